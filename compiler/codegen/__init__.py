@@ -1,0 +1,1 @@
+"""Loop nests become LLVM IR, for every target through one emitter."""

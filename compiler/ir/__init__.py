@@ -1,0 +1,1 @@
+"""The typed IR: dtypes, tensor types, graphs, their builder, text form and verifier."""

@@ -1,0 +1,74 @@
+"""Builders: the one way to apply an op, to traced nodes here and to live tensors in the front end.
+
+Rules of the op table (derivatives, expansions) are written against a builder, so they are one code for both.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from hybridflow.compiler.ir.graph import Graph, Literal, Node, Role, parameter
+from hybridflow.compiler.ir.types import TensorType
+
+
+class Builder:
+    """``b.add(x, y)`` applies the op named ``add``.  A value is anything with a ``type``.
+
+    Strict: shapes and dtypes must already fit.  Subclasses say what applying an op means.
+    """
+
+    def __init__(self, table: Any) -> None:
+        self._table = table
+
+    def emit(self, op: Any, *inputs: Any, **attrs: Any) -> Any:
+        raise NotImplementedError
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            op = self._table[name]
+        except KeyError:
+            raise AttributeError(f"[builder] there is no op {name!r}") from None
+
+        def apply(*inputs: Any, **attrs: Any) -> Any:
+            return self.emit(op, *inputs, **attrs)
+
+        self.__dict__[name] = apply
+        return apply
+
+    def literal(self, value: Any, dtype: Any) -> Any:
+        """A scalar constant of shape ()."""
+        return self.constant(value=Literal.of(np.asarray(value, dtype)))
+
+    def full(self, value: Any, like: TensorType) -> Any:
+        """``value`` everywhere, with the shape and dtype of the type ``like``."""
+        scalar = self.literal(value, like.dtype)
+        return self.broadcast(scalar, shape=like.shape, axes=()) if like.shape else scalar
+
+
+class GraphBuilder(Builder):
+    """Records nodes.  ``where`` is stamped on each new node."""
+
+    def __init__(self, table: Any, name: str = "graph") -> None:
+        super().__init__(table)
+        self.name = name
+        self.inputs: list[Node] = []
+        self.nodes: list[Node] = []
+        self.where: str | None = None
+
+    def parameter(self, type: TensorType, name: str = "", role: Role = Role.ARGUMENT) -> Node:
+        node = parameter(type, name or f"x{len(self.inputs)}", role, self.where)
+        self.inputs.append(node)
+        return node
+
+    def emit(self, op: Any, *inputs: Node, **attrs: Any) -> Node:
+        types = tuple(n.type for n in inputs)
+        if op.canon is not None:
+            attrs = op.canon(types, attrs)
+        node = Node(op, inputs, attrs, op.infer(*types, **attrs), self.where)
+        self.nodes.append(node)
+        return node
+
+    def finish(self, outputs: Any, updates: Any = None) -> Graph:
+        return Graph(self.name, tuple(self.inputs), tuple(self.nodes), tuple(outputs), dict(updates or {}))

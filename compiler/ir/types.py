@@ -1,0 +1,107 @@
+"""Tensor types and symbolic dimensions.  Every rule about extents goes through the helpers here."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Union
+
+from hybridflow.compiler.ir.dtypes import SHORT, DType
+
+
+@dataclass(frozen=True)
+class Dim:
+    """A symbolic extent: unknown when compiling, read from an argument's shape at run time.
+
+    Two Dims with one name are one extent.  A Dim never equals an int: what is not known is not assumed.
+    """
+
+    name: str
+
+    def __str__(self) -> str:
+        return self.name
+
+
+Extent = Union[int, Dim]
+Shape = tuple[Extent, ...]
+
+
+@dataclass(frozen=True)
+class TensorType:
+    """Shape and dtype of one value; prints as ``f32[2,n]``."""
+
+    shape: Shape
+    dtype: DType
+
+    def __str__(self) -> str:
+        return f"{SHORT[self.dtype]}[{','.join(map(str, self.shape))}]"
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    @property
+    def is_static(self) -> bool:
+        return is_static(self.shape)
+
+    @property
+    def size(self) -> int:
+        """Number of elements; only for static shapes."""
+        return static_size(self.shape)
+
+    def with_shape(self, shape: Shape) -> TensorType:
+        return TensorType(tuple(shape), self.dtype)
+
+    def with_dtype(self, dtype: DType) -> TensorType:
+        return TensorType(self.shape, dtype)
+
+
+def is_static(shape: Shape) -> bool:
+    return all(isinstance(extent, int) for extent in shape)
+
+
+def static_size(shape: Shape) -> int:
+    size = 1
+    for extent in shape:
+        if not isinstance(extent, int):
+            raise TypeError(f"[shape] {shape} has the symbolic extent {extent}, so its size is not known")
+        size *= extent
+    return size
+
+
+def is_one(extent: Extent) -> bool:
+    return extent == 1
+
+
+def same_extents(a: Shape, b: Shape) -> bool:
+    """Whether two shapes are known to be equal."""
+    return a == b
+
+
+def factors(shape: Shape) -> tuple[int, tuple[str, ...]]:
+    """The number of elements as (integer factor, sorted symbol names): equal pairs mean equal sizes."""
+    known, names = 1, []
+    for extent in shape:
+        if isinstance(extent, int):
+            known *= extent
+        else:
+            names.append(extent.name)
+    return known, tuple(sorted(names))
+
+
+def same_size(a: Shape, b: Shape) -> bool:
+    """Whether two shapes are known to hold the same number of elements."""
+    return factors(a) == factors(b)
+
+
+def broadcast_shapes(a: Shape, b: Shape) -> Shape:
+    """NumPy broadcasting of two shapes; raises ValueError when they do not fit."""
+    n = max(len(a), len(b))
+    out: list[Extent] = []
+    for x, y in zip((1,) * (n - len(a)) + a, (1,) * (n - len(b)) + b):
+        if x == y or is_one(y):
+            out.append(x)
+        elif is_one(x):
+            out.append(y)
+        else:
+            raise ValueError(f"cannot broadcast {a} with {b}: {x} against {y}")
+    return tuple(out)

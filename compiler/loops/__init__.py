@@ -1,0 +1,1 @@
+"""Fused groups become loop nests with index maps."""

@@ -1,0 +1,123 @@
+"""The op table: one declaration per primitive op, from which everything else is derived.
+
+Declare an op with ``define(...)`` in the module of its family.  ``TABLE`` is the only list of ops there is: the
+front end's functions, the tracer, the verifier, the passes, the emitters and the tests all walk it.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from hybridflow.compiler.ir.types import TensorType
+
+
+class Kind(enum.Enum):
+    """What fusion, scheduling and lowering may assume of an op."""
+
+    ELEMENTWISE = "elementwise"  # out[i] = scalar(in0[i], in1[i], ...); all shapes equal
+    REDUCE = "reduce"  # folds whole axes away
+    SCAN = "scan"  # a running fold along one axis
+    VIEW = "view"  # each output element is one input element: out[i] = in[map(i)]
+    SEGMENT = "segment"  # the output is a disjoint union of shifted inputs (concat, pad)
+    CONTRACT = "contract"  # products summed over shared axes
+    GATHER = "gather"  # each output element is one input element, found through indices
+    SCATTER = "scatter"  # updates folded into a copy of the first input, in row-major order of the updates
+    SORT = "sort"  # a permutation along one axis
+    CREATE = "create"  # no tensor inputs, or only a key: out[i] = f(i)
+
+
+class _NotDifferentiable:
+    def __repr__(self) -> str:
+        return "NOT_DIFFERENTIABLE"
+
+
+NOT_DIFFERENTIABLE: Any = _NotDifferentiable()
+"""Said on purpose in place of a ``vjp``: the output does not depend smoothly on any input."""
+
+
+@dataclass(frozen=True, eq=False)
+class OpDef:
+    """One primitive op.  See docs/architecture.md for a walk through a declaration.
+
+    canon(types, attrs) -> attrs     normalised, complete, hashable attributes; raises the op's argument errors
+    infer(*types, **attrs) -> type   result type; raises ShapeError / DTypeError.  Shapes and dtypes never adapt here:
+                                     promotion and broadcasting are the front end's, explicit in the IR
+    reference(*arrays, **attrs)      meaning in NumPy; in float64 inside where that is more exact, rounded at the end
+    vjp(b, g, out, *ins, **attrs)    cotangents, one per input (None where there is none), through builder ``b``
+    scalar(e, *xs, **attrs) -> Val   ELEMENTWISE: the meaning of one element, through emitter ``e``
+    element(g, index, **attrs)       VIEW, GATHER, CREATE: one output element through element source ``g``
+                                     (g.load(k, index) is input k at an index, g.e the emitter, g.value(ix) an index
+                                     as an int64 value, g.checked(value, extent, what) a bounds-checked index)
+    segments(types, **attrs)         SEGMENT: [(input or None for fill, offset per axis, step per axis)], see view.py
+    lift/combine/init/finish         REDUCE and SCAN: state = lift(e, x, i); state = combine(e, s, t); init(dtype) are
+                                     the identity's components; finish(e, state, dtype) is the result
+    raises(types, attrs) -> bool     whether running it may raise (never pruned then)
+    facts                            algebra: commutative, associative, idempotent, involution, identity=<number>,
+                                     absorbing=<number>, exact (the reference has the compiled kernel's bits)
+    samples(rng, dtype)              [(arrays, attrs), ...] for tests and fuzzing, edge values included
+    dtypes                           input dtypes that the samples may be asked for
+    """
+
+    name: str
+    kind: Kind
+    arity: int | None  # None: any number of inputs
+    doc: str
+    infer: Callable[..., TensorType]
+    reference: Callable[..., np.ndarray]
+    vjp: Any
+    samples: Callable[..., list[tuple[tuple[np.ndarray, ...], dict[str, Any]]]]
+    dtypes: tuple[Any, ...]
+    canon: Callable[[tuple[TensorType, ...], dict[str, Any]], dict[str, Any]] | None = None
+    scalar: Callable[..., Any] | None = None
+    element: Callable[..., Any] | None = None
+    segments: Callable[..., Any] | None = None
+    lift: Callable[..., Any] | None = None
+    combine: Callable[..., Any] | None = None
+    init: Callable[..., Any] | None = None
+    finish: Callable[..., Any] | None = None
+    raises: Callable[..., bool] | None = None
+    facts: Mapping[str, Any] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        return f"<op {self.name}>"
+
+    def may_raise(self, types: tuple[TensorType, ...], attrs: Mapping[str, Any]) -> bool:
+        return self.raises is not None and self.raises(types, attrs)
+
+
+TABLE: dict[str, OpDef] = {}
+
+# The fields without which an op of a kind could not be lowered.
+_REQUIRED: dict[Kind, tuple[str, ...]] = {
+    Kind.ELEMENTWISE: ("scalar",),
+    Kind.REDUCE: ("lift", "combine", "init", "finish"),
+    Kind.SCAN: ("lift", "combine", "init", "finish"),
+    Kind.VIEW: ("element",),
+    Kind.SEGMENT: ("segments",),
+    Kind.GATHER: ("element", "raises"),
+    Kind.SCATTER: ("raises",),
+    Kind.CREATE: ("element",),
+    Kind.CONTRACT: (),
+    Kind.SORT: (),
+}
+
+
+def define(name: str, kind: Kind, arity: int | None, **fields: Any) -> OpDef:
+    """Add an op to the table; an incomplete or repeated declaration fails at import, naming what is missing."""
+    if name in TABLE:
+        raise ValueError(f"[ops] {name} is declared twice")
+    op = OpDef(name, kind, arity, **fields)
+    missing = [field for field in _REQUIRED[kind] if getattr(op, field) is None]
+    if op.vjp is None:
+        missing.append("vjp (or NOT_DIFFERENTIABLE)")
+    if not op.doc.strip():
+        missing.append("doc")
+    if missing:
+        raise ValueError(f"[ops] {name} ({kind.value}) lacks {', '.join(missing)}")
+    TABLE[name] = op
+    return op

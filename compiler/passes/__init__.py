@@ -1,0 +1,1 @@
+"""Graph -> Graph.  Each module holds one pass or one table of rules."""

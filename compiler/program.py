@@ -1,0 +1,106 @@
+"""A Program: what the compiler hands to the runtime.  Frozen data; the only thing that both sides know.
+
+The machine-code entry of a CPU program is
+
+    i32 entry(ptr buffers, ptr dims, ptr arena)
+
+``buffers``   pointers: one per input, then one per output (outputs are distinct, fresh, 64-byte aligned buffers)
+``dims``      i64 values of the symbolic extents, in the order of ``Program.dims``
+``arena``     at least ``arena_bytes`` (a function of dims) bytes, 64-byte aligned; dead after the call
+returns 0, or 1 + the position in ``errors`` of the check that failed.  After a failure outputs hold no meaning and
+no state input has been written by a kernel later than the failing one.
+
+Inputs are C-contiguous.  State inputs with an update are written in place: input and updated value share a buffer.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from hybridflow.compiler.target import Target
+
+
+@dataclass(frozen=True)
+class Slot:
+    """Type of one input or output buffer: extents are ints, or names of symbolic extents; dtype is a short name."""
+
+    shape: tuple[int | str, ...]
+    dtype: str
+    name: str = ""
+    updated: bool = False  # a state input that the program overwrites
+
+
+@dataclass(frozen=True)
+class DimSource:
+    """Where a symbolic extent is read: axis ``axis`` of input ``input``."""
+
+    name: str
+    input: int
+    axis: int
+
+
+@dataclass(frozen=True)
+class Size:
+    """A byte count: the sum over terms of an integer times a product of symbolic extents."""
+
+    terms: tuple[tuple[int, tuple[str, ...]], ...]
+
+    def at(self, dims: dict[str, int]) -> int:
+        total = 0
+        for factor, names in self.terms:
+            for name in names:
+                factor *= dims[name]
+            total += factor
+        return total
+
+    @property
+    def is_static(self) -> bool:
+        return all(not names for _, names in self.terms)
+
+
+@dataclass(frozen=True)
+class Check:
+    """A run-time check in a kernel: the exception's class name in hybridflow.errors, its stage and text, and the line."""
+
+    error: str
+    stage: str
+    message: str
+    where: str | None
+
+
+@dataclass(frozen=True)
+class KernelInfo:
+    """One kernel, for people: ``ops`` as fused, ``lines`` of the user's source, work per call when it is known."""
+
+    name: str
+    symbol: str
+    ops: tuple[str, ...]
+    lines: tuple[str, ...]
+    bytes: int | None
+    flops: int | None
+    note: str = ""  # why it was not fused with its neighbours
+
+
+@dataclass(frozen=True)
+class Launch:
+    """CUDA: one kernel launch.  ``arguments`` are ("input", i), ("output", i) or ("arena", byte offset)."""
+
+    symbol: str
+    threads: Size  # one per element of work; the runtime chooses blocks
+    block: int
+
+
+@dataclass(frozen=True)
+class Program:
+    name: str
+    target: Target
+    text: str  # LLVM IR of the whole module
+    entry: str  # symbol of the driver (CPU); unused where ``launches`` are given
+    inputs: tuple[Slot, ...]
+    outputs: tuple[Slot, ...]
+    dims: tuple[DimSource, ...]
+    arena_bytes: Size
+    checks: tuple[Check, ...] = ()
+    kernels: tuple[KernelInfo, ...] = ()
+    launches: tuple[Launch, ...] = ()
+    ptx: str = ""  # CUDA: the assembled text

@@ -1,0 +1,101 @@
+"""The exception tree, and the one place that finds the user's file and line.
+
+Every message reads ``[stage] what is wrong. What was expected. What to do.  (file.py:31)``.  Each class is also
+the builtin exception that a Python user would catch, so ``except ValueError`` around a bad shape works.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+_PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
+_REPOSITORY = os.path.dirname(_PACKAGE.rstrip(os.sep)) + os.sep
+# The links hybridflow/compiler and hybridflow/runtime resolve to these folders in a clone.
+_INTERNAL = (_PACKAGE, _REPOSITORY + "compiler" + os.sep, _REPOSITORY + "runtime" + os.sep)
+
+
+def is_internal(filename: str) -> bool:
+    """Whether a code object's file belongs to hybridflow itself rather than to its user."""
+    return filename.startswith(_INTERNAL) or filename.startswith("<hybridflow")
+
+
+def user_location(depth: int = 1) -> str | None:
+    """``file:line`` of the innermost stack frame outside hybridflow, or None when there is none."""
+    frame = sys._getframe(depth)
+    while frame is not None:
+        filename = frame.f_code.co_filename
+        if not is_internal(filename):
+            return f"{filename}:{frame.f_lineno}"
+        frame = frame.f_back  # type: ignore[assignment]
+    return None
+
+
+def short_location(where: str | None) -> str:
+    """A location as shown to people: the file's base name and the line."""
+    if not where:
+        return ""
+    filename, _, line = where.rpartition(":")
+    return f"{os.path.basename(filename) or filename}:{line}"
+
+
+class HybridflowError(Exception):
+    """Base of all hybridflow errors.
+
+    ``stage`` is the op or stage that failed, ``where`` the user's ``file:line``; it is looked up on the stack
+    when it is not given (pass ``where`` when the fault lies with code that ran earlier, as in a traced graph).
+    """
+
+    def __init__(self, stage: str, message: str, where: str | None = None) -> None:
+        self.stage = stage
+        self.where = where if where is not None else user_location(2)
+        tail = f"  ({short_location(self.where)})" if self.where else ""
+        super().__init__(f"[{stage}] {message}{tail}")
+
+
+class ShapeError(HybridflowError, ValueError):
+    """Shapes or axes do not fit the operation."""
+
+
+class DTypeError(HybridflowError, TypeError):
+    """A dtype does not fit the operation, or two dtypes cannot be combined."""
+
+
+class ArgumentError(HybridflowError, ValueError):
+    """An argument's value is not one that the function accepts."""
+
+
+class ArgumentTypeError(HybridflowError, TypeError):
+    """An argument's Python type is not one that the function accepts."""
+
+
+class IndexRangeError(HybridflowError, IndexError):
+    """An index lies outside the axis that it indexes."""
+
+
+class DivisionError(HybridflowError, ZeroDivisionError):
+    """Integer division or remainder by zero."""
+
+
+class TraceError(HybridflowError, TypeError):
+    """A traced tensor was used in a way that needs its value, or outside the trace that made it."""
+
+
+class GradientError(HybridflowError, RuntimeError):
+    """A gradient was asked of a tape that cannot give it."""
+
+
+class DeviceError(HybridflowError, RuntimeError):
+    """A device is missing, or tensors lie on different devices."""
+
+
+class CompileError(HybridflowError, RuntimeError):
+    """Code generation or machine-code loading failed: a defect of hybridflow, with the graph in the message."""
+
+
+class VerifyError(HybridflowError, RuntimeError):
+    """A graph broke a rule of the IR: a defect of the pass that is named."""
+
+
+class ParseError(HybridflowError, ValueError):
+    """The text form of a graph could not be read."""

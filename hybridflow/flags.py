@@ -1,0 +1,44 @@
+"""Flags: an environment variable and a context manager in one object, read at import and cheap to test.
+
+``HF_DEBUG=2 python train.py`` and ``with flags.DEBUG(2): ...`` set the same thing.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Generic, TypeVar
+
+T = TypeVar("T", int, str)
+
+
+class Flag(Generic[T]):
+    """One setting.  ``flag.value`` reads it, ``with flag(v):`` changes it for a block."""
+
+    def __init__(self, name: str, default: T, doc: str) -> None:
+        self.name, self.default, self.doc = name, default, doc
+        text = os.environ.get(name, "")
+        try:
+            self.value: T = type(default)(text) if text else default
+        except ValueError:
+            raise ValueError(f"[flags] {name}={text!r} is not {type(default).__name__}; {doc}") from None
+
+    @contextmanager
+    def __call__(self, value: T) -> Iterator[None]:
+        before, self.value = self.value, value
+        try:
+            yield
+        finally:
+            self.value = before
+
+
+DEBUG = Flag("HF_DEBUG", 0, "1 cache misses, 2 times per pass and kernel, 3 graphs, 4 LLVM IR, 5 buffers, 6 machine code")
+LOG = Flag("HF_LOG", "", "comma-separated topics to log: retrace, cache, fusion, kernels, passes")
+SKIP = Flag("HF_SKIP", "", "comma-separated names of passes to leave out")
+DUMP = Flag("HF_DUMP", "", "folder that receives the text of each stage")
+POISON = Flag("HF_POISON", 0, "1 fills fresh and freed memory with NaN, to expose reads of dead values")
+NUM_THREADS = Flag("HF_NUM_THREADS", 0, "threads for kernels; 0 takes the process's share of the machine")
+CACHE_DIR = Flag("HF_CACHE_DIR", "", "folder of the on-disk cache of machine code; 'off' disables it")
+
+ALL = (DEBUG, LOG, SKIP, DUMP, POISON, NUM_THREADS, CACHE_DIR)

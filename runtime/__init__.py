@@ -1,0 +1,4 @@
+"""Program in, results out: machine code, memory, caches, the native entry, devices."""
+
+if __name__ != "hybridflow.runtime":
+    raise ImportError("import hybridflow.runtime, not the folder 'runtime': its classes would exist twice")
