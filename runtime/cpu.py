@@ -1,0 +1,119 @@
+"""CPU programs: load them, and run them from Python.
+
+The native entry (``hybridflow.runtime.entry``) calls the same machine code without a Python frame; this is the path
+for first calls, for interpreters that the native entry does not know, and for everything that is not hot.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+
+import numpy as np
+
+from hybridflow import errors
+from hybridflow.compiler.program import Program, Slot
+from hybridflow.errors import ArgumentError, CompileError, DTypeError, ShapeError
+from hybridflow.runtime import host, machine_code, memory
+from hybridflow.runtime.dtypes import NUMPY
+
+_ENTRY = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)  # releases the GIL
+
+
+class Executable:
+    """A program and its machine code.  Code is unloaded when the last reference goes."""
+
+    def __init__(self, program: Program, code: machine_code.Code) -> None:
+        self.program = program
+        self.address = code.addresses[program.entry]
+        self._code = code
+        self._call = _ENTRY(self.address)
+        self._pointers = ctypes.c_void_p * (len(program.inputs) + len(program.outputs))
+        self._extents = ctypes.c_int64 * len(program.dims)
+        self._dtypes = tuple(NUMPY[slot.dtype] for slot in program.inputs)
+        self._updated = tuple(i for i, slot in enumerate(program.inputs) if slot.updated)
+
+    def run(self, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
+        """Run on ``arrays``, one per input slot, and return fresh outputs.  State inputs are updated in place.
+
+        Raises ShapeError or DTypeError where an array is not of its slot's type, and the error of a run-time check
+        that fails.
+        """
+        program = self.program
+        if len(arrays) != len(program.inputs):
+            raise ArgumentError(program.name, f"{len(program.inputs)} arrays expected, {len(arrays)} given.")
+        dims = self._bind_dims(arrays)
+        inputs = [self._checked(i, array, dims) for i, array in enumerate(arrays)]
+        if self._updated:
+            inputs = self._without_aliases(inputs)
+        outputs = [memory.empty(_extents(slot, dims), NUMPY[slot.dtype]) for slot in program.outputs]
+        pointers = self._pointers(*(array.ctypes.data for array in (*inputs, *outputs)))
+        arena = memory.empty((program.arena_bytes.at(dims),), NUMPY["u8"])
+        status = self._call(pointers, self._extents(*dims.values()), arena.ctypes.data)
+        if status:
+            self.raise_check(status)
+        return outputs
+
+    def raise_check(self, status: int) -> None:
+        """Raise the error of the check that a nonzero status stands for."""
+        check = self.program.checks[status - 1]
+        raise getattr(errors, check.error)(check.stage, check.message, check.where)
+
+    def _bind_dims(self, arrays: Sequence[np.ndarray]) -> dict[str, int]:
+        dims = {}
+        for source in self.program.dims:
+            array = arrays[source.input]
+            if source.axis >= array.ndim:
+                raise ShapeError(self.program.name, self._mismatch(source.input, array))
+            dims[source.name] = array.shape[source.axis]
+        return dims
+
+    def _checked(self, i: int, array: np.ndarray, dims: dict[str, int]) -> np.ndarray:
+        """The array as machine code may read it: of the slot's type, contiguous, aligned."""
+        slot, dtype = self.program.inputs[i], self._dtypes[i]
+        if array.dtype != dtype:
+            raise DTypeError(self.program.name, self._mismatch(i, array))
+        if array.shape != _extents(slot, dims):
+            raise ShapeError(self.program.name, self._mismatch(i, array))
+        flags = array.flags
+        if slot.updated:
+            if not (flags.c_contiguous and flags.aligned and flags.writeable):
+                raise ArgumentError(
+                    self.program.name,
+                    f"input {i} ({slot.name or 'state'}) is updated in place; it must be writable and contiguous.",
+                )
+        elif not (flags.c_contiguous and flags.aligned):
+            return array.copy()
+        return array
+
+    def _without_aliases(self, inputs: list[np.ndarray]) -> list[np.ndarray]:
+        """Copies in the place of inputs that overlap one that is written in place."""
+        for u in self._updated:
+            for i, array in enumerate(inputs):
+                if i == u or not np.may_share_memory(array, inputs[u]):
+                    continue
+                if i in self._updated:
+                    raise ArgumentError(self.program.name, f"inputs {u} and {i} are both updated and share memory.")
+                inputs[i] = array.copy()
+        return inputs
+
+    def _mismatch(self, i: int, array: np.ndarray) -> str:
+        slot = self.program.inputs[i]
+        given = f"{array.dtype}[{','.join(map(str, array.shape))}]"
+        return f"input {i} is {given}; {slot.dtype}[{','.join(map(str, slot.shape))}] expected."
+
+
+def _extents(slot: Slot, dims: dict[str, int]) -> tuple[int, ...]:
+    return tuple(dims[extent] if isinstance(extent, str) else extent for extent in slot.shape)
+
+
+def load(program: Program) -> Executable:
+    """Machine code of a CPU program, loaded."""
+    if not host.can_run(program.target):
+        raise CompileError(
+            program.name,
+            f"this machine ({host.detect().cpu}) cannot run code for {program.target.kind} {program.target.cpu}; "
+            "compile for runtime.host.target().",
+        )
+    image = machine_code.compile_object(program.text, program.target)
+    return Executable(program, machine_code.load_object(image, program.entry))

@@ -1,0 +1,19 @@
+"""Short dtype names, as Programs carry them, to NumPy dtypes.
+
+The runtime knows nothing of the compiler's IR, so it keeps this small table; a test holds the two together.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+NUMPY: dict[str, np.dtype[Any]] = {
+    "bool": np.dtype(np.bool_),
+    **{f"i{bits}": np.dtype(f"int{bits}") for bits in (8, 16, 32, 64)},
+    **{f"u{bits}": np.dtype(f"uint{bits}") for bits in (8, 16, 32, 64)},
+    **{f"f{bits}": np.dtype(f"float{bits}") for bits in (16, 32, 64)},
+    "bf16": np.dtype(ml_dtypes.bfloat16),
+}

@@ -1,0 +1,241 @@
+"""Compiling, linking, unloading and running programs, on hand-written modules that follow the Program contract."""
+
+import gc
+import threading
+import weakref
+
+import numpy as np
+import pytest
+
+from hybridflow import errors
+from hybridflow.compiler.ir import dtypes
+from hybridflow.compiler.program import Check, DimSource, Program, Size, Slot
+from hybridflow.compiler.target import AARCH64, CUDA_SM90, SSE2
+from hybridflow.runtime import cpu, host, machine_code
+from hybridflow.runtime.dtypes import NUMPY
+
+# y[i] = x[i] + 1; fails check 1 when the extent is 13.
+PLUS_ONE = """
+define i32 @plus_one(ptr %buffers, ptr %dims, ptr %arena) {
+  %x = load ptr, ptr %buffers
+  %slot = getelementptr ptr, ptr %buffers, i64 1
+  %y = load ptr, ptr %slot
+  %n = load i64, ptr %dims
+  %unlucky = icmp eq i64 %n, 13
+  br i1 %unlucky, label %fail, label %start
+start:
+  %empty = icmp eq i64 %n, 0
+  br i1 %empty, label %end, label %loop
+loop:
+  %i = phi i64 [0, %start], [%next, %loop]
+  %p = getelementptr float, ptr %x, i64 %i
+  %v = load float, ptr %p
+  %w = fadd float %v, 1.0
+  %q = getelementptr float, ptr %y, i64 %i
+  store float %w, ptr %q
+  %next = add i64 %i, 1
+  %more = icmp ult i64 %next, %n
+  br i1 %more, label %loop, label %end
+end:
+  ret i32 0
+fail:
+  ret i32 1
+}
+"""
+
+# state[i] += x[i] for four doubles; no outputs.
+ACCUMULATE = """
+define i32 @accumulate(ptr %buffers, ptr %dims, ptr %arena) {
+  %state = load ptr, ptr %buffers
+  %slot = getelementptr ptr, ptr %buffers, i64 1
+  %x = load ptr, ptr %slot
+  %a = load <4 x double>, ptr %state, align 8
+  %b = load <4 x double>, ptr %x, align 8
+  %c = fadd <4 x double> %a, %b
+  store <4 x double> %c, ptr %state, align 8
+  ret i32 0
+}
+"""
+
+LIBM = """
+declare float @fmaf(float, float, float)
+declare ptr @memcpy(ptr, ptr, i64)
+define i32 @libm(ptr %buffers, ptr %dims, ptr %arena) {
+  %x = load ptr, ptr %buffers
+  %slot = getelementptr ptr, ptr %buffers, i64 1
+  %y = load ptr, ptr %slot
+  call ptr @memcpy(ptr %arena, ptr %x, i64 4)
+  %v = load float, ptr %arena
+  %w = call float @fmaf(float %v, float %v, float 0.5)
+  store float %w, ptr %y
+  ret i32 0
+}
+"""
+
+
+def plus_one() -> Program:
+    check = Check("DivisionError", "plus_one", "thirteen elements.", "train.py:7")
+    vector = Slot(("n",), "f32", "x")
+    return Program(
+        "plus_one",
+        host.target(),
+        PLUS_ONE,
+        "plus_one",
+        (vector,),
+        (vector,),
+        (DimSource("n", 0, 0),),
+        Size(()),
+        (check,),
+    )
+
+
+def accumulate() -> Program:
+    slots = (Slot((4,), "f64", "total", updated=True), Slot((4,), "f64", "x"))
+    return Program("accumulate", host.target(), ACCUMULATE, "accumulate", slots, (), (), Size(()))
+
+
+def test_short_names_agree_with_the_compiler():
+    assert {dtype: name for name, dtype in NUMPY.items()} == dtypes.SHORT
+
+
+@pytest.mark.parametrize("n", [0, 1, 2, 7, 64, 1001])
+def test_run(n):
+    x = np.linspace(-3, 3, n, dtype=np.float32)
+    (y,) = cpu.load(plus_one()).run([x])
+    assert y.dtype == np.float32 and y.shape == (n,)
+    np.testing.assert_array_equal(y, x + np.float32(1))
+
+
+def test_outputs_are_aligned_and_special_values_pass():
+    x = np.array([np.nan, np.inf, -np.inf, -0.0, 1e-45], np.float32)
+    (y,) = cpu.load(plus_one()).run([x])
+    assert y.ctypes.data % 64 == 0
+    np.testing.assert_array_equal(y, x + np.float32(1))
+
+
+def test_strided_and_unaligned_inputs_are_copied():
+    program = cpu.load(plus_one())
+    base = np.arange(10, dtype=np.float32)
+    np.testing.assert_array_equal(program.run([base[::-2]])[0], base[::-2] + 1)
+    unaligned = np.zeros(17, np.uint8)[1:].view(np.float32)
+    np.testing.assert_array_equal(program.run([unaligned])[0], np.ones(4))
+
+
+def test_failed_check_raises_its_error():
+    with pytest.raises(errors.DivisionError, match=r"\[plus_one\] thirteen elements.  \(train.py:7\)") as info:
+        cpu.load(plus_one()).run([np.zeros(13, np.float32)])
+    assert info.value.where == "train.py:7"
+
+
+@pytest.mark.parametrize(
+    "arrays, error",
+    [
+        ([], errors.ArgumentError),
+        ([np.zeros(3, np.float64)], errors.DTypeError),
+        ([np.zeros(3, ">f4")], errors.DTypeError),
+        ([np.float32(1).reshape(())], errors.ShapeError),
+        ([np.zeros((3, 1), np.float32)], errors.ShapeError),
+    ],
+)
+def test_wrong_arrays_raise(arrays, error):
+    with pytest.raises(error):
+        cpu.load(plus_one()).run(arrays)
+
+
+def test_state_is_updated_in_place():
+    program, state = cpu.load(accumulate()), np.arange(4.0)
+    assert program.run([state, np.ones(4)]) == []
+    np.testing.assert_array_equal(state, [1, 2, 3, 4])
+    program.run([state, state])  # the second input is copied, not read through the first
+    np.testing.assert_array_equal(state, [2, 4, 6, 8])
+
+
+def test_state_that_cannot_be_written_raises():
+    state = np.zeros(4)
+    state.flags.writeable = False
+    with pytest.raises(errors.ArgumentError, match="updated in place"):
+        cpu.load(accumulate()).run([state, np.ones(4)])
+    with pytest.raises(errors.ArgumentError, match="updated in place"):
+        cpu.load(accumulate()).run([np.zeros(8)[::2], np.ones(4)])
+
+
+def test_libm_and_arena():
+    scalar = Slot((), "f32")
+    program = Program("libm", host.target(), LIBM, "libm", (scalar,), (scalar,), (), Size(((64, ()),)))
+    (y,) = cpu.load(program).run([np.array(3, np.float32)])
+    assert y.shape == () and y == 9.5
+
+
+def test_code_is_unloaded_with_its_executable():
+    executable = cpu.load(plus_one())
+    code = weakref.ref(executable._code)
+    del executable
+    gc.collect()
+    assert code() is None
+
+
+@pytest.mark.parametrize(
+    "text, message",
+    [
+        ("define i32 @f(", "LLVM rejects the module"),
+        ("define i32 @f() { %x = add i32 1, 2.0\n ret i32 %x }", "LLVM rejects the module"),
+        ("define i32 @f() { br label %a\na:\n %x = phi i32 [0, %a]\n ret i32 %x }", "LLVM rejects the module"),
+    ],
+)
+def test_bad_text(text, message):
+    with pytest.raises(errors.CompileError, match=message):
+        machine_code.compile_object(text, host.target())
+
+
+def test_unknown_symbol_is_named():
+    text = "declare i32 @no_such_symbol()\ndefine i32 @f() { %x = call i32 @no_such_symbol()\n ret i32 %x }"
+    image = machine_code.compile_object(text, host.target())
+    with pytest.raises(errors.CompileError, match="no_such_symbol"):
+        machine_code.load_object(image, "f")
+
+
+def test_damaged_object_raises():
+    with pytest.raises(errors.CompileError):
+        machine_code.load_object(b"not an object file", "f")
+
+
+@pytest.mark.parametrize("target", [AARCH64, CUDA_SM90])
+def test_code_for_another_machine_is_refused(target):
+    if host.can_run(target):
+        pytest.skip("this machine is that one")
+    with pytest.raises(errors.CompileError, match="cannot run code for"):
+        cpu.load(plus_one().__class__(**{**vars(plus_one()), "target": target}))
+
+
+def test_narrower_target_runs_here():
+    if not host.can_run(SSE2):
+        pytest.skip("not an x86-64 machine")
+    with host.use(SSE2):
+        assert host.target() is SSE2
+        np.testing.assert_array_equal(cpu.load(plus_one()).run([np.zeros(5, np.float32)])[0], np.ones(5))
+    assert host.target() is host.detect()
+
+
+def test_cache_sizes_of_a_machine_that_does_not_say(tmp_path):
+    assert host._cache_sizes(str(tmp_path / "missing")) == {}
+    (tmp_path / "index0").mkdir()
+    assert host._cache_sizes(str(tmp_path)) == {}
+
+
+def test_threads():
+    failures = []
+
+    def work(k):
+        try:
+            for i in range(5):
+                x = np.full(k * 5 + i, k, np.float32)
+                np.testing.assert_array_equal(cpu.load(plus_one()).run([x])[0] if x.size != 13 else x + 1, x + 1)
+        except BaseException as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=work, args=(k,)) for k in range(16)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failures
