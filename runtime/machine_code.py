@@ -115,8 +115,7 @@ def load_object(image: bytes, *symbols: str, imports: dict[str, int] | None = No
             library.import_symbol(name, address)
         try:
             tracker = library.link(_jit(), f"hybridflow.{next(_names)}")
-        except RuntimeError as error:
-            raise CompileError(
-                "machine code", f"the object code of {', '.join(symbols)} does not link: {error}"
-            ) from None
+        except RuntimeError as error:  # LLVM has written the reason, such as an unknown symbol, to standard error
+            names = ", ".join(symbols)
+            raise CompileError("machine code", f"object code of {names} does not link: {error}; see stderr.") from None
         return Code(tracker, symbols)
