@@ -105,11 +105,16 @@ class Compiled:
         for array in arrays:
             whole = np.zeros(padded_size, array.dtype)
             whole[:n] = array.ravel()
+            whole[n:] = whole[0]  # a lane as good as any other: zeros would trap in a division
             padded.append(whole)
         out = np.zeros(padded_size, self._out_dtype)
-        kernel = ctypes.CFUNCTYPE(None, ctypes.c_int64, *[ctypes.c_void_p] * (len(padded) + 1))(self._address)
-        kernel(padded_size, out.ctypes.data, *(a.ctypes.data for a in padded))
+        self.call(padded_size, out, *padded)
         return out[:n].reshape(arrays[0].shape)
+
+    def call(self, n: int, *arrays: np.ndarray) -> None:
+        """``kernel(n, arrays...)`` as it is."""
+        kernel = ctypes.CFUNCTYPE(None, ctypes.c_int64, *[ctypes.c_void_p] * len(arrays))(self._address)
+        kernel(n, *(a.ctypes.data for a in arrays))
 
 
 def compile_loop(
