@@ -1,0 +1,53 @@
+"""Attribute values: which types may stand in a node's attributes, and when two of them are the same.
+
+Python's ``==`` will not do: 1, 1.0 and True are equal there, 0.0 equals -0.0 and nan differs from itself.  Here two
+values are the same when their types and their bits are.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Hashable, Mapping
+from typing import Any
+
+import numpy as np
+
+from hybridflow.compiler.ir.graph import Literal
+from hybridflow.compiler.ir.types import Dim
+
+_PLAIN = (int, str, Dim, Literal, type(None))
+
+
+def float_bits(value: float) -> bytes:
+    return struct.pack("<d", value)
+
+
+def key(value: Any) -> Hashable:
+    """A hashable stand-in for an attribute value: equal keys mean the same type and bits.
+
+    Raises TypeError for a value that may not be an attribute.
+    """
+    kind = type(value)
+    if kind in _PLAIN:
+        return value
+    if kind is tuple:
+        return tuple([key(v) for v in value])
+    # A tag is a type object, which is no attribute itself, so that tagged pairs and tuples cannot be confused.
+    if kind is bool:
+        return (bool, value)
+    if kind is float:
+        return (float, float_bits(value))
+    if isinstance(value, np.dtype):
+        return (np.dtype, value)
+    raise TypeError(f"{value!r} of type {kind.__name__} may not be an attribute")
+
+
+def attrs_key(attrs: Mapping[str, Any]) -> Hashable:
+    """``key`` of a whole set of attributes, whatever their order."""
+    if not attrs:
+        return ()
+    return tuple([(name, key(attrs[name])) for name in sorted(attrs)])
+
+
+def same_attrs(a: Mapping[str, Any], b: Mapping[str, Any]) -> bool:
+    return attrs_key(a) == attrs_key(b)

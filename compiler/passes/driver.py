@@ -1,0 +1,144 @@
+"""Running passes.  A pass is a named pure function ``Graph -> Graph``; all that surrounds it is here, once.
+
+A pass that changes nothing returns the very graph it was given, so that "changed" is a question of identity, which
+no pass can answer wrongly.  The driver verifies, dumps, times, and leaves passes out by name:
+
+    HF_SKIP=cse,fold    leave these passes out
+    HF_DUMP=folder      write 00-step-input.ir, 01-step-simplify.ir, ... , one file per change
+    HF_DEBUG=2          print time and node counts per pass; 3: the graph after each change, too
+    HF_VERIFY=1         hold the graph against every rule of the IR after each change (HF_DEBUG=1 and up do so as well)
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import re
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Union
+
+from hybridflow import flags
+from hybridflow.compiler.ir.graph import Graph
+from hybridflow.compiler.ir.text import to_text
+from hybridflow.compiler.ir.verify import RULES, STRUCTURE, verify
+from hybridflow.errors import CompileError
+
+
+@dataclass(frozen=True)
+class Pass:
+    name: str
+    function: Callable[[Graph], Graph]
+
+
+@dataclass(frozen=True)
+class Fix:
+    """Passes to run in turn until none of them changes the graph."""
+
+    passes: tuple[Pass, ...]
+    limit: int  # rounds; more mean that two rewrites undo each other
+
+
+Step = Union[Pass, Fix]
+
+
+def fix(*passes: Pass, limit: int = 25) -> Fix:
+    return Fix(passes, limit)
+
+
+@dataclass(frozen=True)
+class Record:
+    """One run of one pass."""
+
+    name: str
+    seconds: float
+    before: int  # nodes
+    after: int
+    changed: bool
+
+
+_dump_numbers = itertools.count()
+
+
+class _Run:
+    """One graph on its way through a pipeline."""
+
+    def __init__(self, graph: Graph, records: list[Record] | None) -> None:
+        self.graph, self.records = graph, records
+        self.skipped = frozenset(flags.SKIP.value.split(",")) if flags.SKIP.value else frozenset()
+        self.thorough = bool(flags.VERIFY.value or flags.DEBUG.value)
+
+    def run(self, one: Pass) -> bool:
+        """Whether the pass changed the graph."""
+        if one.name in self.skipped:
+            return False
+        before, start = self.graph, time.perf_counter()
+        self.graph = one.function(before)
+        changed = self.graph is not before
+        if self.records is not None:
+            seconds = time.perf_counter() - start
+            self.records.append(Record(one.name, seconds, len(before.nodes), len(self.graph.nodes), changed))
+        if changed and self.thorough:
+            verify(self.graph, f"after pass {one.name!r}")
+        if changed:
+            self.show(one.name)
+        return changed
+
+    def fix(self, group: Fix) -> None:
+        """Stops as soon as every pass in a row has left the graph alone."""
+        quiet = 0
+        for _ in range(group.limit):
+            for one in group.passes:
+                before = self.graph
+                quiet = 0 if self.run(one) else quiet + 1
+                if quiet == len(group.passes):
+                    return
+        raise CompileError(
+            "passes",
+            f"{', '.join(p.name for p in group.passes)} still change the graph after {group.limit} rounds: "
+            f"two rewrites undo each other.\nbefore {one.name}:\n{to_text(before)}after:\n{to_text(self.graph)}",
+            "",
+        )
+
+    def show(self, stage: str) -> None:
+        if flags.DUMP.value:
+            os.makedirs(flags.DUMP.value, exist_ok=True)
+            name = re.sub(r"[^\w.-]+", "_", self.graph.name)
+            path = os.path.join(flags.DUMP.value, f"{next(_dump_numbers):03}-{name}-{stage}.ir")
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(to_text(self.graph))
+        if flags.DEBUG.value >= 3:
+            print(f"# {stage}\n{to_text(self.graph)}", file=sys.stderr)
+
+
+def run(graph: Graph, pipeline: Sequence[Step], records: list[Record] | None = None) -> Graph:
+    """The graph after every step of the pipeline.  ``records``, if given, receives one Record per pass run."""
+    if records is None and flags.DEBUG.value >= 2:
+        records = []
+    state = _Run(graph, records)
+    verify(graph, "before the first pass", RULES if state.thorough else STRUCTURE)
+    state.show("input")
+    for step in pipeline:
+        if isinstance(step, Fix):
+            state.fix(step)
+        else:
+            state.run(step)
+    if not state.thorough:
+        verify(state.graph, "after the last pass", STRUCTURE)
+    if flags.DEBUG.value >= 2:
+        print(summary(graph.name, records or []), file=sys.stderr)
+    return state.graph
+
+
+def summary(name: str, records: Sequence[Record]) -> str:
+    """A table of what each pass cost and did, in the order of first appearance."""
+    lines = [f"# passes on {name}", f"{'pass':<14}{'runs':>6}{'changed':>9}{'ms':>9}{'nodes':>8}"]
+    for pass_name in dict.fromkeys(r.name for r in records):
+        of_pass = [r for r in records if r.name == pass_name]
+        milliseconds = 1e3 * sum(r.seconds for r in of_pass)
+        removed = sum(r.after - r.before for r in of_pass)
+        changed = sum(r.changed for r in of_pass)
+        lines.append(f"{pass_name:<14}{len(of_pass):>6}{changed:>9}{milliseconds:>9.3f}{removed:>+8}")
+    return "\n".join(lines)

@@ -1,0 +1,149 @@
+"""Patterns over nodes, written like the expressions that they match, for tables of local rewrites.
+
+    X, Y = Value(), Value()
+    -(-X)                        a negation of a negation
+    X * 1                        multiplication by a constant that is 1 everywhere, in either order
+    op.reshape(op.reshape(X))    any op, by its name
+
+A pattern is also the name under which a match keeps the node that it matched.  Commutative ops match in either
+order; a pattern that occurs twice must match one and the same node both times.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from hybridflow.compiler.ir import dtypes
+from hybridflow.compiler.ir.graph import Literal, Node
+from hybridflow.compiler.ops import TABLE
+
+
+def splat(node: Node) -> np.generic | None:
+    """The scalar that every element of ``node`` is known to be, bit for bit, or None."""
+    while node.op.name == "broadcast":
+        node = node.inputs[0]
+    if node.op.name != "constant":
+        return None
+    literal: Literal = node.attrs["value"]
+    first = literal.data[: literal.type.dtype.itemsize]
+    if not first or literal.data != first * literal.type.size:
+        return None
+    return np.frombuffer(first, literal.type.dtype)[0]
+
+
+def in_dtype(value: Any, dtype: dtypes.DType) -> np.generic | None:
+    """The number ``value`` as a scalar of ``dtype``, or None where the dtype cannot hold it."""
+    if dtypes.is_bool(dtype) != isinstance(value, (bool, np.bool_)):
+        return None
+    try:
+        return np.array(value, dtype)[()]
+    except (OverflowError, ValueError):  # infinity as an integer
+        return None
+
+
+def same_bits(a: np.generic, b: np.generic) -> bool:
+    return a.dtype == b.dtype and a.tobytes() == b.tobytes()
+
+
+class Match(dict["Pattern", Node]):
+    """The nodes that the parts of a pattern matched; ``root`` is the node that the whole pattern matched."""
+
+    def __init__(self, root: Node) -> None:
+        super().__init__()
+        self.root = root
+
+
+class Pattern:
+    """Something a node may match.  The operators build patterns of the ops of the same meaning."""
+
+    def accepts(self, node: Node, match: Match) -> bool:
+        """Whether ``node`` fits; what was bound on the way stands in ``match``."""
+        raise NotImplementedError
+
+    def bind(self, node: Node, match: Match) -> bool:
+        if self in match:
+            return match[self] is node
+        if not self.accepts(node, match):
+            return False
+        match[self] = node
+        return True
+
+    def __add__(self, other: Pattern | float) -> Apply:
+        return Apply("add", self, other)
+
+    def __sub__(self, other: Pattern | float) -> Apply:
+        return Apply("subtract", self, other)
+
+    def __mul__(self, other: Pattern | float) -> Apply:
+        return Apply("multiply", self, other)
+
+    def __truediv__(self, other: Pattern | float) -> Apply:
+        return Apply("divide", self, other)
+
+    def __neg__(self) -> Apply:
+        return Apply("negative", self)
+
+
+class Value(Pattern):
+    """Matches every node for which ``condition`` holds."""
+
+    def __init__(self, condition: Callable[[Node], bool] | None = None) -> None:
+        self.condition = condition
+
+    def accepts(self, node: Node, match: Match) -> bool:
+        return self.condition is None or self.condition(node)
+
+
+class Number(Pattern):
+    """Matches a constant that is this number everywhere, bit for bit: 0.0 is not -0.0."""
+
+    def __init__(self, value: float) -> None:
+        self.value = value
+
+    def accepts(self, node: Node, match: Match) -> bool:
+        value = splat(node)
+        if value is None:
+            return False
+        wanted = in_dtype(self.value, value.dtype)
+        return wanted is not None and same_bits(value, wanted)
+
+
+class Apply(Pattern):
+    """Matches an op by name with patterns for its inputs; numbers stand for constants."""
+
+    def __init__(self, name: str, *inputs: Pattern | float) -> None:
+        self.op = TABLE[name]
+        self.inputs = tuple(p if isinstance(p, Pattern) else Number(p) for p in inputs)
+        self.swaps = bool(self.op.facts.get("commutative"))
+
+    def accepts(self, node: Node, match: Match) -> bool:
+        if node.op is not self.op:
+            return False
+        return self._accepts(node.inputs, match) or (self.swaps and self._accepts(node.inputs[::-1], match))
+
+    def _accepts(self, nodes: tuple[Node, ...], match: Match) -> bool:
+        bound = set(match)
+        if all([p.bind(n, match) for p, n in zip(self.inputs, nodes)]):
+            return True
+        for pattern in set(match) - bound:  # undo, for another order
+            del match[pattern]
+        return False
+
+
+class _Ops:
+    """``op.name(patterns...)``: the pattern of the op with that name."""
+
+    def __getattr__(self, name: str) -> Callable[..., Apply]:
+        return lambda *inputs: Apply(name, *inputs)
+
+
+op = _Ops()
+
+
+def find(pattern: Pattern, node: Node) -> Match | None:
+    """How ``pattern`` matches ``node``, or None."""
+    match = Match(node)
+    return match if pattern.bind(node, match) else None
