@@ -57,6 +57,10 @@ class ShapeError(HybridflowError, ValueError):
     """Shapes or axes do not fit the operation."""
 
 
+class SymbolicExtentError(ShapeError):
+    """An op would have to calculate with a symbolic extent: the function needs a trace with known extents."""
+
+
 class DTypeError(HybridflowError, TypeError):
     """A dtype does not fit the operation, or two dtypes cannot be combined."""
 

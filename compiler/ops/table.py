@@ -48,17 +48,21 @@ class OpDef:
     infer(*types, **attrs) -> type   result type; raises ShapeError / DTypeError.  Shapes and dtypes never adapt here:
                                      promotion and broadcasting are the front end's, explicit in the IR
     reference(*arrays, **attrs)      meaning in NumPy; in float64 inside where that is more exact, rounded at the end
-    vjp(b, g, out, *ins, **attrs)    cotangents, one per input (None where there is none), through builder ``b``
+    vjp(b, g, out, *ins, **attrs)    cotangents, one per input (None where there is none), through builder ``b``; an
+                                     entry may be a function without arguments, called only if that cotangent is wanted
     scalar(e, *xs, **attrs) -> Val   ELEMENTWISE: the meaning of one element, through emitter ``e``
     element(g, index, **attrs)       VIEW, GATHER, CREATE: one output element through element source ``g``
                                      (g.load(k, index) is input k at an index, g.e the emitter, g.value(ix) an index
                                      as an int64 value, g.checked(value, extent, what) a bounds-checked index)
-    segments(types, **attrs)         SEGMENT: [(input or None for fill, offset per axis, step per axis)], see view.py
+    segments(types, out, **attrs)    SEGMENT: [(input or None for fill, offset per axis, step per axis)], see segment.py
     lift/combine/init/finish         REDUCE and SCAN: state = lift(e, x, i); state = combine(e, s, t); init(dtype) are
                                      the identity's components; finish(e, state, dtype) is the result
     raises(types, attrs) -> bool     whether running it may raise (never pruned then)
-    facts                            algebra: commutative, associative, idempotent, involution, identity=<number>,
-                                     absorbing=<number>, exact (the reference has the compiled kernel's bits)
+    facts                            algebra, true of every dtype's bits: commutative, associative, idempotent
+                                     (f(x, x) = x, or f(f(x)) = f(x)), involution, identity=<number>,
+                                     right_identity=<number>, absorbing=<number>, exact (the reference has the
+                                     compiled kernel's bits);
+                                     domain=((low, high), ...) an interval per input on which the op is smooth
     samples(rng, dtype)              [(arrays, attrs), ...] for tests and fuzzing, edge values included
     dtypes                           input dtypes that the samples may be asked for
     """

@@ -1,0 +1,78 @@
+"""NumPy helpers of the references: conversion with the IR's meaning, and evaluation in a wider dtype."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from hybridflow.compiler.ir import dtypes as dt
+
+Reference = Callable[..., np.ndarray]
+
+
+def convert(x: np.ndarray, dtype: dt.DType) -> np.ndarray:
+    """``x`` as ``dtype`` with the meaning of the ``convert`` op, which is defined for every value (NumPy's is not).
+
+    Floats become integers by truncation, saturating, NaN as 0.  Integers wrap.  Anything but zero becomes True.
+    Narrow floats are reached through float32, as in the kernels, but for float64 to float16, which rounds once.
+    """
+    x = np.asarray(x)
+    if x.dtype == dtype:
+        return x
+    if dt.is_bool(dtype):
+        return np.asarray(x != 0)
+    with np.errstate(all="ignore"):
+        if dt.is_narrow_float(x.dtype):
+            x = x.astype(dt.float32)
+        if dt.is_narrow_float(dtype) and not (dtype == dt.float16 and x.dtype == dt.float64):
+            return x.astype(dt.float32).astype(dtype)
+        if dt.is_float(x.dtype) and dt.is_integer(dtype):
+            info = np.iinfo(dtype)
+            # Both limits as floats: -2**n and 2**n are exact, the largest integer itself may not be.
+            low, above = x.dtype.type(info.min), x.dtype.type(2.0 ** (info.bits - dt.is_signed(dtype)))
+            inside = (x > low) & (x < above)
+            truncated = np.where(inside, x, 0).astype(dtype)
+            return np.where(x >= above, dtype.type(info.max), np.where(x <= low, dtype.type(info.min), truncated))
+        return x.astype(dtype)
+
+
+def in_double(function: Callable[..., Any]) -> Reference:
+    """The reference that evaluates ``function`` in float64 and rounds once to the dtype of the first argument."""
+
+    @functools.wraps(function)
+    def reference(*arrays: np.ndarray, **attrs: Any) -> np.ndarray:
+        with np.errstate(all="ignore"):
+            wide = function(*(np.asarray(x, np.float64) for x in arrays), **attrs)
+        return convert(wide, arrays[0].dtype)
+
+    return reference
+
+
+def in_compute(function: Callable[..., Any]) -> Reference:
+    """The reference that evaluates ``function`` in the kernels' compute dtype, where IEEE 754 fixes the bits."""
+
+    @functools.wraps(function)
+    def reference(*arrays: np.ndarray, **attrs: Any) -> np.ndarray:
+        with np.errstate(all="ignore"):
+            result = function(*map(computed, arrays), **attrs)
+        return convert(result, arrays[0].dtype)
+
+    return reference
+
+
+def predicate(function: Callable[..., Any]) -> Reference:
+    """Like ``in_compute`` for functions with a bool result."""
+
+    @functools.wraps(function)
+    def reference(*arrays: np.ndarray, **attrs: Any) -> np.ndarray:
+        return np.asarray(function(*map(computed, arrays), **attrs), np.bool_)
+
+    return reference
+
+
+def computed(x: np.ndarray) -> np.ndarray:
+    """``x`` in its compute dtype."""
+    return x.astype(dt.float32) if dt.is_narrow_float(x.dtype) else np.asarray(x)

@@ -1,0 +1,98 @@
+"""Contractions: products summed over a shared axis."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from hybridflow.compiler.ir import dtypes as dt
+from hybridflow.compiler.ir.types import TensorType
+from hybridflow.compiler.ops import arrays, rules, samples
+from hybridflow.compiler.ops.table import Kind, define
+from hybridflow.errors import DTypeError, ShapeError
+
+_NUMERIC = frozenset(rules.NUMERIC)
+
+
+def _matmul_canon(types: tuple[TensorType, ...], attrs: dict[str, Any]) -> dict[str, Any]:
+    return {name: bool(attrs.get(name, False)) for name in ("transpose_a", "transpose_b")}
+
+
+def _matmul_infer(x: TensorType, y: TensorType, transpose_a: bool, transpose_b: bool) -> TensorType:
+    if x.dtype != y.dtype:
+        raise DTypeError("matmul", f"dtypes differ: {x} and {y}. Expected equal dtypes. Convert one with astype.")
+    rules.check_dtype("matmul", x, _NUMERIC)
+    if x.ndim < 2 or y.ndim < 2:
+        raise ShapeError("matmul", f"x is {x}, y is {y}. Expected at least two axes of each.")
+    if x.shape[:-2] != y.shape[:-2]:
+        raise ShapeError("matmul", f"batch axes differ: x is {x}, y is {y}. Expected equal leading extents.")
+    rows, inner = x.shape[-2:][::-1] if transpose_a else x.shape[-2:]
+    other, columns = y.shape[-2:][::-1] if transpose_b else y.shape[-2:]
+    if inner != other:
+        a, b = (-2 if transpose_a else -1), (-1 if transpose_b else -2)
+        hint = " Did you mean x @ y.T?" if not transpose_b and x.ndim == 2 and inner == y.shape[-1] else ""
+        raise ShapeError(
+            "matmul", f"inner sizes differ: x is {x}, y is {y}; x.shape[{a}] must equal y.shape[{b}].{hint}"
+        )
+    return TensorType((*x.shape[:-2], rows, columns), x.dtype)
+
+
+def _matmul_reference(x: np.ndarray, y: np.ndarray, transpose_a: bool, transpose_b: bool) -> np.ndarray:
+    a = np.swapaxes(x, -1, -2) if transpose_a else x
+    b = np.swapaxes(y, -1, -2) if transpose_b else y
+    if not dt.is_float(x.dtype):
+        return np.matmul(a, b)
+    with np.errstate(all="ignore"):
+        return arrays.convert(np.matmul(a.astype(np.float64), b.astype(np.float64)), x.dtype)
+
+
+def _matmul_vjp(b: Any, g: Any, out: Any, x: Any, y: Any, transpose_a: bool, transpose_b: bool) -> tuple[Any, ...]:
+    """The transposed factors are read in place, through the attributes."""
+
+    def for_x() -> Any:
+        if transpose_a:
+            return b.matmul(y, g, transpose_a=transpose_b, transpose_b=True)
+        return b.matmul(g, y, transpose_a=False, transpose_b=not transpose_b)
+
+    def for_y() -> Any:
+        if transpose_b:
+            return b.matmul(g, x, transpose_a=True, transpose_b=transpose_a)
+        return b.matmul(x, g, transpose_a=not transpose_a, transpose_b=False)
+
+    return for_x, for_y
+
+
+def _matmul_samples(rng: np.random.Generator, dtype: Any) -> list[samples.Sample]:
+    found: list[samples.Sample] = []
+    sizes = [
+        ((), 3, 4, 5),
+        ((), 1, 1, 1),
+        ((2,), 3, 2, 4),
+        ((2, 3), 2, 3, 1),
+        ((), 0, 3, 2),
+        ((), 2, 0, 3),
+        ((), 17, 33, 9),
+    ]
+    for batch, m, k, n in sizes:
+        for transpose_a in (False, True):
+            for transpose_b in (False, True):
+                x = samples.values(rng, dtype, (*batch, *((k, m) if transpose_a else (m, k))))
+                y = samples.values(rng, dtype, (*batch, *((n, k) if transpose_b else (k, n))))
+                found.append(((x, y), {"transpose_a": transpose_a, "transpose_b": transpose_b}))
+    return found
+
+
+define(
+    "matmul",
+    Kind.CONTRACT,
+    2,
+    doc="""Matrix products x[...,m,k] @ y[...,k,n] over equal leading axes; either matrix may be given transposed.
+    Floats narrower than 32 bits are summed in float32 and rounded once.""",
+    canon=_matmul_canon,
+    infer=_matmul_infer,
+    reference=_matmul_reference,
+    vjp=_matmul_vjp,
+    samples=_matmul_samples,
+    dtypes=rules.NUMERIC,
+)

@@ -1,0 +1,460 @@
+"""Elementwise ops of two inputs, and ``where``.
+
+Entries of a vjp's result may be functions without arguments: they are called only when that cotangent is wanted.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from hybridflow.compiler.ir import dtypes as dt
+from hybridflow.compiler.ir.types import TensorType
+from hybridflow.compiler.ops import arrays, rules, samples
+from hybridflow.compiler.ops.rules import masked
+from hybridflow.compiler.ops.table import NOT_DIFFERENTIABLE, Kind, define
+
+try:  # until elementary.py is there
+    from hybridflow.compiler.ops import elementary
+except ImportError:
+    elementary = None
+
+
+_WIDE = ((-3.0, 3.0), (-3.0, 3.0))
+
+
+def _binary(name: str, *, dtypes: Any = rules.NUMERIC, domain: Any = _WIDE, **fields: Any) -> None:
+    """An op on two inputs of one type, which is the result's too.  ``domain``: an interval per input, smooth there."""
+    fields.setdefault("infer", rules.same_type(name, dtypes))
+    fields.setdefault("samples", samples.elementwise(2))
+    facts = {"domain": domain, **fields.pop("facts", {})}
+    define(name, Kind.ELEMENTWISE, 2, dtypes=tuple(dtypes), facts=facts, **fields)
+
+
+def _relation(name: str, *, dtypes: Any = dt.ALL, **fields: Any) -> None:
+    """An op with a bool result."""
+    facts = {"exact": True, **fields.pop("facts", {})}
+    _binary(name, dtypes=dtypes, infer=rules.bool_result(name, dtypes), vjp=NOT_DIFFERENTIABLE, facts=facts, **fields)
+
+
+# ---- arithmetic
+
+
+_binary(
+    "add",
+    doc="x + y; integers wrap.",
+    reference=arrays.in_compute(np.add),
+    scalar=lambda e, x, y: e.add(x, y),
+    vjp=lambda b, g, out, x, y: (g, g),
+    facts={"commutative": True, "identity": -0.0, "exact": True},
+)
+
+_binary(
+    "subtract",
+    doc="x - y; integers wrap.",
+    reference=arrays.in_compute(np.subtract),
+    scalar=lambda e, x, y: e.sub(x, y),
+    vjp=lambda b, g, out, x, y: (g, lambda: b.negative(g)),
+    facts={"right_identity": 0.0, "exact": True},
+)
+
+_binary(
+    "multiply",
+    doc="x * y; integers wrap.",
+    reference=arrays.in_compute(np.multiply),
+    scalar=lambda e, x, y: e.mul(x, y),
+    vjp=lambda b, g, out, x, y: (lambda: b.multiply(g, y), lambda: b.multiply(g, x)),
+    facts={"commutative": True, "identity": 1.0, "exact": True},
+)
+
+
+def _divide_vjp(b: Any, g: Any, out: Any, x: Any, y: Any) -> tuple[Any, ...]:
+    # A zero cotangent over a zero divisor is 0, not NaN (see rules.masked).
+    zero = b.full(0, like=g.type)
+    pole = b.logical_and(b.equal(g, zero), b.equal(y, zero))
+    divisor = b.where(pole, b.full(1, like=y.type), y)
+    quotient = b.divide(g, divisor)
+    return quotient, lambda: b.negative(b.multiply(quotient, b.divide(x, divisor)))
+
+
+_binary(
+    "divide",
+    doc="x / y of floats.",
+    dtypes=dt.FLOATS,
+    reference=arrays.in_compute(np.divide),
+    scalar=lambda e, x, y: e.div(x, y),
+    vjp=_divide_vjp,
+    domain=((-3.0, 3.0), (0.5, 3.0)),
+    facts={"right_identity": 1.0, "exact": True},
+)
+
+
+# ---- powers and angles
+
+
+def _pow_reference(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    if dt.is_float(x.dtype):
+        return arrays.in_double(np.power)(x, y)
+    positive = np.power(x, np.maximum(y, 0), dtype=x.dtype)
+    if dt.is_unsigned(x.dtype):
+        return np.asarray(positive)
+    inverse = np.where(x == 1, 1, np.where(x == -1, np.where(y & 1, -1, 1), 0)).astype(x.dtype)
+    return np.where(y < 0, inverse, positive)
+
+
+def _pow_scalar(e: Any, x: Any, y: Any) -> Any:
+    """Floats: elementary.pow.  Integers: repeated squaring over the bits of the exponent, which wraps as it should."""
+    dtype = x.dtype
+    if dt.is_float(dtype):
+        return elementary.pow(e, x, y)
+    zero, one = e.const(0, dtype), e.const(1, dtype)
+    power, square = one, x
+    bits = 8 * dtype.itemsize - dt.is_signed(dtype)
+    for bit in range(bits):
+        taken = e.ne(e.and_(y, e.const(1 << bit, dtype)), zero)
+        power = e.select(taken, e.mul(power, square), power)
+        if bit < bits - 1:
+            square = e.mul(square, square)
+    if dt.is_unsigned(dtype):
+        return power
+    # 1/x truncated: 1 and -1 are their own inverses, and everything else (0 too) gives 0.
+    odd = e.ne(e.and_(y, one), zero)
+    minus = e.const(-1, dtype)
+    inverse = e.select(e.eq(x, one), one, e.select(e.eq(x, minus), e.select(odd, minus, one), zero))
+    return e.select(e.lt(y, zero), inverse, power)
+
+
+def _pow_vjp(b: Any, g: Any, out: Any, x: Any, y: Any) -> tuple[Any, ...]:
+    zero, one = b.full(0, like=x.type), b.full(1, like=x.type)
+
+    def for_base() -> Any:
+        # y * x**(y-1), and 0 for y = 0 even at x = 0, where the second factor is infinite.
+        flat = b.equal(y, zero)
+        slope = b.multiply(y, b.pow(x, b.where(flat, one, b.subtract(y, one))))
+        return masked(b, g, slope)
+
+    def for_exponent() -> Any:
+        # out * log(x) for a positive base.  A base of 0 stays 0; a negative one has no real derivative: 0 too.
+        positive = b.greater(x, zero)
+        slope = b.multiply(out, b.log(b.where(positive, x, one)))
+        return masked(b, g, b.where(positive, slope, zero))
+
+    return for_base, for_exponent
+
+
+def _pow_samples(rng: np.random.Generator, dtype: Any) -> list[samples.Sample]:
+    found = samples.elementwise(2)(rng, dtype)
+    if dt.is_float(dtype):
+        found += [
+            ((samples.values(rng, dtype, shape, (0.25, 4.0)), samples.values(rng, dtype, shape)), {})
+            for shape in samples.SHAPES
+        ]
+    return found
+
+
+_binary(
+    "pow",
+    doc="""x to the power y; pow(x, 0) and pow(1, y) are 1 even for NaN.  Integers wrap; with a negative exponent
+    they give 1/x truncated: 1 or -1 for the bases 1 and -1, and 0 for all others.""",
+    reference=_pow_reference,
+    scalar=_pow_scalar,
+    vjp=_pow_vjp,
+    samples=_pow_samples,
+    domain=((0.25, 3.0), (-2.0, 3.0)),
+)
+
+
+def _atan2_vjp(b: Any, g: Any, out: Any, x: Any, y: Any) -> tuple[Any, ...]:
+    # Over hypot twice instead of the sum of squares, which under- and overflows.
+    length = b.hypot(x, y)
+    return (
+        lambda: masked(b, g, b.divide(b.divide(y, length), length)),
+        lambda: b.negative(masked(b, g, b.divide(b.divide(x, length), length))),
+    )
+
+
+_binary(
+    "atan2",
+    doc="The angle of the point (y, x): the first input is the ordinate.",
+    dtypes=dt.FLOATS,
+    reference=arrays.in_double(np.arctan2),
+    scalar=lambda e, x, y: elementary.atan2(e, x, y),
+    vjp=_atan2_vjp,
+    domain=((-3.0, 3.0), (0.5, 3.0)),
+)
+
+_binary(
+    "hypot",
+    doc="sqrt(x**2 + y**2) without overflow.",
+    dtypes=dt.FLOATS,
+    reference=arrays.in_double(np.hypot),
+    scalar=lambda e, x, y: elementary.hypot(e, x, y),
+    vjp=lambda b, g, out, x, y: (lambda: masked(b, g, b.divide(x, out)), lambda: masked(b, g, b.divide(y, out))),
+    domain=((0.5, 3.0), (-3.0, 3.0)),
+    facts={"commutative": True},
+)
+
+
+def _logaddexp_vjp(b: Any, g: Any, out: Any, x: Any, y: Any) -> tuple[Any, ...]:
+    # Equal infinities share the cotangent evenly; their difference would be NaN.
+    zero = b.full(0, like=x.type)
+    difference = b.where(b.equal(x, y), zero, b.subtract(x, y))
+    return lambda: b.multiply(g, b.sigmoid(difference)), lambda: b.multiply(g, b.sigmoid(b.negative(difference)))
+
+
+_binary(
+    "logaddexp",
+    doc="log(exp(x) + exp(y)) without overflow.",
+    dtypes=dt.FLOATS,
+    reference=arrays.in_double(np.logaddexp),
+    scalar=lambda e, x, y: elementary.logaddexp(e, x, y),
+    vjp=_logaddexp_vjp,
+    facts={"commutative": True},
+)
+
+_binary(
+    "copysign",
+    doc="The magnitude of x with the sign of y (zeros and NaN have signs).",
+    dtypes=dt.FLOATS,
+    reference=arrays.in_compute(np.copysign),
+    scalar=lambda e, x, y: e.copysign(x, y),
+    vjp=lambda b, g, out, x, y: (
+        lambda: b.multiply(g, b.multiply(b.sign(x), b.copysign(b.full(1, like=y.type), y))),
+        lambda: b.full(0, like=y.type),
+    ),
+    domain=((0.5, 3.0), (0.5, 3.0)),
+    facts={"exact": True},
+)
+
+
+# ---- smaller and larger
+
+
+def _extreme(pick: Any, signed: bool) -> Any:
+    """np.minimum or np.maximum with -0.0 < 0.0, which NumPy leaves open."""
+
+    def extreme(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+        if not dt.is_float(x.dtype):
+            return pick(x, y)
+        return np.where(x == y, np.where(np.signbit(x) == signed, x, y), pick(x, y))
+
+    return arrays.in_compute(extreme)
+
+
+def _choice_vjp(first: str) -> Any:
+    """All of the cotangent to the input that was taken; to the first when they are equal."""
+
+    def vjp(b: Any, g: Any, out: Any, x: Any, y: Any) -> tuple[Any, ...]:
+        zero = b.full(0, like=g.type)
+        taken = getattr(b, first)(x, y)
+        return lambda: b.where(taken, g, zero), lambda: b.where(taken, zero, g)
+
+    return vjp
+
+
+_binary(
+    "minimum",
+    doc="The smaller of x and y; NaN if either is NaN, and -0.0 < 0.0.",
+    reference=_extreme(np.minimum, signed=True),
+    scalar=lambda e, x, y: e.minimum(x, y) if dt.is_float(x.dtype) else e.select(e.lt(x, y), x, y),
+    vjp=_choice_vjp("less_equal"),
+    facts={"commutative": True, "associative": True, "idempotent": True, "identity": math.inf, "exact": True},
+)
+
+_binary(
+    "maximum",
+    doc="The larger of x and y; NaN if either is NaN, and -0.0 < 0.0.",
+    reference=_extreme(np.maximum, signed=False),
+    scalar=lambda e, x, y: e.maximum(x, y) if dt.is_float(x.dtype) else e.select(e.gt(x, y), x, y),
+    vjp=_choice_vjp("greater_equal"),
+    facts={"commutative": True, "associative": True, "idempotent": True, "identity": -math.inf, "exact": True},
+)
+
+
+# ---- comparisons
+
+
+_relation(
+    "equal",
+    doc="x == y; NaN equals nothing.",
+    reference=arrays.predicate(np.equal),
+    scalar=lambda e, x, y: e.eq(x, y),
+    facts={"commutative": True},
+)
+
+_relation(
+    "not_equal",
+    doc="x != y; True where either is NaN.",
+    reference=arrays.predicate(np.not_equal),
+    scalar=lambda e, x, y: e.ne(x, y),
+    facts={"commutative": True},
+)
+
+_relation(
+    "less",
+    doc="x < y.",
+    dtypes=rules.NUMERIC,
+    reference=arrays.predicate(np.less),
+    scalar=lambda e, x, y: e.lt(x, y),
+)
+
+_relation(
+    "less_equal",
+    doc="x <= y.",
+    dtypes=rules.NUMERIC,
+    reference=arrays.predicate(np.less_equal),
+    scalar=lambda e, x, y: e.le(x, y),
+)
+
+_relation(
+    "greater",
+    doc="x > y.",
+    dtypes=rules.NUMERIC,
+    reference=arrays.predicate(np.greater),
+    scalar=lambda e, x, y: e.gt(x, y),
+)
+
+_relation(
+    "greater_equal",
+    doc="x >= y.",
+    dtypes=rules.NUMERIC,
+    reference=arrays.predicate(np.greater_equal),
+    scalar=lambda e, x, y: e.ge(x, y),
+)
+
+
+# ---- logic and bits
+
+
+_relation(
+    "logical_and",
+    doc="x and y.",
+    dtypes=rules.BOOL,
+    reference=arrays.predicate(np.logical_and),
+    scalar=lambda e, x, y: e.and_(x, y),
+    facts={"commutative": True, "associative": True, "idempotent": True, "identity": True, "absorbing": False},
+)
+
+_relation(
+    "logical_or",
+    doc="x or y.",
+    dtypes=rules.BOOL,
+    reference=arrays.predicate(np.logical_or),
+    scalar=lambda e, x, y: e.or_(x, y),
+    facts={"commutative": True, "associative": True, "idempotent": True, "identity": False, "absorbing": True},
+)
+
+_relation(
+    "logical_xor",
+    doc="Whether exactly one of x and y is True.",
+    dtypes=rules.BOOL,
+    reference=arrays.predicate(np.logical_xor),
+    scalar=lambda e, x, y: e.xor(x, y),
+    facts={"commutative": True, "associative": True, "identity": False},
+)
+
+_binary(
+    "bitwise_and",
+    doc="Bits set in both.",
+    dtypes=rules.BITS,
+    reference=arrays.in_compute(np.bitwise_and),
+    scalar=lambda e, x, y: e.and_(x, y),
+    vjp=NOT_DIFFERENTIABLE,
+    facts={"commutative": True, "associative": True, "idempotent": True, "absorbing": 0, "exact": True},
+)
+
+_binary(
+    "bitwise_or",
+    doc="Bits set in either.",
+    dtypes=rules.BITS,
+    reference=arrays.in_compute(np.bitwise_or),
+    scalar=lambda e, x, y: e.or_(x, y),
+    vjp=NOT_DIFFERENTIABLE,
+    facts={"commutative": True, "associative": True, "idempotent": True, "identity": 0, "exact": True},
+)
+
+_binary(
+    "bitwise_xor",
+    doc="Bits set in exactly one.",
+    dtypes=rules.BITS,
+    reference=arrays.in_compute(np.bitwise_xor),
+    scalar=lambda e, x, y: e.xor(x, y),
+    vjp=NOT_DIFFERENTIABLE,
+    facts={"commutative": True, "associative": True, "identity": 0, "exact": True},
+)
+
+
+def _within(e: Any, y: Any) -> Any:
+    """Whether a shift amount lies in 0 .. width-1; outside, LLVM's shifts have no value."""
+    unsigned = np.dtype(f"u{y.dtype.itemsize}")
+    return e.lt(e.convert(y, unsigned), e.const(8 * y.dtype.itemsize, unsigned))
+
+
+def _shift_left_scalar(e: Any, x: Any, y: Any) -> Any:
+    zero, within = e.const(0, x.dtype), _within(e, y)
+    return e.select(within, e.shl(x, e.select(within, y, zero)), zero)
+
+
+def _shift_right_scalar(e: Any, x: Any, y: Any) -> Any:
+    within, last = _within(e, y), e.const(8 * x.dtype.itemsize - 1, x.dtype)
+    if dt.is_signed(x.dtype):
+        return e.ashr(x, e.select(within, y, last))
+    zero = e.const(0, x.dtype)
+    return e.select(within, e.lshr(x, e.select(within, y, zero)), zero)
+
+
+_binary(
+    "bitwise_left_shift",
+    doc="x shifted left by y bits; 0 when y is negative or not less than the width.",
+    dtypes=dt.INTEGERS,
+    reference=arrays.in_compute(np.left_shift),
+    scalar=_shift_left_scalar,
+    vjp=NOT_DIFFERENTIABLE,
+    facts={"right_identity": 0, "exact": True},
+)
+
+_binary(
+    "bitwise_right_shift",
+    doc="x shifted right by y bits, keeping its sign; 0 or -1 when y is negative or not less than the width.",
+    dtypes=dt.INTEGERS,
+    reference=arrays.in_compute(np.right_shift),
+    scalar=_shift_right_scalar,
+    vjp=NOT_DIFFERENTIABLE,
+    facts={"right_identity": 0, "exact": True},
+)
+
+
+# ---- choice
+
+
+def _where_infer(condition: TensorType, x: TensorType, y: TensorType) -> TensorType:
+    rules.check_dtype("where", condition, frozenset(rules.BOOL), "the condition")
+    rules.check_same("where", x, y)
+    rules.check_same("where", condition.with_dtype(x.dtype), x)
+    return x
+
+
+def _where_vjp(b: Any, g: Any, out: Any, condition: Any, x: Any, y: Any) -> tuple[Any, ...]:
+    zero = b.full(0, like=g.type)
+    return None, lambda: b.where(condition, g, zero), lambda: b.where(condition, zero, g)
+
+
+def _where_samples(rng: np.random.Generator, dtype: Any) -> list[samples.Sample]:
+    return [((rng.random(x.shape) < 0.5, x, y), {}) for (x, y), _ in samples.elementwise(2)(rng, dtype)]
+
+
+define(
+    "where",
+    Kind.ELEMENTWISE,
+    3,
+    doc="x where the condition holds, else y.  The cotangent of what was not taken is exactly 0.",
+    infer=_where_infer,
+    reference=lambda condition, x, y: np.where(condition, x, y),
+    scalar=lambda e, condition, x, y: e.select(condition, x, y),
+    vjp=_where_vjp,
+    samples=_where_samples,
+    dtypes=dt.ALL,
+    facts={"exact": True},
+)

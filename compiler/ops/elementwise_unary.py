@@ -1,0 +1,463 @@
+"""Elementwise ops of one input."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from hybridflow.compiler.ir import dtypes as dt
+from hybridflow.compiler.ir.types import TensorType
+from hybridflow.compiler.ops import arrays, rules, samples
+from hybridflow.compiler.ops.rules import masked
+from hybridflow.compiler.ops.table import NOT_DIFFERENTIABLE, Kind, define
+from hybridflow.errors import ArgumentTypeError
+
+try:  # until elementary.py is there
+    from hybridflow.compiler.ops import elementary
+except ImportError:
+    elementary = None
+
+
+def _unary(name: str, *, dtypes: Any = dt.FLOATS, domain: tuple[float, float] = (-3.0, 3.0), **fields: Any) -> None:
+    """An op whose result has its input's type.  ``domain`` is an interval on which it is smooth."""
+    fields.setdefault("infer", rules.same_type(name, dtypes))
+    facts = {"domain": (domain,), **fields.pop("facts", {})}
+    fields.setdefault("samples", samples.elementwise(1, domain))
+    define(
+        name,
+        Kind.ELEMENTWISE,
+        1,
+        dtypes=tuple(dtypes),
+        facts=facts,
+        **fields,
+    )
+
+
+def _test(name: str, *, dtypes: Any = dt.FLOATS, **fields: Any) -> None:
+    """An op with a bool result."""
+    infer = rules.bool_result(name, dtypes)
+    _unary(name, dtypes=dtypes, infer=infer, vjp=NOT_DIFFERENTIABLE, facts={"exact": True}, **fields)
+
+
+def _one(b: Any, x: Any) -> Any:
+    return b.full(1, like=x.type)
+
+
+# ---- sign and rounding
+
+
+_unary(
+    "negative",
+    doc="-x; integers wrap.",
+    dtypes=rules.NUMERIC,
+    reference=arrays.in_compute(np.negative),
+    scalar=lambda e, x: e.neg(x),
+    vjp=lambda b, g, out, x: (b.negative(g),),
+    facts={"involution": True, "exact": True},
+)
+
+
+def _abs_scalar(e: Any, x: Any) -> Any:
+    if dt.is_float(x.dtype):
+        return e.abs(x)
+    if dt.is_unsigned(x.dtype):
+        return x
+    return e.select(e.lt(x, e.const(0, x.dtype)), e.neg(x), x)
+
+
+_unary(
+    "abs",
+    doc="Absolute value; the smallest integer wraps to itself.  The derivative at 0 is 0.",
+    dtypes=rules.NUMERIC,
+    reference=arrays.in_compute(np.abs),
+    scalar=_abs_scalar,
+    vjp=lambda b, g, out, x: (b.multiply(g, b.sign(x)),),
+    facts={"idempotent": True, "exact": True},
+)
+
+
+def _sign_scalar(e: Any, x: Any) -> Any:
+    zero, one = e.const(0, x.dtype), e.const(1, x.dtype)
+    positive = e.gt(x, zero)
+    if dt.is_unsigned(x.dtype):
+        return e.select(positive, one, zero)
+    result = e.select(positive, one, e.select(e.lt(x, zero), e.const(-1, x.dtype), zero))
+    return e.select(e.is_nan(x), x, result) if dt.is_float(x.dtype) else result
+
+
+_unary(
+    "sign",
+    doc="-1, 0 or 1; NaN for NaN, and 0 for both zeros.  The derivative is 0.",
+    dtypes=rules.NUMERIC,
+    reference=arrays.in_compute(np.sign),
+    scalar=_sign_scalar,
+    vjp=lambda b, g, out, x: (b.full(0, like=x.type),),
+    facts={"idempotent": True, "exact": True},
+)
+
+_unary(
+    "floor",
+    doc="The largest whole number <= x.",
+    reference=arrays.in_compute(np.floor),
+    scalar=lambda e, x: e.floor(x),
+    vjp=NOT_DIFFERENTIABLE,
+    facts={"idempotent": True, "exact": True},
+)
+
+_unary(
+    "ceil",
+    doc="The smallest whole number >= x.",
+    reference=arrays.in_compute(np.ceil),
+    scalar=lambda e, x: e.ceil(x),
+    vjp=NOT_DIFFERENTIABLE,
+    facts={"idempotent": True, "exact": True},
+)
+
+_unary(
+    "round",
+    doc="The nearest whole number, halves to even.",
+    reference=arrays.in_compute(np.rint),
+    scalar=lambda e, x: e.rint(x),
+    vjp=NOT_DIFFERENTIABLE,
+    facts={"idempotent": True, "exact": True},
+)
+
+_unary(
+    "trunc",
+    doc="The whole part of x.",
+    reference=arrays.in_compute(np.trunc),
+    scalar=lambda e, x: e.trunc(x),
+    vjp=NOT_DIFFERENTIABLE,
+    facts={"idempotent": True, "exact": True},
+)
+
+
+# ---- exponentials and logarithms
+
+
+_unary(
+    "exp",
+    doc="e to the power x.",
+    reference=arrays.in_double(np.exp),
+    scalar=lambda e, x: elementary.exp(e, x),
+    vjp=lambda b, g, out, x: (b.multiply(g, out),),
+)
+
+_unary(
+    "expm1",
+    doc="exp(x) - 1, exact near 0.",
+    reference=arrays.in_double(np.expm1),
+    scalar=lambda e, x: elementary.expm1(e, x),
+    # Not out + 1, which is 0 where exp(x) is merely small.
+    vjp=lambda b, g, out, x: (b.multiply(g, b.exp(x)),),
+)
+
+_unary(
+    "log",
+    doc="Natural logarithm; NaN below 0.",
+    reference=arrays.in_double(np.log),
+    scalar=lambda e, x: elementary.log(e, x),
+    vjp=lambda b, g, out, x: (masked(b, g, b.reciprocal(x)),),
+    domain=(0.25, 4.0),
+)
+
+_unary(
+    "log1p",
+    doc="log(1 + x), exact near 0.",
+    reference=arrays.in_double(np.log1p),
+    scalar=lambda e, x: elementary.log1p(e, x),
+    vjp=lambda b, g, out, x: (masked(b, g, b.reciprocal(b.add(x, _one(b, x)))),),
+    domain=(-0.75, 3.0),
+)
+
+_unary(
+    "log2",
+    doc="Logarithm to base 2.",
+    reference=arrays.in_double(np.log2),
+    scalar=lambda e, x: elementary.log2(e, x),
+    vjp=lambda b, g, out, x: (masked(b, g, b.divide(b.full(1 / math.log(2), like=x.type), x)),),
+    domain=(0.25, 4.0),
+)
+
+_unary(
+    "log10",
+    doc="Logarithm to base 10.",
+    reference=arrays.in_double(np.log10),
+    scalar=lambda e, x: elementary.log10(e, x),
+    vjp=lambda b, g, out, x: (masked(b, g, b.divide(b.full(1 / math.log(10), like=x.type), x)),),
+    domain=(0.25, 4.0),
+)
+
+
+# ---- powers
+
+
+_unary(
+    "sqrt",
+    doc="Square root, correctly rounded; NaN below 0.",
+    reference=arrays.in_compute(np.sqrt),
+    scalar=lambda e, x: e.sqrt(x),
+    vjp=lambda b, g, out, x: (masked(b, g, b.divide(b.full(0.5, like=x.type), out)),),
+    domain=(0.25, 4.0),
+    facts={"exact": True},
+)
+
+_unary(
+    "rsqrt",
+    doc="1 / sqrt(x).",
+    reference=arrays.in_double(lambda x: 1 / np.sqrt(x)),
+    scalar=lambda e, x: elementary.rsqrt(e, x),
+    vjp=lambda b, g, out, x: (masked(b, g, b.multiply(b.full(-0.5, like=x.type), b.multiply(out, b.square(out)))),),
+    domain=(0.25, 4.0),
+)
+
+_unary(
+    "reciprocal",
+    doc="1 / x.",
+    reference=arrays.in_compute(lambda x: np.divide(x.dtype.type(1), x)),
+    scalar=lambda e, x: e.div(e.const(1, x.dtype), x),
+    vjp=lambda b, g, out, x: (masked(b, g, b.negative(b.square(out))),),
+    domain=(0.25, 4.0),
+    facts={"exact": True},
+)
+
+_unary(
+    "square",
+    doc="x * x; integers wrap.",
+    dtypes=rules.NUMERIC,
+    reference=arrays.in_compute(np.square),
+    scalar=lambda e, x: e.mul(x, x),
+    vjp=lambda b, g, out, x: (b.multiply(g, b.add(x, x)),),
+    facts={"exact": True},
+)
+
+
+# ---- trigonometric and hyperbolic
+
+
+_unary(
+    "sin",
+    doc="Sine of an angle in radians.",
+    reference=arrays.in_double(np.sin),
+    scalar=lambda e, x: elementary.sin(e, x),
+    vjp=lambda b, g, out, x: (b.multiply(g, b.cos(x)),),
+)
+
+_unary(
+    "cos",
+    doc="Cosine of an angle in radians.",
+    reference=arrays.in_double(np.cos),
+    scalar=lambda e, x: elementary.cos(e, x),
+    vjp=lambda b, g, out, x: (b.negative(b.multiply(g, b.sin(x))),),
+)
+
+_unary(
+    "tan",
+    doc="Tangent of an angle in radians.",
+    reference=arrays.in_double(np.tan),
+    scalar=lambda e, x: elementary.tan(e, x),
+    vjp=lambda b, g, out, x: (b.multiply(g, b.add(b.square(out), _one(b, x))),),
+    domain=(-1.25, 1.25),
+)
+
+
+def _one_minus_square(b: Any, x: Any) -> Any:
+    """1 - x**2, as a product so that nothing cancels near |x| = 1."""
+    one = _one(b, x)
+    return b.multiply(b.subtract(one, x), b.add(one, x))
+
+
+_unary(
+    "asin",
+    doc="Inverse sine; NaN outside [-1, 1].",
+    reference=arrays.in_double(np.arcsin),
+    scalar=lambda e, x: elementary.asin(e, x),
+    vjp=lambda b, g, out, x: (masked(b, g, b.rsqrt(_one_minus_square(b, x))),),
+    domain=(-0.75, 0.75),
+)
+
+_unary(
+    "acos",
+    doc="Inverse cosine; NaN outside [-1, 1].",
+    reference=arrays.in_double(np.arccos),
+    scalar=lambda e, x: elementary.acos(e, x),
+    vjp=lambda b, g, out, x: (b.negative(masked(b, g, b.rsqrt(_one_minus_square(b, x)))),),
+    domain=(-0.75, 0.75),
+)
+
+_unary(
+    "atan",
+    doc="Inverse tangent.",
+    reference=arrays.in_double(np.arctan),
+    scalar=lambda e, x: elementary.atan(e, x),
+    vjp=lambda b, g, out, x: (b.divide(g, b.add(b.square(x), _one(b, x))),),
+)
+
+_unary(
+    "sinh",
+    doc="Hyperbolic sine.",
+    reference=arrays.in_double(np.sinh),
+    scalar=lambda e, x: elementary.sinh(e, x),
+    vjp=lambda b, g, out, x: (b.multiply(g, b.cosh(x)),),
+)
+
+_unary(
+    "cosh",
+    doc="Hyperbolic cosine.",
+    reference=arrays.in_double(np.cosh),
+    scalar=lambda e, x: elementary.cosh(e, x),
+    vjp=lambda b, g, out, x: (b.multiply(g, b.sinh(x)),),
+)
+
+_unary(
+    "tanh",
+    doc="Hyperbolic tangent.",
+    reference=arrays.in_double(np.tanh),
+    scalar=lambda e, x: elementary.tanh(e, x),
+    vjp=lambda b, g, out, x: (b.multiply(g, b.subtract(_one(b, x), b.square(out))),),
+)
+
+_unary(
+    "asinh",
+    doc="Inverse hyperbolic sine.",
+    reference=arrays.in_double(np.arcsinh),
+    scalar=lambda e, x: elementary.asinh(e, x),
+    vjp=lambda b, g, out, x: (b.divide(g, b.hypot(x, _one(b, x))),),
+)
+
+_unary(
+    "acosh",
+    doc="Inverse hyperbolic cosine; NaN below 1.",
+    reference=arrays.in_double(np.arccosh),
+    scalar=lambda e, x: elementary.acosh(e, x),
+    # Two factors: x**2 - 1 would overflow for large x and cancel near 1.
+    vjp=lambda b, g, out, x: (
+        masked(b, g, b.multiply(b.rsqrt(b.subtract(x, _one(b, x))), b.rsqrt(b.add(x, _one(b, x))))),
+    ),
+    domain=(1.25, 4.0),
+)
+
+_unary(
+    "atanh",
+    doc="Inverse hyperbolic tangent; NaN outside [-1, 1].",
+    reference=arrays.in_double(np.arctanh),
+    scalar=lambda e, x: elementary.atanh(e, x),
+    vjp=lambda b, g, out, x: (masked(b, g, b.reciprocal(_one_minus_square(b, x))),),
+    domain=(-0.75, 0.75),
+)
+
+
+# ---- other smooth functions
+
+
+def _erf(x: np.ndarray) -> np.ndarray:
+    return np.asarray(np.frompyfunc(math.erf, 1, 1)(x), np.float64)
+
+
+_unary(
+    "erf",
+    doc="The error function, 2/sqrt(pi) times the integral of exp(-t**2) from 0 to x.",
+    reference=arrays.in_double(_erf),
+    scalar=lambda e, x: elementary.erf(e, x),
+    vjp=lambda b, g, out, x: (
+        b.multiply(g, b.multiply(b.full(2 / math.sqrt(math.pi), like=x.type), b.exp(b.negative(b.square(x))))),
+    ),
+)
+
+_unary(
+    "sigmoid",
+    doc="The logistic function 1 / (1 + exp(-x)).",
+    reference=arrays.in_double(lambda x: 1 / (1 + np.exp(-x))),
+    scalar=lambda e, x: elementary.sigmoid(e, x),
+    vjp=lambda b, g, out, x: (b.multiply(g, b.multiply(out, b.subtract(_one(b, x), out))),),
+)
+
+
+# ---- tests and bits
+
+
+_test(
+    "isnan",
+    doc="Whether x is NaN.",
+    reference=arrays.predicate(np.isnan),
+    scalar=lambda e, x: e.is_nan(x),
+)
+
+_test(
+    "isinf",
+    doc="Whether x is an infinity.",
+    reference=arrays.predicate(np.isinf),
+    scalar=lambda e, x: e.eq(e.abs(x), e.const(math.inf, x.dtype)),
+)
+
+_test(
+    "isfinite",
+    doc="Whether x is neither infinite nor NaN.",
+    reference=arrays.predicate(np.isfinite),
+    scalar=lambda e, x: e.lt(e.abs(x), e.const(math.inf, x.dtype)),
+)
+
+_test(
+    "logical_not",
+    doc="not x.",
+    dtypes=rules.BOOL,
+    reference=arrays.predicate(np.logical_not),
+    scalar=lambda e, x: e.not_(x),
+)
+
+_unary(
+    "bitwise_invert",
+    doc="All bits of x flipped.",
+    dtypes=rules.BITS,
+    reference=arrays.in_compute(np.invert),
+    scalar=lambda e, x: e.not_(x),
+    vjp=NOT_DIFFERENTIABLE,
+    facts={"involution": True, "exact": True},
+)
+
+
+# ---- conversion, and a mark for differentiation
+
+
+def _convert_canon(types: tuple[TensorType, ...], attrs: dict[str, Any]) -> dict[str, Any]:
+    try:
+        dtype = np.dtype(attrs["dtype"])
+    except TypeError:
+        dtype = None
+    if dtype not in dt.CODE:
+        names = ", ".join(map(str, dt.ALL))
+        raise ArgumentTypeError(
+            "convert", f"{attrs['dtype']!r} is not a dtype that hybridflow has. Expected one of {names}."
+        )
+    return {"dtype": dtype}
+
+
+def _convert_vjp(b: Any, g: Any, out: Any, x: Any, dtype: Any) -> tuple[Any, ...]:
+    return (b.convert(g, dtype=x.type.dtype) if dt.is_float(x.type.dtype) and dt.is_float(dtype) else None,)
+
+
+_unary(
+    "convert",
+    doc="""x as another dtype.  Floats become integers by truncation, saturating, NaN as 0; integers wrap;
+    everything but zero is True; bfloat16 and, from integers, float16 are reached through float32.""",
+    dtypes=dt.ALL,
+    canon=_convert_canon,
+    infer=lambda x, dtype: x.with_dtype(dtype),
+    reference=arrays.convert,
+    scalar=lambda e, x, dtype: e.convert(x, dtype),
+    vjp=_convert_vjp,
+    samples=samples.with_attrs(*({"dtype": dtype} for dtype in dt.ALL)),
+    facts={"exact": True},
+)
+
+_unary(
+    "stop_gradient",
+    doc="x itself, which differentiation takes for a constant.",
+    dtypes=dt.ALL,
+    reference=lambda x: x,
+    scalar=lambda e, x: x,
+    vjp=NOT_DIFFERENTIABLE,
+    facts={"idempotent": True, "exact": True},
+)

@@ -1,0 +1,286 @@
+"""Reading and adding through indices, and sorting.
+
+Negative indices count from the end; an index out of range raises IndexRangeError at run time.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from hybridflow.compiler.ir import dtypes as dt
+from hybridflow.compiler.ir.types import TensorType
+from hybridflow.compiler.ops import arrays, rules, samples
+from hybridflow.compiler.ops.table import NOT_DIFFERENTIABLE, Kind, define
+from hybridflow.compiler.program import Check
+from hybridflow.errors import DTypeError, IndexRangeError, ShapeError
+
+_INDEX = frozenset((dt.int32, dt.int64))
+
+
+def _message(x: TensorType, axis: int) -> str:
+    return f"an index is out of range for axis {axis} of {x}. Expected {_limits(x.shape[axis])}."
+
+
+def _limits(size: Any) -> str:
+    return f"-{size} <= index < {size}"
+
+
+def range_check(name: str, x: TensorType, axis: int, where: str | None) -> Check:
+    """The run-time check of an op that indexes ``axis`` of ``x``."""
+    return Check(IndexRangeError.__name__, name, _message(x, axis), where)
+
+
+def _wrapped(name: str, x: np.ndarray, indices: np.ndarray, axis: int) -> np.ndarray:
+    """Indices counted from the front, or the error that the kernel's check raises."""
+    size = x.shape[axis]
+    if np.any((indices < -size) | (indices >= size)):
+        raise IndexRangeError(name, _message(TensorType(x.shape, x.dtype), axis))
+    return np.where(indices < 0, indices + size, indices).astype(np.int64)
+
+
+def _always(types: Any, attrs: Any) -> bool:
+    return True
+
+
+def _checked(name: str, g: Any, i: Any, axis: int) -> Any:
+    """The index in the value ``i``, checked against ``axis`` of the first input."""
+    x = g.types[0]
+    return g.checked(i, x.shape[axis], range_check(name, x, axis, g.e.where))
+
+
+# ---- take
+
+
+def _taken_shape(x: TensorType, indices: TensorType, axis: int) -> tuple[Any, ...]:
+    return (*x.shape[:axis], *indices.shape, *x.shape[axis + 1 :])
+
+
+def _take_infer(x: TensorType, indices: TensorType, axis: int) -> TensorType:
+    rules.check_dtype("take", indices, _INDEX, "the indices' type")
+    return x.with_shape(_taken_shape(x, indices, axis))
+
+
+def _take_element(g: Any, index: tuple[Any, ...], axis: int) -> Any:
+    behind = axis + g.types[1].ndim
+    j = _checked("take", g, g.load(1, index[axis:behind]), axis)
+    return g.load(0, (*index[:axis], j, *index[behind:]))
+
+
+def _indices(rng: np.random.Generator, size: int, shape: tuple[int, ...], dtype: Any = dt.int64) -> np.ndarray:
+    return rng.integers(-size, size, shape).astype(dtype) if size else np.zeros((0,) * len(shape), dtype)
+
+
+def _take_samples(rng: np.random.Generator, dtype: Any) -> list[samples.Sample]:
+    cases = [
+        ((7,), (3,), 0),
+        ((7,), (), 0),
+        ((3, 5), (4,), 1),
+        ((3, 5), (2, 2), 0),
+        ((2, 3, 4), (0,), 1),
+        ((0, 2), (0,), 0),
+    ]
+    return [
+        ((samples.values(rng, dtype, shape), _indices(rng, shape[axis], count, kind)), {"axis": axis})
+        for kind in (dt.int64, dt.int32)
+        for shape, count, axis in cases
+    ]
+
+
+define(
+    "take",
+    Kind.GATHER,
+    2,
+    doc="The slices of x at ``indices`` along an axis; the axes of the indices replace it.",
+    canon=rules.canon_axis("take"),
+    infer=_take_infer,
+    reference=lambda x, indices, axis: np.asarray(np.take(x, _wrapped("take", x, indices, axis), axis)),
+    element=_take_element,
+    raises=_always,
+    vjp=lambda b, g, out, x, indices, axis: (
+        b.scatter_add(b.full(0, like=x.type), indices, g, axis=axis),
+        None,
+    ),
+    samples=_take_samples,
+    dtypes=dt.ALL,
+    facts={"exact": True},
+)
+
+
+# ---- take_along_axis
+
+
+def _along_axis_infer(name: str, x: TensorType, indices: TensorType, axis: int) -> None:
+    rules.check_dtype(name, indices, _INDEX, "the indices' type")
+    expected = (*x.shape[:axis], *indices.shape[axis : axis + 1], *x.shape[axis + 1 :])
+    if indices.ndim != x.ndim or indices.shape != expected:
+        raise ShapeError(name, f"x is {x}, indices are {indices}. Expected equal extents but for axis {axis}.")
+
+
+def _take_along_axis_infer(x: TensorType, indices: TensorType, axis: int) -> TensorType:
+    _along_axis_infer("take_along_axis", x, indices, axis)
+    return x.with_shape(indices.shape)
+
+
+def _take_along_axis_element(g: Any, index: tuple[Any, ...], axis: int) -> Any:
+    j = _checked("take_along_axis", g, g.load(1, index), axis)
+    return g.load(0, (*index[:axis], j, *index[axis + 1 :]))
+
+
+def _take_along_axis_samples(rng: np.random.Generator, dtype: Any) -> list[samples.Sample]:
+    cases = [((7,), (3,), 0), ((3, 5), (3, 2), 1), ((3, 5), (9, 5), 0), ((2, 3, 4), (2, 0, 4), 1), ((0,), (0,), 0)]
+    return [
+        ((samples.values(rng, dtype, shape), _indices(rng, shape[axis], count, kind)), {"axis": axis})
+        for kind in (dt.int64, dt.int32)
+        for shape, count, axis in cases
+    ]
+
+
+define(
+    "take_along_axis",
+    Kind.GATHER,
+    2,
+    doc="Along an axis, each line of x at the matching line of indices.",
+    canon=rules.canon_axis("take_along_axis"),
+    infer=_take_along_axis_infer,
+    reference=lambda x, indices, axis: np.take_along_axis(x, _wrapped("take_along_axis", x, indices, axis), axis),
+    element=_take_along_axis_element,
+    raises=_always,
+    vjp=lambda b, g, out, x, indices, axis: (
+        b.scatter_add_along_axis(b.full(0, like=x.type), indices, g, axis=axis),
+        None,
+    ),
+    samples=_take_along_axis_samples,
+    dtypes=dt.ALL,
+    facts={"exact": True},
+)
+
+
+# ---- scatter
+
+
+def _check_updates(name: str, x: TensorType, updates: TensorType, shape: tuple[Any, ...]) -> None:
+    if updates.dtype != x.dtype:
+        raise DTypeError(name, f"dtypes differ: x is {x}, updates are {updates}. Convert one with astype.")
+    if updates.shape != shape:
+        raise ShapeError(name, f"updates are {updates}. Expected {x.with_shape(shape)}, the type of what is taken.")
+    rules.check_dtype(name, x, frozenset(rules.NUMERIC))
+
+
+def _scatter_add_infer(x: TensorType, indices: TensorType, updates: TensorType, axis: int) -> TensorType:
+    rules.check_dtype("scatter_add", indices, _INDEX, "the indices' type")
+    _check_updates("scatter_add", x, updates, _taken_shape(x, indices, axis))
+    return x
+
+
+def _scatter_add_reference(x: np.ndarray, indices: np.ndarray, updates: np.ndarray, axis: int) -> np.ndarray:
+    out = x.copy()
+    where = _wrapped("scatter_add", x, indices, axis)
+    with np.errstate(all="ignore"):
+        np.add.at(out, (*(slice(None),) * axis, where), updates)
+    return out
+
+
+def _scatter_samples(take_samples: Any) -> Any:
+    def make(rng: np.random.Generator, dtype: Any) -> list[samples.Sample]:
+        found: list[samples.Sample] = []
+        for (x, indices), attrs in take_samples(rng, dtype):
+            along = take_samples is _take_along_axis_samples
+            shape = indices.shape if along else np.take(x, indices, attrs["axis"]).shape
+            found.append(((x, indices, samples.values(rng, dtype, shape)), attrs))
+        return found
+
+    return make
+
+
+define(
+    "scatter_add",
+    Kind.SCATTER,
+    3,
+    doc="""x plus the updates at the indices along an axis, one after another in row-major order of the updates; each
+    sum is rounded to the dtype.""",
+    canon=rules.canon_axis("scatter_add"),
+    infer=_scatter_add_infer,
+    reference=_scatter_add_reference,
+    raises=_always,
+    vjp=lambda b, g, out, x, indices, updates, axis: (g, None, lambda: b.take(g, indices, axis=axis)),
+    samples=_scatter_samples(_take_samples),
+    dtypes=rules.NUMERIC,
+)
+
+
+def _scatter_along_infer(x: TensorType, indices: TensorType, updates: TensorType, axis: int) -> TensorType:
+    _along_axis_infer("scatter_add_along_axis", x, indices, axis)
+    _check_updates("scatter_add_along_axis", x, updates, indices.shape)
+    return x
+
+
+def _scatter_along_reference(x: np.ndarray, indices: np.ndarray, updates: np.ndarray, axis: int) -> np.ndarray:
+    out = x.copy()
+    places = list(np.ogrid[tuple(map(slice, indices.shape))])
+    places[axis] = _wrapped("scatter_add_along_axis", x, indices, axis)
+    with np.errstate(all="ignore"):
+        np.add.at(out, tuple(places), updates)
+    return out
+
+
+define(
+    "scatter_add_along_axis",
+    Kind.SCATTER,
+    3,
+    doc="""x plus each line of updates at the matching line of indices along an axis, one after another in row-major
+    order of the updates; each sum is rounded to the dtype.""",
+    canon=rules.canon_axis("scatter_add_along_axis"),
+    infer=_scatter_along_infer,
+    reference=_scatter_along_reference,
+    raises=_always,
+    vjp=lambda b, g, out, x, indices, updates, axis: (g, None, lambda: b.take_along_axis(g, indices, axis=axis)),
+    samples=_scatter_samples(_take_along_axis_samples),
+    dtypes=rules.NUMERIC,
+)
+
+
+# ---- sort
+
+
+def _argsort_canon(types: tuple[TensorType, ...], attrs: dict[str, Any]) -> dict[str, Any]:
+    axis = rules.axis("argsort", types[0], attrs.get("axis", -1))
+    return {"axis": axis, "descending": bool(attrs.get("descending", False))}
+
+
+def _argsort_reference(x: np.ndarray, axis: int, descending: bool) -> np.ndarray:
+    x = arrays.computed(x)
+    if not descending:
+        return np.argsort(x, axis=axis, kind="stable")
+    # Ranks can be negated, where the values (the smallest integer, bool) may not.
+    keys = -np.unique(x, return_inverse=True)[1].reshape(x.shape).astype(np.int64)
+    if dt.is_float(x.dtype):
+        keys = np.where(np.isnan(x), 1, keys)
+    return np.argsort(keys, axis=axis, kind="stable")
+
+
+def _argsort_samples(rng: np.random.Generator, dtype: Any) -> list[samples.Sample]:
+    inputs = [
+        (samples.values(rng, dtype, shape), axis)
+        for shape, axis in (((7,), 0), ((3, 65), 1), ((5, 3), 0), ((0,), 0), ((1,), 0))
+    ]
+    edges = samples.edges(dtype)
+    inputs.append((rng.permutation(np.concatenate([edges, edges, edges])), 0))
+    return [((x,), {"axis": axis, "descending": d}) for x, axis in inputs for d in (False, True)]
+
+
+define(
+    "argsort",
+    Kind.SORT,
+    1,
+    doc="""The positions that sort x along an axis.  Equal elements keep their order, ascending or descending; NaN comes
+    last in both.""",
+    canon=_argsort_canon,
+    infer=lambda x, axis, descending: x.with_dtype(dt.int64),
+    reference=_argsort_reference,
+    vjp=NOT_DIFFERENTIABLE,
+    samples=_argsort_samples,
+    dtypes=dt.ALL,
+    facts={"exact": True},
+)

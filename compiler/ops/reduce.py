@@ -1,0 +1,406 @@
+"""Reductions, and the running sum.
+
+A reduction is a state and how it grows: ``lift`` makes the state of one element, ``combine`` joins two states, ``init``
+is the state of nothing, and ``finish`` reads the result off the state.  Float states are float32 or float64, whatever
+the input.  The order of combining is the loop emitter's, fixed by shape and axes alone (see reduction_order.py).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from hybridflow.compiler.ir import dtypes as dt
+from hybridflow.compiler.ir.types import TensorType, is_static
+from hybridflow.compiler.ops import arrays, rules, samples
+from hybridflow.compiler.ops.table import NOT_DIFFERENTIABLE, Kind, define
+from hybridflow.errors import ShapeError
+
+# Reduces for an element that is absent: larger than the position of any that is there.
+_NOWHERE = 2**63 - 1
+
+
+def _infer(name: str, dtypes: Any, result: Any = None, empty: bool = True) -> Any:
+    """The rule of reductions; ``empty`` says whether nothing has a value, ``result`` the dtype when it is another."""
+    allowed = frozenset(dtypes)
+
+    def infer(x: TensorType, axes: tuple[int, ...]) -> TensorType:
+        rules.check_dtype(name, x, allowed)
+        if not empty and any(x.shape[a] == 0 for a in axes):
+            raise ShapeError(name, f"{x} has no elements along axes {axes}, and {name} of nothing has no value.")
+        shape = tuple(x.shape[a] for a in rules.kept_axes(x.ndim, axes))
+        return TensorType(shape, result or x.dtype)
+
+    return infer
+
+
+def _samples(empty: bool = True) -> Any:
+    """Shapes whose trailing, leading, middle or all axes are reduced, and the edge values."""
+
+    def make(rng: np.random.Generator, dtype: Any) -> list[samples.Sample]:
+        cases: list[tuple[tuple[int, ...], tuple[int, ...]]] = [
+            ((), ()),
+            ((1,), (0,)),
+            ((67,), (0,)),
+            ((5, 7), (0,)),
+            ((5, 7), (1,)),
+            ((2, 3, 65), (0, 2)),
+            ((4, 3, 2), (1,)),
+            ((3, 2, 5), ()),
+            ((0, 3), (1,)),
+        ]
+        if empty:
+            cases += [((0,), (0,)), ((3, 0), (1,))]
+        found: list[samples.Sample] = [((samples.values(rng, dtype, shape),), {"axes": axes}) for shape, axes in cases]
+        edges = samples.edges(dtype)
+        found += [((edges[:n],), {"axes": (0,)}) for n in range(1, len(edges) + 1)]
+        found += [((edges[::-1].copy(),), {"axes": (0,)})]
+        return found
+
+    return make
+
+
+def _fold(name: str, dtypes: Any, *, result: Any = None, empty: bool = True, **fields: Any) -> None:
+    """A reduction; most have a state of one component, which is the element itself."""
+    fields.setdefault("lift", lambda e, x, i: (x,))
+    fields.setdefault("finish", _rounded)
+    define(
+        name,
+        Kind.REDUCE,
+        1,
+        canon=rules.canon_axes(name),
+        infer=_infer(name, dtypes, result, empty),
+        samples=_samples(empty),
+        dtypes=tuple(dtypes),
+        **fields,
+    )
+
+
+def _rounded(e: Any, state: tuple[Any, ...], dtype: Any) -> Any:
+    return state[0] if state[0].dtype == dtype else e.convert(state[0], dtype)
+
+
+def _spread(b: Any, value: Any, x: Any, axes: tuple[int, ...]) -> Any:
+    """A reduction's result (or its cotangent) repeated along the axes that were reduced."""
+    return b.broadcast(value, shape=x.type.shape, axes=rules.kept_axes(x.type.ndim, axes)) if axes else value
+
+
+# ---- sums and products
+
+
+def _sum_reference(x: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
+    if not dt.is_float(x.dtype):
+        return np.asarray(np.sum(x, axis=axes, dtype=x.dtype))
+    with np.errstate(all="ignore"):
+        return arrays.convert(0.0 + np.sum(x.astype(np.float64), axis=axes), x.dtype)
+
+
+def _sum_init(dtype: Any) -> tuple[tuple[Any, Any], ...]:
+    # -0.0 is the identity that changes no bits: 0.0 would turn a -0.0 into 0.0.
+    return ((-0.0 if dt.is_float(dtype) else 0, dt.compute_dtype(dtype)),)
+
+
+def _sum_finish(e: Any, state: tuple[Any, ...], dtype: Any) -> Any:
+    total = state[0]
+    if dt.is_float(total.dtype):
+        total = e.add(e.const(0.0, total.dtype), total)  # an empty sum is 0.0, not the identity -0.0
+    return _rounded(e, (total,), dtype)
+
+
+_fold(
+    "sum",
+    rules.NUMERIC,
+    doc="The sum over axes, in the input's dtype; integers wrap, and the sum of nothing is 0.",
+    reference=_sum_reference,
+    combine=lambda e, s, t: (e.add(s[0], t[0]),),
+    init=_sum_init,
+    finish=_sum_finish,
+    vjp=lambda b, g, out, x, axes: (_spread(b, g, x, axes),),
+)
+
+
+def _prod_reference(x: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
+    if not dt.is_float(x.dtype):
+        return np.asarray(np.prod(x, axis=axes, dtype=x.dtype))
+    with np.errstate(all="ignore"):
+        return arrays.convert(np.prod(x.astype(np.float64), axis=axes), x.dtype)
+
+
+def _prod_vjp(b: Any, g: Any, out: Any, x: Any, axes: tuple[int, ...]) -> tuple[Any, ...]:
+    """The product of all other elements, without dividing by an element, which may be 0.
+
+    The products form a binary tree; going back down, each half receives the cotangent times its sibling.  Only
+    multiplications are used, so derivatives of any order are right at zeros too.
+    """
+    if not axes:
+        return (g,)
+    if not is_static(tuple(x.type.shape[a] for a in axes)):
+        return (_prod_vjp_by_division(b, g, x, axes),)
+    kept = rules.kept_axes(x.type.ndim, axes)
+    order = kept + axes
+    outer = tuple(x.type.shape[a] for a in kept)
+    size = math.prod(x.type.shape[a] for a in axes)
+    last = len(outer)
+
+    def cut(value: Any, start: int, stop: int) -> Any:
+        shape = value.type.shape
+        return b.slice(value, start=(0,) * last + (start,), stop=shape[:last] + (stop,), step=(1,) * (last + 1))
+
+    moved = b.transpose(x, perm=order)
+    value = b.reshape(moved, shape=(*outer, size))
+    halves = []
+    length = size
+    while length > 1:
+        half = (length + 1) // 2
+        left, right = cut(value, 0, half), cut(value, half, length)
+        if length % 2:
+            zeros = (0,) * (last + 1)
+            right = b.pad(right, low=zeros, high=(0,) * last + (1,), interior=zeros, value=1)
+        halves.append((left, right, length))
+        value = b.multiply(left, right)
+        length = half
+    cotangent = b.broadcast(g, shape=(*outer, length), axes=tuple(range(last)))
+    for left, right, full in reversed(halves):
+        both = b.concat(b.multiply(cotangent, right), b.multiply(cotangent, left), axis=last)
+        cotangent = cut(both, 0, full) if full % 2 else both
+    cotangent = b.reshape(cotangent, shape=moved.type.shape)
+    return (b.transpose(cotangent, perm=tuple(order.index(a) for a in range(x.type.ndim))),)
+
+
+def _prod_vjp_by_division(b: Any, g: Any, x: Any, axes: tuple[int, ...]) -> Any:
+    """For symbolic extents, where the tree's depth is not known: the product of the non-zero elements over each one.
+
+    First derivatives are right at zeros; second derivatives there lack the terms between a zero and another element.
+    """
+    zero, one = b.full(0, like=x.type), b.full(1, like=x.type)
+    is_zero = b.equal(x, zero)
+    others = b.where(is_zero, one, x)
+    zeros = b.sum(b.where(is_zero, one, zero), axes=axes)
+    product = b.multiply(g, b.prod(others, axes=axes))
+    none, single = (b.full(n, like=zeros.type) for n in (0, 1))
+    without = b.where(b.equal(zeros, none), product, b.full(0, like=product.type))
+    at_zero = b.where(b.equal(zeros, single), product, b.full(0, like=product.type))
+    return b.where(is_zero, _spread(b, at_zero, x, axes), b.divide(_spread(b, without, x, axes), others))
+
+
+_fold(
+    "prod",
+    rules.NUMERIC,
+    doc="The product over axes, in the input's dtype; integers wrap, and the product of nothing is 1.",
+    reference=_prod_reference,
+    combine=lambda e, s, t: (e.mul(s[0], t[0]),),
+    init=lambda dtype: ((1, dt.compute_dtype(dtype)),),
+    vjp=_prod_vjp,
+)
+
+
+# ---- extremes
+
+
+def _lowest(dtype: Any) -> Any:
+    return -math.inf if dt.is_float(dtype) else int(np.iinfo(dtype).min)
+
+
+def _highest(dtype: Any) -> Any:
+    return math.inf if dt.is_float(dtype) else int(np.iinfo(dtype).max)
+
+
+def _extreme_reference(pick: Any, zero_sign: Any) -> Any:
+    """np.min or np.max with -0.0 < 0.0, which NumPy leaves open."""
+
+    def reference(x: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
+        wide = arrays.computed(x)
+        with np.errstate(all="ignore"):
+            result = pick(wide, axis=axes)
+        if dt.is_float(x.dtype):
+            zeros = np.where(wide == 0, np.copysign(1.0, wide), -zero_sign)
+            sign = pick(zeros, axis=axes, initial=-zero_sign)
+            result = np.where(result == 0, np.copysign(result, sign), result)
+        return arrays.convert(result, x.dtype)
+
+    return reference
+
+
+def _extreme_vjp(b: Any, g: Any, out: Any, x: Any, axes: tuple[int, ...]) -> tuple[Any, ...]:
+    """Elements that equal the result share the cotangent evenly."""
+    taken = b.equal(x, _spread(b, out, x, axes))
+    zero, one = b.full(0, like=x.type), b.full(1, like=x.type)
+    ties = b.sum(b.where(taken, one, zero), axes=axes)
+    return (b.where(taken, _spread(b, b.divide(g, ties), x, axes), zero),)
+
+
+def _pick(e: Any, x: Any, y: Any, larger: bool) -> Any:
+    if dt.is_float(x.dtype):
+        return e.maximum(x, y) if larger else e.minimum(x, y)
+    return e.select(e.gt(x, y) if larger else e.lt(x, y), x, y)
+
+
+_fold(
+    "max",
+    rules.NUMERIC,
+    doc="The largest element over axes; NaN if there is one.  Over a symbolic extent of 0, the dtype's lowest value.",
+    empty=False,
+    reference=_extreme_reference(np.max, 1.0),
+    combine=lambda e, s, t: (_pick(e, s[0], t[0], True),),
+    init=lambda dtype: ((_lowest(dtype), dt.compute_dtype(dtype)),),
+    vjp=_extreme_vjp,
+)
+
+_fold(
+    "min",
+    rules.NUMERIC,
+    doc="The smallest element over axes; NaN if there is one.  Over a symbolic extent of 0, the dtype's highest.",
+    empty=False,
+    reference=_extreme_reference(np.min, -1.0),
+    combine=lambda e, s, t: (_pick(e, s[0], t[0], False),),
+    init=lambda dtype: ((_highest(dtype), dt.compute_dtype(dtype)),),
+    vjp=_extreme_vjp,
+)
+
+_fold(
+    "any",
+    rules.BOOL,
+    doc="Whether any element over axes is True; False of nothing.",
+    reference=lambda x, axes: np.asarray(np.any(x, axis=axes)),
+    combine=lambda e, s, t: (e.or_(s[0], t[0]),),
+    init=lambda dtype: ((False, dt.bool_),),
+    vjp=NOT_DIFFERENTIABLE,
+    facts={"exact": True},
+)
+
+_fold(
+    "all",
+    rules.BOOL,
+    doc="Whether all elements over axes are True; True of nothing.",
+    reference=lambda x, axes: np.asarray(np.all(x, axis=axes)),
+    combine=lambda e, s, t: (e.and_(s[0], t[0]),),
+    init=lambda dtype: ((True, dt.bool_),),
+    vjp=NOT_DIFFERENTIABLE,
+    facts={"exact": True},
+)
+
+
+# ---- positions of extremes
+
+
+def _position_canon(name: str) -> Any:
+    normalise = rules.canon_axes(name)
+
+    def canon(types: tuple[TensorType, ...], attrs: dict[str, Any]) -> dict[str, Any]:
+        attrs = normalise(types, attrs)
+        if len(attrs["axes"]) not in (1, types[0].ndim):
+            raise ShapeError(name, f"axes are {attrs['axes']} of {types[0]}. Expected one axis, or all of them.")
+        return attrs
+
+    return canon
+
+
+def _position_reference(find: Any) -> Any:
+    def reference(x: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
+        axis = axes[0] if len(axes) == 1 else None
+        return np.asarray(find(arrays.computed(x), axis=axis), np.int64)
+
+    return reference
+
+
+def _position_combine(larger: bool) -> Any:
+    """The better of two (value, position) pairs: NaN beats all, and the lower position wins ties.
+
+    Comparing positions makes the result the same in whatever order the pairs are combined.
+    """
+
+    def combine(e: Any, s: tuple[Any, ...], t: tuple[Any, ...]) -> tuple[Any, ...]:
+        (x, i), (y, j) = s, t
+        better, tie = (e.gt(y, x) if larger else e.lt(y, x)), e.eq(x, y)
+        if dt.is_float(x.dtype):
+            x_nan, y_nan = e.is_nan(x), e.is_nan(y)
+            better = e.or_(better, e.and_(y_nan, e.not_(x_nan)))
+            tie = e.or_(tie, e.and_(x_nan, y_nan))
+        take = e.or_(better, e.and_(tie, e.lt(j, i)))
+        return e.select(take, y, x), e.select(take, j, i)
+
+    return combine
+
+
+def _position_samples(rng: np.random.Generator, dtype: Any) -> list[samples.Sample]:
+    found = [(x, a) for x, a in _samples(empty=False)(rng, dtype) if len(a["axes"]) in (1, x[0].ndim)]
+    ties = np.array([1, 3, 0, 3, 0, 1]).astype(dtype)
+    return [*found, ((ties,), {"axes": (0,)}), ((ties.reshape(2, 3),), {"axes": (0, 1)})]
+
+
+def _position(name: str, find: Any, larger: bool, doc: str) -> None:
+    define(
+        name,
+        Kind.REDUCE,
+        1,
+        doc=doc,
+        canon=_position_canon(name),
+        infer=_infer(name, rules.NUMERIC, dt.int64, empty=False),
+        reference=_position_reference(find),
+        lift=lambda e, x, i: (x, i),
+        combine=_position_combine(larger),
+        init=lambda dtype: (
+            ((_lowest if larger else _highest)(dtype), dt.compute_dtype(dtype)),
+            (_NOWHERE, dt.int64),
+        ),
+        finish=lambda e, state, dtype: state[1],
+        vjp=NOT_DIFFERENTIABLE,
+        samples=_position_samples,
+        dtypes=rules.NUMERIC,
+        facts={"exact": True},
+    )
+
+
+_position(
+    "argmax",
+    np.argmax,
+    True,
+    "Position of the first largest element, or of the first NaN: along one axis, or in row-major order over all axes.",
+)
+_position(
+    "argmin",
+    np.argmin,
+    False,
+    "Position of the first smallest element, or of the first NaN: along one axis, or in row-major order over all axes.",
+)
+
+
+# ---- running sums
+
+
+def _cumulative_sum_infer(x: TensorType, axis: int) -> TensorType:
+    rules.check_dtype("cumulative_sum", x, frozenset(rules.NUMERIC))
+    return x
+
+
+def _cumulative_sum_reference(x: np.ndarray, axis: int) -> np.ndarray:
+    if not dt.is_float(x.dtype):
+        return np.cumsum(x, axis=axis, dtype=x.dtype)
+    with np.errstate(all="ignore"):
+        return arrays.convert(np.cumsum(x.astype(np.float64), axis=axis), x.dtype)
+
+
+def _cumulative_sum_samples(rng: np.random.Generator, dtype: Any) -> list[samples.Sample]:
+    cases = [((7,), 0), ((3, 5), 0), ((3, 5), 1), ((2, 3, 65), 1), ((1,), 0), ((0,), 0), ((2, 0), 0)]
+    found: list[samples.Sample] = [((samples.values(rng, dtype, shape),), {"axis": axis}) for shape, axis in cases]
+    return [*found, ((samples.edges(dtype),), {"axis": 0})]
+
+
+define(
+    "cumulative_sum",
+    Kind.SCAN,
+    1,
+    doc="Element i along the axis is the sum of elements 0 to i, added in that order; integers wrap.",
+    canon=rules.canon_axis("cumulative_sum"),
+    infer=_cumulative_sum_infer,
+    reference=_cumulative_sum_reference,
+    lift=lambda e, x, i: (x,),
+    combine=lambda e, s, t: (e.add(s[0], t[0]),),
+    init=_sum_init,
+    finish=_rounded,
+    vjp=lambda b, g, out, x, axis: (b.reverse(b.cumulative_sum(b.reverse(g, axes=(axis,)), axis=axis), axes=(axis,)),),
+    samples=_cumulative_sum_samples,
+    dtypes=rules.NUMERIC,
+)

@@ -1,0 +1,186 @@
+"""Ops whose output is a disjoint union of shifted and spread inputs, over a fill value where none lies.
+
+``segments`` lists (input or None, offset per axis, step per axis): element i of that input is output element
+offset + step * i.  An entry for None, if any, comes first: the whole output is filled with the attribute ``value``.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from hybridflow.compiler.ir import dtypes as dt
+from hybridflow.compiler.ir.types import Dim, TensorType
+from hybridflow.compiler.ops import rules, samples
+from hybridflow.compiler.ops.table import Kind, define
+from hybridflow.errors import ArgumentError, ArgumentTypeError, DTypeError, ShapeError
+
+Segment = tuple["int | None", tuple[int, ...], tuple[int, ...]]
+
+
+# ---- pad
+
+
+def _pad_canon(types: tuple[TensorType, ...], attrs: dict[str, Any]) -> dict[str, Any]:
+    x = types[0]
+    interior = attrs.get("interior") or (0,) * x.ndim
+    result: dict[str, Any] = {}
+    for what, given in (("low", attrs["low"]), ("high", attrs["high"]), ("interior", interior)):
+        result[what] = tuple(rules.integer("pad", what, v) for v in rules.per_axis("pad", what, x, given))
+        if min(result[what], default=0) < 0:
+            raise ArgumentError("pad", f"{what} is {result[what]}. Expected no negative number; slice instead.")
+    value = attrs.get("value", 0)
+    if not isinstance(value, (bool, int, float, np.generic)):
+        raise ArgumentTypeError("pad", f"value is {value!r}. Expected a Python scalar.")
+    # Through the dtype, so that equal fills have equal attributes.
+    result["value"] = np.asarray(value).astype(x.dtype).item()
+    return result
+
+
+def _pad_infer(x: TensorType, low: Any, high: Any, interior: Any, value: Any) -> TensorType:
+    shape = []
+    for size, before, after, between in zip(x.shape, low, high, interior):
+        if isinstance(size, Dim):
+            if before or after or between:
+                raise rules.symbolic("pad", f"{x} is padded by {low}, {high}, {interior}")
+            shape.append(size)
+        else:
+            shape.append(before + size + max(size - 1, 0) * between + after)
+    return x.with_shape(tuple(shape))
+
+
+def _pad_slice(x: TensorType, low: Any, interior: Any) -> dict[str, Any]:
+    """Attributes of the slice that takes ``x`` out of its padded form."""
+    step = tuple(between + 1 for between in interior)
+    stop = tuple(
+        size if isinstance(size, Dim) else before + (size - 1) * s + 1 if size else before
+        for size, before, s in zip(x.shape, low, step)
+    )
+    return {"start": low, "stop": stop, "step": step}
+
+
+def _pad_reference(x: np.ndarray, low: Any, high: Any, interior: Any, value: Any) -> np.ndarray:
+    type = TensorType(x.shape, x.dtype)
+    out = np.full(_pad_infer(type, low, high, interior, value).shape, value, x.dtype)
+    where = _pad_slice(type, low, interior)
+    out[tuple(map(slice, where["start"], where["stop"], where["step"]))] = x
+    return out
+
+
+def _pad_segments(types: Any, out: TensorType, low: Any, high: Any, interior: Any, value: Any) -> list[Segment]:
+    rank = out.ndim
+    moved: Segment = (0, low, tuple(between + 1 for between in interior))
+    whole = out.shape == types[0].shape
+    return [moved] if whole else [(None, (0,) * rank, (1,) * rank), moved]
+
+
+def _pad_samples(rng: np.random.Generator, dtype: Any) -> list[samples.Sample]:
+    cases: list[tuple[tuple[int, ...], Any, Any, Any]] = [
+        ((), (), (), ()),
+        ((4,), (1,), (2,), (0,)),
+        ((4,), (0,), (3,), (2,)),
+        ((3, 5), (1, 0), (0, 2), (0, 1)),
+        ((3, 2), (0, 0), (0, 0), (0, 0)),
+        ((0,), (2,), (1,), (3,)),
+        ((1, 2), (0, 1), (0, 0), (4, 0)),
+    ]
+    return [
+        ((samples.values(rng, dtype, shape),), {"low": low, "high": high, "interior": interior, "value": i % 2})
+        for i, (shape, low, high, interior) in enumerate(cases)
+    ]
+
+
+define(
+    "pad",
+    Kind.SEGMENT,
+    1,
+    doc="x with ``low`` values before, ``high`` after and ``interior`` between its elements along each axis.",
+    canon=_pad_canon,
+    infer=_pad_infer,
+    reference=_pad_reference,
+    segments=_pad_segments,
+    vjp=lambda b, g, out, x, low, high, interior, value: (b.slice(g, **_pad_slice(x.type, low, interior)),),
+    samples=_pad_samples,
+    dtypes=dt.ALL,
+    facts={"exact": True},
+)
+
+
+# ---- concat
+
+
+def _concat_canon(types: tuple[TensorType, ...], attrs: dict[str, Any]) -> dict[str, Any]:
+    if not types:
+        raise ArgumentError("concat", "there is nothing to join. Expected at least one tensor.")
+    return {"axis": rules.axis("concat", types[0], attrs["axis"])}
+
+
+def _concat_infer(*types: TensorType, axis: int) -> TensorType:
+    first, total = types[0], 0
+    for x in types:
+        if x.dtype != first.dtype:
+            raise DTypeError(
+                "concat", f"dtypes differ: {first} and {x}. Expected equal dtypes. Convert one with astype."
+            )
+        if x.shape[:axis] != first.shape[:axis] or x.shape[axis + 1 :] != first.shape[axis + 1 :]:
+            raise ShapeError("concat", f"shapes differ: {first} and {x}. Expected equal extents but for axis {axis}.")
+        size = x.shape[axis]
+        if isinstance(size, Dim):
+            if len(types) == 1:
+                return first
+            raise rules.symbolic("concat", f"{x} is joined along axis {axis}")
+        total += size
+    return first.with_shape((*first.shape[:axis], total, *first.shape[axis + 1 :]))
+
+
+def _concat_segments(types: tuple[TensorType, ...], out: TensorType, axis: int) -> list[Segment]:
+    found: list[Segment] = []
+    start = 0
+    for k, x in enumerate(types):
+        offsets = tuple(start if a == axis else 0 for a in range(out.ndim))
+        found.append((k, offsets, (1,) * out.ndim))
+        if k + 1 < len(types):
+            start += x.shape[axis]  # type: ignore[operator]
+    return found
+
+
+def _concat_vjp(b: Any, g: Any, out: Any, *inputs: Any, axis: int) -> tuple[Any, ...]:
+    if len(inputs) == 1:
+        return (g,)
+    types = tuple(x.type for x in inputs)
+    step = (1,) * g.type.ndim
+
+    def part(start: tuple[int, ...], x: TensorType) -> Any:
+        stop = tuple(start[a] + size if a == axis else size for a, size in enumerate(x.shape))
+        return lambda: b.slice(g, start=start, stop=stop, step=step)
+
+    return tuple(part(offsets, x) for (_, offsets, _), x in zip(_concat_segments(types, g.type, axis), types))
+
+
+def _concat_samples(rng: np.random.Generator, dtype: Any) -> list[samples.Sample]:
+    cases = [
+        (((3,), (4,)), 0),
+        (((2, 3), (2, 1), (2, 65)), 1),
+        (((2, 3), (1, 3)), 0),
+        (((2, 3),), 1),
+        (((0, 3), (2, 3)), 0),
+        (((2, 2, 3), (2, 5, 3)), 1),
+    ]
+    return [(tuple(samples.values(rng, dtype, s) for s in shapes), {"axis": axis}) for shapes, axis in cases]
+
+
+define(
+    "concat",
+    Kind.SEGMENT,
+    None,
+    doc="The inputs one after another along an axis.",
+    canon=_concat_canon,
+    infer=_concat_infer,
+    reference=lambda *arrays, axis: np.concatenate(arrays, axis),
+    segments=_concat_segments,
+    vjp=_concat_vjp,
+    samples=_concat_samples,
+    dtypes=dt.ALL,
+    facts={"exact": True},
+)

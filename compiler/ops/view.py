@@ -1,0 +1,259 @@
+"""Views: each output element is one input element, found by arithmetic on its index."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+
+from hybridflow.compiler.ir import dtypes as dt
+from hybridflow.compiler.ir.types import Dim, Shape, TensorType, same_extents, same_size, static_size
+from hybridflow.compiler.ops import rules, samples
+from hybridflow.compiler.ops.table import Kind, define
+from hybridflow.errors import ArgumentError, ShapeError
+
+
+def _view_samples(*cases: tuple[tuple[int, ...], dict[str, Any]]) -> samples.Samples:
+    def make(rng: np.random.Generator, dtype: Any) -> list[samples.Sample]:
+        return [((samples.values(rng, dtype, shape),), attrs) for shape, attrs in cases]
+
+    return make
+
+
+def _view(name: str, *cases: tuple[tuple[int, ...], dict[str, Any]], **fields: Any) -> None:
+    facts = {"exact": True, **fields.pop("facts", {})}
+    define(name, Kind.VIEW, 1, samples=_view_samples(*cases), dtypes=dt.ALL, facts=facts, **fields)
+
+
+# ---- broadcast
+
+
+def _broadcast_canon(types: tuple[TensorType, ...], attrs: dict[str, Any]) -> dict[str, Any]:
+    shape = rules.shape("broadcast", attrs["shape"])
+    axes = tuple(rules.axis("broadcast", TensorType(shape, types[0].dtype), a) for a in attrs["axes"])
+    return {"shape": shape, "axes": axes}
+
+
+def _broadcast_infer(x: TensorType, shape: Shape, axes: tuple[int, ...]) -> TensorType:
+    if len(axes) != x.ndim or any(a >= b for a, b in itertools.pairwise(axes)):
+        raise ShapeError(
+            "broadcast", f"axes are {axes} for {x}. Expected one output axis for each input axis, ascending."
+        )
+    if not same_extents(x.shape, tuple(shape[a] for a in axes)):
+        target = TensorType(shape, x.dtype)
+        raise ShapeError("broadcast", f"{x} does not fit axes {axes} of {target}. Expected equal extents there.")
+    return TensorType(shape, x.dtype)
+
+
+def _broadcast_reference(x: np.ndarray, shape: tuple[int, ...], axes: tuple[int, ...]) -> np.ndarray:
+    aligned = x.reshape([shape[a] if a in axes else 1 for a in range(len(shape))])
+    return np.broadcast_to(aligned, shape)
+
+
+def _broadcast_vjp(b: Any, g: Any, out: Any, x: Any, shape: Shape, axes: tuple[int, ...]) -> tuple[Any, ...]:
+    new = rules.kept_axes(len(shape), axes)
+    return (b.sum(g, axes=new) if new else g,)
+
+
+_view(
+    "broadcast",
+    ((), {"shape": (3, 2), "axes": ()}),
+    ((3,), {"shape": (3, 4), "axes": (0,)}),
+    ((4,), {"shape": (3, 4), "axes": (1,)}),
+    ((2, 3), {"shape": (2, 5, 3), "axes": (0, 2)}),
+    ((2, 3), {"shape": (2, 3), "axes": (0, 1)}),
+    ((0,), {"shape": (2, 0), "axes": (1,)}),
+    ((3,), {"shape": (0, 3), "axes": (1,)}),
+    doc="x repeated along new axes: input axis k is output axis axes[k].  Extents of 1 do not stretch.",
+    canon=_broadcast_canon,
+    infer=_broadcast_infer,
+    reference=_broadcast_reference,
+    element=lambda g, index, shape, axes: g.load(0, tuple(index[a] for a in axes)),
+    vjp=_broadcast_vjp,
+)
+
+
+# ---- reshape
+
+
+def _reshape_canon(types: tuple[TensorType, ...], attrs: dict[str, Any]) -> dict[str, Any]:
+    """One extent may be -1: what the others leave."""
+    x, wanted = types[0], tuple(attrs["shape"])
+    if wanted.count(-1) != 1:
+        return {"shape": rules.shape("reshape", wanted)}
+    at = wanted.index(-1)
+    rest = rules.shape("reshape", wanted[:at] + wanted[at + 1 :])
+    # The symbols that both sides hold cancel; what is left of x must then be one symbol, or a known number.
+    left = list(x.shape)
+    for symbol in [e for e in rest if isinstance(e, Dim)]:
+        if symbol in left:
+            left.remove(symbol)
+    known = static_size(tuple(e for e in rest if not isinstance(e, Dim)))
+    free = [e for e in left if isinstance(e, Dim)]
+    numbers = static_size(tuple(e for e in left if not isinstance(e, Dim)))
+    if known and numbers % known == 0 and not free:
+        found: Any = numbers // known
+    elif numbers == known and len(free) == 1:
+        found = free[0]
+    else:
+        raise ShapeError("reshape", f"{x} cannot take the shape {_show(wanted)}: nothing fits in place of -1.")
+    return {"shape": rest[:at] + (found,) + rest[at:]}
+
+
+def _show(shape: Any) -> str:
+    return f"[{','.join(map(str, shape))}]"
+
+
+def _reshape_infer(x: TensorType, shape: Shape) -> TensorType:
+    if not same_size(x.shape, shape):
+        raise ShapeError("reshape", f"{x} cannot take the shape {_show(shape)}. Expected the same number of elements.")
+    return TensorType(shape, x.dtype)
+
+
+_view(
+    "reshape",
+    ((6,), {"shape": (2, 3)}),
+    ((2, 3), {"shape": (3, 2)}),
+    ((2, 3, 5), {"shape": (6, 5)}),
+    ((), {"shape": (1, 1)}),
+    ((1,), {"shape": ()}),
+    ((0, 3), {"shape": (5, 0)}),
+    doc="The elements in the same row-major order under another shape.",
+    canon=_reshape_canon,
+    infer=_reshape_infer,
+    reference=lambda x, shape: x.reshape(shape),
+    element=lambda g, index, shape: g.load_linear(0, g.linear(index)),
+    vjp=lambda b, g, out, x, shape: (b.reshape(g, shape=x.type.shape),),
+)
+
+
+# ---- transpose
+
+
+def _inverse(perm: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple(perm.index(a) for a in range(len(perm)))
+
+
+def _transpose_canon(types: tuple[TensorType, ...], attrs: dict[str, Any]) -> dict[str, Any]:
+    x = types[0]
+    perm = attrs.get("perm")
+    if perm is None:
+        perm = range(x.ndim)[::-1]
+    result = tuple(rules.axis("transpose", x, a) for a in perm)
+    if sorted(result) != list(range(x.ndim)):
+        raise ArgumentError("transpose", f"perm is {tuple(perm)} for {x}. Expected each of its {x.ndim} axes once.")
+    return {"perm": result}
+
+
+def _transpose_element(g: Any, index: tuple[Any, ...], perm: tuple[int, ...]) -> Any:
+    return g.load(0, tuple(index[a] for a in _inverse(perm)))
+
+
+_view(
+    "transpose",
+    ((), {"perm": ()}),
+    ((3,), {"perm": (0,)}),
+    ((2, 3), {"perm": (1, 0)}),
+    ((2, 3, 5), {"perm": (2, 0, 1)}),
+    ((2, 3, 5), {"perm": (0, 2, 1)}),
+    ((2, 0), {"perm": (1, 0)}),
+    doc="The axes in another order: output axis k is input axis perm[k].",
+    canon=_transpose_canon,
+    infer=lambda x, perm: x.with_shape(tuple(x.shape[a] for a in perm)),
+    reference=lambda x, perm: np.transpose(x, perm),
+    element=_transpose_element,
+    vjp=lambda b, g, out, x, perm: (b.transpose(g, perm=_inverse(perm)),),
+)
+
+
+# ---- slice
+
+
+def _slice_canon(types: tuple[TensorType, ...], attrs: dict[str, Any]) -> dict[str, Any]:
+    """``stop`` ends right behind the last element taken, so that equal slices have equal attributes."""
+    x = types[0]
+    starts = rules.per_axis("slice", "start", x, attrs["start"])
+    stops = rules.per_axis("slice", "stop", x, attrs["stop"])
+    steps = rules.per_axis("slice", "step", x, attrs.get("step") or (1,) * x.ndim)
+    result = []
+    for a, (start, stop, step) in enumerate(zip(starts, stops, steps)):
+        size = x.shape[a]
+        if isinstance(size, Dim):
+            if start != 0 or stop != size or step != 1:
+                raise rules.symbolic("slice", f"axis {a} of {x} is cut to {start}:{stop}:{step}")
+        else:
+            start, stop, step = (
+                rules.integer("slice", what, v) for what, v in (("start", start), ("stop", stop), ("step", step))
+            )
+            if not 0 <= start <= stop <= size or step < 1:
+                raise ArgumentError(
+                    "slice",
+                    f"axis {a} of {x} is cut to {start}:{stop}:{step}. "
+                    f"Expected 0 <= start <= stop <= {size} and step >= 1.",
+                )
+            count = -(-(stop - start) // step)
+            start, stop = (start, start + (count - 1) * step + 1) if count else (0, 0)
+        result.append((start, stop, step))
+    start, stop, step = zip(*result) if result else ((), (), ())
+    return {"start": start, "stop": stop, "step": step}
+
+
+def _slice_infer(x: TensorType, start: Shape, stop: Shape, step: tuple[int, ...]) -> TensorType:
+    return x.with_shape(
+        tuple(b if isinstance(b, Dim) else -(-(b - a) // s) for a, b, s in zip(start, stop, step))  # type: ignore[operator]
+    )
+
+
+def _slice_element(g: Any, index: tuple[Any, ...], start: Any, stop: Any, step: Any) -> Any:
+    return g.load(0, tuple(i * s + a for i, a, s in zip(index, start, step)))
+
+
+def _slice_vjp(b: Any, g: Any, out: Any, x: Any, start: Any, stop: Any, step: Any) -> tuple[Any, ...]:
+    if 0 in g.type.shape:
+        return (b.full(0, like=x.type),)
+    high = tuple(0 if isinstance(size, Dim) else size - end for size, end in zip(x.type.shape, stop))
+    return (b.pad(g, low=start, high=high, interior=tuple(s - 1 for s in step), value=0),)
+
+
+_view(
+    "slice",
+    ((), {"start": (), "stop": (), "step": ()}),
+    ((7,), {"start": (2,), "stop": (5,), "step": (1,)}),
+    ((7,), {"start": (1,), "stop": (7,), "step": (3,)}),
+    ((8,), {"start": (1,), "stop": (8,), "step": (3,)}),
+    ((3, 5), {"start": (0, 1), "stop": (3, 4), "step": (2, 2)}),
+    ((3, 5), {"start": (2, 0), "stop": (3, 5), "step": (1, 1)}),
+    ((4,), {"start": (2,), "stop": (2,), "step": (1,)}),
+    doc="Elements start, start + step, ... below stop along each axis; step >= 1.",
+    canon=_slice_canon,
+    infer=_slice_infer,
+    reference=lambda x, start, stop, step: x[(..., *map(slice, start, stop, step))],
+    element=_slice_element,
+    vjp=_slice_vjp,
+)
+
+
+# ---- reverse
+
+
+def _reverse_element(g: Any, index: tuple[Any, ...], axes: tuple[int, ...]) -> Any:
+    shape = g.types[0].shape
+    return g.load(0, tuple(i * -1 + shape[a] - 1 if a in axes else i for a, i in enumerate(index)))
+
+
+_view(
+    "reverse",
+    ((7,), {"axes": (0,)}),
+    ((3, 5), {"axes": (1,)}),
+    ((3, 5), {"axes": (0, 1)}),
+    ((2, 3), {"axes": ()}),
+    ((0,), {"axes": (0,)}),
+    doc="The elements in opposite order along some axes.",
+    canon=rules.canon_axes("reverse"),
+    infer=lambda x, axes: x,
+    reference=lambda x, axes: np.flip(x, axes),
+    element=_reverse_element,
+    vjp=lambda b, g, out, x, axes: (b.reverse(g, axes=axes),),
+    facts={"involution": True},
+)
