@@ -82,8 +82,8 @@ def _excerpt(text: str) -> str:
     )
 
 
-def compile_object(text: str, target: Target) -> bytes:
-    """Machine code of an LLVM module, as a relocatable object file."""
+def compile_object(text: str, target: Target, optimize: bool = False) -> bytes:
+    """Machine code of an LLVM module, as a relocatable object file; ``optimize`` runs LLVM's usual IR passes first."""
     with _lock:
         llvm = _llvm()
         machine = _cached_target_machine(target)
@@ -94,6 +94,10 @@ def compile_object(text: str, target: Target) -> bytes:
             module.triple = machine.triple
             module.data_layout = str(machine.target_data)
             module.verify()
+            if optimize:
+                options = llvm.create_pipeline_tuning_options(speed_level=2)
+                passes = llvm.create_pass_builder(machine, options)
+                passes.getModulePassManager().run(module, passes)
         except RuntimeError as error:
             raise CompileError("machine code", f"LLVM rejects the module: {error}\n{_excerpt(text)}") from None
         try:

@@ -1,20 +1,123 @@
-"""Memory of outputs and temporaries."""
+"""Memory of outputs and temporaries: a pool of 64-byte aligned blocks that are reused when freed.
+
+A fresh 64 MiB output costs more in page faults than the kernel that fills it, so freed blocks are kept, up to a
+bound.  Arrays own their block through NumPy's memory-handler mechanism: nothing is copied, and the block comes back
+when the last reference to the array goes.  Without native code (see ``layout.problem``) arrays come from NumPy.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+import ctypes
+import functools
+import math
+import operator
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from hybridflow import flags
+from hybridflow.runtime import host, layout, native
+
 ALIGNMENT = 64
+LIMIT = 4 << 30  # bytes kept for reuse; an eighth of the machine's memory where that is less
+
+
+class Stats(NamedTuple):
+    """``live`` bytes are in use, ``cached`` ones kept for reuse; ``hits`` and ``misses`` count allocations."""
+
+    live: int
+    cached: int
+    hits: int
+    misses: int
+
+
+class _Handler(ctypes.Structure):
+    """PyDataMem_Handler of numpy/ndarraytypes.h."""
+
+    _fields_ = [
+        ("name", ctypes.c_char * 127),
+        ("version", ctypes.c_uint8),
+        ("context", ctypes.c_void_p),
+        ("malloc", ctypes.c_void_p),
+        ("calloc", ctypes.c_void_p),
+        ("realloc", ctypes.c_void_p),
+        ("free", ctypes.c_void_p),
+    ]
+
+
+class Pool:
+    """The process's pool.  ``addresses`` are those of its native functions, for other native code to call."""
+
+    def __init__(self) -> None:
+        from hybridflow.runtime import pool_code
+
+        functions = ("pool_allocate", "pool_release", "pool_trim", "make_array", "empty")
+        hooks = ("handler_malloc", "handler_calloc", "handler_realloc", "handler_free")
+        imports = {
+            "PyArray_Type": layout.numpy_api(layout.API_ARRAY_TYPE),
+            "PyArray_NewFromDescr": layout.numpy_api(layout.API_NEW_FROM_DESCR),
+        }
+        self.addresses = native.load(pool_code.build, (*functions, *hooks, *pool_code.STATE, "handler"), imports)
+        self._state = {name: ctypes.c_int64.from_address(self.addresses[name]) for name in pool_code.STATE}
+        self._handler = _Handler(b"hybridflow", 1, None, *(self.addresses[name] for name in hooks))
+        make = ctypes.pythonapi.PyCapsule_New
+        make.argtypes, make.restype = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p], ctypes.py_object
+        self._name = b"mem_handler"  # the capsule points to it
+        self._capsule = make(ctypes.addressof(self._handler), self._name, None)
+        ctypes.c_void_p.from_address(self.addresses["handler"]).value = id(self._capsule)
+        self.set_limit(min(LIMIT, host.memory_bytes() // 8))
+        self.set_poison(bool(flags.POISON.value))
+        self._definition = native.method_def("empty", self.addresses["empty"])
+        self.empty: Callable[[tuple[int, ...], np.dtype[Any], int], np.ndarray]
+        self.empty = native.builtin(self._definition, self._capsule)
+        # PYFUNCTYPE keeps the GIL, which is what guards the pool.
+        self.trim = ctypes.PYFUNCTYPE(None)(self.addresses["pool_trim"])
+
+    def set_limit(self, limit: int) -> None:
+        self._state["limit"].value = limit
+
+    def set_poison(self, poison: bool) -> None:
+        self._state["poison"].value = int(poison)
+
+    def stats(self) -> Stats:
+        return Stats(*(self._state[name].value for name in Stats._fields))
+
+
+@functools.cache
+def pool() -> Pool | None:
+    """The pool, loaded on first use and kept for good; None where native code cannot run."""
+    if layout.problem() is not None:
+        return None
+    made = Pool()
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(made))  # arrays freed at interpreter exit still need its handler
+    return made
 
 
 def empty(shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray:
     """A fresh C-contiguous array at a 64-byte boundary."""
-    count = 1
-    for extent in shape:
-        count *= extent
-    size = count * dtype.itemsize
-    block = np.empty(size + ALIGNMENT, np.uint8)
-    start = -block.ctypes.data % ALIGNMENT
-    return block[start : start + size].view(dtype).reshape(shape)
+    shape = tuple(map(operator.index, shape))
+    size = math.prod(shape) * dtype.itemsize
+    if min(shape, default=0) < 0:
+        raise ValueError(f"negative extent in {shape}")
+    blocks = pool()
+    if blocks is not None:
+        return blocks.empty(shape, dtype, size)
+    raw = np.empty(size + ALIGNMENT, np.uint8)
+    start = -raw.ctypes.data % ALIGNMENT
+    if flags.POISON.value:
+        raw.fill(0xFF)
+    return raw[start : start + size].view(dtype).reshape(shape)
+
+
+def stats() -> Stats:
+    """What the pool holds; zeros where there is none."""
+    blocks = pool()
+    return blocks.stats() if blocks is not None else Stats(0, 0, 0, 0)
+
+
+def trim() -> None:
+    """Return all kept blocks to the system."""
+    blocks = pool()
+    if blocks is not None:
+        blocks.trim()

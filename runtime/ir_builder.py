@@ -1,0 +1,170 @@
+"""A thin layer over llvmlite's IR builder, for the runtime's own native functions (the pool and the entry).
+
+They are short C-like functions over CPython's and NumPy's objects.  Locals are stack slots, which LLVM turns into
+registers; what is read from memory is named by pointer, byte offset and type.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import llvmlite.ir as ir
+
+I1, I8, I32, I64 = (ir.IntType(bits) for bits in (1, 8, 32, 64))
+F32, F64 = ir.FloatType(), ir.DoubleType()
+PTR, VOID = ir.PointerType(), ir.VoidType()
+NULL = ir.Constant(PTR, None)
+
+
+def i32(value: int) -> ir.Constant:
+    return ir.Constant(I32, value)
+
+
+def i64(value: int) -> ir.Constant:
+    return ir.Constant(I64, value)
+
+
+class Module:
+    """An LLVM module with symbols declared on first use."""
+
+    def __init__(self) -> None:
+        self.ir = ir.Module()
+
+    def extern(self, name: str, result: ir.Type, *arguments: ir.Type) -> ir.Function:
+        """A function defined elsewhere: in the process, in NumPy, or given as an import when the module is linked."""
+        known = self.ir.globals.get(name)
+        return known or ir.Function(self.ir, ir.FunctionType(result, arguments), name)
+
+    def symbol(self, name: str) -> ir.GlobalVariable:
+        """The address of data defined elsewhere."""
+        known = self.ir.globals.get(name)
+        return known or _untyped(ir.GlobalVariable(self.ir, I8, name))
+
+    def variable(self, name: str, type_: ir.Type, count: int = 1) -> ir.GlobalVariable:
+        """Zero-initialised data of this module; exported, so that Python can read and write it."""
+        type_ = ir.ArrayType(type_, count) if count != 1 else type_
+        var = ir.GlobalVariable(self.ir, type_, name)
+        var.initializer = ir.Constant(type_, None)
+        return _untyped(var)
+
+    def function(self, name: str, result: ir.Type, *arguments: ir.Type, inline: bool = False) -> Function:
+        made = ir.Function(self.ir, ir.FunctionType(result, arguments), name)
+        made.attributes.add("nounwind")
+        if inline:
+            made.attributes.add("alwaysinline")
+            made.linkage = "internal"
+        return Function(self, made)
+
+
+class Function:
+    """One function being written."""
+
+    def __init__(self, module: Module, made: ir.Function) -> None:
+        self.module, self.ir, self.args = module, made, made.args
+        self._locals = ir.IRBuilder(made.append_basic_block("locals"))
+        body = made.append_basic_block("body")
+        self._jump = self._locals.branch(body)
+        self._locals.position_before(self._jump)
+        self.b = ir.IRBuilder(body)
+
+    # Memory.
+
+    def local(self, type_: ir.Type, value: ir.Value | None = None) -> ir.Value:
+        """A stack slot, allocated once per call wherever it is written."""
+        slot = _untyped(self._locals.alloca(type_))
+        if value is not None:
+            self.b.store(value, slot)
+        return slot
+
+    def local_array(self, type_: ir.Type, count: ir.Value) -> ir.Value:
+        """A stack array whose size is known at run time; lives until the function returns."""
+        return _untyped(self.b.alloca(type_, count))
+
+    def get(self, slot: ir.Value, type_: ir.Type) -> ir.Value:
+        return self.b.load(slot, typ=type_)
+
+    def set(self, slot: ir.Value, value: ir.Value) -> None:
+        self.b.store(value, slot)
+
+    def at(self, pointer: ir.Value, offset: int | ir.Value) -> ir.Value:
+        """The address ``offset`` bytes after ``pointer``."""
+        if isinstance(offset, int):
+            offset = i64(offset)
+        return self.b.gep(pointer, [offset], source_etype=I8)
+
+    def load(self, pointer: ir.Value, offset: int, type_: ir.Type) -> ir.Value:
+        return self.b.load(self.at(pointer, offset), typ=type_)
+
+    def store(self, value: ir.Value, pointer: ir.Value, offset: int = 0) -> None:
+        self.b.store(value, self.at(pointer, offset))
+
+    def element(self, pointer: ir.Value, index: ir.Value, type_: ir.Type) -> ir.Value:
+        """The address of element ``index`` of an array of ``type_``."""
+        return self.b.gep(pointer, [index], source_etype=type_)
+
+    # Calls and control.
+
+    def call(self, name: str, result: ir.Type, *arguments: ir.Value) -> ir.Value:
+        """Call a function by name, declared from the types of its arguments."""
+        return self.b.call(self.module.extern(name, result, *(a.type for a in arguments)), arguments)
+
+    def call_pointer(self, function: ir.Value, result: ir.Type, *arguments: ir.Value) -> ir.Value:
+        type_ = ir.FunctionType(result, [a.type for a in arguments])
+        return self.b.call(_Callee(function, type_), arguments)
+
+    def is_null(self, pointer: ir.Value) -> ir.Value:
+        return self.b.icmp_unsigned("==", pointer, NULL)
+
+    def eq(self, a: ir.Value, b: ir.Value) -> ir.Value:
+        return self.b.icmp_unsigned("==", a, b)
+
+    def ne(self, a: ir.Value, b: ir.Value) -> ir.Value:
+        return self.b.icmp_unsigned("!=", a, b)
+
+    def ret(self, value: ir.Value | None = None) -> None:
+        if value is None:
+            self.b.ret_void()
+        else:
+            self.b.ret(value)
+
+    def ret_if(self, condition: ir.Value, value: ir.Value) -> None:
+        with self.b.if_then(condition, likely=False):
+            self.b.ret(value)
+
+    @contextmanager
+    def count(self, stop: ir.Value) -> Iterator[ir.Value]:
+        """A loop over 0 .. stop-1; the body sees the index."""
+        index = self.local(I64, i64(0))
+        with self.loop(lambda: self.b.icmp_signed("<", self.get(index, I64), stop)):
+            yield self.get(index, I64)
+            self.set(index, self.b.add(self.get(index, I64), i64(1)))
+
+    @contextmanager
+    def loop(self, condition: Any) -> Iterator[None]:
+        """``while condition():``, where ``condition`` writes the test and returns its value."""
+        head, body, end = (self.ir.append_basic_block(name) for name in ("while", "do", "done"))
+        self.b.branch(head)
+        self.b.position_at_end(head)
+        self.b.cbranch(condition(), body, end)
+        self.b.position_at_end(body)
+        yield
+        self.b.branch(head)
+        self.b.position_at_end(end)
+
+
+def _untyped(pointer: Any) -> Any:
+    """llvmlite still gives stack slots and globals typed pointers, which do not mix with opaque ones."""
+    pointer.type = PTR
+    return pointer
+
+
+class _Callee:
+    """A function pointer together with its type, in the shape that llvmlite's call instruction expects."""
+
+    def __init__(self, pointer: ir.Value, function_type: ir.FunctionType) -> None:
+        self.pointer, self.function_type, self.type = pointer, function_type, PTR
+
+    def get_reference(self) -> str:
+        return self.pointer.get_reference()

@@ -1,0 +1,114 @@
+"""Where CPython and NumPy keep the fields that native code reads, and whether this interpreter is laid out that way.
+
+Offsets are bytes from the object's address on a 64-bit build.  ``problem()`` compares each of them with what the
+interpreter itself says; wherever one differs, the runtime takes its Python paths.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import sys
+from typing import Any
+
+import numpy as np
+
+REFCOUNT = 0  # the low 32 bits count on every version; immortal objects show a huge number there
+TYPE = 8
+SIZE = 16  # of tuples
+TUPLE_ITEMS = tuple.__basicsize__
+BYTES_DATA = bytes.__basicsize__ - 1
+
+# struct PyArrayObject_fields of numpy/ndarraytypes.h
+ARRAY_DATA, ARRAY_NDIM, ARRAY_SHAPE, ARRAY_BASE, ARRAY_DESCR, ARRAY_FLAGS, ARRAY_HANDLER = 16, 24, 32, 48, 56, 64, 88
+C_CONTIGUOUS, OWN_DATA, ALIGNED, WRITEABLE = 0x0001, 0x0004, 0x0100, 0x0400
+
+# Positions in NumPy's table of C functions, fixed since NumPy 1.22.
+API_ARRAY_TYPE, API_NEW_FROM_DESCR = 2, 94
+
+
+def slot_offset(type_: type, name: str) -> int:
+    """Offset of a ``__slots__`` entry in the instances of a class."""
+    descriptor = type_.__dict__.get(name)
+    if type(descriptor) is not type(_Sample.__dict__["slot"]):
+        raise TypeError(f"{type_.__name__}.{name} is not a slot")
+    # PyMemberDescrObject: object header, type, name, qualified name, then a pointer to {name, type, offset}.
+    member = _word(id(descriptor) + object.__basicsize__ + 24)
+    return _word(member + 16)
+
+
+def word_at(address: int) -> int:
+    """The 64-bit word at an address, unsigned."""
+    return _word(address)
+
+
+def numpy_api(index: int) -> int:
+    """Entry of NumPy's C-API table."""
+    from numpy._core import _multiarray_umath
+
+    get = ctypes.pythonapi.PyCapsule_GetPointer
+    get.argtypes, get.restype = [ctypes.py_object, ctypes.c_char_p], ctypes.c_void_p
+    return _word(get(_multiarray_umath._ARRAY_API, None) + 8 * index)
+
+
+@functools.cache
+def problem() -> str | None:
+    """Why native code cannot read this interpreter's objects, or None when it can."""
+    if sys.implementation.name != "cpython":
+        return f"the interpreter is {sys.implementation.name}, not CPython"
+    if sys.platform not in ("linux", "darwin"):
+        return f"the platform is {sys.platform}"
+    if not getattr(sys, "_is_gil_enabled", lambda: True)() or "t" in getattr(sys, "abiflags", ""):
+        return "the interpreter is free-threaded"
+    if hasattr(sys, "gettotalrefcount"):
+        return "the interpreter is a debug build"
+    if ctypes.sizeof(ctypes.c_void_p) != 8 or sys.byteorder != "little":
+        return "the machine is not a little-endian 64-bit one"
+    return _differing_field()
+
+
+class _Sample:
+    __slots__ = ("slot",)
+
+
+def _differing_field() -> str | None:
+    """The first field that does not hold what it should in objects whose contents are known."""
+    array = np.arange(6, dtype=np.float32).reshape(2, 3)
+    owner, other = np.empty(7, np.int64), object()
+    sample = _Sample()
+    sample.slot = other  # type: ignore[attr-defined]
+    found = {
+        "reference count": (_int(id(sample) + REFCOUNT), sys.getrefcount(sample) - 1),
+        "type": (_word(id(sample) + TYPE), id(_Sample)),
+        "slot": (_word(id(sample) + slot_offset(_Sample, "slot")), id(other)),
+        "tuple size": (_word(id((1, 2, 3)) + SIZE), 3),
+        "tuple item": (_word(id(pair := (array, other)) + TUPLE_ITEMS + 8), id(pair[1])),
+        "bytes": (_word(id(text := b"8 bytes.") + BYTES_DATA), int.from_bytes(text, "little")),
+        "array data": (_word(id(array) + ARRAY_DATA), array.ctypes.data),
+        "array ndim": (_int(id(array) + ARRAY_NDIM), 2),
+        "array shape": (_word(_word(id(array) + ARRAY_SHAPE) + 8), 3),
+        "array base": (_word(id(array) + ARRAY_BASE), id(array.base)),
+        "array descr": (_word(id(array) + ARRAY_DESCR), id(array.dtype)),
+        "array flags": (_int(id(array) + ARRAY_FLAGS), array.flags.num),
+        "array owner's flags": (_int(id(owner) + ARRAY_FLAGS) & OWN_DATA, OWN_DATA),
+        "array memory handler": (_type_name(_word(id(owner) + ARRAY_HANDLER)), "PyCapsule"),
+        "array type in the C API": (numpy_api(API_ARRAY_TYPE), id(np.ndarray)),
+    }
+    for name, (value, expected) in found.items():
+        if value != expected:
+            return f"the field '{name}' of its objects lies elsewhere"
+    return None
+
+
+def _type_name(address: int) -> str:
+    """Name of the type of the object at an address, for addresses that may hold none."""
+    known: dict[int, Any] = {id(type(o)): type(o) for o in (sys.modules["datetime"].datetime_CAPI,)}
+    return known[kind].__name__ if address and (kind := _word(address + TYPE)) in known else ""
+
+
+def _word(address: int) -> int:
+    return ctypes.c_uint64.from_address(address).value
+
+
+def _int(address: int) -> int:
+    return ctypes.c_int32.from_address(address).value
