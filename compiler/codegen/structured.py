@@ -1,0 +1,236 @@
+"""Loops, branches and address arithmetic over an emitter, for kernels that are written by hand.
+
+Positions are ``Ref``: a Python int where the number is known when compiling, else the name of an i64 value.
+Arithmetic on refs folds what is known, so that static shapes give short code and symbolic ones need no other path.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Union
+
+from hybridflow.compiler.codegen.emitter import Emitter, Val, type_text
+from hybridflow.compiler.ir.dtypes import int64
+from hybridflow.compiler.ir.types import Dim
+from hybridflow.compiler.program import Size
+
+Ref = Union[int, str]
+Extent = Union[int, str, Dim]
+
+
+@dataclass(frozen=True)
+class SpecialKernel:
+    """What the caller of a kernel must know.
+
+    ``scratch``  bytes of scratch per concurrent call
+    ``units``    the range of the outer parallel loop is the product of these extents
+    ``grain``    cutting the range at multiples of this many units wastes no work
+    """
+
+    scratch: Size
+    units: tuple[Extent, ...]
+    grain: int = 1
+
+
+@dataclass
+class Loop:
+    """An open loop: its counter, and the values carried from one turn to the next.
+
+    The body sets ``next`` where there are carried values; after the loop ``carried`` holds the final ones.
+    """
+
+    index: str
+    carried: list[Val] = field(default_factory=list)
+    next: Sequence[Val] = ()
+
+
+def byte_count(extents: Sequence[Extent], factor: int = 1) -> Size:
+    """The Size of ``factor`` bytes times a product of extents."""
+    names = []
+    for extent in extents:
+        if isinstance(extent, int):
+            factor *= extent
+        else:
+            names.append(str(extent))
+    return Size(((factor, tuple(names)),))
+
+
+class Code:
+    """Structured code on top of emitter ``e``; ``dims`` names the symbolic extents in the order of %dims."""
+
+    def __init__(self, e: Emitter, dims: Sequence[str] = (), uses: Sequence[Extent] = ()) -> None:
+        self.e = e
+        self._extents: dict[str, str] = {}
+        for extent in uses:
+            name = str(extent)
+            if not isinstance(extent, int) and name not in self._extents:
+                address = self.at("%dims", list(dims).index(name), 8)
+                self._extents[name] = e.fresh("n")
+                e.line(f"{self._extents[name]} = load i64, ptr {address}, align 8")
+
+    def extent(self, extent: Extent) -> Ref:
+        return extent if isinstance(extent, int) else self._extents[str(extent)]
+
+    def product(self, extents: Sequence[Extent]) -> Ref:
+        total: Ref = 1
+        for extent in extents:
+            total = self.mul(total, self.extent(extent))
+        return total
+
+    # ---- i64 arithmetic
+
+    def _op(self, text: str) -> str:
+        name = self.e.fresh("i")
+        self.e.line(f"{name} = {text}")
+        return name
+
+    def add(self, a: Ref, b: Ref) -> Ref:
+        if isinstance(a, int) and isinstance(b, int):
+            return a + b
+        if a == 0:
+            return b
+        return a if b == 0 else self._op(f"add nsw i64 {a}, {b}")
+
+    def sub(self, a: Ref, b: Ref) -> Ref:
+        if isinstance(a, int) and isinstance(b, int):
+            return a - b
+        return a if b == 0 else self._op(f"sub nsw i64 {a}, {b}")
+
+    def mul(self, a: Ref, b: Ref) -> Ref:
+        if isinstance(a, int) and isinstance(b, int):
+            return a * b
+        if a == 0 or b == 0:
+            return 0
+        if a == 1:
+            return b
+        return a if b == 1 else self._op(f"mul nsw i64 {a}, {b}")
+
+    def div(self, a: Ref, b: Ref) -> Ref:
+        """Quotient of non-negative numbers; the caller sees to it that b is not 0."""
+        if isinstance(a, int) and isinstance(b, int):
+            return a // b
+        return a if b == 1 else self._op(f"udiv i64 {a}, {b}")
+
+    def rem(self, a: Ref, b: Ref) -> Ref:
+        if isinstance(a, int) and isinstance(b, int):
+            return a % b
+        return 0 if b == 1 else self._op(f"urem i64 {a}, {b}")
+
+    def min(self, a: Ref, b: Ref) -> Ref:
+        return self._extremum("smin", a, b) if not (isinstance(a, int) and isinstance(b, int)) else min(a, b)
+
+    def max(self, a: Ref, b: Ref) -> Ref:
+        return self._extremum("smax", a, b) if not (isinstance(a, int) and isinstance(b, int)) else max(a, b)
+
+    def _extremum(self, name: str, a: Ref, b: Ref) -> str:
+        self.e.declare(f"declare i64 @llvm.{name}.i64(i64, i64)")
+        return self._op(f"call i64 @llvm.{name}.i64(i64 {a}, i64 {b})")
+
+    def choose(self, cond: str | bool, a: Ref, b: Ref) -> Ref:
+        if isinstance(cond, bool):
+            return a if cond else b
+        return a if a == b else self._op(f"select i1 {cond}, i64 {a}, i64 {b}")
+
+    def compare(self, predicate: str, a: Ref, b: Ref) -> str | bool:
+        """``predicate`` is one of eq ne slt sle sgt sge ult; the answer is a Python bool where it is known."""
+        if isinstance(a, int) and isinstance(b, int):
+            return {"eq": a == b, "ne": a != b, "slt": a < b, "sle": a <= b, "sgt": a > b, "sge": a >= b}[predicate]
+        return self._op(f"icmp {predicate} i64 {a}, {b}")
+
+    def both(self, a: str | bool, b: str | bool) -> str | bool:
+        if isinstance(a, bool):
+            return b if a else False
+        if isinstance(b, bool):
+            return a if b else False
+        return self._op(f"and i1 {a}, {b}")
+
+    def negation(self, a: str | bool) -> str | bool:
+        return not a if isinstance(a, bool) else self._op(f"xor i1 {a}, true")
+
+    def value(self, ref: Ref) -> Val:
+        """A ref as an emitter value."""
+        return Val(str(ref), int64, 1)
+
+    # ---- memory
+
+    def at(self, base: str, position: Ref, itemsize: int) -> str:
+        """The address ``position`` items after ``base``."""
+        return base if position == 0 else self._op(f"getelementptr i{8 * itemsize}, ptr {base}, i64 {position}")
+
+    def choose_pointer(self, cond: str | bool, a: str, b: str) -> str:
+        if isinstance(cond, bool):
+            return a if cond else b
+        return self._op(f"select i1 {cond}, ptr {a}, ptr {b}")
+
+    @contextmanager
+    def width(self, width: int) -> Iterator[None]:
+        """Emit with another vector width for a while."""
+        before, self.e.width = self.e.width, width
+        try:
+            yield
+        finally:
+            self.e.width = before
+
+    # ---- control flow
+
+    @contextmanager
+    def loop(self, begin: Ref, end: Ref, step: Ref = 1, carry: Sequence[Val] = ()) -> Iterator[Loop]:
+        """``for index in range(begin, end, step)``."""
+        e = self.e
+        head, body, latch, done = (e.new_label(hint) for hint in ("head", "body", "latch", "done"))
+        before = e.block
+        loop = Loop(e.fresh("i"), [Val(e.fresh("c"), v.dtype, v.width) for v in carry])
+        following = [e.fresh("c") for _ in carry]
+        advanced = e.fresh("i")
+        e.line(f"br label %{head}")
+        e.label(head)
+        e.line(f"{loop.index} = phi i64 [ {begin}, %{before} ], [ {advanced}, %{latch} ]")
+        for inside, start, name in zip(loop.carried, carry, following):
+            kind = type_text(inside.dtype, inside.width)
+            e.line(f"{inside.ref} = phi {kind} [ {start.ref}, %{before} ], [ {name}, %{latch} ]")
+        more = self.compare("slt", loop.index, end)
+        e.line(f"br i1 {more}, label %{body}, label %{done}")
+        e.label(body)
+        yield loop
+        last = e.block
+        e.line(f"br label %{latch}")
+        e.label(latch)
+        for name, value in zip(following, loop.next, strict=True):
+            e.line(f"{name} = phi {type_text(value.dtype, value.width)} [ {value.ref}, %{last} ]")
+        e.line(f"{advanced} = add nsw i64 {loop.index}, {step}")
+        e.line(f"br label %{head}")
+        e.label(done)
+
+    @contextmanager
+    def when(self, cond: str | bool) -> Iterator[None]:
+        """``if cond``.  A condition known to be false leaves its code out of reach, for LLVM to drop."""
+        e = self.e
+        inside, done = e.new_label("then"), e.new_label("endif")
+        e.line(f"br i1 {str(cond).lower()}, label %{inside}, label %{done}")
+        e.label(inside)
+        yield
+        e.line(f"br label %{done}")
+        e.label(done)
+
+    @contextmanager
+    def spans(self, begin: Ref, end: Ref, inner: Ref) -> Iterator[tuple[Ref, Ref, Ref]]:
+        """Walk the units [begin, end) of a row-major grid whose rows have ``inner`` units: for each row that the range
+        touches, (row, first, last) with the part [first, last) of it that lies inside.
+
+        ``end > begin`` implies that ``inner`` is not 0, which keeps the divisions defined.
+        """
+        with self.when(self.compare("slt", begin, end)):
+            rows = self.div(self.add(end, self.sub(inner, 1)), inner)
+            with self.loop(self.div(begin, inner), rows) as loop:
+                start = self.mul(loop.index, inner)
+                first = self.max(self.sub(begin, start), 0)
+                last = self.min(self.sub(end, start), inner)
+                yield loop.index, first, last
+
+
+def kernel_parameters(buffers: int) -> str:
+    """Parameters of a kernel over ``buffers`` operand and result buffers."""
+    names = [*(f"ptr %a{i}" for i in range(buffers)), "ptr %scratch", "ptr %dims", "ptr %status"]
+    return ", ".join([*names, "i64 %begin", "i64 %end"])
