@@ -65,6 +65,22 @@ def compute_dtype(dtype: DType) -> DType:
     return float32 if is_narrow_float(dtype) else dtype
 
 
+def embeds(a: DType, b: DType) -> bool:
+    """Whether every value of ``a`` is a value of ``b``, so that converting there and back changes nothing."""
+    if a == b or is_bool(a):
+        return True
+    if is_bool(b) or (is_float(a) and not is_float(b)):
+        return False
+    if not is_float(b):
+        return np.iinfo(b).min <= np.iinfo(a).min and np.iinfo(a).max <= np.iinfo(b).max
+    to = ml_dtypes.finfo(b)
+    if is_float(a):
+        from_ = ml_dtypes.finfo(a)
+        return bool(from_.nmant <= to.nmant and from_.maxexp <= to.maxexp and from_.minexp >= to.minexp)
+    # The widest integer sets all bits but the sign's; the mantissa's first bit is not stored.  Ranges then fit, too.
+    return 8 * a.itemsize - is_signed(a) <= to.nmant + 1
+
+
 def promote(a: DType, b: DType) -> DType:
     """The array API standard's same-kind promotion; an integer with a float gives the float, bool gives way.
 

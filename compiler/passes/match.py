@@ -12,6 +12,7 @@ order; a pattern that occurs twice must match one and the same node both times.
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import EllipsisType
 from typing import Any
 
 import numpy as np
@@ -38,10 +39,11 @@ def in_dtype(value: Any, dtype: dtypes.DType) -> np.generic | None:
     """The number ``value`` as a scalar of ``dtype``, or None where the dtype cannot hold it."""
     if dtypes.is_bool(dtype) != isinstance(value, (bool, np.bool_)):
         return None
-    try:
-        return np.array(value, dtype)[()]
-    except (OverflowError, ValueError):  # infinity as an integer
-        return None
+    if dtypes.is_integer(dtype):
+        info = np.iinfo(dtype)
+        if not (info.min <= value <= info.max and value == int(value)):
+            return None
+    return np.array(value, dtype)[()]
 
 
 def same_bits(a: np.generic, b: np.generic) -> bool:
@@ -112,21 +114,24 @@ class Number(Pattern):
 
 
 class Apply(Pattern):
-    """Matches an op by name with patterns for its inputs; numbers stand for constants."""
+    """Matches an op by name with patterns for its inputs; numbers stand for constants, a lone ``...`` for any inputs."""
 
-    def __init__(self, name: str, *inputs: Pattern | float) -> None:
+    def __init__(self, name: str, *inputs: Pattern | float | EllipsisType) -> None:
         self.op = TABLE[name]
-        self.inputs = tuple(p if isinstance(p, Pattern) else Number(p) for p in inputs)
+        self.any_inputs = inputs == (...,)
+        self.inputs = () if self.any_inputs else tuple(p if isinstance(p, Pattern) else Number(p) for p in inputs)
         self.swaps = bool(self.op.facts.get("commutative"))
 
     def accepts(self, node: Node, match: Match) -> bool:
         if node.op is not self.op:
             return False
+        if self.any_inputs:
+            return True
         return self._accepts(node.inputs, match) or (self.swaps and self._accepts(node.inputs[::-1], match))
 
     def _accepts(self, nodes: tuple[Node, ...], match: Match) -> bool:
         bound = set(match)
-        if all([p.bind(n, match) for p, n in zip(self.inputs, nodes)]):
+        if all(p.bind(n, match) for p, n in zip(self.inputs, nodes)):
             return True
         for pattern in set(match) - bound:  # undo, for another order
             del match[pattern]

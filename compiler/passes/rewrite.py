@@ -23,7 +23,7 @@ def rewrite(graph: Graph, rule: Rule) -> Graph:
     new: dict[Node, Node] = {}
     for old in graph.nodes:
         node = old
-        if any([n in new for n in old.inputs]):
+        if any(n in new for n in old.inputs):
             node = Node(old.op, [new.get(n, n) for n in old.inputs], old.attrs, old.type, old.where)
             new[old] = node
         builder.where = old.where

@@ -1,0 +1,276 @@
+"""Local algebra, as rows of (pattern, replacement).
+
+Every row preserves the bits of every result, NaN, infinities and signed zeros included.  That is why some familiar
+rules are absent for floats: 0 * x is NaN for an infinite x, x - x too, x + 0.0 turns -0.0 into 0.0, and sums are
+never regrouped.  A row's replacement may still say None, for conditions that its pattern cannot express.
+
+The rows at the end follow from the facts that ops declare, so that a new op usually needs no row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from hybridflow.compiler.ir import dtypes
+from hybridflow.compiler.ir.build import GraphBuilder
+from hybridflow.compiler.ir.graph import Graph, Node
+from hybridflow.compiler.ir.types import Dim, is_one
+from hybridflow.compiler.ops import TABLE
+from hybridflow.compiler.ops.table import Kind
+from hybridflow.compiler.passes.match import Apply, Match, Number, Value, find, op, splat
+from hybridflow.compiler.passes.rewrite import rewrite
+
+
+class Row(NamedTuple):
+    pattern: Apply
+    replace: Callable[[GraphBuilder, Match], Node | None]
+
+
+def simplify(graph: Graph) -> Graph:
+    return rewrite(graph, _apply_rows)
+
+
+def _apply_rows(b: GraphBuilder, node: Node) -> Node | None:
+    for row in _ROWS_OF.get(node.op.name, ()):
+        match = find(row.pattern, node)
+        if match is not None:
+            replacement = row.replace(b, match)
+            if replacement is not None:
+                return replacement
+    return _before_broadcast(b, node) if node.op.kind is Kind.ELEMENTWISE else None
+
+
+X, Y, Z = Value(), Value(), Value()
+C, D = Value(lambda node: splat(node) is not None), Value(lambda node: splat(node) is not None)
+I = Value(lambda node: dtypes.is_integer(node.dtype))
+ZERO = Number(0)
+
+
+# Arithmetic
+
+
+def _multiply_by_reciprocal(b: GraphBuilder, m: Match) -> Node | None:
+    """x / 2**k is x * 2**-k: both are the one number, rounded once, as long as 2**-k is a number of the dtype."""
+    divisor: Any = splat(m[C])
+    mantissa, _ = np.frexp(np.float64(divisor))
+    with np.errstate(all="ignore"):
+        reciprocal = divisor.dtype.type(1) / divisor
+    if abs(mantissa) != 0.5 or not np.isfinite(reciprocal) or reciprocal == 0:
+        return None
+    return b.multiply(m[X], b.full(reciprocal, m.root.type))
+
+
+ARITHMETIC = [
+    Row(X / C, _multiply_by_reciprocal),
+    Row(I * ZERO, lambda b, m: m[ZERO]),
+    Row(I - I, lambda b, m: b.full(0, m.root.type)),
+    Row(op.stop_gradient(X), lambda b, m: m[X]),  # a mark for differentiation, which is over by now
+]
+
+
+# Truth and selection
+
+TRUTH = [
+    Row(op.where(Z, X, X), lambda b, m: m[X]),
+    Row(op.where(C, X, Y), lambda b, m: m[X] if splat(m[C]) else m[Y]),
+    Row(op.where(op.logical_not(Z), X, Y), lambda b, m: b.where(m[Z], m[Y], m[X])),
+    Row(op.logical_not(op.logical_not(X)), lambda b, m: m[X]),
+    # With a NaN, x == y is false and x != y true.  No such pair exists for <: both x < y and x >= y are false.
+    Row(op.logical_not(op.equal(X, Y)), lambda b, m: b.not_equal(m[X], m[Y])),
+    Row(op.logical_not(op.not_equal(X, Y)), lambda b, m: b.equal(m[X], m[Y])),
+]
+
+
+# Conversions
+
+FIRST = op.convert(X)
+
+
+def _convert_once(b: GraphBuilder, m: Match) -> Node | None:
+    """x -> through -> to without the stop, where the stop loses nothing that arrives at the end."""
+    x, through, to = m[X].dtype, m[FIRST].dtype, m.root.dtype
+    if all(map(dtypes.is_integer, (x, through, to))) and to.itemsize <= through.itemsize:
+        return b.convert(m[X], dtype=to)  # integers wrap: only the low bits count
+    if not dtypes.embeds(x, through):
+        return None
+    if dtypes.is_integer(x) and dtypes.is_float(through) and dtypes.is_integer(to) and not dtypes.embeds(x, to):
+        return None  # floats saturate where integers wrap
+    return b.convert(m[X], dtype=to)
+
+
+CONVERSIONS = [
+    Row(op.convert(X), lambda b, m: m[X] if m[X].type == m.root.type else None),
+    Row(op.convert(FIRST), _convert_once),
+]
+
+
+# Views
+
+BROADCAST, RESHAPE, TRANSPOSE = op.broadcast(X), op.reshape(X), op.transpose(X)
+SLICE, REVERSE = op.slice(X), op.reverse(X)
+
+
+def _unchanged(b: GraphBuilder, m: Match) -> Node | None:
+    return m[X] if m[X].type == m.root.type else None
+
+
+def _broadcast_as_reshape(b: GraphBuilder, m: Match) -> Node | None:
+    """New axes that all have extent 1 repeat nothing."""
+    new = [e for a, e in enumerate(m.root.shape) if a not in m.root.attrs["axes"]]
+    return b.reshape(m[X], shape=m.root.shape) if all(map(is_one, new)) else None
+
+
+def _broadcast_once(b: GraphBuilder, m: Match) -> Node:
+    outer = m.root.attrs["axes"]
+    return b.broadcast(m[X], shape=m.root.shape, axes=tuple(outer[a] for a in m[BROADCAST].attrs["axes"]))
+
+
+def _reshape_of_scalar(b: GraphBuilder, m: Match) -> Node | None:
+    return None if m[X].shape else b.broadcast(m[X], shape=m.root.shape, axes=())
+
+
+def _transpose_as_reshape(b: GraphBuilder, m: Match) -> Node | None:
+    """Axes of extent 1 may move freely; if the others keep their order, so do the elements."""
+    moved = [a for a in m.root.attrs["perm"] if not is_one(m[X].shape[a])]
+    return b.reshape(m[X], shape=m.root.shape) if moved == sorted(moved) else None
+
+
+def _transpose_once(b: GraphBuilder, m: Match) -> Node:
+    inner = m[TRANSPOSE].attrs["perm"]
+    return b.transpose(m[X], perm=tuple(inner[a] for a in m.root.attrs["perm"]))
+
+
+def _transpose_before_broadcast(b: GraphBuilder, m: Match) -> Node:
+    """The smaller array is transposed."""
+    perm = m.root.attrs["perm"]
+    places = [perm.index(a) for a in m[BROADCAST].attrs["axes"]]
+    order = tuple(sorted(range(len(places)), key=places.__getitem__))
+    return b.broadcast(b.transpose(m[X], perm=order), shape=m.root.shape, axes=tuple(sorted(places)))
+
+
+def _slice_once(b: GraphBuilder, m: Match) -> Node:
+    """Element i of the outer slice is element start + step * i of the inner one."""
+    start, stop, step = [], [], []
+    cuts = (m[SLICE].attrs[k] for k in ("start", "step"))
+    for inner_start, inner_step, outer_start, outer_step, extent in zip(
+        *cuts, m.root.attrs["start"], m.root.attrs["step"], m.root.shape
+    ):
+        start.append(inner_start + outer_start * inner_step)
+        step.append(inner_step * outer_step)
+        stop.append(extent if isinstance(extent, Dim) else start[-1] + max(0, (extent - 1) * step[-1] + 1))
+    return b.slice(m[X], start=tuple(start), stop=tuple(stop), step=tuple(step))
+
+
+def _slice_before_broadcast(b: GraphBuilder, m: Match) -> Node:
+    axes = m[BROADCAST].attrs["axes"]
+    cut = {name: tuple(values[a] for a in axes) for name, values in m.root.attrs.items()}
+    return b.broadcast(b.slice(m[X], **cut), shape=m.root.shape, axes=axes)
+
+
+def _reverse_once(b: GraphBuilder, m: Match) -> Node:
+    return b.reverse(m[X], axes=tuple(set(m[REVERSE].attrs["axes"]) ^ set(m.root.attrs["axes"])))
+
+
+def _reverse_of_single(b: GraphBuilder, m: Match) -> Node | None:
+    axes = tuple(a for a in m.root.attrs["axes"] if not is_one(m[X].shape[a]))
+    if axes == m.root.attrs["axes"] and axes:
+        return None
+    return b.reverse(m[X], axes=axes) if axes else m[X]
+
+
+def _concat_of_nonempty(b: GraphBuilder, m: Match) -> Node | None:
+    axis = m.root.attrs["axis"]
+    parts = [n for n in m.root.inputs if n.shape[axis] != 0]
+    if len(parts) == len(m.root.inputs) > 1 or not parts:
+        return None
+    return b.concat(*parts, axis=axis) if len(parts) > 1 else parts[0]
+
+
+VIEWS = [
+    Row(BROADCAST, _unchanged),
+    Row(RESHAPE, _unchanged),
+    Row(SLICE, _unchanged),  # as many elements in each axis: all of them
+    Row(op.pad(X), _unchanged),
+    Row(op.concat(...), _concat_of_nonempty),
+    Row(REVERSE, _reverse_of_single),
+    Row(BROADCAST, _broadcast_as_reshape),
+    Row(TRANSPOSE, _transpose_as_reshape),  # a reshape to the same shape goes next
+    Row(op.broadcast(BROADCAST), _broadcast_once),
+    Row(op.reshape(RESHAPE), lambda b, m: b.reshape(m[X], shape=m.root.shape)),
+    Row(op.reshape(BROADCAST), _reshape_of_scalar),
+    Row(op.transpose(TRANSPOSE), _transpose_once),
+    Row(op.transpose(BROADCAST), _transpose_before_broadcast),
+    Row(op.slice(SLICE), _slice_once),
+    Row(op.slice(BROADCAST), _slice_before_broadcast),
+    Row(op.reverse(REVERSE), _reverse_once),
+]
+
+
+# What the declared facts say
+
+
+def _regroup(b: GraphBuilder, m: Match) -> Node:
+    """f(f(x, c), d) is f(x, f(c, d)), which folding makes one constant."""
+    return b.emit(m.root.op, m[X], b.emit(m.root.op, m[C], m[D]))
+
+
+def _rows_of_facts(name: str, arity: int | None, facts: Mapping[str, Any]) -> Iterator[Row]:
+    if arity == 1:
+        inner = Apply(name, X)
+        if facts.get("idempotent"):
+            yield Row(Apply(name, inner), lambda b, m: m[inner])
+        if facts.get("involution"):
+            yield Row(Apply(name, inner), lambda b, m: m[X])
+        return
+    if facts.get("idempotent"):
+        yield Row(Apply(name, X, X), lambda b, m: m[X])
+    for side in ("identity", "right_identity"):
+        if side in facts:
+            yield Row(Apply(name, X, facts[side]), lambda b, m: m[X])
+    if "absorbing" in facts:
+        absorbing = Number(facts["absorbing"])
+        yield Row(Apply(name, X, absorbing), lambda b, m: m[absorbing])
+    if facts.get("associative") and facts.get("commutative") and facts.get("exact"):
+        yield Row(Apply(name, Apply(name, X, C), D), _regroup)
+
+
+FACTS = [
+    row
+    for declared in TABLE.values()
+    if declared.kind is Kind.ELEMENTWISE
+    for row in _rows_of_facts(declared.name, declared.arity, declared.facts)
+]
+
+_ROWS_OF: dict[str, list[Row]] = {}
+for _row in (*ARITHMETIC, *TRUTH, *CONVERSIONS, *VIEWS, *FACTS):
+    _ROWS_OF.setdefault(_row.pattern.op.name, []).append(_row)
+
+
+# Not a row, because it holds for every elementwise op
+
+
+def _before_broadcast(b: GraphBuilder, node: Node) -> Node | None:
+    """f(broadcast(x), broadcast(y)) is broadcast(f(x, y)): fewer elements, and constants meet constants.
+
+    The inputs must be broadcasts of equal shapes along equal axes, or of scalars.  An op that may raise stays:
+    the broadcast may be empty and what it repeats not.
+    """
+    if any(n.op.name != "broadcast" for n in node.inputs):
+        return None
+    if node.op.may_raise(tuple([n.type for n in node.inputs]), node.attrs):
+        return None
+    kinds = {(n.inputs[0].shape, n.attrs["axes"]) for n in node.inputs}
+    scalar = ((), ())
+    if len(kinds - {scalar}) > 1:
+        return None
+    shape, axes = next(iter(kinds - {scalar}), scalar)
+    if len(shape) == node.type.ndim:  # nothing is repeated
+        return None
+    small = [
+        n.inputs[0] if n.inputs[0].shape == shape else b.broadcast(n.inputs[0], shape=shape, axes=())
+        for n in node.inputs
+    ]
+    return b.broadcast(b.emit(node.op, *small, **node.attrs), shape=node.shape, axes=axes)

@@ -1,0 +1,31 @@
+"""The pipeline: plain lists, with the reasons for their order."""
+
+from __future__ import annotations
+
+from hybridflow.compiler.passes.cse import cse
+from hybridflow.compiler.passes.dce import dce
+from hybridflow.compiler.passes.driver import Pass, Step, fix
+from hybridflow.compiler.passes.fold import fold
+from hybridflow.compiler.passes.simplify import simplify
+from hybridflow.compiler.passes.transpose import transpose_folding
+
+DCE = Pass("dce", dce)
+CSE = Pass("cse", cse)
+SIMPLIFY = Pass("simplify", simplify)
+FOLD = Pass("fold", fold)
+TRANSPOSE = Pass("transpose", transpose_folding)
+
+SIMPLIFY_PIPELINE: list[Step] = [
+    DCE,  # a trace holds what Python computed and dropped: later passes need not look at it
+    fix(
+        CSE,  # first, so that patterns in which one value occurs twice see one node
+        SIMPLIFY,  # before fold: it moves ops to the small side of broadcasts, where constants meet
+        FOLD,
+        TRANSPOSE,  # after simplify, which has made one transpose of several
+        DCE,  # last: rewriting leaves the old nodes behind
+    ),
+]
+"""What every target begins with; the result is the graph that fusion sees."""
+
+PASSES = {p.name: p for p in (DCE, CSE, SIMPLIFY, FOLD, TRANSPOSE)}
+"""The passes by name, for HF_SKIP and the command line."""
