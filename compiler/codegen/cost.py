@@ -1,0 +1,43 @@
+"""What a node costs: the instructions that its op's own rule emits for one element.  No list of costs to keep."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+from hybridflow.compiler.codegen.emitter import Emitter, Val
+from hybridflow.compiler.ir import dtypes as dt
+from hybridflow.compiler.ir.graph import Node
+from hybridflow.compiler.ops import Kind
+from hybridflow.compiler.target import AVX512
+
+GATHERED = 8  # an element found through an index: a check and a load that cannot be a vector's
+DRAWN = 64  # ten rounds of Philox
+
+
+def instructions(node: Node) -> int:
+    """Instructions to make one element from the elements of the inputs."""
+    kind = node.op.kind
+    if kind is Kind.ELEMENTWISE or kind is Kind.REDUCE:
+        return _measured(node.op, tuple(n.dtype for n in node.inputs), _freeze(node.attrs) if kind is Kind.ELEMENTWISE else ())
+    if kind is Kind.GATHER:
+        return GATHERED
+    return DRAWN if kind is Kind.CREATE and node.inputs else 0
+
+
+def _freeze(attrs: Any) -> tuple[tuple[str, Any], ...]:
+    return tuple(sorted(attrs.items()))
+
+
+@functools.lru_cache(maxsize=4096)
+def _measured(op: Any, dtypes: tuple[Any, ...], attrs: tuple[tuple[str, Any], ...]) -> int:
+    e = Emitter(AVX512)
+    e.on_check, e.status = (lambda check: 1), "%status"
+    e.where = None
+    values = [Val(f"%x{k}", dt.compute_dtype(d), 1) for k, d in enumerate(dtypes)]
+    if op.kind is Kind.REDUCE:
+        state = op.lift(e, values[0], Val("%i", dt.int64, 1))
+        op.combine(e, state, state)
+    else:
+        op.scalar(e, *values, **dict(attrs))
+    return sum(not line.endswith(":") and " br " not in line for line in e.lines)

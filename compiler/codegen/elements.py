@@ -1,0 +1,232 @@
+"""One element (or one vector of neighbouring elements) of a node, inside a loop body.
+
+``Elements`` is the element source ``g`` of ``ops.table.OpDef.element``: it evaluates what a body needs, once each,
+by loading it where it lies in memory and otherwise by running the op's own rule on its inputs' elements.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+import numpy as np
+
+from hybridflow.compiler.codegen.emitter import Emitter, Val
+from hybridflow.compiler.codegen.structured import Code, Ref
+from hybridflow.compiler.ir import dtypes as dt
+from hybridflow.compiler.ir.graph import Literal, Node
+from hybridflow.compiler.ir.types import Extent, TensorType
+from hybridflow.compiler.loops.index import Computed, Index, Ix, LoopVar, Quotient, Remainder, as_index, computed
+from hybridflow.compiler.ops import Kind
+from hybridflow.compiler.program import Check
+
+
+class Place:
+    """Where values lie: a pointer, and the position of the current element in it (None: the element's own)."""
+
+    __slots__ = ("pointer", "position")
+
+    def __init__(self, pointer: str, position: Ix | None = None) -> None:
+        self.pointer, self.position = pointer, position
+
+
+class Elements:
+    """Values at the current turn of the loops.
+
+    ``counters`` maps loop variables to their i64 operands; ``lane_var`` is the loop whose neighbours make up a vector
+    (None for scalar code); ``places`` the nodes that are read from memory; ``given`` values that are already there.
+    """
+
+    def __init__(
+        self,
+        code: Code,
+        counters: dict[LoopVar, Ref],
+        lane_var: LoopVar | None,
+        places: dict[Node, Place],
+        given: dict[Node, Val],
+        mask: Val | None = None,
+    ) -> None:
+        self.code, self.e = code, code.e
+        self.counters, self.lane_var, self.places, self.given, self.mask = counters, lane_var, places, given, mask
+        self._values: dict[tuple[Node, Ix], Val] = {}
+        self._refs: dict[Ix, Ref] = {}
+
+    # Values.
+
+    def value(self, node: Node, index: Index) -> Val:
+        """The node's element at ``index``, in each lane."""
+        given = self.given.get(node)
+        if given is not None:
+            return self.e.splat(given)
+        key = (node, index.linear)
+        found = self._values.get(key)
+        if found is None:
+            place = self.places.get(node)
+            if place is not None:
+                position = index.linear if place.position is None else place.position
+                found = self.load(place.pointer, node.dtype, position)
+            elif node.op.kind is Kind.ELEMENTWISE:
+                found = apply_scalar(self.e, node, [self.value(source, index) for source in node.inputs])
+            else:
+                self.e.where = node.where
+                found = self.e.convert(node.op.element(_Source(self, node), index, **node.attrs), node.dtype)
+            self._values[key] = found
+        return found
+
+    # Memory.
+
+    def load(self, pointer: str, dtype: np.dtype, position: Ix) -> Val:
+        e = self.e
+        lane = self.lane_var
+        if e.width == 1 or lane is None or not position.depends_on(lane):
+            return e.load_splat(self.code.at(pointer, self.ref(position), dtype.itemsize), dtype)
+        stride = position.coefficient(lane)
+        if stride == 1:
+            return e.load(self.code.at(pointer, self.ref(position), dtype.itemsize), dtype, self.mask)
+        if stride == -1 and self.mask is None:
+            first = self.code.sub(self.ref(position), e.width - 1)
+            return e.reverse(e.load(self.code.at(pointer, first, dtype.itemsize), dtype))
+        return e.gather(pointer, dtype, self.lanes(position), self.mask)
+
+    def store(self, value: Val, pointer: str, position: Ix) -> None:
+        e = self.e
+        if e.width == 1 or self.lane_var is None or position.coefficient(self.lane_var) == 1:
+            e.store(value, self.code.at(pointer, self.ref(position), value.dtype.itemsize), self.mask)
+        else:
+            e.scatter(value, pointer, self.lanes(position), self.mask)
+
+    # Index expressions as operands.
+
+    def ref(self, ix: Ix) -> Ref:
+        """The expression's value as an i64 operand: of the first lane, where lanes differ."""
+        found = self._refs.get(ix)
+        if found is None:
+            code = self.code
+            found = 0
+            for (atom, names), factor in sorted(ix.terms, key=_written_first):
+                part: Ref = factor
+                for name in names:
+                    part = code.mul(part, code.extent(name))
+                if isinstance(atom, LoopVar):
+                    part = code.mul(part, self.counters[atom])
+                elif isinstance(atom, Quotient):
+                    part = code.mul(part, code.div(self.ref(atom.value), code.extent(atom.divisor)))
+                elif isinstance(atom, Remainder):
+                    part = code.mul(part, code.rem(self.ref(atom.value), code.extent(atom.divisor)))
+                elif isinstance(atom, Computed):
+                    part = code.mul(part, self.e.extract(atom.value, 0).ref)
+                found = code.add(found, part)
+            self._refs[ix] = found
+        return found
+
+    def lanes(self, ix: Ix) -> Val:
+        """The expression's value in each lane, as int64."""
+        e, lane = self.e, self.lane_var
+        if e.width == 1 or lane is None or not ix.depends_on(lane):
+            return e.splat(self.code.value(self.ref(ix)))
+        fixed = {term: factor for term, factor in ix.terms if not _varies(term[0], lane)}
+        total = e.splat(self.code.value(self.ref(Ix(fixed))))
+        for (atom, names), factor in sorted(ix.terms, key=_written_first):
+            if not _varies(atom, lane):
+                continue
+            if isinstance(atom, LoopVar):
+                part = e.add(e.splat(self.code.value(self.counters[atom])), e.iota())
+            elif isinstance(atom, (Quotient, Remainder)):
+                part = self._divided(atom)
+            else:
+                part = e.splat(atom.value)  # type: ignore[union-attr]
+            scale: Ref = factor
+            for name in names:
+                scale = self.code.mul(scale, self.code.extent(name))
+            if scale != 1:
+                part = e.mul(part, e.splat(self.code.value(scale)))
+            total = e.add(total, part)
+        return total
+
+    def _divided(self, atom: Quotient | Remainder) -> Val:
+        e = self.e
+        unsigned = e.convert(self.lanes(atom.value), dt.uint64)  # never negative, and unsigned division is simpler
+        divisor = e.splat(self.code.value(self.code.extent(atom.divisor)))
+        divide = e.idiv if isinstance(atom, Quotient) else e.irem
+        return e.convert(divide(unsigned, e.convert(divisor, dt.uint64)), dt.int64)
+
+
+def _written_first(term: Any) -> tuple[int, str, tuple[str, ...]]:
+    """A fixed order of an expression's terms, so that the same program always gives the same text."""
+    (atom, names), factor = term
+    return (abs(factor), type(atom).__name__ + getattr(atom, "name", ""), names)
+
+
+def _varies(atom: Any, lane: LoopVar) -> bool:
+    if isinstance(atom, (Quotient, Remainder)):
+        return atom.value.depends_on(lane)
+    return atom is lane or isinstance(atom, Computed)
+
+
+def apply_scalar(e: Emitter, node: Node, values: list[Val]) -> Val:
+    """The op's scalar meaning: narrow floats are computed in float32 and rounded once, at the op's end."""
+    e.where = node.where
+    widened = [e.convert(v, dt.compute_dtype(v.dtype)) for v in values]
+    return e.convert(node.op.scalar(e, *widened, **node.attrs), node.dtype)
+
+
+class _Source:
+    """The view of ``Elements`` that one node's ``element`` rule sees."""
+
+    __slots__ = ("elements", "node")
+
+    def __init__(self, elements: Elements, node: Node) -> None:
+        self.elements, self.node = elements, node
+
+    @property
+    def e(self) -> Emitter:
+        return self.elements.e
+
+    @property
+    def types(self) -> tuple[TensorType, ...]:
+        return tuple(n.type for n in self.node.inputs)
+
+    @property
+    def out(self) -> TensorType:
+        return self.node.type
+
+    def load(self, k: int, index: Any) -> Val:
+        source = self.node.inputs[k]
+        if not isinstance(index, Index):
+            index = Index(source.shape, axes=tuple(as_index(ix) for ix in index))
+        return self._value(source, index)
+
+    def load_linear(self, k: int, position: Ix) -> Val:
+        source = self.node.inputs[k]
+        return self._value(source, Index(source.shape, linear=position))
+
+    def _value(self, source: Node, index: Index) -> Val:
+        value = self.elements.value(source, index)
+        self.e.where = self.node.where  # the source's rule may have said where it was written
+        return value
+
+    def linear(self, index: Index) -> Ix:
+        return index.linear
+
+    def value(self, ix: Ix) -> Val:
+        return self.elements.lanes(ix)
+
+    def literal(self, value: Literal, index: Index) -> Val:
+        array = value.array.ravel()
+        if array.size == 1:
+            return self.e.const(array[0], value.type.dtype)
+        stored = array.astype(np.uint8) if dt.is_bool(array.dtype) else array
+        name = f"{dt.SHORT[value.type.dtype]}_{hashlib.blake2b(value.data, digest_size=8).hexdigest()}"
+        return self.elements.load(self.e.table(stored, name), value.type.dtype, index.linear)
+
+    def checked(self, value: Val, extent: Extent, check: Check) -> Ix:
+        """An index read from a tensor: wrapped once when negative; recorded, and made harmless, when out of range."""
+        e, code = self.e, self.elements.code
+        bound = e.splat(code.value(code.extent(extent)))
+        raw = e.convert(value, dt.int64)
+        wrapped = e.select(e.lt(raw, 0), e.add(raw, bound), raw)
+        outside = e.or_(e.lt(wrapped, 0), e.ge(wrapped, bound))
+        before, e.mask = e.mask, self.elements.mask
+        e.raise_if(outside, check)
+        e.mask = before
+        return computed(e.select(outside, e.const(0, dt.int64), wrapped))

@@ -1,0 +1,490 @@
+"""Loop-nest kernels: a cluster's loops around the elements of its nodes.
+
+Three forms, told apart by the cluster's space:
+
+map      nothing is reduced: loops over all axes, vectors along the last
+rows     the last loop is reduced: for every row the passes ("stages") that its reductions need, vectors along the row;
+         a statistic of the row is a scalar
+columns  the last loop is kept: for every tile of columns the passes over the reduced loops, vectors across columns;
+         a statistic is an element of the tile
+
+A stage computes what only needs results of earlier stages.  A value that two stages need is computed twice when that is
+cheap, else it is kept: in the node's own buffer when it has one, in scratch memory of one row otherwise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+
+from hybridflow.compiler.codegen.cost import instructions
+from hybridflow.compiler.codegen.elements import Elements, Place
+from hybridflow.compiler.codegen.emitter import Emitter, Val
+from hybridflow.compiler.codegen.reduction import Cascade, Fold, LaneFold, State, mask_below
+from hybridflow.compiler.codegen.structured import Code, Ref
+from hybridflow.compiler.ir import dtypes as dt
+from hybridflow.compiler.ir.graph import Node
+from hybridflow.compiler.ir.types import Extent, factors
+from hybridflow.compiler.loops.cluster import CHEAP, Kernel, loops_of
+from hybridflow.compiler.loops.index import ZERO, Index, Ix, LoopVar, variable
+from hybridflow.compiler.loops.operands import reads_of
+from hybridflow.compiler.ops import Kind
+from hybridflow.compiler.program import Size
+
+TILE = 512  # columns whose accumulators stay in the first-level cache together
+LIGHT = 48  # instructions of a body that may be repeated for each vector of a reduction's step
+
+
+@dataclass
+class Stages:
+    """The passes of a reduced cluster.  ``first[n]`` is the pass in which a node of the full space can be computed,
+    ``ready[n]`` the first pass that can use a row's value."""
+
+    first: dict[Node, int]
+    ready: dict[Node, int]
+    count: int
+
+
+class Nest:
+    """Writes one kernel.  ``outputs`` gives the pointer of each root, ``inputs`` of each input."""
+
+    def __init__(self, e: Emitter, code: Code, kernel: Kernel, is_leaf: Callable[[Node], bool], pointers: dict[Node, str]) -> None:
+        self.e, self.code, self.kernel, self.is_leaf = e, code, kernel, is_leaf
+        self.space = loops_of(kernel, is_leaf)
+        self.rows = kernel.cluster.rows
+        self.pointers = pointers
+        self.counters: dict[LoopVar, Ref] = {}
+        self.given: dict[Node, Val] = {}
+        self.places: dict[Node, Place] = {n: Place(pointers[n]) for n in kernel.inputs}
+        self.allocas: list[str] = []
+        self.scratch: list[Size] = []
+        self.width = self._width()
+
+    # ---- set-up
+
+    def _width(self) -> int:
+        """Lanes: those of four-byte elements unless everything is wider, and no more than the last loop has."""
+        bits = 64 if all(n.dtype.itemsize == 8 for n in (*self.kernel.nodes, *self.kernel.inputs)) else 32
+        width = self.e.target.lanes(bits)
+        last = self.space.vars[-1].extent if self.space.vars else 1
+        while isinstance(last, int) and width > 1 and width // 2 >= last:
+            width //= 2
+        return width
+
+    def write(self) -> None:
+        self.e.width = 1
+        if not self.space.has_reduction:
+            self._map()
+        elif self.space.reduced[-1]:
+            self._rows()
+        else:
+            self._columns()
+        self.e.lines[0:0] = self.allocas  # in the entry block, so that the stack does not grow in a loop
+
+    @property
+    def units(self) -> Extent:
+        """The extent of the loop that [begin, end) cuts; 1 when there is none to cut."""
+        return self._outer.extent if self._outer is not None else 1
+
+    @property
+    def _outer(self) -> LoopVar | None:
+        kept = self.space.kept
+        return kept[0] if kept else None
+
+    @property
+    def grain(self) -> int:
+        """Where cutting that loop costs no partial vectors."""
+        if self._outer is not None and self._outer is self.space.vars[-1]:
+            return self.width if not self.space.has_reduction else TILE
+        return 1
+
+    def _allocate(self, nbytes: int) -> str:
+        name = self.e.fresh("cells")
+        self.allocas.append(f"  {name} = alloca [{nbytes} x i8], align 64")
+        return name
+
+    def _elements(self, lane: LoopVar | None, mask: Val | None = None) -> Elements:
+        return Elements(self.code, self.counters, lane, self.places, self.given, mask)
+
+    def _bounds(self, var: LoopVar) -> tuple[Ref, Ref]:
+        """The part of a loop that this call runs: the kernel's share of the outermost kept loop."""
+        return ("%begin", "%end") if var is self._outer else (0, self.code.extent(var.extent))
+
+    @contextmanager
+    def _loops(self, vars: Sequence[LoopVar]) -> Iterator[None]:
+        with ExitStack() as stack:
+            for var in vars:
+                start, stop = self._bounds(var)
+                self.counters[var] = stack.enter_context(self.code.loop(start, stop)).index
+            yield
+
+    def _vector_loop(self, var: LoopVar, body: Callable[[Val | None], None]) -> None:
+        """``body(mask)`` for each vector along ``var``; the last, partial one is masked."""
+        code, width = self.code, self.width
+        start, stop = self._bounds(var)
+        whole = isinstance(var.extent, int) and var.extent % width == 0
+        known_short = isinstance(var.extent, int) and var.extent < width
+        main = stop if whole else code.add(start, code.mul(code.div(code.sub(stop, start), width), width))
+        with code.width(width):
+            if not known_short:
+                with code.loop(start, main, width) as loop:
+                    self.counters[var] = loop.index
+                    body(None)
+            if not whole:
+                with code.when(code.compare("slt", main, stop)):
+                    self.counters[var] = main
+                    body(mask_below(code, code.sub(stop, main)))
+
+    def _store_roots(self, elements: Elements, roots: Sequence[Node], position: Ix) -> None:
+        """Compute all, then store all: a root may be written over what another one reads."""
+        values = [elements.value(root, Index(root.shape, linear=position)) for root in roots]
+        for root, value in zip(roots, values):
+            elements.store(value, self.pointers[root], position)
+
+    # ---- map
+
+    def _map(self) -> None:
+        space, roots = self.space, self.kernel.roots
+        if not space.vars:
+            self._store_roots(self._elements(None), roots, ZERO)
+            return
+        last = space.vars[-1]
+        with self._loops(space.vars[:-1]):
+            self._vector_loop(last, lambda mask: self._store_roots(self._elements(last, mask), roots, space.full))
+
+    # ---- stages
+
+    def _stages(self) -> Stages:
+        first: dict[Node, int] = {}
+        ready: dict[Node, int] = {n: 0 for n in self.kernel.inputs}
+        count = 0
+        for node in self.kernel.nodes:  # in program order
+            reduces = node.op.kind is Kind.REDUCE
+            shape = node.inputs[0].shape if reduces else node.shape
+            position = self.space.row if node in self.rows and not reduces else self.space.full
+            reads = reads_of(node, Index(shape, linear=position), self.is_leaf)
+            stage = max((ready.get(leaf, first.get(leaf, 0)) for leaf, _ in reads.leaves), default=0)
+            if reduces:
+                first[node], ready[node] = stage, stage + 1
+            elif node in self.rows:
+                ready[node] = stage
+            else:
+                first[node] = stage
+            if node not in self.rows or reduces:
+                count = max(count, stage + 1)
+        return Stages(first, ready, count)
+
+    def _stage_roots(self, stages: Stages, stage: int) -> list[Node]:
+        return [n for n in self.kernel.roots if n not in self.rows and stages.first[n] == stage]
+
+    def _stage_folds(self, stages: Stages, stage: int) -> list[Fold]:
+        return [
+            Fold(n) for n in self.kernel.nodes if n.op.kind is Kind.REDUCE and stages.first[n] == stage
+        ]
+
+    def _row_nodes(self, stages: Stages, stage: int) -> list[Node]:
+        """Members with one element per row, other than the reductions, that can be computed before ``stage``."""
+        return [
+            n
+            for n in self.kernel.nodes
+            if n in self.rows and n.op.kind is not Kind.REDUCE and stages.ready[n] == stage
+        ]
+
+    def _work(self, nodes: Sequence[Node]) -> int:
+        """Instructions of a body that computes the nodes from memory."""
+        seen: set[Node] = set()
+        stack = list(nodes)
+        total = 0
+        while stack:
+            node = stack.pop()
+            if node in seen or node in self.places or node in self.given or node.is_parameter:
+                continue
+            seen.add(node)
+            total += instructions(node)
+            stack += node.inputs
+        return total
+
+    def _keep(self, stages: Stages, stage: int, position: Ix, extents: Sequence[Extent]) -> list[tuple[Node, str]]:
+        """What later stages need of this one and should not compute again: (node, scratch pointer) to be stored now.
+
+        A root is simply read back from its own buffer.
+        """
+        wanted: dict[Node, None] = {}
+
+        def visit(node: Node) -> None:
+            if node in self.places or node.is_parameter or node in self.rows:
+                return
+            if node in stages.first and stages.first[node] <= stage:
+                if node in self.kernel.roots or self._work([node]) > CHEAP:
+                    wanted.setdefault(node)
+                    return
+            for source in node.inputs:
+                visit(source)
+
+        for later in range(stage + 1, stages.count):
+            for node in self._stage_roots(stages, later):
+                visit(node)
+            for fold in self._stage_folds(stages, later):
+                visit(fold.node.inputs[0])
+        kept = []
+        for node in wanted:
+            if node in self.kernel.roots:
+                continue
+            offset = self._reserve(node.dtype.itemsize, extents)
+            kept.append((node, offset))
+        return kept
+
+    def _reserve(self, itemsize: int, extents: Sequence[Extent]) -> str:
+        """Scratch memory for a row of elements; its pointer."""
+        factor, names = factors(tuple(extents))
+        at: Ref = 0
+        for size in self.scratch:
+            for number, symbols in size.terms:
+                part: Ref = number
+                for name in symbols:
+                    part = self.code.mul(part, self.code.extent(name))
+                at = self.code.add(at, part)
+        # A multiple of 64 bytes, whatever the extents turn out to be.
+        self.scratch.append(Size(((64 * -(-factor * itemsize // 64), names),)))
+        return self.code.at("%scratch", at, 1)
+
+    # ---- rows
+
+    def _rows(self) -> None:
+        space = self.space
+        row_var = space.vars[-1]
+        sequence = space.folded[:-1]
+        within = ZERO  # position inside the row
+        for var in space.folded:
+            within = within * var.extent + variable(var)
+        stages = self._stages()
+        with self._loops(space.kept):
+            for stage in range(stages.count + 1):
+                with self.code.width(1):
+                    self._finish_row(self._row_nodes(stages, stage))
+                if stage == stages.count:
+                    break
+                folds = self._stage_folds(stages, stage)
+                roots = self._stage_roots(stages, stage)
+                kept = self._keep(stages, stage, within, [v.extent for v in space.folded])
+                self._row_stage(row_var, sequence, within, folds, roots, kept)
+                for node, pointer in kept:
+                    self.places[node] = Place(pointer, within)
+                for node in roots:
+                    self.places[node] = Place(self.pointers[node])
+
+    def _finish_row(self, nodes: Sequence[Node]) -> None:
+        elements = self._elements(None)
+        for node in nodes:
+            self.given[node] = elements.value(node, Index(node.shape, linear=self.space.row))
+        for node in self.kernel.roots:
+            if node in nodes:
+                elements.store(self.given[node], self.pointers[node], self.space.row)
+
+    def _row_stage(
+        self,
+        row_var: LoopVar,
+        sequence: Sequence[LoopVar],
+        within: Ix,
+        folds: Sequence[Fold],
+        roots: Sequence[Node],
+        kept: Sequence[tuple[Node, str]],
+    ) -> None:
+        code, e, space = self.code, self.e, self.space
+        # Once per row, not once per vector: statistics of the row in every lane.
+        scalars = dict(self.given)
+        with code.width(self.width):
+            for node in self.given:
+                self.given[node] = e.splat(self.given[node])
+
+        def body(mask: Val | None) -> list[State]:
+            elements = self._elements(row_var, mask)
+            self._store_roots(elements, roots, space.full)
+            for node, pointer in kept:
+                value = elements.value(node, Index(node.shape, linear=space.full))
+                elements.store(value, pointer, within)
+            return [self._lift(elements, fold, within) for fold in folds]
+
+        if not folds:
+            with self._loops(sequence):
+                self._vector_loop(row_var, lambda mask: body(mask) and None)
+            self.given = scalars
+            return
+
+        def at(i: Ref, mask: Val | None) -> list[State]:
+            self.counters[row_var] = i
+            return body(mask)
+
+        extent = row_var.extent
+        light = self.width > 1 and self._work([*roots, *(f.node.inputs[0] for f in folds)]) <= LIGHT
+        lanes = LaneFold(code, self._allocate, folds, extent if isinstance(extent, int) else None, light)
+        terms = _known_product([v.extent for v in sequence])
+        with code.width(self.width):
+            if terms == 1:
+                states = lanes.run(code.extent(extent), at)
+            else:
+                states = self._sequence(sequence, folds, terms, lambda: lanes.run(code.extent(extent), at))
+        self.given = scalars
+        with code.width(1):
+            for fold, state in zip(folds, states):
+                result = fold.finish(e, state)
+                self.given[fold.node] = result
+                if fold.node in self.kernel.roots:
+                    self._elements(None).store(result, self.pointers[fold.node], space.row)
+
+    def _sequence(
+        self, sequence: Sequence[LoopVar], folds: Sequence[Fold], terms: int | None, term: Callable[[], list[State]]
+    ) -> list[State]:
+        """Fold ``term()`` over the loops in ``sequence``."""
+        code = self.code
+        cascade = Cascade(code, self._allocate, folds, terms)
+
+        def once(action: Callable[[Ref], None]) -> None:
+            with code.width(1):
+                action(0)
+
+        cascade.start(once)
+        with self._loops(sequence):
+            states = term()
+            once(lambda at: cascade.add(at, states))
+            cascade.carry(code.add(self._position(sequence), 1), once)
+        totals = cascade.finish(once)
+        with code.width(1):
+            return totals.load(0)
+
+    def _position(self, vars: Sequence[LoopVar]) -> Ref:
+        position: Ref = 0
+        for var in vars:
+            position = self.code.add(self.code.mul(position, self.code.extent(var.extent)), self.counters[var])
+        return position
+
+    def _lift(self, elements: Elements, fold: Fold, within: Ix) -> State:
+        node = fold.node
+        source = node.inputs[0]
+        value = elements.value(source, Index(source.shape, linear=self.space.full))
+        self.e.where = node.where
+        return tuple(node.op.lift(self.e, self.e.convert(value, dt.compute_dtype(value.dtype)), elements.lanes(within)))
+
+    # ---- columns
+
+    def _columns(self) -> None:
+        """Tiles of the last, kept loop; in each, passes over the reduced loops."""
+        code, space = self.code, self.space
+        column = space.vars[-1]
+        extent = column.extent
+        slots = TILE if not isinstance(extent, int) else min(TILE, -(-extent // self.width) * self.width)
+        stages = self._stages()
+        cells: dict[Node, str] = {}
+        folded = space.folded
+        within = ZERO
+        for var in folded:
+            within = within * var.extent + variable(var)
+        start, stop = self._bounds(column)
+        with self._loops(space.kept[:-1]), code.loop(start, stop, TILE) as tile:
+            first, last = tile.index, code.min(code.add(tile.index, TILE), stop)
+
+            def columns(action: Callable[[Val | None], None]) -> None:
+                """``action(mask)`` at each vector of the tile."""
+                with code.width(self.width), code.loop(first, last, self.width) as loop:
+                    self.counters[column] = loop.index
+                    whole = isinstance(extent, int) and extent % self.width == 0
+                    action(None if whole else mask_below(code, code.sub(last, loop.index)))
+
+            def slot() -> Ref:
+                return code.sub(self.counters[column], first)
+
+            for stage in range(stages.count + 1):
+                self._finish_columns(column, columns, slot, cells, slots, self._row_nodes(stages, stage))
+                if stage == stages.count:
+                    break
+                folds = self._stage_folds(stages, stage)
+                roots = self._stage_roots(stages, stage)
+                self._column_stage(column, columns, slot, cells, slots, folded, within, folds, roots)
+                for node in roots:
+                    self.places[node] = Place(self.pointers[node])
+
+    def _column_elements(
+        self, column: LoopVar, slot: Callable[[], Ref], cells: dict[Node, str], mask: Val | None
+    ) -> Elements:
+        """Elements at the current vector of columns, the statistics that are ready being read from their cells."""
+        code, e = self.code, self.e
+        elements = self._elements(column, mask)
+        elements.given = {
+            node: e.load(code.at(pointer, slot(), node.dtype.itemsize), node.dtype) for node, pointer in cells.items()
+        }
+        return elements
+
+    def _finish_columns(
+        self,
+        column: LoopVar,
+        columns: Callable[[Callable[[Val | None], None]], None],
+        slot: Callable[[], Ref],
+        cells: dict[Node, str],
+        slots: int,
+        nodes: Sequence[Node],
+    ) -> None:
+        if not nodes:
+            return
+        new = {node: self._allocate(slots * node.dtype.itemsize) for node in nodes}
+
+        def action(mask: Val | None) -> None:
+            elements = self._column_elements(column, slot, cells, mask)
+            for node in nodes:
+                value = elements.value(node, Index(node.shape, linear=self.space.row))
+                self.e.store(value, self.code.at(new[node], slot(), node.dtype.itemsize))
+                if node in self.kernel.roots:
+                    elements.store(value, self.pointers[node], self.space.row)
+
+        columns(action)
+        cells.update(new)
+
+    def _column_stage(
+        self,
+        column: LoopVar,
+        columns: Callable[[Callable[[Val | None], None]], None],
+        slot: Callable[[], Ref],
+        cells: dict[Node, str],
+        slots: int,
+        folded: Sequence[LoopVar],
+        within: Ix,
+        folds: Sequence[Fold],
+        roots: Sequence[Node],
+    ) -> None:
+        code, space = self.code, self.space
+        cascade = Cascade(code, self._allocate, folds, _known_product([v.extent for v in folded]), slots)
+
+        def each_slot(action: Callable[[Ref], None]) -> None:
+            columns(lambda mask: action(slot()))
+
+        def body(mask: Val | None) -> None:
+            elements = self._column_elements(column, slot, cells, mask)
+            self._store_roots(elements, roots, space.full)
+            if folds:
+                cascade.add(slot(), [self._lift(elements, fold, within) for fold in folds])
+
+        cascade.start(each_slot)
+        with self._loops(folded):
+            columns(body)
+            cascade.carry(code.add(self._position(folded), 1), each_slot)
+        if not folds:
+            return
+        totals = cascade.finish(each_slot)
+        new = {fold.node: self._allocate(slots * fold.node.dtype.itemsize) for fold in folds}
+
+        def store(mask: Val | None) -> None:
+            elements = self._elements(column, mask)
+            for fold, state in zip(folds, totals.load(slot())):
+                value = fold.finish(self.e, state)
+                self.e.store(value, code.at(new[fold.node], slot(), value.dtype.itemsize))
+                if fold.node in self.kernel.roots:
+                    elements.store(value, self.pointers[fold.node], space.row)
+
+        columns(store)
+        cells.update(new)
+
+
+def _known_product(extents: Sequence[Extent]) -> int | None:
+    factor, names = factors(tuple(extents))
+    return None if names else factor
+

@@ -1,0 +1,270 @@
+"""Folding in a fixed order: the loops of reductions.
+
+The bits of a reduction depend on the shape and the axes alone.  Axes of one element play no part.  The trailing
+reduced axes, as one run of R elements, fold in 64 logical lanes: lane l takes elements l, l + 64, ... of a chunk of
+4096; the lanes of the chunks of a superchunk of 262144 fold chunk by chunk; then lane l takes lane l + 32, + 16 ... + 1,
+and superchunks fold one after the other.  The other reduced axes form an outer sequence whose terms fold in a cascade:
+64 terms, then 64 of those, then the total.  Short partial sums keep the error small, 64 lanes keep any machine's
+vector units busy, and superchunks and rows are independent, so threads can share them without changing a bit.
+
+Folding the identity in changes no bits (it is -0.0 for a float sum), so levels that a shape does not reach are left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from hybridflow.compiler.codegen.emitter import Emitter, Val
+from hybridflow.compiler.codegen.structured import Code, Ref
+from hybridflow.compiler.ir import dtypes as dt
+from hybridflow.compiler.ir.graph import Node
+
+LANES = 64
+CHUNK = 64 * LANES
+SUPERCHUNK = 64 * CHUNK
+TERMS = 64
+
+State = tuple[Val, ...]
+Body = Callable[[Ref, "Val | None"], list[State]]
+
+
+@dataclass(frozen=True)
+class Fold:
+    """One reduction: how its states start and combine."""
+
+    node: Node
+
+    @property
+    def identity(self) -> Sequence[tuple[object, object]]:
+        return self.node.op.init(dt.compute_dtype(self.node.inputs[0].dtype))
+
+    def start(self, e: Emitter) -> State:
+        return tuple(e.const(value, dtype) for value, dtype in self.identity)
+
+    def combine(self, e: Emitter, a: State, b: State) -> State:
+        return tuple(self.node.op.combine(e, a, b))
+
+    def finish(self, e: Emitter, state: State) -> Val:
+        return e.convert(self.node.op.finish(e, state, self.node.dtype), self.node.dtype)
+
+
+class Cells:
+    """Accumulators in memory: ``slots`` elements for every component of every fold's state."""
+
+    def __init__(self, code: Code, allocate: Callable[[int], str], folds: Sequence[Fold], slots: int) -> None:
+        self.code, self.folds = code, folds
+        self.pointers = [
+            [(allocate(slots * max(dtype.itemsize, 1)), dtype) for _, dtype in fold.identity]  # type: ignore[attr-defined]
+            for fold in folds
+        ]
+
+    def load(self, at: Ref) -> list[State]:
+        e = self.code.e
+        return [tuple(e.load(self.code.at(p, at, d.itemsize), d) for p, d in cells) for cells in self.pointers]
+
+    def store(self, at: Ref, states: list[State]) -> None:
+        e = self.code.e
+        for cells, state in zip(self.pointers, states):
+            for (pointer, dtype), value in zip(cells, state):
+                e.store(value, self.code.at(pointer, at, dtype.itemsize))
+
+    def fold_in(self, at: Ref, states: list[State]) -> None:
+        e = self.code.e
+        self.store(at, [f.combine(e, old, new) for f, old, new in zip(self.folds, self.load(at), states)])
+
+
+def starts(e: Emitter, folds: Sequence[Fold]) -> list[State]:
+    return [fold.start(e) for fold in folds]
+
+
+def combine_all(e: Emitter, folds: Sequence[Fold], a: list[State], b: list[State]) -> list[State]:
+    return [fold.combine(e, x, y) for fold, x, y in zip(folds, a, b)]
+
+
+def only_active(e: Emitter, folds: Sequence[Fold], states: list[State], mask: Val | None) -> list[State]:
+    """The states, with the identity in the lanes that the mask switches off."""
+    if mask is None:
+        return states
+    return [tuple(e.select(mask, v, s) for v, s in zip(state, fold.start(e))) for fold, state in zip(folds, states)]
+
+
+def mask_below(code: Code, count: Ref) -> Val:
+    """The lanes 0 .. count - 1."""
+    e = code.e
+    count = code.min(count, e.width)
+    narrow = e.convert(code.value(count), dt.int32) if isinstance(count, str) else e.const(count, dt.int32, 1)
+    return e.lt(e.iota(dt.int32), e.splat(narrow))
+
+
+class LaneFold:
+    """Folds a run of ``extent`` elements in lanes; ``body(i, mask)`` gives the states of elements i, i + 1, ...
+
+    ``light`` says that the body is short, so that repeating it for each of the 64 / width vectors of a step pays.
+    """
+
+    def __init__(
+        self, code: Code, allocate: Callable[[int], str], folds: Sequence[Fold], extent: int | None, light: bool
+    ) -> None:
+        self.code, self.folds, self.light = code, folds, light
+        self.known = extent
+        self.short = extent is not None and extent <= LANES
+        if not self.short:
+            self.lanes = Cells(code, allocate, folds, LANES)
+            self.many_chunks = extent is None or extent > CHUNK
+            self.many_superchunks = extent is None or extent > SUPERCHUNK
+            self.super_lanes = Cells(code, allocate, folds, LANES) if self.many_chunks else self.lanes
+            self.total = Cells(code, allocate, folds, 1) if self.many_superchunks else None
+
+    def run(self, extent: Ref, body: Body) -> list[State]:
+        """Scalar states of the whole run."""
+        if self.short:
+            return self._short(int(extent), body)
+        code, e = self.code, self.code.e
+        if self.total is None:
+            self._superchunk(0, extent, body)
+            return self._tree(self.super_lanes)
+        with code.width(1):
+            self.total.store(0, starts(e, self.folds))
+        with code.loop(0, extent, SUPERCHUNK) as loop:
+            self._superchunk(loop.index, code.min(code.add(loop.index, SUPERCHUNK), extent), body)
+            state = self._tree(self.super_lanes)
+            with code.width(1):
+                self.total.fold_in(0, state)
+        with code.width(1):
+            return self.total.load(0)
+
+    def _short(self, extent: int, body: Body) -> list[State]:
+        """At most one element a lane: no loops and no memory."""
+        code, e = self.code, self.code.e
+        vectors = []
+        for first in range(0, extent, e.width):
+            mask = None if first + e.width <= extent else mask_below(code, extent - first)
+            vectors.append(only_active(e, self.folds, body(first, mask), mask))
+        return self._fold_vectors(vectors) if vectors else self._scalar_starts()
+
+    def _scalar_starts(self) -> list[State]:
+        with self.code.width(1):
+            return starts(self.code.e, self.folds)
+
+    def _superchunk(self, begin: Ref, end: Ref, body: Body) -> None:
+        if not self.many_chunks:
+            self._chunk(begin, end, body)
+            return
+        code, e = self.code, self.code.e
+        self._clear(self.super_lanes)
+        with code.loop(begin, end, CHUNK) as loop:
+            self._chunk(loop.index, code.min(code.add(loop.index, CHUNK), end), body)
+            for lane in range(0, LANES, e.width):
+                self.super_lanes.fold_in(lane, self.lanes.load(lane))
+
+    def _clear(self, cells: Cells) -> None:
+        e = self.code.e
+        for lane in range(0, LANES, e.width):
+            cells.store(lane, starts(e, self.folds))
+
+    def _chunk(self, begin: Ref, end: Ref, body: Body) -> None:
+        """Elements [begin, end), at most CHUNK, into the lanes."""
+        code, e = self.code, self.code.e
+        if not self.light:
+            self._clear(self.lanes)
+            self._vectors(begin, begin, end, body)
+            return
+        whole = code.add(begin, self._whole_steps(code.sub(end, begin)))
+        firsts = list(range(0, LANES, e.width))
+        carry = [v for _ in firsts for state in starts(e, self.folds) for v in state]
+        with code.loop(begin, whole, LANES, carry) as loop:
+            states = self._unpack(loop.carried, len(firsts))
+            turned = [
+                combine_all(e, self.folds, states[k], body(code.add(loop.index, first), None))
+                for k, first in enumerate(firsts)
+            ]
+            loop.next = [v for states in turned for state in states for v in state]
+        for first, states in zip(firsts, self._unpack(loop.carried, len(firsts))):
+            self.lanes.store(first, states)
+        if self.known is None or self.known % LANES:
+            self._vectors(begin, whole, end, body)
+
+    def _unpack(self, values: Sequence[Val], vectors: int) -> list[list[State]]:
+        rest = iter(values)
+        return [[tuple(next(rest) for _ in fold.identity) for fold in self.folds] for _ in range(vectors)]
+
+    def _whole_steps(self, count: Ref) -> Ref:
+        code = self.code
+        return code.mul(code.div(count, LANES), LANES)
+
+    def _vectors(self, begin: Ref, first: Ref, end: Ref, body: Body) -> None:
+        """Elements [first, end) a vector at a time, the lanes kept in memory."""
+        code, e = self.code, self.code.e
+        with code.loop(first, end, e.width) as loop:
+            mask = mask_below(code, code.sub(end, loop.index)) if e.width > 1 else None
+            states = only_active(e, self.folds, body(loop.index, mask), mask)
+            self.lanes.fold_in(code.rem(code.sub(loop.index, begin), LANES), states)
+
+    def _tree(self, cells: Cells) -> list[State]:
+        e = self.code.e
+        return self._fold_vectors([cells.load(lane) for lane in range(0, LANES, e.width)])
+
+    def _fold_vectors(self, vectors: list[list[State]]) -> list[State]:
+        """Lane l with lane l + 32, then + 16, ... down to one; vectors that hold only identities may be missing."""
+        code, e = self.code, self.code.e
+        half = LANES // 2 // e.width
+        while half >= 1:
+            for k in range(half):
+                if k + half < len(vectors):
+                    vectors[k] = combine_all(e, self.folds, vectors[k], vectors[k + half])
+            vectors = vectors[:half]
+            half //= 2
+        states, width = vectors[0], e.width
+        while width > 1:
+            width //= 2
+            lower, upper = ([tuple(_part(e, v, first, width) for v in s) for s in states] for first in (0, width))
+            with code.width(width):
+                states = combine_all(e, self.folds, lower, upper)
+        return states
+
+
+def _part(e: Emitter, value: Val, first: int, width: int) -> Val:
+    """Lanes first, first + 1, ... of a vector, ``width`` of them."""
+    return e.extract(value, first) if width == 1 else e.shuffle(value, None, range(first, first + width))
+
+
+class Cascade:
+    """Folds a sequence of ``terms`` states, scalars or (``slots`` > 1) vectors of them, kept in memory."""
+
+    def __init__(
+        self, code: Code, allocate: Callable[[int], str], folds: Sequence[Fold], terms: int | None, slots: int = 1
+    ) -> None:
+        self.code, self.folds = code, folds
+        depth = 3
+        if terms is not None:
+            depth = 1 if terms <= TERMS else 2 if terms <= TERMS * TERMS else 3
+        self.levels = [Cells(code, allocate, folds, slots) for _ in range(depth)]
+
+    def start(self, positions: Callable[[Callable[[Ref], None]], None]) -> None:
+        """``positions(action)`` runs ``action`` at each slot, a vector at a time."""
+        e = self.code.e
+        for cells in self.levels:
+            positions(lambda at, cells=cells: cells.store(at, starts(e, self.folds)))  # type: ignore[misc]
+
+    def add(self, at: Ref, states: list[State]) -> None:
+        self.levels[0].fold_in(at, states)
+
+    def carry(self, count: Ref, positions: Callable[[Callable[[Ref], None]], None]) -> None:
+        """After ``count`` terms: pass on the levels that are full."""
+        code = self.code
+        period = 1
+        for low, high in zip(self.levels, self.levels[1:]):
+            period *= TERMS
+            with code.when(code.compare("eq", code.rem(count, period), 0)):
+                positions(lambda at, low=low, high=high: self._move(low, high, at))  # type: ignore[misc]
+
+    def finish(self, positions: Callable[[Callable[[Ref], None]], None]) -> Cells:
+        """Pass on what is left; the cells that hold the totals."""
+        for low, high in zip(self.levels, self.levels[1:]):
+            positions(lambda at, low=low, high=high: self._move(low, high, at))  # type: ignore[misc]
+        return self.levels[-1]
+
+    def _move(self, low: Cells, high: Cells, at: Ref) -> None:
+        high.fold_in(at, low.load(at))
+        low.store(at, starts(self.code.e, self.folds))

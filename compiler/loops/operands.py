@@ -1,0 +1,104 @@
+"""Which elements a node reads: its op's own element rule, run with a recorder in place of an emitter.
+
+Views are transparent: a read through broadcasts, transposes and reshapes is a read of the node beneath them, at the
+index that the views make of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from hybridflow.compiler.ir.graph import Node
+from hybridflow.compiler.loops.index import Index, Ix, as_index, computed
+from hybridflow.compiler.ops import Kind
+
+IsLeaf = Callable[[Node], bool]
+
+
+class _Anything:
+    """Stands for every emitter value and method while reads are recorded: the values do not matter."""
+
+    def __getattr__(self, name: str) -> _Anything:
+        return self
+
+    def __call__(self, *args: Any, **kwargs: Any) -> _Anything:
+        return self
+
+    def __iter__(self) -> Any:
+        return iter(())
+
+    def __getitem__(self, item: Any) -> _Anything:
+        return self
+
+
+_ANYTHING = _Anything()
+
+
+class Reads:
+    """``leaves``: (node, index) of each read of a leaf.  ``positions``: index expressions used as numbers."""
+
+    def __init__(self, is_leaf: IsLeaf) -> None:
+        self.is_leaf = is_leaf
+        self.leaves: list[tuple[Node, Index]] = []
+        self.positions: list[Ix] = []
+
+    def follow(self, node: Node, index: Index) -> None:
+        if self.is_leaf(node):
+            self.leaves.append((node, index))
+        elif node.op.kind is Kind.ELEMENTWISE:
+            for source in node.inputs:
+                self.follow(source, index)
+        else:
+            node.op.element(_Recorder(self, node), index, **node.attrs)
+
+
+class _Recorder:
+    """The element-source interface (see ``ops.table.OpDef.element``) that only notes what is read."""
+
+    e = _ANYTHING
+
+    def __init__(self, reads: Reads, node: Node) -> None:
+        self.reads, self.node = reads, node
+        self.types = tuple(n.type for n in node.inputs)
+        self.out = node.type
+
+    def load(self, k: int, index: Any) -> Any:
+        source = self.node.inputs[k]
+        if not isinstance(index, Index):
+            index = Index(source.shape, axes=tuple(as_index(ix) for ix in index))
+        self.reads.follow(source, index)
+        return _ANYTHING
+
+    def load_linear(self, k: int, position: Ix) -> Any:
+        source = self.node.inputs[k]
+        self.reads.follow(source, Index(source.shape, linear=position))
+        return _ANYTHING
+
+    def linear(self, index: Index) -> Ix:
+        return index.linear
+
+    def value(self, ix: Ix) -> Any:
+        self.reads.positions.append(ix)
+        return _ANYTHING
+
+    def checked(self, value: Any, extent: Any, check: Any) -> Ix:
+        return computed(value)
+
+    def literal(self, value: Any, index: Index) -> Any:
+        if value.type.shape:
+            self.reads.positions.append(index.linear)
+        return _ANYTHING
+
+
+def reads_of(node: Node, index: Index, is_leaf: IsLeaf) -> Reads:
+    """What a compute node reads to make its element at ``index`` (for a reduction: of one element at ``index`` of its
+    input)."""
+    reads = Reads(is_leaf)
+    kind = node.op.kind
+    if kind is Kind.ELEMENTWISE or kind is Kind.REDUCE:
+        for source in node.inputs:
+            reads.follow(source, index)
+    else:
+        node.op.element(_Recorder(reads, node), index, **node.attrs)
+    return reads
