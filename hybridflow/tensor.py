@@ -1,0 +1,456 @@
+"""Tensors: immutable values over a device buffer, and their symbolic stand-ins while tracing.
+
+The operators live in ``Operators``, which Variable shares; each forwards to the public function of the same meaning, so
+an operator and its function cannot differ.  ``hf`` is the package itself: its names are looked up when called, because
+the functions are built on the classes of this module.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+import hybridflow as hf
+from hybridflow.compiler.ir.dtypes import bfloat16, is_integer
+from hybridflow.compiler.ir.types import TensorType, is_static, static_size
+from hybridflow.errors import ArgumentError, ArgumentTypeError, DeviceError, DTypeError, TraceError, short_location
+
+if TYPE_CHECKING:
+    from hybridflow.compiler.ir.graph import Node
+    from hybridflow.trace import Trace
+
+
+class Operators:
+    """Python's operators and the array attributes, over anything that the functions accept as a tensor."""
+
+    __slots__ = ()
+    __array_priority__ = 1000
+    __array_ufunc__ = None  # numpy_array + tensor comes to __radd__ instead of an element loop
+
+    shape: Any
+    dtype: Any
+
+    def __add__(self, other: Any) -> Tensor:
+        return hf.add(self, other)
+
+    def __radd__(self, other: Any) -> Tensor:
+        return hf.add(other, self)
+
+    def __sub__(self, other: Any) -> Tensor:
+        return hf.subtract(self, other)
+
+    def __rsub__(self, other: Any) -> Tensor:
+        return hf.subtract(other, self)
+
+    def __mul__(self, other: Any) -> Tensor:
+        return hf.multiply(self, other)
+
+    def __rmul__(self, other: Any) -> Tensor:
+        return hf.multiply(other, self)
+
+    def __truediv__(self, other: Any) -> Tensor:
+        return hf.divide(self, other)
+
+    def __rtruediv__(self, other: Any) -> Tensor:
+        return hf.divide(other, self)
+
+    def __floordiv__(self, other: Any) -> Tensor:
+        return hf.floor_divide(self, other)
+
+    def __rfloordiv__(self, other: Any) -> Tensor:
+        return hf.floor_divide(other, self)
+
+    def __mod__(self, other: Any) -> Tensor:
+        return hf.remainder(self, other)
+
+    def __rmod__(self, other: Any) -> Tensor:
+        return hf.remainder(other, self)
+
+    def __divmod__(self, other: Any) -> tuple[Tensor, Tensor]:
+        return hf.floor_divide(self, other), hf.remainder(self, other)
+
+    def __rdivmod__(self, other: Any) -> tuple[Tensor, Tensor]:
+        return hf.floor_divide(other, self), hf.remainder(other, self)
+
+    def __pow__(self, other: Any) -> Tensor:
+        return hf.pow(self, other)
+
+    def __rpow__(self, other: Any) -> Tensor:
+        return hf.pow(other, self)
+
+    def __matmul__(self, other: Any) -> Tensor:
+        return hf.matmul(self, other)
+
+    def __rmatmul__(self, other: Any) -> Tensor:
+        return hf.matmul(other, self)
+
+    def __and__(self, other: Any) -> Tensor:
+        return hf.bitwise_and(self, other)
+
+    def __rand__(self, other: Any) -> Tensor:
+        return hf.bitwise_and(other, self)
+
+    def __or__(self, other: Any) -> Tensor:
+        return hf.bitwise_or(self, other)
+
+    def __ror__(self, other: Any) -> Tensor:
+        return hf.bitwise_or(other, self)
+
+    def __xor__(self, other: Any) -> Tensor:
+        return hf.bitwise_xor(self, other)
+
+    def __rxor__(self, other: Any) -> Tensor:
+        return hf.bitwise_xor(other, self)
+
+    def __lshift__(self, other: Any) -> Tensor:
+        return hf.bitwise_left_shift(self, other)
+
+    def __rlshift__(self, other: Any) -> Tensor:
+        return hf.bitwise_left_shift(other, self)
+
+    def __rshift__(self, other: Any) -> Tensor:
+        return hf.bitwise_right_shift(self, other)
+
+    def __rrshift__(self, other: Any) -> Tensor:
+        return hf.bitwise_right_shift(other, self)
+
+    def __eq__(self, other: Any) -> Tensor:  # type: ignore[override]
+        return hf.equal(self, other)
+
+    def __ne__(self, other: Any) -> Tensor:  # type: ignore[override]
+        return hf.not_equal(self, other)
+
+    def __lt__(self, other: Any) -> Tensor:
+        return hf.less(self, other)
+
+    def __le__(self, other: Any) -> Tensor:
+        return hf.less_equal(self, other)
+
+    def __gt__(self, other: Any) -> Tensor:
+        return hf.greater(self, other)
+
+    def __ge__(self, other: Any) -> Tensor:
+        return hf.greater_equal(self, other)
+
+    def __neg__(self) -> Tensor:
+        return hf.negative(self)
+
+    def __pos__(self) -> Tensor:
+        return hf.positive(self)
+
+    def __abs__(self) -> Tensor:
+        return hf.abs(self)
+
+    def __invert__(self) -> Tensor:
+        return hf.bitwise_invert(self)
+
+    def __round__(self, digits: int | None = None) -> Tensor:
+        if digits is not None:
+            raise ArgumentError("round", f"rounding to {digits} digits is not offered; scale, round and scale back.")
+        return hf.round(self)
+
+    def __getitem__(self, key: Any) -> Tensor:
+        return hf.indexing.getitem(self, key)
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        raise ArgumentTypeError(
+            "setitem",
+            "tensors are immutable, x[...] = v cannot change one. Build a new tensor with hf.where(mask, v, x) or "
+            "hf.scatter_add, or keep the state in an hf.Variable and assign it.",
+        )
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise ArgumentTypeError("len", f"a scalar tensor ({self.type}) has no length.")
+        if not isinstance(self.shape[0], int):
+            raise TraceError("len", f"the first extent of {self.type} is symbolic, so its length is not a Python int.")
+        return self.shape[0]
+
+    def __iter__(self) -> Iterator[Tensor]:
+        if not self.shape:
+            raise ArgumentTypeError("iter", f"a scalar tensor ({self.type}) cannot be iterated over.")
+        return (self[i] for i in range(len(self)))
+
+    def __contains__(self, value: Any) -> bool:
+        return bool(hf.any(hf.equal(self, value)))
+
+    def __array_namespace__(self, *, api_version: str | None = None) -> Any:
+        """The module that holds the functions for this array, for code written to the array API standard."""
+        return hf
+
+    @property
+    def type(self) -> TensorType:
+        """Shape and dtype as the compiler's type; prints as ``f32[2,3]``."""
+        return TensorType(self.shape, self.dtype)
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        """Number of elements.  Raises TraceError when an extent is symbolic."""
+        if not is_static(self.shape):
+            raise TraceError("size", f"{self.type} has a symbolic extent, so its size is not a Python int.")
+        return static_size(self.shape)
+
+    @property
+    def T(self) -> Tensor:
+        """The transpose of a matrix.  Raises ShapeError for other ranks: use ``.mT`` or ``hf.permute_dims`` there."""
+        return hf.shapes.transpose_2d(self)
+
+    @property
+    def mT(self) -> Tensor:
+        """The last two axes swapped."""
+        return hf.matrix_transpose(self)
+
+    def astype(self, dtype: Any) -> Tensor:
+        """See ``hf.astype``."""
+        return hf.astype(self, dtype)
+
+    def reshape(self, *shape: Any) -> Tensor:
+        """See ``hf.reshape``; the extents come as one tuple or one by one."""
+        return hf.reshape(self, shape[0] if len(shape) == 1 and not isinstance(shape[0], int) else shape)
+
+
+class Tensor(Operators):
+    """An n-dimensional array value; make one with ``hf.asarray`` or ``hf.constant``.
+
+    ``_array`` is the buffer: a numpy.ndarray on the CPU, a cupy.ndarray on a GPU.  It is never written after the
+    tensor was made, except by a Variable that is its only owner.  Native code reads the slot at a fixed offset.
+    """
+
+    __slots__ = ("__weakref__", "_array")
+    _array: Any
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        raise ArgumentTypeError(
+            "Tensor", "is not made by calling the class; use hf.asarray(value) or hf.constant(value)."
+        )
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return self._array.dtype
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self._array.shape
+
+    @property
+    def type(self) -> TensorType:
+        """Shape and dtype as the compiler's type; prints as ``f32[2,3]``."""
+        return TensorType(self._array.shape, self._array.dtype)
+
+    @property
+    def device(self) -> str:
+        """``"cpu"`` or ``"cuda:<n>"``."""
+        array = self._array
+        return "cpu" if isinstance(array, np.ndarray) else f"cuda:{array.device.id}"
+
+    def to_device(self, device: str, /, *, stream: Any = None) -> Tensor:
+        """This tensor on ``device``; itself when it is there already.  Raises DeviceError for an unknown device."""
+        if device == self.device:
+            return self
+        if device == "cpu":
+            return wrap(self._array.get())
+        raise DeviceError("to_device", f"there is no device {device!r} here; this tensor lies on {self.device!r}.")
+
+    # Values leave through the methods below; each raises on a symbolic tensor (see SymbolicTensor._array).
+
+    def numpy(self) -> np.ndarray:
+        """The value as a NumPy array: a read-only view without a copy on the CPU, a copy from a GPU."""
+        array = self._array
+        view = array.view() if isinstance(array, np.ndarray) else array.get()
+        view.flags.writeable = False
+        return view
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        if copy:
+            return np.array(self.numpy(), dtype)
+        view = self.numpy()
+        if dtype is None or np.dtype(dtype) == view.dtype:
+            return view
+        if copy is False:
+            raise ArgumentError("array", f"{self.type} cannot become {np.dtype(dtype)} without a copy.")
+        return view.astype(dtype)
+
+    def item(self) -> Any:
+        """The one element as a Python scalar.  Raises ShapeError when there is not exactly one."""
+        return self._single("item").item()
+
+    def tolist(self) -> Any:
+        """The value as nested Python lists, or a scalar."""
+        return self.numpy().tolist()
+
+    def _single(self, stage: str) -> np.ndarray:
+        array = self.numpy()
+        if array.size != 1:
+            raise hf.errors.ShapeError(
+                stage,
+                f"{self.type} has {array.size} elements, one is needed. Reduce it with hf.all, hf.any or hf.sum first.",
+            )
+        return array.reshape(())
+
+    def __bool__(self) -> bool:
+        return bool(self._single("bool"))
+
+    def __int__(self) -> int:
+        return int(self._single("int"))
+
+    def __float__(self) -> float:
+        return float(self._single("float"))
+
+    def __complex__(self) -> complex:
+        return complex(float(self._single("complex")))
+
+    def __index__(self) -> int:
+        if not is_integer(self.dtype):
+            raise DTypeError("index", f"{self.type} is not an integer, so it cannot be an index or a size.")
+        return int(self._single("index"))
+
+    def __hash__(self) -> int:  # type: ignore[override]
+        raise ArgumentTypeError(
+            "hash", "tensors are compared element by element, so they are not hashable. Use id(x) as the key."
+        )
+
+    def __dlpack__(
+        self,
+        *,
+        stream: Any = None,
+        max_version: tuple[int, int] | None = None,
+        dl_device: tuple[int, int] | None = None,
+        copy: bool | None = None,
+    ) -> Any:
+        """A DLPack capsule over this tensor's buffer, without a copy unless ``copy=True``.
+
+        A consumer that knows DLPack 1.0 receives the buffer as read-only.  DLPack knows bfloat16, NumPy's exporter does
+        not: pass ``x.astype(hf.float32)`` instead.
+        """
+        array = self._array
+        if array.dtype == bfloat16:
+            raise DTypeError("dlpack", f"{self.type} cannot be exported; pass x.astype(hf.float32).")
+        if not isinstance(array, np.ndarray):
+            return array.__dlpack__(stream=stream, max_version=max_version, dl_device=dl_device, copy=copy)
+        if max_version is not None and max_version[0] >= 1 and not copy:
+            array = self.numpy()
+        return array.__dlpack__(stream=stream, max_version=max_version, dl_device=dl_device, copy=copy)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return self._array.__dlpack_device__()
+
+    def __reduce__(self) -> Any:
+        return wrap, (np.asarray(self),)
+
+    def __copy__(self) -> Tensor:
+        return self
+
+    def __deepcopy__(self, memo: Any) -> Tensor:
+        return self
+
+    def __repr__(self) -> str:
+        return hf.display.describe(self)
+
+    def __str__(self) -> str:
+        return hf.display.value_text(self)
+
+    def __format__(self, spec: str) -> str:
+        """``f"{x:.3f}"`` formats a single element; other tensors take the empty spec only."""
+        if not spec:
+            return str(self)
+        return format(self._single("format").item(), spec)
+
+
+_new = object.__new__
+
+
+def wrap(array: np.ndarray) -> Tensor:
+    """A tensor over ``array`` without a copy; the caller gives the array away."""
+    tensor = _new(Tensor)
+    tensor._array = array
+    return tensor
+
+
+class SymbolicTensor(Tensor):
+    """The value of a node while a function is traced: it has a type, and no data yet.
+
+    ``_weak`` is the Python type (bool, int or float) when the tensor stands for a Python scalar, which takes the dtype
+    of what it meets; None otherwise.
+    """
+
+    __slots__ = ("_node", "_trace", "_weak")
+    _node: Node
+    _trace: Trace
+    _weak: type | None
+
+    def __init__(self, node: Node, trace: Trace, weak: type | None = None) -> None:
+        self._node, self._trace, self._weak = node, trace, weak
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return self._node.type.dtype
+
+    @property
+    def shape(self) -> tuple[Any, ...]:
+        return self._node.type.shape
+
+    @property
+    def type(self) -> TensorType:
+        return self._node.type
+
+    @property
+    def device(self) -> str:
+        """Where the function runs is decided when it is called."""
+        return "cpu"
+
+    @property
+    def _array(self) -> Any:  # type: ignore[override]
+        raise TraceError(
+            "trace",
+            f"{self!r} has no value: it was made while tracing and is used where a value is needed. "
+            "Return it from the function, or keep it in an hf.Variable.",
+        )
+
+    def _no_value(self, stage: str, wish: str, remedy: str) -> TraceError:
+        return TraceError(stage, f"{wish} {self!r} needs its value, which does not exist while tracing. {remedy}")
+
+    def numpy(self) -> np.ndarray:
+        raise self._no_value("numpy", "turning into a NumPy array:", "Return it and convert the result.")
+
+    def item(self) -> Any:
+        raise self._no_value("item", "reading the element of", "Return it and read the result.")
+
+    def __bool__(self) -> bool:
+        raise self._no_value(
+            "bool",
+            "branching on",
+            "Choose by value with hf.where(condition, a, b), or branch on a Python argument.",
+        )
+
+    def __int__(self) -> int:
+        raise self._no_value("int", "int() of", "Convert with hf.astype(x, hf.int64), or make it a Python argument.")
+
+    def __float__(self) -> float:
+        raise self._no_value(
+            "float", "float() of", "Convert with hf.astype(x, hf.float32), or make it a Python argument."
+        )
+
+    def __index__(self) -> int:
+        raise self._no_value(
+            "index", "a size or position taken from", "Index with hf.take(x, i), or make the size a Python argument."
+        )
+
+    def __reduce__(self) -> Any:
+        raise self._no_value("pickle", "pickling", "Return it and pickle the result.")
+
+    def __str__(self) -> str:
+        return repr(self)
+
+    def __format__(self, spec: str) -> str:
+        return repr(self)
+
+    def __repr__(self) -> str:
+        node = self._node
+        source = f" from {short_location(node.where)}" if node.where else ""
+        return f'<sym {node.type}{source} "{node.op.name}">'

@@ -1,0 +1,158 @@
+"""Variables: named mutable state around an immutable tensor."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+import hybridflow as hf
+from hybridflow.compiler.ir.dtypes import is_float
+from hybridflow.context import current
+from hybridflow.errors import DTypeError, ShapeError
+from hybridflow.tensor import Operators, SymbolicTensor, Tensor, wrap
+
+if TYPE_CHECKING:
+    from hybridflow.compiler.ir.types import Shape
+
+
+class Variable(Operators):
+    """State that functions read and assign; shape and dtype are fixed when it is made.
+
+    A variable stands for its value in every function and operator.  Reads and assignments inside a traced function
+    are part of its program, in order.  ``trainable`` float variables are watched by every active tape that reads them.
+    Assigning binds the variable to another tensor and never writes into a buffer that someone else may hold.
+    """
+
+    __slots__ = ("__weakref__", "_tensor", "name", "trainable")
+    _tensor: Tensor
+
+    def __init__(self, initial: Any, trainable: bool = True, dtype: Any = None, name: str | None = None) -> None:
+        """A variable that starts as ``initial``: anything that ``hf.asarray`` takes, or a function that returns such.
+
+        Inside a traced function it must be guarded so that it is made once; raises TraceError otherwise.
+        """
+        trace = current.trace
+        if trace is not None:
+            trace.before_variable_creation()
+        tensor = hf.asarray(initial() if callable(initial) else initial, dtype=dtype)
+        if isinstance(tensor, SymbolicTensor):
+            tensor = trace.initial_value(tensor)  # type: ignore[union-attr]
+        # A tensor object of its own: tapes must not take the variable for the tensor that it started from.
+        self._tensor = wrap(tensor._array)
+        self.trainable = bool(trainable)
+        self.name = name
+
+    @property
+    def shape(self) -> Shape:
+        return self._tensor.shape
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return self._tensor.dtype
+
+    @property
+    def device(self) -> str:
+        return self._tensor.device
+
+    def _read(self) -> Tensor:
+        """The current value: of the trace while tracing, else the tensor; tapes are told."""
+        trace = current.trace
+        tensor = self._tensor if trace is None else trace.read_variable(self)
+        for tape in current.tapes:
+            tape.watch_read(self, tensor)
+        return tensor
+
+    def value(self) -> Tensor:
+        """The current value as a tensor; later assignments do not change that tensor."""
+        return self._read()
+
+    read_value = value
+
+    def assign(self, value: Any) -> Variable:
+        """Set the value, and return the variable.
+
+        Python numbers, lists and NumPy arrays are converted to the variable's dtype.  Raises DTypeError when a tensor has
+        another dtype, ShapeError when the shape differs.
+        """
+        if isinstance(value, (Tensor, Variable)):
+            tensor = hf.convert.as_tensor(value, "assign", self.dtype if hf.convert.weak_kind(value) else None)
+        else:
+            tensor = hf.convert.as_tensor(value, "assign", self.dtype)
+        if tensor.dtype != self.dtype:
+            raise DTypeError(
+                "assign", f"{self._title()} cannot take {tensor.type}. Convert it with x.astype(hf.{self.dtype})."
+            )
+        if tensor.shape != self.shape:
+            raise ShapeError("assign", f"{self._title()} cannot take {tensor.type}: its shape is fixed.")
+        for tape in current.tapes:
+            tape.note_assign(self, tensor)
+        if current.trace is not None:
+            current.trace.write_variable(self, tensor)
+        else:
+            self._tensor = wrap(tensor._array)  # an object of its own, as in __init__
+        return self
+
+    def assign_add(self, delta: Any) -> Variable:
+        """Add ``delta`` (broadcast to the variable's shape) to the value; raises as ``assign`` does."""
+        return self.assign(hf.add(self._read(), self._operand(delta)))
+
+    def assign_sub(self, delta: Any) -> Variable:
+        """Subtract ``delta`` (broadcast to the variable's shape) from the value; raises as ``assign`` does."""
+        return self.assign(hf.subtract(self._read(), self._operand(delta)))
+
+    def _operand(self, delta: Any) -> Any:
+        """NumPy arrays and lists take the variable's dtype, as in ``assign``."""
+        if isinstance(delta, (Tensor, Variable)) or hf.convert.weak_kind(delta) is not None:
+            return delta
+        return hf.convert.as_tensor(delta, "assign", self.dtype)
+
+    def _title(self) -> str:
+        return f"variable {self.name + ' ' if self.name else ''}{self.type}"
+
+    @property
+    def is_watched(self) -> bool:
+        """Whether tapes watch the variable when it is read."""
+        return self.trainable and is_float(self.dtype)
+
+    def numpy(self) -> np.ndarray:
+        """The value as a read-only NumPy array.  Raises TraceError while tracing."""
+        return self._read().numpy()
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        return self._read().__array__(dtype, copy)
+
+    def item(self) -> Any:
+        return self._read().item()
+
+    def tolist(self) -> Any:
+        return self._read().tolist()
+
+    def __bool__(self) -> bool:
+        return bool(self._read())
+
+    def __int__(self) -> int:
+        return int(self._read())
+
+    def __float__(self) -> float:
+        return float(self._read())
+
+    def __index__(self) -> int:
+        return self._read().__index__()
+
+    def __format__(self, spec: str) -> str:
+        return format(self._read(), spec)
+
+    def __hash__(self) -> int:  # type: ignore[override]
+        """By identity: a variable is a place, and stays the same place whatever it holds."""
+        return object.__hash__(self)
+
+    def __reduce__(self) -> Any:
+        return Variable, (self._tensor, self.trainable, None, self.name)
+
+    def __deepcopy__(self, memo: Any) -> Variable:
+        return Variable(self._tensor, self.trainable, None, self.name)
+
+    def __repr__(self) -> str:
+        title = f"Variable {self.name!r}" if self.name else "Variable"
+        return hf.display.describe(self._tensor, title + ("" if self.trainable else " untrained"))
