@@ -1,25 +1,28 @@
-"""From a graph to a Program: passes, fusion, buffers, machine-independent text of LLVM."""
+"""From a graph to a Program: passes, fusion, buffers, LLVM text."""
 
 from __future__ import annotations
 
 from hybridflow.compiler.codegen.cost import instructions
 from hybridflow.compiler.codegen.module_builder import ModuleBuilder
 from hybridflow.compiler.ir.graph import Graph
-from hybridflow.compiler.loops.buffers import Plan, plan
-from hybridflow.compiler.loops.cluster import Fusion, fuse
+from hybridflow.compiler.loops.buffers import plan
+from hybridflow.compiler.loops.cluster import fuse
+from hybridflow.compiler.passes import driver
+from hybridflow.compiler.passes.standard import SIMPLIFY_PIPELINE
 from hybridflow.compiler.program import Program
 from hybridflow.compiler.target import Target
 
 
 def optimize(graph: Graph) -> Graph:
-    return graph
+    """The graph as fusion sees it."""
+    return driver.run(graph, SIMPLIFY_PIPELINE)
 
 
 def compile_graph(graph: Graph, target: Target, fastmath: bool = False) -> Program:
-    """Compile a graph for a target.  ``fastmath`` lets floats be reassociated and contracted."""
+    """Compile a graph for a target.  ``fastmath`` lets floats be reassociated and contracted.
+
+    The same graph, target and flag give the same text: the disk cache is keyed by it.
+    """
     graph = optimize(graph)
     fusion = fuse(graph, target, instructions)
     return ModuleBuilder(graph, fusion, plan(graph, fusion), target, fastmath).build()
-
-
-__all__ = ["Fusion", "Plan", "compile_graph", "optimize"]
