@@ -9,6 +9,7 @@ from __future__ import annotations
 import math as _math
 
 from hybridflow import (
+    config as config,
     creation as creation,
     display as display,
     elementwise as elementwise,
@@ -127,6 +128,8 @@ from hybridflow.elementwise import (
     trunc as trunc,
     where as where,
 )
+from hybridflow.function import function as function
+from hybridflow.gradients import custom_gradient as custom_gradient
 from hybridflow.indexing import (
     gather as gather,
     gather_nd as gather_nd,
@@ -186,6 +189,8 @@ from hybridflow.shapes import (
     unstack as unstack,
 )
 from hybridflow.sorting import argsort as argsort, sort as sort, top_k as top_k
+from hybridflow.spec import TensorSpec as TensorSpec
+from hybridflow.tape import GradientTape as GradientTape
 from hybridflow.tensor import Tensor as Tensor
 from hybridflow.variable import Variable as Variable
 

@@ -1,0 +1,174 @@
+"""ConcreteFunction: one signature of a Function, traced and compiled."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from hybridflow import pytree
+from hybridflow.binding import Binder
+from hybridflow.compiler.ir.graph import Graph, Node, Role
+from hybridflow.compiler.ir.types import Dim, TensorType
+from hybridflow.context import tracing
+from hybridflow.convert import as_tensor
+from hybridflow.errors import ArgumentTypeError, DTypeError, ShapeError
+from hybridflow.retracing import Key
+from hybridflow.spec import TensorKey, is_tensor_like, leaf_key
+from hybridflow.staged import Staged
+from hybridflow.tensor import SymbolicTensor, Tensor
+from hybridflow.trace import State, Trace
+from hybridflow.variable import Variable
+
+# Where a leaf of the result comes from: a program output, an argument handed through, or a value that is always the same.
+_RESULT, _ARGUMENT, _VALUE = range(3)
+
+
+class ConcreteFunction:
+    """A traced and compiled signature.  Call it with arguments of exactly that signature.
+
+    ``graph`` is what was traced; ``variables`` are those it reads or assigns; ``trace_ms`` and ``compile_ms`` are what
+    it cost to make.
+    """
+
+    __slots__ = (
+        "__weakref__",
+        "_binder",
+        "_key",
+        "_plan",
+        "_results",
+        "_tensors",
+        "compile_ms",
+        "hits",
+        "last_used",
+        "name",
+        "staged",
+        "trace_ms",
+    )
+
+    def __init__(self, binder: Binder, key: Key, staged: Staged, plan: list[tuple[int, Any]], results: Any) -> None:
+        self.name = binder.name
+        self._binder, self._key, self.staged = binder, key, staged
+        self._plan, self._results = plan, results
+        self._tensors = tuple(k for k, leaf in enumerate(key[1]) if isinstance(leaf, TensorKey))
+        self.trace_ms = self.compile_ms = 0.0
+        self.hits = 0
+        self.last_used = 0
+
+    @property
+    def graph(self) -> Graph:
+        return self.staged.graph
+
+    @property
+    def variables(self) -> tuple[Variable, ...]:
+        return tuple(source.variable for source in self.staged.sources if isinstance(source, State))
+
+    @property
+    def captures(self) -> tuple[Tensor, ...]:
+        """The tensors from outside that the program reads."""
+        return tuple(source for source in self.staged.sources if isinstance(source, Tensor))
+
+    @property
+    def arguments(self) -> list[tuple[str, str]]:
+        """The path and the type of each argument leaf."""
+        structure, keys = self._key
+        return list(zip(self._binder.paths(structure), map(str, keys)))
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether arguments are flat positional values and the result is None, a tensor or a tuple of tensors."""
+        flat = all(child.kind is None for child in self._key[0].children)
+        shape = self._results
+        flat_result = shape.kind is None or (shape.kind is tuple and all(c.kind is None for c in shape.children))
+        return flat and flat_result and (self._plan == [(_VALUE, None)] or all(p[0] == _RESULT for p in self._plan))
+
+    def call_leaves(self, leaves: Sequence[Any]) -> Any:
+        """Run with argument leaves that are known to fit."""
+        arguments = [
+            leaf if isinstance(leaf, Tensor) else as_tensor(leaf, self.name)
+            for leaf in (leaves[k] for k in self._tensors)
+        ]
+        results = self.staged(arguments)
+        out = []
+        for kind, value in self._plan:
+            if kind == _RESULT:
+                out.append(results[value])
+            elif kind == _ARGUMENT:
+                out.append(arguments[value])
+            else:
+                # An array could be changed by the caller, who must not see that change in the next result.
+                out.append(value.copy() if isinstance(value, np.ndarray) else value)
+        return pytree.unflatten(self._results, out)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Run.  Raises ShapeError, DTypeError or ArgumentTypeError for arguments of another signature."""
+        structure, keys = self._key
+        leaves, given = pytree.flatten(self._binder.bind(args, kwargs))
+        if given != structure:
+            raise ArgumentTypeError(self.name, f"the arguments are nested as {given!r}, this signature as {structure!r}.")
+        for path, leaf, key in zip(self._binder.paths(structure), leaves, keys):
+            self._check(path, leaf, key)
+        return self.call_leaves(leaves)
+
+    def _check(self, path: str, leaf: Any, key: Any) -> None:
+        if isinstance(key, TensorKey) and is_tensor_like(leaf):
+            if leaf.dtype != key.dtype:
+                raise DTypeError(self.name, f"{path} has dtype {leaf.dtype}; this concrete function takes {key}.")
+            if not key.accepts_shape(leaf.shape):
+                given = TensorType(tuple(leaf.shape), leaf.dtype)
+                raise ShapeError(self.name, f"{path} is {given}; this concrete function takes {key}.")
+        elif isinstance(leaf, SymbolicTensor) or leaf_key(leaf, path, self.name) != key:
+            raise ArgumentTypeError(self.name, f"{path} is {leaf!r}; this concrete function takes {key}.")
+
+    def __repr__(self) -> str:
+        arguments = ", ".join(f"{path}: {type}" for path, type in self.arguments)
+        outputs = ", ".join(str(node.type) for node in self.graph.outputs)
+        return f"<concrete function {self.name}({arguments}) -> {outputs or 'no tensors'}>"
+
+
+def _argument_type(key: TensorKey, path: str) -> TensorType:
+    """The type of an argument; each open extent becomes a symbol named after the argument."""
+    name = re.sub(r"\W+", "_", path).strip("_")
+    shape = tuple(Dim(f"{name}{axis}") if extent is None else extent for axis, extent in enumerate(key.shape))
+    return TensorType(shape, key.dtype)
+
+
+def trace_signature(
+    python: Callable[..., Any],
+    binder: Binder,
+    key: Key,
+    leaves: Sequence[Any],
+    *,
+    fastmath: bool,
+    may_create_variables: bool,
+) -> tuple[ConcreteFunction, bool]:
+    """Run ``python`` once on symbolic tensors.  Also says whether it made variables, so that it must be traced again."""
+    structure, keys = key
+    borrowed = [leaf for leaf in leaves if isinstance(leaf, Variable)]
+    trace = Trace(binder.name, borrowed=borrowed, may_create_variables=may_create_variables)
+    stand_ins: list[Any] = []
+    for path, leaf, leaf_type in zip(binder.paths(structure), leaves, keys):
+        if isinstance(leaf_type, TensorKey):
+            stand_ins.append(trace.argument(_argument_type(leaf_type, path), path))
+        else:
+            stand_ins.append(leaf)
+    args, kwargs = binder.split(pytree.unflatten(structure, stand_ins))
+    with tracing(trace):
+        result = python(*args, **kwargs)
+    positions = {node: k for k, node in enumerate(n for n in trace.inputs if n.attrs["role"] is Role.ARGUMENT)}
+    outputs: dict[Node, int] = {}
+    plan: list[tuple[int, Any]] = []
+    result_leaves, results = pytree.flatten(result)
+    for leaf in result_leaves:
+        if not isinstance(leaf, SymbolicTensor):
+            plan.append((_VALUE, leaf))
+            continue
+        node = trace.node_of(leaf)
+        if node in positions:
+            plan.append((_ARGUMENT, positions[node]))
+        else:
+            plan.append((_RESULT, outputs.setdefault(node, len(outputs))))
+    staged = Staged(trace, tuple(outputs), fastmath)
+    return ConcreteFunction(binder, key, staged, plan, results), trace.created_variables

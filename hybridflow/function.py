@@ -1,0 +1,400 @@
+"""hf.function: a Python function that is traced and compiled once per signature of its arguments."""
+
+from __future__ import annotations
+
+import functools
+import threading
+import time
+import weakref
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from hybridflow import config, introspect, pytree
+from hybridflow.binding import Binder, name_of
+from hybridflow.concrete import ConcreteFunction, trace_signature
+from hybridflow.context import current
+from hybridflow.convert import as_tensor, weak_kind
+from hybridflow.errors import ArgumentError, ArgumentTypeError, DTypeError, ShapeError, user_location
+from hybridflow.retracing import Key, Retrace, RetraceLog, cause_of
+from hybridflow.spec import LeafKey, TensorKey, TensorSpec, leaf_key
+from hybridflow.tensor import Tensor
+
+_TENSOR_PLACEHOLDER = object()  # the leaf that stands for a TensorSpec while tracing
+
+
+class _Options(NamedTuple):
+    """What the decorator was told."""
+
+    input_signature: tuple[Any, ...] | None
+    fastmath: bool
+    cache_size: int
+    name: str
+
+
+class Function:
+    """A callable that runs ``python`` compiled.
+
+    Tensors and NumPy arrays are told apart by shape and dtype, Python scalars by type and value, nested lists, tuples
+    and dicts by structure, variables and other objects by identity; each combination is traced and compiled once, and
+    the ``cache_size`` least recently used ones are kept.  Inside another trace the body is inlined.
+    """
+
+    __slots__ = (
+        "__dict__",
+        "__weakref__",
+        "_binder",
+        "_bound",
+        "_cache",
+        "_calls",
+        "_lock",
+        "_making",
+        "_options",
+        "_python",
+        "_retraces",
+        "_signature",
+        "_trace_lock",
+        "_was_traced",
+    )
+
+    def __init__(self, python: Callable[..., Any], options: _Options) -> None:
+        self._python, self._options = python, options
+        self._binder = Binder(python, options.name)
+        self._signature = _Signature(options.input_signature, self._binder) if options.input_signature else None
+        self._cache: dict[Key, ConcreteFunction] = {}
+        self._making: dict[Key, threading.Lock] = {}  # one per signature that is being traced and compiled
+        self._lock = threading.Lock()  # guards _cache and _making
+        self._trace_lock = threading.RLock()  # one trace at a time: a first trace may create variables
+        self._was_traced = False
+        self._calls = 0
+        self._retraces = RetraceLog(options.name)
+        self._bound: dict[int, tuple[weakref.ref[Any], Function]] = {}
+        functools.update_wrapper(self, python, updated=())
+
+    # Calling
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self._call_slow(*args, **kwargs)
+
+    def _call_slow(self, *args: Any, **kwargs: Any) -> Any:
+        """A call that the native entry does not take: any arguments, any context."""
+        if current.trace is not None or config.functions_run_eagerly():
+            if self._signature is None:
+                return self._python(*args, **kwargs)
+            values = self._signature.convert(self._binder.bind(args, kwargs))
+            args, kwargs = self._binder.split(values)
+            return self._python(*args, **kwargs)
+        leaves, key = self._leaves_and_key(args, kwargs)
+        concrete = self._cache.get(key)
+        if concrete is None:
+            concrete = self._make(key, leaves)
+        else:
+            concrete.hits += 1
+        self._calls += 1
+        concrete.last_used = self._calls
+        return concrete.call_leaves(leaves)
+
+    def _leaves_and_key(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[list[Any], Key]:
+        values = self._binder.bind(args, kwargs)
+        if self._signature is not None:
+            return self._signature.leaves_and_key(values)
+        leaves, structure = pytree.flatten(values)
+        return leaves, (structure, self._keys(leaves, structure))
+
+    def _keys(self, leaves: Sequence[Any], structure: pytree.Structure) -> tuple[LeafKey, ...]:
+        name = self._options.name
+        try:
+            return tuple([leaf_key(leaf, "", name) for leaf in leaves])
+        except (ArgumentTypeError, TypeError):
+            # Again, with the paths that only an error message needs.
+            paths = self._binder.paths(structure)
+            return tuple([leaf_key(leaf, path, name) for path, leaf in zip(paths, leaves)])
+
+    # Tracing
+
+    def _make(self, key: Key, leaves: Sequence[Any]) -> ConcreteFunction:
+        """The concrete function of a signature that is not in the cache: traced and compiled by one thread, once."""
+        with self._lock:
+            making = self._making.setdefault(key, threading.Lock())
+        with making:
+            concrete = self._cache.get(key)
+            if concrete is not None:  # another thread was faster
+                concrete.hits += 1
+                return concrete
+            try:
+                where = user_location()
+                cause = cause_of(self._binder, key, list(self._cache))
+                concrete = self._trace(key, leaves)
+                started = time.perf_counter()
+                concrete.staged.compile()
+                concrete.compile_ms = (time.perf_counter() - started) * 1e3
+                with self._lock:
+                    self._cache[key] = concrete
+                    concrete.last_used = self._calls
+                    if len(self._cache) > self._options.cache_size:
+                        oldest = min(self._cache, key=lambda k: self._cache[k].last_used)
+                        del self._cache[oldest]
+                if cause is not None:
+                    self._retraces.add(cause, where, concrete.trace_ms, concrete.compile_ms, self._calls + 1)
+            finally:
+                with self._lock:
+                    self._making.pop(key, None)
+        return concrete
+
+    def _trace(self, key: Key, leaves: Sequence[Any]) -> ConcreteFunction:
+        with self._trace_lock:
+            started = time.perf_counter()
+            create = not self._was_traced
+            concrete, created = self._trace_once(key, leaves, create)
+            if created:
+                # The variables exist now.  The body must find them, as it will in every later call: a body that would
+                # make them again is an error, and what computed their first values is no part of the program.
+                self._was_traced = True
+                concrete, _ = self._trace_once(key, leaves, False)
+            self._was_traced = True
+            concrete.trace_ms = (time.perf_counter() - started) * 1e3
+            return concrete
+
+    def _trace_once(self, key: Key, leaves: Sequence[Any], may_create: bool) -> tuple[ConcreteFunction, bool]:
+        return trace_signature(
+            self._python,
+            self._binder,
+            key,
+            leaves,
+            fastmath=self._options.fastmath,
+            may_create_variables=may_create,
+        )
+
+    def get_concrete_function(self, *args: Any, **kwargs: Any) -> ConcreteFunction:
+        """The concrete function for these arguments, made if need be; a TensorSpec may stand for each tensor."""
+        if self._signature is not None and not args and not kwargs:
+            leaves, key = self._signature.own_key()
+        elif self._signature is not None:
+            leaves, key = self._leaves_and_key(args, kwargs)
+        else:
+            leaves, structure = pytree.flatten(self._binder.bind(args, kwargs))
+            paths = self._binder.paths(structure)
+            keys = tuple(
+                TensorKey(leaf.shape, leaf.dtype)
+                if isinstance(leaf, TensorSpec)
+                else leaf_key(leaf, path, self._options.name)
+                for path, leaf in zip(paths, leaves)
+            )
+            key = structure, keys
+        concrete = self._cache.get(key)
+        return self._make(key, leaves) if concrete is None else concrete
+
+    # Methods of classes
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        """The function of one instance, with a cache of its own that lives as long as the instance."""
+        if instance is None:
+            return self
+        held = self._bound.get(id(instance))
+        if held is None or held[0]() is not instance:
+            held = self._bind_instance(instance)
+        return BoundFunction(held[1], instance)
+
+    def _bind_instance(self, instance: Any) -> tuple[weakref.ref[Any], Function]:
+        key, bound = id(instance), self._bound
+
+        def forget(_: Any) -> None:
+            bound.pop(key, None)
+
+        try:
+            reference = weakref.ref(instance, forget)
+        except TypeError:
+            raise ArgumentTypeError(
+                self._options.name,
+                f"instances of {type(instance).__name__} cannot be weakly referenced, so a method of theirs cannot be an "
+                "hf.function. Add '__weakref__' to the class's __slots__.",
+            ) from None
+        method = _WeakMethod(self._python, reference)
+        held = reference, Function(method, self._options)
+        with self._lock:
+            return bound.setdefault(key, held)
+
+    # Looking inside
+
+    def explain(self, *args: Any, **kwargs: Any) -> introspect.Explanation:
+        """What these arguments run: the signature, its program, kernels, memory, and why it was traced again."""
+        return introspect.explain(self, self.get_concrete_function(*args, **kwargs))
+
+    def ir(self, *args: Any, stage: str = "traced", **kwargs: Any) -> str:
+        """The program of these arguments as text.  Stages: see ``introspect.STAGES``."""
+        return introspect.ir(self.get_concrete_function(*args, **kwargs), stage)
+
+    def kernels(self, *args: Any, **kwargs: Any) -> introspect.Table:
+        """The kernels of the signature of these arguments; without arguments, of all signatures."""
+        return introspect.kernels(self._chosen(args, kwargs))
+
+    def memory_plan(self, *args: Any, **kwargs: Any) -> introspect.Table:
+        """The buffers of the signature of these arguments; without arguments, of all signatures."""
+        return introspect.memory_plan(self._chosen(args, kwargs))
+
+    def signatures(self) -> introspect.Table:
+        """One row per signature in the cache."""
+        return introspect.signatures(self.concrete_functions())
+
+    def retraces(self) -> list[Retrace]:
+        """Why it was traced again, oldest first."""
+        return list(self._retraces.records)
+
+    def concrete_functions(self) -> list[ConcreteFunction]:
+        """The concrete functions in the cache, oldest first."""
+        with self._lock:
+            return list(self._cache.values())
+
+    def cache_clear(self) -> None:
+        """Forget all signatures; the next call traces again."""
+        with self._lock:
+            self._cache.clear()
+        self._retraces.clear()
+
+    def _chosen(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[ConcreteFunction]:
+        return [self.get_concrete_function(*args, **kwargs)] if args or kwargs else self.concrete_functions()
+
+    @property
+    def python_function(self) -> Callable[..., Any]:
+        """The function as it was before the decorator."""
+        return self._python
+
+    @property
+    def input_signature(self) -> tuple[Any, ...] | None:
+        return self._options.input_signature
+
+    def __repr__(self) -> str:
+        traces = self.concrete_functions()
+        parts = [_count(len(traces), "trace"), _count(sum(c.hits for c in traces), "hit")]
+        last = self._retraces.describe_last(self._calls)
+        return f"<function {self._options.name}: {', '.join(parts + [last] * bool(last))}>"
+
+
+def _count(n: int, noun: str) -> str:
+    return f"{n} {noun}{'' if n == 1 else 's'}"
+
+
+class _WeakMethod:
+    """A method that does not keep its instance alive; callers hold the instance while they call."""
+
+    def __init__(self, function: Callable[..., Any], reference: weakref.ref[Any]) -> None:
+        self._function, self._reference = function, reference
+        self.__wrapped__ = function.__get__(_Unbound())  # for the signature, less self
+        self.__name__ = name_of(function)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self._function(self._reference(), *args, **kwargs)
+
+
+class _Unbound:
+    """Stands for ``self`` where only a method's signature is of interest."""
+
+
+class BoundFunction:
+    """A Function taken from an instance: calls it with the instance held, and offers all it offers."""
+
+    __slots__ = ("__self__", "_function")
+
+    def __init__(self, function: Function, instance: Any) -> None:
+        self._function, self.__self__ = function, instance
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self._function(*args, **kwargs)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._function, name)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, BoundFunction) and self._function is other._function
+
+    def __hash__(self) -> int:
+        return hash(self._function)
+
+    def __repr__(self) -> str:
+        return repr(self._function)
+
+
+class _Signature:
+    """The ``input_signature``: what arguments are converted to and checked against."""
+
+    __slots__ = ("_binder", "_keys", "_specs", "_structures")
+
+    def __init__(self, specs: Sequence[Any], binder: Binder) -> None:
+        if len(specs) > len(binder.parameters):
+            raise ArgumentError(
+                binder.name, f"input_signature has {len(specs)} entries for {len(binder.parameters)} parameters."
+            )
+        self._binder = binder
+        flat = [pytree.flatten(spec) for spec in specs]
+        for name, (leaves, structure) in zip(binder.parameters, flat):
+            for path, leaf in zip(pytree.paths(structure, name), leaves):
+                if not isinstance(leaf, TensorSpec):
+                    raise ArgumentTypeError(binder.name, f"input_signature: {path} is {leaf!r}; give an hf.TensorSpec.")
+        self._structures = [structure for _, structure in flat]
+        self._specs = [leaf for leaves, _ in flat for leaf in leaves]
+        self._keys = tuple(TensorKey(spec.shape, spec.dtype) for spec in self._specs)
+
+    def own_key(self) -> tuple[list[Any], Key]:
+        """The key when every parameter is in the signature or has a default."""
+        stand_ins = [pytree.unflatten(s, [_TENSOR_PLACEHOLDER] * s.leaves) for s in self._structures]
+        values = self._binder.bind(tuple(stand_ins), {})
+        return self._key(pytree.flatten(values)[0], values)
+
+    def leaves_and_key(self, values: tuple[Any, ...]) -> tuple[list[Any], Key]:
+        values = self.convert(values)
+        return self._key(pytree.flatten(values)[0], values)
+
+    def _key(self, leaves: list[Any], values: tuple[Any, ...]) -> tuple[list[Any], Key]:
+        structure = pytree.flatten(values)[1]
+        paths = self._binder.paths(structure)
+        given = len(self._keys)
+        rest = tuple(leaf_key(v, p, self._binder.name) for p, v in zip(paths[given:], leaves[given:]))
+        return leaves, (structure, self._keys + rest)
+
+    def convert(self, values: tuple[Any, ...]) -> tuple[Any, ...]:
+        """The arguments with tensors where the signature has specs.  Raises an error that names what does not fit."""
+        out: list[Any] = []
+        specs = iter(self._specs)
+        for name, structure, value in zip(self._binder.parameters, self._structures, values):
+            try:
+                parts = pytree.flatten_up_to(structure, value, name)
+            except ValueError as error:
+                raise ArgumentTypeError(self._binder.name, f"{error} by the input_signature.") from None
+            out.append(pytree.unflatten(structure, [self._tensor(p, v, next(specs)) for p, v in parts]))
+        return (*out, *values[len(out) :])
+
+    def _tensor(self, path: str, value: Any, spec: TensorSpec) -> Tensor:
+        is_weak = weak_kind(value) is not None or isinstance(value, (list, tuple))
+        tensor = as_tensor(value, self._binder.name, spec.dtype if is_weak else None)
+        if tensor.dtype != spec.dtype:
+            raise DTypeError(self._binder.name, f"{path} is {tensor.type}; the input_signature says {spec}.")
+        if not TensorKey(spec.shape, spec.dtype).accepts_shape(tensor.shape):
+            raise ShapeError(self._binder.name, f"{path} is {tensor.type}; the input_signature says {spec}.")
+        return tensor
+
+
+def function(
+    python: Callable[..., Any] | None = None,
+    *,
+    input_signature: Iterable[Any] | None = None,
+    fastmath: bool = False,
+    cache_size: int = 64,
+    name: str | None = None,
+) -> Any:
+    """Compile a Python function: ``@hf.function``, or ``@hf.function(input_signature=[...])``.
+
+    ``input_signature`` gives one TensorSpec (or a nest of them) per parameter; there is one trace for all calls then.
+    ``fastmath`` lets the compiled program differ from eager execution in the last bits.  ``cache_size`` bounds the
+    signatures that are kept.  Works on functions, methods, lambdas and any other callable.
+    """
+    if python is None:
+        return functools.partial(
+            function, input_signature=input_signature, fastmath=fastmath, cache_size=cache_size, name=name
+        )
+    if not callable(python):
+        raise ArgumentTypeError("function", f"{python!r} is not callable. Decorate a function, or pass options by keyword.")
+    if cache_size < 1:
+        raise ArgumentError("function", f"cache_size must be at least 1, got {cache_size}.")
+    signature = None if input_signature is None else tuple(input_signature)
+    return Function(python, _Options(signature, fastmath, cache_size, name or name_of(python)))

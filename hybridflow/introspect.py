@@ -1,0 +1,152 @@
+"""What is inside a Function, as text and tables for people and as plain data for programs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from hybridflow.compiler.ir.text import to_text
+from hybridflow.errors import ArgumentError
+
+if TYPE_CHECKING:
+    from hybridflow.concrete import ConcreteFunction
+    from hybridflow.function import Function
+
+STAGES = ("traced",)
+
+
+class Table:
+    """Rows that print as an aligned table.  Each row is also a dict, for programs."""
+
+    def __init__(self, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
+        self.columns = tuple(columns)
+        self.rows = [dict(zip(self.columns, row)) for row in rows]
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __iter__(self) -> Any:
+        return iter(self.rows)
+
+    def __getitem__(self, index: int) -> dict[str, Any]:
+        return self.rows[index]
+
+    def __repr__(self) -> str:
+        cells = [[_cell(row[column]) for column in self.columns] for row in self.rows]
+        widths = [max(map(len, column)) for column in zip(self.columns, *cells)]
+        lines = [self.columns, *cells]
+        return "\n".join("  ".join(text.ljust(width) for text, width in zip(line, widths)).rstrip() for line in lines)
+
+
+def _cell(value: Any) -> str:
+    if isinstance(value, float):
+        return f"{value:.2f}"
+    if isinstance(value, tuple):
+        return ", ".join(map(str, value))
+    return "" if value is None else str(value)
+
+
+def signatures(functions: Sequence[ConcreteFunction]) -> Table:
+    """One row per concrete function."""
+    rows = [
+        (
+            k,
+            ", ".join(f"{path}: {type}" for path, type in f.arguments),
+            tuple(str(node.type) for node in f.graph.outputs),
+            f.hits,
+            f.trace_ms,
+            f.compile_ms,
+        )
+        for k, f in enumerate(functions)
+    ]
+    return Table(("id", "inputs", "outputs", "hits", "trace ms", "compile ms"), rows)
+
+
+def ir(concrete: ConcreteFunction, stage: str) -> str:
+    """The program at ``stage`` as text."""
+    if stage not in STAGES:
+        raise ArgumentError("ir", f"there is no stage {stage!r}; the stages are {', '.join(STAGES)}.")
+    return to_text(concrete.graph)
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """What one signature of a function runs.  Prints as text."""
+
+    function: str
+    signature: str
+    operations: int
+    variables: tuple[str, ...]
+    captures: tuple[str, ...]
+    trace_ms: float
+    compile_ms: float
+    kernels: Table
+    memory: Table
+    retraces: tuple[str, ...]
+    text: str = field(repr=False)
+
+    def __str__(self) -> str:
+        return self.text
+
+    __repr__ = __str__
+
+
+def explain(function: Function, concrete: ConcreteFunction) -> Explanation:
+    """Everything there is to know about one concrete function of ``function``."""
+    graph = concrete.graph
+    variables = tuple(f"{v.name or 'variable'}: {v._tensor.type}" for v in concrete.variables)
+    captures = tuple(str(t.type) for t in concrete.captures)
+    retraces = tuple(map(str, function.retraces()))
+    kernel_table, memory_table = kernels([concrete]), memory_plan([concrete])
+    lines = [
+        repr(concrete)[1:-1],
+        f"traced in {concrete.trace_ms:.2f} ms, compiled in {concrete.compile_ms:.2f} ms, called {concrete.hits + 1} times",
+        f"{len(graph.nodes)} operations traced",
+    ]
+    for title, entries in (("variables", variables), ("captured tensors", captures), ("retraces", retraces)):
+        if entries:
+            lines += [f"{title}:", *(f"  {entry}" for entry in entries)]
+    for title, table in (("kernels", kernel_table), ("memory", memory_table)):
+        if len(table):
+            lines += [f"{title}:", *(f"  {line}" for line in repr(table).splitlines())]
+    return Explanation(
+        concrete.name,
+        ", ".join(f"{path}: {type}" for path, type in concrete.arguments),
+        len(graph.nodes),
+        variables,
+        captures,
+        concrete.trace_ms,
+        concrete.compile_ms,
+        kernel_table,
+        memory_table,
+        retraces,
+        "\n".join(lines),
+    )
+
+
+def kernels(functions: Sequence[ConcreteFunction]) -> Table:
+    """One row per kernel."""
+    rows = []
+    for f in functions:
+        program = getattr(f.staged.compile(), "program", None)
+        for kernel in program.kernels if program is not None else ():
+            rows.append((f.name, kernel.name, kernel.ops, kernel.lines, kernel.bytes, kernel.flops, kernel.note))
+    return Table(("function", "kernel", "ops", "lines", "bytes", "flops", "note"), rows)
+
+
+def memory_plan(functions: Sequence[ConcreteFunction]) -> Table:
+    """One row per input, output and arena."""
+    rows: list[tuple[Any, ...]] = []
+    for f in functions:
+        for role, nodes in (("input", f.graph.inputs), ("output", f.graph.outputs)):
+            for node in nodes:
+                kind = node.attrs["role"].value if role == "input" else role
+                label = node.attrs["name"] if role == "input" else ""
+                size = node.type.size * node.type.dtype.itemsize if node.type.is_static else None
+                rows.append((f.name, kind, label, str(node.type), size))
+        program = getattr(f.staged.compile(), "program", None)
+        if program is not None:
+            arena = program.arena_bytes
+            rows.append((f.name, "arena", "", "", arena.at({}) if arena.is_static else None))
+    return Table(("function", "kind", "name", "type", "bytes"), rows)

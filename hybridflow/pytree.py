@@ -1,0 +1,177 @@
+"""Nested arguments and results: flattened to leaves and a hashable structure, and put together again.
+
+Containers are list, tuple, namedtuple, dict, OrderedDict, and dataclass instances that hold nothing but their fields.
+Everything else, None included, is a leaf.  The order of a dict's keys is no part of its structure.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+
+class Structure:
+    """The shape of a nested value: hashable, equal for values that unflatten alike.
+
+    ``kind`` is the container's type, or None for a leaf; ``labels`` are the sorted dict keys or the field names of the
+    children; ``order`` is the order in which a dict holds its keys, which equality does not see.
+    """
+
+    __slots__ = ("_hash", "children", "kind", "labels", "leaves", "order")
+
+    def __init__(
+        self,
+        kind: type | None,
+        labels: tuple[Any, ...] = (),
+        children: tuple[Structure, ...] = (),
+        order: tuple[Any, ...] = (),
+    ) -> None:
+        self.kind, self.labels, self.children, self.order = kind, labels, children, order
+        self.leaves = sum(c.leaves for c in children) if kind is not None else 1
+        self._hash = hash((kind, labels, children))
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
+        if not isinstance(other, Structure) or self._hash != other._hash or self.kind is not other.kind:
+            return False
+        return _typed(self.labels) == _typed(other.labels) and self.children == other.children
+
+    def __repr__(self) -> str:
+        return "*" if self.kind is None else f"{self.kind.__name__}({', '.join(map(repr, self.children))})"
+
+
+def _typed(labels: tuple[Any, ...]) -> tuple[tuple[type, Any], ...]:
+    return tuple((type(label), label) for label in labels)
+
+
+LEAF = Structure(None)
+_SIMPLE = frozenset({type(None), bool, int, float, complex, str, bytes})
+MAPPINGS = (dict, OrderedDict)
+
+
+def tuple_of(children: Iterable[Structure]) -> Structure:
+    return Structure(tuple, (), tuple(children))
+
+
+def is_namedtuple(value: Any) -> bool:
+    return isinstance(value, tuple) and hasattr(value, "_fields")
+
+
+def _is_plain_dataclass(value: Any) -> bool:
+    """Whether the fields are all there is to the instance, so that it can be rebuilt from them."""
+    if not dataclasses.is_dataclass(value) or isinstance(value, type):
+        return False
+    extra = getattr(value, "__dict__", {})
+    return extra.keys() <= {f.name for f in dataclasses.fields(value)}
+
+
+def _sorted_keys(mapping: dict[Any, Any]) -> list[Any]:
+    try:
+        return sorted(mapping)
+    except TypeError:  # keys of several types: any order will do that does not depend on insertion
+        return sorted(mapping, key=lambda k: (type(k).__name__, repr(k)))
+
+
+def _parts(value: Any) -> tuple[tuple[Any, ...], Iterable[Any]] | None:
+    """Labels and children of a container; None for a leaf."""
+    kind = type(value)
+    if kind in _SIMPLE:
+        return None
+    if kind is list or kind is tuple:
+        return (), value
+    if kind in MAPPINGS:
+        keys = _sorted_keys(value)
+        return tuple(keys), [value[k] for k in keys]
+    if is_namedtuple(value):
+        return value._fields, value
+    if _is_plain_dataclass(value):
+        names = tuple(f.name for f in dataclasses.fields(value))
+        return names, [getattr(value, name) for name in names]
+    return None
+
+
+def _flatten(value: Any, leaves: list[Any]) -> Structure:
+    parts = _parts(value)
+    if parts is None:
+        leaves.append(value)
+        return LEAF
+    labels, children = parts
+    order = tuple(value) if type(value) in MAPPINGS else ()
+    return Structure(type(value), labels, tuple([_flatten(child, leaves) for child in children]), order)
+
+
+def flatten(value: Any) -> tuple[list[Any], Structure]:
+    """The leaves of ``value`` in a fixed order, and its structure."""
+    leaves: list[Any] = []
+    return leaves, _flatten(value, leaves)
+
+
+def _unflatten(structure: Structure, leaves: Iterator[Any]) -> Any:
+    kind = structure.kind
+    if kind is None:
+        return next(leaves)
+    children = [_unflatten(child, leaves) for child in structure.children]
+    if kind is list:
+        return children
+    if kind is tuple:
+        return tuple(children)
+    if kind in MAPPINGS:
+        by_key = dict(zip(structure.labels, children))
+        return kind((key, by_key[key]) for key in structure.order)
+    if issubclass(kind, tuple):
+        return kind(*children)
+    value = object.__new__(kind)
+    for name, child in zip(structure.labels, children):
+        object.__setattr__(value, name, child)  # frozen dataclasses refuse setattr
+    return value
+
+
+def unflatten(structure: Structure, leaves: Iterable[Any]) -> Any:
+    """The value of that structure whose leaves are ``leaves``."""
+    return _unflatten(structure, iter(leaves))
+
+
+def map_structure(function: Callable[[Any], Any], value: Any) -> Any:
+    """``value`` with ``function`` applied to each leaf."""
+    leaves, structure = flatten(value)
+    return unflatten(structure, [function(leaf) for leaf in leaves])
+
+
+def child_paths(structure: Structure, root: str) -> list[str]:
+    """How the children of a container called ``root`` are reached."""
+    if not structure.labels:
+        return [f"{root}[{position}]" for position in range(len(structure.children))]
+    if structure.kind in MAPPINGS:
+        return [f'{root}["{k}"]' if isinstance(k, str) else f"{root}[{k!r}]" for k in structure.labels]
+    return [f"{root}.{label}" for label in structure.labels]
+
+
+def paths(structure: Structure, root: str) -> list[str]:
+    """How each leaf is reached from a variable called ``root``: ``batch["x"][0]``."""
+    if structure.kind is None:
+        return [root]
+    steps = zip(child_paths(structure, root), structure.children)
+    return [path for name, child in steps for path in paths(child, name)]
+
+
+def flatten_up_to(structure: Structure, value: Any, root: str) -> list[tuple[str, Any]]:
+    """The parts of ``value`` at the leaves of ``structure``, each with its path.
+
+    Raises ValueError, saying where, if ``value`` lacks that structure.
+    """
+    if structure.kind is None:
+        return [(root, value)]
+    parts = _parts(value)
+    if parts is None or type(value) is not structure.kind or parts[0] != structure.labels:
+        raise ValueError(f"{root} is a {type(value).__name__} where {structure!r} is expected")
+    children = list(parts[1])
+    if len(children) != len(structure.children):
+        raise ValueError(f"{root} has {len(children)} entries where {len(structure.children)} are expected")
+    steps = zip(structure.children, children, child_paths(structure, root))
+    return [part for child, item, name in steps for part in flatten_up_to(child, item, name)]

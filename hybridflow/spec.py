@@ -1,0 +1,208 @@
+"""TensorSpec, and the cache keys by which a Function tells one signature from another.
+
+A key is hashable and equal exactly when one trace may serve both arguments: tensors by shape and dtype, Python scalars
+by type and bits, strings and None by value, variables and other objects by identity.  Identity is held through a weak
+reference, so that an object made later at the same address is never mistaken for one that is gone.
+"""
+
+from __future__ import annotations
+
+import enum
+import struct
+import weakref
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+
+from hybridflow.compiler.ir.types import Dim, TensorType
+from hybridflow.convert import to_dtype
+from hybridflow.errors import ArgumentError, ArgumentTypeError, TraceError
+from hybridflow.tensor import SymbolicTensor, Tensor
+from hybridflow.variable import Variable
+
+
+class TensorSpec:
+    """Shape, dtype and optional name of an argument.  An extent of None stands for any extent."""
+
+    __slots__ = ("dtype", "name", "shape")
+
+    def __init__(self, shape: Iterable[int | None], dtype: Any = "float32", name: str | None = None) -> None:
+        if shape is None or isinstance(shape, (int, str)):
+            raise ArgumentError("TensorSpec", f"shape must be a sequence of extents such as (None, 4), got {shape!r}.")
+        self.shape = tuple(None if extent is None else int(extent) for extent in shape)
+        if any(extent is not None and extent < 0 for extent in self.shape):
+            raise ArgumentError("TensorSpec", f"the shape {self.shape} has a negative extent.")
+        self.dtype = to_dtype(dtype, "TensorSpec")
+        self.name = name
+
+    @classmethod
+    def of(cls, tensor: Any, name: str | None = None) -> TensorSpec:
+        """The spec that exactly ``tensor``'s shape and dtype fit."""
+        return cls(tensor.shape, tensor.dtype, name)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, TensorSpec):
+            return NotImplemented
+        return (self.shape, self.dtype) == (other.shape, other.dtype)
+
+    def __hash__(self) -> int:
+        return hash((self.shape, self.dtype))
+
+    def __repr__(self) -> str:
+        tail = f", name={self.name!r}" if self.name else ""
+        return f"TensorSpec({self.shape}, {str(self.dtype)!r}{tail})"
+
+    def __str__(self) -> str:
+        return _type_text(self.shape, self.dtype)
+
+
+def _type_text(shape: tuple[int | None, ...], dtype: np.dtype[Any]) -> str:
+    """``f32[?,4]``"""
+    return str(TensorType(tuple(Dim("?") if extent is None else extent for extent in shape), dtype))
+
+
+class TensorKey:
+    """Key of a tensor argument.  An extent of None, from a TensorSpec, stands for any extent."""
+
+    __slots__ = ("_hash", "dtype", "shape")
+
+    def __init__(self, shape: tuple[int | None, ...], dtype: np.dtype[Any]) -> None:
+        self.shape, self.dtype = shape, dtype
+        self._hash = hash((shape, dtype.num))
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is TensorKey and self.shape == other.shape and self.dtype == other.dtype
+
+    def accepts_shape(self, shape: tuple[Any, ...]) -> bool:
+        """Whether a tensor of that shape fits."""
+        return len(shape) == len(self.shape) and all(w is None or w == h for w, h in zip(self.shape, shape))
+
+    def __str__(self) -> str:
+        return _type_text(self.shape, self.dtype)
+
+
+class ValueKey:
+    """Key of a Python value: its type and its bits."""
+
+    __slots__ = ("_hash", "bits", "kind", "text")
+
+    def __init__(self, value: Any, bits: Any) -> None:
+        self.kind, self.bits, self.text = type(value), bits, repr(value)
+        self._hash = hash((self.kind, bits))
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is ValueKey and self.kind is other.kind and self.bits == other.bits
+
+    def __str__(self) -> str:
+        return "None" if self.text == "None" else f"{self.kind.__name__} {self.text}"
+
+
+class IdentityKey:
+    """Key of an object by identity.  Equal to nothing, itself excepted, once the object is gone."""
+
+    __slots__ = ("_hash", "kind", "reference", "where")
+
+    def __init__(self, value: Any) -> None:
+        self.reference = weakref.ref(value)
+        self._hash = id(value)
+        self.kind = type(value)
+        self.where = f"0x{id(value):x}"
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
+        if type(other) is not IdentityKey or self._hash != other._hash:
+            return False
+        value = self.reference()
+        return value is not None and value is other.reference()
+
+    def __str__(self) -> str:
+        return f"{self.kind.__name__} object at {self.where}"
+
+
+LeafKey = TensorKey | ValueKey | IdentityKey
+
+
+def _own_bits(value: Any) -> ValueKey:
+    return ValueKey(value, value)
+
+
+_VALUE_KEYS: dict[type, Callable[[Any], ValueKey]] = {
+    bool: _own_bits,
+    int: _own_bits,
+    str: _own_bits,
+    bytes: _own_bits,
+    type(None): _own_bits,
+    type(Ellipsis): _own_bits,
+    float: lambda v: ValueKey(v, struct.pack("<d", v)),
+    complex: lambda v: ValueKey(v, struct.pack("<dd", v.real, v.imag)),
+    range: lambda v: ValueKey(v, (v.start, v.stop, v.step)),
+}
+
+
+def leaf_key(value: Any, path: str, owner: str) -> LeafKey:
+    """The key of one argument leaf.  Raises ArgumentTypeError, naming ``path``, for what cannot be told apart safely."""
+    kind = type(value)
+    if kind is Tensor or isinstance(value, (np.ndarray, np.generic)):
+        return TensorKey(value.shape, value.dtype)
+    make = _VALUE_KEYS.get(kind)
+    if make is not None:
+        return make(value)
+    if kind is SymbolicTensor:
+        raise TraceError(
+            owner, f"{path} is {value!r}, which belongs to a trace that is over. Return it from its function instead."
+        )
+    if isinstance(value, enum.Enum):
+        return ValueKey(value, value.name)
+    if isinstance(value, np.dtype):
+        return ValueKey(value, (value.num, value.str))
+    if isinstance(value, slice):
+        return ValueKey(value, tuple(leaf_key(v, path, owner) for v in (value.start, value.stop, value.step)))
+    if kind.__hash__ is None:
+        raise ArgumentTypeError(
+            owner,
+            f"{path} is a {kind.__name__}, which is mutable and not hashable, so its changes would go unnoticed. "
+            "Pass tensors, Python scalars, strings, lists, tuples, dicts or dataclasses of those, or a hashable object.",
+        )
+    try:
+        return IdentityKey(value)
+    except TypeError:
+        raise ArgumentTypeError(
+            owner,
+            f"{path} is a {kind.__name__}, which cannot be weakly referenced, so it cannot be told from later objects. "
+            "Add '__weakref__' to its __slots__, or pass its parts.",
+        ) from None
+
+
+def is_tensor_like(value: Any) -> bool:
+    """Whether a traced function sees ``value`` as a tensor argument."""
+    return isinstance(value, (Tensor, np.ndarray, np.generic))
+
+
+def difference(old: LeafKey, new: LeafKey) -> tuple[str, str]:
+    """What differs between two keys of one argument: (kind of the difference, what to do about it)."""
+    if isinstance(old, TensorKey) and isinstance(new, TensorKey):
+        if old.dtype != new.dtype:
+            return "dtype", f"pass one dtype: convert with hf.astype(x, hf.{old.dtype}) before the call"
+        if len(old.shape) != len(new.shape):
+            return "rank", "pass one rank: reshape before the call"
+        return "shape", "pad or batch to one shape, or declare the open extents: input_signature=[hf.TensorSpec(...)]"
+    if isinstance(old, ValueKey) and isinstance(new, ValueKey):
+        if new.kind in (bool, int, float):
+            return "value", "pass it as a tensor, hf.constant(value), so that it becomes an input of one trace"
+        return "value", "each value is a trace of its own: keep the set of values small"
+    if isinstance(old, IdentityKey) and isinstance(new, IdentityKey):
+        if issubclass(new.kind, Variable):
+            return "variable", "each variable is a trace of its own: pass its value, v.value(), if it is only read"
+        return "object", "make the object once and pass the same one, or pass its tensors and scalars"
+    return "type", "pass one type: for numbers hf.constant(value)"
