@@ -8,7 +8,14 @@ from typing import Any
 
 from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.compiler.ir.types import Dim, Extent, Shape, TensorType
-from hybridflow.errors import ArgumentError, ArgumentTypeError, DTypeError, ShapeError, SymbolicExtentError
+from hybridflow.errors import (
+    ArgumentError,
+    ArgumentTypeError,
+    DTypeError,
+    HybridflowError,
+    ShapeError,
+    SymbolicExtentError,
+)
 
 NUMERIC = dt.INTEGERS + dt.FLOATS
 BITS = (dt.bool_, *dt.INTEGERS)
@@ -75,6 +82,8 @@ def bool_result(name: str, dtypes: Iterable[Any]) -> Callable[..., TensorType]:
 def integer(name: str, what: str, value: Any) -> int:
     try:
         return operator.index(value)
+    except HybridflowError:  # a traced tensor, which says itself what to do
+        raise
     except TypeError:
         raise ArgumentTypeError(name, f"{what} is {value!r}. Expected an integer.") from None
 
@@ -92,6 +101,8 @@ def extent(name: str, what: str, value: Any) -> Extent:
 def shape(name: str, values: Sequence[Any]) -> Shape:
     try:
         return tuple(extent(name, "shape", v) for v in values)
+    except HybridflowError:
+        raise
     except TypeError:
         raise ArgumentTypeError(name, f"shape is {values!r}. Expected a sequence of integers.") from None
 

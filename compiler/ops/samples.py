@@ -13,7 +13,7 @@ from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.compiler.ops.arrays import convert
 
 Sample = tuple[tuple[np.ndarray, ...], dict[str, Any]]
-Samples = Callable[[np.random.Generator, Any], list[Sample]]
+Samples = Callable[["np.random.Generator", Any], list[Sample]]  # a string: numpy.random is slow to import
 
 SHAPES = ((), (1,), (0,), (7,), (3, 5), (2, 1, 67))
 
