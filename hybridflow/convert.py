@@ -40,7 +40,7 @@ _LITERAL_BYTES = 4096
 
 
 def to_dtype(dtype: Any, stage: str) -> np.dtype[Any]:
-    """The dtype that a user named: a NumPy dtype or its name, ``"f32"``, or Python's bool, int (int64), float (float32).
+    """The dtype that a user named: a NumPy dtype, its name, ``"f32"``, or Python's bool, int (int64), float (float32).
 
     Raises DTypeError when it is not one of hybridflow's.
     """
@@ -49,10 +49,10 @@ def to_dtype(dtype: Any, stage: str) -> np.dtype[Any]:
     if isinstance(dtype, str) and dtype in dtypes.FROM_SHORT:
         return dtypes.FROM_SHORT[dtype]
     try:
-        found = np.dtype("bool" if dtype == "bool" else dtype)
+        found = np.dtype(dtype)
     except TypeError:
         found = None
-    if dtype is None or found not in _SUPPORTED:
+    if dtype is None or found is None or found not in _SUPPORTED:
         raise DTypeError(stage, f"{dtype!r} is not a dtype here; the dtypes are {', '.join(map(str, dtypes.ALL))}.")
     return found
 
@@ -284,7 +284,7 @@ def weak_result(values: Sequence[Any]) -> type | None:
 
 def broadcast_all(stage: str, tensors: Sequence[Tensor]) -> list[Tensor]:
     """``tensors`` broadcast to one shape.  Raises ShapeError naming the two types that do not fit."""
-    shape = tensors[0].shape
+    shape: Shape = tensors[0].shape
     if all(t.shape == shape for t in tensors):
         return list(tensors)
     for t in tensors[1:]:
@@ -331,7 +331,7 @@ def reshape_to(x: Tensor, shape: Shape) -> Tensor:
 
 
 def to_shape(shape: Any, stage: str) -> Shape:
-    """``shape`` (an int, a symbolic extent, or several) as a tuple of extents.  Raises ShapeError if one is negative."""
+    """``shape`` (an int, a symbolic extent, or several) as a tuple.  Raises ShapeError if an extent is negative."""
     if isinstance(shape, (np.ndarray, Tensor)):
         shape = np.asarray(shape).tolist()
     return rules.shape(stage, shape if isinstance(shape, (tuple, list)) else (shape,))

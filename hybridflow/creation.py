@@ -29,8 +29,9 @@ from hybridflow.tensor import Tensor, wrap
 def asarray(value: Any, dtype: Any = None, device: str | None = None, copy: bool | None = None) -> Tensor:
     """``value`` as a tensor: a tensor, variable, number, nested list, NumPy array or object with ``__array__``.
 
-    Without ``dtype``, arrays keep theirs and Python values become bool, int64 or float32.  Tensors are immutable, so they
-    are returned as they are; arrays are copied.  Raises ArgumentError for ragged lists and numbers that do not fit.
+    Without ``dtype``, arrays keep theirs and Python values become bool, int64 or float32.  Tensors are immutable, so
+    they are returned as they are; arrays are copied.  Raises ArgumentError for ragged lists and numbers that do not
+    fit the dtype.
     """
     tensor = as_tensor(value, "asarray", None if dtype is None else to_dtype(dtype, "asarray"))
     return tensor if device is None else tensor.to_device(device)
@@ -119,7 +120,8 @@ def iota(shape: Shape, axis: int, dtype: np.dtype[Any]) -> Tensor:
 def arange(start: Any, stop: Any = None, step: Any = 1, dtype: Any = None) -> Tensor:
     """``start``, ``start + step``, ... below ``stop`` (above it for a negative step); ``arange(n)`` counts from 0.
 
-    Element i is ``start + i * step``.  int64 when all three are integers, else float32.  Raises ArgumentError for step 0.
+    Element i is ``start + i * step``; int64 when all three are integers, else float32.  Raises ArgumentError for a step
+    of 0.
     """
     if stop is None:
         start, stop = 0, start
@@ -180,7 +182,7 @@ def triu(x: Any, k: int = 0) -> Tensor:
 
 
 def meshgrid(*arrays: Any, indexing: str = "xy") -> tuple[Tensor, ...]:
-    """Coordinate grids of one-dimensional ``arrays``: with "ij", grid k varies along axis k; "xy" swaps the first two."""
+    """Coordinate grids of one-dimensional ``arrays``: with "ij", grid k varies along axis k; "xy" swaps two."""
     if indexing not in ("xy", "ij"):
         raise ArgumentError("meshgrid", f"indexing is {indexing!r}; it must be 'xy' or 'ij'.")
     axes = [as_tensor(a, "meshgrid") for a in arrays]

@@ -1,7 +1,7 @@
 """Indexing: ``x[...]`` with NumPy's meaning, and the functions that look elements up by position.
 
-Everything becomes slice, reverse, reshape, transpose and take ops, so gradients flow.  Negative positions count from the
-end.  A position out of range raises IndexRangeError: Python ints at once, positions in tensors when the op runs.
+Everything becomes slice, reverse, reshape, transpose and take ops, so gradients flow.  Negative positions count from
+the end.  A position out of range raises IndexRangeError: Python ints at once, positions in tensors when the op runs.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class _New(NamedTuple):
 class _Position(NamedTuple):
     """One position of an axis, which goes away."""
 
-    index: int
+    at: int
 
 
 class _Range(NamedTuple):
@@ -59,7 +59,7 @@ class _Range(NamedTuple):
 class _Lookup(NamedTuple):
     """Positions of an axis in an integer tensor."""
 
-    index: Tensor
+    at: Tensor
 
 
 _Entry = Any  # one of the four
@@ -165,8 +165,8 @@ def _range(x: Tensor, axis: int, part: slice) -> _Range:
     if not isinstance(extent, int):
         if bounds == [None, None] and step in (1, -1):
             return _Range(0, extent, 1, step < 0)
-        raise TraceError("getitem", f"axis {axis} of {x.type} has a symbolic extent; only [:] and [::-1] can slice it.")
-    found = range(*slice(*bounds, step).indices(extent))
+        raise rules.symbolic("getitem", f"{part} slices axis {axis} of {x.type}")
+    found = range(*slice(bounds[0], bounds[1], step).indices(extent))
     if len(found) == 0:
         return _Range(0, 0, 1, False)
     first, last = (found[0], found[-1]) if step > 0 else (found[-1], found[0])
@@ -203,7 +203,7 @@ def _sliced(x: Tensor, entries: list[_Entry]) -> Tensor:
             if entry.reverse:
                 reversed_axes.append(axis)
         elif isinstance(entry, _Position):
-            start, stop, step = entry.index, entry.index + 1, 1
+            start, stop, step = entry.at, entry.at + 1, 1
         else:
             start, stop, step = 0, x.shape[axis], 1
         starts.append(start)
@@ -236,7 +236,7 @@ def _lookup(x: Tensor, entries: list[_Entry]) -> Tensor:
     kept = [e for e in entries if not isinstance(e, _New)]
     x = reshape_to(x, tuple(n for n, e in zip(x.shape, kept) if not isinstance(e, _Position)))
     axes = [k for k, e in enumerate(e for e in kept if not isinstance(e, _Position)) if isinstance(e, _Lookup)]
-    indices = broadcast_all("getitem", [e.index for e in entries if isinstance(e, _Lookup)])
+    indices = broadcast_all("getitem", [e.at for e in entries if isinstance(e, _Lookup)])
 
     # The looked-up axes become one axis at ``place``, which one take replaces by the axes of the index.
     place = axes[0]
@@ -312,7 +312,7 @@ def take(x: Any, indices: Any, axis: int | None = None) -> Tensor:
 
 
 def take_along_axis(x: Any, indices: Any, axis: int = -1) -> Tensor:
-    """For each element of ``indices``, the element of ``x`` at that position along ``axis`` and the same place otherwise.
+    """For each element of ``indices``, the element of ``x`` at that position along ``axis`` and that place otherwise.
 
     Both have the same number of axes; the extents of the other axes broadcast.
     """

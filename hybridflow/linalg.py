@@ -12,7 +12,7 @@ from hybridflow.compiler.ops import TABLE, rules
 from hybridflow.convert import as_tensor, common_dtype, expand, reshape_to
 from hybridflow.dispatch import apply
 from hybridflow.elementwise import multiply
-from hybridflow.errors import ArgumentError, DTypeError, ShapeError, TraceError
+from hybridflow.errors import ArgumentError, DTypeError, ShapeError
 from hybridflow.reductions import sum
 from hybridflow.shapes import expand_dims, known_extent, permute_dims, slice_axis
 from hybridflow.tensor import Tensor
@@ -37,8 +37,8 @@ def matmul(x1: Any, x2: Any) -> Tensor:
     if x.shape[-1] != inner:
         raise ShapeError(
             "matmul",
-            f"inner sizes differ: x is {x.type}, y is {y.type}; x.shape[-1] must equal y.shape[{-2 if y.ndim > 1 else -1}]."
-            + _matmul_hint(x, y),
+            f"inner sizes differ: x is {x.type}, y is {y.type}; "
+            f"x.shape[-1] must equal y.shape[{-2 if y.ndim > 1 else -1}].{_matmul_hint(x, y)}",
         )
     row, column = x.ndim == 1, y.ndim == 1
     x = expand_dims(x, 0) if row else x
@@ -108,7 +108,7 @@ def tensordot(x1: Any, x2: Any, axes: Any = 2) -> Tensor:
         count = rules.integer("tensordot", "axes", axes)
         if not 0 <= count <= min(x.ndim, y.ndim):
             raise ShapeError("tensordot", f"{count} axes cannot be summed over {x.type} and {y.type}.")
-        listed = [range(x.ndim - count, x.ndim), range(count)]
+        listed = [tuple(range(x.ndim - count, x.ndim)), tuple(range(count))]
     left = [rules.axis("tensordot", x.type, a) for a in listed[0]]
     right = [rules.axis("tensordot", y.type, a) for a in listed[1]]
     if len(left) != len(right) or len(set(left)) != len(left) or len(set(right)) != len(right):
@@ -245,7 +245,7 @@ def _contract_pair(x: Tensor, x_labels: Labels, y: Tensor, y_labels: Labels, kep
     """The product of two operands, summed over the labels outside ``kept``; its axes are ``kept``, in that order."""
     x, x_labels = _sum_out(x, x_labels, {*kept, *y_labels})
     y, y_labels = _sum_out(y, y_labels, {*kept, *x_labels})
-    extent = {**dict(zip(x_labels, x.shape)), **dict(zip(y_labels, y.shape))}
+    extent: dict[Hashable, Extent] = {**dict(zip(x_labels, x.shape)), **dict(zip(y_labels, y.shape))}
     shared = [v for v in x_labels if v in y_labels]
     summed = [v for v in shared if v not in kept]
     if not summed:
@@ -282,5 +282,5 @@ def _product(extents: Sequence[Extent], stage: str) -> Extent:
         return extents[0]
     known: Shape = tuple(extents)
     if not is_static(known):
-        raise TraceError(stage, f"axes {known} must be merged, which needs known extents.")
+        raise rules.symbolic(stage, f"axes of the extents {', '.join(map(str, known))} are to be merged")
     return math.prod(known)  # type: ignore[arg-type]

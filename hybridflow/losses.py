@@ -1,4 +1,4 @@
-"""Losses.  ``reduction`` is "mean" over all of them, "sum", or "none"; errors are ShapeError, DTypeError, ArgumentError.
+"""Losses.  ``reduction`` is "mean" over all of them, "sum" or "none"; errors: ShapeError, DTypeError, ArgumentError.
 
 Labels come first and predictions second, as in Keras; a cross entropy takes logits, not probabilities.
 """
@@ -34,7 +34,7 @@ def _pair(labels: Any, predictions: Any, stage: str) -> tuple[Tensor, Tensor]:
     if labels.shape != predictions.shape:
         raise ShapeError(
             stage,
-            f"the labels {labels.type} and the predictions {predictions.type} must have one shape; reshape one of them.",
+            f"the labels {labels.type} and the predictions {predictions.type} must have one shape; reshape one.",
         )
     found = common_dtype(stage, (labels, predictions))
     return found[0], found[1]
@@ -71,9 +71,9 @@ def softmax_cross_entropy(
 ) -> Tensor:
     """``-sum(labels * log_softmax(logits))`` over ``axis``, the classes.
 
-    Integer ``labels`` are class numbers, of the shape of ``logits`` without ``axis``; float ``labels`` are probabilities,
-    of the shape of ``logits``.  ``label_smoothing`` shares that much probability evenly over all classes.
-    A class number out of range raises IndexRangeError when the loss is computed.
+    Integer ``labels`` are class numbers, of the shape of ``logits`` without ``axis``; float ``labels`` are
+    probabilities, of the shape of ``logits``.  ``label_smoothing`` shares that much probability evenly over all
+    classes.  A class number out of range raises IndexRangeError when the loss is computed.
     """
     stage = "softmax_cross_entropy"
     labels, logits = as_tensor(labels, stage), as_tensor(logits, stage)

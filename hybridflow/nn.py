@@ -222,7 +222,7 @@ def l2_normalize(x: Any, axis: Any = -1, epsilon: float = 1e-12) -> Tensor:
 def dropout(x: Any, rate: float, training: bool = True, generator: Any = None, seed: Any = None) -> Tensor:
     """``x`` with elements zeroed with probability ``rate`` and the others scaled by ``1 / (1 - rate)``.
 
-    The choice comes from ``generator`` (a ``hf.random.Generator``), or is a function of ``seed`` (two integers), or comes
+    The choice comes from ``generator`` (a ``hf.random.Generator``), is a function of ``seed`` (two integers), or comes
     from the global generator.  Without ``training``, or at rate 0, ``x`` is returned as it is.
     Raises ArgumentError for a rate outside [0, 1).
     """

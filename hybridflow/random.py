@@ -1,8 +1,9 @@
-"""Random numbers from a counter: the same seed gives the same numbers eagerly, traced, on every device and thread count.
+"""Random numbers from a counter: one seed gives the same numbers eagerly, traced, and on every device.
 
 A ``Generator`` holds (seed, counter) in a Variable.  A draw of n 32-bit words takes them from Philox-4x32-10 at the
-counter and moves it on by ceil(n / 4), so a traced function continues the stream just as eager code does.  The functions
-of this module draw from one global generator, which starts from the operating system's entropy until ``set_seed``.
+counter and moves it on by ceil(n / 4), so a traced function continues the stream just as eager code does.  The
+functions of this module draw from one global generator, which starts from the operating system's entropy until
+``set_seed``.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ from hybridflow.elementwise import (
     subtract,
     where,
 )
-from hybridflow.errors import ArgumentError, ArgumentTypeError, DTypeError, ShapeError, TraceError
+from hybridflow.errors import ArgumentError, ArgumentTypeError, DTypeError, ShapeError
 from hybridflow.reductions import argmax
 from hybridflow.shapes import broadcast_to, concat, expand_dims, reshape, unstack
 from hybridflow.sorting import argsort
@@ -69,8 +70,11 @@ class _Source:
         return multiply(cast(words, dtype), 2.0**-digits)
 
     def uniform(self, shape: Any = (), minval: Any = 0.0, maxval: Any = 1.0, dtype: Any = default_float) -> Tensor:
-        """Floats in [``minval``, ``maxval``): ``minval + u * (maxval - minval)`` with u a multiple of 2**-24 (float32) or
-        2**-53 (float64) in [0, 1).  Raises DTypeError for integer dtypes: see ``randint``."""
+        """Floats in [``minval``, ``maxval``): ``minval + u * (maxval - minval)``.
+
+        u is a multiple of 2**-24 (float32) or 2**-53 (float64) in [0, 1).  Raises DTypeError for integer dtypes, which
+        ``randint`` makes.
+        """
         found = _float_dtype(dtype, "random.uniform")
         unit = self._unit(to_shape(shape, "random.uniform"), found)
         if minval is not None and type(minval) in (int, float) and type(maxval) in (int, float):
@@ -106,9 +110,9 @@ class _Source:
         return less(self._unit(wide.shape if shape is None else to_shape(shape, "random.bernoulli"), wide.dtype), wide)
 
     def randint(self, shape: Any, minval: int, maxval: int, dtype: Any = default_int) -> Tensor:
-        """Integers in [``minval``, ``maxval``), from 64 random bits each modulo the width of the range.
+        """Integers in [``minval``, ``maxval``), from 64 random bits each modulo the range.
 
-        The chance of a value is off by less than width / 2**64.  Raises ArgumentError for an empty range, or one that the
+        The chance of a value is off by less than 2**-64.  Raises ArgumentError for an empty range, or one that the
         dtype does not hold.
         """
         found = to_dtype(dtype, "random.randint")
@@ -192,9 +196,7 @@ class Generator(_Source):
 
     def _words(self, shape: Shape) -> Tensor:
         if not is_static(shape):
-            raise TraceError(
-                "random", f"the shape {shape} has a symbolic extent; a draw needs to know how many words it takes."
-            )
+            raise rules.symbolic("random", f"a draw of the shape {list(map(str, shape))} takes a number of words")
         state = self._state.value()
         words = apply(TABLE["random_bits"], state, shape=shape)
         step = np.array([0, -(-static_size(shape) // 4)], np.uint64)

@@ -10,7 +10,7 @@ from hybridflow.compiler.ir.types import Dim, Extent, Shape, broadcast_shapes, f
 from hybridflow.compiler.ops import TABLE, rules
 from hybridflow.convert import as_tensor, broadcast_all, common_dtype, default_int, expand, reshape_to, to_shape
 from hybridflow.dispatch import apply
-from hybridflow.errors import ArgumentError, ShapeError, TraceError
+from hybridflow.errors import ArgumentError, ShapeError
 from hybridflow.tensor import Tensor
 
 
@@ -53,7 +53,7 @@ def _missing_extent(x: Tensor, rest: Shape, given: tuple[Any, ...]) -> Extent:
                 return Dim(left[0])
     if not names and not known_names:
         raise ShapeError("reshape", f"{x.type} cannot take the shape {given}: {size} is not a multiple of {known}.")
-    raise TraceError("reshape", f"the -1 of {given} has no known extent for {x.type}; give the symbolic extent itself.")
+    raise rules.symbolic("reshape", f"the -1 of {given} stands for a part of {x.type}")
 
 
 def permute_dims(x: Any, axes: Sequence[int] | None = None) -> Tensor:
@@ -189,10 +189,10 @@ def unstack(x: Any, axis: int = 0) -> tuple[Tensor, ...]:
 
 
 def known_extent(x: Tensor, axis: int, stage: str) -> int:
-    """The extent of ``axis`` as an int.  Raises TraceError when it is symbolic."""
+    """The extent of ``axis`` as an int.  Raises SymbolicExtentError when it is symbolic."""
     extent = x.shape[axis]
     if not isinstance(extent, int):
-        raise TraceError(stage, f"axis {axis} of {x.type} has a symbolic extent, and this needs a number.")
+        raise rules.symbolic(stage, f"this needs axis {axis} of {x.type}")
     return extent
 
 
@@ -282,7 +282,7 @@ def repeat(x: Any, repeats: Any, axis: int | None = None) -> Tensor:
         x, axis = reshape_to(x, (x.size,)), 0
     axis = rules.axis("repeat", x.type, axis)
     extent = known_extent(x, axis, "repeat")
-    counts = to_shape(repeats, "repeat")
+    counts = tuple(rules.integer("repeat", "repeats", n) for n in to_shape(repeats, "repeat"))
     if len(counts) == 1:
         wide = (*x.shape[: axis + 1], counts[0], *x.shape[axis + 1 :])
         kept = tuple(k for k in range(len(wide)) if k != axis + 1)

@@ -15,7 +15,16 @@ import numpy as np
 import hybridflow as hf
 from hybridflow.compiler.ir.dtypes import bfloat16, is_integer
 from hybridflow.compiler.ir.types import TensorType, is_static, static_size
-from hybridflow.errors import ArgumentError, ArgumentTypeError, DeviceError, DTypeError, TraceError, short_location
+from hybridflow.errors import (
+    ArgumentError,
+    ArgumentTypeError,
+    DeviceError,
+    DTypeError,
+    ShapeError,
+    SymbolicExtentError,
+    TraceError,
+    short_location,
+)
 
 if TYPE_CHECKING:
     from hybridflow.compiler.ir.graph import Node
@@ -165,7 +174,9 @@ class Operators:
         if not self.shape:
             raise ArgumentTypeError("len", f"a scalar tensor ({self.type}) has no length.")
         if not isinstance(self.shape[0], int):
-            raise TraceError("len", f"the first extent of {self.type} is symbolic, so its length is not a Python int.")
+            raise SymbolicExtentError(
+                "len", f"the first extent of {self.type} is symbolic, so its length is no Python int."
+            )
         return self.shape[0]
 
     def __iter__(self) -> Iterator[Tensor]:
@@ -191,9 +202,9 @@ class Operators:
 
     @property
     def size(self) -> int:
-        """Number of elements.  Raises TraceError when an extent is symbolic."""
+        """Number of elements.  Raises SymbolicExtentError when an extent is symbolic."""
         if not is_static(self.shape):
-            raise TraceError("size", f"{self.type} has a symbolic extent, so its size is not a Python int.")
+            raise SymbolicExtentError("size", f"{self.type} has a symbolic extent, so its size is no Python int.")
         return static_size(self.shape)
 
     @property
@@ -287,7 +298,7 @@ class Tensor(Operators):
     def _single(self, stage: str) -> np.ndarray:
         array = self.numpy()
         if array.size != 1:
-            raise hf.errors.ShapeError(
+            raise ShapeError(
                 stage,
                 f"{self.type} has {array.size} elements, one is needed. Reduce it with hf.all, hf.any or hf.sum first.",
             )
@@ -310,7 +321,7 @@ class Tensor(Operators):
             raise DTypeError("index", f"{self.type} is not an integer, so it cannot be an index or a size.")
         return int(self._single("index"))
 
-    def __hash__(self) -> int:  # type: ignore[override]
+    def __hash__(self) -> int:
         raise ArgumentTypeError(
             "hash", "tensors are compared element by element, so they are not hashable. Use id(x) as the key."
         )
@@ -405,7 +416,7 @@ class SymbolicTensor(Tensor):
         return "cpu"
 
     @property
-    def _array(self) -> Any:  # type: ignore[override]
+    def _array(self) -> Any:
         raise TraceError(
             "trace",
             f"{self!r} has no value: it was made while tracing and is used where a value is needed. "

@@ -72,8 +72,8 @@ class Variable(Operators):
     def assign(self, value: Any) -> Variable:
         """Set the value, and return the variable.
 
-        Python numbers, lists and NumPy arrays are converted to the variable's dtype.  Raises DTypeError when a tensor has
-        another dtype, ShapeError when the shape differs.
+        Python numbers, lists and NumPy arrays are converted to the variable's dtype.  Raises DTypeError when a tensor
+        has another dtype, ShapeError when the shape differs.
         """
         if isinstance(value, (Tensor, Variable)):
             tensor = hf.convert.as_tensor(value, "assign", self.dtype if hf.convert.weak_kind(value) else None)
@@ -143,7 +143,7 @@ class Variable(Operators):
     def __format__(self, spec: str) -> str:
         return format(self._read(), spec)
 
-    def __hash__(self) -> int:  # type: ignore[override]
+    def __hash__(self) -> int:
         """By identity: a variable is a place, and stays the same place whatever it holds."""
         return object.__hash__(self)
 
