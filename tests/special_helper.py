@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import itertools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -22,6 +23,7 @@ def kernel_text(emit: Emit, target: Target, buffers: int, checks: list[Check] | 
     """A module with the kernel ``k`` that ``emit`` adds, and an ``entry`` of the same parameters that can be called."""
     module, e = ModuleText(target), Emitter(target)
     noted = [] if checks is None else checks
+    e.status = "%status"
     e.on_check = lambda check: (noted.append(check), len(noted))[1]
     kernel = emit(module, e)
     parameters = kernel_parameters(buffers)
@@ -60,7 +62,7 @@ class Kernel:
         pointers += [scratch.ctypes.data + start, dims.ctypes.data, code.ctypes.data]
         total = self.units(**extents)
         bounds = [0, *cuts, total]
-        for begin, end in zip(bounds, bounds[1:]):
+        for begin, end in itertools.pairwise(bounds):
             self.entry(*pointers, begin, end)
         assert (scratch[:start] == 0xFF).all() and (scratch[start + bytes_needed :] == 0xFF).all(), "scratch overrun"
         return self.checks[-int(code[0]) - 1] if code[0] else None

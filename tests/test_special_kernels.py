@@ -11,11 +11,15 @@ import pytest
 
 from hybridflow.compiler import target as targets
 from hybridflow.compiler.codegen.contract import choose_tile, emit_matmul
+from hybridflow.compiler.codegen.scan import emit_scan
+from hybridflow.compiler.codegen.scatter import emit_scatter_add, emit_scatter_add_along_axis
+from hybridflow.compiler.codegen.sort import emit_argsort
 from hybridflow.compiler.codegen.structured import Code
 from hybridflow.compiler.ir import dtypes as dt
-
-from .jit_helper import machine, runnable_targets
-from .special_helper import Kernel, kernel_text
+from hybridflow.compiler.ops import TABLE
+from hybridflow.compiler.program import Check
+from tests.jit_helper import machine, runnable_targets
+from tests.special_helper import Kernel, kernel_text
 
 RUNNABLE = runnable_targets()
 BEST = list(RUNNABLE.values())[-1]
@@ -42,7 +46,7 @@ def matmul_kernel(dtype, batch, m, n, k, target=BEST, dims=(), **options):
 
 
 def product(kernel, x, y, transpose_a=False, transpose_b=False, cuts=(), **extents):
-    *batch, m, k = x.shape
+    *batch, m, _ = x.shape
     out = np.full((*batch, m, y.shape[-1]), 77, x.dtype)
     a = np.ascontiguousarray(np.swapaxes(x, -1, -2)) if transpose_a else x
     b = np.ascontiguousarray(np.swapaxes(y, -1, -2)) if transpose_b else y
@@ -70,7 +74,7 @@ TRANSPOSES = list(itertools.product([False, True], repeat=2))
 @pytest.mark.parametrize("transpose_a, transpose_b", TRANSPOSES)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_matmul_symbolic_shapes(dtype, transpose_a, transpose_b):
-    swaps = dict(transpose_a=transpose_a, transpose_b=transpose_b)
+    swaps = {"transpose_a": transpose_a, "transpose_b": transpose_b}
     kernel = matmul_kernel(dtype, ("b",), "m", "n", "k", dims=("k", "b", "m", "n"), **swaps)
     for m, n, k in [*SHAPES, (0, 3, 4), (3, 0, 4), (3, 4, 0), (300, 300, 300)]:
         x, y = random_matrices(dtype, (2,), m, n, k)
@@ -106,7 +110,7 @@ def test_the_order_of_the_sum_is_as_stated(transpose_a, transpose_b):
         for i in range(begin, min(k, begin + 256)):
             p = (np.outer(x[:, i].astype(np.float64), y[i].astype(np.float64)) + p).astype(np.float32)
         total = total + p
-    swaps = dict(transpose_a=transpose_a, transpose_b=transpose_b)
+    swaps = {"transpose_a": transpose_a, "transpose_b": transpose_b}
     out = product(matmul_kernel(np.float32, (), m, n, k, **swaps), x, y, **swaps)
     np.testing.assert_array_equal(out, total)
     assert (out != (x.astype(np.float64) @ y.astype(np.float64)).astype(np.float32)).any()
@@ -115,7 +119,7 @@ def test_the_order_of_the_sum_is_as_stated(transpose_a, transpose_b):
 @pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16])
 @pytest.mark.parametrize("transpose_a, transpose_b", TRANSPOSES)
 def test_narrow_floats_are_summed_in_float32_and_rounded_once(dtype, transpose_a, transpose_b):
-    swaps = dict(transpose_a=transpose_a, transpose_b=transpose_b)
+    swaps = {"transpose_a": transpose_a, "transpose_b": transpose_b}
     for m, n, k in [(5, 19, 300), (33, 8, 40)]:
         x, y = random_matrices(dtype, (), m, n, k)
         wide = product(matmul_kernel(np.float32, (), m, n, k), x.astype(np.float32), y.astype(np.float32))
@@ -126,7 +130,7 @@ def test_narrow_floats_are_summed_in_float32_and_rounded_once(dtype, transpose_a
 @pytest.mark.parametrize("dtype", dt.INTEGERS, ids=str)
 def test_integer_products_wrap(dtype):
     for (m, n, k), (transpose_a, transpose_b) in zip([(3, 5, 7), (20, 37, 300), (9, 70, 20), (1, 4, 0)], TRANSPOSES):
-        swaps = dict(transpose_a=transpose_a, transpose_b=transpose_b)
+        swaps = {"transpose_a": transpose_a, "transpose_b": transpose_b}
         x, y = random_matrices(dtype, (2,), m, n, k)
         out = product(matmul_kernel(dtype, (2,), m, n, k, **swaps), x, y, **swaps)
         np.testing.assert_array_equal(out, expected_integers(x, y))
@@ -187,3 +191,255 @@ def test_other_back_ends_accept_matmul(target, dtype):
                 )[0],
                 target,
             )
+
+
+# ---- argsort
+
+
+def edge_values(dtype, size, seed=0):
+    """Random values with many ties and every special value that the dtype has."""
+    rng = np.random.default_rng(seed)
+    dtype = np.dtype(dtype)
+    if dt.is_bool(dtype):
+        return rng.integers(0, 2, size).astype(bool)
+    if dt.is_integer(dtype):
+        info = np.iinfo(dtype)
+        values = rng.integers(info.min, info.max, size, dtype, endpoint=True)
+        special = np.array([info.min, info.max, 0, 1, info.max - 1], dtype)
+    else:
+        values = (rng.standard_normal(size) * 10.0 ** rng.integers(-4, 4, size)).astype(dtype)
+        special = np.array([0.0, -0.0, np.inf, -np.inf, np.nan, -np.nan, 1.0], dtype)
+    return np.where(rng.random(size) < 0.4, rng.choice(special, size), values).astype(dtype)
+
+
+def sort_kernel(dtype, shape, axis, descending, target=BEST, dims=()):
+    def emit(module, e):
+        return emit_argsort(module, e, "k", np.dtype(dtype), shape, axis, descending, dims)
+
+    return Kernel(emit, target, 2, dims)
+
+
+def sorted_positions(x, axis, descending):
+    """Stable positions by Python's sort, NaN last."""
+
+    def line(values):
+        def key(i):
+            value = float(values[i]) if dt.is_float(x.dtype) else int(values[i])
+            return (True, 0) if value != value else (False, -value if descending else value)
+
+        return np.array(sorted(range(len(values)), key=key), np.int64)
+
+    out = np.empty(x.shape, np.int64)
+    for place in np.ndindex(*x.shape[:axis], *x.shape[axis + 1 :]):
+        at = (*place[:axis], slice(None), *place[axis:])
+        out[at] = line(x[at])
+    return out
+
+
+@pytest.mark.parametrize("descending", [False, True])
+@pytest.mark.parametrize("dtype", dt.ALL, ids=str)
+def test_argsort_of_every_dtype(dtype, descending):
+    kernel = sort_kernel(dtype, ("m", "n"), 1, descending, dims=("n", "m"))
+    for n in (0, 1, 2, 63, 64, 65, 300):
+        x = edge_values(dtype, 3 * n, n).reshape(3, n)
+        out = np.full(x.shape, -7, np.int64)
+        kernel(x, out, cuts=(1,), m=3, n=n)
+        np.testing.assert_array_equal(out, sorted_positions(x, 1, descending))
+
+
+@pytest.mark.parametrize("shape, axis", [((5, 3), 0), ((2, 70, 3), 1), ((4,), 0), ((100, 2), 0), ((2, 0, 3), 1)])
+def test_argsort_along_any_axis_on_every_target(shape, axis):
+    x = edge_values(np.float32, int(np.prod(shape))).reshape(shape)
+    for target in RUNNABLE.values():
+        for descending in (False, True):
+            out = np.full(shape, -7, np.int64)
+            sort_kernel(np.float32, shape, axis, descending, target)(x, out)
+            np.testing.assert_array_equal(out, sorted_positions(x, axis, descending))
+
+
+def test_argsort_of_equal_and_of_nearly_equal_keys():
+    kernel = sort_kernel(np.int64, ("n",), 0, False, dims=("n",))
+    for x in (np.zeros(1000, np.int64), np.arange(1000)[::-1] % 7, np.arange(2000)[::-1].astype(np.int64) << 40):
+        x = np.ascontiguousarray(x, np.int64)
+        out = np.empty(x.size, np.int64)
+        kernel(x, out, n=x.size)
+        np.testing.assert_array_equal(out, np.argsort(x, kind="stable"))
+
+
+# ---- running folds
+
+
+def scan_kernel(dtype, shape, axis, target=BEST, dims=()):
+    def emit(module, e):
+        return emit_scan(module, e, "k", TABLE["cumulative_sum"], np.dtype(dtype), shape, axis, dims)
+
+    return Kernel(emit, target, 2, dims)
+
+
+def running_sum(x, axis):
+    """Strictly sequential, in the compute dtype, each output rounded."""
+    wide = np.moveaxis(x.astype(dt.compute_dtype(x.dtype)), axis, 0)
+    out = np.empty_like(wide)
+    with np.errstate(all="ignore"):
+        for i in range(len(wide)):
+            out[i] = wide[i] if i == 0 else out[i - 1] + wide[i]
+    return np.ascontiguousarray(np.moveaxis(out, 0, axis)).astype(x.dtype)
+
+
+@pytest.mark.parametrize("dtype", dt.INTEGERS + dt.FLOATS, ids=str)
+def test_running_sums_of_every_dtype(dtype):
+    for shape, axis in [((3, 41), 1), ((9, 37), 0), ((2, 5, 19), 1), ((4, 0), 0), ((0, 4), 0), ((1,), 0)]:
+        x = edge_values(dtype, int(np.prod(shape))).reshape(shape)
+        out = np.full(shape, 7, dtype)
+        scan_kernel(dtype, shape, axis)(x, out)
+        np.testing.assert_array_equal(out.tobytes(), zero_nans(running_sum(x, axis), out).tobytes())
+
+
+def zero_nans(expected, out):
+    """``expected`` with the NaN bits of ``out`` where both are NaN: IEEE leaves payloads and signs of NaN open."""
+    if not dt.is_float(out.dtype):
+        return expected
+    both = np.isnan(expected.astype(np.float64)) & np.isnan(out.astype(np.float64))
+    return np.where(both, out, expected)
+
+
+def test_running_sums_cut_anywhere_and_on_every_target_agree():
+    x = edge_values(np.float32, 2 * 30 * 45).reshape(2, 30, 45)
+    expected = running_sum(x, 1)
+    for target in RUNNABLE.values():
+        kernel = scan_kernel(np.float32, ("a", "b", "c"), 1, target, ("a", "b", "c"))
+        out = np.full(x.shape, 7, np.float32)
+        kernel(x, out, cuts=(3, 40, 50), a=2, b=30, c=45)
+        np.testing.assert_array_equal(out, expected)
+
+
+# ---- scattering
+
+CHECK = Check("IndexRangeError", "scatter_add", "an index is out of range", None)
+
+
+def scatter_kernel(dtype, index_dtype, shape, indices, axis, target=BEST, dims=()):
+    def emit(module, e):
+        return emit_scatter_add(
+            module, e, "k", np.dtype(dtype), np.dtype(index_dtype), shape, indices, axis, CHECK, dims
+        )
+
+    return Kernel(emit, target, 4, dims)
+
+
+def along_kernel(dtype, index_dtype, shape, count, axis, target=BEST, dims=()):
+    def emit(module, e):
+        return emit_scatter_add_along_axis(
+            module, e, "k", np.dtype(dtype), np.dtype(index_dtype), shape, count, axis, CHECK, dims
+        )
+
+    return Kernel(emit, target, 4, dims)
+
+
+def added(a, b):
+    wide = dt.compute_dtype(a.dtype)
+    with np.errstate(all="ignore"):
+        return (a.astype(wide) + b.astype(wide)).astype(a.dtype)
+
+
+def scattered(x, indices, updates, axis):
+    """One update after another, in row-major order of the indices."""
+    out = np.moveaxis(x.copy(), axis, 0)
+    source = updates.reshape(*x.shape[:axis], indices.size, *x.shape[axis + 1 :])
+    for i, row in zip(indices.ravel(), np.moveaxis(source, axis, 0)):
+        out[i] = added(out[i], row)
+    return np.ascontiguousarray(np.moveaxis(out, 0, axis))
+
+
+def scattered_along(x, indices, updates, axis):
+    out = x.copy()
+    for place in np.ndindex(indices.shape):
+        to = (*place[:axis], indices[place], *place[axis + 1 :])
+        out[to] = added(np.asarray(out[to]), np.asarray(updates[place]))
+    return out
+
+
+SCATTERS = [((7,), (5,), 0), ((3, 5), (4,), 1), ((6, 37), (2, 5), 0), ((2, 3, 20), (4,), 1), ((4, 3), (0,), 0)]
+
+
+@pytest.mark.parametrize("dtype", dt.INTEGERS + dt.FLOATS, ids=str)
+def test_scatter_add_of_every_dtype(dtype):
+    rng = np.random.default_rng(5)
+    for (shape, count, axis), index_dtype in zip(SCATTERS, itertools.cycle([np.int64, np.int32])):
+        x = edge_values(dtype, int(np.prod(shape))).reshape(shape)
+        indices = rng.integers(-shape[axis], shape[axis], count).astype(index_dtype)
+        updates = edge_values(dtype, int(np.prod((*shape[:axis], *count, *shape[axis + 1 :]))), 1)
+        expected = scattered(x, indices, updates, axis)
+        out = np.full(shape, 7, dtype)
+        kernel = scatter_kernel(dtype, index_dtype, shape, count, axis)
+        assert kernel(x, indices, updates, out) is None
+        np.testing.assert_array_equal(out.tobytes(), zero_nans(expected, out).tobytes())
+        in_place = x.copy()
+        kernel(in_place, indices, updates, in_place)
+        assert in_place.tobytes() == out.tobytes()
+
+        along = (*shape[:axis], 6, *shape[axis + 1 :])
+        indices = rng.integers(-shape[axis], shape[axis], along).astype(index_dtype)
+        updates = edge_values(dtype, int(np.prod(along)), 2).reshape(along)
+        out = np.full(shape, 7, dtype)
+        assert along_kernel(dtype, index_dtype, shape, 6, axis)(x, indices, updates, out) is None
+        expected = scattered_along(x, indices, updates, axis)
+        np.testing.assert_array_equal(out.tobytes(), zero_nans(expected, out).tobytes())
+
+
+def test_scatters_with_symbolic_extents_cut_anywhere_on_every_target():
+    rng = np.random.default_rng(6)
+    x = edge_values(np.float32, 2 * 7 * 45).reshape(2, 7, 45)
+    extents = {"a": 2, "b": 7, "c": 45, "j": 9}
+    for name, target in RUNNABLE.items():
+        indices = rng.integers(-7, 7, 9)
+        updates = edge_values(np.float32, 2 * 9 * 45, 1).reshape(2, 9, 45)
+        out = np.full(x.shape, 7, np.float32)
+        kernel = scatter_kernel(np.float32, np.int64, ("a", "b", "c"), ("j",), 1, target, tuple(extents))
+        assert kernel(x, indices, updates, out, cuts=(3, 40, 50), **extents) is None
+        np.testing.assert_array_equal(out, scattered(x, indices, updates, 1), err_msg=name)
+
+        indices = rng.integers(-7, 7, (2, 9, 45))
+        out = np.full(x.shape, 7, np.float32)
+        kernel = along_kernel(np.float32, np.int64, ("a", "b", "c"), "j", 1, target, tuple(extents))
+        assert kernel(x, indices, updates, out, cuts=(3, 40, 50), **extents) is None
+        np.testing.assert_array_equal(out, scattered_along(x, indices, updates, 1), err_msg=name)
+
+
+@pytest.mark.parametrize("bad", [7, -8, 2**62, -(2**63)])
+@pytest.mark.parametrize("target", RUNNABLE.values(), ids=RUNNABLE)
+def test_an_index_out_of_range_fails_the_check_and_touches_nothing(bad, target):
+    for place in (0, 36):  # in a full vector and in the tail
+        x = np.zeros((7, 37), np.float32)
+        indices = np.array([0, bad, 6])
+        updates = np.ones((3, 37), np.float32)
+        guarded = np.full((21, 37), 5, np.float32)
+        kernel = scatter_kernel(np.float32, np.int64, (7, 37), (3,), 0, target)
+        assert kernel(x, indices, updates, guarded[7:14]) == CHECK
+        assert (guarded[:7] == 5).all() and (guarded[14:] == 5).all()
+
+        lines = np.zeros((3, 37), np.int64)
+        lines[1, place] = bad
+        guarded = np.full((21, 37), 5, np.float32)
+        assert along_kernel(np.float32, np.int64, (7, 37), 3, 0, target)(x, lines, updates, guarded[7:14]) == CHECK
+        assert (guarded[:7] == 5).all() and (guarded[14:] == 5).all()
+
+
+def test_any_index_into_an_empty_axis_is_out_of_range():
+    nothing, out = np.zeros((0, 3), np.float32), np.zeros((0, 3), np.float32)
+    kernel = scatter_kernel(np.float32, np.int64, (0, 3), (1,), 0)
+    assert kernel(nothing, np.zeros(1, np.int64), np.ones((1, 3), np.float32), out) == CHECK
+
+
+@pytest.mark.parametrize("target", FOREIGN, ids=lambda t: t.cpu + t.triple[:5])
+@pytest.mark.parametrize("dtype", [dt.float32, dt.bfloat16, dt.int8], ids=str)
+def test_other_back_ends_accept_the_other_kernels(target, dtype):
+    shape, dims = ("a", "b", 5), ("a", "b")
+    builders = [
+        (2, lambda m, e: emit_argsort(m, e, "k", dtype, shape, 1, True, dims)),
+        (2, lambda m, e: emit_scan(m, e, "k", TABLE["cumulative_sum"], dtype, shape, 1, dims)),
+        (4, lambda m, e: emit_scatter_add(m, e, "k", dtype, dt.int32, shape, (3, 4), 1, CHECK, dims)),
+        (4, lambda m, e: emit_scatter_add_along_axis(m, e, "k", dtype, dt.int64, shape, 9, 1, CHECK, dims)),
+    ]
+    for buffers, emit in builders:
+        accepted(kernel_text(emit, target, buffers)[0], target)

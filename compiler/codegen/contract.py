@@ -24,7 +24,7 @@ import numpy as np
 
 from hybridflow.compiler.codegen.emitter import Emitter, Val
 from hybridflow.compiler.codegen.module import ModuleText
-from hybridflow.compiler.codegen.structured import Code, Extent, Ref, SpecialKernel, kernel_parameters
+from hybridflow.compiler.codegen.structured import Code, Extent, Ref, SpecialKernel, kernel_parameters, lanes_for
 from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.compiler.program import Size
 from hybridflow.compiler.target import Target
@@ -37,7 +37,6 @@ along the columns from ``col`` on; the positions are i64 operands.  ``mask`` is 
 
 _UNKNOWN = 4096  # what a symbolic extent is taken for when a tile or a cut is chosen
 _CYCLES_PER_TILE = 60  # a call, and the latencies at the ends of its loop
-_LARGEST_WIDTH = 16  # lanes; more would only bloat the code of byte products
 
 
 @dataclass(frozen=True)
@@ -57,7 +56,7 @@ def choose_tile(target: Target, dtype: np.dtype, m: Extent, n: Extent, depth: in
     """The tile with the least estimated time for an m x n product with sums of ``depth``, edges included."""
     rows = m if isinstance(m, int) else _UNKNOWN
     columns = n if isinstance(n, int) else _UNKNOWN
-    width = min(target.lanes(8 * dtype.itemsize), _LARGEST_WIDTH)
+    width = lanes_for(target, dtype, columns)
     # Accumulators, a row of b and one element of a stay in registers, with one left over.  Products that take several
     # instructions need registers themselves, and gain nothing from a large tile.
     simple = target.fma if dt.is_float(dtype) else dtype.itemsize == 4
@@ -180,16 +179,10 @@ class _Product:
         # Without transposition packed rows of x keep their direction.  A pitch that is not a power of two spreads them
         # over the sets of the cache.
         self.pitch = self.depth if self.transpose_a else self.depth + 64 // item
-        sizes = [
-            rows * self.pitch * item,
-            tile.columns * self.depth * item,
-            tile.columns * (tile.rows if self.one_block else rows) * item,
-        ]
-        if not self.one_block:
-            sizes[2] = columns * rows * item
+        totals = tile.rows * tile.columns if self.one_block else rows * columns
         offsets = [0]
-        for size in sizes:
-            offsets.append(offsets[-1] + -(-size // 64) * 64)
+        for items in (rows * self.pitch, tile.columns * self.depth, totals):
+            offsets.append(offsets[-1] + -(-items * item // 64) * 64)
         self.packed_a, self.packed_b, self.totals = (c.at("%scratch", offset, 1) for offset in offsets[:3])
         self.micro_kernel = f"{symbol}.tile"
         self._emit_micro_kernel(module)
@@ -344,7 +337,8 @@ class _Product:
             for v in range(0, tile.columns, tile.width):
                 self._copy(c.at(into, v, to_item), c.at(line, v, item), tile.width)
         with c.when(c.compare("ne", width, tile.columns)):
-            masks = [self._lanes_below(c.sub(width, v)) for v in range(0, tile.columns, tile.width)]
+            with c.width(tile.width):
+                masks = [c.lanes_below(c.sub(width, v)) for v in range(0, tile.columns, tile.width)]
             with c.loop(0, depth) as at_k:
                 line = c.at(source, c.mul(at_k.index, self.n), item)
                 into = c.at(self.packed_b, c.mul(at_k.index, tile.columns), to_item)
@@ -379,33 +373,15 @@ class _Product:
 
     def _finish(self, totals: str, entry: Ref, row: Ref, height: Ref, col: Ref, width: Ref) -> None:
         """Hand the finished tile to the epilogue, vector by vector."""
-        c, tile, item = self.c, self.tile, self.sum_dtype.itemsize
-        lanes = tile.width
-        whole = c.mul(c.div(width, lanes), lanes)
-
-        def hand_over(line: str, r: Ref, j: Ref, mask: Val | None) -> None:
-            e = self.e
-            value = e.convert(e.load(c.at(line, j, item), self.sum_dtype), self.dtype)
-            e.mask = mask
-            self.epilogue(e, value, str(entry), str(c.add(row, r)), str(c.add(col, j)), mask)
-            e.mask = None
-
+        c, e, tile, item = self.c, self.e, self.tile, self.sum_dtype.itemsize
         with c.loop(0, height) as r:
             line = c.at(totals, c.mul(r.index, tile.columns), item)
-            with c.loop(0, whole, lanes) as j, c.width(lanes):
-                hand_over(line, r.index, j.index, None)
-            if lanes > 1 and self.e.target.masked:
-                with c.when(c.compare("slt", whole, width)), c.width(lanes):
-                    hand_over(line, r.index, whole, self._lanes_below(c.sub(width, whole)))
-            elif lanes > 1:
-                with c.loop(whole, width) as j, c.width(1):
-                    hand_over(line, r.index, j.index, None)
 
-    def _lanes_below(self, count: Ref) -> Val:
-        """The mask of the first ``count`` lanes of a vector."""
-        e = self.e
-        with self.c.width(self.tile.width):
-            return e.lt(e.iota(dt.int64), e.splat(self.c.value(count)))
+            def hand_over(j: Ref, mask: Val | None) -> None:
+                value = e.convert(e.load(c.at(line, j, item), self.sum_dtype), self.dtype)
+                self.epilogue(e, value, str(entry), str(c.add(row, r.index)), str(c.add(col, j)), mask)
+
+            c.vector_loop(0, width, tile.width, hand_over)
 
     def _padded(self, height: Ref) -> Ref:
         """``height`` rounded up to whole tiles."""

@@ -6,18 +6,21 @@ Arithmetic on refs folds what is known, so that static shapes give short code an
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Union
 
 from hybridflow.compiler.codegen.emitter import Emitter, Val, type_text
-from hybridflow.compiler.ir.dtypes import int64
+from hybridflow.compiler.ir.dtypes import DType, int32, int64
 from hybridflow.compiler.ir.types import Dim
 from hybridflow.compiler.program import Size
+from hybridflow.compiler.target import Target
 
 Ref = Union[int, str]
 Extent = Union[int, str, Dim]
+
+MOST_LANES = 16  # of bytes a register holds 64, but so many lanes only bloat the code of anything but copies
 
 
 @dataclass(frozen=True)
@@ -46,15 +49,22 @@ class Loop:
     next: Sequence[Val] = ()
 
 
-def byte_count(extents: Sequence[Extent], factor: int = 1) -> Size:
-    """The Size of ``factor`` bytes times a product of extents."""
-    names = []
+def lanes_for(target: Target, dtype: DType, extent: Extent) -> int:
+    """Lanes for vectors of ``dtype`` along an axis of ``extent`` elements: no more than it can fill."""
+    width = min(target.lanes(8 * dtype.itemsize), MOST_LANES)
+    while isinstance(extent, int) and width // 2 >= max(extent, 1):
+        width //= 2
+    return width
+
+
+def merged_extent(extents: Sequence[Extent]) -> Extent:
+    """The product of extents where it is known, else some symbolic one of them."""
+    known = 1
     for extent in extents:
-        if isinstance(extent, int):
-            factor *= extent
-        else:
-            names.append(str(extent))
-    return Size(((factor, tuple(names)),))
+        if not isinstance(extent, int):
+            return extent
+        known *= extent
+    return known
 
 
 class Code:
@@ -164,6 +174,10 @@ class Code:
             return a if cond else b
         return self._op(f"select i1 {cond}, ptr {a}, ptr {b}")
 
+    def different(self, a: str, b: str) -> str:
+        """Whether two addresses differ."""
+        return self._op(f"icmp ne ptr {a}, {b}")
+
     @contextmanager
     def width(self, width: int) -> Iterator[None]:
         """Emit with another vector width for a while."""
@@ -213,6 +227,31 @@ class Code:
         yield
         e.line(f"br label %{done}")
         e.label(done)
+
+    def lanes_below(self, count: Ref) -> Val:
+        """The mask of the first ``count`` lanes."""
+        e = self.e
+        count = self.min(count, e.width)
+        narrow = e.convert(self.value(count), int32) if isinstance(count, str) else e.const(count, int32, 1)
+        return e.lt(e.iota(int32), e.splat(narrow))
+
+    def vector_loop(self, begin: Ref, end: Ref, width: int, body: Callable[[Ref, Val | None], None]) -> None:
+        """``body(index, mask)`` at vectors of ``width`` elements, and for the rest once more with a mask, or element
+        by element where masks are dear.  The emitter's width and mask are those of the vector."""
+        e = self.e
+        whole = self.add(begin, self.mul(self.div(self.sub(end, begin), width), width))
+        with self.loop(begin, whole, width) as at, self.width(width):
+            body(at.index, None)
+        if whole == end:
+            return
+        if e.target.masked:
+            with self.when(self.compare("slt", whole, end)), self.width(width):
+                e.mask = self.lanes_below(self.sub(end, whole))
+                body(whole, e.mask)
+                e.mask = None
+        else:
+            with self.loop(whole, end) as at, self.width(1):
+                body(at.index, None)
 
     @contextmanager
     def spans(self, begin: Ref, end: Ref, inner: Ref) -> Iterator[tuple[Ref, Ref, Ref]]:

@@ -1,0 +1,61 @@
+"""Running folds along an axis, in plain sequential order: out[i] = finish(combine(state of out[i-1], lift(x[i]))).
+
+The state starts as the identity and has the dtype in which the op accumulates; each output is rounded on its own.
+Lines along the last axis are folded one by one, others by vectors across neighbouring lines: the order within a line,
+hence the bits, is the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from hybridflow.compiler.codegen.emitter import Emitter, Val
+from hybridflow.compiler.codegen.module import ModuleText
+from hybridflow.compiler.codegen.structured import (
+    Code,
+    Extent,
+    Ref,
+    SpecialKernel,
+    kernel_parameters,
+    lanes_for,
+    merged_extent,
+)
+from hybridflow.compiler.ir import dtypes as dt
+from hybridflow.compiler.ops.table import OpDef
+from hybridflow.compiler.program import Size
+
+
+def emit_scan(
+    module: ModuleText,
+    e: Emitter,
+    symbol: str,
+    op: OpDef,
+    dtype: np.dtype,
+    shape: Sequence[Extent],
+    axis: int,
+    dims: Sequence[str] = (),
+) -> SpecialKernel:
+    """Add the kernel ``symbol`` of a SCAN op: %a0 = x of ``shape``, %a1 = out.  Units: lines along ``axis``."""
+    c = Code(e, dims, shape)
+    n, inner, item = c.extent(shape[axis]), c.product(shape[axis + 1 :]), dtype.itemsize
+    state_dtype = dt.compute_dtype(dtype)
+    width = lanes_for(e.target, state_dtype, merged_extent(shape[axis + 1 :]))
+    with c.spans("%begin", "%end", inner) as (outer, first, last):
+        start = c.mul(c.mul(outer, n), inner)
+
+        def line(i: Ref, mask: Val | None) -> None:
+            begin = c.add(start, i)
+            identity = [e.const(value, d) for value, d in op.init(dtype)]
+            with c.loop(0, n, 1, identity) as at:
+                position = c.add(begin, c.mul(at.index, inner))
+                x = e.convert(e.load(c.at("%a0", position, item), dtype, mask), state_dtype)
+                state = op.combine(e, tuple(at.carried), op.lift(e, x, e.splat(c.value(at.index))))
+                e.store(op.finish(e, state, dtype), c.at("%a1", position, item), mask)
+                at.next = state
+
+        c.vector_loop(first, last, width, line)
+    e.line("ret void")
+    module.function(e, symbol, kernel_parameters(2), linkage="internal")
+    return SpecialKernel(Size(()), (*shape[:axis], *shape[axis + 1 :]), width)

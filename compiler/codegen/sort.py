@@ -1,0 +1,173 @@
+"""Argsort: stable, NaN last, -0.0 equal to 0.0.
+
+Every element becomes an unsigned key whose order is the wanted one; equal elements have equal keys.  Keys are sorted
+with their positions by radix, one byte per pass from the lowest: a pass is stable, costs the same for any data, and is
+left out when all keys agree in its byte.  Short lines are sorted by counting, for each element, those before it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from hybridflow.compiler.codegen.emitter import Emitter, Val
+from hybridflow.compiler.codegen.module import ModuleText
+from hybridflow.compiler.codegen.structured import Code, Extent, Ref, SpecialKernel, kernel_parameters, lanes_for
+from hybridflow.compiler.ir import dtypes as dt
+from hybridflow.compiler.program import Size
+
+_SHORT = 64  # elements up to which comparing all pairs is quicker than clearing and summing counters
+_DIGITS = 256
+_POSITION = 8  # bytes
+
+
+def emit_argsort(
+    module: ModuleText,
+    e: Emitter,
+    symbol: str,
+    dtype: np.dtype,
+    shape: Sequence[Extent],
+    axis: int,
+    descending: bool = False,
+    dims: Sequence[str] = (),
+) -> SpecialKernel:
+    """Add the kernel ``symbol``: %a0 = x of ``shape``, %a1 = int64 positions.  Units: lines along ``axis``."""
+    sort = _Sort(e, dtype, shape, axis, descending, dims)
+    sort.write()
+    e.line("ret void")
+    module.function(e, symbol, kernel_parameters(2), linkage="internal")
+    return SpecialKernel(sort.scratch, (*shape[:axis], *shape[axis + 1 :]))
+
+
+class _Sort:
+    """Scratch: counters, two arrays of positions, two arrays of keys with one vector of padding behind."""
+
+    def __init__(
+        self, e: Emitter, dtype: np.dtype, shape: Sequence[Extent], axis: int, descending: bool, dims: Sequence[str]
+    ) -> None:
+        self.e, self.dtype, self.descending = e, dtype, descending
+        self.key = np.dtype(f"uint{8 * dtype.itemsize}")
+        self.c = c = Code(e, dims, shape)
+        self.n = c.extent(shape[axis])
+        self.inner = c.product(shape[axis + 1 :])
+        self.lanes = lanes_for(e.target, self.key, _SHORT)
+        item = self.key.itemsize
+        padding = self.lanes * item
+        line = shape[axis]
+        count, names = (line, ()) if isinstance(line, int) else (1, (str(line),))
+        self.scratch = Size(
+            ((_DIGITS * _POSITION + 2 * padding, ()), (2 * (_POSITION + item) * count, names)),
+        )
+        self.counters = "%scratch"
+        self.positions = c.at("%scratch", _DIGITS, _POSITION)
+        self.keys = c.at(self.positions, c.mul(self.n, 2), _POSITION)
+        self.key_pitch = c.add(self.n, self.lanes)  # from the first array of keys to the second
+
+    def write(self) -> None:
+        c = self.c
+        with c.loop("%begin", "%end") as unit:
+            outer, inside = c.div(unit.index, self.inner), c.rem(unit.index, self.inner)
+            start = c.add(c.mul(c.mul(outer, self.n), self.inner), inside)
+            x = c.at("%a0", start, self.dtype.itemsize)
+            out = c.at("%a1", start, _POSITION)
+            with c.loop(0, self.n) as j:
+                key = self._key(c.at(x, c.mul(j.index, self.inner), self.dtype.itemsize))
+                self.e.store(key, c.at(self.keys, j.index, self.key.itemsize))
+                self.e.store(c.value(j.index), c.at(self.positions, j.index, _POSITION))
+            short = c.compare("sle", self.n, _SHORT)
+            with c.when(short):
+                self._rank(out)
+            with c.when(c.negation(short)):
+                self._radix(out)
+
+    def _key(self, address: str) -> Val:
+        """The key of an element."""
+        e = self.e
+        bits = e.load(address, self.key, width=1)
+        if not dt.is_float(self.dtype):
+            if dt.is_signed(self.dtype):
+                bits = e.xor(bits, 1 << (8 * self.key.itemsize - 1))
+            return e.not_(bits) if self.descending else bits
+        sign = 1 << (8 * self.key.itemsize - 1)
+        infinity = int(np.array(np.inf, self.dtype).view(self.key))
+        negative = e.ge(bits, sign)
+        # Negative numbers in reverse below the others; -0.0 joins 0.0.
+        key = e.select(negative, e.not_(bits), e.or_(bits, sign))
+        key = e.select(e.eq(bits, sign), sign, key)
+        if self.descending:
+            key = e.not_(key)
+        is_nan = e.gt(e.and_(bits, sign - 1), infinity)
+        return e.select(is_nan, 2 * sign - 1, key)
+
+    def _rank(self, out: str) -> None:
+        """An element's place is the number of smaller ones, and of equal ones before it."""
+        c, e, item = self.c, self.e, self.key.itemsize
+        with c.width(self.lanes):
+            # Lanes beyond the end hold the largest key, at a position past all others: they are before nobody.
+            e.store(e.const(2 ** (8 * item) - 1, self.key), c.at(self.keys, self.n, item))
+            with c.loop(0, self.n) as t:
+                key = e.splat(e.load(c.at(self.keys, t.index, item), self.key, width=1))
+                place = e.splat(e.convert(c.value(t.index), dt.int32))
+                with c.loop(0, self.n, self.lanes, [e.zero(dt.int32)]) as group:
+                    others = e.load(c.at(self.keys, group.index, item), self.key)
+                    positions = e.add(e.splat(e.convert(c.value(group.index), dt.int32)), e.iota(dt.int32))
+                    earlier = e.and_(e.eq(others, key), e.lt(positions, place))
+                    before = e.or_(e.lt(others, key), earlier)
+                    group.next = [e.add(group.carried[0], e.convert(before, dt.int32))]
+                rank = self._total(group.carried[0])
+                e.store(c.value(t.index), c.at(out, c.mul(rank.ref, self.inner), _POSITION))
+
+    def _total(self, counts: Val) -> Val:
+        """The sum of the lanes, as int64."""
+        e = self.e
+        while counts.width > 1:
+            half = counts.width // 2
+            low, high = (e.shuffle(counts, None, range(s, s + half)) for s in (0, half))
+            counts = e.add(low, high) if half > 1 else e.add(e.extract(counts, 0), e.extract(counts, 1))
+        return e.convert(counts, dt.int64)
+
+    def _radix(self, out: str) -> None:
+        c, e, item = self.c, self.e, self.key.itemsize
+        with c.loop(0, item, 1, [c.value(0)]) as byte:  # the arrays that hold the line change places in each pass
+            current = byte.carried[0]
+            other = e.sub(1, current)
+            shift = e.convert(e.shl(c.value(byte.index), 3), self.key)
+            keys, positions = self._arrays(current.ref)
+            to_keys, to_positions = self._arrays(other.ref)
+            with c.loop(0, _DIGITS) as d:
+                e.store(c.value(0), c.at(self.counters, d.index, _POSITION))
+            with c.loop(0, self.n) as j:
+                counter = self._counter(e.load(c.at(keys, j.index, item), self.key, width=1), shift)
+                e.store(e.add(e.load(counter, dt.int64, width=1), 1), counter)
+            first = self._counter(e.load(keys, self.key, width=1), shift)
+            mixed = e.ne(e.load(first, dt.int64, width=1), c.value(self.n))
+            with c.when(mixed.ref):
+                with c.loop(0, _DIGITS, 1, [c.value(0)]) as d:
+                    counter = c.at(self.counters, d.index, _POSITION)
+                    count = e.load(counter, dt.int64, width=1)
+                    e.store(d.carried[0], counter)
+                    d.next = [e.add(d.carried[0], count)]
+                with c.loop(0, self.n) as j:
+                    key = e.load(c.at(keys, j.index, item), self.key, width=1)
+                    counter = self._counter(key, shift)
+                    place = e.load(counter, dt.int64, width=1)
+                    e.store(e.add(place, 1), counter)
+                    e.store(key, c.at(to_keys, place.ref, item))
+                    position = e.load(c.at(positions, j.index, _POSITION), dt.int64, width=1)
+                    e.store(position, c.at(to_positions, place.ref, _POSITION))
+            byte.next = [e.select(mixed, other, current)]
+        _, positions = self._arrays(byte.carried[0].ref)
+        with c.loop(0, self.n) as j:
+            position = e.load(c.at(positions, j.index, _POSITION), dt.int64, width=1)
+            e.store(position, c.at(out, c.mul(j.index, self.inner), _POSITION))
+
+    def _arrays(self, which: Ref) -> tuple[str, str]:
+        """The first (0) or second (1) arrays of keys and positions."""
+        c = self.c
+        keys = c.at(self.keys, c.mul(which, self.key_pitch), self.key.itemsize)
+        return keys, c.at(self.positions, c.mul(which, self.n), _POSITION)
+
+    def _counter(self, key: Val, shift: Val) -> str:
+        digit = self.e.and_(self.e.lshr(key, shift), _DIGITS - 1)
+        return self.c.at(self.counters, self.e.convert(digit, dt.int64).ref, _POSITION)
