@@ -117,6 +117,8 @@ class Ix:
 
     def _split(self, divisor: Extent) -> tuple[Ix, Ix]:
         """(q, r) with self = q * divisor + r, moving every term that the divisor divides into q."""
+        if divisor == 0:
+            return ZERO, ZERO  # an axis without elements has no positions, and its loops never turn
         whole: dict[Term, int] = {}
         rest: dict[Term, int] = {}
         for (atom, names), factor in self.terms:
@@ -206,9 +208,9 @@ def _atom_depends(atom: Atom, var: LoopVar) -> bool:
 
 def _below(value: Ix, bound: Extent) -> bool:
     """Whether 0 <= value < bound is certain."""
+    if not value.terms:
+        return True  # 0, or an axis without elements
     if isinstance(bound, Dim):
-        if not value.terms:
-            return True  # an empty axis has no indices at all
         if len(value.terms) != 1:
             return False
         (((atom, names), factor),) = value.terms
