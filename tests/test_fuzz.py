@@ -20,6 +20,7 @@ from hybridflow.compiler.ops.table import Kind, OpDef
 from hybridflow.compiler.passes.driver import run
 from hybridflow.compiler.passes.standard import PASSES, SIMPLIFY_PIPELINE
 
+from .bits import same_bits
 from .random_programs import RandomProgram, random_program, smallest_failing
 
 BATCH = 20  # programs per test, so that a run of many is still a short list
@@ -31,18 +32,6 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         starts = range(first, first + count, BATCH)
         batches = [range(start, min(start + BATCH, first + count)) for start in starts]
         metafunc.parametrize("seeds", batches, ids=[f"{b.start}-{b.stop - 1}" for b in batches])
-
-
-def same_bits(a: np.ndarray, b: np.ndarray) -> bool:
-    """Equal types and bits.  Any NaN is as good as another: neither IEEE 754 nor LLVM fixes their payloads."""
-    if a.shape != b.shape or a.dtype != b.dtype:
-        return False
-    if dt.is_float(a.dtype):
-        a_nan, b_nan = np.isnan(a), np.isnan(b)
-        if not np.array_equal(a_nan, b_nan):
-            return False
-        a, b = np.where(a_nan, 0, a).astype(a.dtype), np.where(b_nan, 0, b).astype(b.dtype)
-    return np.ascontiguousarray(a).tobytes() == np.ascontiguousarray(b).tobytes()
 
 
 def results(graph: Graph, arrays: list[np.ndarray]) -> list[np.ndarray]:

@@ -1,0 +1,19 @@
+"""When two results are the same: equal types, shapes and bits."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from hybridflow.compiler.ir import dtypes as dt
+
+
+def same_bits(a: np.ndarray, b: np.ndarray) -> bool:
+    """Any NaN is as good as another: neither IEEE 754 nor LLVM fixes their signs and payloads."""
+    if a.shape != b.shape or a.dtype != b.dtype:
+        return False
+    if dt.is_float(a.dtype):
+        a_nan, b_nan = np.isnan(a), np.isnan(b)
+        if not np.array_equal(a_nan, b_nan):
+            return False
+        a, b = np.where(a_nan, 0, a).astype(a.dtype), np.where(b_nan, 0, b).astype(b.dtype)
+    return np.ascontiguousarray(a).tobytes() == np.ascontiguousarray(b).tobytes()

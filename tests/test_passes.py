@@ -1,0 +1,273 @@
+"""Passes keep every bit, found out by trying; and what the driver does around them."""
+
+from __future__ import annotations
+
+import itertools
+import re
+
+import numpy as np
+import pytest
+
+from hybridflow import flags
+from hybridflow.compiler.interpret import interpret
+from hybridflow.compiler.ir import dtypes as dt
+from hybridflow.compiler.ir.build import GraphBuilder
+from hybridflow.compiler.ir.graph import Graph, Literal
+from hybridflow.compiler.ir.text import parse, to_text
+from hybridflow.compiler.ir.types import Dim, TensorType
+from hybridflow.compiler.ops import TABLE
+from hybridflow.compiler.ops.samples import edges
+from hybridflow.compiler.ops.table import Kind
+from hybridflow.compiler.passes.cse import cse
+from hybridflow.compiler.passes.dce import dce
+from hybridflow.compiler.passes.driver import Pass, Record, fix, run, summary
+from hybridflow.compiler.passes.fold import fold
+from hybridflow.compiler.passes.match import Value, find, op
+from hybridflow.compiler.passes.rewrite import rewrite
+from hybridflow.compiler.passes.simplify import simplify
+from hybridflow.compiler.passes.standard import DCE, PASSES, SIMPLIFY_PIPELINE
+from hybridflow.errors import CompileError, HybridflowError, VerifyError
+
+from .bits import same_bits
+
+ELEMENTWISE = [op for op in TABLE.values() if op.kind is Kind.ELEMENTWISE]
+
+
+def assert_same_results(graph: Graph, *arrays: np.ndarray) -> Graph:
+    after = run(graph, SIMPLIFY_PIPELINE)
+    with np.errstate(all="ignore"):
+        expected, found = interpret(graph, arrays)[0], interpret(after, arrays)[0]
+    for i, (a, b) in enumerate(zip(expected, found)):
+        assert same_bits(a, b), f"output {i}: {a!r} became {b!r}\n{to_text(graph)}{to_text(after)}"
+    return after
+
+
+# ---- algebra, exhaustively: every op on all edge values, with every edge value as a constant
+
+
+@pytest.mark.parametrize("binary", [o for o in ELEMENTWISE if o.arity == 2], ids=lambda o: o.name)
+def test_algebra_with_constants_keeps_bits(binary):
+    for dtype in binary.dtypes:
+        x = edges(dtype)
+        b = GraphBuilder(TABLE)
+        value = b.parameter(TensorType(x.shape, x.dtype))
+        constants = [b.broadcast(b.literal(c, dtype), shape=x.shape, axes=()) for c in x]
+        tries = [(value, c) for c in constants] + [(c, value) for c in constants] + [(value, value)]
+        tries += itertools.product(constants, constants)
+        nodes = []
+        for inputs in tries:
+            node = b.emit(binary, *inputs)
+            nodes.append(node)
+            if node.dtype == dtype and value in inputs:  # f(f(x, c), d)
+                nodes.append(b.emit(binary, node, constants[0]))
+        if binary.may_raise((value.type, value.type), {}):
+            nodes = [n for n in nodes if not raises(b.finish([n]), x)]
+        assert_same_results(only_results(b.finish(nodes)), x)
+
+
+def raises(graph: Graph, *arrays: np.ndarray) -> bool:
+    try:
+        with np.errstate(all="ignore"):
+            interpret(only_results(graph), arrays)
+    except HybridflowError:
+        return True
+    return False
+
+
+def only_results(graph: Graph) -> Graph:
+    """``graph`` without what its results do not need, whether it may raise or not."""
+    live = set(graph.results)
+    for node in reversed(graph.nodes):
+        if node in live:
+            live.update(node.inputs)
+    return graph.rebuild({}, [n for n in graph.nodes if n in live])
+
+
+@pytest.mark.parametrize("unary", [o for o in ELEMENTWISE if o.arity == 1], ids=lambda o: o.name)
+def test_algebra_of_repeated_ops_keeps_bits(unary):
+    if unary.name == "convert":
+        pytest.skip("has a test of its own")
+    for dtype in unary.dtypes:
+        x = edges(dtype)
+        b = GraphBuilder(TABLE)
+        value = b.parameter(TensorType(x.shape, x.dtype))
+        once = b.emit(unary, value)
+        nodes = [once, b.emit(unary, once)] if once.dtype == dtype else [once]
+        nodes += [b.emit(unary, b.literal(c, dtype)) for c in x]
+        assert_same_results(b.finish(nodes), x)
+
+
+@pytest.mark.parametrize("source", dt.ALL, ids=dt.SHORT.get)
+def test_chains_of_conversions_keep_bits(source):
+    x = np.unique(np.concatenate([np.asarray(edges(d), np.float64).astype(np.float64) for d in dt.ALL]))
+    x = np.concatenate([edges(source), TABLE["convert"].reference(x, dtype=source)])
+    b = GraphBuilder(TABLE)
+    value = b.parameter(TensorType(x.shape, x.dtype))
+    nodes = [b.convert(b.convert(value, dtype=through), dtype=to) for through in dt.ALL for to in dt.ALL]
+    assert_same_results(b.finish(nodes), x)
+
+
+def test_embeds_is_what_conversion_says_of_every_value():
+    def value(x):
+        return TABLE["convert"].reference(x, dtype=dt.float64)
+
+    for a, b in itertools.product(dt.ALL, dt.ALL):
+        if a.itemsize <= 2:  # few enough to try all; float64 holds them
+            x = (
+                np.array([False, True])
+                if a == dt.bool_
+                else np.arange(2 ** (8 * a.itemsize)).astype(f"u{a.itemsize}").view(a)
+            )
+            kept = same_bits(value(TABLE["convert"].reference(x, dtype=b)), value(x))
+            assert dt.embeds(a, b) == kept, (a, b)
+
+
+# ---- the driver
+
+
+def graph_of(text: str) -> Graph:
+    return parse(text, TABLE)
+
+
+TWICE = """graph twice(%0: f32[3] "x") {
+  %1: f32[3] = negative(%0)  # user.py:1
+  %2: f32[3] = negative(%1)  # user.py:2
+  %3: f32[3] = exp(%0)  # user.py:3
+  return %2
+}
+"""
+
+
+def test_a_pass_that_changes_nothing_returns_the_same_graph():
+    done = run(graph_of(TWICE), SIMPLIFY_PIPELINE)
+    for name, one in PASSES.items():
+        assert one.function(done) is done, name
+
+
+def test_passes_can_be_skipped_by_name():
+    with flags.SKIP("simplify,dce"):
+        assert [n.op.name for n in run(graph_of(TWICE), SIMPLIFY_PIPELINE).nodes] == ["negative", "negative", "exp"]
+    assert run(graph_of(TWICE), SIMPLIFY_PIPELINE).nodes == ()
+
+
+def test_stages_are_dumped_to_numbered_files_that_parse(tmp_path):
+    graph = graph_of(TWICE)
+    with flags.DUMP(str(tmp_path / "dump")):
+        run(graph, SIMPLIFY_PIPELINE)
+    files = sorted((tmp_path / "dump").iterdir())
+    assert [re.sub(r"^\d+-", "", f.name) for f in files] == [
+        "twice-input.ir",
+        "twice-dce.ir",
+        "twice-simplify.ir",
+        "twice-dce.ir",
+    ]
+    assert files[0].read_text() == TWICE
+    for file in files:
+        graph_of(file.read_text())
+
+
+def test_records_and_summary():
+    records: list[Record] = []
+    run(graph_of(TWICE), SIMPLIFY_PIPELINE, records)
+    assert (records[0].name, records[0].before, records[0].after, records[0].changed) == ("dce", 3, 2, True)
+    assert "simplify" in summary("twice", records)
+
+
+def test_debug_levels_print(capsys):
+    with flags.DEBUG(2):
+        run(graph_of(TWICE), SIMPLIFY_PIPELINE)
+    assert "passes on twice" in capsys.readouterr().err
+    with flags.DEBUG(3):
+        run(graph_of(TWICE), SIMPLIFY_PIPELINE)
+    assert "# simplify\ngraph twice" in capsys.readouterr().err
+
+
+def test_two_rewrites_that_undo_each_other_are_reported():
+    b = GraphBuilder(TABLE)
+    x = b.parameter(TensorType((3,), dt.float32))
+    graph = b.finish([b.minimum(x, x)])
+
+    def swap(old: str, new: str) -> Pass:
+        function = lambda g: rewrite(g, lambda b, n: b.emit(TABLE[new], *n.inputs) if n.op.name == old else None)  # noqa: E731
+        return Pass(f"{old}-to-{new}", function)
+
+    with pytest.raises(CompileError, match="minimum-to-maximum, maximum-to-minimum still change the graph after 4"):
+        run(graph, [fix(swap("minimum", "maximum"), swap("maximum", "minimum"), limit=4)])
+
+
+def test_a_pass_that_breaks_the_graph_is_named():
+    graph = graph_of(TWICE)
+    broken = Pass("drop-first", lambda g: g.rebuild({}, g.nodes[1:]))
+    with pytest.raises(VerifyError, match=r"(?s)after pass 'drop-first': .*user\.py:2"):
+        run(graph, [broken])
+    with flags.VERIFY(0), pytest.raises(VerifyError, match="after the last pass"):
+        run(graph, [broken])
+
+
+# ---- single passes
+
+
+def test_dce_keeps_what_may_raise():
+    graph = graph_of("""graph g(%0: f32[3] "x", %1: i64[2] "i", %2: i32[] "n") {
+      %3: f32[3] = exp(%0)
+      %4: f32[2] = take(%3, %1) {axis=0}
+      %5: i32[] = floor_divide(%2, %2)
+      %6: f32[3] = sin(%0)
+      return %0
+    }""")
+    assert [n.op.name for n in dce(graph).nodes] == ["exp", "take", "floor_divide"]
+
+
+def test_cse_tells_zeros_and_types_of_attributes_apart():
+    b = GraphBuilder(TABLE)
+    nodes = [
+        b.literal(v, d) for v, d in [(0.0, "f4"), (-0.0, "f4"), (0, "i4"), (0, "u4"), (np.nan, "f4"), (np.nan, "f4")]
+    ]
+    x = b.parameter(TensorType((2,), dt.float32))
+    nodes += [b.pad(x, low=(1,), high=(0,), value=v) for v in (0.0, -0.0)]
+    assert len(cse(b.finish(nodes)).nodes) == 7
+
+
+def test_fold_never_grows_and_respects_symbols():
+    b = GraphBuilder(TABLE)
+    big = b.constant(value=Literal.of(np.zeros(1024, np.float32)))
+    n = b.parameter(TensorType((Dim("n"),), dt.float32))
+    graph = b.finish(
+        [
+            b.convert(big, dtype=dt.float64),  # 8 KiB
+            b.broadcast(b.literal(1, dt.float32), shape=(7,), axes=()),
+            b.broadcast(b.literal(1, dt.float32), shape=(Dim("n"),), axes=()),
+            b.exp(b.literal(1, dt.float32)),  # the reference's bits are not the kernel's
+            b.floor_divide(b.literal(1, dt.int32), b.literal(0, dt.int32)),  # raises, but when run
+            n,
+        ]
+    )
+    assert fold(graph) is graph
+
+
+def test_rewritten_nodes_keep_the_users_line():
+    graph = graph_of("""graph g(%0: f32[3] "x") {
+      %1: f32[] = constant() {value=f32[] 4.0}  # user.py:1
+      %2: f32[3] = broadcast(%1) {axes=(), shape=(3,)}  # user.py:1
+      %3: f32[3] = divide(%0, %2)  # user.py:7
+      return %3
+    }""")
+    after = dce(simplify(graph))
+    assert {n.where for n in after.nodes} == {"user.py:7"}
+
+
+def test_a_pattern_binds_equal_parts_to_one_node():
+    X, Y = Value(), Value()
+    b = GraphBuilder(TABLE)
+    x, y = (b.parameter(TensorType((), dt.float32)) for _ in range(2))
+    inner = -X
+    match = find(inner * Y, b.multiply(y, b.negative(x)))
+    assert match is not None and match[X] is x and match[Y] is y and match[inner].op.name == "negative"
+    assert find(op.maximum(X, X), b.maximum(x, y)) is None
+    assert find(X - -Y, b.subtract(b.negative(x), y)) is None, "subtract does not commute"
+
+
+def test_the_pipeline_is_skipped_whole_by_skipping_each_pass():
+    graph = graph_of(TWICE)
+    with flags.SKIP(",".join(PASSES)):
+        assert run(graph, [DCE, *SIMPLIFY_PIPELINE]) is graph
