@@ -48,17 +48,17 @@ class Builder:
 
 
 class GraphBuilder(Builder):
-    """Records nodes.  ``where`` is stamped on each new node."""
+    """Records nodes.  ``location``, the user's file:line, is stamped on each new node."""
 
     def __init__(self, table: Any, name: str = "graph") -> None:
         super().__init__(table)
         self.name = name
         self.inputs: list[Node] = []
         self.nodes: list[Node] = []
-        self.where: str | None = None
+        self.location: str | None = None
 
     def parameter(self, type: TensorType, name: str = "", role: Role = Role.ARGUMENT) -> Node:
-        node = parameter(type, name or f"x{len(self.inputs)}", role, self.where)
+        node = parameter(type, name or f"x{len(self.inputs)}", role, self.location)
         self.inputs.append(node)
         return node
 
@@ -66,7 +66,7 @@ class GraphBuilder(Builder):
         types = tuple(n.type for n in inputs)
         if op.canon is not None:
             attrs = op.canon(types, attrs)
-        node = Node(op, inputs, attrs, op.infer(*types, **attrs), self.where)
+        node = Node(op, inputs, attrs, op.infer(*types, **attrs), self.location)
         self.nodes.append(node)
         return node
 

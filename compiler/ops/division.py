@@ -6,6 +6,7 @@ run time; a float quotient by zero is an infinity or NaN, and the remainder NaN.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -59,7 +60,45 @@ def _float_parts(e: Any, x: Any, y: Any) -> tuple[Any, Any]:
 
 
 def _truncated_remainder(e: Any, x: Any, y: Any) -> Any:
-    return e.sub(x, e.mul(e.trunc(e.div(x, y)), y))
+    """x - trunc(x / y) * y without any rounding, with the sign of x; NaN for an infinite x or a zero y.
+
+    This is C's fmod, for which no target has an instruction.  Each turn takes off the rounded quotient times the
+    divisor with one fma, which is exact: what a rounded quotient leaves is representable.  It may have either sign.
+    Quotients below 2**24 (float32) or 2**53 (float64) need one turn; larger ones another for each as many bits.
+    """
+    dtype = x.dtype
+    zero = e.const(0.0, dtype)
+    with e.strict():
+        size, infinity = e.abs(y), e.const(math.inf, dtype)
+        # Both are False for NaN too.  Lanes with nothing to compute take part as 0 and 1, so that the loop ends.
+        defined = e.and_(e.lt(e.abs(x), infinity), e.gt(size, zero))
+        finite = e.and_(defined, e.lt(size, infinity))
+        divisor = e.select(finite, size, e.const(1.0, dtype))
+        start = e.select(finite, x, zero)
+        turn, done = e.new_label("turn"), e.new_label("done")
+        before = e.block
+        e.branch(turn)
+        e.label(turn)
+        position = len(e.lines)
+        rest = e.phi((start, before))
+        scaled = _scaled(e, e.abs(rest), divisor)
+        left = e.fma(e.neg(e.trunc(e.div(rest, scaled))), scaled, rest)
+        again = e.any(e.ge(e.abs(left), divisor))
+        e.lines[position] += f", [ {left.ref}, %{e.block} ]"
+        e.branch_if(again, turn, done)
+        e.label(done)
+        crossed = e.and_(e.ne(left, zero), e.ne(e.lt(left, zero), e.lt(x, zero)))
+        left = e.select(crossed, e.add(left, e.copysign(divisor, x)), left)
+        return e.select(finite, e.copysign(left, x), e.select(defined, x, e.const(math.nan, dtype)))
+
+
+def _scaled(e: Any, size: Any, divisor: Any) -> Any:
+    """The divisor times a power of two, where the quotient would overflow otherwise."""
+    scale = e.const(2.0**100 if size.dtype == dt.float32 else 2.0**900, size.dtype)
+    for _ in range(2):  # the largest float over the smallest is below 2**278 (float32) or 2**2098
+        larger = e.mul(divisor, scale)
+        divisor = e.select(e.ge(size, larger), larger, divisor)
+    return divisor
 
 
 def _scalar(name: str, part: int) -> Any:

@@ -71,12 +71,11 @@ _binary(
 
 
 def _divide_vjp(b: Any, g: Any, out: Any, x: Any, y: Any) -> tuple[Any, ...]:
-    # A zero cotangent over a zero divisor is 0, not NaN (see rules.masked).
+    # A zero cotangent gives zero even over a zero divisor (see rules.masked).
     zero = b.full(0, like=g.type)
-    pole = b.logical_and(b.equal(g, zero), b.equal(y, zero))
-    divisor = b.where(pole, b.full(1, like=y.type), y)
-    quotient = b.divide(g, divisor)
-    return quotient, lambda: b.negative(b.multiply(quotient, b.divide(x, divisor)))
+    pole = b.logical_and(b.equal(g, zero), b.logical_not(b.isfinite(out)))
+    quotient = b.where(pole, zero, b.divide(g, y))
+    return quotient, lambda: b.negative(b.multiply(quotient, b.where(pole, zero, out)))
 
 
 _binary(
@@ -96,7 +95,8 @@ _binary(
 
 def _pow_reference(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     if dt.is_float(x.dtype):
-        return arrays.in_double(np.power)(x, y)
+        # Not np.power: for a single exponent 0.5 it takes square roots, which is wrong at -0.0 and -inf.
+        return arrays.in_double(np.float_power)(x, y)
     positive = np.power(x, np.maximum(y, 0), dtype=x.dtype)
     if dt.is_unsigned(x.dtype):
         return np.asarray(positive)
@@ -130,16 +130,13 @@ def _pow_vjp(b: Any, g: Any, out: Any, x: Any, y: Any) -> tuple[Any, ...]:
     zero, one = b.full(0, like=x.type), b.full(1, like=x.type)
 
     def for_base() -> Any:
-        # y * x**(y-1), and 0 for y = 0 even at x = 0, where the second factor is infinite.
-        flat = b.equal(y, zero)
-        slope = b.multiply(y, b.pow(x, b.where(flat, one, b.subtract(y, one))))
-        return masked(b, g, slope)
+        # For y = 0 the factor g * y masks x**-1, which is infinite at x = 0.
+        return masked(b, b.multiply(g, y), b.pow(x, b.subtract(y, one)))
 
     def for_exponent() -> Any:
         # out * log(x) for a positive base.  A base of 0 stays 0; a negative one has no real derivative: 0 too.
         positive = b.greater(x, zero)
-        slope = b.multiply(out, b.log(b.where(positive, x, one)))
-        return masked(b, g, b.where(positive, slope, zero))
+        return masked(b, g, b.multiply(b.where(positive, out, zero), b.log(b.where(positive, x, one))))
 
     return for_base, for_exponent
 

@@ -209,7 +209,8 @@ _unary(
     doc="1 / sqrt(x).",
     reference=arrays.in_double(lambda x: 1 / np.sqrt(x)),
     scalar=lambda e, x: elementary.rsqrt(e, x),
-    vjp=lambda b, g, out, x: (masked(b, g, b.multiply(b.full(-0.5, like=x.type), b.multiply(out, b.square(out)))),),
+    # Divided by x rather than out cubed: a division shields its own derivative from the pole, a product does not.
+    vjp=lambda b, g, out, x: (masked(b, g, b.divide(b.multiply(b.full(-0.5, like=x.type), out), x)),),
     domain=(0.25, 4.0),
 )
 
@@ -218,7 +219,7 @@ _unary(
     doc="1 / x.",
     reference=arrays.in_compute(lambda x: np.divide(x.dtype.type(1), x)),
     scalar=lambda e, x: e.div(e.const(1, x.dtype), x),
-    vjp=lambda b, g, out, x: (masked(b, g, b.negative(b.square(out))),),
+    vjp=lambda b, g, out, x: (b.negative(masked(b, g, b.divide(out, x))),),
     domain=(0.25, 4.0),
     facts={"exact": True},
 )
@@ -332,9 +333,9 @@ _unary(
     doc="Inverse hyperbolic cosine; NaN below 1.",
     reference=arrays.in_double(np.arccosh),
     scalar=lambda e, x: elementary.acosh(e, x),
-    # Two factors: x**2 - 1 would overflow for large x and cancel near 1.
+    # Two roots: x**2 - 1 would overflow for large x and cancel near 1.
     vjp=lambda b, g, out, x: (
-        masked(b, g, b.multiply(b.rsqrt(b.subtract(x, _one(b, x))), b.rsqrt(b.add(x, _one(b, x))))),
+        masked(b, g, b.divide(b.rsqrt(b.add(x, _one(b, x))), b.sqrt(b.subtract(x, _one(b, x))))),
     ),
     domain=(1.25, 4.0),
 )
