@@ -117,7 +117,7 @@ def _indexed(op: OpDef, arrays: tuple[np.ndarray, ...], attrs: Attrs, out: Tenso
     x, indices, *updates = arrays
     before, along, behind = _around(x.shape, attrs["axis"])
     a, n, m, c = map(Dim, "anmc")
-    if op.name.endswith("along_axis"):
+    if op.facts.get("along_axis"):
         count = indices.shape[attrs["axis"]]
         index_shape, index_dims = (before, count, behind), (a, m, c)
     else:

@@ -57,7 +57,7 @@ class Elements:
         """The node's element at ``index``, in each lane."""
         given = self.given.get(node)
         if given is not None:
-            return self.e.splat(given)
+            return self.e.extract(given, 0) if self.e.width == 1 else self.e.splat(given)
         key = (node, index.linear)
         found = self._values.get(key)
         if found is None:
@@ -66,9 +66,11 @@ class Elements:
                 position = index.linear if place.position is None else place.position
                 found = self.load(place.pointer, node.dtype, position)
             elif node.op.kind is Kind.ELEMENTWISE:
-                found = apply_scalar(self.e, node, [self.value(source, index) for source in node.inputs])
+                values = [self.value(source, index) for source in node.inputs]
+                self.e.mask = self.mask  # lanes without an element fail no check
+                found = apply_scalar(self.e, node, values)
             else:
-                self.e.where = node.where
+                self.e.where, self.e.mask = node.where, self.mask
                 found = self.e.convert(node.op.element(_Source(self, node), index, **node.attrs), node.dtype)
             self._values[key] = found
         return found
@@ -202,7 +204,7 @@ class _Source:
 
     def _value(self, source: Node, index: Index) -> Val:
         value = self.elements.value(source, index)
-        self.e.where = self.node.where  # the source's rule may have said where it was written
+        self.e.where, self.e.mask = self.node.where, self.elements.mask  # as they were before the source's rule ran
         return value
 
     def linear(self, index: Index) -> Ix:
@@ -226,7 +228,5 @@ class _Source:
         raw = e.convert(value, dt.int64)
         wrapped = e.select(e.lt(raw, 0), e.add(raw, bound), raw)
         outside = e.or_(e.lt(wrapped, 0), e.ge(wrapped, bound))
-        before, e.mask = e.mask, self.elements.mask
         e.raise_if(outside, check)
-        e.mask = before
         return computed(e.select(outside, e.const(0, dt.int64), wrapped))

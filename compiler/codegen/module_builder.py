@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hybridflow.compiler.codegen import contract
+from hybridflow.compiler.codegen import contract, scan, scatter, sort
 from hybridflow.compiler.codegen.cost import instructions
 from hybridflow.compiler.codegen.elements import Elements, Place
 from hybridflow.compiler.codegen.emitter import Emitter, Val
@@ -17,6 +17,7 @@ from hybridflow.compiler.loops.buffers import ArenaRange, Copy, InputBuffer, Loc
 from hybridflow.compiler.loops.cluster import Fusion, Kernel, base
 from hybridflow.compiler.loops.index import Index, LoopVar
 from hybridflow.compiler.ops import Kind
+from hybridflow.compiler.ops.index import range_check
 from hybridflow.compiler.program import Check, DimSource, KernelInfo, Program, Size, Slot
 from hybridflow.compiler.target import Target
 from hybridflow.errors import short_location
@@ -157,7 +158,24 @@ class ModuleBuilder:
         return operands, shape
 
     def _special(self, e: Emitter, symbol: str, kernel: Kernel) -> tuple[list[Node], SpecialKernel]:
-        raise NotImplementedError(kernel.cluster.kind)
+        """Kinds whose kernels take their operands as they lie in memory."""
+        node = kernel.cluster.anchor
+        x, axis = node.inputs[0], node.attrs["axis"]
+        if node.op.kind is Kind.SORT:
+            descending = node.attrs["descending"]
+            shape = sort.emit_argsort(self.module, e, symbol, x.dtype, x.shape, axis, descending, self.dim_names)
+        elif node.op.kind is Kind.SCAN:
+            shape = scan.emit_scan(self.module, e, symbol, node.op, x.dtype, x.shape, axis, self.dim_names)
+        else:
+            indices = node.inputs[1]
+            along = node.op.facts.get("along_axis")
+            emit = scatter.emit_scatter_add_along_axis if along else scatter.emit_scatter_add
+            check = range_check(node.op.name, x.type, axis, node.where)
+            extents = indices.shape[axis] if along else indices.shape
+            shape = emit(
+                self.module, e, symbol, x.dtype, indices.dtype, x.shape, extents, axis, check, self.dim_names
+            )
+        return [*(base(n) for n in node.inputs), node], shape
 
     # ---- the driver
 

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from hybridflow.compiler.codegen.cost import instructions
 from hybridflow.compiler.codegen.elements import Elements, Place
 from hybridflow.compiler.codegen.emitter import Emitter, Val
-from hybridflow.compiler.codegen.reduction import Cascade, Fold, LaneFold, State, mask_below
+from hybridflow.compiler.codegen.reduction import Cascade, Fold, LaneFold, State
 from hybridflow.compiler.codegen.structured import Code, Ref
 from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.compiler.ir.graph import Node
@@ -120,21 +120,15 @@ class Nest:
             yield
 
     def _vector_loop(self, var: LoopVar, body: Callable[[Val | None], None]) -> None:
-        """``body(mask)`` for each vector along ``var``; the last, partial one is masked."""
-        code, width = self.code, self.width
+        """``body(mask)`` for each vector along ``var``."""
         start, stop = self._bounds(var)
-        whole = isinstance(var.extent, int) and var.extent % width == 0
-        known_short = isinstance(var.extent, int) and var.extent < width
-        main = stop if whole else code.add(start, code.mul(code.div(code.sub(stop, start), width), width))
-        with code.width(width):
-            if not known_short:
-                with code.loop(start, main, width) as loop:
-                    self.counters[var] = loop.index
-                    body(None)
-            if not whole:
-                with code.when(code.compare("slt", main, stop)):
-                    self.counters[var] = main
-                    body(mask_below(code, code.sub(stop, main)))
+
+        def at(i: Ref, mask: Val | None) -> None:
+            self.counters[var] = i
+            body(mask)
+
+        exact = isinstance(var.extent, int) and var.extent % self.width == 0
+        self.code.vector_loop(start, stop, self.width, at, exact)
 
     def _store_roots(self, elements: Elements, roots: Sequence[Node], position: Ix) -> None:
         """Compute all, then store all: a root may be written over what another one reads."""
@@ -386,10 +380,13 @@ class Nest:
 
             def columns(action: Callable[[Val | None], None]) -> None:
                 """``action(mask)`` at each vector of the tile."""
-                with code.width(self.width), code.loop(first, last, self.width) as loop:
-                    self.counters[column] = loop.index
-                    whole = isinstance(extent, int) and extent % self.width == 0
-                    action(None if whole else mask_below(code, code.sub(last, loop.index)))
+
+                def at(i: Ref, mask: Val | None) -> None:
+                    self.counters[column] = i
+                    action(mask)
+
+                exact = isinstance(extent, int) and extent % self.width == 0
+                code.vector_loop(first, last, self.width, at, exact)
 
             def slot() -> Ref:
                 return code.sub(self.counters[column], first)

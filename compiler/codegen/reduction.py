@@ -89,14 +89,6 @@ def only_active(e: Emitter, folds: Sequence[Fold], states: list[State], mask: Va
     return [tuple(e.select(mask, v, s) for v, s in zip(state, fold.start(e))) for fold, state in zip(folds, states)]
 
 
-def mask_below(code: Code, count: Ref) -> Val:
-    """The lanes 0 .. count - 1."""
-    e = code.e
-    count = code.min(count, e.width)
-    narrow = e.convert(code.value(count), dt.int32) if isinstance(count, str) else e.const(count, dt.int32, 1)
-    return e.lt(e.iota(dt.int32), e.splat(narrow))
-
-
 class LaneFold:
     """Folds a run of ``extent`` elements in lanes; ``body(i, mask)`` gives the states of elements i, i + 1, ...
 
@@ -139,7 +131,7 @@ class LaneFold:
         code, e = self.code, self.code.e
         vectors = []
         for first in range(0, extent, e.width):
-            mask = None if first + e.width <= extent else mask_below(code, extent - first)
+            mask = None if first + e.width <= extent else code.lanes_below(extent - first)
             vectors.append(only_active(e, self.folds, body(first, mask), mask))
         return self._fold_vectors(vectors) if vectors else self._scalar_starts()
 
@@ -197,7 +189,7 @@ class LaneFold:
         """Elements [first, end) a vector at a time, the lanes kept in memory."""
         code, e = self.code, self.code.e
         with code.loop(first, end, e.width) as loop:
-            mask = mask_below(code, code.sub(end, loop.index)) if e.width > 1 else None
+            mask = code.lanes_below(code.sub(end, loop.index)) if e.width > 1 else None
             states = only_active(e, self.folds, body(loop.index, mask), mask)
             self.lanes.fold_in(code.rem(code.sub(loop.index, begin), LANES), states)
 

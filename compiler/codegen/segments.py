@@ -10,7 +10,6 @@ from contextlib import ExitStack
 
 from hybridflow.compiler.codegen.elements import Elements, Place
 from hybridflow.compiler.codegen.emitter import Emitter, Val
-from hybridflow.compiler.codegen.reduction import mask_below
 from hybridflow.compiler.codegen.structured import Code, Ref
 from hybridflow.compiler.ir.graph import Node
 from hybridflow.compiler.ir.types import Shape
@@ -64,13 +63,12 @@ class Segments:
         with ExitStack() as stack:
             for var in space.vars[:-1]:
                 counters[var] = stack.enter_context(code.loop(0, code.extent(var.extent))).index
-            stack.enter_context(code.width(width))
-            stop = code.extent(last.extent)
-            with code.loop(0, stop, width) as loop:
-                counters[last] = loop.index
-                whole = isinstance(last.extent, int) and last.extent % width == 0
-                mask = None if whole else mask_below(code, code.sub(stop, loop.index))
+
+            def at(i: Ref, mask: Val | None) -> None:
+                counters[last] = i
                 self._store(source, shape, space, target(space), last, counters, mask)
+
+            code.vector_loop(0, code.extent(last.extent), width, at)
 
     def _store(
         self,

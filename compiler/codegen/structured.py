@@ -235,13 +235,25 @@ class Code:
         narrow = e.convert(self.value(count), int32) if isinstance(count, str) else e.const(count, int32, 1)
         return e.lt(e.iota(int32), e.splat(narrow))
 
-    def vector_loop(self, begin: Ref, end: Ref, width: int, body: Callable[[Ref, Val | None], None]) -> None:
+    def vector_loop(
+        self, begin: Ref, end: Ref, width: int, body: Callable[[Ref, Val | None], None], exact: bool = False
+    ) -> None:
         """``body(index, mask)`` at vectors of ``width`` elements, and for the rest once more with a mask, or element
-        by element where masks are dear.  The emitter's width and mask are those of the vector."""
+        by element where masks are dear.  The emitter's width and mask are those of the vector.  ``exact`` promises
+        that there is no rest."""
         e = self.e
-        whole = self.add(begin, self.mul(self.div(self.sub(end, begin), width), width))
-        with self.loop(begin, whole, width) as at, self.width(width):
-            body(at.index, None)
+        if exact and not (isinstance(begin, int) and isinstance(end, int)):
+            with self.loop(begin, end, width) as at, self.width(width):
+                body(at.index, None)
+            return
+        count = self.div(self.sub(end, begin), width)
+        whole = self.add(begin, self.mul(count, width))
+        if count == 1:
+            with self.width(width):
+                body(begin, None)
+        elif count != 0:
+            with self.loop(begin, whole, width) as at, self.width(width):
+                body(at.index, None)
         if whole == end:
             return
         if e.target.masked:
@@ -260,6 +272,10 @@ class Code:
 
         ``end > begin`` implies that ``inner`` is not 0, which keeps the divisions defined.
         """
+        if inner == 1:
+            with self.loop(begin, end) as loop:
+                yield loop.index, 0, 1
+            return
         with self.when(self.compare("slt", begin, end)):
             rows = self.div(self.add(end, self.sub(inner, 1)), inner)
             with self.loop(self.div(begin, inner), rows) as loop:

@@ -153,7 +153,7 @@ define(
     ),
     samples=_take_along_axis_samples,
     dtypes=dt.ALL,
-    facts={"exact": True},
+    facts={"exact": True, "along_axis": True},
 )
 
 
@@ -238,6 +238,7 @@ define(
     vjp=lambda b, g, out, x, indices, updates, axis: (g, None, lambda: b.take_along_axis(g, indices, axis=axis)),
     samples=_scatter_samples(_take_along_axis_samples),
     dtypes=rules.NUMERIC,
+    facts={"along_axis": True},
 )
 
 
