@@ -187,7 +187,7 @@ class Trace:
             elif missing := [n for n in node.inputs if n not in self.lifted]:
                 stack.extend(missing)
             else:
-                self._builder.where = node.where
+                self._builder.location = node.where
                 self.lifted[node] = self._builder.emit(node.op, *(self.lifted[n] for n in node.inputs), **node.attrs)
         return self.lifted[wanted]
 
@@ -196,7 +196,7 @@ class Trace:
     def record(self, op: Any, inputs: Iterable[Tensor], attrs: Mapping[str, Any]) -> SymbolicTensor:
         """Append one op; called by ``dispatch.apply``.  Raises the op's errors, and TraceError for leaked tensors."""
         nodes = [self._node(x) for x in inputs]
-        self._builder.where = user_location(2)
+        self._builder.location = user_location(2)
         return SymbolicTensor(self._builder.emit(op, *nodes, **attrs), self)
 
     def add_span(

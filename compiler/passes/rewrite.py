@@ -26,7 +26,7 @@ def rewrite(graph: Graph, rule: Rule) -> Graph:
         if any(n in new for n in old.inputs):
             node = Node(old.op, [new.get(n, n) for n in old.inputs], old.attrs, old.type, old.where)
             new[old] = node
-        builder.where = old.where
+        builder.location = old.where
         replacement = rule(builder, node)
         if replacement is None:
             builder.nodes.append(node)
