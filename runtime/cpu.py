@@ -108,12 +108,12 @@ def _extents(slot: Slot, dims: dict[str, int]) -> tuple[int, ...]:
 
 
 def load(program: Program) -> Executable:
-    """Machine code of a CPU program, loaded."""
+    """Machine code of a CPU program, loaded; compiled only where the disk cache does not hold it."""
     if not host.can_run(program.target):
         raise CompileError(
             program.name,
             f"this machine ({host.detect().cpu}) cannot run code for {program.target.kind} {program.target.cpu}; "
             "compile for runtime.host.target().",
         )
-    image = machine_code.compile_object(program.text, program.target)
+    image = machine_code.cached_object(program.text, program.target)
     return Executable(program, machine_code.load_object(image, program.entry))

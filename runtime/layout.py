@@ -23,6 +23,8 @@ BYTES_DATA = bytes.__basicsize__ - 1
 ARRAY_DATA, ARRAY_NDIM, ARRAY_SHAPE, ARRAY_BASE, ARRAY_DESCR, ARRAY_FLAGS, ARRAY_HANDLER = 16, 24, 32, 48, 56, 64, 88
 C_CONTIGUOUS, OWN_DATA, ALIGNED, WRITEABLE = 0x0001, 0x0004, 0x0100, 0x0400
 
+SETTINGS = (sys.implementation.cache_tag, TUPLE_ITEMS, BYTES_DATA)  # what differs between interpreters
+
 # Positions in NumPy's table of C functions, fixed since NumPy 1.22.
 API_ARRAY_TYPE, API_NEW_FROM_DESCR = 2, 94
 
@@ -37,14 +39,9 @@ def slot_offset(type_: type, name: str) -> int:
     return _word(member + 16)
 
 
-def word_at(address: int) -> int:
-    """The 64-bit word at an address, unsigned."""
-    return _word(address)
-
-
 def numpy_api(index: int) -> int:
     """Entry of NumPy's C-API table."""
-    from numpy._core import _multiarray_umath
+    from numpy._core import _multiarray_umath  # type: ignore[attr-defined]
 
     get = ctypes.pythonapi.PyCapsule_GetPointer
     get.argtypes, get.restype = [ctypes.py_object, ctypes.c_char_p], ctypes.c_void_p
@@ -77,8 +74,10 @@ def _differing_field() -> str | None:
     owner, other = np.empty(7, np.int64), object()
     sample = _Sample()
     sample.slot = other  # type: ignore[attr-defined]
+    references = _int(id(sample) + REFCOUNT)
+    more = [sample] * 5
     found = {
-        "reference count": (_int(id(sample) + REFCOUNT), sys.getrefcount(sample) - 1),
+        "reference count": (_int(id(sample) + REFCOUNT) - references, len(more)),
         "type": (_word(id(sample) + TYPE), id(_Sample)),
         "slot": (_word(id(sample) + slot_offset(_Sample, "slot")), id(other)),
         "tuple size": (_word(id((1, 2, 3)) + SIZE), 3),

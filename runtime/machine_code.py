@@ -15,7 +15,7 @@ from typing import Any
 
 from hybridflow.compiler.target import Target
 from hybridflow.errors import CompileError
-from hybridflow.runtime import host
+from hybridflow.runtime import disk_cache, host
 
 # One lock around everything that enters LLVM: its objects are not thread-safe, and holding it across a fork keeps
 # the child from inheriting a library that another thread was in the middle of.
@@ -26,11 +26,11 @@ _names = itertools.count()
 
 
 class Code:
-    """A loaded module.  Addresses stay valid as long as this object lives; then the code is unloaded."""
+    """A loaded module: addresses by symbol.  They stay valid as long as this object lives; then it is unloaded."""
 
-    def __init__(self, tracker: Any, symbols: tuple[str, ...]) -> None:
-        self._tracker = tracker
-        self.addresses: dict[str, int] = {symbol: tracker[symbol] for symbol in symbols}
+    def __init__(self, addresses: dict[str, int], tracker: Any = None) -> None:
+        self.addresses = addresses
+        self._tracker = tracker  # LLVM unloads the module with it
 
 
 @functools.cache
@@ -106,6 +106,21 @@ def compile_object(text: str, target: Target, optimize: bool = False) -> bytes:
             raise CompileError("machine code", f"LLVM cannot emit the module: {error}\n{_excerpt(text)}") from None
 
 
+def cached_object(text: str, target: Target) -> bytes:
+    """``compile_object``, from disk where this machine has compiled the text before."""
+    key = object_key(text, target)
+    image = disk_cache.get(key)
+    if image is None:
+        image = compile_object(text, target)
+        disk_cache.put(key, image)
+    return image
+
+
+def object_key(source: str, target: Target) -> str:
+    """Key of machine code in the disk cache: all that decides its bytes.  ``source`` is the text or stands for it."""
+    return "\n".join(("object", versions(), target.triple, target.cpu, target.features, source))
+
+
 def load_object(image: bytes, *symbols: str, imports: dict[str, int] | None = None) -> Code:
     """Link object code into the process.  ``symbols`` get addresses; ``imports`` name addresses that the code uses.
 
@@ -122,4 +137,4 @@ def load_object(image: bytes, *symbols: str, imports: dict[str, int] | None = No
         except RuntimeError as error:  # LLVM has written the reason, such as an unknown symbol, to standard error
             names = ", ".join(symbols)
             raise CompileError("machine code", f"object code of {names} does not link: {error}; see stderr.") from None
-        return Code(tracker, symbols)
+        return Code({symbol: tracker[symbol] for symbol in symbols}, tracker)

@@ -8,7 +8,6 @@ when the last reference to the array goes.  Without native code (see ``layout.pr
 from __future__ import annotations
 
 import ctypes
-import functools
 import math
 import operator
 from collections.abc import Callable
@@ -18,6 +17,7 @@ import numpy as np
 
 from hybridflow import flags
 from hybridflow.runtime import host, layout, native
+from hybridflow.runtime.records import POOL_STATE
 
 ALIGNMENT = 64
 LIMIT = 4 << 30  # bytes kept for reuse; an eighth of the machine's memory where that is less
@@ -46,20 +46,25 @@ class _Handler(ctypes.Structure):
     ]
 
 
+def _pool_text() -> str:
+    from hybridflow.runtime import pool_code  # only where the disk cache has no machine code for it
+
+    return pool_code.build()
+
+
 class Pool:
     """The process's pool.  ``addresses`` are those of its native functions, for other native code to call."""
 
     def __init__(self) -> None:
-        from hybridflow.runtime import pool_code
-
         functions = ("pool_allocate", "pool_release", "pool_trim", "make_array", "empty")
         hooks = ("handler_malloc", "handler_calloc", "handler_realloc", "handler_free")
         imports = {
             "PyArray_Type": layout.numpy_api(layout.API_ARRAY_TYPE),
             "PyArray_NewFromDescr": layout.numpy_api(layout.API_NEW_FROM_DESCR),
         }
-        self.addresses = native.load(pool_code.build, (*functions, *hooks, *pool_code.STATE, "handler"), imports)
-        self._state = {name: ctypes.c_int64.from_address(self.addresses[name]) for name in pool_code.STATE}
+        symbols = (*functions, *hooks, *POOL_STATE, "handler")
+        self.addresses = native.load(_pool_text, layout.SETTINGS, symbols, imports)
+        self._state = {name: ctypes.c_int64.from_address(self.addresses[name]) for name in POOL_STATE}
         self._handler = _Handler(b"hybridflow", 1, None, *(self.addresses[name] for name in hooks))
         make = ctypes.pythonapi.PyCapsule_New
         make.argtypes, make.restype = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p], ctypes.py_object
@@ -84,7 +89,7 @@ class Pool:
         return Stats(*(self._state[name].value for name in Stats._fields))
 
 
-@functools.cache
+@native.once
 def pool() -> Pool | None:
     """The pool, loaded on first use and kept for good; None where native code cannot run."""
     if layout.problem() is not None:

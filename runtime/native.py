@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable
-from typing import Any
+import functools
+import os
+import threading
+from collections.abc import Callable, Iterable
+from typing import Any, TypeVar
 
-from hybridflow.runtime import host, machine_code
+from hybridflow.runtime import disk_cache, host, machine_code
+
+T = TypeVar("T")
 
 _METHOD_FASTCALL, _METHOD_KEYWORDS = 0x0080, 0x0002
 
@@ -35,10 +40,43 @@ def builtin(definition: MethodDef, self: Any) -> Callable[..., Any]:
     return make(ctypes.addressof(definition), self, None)
 
 
-def load(build: Callable[[], str], symbols: tuple[str, ...], imports: dict[str, int]) -> dict[str, int]:
-    """Compile one of the runtime's own modules and load it for the life of the process; addresses by symbol."""
-    image = machine_code.compile_object(build(), host.detect(), optimize=True)
+def method(definition: MethodDef, owner: type) -> Any:
+    """A method of ``owner`` made of a native function; it and the definition live as long as the process."""
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(definition))
+    make = ctypes.pythonapi.PyDescr_NewMethod
+    make.argtypes, make.restype = [ctypes.py_object, ctypes.c_void_p], ctypes.py_object
+    return make(owner, ctypes.addressof(definition))
+
+
+def load(
+    build: Callable[[], str], settings: Iterable[object], symbols: tuple[str, ...], imports: dict[str, int]
+) -> dict[str, int]:
+    """Compile one of the runtime's own modules and load it for the life of the process; addresses by symbol.
+
+    The text is a function of the runtime's source and of ``settings``, so it is built only where the disk cache has
+    no machine code for these.
+    """
+    target = host.detect()
+    source = disk_cache.fingerprint(os.path.dirname(os.path.abspath(__file__)))
+    key = machine_code.object_key(f"{symbols} {source} {tuple(settings)}", target)
+    image = disk_cache.get(key)
+    if image is None:
+        image = machine_code.compile_object(build(), target, optimize=True)
+        disk_cache.put(key, image)
     code = machine_code.load_object(image, *symbols, imports=imports)
     # Objects that outlive every module (an array freed at interpreter exit) still call this code: never unload it.
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(code))
     return code.addresses
+
+
+def once(make: Callable[[], T]) -> Callable[[], T]:
+    """``functools.cache`` for a function without arguments that must not run twice, whatever threads call it."""
+    lock = threading.RLock()
+    cached = functools.cache(make)
+
+    @functools.wraps(make)
+    def get() -> T:
+        with lock:
+            return cached()
+
+    return get

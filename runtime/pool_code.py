@@ -10,6 +10,7 @@ import llvmlite.ir as ir
 
 from hybridflow.runtime import layout
 from hybridflow.runtime.ir_builder import I1, I32, I64, NULL, PTR, VOID, Function, Module, i32, i64
+from hybridflow.runtime.records import POOL_STATE
 
 HEADER = 64
 CLASSES = 8 * 48
@@ -17,13 +18,12 @@ NEXT, CLASS, BYTES = 0, 8, 16
 HUGE = 4 << 20  # blocks from here on are aligned for, and ask for, pages of 2 MiB: 512 times fewer page faults
 HUGE_PAGE = 2 << 20
 MADV_HUGEPAGE = 14
-STATE = ("limit", "poison", "cached", "live", "hits", "misses")  # i64 variables that Python reads and writes
 
 
 def build() -> str:
     module = Module()
     free_lists = module.variable("free_lists", PTR, CLASSES)
-    state = {name: module.variable(name, I64) for name in STATE}
+    state = {name: module.variable(name, I64) for name in POOL_STATE}
     handler = module.variable("handler", PTR)
 
     _release_all(module, free_lists, state)
