@@ -53,6 +53,9 @@ def _llvm() -> Any:
 
 def _target_machine(target: Target, jit: bool = False) -> Any:
     llvm = _llvm()
+    if not target.triple.startswith(host.detect().triple.split("-")[0]):
+        llvm.initialize_all_targets()
+        llvm.initialize_all_asmprinters()
     try:
         machine = llvm.Target.from_triple(target.triple)
         return machine.create_target_machine(
