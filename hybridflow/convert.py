@@ -77,7 +77,7 @@ def scalar_array(value: Any, dtype: np.dtype[Any], stage: str) -> np.ndarray:
         try:
             value = float(value)  # as Python rounds it; ints within int64 are rounded once, to the dtype itself
         except OverflowError:
-            raise ArgumentError(stage, f"the Python int {value:.3e} is too large for {dtype}.") from None
+            raise ArgumentError(stage, f"a Python int of {value.bit_length()} bits is too large for {dtype}.") from None
     with np.errstate(over="ignore"):
         return np.asarray(value).astype(dtype)
 
@@ -301,16 +301,15 @@ def broadcast_all(stage: str, tensors: Sequence[Tensor]) -> list[Tensor]:
 
 
 def _broadcast_hint(tensors: Sequence[Tensor]) -> str:
-    """What would make two operands fit, when one axis inserted at the end does."""
-    if len(tensors) != 2:
+    """What would make two operands fit, when a last axis for the one with fewer axes does."""
+    if len(tensors) != 2 or tensors[0].ndim == tensors[1].ndim:
         return ""
-    for name, x, y in (("first", tensors[0], tensors[1]), ("second", tensors[1], tensors[0])):
-        try:
-            broadcast_shapes((*x.shape, 1), y.shape)
-        except ValueError:
-            continue
-        return f"; give the {name} operand a last axis with x[..., None]"
-    return ""
+    name, x, y = ("first", *tensors) if tensors[0].ndim < tensors[1].ndim else ("second", *reversed(tensors))
+    try:
+        broadcast_shapes((*x.shape, 1), y.shape)
+    except ValueError:
+        return ""
+    return f"; give the {name} operand a last axis with x[..., None]"
 
 
 def expand(x: Tensor, shape: Shape) -> Tensor:

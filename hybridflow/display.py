@@ -46,4 +46,4 @@ def describe(tensor: Any, title: str = "Tensor") -> str:
     text = value_text(tensor)
     if tensor.size > _WHOLE:
         return f"{head} {statistics(tensor)}\n{text}"
-    return f"{head}{'' if chr(10) not in text and tensor.ndim < 2 else chr(10)}{'' if chr(10) in text else ' '}{text}"
+    return f"{head} {text}" if tensor.ndim < 2 and "\n" not in text else f"{head}\n{text}"

@@ -516,7 +516,9 @@ def astype(x: Any, dtype: Any, copy: bool = True) -> Tensor:
     """``x`` with another dtype.  Floats become integers by truncation (NaN becomes 0, what is out of range the nearest
     limit); integers wrap around; everything but zero becomes True.  Tensors are immutable, so ``copy`` changes nothing.
     """
-    return as_tensor(x, "astype", to_dtype(dtype, "astype"))
+    wanted = to_dtype(dtype, "astype")
+    # Python floats go to the wanted float dtype at once; ints wrap around, as those in tensors do.
+    return as_tensor(x, "astype", wanted) if dtypes.is_float(wanted) else cast(as_tensor(x, "astype"), wanted)
 
 
 def nan_to_num(x: Any, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None) -> Tensor:

@@ -1,0 +1,72 @@
+"""What the current thread is doing: tracing, recording gradients, or neither.
+
+``busy`` counts, over all threads, the reasons for which a call may not take a native shortcut (an active tape or
+trace, functions run eagerly, a device scope).  It is a C integer because native code reads it; a thread that has no
+reason of its own merely takes the Python path meanwhile, which looks at the thread's own state.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from hybridflow.tape import GradientTape
+    from hybridflow.trace import Trace
+
+busy = ctypes.c_int32(0)
+_busy_lock = threading.Lock()
+
+
+def _add_busy(step: int) -> None:
+    with _busy_lock:
+        busy.value += step
+
+
+class _Context(threading.local):
+    """Per-thread state.  ``tapes`` are the active tapes, outermost first."""
+
+    def __init__(self) -> None:
+        self.trace: Trace | None = None
+        self.tapes: tuple[GradientTape, ...] = ()
+        self.device: str | None = None  # of the innermost hf.device scope
+
+
+current = _Context()
+
+
+@contextmanager
+def tracing(trace: Trace) -> Iterator[None]:
+    """Record ops into ``trace``.  Tapes from outside do not see what happens inside."""
+    before = current.trace, current.tapes
+    current.trace, current.tapes = trace, ()
+    _add_busy(1)
+    try:
+        yield
+    finally:
+        current.trace, current.tapes = before
+        _add_busy(-1)
+
+
+@contextmanager
+def suspended() -> Iterator[None]:
+    """Run eagerly and unrecorded, whatever surrounds the block."""
+    before = current.trace, current.tapes
+    current.trace, current.tapes = None, ()
+    try:
+        yield
+    finally:
+        current.trace, current.tapes = before
+
+
+def push_tape(tape: GradientTape) -> None:
+    current.tapes = (*current.tapes, tape)
+    _add_busy(1)
+
+
+def pop_tape(tape: GradientTape) -> None:
+    current.tapes = tuple(t for t in current.tapes if t is not tape)
+    _add_busy(-1)

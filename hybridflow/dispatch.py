@@ -1,0 +1,40 @@
+"""The choke point: every op, eager or traced, recorded on tapes or not, passes through ``apply``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hybridflow import eager
+from hybridflow.compiler.ir.build import Builder
+from hybridflow.compiler.ops import TABLE
+from hybridflow.context import current
+from hybridflow.tensor import Tensor
+
+
+def apply(op: Any, *inputs: Tensor, **attrs: Any) -> Tensor:
+    """Apply a primitive op to tensors whose shapes and dtypes already fit: run it, or record it while tracing.
+
+    Raises the op's ShapeError, DTypeError or ArgumentError.
+    """
+    trace = current.trace
+    if trace is not None:
+        out = trace.record(op, inputs, attrs)
+    else:
+        out = eager.execute(op, inputs, attrs)
+    tapes = current.tapes
+    if tapes:
+        if op.canon is not None:  # derivative rules see canonical attributes
+            attrs = op.canon(tuple([x.type for x in inputs]), attrs)
+        for tape in tapes:
+            tape.record(op, inputs, attrs, out)
+    return out
+
+
+class TensorBuilder(Builder):
+    """The builder over live or symbolic tensors: derivative rules run through it."""
+
+    def emit(self, op: Any, *inputs: Tensor, **attrs: Any) -> Tensor:
+        return apply(op, *inputs, **attrs)
+
+
+builder = TensorBuilder(TABLE)
