@@ -654,15 +654,18 @@ class Emitter:
         Exact up to overflow and gradual underflow.  AVX-512 has an instruction for it; elsewhere two products with
         powers of two, whose first is exact.  Exponents must lie within twice the dtype's range.
         """
-        integer = dt.int32 if a.dtype == dt.float32 else dt.int64
-        mantissa, bias = (23, 127) if a.dtype == dt.float32 else (52, 1023)
         if self._is_x86 and self.target.masked and a.width * a.dtype.itemsize in (16, 32, 64):
             return self._scalef(a, exponent)
-        whole = self.truncate_to_int(exponent, integer)
-        half = self.ashr(whole, 1)
-        first = self.bitcast(self.shl(self.add(half, bias), mantissa), a.dtype)
-        second = self.bitcast(self.shl(self.add(self.sub(whole, half), bias), mantissa), a.dtype)
-        return self.mul(self.mul(a, first), second)
+        integer, mantissa, bias = (dt.int32, 23, 127) if a.dtype == dt.float32 else (dt.int64, 52, 1023)
+        # Beside this number the unit in the last place is 1: the exponent's bits become an integer's.
+        beside = 1.5 * 2.0**mantissa
+        bits = (mantissa + bias << mantissa) | 1 << mantissa - 1
+        with self.strict():
+            whole = self.sub(self.bitcast(self.add(exponent, beside), integer), bits)
+            half = self.ashr(whole, 1)
+            first = self.bitcast(self.shl(self.add(half, bias), mantissa), a.dtype)
+            second = self.bitcast(self.shl(self.add(self.sub(whole, half), bias), mantissa), a.dtype)
+            return self.mul(self.mul(a, first), second)
 
     def _scalef(self, a: Val, exponent: Val) -> Val:
         bits = 8 * a.width * a.dtype.itemsize

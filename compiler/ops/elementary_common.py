@@ -1,0 +1,137 @@
+"""What the elementary functions share: float formats, polynomials, double-word arithmetic.
+
+A double word is an unevaluated sum hi + lo of two floats with |lo| at most half a unit in the last place of hi.  The
+error-free transformations are Dekker's, Knuth's and Møller's, as in Muller et al., Handbook of Floating-Point
+Arithmetic, chapters 4 and 14.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from hybridflow.compiler.ir import dtypes as dt
+
+# The emitter and its values (compiler.codegen.emitter) stand a level above this one.
+Emit = Any
+Value = Any
+
+
+class Pair(NamedTuple):
+    """A double word."""
+
+    hi: Value
+    lo: Value
+
+
+@dataclass(frozen=True)
+class Format:
+    """A binary floating-point format, and how to take its bits apart."""
+
+    integer: np.dtype  # of the same size
+    mantissa: int  # stored bits
+    bias: int
+    magic: float  # beside it the unit in the last place is 1, so that adding it rounds to an integer
+    tiny: float  # the smallest normal number
+
+    @property
+    def magic_bits(self) -> int:
+        return (self.mantissa + self.bias << self.mantissa) | 1 << self.mantissa - 1
+
+
+FORMATS = {
+    dt.float32: Format(dt.int32, 23, 127, 1.5 * 2.0**23, 2.0**-126),
+    dt.float64: Format(dt.int64, 52, 1023, 1.5 * 2.0**52, 2.0**-1022),
+}
+
+
+def elementary(function: Callable[..., Value]) -> Callable[..., Value]:
+    """Marks a function whose roundings are its method: fastmath does not reach into it."""
+
+    @functools.wraps(function)
+    def strictly(e: Emit, *operands: Value) -> Value:
+        with e.strict():
+            return function(e, *operands)
+
+    return strictly
+
+
+def through_float64(function: Callable[..., Value]) -> Callable[..., Value]:
+    """float32 operands take the float64 method and round its result once: 0.5 ULP and no work of their own."""
+
+    @functools.wraps(function)
+    def widened(e: Emit, *operands: Value) -> Value:
+        if operands[0].dtype != dt.float32:
+            return function(e, *operands)
+        return e.convert(function(e, *(e.convert(x, dt.float64) for x in operands)), dt.float32)
+
+    return widened
+
+
+def polynomial(e: Emit, x: Value, coefficients: Sequence[float]) -> Value:
+    """c0 + c1 x + c2 x**2 ... by Horner's rule."""
+    result: Value = coefficients[-1]
+    for c in reversed(coefficients[:-1]):
+        result = e.fma(x, result, c)
+    return result
+
+
+def two_sum(e: Emit, a: Value, b: Value) -> Pair:
+    """a + b exactly (Knuth)."""
+    hi = e.add(a, b)
+    b_part = e.sub(hi, a)
+    return Pair(hi, e.add(e.sub(a, e.sub(hi, b_part)), e.sub(b, b_part)))
+
+
+def fast_two_sum(e: Emit, a: Value, b: Value) -> Pair:
+    """a + b exactly when |a| >= |b| or a is zero (Dekker)."""
+    hi = e.add(a, b)
+    return Pair(hi, e.sub(b, e.sub(hi, a)))
+
+
+def two_product(e: Emit, a: Value, b: Value) -> Pair:
+    """a * b exactly."""
+    hi = e.mul(a, b)
+    return Pair(hi, e.fma(a, b, e.neg(hi)))
+
+
+def pair_product(e: Emit, a: Pair, b: Pair) -> Pair:
+    """a * b to about twice the precision."""
+    hi, lo = two_product(e, a.hi, b.hi)
+    return fast_two_sum(e, hi, e.fma(a.hi, b.lo, e.fma(a.lo, b.hi, lo)))
+
+
+def clamp_above(e: Emit, x: Value, limit: float) -> Value:
+    """min(x, limit), NaN staying NaN."""
+    return e.select(e.gt(x, limit), limit, x)
+
+
+def clamp_below(e: Emit, x: Value, limit: float) -> Value:
+    """max(x, limit), NaN staying NaN."""
+    return e.select(e.lt(x, limit), limit, x)
+
+
+def round_shifted(e: Emit, x: Value, factor: float) -> tuple[Value, Value]:
+    """(t, k): k is x * factor rounded to an integer, and the low bits of t are k in two's complement."""
+    magic = FORMATS[x.dtype].magic
+    shifted = e.fma(x, factor, magic)
+    return shifted, e.sub(shifted, magic)
+
+
+def power_of_two(e: Emit, shifted: Value, offset: int = 0) -> Value:
+    """2**(k + offset) from round_shifted's first value, where that is a normal number."""
+    f = FORMATS[shifted.dtype]
+    exponent = e.add(e.bitcast(shifted, f.integer), f.bias + offset)
+    return e.bitcast(e.shl(exponent, f.mantissa), shifted.dtype)
+
+
+def whole(e: Emit, k: Value, dtype: np.dtype) -> Value:
+    """A small integer as a float.  By bits: few processors convert 64-bit integers in vectors."""
+    f = FORMATS[dtype]
+    if dtype == dt.float32:
+        return e.convert(k, dtype)
+    return e.sub(e.bitcast(e.add(k, f.magic_bits), dtype), f.magic)
