@@ -82,12 +82,41 @@ class KernelInfo:
 
 
 @dataclass(frozen=True)
+class Buffer:
+    """Device memory: ``kind`` is "input" or "output", with its ``number``, or "arena", from byte ``offset`` on."""
+
+    kind: str
+    number: int = 0
+    offset: Size = Size(())
+
+
+@dataclass(frozen=True)
+class DeviceCopy:
+    """CUDA: bytes copied from one device buffer to another."""
+
+    source: Buffer
+    target: Buffer
+    size: Size
+
+
+@dataclass(frozen=True)
 class Launch:
-    """CUDA: one kernel launch.  ``arguments`` are ("input", i), ("output", i) or ("arena", byte offset)."""
+    """CUDA: one kernel launch.  The entry point ``symbol`` takes the addresses of
+
+        arguments..., scratch, failed, status
+
+    and then, as i64, the number of units and the values of ``Program.dims``.  Thread t of T walks units t, t + T, ...;
+    it owns ``scratch_bytes`` bytes (a function of dims) from t times as many bytes after ``scratch`` on.  A launch that
+    ``raises`` records a failed check in the i32 at ``status``.  No launch does anything where the i32 at ``failed``,
+    the status of the last launch before it that raises, is not 0, except for handing that value on in its own status.
+    Where no launch raises, both addresses may be null.  Status codes are minus those of ``entry``.
+    """
 
     symbol: str
-    threads: Size  # one per element of work; the runtime chooses blocks
-    block: int
+    arguments: tuple[Buffer, ...]
+    units: Size  # how many: the threads that can be of use
+    scratch_bytes: Size
+    raises: bool
 
 
 @dataclass(frozen=True)
@@ -102,5 +131,7 @@ class Program:
     arena_bytes: Size
     checks: tuple[Check, ...] = ()
     kernels: tuple[KernelInfo, ...] = ()
+    # CUDA: ``before`` are copied first, then come the launches, and ``after`` is copied if no check failed.
     launches: tuple[Launch, ...] = ()
-    ptx: str = ""  # CUDA: the assembled text
+    before: tuple[DeviceCopy, ...] = ()
+    after: tuple[DeviceCopy, ...] = ()

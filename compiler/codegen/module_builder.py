@@ -1,9 +1,10 @@
-"""A planned graph as one LLVM module: a function per kernel, and the driver that runs them in order."""
+"""A planned graph as one LLVM module: a function per kernel, and what runs them in order."""
 
 from __future__ import annotations
 
-from hybridflow.compiler.codegen import contract, scan, scatter, sort
+from hybridflow.compiler.codegen import contract, cuda, driver, scan, scatter, sort
 from hybridflow.compiler.codegen.cost import instructions
+from hybridflow.compiler.codegen.driver import KernelCall
 from hybridflow.compiler.codegen.elements import Elements, Place
 from hybridflow.compiler.codegen.emitter import Emitter, Val
 from hybridflow.compiler.codegen.module import ModuleText
@@ -13,7 +14,7 @@ from hybridflow.compiler.codegen.structured import Code, Ref, SpecialKernel, ker
 from hybridflow.compiler.ir.dtypes import SHORT
 from hybridflow.compiler.ir.graph import Graph, Node
 from hybridflow.compiler.ir.types import Dim, is_static, static_size
-from hybridflow.compiler.loops.buffers import ArenaRange, Copy, InputBuffer, Location, Plan, add, aligned, byte_size
+from hybridflow.compiler.loops.buffers import Plan, add, byte_size
 from hybridflow.compiler.loops.cluster import Fusion, Kernel, base
 from hybridflow.compiler.loops.index import Index, LoopVar
 from hybridflow.compiler.ops import Kind
@@ -21,8 +22,6 @@ from hybridflow.compiler.ops.index import range_check
 from hybridflow.compiler.program import Check, DimSource, KernelInfo, Program, Size, Slot
 from hybridflow.compiler.target import Target
 from hybridflow.errors import short_location
-
-ENTRY = "hf_main"
 
 
 def dim_sources(graph: Graph) -> tuple[DimSource, ...]:
@@ -45,19 +44,25 @@ class ModuleBuilder:
         self.infos: list[KernelInfo] = []
 
     def build(self) -> Program:
-        calls = [self._kernel(k, kernel) for k, kernel in enumerate(self.plan.kernels)]
-        arena = self._driver([c for c in calls if c is not None])
+        emitted = [self._kernel(k, kernel) for k, kernel in enumerate(self.plan.kernels)]
+        calls = [c for c in emitted if c is not None]
+        arena, launches = self.plan.arena, {}
+        if self.target.kind == "cuda":
+            launches = cuda.write_launches(self.module, self.graph, self.plan, self.dim_names, calls)
+        else:
+            arena = driver.write(self.module, self.graph, self.plan, self.dim_names, calls)
         return Program(
             self.graph.name,
             self.target,
             self.module.render(),
-            ENTRY,
+            driver.ENTRY,
             tuple(_slot(n, i in self.graph.updates) for i, n in enumerate(self.graph.inputs)),
             tuple(_slot(n, False) for n in self.graph.outputs),
             self.dims,
             arena,
             tuple(self.checks),
             tuple(self.infos),
+            **launches,
         )
 
     # ---- kernels
@@ -72,7 +77,7 @@ class ModuleBuilder:
             self.checks.append(check)
         return self.checks.index(check) + 1
 
-    def _kernel(self, number: int, kernel: Kernel) -> tuple[Kernel, str, SpecialKernel, list[Node], bool] | None:
+    def _kernel(self, number: int, kernel: Kernel) -> KernelCall | None:
         if all(is_static(r.shape) and static_size(r.shape) == 0 for r in kernel.roots):
             if not any(n.op.may_raise(tuple(i.type for i in n.inputs), n.attrs) for n in kernel.nodes):
                 return None
@@ -93,7 +98,7 @@ class ModuleBuilder:
                 scratch = Size(())
                 for size in nest.scratch:
                     scratch = add(scratch, size)
-                shape = SpecialKernel(scratch, (nest.units,), nest.grain)
+                shape = SpecialKernel(scratch, nest.units, nest.grain)
             e.line("ret void")
             self.module.function(e, symbol, kernel_parameters(len(operands)), linkage="internal")
         elif kind is Kind.CONTRACT:
@@ -104,7 +109,7 @@ class ModuleBuilder:
         raises = len(self.checks) > checks_before or any(
             n.op.may_raise(tuple(i.type for i in n.inputs), n.attrs) for n in kernel.nodes
         )
-        return kernel, symbol, shape, operands, raises
+        return KernelCall(symbol, shape, operands, raises)
 
     def _used_dims(self, kernel: Kernel) -> list[str]:
         names: dict[str, None] = {}
@@ -177,81 +182,6 @@ class ModuleBuilder:
             )
         return [*(base(n) for n in node.inputs), node], shape
 
-    # ---- the driver
-
-    def _driver(self, calls: list[tuple[Kernel, str, SpecialKernel, list[Node], bool]]) -> Size:
-        """Write the entry; returns the arena's size, scratch of the kernels included."""
-        e = self._emitter()
-        code = Code(e, self.dim_names, [Dim(name) for name in self.dim_names])
-        pointers: dict[Location, str] = {}
-
-        def size(bytes: Size) -> Ref:
-            total: Ref = 0
-            for factor, names in bytes.terms:
-                part: Ref = factor
-                for name in names:
-                    part = code.mul(part, code.extent(Dim(name)))
-                total = code.add(total, part)
-            return total
-
-        def pointer(place: Location) -> str:
-            if place not in pointers:
-                if isinstance(place, ArenaRange):
-                    pointers[place] = code.at("%arena", size(place.offset), 1)
-                else:
-                    slot = place.number + (0 if isinstance(place, InputBuffer) else len(self.graph.inputs))
-                    pointers[place] = e.fresh("b")
-                    e.line(f"{pointers[place]} = load ptr, ptr {code.at('%buffers', slot, 8)}, align 8")
-            return pointers[place]
-
-        def copy(item: Copy) -> None:
-            e.declares.add("declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)")
-            target, source = pointer(item.target), pointer(item.source)
-            e.line(f"call void @llvm.memcpy.p0.p0.i64(ptr {target}, ptr {source}, i64 {size(item.size)}, i1 false)")
-
-        for place in self.plan.locations.values():
-            pointer(place)
-        for item in (*self.plan.before, *self.plan.after):
-            pointer(item.source), pointer(item.target)
-        status = e.fresh("status")
-        if any(raises for *_, raises in calls):
-            e.line(f"{status} = alloca i32, align 4")
-            e.line(f"store i32 0, ptr {status}, align 4")
-        else:
-            status = "null"
-        for item in self.plan.before:
-            copy(item)
-        arena = self.plan.arena
-        most = Size(())
-        for _, _, shape, _, _ in calls:
-            most = _larger(most, aligned(shape.scratch))
-        scratch = code.at("%arena", size(arena), 1) if most.terms else "null"
-        for _, symbol, shape, operands, raises in calls:
-            arguments = [f"ptr {pointer(self.plan.locations[base(n)])}" for n in operands]
-            units = code.product([Dim(n) if isinstance(n, str) else n for n in shape.units])
-            tail = f"ptr {scratch}, ptr %dims, ptr {status}, i64 0, i64 {units}"
-            e.line(f"call void @{symbol}({', '.join([*arguments, tail])})")
-            if raises:
-                self._return_if_failed(e, status)
-        for item in self.plan.after:
-            copy(item)
-        e.line("ret i32 0")
-        self.module.function(e, ENTRY, "ptr %buffers, ptr %dims, ptr %arena", result="i32")
-        return add(arena, most)
-
-    def _return_if_failed(self, e: Emitter, status: str) -> None:
-        """Stop at the first kernel whose check failed: none after it may run on what it left."""
-        value, failed = e.fresh("s"), e.fresh("c")
-        e.line(f"{value} = load i32, ptr {status}, align 4")
-        e.line(f"{failed} = icmp ne i32 {value}, 0")
-        stop, go_on = e.new_label("stop"), e.new_label("next")
-        e.branch_if(failed, stop, go_on)
-        e.label(stop)
-        code = e.fresh("s")
-        e.line(f"{code} = sub i32 0, {value}")  # checks are recorded as negative codes, see Emitter.raise_if
-        e.line(f"ret i32 {code}")
-        e.label(go_on)
-
     # ---- for people
 
     def _info(self, symbol: str, kernel: Kernel) -> KernelInfo:
@@ -274,14 +204,6 @@ class ModuleBuilder:
 def _slot(node: Node, updated: bool) -> Slot:
     shape = tuple(extent.name if isinstance(extent, Dim) else extent for extent in node.shape)
     return Slot(shape, SHORT[node.dtype], str(node.attrs.get("name", "")), updated)
-
-
-def _larger(a: Size, b: Size) -> Size:
-    """At least the larger of two sizes, whatever the extents."""
-    terms: dict[tuple[str, ...], int] = {}
-    for factor, names in (*a.terms, *b.terms):
-        terms[names] = max(terms.get(names, 0), factor)
-    return Size(tuple((factor, names) for names, factor in sorted(terms.items()) if factor))
 
 
 def _traffic(kernel: Kernel) -> int | None:

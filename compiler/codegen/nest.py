@@ -55,6 +55,7 @@ class Nest:
         self.rows = kernel.cluster.rows
         self.pointers = pointers
         self.counters: dict[LoopVar, Ref] = {}
+        self.fixed: dict[LoopVar, Ref] = {}  # loops of which this call runs one turn, and which
         self.given: dict[Node, Val] = {}
         self.places: dict[Node, Place] = {n: Place(pointers[n]) for n in kernel.inputs}
         self.allocas: list[str] = []
@@ -74,6 +75,8 @@ class Nest:
 
     def write(self) -> None:
         self.e.width = 1
+        if self._is_gpu:
+            self._fix_kept_loops()
         if not self.space.has_reduction:
             self._map()
         elif self.space.reduced[-1]:
@@ -83,9 +86,23 @@ class Nest:
         self.e.lines[0:0] = self.allocas  # in the entry block, so that the stack does not grow in a loop
 
     @property
-    def units(self) -> Extent:
-        """The extent of the loop that [begin, end) cuts; 1 when there is none to cut."""
-        return self._outer.extent if self._outer is not None else 1
+    def units(self) -> tuple[Extent, ...]:
+        """The extents of the loops that [begin, end) cuts: of the outermost kept one, on a GPU of all kept ones."""
+        return tuple(v.extent for v in (self.space.kept if self._is_gpu else self.space.kept[:1]))
+
+    @property
+    def _is_gpu(self) -> bool:
+        return self.e.target.kind == "cuda"
+
+    def _fix_kept_loops(self) -> None:
+        """A thread of a GPU has a single unit: one turn of all kept loops."""
+        rest: Ref = "%begin"
+        for var in reversed(self.space.kept[1:]):
+            extent = self.code.extent(var.extent)
+            self.fixed[var] = self.code.rem(rest, extent)
+            rest = self.code.div(rest, extent)
+        if self._outer is not None:
+            self.fixed[self._outer] = rest
 
     @property
     def _outer(self) -> LoopVar | None:
@@ -109,6 +126,8 @@ class Nest:
 
     def _bounds(self, var: LoopVar) -> tuple[Ref, Ref]:
         """The part of a loop that this call runs: the kernel's share of the outermost kept loop."""
+        if var in self.fixed:
+            return self.fixed[var], self.code.add(self.fixed[var], 1)
         return ("%begin", "%end") if var is self._outer else (0, self.code.extent(var.extent))
 
     @contextmanager
@@ -216,6 +235,8 @@ class Nest:
             for source in node.inputs:
                 visit(source)
 
+        if self._is_gpu:
+            return []  # memory for a row of every thread would cost more than computing again
         for later in range(stage + 1, stages.count):
             for node in self._stage_roots(stages, later):
                 visit(node)
@@ -367,7 +388,9 @@ class Nest:
         code, space = self.code, self.space
         column = space.vars[-1]
         extent = column.extent
-        slots = TILE if not isinstance(extent, int) else min(TILE, -(-extent // self.width) * self.width)
+        slots = 1 if self._is_gpu else TILE
+        if isinstance(extent, int):
+            slots = min(slots, max(1, -(-extent // self.width)) * self.width)
         stages = self._stages()
         cells: dict[Node, str] = {}
         folded = space.folded
@@ -375,8 +398,8 @@ class Nest:
         for var in folded:
             within = within * var.extent + variable(var)
         start, stop = self._bounds(column)
-        with self._loops(space.kept[:-1]), code.loop(start, stop, TILE) as tile:
-            first, last = tile.index, code.min(code.add(tile.index, TILE), stop)
+        with self._loops(space.kept[:-1]), code.loop(start, stop, slots) as tile:
+            first, last = tile.index, code.min(code.add(tile.index, slots), stop)
 
             def columns(action: Callable[[Val | None], None]) -> None:
                 """``action(mask)`` at each vector of the tile."""

@@ -1,0 +1,114 @@
+"""CUDA programs: an entry point per kernel, and the launches and copies that the runtime performs.
+
+A kernel is the function that a CPU runs over a range of units.  Its entry point deals single units out to threads, so
+that what a unit computes, and in which order, is the same on both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from hybridflow.compiler.codegen.driver import KernelCall, size_ref
+from hybridflow.compiler.codegen.emitter import Emitter
+from hybridflow.compiler.codegen.module import ModuleText
+from hybridflow.compiler.codegen.structured import Code, Ref
+from hybridflow.compiler.ir.graph import Graph
+from hybridflow.compiler.ir.types import Dim, factors
+from hybridflow.compiler.loops.buffers import ArenaRange, Copy, InputBuffer, Location, Plan, aligned
+from hybridflow.compiler.loops.cluster import base
+from hybridflow.compiler.program import Buffer, DeviceCopy, Launch, Size
+
+
+def write_launches(
+    module: ModuleText, graph: Graph, plan: Plan, dim_names: Sequence[str], calls: Sequence[KernelCall]
+) -> dict[str, Any]:
+    """Write the entry points; returns the fields of a CUDA program."""
+    checked = any(call.raises for call in calls)
+    launches = []
+    for call in calls:
+        _write_entry_point(module, dim_names, call, checked)
+        launches.append(
+            Launch(
+                _entry_point(call),
+                tuple(_buffer(plan.locations[base(n)]) for n in call.operands),
+                Size((factors(call.shape.units),)),
+                aligned(call.shape.scratch),
+                call.raises,
+            )
+        )
+    return {
+        "launches": tuple(launches),
+        "before": tuple(map(_device_copy, plan.before)),
+        "after": tuple(map(_device_copy, plan.after)),
+    }
+
+
+def _entry_point(call: KernelCall) -> str:
+    return f"{call.symbol}_launch"
+
+
+def _buffer(place: Location) -> Buffer:
+    if isinstance(place, ArenaRange):
+        return Buffer("arena", offset=place.offset)
+    return Buffer("input" if isinstance(place, InputBuffer) else "output", place.number)
+
+
+def _device_copy(copy: Copy) -> DeviceCopy:
+    return DeviceCopy(_buffer(copy.source), _buffer(copy.target), copy.size)
+
+
+def _write_entry_point(module: ModuleText, dim_names: Sequence[str], call: KernelCall, checked: bool) -> None:
+    """``checked``: some kernel of the program raises, so whether an earlier one has failed must be looked up."""
+    e = Emitter(module.target, 1)
+    dims = _store_dims(e, len(dim_names))
+    if checked:
+        _return_if_failed(e, call.raises)
+    code = Code(e, dim_names, [Dim(name) for name in dim_names])
+    first = code.add(code.mul(_special(e, "ctaid.x"), _special(e, "ntid.x")), _special(e, "tid.x"))
+    threads = code.mul(_special(e, "nctaid.x"), _special(e, "ntid.x"))
+    scratch = code.at("%scratch", code.mul(first, size_ref(code, aligned(call.shape.scratch))), 1)
+    buffers = [f"ptr %a{i}" for i in range(len(call.operands))]
+    with code.loop(first, "%units", threads) as unit:
+        given = f"ptr {scratch}, ptr {dims}, ptr %status, i64 {unit.index}, i64 {code.add(unit.index, 1)}"
+        e.line(f"call void @{call.symbol}({', '.join([*buffers, given])})")
+    e.line("ret void")
+    extents = [f"i64 %dim{k}" for k in range(len(dim_names))]
+    parameters = [*buffers, "ptr %scratch", "ptr %failed", "ptr %status", "i64 %units", *extents]
+    module.function(e, _entry_point(call), ", ".join(parameters), linkage="ptx_kernel")
+
+
+def _store_dims(e: Emitter, count: int) -> str:
+    """The extents, which come by value, as the array that kernels read; its address."""
+    if not count:
+        return "null"
+    e.line(f"%dims = alloca [{count} x i64], align 8")
+    for k in range(count):
+        address = e.fresh("p")
+        e.line(f"{address} = getelementptr i64, ptr %dims, i64 {k}")
+        e.line(f"store i64 %dim{k}, ptr {address}, align 8")
+    return "%dims"
+
+
+def _return_if_failed(e: Emitter, raises: bool) -> None:
+    """Do nothing after a failed launch, but for handing its status on."""
+    value, failed = e.fresh("s"), e.fresh("c")
+    e.line(f"{value} = load i32, ptr %failed, align 4")
+    e.line(f"{failed} = icmp ne i32 {value}, 0")
+    stop, go_on = e.new_label("stop"), e.new_label("run")
+    e.branch_if(failed, stop, go_on)
+    e.label(stop)
+    if raises:
+        e.line(f"store i32 {value}, ptr %status, align 4")
+    e.line("ret void")
+    e.label(go_on)
+
+
+def _special(e: Emitter, register: str) -> Ref:
+    """A special register (of the launch, its block or its thread) as an i64."""
+    name = f"@llvm.nvvm.read.ptx.sreg.{register}"
+    e.declare(f"declare i32 {name}()")
+    narrow, wide = e.fresh("r"), e.fresh("r")
+    e.line(f"{narrow} = call i32 {name}()")
+    e.line(f"{wide} = zext i32 {narrow} to i64")
+    return wide

@@ -1,0 +1,113 @@
+"""The driver of a CPU program: one native function that walks the kernels over the planned buffers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from hybridflow.compiler.codegen.emitter import Emitter
+from hybridflow.compiler.codegen.module import ModuleText
+from hybridflow.compiler.codegen.structured import Code, Ref, SpecialKernel
+from hybridflow.compiler.ir.graph import Graph, Node
+from hybridflow.compiler.ir.types import Dim
+from hybridflow.compiler.loops.buffers import ArenaRange, Copy, InputBuffer, Location, Plan, add, aligned
+from hybridflow.compiler.loops.cluster import base
+from hybridflow.compiler.program import Size
+
+ENTRY = "hf_main"
+
+
+class KernelCall(NamedTuple):
+    """An emitted kernel: ``operands`` are the nodes whose buffers it takes, ``raises`` whether a check can fail."""
+
+    symbol: str
+    shape: SpecialKernel
+    operands: list[Node]
+    raises: bool
+
+
+def size_ref(code: Code, size: Size) -> Ref:
+    """A byte count as an operand."""
+    total: Ref = 0
+    for factor, names in size.terms:
+        part: Ref = factor
+        for name in names:
+            part = code.mul(part, code.extent(Dim(name)))
+        total = code.add(total, part)
+    return total
+
+
+def write(
+    module: ModuleText, graph: Graph, plan: Plan, dim_names: Sequence[str], calls: Sequence[KernelCall]
+) -> Size:
+    """Write the entry; returns the arena's size, scratch of the kernels included."""
+    e = Emitter(module.target, 1)
+    code = Code(e, dim_names, [Dim(name) for name in dim_names])
+    pointers: dict[Location, str] = {}
+
+    def pointer(place: Location) -> str:
+        if place not in pointers:
+            if isinstance(place, ArenaRange):
+                pointers[place] = code.at("%arena", size_ref(code, place.offset), 1)
+            else:
+                slot = place.number + (0 if isinstance(place, InputBuffer) else len(graph.inputs))
+                pointers[place] = e.fresh("b")
+                e.line(f"{pointers[place]} = load ptr, ptr {code.at('%buffers', slot, 8)}, align 8")
+        return pointers[place]
+
+    def copy(item: Copy) -> None:
+        e.declares.add("declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)")
+        target, source, size = pointer(item.target), pointer(item.source), size_ref(code, item.size)
+        e.line(f"call void @llvm.memcpy.p0.p0.i64(ptr {target}, ptr {source}, i64 {size}, i1 false)")
+
+    # All addresses first: they are used on both sides of branches.
+    for place in plan.locations.values():
+        pointer(place)
+    for item in (*plan.before, *plan.after):
+        pointer(item.source), pointer(item.target)
+    status = e.fresh("status")
+    if any(call.raises for call in calls):
+        e.line(f"{status} = alloca i32, align 4")
+        e.line(f"store i32 0, ptr {status}, align 4")
+    else:
+        status = "null"
+    for item in plan.before:
+        copy(item)
+    most = Size(())
+    for call in calls:
+        most = _larger(most, aligned(call.shape.scratch))
+    scratch = code.at("%arena", size_ref(code, plan.arena), 1) if most.terms else "null"
+    for call in calls:
+        arguments = [f"ptr {pointer(plan.locations[base(n)])}" for n in call.operands]
+        units = code.product([Dim(n) if isinstance(n, str) else n for n in call.shape.units])
+        tail = f"ptr {scratch}, ptr %dims, ptr {status}, i64 0, i64 {units}"
+        e.line(f"call void @{call.symbol}({', '.join([*arguments, tail])})")
+        if call.raises:
+            _return_if_failed(e, status)
+    for item in plan.after:
+        copy(item)
+    e.line("ret i32 0")
+    module.function(e, ENTRY, "ptr %buffers, ptr %dims, ptr %arena", result="i32")
+    return add(plan.arena, most)
+
+
+def _return_if_failed(e: Emitter, status: str) -> None:
+    """Stop at the first kernel whose check failed: none after it may run on what it left."""
+    value, failed = e.fresh("s"), e.fresh("c")
+    e.line(f"{value} = load i32, ptr {status}, align 4")
+    e.line(f"{failed} = icmp ne i32 {value}, 0")
+    stop, go_on = e.new_label("stop"), e.new_label("next")
+    e.branch_if(failed, stop, go_on)
+    e.label(stop)
+    code = e.fresh("s")
+    e.line(f"{code} = sub i32 0, {value}")  # checks are recorded as negative codes, see Emitter.raise_if
+    e.line(f"ret i32 {code}")
+    e.label(go_on)
+
+
+def _larger(a: Size, b: Size) -> Size:
+    """At least the larger of two sizes, whatever the extents."""
+    terms: dict[tuple[str, ...], int] = {}
+    for factor, names in (*a.terms, *b.terms):
+        terms[names] = max(terms.get(names, 0), factor)
+    return Size(tuple((factor, names) for names, factor in sorted(terms.items()) if factor))
