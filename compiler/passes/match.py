@@ -114,7 +114,7 @@ class Number(Pattern):
 
 
 class Apply(Pattern):
-    """Matches an op by name with patterns for its inputs; numbers stand for constants, a lone ``...`` for any inputs."""
+    """Matches an op by name with patterns for its inputs; numbers are constants, a lone ``...`` any inputs."""
 
     def __init__(self, name: str, *inputs: Pattern | float | EllipsisType) -> None:
         self.op = TABLE[name]
