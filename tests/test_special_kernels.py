@@ -67,7 +67,17 @@ def expected_integers(x, y):
     return (x.astype(np.int64).view(np.uint64) @ y.astype(np.int64).view(np.uint64)).astype(x.dtype)
 
 
-SHAPES = [(1, 1, 1), (1, 17, 300), (5, 1, 9), (13, 40, 256), (30, 70, 257), (64, 33, 513), (3, 130, 1), (61, 10, 128)]
+SHAPES = [
+    (1, 1, 1),
+    (70, 1, 300),
+    (1, 17, 300),
+    (5, 1, 9),
+    (13, 40, 256),
+    (30, 70, 257),
+    (64, 33, 513),
+    (3, 130, 1),
+    (61, 10, 128),
+]
 TRANSPOSES = list(itertools.product([False, True], repeat=2))
 
 

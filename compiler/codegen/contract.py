@@ -33,9 +33,10 @@ K_BLOCK = 256  # part of the meaning of a float product: see above
 
 Epilogue = Callable[[Emitter, Val, str, str, str, "Val | None"], None]
 """``epilogue(e, value, batch, row, col, mask)`` stores a finished vector, of the product's dtype and ``e.width`` lanes
-along the columns from ``col`` on; the positions are i64 operands.  ``mask`` is None when all lanes are active."""
+that follow (row, col) in row-major order, which are i64 operands.  ``mask`` is None when all lanes are active."""
 
 _UNKNOWN = 4096  # what a symbolic extent is taken for when a tile or a cut is chosen
+_COLUMNS = 512  # of the product per packing of x
 _CYCLES_PER_TILE = 60  # a call, and the latencies at the ends of its loop
 
 
@@ -96,6 +97,8 @@ def emit_matmul(
     rows) of each batch entry; on a GPU: elements of the product.
     """
     product = _Product(e, dtype, tuple(batch), m, n, k, transpose_a, transpose_b, dims, epilogue)
+    if n == 1 and m != 1:
+        product = product.swapped()
     kernel = product.elementwise() if e.target.kind == "cuda" else product.blocked(module, symbol)
     e.line("ret void")
     module.function(e, symbol, kernel_parameters(buffers), linkage="internal")
@@ -119,11 +122,24 @@ class _Product:
         epilogue: Epilogue | None,
     ) -> None:
         self.e, self.dtype, self.sum_dtype = e, dtype, dt.compute_dtype(dtype)
-        self.batch, self.extents = batch, (m, n, k)
+        self.batch, self.extents, self.dims = batch, (m, n, k), dims
         self.transpose_a, self.transpose_b = transpose_a, transpose_b
         self.c = Code(e, dims, (m, n, k))
         self.m, self.n, self.k = (self.c.extent(x) for x in (m, n, k))
+        self.x, self.y = "%a0", "%a1"
         self.epilogue = epilogue or self._store
+
+    def swapped(self) -> _Product:
+        """The same for a product of one column, as the row that lies in memory alike: vectors then run along it."""
+        (m, _, k), finish = self.extents, self.epilogue
+
+        def epilogue(e: Emitter, value: Val, batch: str, row: str, col: str, mask: Val | None) -> None:
+            finish(e, value, batch, col, row, mask)
+
+        # y, a column, is in memory a row already.
+        other = _Product(self.e, self.dtype, self.batch, 1, m, k, False, not self.transpose_a, self.dims, epilogue)
+        other.x, other.y = self.y, self.x
+        return other
 
     def _store(self, e: Emitter, value: Val, batch: str, row: str, col: str, mask: Val | None) -> None:
         c = self.c
@@ -141,8 +157,8 @@ class _Product:
             entry = c.div(unit.index, per_entry)
             inside = c.rem(unit.index, per_entry)
             row, col = c.div(inside, self.n), c.rem(inside, self.n)
-            x = c.at("%a0", c.mul(entry, c.mul(self.m, self.k)), self.dtype.itemsize)
-            y = c.at("%a1", c.mul(entry, c.mul(self.k, self.n)), self.dtype.itemsize)
+            x = c.at(self.x, c.mul(entry, c.mul(self.m, self.k)), self.dtype.itemsize)
+            y = c.at(self.y, c.mul(entry, c.mul(self.k, self.n)), self.dtype.itemsize)
             with c.loop(0, self.k, K_BLOCK, [e.zero(self.sum_dtype)]) as block:
                 last = c.min(c.add(block.index, K_BLOCK), self.k)
                 with c.loop(block.index, last, 1, [e.zero(self.sum_dtype)]) as at_k:
@@ -173,9 +189,9 @@ class _Product:
         self.depth = min(K_BLOCK, max(k, 1)) if isinstance(k, int) else K_BLOCK  # of packed panels
         self.tile = tile = choose_tile(target, self.sum_dtype, m, n, self.depth)
         self.one_block = isinstance(k, int) and k <= K_BLOCK
-        # Packed rows fill a quarter of the second cache; totals of a block of columns another quarter.
-        rows = _up_to(max(1, target.l2 // 4 // (K_BLOCK * item)), tile.rows, m)
-        columns = _up_to(max(1, target.l2 // 4 // (rows * item)), tile.columns, n)
+        # Packed rows fill half of the second cache.  Totals are touched once per k-block, so they may lie farther away.
+        rows = _up_to(target.l2 // 2 // (K_BLOCK * item), tile.rows, m)
+        columns = _up_to(_COLUMNS, tile.columns, n)
         # Without transposition packed rows of x keep their direction.  A pitch that is not a power of two spreads them
         # over the sets of the cache.
         self.pitch = self.depth if self.transpose_a else self.depth + 64 // item
@@ -188,8 +204,8 @@ class _Product:
         self._emit_micro_kernel(module)
 
         with c.spans("%begin", "%end", self.n if by_columns else self.m) as (entry, first, last):
-            x = c.at("%a0", c.mul(entry, c.mul(self.m, self.k)), self.dtype.itemsize)
-            y = c.at("%a1", c.mul(entry, c.mul(self.k, self.n)), self.dtype.itemsize)
+            x = c.at(self.x, c.mul(entry, c.mul(self.m, self.k)), self.dtype.itemsize)
+            y = c.at(self.y, c.mul(entry, c.mul(self.k, self.n)), self.dtype.itemsize)
             col_range = (first, last) if by_columns else (0, self.n)
             row_range = (0, self.m) if by_columns else (first, last)
             col_step, row_step = (
@@ -353,16 +369,19 @@ class _Product:
     def _pack_b_transposed(self, source: str, depth: Ref, width: Ref) -> None:
         """A panel of tile.columns rows of y (which are columns of the product), turned so that it lies k by k."""
         c, e, tile, item, to_item = self.c, self.e, self.tile, self.dtype.itemsize, self.sum_dtype.itemsize
-        lanes = min(tile.width, 8)  # larger squares cost more to compile than they save
-        whole = c.mul(c.div(depth, lanes), lanes)
+        lanes, square = tile.width, min(tile.width, 8)  # squares of 16 cost more to compile than they save
+        whole = c.mul(c.div(depth, square), square)
         last = c.sub(width, 1)
         with c.loop(0, tile.columns, lanes) as group:
             lines = [c.at(source, c.mul(c.min(c.add(group.index, t), last), self.k), item) for t in range(lanes)]
             into = c.at(self.packed_b, group.index, to_item)
-            with c.loop(0, whole, lanes) as at_k, c.width(lanes):
-                square = [e.convert(e.load(c.at(line, at_k.index, item), self.dtype), self.sum_dtype) for line in lines]
+            with c.loop(0, whole, square) as at_k:
+                with c.width(square):
+                    parts = [e.load(c.at(line, at_k.index, item), self.dtype) for line in lines]
+                # Two squares of 8 lie side by side in vectors of 16.
+                rows = parts if lanes == square else [e.shuffle(a, b, range(lanes)) for a, b in zip(parts, parts[8:])]
                 corner = c.at(into, c.mul(at_k.index, tile.columns), to_item)
-                for t, turned in enumerate(_transposed(e, square)):
+                for t, turned in enumerate(_transposed(e, [e.convert(row, self.sum_dtype) for row in rows])):
                     e.store(turned, c.at(corner, t * tile.columns, to_item))
         with c.loop(whole, depth) as at_k, c.loop(0, tile.columns) as j:
             line = c.at(source, c.mul(c.min(j.index, last), self.k), item)
@@ -402,14 +421,16 @@ def _up_to(wanted: int, grain: int, extent: Extent) -> int:
 
 
 def _transposed(e: Emitter, rows: list[Val]) -> list[Val]:
-    """The transpose of a square of vectors: swap off-diagonal halves, then quarters within halves, and so on."""
+    """Transposes squares of vectors: swap off-diagonal halves, then quarters within halves, and so on.
+
+    Vectors longer than there are rows hold several squares side by side."""
     rows = list(rows)
-    width = distance = len(rows)
+    lanes, distance = rows[0].width, len(rows)
     while distance > 1:
         distance //= 2
-        low = [i if not i & distance else width + i - distance for i in range(width)]
-        high = [i + distance if not i & distance else width + i for i in range(width)]
-        for i in range(width):
+        low = [i if not i & distance else lanes + i - distance for i in range(lanes)]
+        high = [i + distance if not i & distance else lanes + i for i in range(lanes)]
+        for i in range(len(rows)):
             if not i & distance:
                 a, b = rows[i], rows[i + distance]
                 rows[i], rows[i + distance] = e.shuffle(a, b, low), e.shuffle(a, b, high)

@@ -38,6 +38,7 @@ def emit_scan(
     dims: Sequence[str] = (),
 ) -> SpecialKernel:
     """Add the kernel ``symbol`` of a SCAN op: %a0 = x of ``shape``, %a1 = out.  Units: lines along ``axis``."""
+    assert op.init and op.lift and op.combine and op.finish, op
     c = Code(e, dims, shape)
     n, inner, item = c.extent(shape[axis]), c.product(shape[axis + 1 :]), dtype.itemsize
     state_dtype = dt.compute_dtype(dtype)

@@ -136,7 +136,10 @@ class Code:
 
     def _extremum(self, name: str, a: Ref, b: Ref) -> str:
         self.e.declare(f"declare i64 @llvm.{name}.i64(i64, i64)")
-        return self._op(f"call i64 @llvm.{name}.i64(i64 {a}, i64 {b})")
+        extremum = self._op(f"call i64 @llvm.{name}.i64(i64 {a}, i64 {b})")
+        # To LLVM's analysis of loops a frozen value is just some number.  Seen through, nested minima as bounds and
+        # addresses grow into expressions that take it longer than all the rest of code generation.
+        return self._op(f"freeze i64 {extremum}")
 
     def choose(self, cond: str | bool, a: Ref, b: Ref) -> Ref:
         if isinstance(cond, bool):
