@@ -118,10 +118,11 @@ def exp_pair(e: Emit, x: Pair) -> Value:
     """exp(hi + lo)."""
     c = _CONSTANTS[x.hi.dtype]
     inside = clamp_below(e, clamp_above(e, x.hi, c.overflow), c.vanish)
-    _, k, r = _reduced(e, inside, c)
-    # exp(lo) is 1 + lo; beyond the range lo, which may be large, has no say.
+    # Beyond the range the low word, which may be large, has no say.
     low = e.select(e.eq(inside, x.hi), x.lo, 0.0)
-    rest = e.fma(e.mul(r, r), polynomial(e, r, c.q), e.fma(low, r, low))
+    _, k = round_shifted(e, inside, _LOG2E)
+    r, dropped = fast_two_sum(e, e.fma(k, -c.ln2[0], inside), e.fma(k, -c.ln2[1], low))
+    rest = e.fma(e.mul(r, r), polynomial(e, r, c.q), dropped)
     return e.scale2(e.add(e.add(r, rest), 1.0), k)
 
 
