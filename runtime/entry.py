@@ -356,8 +356,8 @@ class Dispatcher:
     def _call_slow(self, *args: Any, **kwargs: Any) -> Any:
         raise NotImplementedError(f"{type(self).__name__}._call_slow")
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Native code replaces this function at the first call that finds a signature."""
+    def _call_python(self, *args: Any, **kwargs: Any) -> Any:
+        """``__call__`` in Python: native code takes its place at the first call that finds a signature."""
         if _setup is not None and not _setup.busy.value:
             for signature in getattr(self, "_dispatch", ()):
                 enable()
@@ -365,6 +365,8 @@ class Dispatcher:
                 if result is not _MISS:
                     return result
         return self._call_slow(*args, **kwargs)
+
+    __call__ = _call_python
 
 
 class _Kernel:

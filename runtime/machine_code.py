@@ -11,6 +11,7 @@ import functools
 import itertools
 import os
 import threading
+from collections.abc import Callable
 from typing import Any
 
 from hybridflow.compiler.target import Target
@@ -51,11 +52,17 @@ def _llvm() -> Any:
     return llvm
 
 
+@functools.cache
+def _initialize_all_targets() -> None:
+    llvm = _llvm()
+    llvm.initialize_all_targets()
+    llvm.initialize_all_asmprinters()
+
+
 def _target_machine(target: Target, jit: bool = False) -> Any:
     llvm = _llvm()
-    if not target.triple.startswith(host.detect().triple.split("-")[0]):
-        llvm.initialize_all_targets()
-        llvm.initialize_all_asmprinters()
+    if target.triple.partition("-")[0] != host.detect().triple.partition("-")[0]:
+        _initialize_all_targets()
     try:
         machine = llvm.Target.from_triple(target.triple)
         return machine.create_target_machine(
@@ -85,28 +92,45 @@ def _excerpt(text: str) -> str:
     )
 
 
+def _parsed(text: str, target: Target, optimize: bool) -> tuple[Any, Any]:
+    """The target machine and the verified module of a text."""
+    llvm = _llvm()
+    machine = _cached_target_machine(target)
+    # A context of its own: types and constants of a module die with it instead of growing the global context.
+    context = llvm.create_context()
+    try:
+        module = llvm.parse_assembly(text, context)
+        module.triple = machine.triple
+        module.data_layout = str(machine.target_data)
+        module.verify()
+        if optimize:
+            options = llvm.create_pipeline_tuning_options(speed_level=2)
+            passes = llvm.create_pass_builder(machine, options)
+            passes.getModulePassManager().run(module, passes)
+    except RuntimeError as error:
+        raise CompileError("machine code", f"LLVM rejects the module: {error}\n{_excerpt(text)}") from None
+    return machine, module
+
+
+def _emitted(emit: Callable[[Any], Any], module: Any, text: str) -> Any:
+    try:
+        return emit(module)
+    except RuntimeError as error:
+        raise CompileError("machine code", f"LLVM cannot emit the module: {error}\n{_excerpt(text)}") from None
+
+
 def compile_object(text: str, target: Target, optimize: bool = False) -> bytes:
     """Machine code of an LLVM module, as a relocatable object file; ``optimize`` runs LLVM's usual IR passes first."""
     with _lock:
-        llvm = _llvm()
-        machine = _cached_target_machine(target)
-        # A context of its own: types and constants of a module die with it instead of growing the global context.
-        context = llvm.create_context()
-        try:
-            module = llvm.parse_assembly(text, context)
-            module.triple = machine.triple
-            module.data_layout = str(machine.target_data)
-            module.verify()
-            if optimize:
-                options = llvm.create_pipeline_tuning_options(speed_level=2)
-                passes = llvm.create_pass_builder(machine, options)
-                passes.getModulePassManager().run(module, passes)
-        except RuntimeError as error:
-            raise CompileError("machine code", f"LLVM rejects the module: {error}\n{_excerpt(text)}") from None
-        try:
-            return machine.emit_object(module)
-        except RuntimeError as error:
-            raise CompileError("machine code", f"LLVM cannot emit the module: {error}\n{_excerpt(text)}") from None
+        machine, module = _parsed(text, target, optimize)
+        return _emitted(machine.emit_object, module, text)
+
+
+def compile_assembly(text: str, target: Target, optimize: bool = False) -> str:
+    """The same as assembly text, also for targets other than the host."""
+    with _lock:
+        machine, module = _parsed(text, target, optimize)
+        return _emitted(machine.emit_assembly, module, text)
 
 
 def cached_object(text: str, target: Target) -> bytes:
