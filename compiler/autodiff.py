@@ -16,7 +16,9 @@ from hybridflow.compiler.ops.table import NOT_DIFFERENTIABLE
 class Record:
     """One operation: an op of the table with its attributes, or any function with ``vjp(*cotangents of outputs)``.
 
-    A ``vjp`` takes None for an output that has no cotangent, and returns one cotangent (or None) per input.
+    A ``vjp`` takes None for an output that has no cotangent, and returns one cotangent (or None) per input.  One with
+    ``accumulates`` true stands for several operations: it also takes, as ``so_far=``, what has come together for each
+    input (or None), and returns totals, so that they are added up in the order in which single operations would be.
     """
 
     __slots__ = ("attrs", "inputs", "op", "outputs", "vjp")
@@ -55,10 +57,16 @@ def backward(
             gs.append(cotangents.get(key) if key in wanted else cotangents.pop(key, None))
         if all(g is None for g in gs):
             continue
-        if record.vjp is not None:
-            results = record.vjp(*gs)
-        else:
+        if record.vjp is None:
             results = record.op.vjp(b, gs[0], outputs[0], *record.inputs, **record.attrs)
+        elif getattr(record.vjp, "accumulates", False):
+            so_far = [cotangents.get(id(value)) if id(value) in path else None for value in record.inputs]
+            for value, total in zip(record.inputs, record.vjp(*gs, so_far=so_far)):
+                if total is not None and id(value) in path:
+                    cotangents[id(value)] = total
+            continue
+        else:
+            results = record.vjp(*gs)
         for value, result in zip(record.inputs, results):
             if result is not None and id(value) in path:
                 _accumulate(b, cotangents, id(value), result() if callable(result) else result)

@@ -12,15 +12,9 @@ import numpy as np
 
 from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.compiler.ir.types import TensorType
-from hybridflow.compiler.ops import arrays, rules, samples
+from hybridflow.compiler.ops import arrays, elementary, rules, samples
 from hybridflow.compiler.ops.rules import masked
 from hybridflow.compiler.ops.table import NOT_DIFFERENTIABLE, Kind, define
-
-try:  # until elementary.py is there
-    from hybridflow.compiler.ops import elementary
-except ImportError:
-    elementary = None
-
 
 _WIDE = ((-3.0, 3.0), (-3.0, 3.0))
 

@@ -9,15 +9,10 @@ import numpy as np
 
 from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.compiler.ir.types import TensorType
-from hybridflow.compiler.ops import arrays, rules, samples
+from hybridflow.compiler.ops import arrays, elementary, rules, samples
 from hybridflow.compiler.ops.rules import masked
 from hybridflow.compiler.ops.table import NOT_DIFFERENTIABLE, Kind, define
 from hybridflow.errors import ArgumentTypeError
-
-try:  # until elementary.py is there
-    from hybridflow.compiler.ops import elementary
-except ImportError:
-    elementary = None
 
 
 def _unary(name: str, *, dtypes: Any = dt.FLOATS, domain: tuple[float, float] = (-3.0, 3.0), **fields: Any) -> None:

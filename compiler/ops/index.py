@@ -176,9 +176,9 @@ def _scatter_add_infer(x: TensorType, indices: TensorType, updates: TensorType, 
 
 def _scatter_add_reference(x: np.ndarray, indices: np.ndarray, updates: np.ndarray, axis: int) -> np.ndarray:
     out = x.copy()
-    where = _wrapped("scatter_add", x, indices, axis)
+    where: Any = (*(slice(None),) * axis, _wrapped("scatter_add", x, indices, axis))
     with np.errstate(all="ignore"):
-        np.add.at(out, (*(slice(None),) * axis, where), updates)
+        np.add.at(out, where, updates)
     return out
 
 

@@ -27,8 +27,8 @@ def edges(dtype: Any) -> np.ndarray:
     if dt.is_integer(dtype):
         info = np.iinfo(dtype)
         return np.unique(np.array([info.min, info.min // 2, *([-7, -1] * (info.min < 0)), 0, 1, 2, 7, info.max], dtype))
-    info = ml_dtypes.finfo(dtype)
-    limits = np.array([info.max, info.min, info.tiny, -info.tiny, info.smallest_subnormal, info.eps], dtype)
+    limit = ml_dtypes.finfo(dtype)
+    limits = np.array([limit.max, limit.min, limit.tiny, -limit.tiny, limit.smallest_subnormal, limit.eps], dtype)
     return np.concatenate([np.array(_FLOAT_EDGES).astype(dtype), limits])
 
 

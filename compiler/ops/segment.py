@@ -12,7 +12,7 @@ import numpy as np
 
 from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.compiler.ir.types import Dim, TensorType
-from hybridflow.compiler.ops import rules, samples
+from hybridflow.compiler.ops import arrays, rules, samples
 from hybridflow.compiler.ops.table import Kind, define
 from hybridflow.errors import ArgumentError, ArgumentTypeError, DTypeError, ShapeError
 
@@ -34,7 +34,7 @@ def _pad_canon(types: tuple[TensorType, ...], attrs: dict[str, Any]) -> dict[str
     if not isinstance(value, (bool, int, float, np.generic)):
         raise ArgumentTypeError("pad", f"value is {value!r}. Expected a Python scalar.")
     # Through the dtype, so that equal fills have equal attributes.
-    result["value"] = np.asarray(value).astype(x.dtype).item()
+    result["value"] = arrays.convert(np.asarray(value), x.dtype).item()
     return result
 
 
@@ -62,7 +62,8 @@ def _pad_slice(x: TensorType, low: Any, interior: Any) -> dict[str, Any]:
 
 def _pad_reference(x: np.ndarray, low: Any, high: Any, interior: Any, value: Any) -> np.ndarray:
     type = TensorType(x.shape, x.dtype)
-    out = np.full(_pad_infer(type, low, high, interior, value).shape, value, x.dtype)
+    shape: Any = _pad_infer(type, low, high, interior, value).shape
+    out = np.full(shape, value, x.dtype)
     where = _pad_slice(type, low, interior)
     out[tuple(map(slice, where["start"], where["stop"], where["step"]))] = x
     return out
@@ -136,7 +137,7 @@ def _concat_infer(*types: TensorType, axis: int) -> TensorType:
 
 def _concat_segments(types: tuple[TensorType, ...], out: TensorType, axis: int) -> list[Segment]:
     found: list[Segment] = []
-    start = 0
+    start: Any = 0
     for k, x in enumerate(types):
         offsets = tuple(start if a == axis else 0 for a in range(out.ndim))
         found.append((k, offsets, (1,) * out.ndim))
