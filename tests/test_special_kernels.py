@@ -177,6 +177,24 @@ def test_epilogue_sees_every_element_once_with_its_position():
         np.testing.assert_array_equal(out, plain + bias + residual)
 
 
+def test_epilogue_of_one_column_gets_neighbouring_rows():
+    m, k = 37, 20
+    x, y = random_matrices(np.float32, (2,), m, 1, k)
+    residual = np.random.default_rng(1).standard_normal((2, m, 1)).astype(np.float32)
+
+    def emit(module, e):
+        def epilogue(e, value, batch, row, col, mask):
+            c = Code(e)
+            here = c.at("%a2", c.add(c.add(c.mul(batch, m), row), col), 4)
+            e.store(e.add(value, e.load(here, dt.float32, mask)), here, mask)
+
+        return emit_matmul(module, e, "k", dt.float32, (2,), m, 1, k, epilogue=epilogue)
+
+    out = residual.copy()
+    Kernel(emit, BEST, 3)(x, y, out)
+    np.testing.assert_array_equal(out, product(matmul_kernel(np.float32, (2,), m, 1, k), x, y) + residual)
+
+
 def test_tiles_fit_the_registers_and_small_products_waste_little():
     for target in (*RUNNABLE.values(), targets.AARCH64):
         for dtype in (dt.float32, dt.float64, dt.int32, dt.int8, dt.int64):

@@ -96,6 +96,7 @@ def emit_matmul(
     ``e`` is a fresh emitter of the kernel's body.  Units on a CPU: rows (or columns, where there are more of them than
     rows) of each batch entry; on a GPU: elements of the product.
     """
+    transpose_a = transpose_a and m != 1  # one row lies in memory alike
     product = _Product(e, dtype, tuple(batch), m, n, k, transpose_a, transpose_b, dims, epilogue)
     if n == 1 and m != 1:
         product = product.swapped()
@@ -136,7 +137,7 @@ class _Product:
         def epilogue(e: Emitter, value: Val, batch: str, row: str, col: str, mask: Val | None) -> None:
             finish(e, value, batch, col, row, mask)
 
-        # y, a column, is in memory a row already.
+        # y, a column, lies in memory as a row already.
         other = _Product(self.e, self.dtype, self.batch, 1, m, k, False, not self.transpose_a, self.dims, epilogue)
         other.x, other.y = self.y, self.x
         return other

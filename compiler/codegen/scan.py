@@ -38,7 +38,8 @@ def emit_scan(
     dims: Sequence[str] = (),
 ) -> SpecialKernel:
     """Add the kernel ``symbol`` of a SCAN op: %a0 = x of ``shape``, %a1 = out.  Units: lines along ``axis``."""
-    assert op.init and op.lift and op.combine and op.finish, op
+    init, lift, combine, finish = op.init, op.lift, op.combine, op.finish
+    assert init and lift and combine and finish, op  # the table sees to it
     c = Code(e, dims, shape)
     n, inner, item = c.extent(shape[axis]), c.product(shape[axis + 1 :]), dtype.itemsize
     state_dtype = dt.compute_dtype(dtype)
@@ -48,12 +49,12 @@ def emit_scan(
 
         def line(i: Ref, mask: Val | None) -> None:
             begin = c.add(start, i)
-            identity = [e.const(value, d) for value, d in op.init(dtype)]
+            identity = [e.const(value, d) for value, d in init(dtype)]
             with c.loop(0, n, 1, identity) as at:
                 position = c.add(begin, c.mul(at.index, inner))
                 x = e.convert(e.load(c.at("%a0", position, item), dtype, mask), state_dtype)
-                state = op.combine(e, tuple(at.carried), op.lift(e, x, e.splat(c.value(at.index))))
-                e.store(op.finish(e, state, dtype), c.at("%a1", position, item), mask)
+                state = combine(e, tuple(at.carried), lift(e, x, e.splat(c.value(at.index))))
+                e.store(finish(e, state, dtype), c.at("%a1", position, item), mask)
                 at.next = state
 
         c.vector_loop(first, last, width, line)
