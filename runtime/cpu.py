@@ -11,10 +11,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from hybridflow import errors
-from hybridflow.compiler.program import Program, Slot
-from hybridflow.errors import ArgumentError, CompileError, DTypeError, ShapeError
-from hybridflow.runtime import host, machine_code, memory
+from hybridflow.compiler.program import Program
+from hybridflow.errors import CompileError
+from hybridflow.runtime import arguments, host, machine_code, memory
 from hybridflow.runtime.dtypes import NUMPY
 
 _ENTRY = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)  # releases the GIL
@@ -30,7 +29,6 @@ class Executable:
         self._call = _ENTRY(self.address)
         self._pointers = ctypes.c_void_p * (len(program.inputs) + len(program.outputs))
         self._extents = ctypes.c_int64 * len(program.dims)
-        self._dtypes = tuple(NUMPY[slot.dtype] for slot in program.inputs)
         self._updated = tuple(i for i, slot in enumerate(program.inputs) if slot.updated)
 
     def run(self, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
@@ -40,13 +38,11 @@ class Executable:
         that fails.
         """
         program = self.program
-        if len(arrays) != len(program.inputs):
-            raise ArgumentError(program.name, f"{len(program.inputs)} arrays expected, {len(arrays)} given.")
-        dims = self._bind_dims(arrays)
+        dims = arguments.bind_dims(program, arrays)
         inputs = [self._checked(i, array, dims) for i, array in enumerate(arrays)]
         if self._updated:
             inputs = self._without_aliases(inputs)
-        outputs = [memory.empty(_extents(slot, dims), NUMPY[slot.dtype]) for slot in program.outputs]
+        outputs = [memory.empty(arguments.extents(slot, dims), NUMPY[slot.dtype]) for slot in program.outputs]
         pointers = self._pointers(*(array.ctypes.data for array in (*inputs, *outputs)))
         arena = memory.empty((program.arena_bytes.at(dims),), NUMPY["u8"])
         status = self._call(pointers, self._extents(*dims.values()), arena.ctypes.data)
@@ -56,32 +52,15 @@ class Executable:
 
     def raise_check(self, status: int) -> None:
         """Raise the error of the check that a nonzero status stands for."""
-        check = self.program.checks[status - 1]
-        raise getattr(errors, check.error)(check.stage, check.message, check.where)
-
-    def _bind_dims(self, arrays: Sequence[np.ndarray]) -> dict[str, int]:
-        dims = {}
-        for source in self.program.dims:
-            array = arrays[source.input]
-            if source.axis >= array.ndim:
-                raise ShapeError(self.program.name, self._mismatch(source.input, array))
-            dims[source.name] = array.shape[source.axis]
-        return dims
+        arguments.raise_check(self.program, status)
 
     def _checked(self, i: int, array: np.ndarray, dims: dict[str, int]) -> np.ndarray:
         """The array as machine code may read it: of the slot's type, contiguous, aligned."""
-        slot, dtype = self.program.inputs[i], self._dtypes[i]
-        if array.dtype != dtype:
-            raise DTypeError(self.program.name, self._mismatch(i, array))
-        if array.shape != _extents(slot, dims):
-            raise ShapeError(self.program.name, self._mismatch(i, array))
+        arguments.check(self.program, i, array, dims)
         flags = array.flags
-        if slot.updated:
+        if self.program.inputs[i].updated:
             if not (flags.c_contiguous and flags.aligned and flags.writeable):
-                raise ArgumentError(
-                    self.program.name,
-                    f"input {i} ({slot.name or 'state'}) is updated in place; it must be writable and contiguous.",
-                )
+                raise arguments.not_updatable(self.program, i)
         elif not (flags.c_contiguous and flags.aligned):
             return array.copy()
         return array
@@ -93,18 +72,9 @@ class Executable:
                 if i == u or not np.may_share_memory(array, inputs[u]):
                     continue
                 if i in self._updated:
-                    raise ArgumentError(self.program.name, f"inputs {u} and {i} are both updated and share memory.")
+                    raise arguments.both_updated(self.program, u, i)
                 inputs[i] = array.copy()
         return inputs
-
-    def _mismatch(self, i: int, array: np.ndarray) -> str:
-        slot = self.program.inputs[i]
-        given = f"{array.dtype}[{','.join(map(str, array.shape))}]"
-        return f"input {i} is {given}; {slot.dtype}[{','.join(map(str, slot.shape))}] expected."
-
-
-def _extents(slot: Slot, dims: dict[str, int]) -> tuple[int, ...]:
-    return tuple(dims[extent] if isinstance(extent, str) else extent for extent in slot.shape)
 
 
 def load(program: Program) -> Executable:

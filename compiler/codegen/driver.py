@@ -37,9 +37,7 @@ def size_ref(code: Code, size: Size) -> Ref:
     return total
 
 
-def write(
-    module: ModuleText, graph: Graph, plan: Plan, dim_names: Sequence[str], calls: Sequence[KernelCall]
-) -> Size:
+def write(module: ModuleText, graph: Graph, plan: Plan, dim_names: Sequence[str], calls: Sequence[KernelCall]) -> Size:
     """Write the entry; returns the arena's size, scratch of the kernels included."""
     e = Emitter(module.target, 1)
     code = Code(e, dim_names, [Dim(name) for name in dim_names])
