@@ -155,4 +155,4 @@ class Variable(Operators):
 
     def __repr__(self) -> str:
         title = f"Variable {self.name!r}" if self.name else "Variable"
-        return hf.display.describe(self._tensor, title + ("" if self.trainable else " untrained"))
+        return hf.display.describe(self._tensor, title + ("" if self.trainable else " not trainable"))
