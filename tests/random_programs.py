@@ -8,7 +8,7 @@ the chosen arguments is not added.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -215,10 +215,23 @@ def _type(array: np.ndarray) -> TensorType:
 
 
 def smallest_failing(program: RandomProgram, fails: Callable[[RandomProgram], bool]) -> RandomProgram:
-    """The program cut down to one value that fails alone, if there is one: the earliest, with what it needs."""
+    """The program cut down while it fails: to the earliest value that fails alone, or else result by result."""
     graph = program.graph
     for node in graph.nodes:
-        alone = RandomProgram(dce(Graph(graph.name, graph.inputs, graph.nodes, (node,))), program.arrays)
+        alone = _with_results(program, (node,), {})
         if fails(alone):
             return alone
+    for i in reversed(range(len(graph.outputs))):
+        outputs = program.graph.outputs
+        fewer = _with_results(program, outputs[:i] + outputs[i + 1 :], program.graph.updates)
+        program = fewer if fails(fewer) else program
+    for i in graph.updates:
+        updates = {k: node for k, node in program.graph.updates.items() if k != i}
+        fewer = _with_results(program, program.graph.outputs, updates)
+        program = fewer if fails(fewer) else program
     return program
+
+
+def _with_results(program: RandomProgram, outputs: tuple[Node, ...], updates: Mapping[int, Node]) -> RandomProgram:
+    graph = program.graph
+    return RandomProgram(dce(Graph(graph.name, graph.inputs, graph.nodes, outputs, updates)), program.arrays)

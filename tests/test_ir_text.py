@@ -8,8 +8,7 @@ import struct
 import ml_dtypes
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.compiler.ir.attributes import key
