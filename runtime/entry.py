@@ -339,7 +339,8 @@ class Signature:
             if isinstance(capture, ConstantInput):
                 arrays[capture.input] = capture.array
             else:
-                slot, tensor = self.executable.program.inputs[capture.input], getattr(capture.variable, capture.slot)
+                slot = self.executable.program.inputs[capture.input]
+                tensor = getattr(capture.variable, capture.slot, None)
                 arrays[capture.input] = array = _fitting(tensor, NUMPY[slot.dtype], slot.shape, dims)
                 if array is None:
                     return None
@@ -433,7 +434,7 @@ class _Kernel:
                 array = _fitting(value, dtype, (), {})
             else:
                 if shape is None:
-                    shape = getattr(value, _front_end().array_slot).shape
+                    shape = np.shape(getattr(value, _front_end().array_slot, None))
                 array = _fitting(value, dtype, shape, {})
             if array is None:
                 return _MISS
@@ -574,7 +575,7 @@ def _fitting(value: Any, dtype: np.dtype[Any], shape: tuple[int | str, ...], dim
     front_end = _front_end()
     if type(value) is not front_end.tensor_type:
         return None
-    array = getattr(value, front_end.array_slot)
+    array = getattr(value, front_end.array_slot, None)
     if type(array) is not np.ndarray or array.dtype != dtype or array.ndim != len(shape):
         return None
     if not (array.flags.c_contiguous and array.flags.aligned):

@@ -10,53 +10,12 @@ import pytest
 
 from hybridflow import errors
 from hybridflow.compiler.ir import dtypes
-from hybridflow.compiler.program import Check, DimSource, Program, Size, Slot
+from hybridflow.compiler.program import Program, Size, Slot
 from hybridflow.compiler.target import AARCH64, CUDA_SM90, SSE2
 from hybridflow.runtime import cpu, host, machine_code
 from hybridflow.runtime.dtypes import NUMPY
-
-# y[i] = x[i] + 1; fails check 1 when the extent is 13.
-PLUS_ONE = """
-define i32 @plus_one(ptr %buffers, ptr %dims, ptr %arena) {
-  %x = load ptr, ptr %buffers
-  %slot = getelementptr ptr, ptr %buffers, i64 1
-  %y = load ptr, ptr %slot
-  %n = load i64, ptr %dims
-  %unlucky = icmp eq i64 %n, 13
-  br i1 %unlucky, label %fail, label %start
-start:
-  %empty = icmp eq i64 %n, 0
-  br i1 %empty, label %end, label %loop
-loop:
-  %i = phi i64 [0, %start], [%next, %loop]
-  %p = getelementptr float, ptr %x, i64 %i
-  %v = load float, ptr %p
-  %w = fadd float %v, 1.0
-  %q = getelementptr float, ptr %y, i64 %i
-  store float %w, ptr %q
-  %next = add i64 %i, 1
-  %more = icmp ult i64 %next, %n
-  br i1 %more, label %loop, label %end
-end:
-  ret i32 0
-fail:
-  ret i32 1
-}
-"""
-
-# state[i] += x[i] for four doubles; no outputs.
-ACCUMULATE = """
-define i32 @accumulate(ptr %buffers, ptr %dims, ptr %arena) {
-  %state = load ptr, ptr %buffers
-  %slot = getelementptr ptr, ptr %buffers, i64 1
-  %x = load ptr, ptr %slot
-  %a = load <4 x double>, ptr %state, align 8
-  %b = load <4 x double>, ptr %x, align 8
-  %c = fadd <4 x double> %a, %b
-  store <4 x double> %c, ptr %state, align 8
-  ret i32 0
-}
-"""
+from tests import runtime_programs
+from tests.runtime_programs import accumulate
 
 LIBM = """
 declare float @fmaf(float, float, float)
@@ -75,15 +34,7 @@ define i32 @libm(ptr %buffers, ptr %dims, ptr %arena) {
 
 
 def plus_one() -> Program:
-    check = Check("DivisionError", "plus_one", "thirteen elements.", "train.py:7")
-    vector = Slot(("n",), "f32", "x")
-    dims = (DimSource("n", 0, 0),)
-    return Program("plus_one", host.target(), PLUS_ONE, "plus_one", (vector,), (vector,), dims, Size(()), (check,))
-
-
-def accumulate() -> Program:
-    slots = (Slot((4,), "f64", "total", updated=True), Slot((4,), "f64", "x"))
-    return Program("accumulate", host.target(), ACCUMULATE, "accumulate", slots, (), (), Size(()))
+    return runtime_programs.plus_one(unlucky=13)
 
 
 def test_short_names_agree_with_the_compiler():
@@ -114,7 +65,7 @@ def test_strided_and_unaligned_inputs_are_copied():
 
 
 def test_failed_check_raises_its_error():
-    with pytest.raises(errors.DivisionError, match=r"\[plus_one\] thirteen elements.  \(train.py:7\)") as info:
+    with pytest.raises(errors.DivisionError, match=r"\[pointwise\] 13 elements.  \(train.py:7\)") as info:
         cpu.load(plus_one()).run([np.zeros(13, np.float32)])
     assert info.value.where == "train.py:7"
 

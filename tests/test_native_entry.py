@@ -1,0 +1,633 @@
+"""Calls of compiled programs: what fits runs, everything else goes to Python.  Each test runs on both paths."""
+
+from __future__ import annotations
+
+import gc
+import sys
+import threading
+import types
+import weakref
+
+import numpy as np
+import pytest
+
+from hybridflow import errors
+from hybridflow.context import busy
+from hybridflow.runtime import cpu, entry, layout, memory
+from hybridflow.runtime.entry import (
+    AttributeGuard,
+    CellGuard,
+    ConstantInput,
+    Dispatcher,
+    ItemGuard,
+    LiteralArg,
+    ScalarArg,
+    Signature,
+    TensorArg,
+    VariableInput,
+)
+from hybridflow.tensor import Tensor, wrap
+from tests.runtime_programs import accumulate, add, plus_one, pointwise, square_table
+
+F32, F64 = np.dtype("f4"), np.dtype("f8")
+
+
+@pytest.fixture(params=["native", "python"])
+def path(request, monkeypatch):
+    """Native code where this interpreter allows it, and the Python path that replaces it elsewhere."""
+    entry.setup(Tensor, busy)
+    if request.param == "native":
+        if layout.problem() is not None:
+            pytest.skip(layout.problem())
+        assert entry.enable() is not None
+    else:
+        monkeypatch.setattr(entry, "enable", lambda: None)
+        monkeypatch.setattr(Dispatcher, "__call__", Dispatcher._call_python)
+    return request.param
+
+
+class Callable(Dispatcher):
+    """A function as the front end has them, whose slow path says that it was taken."""
+
+    __slots__ = ("__weakref__", "slow_calls")
+
+    def __init__(self, *signatures):
+        self._dispatch = signatures
+        self.slow_calls = 0
+
+    def _call_slow(self, *args, **kwargs):
+        self.slow_calls += 1
+        return "slow", args, kwargs
+
+
+class Variable:
+    __slots__ = ("__weakref__", "_tensor")
+
+    def __init__(self, array):
+        self._tensor = wrap(array)
+
+
+def vector(input=0, shape=("n",), dtype=F32):
+    return TensorArg(dtype, shape, input)
+
+
+def tensor(*values, dtype=np.float32):
+    return wrap(np.array(values, dtype))
+
+
+def is_slow(result):
+    return isinstance(result, tuple) and len(result) == 3 and result[0] == "slow"
+
+
+def check(result, expected):
+    assert type(result) is Tensor
+    assert result._array.dtype == np.asarray(expected).dtype
+    np.testing.assert_array_equal(result._array, expected)
+
+
+# What fits, and what does not.
+
+
+@pytest.mark.parametrize("n", [0, 1, 3, 64, 1000])
+def test_tensor(path, n):
+    f = Callable(Signature(cpu.load(plus_one()), [vector()]))
+    x = np.linspace(-1, 1, n, dtype=np.float32)
+    result = f(wrap(x))
+    check(result, x + np.float32(1))
+    assert result._array.ctypes.data % 64 == 0 and result._array.flags.writeable
+    assert f.slow_calls == 0
+
+
+def test_calls_that_do_not_fit(path):
+    class Sub(Tensor):
+        __slots__ = ()
+
+    class SubArray(np.ndarray):
+        pass
+
+    derived = object.__new__(Sub)
+    derived._array = np.zeros(3, np.float32)
+    x = tensor(1, 2, 3)
+    calls = [
+        ((), {}),
+        ((x, x), {}),
+        ((x,), {"y": x}),
+        ((), {"x": x}),
+        ((1,), {}),
+        ((None,), {}),
+        ((np.zeros(3, np.float32),), {}),
+        ((derived,), {}),
+        ((object.__new__(Tensor),), {}),  # no array yet
+        ((wrap(np.zeros(3, np.float32).view(SubArray)),), {}),
+        ((wrap([1.0]),), {}),
+        ((tensor(1, 2, dtype=np.float64),), {}),
+        ((wrap(np.zeros(3, ">f4")),), {}),
+        ((wrap(np.zeros((3, 1), np.float32)),), {}),
+        ((wrap(np.float32(3).reshape(())),), {}),
+        ((wrap(np.zeros(6, np.float32)[::2]),), {}),
+        ((wrap(np.zeros(3, np.float32)[::-1]),), {}),
+        ((wrap(np.zeros(13, np.uint8)[1:].view(np.float32)),), {}),  # not aligned
+    ]
+    f = Callable(Signature(cpu.load(plus_one()), [vector()]))
+    for count, (args, kwargs) in enumerate(calls, 1):
+        result = f(*args, **kwargs)
+        assert is_slow(result) and result[2] == kwargs
+        assert len(result[1]) == len(args) and all(a is b for a, b in zip(result[1], args))
+        assert f.slow_calls == count
+    check(f(x), np.array([2, 3, 4], np.float32))
+
+
+def test_empty_and_odd_tables(path):
+    f = Callable()
+    assert is_slow(f(tensor(1)))
+    if path == "native":
+        for table in ([Signature(cpu.load(plus_one()), [vector()])], (1, None, "x"), None, "no"):
+            f._dispatch = table
+            assert is_slow(f(tensor(1)))
+    del f._dispatch
+    assert is_slow(f(tensor(1)))
+
+
+def test_static_shape_and_several_signatures(path):
+    executable = cpu.load(plus_one(dims=False))
+    f = Callable(
+        Signature(executable, [vector(shape=(4,)), vector(None, (2, "k"), F64)]),
+        Signature(executable, [vector(shape=(4,))]),
+    )
+    x = tensor(1, 2, 3, 4)
+    check(f(x), np.array([2, 3, 4, 5], np.float32))
+    check(f(x, wrap(np.zeros((2, 7)))), np.array([2, 3, 4, 5], np.float32))
+    assert is_slow(f(tensor(1, 2, 3)))
+    assert is_slow(f(x, wrap(np.zeros((3, 7)))))
+
+
+def test_symbolic_extents_agree_and_have_minimums(path):
+    f = Callable(Signature(cpu.load(add()), [vector(), vector(1)], minimums={"n": 2}))
+    check(f(tensor(1, 2), tensor(10, 20)), np.array([11, 22], np.float32))
+    assert is_slow(f(tensor(1, 2), tensor(10, 20, 30)))
+    assert is_slow(f(tensor(1), tensor(2)))
+    assert is_slow(f(tensor(), tensor()))
+
+
+def test_literals(path):
+    program, nan = plus_one(), float("nan")
+    marker = object()
+    values = [1, 1.0, True, 0.0, -0.0, nan, None, "text", 1 << 80, -7, marker]
+    for value in values:
+        f = Callable(Signature(cpu.load(program), [vector(), LiteralArg(value)]))
+        assert not is_slow(f(tensor(1), value))
+        for other in values:
+            if other is not value:
+                assert is_slow(f(tensor(1), other)), (value, other)
+    # Equal values of the same type fit, whichever object they are.
+    f = Callable(Signature(cpu.load(program), [vector(), LiteralArg(1234567.25), LiteralArg(987654321)]))
+    assert not is_slow(f(tensor(1), float("1234567.25"), int("987654321")))
+
+
+@pytest.mark.parametrize(
+    "dtype, good, bad",
+    [
+        ("f64", [0.1, -0.0, float("inf"), 5e-324], [1, True, "1", None, np.float64(1)]),
+        ("f32", [0.5, 0.1, 1e300, -1e-60], [1, False, 1j]),
+        ("i64", [0, -1, 2**63 - 1, -(2**63)], [1.0, True, 2**63, -(2**63) - 1, 10**30]),
+        ("i32", [0, 5, 2**31 - 1, -(2**31)], [1.0, 2**31, -(2**31) - 1, True]),
+    ],
+)
+def test_python_scalars_of_any_value(path, dtype, good, bad):
+    f = Callable(
+        Signature(cpu.load(add(dtype, scalars=(False, True))), [vector(0, ("n",), DTYPES[dtype]), ScalarArg(1)])
+    )
+    x = tensor(0, 1, dtype=DTYPES[dtype])
+    for value in good:
+        with np.errstate(over="ignore"):
+            check(f(x, value), x._array + np.array(value, DTYPES[dtype]))
+    for value in bad:
+        assert is_slow(f(x, value)), value
+
+
+DTYPES = {name: np.dtype(full) for name, full in (("f32", "f4"), ("f64", "f8"), ("i32", "i4"), ("i64", "i8"))}
+
+
+def test_keywords(path):
+    f = Callable(Signature(cpu.load(plus_one()), [vector(), LiteralArg(True)], keywords=["training"]))
+    x = tensor(1)
+    check(f(x, training=True), np.array([2], np.float32))
+    assert is_slow(f(x, training=False))
+    assert is_slow(f(x, True))
+    assert is_slow(f(x, other=True))
+    assert is_slow(f(x, training=True, other=1))
+    check(f(x, training=True), np.array([2], np.float32))
+
+
+# Guards.
+
+
+def test_guards(path):
+    expected = object()
+    cell = types.CellType(expected)
+    module, owner, name = {"w": expected}, types.SimpleNamespace(w=expected), "w"
+    guards = [CellGuard(cell, expected), ItemGuard(module, name, expected), AttributeGuard(owner, name, expected)]
+    f = Callable(Signature(cpu.load(plus_one()), [vector()], guards=guards))
+    x = tensor(1)
+    assert not is_slow(f(x))
+    cell.cell_contents = object()
+    assert is_slow(f(x))
+    cell.cell_contents = expected
+    module["w"] = object()
+    assert is_slow(f(x))
+    del module["w"]
+    assert is_slow(f(x))
+    module["w"] = expected
+    owner.w = 1
+    assert is_slow(f(x))
+    del owner.w
+    assert is_slow(f(x))
+    owner.w = expected
+    assert not is_slow(f(x))
+    del cell.cell_contents
+    assert is_slow(f(x))
+
+
+def test_guard_that_runs_python_code(path):
+    class Owner:
+        fail = False
+
+        @property
+        def w(self):
+            if self.fail:
+                raise RuntimeError("not now")
+            f._dispatch = ()  # the signature being tried loses its owner
+            gc.collect()
+            return expected
+
+    expected, owner = object(), Owner()
+    f = Callable(Signature(cpu.load(plus_one()), [vector()], guards=[AttributeGuard(owner, "w", expected)]))
+    saved = f._dispatch
+    check(f(tensor(1)), np.array([2], np.float32))
+    f._dispatch, owner.fail = saved, True
+    del saved
+    assert is_slow(f(tensor(1)))
+
+
+# Captures and state.
+
+
+def test_constant_and_variable(path):
+    constant, variable = np.array([10, 20, 30, 40], np.float32), Variable(np.array([1, 2, 3, 4], np.float32))
+    executable = cpu.load(add(dims=False))
+    f = Callable(Signature(executable, [], [ConstantInput(0, constant), VariableInput(1, variable)]))
+    check(f(), np.array([11, 22, 33, 44], np.float32))
+    variable._tensor = tensor(5, 5, 5, 5)
+    check(f(), np.array([15, 25, 35, 45], np.float32))
+    for other in (tensor(1, 2), tensor(1, 2, 3, 4, dtype=np.float64), 3):
+        variable._tensor = other
+        assert is_slow(f())
+    del variable._tensor
+    assert is_slow(f())
+
+
+def state_function(array):
+    variable = Variable(array)
+    signature = Signature(
+        cpu.load(accumulate(outputs=1)), [vector(1, (4,), F64)], [VariableInput(0, variable)], structure="single"
+    )
+    return variable, Callable(signature)
+
+
+def test_state_is_updated_in_place_by_its_only_owner():
+    entry.setup(Tensor, busy)
+    if entry.enable() is None:
+        pytest.skip("native code only")
+    variable, f = state_function(np.arange(4.0))
+    address = variable._tensor._array.ctypes.data
+    one = wrap(np.ones(4))
+    for k in range(3):
+        check(f(one), np.arange(4.0) + k)
+    assert variable._tensor._array.ctypes.data == address and f.slow_calls == 0
+    np.testing.assert_array_equal(variable._tensor._array, np.arange(4.0) + 3)
+
+
+@pytest.mark.parametrize("held", ["tensor", "array", "view", "argument", "memoryview", "base", "read-only"])
+def test_state_that_others_see_is_not_written(path, held):
+    shared = np.arange(4.0)
+    variable, f = state_function(shared if held == "base" else np.arange(4.0))
+    if held == "base":
+        variable._tensor = wrap(shared[:])
+    holder = {
+        "tensor": lambda: variable._tensor,
+        "array": lambda: variable._tensor._array,
+        "view": lambda: variable._tensor._array[1:],
+        "argument": lambda: None,
+        "memoryview": lambda: memoryview(variable._tensor._array),
+        "base": lambda: None,
+        "read-only": lambda: variable._tensor._array.setflags(write=False),
+    }[held]()
+    assert is_slow(f(variable._tensor if held == "argument" else wrap(np.ones(4))))
+    np.testing.assert_array_equal(variable._tensor._array, np.arange(4.0))
+    del holder
+
+
+def test_state_behind_a_private_view_is_written():
+    entry.setup(Tensor, busy)
+    if entry.enable() is None:
+        pytest.skip("native code only")
+    variable, f = state_function(np.arange(4.0).reshape(2, 2).reshape(4))
+    assert not is_slow(f(wrap(np.ones(4))))
+    np.testing.assert_array_equal(variable._tensor._array, np.arange(4.0) + 1)
+
+
+# Results.
+
+
+def test_result_structures(path):
+    executable = cpu.load(plus_one(outputs=2))
+    x = tensor(1)
+
+    def f(structure):
+        return Callable(Signature(executable, [vector()], structure=structure))(x)
+
+    for kind in (tuple, list):
+        result = f(kind.__name__)
+        assert type(result) is kind and len(result) == 2
+        for item in result:
+            check(item, np.array([2], np.float32))
+        assert result[0]._array.ctypes.data != result[1]._array.ctypes.data
+    assert f("none") is None
+    named = f(lambda outs: {"a": outs[0], "b": outs[1]})
+    check(named["b"], np.array([2], np.float32))
+    with pytest.raises(KeyError, match="broken"):
+        f(lambda outs: {}["broken"])
+    none = Callable(Signature(cpu.load(plus_one(outputs=0)), [vector()], structure="tuple"))
+    assert none(x) == ()
+
+
+def test_failed_check(path):
+    f = Callable(Signature(cpu.load(plus_one(unlucky=3)), [vector()]))
+    e = entry.elementwise(cpu.load(plus_one(unlucky=3)))
+    live = memory.stats().live
+    for call in (f, e) * 20:
+        with pytest.raises(errors.DivisionError, match=r"\[pointwise\] 3 elements.  \(train.py:7\)"):
+            call(tensor(1, 2, 3))
+        check(call(tensor(1)), np.array([2], np.float32))
+    assert memory.stats().live == live and f.slow_calls == 0
+
+
+def test_slow_path_errors_pass(path):
+    class Failing(Dispatcher):
+        __slots__ = ()
+
+        def _call_slow(self, x):
+            raise ValueError(f"no signature for {x}")
+
+    with pytest.raises(ValueError, match="no signature for 3"):
+        Failing()(3)
+    with pytest.raises(TypeError, match="positional argument"):
+        Failing()(3, 4)
+    with pytest.raises(NotImplementedError, match="_call_slow"):
+        Dispatcher()(3)
+
+
+def test_busy(path):
+    f = Callable(Signature(cpu.load(plus_one()), [vector()]))
+    e = entry.elementwise(cpu.load(plus_one()))
+    busy.value += 1
+    try:
+        assert is_slow(f(tensor(1)))
+        assert e(tensor(1)) is NotImplemented
+    finally:
+        busy.value -= 1
+    assert not is_slow(f(tensor(1)))
+
+
+def test_no_memory(path):
+    f = Callable(Signature(cpu.load(square_table()), [vector(dtype=np.dtype("u1"))]))
+    assert f(wrap(np.zeros(10, np.uint8)))._array.shape == (10, 10)
+    live = memory.stats().live
+    with pytest.raises(MemoryError):
+        f(wrap(np.zeros(1 << 22, np.uint8)))  # 128 TiB
+    assert memory.stats().live == live
+    with pytest.raises(MemoryError):
+        f(wrap(np.broadcast_to(np.zeros(1, np.uint8), (1,)).repeat(1 << 22)))
+    assert f(wrap(np.zeros(3, np.uint8)))._array.shape == (3, 3)
+
+
+# Ownership.
+
+
+def test_nothing_leaks(path):
+    variable, constant = Variable(np.ones(4, np.float32)), np.ones(4, np.float32)
+    f = Callable(
+        Signature(
+            cpu.load(pointwise("%r = fadd float %v0, %v2", inputs=3, dims=False, outputs=2)),
+            [vector(0, (4,)), LiteralArg(2.5)],
+            [ConstantInput(1, constant), VariableInput(2, variable)],
+            structure="tuple",
+        )
+    )
+    e = entry.elementwise(cpu.load(add()))
+    x = tensor(1, 2, 3, 4)
+    watched = (x, x._array, variable, variable._tensor, constant, f._dispatch[0], f._dispatch, F32, None, Tensor)
+
+    def calls():
+        for _ in range(200):
+            f(x, 2.5), f(x), f(x, k=2), e(x, x), e(x), e(x, 1.0)
+            f._dispatch[0].executable  # noqa: B018
+
+    calls()
+    gc.collect()
+    before, live, objects = [sys.getrefcount(o) for o in watched], memory.stats().live, len(gc.get_objects())
+    calls()
+    gc.collect()
+    after = [sys.getrefcount(o) for o in watched]
+    assert all(abs(b - a) <= 3 for a, b in zip(before, after)), (before, after)
+    assert memory.stats().live == live and abs(len(gc.get_objects()) - objects) < 20
+
+
+def test_everything_goes_with_its_function(path):
+    variable = Variable(np.ones(4, np.float32))
+    f = Callable(
+        Signature(cpu.load(add(dims=False)), [vector(0, (4,))], [VariableInput(1, variable)]),
+    )
+    f(tensor(1, 2, 3, 4))
+    code = weakref.ref(f._dispatch[0].executable._code)
+    signature, variable_ref = weakref.ref(f._dispatch[0]), weakref.ref(variable)
+    del variable
+    f(tensor(1, 2, 3, 4))
+    del f
+    gc.collect()
+    assert code() is None and signature() is None and variable_ref() is None
+
+    executable = cpu.load(plus_one())
+    code = weakref.ref(executable._code)
+    e = entry.elementwise(executable, fallback=lambda *args: e)  # a cycle
+    del executable
+    e(tensor(1))
+    e = None
+    gc.collect()
+    if path == "python":
+        assert code() is None
+
+
+def test_threads(path):
+    """Large programs run without the GIL, read variables that others replace, and share the pool."""
+    n = 1 << 18
+    executable = cpu.load(add())
+    f = Callable(Signature(executable, [vector(), vector(1)]))
+    variable = Variable(np.zeros(n, np.float32))
+    g = Callable(
+        Signature(
+            cpu.load(add()),
+            [vector()],
+            [VariableInput(1, variable)],
+        )
+    )
+    failures = []
+
+    def work(k):
+        try:
+            x = wrap(np.full(n, k, np.float32))
+            small = wrap(np.full(3, k, np.float32))
+            for i in range(10):
+                assert (f(x, x)._array == 2 * k).all()
+                out = g(x)._array
+                assert (out == out[0]).all()
+                variable._tensor = wrap(np.full(n, i, np.float32))
+                assert (f(small, small)._array == 2 * k).all()
+        except BaseException as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=work, args=(k,)) for k in range(16)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failures and f.slow_calls == g.slow_calls == 0
+
+
+def test_call_as_an_attribute(path):
+    f = Callable(Signature(cpu.load(plus_one()), [vector()]))
+    assert callable(f) and callable(Dispatcher.__call__)
+    check(f.__call__(tensor(1)), np.array([2], np.float32))
+    check(Callable.__call__(f, tensor(1)), np.array([2], np.float32))
+    assert is_slow(f.__call__(1))
+    with pytest.raises((TypeError, AttributeError)):
+        Dispatcher.__call__(object(), 1)
+
+
+# Signatures that make no whole.
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda ex: Signature(ex, [vector()]),  # input 1 has no source
+        lambda ex: Signature(ex, [vector(), vector(0)]),
+        lambda ex: Signature(ex, [vector(), vector(1), vector(2)]),
+        lambda ex: Signature(ex, [vector(), vector(1, dtype=F64)]),
+        lambda ex: Signature(ex, [vector(), vector(1, ("n", 1))]),
+        lambda ex: Signature(ex, [vector(), ScalarArg(1)]),
+        lambda ex: Signature(ex, [vector(), vector(1)], structure="dict"),
+        lambda ex: Signature(ex, [vector(), vector(1)], keywords=["a", "b", "c"]),
+        lambda ex: Signature(ex, [], [VariableInput(0, Variable(np.zeros(2))), ConstantInput(1, np.zeros(2))]),
+        lambda ex: Signature(ex, [vector()], [VariableInput(1, object())]),
+    ],
+)
+def test_inconsistent_signatures_raise(make):
+    with pytest.raises((errors.ArgumentError, TypeError)):
+        make(cpu.load(add()))
+
+
+def test_another_tensor_class_is_refused():
+    entry.setup(Tensor, busy)
+    with pytest.raises(errors.ArgumentError, match="already set up"):
+        entry.setup(Variable, busy)
+
+
+# Elementwise functions.
+
+
+@pytest.mark.parametrize("shape", [(), (0,), (1,), (5,), (2, 3), (0, 4), (1, 1, 7), (2, 3, 4, 5)])
+def test_elementwise_shapes(path, shape):
+    f = entry.elementwise(cpu.load(add()))
+    x = np.arange(np.prod(shape, dtype=int), dtype=np.float32).reshape(shape)
+    check(f(wrap(x), wrap(x)), x + x)
+
+
+def test_elementwise_misses(path):
+    f = entry.elementwise(cpu.load(add()), name="add")
+    x = tensor(1, 2, 3)
+    wrong = [
+        (),
+        (x,),
+        (x, x, x),
+        (x, 1.0),
+        (1.0, x),
+        (None, x),
+        (x, x._array),
+        (x, tensor(1, 2)),
+        (x, tensor(1)),
+        (x, wrap(np.ones((3, 1), np.float32))),
+        (x, tensor(1, 2, 3, dtype=np.float64)),
+        (tensor(1, 2, 3, dtype=np.int32), x),
+        (x, wrap(np.ones(6, np.float32)[::2])),
+        (wrap(np.ones((3, 2), np.float32).T), wrap(np.ones((2, 3), np.float32))),
+        (wrap("text"), x),
+        (object.__new__(Tensor), x),
+        (x, object.__new__(Tensor)),
+    ]
+    for args in wrong:
+        assert f(*args) is NotImplemented, args
+    with pytest.raises(TypeError):
+        f(x, y=x)
+    if path == "native":
+        assert f.__name__ == "add"
+
+
+def test_elementwise_fallback(path):
+    f = entry.elementwise(cpu.load(add()), fallback=lambda *args: ("slow", args, {}))
+    assert is_slow(f(1, 2)) and f(1, 2)[1] == (1, 2)
+    assert not is_slow(f(tensor(1), tensor(2)))
+
+
+@pytest.mark.parametrize("first", [False, True])
+def test_elementwise_scalars(path, first):
+    f = entry.elementwise(cpu.load(add(scalars=(first, not first))), scalars=(first, not first))
+    x = tensor(1, 2, 3)
+
+    def call(scalar):
+        return f(scalar, x) if first else f(x, scalar)
+
+    for value in (0.5, -0.0, 1e300, 3, -(1 << 24), 1 << 24, float("nan")):
+        with np.errstate(over="ignore"):
+            check(call(value), x._array + np.float32(value))
+    check(call(wrap(np.array(7, np.float32))), x._array + np.float32(7))
+    for value in (
+        True,
+        None,
+        (1 << 24) + 1,
+        -(1 << 24) - 1,
+        10**30,
+        "1",
+        np.float32(1),
+        tensor(1),
+        wrap(np.array(7.0)),
+    ):
+        assert call(value) is NotImplemented, value
+    assert f(1.0, 2.0) is NotImplemented
+
+
+@pytest.mark.parametrize("dtype, good, bad", [("i32", [5, -(2**31)], [1.0, 2**31]), ("i64", [-(2**63)], [2**63, 0.5])])
+def test_elementwise_integer_scalars(path, dtype, good, bad):
+    f = entry.elementwise(cpu.load(add(dtype, scalars=(False, True))), scalars=(False, True))
+    x = tensor(0, 1, dtype=DTYPES[dtype])
+    for value in good:
+        check(f(x, value), x._array + np.array(value, DTYPES[dtype]))
+    for value in bad:
+        assert f(x, value) is NotImplemented
+
+
+def test_elementwise_needs_an_elementwise_program():
+    for program in (square_table(), accumulate(), add(dims=False), plus_one(outputs=2)):
+        if program.name != "table":
+            with pytest.raises(errors.ArgumentError):
+                entry.elementwise(cpu.load(program))
