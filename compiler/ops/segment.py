@@ -142,7 +142,7 @@ def _concat_segments(types: tuple[TensorType, ...], out: TensorType, axis: int) 
         offsets = tuple(start if a == axis else 0 for a in range(out.ndim))
         found.append((k, offsets, (1,) * out.ndim))
         if k + 1 < len(types):
-            start += x.shape[axis]  # type: ignore[operator]
+            start += x.shape[axis]
     return found
 
 
@@ -152,7 +152,7 @@ def _concat_vjp(b: Any, g: Any, out: Any, *inputs: Any, axis: int) -> tuple[Any,
     types = tuple(x.type for x in inputs)
     step = (1,) * g.type.ndim
 
-    def part(start: tuple[int, ...], x: TensorType) -> Any:
+    def part(start: tuple[Any, ...], x: TensorType) -> Any:
         stop = tuple(start[a] + size if a == axis else size for a, size in enumerate(x.shape))
         return lambda: b.slice(g, start=start, stop=stop, step=step)
 
