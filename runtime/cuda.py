@@ -1,0 +1,204 @@
+"""CUDA programs: load them onto a GPU and run them.  Memory, streams and launches are CuPy's.
+
+CuPy is imported, and a device touched, when something first runs there; everything else of the product does without.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from hybridflow.compiler.program import Buffer, DeviceCopy, Launch, Program, Size
+from hybridflow.compiler.target import CUDA_SM80, CUDA_SM90, Target
+from hybridflow.errors import DeviceError
+from hybridflow.runtime import arguments, ptx
+from hybridflow.runtime.dtypes import NUMPY
+
+BLOCK = 128  # threads of a block
+MOST_THREADS = 1 << 20  # of a launch: several for each that a GPU runs at once; each walks several units then
+SCRATCH_BYTES = 1 << 28  # of a launch: what needs scratch runs on so few threads that they share this much
+
+_INSTALL = "Install CuPy for your CUDA version: pip install 'hybridflow[gpu]'."
+
+
+@functools.cache
+def cupy() -> Any:
+    """The CuPy module.  Raises DeviceError where it is not installed."""
+    try:
+        import cupy
+    except ImportError as error:
+        raise DeviceError("cuda", f"CuPy cannot be imported ({error}). {_INSTALL}") from None
+    return cupy
+
+
+def count() -> int:
+    """The number of GPUs that this process can use."""
+    try:
+        return cupy().cuda.runtime.getDeviceCount()
+    except Exception:  # no CuPy, no driver, or none of this version: CuPy raises errors of its own for the latter
+        return 0
+
+
+def check_device(number: int) -> None:
+    """Raises DeviceError unless there is a GPU of that number."""
+    cupy()
+    found = count()
+    if number >= found:
+        has = "no GPU" if not found else f"gpu:0 to gpu:{found - 1}" if found > 1 else "gpu:0 alone"
+        raise DeviceError("cuda", f"there is no gpu:{number} here; this process has {has}. Check nvidia-smi.")
+
+
+@functools.cache
+def target(number: int) -> Target:
+    """The Target that programs for a GPU are compiled for.  Raises DeviceError for one that is too old."""
+    check_device(number)
+    capability = int(cupy().cuda.Device(number).compute_capability)
+    if capability < CUDA_SM80.sm:
+        raise DeviceError("cuda", f"gpu:{number} is of compute capability {capability}; {CUDA_SM80.sm} is needed.")
+    return CUDA_SM90 if capability >= CUDA_SM90.sm else CUDA_SM80
+
+
+def to_device(array: np.ndarray, number: int) -> Any:
+    """A copy of a host array on a GPU."""
+    check_device(number)
+    with cupy().cuda.Device(number):
+        copied = cupy().empty(array.shape, array.dtype)
+        copied.set(np.ascontiguousarray(array).reshape(array.shape))
+    return copied
+
+
+def empty(shape: tuple[int, ...], dtype: np.dtype[Any], number: int) -> Any:
+    """A fresh array on a GPU."""
+    with cupy().cuda.Device(number):
+        return cupy().empty(shape, dtype)
+
+
+def _entry_points(program: Program) -> dict[str, Any]:
+    """The loaded entry points of a program, on the current device."""
+    module = cupy().cuda.function.Module()
+    module.load(ptx.assemble(program).encode() + b"\0")
+    return {launch.symbol: module.get_function(launch.symbol) for launch in program.launches}
+
+
+class CudaExecutable:
+    """A program loaded onto one GPU."""
+
+    def __init__(self, program: Program, device: int) -> None:
+        self.program, self.device = program, device
+        with cupy().cuda.Device(device):
+            self._functions = _entry_points(program)
+        self._updated = tuple(i for i, slot in enumerate(program.inputs) if slot.updated)
+
+    def run(self, arrays: Sequence[Any]) -> list[Any]:
+        """Run on CuPy arrays of the device, one per input slot, and return fresh outputs.  State inputs are updated in
+        place.
+
+        A program without checks is only enqueued, on the current stream; one with checks is waited for.  Raises
+        ShapeError or DTypeError where an array is not of its slot's type, and the error of a run-time check that fails.
+        """
+        program = self.program
+        dims = arguments.bind_dims(program, arrays)
+        with cupy().cuda.Device(self.device):
+            inputs = self._without_aliases([self._checked(i, array, dims) for i, array in enumerate(arrays)])
+            outputs = [cupy().empty(arguments.extents(s, dims), NUMPY[s.dtype]) for s in program.outputs]
+            _Run(program, self._functions, inputs, outputs, dims).perform()
+        return outputs
+
+    def _checked(self, i: int, array: Any, dims: dict[str, int]) -> Any:
+        """The array as kernels may read it: of the slot's type, and contiguous."""
+        arguments.check(self.program, i, array, dims)
+        if array.flags.c_contiguous:
+            return array
+        if self.program.inputs[i].updated:
+            raise arguments.not_updatable(self.program, i)
+        return cupy().ascontiguousarray(array)
+
+    def _without_aliases(self, inputs: list[Any]) -> list[Any]:
+        """Copies in the place of inputs that overlap one that is written in place."""
+        for u in self._updated:
+            for i, array in enumerate(inputs):
+                if i == u or not _overlap(array, inputs[u]):
+                    continue
+                if i in self._updated:
+                    raise arguments.both_updated(self.program, u, i)
+                inputs[i] = array.copy()
+        return inputs
+
+
+def _overlap(a: Any, b: Any) -> bool:
+    """Whether two contiguous arrays share memory."""
+    return a.data.ptr < b.data.ptr + b.nbytes and b.data.ptr < a.data.ptr + a.nbytes
+
+
+class _Run:
+    """One run of a program.  Memory that it holds may be freed when it is over, though kernels are still running: the
+    pool hands it out in the order of the stream."""
+
+    def __init__(
+        self, program: Program, functions: dict[str, Any], inputs: list[Any], outputs: list[Any], dims: dict[str, int]
+    ) -> None:
+        self.program, self.functions, self.dims = program, functions, dims
+        self.buffers = {"input": inputs, "output": outputs}
+        self.arena = _bytes(program.arena_bytes.at(dims))
+        # A word for the state before the first launch, which is good, and one for each launch that raises.
+        raising = sum(launch.raises for launch in program.launches)
+        self.words = cupy().zeros(1 + raising, np.int32) if raising else None
+        self.raised = 0  # launches so far that may have raised
+
+    def perform(self) -> None:
+        for copy in self.program.before:
+            self._copy(copy)
+        for launch in self.program.launches:
+            self._launch(launch)
+        if self.words is not None:
+            status = -int(self.words.get()[-1])
+            if status:
+                arguments.raise_check(self.program, status)
+        for copy in self.program.after:
+            self._copy(copy)
+
+    def _launch(self, launch: Launch) -> None:
+        units = launch.units.at(self.dims)
+        if not units and not launch.raises:  # what raises must hand on the status, if it does nothing else
+            return
+        scratch_bytes = launch.scratch_bytes.at(self.dims)
+        threads = min(max(units, 1), MOST_THREADS)
+        if scratch_bytes:
+            threads = max(1, min(threads, SCRATCH_BYTES // scratch_bytes))
+        block = min(threads, BLOCK)
+        grid = -(-threads // block)
+        scratch = _bytes(grid * block * scratch_bytes)
+        failed = status = 0
+        if self.words is not None:
+            failed = self.words.data.ptr + 4 * self.raised
+            self.raised += launch.raises
+            status = self.words.data.ptr + 4 * self.raised
+        addresses = [*map(self._address, launch.arguments), scratch.data.ptr, failed, status]
+        given = [*map(np.uint64, addresses), *map(np.int64, (units, *self.dims.values()))]
+        self.functions[launch.symbol]((grid,), (block,), given)
+
+    def _copy(self, copy: DeviceCopy) -> None:
+        runtime, stream = cupy().cuda.runtime, cupy().cuda.get_current_stream()
+        size, kind = self._size(copy.size), runtime.memcpyDeviceToDevice
+        runtime.memcpyAsync(self._address(copy.target), self._address(copy.source), size, kind, stream.ptr)
+
+    def _address(self, buffer: Buffer) -> int:
+        if buffer.kind == "arena":
+            return self.arena.data.ptr + self._size(buffer.offset)
+        return self.buffers[buffer.kind][buffer.number].data.ptr
+
+    def _size(self, size: Size) -> int:
+        return size.at(self.dims)
+
+
+def _bytes(size: int) -> Any:
+    return cupy().empty(size, np.uint8)
+
+
+def load(program: Program, device: int) -> CudaExecutable:
+    """A CUDA program, loaded onto a GPU.  Raises DeviceError where there is none of that number."""
+    check_device(device)
+    return CudaExecutable(program, device)
