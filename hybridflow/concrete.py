@@ -22,7 +22,7 @@ from hybridflow.tensor import SymbolicTensor, Tensor
 from hybridflow.trace import State, Trace
 from hybridflow.variable import Variable
 
-# Where a leaf of the result comes from: a program output, an argument handed through, or a value that is always the same.
+# Where a leaf of the result comes from: a program output, an argument handed through, or a value that never changes.
 _RESULT, _ARGUMENT, _VALUE = range(3)
 
 
@@ -107,7 +107,9 @@ class ConcreteFunction:
         structure, keys = self._key
         leaves, given = pytree.flatten(self._binder.bind(args, kwargs))
         if given != structure:
-            raise ArgumentTypeError(self.name, f"the arguments are nested as {given!r}, this signature as {structure!r}.")
+            raise ArgumentTypeError(
+                self.name, f"the arguments are nested as {given!r}, this signature as {structure!r}."
+            )
         for path, leaf, key in zip(self._binder.paths(structure), leaves, keys):
             self._check(path, leaf, key)
         return self.call_leaves(leaves)
@@ -144,7 +146,7 @@ def trace_signature(
     fastmath: bool,
     may_create_variables: bool,
 ) -> tuple[ConcreteFunction, bool]:
-    """Run ``python`` once on symbolic tensors.  Also says whether it made variables, so that it must be traced again."""
+    """Run ``python`` once on symbolic tensors.  Also says whether it made variables, and so must be traced again."""
     structure, keys = key
     borrowed = [leaf for leaf in leaves if isinstance(leaf, Variable)]
     trace = Trace(binder.name, borrowed=borrowed, may_create_variables=may_create_variables)

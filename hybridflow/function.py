@@ -9,8 +9,6 @@ import weakref
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from hybridflow import config, introspect, pytree
 from hybridflow.binding import Binder, name_of
 from hybridflow.concrete import ConcreteFunction, trace_signature
@@ -207,8 +205,8 @@ class Function:
         except TypeError:
             raise ArgumentTypeError(
                 self._options.name,
-                f"instances of {type(instance).__name__} cannot be weakly referenced, so a method of theirs cannot be an "
-                "hf.function. Add '__weakref__' to the class's __slots__.",
+                f"instances of {type(instance).__name__} cannot be weakly referenced, so a method of theirs cannot be "
+                "an hf.function. Add '__weakref__' to the class's __slots__.",
             ) from None
         method = _WeakMethod(self._python, reference)
         held = reference, Function(method, self._options)
@@ -393,7 +391,9 @@ def function(
             function, input_signature=input_signature, fastmath=fastmath, cache_size=cache_size, name=name
         )
     if not callable(python):
-        raise ArgumentTypeError("function", f"{python!r} is not callable. Decorate a function, or pass options by keyword.")
+        raise ArgumentTypeError(
+            "function", f"{python!r} is not callable. Decorate a function, or pass options by keyword."
+        )
     if cache_size < 1:
         raise ArgumentError("function", f"cache_size must be at least 1, got {cache_size}.")
     signature = None if input_signature is None else tuple(input_signature)

@@ -41,9 +41,9 @@ class _VariableWatcher:
 def custom_gradient(function: Callable[..., Any]) -> Callable[..., Any]:
     """Decorate ``function(*args) -> (outputs, grad_fn)`` so that it returns ``outputs`` with ``grad_fn`` as derivative.
 
-    ``grad_fn`` takes one cotangent per output tensor and returns one per tensor argument (None for no derivative).  When
-    ``function`` reads trainable variables, ``grad_fn`` must take ``variables=`` and return the pair (cotangents of the
-    arguments, cotangents of the variables).  Higher derivatives are those of the operations in ``grad_fn``.
+    ``grad_fn`` takes one cotangent per output tensor and returns one per tensor argument (None for no derivative).
+    When ``function`` reads trainable variables, ``grad_fn`` must take ``variables=`` and return the pair (cotangents of
+    the arguments, cotangents of the variables).  Higher derivatives are those of the operations in ``grad_fn``.
     """
 
     @functools.wraps(function)

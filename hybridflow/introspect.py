@@ -101,7 +101,7 @@ def explain(function: Function, concrete: ConcreteFunction) -> Explanation:
     kernel_table, memory_table = kernels([concrete]), memory_plan([concrete])
     lines = [
         repr(concrete)[1:-1],
-        f"traced in {concrete.trace_ms:.2f} ms, compiled in {concrete.compile_ms:.2f} ms, called {concrete.hits + 1} times",
+        f"traced in {concrete.trace_ms:.2f} ms, compiled in {concrete.compile_ms:.2f} ms, {concrete.hits} hits",
         f"{len(graph.nodes)} operations traced",
     ]
     for title, entries in (("variables", variables), ("captured tensors", captures), ("retraces", retraces)):

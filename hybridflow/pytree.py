@@ -38,16 +38,18 @@ class Structure:
     def __eq__(self, other: object) -> bool:
         if self is other:
             return True
-        if not isinstance(other, Structure) or self._hash != other._hash or self.kind is not other.kind:
+        if not isinstance(other, Structure) or self._hash != other._hash:
             return False
-        return _typed(self.labels) == _typed(other.labels) and self.children == other.children
+        return self.same_container(other) and self.children == other.children
+
+    def same_container(self, other: Structure) -> bool:
+        """Whether the outermost containers agree, whatever the children are; the keys 1 and True differ."""
+        if self.kind is not other.kind or len(self.children) != len(other.children):
+            return False
+        return all(type(a) is type(b) and a == b for a, b in zip(self.labels, other.labels))
 
     def __repr__(self) -> str:
         return "*" if self.kind is None else f"{self.kind.__name__}({', '.join(map(repr, self.children))})"
-
-
-def _typed(labels: tuple[Any, ...]) -> tuple[tuple[type, Any], ...]:
-    return tuple((type(label), label) for label in labels)
 
 
 LEAF = Structure(None)

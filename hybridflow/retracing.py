@@ -72,7 +72,7 @@ def _structure_cause(binder: Binder, old: pytree.Structure, new: pytree.Structur
         path, a, b = steps.pop(0)
         if a == b:
             continue
-        if a.kind is b.kind and a.labels == b.labels and len(a.children) == len(b.children):
+        if a.same_container(b):
             names = pytree.child_paths(a, path)
             steps = [(name, x, y) for name, x, y in zip(names, a.children, b.children)]
             continue

@@ -151,7 +151,7 @@ _VALUE_KEYS: dict[type, Callable[[Any], ValueKey]] = {
 
 
 def leaf_key(value: Any, path: str, owner: str) -> LeafKey:
-    """The key of one argument leaf.  Raises ArgumentTypeError, naming ``path``, for what cannot be told apart safely."""
+    """The key of one argument leaf.  Raises ArgumentTypeError, naming ``path``, where there can be no safe key."""
     kind = type(value)
     if kind is Tensor or isinstance(value, (np.ndarray, np.generic)):
         return TensorKey(value.shape, value.dtype)
@@ -171,8 +171,8 @@ def leaf_key(value: Any, path: str, owner: str) -> LeafKey:
     if kind.__hash__ is None:
         raise ArgumentTypeError(
             owner,
-            f"{path} is a {kind.__name__}, which is mutable and not hashable, so its changes would go unnoticed. "
-            "Pass tensors, Python scalars, strings, lists, tuples, dicts or dataclasses of those, or a hashable object.",
+            f"{path} is a {kind.__name__}, which is not hashable, so its changes would go unnoticed. "
+            "Pass tensors, Python scalars, strings, lists, tuples, dicts or dataclasses of them, or a hashable object.",
         )
     try:
         return IdentityKey(value)

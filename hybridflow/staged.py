@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from hybridflow.compiler.autodiff import Record, backward
 from hybridflow.compiler.ir.dtypes import is_float
 from hybridflow.compiler.ir.graph import Graph, Node
+from hybridflow.compiler.ops.table import NOT_DIFFERENTIABLE
 from hybridflow.context import current, tracing
 from hybridflow.dispatch import apply, builder
 from hybridflow.errors import TraceError
@@ -25,6 +26,9 @@ from hybridflow.variable import Variable
 
 if TYPE_CHECKING:
     from hybridflow.runtime.cpu import Executable
+
+# The positions of the watched inputs, those that hold one and the same tensor together.
+Watched = tuple[tuple[int, ...], ...]
 
 
 def _owned_array(variable: Variable) -> Any:
@@ -40,7 +44,10 @@ def _owned_array(variable: Variable) -> Any:
 
 
 class Staged:
-    """A finished trace and its graph.  Arguments are the tensors for its ARGUMENT inputs, in order."""
+    """A finished trace and its graph.  Arguments are the tensors for its ARGUMENT inputs, in order.
+
+    ``origin`` is the derivative that a backward program belongs to.
+    """
 
     __slots__ = (
         "__weakref__",
@@ -50,18 +57,21 @@ class Staged:
         "_updates",
         "fastmath",
         "graph",
+        "origin",
         "sources",
         "trace",
     )
 
-    def __init__(self, trace: Trace, outputs: Sequence[Node], fastmath: bool) -> None:
-        self.trace = trace
+    def __init__(
+        self, trace: Trace, outputs: Sequence[Node], fastmath: bool, origin: _Derivative | None = None
+    ) -> None:
+        self.trace, self.origin = trace, origin
         self.graph: Graph = trace.finish(outputs)
         self.sources = trace.sources
         self.fastmath = fastmath
         self._updates = tuple(self.graph.updates)
         self._executable: Executable | None = None
-        self._derivatives: dict[tuple[int, ...], _Derivative] = {}
+        self._derivatives: dict[Watched, _Derivative] = {}
         self._lock = threading.RLock()
 
     def compile(self) -> Executable:
@@ -72,15 +82,18 @@ class Staged:
                     self._executable = executable_for(self.graph, self.fastmath)
         return self._executable
 
-    def __call__(self, arguments: Sequence[Tensor]) -> list[Tensor]:
-        """Run on ``arguments``: eagerly, into the trace that is going on, and onto the tapes that are active."""
+    def __call__(self, arguments: Sequence[Tensor], pullback: _Pullback | None = None) -> list[Tensor]:
+        """Run on ``arguments``: eagerly, into the trace that is going on, and onto the tapes that are active.
+
+        ``pullback`` is the caller of a backward program.
+        """
         if current.trace is not None:
             return self._inline(arguments)
         if current.tapes:
             inputs = self._inputs(arguments)
-            mask = self._watch(inputs)
-            if mask:
-                return self._recorded(inputs, mask)
+            watched = self._watch(inputs)
+            if watched:
+                return self._recorded(inputs, watched, pullback)
             del inputs
         return self._run(self.compile(), self._inputs(arguments))
 
@@ -134,48 +147,72 @@ class Staged:
 
     # Derivatives
 
-    def _watch(self, inputs: Sequence[Tensor]) -> tuple[int, ...]:
-        """Tell the tapes which variables are read; the positions of the inputs that some tape tracks."""
+    def _watch(self, inputs: Sequence[Tensor]) -> Watched:
+        """Tell the tapes which variables are read; the inputs that some tape tracks."""
         tapes = current.tapes
         for source, tensor in zip(self.sources, inputs):
             if isinstance(source, State) and source.reads:
                 for tape in tapes:
                     tape.watch_read(source.variable, tensor)
-        return tuple(i for i, x in enumerate(inputs) if any(tape.tracks(x) for tape in tapes))
+        groups: dict[int, list[int]] = {}
+        for i, x in enumerate(inputs):
+            if any(tape.tracks(x) for tape in tapes):
+                groups.setdefault(id(x), []).append(i)
+        return tuple(map(tuple, groups.values()))
 
-    def _recorded(self, inputs: list[Tensor], mask: tuple[int, ...]) -> list[Tensor]:
+    def _recorded(self, inputs: list[Tensor], watched: Watched, outer: _Pullback | None) -> list[Tensor]:
         with self._lock:
-            derivative = self._derivatives.get(mask)
+            derivative = self._derivatives.get(watched)
             if derivative is None:
-                derivative = self._derivatives[mask] = _Derivative(self, mask)
+                derivative = self._derivatives[watched] = _Derivative(self, watched)
         results = self._run(derivative.compile(), list(inputs))
-        pullback = _Pullback(derivative, inputs, results)
-        watched = tuple(inputs[i] for i in mask)
+        pullback = _Pullback(derivative, inputs, results, outer)
+        sources = tuple(inputs[group[0]] for group in watched)
         for tape in current.tapes:
-            tape.record_custom(watched, tuple(results), pullback)
+            tape.record_custom(sources, tuple(results), pullback)
         return results[: len(self.graph.outputs)]
 
 
 class _Pullback:
-    """The derivative of one call: the values of its inputs and results, and the program to run on them."""
+    """The derivative of one call: the values of its inputs and results, and the program to run on them.
 
-    __slots__ = ("_derivative", "_values")
+    ``outer`` is the pullback that made the call, when it was a backward program's: a derivative of a derivative may use
+    values of the first program that the second one does not.
+    """
 
-    def __init__(self, derivative: _Derivative, inputs: Sequence[Tensor], results: Sequence[Tensor]) -> None:
-        self._derivative = derivative
+    __slots__ = ("_derivative", "_outer", "_values")
+
+    accumulates = True  # see ``autodiff.Record``
+
+    def __init__(
+        self,
+        derivative: _Derivative,
+        inputs: Sequence[Tensor],
+        results: Sequence[Tensor],
+        outer: _Pullback | None,
+    ) -> None:
+        self._derivative, self._outer = derivative, outer
         self._values = [inputs[position] if is_input else results[position] for is_input, position in derivative.places]
 
-    def __call__(self, *cotangents: Tensor | None) -> list[Tensor | None]:
+    def __call__(self, *cotangents: Tensor | None, so_far: Sequence[Tensor | None]) -> list[Tensor | None]:
         derivative = self._derivative
-        program = derivative.program(tuple(g is not None for g in cotangents))
-        values = [self._values[derivative.index[node]] for node in program.kept]
-        results = program.staged([*(g for g in cotangents if g is not None), *values])
+        seeds = (*cotangents, *so_far)
+        program = derivative.program(tuple(g is not None for g in seeds))
+        values = [self._value(node) for node in program.kept]
+        results = program.staged([*(g for g in seeds if g is not None), *values], self)
         return [None if k is None else results[k] for k in program.positions]
+
+    def _value(self, node: Node) -> Tensor:
+        position = self._derivative.index.get(node)
+        if position is not None:
+            return self._values[position]
+        assert self._outer is not None, "a program keeps values of its ancestors only"
+        return self._outer._value(node)
 
 
 class _Backward:
     """A derivative program: ``kept`` are the forward values it takes after the cotangents, ``positions`` the result of
-    each watched input, None where there is no path to it."""
+    each group of watched inputs, None where there is no path to it."""
 
     __slots__ = ("kept", "positions", "staged")
 
@@ -185,29 +222,31 @@ class _Backward:
 
 
 class _Derivative:
-    """The derivative of a staged program with respect to the inputs in ``mask``.
+    """The derivative of a staged program with respect to its ``watched`` inputs.
 
     ``results`` are the program's outputs and the intermediate values kept for the derivative.  All of them may have a
-    cotangent: the kept values get one from the derivative of the derivative.
+    cotangent: the kept values get one from the derivative of the derivative.  So may the watched inputs, from what
+    happened after the call.
     """
 
-    __slots__ = ("_executable", "_lock", "_mask", "_programs", "_staged", "index", "places", "results")
+    __slots__ = ("_executable", "_lock", "_programs", "_staged", "_watched", "index", "places", "results")
 
-    def __init__(self, staged: Staged, mask: tuple[int, ...]) -> None:
-        self._staged, self._mask = staged, mask
+    def __init__(self, staged: Staged, watched: Watched) -> None:
+        self._staged, self._watched = staged, watched
         self._lock = threading.RLock()
         graph = staged.graph
         usual = tuple(is_float(node.dtype) for node in graph.outputs)
-        first = self._trace_backward(graph.outputs, usual, everything_available=True)
-        known = {*graph.inputs, *graph.outputs}
-        self.results = (*graph.outputs, *(node for node in first.kept if node not in known))
+        none_so_far = (False,) * len(watched)
+        first = self._trace_backward(graph.outputs, usual + none_so_far, everything_available=True)
+        inside, known = set(graph.nodes), set(graph.outputs)
+        self.results = (*graph.outputs, *(node for node in first.kept if node in inside and node not in known))
         # Where each value that a derivative program may take is found: (whether among the inputs, position).
         found: dict[Node, tuple[bool, int]] = {node: (False, k) for k, node in enumerate(self.results)}
         found.update((node, (True, i)) for i, node in enumerate(graph.inputs))
         self.places = list(found.values())
         self.index = {node: k for k, node in enumerate(found)}
         extra = len(self.results) - len(graph.outputs)
-        self._programs = {usual + (False,) * extra: first}
+        self._programs = {usual + (False,) * extra + none_so_far: first}
         self._executable: Executable | None = None if extra else staged.compile()
 
     def compile(self) -> Executable:
@@ -220,7 +259,7 @@ class _Derivative:
             return self._executable
 
     def program(self, present: tuple[bool, ...]) -> _Backward:
-        """The derivative program for cotangents of those results."""
+        """The derivative program for cotangents of those results and watched inputs."""
         with self._lock:
             found = self._programs.get(present)
             if found is None:
@@ -228,47 +267,62 @@ class _Derivative:
             return found
 
     def _trace_backward(
-        self, results: Sequence[Node], present: Iterable[bool], everything_available: bool = False
+        self, results: Sequence[Node], present: Sequence[bool], everything_available: bool = False
     ) -> _Backward:
-        forward = self._staged.trace
-        available = None if everything_available else {*self._staged.graph.inputs, *results}
-        trace = Trace(f"{forward.name}.gradient", parent=forward, available=available)
+        forward, inputs = self._staged.trace, self._staged.graph.inputs
+        available = set(results)
+        origin = self._staged.origin
+        while origin is not None:
+            available.update(origin.results)
+            origin = origin._staged.origin
+        trace = Trace(
+            f"{forward.name}.gradient",
+            parent=forward,
+            available=available,
+            everything_available=everything_available,
+        )
+        # One symbol per value: inputs that hold the same tensor are one value, as they are to the tape.
         symbols: dict[Node, SymbolicTensor] = {}
+        for group in self._watched:
+            symbols.update(dict.fromkeys([inputs[i] for i in group], SymbolicTensor(inputs[group[0]], forward)))
 
         def symbol(node: Node) -> SymbolicTensor:
             if node not in symbols:
                 symbols[node] = SymbolicTensor(node, forward)
             return symbols[node]
 
-        records = _records(forward, symbol)
+        seeded = (*results, *(inputs[group[0]] for group in self._watched))
         with tracing(trace):
             seeds = [
                 (symbol(node), trace.argument(node.type, f"cotangent{k}"))
-                for k, (node, wanted) in enumerate(zip(results, present))
+                for k, (node, wanted) in enumerate(zip(seeded, present))
                 if wanted
             ]
             sources: list[SymbolicTensor] = []
             owners: list[int] = []
-            for position, i in enumerate(self._mask):
-                source = forward.sources[i]
-                nodes = [t._node for t in source.reads] if isinstance(source, State) else [self._staged.graph.inputs[i]]
+            for owner, group in enumerate(self._watched):
+                nodes = [inputs[group[0]]]
+                for i in group:
+                    source = forward.sources[i]
+                    if isinstance(source, State):  # what is read after an assignment counts as well
+                        nodes += [t._node for t in source.reads if t._node is not inputs[i]]
                 sources += map(symbol, nodes)
-                owners += [position] * len(nodes)
-            totals: list[Tensor | None] = [None] * len(self._mask)
-            for position, cotangent in zip(owners, backward(builder, records, seeds, sources)):
+                owners += [owner] * len(nodes)
+            totals: list[Tensor | None] = [None] * len(self._watched)
+            for owner, cotangent in zip(owners, backward(builder, _records(forward, symbol), seeds, sources)):
                 if cotangent is not None:
-                    so_far = totals[position]
-                    totals[position] = cotangent if so_far is None else builder.add(so_far, cotangent)
+                    total = totals[owner]
+                    totals[owner] = cotangent if total is None else builder.add(total, cotangent)
             outputs: list[Node] = []
             positions: list[int | None] = []
             for total in totals:
                 positions.append(None if total is None else len(outputs))
                 if total is not None:
                     outputs.append(trace.node_of(total))
-        return _Backward(Staged(trace, outputs, self._staged.fastmath), positions)
+        return _Backward(Staged(trace, outputs, self._staged.fastmath, self), positions)
 
 
-def _records(trace: Trace, symbol: Any) -> list[Record]:
+def _records(trace: Trace, symbol: Callable[[Node], SymbolicTensor]) -> list[Record]:
     """What was traced, as records for the reverse walk; custom gradients replace the nodes that carry them."""
     span_of = {out._node: span for span in trace.spans for out in span.outputs}
     records: list[Record] = []
@@ -276,9 +330,10 @@ def _records(trace: Trace, symbol: Any) -> list[Record]:
     for node in trace.nodes:
         span = span_of.get(node)
         if span is None:
-            records.append(Record(node.op, tuple(map(symbol, node.inputs)), node.attrs, (symbol(node),)))
+            if node.op.vjp is not NOT_DIFFERENTIABLE:
+                records.append(Record(node.op, tuple(map(symbol, node.inputs)), node.attrs, (symbol(node),)))
         elif id(span) not in done:
             done.add(id(span))
-            inputs = tuple(symbol(x._node) for x in span.inputs)  # type: ignore[attr-defined]
+            inputs = tuple(symbol(x._node) for x in span.inputs)
             records.append(Record(None, inputs, {}, tuple(symbol(x._node) for x in span.outputs), span.vjp))
     return records

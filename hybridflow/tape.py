@@ -17,7 +17,7 @@ from hybridflow.compiler.ir.dtypes import int64, is_float
 from hybridflow.compiler.ir.types import TensorType
 from hybridflow.compiler.ops import TABLE
 from hybridflow.compiler.ops.table import NOT_DIFFERENTIABLE
-from hybridflow.context import current, pop_tape, push_tape
+from hybridflow.context import pop_tape, push_tape
 from hybridflow.convert import as_tensor
 from hybridflow.dispatch import builder
 from hybridflow.errors import ArgumentError, ArgumentTypeError, GradientError, ShapeError, short_location, user_location
@@ -58,8 +58,8 @@ class GradientTape:
         "_cuts",
         "_reads",
         "_reasons",
-        "_records",
         "_recording",
+        "_records",
         "_tracked",
         "_used",
         "_watch_accessed",
@@ -203,7 +203,7 @@ class GradientTape:
         leaves, structure = pytree.flatten(sources)
         self._check_sources(leaves, structure)
         targets = self._targets(target)
-        found = self._walk(self._seeds(targets, output_gradients), leaves)
+        found = self._walk(self._seeds(targets, self._weights(target, output_gradients)), leaves)
         for k, source in enumerate(leaves):
             if found[k] is None:
                 self._reasons[id(source)] = (source, self._explain(source, targets))
@@ -238,7 +238,8 @@ class GradientTape:
             if not isinstance(leaf, (Tensor, Variable)):
                 raise ArgumentTypeError(
                     "GradientTape.gradient",
-                    f"{pytree.paths(structure, 'sources')[k]} is a {type(leaf).__name__}; sources are tensors or variables.",
+                    f"{pytree.paths(structure, 'sources')[k]} is a {type(leaf).__name__}; "
+                    "sources are tensors or variables.",
                 )
 
     def _targets(self, target: Any) -> list[Tensor]:
@@ -251,15 +252,20 @@ class GradientTape:
                 )
         return [leaf._read() if isinstance(leaf, Variable) else leaf for leaf in leaves]
 
-    def _seeds(self, targets: list[Tensor], output_gradients: Any) -> list[tuple[Tensor, Tensor]]:
+    def _weights(self, target: Any, output_gradients: Any) -> list[Any] | None:
+        """The output gradient of each target tensor, None for ones everywhere."""
         if output_gradients is None:
+            return None
+        try:
+            parts = pytree.flatten_up_to(pytree.flatten(target)[1], output_gradients, "output_gradients")
+        except ValueError as error:
+            raise ArgumentError("GradientTape.gradient", f"{error}, as in the target.") from None
+        return [weight for _, weight in parts]
+
+    def _seeds(self, targets: list[Tensor], weights: Sequence[Any] | None) -> list[tuple[Tensor, Tensor]]:
+        """The tracked targets and the cotangent that each starts with."""
+        if weights is None:
             return [(t, builder.full(1, t.type)) for t in targets if id(t) in self._tracked]
-        weights = pytree.flatten(output_gradients)[0]
-        if len(weights) != len(targets):
-            raise ArgumentError(
-                "GradientTape.gradient",
-                f"{len(weights)} output_gradients for {len(targets)} targets; their structures must match.",
-            )
         seeds = []
         for t, weight in zip(targets, weights):
             if id(t) not in self._tracked or weight is None:
@@ -310,7 +316,7 @@ class GradientTape:
     def batch_jacobian(self, target: Any, source: Any, unconnected_gradients: str = "none") -> Any:
         """The derivative of ``target[i]`` with respect to ``source[i]`` for each i of the first axis.
 
-        The result has the shape ``target.shape + source.shape[1:]``.  ``target[i]`` must depend on no other ``source[j]``.
+        The result has the shape ``target.shape + source.shape[1:]``; ``target[i]`` may depend on ``source[i]`` only.
         """
         self._check_mode(unconnected_gradients)
         self._begin()
@@ -358,7 +364,7 @@ class GradientTape:
 
     def _explain(self, source: Any, targets: list[Tensor]) -> str:
         if not is_float(source.dtype):
-            return f"integer dtype: it is {source.type}, and only float values have derivatives; convert it to a float first"
+            return f"integer dtype: it is {source.type}, and only floats have derivatives; convert it to a float first"
         if isinstance(source, Variable):
             reads = self._reads.get(id(source))
             start = [id(t) for t in reads.tensors] if reads is not None else []

@@ -3,8 +3,8 @@
 A trace turns everything it meets into graph inputs: arguments, eager tensors (captures, held alive) and variables
 (state).  State is functional in the graph: reads see the latest write, and the last write leaves as an update.
 
-A trace may have a ``parent``: a finished trace whose values it uses freely.  Such values become inputs of this trace,
-which is how a backward program finds out which intermediate values the forward program has to keep for it.
+A trace may have a ``parent``: a finished trace whose values, and whose parent's values, it uses freely.  Such values
+become inputs of this trace, which is how a backward program finds out what the forward program has to keep for it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from hybridflow.compiler.ir.types import TensorType
 from hybridflow.compiler.ops import TABLE
 from hybridflow.compiler.ops.table import Kind
 from hybridflow.context import suspended
-from hybridflow.errors import GradientError, TraceError, short_location, user_location
+from hybridflow.errors import TraceError, short_location, user_location
 from hybridflow.tensor import SymbolicTensor, Tensor
 from hybridflow.variable import Variable
 
@@ -54,7 +54,7 @@ class State:
 class Span(NamedTuple):
     """Values with a derivative of their own: ``vjp(*cotangents of outputs)`` returns the cotangents of ``inputs``."""
 
-    inputs: tuple[Tensor, ...]
+    inputs: tuple[SymbolicTensor, ...]
     outputs: tuple[SymbolicTensor, ...]
     vjp: Callable[..., Any]
 
@@ -62,17 +62,19 @@ class Span(NamedTuple):
 class Trace:
     """One run of a Python function on symbolic tensors.  ``name`` is the function's, for messages.
 
-    ``available`` limits which values of ``parent`` may become inputs; the others are computed again.  None allows all.
+    ``available`` are the values of ancestors that may become inputs, besides their inputs; the others are computed
+    again.  With ``everything_available`` all of the parent's may.
     """
 
     __slots__ = (
         "__weakref__",
+        "_available",
         "_borrowed",
         "_builder",
         "_captured",
+        "_everything_available",
         "_may_create",
         "_states",
-        "available",
         "created_variables",
         "finished",
         "lifted",
@@ -87,17 +89,19 @@ class Trace:
         name: str,
         *,
         parent: Trace | None = None,
-        available: Collection[Node] | None = None,
+        available: Collection[Node] = (),
+        everything_available: bool = False,
         borrowed: Iterable[Variable] = (),
         may_create_variables: bool = False,
     ) -> None:
         self.name = name
-        self.parent, self.available = parent, available
-        self.lifted: dict[Node, Node] = {}  # nodes of the parent -> nodes here
-        self.sources: list[Tensor | State | Node | None] = []  # per input: capture, state, parent's node, or argument
+        self.parent = parent
+        self.lifted: dict[Node, Node] = {}  # nodes of ancestors -> nodes here
+        self.sources: list[Tensor | State | Node | None] = []  # per input: capture, state, ancestor's node, or argument
         self.spans: list[Span] = []
         self.finished = False
         self.created_variables = False
+        self._available, self._everything_available = available, everything_available
         self._may_create = may_create_variables
         self._borrowed = {id(v) for v in borrowed}  # variables that the caller passes, and that are not kept alive here
         self._builder = GraphBuilder(TABLE, name)
@@ -135,59 +139,51 @@ class Trace:
     def _node(self, tensor: Tensor) -> Node:
         if not isinstance(tensor, SymbolicTensor):
             return self._capture(tensor)
+        node = tensor._node
         if tensor._trace is self:
-            return tensor._node
-        node = self._resolve(tensor)
-        if node is None:
-            raise self._foreign(tensor)
-        return node
-
-    def _foreign(self, tensor: SymbolicTensor) -> Exception:
-        node, origin = tensor._node, tensor._trace
-        made = f"{node.type} made by {node.op.name} at {short_location(node.where) or 'an unknown line'}"
-        if self.parent is not None:
-            return GradientError(
-                self.name,
-                f"a custom gradient uses a value ({made}) that its first derivative did not use, in a second derivative. "
-                "Use the value in the outer gradient function too, or return it as an output.",
-            )
-        return TraceError(
+            return node
+        found = self.lifted.get(node)
+        if found is not None:
+            return found
+        ancestor = self.parent
+        while ancestor is not None:
+            if tensor._trace is ancestor:
+                return self._lift(node, ancestor)
+            if node in ancestor.lifted:
+                return self._lift(ancestor.lifted[node], ancestor)
+            ancestor = ancestor.parent
+        origin = tensor._trace.name
+        raise TraceError(
             self.name,
-            f"a tensor ({made}) leaked out of the trace of {origin.name} and is used here. It stood for a value during "
-            f"that trace only: return it from {origin.name}, or keep it in an hf.Variable.",
+            f"a tensor ({node.type} made by {node.op.name} at {short_location(node.where) or 'an unknown line'}) leaked "
+            f"out of the trace of {origin} and is used here. It stood for a value during that trace only: return it from "
+            f"{origin}, or keep it in an hf.Variable.",
         )
 
-    # Values of the parent
+    # Values of ancestors
 
-    def _resolve(self, tensor: SymbolicTensor) -> Node | None:
-        """The node here that stands for a tensor of this trace or of its ancestors; None when there is none."""
-        if tensor._trace is self:
-            return tensor._node
-        node = self.parent._resolve(tensor) if self.parent is not None else None
-        if node is None or node in self.lifted:
-            return None if node is None else self.lifted[node]
-        return None if self.finished else self._lift(node)
-
-    def _computed_again(self, node: Node) -> bool:
-        """Whether a value of the parent is computed here instead of being kept: because that is free, or forced."""
+    def _computed_again(self, node: Node, owner: Trace) -> bool:
+        """Whether a value of an ancestor is computed here instead of being kept: because that is free, or forced."""
         if node.is_parameter:
             return False
         if node.op.kind is Kind.CREATE or node.op.name == "broadcast":
             return True
-        return self.available is not None and node not in self.available
+        if owner is self.parent and self._everything_available:
+            return False
+        return node not in self._available
 
-    def _lift(self, wanted: Node) -> Node:
+    def _lift(self, wanted: Node, owner: Trace) -> Node:
         stack = [wanted]
         while stack:
             node = stack[-1]
             if node in self.lifted:
                 stack.pop()
-            elif not self._computed_again(node):
+            elif not self._computed_again(node, owner):
                 self.lifted[node] = self._input(node.type, f"kept{len(self.sources)}", Role.ARGUMENT, node)
             elif missing := [n for n in node.inputs if n not in self.lifted]:
                 stack.extend(missing)
             else:
-                self._builder.location = node.where
+                self._builder.where = node.where
                 self.lifted[node] = self._builder.emit(node.op, *(self.lifted[n] for n in node.inputs), **node.attrs)
         return self.lifted[wanted]
 
@@ -229,8 +225,8 @@ class Trace:
         if not self._may_create:
             raise TraceError(
                 "Variable",
-                f"{self.name} makes a variable each time it is traced, and would start it anew each time. Make it once: "
-                "either outside of the function, or inside under a guard such as `if self.v is None: self.v = "
+                f"{self.name} makes a variable each time it is traced, and would start it anew each time. Make it "
+                "once: either outside of the function, or inside under a guard such as `if self.v is None: self.v = "
                 "hf.Variable(...)`.",
             )
         self.created_variables = True
@@ -260,8 +256,8 @@ class Trace:
                 if node.is_parameter:
                     raise TraceError(
                         "Variable",
-                        f"the initial value depends on the argument {node.attrs['name']} of {self.name}, which has no value "
-                        "while tracing. Make the variable outside of the function.",
+                        f"the initial value depends on the argument {node.attrs['name']} of {self.name}, which has no "
+                        "value while tracing. Make the variable outside of the function.",
                     )
                 values[node] = eager.execute(node.op, tuple(values[n] for n in node.inputs), dict(node.attrs))
         for state in written:
@@ -291,7 +287,7 @@ class Trace:
         return self._states.values()
 
     def node_of(self, tensor: Tensor) -> Node:
-        """The node that stands for ``tensor`` here; eager tensors become captures.  Raises TraceError for leaked ones."""
+        """The node that stands for ``tensor``; eager tensors become captures.  Raises TraceError for leaked ones."""
         return self._node(tensor)
 
     def finish(self, outputs: Iterable[Node]) -> Graph:
