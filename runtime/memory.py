@@ -46,6 +46,11 @@ class _Handler(ctypes.Structure):
     ]
 
 
+def default_limit() -> int:
+    """Bytes that are kept for reuse unless ``Pool.set_limit`` says otherwise."""
+    return min(LIMIT, host.memory_bytes() // 8)
+
+
 def _pool_text() -> str:
     from hybridflow.runtime import pool_code  # only where the disk cache has no machine code for it
 
@@ -71,7 +76,7 @@ class Pool:
         self._name = b"mem_handler"  # the capsule points to it
         self._capsule = make(ctypes.addressof(self._handler), self._name, None)
         ctypes.c_void_p.from_address(self.addresses["handler"]).value = id(self._capsule)
-        self.set_limit(min(LIMIT, host.memory_bytes() // 8))
+        self.set_limit(default_limit())
         self.set_poison(bool(flags.POISON.value))
         self._definition = native.method_def("empty", self.addresses["empty"])
         self.empty: Callable[[tuple[int, ...], np.dtype[Any], int], np.ndarray]

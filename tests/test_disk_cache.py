@@ -1,0 +1,257 @@
+"""The on-disk cache: what it gives back, what it ignores, and that nothing on disk can stop a program."""
+
+from __future__ import annotations
+
+import os
+import stat
+import subprocess
+import sys
+import threading
+
+import numpy as np
+import pytest
+
+from hybridflow import flags
+from hybridflow.runtime import cpu, disk_cache, machine_code
+from tests.runtime_programs import plus_one
+
+
+@pytest.fixture
+def folder(tmp_path):
+    where = tmp_path / "cache"
+    with flags.CACHE_DIR(str(where)):
+        yield where
+
+
+def only_file(folder):
+    (path,) = folder.iterdir()
+    return path
+
+
+@pytest.mark.parametrize("payload", [b"", b"x", bytes(range(256)) * 100])
+def test_round_trip(folder, payload):
+    assert disk_cache.get("key") is None
+    disk_cache.put("key", payload)
+    assert disk_cache.get("key") == payload
+    assert disk_cache.get("other key") is None
+    disk_cache.put("key", b"new")
+    assert disk_cache.get("key") == b"new" and len(disk_cache.entries()) == 1
+
+
+def test_private_to_the_user(folder):
+    disk_cache.put("key", b"payload")
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    assert stat.S_IMODE(only_file(folder).stat().st_mode) == 0o600
+
+
+def flip(position):
+    def damage(content):
+        return content[:position] + bytes([content[position] ^ 1]) + content[position + 1 :]
+
+    return damage
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda c: b"",
+        lambda c: c[:10],
+        lambda c: c[:-1],
+        lambda c: c + b"x",
+        flip(0),
+        flip(25),  # key
+        flip(60),  # checksum
+        flip(85),  # size
+        flip(-2),  # payload
+        lambda c: bytes(len(c)),
+    ],
+)
+def test_damaged_entries_are_ignored_and_written_anew(folder, damage):
+    disk_cache.put("key", b"some payload")
+    path = only_file(folder)
+    path.write_bytes(damage(path.read_bytes()))
+    assert disk_cache.get("key") is None
+    disk_cache.put("key", b"some payload")
+    assert disk_cache.get("key") == b"some payload"
+
+
+def test_entry_under_another_name_is_ignored(folder):
+    disk_cache.put("key", b"payload")
+    path = only_file(folder)
+    disk_cache.put("victim", b"right")
+    (victim,) = set(folder.iterdir()) - {path}
+    os.replace(path, victim)
+    assert disk_cache.get("victim") is None
+
+
+def test_files_that_others_could_have_written_are_ignored(folder):
+    disk_cache.put("key", b"payload")
+    path = only_file(folder)
+    path.chmod(0o622)
+    assert disk_cache.get("key") is None
+    path.chmod(0o600)
+    assert disk_cache.get("key") == b"payload"
+    moved = path.with_name("elsewhere")
+    path.rename(moved)
+    path.symlink_to(moved)
+    assert disk_cache.get("key") is None
+    if os.geteuid() == 0:
+        path.unlink()
+        moved.rename(path)
+        os.chown(path, 12345, -1)
+        assert disk_cache.get("key") is None
+        disk_cache.put("key", b"payload")
+        assert disk_cache.get("key") == b"payload" and path.stat().st_uid == 0
+
+
+def test_a_folder_in_place_of_an_entry(folder):
+    disk_cache.put("key", b"payload")
+    path = only_file(folder)
+    path.unlink()
+    path.mkdir()
+    assert disk_cache.get("key") is None
+    disk_cache.put("key", b"payload")
+    assert disk_cache.get("key") is None
+    assert [p.name for p in folder.iterdir()] == [path.name]  # no temporary file stays
+
+
+@pytest.mark.parametrize("where", ["/dev/null/cache", "/proc/no such folder", "file"])
+def test_works_without_a_folder(tmp_path, where, capsys):
+    if where == "file":
+        where = str(tmp_path / "file")
+        open(where, "w").close()
+    with flags.CACHE_DIR(where):
+        disk_cache.put("key", b"payload")
+        assert disk_cache.get("key") is None and disk_cache.entries() == [] and disk_cache.clear() == 0
+        assert capsys.readouterr().err == ""
+        with flags.LOG("retrace,cache"):
+            disk_cache.put("key", b"payload")
+            disk_cache.put("key", b"payload")
+        assert capsys.readouterr().err.count("[cache] works without") == 1
+        (y,) = cpu.load(plus_one()).run([np.zeros(3, np.float32)])
+        np.testing.assert_array_equal(y, np.ones(3))
+
+
+def test_read_only_folder(tmp_path):
+    if os.geteuid() == 0:
+        pytest.skip("root writes everywhere")
+    tmp_path.chmod(0o500)
+    with flags.CACHE_DIR(str(tmp_path)):
+        disk_cache.put("key", b"payload")
+        assert disk_cache.get("key") is None and not disk_cache.stat().writable
+
+
+def test_switched_off(monkeypatch, tmp_path):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    with flags.CACHE_DIR("off"):
+        disk_cache.put("key", b"payload")
+        assert disk_cache.get("key") is None and disk_cache.clear() == 0
+        assert disk_cache.stat() == disk_cache.Stat(None, 0, 0, disk_cache.LIMIT, False)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_default_folder(monkeypatch, tmp_path):
+    with flags.CACHE_DIR(""):
+        monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+        assert disk_cache.folder() == str(tmp_path / "hybridflow")
+        monkeypatch.setenv("XDG_CACHE_HOME", "relative")
+        monkeypatch.setenv("HOME", str(tmp_path))
+        assert disk_cache.folder() == str(tmp_path / ".cache" / "hybridflow")
+    with flags.CACHE_DIR("~/mine"):
+        assert disk_cache.folder() == str(tmp_path / "mine")
+
+
+def test_stat_entries_and_clear(folder):
+    assert disk_cache.stat() == disk_cache.Stat(str(folder), 0, 0, disk_cache.LIMIT, True)
+    for k in range(3):
+        disk_cache.put(f"key {k}", bytes(1000))
+        os.utime(sorted(folder.iterdir(), key=os.path.getmtime)[-1], (k, k))
+    found = disk_cache.entries()
+    assert [e.used for e in found] == [0, 1, 2] and all(e.bytes > 1000 for e in found)
+    status = disk_cache.stat()
+    assert status.entries == 3 and status.bytes == sum(e.bytes for e in found)
+    (folder / "notes.txt").write_text("the user's own")
+    assert disk_cache.clear() == 3
+    assert disk_cache.entries() == [] and (folder / "notes.txt").exists()
+
+
+def test_least_recently_used_go_first(folder, monkeypatch):
+    monkeypatch.setattr(disk_cache, "LIMIT", 10_000)
+    for k in range(9):
+        disk_cache.put(f"key {k}", bytes(900))
+        for path in folder.iterdir():
+            if os.path.getmtime(path) > 1e6:
+                os.utime(path, (1000 + k, 1000 + k))
+    assert disk_cache.get("key 0") is not None  # used now
+    for k in range(9, 12):
+        disk_cache.put(f"key {k}", bytes(900))
+    kept = {k for k in range(12) if disk_cache.get(f"key {k}") is not None}
+    assert {0, 11} <= kept and not {1, 2} & kept
+    assert disk_cache.stat().bytes <= 10_000
+
+
+def test_left_over_temporary_files_go(folder):
+    folder.mkdir(mode=0o700)
+    old, new = folder / "a.tmp", folder / "b.tmp"
+    old.write_text("x")
+    new.write_text("x")
+    os.utime(old, (1, 1))
+    disk_cache.entries()
+    assert not old.exists() and new.exists()
+
+
+def test_threads_share_a_folder(folder):
+    failures = []
+
+    def work(k):
+        try:
+            for i in range(20):
+                disk_cache.put(f"key {i}", bytes([i]) * 5000)
+                assert disk_cache.get(f"key {i}") == bytes([i]) * 5000
+        except BaseException as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=work, args=(k,)) for k in range(16)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failures and len(disk_cache.entries()) == 20
+
+
+def test_machine_code_is_found_again(folder, monkeypatch):
+    first = cpu.load(plus_one()).run([np.zeros(3, np.float32)])
+    monkeypatch.setattr(machine_code, "compile_object", lambda *_: pytest.fail("compiled again"))
+    again = cpu.load(plus_one()).run([np.zeros(3, np.float32)])
+    np.testing.assert_array_equal(first, again)
+
+
+def test_second_process_compiles_nothing(folder):
+    code = """
+import numpy as np
+from hybridflow.runtime import cpu, machine_code
+from tests.runtime_programs import plus_one
+compiled = []
+real = machine_code.compile_object
+machine_code.compile_object = lambda *a, **k: compiled.append(1) or real(*a, **k)
+assert cpu.load(plus_one()).run([np.ones(2, np.float32)])[0].tolist() == [2, 2]
+print(len(compiled))
+"""
+    environment = {**os.environ, "HF_CACHE_DIR": str(folder)}
+    for expected in ("2", "0"):  # the program and the pool, then neither
+        done = subprocess.run(
+            [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True, cwd=ROOT
+        )
+        assert done.stdout.strip() == expected
+
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+
+
+def test_fingerprint_follows_the_sources(tmp_path):
+    (tmp_path / "a.py").write_text("x = 1")
+    first = disk_cache.fingerprint.__wrapped__(str(tmp_path))
+    (tmp_path / "notes.txt").write_text("not code")
+    assert disk_cache.fingerprint.__wrapped__(str(tmp_path)) == first
+    (tmp_path / "a.py").write_text("x = 2")
+    assert disk_cache.fingerprint.__wrapped__(str(tmp_path)) != first
