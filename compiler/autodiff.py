@@ -51,11 +51,14 @@ def backward(
     for record in reversed(records):
         outputs = record.outputs
         gs = []
+        reached = False
         for out in outputs:
             key = id(out)
             # Every reader of the value has been passed, so its cotangent is complete, and needed no longer.
-            gs.append(cotangents.get(key) if key in wanted else cotangents.pop(key, None))
-        if all(g is None for g in gs):
+            g = cotangents.get(key) if key in wanted else cotangents.pop(key, None)
+            reached = reached or g is not None
+            gs.append(g)
+        if not reached:
             continue
         if record.vjp is None:
             results = record.op.vjp(b, gs[0], outputs[0], *record.inputs, **record.attrs)
