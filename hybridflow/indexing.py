@@ -71,25 +71,27 @@ def getitem(x: Any, key: Any) -> Tensor:
     A mask's result has a size that depends on values, so a symbolic mask raises TraceError.
     """
     x = as_tensor(x, "getitem")
-    entries = _entries(x, key)
-    if builtins.any(isinstance(e, _Lookup) for e in entries):
-        return _lookup(x, entries)
-    return _basic(x, entries)
+    parts = [_part(p) for p in (key if isinstance(key, tuple) else (key,))]
+    entries = _entries(x, parts)
+    if not builtins.any(isinstance(e, _Lookup) for e in entries):
+        return _basic(x, entries)
+    # NumPy counts ints as arrays here, and an Ellipsis as something in between even where it stands for no axis.
+    places = [k for k, p in enumerate(parts) if isinstance(p, (int, Tensor))]
+    return _lookup(x, entries, together=places == list(range(places[0], places[-1] + 1)))
 
 
 # ---- reading the key
 
 
-def _entries(x: Tensor, key: Any) -> list[_Entry]:
-    """What the key asks of each axis of ``x``, with new axes in between."""
-    parts = [_part(x, p) for p in (key if isinstance(key, tuple) else (key,))]
+def _entries(x: Tensor, parts: list[Any]) -> list[_Entry]:
+    """What the parts of the key ask of each axis of ``x``, with new axes in between."""
     if builtins.sum(p is Ellipsis for p in parts) > 1:
         raise ArgumentTypeError("getitem", "an index may contain one Ellipsis ('...') only.")
     used = builtins.sum(_axes_used(p) for p in parts)
     if used > x.ndim:
         raise IndexRangeError("getitem", f"{used} indices are too many for {x.type}, which has {x.ndim} axes.")
     if not builtins.any(p is Ellipsis for p in parts):
-        parts.append(Ellipsis)
+        parts = [*parts, Ellipsis]
     entries: list[_Entry] = []
     axis = 0
     for part in parts:
@@ -113,7 +115,7 @@ def _entries(x: Tensor, key: Any) -> list[_Entry]:
     return entries
 
 
-def _part(x: Tensor, part: Any) -> Any:
+def _part(part: Any) -> Any:
     """One part of the key: None, Ellipsis, a slice, an int, or an index tensor (int64 or bool)."""
     if part is None or part is Ellipsis or isinstance(part, slice) or type(part) is int:
         return part
@@ -227,12 +229,10 @@ def _basic(x: Tensor, entries: list[_Entry]) -> Tensor:
     return reshape_to(x, tuple(shape))
 
 
-def _lookup(x: Tensor, entries: list[_Entry]) -> Tensor:
-    """Indexing with arrays.  Ints count as arrays when NumPy decides where the looked-up axes go: in place when all
-    stand side by side in the key, in front otherwise."""
+def _lookup(x: Tensor, entries: list[_Entry], together: bool) -> Tensor:
+    """Indexing with arrays, whose axes go where they stand in the key when they stand together, in front otherwise."""
     x = _sliced(x, entries)
-    places = [k for k, e in enumerate(entries) if isinstance(e, (_Lookup, _Position))]
-    together = places == list(range(places[0], places[-1] + 1))
+    first = next(k for k, e in enumerate(entries) if isinstance(e, (_Lookup, _Position)))
     kept = [e for e in entries if not isinstance(e, _New)]
     x = reshape_to(x, tuple(n for n, e in zip(x.shape, kept) if not isinstance(e, _Position)))
     axes = [k for k, e in enumerate(e for e in kept if not isinstance(e, _Position)) if isinstance(e, _Lookup)]
@@ -256,7 +256,7 @@ def _lookup(x: Tensor, entries: list[_Entry]) -> Tensor:
     rest = iter((*x.shape[:place], *x.shape[place + index.ndim :]))
     shape: list[Any] = [] if together else list(index.shape)
     for k, entry in enumerate(entries):
-        if together and k == places[0]:
+        if together and k == first:
             shape.extend(index.shape)
         if isinstance(entry, _New):
             shape.append(1)

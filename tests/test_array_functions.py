@@ -396,7 +396,7 @@ def test_joining_and_splitting():
         hf.split(x, 3, axis=1)
     with pytest.raises(errors.ArgumentError, match="at least one"):
         hf.concat([])
-    with pytest.raises(errors.ShapeError, match="hf.stack"):
+    with pytest.raises(errors.ShapeError, match=r"hf\.stack"):
         hf.concat([1, 2])
 
 

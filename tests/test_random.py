@@ -121,7 +121,7 @@ def test_uniform(dtype):
     assert ((counts - 1250) ** 2 / 1250).sum() < 60
     narrow = generator.uniform((20000,), 1.0, 1.01, dtype=dtype).numpy()
     high = np.asarray(1.01).astype(x.dtype)
-    assert (narrow >= 1).all() and (narrow < high).all() or high == 1
+    assert (narrow >= 1).all() and ((narrow < high).all() or high == 1)
 
 
 def test_uniform_has_all_its_digits():
