@@ -72,11 +72,19 @@ def through_float64(function: Callable[..., Value]) -> Callable[..., Value]:
     return widened
 
 
-def polynomial(e: Emit, x: Value, coefficients: Sequence[float]) -> Value:
-    """c0 + c1 x + c2 x**2 ... by Horner's rule."""
-    result: Value = coefficients[-1]
-    for c in reversed(coefficients[:-1]):
-        result = e.fma(x, result, c)
+def polynomial(e: Emit, x: Value, coefficients: Sequence[float], square: Value | None = None) -> Value:
+    """c0 + c1 x + c2 x**2 ... as Horner's rule in x**2 over pairs c + c' x: half the latency for one product more.
+
+    ``square`` is x**2 where the caller has it.
+    """
+    pairs = [
+        e.fma(x, coefficients[i + 1], coefficients[i]) if i + 1 < len(coefficients) else coefficients[i]
+        for i in range(0, len(coefficients), 2)
+    ]
+    square = e.mul(x, x) if square is None else square
+    result = pairs[-1]
+    for pair in reversed(pairs[:-1]):
+        result = e.fma(square, result, pair)
     return result
 
 

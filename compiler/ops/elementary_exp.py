@@ -38,6 +38,7 @@ class _Constants:
     one: float  # tanh rounds to 1 here and beyond; expm1(-2 one) to -1
     exponent: int  # the least k with a normal 2**k, nearly
     sinh: tuple[float, ...]  # (sinh(x) - x) / x**3 in x**2, |x| <= 1
+    tanh: tuple[float, ...]  # (tanh(x) - x) / x**3 in x**2, |x| <= 0.55
     erf: tuple[float, ...]  # erf(x) / x - 1 in x**2, |x| <= 1
     log_erfc: tuple[float, ...]  # log(1 - erf(x)) from 1 to where erf rounds to 1
     erf_one: float
@@ -52,6 +53,7 @@ _CONSTANTS: dict[np.dtype, _Constants] = {
         one=9.02,
         exponent=-120,
         sinh=(0.1666666716337204, 0.008333350531756878, 0.0001983606634894386, 2.8174395083624404e-06),  # 2**-34
+        tanh=(-0.33332958817481995, 0.13320942223072052, -0.052684150636196136, 0.016458772122859955),  # 2**-24.8
         erf=(
             *(0.12837916612625122, -0.3761262595653534, 0.11283600330352783, -0.026854444295167923),
             *(0.005189535208046436, -0.0008020841632969677, 7.88912147982046e-05),
@@ -77,6 +79,11 @@ _CONSTANTS: dict[np.dtype, _Constants] = {
             *(0.16666666666666666, 0.008333333333333333, 0.0001984126984126959, 2.755731922412024e-06),
             *(2.5052108345641634e-08, 1.6059050705856927e-10, 7.646476361495928e-13, 2.848398289906455e-15),
         ),  # 2**-73.6
+        tanh=(
+            *(-0.333333333333333, 0.13333333333326833, -0.05396825396387899, 0.021869488389112058),
+            *(-0.00886323265290875, 0.003592092533586131, -0.0014555459899824369, 0.0005884570706603796),
+            *(-0.00023341277786502343, 8.336013355043411e-05, -1.9521063987544943e-05),
+        ),  # 2**-60.7
         erf=(
             *(0.1283791670955126, -0.3761263890318375, 0.11283791670954885, -0.026866170645077875),
             *(0.00522397762482842, -0.0008548326981424853, 0.00012055331132928127, -1.4925595771473032e-05),
@@ -103,7 +110,8 @@ def _reduced(e: Emit, x: Value, c: _Constants) -> tuple[Value, Value, Value]:
 
 def _near_one(e: Emit, r: Value, c: _Constants) -> Value:
     """exp(r) - 1."""
-    return e.fma(e.mul(r, r), polynomial(e, r, c.q), r)
+    square = e.mul(r, r)
+    return e.fma(square, polynomial(e, r, c.q, square), r)
 
 
 @elementary
@@ -122,7 +130,8 @@ def exp_pair(e: Emit, x: Pair) -> Value:
     low = e.select(e.eq(inside, x.hi), x.lo, 0.0)
     _, k = round_shifted(e, inside, _LOG2E)
     r, dropped = fast_two_sum(e, e.fma(k, -c.ln2[0], inside), e.fma(k, -c.ln2[1], low))
-    rest = e.fma(e.mul(r, r), polynomial(e, r, c.q), dropped)
+    square = e.mul(r, r)
+    rest = e.fma(square, polynomial(e, r, c.q, square), dropped)
     return e.scale2(e.add(e.add(r, rest), 1.0), k)
 
 
@@ -138,7 +147,8 @@ def expm1(e: Emit, x: Value) -> Value:
     exact = e.fma(k, -c.ln2[0], inside)
     r = e.fma(k, -c.ln2[1], exact)
     dropped = e.fma(k, -c.ln2[1], e.sub(exact, r))
-    rest = e.fma(e.mul(r, r), polynomial(e, r, c.q), dropped)
+    square = e.mul(r, r)
+    rest = e.fma(square, polynomial(e, r, c.q, square), dropped)
     scale = power_of_two(e, shifted, -1)
     hi, lo = fast_two_sum(e, e.sub(scale, 0.5), e.mul(scale, r))
     half = e.add(hi, e.fma(scale, rest, lo))
@@ -148,22 +158,22 @@ def expm1(e: Emit, x: Value) -> Value:
 
 @elementary
 def tanh(e: Emit, x: Value) -> Value:
-    """(exp(2a) - 1) / (exp(2a) + 1) for a = |x| up to about 1/2, then 1 - 2 / (exp(2a) + 1).
+    """An odd polynomial up to about 1/2, then 1 - 2 / (exp(2a) + 1) for a = |x|, which no longer cancels.
 
-    With 2a = k ln2 + 2r the halves of numerator and denominator are 2**k h + (2**k -+ 1) / 2, h = (exp(2r) - 1) / 2,
-    each rounded once.
+    With 2a = k ln2 + 2r half the denominator is 2**k h + (2**k + 1) / 2, where h = (exp(2r) - 1) / 2.
     """
     c = _CONSTANTS[x.dtype]
     magnitude = clamp_above(e, e.abs(x), c.one)
     shifted, k = round_shifted(e, magnitude, 2 * _LOG2E)
-    r = e.fma(k, -c.ln2[1] / 2, e.fma(k, -c.ln2[0] / 2, magnitude))
-    h = e.fma(e.mul(r, r), polynomial(e, r, [q * 2.0 ** (i + 1) for i, q in enumerate(c.q)]), r)
+    r = e.fma(k, -c.ln2[0] / 2, magnitude)  # an error of k ulp(ln2) vanishes beside exp(2a)
+    square = e.mul(r, r)
+    h = e.fma(square, polynomial(e, r, [q * 2.0 ** (i + 1) for i, q in enumerate(c.q)], square), r)
     scale = power_of_two(e, shifted)
     denominator = e.fma(scale, h, e.fma(scale, 0.5, 0.5))
-    far = e.gt(k, 1.0)
-    numerator = e.select(far, -1.0, e.fma(scale, h, e.fma(scale, 0.5, -0.5)))
-    quotient = e.div(numerator, denominator)
-    return e.copysign(e.select(far, e.add(quotient, 1.0), quotient), x)
+    far = e.sub(1.0, e.div(1.0, denominator))
+    square = e.mul(x, x)
+    near = e.fma(e.mul(x, square), polynomial(e, square, c.tanh), x)
+    return e.copysign(e.select(e.lt(magnitude, 0.55), near, far), x)
 
 
 @elementary
@@ -178,7 +188,7 @@ def sigmoid(e: Emit, x: Value) -> Value:
     # A power too small for a normal number counts for nothing beside 1.
     p = power_of_two(e, e.add(clamp_below(e, e.neg(e.abs(k)), c.exponent), FORMATS[x.dtype].magic))
     large = e.gt(k, 0.0)
-    denominator = e.add(e.add(p, 1.0), e.select(large, v, e.mul(p, v)))
+    denominator = e.add(e.select(large, e.add(p, v), e.fma(p, v, p)), 1.0)
     return e.scale2(e.div(1.0, denominator), e.select(large, e.neg(k), 0.0))
 
 

@@ -83,7 +83,8 @@ def split(e: Emit, x: Value) -> tuple[Value, Value]:
 def _tail(e: Emit, f: Value) -> Value:
     """log1p(f) - f."""
     if f.dtype == dt.float32:
-        return e.mul(e.mul(f, f), e.fma(f, polynomial(e, f, _LOG_F32), -0.5))
+        square = e.mul(f, f)
+        return e.mul(square, e.fma(f, polynomial(e, f, _LOG_F32, square), -0.5))
     half = e.mul(e.mul(f, f), 0.5)
     s = e.div(f, e.add(f, 2.0))
     z = e.mul(s, s)
@@ -181,10 +182,15 @@ def acosh(e: Emit, x: Value) -> Value:
     huge = e.gt(x, 2.0**28)
     inside = e.select(huge, 2.0, e.select(e.lt(x, 1.0), math.nan, x))
     t = e.sub(inside, 1.0)
-    radicand = two_product(e, t, e.add(t, 2.0))
-    root = e.sqrt(radicand.hi)
-    small = two_sum(e, t, root)
-    result = _log1p_pair(e, small, small.hi)
+    twice = e.add(t, t)
+    radicand = e.fma(t, t, twice)
+    radicand_lo = e.fma(t, t, e.sub(twice, radicand))
+    root = e.sqrt(radicand)
+    # The smallest normal number keeps 0 / 0 away and changes no other quotient.
+    rest = e.add(e.fma(e.neg(root), root, radicand), radicand_lo)
+    root_lo = e.div(rest, e.add(e.add(root, root), FORMATS[x.dtype].tiny))
+    hi, lo = two_sum(e, t, root)
+    result = _log1p_pair(e, Pair(hi, e.add(lo, root_lo)), hi)
     return e.select(huge, e.add(log(e, x), math.log(2)), result)
 
 
