@@ -9,7 +9,7 @@ from __future__ import annotations
 import ctypes
 import functools
 import sys
-from typing import Any
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -26,7 +26,7 @@ C_CONTIGUOUS, OWN_DATA, ALIGNED, WRITEABLE = 0x0001, 0x0004, 0x0100, 0x0400
 SETTINGS = (sys.implementation.cache_tag, TUPLE_ITEMS, BYTES_DATA)  # what differs between interpreters
 
 # Positions in NumPy's table of C functions, fixed since NumPy 1.22.
-API_ARRAY_TYPE, API_NEW_FROM_DESCR = 2, 94
+API_ARRAY_TYPE, API_NEW_FROM_DESCR, API_GET_HANDLER = 2, 94, 305
 
 
 def slot_offset(type_: type, name: str) -> int:
@@ -70,39 +70,36 @@ class _Sample:
 
 def _differing_field() -> str | None:
     """The first field that does not hold what it should in objects whose contents are known."""
-    array = np.arange(6, dtype=np.float32).reshape(2, 3)
-    owner, other = np.empty(7, np.int64), object()
-    sample = _Sample()
-    sample.slot = other  # type: ignore[attr-defined]
-    references = _int(id(sample) + REFCOUNT)
-    more = [sample] * 5
-    found = {
-        "reference count": (_int(id(sample) + REFCOUNT) - references, len(more)),
-        "type": (_word(id(sample) + TYPE), id(_Sample)),
-        "slot": (_word(id(sample) + slot_offset(_Sample, "slot")), id(other)),
-        "tuple size": (_word(id((1, 2, 3)) + SIZE), 3),
-        "tuple item": (_word(id(pair := (array, other)) + TUPLE_ITEMS + 8), id(pair[1])),
-        "bytes": (_word(id(text := b"8 bytes.") + BYTES_DATA), int.from_bytes(text, "little")),
-        "array data": (_word(id(array) + ARRAY_DATA), array.ctypes.data),
-        "array ndim": (_int(id(array) + ARRAY_NDIM), 2),
-        "array shape": (_word(_word(id(array) + ARRAY_SHAPE) + 8), 3),
-        "array base": (_word(id(array) + ARRAY_BASE), id(array.base)),
-        "array descr": (_word(id(array) + ARRAY_DESCR), id(array.dtype)),
-        "array flags": (_int(id(array) + ARRAY_FLAGS), array.flags.num),
-        "array owner's flags": (_int(id(owner) + ARRAY_FLAGS) & OWN_DATA, OWN_DATA),
-        "array memory handler": (_type_name(_word(id(owner) + ARRAY_HANDLER)), "PyCapsule"),
-        "array type in the C API": (numpy_api(API_ARRAY_TYPE), id(np.ndarray)),
-    }
-    for name, (value, expected) in found.items():
+    for name, value, expected in _fields():
         if value != expected:
             return f"the field '{name}' of its objects lies elsewhere"
     return None
 
 
-def _type_name(address: int) -> str:
-    """Name of the type of the object at an address, for addresses that may hold none."""
-    known: dict[int, Any] = {id(type(o)): type(o) for o in (sys.modules["datetime"].datetime_CAPI,)}
-    return known[kind].__name__ if address and (kind := _word(address + TYPE)) in known else ""
+def _fields() -> Iterator[tuple[str, int, int]]:
+    """(name, what the offset leads to, what it should lead to).  A pointer is followed only after the fields around it
+    were found right: whoever takes the next item has compared the last."""
+    sample, other, array = _Sample(), object(), np.arange(6, dtype=np.float32).reshape(2, 3)
+    sample.slot = other  # type: ignore[attr-defined]
+    references = _int(id(sample) + REFCOUNT)
+    more = [sample] * 5
+    pair, text, owner = (array, other), b"8 bytes.", np.empty(7, np.int64)
+    yield "reference count", _int(id(sample) + REFCOUNT) - references, len(more)
+    yield "type", _word(id(sample) + TYPE), id(_Sample)
+    yield "slot", _word(id(sample) + slot_offset(_Sample, "slot")), id(other)
+    yield "tuple size", _word(id(pair) + SIZE), len(pair)
+    yield "tuple item", _word(id(pair) + TUPLE_ITEMS + 8), id(other)
+    yield "bytes", _word(id(text) + BYTES_DATA), int.from_bytes(text, "little")
+    yield "array data", _word(id(array) + ARRAY_DATA), array.ctypes.data
+    yield "array ndim", _int(id(array) + ARRAY_NDIM), 2
+    yield "array base", _word(id(array) + ARRAY_BASE), id(array.base)
+    yield "array descr", _word(id(array) + ARRAY_DESCR), id(array.dtype)
+    yield "array flags", _int(id(array) + ARRAY_FLAGS), array.flags.num
+    yield "array shape", _word(_word(id(array) + ARRAY_SHAPE) + 8), 3
+    yield "array owner's flags", _int(id(owner) + ARRAY_FLAGS) & OWN_DATA, OWN_DATA
+    handler = ctypes.PYFUNCTYPE(ctypes.py_object)(numpy_api(API_GET_HANDLER))()
+    yield "array memory handler", _word(id(owner) + ARRAY_HANDLER), id(handler)
+    yield "array type in the C API", numpy_api(API_ARRAY_TYPE), id(np.ndarray)
 
 
 def _word(address: int) -> int:
