@@ -33,6 +33,8 @@ from hybridflow.compiler.ops import Kind
 from hybridflow.compiler.program import Size
 
 TILE = 512  # columns whose accumulators stay in the first-level cache together
+BUSY = 16  # instructions from which on a body waits for arithmetic rather than for memory
+LONG = 800  # instructions of a loop's body that are compiled in about 15 ms
 LIGHT = 48  # instructions of a body that may be repeated for each vector of a reduction's step
 
 
@@ -146,8 +148,22 @@ class Nest:
             self.counters[var] = i
             body(mask)
 
-        exact = isinstance(var.extent, int) and var.extent % self.width == 0
-        self.code.vector_loop(start, stop, self.width, at, exact)
+        width = self.width * self._interleaved(var)
+        exact = isinstance(var.extent, int) and var.extent % width == 0
+        self.code.vector_loop(start, stop, width, at, exact, self.width)
+
+    def _interleaved(self, var: LoopVar) -> int:
+        """How many vectors a turn of a map handles: instructions of one element wait for each other, those of several
+        vectors overlap.  Fewer where the body is long, since code generation takes time in proportion."""
+        if self.space.has_reduction or self.width == 1:
+            return 1
+        work = self._work(self.kernel.roots)
+        if not isinstance(var.extent, int):
+            return 2 if BUSY <= work <= LONG // 2 else 1
+        vectors = 1
+        while vectors < 4 and 2 * vectors * work <= LONG and 2 * vectors * self.width <= var.extent:
+            vectors *= 2
+        return vectors
 
     def _store_roots(self, elements: Elements, roots: Sequence[Node], position: Ix) -> None:
         """Compute all, then store all: a root may be written over what another one reads."""

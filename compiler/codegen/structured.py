@@ -239,11 +239,17 @@ class Code:
         return e.lt(e.iota(int32), e.splat(narrow))
 
     def vector_loop(
-        self, begin: Ref, end: Ref, width: int, body: Callable[[Ref, Val | None], None], exact: bool = False
+        self,
+        begin: Ref,
+        end: Ref,
+        width: int,
+        body: Callable[[Ref, Val | None], None],
+        exact: bool = False,
+        rest_width: int | None = None,
     ) -> None:
-        """``body(index, mask)`` at vectors of ``width`` elements, and for the rest once more with a mask, or element
-        by element where masks are dear.  The emitter's width and mask are those of the vector.  ``exact`` promises
-        that there is no rest."""
+        """``body(index, mask)`` at vectors of ``width`` elements, and for the rest at masked vectors of ``rest_width``
+        (``width`` unless given), or element by element where masks are dear.  The emitter's width and mask are those
+        of the vector.  ``exact`` promises that there is no rest."""
         e = self.e
         if exact and not (isinstance(begin, int) and isinstance(end, int)):
             with self.loop(begin, end, width) as at, self.width(width):
@@ -259,14 +265,21 @@ class Code:
                 body(at.index, None)
         if whole == end:
             return
-        if e.target.masked:
-            with self.when(self.compare("slt", whole, end)), self.width(width):
-                e.mask = self.lanes_below(self.sub(end, whole))
-                body(whole, e.mask)
-                e.mask = None
-        else:
+        if not e.target.masked:
             with self.loop(whole, end) as at, self.width(1):
                 body(at.index, None)
+        elif rest_width is not None and rest_width < width:
+            with self.loop(whole, end, rest_width) as at, self.width(rest_width):
+                self._masked(at.index, end, body)
+        else:
+            with self.when(self.compare("slt", whole, end)), self.width(width):
+                self._masked(whole, end, body)
+
+    def _masked(self, index: Ref, end: Ref, body: Callable[[Ref, Val | None], None]) -> None:
+        e = self.e
+        e.mask = self.lanes_below(self.sub(end, index))
+        body(index, e.mask)
+        e.mask = None
 
     @contextmanager
     def spans(self, begin: Ref, end: Ref, inner: Ref) -> Iterator[tuple[Ref, Ref, Ref]]:
