@@ -188,7 +188,8 @@ def sigmoid(e: Emit, x: Value) -> Value:
     # A power too small for a normal number counts for nothing beside 1.
     p = power_of_two(e, e.add(clamp_below(e, e.neg(e.abs(k)), c.exponent), FORMATS[x.dtype].magic))
     large = e.gt(k, 0.0)
-    denominator = e.add(e.select(large, e.add(p, v), e.fma(p, v, p)), 1.0)
+    one = fast_two_sum(e, e.const(1.0, x.dtype, x.width), p)
+    denominator = e.add(one.hi, e.add(e.select(large, v, e.mul(p, v)), one.lo))
     return e.scale2(e.div(1.0, denominator), e.select(large, e.neg(k), 0.0))
 
 
