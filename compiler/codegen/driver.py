@@ -106,6 +106,7 @@ def _return_if_failed(e: Emitter, status: str) -> None:
 def _larger(a: Size, b: Size) -> Size:
     """At least the larger of two sizes, whatever the extents."""
     terms: dict[tuple[str, ...], int] = {}
-    for factor, names in (*a.terms, *b.terms):
-        terms[names] = max(terms.get(names, 0), factor)
+    for size in (a, b):
+        for factor, names in add(size, Size(())).terms:  # one term for each product of symbols
+            terms[names] = max(terms.get(names, 0), factor)
     return Size(tuple((factor, names) for names, factor in sorted(terms.items()) if factor))

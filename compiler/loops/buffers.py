@@ -144,7 +144,8 @@ class _Planner:
     def _copy_update(self, i: int, value: Node) -> None:
         size = byte_size(value)
         source = self.plan.locations.get(value)
-        if source is None or (isinstance(source, InputBuffer) and source.number in self.graph.updates):
+        overwritten = value.is_parameter and isinstance(source, InputBuffer) and source.number in self.graph.updates
+        if source is None or overwritten:
             # A value without a place, or another state's old value, which must be saved first (a swap).
             staged = self._stage(size)
             if source is None:
