@@ -1,0 +1,252 @@
+"""What fuses into one kernel, what does not, and that no fusion changes a bit.
+
+Each program is a graph; it is compiled whole and compared, bit for bit, with its nodes run one at a time as eager mode
+runs them.  Every program is also compiled for each other target.
+"""
+
+import numpy as np
+import pytest
+
+from hybridflow.compiler import target
+from hybridflow.compiler.ir import dtypes as dt
+from hybridflow.compiler.ir.build import GraphBuilder
+from hybridflow.compiler.ir.graph import Role
+from hybridflow.compiler.ir.types import TensorType
+from hybridflow.compiler.ops import TABLE
+from hybridflow.compiler.pipeline import compile_graph
+from hybridflow.runtime import cpu, host, machine_code
+
+from .test_kernels import eager, same_bits
+
+
+def rows(b, value, like, axes=(0,)):
+    return b.broadcast(value, shape=like.shape, axes=axes)
+
+
+def softmax(b, x):
+    e = b.exp(b.subtract(x, rows(b, b.max(x, axes=(1,)), x)))
+    return b.divide(e, rows(b, b.sum(e, axes=(1,)), x))
+
+
+def layer_norm(b, x, gain, bias):
+    n = x.shape[1]
+    mean = b.divide(b.sum(x, axes=(1,)), b.full(n, TensorType(x.shape[:1], x.dtype)))
+    centred = b.subtract(x, rows(b, mean, x))
+    variance = b.divide(b.sum(b.square(centred), axes=(1,)), b.full(n, TensorType(x.shape[:1], x.dtype)))
+    scale = b.rsqrt(b.add(variance, b.full(1e-5, variance.type)))
+    normal = b.multiply(centred, rows(b, scale, x))
+    return b.add(b.multiply(normal, rows(b, gain, x, (1,))), rows(b, bias, x, (1,)))
+
+
+def batch_norm(b, x):
+    n = x.shape[0]
+    mean = b.divide(b.sum(x, axes=(0,)), b.full(n, TensorType(x.shape[1:], x.dtype)))
+    centred = b.subtract(x, rows(b, mean, x, (1,)))
+    variance = b.sum(b.square(centred), axes=(0,))
+    return b.multiply(centred, rows(b, b.rsqrt(variance), x, (1,)))
+
+
+def gelu(b, x):
+    half, one = b.full(0.5, x.type), b.full(1.0, x.type)
+    return b.multiply(b.multiply(x, half), b.add(one, b.erf(b.divide(x, b.full(2**0.5, x.type)))))
+
+
+def dense(b, x, w, bias):
+    y = b.matmul(x, w)
+    return gelu(b, b.add(y, rows(b, bias, y, (1,))))
+
+
+def chain(b, x):
+    for _ in range(10):
+        x = b.add(b.multiply(b.tanh(x), b.full(1.01, x.type)), b.full(0.1, x.type))
+    return x
+
+
+def several_outputs(b, x, y):
+    s = b.add(x, y)
+    return s, b.exp(s), b.multiply(s, x)
+
+
+def through_reshapes(b, x, y):
+    flat = b.reshape(b.tanh(x), shape=(x.shape[0] * x.shape[1],))
+    return b.reshape(b.multiply(flat, y), shape=(x.shape[1], x.shape[0]))
+
+
+def through_slices(b, x):
+    part = b.slice(x, start=(1, 2), stop=x.shape, step=(1, 1))
+    return b.add(b.tanh(part), b.slice(x, start=(0, 0), stop=(x.shape[0] - 1, x.shape[1] - 2), step=(1, 1)))
+
+
+def two_statistics(b, x):
+    return b.sum(x, axes=(1,)), b.max(b.abs(x), axes=(1,)), b.sum(b.square(x), axes=(1,))
+
+
+def mixed_axes(b, x):
+    s = b.sum(b.square(x), axes=(0, 2))
+    return b.divide(x, rows(b, b.sqrt(s), x, (1,)))
+
+
+def masked_log_softmax(b, x, keep):
+    low = b.full(-1e9, x.type)
+    shown = b.where(keep, x, low)
+    shifted = b.subtract(shown, rows(b, b.max(shown, axes=(1,)), x))
+    return b.subtract(shifted, rows(b, b.log(b.sum(b.exp(shifted), axes=(1,))), x))
+
+
+def concat_of_activations(b, x, y):
+    return b.concat(b.tanh(x), b.multiply(y, y), axis=1)
+
+
+def gathered(b, x, index):
+    return b.multiply(b.take(x, index, axis=0), b.take(x, index, axis=0))
+
+
+RNG = np.random.default_rng(5)
+
+
+def floats(*shape, dtype=np.float32):
+    return RNG.standard_normal(shape).astype(dtype)
+
+
+# name: (program, arguments, kernels)
+PROGRAMS = {
+    "sum(x + y * z)": (lambda b, x, y, z: b.sum(b.add(x, b.multiply(y, z)), axes=(0,)), [floats(5003)] * 3, 1),
+    "softmax": (softmax, [floats(37, 130)], 1),
+    "softmax of short rows": (softmax, [floats(60, 10)], 1),
+    "softmax in float16": (softmax, [floats(9, 33, dtype=np.float16)], 1),
+    "layer_norm": (layer_norm, [floats(21, 200), floats(200), floats(200)], 1),
+    "layer_norm in float64": (
+        layer_norm,
+        [floats(5, 67, dtype=np.float64), floats(67, dtype=np.float64), floats(67, dtype=np.float64)],
+        1,
+    ),
+    "batch_norm": (batch_norm, [floats(150, 70)], 1),
+    "gelu": (gelu, [floats(999)], 1),
+    "dense with gelu": (dense, [floats(31, 50), floats(50, 41), floats(41)], 1),
+    "chain of thirty": (chain, [floats(1024)], 1),
+    "several outputs": (several_outputs, [floats(7, 9), floats(7, 9)], 1),
+    "through reshapes": (through_reshapes, [floats(6, 10), floats(60)], 1),
+    "through slices": (through_slices, [floats(12, 19)], 1),
+    "two statistics": (two_statistics, [floats(8, 300)], 1),
+    "mixed axes": (mixed_axes, [floats(4, 5, 70)], 1),
+    "masked log softmax": (masked_log_softmax, [floats(6, 45), RNG.random((6, 45)) < 0.7], 1),
+    "concat of activations": (concat_of_activations, [floats(5, 7), floats(5, 30)], 1),
+    "gathered": (gathered, [floats(30, 17), np.array([0, -1, 29, 3])], 1),
+    "long rows are read twice": (
+        lambda b, x: b.divide(x, b.broadcast(b.sum(x, axes=(0,)), shape=x.shape, axes=())),
+        [np.abs(floats(2_000_000)) + 1],
+        2,
+    ),
+    "two products": (lambda b, x, y: b.matmul(b.tanh(b.matmul(x, y)), y), [floats(20, 20), floats(20, 20)], 2),
+    "sums over different axes": (
+        lambda b, x: (b.sum(x, axes=(0,)), b.sum(x, axes=(1,))),
+        [floats(30, 40)],
+        2,
+    ),
+}
+
+
+def build(program, arrays):
+    b = GraphBuilder(TABLE, "program")
+    parameters = [b.parameter(TensorType(a.shape, a.dtype)) for a in arrays]
+    out = program(b, *parameters)
+    return b.finish(out if isinstance(out, tuple) else (out,))
+
+
+def run_one_by_one(graph, arrays):
+    values = dict(zip(graph.inputs, arrays))
+    for node in graph.nodes:
+        values[node] = eager(node.op, tuple(np.asarray(values[n]) for n in node.inputs), node.attrs)
+    return [values[n] for n in graph.outputs]
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_fused_bits_and_kernel_count(name):
+    program, arrays, kernels = PROGRAMS[name]
+    graph = build(program, arrays)
+    compiled = compile_graph(graph, host.target())
+    assert len(compiled.kernels) == kernels, [k.name for k in compiled.kernels]
+    for got, want in zip(cpu.load(compiled).run(arrays), run_one_by_one(graph, arrays), strict=True):
+        same_bits(got, want)
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_bits_do_not_depend_on_the_vector_width(name):
+    program, arrays, _ = PROGRAMS[name]
+    graph = build(program, arrays)
+    results = []
+    for other in ("sse2", "avx2", "avx512"):
+        if host.can_run(target.NAMED[other]):
+            results.append(cpu.load(compile_graph(graph, target.NAMED[other])).run(arrays))
+    for other in results[1:]:
+        for got, want in zip(other, results[0], strict=True):
+            same_bits(got, want)
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_aarch64_accepts(name):
+    program, arrays, _ = PROGRAMS[name]
+    compiled = compile_graph(build(program, arrays), target.AARCH64)
+    assert machine_code.compile_object(compiled.text, compiled.target)
+
+
+def test_state_is_updated_in_place_after_its_last_reader():
+    b = GraphBuilder(TABLE, "step")
+    x = b.parameter(TensorType((40, 8), dt.float32))
+    w = b.parameter(TensorType((8, 8), dt.float32), "w", Role.STATE)
+    y = b.matmul(x, w)
+    g = b.matmul(x, y, transpose_a=True)
+    new = b.subtract(w, b.multiply(g, b.full(0.01, g.type)))
+    graph = b.finish([b.sum(y, axes=(0, 1)), w], {1: new})
+    arrays = [floats(40, 8), floats(8, 8)]
+    old = arrays[1].copy()
+    program = compile_graph(graph, host.target())
+    assert ("matmul", "multiply", "subtract") in [k.ops for k in program.kernels]  # the update is an epilogue
+    total, before = cpu.load(program).run(arrays)
+    want_y = arrays[0] @ old
+    np.testing.assert_allclose(total, want_y.sum(), rtol=1e-4)
+    np.testing.assert_array_equal(before, old)
+    np.testing.assert_allclose(arrays[1], old - 0.01 * (arrays[0].T @ want_y), rtol=1e-4, atol=1e-5)
+
+
+def test_states_can_be_swapped():
+    b = GraphBuilder(TABLE, "swap")
+    u = b.parameter(TensorType((5,), dt.float32), "u", Role.STATE)
+    v = b.parameter(TensorType((5,), dt.float32), "v", Role.STATE)
+    graph = b.finish([], {0: v, 1: u})
+    arrays = [floats(5), floats(5)]
+    want = [arrays[1].copy(), arrays[0].copy()]
+    cpu.load(compile_graph(graph, host.target())).run(arrays)
+    np.testing.assert_array_equal(arrays, want)
+
+
+def test_arguments_and_repeats_may_be_outputs():
+    b = GraphBuilder(TABLE, "outputs")
+    x = b.parameter(TensorType((2, 3), dt.float32))
+    y = b.exp(x)
+    graph = b.finish([x, y, y, b.reshape(x, shape=(6,)), b.transpose(x, perm=(1, 0))])
+    array = floats(2, 3)
+    outputs = cpu.load(compile_graph(graph, host.target())).run([array])
+    np.testing.assert_array_equal(outputs[0], array)
+    np.testing.assert_array_equal(outputs[1], outputs[2])
+    np.testing.assert_array_equal(outputs[3], array.ravel())
+    np.testing.assert_array_equal(outputs[4], array.T)
+    assert len({o.ctypes.data for o in outputs}) == 5
+
+
+def test_arena_ranges_are_reused():
+    b = GraphBuilder(TABLE, "layers")
+    x = b.parameter(TensorType((64, 64), dt.float32))
+    y = x
+    for _ in range(10):
+        y = b.matmul(b.matmul(y, x), x)
+    program = compile_graph(b.finish([y]), host.target())
+    assert program.arena_bytes.at({}) < 2 * 64 * 64 * 4 + 2_000_000
+    scratch = compile_graph(build(lambda b, x: b.matmul(x, x), [floats(64, 64)]), host.target()).arena_bytes.at({})
+    assert program.arena_bytes.at({}) - scratch <= 2 * 64 * 64 * 4
+
+
+def test_the_same_graph_gives_the_same_text():
+    program, arrays, _ = PROGRAMS["layer_norm"]
+    first, second = (compile_graph(build(program, arrays), host.target()).text for _ in range(2))
+    assert first == second
