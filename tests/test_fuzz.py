@@ -96,6 +96,41 @@ def test_compiled_programs_have_the_bits_of_eager_ones(seeds: range) -> None:
     assert failed is None, failed
 
 
+FOUND = {  # programs that once differed
+    "a slice of one element in the kernel of what it slices": """graph g(%0: u8[6] "x") {
+      %1: bool[6] = convert(%0) {dtype=bool}
+      %2: bool[1] = slice(%1) {start=(0,), step=(1,), stop=(1,)}
+      %3: bool[1] = logical_not(%2)
+      return %1, %3
+    }""",
+    "an empty slice in the kernel of what it slices": """graph g(%0: u32[1] "x", %1: u32[0] "y") {
+      %2: u32[1] = bitwise_invert(%0)
+      %3: u32[0] = slice(%2) {start=(0,), step=(1,), stop=(0,)}
+      %4: u32[0] = bitwise_xor(%3, %1)
+      return %2, %4
+    }""",
+    "one new value for two states": """graph g(%0: f32[6] "a" state, %1: f32[6] "b" state) {
+      %2: f32[6] = subtract(%0, %1)
+      return
+      update %0 = %2
+      update %1 = %2
+    }""",
+    "scratch of two constant sizes": """graph g(%0: u32[3,65] "x") {
+      %1: i64[3,65] = argsort(%0) {axis=1, descending=False}
+      return %1
+    }""",
+}
+
+
+@pytest.mark.parametrize("text", FOUND.values(), ids=FOUND.keys())
+def test_found_programs_have_the_bits_of_eager_ones(text: str) -> None:
+    graph = parse(text, TABLE)
+    rng = np.random.default_rng(0)
+    program = RandomProgram(graph, [rng.integers(0, 99, n.shape).astype(n.dtype) for n in graph.inputs])
+    for expected, found in zip(eager_results(program), compiled_results(program)):
+        assert same_bits(expected, found)
+
+
 def test_text_reads_back(seeds: range) -> None:
     for seed in seeds:
         text = to_text(random_program(seed).graph)

@@ -280,6 +280,8 @@ class _Fuser:
                 continue
             if other.space.has_reduction or index.linear != cluster.space.full:
                 continue
+            if not same_size(other.shape, cluster.shape):  # a slice of one element reads at 0, as loops over one do
+                continue
             if len(other.members) + len(cluster.members) > MAX_MEMBERS:
                 continue
             others = [self.cluster_of[x] for x in cluster.leaves if x in self.cluster_of]
