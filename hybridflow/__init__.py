@@ -56,6 +56,7 @@ from hybridflow.creation import (
     zeros as zeros,
     zeros_like as zeros_like,
 )
+from hybridflow.devices import device as device, list_devices as list_devices
 from hybridflow.elementwise import (
     abs as abs,
     acos as acos,

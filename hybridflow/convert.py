@@ -1,6 +1,6 @@
 """Anything -> Tensor, and operands -> one dtype and one shape: the one place of promotion and broadcasting.
 
-The rules, which DESIGN calls weak Python scalars:
+The rules (Python scalars are weak):
 
 - tensors, NumPy arrays and NumPy scalars have their own dtype, and combine by ``dtypes.promote``;
 - a Python bool, int or float takes the dtype of what it meets, if that dtype's kind can hold it; an int that meets only
@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from hybridflow import devices
 from hybridflow.compiler.ir import dtypes
 from hybridflow.compiler.ir.graph import Literal
 from hybridflow.compiler.ir.types import Shape, broadcast_shapes, is_one
@@ -25,15 +26,13 @@ from hybridflow.compiler.ops import TABLE, rules
 from hybridflow.context import current
 from hybridflow.dispatch import apply
 from hybridflow.errors import ArgumentError, ArgumentTypeError, DTypeError, ShapeError
-from hybridflow.tensor import SymbolicTensor, Tensor, wrap
+from hybridflow.tensor import Tensor, wrap
 from hybridflow.variable import Variable
 
 default_float = dtypes.float32
 default_int = dtypes.int64
 
 _PYTHON_DTYPE = {bool: dtypes.bool_, int: dtypes.int64, float: dtypes.float32}
-# A weak symbolic scalar is computed as Python would: floats in double precision.
-_WEAK_DTYPE = {bool: dtypes.bool_, int: dtypes.int64, float: dtypes.float64}
 _RANK = {bool: 0, int: 1, float: 2}
 _SUPPORTED = frozenset(dtypes.ALL)
 _LITERAL_BYTES = 4096
@@ -58,12 +57,10 @@ def to_dtype(dtype: Any, stage: str) -> np.dtype[Any]:
 
 
 def weak_kind(value: Any) -> type | None:
-    """bool, int or float when ``value`` is, or stands for, a Python scalar; None for everything else."""
+    """bool, int or float when ``value`` is a Python scalar; None for everything else."""
     kind = type(value)
     if kind in _RANK:
         return kind
-    if kind is SymbolicTensor:
-        return value._weak
     if isinstance(value, (bool, int, float)) and not isinstance(value, np.generic):
         return bool if isinstance(value, bool) else int if isinstance(value, int) else float
     return None
@@ -88,7 +85,7 @@ def literal(array: np.ndarray) -> Tensor:
     Large ones stay arrays that the trace captures: constants are part of the compiled code.
     """
     if current.trace is None or array.nbytes > _LITERAL_BYTES:
-        return wrap(array)
+        return wrap(devices.placed(array))
     return apply(TABLE["constant"], value=Literal.of(array))
 
 
@@ -110,7 +107,14 @@ def _check_array(array: np.ndarray, stage: str) -> np.ndarray:
 def from_numpy(array: np.ndarray, stage: str) -> Tensor:
     """A tensor with a copy of ``array``."""
     copied = np.array(_check_array(array, stage), order="C", copy=True, subok=False)
-    return literal(copied) if copied.size == 1 else wrap(copied)
+    return literal(copied) if copied.size == 1 else wrap(devices.placed(copied))
+
+
+def _from_gpu(array: Any, stage: str) -> Tensor:
+    """A tensor with a copy of an array on a GPU (CuPy's, PyTorch's ...), on that GPU."""
+    from hybridflow.runtime import cuda
+
+    return wrap(_check_array(cuda.copied(array), stage))
 
 
 def _nested_shape(value: Any, path: str, stage: str) -> tuple[int, ...]:
@@ -187,11 +191,8 @@ def as_tensor(value: Any, stage: str, dtype: np.dtype[Any] | None = None) -> Ten
     ``__dlpack__`` or ``__array__``.  Raises ArgumentTypeError for other objects, DTypeError for other dtypes.
     """
     kind = type(value)
-    if kind is Tensor:
+    if isinstance(value, Tensor):
         out = value
-    elif kind is SymbolicTensor:
-        weak = value._weak
-        out = value if weak is None else cast(value, dtype or _PYTHON_DTYPE[weak])
     elif isinstance(value, Variable):
         out = value._read()
     elif (weak := weak_kind(value)) is not None:
@@ -202,6 +203,8 @@ def as_tensor(value: Any, stage: str, dtype: np.dtype[Any] | None = None) -> Ten
         return _from_sequence(value, dtype, stage)
     elif isinstance(value, range):
         return _from_sequence(list(value), dtype or default_int, stage)
+    elif hasattr(value, "__cuda_array_interface__"):
+        out = _from_gpu(value, stage)
     elif hasattr(value, "__array__"):
         out = from_numpy(np.asarray(value), stage)
     elif hasattr(value, "__dlpack__"):
@@ -217,11 +220,7 @@ def as_tensor(value: Any, stage: str, dtype: np.dtype[Any] | None = None) -> Ten
 
 def cast(x: Tensor, dtype: np.dtype[Any]) -> Tensor:
     """``x`` as ``dtype``; itself when it has that dtype already."""
-    if x.dtype == dtype:
-        if type(x) is SymbolicTensor and x._weak is not None:
-            return SymbolicTensor(x._node, x._trace)
-        return x
-    return apply(TABLE["convert"], x, dtype=dtype)
+    return x if x.dtype == dtype else apply(TABLE["convert"], x, dtype=dtype)
 
 
 def promote(a: np.dtype[Any], b: np.dtype[Any], stage: str) -> np.dtype[Any]:
@@ -243,8 +242,7 @@ def result_dtype(stage: str, values: Sequence[Any]) -> np.dtype[Any]:
             dtype = value.dtype if dtype is None else promote(dtype, value.dtype, stage)
     if dtype is None:
         assert weak is not None
-        symbolic = any(isinstance(v, SymbolicTensor) for v in values)
-        return (_WEAK_DTYPE if symbolic else _PYTHON_DTYPE)[weak]
+        return _PYTHON_DTYPE[weak]
     if weak is float and not dtypes.is_float(dtype):
         return default_float
     if weak is int and dtypes.is_bool(dtype):
@@ -254,7 +252,7 @@ def result_dtype(stage: str, values: Sequence[Any]) -> np.dtype[Any]:
 
 def strong(value: Any, stage: str) -> Any:
     """``value`` as a tensor, unless it is a weak scalar, which stays as it is."""
-    return value if type(value) is Tensor or weak_kind(value) is not None else as_tensor(value, stage)
+    return value if isinstance(value, Tensor) or weak_kind(value) is not None else as_tensor(value, stage)
 
 
 def common_dtype(stage: str, values: Sequence[Any]) -> list[Tensor]:
@@ -269,21 +267,9 @@ def weak_cast(value: Any, dtype: np.dtype[Any], stage: str) -> Tensor:
     return cast(value, dtype) if isinstance(value, Tensor) else scalar(value, dtype, stage)
 
 
-def weak_result(values: Sequence[Any]) -> type | None:
-    """The Python type that a result over ``values`` stands for: set when all are weak and one is symbolic."""
-    weak: type | None = None
-    symbolic = False
-    for value in values:
-        kind = weak_kind(value)
-        if kind is None:
-            return None
-        symbolic = symbolic or isinstance(value, SymbolicTensor)
-        weak = kind if weak is None or _RANK[kind] > _RANK[weak] else weak
-    return weak if symbolic else None
-
-
 def broadcast_all(stage: str, tensors: Sequence[Tensor]) -> list[Tensor]:
     """``tensors`` broadcast to one shape.  Raises ShapeError naming the two types that do not fit."""
+    tensors = _on_one_device(stage, tensors)
     shape: Shape = tensors[0].shape
     if all(t.shape == shape for t in tensors):
         return list(tensors)
@@ -298,6 +284,14 @@ def broadcast_all(stage: str, tensors: Sequence[Tensor]) -> list[Tensor]:
                 f"{_broadcast_hint(tensors)}.",
             ) from None
     return [expand(t, shape) for t in tensors]
+
+
+def _on_one_device(stage: str, tensors: Sequence[Tensor]) -> Sequence[Tensor]:
+    """Scalars go where the other operands lie.  A trace has no devices: its program runs on one, as a whole."""
+    if current.trace is not None or all(isinstance(t._array, np.ndarray) for t in tensors):
+        return tensors
+    device = devices.meeting_place(stage, tensors)
+    return [t if t.device == device else wrap(devices.moved(t._array, device)) for t in tensors]
 
 
 def _broadcast_hint(tensors: Sequence[Tensor]) -> str:

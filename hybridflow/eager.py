@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from hybridflow import one_op
+from hybridflow import devices, one_op
 from hybridflow.compiler.ops import TABLE
 from hybridflow.tensor import Tensor, wrap
 
@@ -19,8 +19,9 @@ def execute(op: Any, inputs: tuple[Tensor, ...], attrs: Mapping[str, Any]) -> Te
     if op.canon is not None:
         attrs = op.canon(types, dict(attrs))
     out = op.infer(*types, **attrs)
+    devices.common(op.name, inputs)
     array = one_op.run(op, tuple(x._array for x in inputs), attrs, out)
-    return wrap(np.asarray(array, out.dtype))
+    return wrap(np.asarray(array, out.dtype) if isinstance(array, (np.ndarray, np.generic)) else array)
 
 
 class _Quiet(threading.local):
@@ -54,7 +55,7 @@ def try_binary(op: Any, x: Tensor, y: Tensor) -> Tensor | None:
     """The short way for two tensors while nothing records: None when there is none for this op and these types."""
     ufunc, kinds = _EXACT.get(op, _NO_UFUNC)
     a, b = x._array, y._array
-    if a.dtype is not b.dtype or a.dtype.kind not in kinds:
+    if a.dtype is not b.dtype or a.dtype.kind not in kinds or not type(a) is type(b) is np.ndarray:
         return None
     try:
         out = _quiet.run(ufunc, a, b)

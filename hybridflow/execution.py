@@ -4,17 +4,25 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from hybridflow import devices
 from hybridflow.compiler.ir.graph import Graph
 
 if TYPE_CHECKING:
     from hybridflow.runtime.cpu import Executable
+    from hybridflow.runtime.cuda import CudaExecutable
 
 
-def executable_for(graph: Graph, fastmath: bool = False) -> Executable:
-    """Make ``graph`` runnable on this machine.  ``run`` takes one array per graph input and returns fresh outputs;
-    arrays of updated STATE inputs are written in place."""
-    # The code generator and LLVM are loaded when something is compiled, not at import.
+def executable_for(graph: Graph, fastmath: bool = False, device: str = devices.CPU) -> Executable | CudaExecutable:
+    """Make ``graph`` runnable on a device.  ``run`` takes one array per graph input, all on that device, and returns
+    fresh outputs; arrays of updated STATE inputs are written in place."""
+    # The code generator, LLVM and CuPy are loaded when something is compiled, not at import.
     from hybridflow.compiler.pipeline import compile_graph
-    from hybridflow.runtime import cpu, host
 
-    return cpu.load(compile_graph(graph, host.target(), fastmath))
+    if device == devices.CPU:
+        from hybridflow.runtime import cpu, host
+
+        return cpu.load(compile_graph(graph, host.target(), fastmath))
+    from hybridflow.runtime import cuda
+
+    number = devices.number(device)
+    return cuda.load(compile_graph(graph, cuda.target(number), fastmath), number)

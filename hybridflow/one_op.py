@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from hybridflow import execution
+from hybridflow import devices, execution
 from hybridflow.compiler.ir.build import GraphBuilder
 from hybridflow.compiler.ir.types import Dim, TensorType, static_size
 from hybridflow.compiler.ops import TABLE, Kind, OpDef
@@ -27,19 +27,21 @@ Attrs = Mapping[str, Any]
 
 def run(op: OpDef, arrays: tuple[np.ndarray, ...], attrs: Attrs, out: TensorType) -> np.ndarray:
     """Run ``op`` with canonical attributes; ``out`` is the inferred type of the result."""
-    if out.shape and 0 in out.shape and not (op.kind is Kind.GATHER):
-        return np.empty(out.shape, out.dtype)
+    if out.shape and 0 in out.shape and op.kind is not Kind.GATHER:
+        return devices.moved(np.empty(out.shape, out.dtype), devices.of(arrays[0]) if arrays else devices.scope())
     return _RUNNERS[op.kind](op, arrays, attrs, out)
 
 
-def _executable(key: Any, op: OpDef, build: Callable[[GraphBuilder], Any]) -> Any:
+def _executable(key: Any, op: OpDef, arrays: tuple[np.ndarray, ...], build: Callable[[GraphBuilder], Any]) -> Any:
+    device = devices.of(arrays[0])
+    key = (key, device)
     found = _programs.get(key)
     if found is None:
         with _lock:
             found = _programs.get(key)
             if found is None:
                 b = GraphBuilder(TABLE, op.name)
-                found = execution.executable_for(b.finish((build(b),)))
+                found = execution.executable_for(b.finish((build(b),)), device=device)
                 _programs[key] = found
     return found
 
@@ -60,7 +62,7 @@ def _flat(op: OpDef, arrays: tuple[np.ndarray, ...], attrs: Attrs, out: TensorTy
     """ELEMENTWISE: one axis of n elements."""
     key = (op, _dtypes(arrays), _frozen(attrs))
     executable = _executable(
-        key, op, lambda b: b.emit(op, *_parameters(b, [(Dim("n"),)] * len(arrays), arrays), **attrs)
+        key, op, arrays, lambda b: b.emit(op, *_parameters(b, [(Dim("n"),)] * len(arrays), arrays), **attrs)
     )
     (result,) = executable.run([array.reshape(-1) for array in arrays])
     return result.reshape(out.shape)
@@ -90,7 +92,7 @@ def _reduced(op: OpDef, arrays: tuple[np.ndarray, ...], attrs: Attrs, out: Tenso
         (p,) = _parameters(b, [shape], arrays)
         return b.emit(op, p, axes=tuple(k for k, folds in enumerate(reduced) if folds))
 
-    executable = _executable((op, x.dtype, tuple(reduced), extents[-1] == 1), op, build)
+    executable = _executable((op, x.dtype, tuple(reduced), extents[-1] == 1), op, arrays, build)
     (result,) = executable.run([x.reshape(extents)])
     return result.reshape(out.shape)
 
@@ -106,7 +108,7 @@ def _along_axis(op: OpDef, arrays: tuple[np.ndarray, ...], attrs: Attrs, out: Te
     others = {**attrs, "axis": 1}
     shape = tuple(map(Dim, "abc"))
     executable = _executable(
-        (op, x.dtype, _frozen(others)), op, lambda b: b.emit(op, *_parameters(b, [shape], arrays), **others)
+        (op, x.dtype, _frozen(others)), op, arrays, lambda b: b.emit(op, *_parameters(b, [shape], arrays), **others)
     )
     (result,) = executable.run([x.reshape(_around(x.shape, attrs["axis"]))])
     return result.reshape(out.shape)
@@ -124,9 +126,8 @@ def _indexed(op: OpDef, arrays: tuple[np.ndarray, ...], attrs: Attrs, out: Tenso
         count = indices.size
         index_shape, index_dims = (count,), (m,)
     shapes = [(a, n, c), index_dims, *[(a, m, c)] * len(updates)]
-    executable = _executable(
-        (op, _dtypes(arrays)), op, lambda b: b.emit(op, *_parameters(b, shapes, arrays), axis=1)
-    )
+    key = (op, _dtypes(arrays))
+    executable = _executable(key, op, arrays, lambda b: b.emit(op, *_parameters(b, shapes, arrays), axis=1))
     given = [x.reshape(before, along, behind), indices.reshape(index_shape)]
     given += [update.reshape(before, count, behind) for update in updates]
     (result,) = executable.run(given)
@@ -143,6 +144,7 @@ def _product(op: OpDef, arrays: tuple[np.ndarray, ...], attrs: Attrs, out: Tenso
     executable = _executable(
         (op, _dtypes(arrays), _frozen(attrs), batched),
         op,
+        arrays,
         lambda b: b.emit(op, *_parameters(b, [x_dims, y_dims], arrays), **attrs),
     )
     if batched:
@@ -152,9 +154,11 @@ def _product(op: OpDef, arrays: tuple[np.ndarray, ...], attrs: Attrs, out: Tenso
 
 
 def _created(op: OpDef, arrays: tuple[np.ndarray, ...], attrs: Attrs, out: TensorType) -> np.ndarray:
-    """CREATE from a key: an array that is never read tells the program how many elements to make."""
+    """CREATE, on the device of the innermost scope.  From a key: an array that is never read tells the program how many
+    elements to make."""
     if not arrays:
-        return op.reference(**attrs)
+        return devices.placed(op.reference(**attrs))
+    arrays = tuple(devices.moved(array, devices.scope()) for array in arrays)
     n = Dim("n")
 
     def build(b: GraphBuilder) -> Any:
@@ -162,15 +166,30 @@ def _created(op: OpDef, arrays: tuple[np.ndarray, ...], attrs: Attrs, out: Tenso
         b.parameter(TensorType((n,), np.dtype(np.bool_)), "extent")
         return b.emit(op, *parameters, shape=(n,))
 
-    executable = _executable((op, _dtypes(arrays)), op, build)
-    size = static_size(out.shape)
-    (result,) = executable.run([*arrays, np.empty(size, np.bool_)])
+    executable = _executable((op, _dtypes(arrays)), op, arrays, build)
+    extent = np.empty(static_size(out.shape), np.bool_)
+    (result,) = executable.run([*arrays, devices.moved(extent, devices.of(arrays[0]))])
     return result.reshape(out.shape)
 
 
 def _moved(op: OpDef, arrays: tuple[np.ndarray, ...], attrs: Attrs, out: TensorType) -> np.ndarray:
-    """VIEW and SEGMENT: elements change places and not their bits, which NumPy does without a copy where it can."""
-    return op.reference(*arrays, **attrs)
+    """VIEW and SEGMENT: elements change places and not their bits, which NumPy does without a copy where it can.
+
+    On a GPU there is a program for each combination of shapes, because those of the results are no symbols.
+    """
+    if devices.of(arrays[0]) == devices.CPU:
+        return op.reference(*arrays, **attrs)
+    if op.name == "reshape":
+        return arrays[0].reshape(out.shape)
+    shapes = tuple(array.shape for array in arrays)
+    executable = _executable(
+        (op, _dtypes(arrays), shapes, repr(_frozen(attrs))),  # 0.0 and -0.0 differ
+        op,
+        arrays,
+        lambda b: b.emit(op, *_parameters(b, shapes, arrays), **attrs),
+    )
+    (result,) = executable.run(list(arrays))
+    return result
 
 
 _RUNNERS: dict[Kind, Callable[..., np.ndarray]] = {

@@ -19,6 +19,7 @@ from hybridflow.compiler.ir.types import Shape, is_static, static_size
 from hybridflow.compiler.ops import TABLE, rules
 from hybridflow.context import suspended
 from hybridflow.convert import as_tensor, cast, default_float, default_int, scalar, to_dtype, to_shape, weak_kind
+from hybridflow.devices import device
 from hybridflow.dispatch import apply
 from hybridflow.elementwise import (
     add,
@@ -101,7 +102,7 @@ class _Source:
 
     def bernoulli(self, p: Any = 0.5, shape: Any = None) -> Tensor:
         """True with probability ``p``; the shape of ``p`` unless ``shape`` is given."""
-        if weak_kind(p) is not None and not isinstance(p, Tensor) and not 0 <= p <= 1:
+        if weak_kind(p) is not None and not 0 <= p <= 1:
             raise ArgumentError("random.bernoulli", f"p is {p}; a probability lies in [0, 1].")
         chance = as_tensor(p, "random.bernoulli", dtypes.float32 if weak_kind(p) else None)
         if not dtypes.is_float(chance.dtype):
@@ -131,7 +132,7 @@ class _Source:
 
         Sorts 64-bit random keys; equal keys keep their order.
         """
-        if weak_kind(x) is int and not isinstance(x, Tensor):
+        if weak_kind(x) is int:
             if x < 0:
                 raise ArgumentError("random.permutation", f"{x} elements cannot be permuted.")
             return argsort(self._words64((x,)))
@@ -200,7 +201,8 @@ class Generator(_Source):
         state = self._state.value()
         words = apply(TABLE["random_bits"], state, shape=shape)
         step = np.array([0, -(-static_size(shape) // 4)], np.uint64)
-        self._state.assign(add(state, as_tensor(step, "random")))
+        with device(self._state.device):  # numbers are made where they are wanted, the state stays where it is
+            self._state.assign(add(state, as_tensor(step, "random")))
         return words
 
     def __repr__(self) -> str:

@@ -10,8 +10,9 @@ from __future__ import annotations
 import sys
 import threading
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from hybridflow import devices
 from hybridflow.compiler.autodiff import Record, backward
 from hybridflow.compiler.ir.dtypes import is_float
 from hybridflow.compiler.ir.graph import Graph, Node
@@ -24,8 +25,7 @@ from hybridflow.tensor import SymbolicTensor, Tensor, wrap
 from hybridflow.trace import State, Trace
 from hybridflow.variable import Variable
 
-if TYPE_CHECKING:
-    from hybridflow.runtime.cpu import Executable
+_SMALL = 64  # bytes of an argument or variable that is moved to where a call runs: a counter, a generator's state
 
 # The positions of the watched inputs, those that hold one and the same tensor together.
 Watched = tuple[tuple[int, ...], ...]
@@ -40,7 +40,8 @@ def _owned_array(variable: Variable) -> Any:
     alone = sys.getrefcount(tensor) == 3 and sys.getrefcount(array) == 3
     if base is not None:
         alone = alone and sys.getrefcount(base) == 3 and getattr(base, "base", None) is None
-    return array if alone and array.flags.c_contiguous and array.flags.writeable else array.copy(order="C")
+    writable = getattr(array.flags, "writeable", True)  # arrays of a GPU always are
+    return array if alone and array.flags.c_contiguous and writable else array.copy(order="C")
 
 
 class Staged:
@@ -51,8 +52,9 @@ class Staged:
 
     __slots__ = (
         "__weakref__",
+        "_copies",
         "_derivatives",
-        "_executable",
+        "_executables",
         "_lock",
         "_updates",
         "fastmath",
@@ -70,17 +72,41 @@ class Staged:
         self.sources = trace.sources
         self.fastmath = fastmath
         self._updates = tuple(self.graph.updates)
-        self._executable: Executable | None = None
+        self._executables: dict[str, Any] = {}
+        self._copies: dict[tuple[int, str], Tensor] = {}  # captured tensors, on devices other than their own
         self._derivatives: dict[Watched, _Derivative] = {}
         self._lock = threading.RLock()
 
-    def compile(self) -> Executable:
-        """The executable of the plain program, made on first use."""
-        if self._executable is None:
+    def compile(self, device: str = devices.CPU) -> Any:
+        """The executable of the plain program on a device, made on first use."""
+        found = self._executables.get(device)
+        if found is None:
             with self._lock:
-                if self._executable is None:
-                    self._executable = executable_for(self.graph, self.fastmath)
-        return self._executable
+                found = self._executables.get(device)
+                if found is None:
+                    found = self._executables[device] = executable_for(self.graph, self.fastmath, device)
+        return found
+
+    def device_for(self, arguments: Sequence[Tensor]) -> str:
+        """Where a call runs: where its arguments and variables lie.  Raises DeviceError if that is not one device."""
+        return self._device(self._inputs(arguments))
+
+    def _device(self, inputs: Sequence[Tensor]) -> str:
+        # Captured tensors are constants of the program, and go where it runs.
+        given = [x for x, source in zip(inputs, self.sources) if not isinstance(source, Tensor)]
+        return devices.meeting_place(self.graph.name, given, _SMALL)
+
+    def _on_device(self, inputs: Sequence[Tensor], device: str) -> list[Tensor]:
+        """The inputs on the device where they run; captured tensors are copied there once."""
+        return [x if x.device == device else self._copy(i, x, device) for i, x in enumerate(inputs)]
+
+    def _copy(self, position: int, x: Tensor, device: str) -> Tensor:
+        if not isinstance(self.sources[position], Tensor):
+            return x.to_device(device)
+        copy = self._copies.get((position, device))
+        if copy is None:
+            copy = self._copies[position, device] = x.to_device(device)
+        return copy
 
     def __call__(self, arguments: Sequence[Tensor], pullback: _Pullback | None = None) -> list[Tensor]:
         """Run on ``arguments``: eagerly, into the trace that is going on, and onto the tapes that are active.
@@ -89,13 +115,16 @@ class Staged:
         """
         if current.trace is not None:
             return self._inline(arguments)
+        inputs = self._inputs(arguments)
+        device = self._device(inputs)
         if current.tapes:
-            inputs = self._inputs(arguments)
             watched = self._watch(inputs)
             if watched:
-                return self._recorded(inputs, watched, pullback)
-            del inputs
-        return self._run(self.compile(), self._inputs(arguments))
+                return self._recorded(inputs, watched, pullback, device)
+        executable = self.compile(device)
+        arrays = self._arrays(inputs, device)
+        inputs.clear()  # what only the variables hold may be written in place
+        return self._run(executable, arrays, device)
 
     def _inputs(self, arguments: Sequence[Tensor]) -> list[Tensor]:
         """One tensor per graph input."""
@@ -109,19 +138,23 @@ class Staged:
             for source in self.sources
         ]
 
-    def _run(self, executable: Executable, inputs: list[Tensor]) -> list[Tensor]:
-        arrays = [x._array for x in inputs]
-        if not self._updates:
-            return [wrap(out) for out in executable.run(arrays)]
-        inputs.clear()  # what only the variables hold may be written in place
+    def _arrays(self, inputs: Sequence[Tensor], device: str) -> list[Any]:
+        """The buffers of the inputs; None for variables that the program updates."""
+        arrays = [x._array for x in self._on_device(inputs, device)]
         for position in self._updates:
             arrays[position] = None
-        owned = [_owned_array(self.sources[position].variable) for position in self._updates]  # type: ignore[union-attr]
+        return arrays
+
+    def _run(self, executable: Any, arrays: list[Any], device: str) -> list[Tensor]:
+        if not self._updates:
+            return [wrap(out) for out in executable.run(arrays)]
+        variables = [self.sources[position].variable for position in self._updates]  # type: ignore[union-attr]
+        owned = [devices.moved(_owned_array(variable), device) for variable in variables]
         for position, array in zip(self._updates, owned):
             arrays[position] = array
         outputs = executable.run(arrays)
-        for position, array in zip(self._updates, owned):
-            self.sources[position].variable._tensor = wrap(array)  # type: ignore[union-attr]
+        for variable, array in zip(variables, owned):
+            variable._tensor = wrap(devices.moved(array, variable.device))
         return [wrap(out) for out in outputs]
 
     def _inline(self, arguments: Sequence[Tensor]) -> list[Tensor]:
@@ -160,13 +193,14 @@ class Staged:
                 groups.setdefault(id(x), []).append(i)
         return tuple(map(tuple, groups.values()))
 
-    def _recorded(self, inputs: list[Tensor], watched: Watched, outer: _Pullback | None) -> list[Tensor]:
+    def _recorded(self, inputs: list[Tensor], watched: Watched, outer: _Pullback | None, device: str) -> list[Tensor]:
         with self._lock:
             derivative = self._derivatives.get(watched)
             if derivative is None:
                 derivative = self._derivatives[watched] = _Derivative(self, watched)
-        results = self._run(derivative.compile(), list(inputs))
-        pullback = _Pullback(derivative, inputs, results, outer)
+        values = self._on_device(inputs, device)
+        results = self._run(derivative.compile(device), self._arrays(values, device), device)
+        pullback = _Pullback(derivative, values, results, outer)
         sources = tuple(inputs[group[0]] for group in watched)
         for tape in current.tapes:
             tape.record_custom(sources, tuple(results), pullback)
@@ -229,7 +263,7 @@ class _Derivative:
     happened after the call.
     """
 
-    __slots__ = ("_executable", "_lock", "_programs", "_staged", "_watched", "index", "places", "results")
+    __slots__ = ("_executables", "_lock", "_programs", "_staged", "_watched", "index", "places", "results")
 
     def __init__(self, staged: Staged, watched: Watched) -> None:
         self._staged, self._watched = staged, watched
@@ -247,16 +281,19 @@ class _Derivative:
         self.index = {node: k for k, node in enumerate(found)}
         extra = len(self.results) - len(graph.outputs)
         self._programs = {usual + (False,) * extra + none_so_far: first}
-        self._executable: Executable | None = None if extra else staged.compile()
+        self._executables: dict[str, Any] | None = {} if extra else None  # None: the plain program will do
 
-    def compile(self) -> Executable:
+    def compile(self, device: str) -> Any:
         """The forward program that also returns the kept values."""
+        if self._executables is None:
+            return self._staged.compile(device)
         with self._lock:
-            if self._executable is None:
+            found = self._executables.get(device)
+            if found is None:
                 graph = self._staged.graph
                 extended = Graph(graph.name, graph.inputs, graph.nodes, self.results, graph.updates)
-                self._executable = executable_for(extended, self._staged.fastmath)
-            return self._executable
+                found = self._executables[device] = executable_for(extended, self._staged.fastmath, device)
+            return found
 
     def program(self, present: tuple[bool, ...]) -> _Backward:
         """The derivative program for cotangents of those results and watched inputs."""

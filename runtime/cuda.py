@@ -70,10 +70,11 @@ def to_device(array: np.ndarray, number: int) -> Any:
     return copied
 
 
-def empty(shape: tuple[int, ...], dtype: np.dtype[Any], number: int) -> Any:
-    """A fresh array on a GPU."""
-    with cupy().cuda.Device(number):
-        return cupy().empty(shape, dtype)
+def copied(array: Any) -> Any:
+    """A contiguous copy of a GPU array of any library, on its GPU."""
+    array = cupy().asarray(array)
+    with array.device:
+        return cupy().array(array, order="C", copy=True)
 
 
 def _entry_points(program: Program) -> dict[str, Any]:
