@@ -28,11 +28,10 @@ from hybridflow.convert import (
     to_dtype,
     weak_cast,
     weak_kind,
-    weak_result,
 )
 from hybridflow.dispatch import apply
 from hybridflow.errors import ArgumentError, DTypeError
-from hybridflow.tensor import SymbolicTensor, Tensor
+from hybridflow.tensor import Tensor
 
 # ---- the shapes of elementwise functions
 
@@ -50,14 +49,6 @@ def _binary(op: Any, x: Any, y: Any) -> Tensor:
     return apply(op, *tensors)
 
 
-def _arithmetic(op: Any, x: Any, y: Any) -> Tensor:
-    """``_binary`` for what Python does with its own numbers: two symbolic Python scalars give one again."""
-    out = _binary(op, x, y)
-    if type(out) is SymbolicTensor:
-        out._weak = weak_result((x, y))
-    return out
-
-
 def _float_binary(op: Any, x: Any, y: Any) -> Tensor:
     """``op``, which takes floats only: integers and bools become float32."""
     if type(x) is Tensor and type(y) is Tensor and not busy.value:
@@ -67,29 +58,12 @@ def _float_binary(op: Any, x: Any, y: Any) -> Tensor:
     stage = op.name
     x, y = strong(x, stage), strong(y, stage)
     dtype = result_dtype(stage, (x, y))
-    weak = weak_result((x, y))
-    if not dtypes.is_float(dtype):
-        dtype = default_float if weak is None else dtypes.float64
-    out = apply(op, *broadcast_all(stage, (weak_cast(x, dtype, stage), weak_cast(y, dtype, stage))))
-    if weak is not None and type(out) is SymbolicTensor:
-        out._weak = float
-    return out
+    dtype = dtype if dtypes.is_float(dtype) else default_float
+    return apply(op, *broadcast_all(stage, (weak_cast(x, dtype, stage), weak_cast(y, dtype, stage))))
 
 
 def _unary(op: Any, x: Any) -> Tensor:
-    out = apply(op, x if type(x) is Tensor else as_tensor(x, op.name, _weak_dtype(x)))
-    return _keep_weak(out, x)
-
-
-def _weak_dtype(x: Any) -> np.dtype[Any] | None:
-    """The dtype in which a symbolic Python scalar is computed; None for other values."""
-    return x.dtype if type(x) is SymbolicTensor and x._weak is not None else None
-
-
-def _keep_weak(out: Tensor, x: Any) -> Tensor:
-    if type(out) is SymbolicTensor and type(x) is SymbolicTensor:
-        out._weak = x._weak
-    return out
+    return apply(op, as_tensor(x, op.name))
 
 
 def _float_unary(op: Any, x: Any) -> Tensor:
@@ -122,17 +96,17 @@ def _classify(op: Any, x: Any, of_integers: bool) -> Tensor:
 
 def add(x1: Any, x2: Any) -> Tensor:
     """``x1 + x2``.  Integers wrap around."""
-    return _arithmetic(_ADD, x1, x2)
+    return _binary(_ADD, x1, x2)
 
 
 def subtract(x1: Any, x2: Any) -> Tensor:
     """``x1 - x2``.  Integers wrap around."""
-    return _arithmetic(_SUBTRACT, x1, x2)
+    return _binary(_SUBTRACT, x1, x2)
 
 
 def multiply(x1: Any, x2: Any) -> Tensor:
     """``x1 * x2``.  Integers wrap around."""
-    return _arithmetic(_MULTIPLY, x1, x2)
+    return _binary(_MULTIPLY, x1, x2)
 
 
 def divide(x1: Any, x2: Any) -> Tensor:
@@ -145,20 +119,19 @@ _ADD, _SUBTRACT, _MULTIPLY, _DIVIDE = (TABLE[name] for name in ("add", "subtract
 
 def floor_divide(x1: Any, x2: Any) -> Tensor:
     """``x1 // x2``, rounded towards minus infinity.  Raises DivisionError for an integer divided by zero."""
-    return _arithmetic(TABLE["floor_divide"], x1, x2)
+    return _binary(TABLE["floor_divide"], x1, x2)
 
 
 def remainder(x1: Any, x2: Any) -> Tensor:
     """``x1 % x2``, with the sign of ``x2``.  Raises DivisionError for an integer remainder by zero."""
-    return _arithmetic(TABLE["remainder"], x1, x2)
+    return _binary(TABLE["remainder"], x1, x2)
 
 
 def pow(x1: Any, x2: Any) -> Tensor:
     """``x1 ** x2``.  Raises ArgumentError for a negative Python exponent of integers."""
-    exponent = weak_kind(x2)
-    if exponent is int and not isinstance(x2, Tensor) and x2 < 0 and not dtypes.is_float(_dtype_of(x1)):
+    if weak_kind(x2) is int and x2 < 0 and not dtypes.is_float(_dtype_of(x1)):
         raise ArgumentError("pow", f"an integer to the power {x2} is not an integer; convert with hf.astype first.")
-    return _arithmetic(TABLE["pow"], x1, x2)
+    return _binary(TABLE["pow"], x1, x2)
 
 
 def _dtype_of(x: Any) -> np.dtype[Any]:
@@ -374,12 +347,12 @@ def copysign(x1: Any, x2: Any) -> Tensor:
 
 def maximum(x1: Any, x2: Any) -> Tensor:
     """The larger operand; NaN if either is.  The gradient of a tie goes to ``x1``."""
-    return _arithmetic(TABLE["maximum"], x1, x2)
+    return _binary(TABLE["maximum"], x1, x2)
 
 
 def minimum(x1: Any, x2: Any) -> Tensor:
     """The smaller operand; NaN if either is.  The gradient of a tie goes to ``x1``."""
-    return _arithmetic(TABLE["minimum"], x1, x2)
+    return _binary(TABLE["minimum"], x1, x2)
 
 
 def clip(x: Any, min: Any = None, max: Any = None) -> Tensor:
@@ -403,35 +376,32 @@ def clip(x: Any, min: Any = None, max: Any = None) -> Tensor:
 
 def equal(x1: Any, x2: Any) -> Tensor:
     """``x1 == x2``; NaN equals nothing."""
-    return _compare(TABLE["equal"], x1, x2)
+    return _binary(TABLE["equal"], x1, x2)
 
 
 def not_equal(x1: Any, x2: Any) -> Tensor:
     """``x1 != x2``; NaN differs from everything."""
-    return _compare(TABLE["not_equal"], x1, x2)
+    return _binary(TABLE["not_equal"], x1, x2)
 
 
 def less(x1: Any, x2: Any) -> Tensor:
     """``x1 < x2``."""
-    return _compare(TABLE["less"], x1, x2)
+    return _binary(TABLE["less"], x1, x2)
 
 
 def less_equal(x1: Any, x2: Any) -> Tensor:
     """``x1 <= x2``."""
-    return _compare(TABLE["less_equal"], x1, x2)
+    return _binary(TABLE["less_equal"], x1, x2)
 
 
 def greater(x1: Any, x2: Any) -> Tensor:
     """``x1 > x2``."""
-    return _compare(TABLE["greater"], x1, x2)
+    return _binary(TABLE["greater"], x1, x2)
 
 
 def greater_equal(x1: Any, x2: Any) -> Tensor:
     """``x1 >= x2``."""
-    return _compare(TABLE["greater_equal"], x1, x2)
-
-
-_compare = _binary  # comparisons promote as arithmetic does; their results are never Python scalars
+    return _binary(TABLE["greater_equal"], x1, x2)
 
 
 def isclose(x1: Any, x2: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> Tensor:

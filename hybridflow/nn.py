@@ -227,7 +227,7 @@ def dropout(x: Any, rate: float, training: bool = True, generator: Any = None, s
     Raises ArgumentError for a rate outside [0, 1).
     """
     x = float_operand(x, "dropout")
-    if weak_kind(rate) is None or isinstance(rate, Tensor) or not 0 <= rate < 1:
+    if weak_kind(rate) is None or not 0 <= rate < 1:
         raise ArgumentError("dropout", f"the rate is {rate!r}; it must be a Python number in [0, 1).")
     if generator is not None and seed is not None:
         raise ArgumentError("dropout", "a generator and a seed are both given; give one.")

@@ -75,10 +75,8 @@ class Variable(Operators):
         Python numbers, lists and NumPy arrays are converted to the variable's dtype.  Raises DTypeError when a tensor
         has another dtype, ShapeError when the shape differs.
         """
-        if isinstance(value, (Tensor, Variable)):
-            tensor = hf.convert.as_tensor(value, "assign", self.dtype if hf.convert.weak_kind(value) else None)
-        else:
-            tensor = hf.convert.as_tensor(value, "assign", self.dtype)
+        is_tensor = isinstance(value, (Tensor, Variable))
+        tensor = hf.convert.as_tensor(value, "assign", None if is_tensor else self.dtype)
         if tensor.dtype != self.dtype:
             raise DTypeError(
                 "assign", f"{self._title()} cannot take {tensor.type}. Convert it with x.astype(hf.{self.dtype})."
