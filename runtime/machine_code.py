@@ -1,7 +1,7 @@
 """LLVM text to object bytes, and object bytes to callable code.
 
-Emission leaves little for IR passes to do (it writes explicit vectors in SSA form), so the text goes straight to the
-code generator: on kernels of the pipeline that is several times faster than an IR pass pipeline, and as good.
+Emission leaves little for IR passes to do (it writes explicit vectors in SSA form), so two cheap ones run, which save
+the code generator more time than they take; a usual pipeline would take as long as the code generator itself.
 Loading goes through ORC with JITLink: well under 0.1 ms and about 10 KiB per module, and unloading returns it all.
 """
 
@@ -24,6 +24,9 @@ _lock = threading.RLock()
 os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release)
 
 _names = itertools.count()
+
+_PASSES = ("sroa", "simplify_cfg")
+_CODE_GENERATION = 2  # LLVM's level; 3 takes as long and changes nothing on the kernels of the pipeline
 
 
 class Code:
@@ -66,7 +69,7 @@ def _target_machine(target: Target, jit: bool = False) -> Any:
     try:
         machine = llvm.Target.from_triple(target.triple)
         return machine.create_target_machine(
-            cpu=target.cpu, features=target.features, opt=2, reloc="pic", codemodel="default", jit=jit
+            cpu=target.cpu, features=target.features, opt=_CODE_GENERATION, reloc="pic", codemodel="default", jit=jit
         )
     except RuntimeError as error:
         raise CompileError("machine code", f"LLVM has no code generator for {target.triple}: {error}") from None
@@ -103,10 +106,14 @@ def _parsed(text: str, target: Target, optimize: bool) -> tuple[Any, Any]:
         module.triple = machine.triple
         module.data_layout = str(machine.target_data)
         module.verify()
+        builder = llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options(speed_level=2))
         if optimize:
-            options = llvm.create_pipeline_tuning_options(speed_level=2)
-            passes = llvm.create_pass_builder(machine, options)
-            passes.getModulePassManager().run(module, passes)
+            passes = builder.getModulePassManager()
+        else:
+            passes = llvm.create_new_module_pass_manager()
+            for name in _PASSES:
+                getattr(passes, f"add_{name}_pass")()
+        passes.run(module, builder)
     except RuntimeError as error:
         raise CompileError("machine code", f"LLVM rejects the module: {error}\n{_excerpt(text)}") from None
     return machine, module
@@ -145,7 +152,8 @@ def cached_object(text: str, target: Target) -> bytes:
 
 def object_key(source: str, target: Target) -> str:
     """Key of machine code in the disk cache: all that decides its bytes.  ``source`` is the text or stands for it."""
-    return "\n".join(("object", versions(), target.triple, target.cpu, target.features, source))
+    settings = f"{_CODE_GENERATION} {_PASSES}"
+    return "\n".join(("object", versions(), settings, target.triple, target.cpu, target.features, source))
 
 
 def load_object(image: bytes, *symbols: str, imports: dict[str, int] | None = None) -> Code:
