@@ -53,6 +53,13 @@ class Binder:
         bound.apply_defaults()
         return tuple(bound.arguments[name] for name in self.parameters)
 
+    def places(self, positional: int, names: tuple[str, ...]) -> tuple[int, ...] | None:
+        """The parameters that take such arguments, in the order of a call; None when some are variadic."""
+        variadic = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+        if any(kind in variadic for kind in self._kinds):
+            return None
+        return (*range(positional), *map(self.parameters.index, names))
+
     def split(self, values: tuple[Any, ...]) -> tuple[list[Any], dict[str, Any]]:
         """Bound values as the positional and keyword arguments of a call."""
         args: list[Any] = []

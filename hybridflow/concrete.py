@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from hybridflow import pytree
+from hybridflow import devices, pytree
 from hybridflow.binding import Binder
 from hybridflow.compiler.ir.graph import Graph, Node, Role
 from hybridflow.compiler.ir.types import Dim, TensorType
-from hybridflow.context import tracing
+from hybridflow.context import current, tracing
 from hybridflow.convert import as_tensor
 from hybridflow.errors import ArgumentTypeError, DTypeError, ShapeError
 from hybridflow.retracing import Key
@@ -36,26 +36,24 @@ class ConcreteFunction:
     __slots__ = (
         "__weakref__",
         "_binder",
-        "_key",
         "_plan",
-        "_results",
-        "_tensors",
         "compile_ms",
-        "hits",
-        "last_used",
+        "key",
         "name",
+        "results",
         "staged",
+        "tensor_leaves",
         "trace_ms",
     )
 
-    def __init__(self, binder: Binder, key: Key, staged: Staged, plan: list[tuple[int, Any]], results: Any) -> None:
+    def __init__(
+        self, binder: Binder, key: Key, staged: Staged, plan: list[tuple[int, Any]], results: pytree.Structure
+    ) -> None:
         self.name = binder.name
-        self._binder, self._key, self.staged = binder, key, staged
-        self._plan, self._results = plan, results
-        self._tensors = tuple(k for k, leaf in enumerate(key[1]) if isinstance(leaf, TensorKey))
+        self._binder, self.key, self.staged = binder, key, staged
+        self._plan, self.results = plan, results
+        self.tensor_leaves = tuple(k for k, leaf in enumerate(key[1]) if isinstance(leaf, TensorKey))
         self.trace_ms = self.compile_ms = 0.0
-        self.hits = 0
-        self.last_used = 0
 
     @property
     def graph(self) -> Graph:
@@ -73,38 +71,56 @@ class ConcreteFunction:
     @property
     def arguments(self) -> list[tuple[str, str]]:
         """The path and the type of each argument leaf."""
-        structure, keys = self._key
+        structure, keys = self.key
         return list(zip(self._binder.paths(structure), map(str, keys)))
 
     @property
-    def is_plain(self) -> bool:
-        """Whether arguments are flat positional values and the result is None, a tensor or a tuple of tensors."""
-        flat = all(child.kind is None for child in self._key[0].children)
-        shape = self._results
-        flat_result = shape.kind is None or (shape.kind is tuple and all(c.kind is None for c in shape.children))
-        return flat and flat_result and (self._plan == [(_VALUE, None)] or all(p[0] == _RESULT for p in self._plan))
+    def returns_arguments(self) -> bool:
+        """Whether an argument is handed through to the result."""
+        return any(kind == _ARGUMENT for kind, _ in self._plan)
+
+    @property
+    def returns_outputs_in_order(self) -> bool:
+        """Whether the leaves of the result are the outputs of the program, one by one."""
+        return self._plan == [(_RESULT, k) for k in range(len(self.graph.outputs))]
+
+    @property
+    def returns_none(self) -> bool:
+        return self.results.kind is None and self._plan[0][0] == _VALUE and self._plan[0][1] is None
 
     def call_leaves(self, leaves: Sequence[Any]) -> Any:
         """Run with argument leaves that are known to fit."""
-        arguments = [
-            leaf if isinstance(leaf, Tensor) else as_tensor(leaf, self.name)
-            for leaf in (leaves[k] for k in self._tensors)
-        ]
-        results = self.staged(arguments)
-        out = []
+        arguments = self._tensors([leaves[k] for k in self.tensor_leaves])
+        return self.assemble(self.staged(arguments), arguments)
+
+    def _tensors(self, leaves: list[Any]) -> list[Tensor]:
+        """Argument leaves as tensors; arrays go where the tensors among them lie."""
+        tensors = [leaf for leaf in leaves if isinstance(leaf, Tensor)]
+        if len(tensors) == len(leaves):
+            return tensors
+        with devices.device(devices.scope() if current.trace else devices.meeting_place(self.name, tensors)):
+            return [leaf if isinstance(leaf, Tensor) else as_tensor(leaf, self.name) for leaf in leaves]
+
+    def compile_for(self, leaves: Sequence[Any]) -> None:
+        """Compile for the device on which a call with these argument leaves runs."""
+        self.staged.compile(self.staged.device_for(leaf for leaf in leaves if isinstance(leaf, Tensor)))
+
+    def assemble(self, outputs: Sequence[Tensor], arguments: Sequence[Tensor] = ()) -> Any:
+        """The result of the Python function, from the program's outputs and the tensor arguments."""
+        leaves = []
         for kind, value in self._plan:
             if kind == _RESULT:
-                out.append(results[value])
+                leaves.append(outputs[value])
             elif kind == _ARGUMENT:
-                out.append(arguments[value])
+                leaves.append(arguments[value])
             else:
                 # An array could be changed by the caller, who must not see that change in the next result.
-                out.append(value.copy() if isinstance(value, np.ndarray) else value)
-        return pytree.unflatten(self._results, out)
+                leaves.append(value.copy() if isinstance(value, np.ndarray) else value)
+        return pytree.unflatten(self.results, leaves)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run.  Raises ShapeError, DTypeError or ArgumentTypeError for arguments of another signature."""
-        structure, keys = self._key
+        structure, keys = self.key
         leaves, given = pytree.flatten(self._binder.bind(args, kwargs))
         if given != structure:
             raise ArgumentTypeError(

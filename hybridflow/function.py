@@ -11,11 +11,14 @@ from typing import Any, NamedTuple
 
 from hybridflow import config, introspect, pytree
 from hybridflow.binding import Binder, name_of
+from hybridflow.cache import Entry, SignatureCache
 from hybridflow.concrete import ConcreteFunction, trace_signature
 from hybridflow.context import current
 from hybridflow.convert import as_tensor, weak_kind
 from hybridflow.errors import ArgumentError, ArgumentTypeError, DTypeError, ShapeError, user_location
 from hybridflow.retracing import Key, Retrace, RetraceLog, cause_of
+from hybridflow.runtime.entry import Dispatcher
+from hybridflow.shortcuts import signature_for
 from hybridflow.spec import LeafKey, TensorKey, TensorSpec, leaf_key
 from hybridflow.tensor import Tensor
 
@@ -31,7 +34,7 @@ class _Options(NamedTuple):
     name: str
 
 
-class Function:
+class Function(Dispatcher):
     """A callable that runs ``python`` compiled.
 
     Tensors and NumPy arrays are told apart by shape and dtype, Python scalars by type and value, nested lists, tuples
@@ -45,9 +48,6 @@ class Function:
         "_binder",
         "_bound",
         "_cache",
-        "_calls",
-        "_lock",
-        "_making",
         "_options",
         "_python",
         "_retraces",
@@ -60,20 +60,15 @@ class Function:
         self._python, self._options = python, options
         self._binder = Binder(python, options.name)
         self._signature = _Signature(options.input_signature, self._binder) if options.input_signature else None
-        self._cache: dict[Key, ConcreteFunction] = {}
-        self._making: dict[Key, threading.Lock] = {}  # one per signature that is being traced and compiled
-        self._lock = threading.Lock()  # guards _cache and _making
+        self._cache = SignatureCache(options.cache_size)
+        self._dispatch = ()  # native code reads it, see entry.Dispatcher
         self._trace_lock = threading.RLock()  # one trace at a time: a first trace may create variables
         self._was_traced = False
-        self._calls = 0
         self._retraces = RetraceLog(options.name)
         self._bound: dict[int, tuple[weakref.ref[Any], Function]] = {}
         functools.update_wrapper(self, python, updated=())
 
     # Calling
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return self._call_slow(*args, **kwargs)
 
     def _call_slow(self, *args: Any, **kwargs: Any) -> Any:
         """A call that the native entry does not take: any arguments, any context."""
@@ -84,14 +79,14 @@ class Function:
             args, kwargs = self._binder.split(values)
             return self._python(*args, **kwargs)
         leaves, key = self._leaves_and_key(args, kwargs)
-        concrete = self._cache.get(key)
-        if concrete is None:
-            concrete = self._make(key, leaves)
-        else:
-            concrete.hits += 1
-        self._calls += 1
-        concrete.last_used = self._calls
-        return concrete.call_leaves(leaves)
+        found = self._cache.find(key) or self._make(key, leaves)
+        found.python_calls += 1
+        result = found.concrete.call_leaves(leaves)
+        form = len(args), tuple(kwargs)
+        if form not in found.shortcuts:
+            found.shortcuts[form] = signature_for(found.concrete, self._binder, args, kwargs)
+            self._dispatch = self._cache.shortcuts()
+        return result
 
     def _leaves_and_key(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[list[Any], Key]:
         values = self._binder.bind(args, kwargs)
@@ -111,34 +106,26 @@ class Function:
 
     # Tracing
 
-    def _make(self, key: Key, leaves: Sequence[Any]) -> ConcreteFunction:
-        """The concrete function of a signature that is not in the cache: traced and compiled by one thread, once."""
-        with self._lock:
-            making = self._making.setdefault(key, threading.Lock())
-        with making:
-            concrete = self._cache.get(key)
-            if concrete is not None:  # another thread was faster
-                concrete.hits += 1
-                return concrete
-            try:
-                where = user_location()
-                cause = cause_of(self._binder, key, list(self._cache))
-                concrete = self._trace(key, leaves)
-                started = time.perf_counter()
-                concrete.staged.compile()
-                concrete.compile_ms = (time.perf_counter() - started) * 1e3
-                with self._lock:
-                    self._cache[key] = concrete
-                    concrete.last_used = self._calls
-                    if len(self._cache) > self._options.cache_size:
-                        oldest = min(self._cache, key=lambda k: self._cache[k].last_used)
-                        del self._cache[oldest]
-                if cause is not None:
-                    self._retraces.add(cause, where, concrete.trace_ms, concrete.compile_ms, self._calls + 1)
-            finally:
-                with self._lock:
-                    self._making.pop(key, None)
-        return concrete
+    def _make(self, key: Key, leaves: Sequence[Any]) -> Entry:
+        """The entry of a signature that is not in the cache: traced and compiled."""
+        where = user_location()
+
+        def make() -> ConcreteFunction:
+            cause = cause_of(self._binder, key, self._cache.keys())
+            concrete = self._trace(key, leaves)
+            started = time.perf_counter()
+            concrete.compile_for(leaves)
+            concrete.compile_ms = (time.perf_counter() - started) * 1e3
+            if cause is not None:
+                self._retraces.add(cause, where, concrete.trace_ms, concrete.compile_ms, self._count_calls() + 1)
+            return concrete
+
+        made = self._cache.find_or_make(key, make)
+        self._dispatch = self._cache.shortcuts()  # without those of a signature that was dropped for it
+        return made
+
+    def _count_calls(self) -> int:
+        return sum(entry.python_calls + entry.native_calls for entry in self._cache.entries())
 
     def _trace(self, key: Key, leaves: Sequence[Any]) -> ConcreteFunction:
         with self._trace_lock:
@@ -180,8 +167,7 @@ class Function:
                 for path, leaf in zip(paths, leaves)
             )
             key = structure, keys
-        concrete = self._cache.get(key)
-        return self._make(key, leaves) if concrete is None else concrete
+        return (self._cache.find(key) or self._make(key, leaves)).concrete
 
     # Methods of classes
 
@@ -210,8 +196,7 @@ class Function:
             ) from None
         method = _WeakMethod(self._python, reference)
         held = reference, Function(method, self._options)
-        with self._lock:
-            return bound.setdefault(key, held)
+        return bound.setdefault(key, held)
 
     # Looking inside
 
@@ -233,7 +218,7 @@ class Function:
 
     def signatures(self) -> introspect.Table:
         """One row per signature in the cache."""
-        return introspect.signatures(self.concrete_functions())
+        return introspect.signatures([(entry.concrete, entry.hits) for entry in self._cache.entries()])
 
     def retraces(self) -> list[Retrace]:
         """Why it was traced again, oldest first."""
@@ -241,13 +226,12 @@ class Function:
 
     def concrete_functions(self) -> list[ConcreteFunction]:
         """The concrete functions in the cache, oldest first."""
-        with self._lock:
-            return list(self._cache.values())
+        return [entry.concrete for entry in self._cache.entries()]
 
     def cache_clear(self) -> None:
         """Forget all signatures; the next call traces again."""
-        with self._lock:
-            self._cache.clear()
+        self._cache.clear()
+        self._dispatch = ()
         self._retraces.clear()
 
     def _chosen(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[ConcreteFunction]:
@@ -263,9 +247,9 @@ class Function:
         return self._options.input_signature
 
     def __repr__(self) -> str:
-        traces = self.concrete_functions()
-        parts = [_count(len(traces), "trace"), _count(sum(c.hits for c in traces), "hit")]
-        last = self._retraces.describe_last(self._calls)
+        entries = self._cache.entries()
+        parts = [_count(len(entries), "trace"), _count(sum(entry.hits for entry in entries), "hit")]
+        last = self._retraces.describe_last(self._count_calls())
         return f"<function {self._options.name}: {', '.join(parts + [last] * bool(last))}>"
 
 
@@ -289,16 +273,19 @@ class _Unbound:
     """Stands for ``self`` where only a method's signature is of interest."""
 
 
-class BoundFunction:
+class BoundFunction(Dispatcher):
     """A Function taken from an instance: calls it with the instance held, and offers all it offers."""
 
     __slots__ = ("__self__", "_function")
 
     def __init__(self, function: Function, instance: Any) -> None:
         self._function, self.__self__ = function, instance
+        self._dispatch = function._dispatch
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return self._function(*args, **kwargs)
+    def _call_slow(self, *args: Any, **kwargs: Any) -> Any:
+        result = self._function(*args, **kwargs)
+        self._dispatch = self._function._dispatch
+        return result
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._function, name)

@@ -47,18 +47,18 @@ def _cell(value: Any) -> str:
     return "" if value is None else str(value)
 
 
-def signatures(functions: Sequence[ConcreteFunction]) -> Table:
-    """One row per concrete function."""
+def signatures(functions: Sequence[tuple[ConcreteFunction, int]]) -> Table:
+    """One row per concrete function and the number of its hits."""
     rows = [
         (
             k,
             ", ".join(f"{path}: {type}" for path, type in f.arguments),
             tuple(str(node.type) for node in f.graph.outputs),
-            f.hits,
+            hits,
             f.trace_ms,
             f.compile_ms,
         )
-        for k, f in enumerate(functions)
+        for k, (f, hits) in enumerate(functions)
     ]
     return Table(("id", "inputs", "outputs", "hits", "trace ms", "compile ms"), rows)
 
@@ -101,7 +101,7 @@ def explain(function: Function, concrete: ConcreteFunction) -> Explanation:
     kernel_table, memory_table = kernels([concrete]), memory_plan([concrete])
     lines = [
         repr(concrete)[1:-1],
-        f"traced in {concrete.trace_ms:.2f} ms, compiled in {concrete.compile_ms:.2f} ms, {concrete.hits} hits",
+        f"traced in {concrete.trace_ms:.2f} ms, compiled in {concrete.compile_ms:.2f} ms",
         f"{len(graph.nodes)} operations traced",
     ]
     for title, entries in (("variables", variables), ("captured tensors", captures), ("retraces", retraces)):

@@ -94,6 +94,11 @@ class ValueKey:
         self.kind, self.bits, self.text = type(value), bits, repr(value)
         self._hash = hash((self.kind, bits))
 
+    @property
+    def is_plain(self) -> bool:
+        """Whether the value may be recognised by its bits (floats, ints) or its identity."""
+        return self.kind in _VALUE_KEYS
+
     def __hash__(self) -> int:
         return self._hash
 

@@ -47,6 +47,11 @@ class State:
         return variable
 
     @property
+    def is_held(self) -> bool:
+        """Whether the trace keeps the variable alive, as it does unless the variable is an argument."""
+        return self._strong is not None
+
+    @property
     def is_written(self) -> bool:
         return self.value._node is not self.parameter._node
 
@@ -155,9 +160,9 @@ class Trace:
         origin = tensor._trace.name
         raise TraceError(
             self.name,
-            f"a tensor ({node.type} made by {node.op.name} at {short_location(node.where) or 'an unknown line'}) leaked "
-            f"out of the trace of {origin} and is used here. It stood for a value during that trace only: return it from "
-            f"{origin}, or keep it in an hf.Variable.",
+            f"a tensor ({node.type} made by {node.op.name} at {short_location(node.where) or 'an unknown line'}) "
+            f"leaked out of the trace of {origin} and is used here. It stood for a value during that trace only: "
+            f"return it from {origin}, or keep it in an hf.Variable.",
         )
 
     # Values of ancestors

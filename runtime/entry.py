@@ -136,6 +136,7 @@ class Signature:
     __slots__ = (
         "__weakref__",
         "_names",
+        "_python_calls",
         "_record",
         "arguments",
         "captures",
@@ -163,8 +164,14 @@ class Signature:
         self.keywords = tuple(map(sys.intern, keywords))
         self.structure, self.minimums = structure, dict(minimums or {})
         self._names = self._dim_names()
+        self._python_calls = 0
         self._check()
         self._record = self._packed()
+
+    @property
+    def calls(self) -> int:
+        """Calls that it has answered."""
+        return self._python_calls + struct.unpack_from("<Q", self._record, 8 * HEAD.index("calls"))[0]
 
     @property
     def updates_state(self) -> bool:
@@ -239,6 +246,7 @@ class Signature:
                 "work": writer.section(size_words(self._work(), self._names)),
                 "structure": STRUCTURE[structure],
                 "callable": id(self.structure),
+                "calls": 0,
             }
         )
 
@@ -299,6 +307,7 @@ class Signature:
         if arrays is None:
             return _MISS
         tensors = [_wrap(array) for array in self.executable.run(arrays)]
+        self._python_calls += 1
         if callable(self.structure):
             return self.structure(tuple(tensors))
         if self.structure == "none":

@@ -503,6 +503,8 @@ def _attempt(module: Module, offsets: Offsets) -> None:
         f.call("drop", VOID, outs, outputs)
         f.call("fail", VOID, signature, status)
         f.ret(NULL)
+    calls = _word_address(f, record, i64(HEAD.index("calls")))
+    f.set(calls, f.b.add(f.get(calls, I64), i64(1)))
     f.ret(f.call("result", PTR, record, outs))
 
 

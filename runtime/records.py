@@ -31,6 +31,7 @@ HEAD = (
     "work",  # section: Size of what the program reads and writes; 0 keeps the GIL
     "structure",  # of the result
     "callable",  # that makes the result from a tuple of tensors
+    "calls",  # answered so far: the one word that native code writes
 )
 
 ARGUMENT = {

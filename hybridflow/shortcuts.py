@@ -1,0 +1,89 @@
+"""Native shortcuts: which calls of a Function may run without a Python frame, and the signatures that say so."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from hybridflow.binding import Binder
+from hybridflow.compiler.ir.graph import Role
+from hybridflow.concrete import ConcreteFunction
+from hybridflow.context import busy
+from hybridflow.runtime import entry
+from hybridflow.spec import TensorKey, ValueKey
+from hybridflow.tensor import Tensor
+from hybridflow.trace import State
+
+entry.setup(Tensor, busy)
+
+Form = tuple[int, tuple[str, ...]]  # how a call was written: arguments by position, and the names of the others
+
+
+def signature_for(
+    concrete: ConcreteFunction,
+    binder: Binder,
+    args: Sequence[Any],
+    kwargs: dict[str, Any],
+    guards: Sequence[entry.Guard] = (),
+) -> entry.Signature | None:
+    """What native code needs to answer calls like this one with ``concrete``; None when it has to be done in Python.
+
+    Native are calls whose arguments are tensors and plain Python values, not nested, with results that are new tensors.
+    """
+    structure, keys = concrete.key
+    parameters = binder.places(len(args), tuple(kwargs))
+    assemble = _result_structure(concrete)
+    if parameters is None or assemble is None or any(child.kind is not None for child in structure.children):
+        return None
+    program = concrete.staged.compile().program
+    inputs = dict(zip(concrete.tensor_leaves, _argument_inputs(concrete)))
+    arguments: list[entry.Argument] = []
+    for parameter, value in zip(parameters, (*args, *kwargs.values())):
+        key = keys[parameter]
+        if isinstance(key, TensorKey) and type(value) is Tensor and isinstance(value._array, np.ndarray):
+            slot = program.inputs[inputs[parameter]]
+            arguments.append(entry.TensorArg(key.dtype, slot.shape, inputs[parameter]))
+        elif isinstance(key, ValueKey) and key.is_plain:
+            arguments.append(entry.LiteralArg(value))
+        else:
+            return None
+    omitted = set(range(len(keys))) - set(parameters)
+    if not all(isinstance(keys[k], ValueKey) for k in omitted):
+        return None
+    captures: list[entry.Capture] = []
+    for i, source in enumerate(concrete.staged.sources):
+        if isinstance(source, State):
+            if not (source.is_held and isinstance(source.variable._tensor._array, np.ndarray)):
+                return None
+            captures.append(entry.VariableInput(i, source.variable))
+        elif isinstance(source, Tensor):
+            array = source._array
+            if not (isinstance(array, np.ndarray) and array.flags.c_contiguous and array.flags.aligned):
+                return None
+            captures.append(entry.ConstantInput(i, array))
+    return entry.Signature(
+        concrete.staged.compile(), arguments, captures, keywords=tuple(kwargs), guards=guards, structure=assemble
+    )
+
+
+def _argument_inputs(concrete: ConcreteFunction) -> list[int]:
+    """The positions of the program's inputs that are arguments."""
+    return [i for i, node in enumerate(concrete.graph.inputs) if node.attrs["role"] is Role.ARGUMENT]
+
+
+def _result_structure(concrete: ConcreteFunction) -> str | Callable[..., Any] | None:
+    """How native code makes the result of the program's outputs; None when a result is one of the arguments."""
+    if concrete.returns_arguments:
+        return None
+    count = len(concrete.graph.outputs)
+    results = concrete.results
+    if concrete.returns_outputs_in_order:
+        if results.kind is None:
+            return "single"
+        if results.kind in (tuple, list) and results.leaves == len(results.children) == count:
+            return results.kind.__name__
+    if count == 0 and concrete.returns_none:
+        return "none"
+    return concrete.assemble
