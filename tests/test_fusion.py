@@ -132,6 +132,18 @@ PROGRAMS = {
     "masked log softmax": (masked_log_softmax, [floats(6, 45), RNG.random((6, 45)) < 0.7], 1),
     "concat of activations": (concat_of_activations, [floats(5, 7), floats(5, 30)], 1),
     "gathered": (gathered, [floats(30, 17), np.array([0, -1, 29, 3])], 1),
+    "sum with a transpose": (
+        lambda b, x, y: b.add(b.transpose(x, perm=(1, 0)), b.exp(y)),
+        [floats(37, 50), floats(50, 37)],
+        1,
+    ),
+    "transposes of three axes": (
+        lambda b, x: (b.transpose(x, perm=(2, 0, 1)), b.transpose(b.tanh(x), perm=(0, 2, 1))),
+        [floats(18, 33, 40)],
+        2,
+    ),
+    "transposed bools": (lambda b, x: b.transpose(x, perm=(1, 0)), [RNG.random((33, 48)) < 0.5], 1),
+    "transposed doubles": (lambda b, x: b.transpose(x, perm=(1, 0)), [floats(64, 32, dtype=np.float64)], 1),
     "long rows are read twice": (
         lambda b, x: b.divide(x, b.broadcast(b.sum(x, axes=(0,)), shape=x.shape, axes=())),
         [np.abs(floats(2_000_000)) + 1],

@@ -7,6 +7,7 @@ by loading it where it lies in memory and otherwise by running the op's own rule
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -34,7 +35,8 @@ class Elements:
     """Values at the current turn of the loops.
 
     ``counters`` maps loop variables to their i64 operands; ``lane_var`` is the loop whose neighbours make up a vector
-    (None for scalar code); ``places`` the nodes that are read from memory; ``given`` values that are already there.
+    (None for scalar code); ``places`` the nodes that are read from memory; ``given`` values that are already there;
+    ``turned`` the addresses of vectors that were prepared (see ``tiles``), by pointer and position.
     """
 
     def __init__(
@@ -45,9 +47,11 @@ class Elements:
         places: dict[Node, Place],
         given: dict[Node, Val],
         mask: Val | None = None,
+        turned: Mapping[tuple[str, Ix], str] | None = None,
     ) -> None:
         self.code, self.e = code, code.e
         self.counters, self.lane_var, self.places, self.given, self.mask = counters, lane_var, places, given, mask
+        self.turned = turned or {}
         self._values: dict[tuple[Node, Ix], Val] = {}
         self._refs: dict[Ix, Ref] = {}
 
@@ -80,6 +84,8 @@ class Elements:
     def load(self, pointer: str, dtype: np.dtype, position: Ix) -> Val:
         e = self.e
         lane = self.lane_var
+        if (pointer, position) in self.turned:
+            return e.load(self.turned[pointer, position], dtype)
         if e.width == 1 or lane is None or not position.depends_on(lane):
             return e.load_splat(self.code.at(pointer, self.ref(position), dtype.itemsize), dtype)
         stride = position.coefficient(lane)

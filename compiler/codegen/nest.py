@@ -23,10 +23,11 @@ from hybridflow.compiler.codegen.elements import Elements, Place
 from hybridflow.compiler.codegen.emitter import Emitter, Val
 from hybridflow.compiler.codegen.reduction import Cascade, Fold, LaneFold, State
 from hybridflow.compiler.codegen.structured import Code, Ref
+from hybridflow.compiler.codegen.tiles import Tile, Turned, turned_reads
 from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.compiler.ir.graph import Node
 from hybridflow.compiler.ir.types import Extent, factors
-from hybridflow.compiler.loops.cluster import CHEAP, Kernel, loops_of
+from hybridflow.compiler.loops.cluster import CHEAP, Kernel, accesses, loops_of
 from hybridflow.compiler.loops.index import ZERO, Index, Ix, LoopVar, variable
 from hybridflow.compiler.loops.operands import reads_of
 from hybridflow.compiler.ops import Kind
@@ -51,7 +52,9 @@ class Stages:
 class Nest:
     """Writes one kernel.  ``outputs`` gives the pointer of each root, ``inputs`` of each input."""
 
-    def __init__(self, e: Emitter, code: Code, kernel: Kernel, is_leaf: Callable[[Node], bool], pointers: dict[Node, str]) -> None:
+    def __init__(
+        self, e: Emitter, code: Code, kernel: Kernel, is_leaf: Callable[[Node], bool], pointers: dict[Node, str]
+    ) -> None:
         self.e, self.code, self.kernel, self.is_leaf = e, code, kernel, is_leaf
         self.space = loops_of(kernel, is_leaf)
         self.rows = kernel.cluster.rows
@@ -179,14 +182,54 @@ class Nest:
             self._store_roots(self._elements(None), roots, ZERO)
             return
         last = space.vars[-1]
+        turned = turned_reads(space, accesses(self.kernel, space, self.is_leaf).of_input, self.width)
+        if turned is not None:
+            self._map_in_tiles(turned)
+            return
         with self._loops(space.vars[:-1]):
             self._vector_loop(last, lambda mask: self._store_roots(self._elements(last, mask), roots, space.full))
+
+    def _map_in_tiles(self, turned: Turned) -> None:
+        """A map over square tiles of its last loop and the one along which the turned inputs lie."""
+        code, space, roots, width = self.code, self.space, self.kernel.roots, self.width
+        across, last = turned.across, space.vars[-1]
+        tile = Tile(code, self._allocate, turned, width)
+        start, stop = self._bounds(across)
+        end = code.extent(last.extent)
+
+        def move(k: int) -> None:
+            self.counters[last] = code.add(column.index, k)
+
+        def store(mask: Val | None, rows: dict[tuple[str, Ix], str] | None = None) -> None:
+            elements = Elements(code, self.counters, last, self.places, self.given, mask, rows)
+            self._store_roots(elements, roots, space.full)
+
+        def at(i: Ref, mask: Val | None) -> None:
+            self.counters[last] = i
+            store(mask)
+
+        with (
+            self._loops([v for v in space.vars[:-1] if v is not across]),
+            code.loop(start, stop, width) as row,
+            code.loop(0, end, width) as column,
+        ):
+            bottom, right = code.add(row.index, width), code.add(column.index, width)
+            whole = code.both(code.compare("sle", bottom, stop), code.compare("sle", right, end))
+            with code.when(whole), code.width(width):
+                self.counters[across] = row.index
+                tile.fill(lambda ix: self._elements(last).ref(ix), move, self.pointers)
+                with code.loop(0, width) as k:
+                    self.counters[across] = code.add(row.index, k.index)
+                    store(None, tile.row(k.index, self.pointers))
+            with code.when(code.negation(whole)), code.loop(row.index, code.min(bottom, stop)) as k:
+                self.counters[across] = k.index
+                code.vector_loop(column.index, code.min(right, end), width, at)
 
     # ---- stages
 
     def _stages(self) -> Stages:
         first: dict[Node, int] = {}
-        ready: dict[Node, int] = {n: 0 for n in self.kernel.inputs}
+        ready: dict[Node, int] = dict.fromkeys(self.kernel.inputs, 0)
         count = 0
         for node in self.kernel.nodes:  # in program order
             reduces = node.op.kind is Kind.REDUCE
@@ -208,16 +251,12 @@ class Nest:
         return [n for n in self.kernel.roots if n not in self.rows and stages.first[n] == stage]
 
     def _stage_folds(self, stages: Stages, stage: int) -> list[Fold]:
-        return [
-            Fold(n) for n in self.kernel.nodes if n.op.kind is Kind.REDUCE and stages.first[n] == stage
-        ]
+        return [Fold(n) for n in self.kernel.nodes if n.op.kind is Kind.REDUCE and stages.first[n] == stage]
 
     def _row_nodes(self, stages: Stages, stage: int) -> list[Node]:
         """Members with one element per row, other than the reductions, that can be computed before ``stage``."""
         return [
-            n
-            for n in self.kernel.nodes
-            if n in self.rows and n.op.kind is not Kind.REDUCE and stages.ready[n] == stage
+            n for n in self.kernel.nodes if n in self.rows and n.op.kind is not Kind.REDUCE and stages.ready[n] == stage
         ]
 
     def _work(self, nodes: Sequence[Node]) -> int:
@@ -244,10 +283,10 @@ class Nest:
         def visit(node: Node) -> None:
             if node in self.places or node.is_parameter or node in self.rows:
                 return
-            if node in stages.first and stages.first[node] <= stage:
-                if node in self.kernel.roots or self._work([node]) > CHEAP:
-                    wanted.setdefault(node)
-                    return
+            known = node in stages.first and stages.first[node] <= stage
+            if known and (node in self.kernel.roots or self._work([node]) > CHEAP):
+                wanted.setdefault(node)
+                return
             for source in node.inputs:
                 visit(source)
 
@@ -523,4 +562,3 @@ class Nest:
 def _known_product(extents: Sequence[Extent]) -> int | None:
     factor, names = factors(tuple(extents))
     return None if names else factor
-

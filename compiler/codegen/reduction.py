@@ -2,12 +2,13 @@
 
 The bits of a reduction depend on the shape and the axes alone.  Axes of one element play no part.  The trailing
 reduced axes, as one run of R elements, fold in 64 logical lanes: lane l takes elements l, l + 64, ... of a chunk of
-4096; the lanes of the chunks of a superchunk of 262144 fold chunk by chunk; then lane l takes lane l + 32, + 16 ... + 1,
-and superchunks fold one after the other.  The other reduced axes form an outer sequence whose terms fold in a cascade:
+4096; the lanes of the chunks of a superchunk of 262144 fold chunk by chunk; then lane l takes lane l + 32, + 16, ...
++ 1, and superchunks fold one after the other.  The other reduced axes form an outer sequence whose terms fold in a cascade:
 64 terms, then 64 of those, then the total.  Short partial sums keep the error small, 64 lanes keep any machine's
 vector units busy, and superchunks and rows are independent, so threads can share them without changing a bit.
 
-Folding the identity in changes no bits (it is -0.0 for a float sum), so levels that a shape does not reach are left out.
+Folding the identity in changes no bits (it is -0.0 for a float sum), so levels that a shape does not reach are left
+out.
 """
 
 from __future__ import annotations

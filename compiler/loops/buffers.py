@@ -51,7 +51,7 @@ class Plan:
     locations: dict[Node, Location] = field(default_factory=dict)
     before: list[Copy] = field(default_factory=list)
     after: list[Copy] = field(default_factory=list)
-    arena: Size = Size(())
+    arena: Size = field(default_factory=lambda: Size(()))
     last_use: dict[Node, int] = field(default_factory=dict)
 
 

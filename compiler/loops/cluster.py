@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from hybridflow.compiler.ir.graph import Graph, Node
 from hybridflow.compiler.ir.types import Shape, is_static, same_size, static_size
 from hybridflow.compiler.loops import space as spaces
-from hybridflow.compiler.loops.index import Index, Ix, LoopVar
+from hybridflow.compiler.loops.index import Index, Ix
 from hybridflow.compiler.loops.operands import Reads, reads_of
 from hybridflow.compiler.loops.space import Space
 from hybridflow.compiler.ops import Kind
@@ -54,7 +54,7 @@ class Kernel:
 
 @dataclass(eq=False)
 class Fusion:
-    """The result: kernels in an order that respects their inputs; ``computed`` are the nodes that are not mere views."""
+    """Kernels in an order that respects their inputs; ``computed`` are the nodes that are not mere views."""
 
     kernels: list[Kernel]
     computed: set[Node]
@@ -211,14 +211,12 @@ class _Fuser:
                 elif spaces.signature(own) != spaces.signature(space):
                     return None, "its reduction runs over other axes"
             level, refusal = self.reads_fit(node, cluster, space, space.full, "full")
-        if level is None and not is_reduce and space.has_reduction:
-            if same_size(shape, tuple(v.extent for v in space.kept)):
-                level, refusal = self.reads_fit(node, cluster, space, space.row, "row")
+        per_row = same_size(shape, tuple(v.extent for v in space.kept))
+        if level is None and not is_reduce and space.has_reduction and per_row:
+            level, refusal = self.reads_fit(node, cluster, space, space.row, "row")
         return level, refusal
 
-    def reads_fit(
-        self, node: Node, cluster: Cluster, space: Space, position: Ix, level: str
-    ) -> tuple[str | None, str]:
+    def reads_fit(self, node: Node, cluster: Cluster, space: Space, position: Ix, level: str) -> tuple[str | None, str]:
         others: set[Cluster] = set()
         uses_row = False
         for leaf, index in self.reads(node, position).leaves:
@@ -498,7 +496,5 @@ def read_in_place(kernel: Kernel, is_leaf: IsLeaf) -> set[Node]:
     found = accesses(kernel, cluster.space, is_leaf)
     operands = {base(n) for n in cluster.anchor.inputs} if cluster.kind is Kind.CONTRACT else set()
     return {
-        leaf
-        for leaf, positions in found.of_input.items()
-        if positions == {cluster.space.full} and leaf not in operands
+        leaf for leaf, positions in found.of_input.items() if positions == {cluster.space.full} and leaf not in operands
     }

@@ -1,0 +1,93 @@
+"""Transposed reads in maps: square tiles turned in registers.
+
+A map whose vectors run along one axis may read an input whose neighbours lie along another (a transpose).  Element by
+element that touches a cache line for each.  Instead a tile of W x W elements is read as W vectors along the input's own
+axis, turned by log2(W) rounds of shuffles, and left in a small buffer from which the map's vectors are read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from hybridflow.compiler.codegen.emitter import Emitter, Val
+from hybridflow.compiler.codegen.structured import Code, Ref
+from hybridflow.compiler.ir import dtypes as dt
+from hybridflow.compiler.ir.graph import Node
+from hybridflow.compiler.loops.index import Ix, LoopVar
+from hybridflow.compiler.loops.space import Space
+
+
+@dataclass(frozen=True)
+class Turned:
+    """Reads to be turned: (input, position) of each, and the loop along which their neighbours lie."""
+
+    reads: tuple[tuple[Node, Ix], ...]
+    across: LoopVar
+
+
+def turned_reads(space: Space, reads: dict[Node, set[Ix]], width: int) -> Turned | None:
+    """The reads of a map that are worth turning, all along one loop; None when there are none."""
+    if width == 1 or len(space.vars) < 2:
+        return None
+    last = space.vars[-1]
+
+    def long(var: LoopVar) -> bool:
+        return isinstance(var.extent, int) and var.extent >= width
+
+    for across in space.vars[:-1]:
+        found = tuple(
+            (node, position)
+            for node, positions in reads.items()
+            for position in positions
+            if position.is_affine and position.coefficient(across) == 1 and (position.coefficient(last) or 0) > 1
+        )
+        if found and long(across) and long(last):
+            return Turned(tuple(sorted(found, key=lambda read: repr(read[1]))), across)
+    return None
+
+
+class Tile:
+    """Buffers for one tile of each turned read."""
+
+    def __init__(self, code: Code, allocate: Callable[[int], str], turned: Turned, width: int) -> None:
+        self.code, self.turned, self.width = code, turned, width
+        self.buffers = [allocate(width * width * node.dtype.itemsize) for node, _ in turned.reads]
+
+    def fill(self, address: Callable[[Ix], Ref], move: Callable[[int], None], pointers: dict[Node, str]) -> None:
+        """Read the tile whose first element is current.  ``address`` is a position's value after ``move(k)`` has gone k
+        steps along the map's last loop."""
+        code, e = self.code, self.code.e
+        for (node, position), buffer in zip(self.turned.reads, self.buffers):
+            dtype = dt.uint8 if dt.is_bool(node.dtype) else node.dtype
+            rows = []
+            for k in range(self.width):
+                move(k)
+                rows.append(e.load(code.at(pointers[node], address(position), dtype.itemsize), dtype))
+            for k, row in enumerate(transposed(e, rows)):
+                e.store(row, code.at(buffer, k * self.width, dtype.itemsize))
+        move(0)
+
+    def row(self, k: Ref, pointers: dict[Node, str]) -> dict[tuple[str, Ix], str]:
+        """Where the map finds the vectors of row ``k`` of the tile: addresses by pointer and position."""
+        at = self.code.mul(k, self.width)
+        return {
+            (pointers[node], position): self.code.at(buffer, at, node.dtype.itemsize)
+            for (node, position), buffer in zip(self.turned.reads, self.buffers)
+        }
+
+
+def transposed(e: Emitter, rows: list[Val]) -> list[Val]:
+    """The transpose of a square matrix of as many vectors as they have lanes, a power of two."""
+    width = len(rows)
+    rows = list(rows)
+    distance = width // 2
+    while distance:
+        lower = [lane if not lane & distance else width + lane - distance for lane in range(width)]
+        upper = [lane + distance if not lane & distance else width + lane for lane in range(width)]
+        for i in range(width):
+            if not i & distance:
+                a, b = rows[i], rows[i + distance]
+                rows[i], rows[i + distance] = e.shuffle(a, b, lower), e.shuffle(a, b, upper)
+        distance //= 2
+    return rows
