@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from hybridflow import devices
 from hybridflow.compiler.ir import dtypes
 from hybridflow.compiler.ir.graph import Literal
 from hybridflow.compiler.ir.types import Shape, broadcast_shapes, is_one
@@ -84,7 +85,7 @@ def literal(array: np.ndarray) -> Tensor:
     Large ones stay arrays that the trace captures: constants are part of the compiled code.
     """
     if current.trace is None or array.nbytes > _LITERAL_BYTES:
-        return wrap(array)
+        return wrap(devices.placed(array))
     return apply(TABLE["constant"], value=Literal.of(array))
 
 
@@ -106,7 +107,14 @@ def _check_array(array: np.ndarray, stage: str) -> np.ndarray:
 def from_numpy(array: np.ndarray, stage: str) -> Tensor:
     """A tensor with a copy of ``array``."""
     copied = np.array(_check_array(array, stage), order="C", copy=True, subok=False)
-    return literal(copied) if copied.size == 1 else wrap(copied)
+    return literal(copied) if copied.size == 1 else wrap(devices.placed(copied))
+
+
+def _from_gpu(array: Any, stage: str) -> Tensor:
+    """A tensor with a copy of an array on a GPU (CuPy's, PyTorch's ...), on that GPU."""
+    from hybridflow.runtime import cuda
+
+    return wrap(_check_array(cuda.copied(array), stage))
 
 
 def _nested_shape(value: Any, path: str, stage: str) -> tuple[int, ...]:
@@ -195,6 +203,8 @@ def as_tensor(value: Any, stage: str, dtype: np.dtype[Any] | None = None) -> Ten
         return _from_sequence(value, dtype, stage)
     elif isinstance(value, range):
         return _from_sequence(list(value), dtype or default_int, stage)
+    elif hasattr(value, "__cuda_array_interface__"):
+        out = _from_gpu(value, stage)
     elif hasattr(value, "__array__"):
         out = from_numpy(np.asarray(value), stage)
     elif hasattr(value, "__dlpack__"):
@@ -259,6 +269,7 @@ def weak_cast(value: Any, dtype: np.dtype[Any], stage: str) -> Tensor:
 
 def broadcast_all(stage: str, tensors: Sequence[Tensor]) -> list[Tensor]:
     """``tensors`` broadcast to one shape.  Raises ShapeError naming the two types that do not fit."""
+    tensors = _on_one_device(stage, tensors)
     shape: Shape = tensors[0].shape
     if all(t.shape == shape for t in tensors):
         return list(tensors)
@@ -273,6 +284,14 @@ def broadcast_all(stage: str, tensors: Sequence[Tensor]) -> list[Tensor]:
                 f"{_broadcast_hint(tensors)}.",
             ) from None
     return [expand(t, shape) for t in tensors]
+
+
+def _on_one_device(stage: str, tensors: Sequence[Tensor]) -> Sequence[Tensor]:
+    """Scalars go where the other operands lie.  A trace has no devices: its program runs on one, as a whole."""
+    if current.trace is not None or all(isinstance(t._array, np.ndarray) for t in tensors):
+        return tensors
+    device = devices.meeting_place(stage, tensors)
+    return [t if t.device == device else wrap(devices.moved(t._array, device)) for t in tensors]
 
 
 def _broadcast_hint(tensors: Sequence[Tensor]) -> str:

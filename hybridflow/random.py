@@ -19,6 +19,7 @@ from hybridflow.compiler.ir.types import Shape, is_static, static_size
 from hybridflow.compiler.ops import TABLE, rules
 from hybridflow.context import suspended
 from hybridflow.convert import as_tensor, cast, default_float, default_int, scalar, to_dtype, to_shape, weak_kind
+from hybridflow.devices import device
 from hybridflow.dispatch import apply
 from hybridflow.elementwise import (
     add,
@@ -200,7 +201,8 @@ class Generator(_Source):
         state = self._state.value()
         words = apply(TABLE["random_bits"], state, shape=shape)
         step = np.array([0, -(-static_size(shape) // 4)], np.uint64)
-        self._state.assign(add(state, as_tensor(step, "random")))
+        with device(self._state.device):  # numbers are made where they are wanted, the state stays where it is
+            self._state.assign(add(state, as_tensor(step, "random")))
         return words
 
     def __repr__(self) -> str:

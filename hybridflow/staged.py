@@ -87,14 +87,13 @@ class Staged:
                     found = self._executables[device] = executable_for(self.graph, self.fastmath, device)
         return found
 
-    def device_for(self, arguments: Sequence[Tensor]) -> str:
-        """Where a call runs: where its arguments and variables lie.  Raises DeviceError if that is not one device."""
-        return self._device(self._inputs(arguments))
+    def device_for(self, arguments: Iterable[Tensor]) -> str:
+        """Where a call runs: where its arguments and variables lie.  Raises DeviceError if that is not one device.
 
-    def _device(self, inputs: Sequence[Tensor]) -> str:
-        # Captured tensors are constants of the program, and go where it runs.
-        given = [x for x, source in zip(inputs, self.sources) if not isinstance(source, Tensor)]
-        return devices.meeting_place(self.graph.name, given, _SMALL)
+        Captured tensors are constants of the program, and go where it runs.
+        """
+        variables = [source.variable._tensor for source in self.sources if isinstance(source, State)]
+        return devices.meeting_place(self.graph.name, [*arguments, *variables], _SMALL)
 
     def _on_device(self, inputs: Sequence[Tensor], device: str) -> list[Tensor]:
         """The inputs on the device where they run; captured tensors are copied there once."""
@@ -116,7 +115,7 @@ class Staged:
         if current.trace is not None:
             return self._inline(arguments)
         inputs = self._inputs(arguments)
-        device = self._device(inputs)
+        device = self.device_for(arguments)
         if current.tapes:
             watched = self._watch(inputs)
             if watched:

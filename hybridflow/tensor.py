@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import hybridflow as hf
+from hybridflow import devices
 from hybridflow.compiler.ir.dtypes import bfloat16, is_integer
 from hybridflow.compiler.ir.types import TensorType, is_static, static_size
 from hybridflow.errors import (
     ArgumentError,
     ArgumentTypeError,
-    DeviceError,
     DTypeError,
     ShapeError,
     SymbolicExtentError,
@@ -256,17 +256,16 @@ class Tensor(Operators):
 
     @property
     def device(self) -> str:
-        """``"cpu"`` or ``"cuda:<n>"``."""
-        array = self._array
-        return "cpu" if isinstance(array, np.ndarray) else f"cuda:{array.device.id}"
+        """Where the value lies: ``"cpu"``, ``"gpu:0"`` ..."""
+        return devices.of(self._array)
 
     def to_device(self, device: str, /, *, stream: Any = None) -> Tensor:
-        """This tensor on ``device``; itself when it is there already.  Raises DeviceError for an unknown device."""
-        if device == self.device:
-            return self
-        if device == "cpu":
-            return wrap(self._array.get())
-        raise DeviceError("to_device", f"there is no device {device!r} here; this tensor lies on {self.device!r}.")
+        """This tensor on ``device``; itself when it lies there.  Raises DeviceError where there is no such device.
+
+        ``stream`` is part of the array API; copies go through CuPy's current stream.
+        """
+        wanted = devices.parse(device)
+        return self if wanted == self.device else wrap(devices.moved(self._array, wanted))
 
     # Values leave through the methods below; each raises on a symbolic tensor (see SymbolicTensor._array).
 
