@@ -56,6 +56,13 @@ from hybridflow.creation import (
     zeros as zeros,
     zeros_like as zeros_like,
 )
+from hybridflow.datatypes import (
+    can_cast as can_cast,
+    finfo as finfo,
+    iinfo as iinfo,
+    isdtype as isdtype,
+    result_type as result_type,
+)
 from hybridflow.devices import device as device, list_devices as list_devices
 from hybridflow.elementwise import (
     abs as abs,

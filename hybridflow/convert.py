@@ -298,12 +298,13 @@ def _broadcast_hint(tensors: Sequence[Tensor]) -> str:
     """What would make two operands fit, when a last axis for the one with fewer axes does."""
     if len(tensors) != 2 or tensors[0].ndim == tensors[1].ndim:
         return ""
-    name, x, y = ("first", *tensors) if tensors[0].ndim < tensors[1].ndim else ("second", *reversed(tensors))
+    first = tensors[0].ndim < tensors[1].ndim
+    x, y = (tensors[0], tensors[1]) if first else (tensors[1], tensors[0])
     try:
         broadcast_shapes((*x.shape, 1), y.shape)
     except ValueError:
         return ""
-    return f"; give the {name} operand a last axis with x[..., None]"
+    return f"; give the {'first' if first else 'second'} operand a last axis with x[..., None]"
 
 
 def expand(x: Tensor, shape: Shape) -> Tensor:

@@ -114,11 +114,16 @@ BINARY = [
 ]
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "int64", "uint8", "bool"])
-@pytest.mark.parametrize("op, kinds", BINARY, ids=[op.__name__ for op, _ in BINARY])
-def test_operators_match_numpy(op, kinds, dtype):
-    if np.dtype(dtype).kind not in kinds:
-        pytest.skip("not defined for this dtype")
+@pytest.mark.parametrize(
+    "op, dtype",
+    [
+        (op, dtype)
+        for op, kinds in BINARY
+        for dtype in ("float32", "float64", "int32", "int64", "uint8", "bool")
+        if np.dtype(dtype).kind in kinds
+    ],
+)
+def test_operators_match_numpy(op, dtype):
     rng = np.random.default_rng(0)
     a = (rng.standard_normal((4, 1, 3)) * 10).astype(dtype)
     b = np.where(rng.random((5, 3)) < 0.5, -3, 7).astype(dtype)
@@ -290,6 +295,24 @@ def test_creation_functions():
 def test_the_class_is_not_a_constructor():
     with pytest.raises(errors.ArgumentTypeError, match=r"hf\.asarray"):
         hf.Tensor([1])
+
+
+def test_questions_about_dtypes():
+    assert hf.result_type(hf.ones((2,), hf.int8), hf.int16, 3) == np.int16
+    assert hf.result_type(hf.int8, 2.5) == np.float32 and hf.result_type(1, 2) == np.int64
+    assert hf.result_type(np.zeros(1), hf.float32) == np.float64
+    assert hf.can_cast(hf.int8, hf.int32) and hf.can_cast(hf.ones((1,), hf.bool), hf.int8)
+    assert not hf.can_cast(hf.float64, hf.float32) and not hf.can_cast(hf.uint64, hf.int64)
+    assert hf.isdtype(hf.bfloat16, "real floating") and hf.isdtype(hf.uint8, ("bool", "unsigned integer"))
+    assert hf.isdtype(hf.int8, hf.int8) and not hf.isdtype(hf.bool, "numeric")
+    assert hf.finfo(hf.float32).eps == 2.0**-23 and hf.finfo(hf.bfloat16).bits == 16
+    assert hf.iinfo(hf.ones((1,), hf.uint8)).max == 255
+    for call in (lambda: hf.result_type(), lambda: hf.isdtype(hf.int8, "int")):
+        with pytest.raises(errors.ArgumentError):
+            call()
+    for call in (lambda: hf.finfo(hf.int8), lambda: hf.iinfo(hf.float32), lambda: hf.result_type(hf.uint64, hf.int8)):
+        with pytest.raises(errors.DTypeError):
+            call()
 
 
 # ---- leaving
