@@ -12,6 +12,7 @@ from hybridflow.compiler.codegen.module import ModuleText
 from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.compiler.program import Check
 from hybridflow.errors import CompileError
+from tests.bits import same_bits
 from tests.jit_helper import Compiled, assembly, compile_loop, host_target, loop_text, runnable_targets
 
 # Signalling NaNs and overflow are among the arguments on purpose.
@@ -53,17 +54,6 @@ def values(dtype: np.dtype, n: int = 512) -> np.ndarray:
     return np.concatenate([raw, np.array([0, 1, info.min, info.max, info.max - 1], dtype)])
 
 
-def same(a: np.ndarray, b: np.ndarray) -> bool:
-    """Equal in every bit, all NaNs being equal."""
-    if a.dtype != b.dtype or a.shape != b.shape:
-        return False
-    if not dt.is_float(a.dtype):
-        return np.array_equal(a, b)
-    unsigned = np.dtype(f"u{a.dtype.itemsize}")
-    both = np.isnan(a.astype(np.float64)) & np.isnan(b.astype(np.float64))
-    return bool(np.all((a.view(unsigned) == b.view(unsigned)) | both))
-
-
 def converted(x: np.ndarray, dtype: np.dtype) -> np.ndarray:
     """The conversion's meaning, in NumPy."""
     with np.errstate(all="ignore"):
@@ -86,7 +76,7 @@ def test_convert_every_pair(source, target):
     e_width = {"sse2": 4, "avx2": 8, "avx512": 16}.get(target, 4)
     for goal, width in itertools.product(dt.ALL, (1, e_width)):
         run = compile_loop(lambda e, v, goal=goal: e.convert(v, goal), [source], width, RUNNABLE[target])
-        assert same(run(x), converted(x, goal)), f"{source} -> {goal}, width {width}"
+        assert same_bits(run(x), converted(x, goal)), f"{source} -> {goal}, width {width}"
 
 
 @pytest.mark.parametrize("target", RUNNABLE, ids=str)
@@ -94,7 +84,7 @@ def test_convert_every_pair(source, target):
 def test_narrow_floats_widen_exactly(narrow, target):
     every = np.arange(1 << 16, dtype=np.uint16).view(narrow)
     run = compile_loop(lambda e, v: e.convert(v, F32), [narrow], 16, RUNNABLE[target])
-    assert same(run(every), every.astype(np.float32))
+    assert same_bits(run(every), every.astype(np.float32))
 
 
 @pytest.mark.parametrize("target", RUNNABLE, ids=str)
@@ -110,7 +100,7 @@ def test_narrowing_rounds_to_nearest_even(narrow, target):
     x = np.concatenate([bits, bits + np.uint32(1), bits - np.uint32(1)]).view(np.float32)
     run = compile_loop(lambda e, v: e.convert(v, narrow), [F32], 16, RUNNABLE[target])
     with np.errstate(all="ignore"):
-        assert same(run(x), x.astype(narrow))
+        assert same_bits(run(x), x.astype(narrow))
     quiet = run(np.array([0x7F800001, 0xFFBFFFFF], np.uint32).view(np.float32))
     assert np.isnan(quiet.astype(np.float32)).all()
 
@@ -120,7 +110,7 @@ def test_float64_to_float16_rounds_once():
     x = np.array([tie, tie + 2.0**-50, tie - 2.0**-50, -tie - 2.0**-50, 65519.999, 65520.0, 2.0**-25, 1e-300, -1e300])
     run = compile_loop(lambda e, v: e.convert(v, dt.float16), [F64], 4)
     with np.errstate(over="ignore"):
-        assert same(run(x), x.astype(np.float16))
+        assert same_bits(run(x), x.astype(np.float16))
 
 
 ARITHMETIC = {
@@ -156,7 +146,7 @@ def test_float_arithmetic(name, target):
     for dtype, width in itertools.product((F32, F64), (1, 4, 16)):
         a, b = pairs(dtype)
         with np.errstate(all="ignore"):
-            assert same(compile_loop(build, [dtype] * 2, width, RUNNABLE[target])(a, b), reference(a, b)), (
+            assert same_bits(compile_loop(build, [dtype] * 2, width, RUNNABLE[target])(a, b), reference(a, b)), (
                 dtype,
                 width,
             )
@@ -181,7 +171,7 @@ def test_float_unary(name, target):
     for dtype, width in itertools.product((F32, F64), (1, 8)):
         x = values(dtype)
         with np.errstate(all="ignore"):
-            assert same(compile_loop(build, [dtype], width, RUNNABLE[target])(x), reference(x)), (dtype, width)
+            assert same_bits(compile_loop(build, [dtype], width, RUNNABLE[target])(x), reference(x)), (dtype, width)
 
 
 @pytest.mark.parametrize("target", RUNNABLE, ids=str)
@@ -190,7 +180,7 @@ def test_fma_rounds_once(target):
     run = compile_loop(lambda e, x, y: e.fma(x, x, y), [F32, F32], 4, RUNNABLE[target])
     x, y = a.astype(np.float32), np.array([-1, -1, np.nan, -np.inf], np.float32)
     expected = (x.astype(np.float64) ** 2 + y).astype(np.float32)
-    assert same(run(x, y), expected)
+    assert same_bits(run(x, y), expected)
 
 
 COMPARISONS = {
@@ -209,7 +199,7 @@ def test_comparisons(name):
         a = values(dtype)
         b = np.where(np.arange(a.size) % 3 == 0, a, a[::-1]).astype(dtype)
         run = compile_loop(lambda e, x, y: getattr(e, name)(x, y), [dtype] * 2, width)
-        assert same(run(a, b), COMPARISONS[name](a, b)), (dtype, width)
+        assert same_bits(run(a, b), COMPARISONS[name](a, b)), (dtype, width)
 
 
 @pytest.mark.parametrize("dtype", dt.INTEGERS, ids=dt.SHORT.get)
@@ -241,7 +231,7 @@ def test_integers(dtype):
     ]
     for k, (build, expected, other) in enumerate(cases):
         for width in (1, 8):
-            assert same(compile_loop(build, [dtype] * 2, width)(a, other), expected), (k, width)
+            assert same_bits(compile_loop(build, [dtype] * 2, width)(a, other), expected), (k, width)
 
 
 def test_division_ignores_lanes_beyond_the_tail():
@@ -315,7 +305,7 @@ def test_masked_and_indexed_memory(dtype, width, target):
     expected = np.zeros(2 * width, dtype)
     expected[:active] = a[:active]
     expected[width + index[:active]] = a[::-1][:active]
-    assert same(out, expected)
+    assert same_bits(out, expected)
 
 
 @pytest.mark.parametrize("width", [1, 8])
@@ -356,7 +346,7 @@ def test_scale2_rounds_once(target):
         ]
         with np.errstate(over="ignore", under="ignore"):
             expected = np.ldexp(m, k.astype(np.int32))
-        assert all(same(r, expected) for r in results)
+        assert all(same_bits(r, expected) for r in results)
 
 
 def test_rarely_chooses_lane_by_lane():

@@ -654,8 +654,14 @@ class Emitter:
         Exact up to overflow and gradual underflow.  AVX-512 has an instruction for it; elsewhere two products with
         powers of two, whose first is exact.  Exponents must lie within twice the dtype's range.
         """
-        if self._is_x86 and self.target.masked and a.width * a.dtype.itemsize in (16, 32, 64):
-            return self._scalef(a, exponent)
+        size = a.width * a.dtype.itemsize
+        if self._is_x86 and self.target.masked and size >= 16:
+            if size <= 64:
+                return self._scalef(a, exponent)
+            half = a.width // 2
+            low, high = range(half), range(half, a.width)
+            parts = [self.scale2(self.shuffle(a, None, r), self.shuffle(exponent, None, r)) for r in (low, high)]
+            return self.shuffle(parts[0], parts[1], range(a.width))
         integer, mantissa, bias = (dt.int32, 23, 127) if a.dtype == dt.float32 else (dt.int64, 52, 1023)
         # Beside this number the unit in the last place is 1: the exponent's bits become an integer's.
         beside = 1.5 * 2.0**mantissa

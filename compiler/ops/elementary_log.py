@@ -26,7 +26,7 @@ from hybridflow.compiler.ops.elementary_common import (
     two_sum,
     whole,
 )
-from hybridflow.compiler.ops.elementary_exp import exp
+from hybridflow.compiler.ops.elementary_exp import exp_pair
 
 # (log(1 + f) - f + f**2 / 2) / f**3 on [sqrt(1/2) - 1, sqrt(2) - 1], to 2**-27.3
 _LOG_F32 = (
@@ -212,10 +212,12 @@ def atanh(e: Emit, x: Value) -> Value:
 def logaddexp(e: Emit, x: Value, y: Value) -> Value:
     """max + log1p(exp(-|x - y|)).
 
-    Where the two parts cancel (log(exp(x) + exp(y)) near 0) the error is relative to the larger part.
+    Where the two parts cancel, near 0, the error is relative to the larger part.
     """
     larger = e.maximum(x, y)
-    distance = e.abs(e.sub(x, y))
+    smaller = e.minimum(x, y)
+    difference = two_sum(e, smaller, e.neg(larger))
     # Equal infinities are no distance apart.
-    distance = e.select(e.eq(x, y), 0.0, distance)
-    return e.add(larger, log1p(e, exp(e, e.neg(distance))))
+    equal = e.eq(x, y)
+    difference = Pair(e.select(equal, 0.0, difference.hi), e.select(equal, 0.0, difference.lo))
+    return e.add(larger, log1p(e, exp_pair(e, difference)))
