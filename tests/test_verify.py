@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from hybridflow.compiler.ir import dtypes as dt
-from hybridflow.compiler.ir.graph import Graph, Literal, Node, Role, parameter
+from hybridflow.compiler.ir.graph import MAX_LITERAL_BYTES, Graph, Literal, Node, Role, parameter
 from hybridflow.compiler.ir.types import Dim, TensorType
-from hybridflow.compiler.ir.verify import LITERAL_BYTES, RULES, verify
+from hybridflow.compiler.ir.verify import RULES, verify
 from hybridflow.compiler.ops import TABLE
 from hybridflow.errors import VerifyError
 
@@ -32,7 +32,7 @@ def constant(array: np.ndarray) -> Node:
 
 EXP = node("exp", X)
 SIN = node("sin", EXP)
-BIG = constant(np.zeros(LITERAL_BYTES + 1, np.int8))
+BIG = constant(np.zeros(MAX_LITERAL_BYTES + 1, np.int8))
 SYMBOLIC = TensorType((Dim("n"),), dt.float32)
 ONE = constant(np.float32(1))
 SUM = node("sum", X, type=TensorType((), dt.float32), axes=(0,))
@@ -103,4 +103,4 @@ def test_correct_graphs_pass():
     update = node("add", W, SIN)
     verify(graph(EXP, SIN, update, outputs=(SIN, SIN, X), updates={1: update}))
     verify(graph(inputs=(), outputs=()))
-    verify(graph(constant(np.zeros(LITERAL_BYTES, np.int8))))
+    verify(graph(constant(np.zeros(MAX_LITERAL_BYTES, np.int8))))

@@ -24,6 +24,10 @@ class Op(Protocol):
     name: str
 
 
+MAX_LITERAL_BYTES = 4096
+"""Larger constants are arguments: a literal is compiled into the code, printed, hashed and compared."""
+
+
 @dataclass(frozen=True)
 class Literal:
     """A small constant array as a hashable attribute; equal means the same type and the same bits."""

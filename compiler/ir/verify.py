@@ -10,13 +10,10 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from hybridflow.compiler.ir.attributes import attrs_key, same_attrs
-from hybridflow.compiler.ir.graph import Graph, Literal, Node, Role
+from hybridflow.compiler.ir.graph import MAX_LITERAL_BYTES, Graph, Literal, Node, Role
 from hybridflow.compiler.ir.text import node_text, value_names
 from hybridflow.compiler.ir.types import Dim
 from hybridflow.errors import VerifyError
-
-LITERAL_BYTES = 4096
-"""Constants above this size are arguments: they would be compiled into the code, hashed and compared."""
 
 Fault = tuple[Node, str]  # the node, and what is wrong with it, as the end of a sentence that begins with its name
 
@@ -123,8 +120,11 @@ def _canonical(graph: Graph) -> Iterator[Fault]:
 def _constants(graph: Graph) -> Iterator[Fault]:
     for node in graph.nodes:
         for value in node.attrs.values():
-            if isinstance(value, Literal) and len(value.data) > LITERAL_BYTES:
-                yield node, f"holds a constant of {len(value.data)} bytes; more than {LITERAL_BYTES} are an argument"
+            if isinstance(value, Literal) and len(value.data) > MAX_LITERAL_BYTES:
+                yield (
+                    node,
+                    f"holds a constant of {len(value.data)} bytes; more than {MAX_LITERAL_BYTES} are an argument",
+                )
 
 
 STRUCTURE = (
@@ -142,7 +142,7 @@ MEANING = (
     Rule("canonical", "attributes are as the op's canon leaves them", _canonical),
     Rule("types", "each node has the type that its op infers", _types),
     Rule("symbols", "each symbolic extent is an extent of some input", _symbols),
-    Rule("constants", f"a constant has at most {LITERAL_BYTES} bytes", _constants),
+    Rule("constants", f"a constant has at most {MAX_LITERAL_BYTES} bytes", _constants),
 )
 """What makes each node a use of its op.  Asks every op again."""
 

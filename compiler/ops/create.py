@@ -7,14 +7,11 @@ from typing import Any
 import numpy as np
 
 from hybridflow.compiler.ir import dtypes as dt
-from hybridflow.compiler.ir.graph import Literal
+from hybridflow.compiler.ir.graph import MAX_LITERAL_BYTES, Literal
 from hybridflow.compiler.ir.types import Shape, TensorType
 from hybridflow.compiler.ops import arrays, rules, samples
 from hybridflow.compiler.ops.table import NOT_DIFFERENTIABLE, Kind, define
 from hybridflow.errors import ArgumentError, ArgumentTypeError, ShapeError
-
-MAX_LITERAL_BYTES = 4096  # larger arrays are arguments, so that the graph's text and the code stay small
-
 
 # ---- constant
 

@@ -9,8 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from hybridflow.compiler.ir.build import GraphBuilder
-from hybridflow.compiler.ir.graph import Graph, Literal, Node
-from hybridflow.compiler.ir.verify import LITERAL_BYTES
+from hybridflow.compiler.ir.graph import MAX_LITERAL_BYTES, Graph, Literal, Node
 from hybridflow.compiler.passes.rewrite import rewrite
 
 
@@ -26,7 +25,7 @@ def _fold(b: GraphBuilder, node: Node) -> Node | None:
     types = tuple([n.type for n in node.inputs])
     if node.type.size > sum(t.size for t in types) or node.op.may_raise(types, node.attrs):
         return None
-    if node.type.size * node.dtype.itemsize > LITERAL_BYTES:  # the same elements, but wider ones
+    if node.type.size * node.dtype.itemsize > MAX_LITERAL_BYTES:  # the same elements, but wider ones
         return None
     result = node.op.reference(*[n.attrs["value"].array for n in node.inputs], **node.attrs)
     return b.constant(value=Literal.of(np.asarray(result, node.dtype).reshape(node.shape)))

@@ -43,7 +43,7 @@ def in_dtype(value: Any, dtype: dtypes.DType) -> np.generic | None:
         info = np.iinfo(dtype)
         if not (info.min <= value <= info.max and value == int(value)):
             return None
-    return np.array(value, dtype)[()]
+    return np.array([value], dtype)[0]
 
 
 def same_bits(a: np.generic, b: np.generic) -> bool:
@@ -119,7 +119,8 @@ class Apply(Pattern):
     def __init__(self, name: str, *inputs: Pattern | float | EllipsisType) -> None:
         self.op = TABLE[name]
         self.any_inputs = inputs == (...,)
-        self.inputs = () if self.any_inputs else tuple(p if isinstance(p, Pattern) else Number(p) for p in inputs)
+        given = [p for p in inputs if not isinstance(p, EllipsisType)]
+        self.inputs = tuple(p if isinstance(p, Pattern) else Number(p) for p in given)
         self.swaps = bool(self.op.facts.get("commutative"))
 
     def accepts(self, node: Node, match: Match) -> bool:
