@@ -78,7 +78,8 @@ def eager_results(program: RandomProgram) -> list[np.ndarray]:
     """One op at a time, each by the program that serves all shapes."""
     values = dict(zip(program.graph.inputs, program.arrays))
     for node in program.graph.nodes:
-        values[node] = one_op.run(node.op, tuple(values[n] for n in node.inputs), node.attrs, node.type)
+        result = one_op.run(node.op, tuple(values[n] for n in node.inputs), node.attrs, node.type)
+        values[node] = np.asarray(result, node.dtype)
     return [values[node] for node in program.graph.results]
 
 
