@@ -11,6 +11,7 @@ will do: it becomes a constant of the other operand's dtype and width.
 
 from __future__ import annotations
 
+import math
 import struct
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -82,13 +83,19 @@ def _mangle(dtype: np.dtype, width: int) -> str:
     return text
 
 
+def _rounded_to_float32(value: float) -> float:
+    try:
+        return struct.unpack("<f", struct.pack("<f", value))[0]
+    except OverflowError:
+        return math.copysign(math.inf, value)
+
+
 def literal_text(value: Number | np.generic, dtype: np.dtype) -> str:
     """A scalar constant as LLVM writes it; floats in hexadecimal, hence exact."""
     if dtype == dt.float64:
-        return f"0x{struct.unpack('<Q', struct.pack('<d', value))[0]:016X}"
+        return f"0x{struct.pack('>d', value).hex().upper()}"
     if dtype == dt.float32:  # written as the double of the same value
-        with np.errstate(over="ignore"):
-            return f"0x{struct.unpack('<Q', struct.pack('<d', np.float32(value)))[0]:016X}"
+        return f"0x{struct.pack('>d', _rounded_to_float32(float(value))).hex().upper()}"
     if dtype == dt.bool_:
         return "true" if value else "false"
     if dtype == dt.float16:
@@ -654,14 +661,8 @@ class Emitter:
         Exact up to overflow and gradual underflow.  AVX-512 has an instruction for it; elsewhere two products with
         powers of two, whose first is exact.  Exponents must lie within twice the dtype's range.
         """
-        size = a.width * a.dtype.itemsize
-        if self._is_x86 and self.target.masked and size >= 16:
-            if size <= 64:
-                return self._scalef(a, exponent)
-            half = a.width // 2
-            low, high = range(half), range(half, a.width)
-            parts = [self.scale2(self.shuffle(a, None, r), self.shuffle(exponent, None, r)) for r in (low, high)]
-            return self.shuffle(parts[0], parts[1], range(a.width))
+        if self._is_x86 and self.target.masked and a.width * a.dtype.itemsize >= 16:
+            return self._scalef(a, exponent)
         integer, mantissa, bias = (dt.int32, 23, 127) if a.dtype == dt.float32 else (dt.int64, 52, 1023)
         # Beside this number the unit in the last place is 1: the exponent's bits become an integer's.
         beside = 1.5 * 2.0**mantissa
@@ -675,14 +676,19 @@ class Emitter:
 
     def _scalef(self, a: Val, exponent: Val) -> Val:
         bits = 8 * a.width * a.dtype.itemsize
+        if bits > 512:
+            half = a.width // 2
+            low, high = range(half), range(half, a.width)
+            parts = [self._scalef(self.shuffle(a, None, r), self.shuffle(exponent, None, r)) for r in (low, high)]
+            return self.shuffle(parts[0], parts[1], range(a.width))
         name = f"@llvm.x86.avx512.mask.scalef.{'ps' if a.dtype == dt.float32 else 'pd'}.{bits}"
         vector, mask = type_text(a.dtype, a.width), f"i{max(8, a.width)}"
-        rounding = ", i32" if bits == 512 else ""
-        self.declare(f"declare {vector} {name}({vector}, {vector}, {vector}, {mask}{rounding})")
-        current = ", i32 4" if bits == 512 else ""
+        # At full width the instruction also takes a rounding mode; 4 is the current one.
+        mode_type, mode = (", i32", ", i32 4") if bits == 512 else ("", "")
+        self.declare(f"declare {vector} {name}({vector}, {vector}, {vector}, {mask}{mode_type})")
         return self.assign(
             f"call {vector} {name}({vector} {a.ref}, {vector} {exponent.ref}, "
-            f"{vector} zeroinitializer, {mask} -1{current})",
+            f"{vector} zeroinitializer, {mask} -1{mode})",
             a.dtype,
             a.width,
         )
