@@ -94,6 +94,14 @@ def scalar(value: Any, dtype: np.dtype[Any], stage: str) -> Tensor:
     return literal(scalar_array(value, dtype, stage))
 
 
+def filled(value: Any, dtype: np.dtype[Any], shape: Shape, stage: str) -> Tensor:
+    """A Python scalar everywhere in ``shape``."""
+    array = scalar_array(value, dtype, stage)
+    if current.trace is None:
+        return wrap(devices.placed(np.full(shape, array)))
+    return expand(literal(array), shape)
+
+
 def _check_array(array: np.ndarray, stage: str) -> np.ndarray:
     """``array`` in native byte order, if its dtype is one of ours."""
     dtype = array.dtype.newbyteorder("=") if not array.dtype.isnative else array.dtype

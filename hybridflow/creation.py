@@ -15,6 +15,8 @@ from hybridflow.convert import (
     default_float,
     default_int,
     expand,
+    filled,
+    result_dtype,
     scalar,
     to_dtype,
     to_shape,
@@ -73,7 +75,11 @@ def from_dlpack(x: Any, device: str | None = None, copy: bool | None = None) -> 
 
 def full(shape: Any, fill_value: Any, dtype: Any = None) -> Tensor:
     """A tensor of ``shape`` that holds the scalar ``fill_value`` everywhere."""
-    value = as_tensor(fill_value, "full", None if dtype is None else to_dtype(dtype, "full"))
+    wanted = None if dtype is None else to_dtype(dtype, "full")
+    if weak_kind(fill_value) is not None:
+        wanted = result_dtype("full", (fill_value,)) if wanted is None else wanted
+        return filled(fill_value, wanted, to_shape(shape, "full"), "full")
+    value = as_tensor(fill_value, "full", wanted)
     if value.shape:
         raise ShapeError("full", f"the fill value is {value.type}; it must be a scalar. Use hf.broadcast_to.")
     return expand(value, to_shape(shape, "full"))
@@ -81,12 +87,12 @@ def full(shape: Any, fill_value: Any, dtype: Any = None) -> Tensor:
 
 def zeros(shape: Any, dtype: Any = default_float) -> Tensor:
     """Zeros."""
-    return expand(scalar(0, to_dtype(dtype, "zeros"), "zeros"), to_shape(shape, "zeros"))
+    return filled(0, to_dtype(dtype, "zeros"), to_shape(shape, "zeros"), "zeros")
 
 
 def ones(shape: Any, dtype: Any = default_float) -> Tensor:
     """Ones."""
-    return expand(scalar(1, to_dtype(dtype, "ones"), "ones"), to_shape(shape, "ones"))
+    return filled(1, to_dtype(dtype, "ones"), to_shape(shape, "ones"), "ones")
 
 
 def empty(shape: Any, dtype: Any = default_float) -> Tensor:

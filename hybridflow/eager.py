@@ -10,17 +10,51 @@ from typing import Any
 import numpy as np
 
 from hybridflow import devices, one_op
-from hybridflow.compiler.ops import TABLE
+from hybridflow.compiler.ir.dtypes import INTEGERS
+from hybridflow.compiler.ops import TABLE, Kind
 from hybridflow.tensor import Tensor, wrap
+from hybridflow.variable import Variable
+
+_shortcuts: dict[Any, Any] = {}
+_MOST_SHORTCUTS = 4096  # kinds of applications that are remembered
 
 
 def execute(op: Any, inputs: tuple[Tensor, ...], attrs: Mapping[str, Any]) -> Tensor:
+    """The op's result.  Raises its argument errors, and DeviceError for inputs on several devices.
+
+    The second application to tensors of the same types takes a native shortcut.
+    """
+    key = _key(op, inputs, attrs)
+    known = _shortcuts.get(key)
+    if known is not None:
+        result = known(*inputs)
+        if result is not NotImplemented:
+            return result
+    return _execute(op, inputs, attrs, key, known is None and key in _shortcuts)
+
+
+def _key(op: Any, inputs: tuple[Tensor, ...], attrs: Mapping[str, Any]) -> Any:
+    """What decides whether a shortcut fits, but for the device and layout, which it looks at itself."""
+    if op.kind is Kind.ELEMENTWISE:
+        return (op, *[x._array.dtype for x in inputs], *attrs.values())
+    key = [op, *attrs.items()]
+    for x in inputs:
+        array = x._array
+        key += (array.dtype, array.shape)
+    return tuple(key)
+
+
+def _execute(op: Any, inputs: tuple[Tensor, ...], attrs: Mapping[str, Any], key: Any, seen: bool) -> Tensor:
     types = tuple(x.type for x in inputs)
     if op.canon is not None:
         attrs = op.canon(types, dict(attrs))
     out = op.infer(*types, **attrs)
-    devices.common(op.name, inputs)
+    device = devices.common(op.name, inputs)
     array = one_op.run(op, tuple(x._array for x in inputs), attrs, out)
+    if device == devices.CPU:
+        if len(_shortcuts) >= _MOST_SHORTCUTS:
+            _shortcuts.clear()
+        _shortcuts[key] = one_op.shortcut(op, types, attrs, out) if seen else None
     return wrap(np.asarray(array, out.dtype) if isinstance(array, (np.ndarray, np.generic)) else array)
 
 
@@ -36,29 +70,88 @@ class _Quiet(threading.local):
 
 _quiet = _Quiet()
 
-# Operations whose bits IEEE 754 (or two's complement) fixes: NumPy's are as good as ours, and quicker to call.
+# Operations whose bits IEEE 754 (or two's complement) fixes, with the kinds of dtypes that they take: NumPy's results
+# are as good as ours, and quicker to call.
 _EXACT = {
-    TABLE[name]: (getattr(np, name), kinds)
+    TABLE[name]: (getattr(np, numpy_name), kinds)
     for names, kinds in (
-        (("add", "subtract", "multiply"), "fiu"),
-        (("divide",), "f"),
-        (("equal", "not_equal"), "fiub"),
-        (("less", "less_equal", "greater", "greater_equal"), "fiu"),
-        (("bitwise_and", "bitwise_or", "bitwise_xor"), "iub"),
+        ({n: n for n in ("add", "subtract", "multiply")}, "fiu"),
+        ({"divide": "divide"}, "f"),
+        ({n: n for n in ("equal", "not_equal")}, "fiub"),
+        ({n: n for n in ("less", "less_equal", "greater", "greater_equal")}, "fiu"),
+        ({n: n for n in ("bitwise_and", "bitwise_or", "bitwise_xor")}, "iub"),
+        ({"bitwise_invert": "invert"}, "iub"),
+        ({"negative": "negative", "square": "square"}, "fiu"),
+        ({"abs": "abs"}, "fi"),
+        ({"sqrt": "sqrt", "floor": "floor", "ceil": "ceil", "trunc": "trunc", "round": "rint"}, "f"),
+        ({"isnan": "isnan", "isinf": "isinf", "isfinite": "isfinite"}, "f"),
     )
-    for name in names
+    for name, numpy_name in names.items()
 }
 _NO_UFUNC = (None, "")
+_INT_LIMITS = {d: (np.iinfo(d).min, np.iinfo(d).max) for d in INTEGERS}
+_EXACT_INT = 2**11  # every float dtype that NumPy knows holds the integers up to here
 
 
-def try_binary(op: Any, x: Tensor, y: Tensor) -> Tensor | None:
-    """The short way for two tensors while nothing records: None when there is none for this op and these types."""
+def try_unary(op: Any, x: Any) -> Tensor | None:
+    """The short way for one tensor while nothing records: None when there is none for this op and this type."""
     ufunc, kinds = _EXACT.get(op, _NO_UFUNC)
-    a, b = x._array, y._array
-    if a.dtype is not b.dtype or a.dtype.kind not in kinds or not type(a) is type(b) is np.ndarray:
+    if type(x) is not Tensor:
+        return None
+    a = x._array
+    if type(a) is not np.ndarray or a.dtype.kind not in kinds:
+        return None
+    out = _quiet.run(ufunc, a)
+    return wrap(out if type(out) is np.ndarray else np.asarray(out))
+
+
+def try_binary(op: Any, x: Any, y: Any) -> Tensor | None:
+    """The short way for two tensors of one dtype, or a tensor and a Python number, while nothing records.
+
+    None when there is none for this op and these types, or when the long way has an error to explain.
+    """
+    ufunc, kinds = _EXACT.get(op, _NO_UFUNC)
+    a, b = _operand(x), _operand(y)
+    if type(a) is np.ndarray:
+        dtype = a.dtype
+        if type(b) is np.ndarray:
+            if b.dtype is not dtype:
+                return None
+        elif not _fits(b, dtype):
+            return None
+    elif type(b) is np.ndarray:
+        dtype = b.dtype
+        if not _fits(a, dtype):
+            return None
+    else:
+        return None
+    if dtype.kind not in kinds:
         return None
     try:
         out = _quiet.run(ufunc, a, b)
-    except ValueError:  # shapes that do not broadcast: the long way explains
+    except ValueError:  # shapes that do not broadcast
         return None
     return wrap(out if type(out) is np.ndarray else np.asarray(out))
+
+
+def _operand(value: Any) -> Any:
+    """The array of a tensor or a variable, a Python number as it is, and None for anything else."""
+    kind = type(value)
+    if kind is Tensor:
+        return value._array
+    if kind is float or kind is int:
+        return value
+    return value._tensor._array if kind is Variable else None
+
+
+def _fits(value: Any, dtype: Any) -> bool:
+    """Whether NumPy takes the Python number ``value`` as we do, next to an array of ``dtype``."""
+    kind = type(value)
+    if kind is float:
+        return dtype.kind == "f"
+    if kind is not int:
+        return False
+    if dtype.kind == "f":
+        return -_EXACT_INT <= value <= _EXACT_INT
+    low, high = _INT_LIMITS.get(dtype, (0, -1))
+    return low <= value <= high

@@ -38,7 +38,7 @@ from hybridflow.tensor import Tensor
 
 def _binary(op: Any, x: Any, y: Any) -> Tensor:
     """``op`` on operands of one promoted dtype."""
-    if type(x) is Tensor and type(y) is Tensor and not busy.value:
+    if not busy.value:
         out = eager.try_binary(op, x, y)
         if out is not None:
             return out
@@ -51,7 +51,7 @@ def _binary(op: Any, x: Any, y: Any) -> Tensor:
 
 def _float_binary(op: Any, x: Any, y: Any) -> Tensor:
     """``op``, which takes floats only: integers and bools become float32."""
-    if type(x) is Tensor and type(y) is Tensor and not busy.value:
+    if not busy.value:
         out = eager.try_binary(op, x, y)
         if out is not None:
             return out
@@ -63,11 +63,15 @@ def _float_binary(op: Any, x: Any, y: Any) -> Tensor:
 
 
 def _unary(op: Any, x: Any) -> Tensor:
-    return apply(op, as_tensor(x, op.name))
+    """``op`` on an operand of any dtype."""
+    out = None if busy.value else eager.try_unary(op, x)
+    return apply(op, as_tensor(x, op.name)) if out is None else out
 
 
 def _float_unary(op: Any, x: Any) -> Tensor:
-    return apply(op, float_operand(x, op.name))
+    """``op``, which takes floats only: integers and bools become float32."""
+    out = None if busy.value else eager.try_unary(op, x)
+    return apply(op, float_operand(x, op.name)) if out is None else out
 
 
 def _rounding(op: Any, x: Any) -> Tensor:
