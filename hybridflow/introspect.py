@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from hybridflow.concrete import ConcreteFunction
     from hybridflow.function import Function
 
-STAGES = ("traced",)
+STAGES = ("traced", "optimized", "llvm", "asm")
 
 
 class Table:
@@ -64,10 +64,18 @@ def signatures(functions: Sequence[tuple[ConcreteFunction, int]]) -> Table:
 
 
 def ir(concrete: ConcreteFunction, stage: str) -> str:
-    """The program at ``stage`` as text."""
+    """The program at ``stage`` as text: the graph as traced or as fusion sees it, LLVM IR, or assembly."""
     if stage not in STAGES:
         raise ArgumentError("ir", f"there is no stage {stage!r}; the stages are {', '.join(STAGES)}.")
-    return to_text(concrete.graph)
+    if stage == "traced":
+        return to_text(concrete.graph)
+    from hybridflow.compiler import pipeline  # loaded when something is compiled, not at import
+    from hybridflow.runtime import machine_code
+
+    if stage == "optimized":
+        return to_text(pipeline.optimize(concrete.graph))
+    program = concrete.staged.compile().program
+    return program.text if stage == "llvm" else machine_code.compile_assembly(program.text, program.target)
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,36 @@
+"""``hybridflow explain FILE::function``: what a signature runs."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+from typing import Any
+
+from hybridflow.cli import output, subject
+from hybridflow.introspect import Table
+
+
+def add_to(commands: Any) -> None:
+    parser = commands.add_parser(
+        "explain", help="what a function runs", description="The program, kernels, memory and retraces of a signature."
+    )
+    add_subject(parser)
+    parser.set_defaults(run=run)
+
+
+def add_subject(parser: argparse.ArgumentParser) -> None:
+    """The options of commands about one signature of one function."""
+    parser.add_argument("target", metavar="FILE::function")
+    parser.add_argument("--shapes", metavar="SHAPES", help=subject.SHAPES_HELP)
+    parser.add_argument("--json", action="store_true", help="print JSON")
+
+
+def run(options: argparse.Namespace) -> int:
+    function = subject.load(options.target, "explain")
+    found = function.explain(*subject.trace_arguments(function, options.shapes, "explain"))
+    if options.json:
+        fields = {f.name: getattr(found, f.name) for f in dataclasses.fields(found) if f.name != "text"}
+        output.print_json({name: v.rows if isinstance(v, Table) else v for name, v in fields.items()})
+    else:
+        print(found)
+    return 0
