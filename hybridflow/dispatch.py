@@ -19,14 +19,12 @@ def apply(op: Any, *inputs: Tensor, **attrs: Any) -> Tensor:
     trace = current.trace
     if trace is not None:
         out = trace.record(op, inputs, attrs)
-    else:
-        out = eager.execute(op, inputs, attrs)
-    tapes = current.tapes
-    if tapes:
-        if op.canon is not None:  # derivative rules see canonical attributes
+        if current.tapes and op.canon is not None:
             attrs = op.canon(tuple([x.type for x in inputs]), attrs)
-        for tape in tapes:
-            tape.record(op, inputs, attrs, out)
+    else:
+        out, attrs = eager.execute(op, inputs, attrs)
+    for tape in current.tapes:
+        tape.record(op, inputs, attrs, out)
     return out
 
 

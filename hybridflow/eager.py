@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextvars
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -15,28 +15,47 @@ from hybridflow.compiler.ops import TABLE, Kind
 from hybridflow.tensor import Tensor, wrap
 from hybridflow.variable import Variable
 
-_shortcuts: dict[Any, Any] = {}
+Attrs = Mapping[str, Any]
+
+_shortcuts: dict[Any, tuple[Callable[..., Any] | None, Attrs]] = {}
 _MOST_SHORTCUTS = 4096  # kinds of applications that are remembered
 
 
-def execute(op: Any, inputs: tuple[Tensor, ...], attrs: Mapping[str, Any]) -> Tensor:
-    """The op's result.  Raises its argument errors, and DeviceError for inputs on several devices.
+def execute(op: Any, inputs: tuple[Tensor, ...], attrs: Attrs) -> tuple[Tensor, Attrs]:
+    """The op's result, and its canonical attributes, which derivative rules see.
 
-    The second application to tensors of the same types takes a native shortcut.
+    From the second application on to tensors of the same types, which need not be checked again, there is a native
+    shortcut.  Raises the op's argument errors, and DeviceError for inputs on several devices.
     """
     key = _key(op, inputs, attrs)
-    known = _shortcuts.get(key)
-    if known is not None:
-        result = known(*inputs)
-        if result is not NotImplemented:
-            return result
-    return _execute(op, inputs, attrs, key, known is None and key in _shortcuts)
+    try:
+        known = _shortcuts.get(key)
+    except TypeError:  # an attribute that is no canonical one yet, such as a list
+        return _execute(op, inputs, attrs)
+    if known is None:
+        out, canonical = _execute(op, inputs, attrs)
+        if op.kind not in _NO_SHORTCUT:
+            _remember(key, None, canonical)
+        return out, canonical
+    shortcut, attrs = known
+    if shortcut is None:
+        shortcut = one_op.shortcut(op, tuple([x.type for x in inputs]), attrs)
+        if shortcut is None:
+            return _execute(op, inputs, attrs)
+        _remember(key, shortcut, attrs)
+    result = shortcut(*inputs)
+    if result is NotImplemented:
+        # Strided arrays are made contiguous; what then remains are other devices.
+        result = shortcut(*[_contiguous(x) for x in inputs])
+        if result is NotImplemented:
+            return _execute(op, inputs, attrs)
+    return result, attrs
 
 
-def _key(op: Any, inputs: tuple[Tensor, ...], attrs: Mapping[str, Any]) -> Any:
+def _key(op: Any, inputs: tuple[Tensor, ...], attrs: Attrs) -> tuple[Any, ...]:
     """What decides whether a shortcut fits, but for the device and layout, which it looks at itself."""
     if op.kind is Kind.ELEMENTWISE:
-        return (op, *[x._array.dtype for x in inputs], *attrs.values())
+        return (op, *attrs.values(), *[x._array.dtype for x in inputs])
     key = [op, *attrs.items()]
     for x in inputs:
         array = x._array
@@ -44,18 +63,28 @@ def _key(op: Any, inputs: tuple[Tensor, ...], attrs: Mapping[str, Any]) -> Any:
     return tuple(key)
 
 
-def _execute(op: Any, inputs: tuple[Tensor, ...], attrs: Mapping[str, Any], key: Any, seen: bool) -> Tensor:
-    types = tuple(x.type for x in inputs)
+# Attributes of these hold numbers, of which equal ones may differ (0.0 and -0.0); and creation has no inputs.
+_NO_SHORTCUT = frozenset({Kind.SEGMENT, Kind.CREATE})
+
+
+def _remember(key: Any, shortcut: Callable[..., Any] | None, attrs: Attrs) -> None:
+    if len(_shortcuts) >= _MOST_SHORTCUTS:
+        _shortcuts.clear()
+    _shortcuts[key] = shortcut, attrs
+
+
+def _contiguous(x: Tensor) -> Tensor:
+    return wrap(np.ascontiguousarray(x._array)) if type(x._array) is np.ndarray else x
+
+
+def _execute(op: Any, inputs: tuple[Tensor, ...], attrs: Attrs) -> tuple[Tensor, Attrs]:
+    types = tuple([x.type for x in inputs])
     if op.canon is not None:
         attrs = op.canon(types, dict(attrs))
     out = op.infer(*types, **attrs)
-    device = devices.common(op.name, inputs)
-    array = one_op.run(op, tuple(x._array for x in inputs), attrs, out)
-    if device == devices.CPU:
-        if len(_shortcuts) >= _MOST_SHORTCUTS:
-            _shortcuts.clear()
-        _shortcuts[key] = one_op.shortcut(op, types, attrs, out) if seen else None
-    return wrap(np.asarray(array, out.dtype) if isinstance(array, (np.ndarray, np.generic)) else array)
+    devices.common(op.name, inputs)
+    array = one_op.run(op, tuple([x._array for x in inputs]), attrs, out)
+    return wrap(np.asarray(array, out.dtype) if isinstance(array, (np.ndarray, np.generic)) else array), attrs
 
 
 class _Quiet(threading.local):

@@ -8,72 +8,116 @@ pipeline is the one that compiles functions, which is why eager and compiled res
 
 from __future__ import annotations
 
+import functools
 import threading
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from hybridflow import devices, execution
 from hybridflow.compiler.ir.build import GraphBuilder
-from hybridflow.compiler.ir.types import Dim, TensorType, static_size
+from hybridflow.compiler.ir.types import Dim, Shape, TensorType, static_size
 from hybridflow.compiler.ops import TABLE, Kind, OpDef
+from hybridflow.runtime import entry, memory
+from hybridflow.tensor import Tensor, wrap
+
+Attrs = Mapping[str, Any]
+Types = tuple[TensorType, ...]
 
 _programs: dict[Any, Any] = {}
 _lock = threading.Lock()
 
-Attrs = Mapping[str, Any]
+
+@dataclass(frozen=True)
+class Form:
+    """The normal form of an application of an op: for each input the shape it is given, and the shape that the program
+    is compiled for; and the attributes as they are then."""
+
+    shapes: tuple[tuple[int, ...], ...]
+    dims: tuple[Shape, ...]
+    attrs: Attrs
 
 
-def run(op: OpDef, arrays: tuple[np.ndarray, ...], attrs: Attrs, out: TensorType) -> np.ndarray:
+def run(op: OpDef, arrays: tuple[Any, ...], attrs: Attrs, out: TensorType) -> Any:
     """Run ``op`` with canonical attributes; ``out`` is the inferred type of the result."""
-    if out.shape and 0 in out.shape and op.kind is not Kind.GATHER:
+    if 0 in out.shape and op.kind is not Kind.GATHER:  # whose indices are checked all the same
         return devices.moved(np.empty(out.shape, out.dtype), devices.of(arrays[0]) if arrays else devices.scope())
-    return _RUNNERS[op.kind](op, arrays, attrs, out)
+    if op.kind is Kind.CREATE:
+        return _created(op, arrays, attrs, out)
+    if op.kind is Kind.VIEW or op.kind is Kind.SEGMENT:
+        return _moved(op, arrays, attrs, out)
+    types = tuple(TensorType(array.shape, array.dtype) for array in arrays)
+    form = _FORMS[op.kind](op, types, attrs)
+    executable = _executable(op, types, form, devices.of(arrays[0]))
+    (result,) = executable.run([array.reshape(shape) for array, shape in zip(arrays, form.shapes)])
+    return result.reshape(out.shape)
 
 
-def _executable(key: Any, op: OpDef, arrays: tuple[np.ndarray, ...], build: Callable[[GraphBuilder], Any]) -> Any:
-    device = devices.of(arrays[0])
-    key = (key, device)
+def shortcut(op: OpDef, types: Types, attrs: Attrs) -> Callable[..., Any] | None:
+    """A function of CPU tensors of these types that applies the op with canonical attributes, or returns NotImplemented
+    for tensors that it cannot take as they are; None when there is none.  For ELEMENTWISE ops shapes do not matter."""
+    if op.kind is Kind.VIEW:
+        return functools.partial(_view, op, attrs)
+    form_of = _FORMS.get(op.kind)
+    out = op.infer(*types, **attrs)
+    if form_of is None or 0 in out.shape or len(types) > entry.MAX_INPUTS:
+        return None
+    form = form_of(op, types, attrs)
+    executable = _executable(op, types, form, devices.CPU)
+    if op.kind is Kind.ELEMENTWISE:
+        return entry.elementwise(executable, always=True, name=op.name)
+    return entry.fixed(executable, [(t.dtype, t.shape) for t in types], form.shapes, (out.dtype, out.shape))
+
+
+_BROADCAST = TABLE["broadcast"]
+
+
+def _view(op: OpDef, attrs: Attrs, x: Tensor) -> Any:
+    array = x._array
+    if type(array) is not np.ndarray:
+        return NotImplemented
+    if op is _BROADCAST and array.size == 1:  # filled, since what reads it would have to copy a view of strides 0
+        out = memory.empty(attrs["shape"], array.dtype)
+        out.fill(array.reshape(())[()])
+        return wrap(out)
+    return wrap(op.reference(array, **attrs))
+
+
+def _executable(op: OpDef, types: Types, form: Form, device: str) -> Any:
+    key = (op, tuple(t.dtype for t in types), form.dims, _frozen(form.attrs), device)
     found = _programs.get(key)
     if found is None:
         with _lock:
             found = _programs.get(key)
             if found is None:
                 b = GraphBuilder(TABLE, op.name)
-                found = execution.executable_for(b.finish((build(b),)), device=device)
+                parameters = [b.parameter(TensorType(shape, t.dtype)) for shape, t in zip(form.dims, types)]
+                found = execution.executable_for(b.finish([b.emit(op, *parameters, **form.attrs)]), device=device)
                 _programs[key] = found
     return found
 
 
-def _parameters(b: GraphBuilder, shapes: Any, arrays: tuple[np.ndarray, ...]) -> list[Any]:
-    return [b.parameter(TensorType(tuple(shape), array.dtype)) for shape, array in zip(shapes, arrays)]
+def _frozen(attrs: Attrs) -> str:
+    return repr(sorted(attrs.items()))  # as text 0.0 and -0.0 differ
 
 
-def _dtypes(arrays: tuple[np.ndarray, ...]) -> tuple[Any, ...]:
-    return tuple(array.dtype for array in arrays)
+def _symbols(shape: tuple[int, ...], names: str) -> Shape:
+    """Symbols for the extents; 1 stays what it is: loops over one element are written as such."""
+    return tuple(1 if extent == 1 else Dim(name) for extent, name in zip(shape, names))
 
 
-def _frozen(attrs: Attrs) -> tuple[Any, ...]:
-    return tuple(sorted(attrs.items()))
-
-
-def _flat(op: OpDef, arrays: tuple[np.ndarray, ...], attrs: Attrs, out: TensorType) -> np.ndarray:
+def _flat(op: OpDef, types: Types, attrs: Attrs) -> Form:
     """ELEMENTWISE: one axis of n elements."""
-    key = (op, _dtypes(arrays), _frozen(attrs))
-    executable = _executable(
-        key, op, arrays, lambda b: b.emit(op, *_parameters(b, [(Dim("n"),)] * len(arrays), arrays), **attrs)
-    )
-    (result,) = executable.run([array.reshape(-1) for array in arrays])
-    return result.reshape(out.shape)
+    return Form(((types[0].size,),) * len(types), ((Dim("n"),),) * len(types), attrs)
 
 
-def _reduced(op: OpDef, arrays: tuple[np.ndarray, ...], attrs: Attrs, out: TensorType) -> np.ndarray:
+def _reduced(op: OpDef, types: Types, attrs: Attrs) -> Form:
     """REDUCE: neighbouring axes of one kind joined, axes of one element dropped."""
-    (x,) = arrays
     extents: list[int] = []
     reduced: list[bool] = []
-    for axis, extent in enumerate(x.shape):
+    for axis, extent in enumerate(types[0].shape):
         folds = axis in attrs["axes"]
         if extent == 1:
             continue
@@ -85,16 +129,8 @@ def _reduced(op: OpDef, arrays: tuple[np.ndarray, ...], attrs: Attrs, out: Tenso
     if not any(reduced):
         extents.append(1)
         reduced.append(True)
-
-    def build(b: GraphBuilder) -> Any:
-        # A loop over one element is written as such: its extent is no symbol, which could stand for any number.
-        shape = tuple(1 if extent == 1 else Dim(f"n{k}") for k, extent in enumerate(extents))
-        (p,) = _parameters(b, [shape], arrays)
-        return b.emit(op, p, axes=tuple(k for k, folds in enumerate(reduced) if folds))
-
-    executable = _executable((op, x.dtype, tuple(reduced), extents[-1] == 1), op, arrays, build)
-    (result,) = executable.run([x.reshape(extents)])
-    return result.reshape(out.shape)
+    dims = tuple(1 if extent == 1 else Dim(f"n{k}") for k, extent in enumerate(extents))
+    return Form((tuple(extents),), (dims,), {"axes": tuple(k for k, folds in enumerate(reduced) if folds)})
 
 
 def _around(shape: tuple[int, ...], axis: int) -> tuple[int, int, int]:
@@ -102,97 +138,44 @@ def _around(shape: tuple[int, ...], axis: int) -> tuple[int, int, int]:
     return static_size(shape[:axis]), shape[axis], static_size(shape[axis + 1 :])
 
 
-def _along_axis(op: OpDef, arrays: tuple[np.ndarray, ...], attrs: Attrs, out: TensorType) -> np.ndarray:
+def _along_axis(op: OpDef, types: Types, attrs: Attrs) -> Form:
     """SCAN and SORT: three axes, the middle one being the op's."""
-    (x,) = arrays
-    others = {**attrs, "axis": 1}
-    shape = tuple(map(Dim, "abc"))
-    executable = _executable(
-        (op, x.dtype, _frozen(others)), op, arrays, lambda b: b.emit(op, *_parameters(b, [shape], arrays), **others)
-    )
-    (result,) = executable.run([x.reshape(_around(x.shape, attrs["axis"]))])
-    return result.reshape(out.shape)
+    shape = _around(types[0].shape, attrs["axis"])
+    return Form((shape,), (_symbols(shape, "anc"),), {**attrs, "axis": 1})
 
 
-def _indexed(op: OpDef, arrays: tuple[np.ndarray, ...], attrs: Attrs, out: TensorType) -> np.ndarray:
+def _indexed(op: OpDef, types: Types, attrs: Attrs) -> Form:
     """GATHER and SCATTER: the data as [a, n, c]; the indices as [m], or as [a, m, c] for ops along an axis."""
-    x, indices, *updates = arrays
+    x, indices, *updates = types
     before, along, behind = _around(x.shape, attrs["axis"])
-    a, n, m, c = map(Dim, "anmc")
+    a, n, c = _symbols((before, along, behind), "anc")
     if op.facts.get("along_axis"):
         count = indices.shape[attrs["axis"]]
-        index_shape, index_dims = (before, count, behind), (a, m, c)
+        index_shape: tuple[int, ...] = (before, count, behind)
+        index_dims: Shape = (a, Dim("m"), c)
     else:
         count = indices.size
-        index_shape, index_dims = (count,), (m,)
-    shapes = [(a, n, c), index_dims, *[(a, m, c)] * len(updates)]
-    key = (op, _dtypes(arrays))
-    executable = _executable(key, op, arrays, lambda b: b.emit(op, *_parameters(b, shapes, arrays), axis=1))
-    given = [x.reshape(before, along, behind), indices.reshape(index_shape)]
-    given += [update.reshape(before, count, behind) for update in updates]
-    (result,) = executable.run(given)
-    return result.reshape(out.shape)
+        index_shape, index_dims = (count,), (Dim("m"),)
+    shapes = ((before, along, behind), index_shape, *[(before, count, behind)] * len(updates))
+    return Form(shapes, ((a, n, c), index_dims, *[(a, Dim("m"), c)] * len(updates)), {"axis": 1})
 
 
-def _product(op: OpDef, arrays: tuple[np.ndarray, ...], attrs: Attrs, out: TensorType) -> np.ndarray:
+def _product(op: OpDef, types: Types, attrs: Attrs) -> Form:
     """CONTRACT: at most one batch axis."""
-    m, k, n, batch = Dim("m"), Dim("k"), Dim("n"), Dim("b")
-    batched = len(out.shape) > 2
-    lead = (batch,) if batched else ()
-    x_dims = (*lead, k, m) if attrs["transpose_a"] else (*lead, m, k)
-    y_dims = (*lead, n, k) if attrs["transpose_b"] else (*lead, k, n)
-    executable = _executable(
-        (op, _dtypes(arrays), _frozen(attrs), batched),
-        op,
-        arrays,
-        lambda b: b.emit(op, *_parameters(b, [x_dims, y_dims], arrays), **attrs),
-    )
-    if batched:
-        arrays = tuple(array.reshape(-1, *array.shape[-2:]) for array in arrays)
-    (result,) = executable.run(list(arrays))
-    return result.reshape(out.shape)
+    x, y = types
+    batch = static_size(x.shape[:-2])
+    m, k = x.shape[-2:] if not attrs["transpose_a"] else x.shape[:-3:-1]
+    n = y.shape[-2] if attrs["transpose_b"] else y.shape[-1]
+    dim_m, dim_k, dim_n, dim_b = _symbols((m, k, n, batch), "mknb")
+    x_dims = (dim_k, dim_m) if attrs["transpose_a"] else (dim_m, dim_k)
+    y_dims = (dim_n, dim_k) if attrs["transpose_b"] else (dim_k, dim_n)
+    if x.ndim == 2:
+        return Form((x.shape, y.shape), (x_dims, y_dims), attrs)
+    shapes = ((batch, *x.shape[-2:]), (batch, *y.shape[-2:]))
+    return Form(shapes, ((dim_b, *x_dims), (dim_b, *y_dims)), attrs)
 
 
-def _created(op: OpDef, arrays: tuple[np.ndarray, ...], attrs: Attrs, out: TensorType) -> np.ndarray:
-    """CREATE, on the device of the innermost scope.  From a key: an array that is never read tells the program how many
-    elements to make."""
-    if not arrays:
-        return devices.placed(op.reference(**attrs))
-    arrays = tuple(devices.moved(array, devices.scope()) for array in arrays)
-    n = Dim("n")
-
-    def build(b: GraphBuilder) -> Any:
-        parameters = _parameters(b, [array.shape for array in arrays], arrays)
-        b.parameter(TensorType((n,), np.dtype(np.bool_)), "extent")
-        return b.emit(op, *parameters, shape=(n,))
-
-    executable = _executable((op, _dtypes(arrays)), op, arrays, build)
-    extent = np.empty(static_size(out.shape), np.bool_)
-    (result,) = executable.run([*arrays, devices.moved(extent, devices.of(arrays[0]))])
-    return result.reshape(out.shape)
-
-
-def _moved(op: OpDef, arrays: tuple[np.ndarray, ...], attrs: Attrs, out: TensorType) -> np.ndarray:
-    """VIEW and SEGMENT: elements change places and not their bits, which NumPy does without a copy where it can.
-
-    On a GPU there is a program for each combination of shapes, because those of the results are no symbols.
-    """
-    if devices.of(arrays[0]) == devices.CPU:
-        return op.reference(*arrays, **attrs)
-    if op.name == "reshape":
-        return arrays[0].reshape(out.shape)
-    shapes = tuple(array.shape for array in arrays)
-    executable = _executable(
-        (op, _dtypes(arrays), shapes, repr(_frozen(attrs))),  # 0.0 and -0.0 differ
-        op,
-        arrays,
-        lambda b: b.emit(op, *_parameters(b, shapes, arrays), **attrs),
-    )
-    (result,) = executable.run(list(arrays))
-    return result
-
-
-_RUNNERS: dict[Kind, Callable[..., np.ndarray]] = {
+_FORMS: dict[Kind, Callable[[OpDef, Types, Attrs], Form]] = {
     Kind.ELEMENTWISE: _flat,
     Kind.REDUCE: _reduced,
     Kind.SCAN: _along_axis,
@@ -200,7 +183,40 @@ _RUNNERS: dict[Kind, Callable[..., np.ndarray]] = {
     Kind.GATHER: _indexed,
     Kind.SCATTER: _indexed,
     Kind.CONTRACT: _product,
-    Kind.CREATE: _created,
-    Kind.VIEW: _moved,
-    Kind.SEGMENT: _moved,
 }
+
+
+def _created(op: OpDef, arrays: tuple[Any, ...], attrs: Attrs, out: TensorType) -> Any:
+    """CREATE, on the device of the innermost scope.  From a key: an array that is never read tells the program how many
+    elements to make."""
+    if not arrays:
+        return devices.placed(op.reference(**attrs))
+    arrays = tuple(devices.moved(array, devices.scope()) for array in arrays)
+    n, device = Dim("n"), devices.of(arrays[0])
+    key = (op, device)
+    executable = _programs.get(key)
+    if executable is None:
+        b = GraphBuilder(TABLE, op.name)
+        parameters = [b.parameter(TensorType(array.shape, array.dtype)) for array in arrays]
+        b.parameter(TensorType((n,), np.dtype(np.bool_)), "extent")
+        executable = execution.executable_for(b.finish([b.emit(op, *parameters, shape=(n,))]), device=device)
+        _programs[key] = executable
+    extent = np.empty(static_size(out.shape), np.bool_)
+    (result,) = executable.run([*arrays, devices.moved(extent, device)])
+    return result.reshape(out.shape)
+
+
+def _moved(op: OpDef, arrays: tuple[Any, ...], attrs: Attrs, out: TensorType) -> Any:
+    """VIEW and SEGMENT: elements change places and not their bits, which NumPy does without a copy where it can.
+
+    On a GPU there is a program for each combination of shapes, because those of the results are no symbols.
+    """
+    device = devices.of(arrays[0])
+    if device == devices.CPU:
+        return op.reference(*arrays, **attrs)
+    if op.name == "reshape":
+        return arrays[0].reshape(out.shape)
+    types = tuple(TensorType(array.shape, array.dtype) for array in arrays)
+    shapes = tuple(array.shape for array in arrays)
+    (result,) = _executable(op, types, Form(shapes, shapes, attrs), device).run(list(arrays))
+    return result

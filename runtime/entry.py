@@ -12,6 +12,7 @@ module is cheap.
 from __future__ import annotations
 
 import ctypes
+import math
 import struct
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -29,6 +30,7 @@ from hybridflow.runtime.dtypes import NUMPY
 from hybridflow.runtime.records import (
     ARGUMENT,
     CAPTURE,
+    FIXED,
     GUARD,
     HEAD,
     KERNEL,
@@ -383,9 +385,11 @@ class _Kernel:
     """What stands behind a function made by ``elementwise``."""
 
     _definition: native.MethodDef
-    __slots__ = ("_codes", "_definition", "_dtypes", "_executable", "_fallback", "_record", "_scalars")
+    __slots__ = ("_always", "_codes", "_definition", "_dtypes", "_executable", "_fallback", "_record", "_scalars")
 
-    def __init__(self, executable: Executable, scalars: tuple[bool, ...], fallback: Callable[..., Any] | None) -> None:
+    def __init__(
+        self, executable: Executable, scalars: tuple[bool, ...], fallback: Callable[..., Any] | None, always: bool
+    ) -> None:
         program = executable.program
         fits = (
             len(program.outputs) == 1
@@ -398,7 +402,7 @@ class _Kernel:
             raise ArgumentError(
                 "elementwise", f"{program.name} is not an elementwise program of {len(scalars)} inputs."
             )
-        self._executable, self._fallback, self._scalars = executable, fallback, scalars
+        self._executable, self._fallback, self._scalars, self._always = executable, fallback, scalars, always
         self._dtypes = tuple(_canonical(NUMPY[slot.dtype]) for slot in program.inputs)
         self._codes = tuple(
             _NUMBER.get(slot.dtype, "none") if scalar else "none" for slot, scalar in zip(program.inputs, scalars)
@@ -417,6 +421,7 @@ class _Kernel:
                 "dtype": id(out),
                 "itemsize": out.itemsize,
                 "arena": program.arena_bytes.at({}),
+                "always": int(always),
             }
         )
 
@@ -425,7 +430,7 @@ class _Kernel:
 
     def _call(self, *args: Any) -> Any:
         """The call in Python."""
-        if not _front_end().busy.value:
+        if self._always or not _front_end().busy.value:
             result = self._try(args)
             if result is not _MISS:
                 return result
@@ -457,19 +462,92 @@ def elementwise(
     *,
     scalars: Sequence[bool] = (),
     fallback: Callable[..., Any] | None = None,
+    always: bool = False,
     name: str = "elementwise",
 ) -> Callable[..., Any]:
     """A function of tensors, for a program over ``n`` elements: inputs [n] each, output [n], one symbolic extent.
 
     All tensors must have one shape, which the result has too.  Where ``scalars`` says so, an input is a single
     element: a 0-d tensor, or a Python number that its dtype represents.  Anything else, a busy thread included,
-    calls ``fallback`` with the same arguments, or returns NotImplemented where there is none.
+    calls ``fallback`` with the same arguments, or returns NotImplemented where there is none.  ``always`` is for
+    callers that have seen to tapes and traces themselves: it does not look whether the thread is busy.
     """
-    kernel = _Kernel(executable, tuple(scalars) or (False,) * len(executable.program.inputs), fallback)
+    kernel = _Kernel(executable, tuple(scalars) or (False,) * len(executable.program.inputs), fallback, always)
     addresses = enable()
     if addresses is None:
         return kernel._call
     kernel._definition = native.method_def(name, addresses["elementwise"])
+    return native.builtin(kernel._definition, kernel)
+
+
+class _Fixed:
+    """What stands behind a function made by ``fixed``."""
+
+    _definition: native.MethodDef
+    __slots__ = ("_definition", "_executable", "_out", "_record", "_shapes", "_types")
+
+    def __init__(
+        self,
+        executable: Executable,
+        types: Sequence[tuple[np.dtype[Any], tuple[int, ...]]],
+        shapes: Sequence[tuple[int, ...]],
+        out: tuple[np.dtype[Any], tuple[int, ...]],
+    ) -> None:
+        program = executable.program
+        self._executable, self._out, self._shapes = executable, out, shapes
+        self._types = [(_canonical(dtype), shape) for dtype, shape in types]
+        dims = {source.name: shapes[source.input][source.axis] for source in program.dims}
+        dtype, shape = _canonical(out[0]), out[1]
+        writer = Writer(FIXED)
+        self._record = writer.pack(
+            {
+                "entry": executable.address,
+                "inputs": len(types),
+                "specs": writer.items((SPEC["tensor"], id(d), len(s), *s) for d, s in self._types),
+                "dims": writer.section(dims.values()),
+                "dtype": id(dtype),
+                "ndim": len(shape),
+                "shape": writer.section(shape),
+                "bytes": math.prod(shape) * dtype.itemsize,
+                "arena": program.arena_bytes.at(dims),
+            }
+        )
+
+    def _fail(self, status: int) -> None:
+        self._executable.raise_check(status)
+
+    def _call(self, *args: Any) -> Any:
+        """The call in Python."""
+        if len(args) != len(self._types):
+            return NotImplemented
+        arrays = []
+        for value, (dtype, shape), normal in zip(args, self._types, self._shapes):
+            array = _fitting(value, dtype, shape, {})
+            if array is None:
+                return NotImplemented
+            arrays.append(array.reshape(normal))
+        (result,) = self._executable.run(arrays)
+        return _wrap(result.reshape(self._out[1]))
+
+
+def fixed(
+    executable: Executable,
+    types: Sequence[tuple[np.dtype[Any], tuple[int, ...]]],
+    shapes: Sequence[tuple[int, ...]],
+    out: tuple[np.dtype[Any], tuple[int, ...]],
+) -> Callable[..., Any]:
+    """A function of tensors of exactly these types (dtype and shape), for a program of one output.
+
+    The program sees the same elements as arrays of ``shapes``, and its output as an array of the type ``out``.  For
+    any other arguments the result is NotImplemented.  Tapes and traces are the caller's business.
+    """
+    if len(types) != len(executable.program.inputs) or len(types) > MAX_INPUTS or len(executable.program.outputs) != 1:
+        raise ArgumentError("fixed", f"{executable.program.name} is not a program of {len(types)} inputs, one output.")
+    kernel = _Fixed(executable, types, shapes, out)
+    addresses = enable()
+    if addresses is None:
+        return kernel._call
+    kernel._definition = native.method_def(executable.program.name, addresses["fixed"])
     return native.builtin(kernel._definition, kernel)
 
 
@@ -518,6 +596,7 @@ def enable() -> dict[str, int] | None:
         signature_record=layout.slot_offset(Signature, "_record"),
         kernel_record=layout.slot_offset(_Kernel, "_record"),
         kernel_fallback=layout.slot_offset(_Kernel, "_fallback"),
+        fixed_record=layout.slot_offset(_Fixed, "_record"),
     )
     imports = {
         "Tensor_Type": id(front_end.tensor_type),
@@ -534,7 +613,7 @@ def enable() -> dict[str, int] | None:
 
         return entry_code.build(offsets)
 
-    addresses = native.load(build, (offsets, *layout.SETTINGS), ("call", "elementwise", "sample"), imports)
+    addresses = native.load(build, (offsets, *layout.SETTINGS), ("call", "elementwise", "fixed", "sample"), imports)
     definition = native.method_def("__call__", addresses["call"], keywords=True)
     native_call = native.method(definition, Dispatcher)
     if not _self_test(native_call, addresses["sample"]):

@@ -25,6 +25,7 @@ from hybridflow.runtime.ir_builder import F32, F64, I1, I8, I32, I64, NULL, PTR,
 from hybridflow.runtime.records import (
     ARGUMENT,
     CAPTURE,
+    FIXED,
     GUARD,
     HEAD,
     KERNEL,
@@ -61,6 +62,7 @@ def build(offsets: Offsets) -> str:
     _attempt(module, offsets)
     _call(module, offsets)
     _elementwise(module, offsets)
+    _fixed(module, offsets)
     _sample(module)
     return str(module.ir)
 
@@ -539,7 +541,9 @@ def _elementwise(module: Module, offsets: Offsets) -> None:
     _elementwise_body(fast, offsets)
     f = module.function("elementwise", PTR, PTR, PTR, I64)
     kernel, args, nargs = f.args
-    with f.b.if_then(f.eq(f.get(module.symbol("busy"), I32), i32(0)), likely=True):
+    always = _kernel_word(f, kernel, offsets, "always")
+    idle = f.eq(f.get(module.symbol("busy"), I32), i32(0))
+    with f.b.if_then(f.b.or_(idle, f.ne(always, i64(0))), likely=True):
         result = f.call("elementwise_fast", PTR, kernel, args, nargs)
         f.ret_if(f.ne(result, module.symbol("miss")), result)
     fallback = f.load(kernel, offsets.kernel_fallback, PTR)
@@ -548,6 +552,11 @@ def _elementwise(module: Module, offsets: Offsets) -> None:
         f.call("Py_IncRef", VOID, module.symbol("_Py_NotImplementedStruct"))
         f.ret(module.symbol("_Py_NotImplementedStruct"))
     f.ret(f.call("PyObject_Vectorcall", PTR, fallback, args, nargs, NULL))
+
+
+def _kernel_word(f: Function, kernel: ir.Value, offsets: Offsets, name: str) -> ir.Value:
+    record = f.at(f.load(kernel, offsets.kernel_record, PTR), layout.BYTES_DATA)
+    return _word(f, record, KERNEL.index(name))
 
 
 def _elementwise_body(f: Function, offsets: Offsets) -> None:
@@ -601,6 +610,43 @@ def _elementwise_body(f: Function, offsets: Offsets) -> None:
     f.set(f.element(buffers, nargs, PTR), data)
     large = f.b.icmp_unsigned(">=", size, i64(RELEASE_GIL_BYTES))
     status = f.call("run", I32, head("entry", PTR), buffers, count, head("arena"), large)
+    with f.b.if_then(f.ne(status, i32(0)), likely=False):
+        f.call("Py_DecRef", VOID, out)
+        f.call("fail", VOID, kernel, status)
+        f.ret(NULL)
+    f.ret(out)
+
+
+def _fixed(module: Module, offsets: Offsets) -> None:
+    """PyObject *fixed(kernel, args, i64 nargs): a program for tensors of known types; NotImplemented for others."""
+    f = module.function("fixed", PTR, PTR, PTR, I64)
+    kernel, args, nargs = f.args
+    record = f.at(f.load(kernel, offsets.fixed_record, PTR), layout.BYTES_DATA)
+    other = module.symbol("_Py_NotImplementedStruct")
+
+    def head(name: str, type_: ir.Type = I64) -> ir.Value:
+        return _word(f, record, FIXED.index(name), type_)
+
+    def give_up(unless: ir.Value) -> None:
+        with f.b.if_then(f.b.not_(unless), likely=False):
+            f.call("Py_IncRef", VOID, other)
+            f.ret(other)
+
+    give_up(f.eq(nargs, head("inputs")))
+    buffers = f.local_array(PTR, i64(MAX_INPUTS + 1))
+    with _items(f, _word_address(f, record, head("specs")), nargs) as (i, item):
+        array = f.call("array_of", PTR, f.get(f.element(args, i, PTR), PTR))
+        give_up(f.b.not_(f.is_null(array)))
+        extents = _word_address(f, item, i64(4))
+        give_up(f.call("check_array", I1, array, _word(f, item, 2, PTR), _word(f, item, 3), extents, NULL))
+        f.set(f.element(buffers, i, PTR), f.load(array, layout.ARRAY_DATA, PTR))
+    shape, size = _word_address(f, record, head("shape")), head("bytes")
+    out = f.call("make_tensor", PTR, head("dtype", PTR), f.b.trunc(head("ndim"), I32), shape, size)
+    f.ret_if(f.is_null(out), NULL)
+    f.set(f.element(buffers, nargs, PTR), f.load(f.call("array_of", PTR, out), layout.ARRAY_DATA, PTR))
+    dims = _word_address(f, record, head("dims"))
+    large = f.b.icmp_unsigned(">=", size, i64(RELEASE_GIL_BYTES))
+    status = f.call("run", I32, head("entry", PTR), buffers, dims, head("arena"), large)
     with f.b.if_then(f.ne(status, i32(0)), likely=False):
         f.call("Py_DecRef", VOID, out)
         f.call("fail", VOID, kernel, status)

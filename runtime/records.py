@@ -63,11 +63,13 @@ class Offsets:
     signature_record: int
     kernel_record: int
     kernel_fallback: int
+    fixed_record: int
 
 
 POOL_STATE = ("limit", "poison", "cached", "live", "hits", "misses")  # variables of the pool, 64 bits each
 
-KERNEL = ("entry", "inputs", "specs", "dtype", "itemsize", "arena")
+KERNEL = ("entry", "inputs", "specs", "dtype", "itemsize", "arena", "always")
+FIXED = ("entry", "inputs", "specs", "dims", "dtype", "ndim", "shape", "bytes", "arena")  # specs: dtype, ndim, extents
 SPEC = {"tensor": 0, "scalar": 1}  # dtype, code of SCALAR
 
 RELEASE_GIL_BYTES = 1 << 20  # programs that touch at least this much run without the GIL
