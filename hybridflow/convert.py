@@ -98,7 +98,7 @@ def filled(value: Any, dtype: np.dtype[Any], shape: Shape, stage: str) -> Tensor
     """A Python scalar everywhere in ``shape``."""
     array = scalar_array(value, dtype, stage)
     if current.trace is None:
-        return wrap(devices.placed(np.full(shape, array)))
+        return wrap(devices.placed(np.full(shape, array)))  # type: ignore[arg-type]  # ints, outside of traces
     return expand(literal(array), shape)
 
 
