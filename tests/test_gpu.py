@@ -1,0 +1,153 @@
+"""On a real GPU: eager operations, compiled functions and programs, against references and the bits of the CPU.
+
+Run with ``python -m pytest -m gpu`` where CuPy and a GPU are installed; elsewhere every test is skipped.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import hybridflow as hf
+from hybridflow.compiler.ops import TABLE
+from hybridflow.compiler.pipeline import compile_graph
+from hybridflow.errors import DeviceError, HybridflowError, IndexRangeError
+from hybridflow.runtime import cpu, cuda, host
+from tests.bits import same_bits
+from tests.device_programs import PROGRAMS, graph_of, largest_sample, traced
+
+pytestmark = [
+    pytest.mark.gpu,
+    pytest.mark.skipif(not cuda.count(), reason="needs CuPy and an NVIDIA GPU"),
+]
+
+
+def gpu(value):
+    return hf.asarray(value).to_device("gpu:0")
+
+
+def on_gpu(graph, arrays):
+    executable = cuda.load(compile_graph(graph, cuda.target(0)), 0)
+    return [out.get() for out in executable.run([cuda.to_device(a, 0) for a in arrays])]
+
+
+@pytest.mark.parametrize("name", list(TABLE))
+def test_ops_have_the_bits_of_the_cpu(name):
+    op = TABLE[name]
+    for dtype in op.dtypes:
+        arrays, attrs = largest_sample(op, dtype)
+        graph = graph_of(op, arrays, attrs)
+        try:
+            (want,) = cpu.load(compile_graph(graph, host.target())).run(arrays)
+        except HybridflowError as error:
+            with pytest.raises(type(error)):
+                on_gpu(graph, arrays)
+            continue
+        (got,) = on_gpu(graph, arrays)
+        assert same_bits(got, want), (dtype, got, want)
+
+
+@pytest.mark.parametrize("name", list(PROGRAMS))
+def test_programs_have_the_bits_of_the_cpu(name):
+    graph, arrays = traced(name), [np.asarray(a) for a in PROGRAMS[name][1]]
+    want = cpu.load(compile_graph(graph, host.target())).run(arrays)
+    got = on_gpu(graph, arrays)
+    assert all(same_bits(g, w) for g, w in zip(got, want, strict=True))
+
+
+@pytest.mark.parametrize("name", list(PROGRAMS))
+def test_eager_and_compiled_functions(name):
+    python, arguments = PROGRAMS[name]
+
+    def results(function, place):
+        found = function(*map(place, arguments))
+        return found if isinstance(found, tuple) else (found,)
+
+    want = results(python, hf.asarray)
+    with hf.device("gpu:0"):
+        eager = results(python, hf.asarray)
+    compiled = results(hf.function(python), gpu)
+    for found in (eager, compiled):
+        assert [x.device for x in found] == ["gpu:0"] * len(want)
+        assert all(same_bits(f.numpy(), w.numpy()) for f, w in zip(found, want, strict=True))
+
+
+@pytest.mark.parametrize("size", [1, 31, 4097, 1_000_003])
+def test_sizes(size):
+    x = np.random.default_rng(size).normal(size=size).astype(np.float32)
+    with hf.device("gpu:0"):
+        total, scaled = hf.sum(hf.asarray(x)), hf.asarray(x) * 2.0 + 1.0
+    assert same_bits(total.numpy(), hf.sum(hf.asarray(x)).numpy())
+    assert same_bits(scaled.numpy(), (hf.asarray(x) * 2.0 + 1.0).numpy())
+
+
+@pytest.mark.parametrize("dtype", ["bool", "int8", "uint64", "float16", "bfloat16", "float64"])
+def test_copies_keep_the_bits(dtype):
+    x = hf.astype(hf.asarray([[0.0, -0.0, 1.5], [np.inf, np.nan, -3.0]]), dtype)
+    there = x.to_device("gpu:0")
+    assert there.device == "gpu:0" and there.dtype == x.dtype and there.shape == x.shape
+    assert there.numpy().tobytes() == x.numpy().tobytes()
+
+
+def test_cupy_arrays_come_in_and_go_out():
+    import cupy
+
+    array = cupy.arange(6, dtype=cupy.float32).reshape(2, 3).T
+    x = hf.asarray(array)
+    array[...] = 0
+    assert x.device == "gpu:0" and x.tolist() == [[0, 3], [1, 4], [2, 5]]
+    assert cupy.from_dlpack(x).sum() == 15
+
+
+def test_mixed_devices_are_an_error():
+    with pytest.raises(DeviceError, match=r"cpu.*gpu:0"):
+        hf.ones(3) + gpu(np.ones(3, np.float32))
+    with pytest.raises(DeviceError, match="there is no gpu:99"):
+        hf.ones(3).to_device("gpu:99")
+
+
+def test_variables_and_gradients():
+    x = np.random.default_rng(1).normal(size=(32, 8)).astype(np.float32)
+    start = np.random.default_rng(2).normal(size=(8, 4)).astype(np.float32)
+
+    def trained(device):
+        with hf.device(device):
+            weights, data = hf.Variable(start), hf.asarray(x)
+
+            @hf.function
+            def step():
+                with hf.GradientTape() as tape:
+                    loss = hf.mean(hf.tanh(data @ weights) ** 2)
+                weights.assign_sub(0.1 * tape.gradient(loss, weights))
+                return loss
+
+            losses = [step() for _ in range(5)]
+        assert weights.device == losses[-1].device == device
+        return weights.numpy(), losses[-1].numpy()
+
+    assert all(same_bits(g, w) for g, w in zip(trained("gpu:0"), trained("cpu"), strict=True))
+
+
+def test_a_failed_check_leaves_state_alone():
+    with hf.device("gpu:0"):
+        state = hf.Variable(np.zeros(40, np.float32))
+
+        @hf.function
+        def step(index):
+            found = hf.take(state, index)
+            state.assign_add(hf.sum(found) + 1.0)
+            return found
+
+        with pytest.raises(IndexRangeError):
+            step(hf.asarray(np.array([0, 40])))
+        assert state.numpy().sum() == 0
+        assert step(hf.asarray(np.array([0, -1]))).tolist() == [0, 0] and state.numpy().sum() == 40
+
+
+def test_random_numbers_are_those_of_the_cpu():
+    hf.random.set_seed(7)
+    here = hf.random.normal((1000,))
+    hf.random.set_seed(7)
+    with hf.device("gpu:0"):
+        there = hf.random.normal((1000,))
+    assert there.device == "gpu:0" and same_bits(there.numpy(), here.numpy())
