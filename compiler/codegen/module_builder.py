@@ -88,7 +88,7 @@ class ModuleBuilder:
         kind = kernel.cluster.kind
         if kind is Kind.ELEMENTWISE or kind is Kind.SEGMENT:
             pointers = {node: f"%a{i}" for i, node in enumerate(operands)}
-            code = Code(e, self.dim_names, [Dim(name) for name in self._used_dims(kernel)])
+            code = Code(e, self.dim_names, [Dim(name) for name in self.dim_names])
             if kind is Kind.SEGMENT:
                 Segments(e, code, kernel, self.fusion.is_leaf, pointers).write()
                 shape = SpecialKernel(Size(()), ())
@@ -111,12 +111,6 @@ class ModuleBuilder:
         )
         return KernelCall(symbol, shape, operands, raises)
 
-    def _used_dims(self, kernel: Kernel) -> list[str]:
-        names: dict[str, None] = {}
-        for node in (*kernel.nodes, *kernel.inputs):
-            names.update((extent.name, None) for extent in node.shape if isinstance(extent, Dim))
-        return list(names)
-
     def _contraction(self, e: Emitter, symbol: str, kernel: Kernel) -> tuple[list[Node], SpecialKernel]:
         node = kernel.cluster.anchor
         x, y = node.inputs
@@ -131,7 +125,7 @@ class ModuleBuilder:
         places = {i: Place(pointers[i]) for i in kernel.inputs}
         space = kernel.cluster.space
         lane = space.vars[-1]
-        code = Code(e, self.dim_names, [Dim(name) for name in self._used_dims(kernel)])
+        code = Code(e, self.dim_names, [Dim(name) for name in self.dim_names])
 
         def epilogue(e: Emitter, value: Val, at_batch: str, row: str, col: str, mask: Val | None) -> None:
             if len(space.vars) == 1:
@@ -177,9 +171,7 @@ class ModuleBuilder:
             emit = scatter.emit_scatter_add_along_axis if along else scatter.emit_scatter_add
             check = range_check(node.op.name, x.type, axis, node.where)
             extents = indices.shape[axis] if along else indices.shape
-            shape = emit(
-                self.module, e, symbol, x.dtype, indices.dtype, x.shape, extents, axis, check, self.dim_names
-            )
+            shape = emit(self.module, e, symbol, x.dtype, indices.dtype, x.shape, extents, axis, check, self.dim_names)
         return [*(base(n) for n in node.inputs), node], shape
 
     # ---- for people
@@ -222,6 +214,8 @@ def _operations(kernel: Kernel) -> int | None:
         if node.op.kind is Kind.CONTRACT:
             x = node.inputs[0]
             depth = x.shape[-2] if node.attrs["transpose_a"] else x.shape[-1]
+            if not isinstance(depth, int):
+                return None
             total += 2 * static_size(shape) * depth
         else:
             total += static_size(shape) * instructions(node)

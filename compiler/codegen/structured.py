@@ -81,7 +81,12 @@ class Code:
                 e.line(f"{self._extents[name]} = load i64, ptr {address}, align 8")
 
     def extent(self, extent: Extent) -> Ref:
-        return extent if isinstance(extent, int) else self._extents[str(extent)]
+        if isinstance(extent, int):
+            return extent
+        name = str(extent)
+        if name in self._extents:
+            return self._extents[name]
+        return self.product([int(part) if part.isdigit() else part for part in name.split("*")])  # see types.product
 
     def product(self, extents: Sequence[Extent]) -> Ref:
         total: Ref = 1

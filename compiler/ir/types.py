@@ -83,9 +83,24 @@ def factors(shape: Shape) -> tuple[int, tuple[str, ...]]:
     for extent in shape:
         if isinstance(extent, int):
             known *= extent
-        else:
-            names.append(extent.name)
+            continue
+        for part in extent.name.split("*"):
+            if part.isdigit():
+                known *= int(part)
+            else:
+                names.append(part)
     return known, tuple(sorted(names))
+
+
+def product(shape: Shape) -> Extent:
+    """The number of elements as one extent; where it is not known, a Dim that is named like the product it stands for.
+
+    Such a Dim is the extent of a loop over several axes, never of an axis: graphs do not contain them.
+    """
+    known, names = factors(shape)
+    if not names:
+        return known
+    return Dim("*".join([str(known), *names] if known != 1 else names))
 
 
 def same_size(a: Shape, b: Shape) -> bool:

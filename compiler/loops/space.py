@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from hybridflow.compiler.ir.types import Extent, Shape, is_static, static_size
+from hybridflow.compiler.ir.types import Extent, Shape, is_static, product, static_size
 from hybridflow.compiler.loops.index import ZERO, Ix, LoopVar, Quotient, Remainder, variable
 
 
@@ -66,11 +66,8 @@ def reduction(shape: Shape, axes: Sequence[int]) -> Space:
         first -= 1
     tail = tuple(extent for extent, _ in loops[first:])
     loops = loops[:first]
-    if len(tail) > 1:
-        if not is_static(tail):
-            raise NotImplementedError(f"[loops] several trailing reduced axes with symbolic extents: {tail}")
-        tail = (static_size(tail),)
-    loops += [(extent, True) for extent in tail]
+    if tail:
+        loops.append((product(tail), True))
     return _of(loops)
 
 
