@@ -7,8 +7,7 @@ Operations run where their operands lie, and values made from nothing go to the 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -38,25 +37,30 @@ def number(device: str) -> int:
     return int(device.removeprefix("gpu:"))
 
 
-@contextmanager
-def device(name: str) -> Iterator[None]:
+class device:  # a lower-case name, because it reads as a statement
     """Put what is created inside the block onto a device: ``with hf.device("gpu:0"):``.
 
     Tensors that exist already stay where they are; inside a traced function a scope means nothing, because the whole
     function runs where its arguments lie.  Raises DeviceError where there is no such device.
     """
-    chosen = parse(name)
-    if chosen != CPU:
-        from hybridflow.runtime import cuda
 
-        cuda.check_device(number(chosen))
-    before = current.device
-    current.device = chosen
-    _add_busy(1)  # native calls do not look at the scope
-    try:
-        yield
-    finally:
-        current.device = before
+    __slots__ = ("_before", "name")
+
+    def __init__(self, name: str) -> None:
+        self.name = parse(name)
+        if self.name != CPU:
+            from hybridflow.runtime import cuda
+
+            cuda.check_device(number(self.name))
+        self._before: list[str | None] = []
+
+    def __enter__(self) -> None:
+        self._before.append(current.device)
+        current.device = self.name
+        _add_busy(1)  # native calls do not look at the scope
+
+    def __exit__(self, *error: object) -> None:
+        current.device = self._before.pop()
         _add_busy(-1)
 
 

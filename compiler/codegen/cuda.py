@@ -32,7 +32,7 @@ def write_launches(
             Launch(
                 _entry_point(call),
                 tuple(_buffer(plan.locations[base(n)]) for n in call.operands),
-                Size((factors(call.shape.units),)),
+                Size((factors(call.units),)),
                 aligned(call.shape.scratch),
                 call.raises,
             )

@@ -9,7 +9,7 @@ from hybridflow.compiler.codegen.emitter import Emitter
 from hybridflow.compiler.codegen.module import ModuleText
 from hybridflow.compiler.codegen.structured import Code, Ref, SpecialKernel
 from hybridflow.compiler.ir.graph import Graph, Node
-from hybridflow.compiler.ir.types import Dim
+from hybridflow.compiler.ir.types import Dim, Extent
 from hybridflow.compiler.loops.buffers import ArenaRange, Copy, InputBuffer, Location, Plan, add, aligned
 from hybridflow.compiler.loops.cluster import base
 from hybridflow.compiler.program import Size
@@ -24,6 +24,10 @@ class KernelCall(NamedTuple):
     shape: SpecialKernel
     operands: list[Node]
     raises: bool
+
+    @property
+    def units(self) -> tuple[Extent, ...]:
+        return tuple(Dim(n) if isinstance(n, str) else n for n in self.shape.units)
 
 
 def size_ref(code: Code, size: Size) -> Ref:
@@ -77,7 +81,7 @@ def write(module: ModuleText, graph: Graph, plan: Plan, dim_names: Sequence[str]
     scratch = code.at("%arena", size_ref(code, plan.arena), 1) if most.terms else "null"
     for call in calls:
         arguments = [f"ptr {pointer(plan.locations[base(n)])}" for n in call.operands]
-        units = code.product([Dim(n) if isinstance(n, str) else n for n in call.shape.units])
+        units = code.product(call.units)
         tail = f"ptr {scratch}, ptr %dims, ptr {status}, i64 0, i64 {units}"
         e.line(f"call void @{call.symbol}({', '.join([*arguments, tail])})")
         if call.raises:
