@@ -64,9 +64,10 @@ class SignatureCache:
         with making:
             entry = self.find(key)
             if entry is None:
-                entry = Entry(make())
+                concrete = make()  # its key may be another: see Function._trace
+                entry = Entry(concrete)
                 with self._lock:
-                    self._entries[key] = entry
+                    self._entries[concrete.key] = entry
                     self._tick += 1
                     entry.used = self._tick
                     self._evict()

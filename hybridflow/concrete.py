@@ -52,7 +52,7 @@ class ConcreteFunction:
         self.name = binder.name
         self._binder, self.key, self.staged = binder, key, staged
         self._plan, self.results = plan, results
-        self.tensor_leaves = tuple(k for k, leaf in enumerate(key[1]) if isinstance(leaf, TensorKey))
+        self.tensor_leaves = tuple(k for k, leaf in enumerate(key.leaves) if isinstance(leaf, TensorKey))
         self.trace_ms = self.compile_ms = 0.0
 
     @property
@@ -71,8 +71,7 @@ class ConcreteFunction:
     @property
     def arguments(self) -> list[tuple[str, str]]:
         """The path and the type of each argument leaf."""
-        structure, keys = self.key
-        return list(zip(self._binder.paths(structure), map(str, keys)))
+        return list(zip(self._binder.paths(self.key.structure), map(str, self.key.leaves)))
 
     @property
     def returns_arguments(self) -> bool:
@@ -120,7 +119,7 @@ class ConcreteFunction:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run.  Raises ShapeError, DTypeError or ArgumentTypeError for arguments of another signature."""
-        structure, keys = self.key
+        structure, keys = self.key.structure, self.key.leaves
         leaves, given = pytree.flatten(self._binder.bind(args, kwargs))
         if given != structure:
             raise ArgumentTypeError(
@@ -163,7 +162,7 @@ def trace_signature(
     may_create_variables: bool,
 ) -> tuple[ConcreteFunction, bool]:
     """Run ``python`` once on symbolic tensors.  Also says whether it made variables, and so must be traced again."""
-    structure, keys = key
+    structure, keys = key.structure, key.leaves
     borrowed = [leaf for leaf in leaves if isinstance(leaf, Variable)]
     trace = Trace(binder.name, borrowed=borrowed, may_create_variables=may_create_variables)
     stand_ins: list[Any] = []

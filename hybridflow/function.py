@@ -15,10 +15,11 @@ from hybridflow.cache import Entry, SignatureCache
 from hybridflow.concrete import ConcreteFunction, trace_signature
 from hybridflow.context import current
 from hybridflow.convert import as_tensor, weak_kind
+from hybridflow.environment import NOTHING, Environment
 from hybridflow.errors import ArgumentError, ArgumentTypeError, DTypeError, ShapeError, user_location
 from hybridflow.retracing import Key, Retrace, RetraceLog, cause_of
 from hybridflow.runtime.entry import Dispatcher
-from hybridflow.shortcuts import signature_for
+from hybridflow.shortcuts import Form, signature_for
 from hybridflow.spec import LeafKey, TensorKey, TensorSpec, leaf_key
 from hybridflow.tensor import Tensor
 
@@ -46,8 +47,9 @@ class Function(Dispatcher):
         "__dict__",
         "__weakref__",
         "_binder",
-        "_bound",
         "_cache",
+        "_environment",
+        "_methods",
         "_options",
         "_python",
         "_retraces",
@@ -65,7 +67,8 @@ class Function(Dispatcher):
         self._trace_lock = threading.RLock()  # one trace at a time: a first trace may create variables
         self._was_traced = False
         self._retraces = RetraceLog(options.name)
-        self._bound: dict[int, tuple[weakref.ref[Any], Function]] = {}
+        self._environment = NOTHING  # what the function reads from outside: known when it is first called
+        self._methods: weakref.WeakKeyDictionary[Any, _Methods] = weakref.WeakKeyDictionary()  # without a __dict__
         functools.update_wrapper(self, python, updated=())
 
     # Calling
@@ -84,16 +87,24 @@ class Function(Dispatcher):
         result = found.concrete.call_leaves(leaves)
         form = len(args), tuple(kwargs)
         if form not in found.shortcuts:
-            found.shortcuts[form] = signature_for(found.concrete, self._binder, args, kwargs)
-            self._dispatch = self._cache.shortcuts()
+            self._add_shortcut(found, form, args, kwargs)
         return result
+
+    def _add_shortcut(self, found: Entry, form: Form, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """Let native code answer calls like this one from now on, if it can."""
+        guards = self._environment.guards(found.concrete.key.environment)
+        shortcut = None if guards is None else signature_for(found.concrete, self._binder, args, kwargs, guards)
+        found.shortcuts[form] = shortcut
+        if shortcut is not None:
+            self._dispatch = self._cache.shortcuts()
 
     def _leaves_and_key(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[list[Any], Key]:
         values = self._binder.bind(args, kwargs)
         if self._signature is not None:
-            return self._signature.leaves_and_key(values)
+            leaves, key = self._signature.leaves_and_key(values)
+            return leaves, key._replace(environment=self._environment.key())
         leaves, structure = pytree.flatten(values)
-        return leaves, (structure, self._keys(leaves, structure))
+        return leaves, Key(structure, self._keys(leaves, structure), self._environment.key())
 
     def _keys(self, leaves: Sequence[Any], structure: pytree.Structure) -> tuple[LeafKey, ...]:
         name = self._options.name
@@ -109,9 +120,10 @@ class Function(Dispatcher):
     def _make(self, key: Key, leaves: Sequence[Any]) -> Entry:
         """The entry of a signature that is not in the cache: traced and compiled."""
         where = user_location()
+        key = self._with_environment(key)
 
         def make() -> ConcreteFunction:
-            cause = cause_of(self._binder, key, self._cache.keys())
+            cause = cause_of(self._binder, self._environment.names, key, self._cache.keys())
             concrete = self._trace(key, leaves)
             started = time.perf_counter()
             concrete.compile_for(leaves)
@@ -123,6 +135,14 @@ class Function(Dispatcher):
         made = self._cache.find_or_make(key, make)
         self._dispatch = self._cache.shortcuts()  # without those of a signature that was dropped for it
         return made
+
+    def _with_environment(self, key: Key) -> Key:
+        """The key with what the function reads from outside now: it may read elsewhere since it was last traced."""
+        with self._trace_lock:
+            found = Environment(self._python)
+            if found.identity != self._environment.identity:
+                self._environment = found
+            return key._replace(environment=self._environment.key())
 
     def _count_calls(self) -> int:
         return sum(entry.python_calls + entry.native_calls for entry in self._cache.entries())
@@ -136,7 +156,7 @@ class Function(Dispatcher):
                 # The variables exist now.  The body must find them, as it will in every later call: a body that would
                 # make them again is an error, and what computed their first values is no part of the program.
                 self._was_traced = True
-                concrete, _ = self._trace_once(key, leaves, False)
+                concrete, _ = self._trace_once(self._with_environment(key), leaves, False)
             self._was_traced = True
             concrete.trace_ms = (time.perf_counter() - started) * 1e3
             return concrete
@@ -155,6 +175,7 @@ class Function(Dispatcher):
         """The concrete function for these arguments, made if need be; a TensorSpec may stand for each tensor."""
         if self._signature is not None and not args and not kwargs:
             leaves, key = self._signature.own_key()
+            key = key._replace(environment=self._environment.key())
         elif self._signature is not None:
             leaves, key = self._leaves_and_key(args, kwargs)
         else:
@@ -166,7 +187,7 @@ class Function(Dispatcher):
                 else leaf_key(leaf, path, self._options.name)
                 for path, leaf in zip(paths, leaves)
             )
-            key = structure, keys
+            key = Key(structure, keys, self._environment.key())
         return (self._cache.find(key) or self._make(key, leaves)).concrete
 
     # Methods of classes
@@ -175,28 +196,35 @@ class Function(Dispatcher):
         """The function of one instance, with a cache of its own that lives as long as the instance."""
         if instance is None:
             return self
-        held = self._bound.get(id(instance))
-        if held is None or held[0]() is not instance:
-            held = self._bind_instance(instance)
-        return BoundFunction(held[1], instance)
+        methods = self._methods_of(instance)
+        function = methods.functions.get(self)
+        if function is None:
+            function = Function(_WeakMethod(self._python, methods.instance), self._options)
+            function = methods.functions.setdefault(self, function)
+        return BoundFunction(function, instance)
 
-    def _bind_instance(self, instance: Any) -> tuple[weakref.ref[Any], Function]:
-        key, bound = id(instance), self._bound
-
-        def forget(_: Any) -> None:
-            bound.pop(key, None)
-
+    def _methods_of(self, instance: Any) -> _Methods:
+        held = getattr(instance, "__dict__", None)
         try:
-            reference = weakref.ref(instance, forget)
+            methods = held.get(_METHODS) if held is not None else self._methods.get(instance)
+            if methods is not None and methods.instance() is instance:  # the dict may be a copy of another instance's
+                return methods
+            methods = _Methods(weakref.ref(instance))
+            if held is not None:
+                held[_METHODS] = methods
+                return methods
+            return self._methods.setdefault(instance, methods)
         except TypeError:
             raise ArgumentTypeError(
                 self._options.name,
                 f"instances of {type(instance).__name__} cannot be weakly referenced, so a method of theirs cannot be "
                 "an hf.function. Add '__weakref__' to the class's __slots__.",
             ) from None
-        method = _WeakMethod(self._python, reference)
-        held = reference, Function(method, self._options)
-        return bound.setdefault(key, held)
+
+    def unwrapped(self) -> tuple[Callable[..., Any], Any]:
+        """The user's function, and a weak reference to the instance of a method."""
+        python = self._python
+        return python.unwrapped() if isinstance(python, _WeakMethod) else (python, None)
 
     # Looking inside
 
@@ -257,6 +285,23 @@ def _count(n: int, noun: str) -> str:
     return f"{n} {noun}{'' if n == 1 else 's'}"
 
 
+_METHODS = "_hf_methods"  # the entry of an instance's __dict__ that holds its functions
+
+
+class _Methods:
+    """The functions of one instance.  They live in the instance, because what they hold may refer back to it; copies
+    and pickles of the instance start without."""
+
+    __slots__ = ("functions", "instance")
+
+    def __init__(self, instance: Callable[[], Any] = lambda: None) -> None:
+        self.instance = instance
+        self.functions: dict[Function, Function] = {}
+
+    def __reduce__(self) -> Any:
+        return _Methods, ()
+
+
 class _WeakMethod:
     """A method that does not keep its instance alive; callers hold the instance while they call."""
 
@@ -267,6 +312,9 @@ class _WeakMethod:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self._function(self._reference(), *args, **kwargs)
+
+    def unwrapped(self) -> tuple[Callable[..., Any], Any]:
+        return self._function, self._reference
 
 
 class _Unbound:
@@ -286,6 +334,9 @@ class BoundFunction(Dispatcher):
         result = self._function(*args, **kwargs)
         self._dispatch = self._function._dispatch
         return result
+
+    def unwrapped(self) -> tuple[Callable[..., Any], Any]:
+        return self._function.unwrapped()
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._function, name)
@@ -335,7 +386,7 @@ class _Signature:
         paths = self._binder.paths(structure)
         given = len(self._keys)
         rest = tuple(leaf_key(v, p, self._binder.name) for p, v in zip(paths[given:], leaves[given:]))
-        return leaves, (structure, self._keys + rest)
+        return leaves, Key(structure, self._keys + rest)
 
     def convert(self, values: tuple[Any, ...]) -> tuple[Any, ...]:
         """The arguments with tensors where the signature has specs.  Raises an error that names what does not fit."""

@@ -6,7 +6,7 @@ import logging
 from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from hybridflow import pytree
 from hybridflow.binding import Binder
@@ -15,7 +15,15 @@ from hybridflow.spec import LeafKey, difference
 
 logger = logging.getLogger("hybridflow")
 
-Key = tuple[pytree.Structure, tuple[LeafKey, ...]]
+
+class Key(NamedTuple):
+    """What a signature is found by: the nesting and the leaves of its arguments, and the values read from outside."""
+
+    structure: pytree.Structure
+    leaves: tuple[LeafKey, ...]
+    environment: tuple[LeafKey, ...] = ()
+
+
 _KEPT = 256  # retraces remembered per function
 _WARN_AT = 3  # retraces of one cause
 
@@ -81,25 +89,29 @@ def _structure_cause(binder: Binder, old: pytree.Structure, new: pytree.Structur
     raise AssertionError("the structures are equal")
 
 
-def cause_of(binder: Binder, new: Key, known: Iterable[Key]) -> Cause | None:
-    """How ``new`` differs from the closest of the ``known`` keys, the later one of two that are as close."""
-    structure, leaves = new
-    best: tuple[int, Sequence[LeafKey]] | None = None
+def cause_of(binder: Binder, outside: Sequence[str], new: Key, known: Iterable[Key]) -> Cause | None:
+    """How ``new`` differs from the closest of the ``known`` keys, the later one of two that are as close.
+
+    ``outside`` names the values of the environment.
+    """
+    best: tuple[int, list[tuple[str, LeafKey, LeafKey]]] | None = None
     other: pytree.Structure | None = None
-    for old_structure, old in known:
-        if old_structure != structure:
-            other = old_structure
+    for old in known:
+        if old.structure != new.structure:
+            other = old.structure
             continue
-        distance = sum(a != b for a, b in zip(old, leaves))
-        if best is None or distance <= best[0]:
-            best = distance, old
+        paths = (*binder.paths(new.structure), *outside)
+        keys = zip(paths, (*old.leaves, *old.environment), (*new.leaves, *new.environment))
+        differing = [(path, a, b) for path, a, b in keys if a != b]
+        if differing and (best is None or len(differing) <= best[0]):
+            best = len(differing), differing
     if best is None:
-        return None if other is None else _structure_cause(binder, other, structure)
-    differing = [k for k, (a, b) in enumerate(zip(best[1], leaves)) if a != b]
-    first = differing[0]
-    a, b = best[1][first], leaves[first]
+        return None if other is None else _structure_cause(binder, other, new.structure)
+    path, a, b = best[1][0]
     kind, suggestion = difference(a, b)
-    return Cause(binder.paths(structure)[first], kind, str(a), str(b), len(differing) - 1, suggestion)
+    if path in outside:
+        suggestion = "pass it as an argument (a tensor, if it is a number), or keep it in an hf.Variable"
+    return Cause(path, kind, str(a), str(b), best[0] - 1, suggestion)
 
 
 class RetraceLog:

@@ -7,10 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from hybridflow import devices
 from hybridflow.binding import Binder
 from hybridflow.compiler.ir.graph import Role
 from hybridflow.concrete import ConcreteFunction
 from hybridflow.context import busy
+from hybridflow.environment import Guards
 from hybridflow.runtime import entry
 from hybridflow.spec import TensorKey, ValueKey
 from hybridflow.tensor import Tensor
@@ -26,16 +28,19 @@ def signature_for(
     binder: Binder,
     args: Sequence[Any],
     kwargs: dict[str, Any],
-    guards: Sequence[entry.Guard] = (),
+    guards: Guards,
 ) -> entry.Signature | None:
     """What native code needs to answer calls like this one with ``concrete``; None when it has to be done in Python.
 
     Native are calls whose arguments are tensors and plain Python values, not nested, with results that are new tensors.
     """
-    structure, keys = concrete.key
+    structure, keys = concrete.key.structure, concrete.key.leaves
     parameters = binder.places(len(args), tuple(kwargs))
     assemble = _result_structure(concrete)
     if parameters is None or assemble is None or any(child.kind is not None for child in structure.children):
+        return None
+    tensors = [value for value in (*args, *kwargs.values()) if isinstance(value, Tensor)]
+    if concrete.staged.device_for(tensors) != devices.CPU:
         return None
     program = concrete.staged.compile().program
     inputs = dict(zip(concrete.tensor_leaves, _argument_inputs(concrete)))
@@ -64,7 +69,13 @@ def signature_for(
                 return None
             captures.append(entry.ConstantInput(i, array))
     return entry.Signature(
-        concrete.staged.compile(), arguments, captures, keywords=tuple(kwargs), guards=guards, structure=assemble
+        concrete.staged.compile(),
+        arguments,
+        captures,
+        keywords=tuple(kwargs),
+        guards=guards.held,
+        borrowed=guards.borrowed,
+        structure=assemble,
     )
 
 

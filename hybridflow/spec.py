@@ -90,8 +90,9 @@ class ValueKey:
 
     __slots__ = ("_hash", "bits", "kind", "text")
 
-    def __init__(self, value: Any, bits: Any) -> None:
-        self.kind, self.bits, self.text = type(value), bits, repr(value)
+    def __init__(self, value: Any, bits: Any, text: str | None = None) -> None:
+        self.kind, self.bits = type(value), bits
+        self.text = repr(value) if text is None else text
         self._hash = hash((self.kind, bits))
 
     @property
@@ -155,22 +156,30 @@ _VALUE_KEYS: dict[type, Callable[[Any], ValueKey]] = {
 }
 
 
+def value_key(value: Any) -> ValueKey | None:
+    """The key of a value that is told apart by type and bits; None for other values."""
+    make = _VALUE_KEYS.get(type(value))
+    if make is not None:
+        return make(value)
+    if isinstance(value, enum.Enum):
+        return ValueKey(value, value.name)
+    if isinstance(value, np.dtype):
+        return ValueKey(value, (value.num, value.str))
+    return None
+
+
 def leaf_key(value: Any, path: str, owner: str) -> LeafKey:
     """The key of one argument leaf.  Raises ArgumentTypeError, naming ``path``, where there can be no safe key."""
     kind = type(value)
     if kind is Tensor or isinstance(value, (np.ndarray, np.generic)):
         return TensorKey(value.shape, value.dtype)
-    make = _VALUE_KEYS.get(kind)
-    if make is not None:
-        return make(value)
+    plain = value_key(value)
+    if plain is not None:
+        return plain
     if kind is SymbolicTensor:
         raise TraceError(
             owner, f"{path} is {value!r}, which belongs to a trace that is over. Return it from its function instead."
         )
-    if isinstance(value, enum.Enum):
-        return ValueKey(value, value.name)
-    if isinstance(value, np.dtype):
-        return ValueKey(value, (value.num, value.str))
     if isinstance(value, slice):
         return ValueKey(value, tuple(leaf_key(v, path, owner) for v in (value.start, value.stop, value.step)))
     if kind.__hash__ is None:

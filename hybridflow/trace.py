@@ -264,7 +264,7 @@ class Trace:
                         f"the initial value depends on the argument {node.attrs['name']} of {self.name}, which has no "
                         "value while tracing. Make the variable outside of the function.",
                     )
-                values[node] = eager.execute(node.op, tuple(values[n] for n in node.inputs), dict(node.attrs))
+                values[node], _ = eager.execute(node.op, tuple(values[n] for n in node.inputs), dict(node.attrs))
         for state in written:
             state.variable._tensor = values[state.value._node]
         return values[wanted]

@@ -129,9 +129,17 @@ class ListGuard:
     expected: tuple[Any, ...]
 
 
+@dataclass(frozen=True)
+class AbsentGuard:
+    """A dict, such as an instance's, that must still lack this key."""
+
+    mapping: dict[str, Any]
+    key: str
+
+
 Argument = TensorArg | ScalarArg | LiteralArg
 Capture = ConstantInput | VariableInput
-Guard = CellGuard | ItemGuard | AttributeGuard | ListGuard
+Guard = CellGuard | ItemGuard | AttributeGuard | ListGuard | AbsentGuard
 
 
 class Signature:
@@ -732,6 +740,8 @@ def _holds(guard: Guard) -> bool:
     try:
         if isinstance(guard, ListGuard):
             return tuple(map(id, guard.owner)) == tuple(map(id, guard.expected))
+        if isinstance(guard, AbsentGuard):
+            return guard.key not in guard.mapping
         if isinstance(guard, CellGuard):
             return guard.cell.cell_contents is guard.expected
         if isinstance(guard, ItemGuard):
@@ -744,6 +754,8 @@ def _holds(guard: Guard) -> bool:
 def _guard_item(guard: Guard) -> tuple[int, ...]:
     if isinstance(guard, ListGuard):
         return GUARD["list"], id(guard.owner), *map(id, guard.expected), 0
+    if isinstance(guard, AbsentGuard):
+        return GUARD["absent"], id(guard.mapping), id(guard.key)
     if isinstance(guard, CellGuard):
         return GUARD["cell"], id(guard.cell), 0, id(guard.expected)
     if isinstance(guard, ItemGuard):

@@ -53,6 +53,8 @@ def build(offsets: Offsets) -> str:
     _fail(module)
     _match_value(module)
     _match_arguments(module)
+    _same_list(module)
+    _holds(module)
     _match_guards(module)
     _owns_memory(module)
     _gather_captures(module)
@@ -311,31 +313,58 @@ def _match_value(module: Module) -> None:
     f.ret(no)
 
 
+def _same_list(module: Module) -> None:
+    """i1 same_list(list, item): whether a list holds just the objects of a guard."""
+    f = module.function("same_list", I1, PTR, PTR)
+    owner, item = f.args
+    count = f.b.sub(_word(f, item, 1), i64(_LIST_GUARD_WORDS))
+    f.ret_if(f.ne(f.load(owner, layout.SIZE, I64), count), ir.Constant(I1, 0))
+    objects = f.load(owner, layout.LIST_ITEMS, PTR)
+    with f.count(count) as i:
+        expected = f.get(f.element(item, f.b.add(i, i64(3)), PTR), PTR)
+        f.ret_if(f.ne(f.get(f.element(objects, i, PTR), PTR), expected), ir.Constant(I1, 0))
+    f.ret(ir.Constant(I1, 1))
+
+
+_LIST_GUARD_WORDS = 4  # kind, length, owner, and one that fills up
+
+
+def _holds(module: Module) -> None:
+    """i1 holds(item): whether a guarded cell, dict item, attribute or list still is what is expected."""
+    f = module.function("holds", I1, PTR)
+    (item,) = f.args
+    kind, owner, name = _word(f, item, 0), _word(f, item, 2, PTR), _word(f, item, 3, PTR)
+    with f.b.if_then(f.eq(kind, i64(GUARD["list"])), likely=False):
+        f.ret(f.call("same_list", I1, owner, item))
+    with f.b.if_then(f.eq(kind, i64(GUARD["absent"])), likely=False):
+        f.ret(f.is_null(f.call("PyDict_GetItemWithError", PTR, owner, name)))
+    value = f.local(PTR)
+    with f.b.if_else(f.eq(kind, i64(GUARD["item"]))) as (of_dict, other):
+        with of_dict:
+            borrowed = f.call("PyDict_GetItemWithError", PTR, owner, name)
+            f.set(value, borrowed)
+            with f.b.if_then(f.b.not_(f.is_null(borrowed))):
+                f.call("Py_IncRef", VOID, borrowed)
+        with other, f.b.if_else(f.eq(kind, i64(GUARD["cell"]))) as (of_cell, of_object):
+            with of_cell:
+                f.set(value, f.call("PyCell_Get", PTR, owner))
+            with of_object:
+                f.set(value, f.call("PyObject_GetAttr", PTR, owner, name))
+    found = f.get(value, PTR)
+    with f.b.if_then(f.is_null(found), likely=False):
+        f.call("PyErr_Clear", VOID)
+        f.ret(ir.Constant(I1, 0))
+    same = f.eq(found, _word(f, item, 4, PTR))
+    f.call("Py_DecRef", VOID, found)
+    f.ret(same)
+
+
 def _match_guards(module: Module) -> None:
-    """i1 match_guards(record): whether every guarded cell, dict item and attribute still is the expected object."""
+    """i1 match_guards(record): whether every guard holds."""
     f = module.function("match_guards", I1, PTR)
     (record,) = f.args
     with _items(f, _section(f, record, "guard_items"), _head(f, record, "guards")) as (_, item):
-        kind, owner, name = _word(f, item, 0), _word(f, item, 2, PTR), _word(f, item, 3, PTR)
-        value = f.local(PTR)
-        with f.b.if_else(f.eq(kind, i64(GUARD["item"]))) as (of_dict, other):
-            with of_dict:
-                borrowed = f.call("PyDict_GetItemWithError", PTR, owner, name)
-                f.set(value, borrowed)
-                with f.b.if_then(f.b.not_(f.is_null(borrowed))):
-                    f.call("Py_IncRef", VOID, borrowed)
-            with other, f.b.if_else(f.eq(kind, i64(GUARD["cell"]))) as (of_cell, of_object):
-                with of_cell:
-                    f.set(value, f.call("PyCell_Get", PTR, owner))
-                with of_object:
-                    f.set(value, f.call("PyObject_GetAttr", PTR, owner, name))
-        found = f.get(value, PTR)
-        with f.b.if_then(f.is_null(found), likely=False):
-            f.call("PyErr_Clear", VOID)
-            f.ret(ir.Constant(I1, 0))
-        same = f.eq(found, _word(f, item, 4, PTR))
-        f.call("Py_DecRef", VOID, found)
-        f.ret_if(f.b.not_(same), ir.Constant(I1, 0))
+        f.ret_if(f.b.not_(f.call("holds", I1, item)), ir.Constant(I1, 0))
     f.ret(ir.Constant(I1, 1))
 
 

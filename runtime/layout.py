@@ -18,6 +18,7 @@ TYPE = 8
 SIZE = 16  # of tuples
 TUPLE_ITEMS = tuple.__basicsize__
 BYTES_DATA = bytes.__basicsize__ - 1
+LIST_ITEMS = 24  # after the header of a variable-size object: a pointer to the items
 
 # struct PyArrayObject_fields of numpy/ndarraytypes.h
 ARRAY_DATA, ARRAY_NDIM, ARRAY_SHAPE, ARRAY_BASE, ARRAY_DESCR, ARRAY_FLAGS, ARRAY_HANDLER = 16, 24, 32, 48, 56, 64, 88

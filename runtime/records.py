@@ -45,7 +45,8 @@ CAPTURE = {
     "constant": 0,  # input, data
     "variable": 1,  # input, object, slot offset, whether updated, dtype, ndim, extents
 }
-GUARD = {"cell": 0, "item": 1, "attribute": 2}  # owner, name, expected object
+# Owner, name, expected object; of a list the objects, of an absent item no object.
+GUARD = {"cell": 0, "item": 1, "attribute": 2, "list": 3, "absent": 4}
 STRUCTURE = {"none": 0, "single": 1, "tuple": 2, "list": 3, "call": 4}
 
 # Python numbers that become a program's scalar input.

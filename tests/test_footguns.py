@@ -1,5 +1,6 @@
 """Programs on which tracing compilers are known to differ silently from eager execution.  Here they agree, or raise."""
 
+import copy
 import struct
 
 import numpy as np
@@ -145,6 +146,162 @@ def test_methods_of_two_instances_do_not_share_constants():
 
     x = hf.constant(1.0)
     assert [float(Layer(n).f(x)) for n in range(5)] == [0.0, 1.0, 2.0, 3.0, 4.0]
+
+
+RATE, TABLE, HELPED = 2.0, {"k": [1.0, 2.0]}, 3.0
+
+
+def helper(x):
+    return x * HELPED
+
+
+def test_globals_that_change_are_noticed(monkeypatch):
+    @hf.function
+    def f(x):
+        return helper(x) * RATE + TABLE["k"][1]
+
+    x = hf.constant(1.0)
+    assert [float(f(x)) for _ in range(3)] == [8.0] * 3
+    monkeypatch.setitem(globals(), "RATE", 3.0)
+    assert [float(f(x)) for _ in range(3)] == [11.0] * 3
+    monkeypatch.setitem(globals(), "HELPED", 4.0)
+    assert [float(f(x)) for _ in range(3)] == [14.0] * 3
+    TABLE["k"][1] = 10.0
+    assert [float(f(x)) for _ in range(3)] == [22.0] * 3
+    monkeypatch.setitem(globals(), "helper", lambda x: x)
+    assert [float(f(x)) for _ in range(3)] == [13.0] * 3
+    monkeypatch.undo()
+    TABLE["k"][1] = 2.0
+    assert [float(f(x)) for _ in range(3)] == [8.0] * 3
+    assert [r.argument for r in f.retraces()] == ["RATE", "HELPED", 'TABLE["k"][1]', "helper"]
+    assert "pass it as an argument" in f.retraces()[0].suggestion
+
+
+def test_closure_cells_that_change_are_noticed():
+    factor, parts, weights = 2.0, [1.0, 2.0], np.array([1.0, 2.0])
+
+    @hf.function
+    def f(x):
+        inner = [x * p for p in parts]
+        return hf.sum(inner[0] * factor + inner[-1] + hf.asarray(weights))
+
+    def plain(x):
+        return float(np.sum(x * parts[0] * factor + x * parts[-1] + weights))
+
+    x = hf.asarray(np.ones(2))
+    for _ in range(3):
+        assert float(f(x)) == plain(1.0)
+    factor = 5.0
+    for _ in range(3):
+        assert float(f(x)) == plain(1.0)
+    parts.append(7.0)
+    for _ in range(3):
+        assert float(f(x)) == plain(1.0)
+    weights[0] = 100.0
+    for _ in range(3):
+        assert float(f(x)) == plain(1.0)
+
+
+def test_attributes_that_change_are_noticed():
+    class Dense:
+        scale = 1.0
+
+        def __init__(self, units):
+            self.units = units
+
+        def __call__(self, x):
+            return x * self.units * self.scale
+
+    class Model:
+        def __init__(self):
+            self.n, self.layers, self.options = 1.0, [Dense(2.0), Dense(3.0)], {"bias": 0.0}
+
+        @property
+        def doubled(self):
+            return self.n * 2.0
+
+        @hf.function
+        def __call__(self, x):
+            for layer in self.layers:
+                x = layer(x)
+            return self.shifted(x) * self.doubled
+
+        def shifted(self, x):
+            return x + self.options["bias"]
+
+    model, x = Model(), hf.constant(1.0)
+
+    def eager():
+        hf.config.run_functions_eagerly(True)
+        try:
+            return float(model(x))
+        finally:
+            hf.config.run_functions_eagerly(False)
+
+    def changes():
+        yield
+        model.n = 5.0
+        yield
+        model.layers[1].units = 7.0
+        yield
+        Dense.scale = 2.0
+        yield
+        model.layers.append(Dense(11.0))
+        yield
+        model.layers[0] = Dense(13.0)
+        yield
+        model.options["bias"] = 1.0
+        yield
+        model.options = {"bias": 2.0}
+        yield
+        model.shifted = lambda x: x - 1.0
+        yield
+
+    for _ in changes():
+        assert [float(model(x)) for _ in range(3)] == [eager()] * 3
+
+
+def test_copies_of_an_instance_are_instances_of_their_own():
+    class Layer:
+        def __init__(self, w):
+            self.w = w
+
+        @hf.function
+        def f(self, x):
+            return x * self.w
+
+    x = hf.constant(1.0)
+    one = Layer(2.0)
+    one.f(x)
+    for two in (copy.copy(one), copy.deepcopy(one)):
+        two.w = 3.0
+        assert float(two.f(x)) == 3.0 and float(one.f(x)) == 2.0
+
+
+def test_rebinding_a_captured_tensor_or_variable_is_noticed():
+    w, v = hf.constant(2.0), hf.Variable(3.0)
+    f = hf.function(lambda x: x * w + v)
+    x = hf.constant(1.0)
+    assert float(f(x)) == float(f(x)) == 5.0
+    w = hf.constant(10.0)
+    assert float(f(x)) == float(f(x)) == 13.0
+    v = hf.Variable(100.0)
+    assert float(f(x)) == float(f(x)) == 110.0
+    v.assign(1.0)
+    assert float(f(x)) == 11.0
+
+
+def test_a_body_that_counts_its_own_runs_counts_on():
+    class Counter:
+        calls = 0
+
+        @hf.function
+        def f(self, x):
+            self.calls += 1
+            return x * self.calls
+
+    counter = Counter()
+    assert [float(counter.f(hf.constant(1.0))) for _ in range(4)] == [1.0, 2.0, 3.0, 4.0]
 
 
 def test_python_random_state_is_not_traced_but_ours_is():

@@ -15,11 +15,13 @@ from hybridflow import errors
 from hybridflow.context import busy
 from hybridflow.runtime import cpu, entry, layout, memory
 from hybridflow.runtime.entry import (
+    AbsentGuard,
     AttributeGuard,
     CellGuard,
     ConstantInput,
     Dispatcher,
     ItemGuard,
+    ListGuard,
     LiteralArg,
     ScalarArg,
     Signature,
@@ -246,6 +248,42 @@ def test_guards(path):
     assert not is_slow(f(x))
     del cell.cell_contents
     assert is_slow(f(x))
+
+
+def test_guards_on_lists_and_absent_items(path):
+    a, b, items, mapping = object(), object(), [], {}
+    f = Callable(Signature(cpu.load(plus_one()), [vector()], guards=[ListGuard(items, ())]))
+    x = tensor(1)
+    assert not is_slow(f(x))
+    items.append(a)
+    assert is_slow(f(x))
+    f = Callable(
+        Signature(cpu.load(plus_one()), [vector()], guards=[ListGuard(items, (a,)), AbsentGuard(mapping, "w")])
+    )
+    assert not is_slow(f(x))
+    items[0] = b
+    assert is_slow(f(x))
+    items[0] = a
+    mapping["w"] = a
+    assert is_slow(f(x))
+    del mapping["w"]
+    items.append(b)
+    assert is_slow(f(x))
+
+
+def test_borrowed_guards_are_not_held(path):
+    class Owner:
+        pass
+
+    owner, expected = Owner(), object()
+    owner.w = expected
+    f = Callable(Signature(cpu.load(plus_one()), [vector()], borrowed=[AttributeGuard(owner, "w", expected)]))
+    assert is_slow(f(tensor(1))) == (path == "python")
+    owner.w = object()
+    assert is_slow(f(tensor(1)))
+    reference = weakref.ref(owner)
+    del owner
+    assert reference() is None
 
 
 def test_guard_that_runs_python_code(path):
