@@ -4,7 +4,6 @@ import math
 import shutil
 import subprocess
 
-import mpmath
 import numpy as np
 import pytest
 
@@ -13,7 +12,7 @@ from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.compiler.ops import elementary, elementary_trig
 from tests.bits import same_bits
 from tests.jit_helper import assembly, loop_text, runnable_targets
-from tests.ulp import BINARY, REFERENCE, Longer, compiled, measured
+from tests.ulp import BINARY, REFERENCE, Longer, compiled, measured, mpmath
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
 

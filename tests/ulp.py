@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-import mpmath
 import numpy as np
+import pytest
 
 from hybridflow.compiler.ops import elementary
 from tests.jit_helper import Compiled, compile_loop
+
+mpmath = pytest.importorskip("mpmath", reason="the references need mpmath")
 
 Longer = np.longdouble
 BINARY = ("atan2", "hypot", "logaddexp", "pow")
