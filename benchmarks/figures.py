@@ -19,7 +19,8 @@ first call      of a new function of 30 elementwise ops: with an empty disk cach
 sum             ``reduce_sum(x + y * z)`` over 16 million floats on one thread: bytes per second, as a share of what the
                 fastest hand-written loop reads in the same rounds.
 memory          growth of the resident set over 300 traces of one 30-op function at different lengths, per trace, after
-                free memory went back to the system; and what is left of that growth after the function is gone.
+                free memory went back to the system; and, per trace, what 300 traces of a second such function add for
+                good: the first ones pay for room that allocators keep and use again.
 """
 
 from __future__ import annotations
@@ -279,7 +280,7 @@ def sum_of_products(peers: tuple[str, ...]) -> list[Figure]:
 
 
 _MEMORY = """
-import ctypes, gc
+import ctypes, gc, logging
 import numpy as np
 import hybridflow as hf
 
@@ -294,35 +295,31 @@ def resident():
     with open("/proc/self/statm") as file:
         return int(file.read().split()[1]) * 4096
 
-def traces(f, first, count):
+logging.disable()  # of hints that a function is traced too often
+def traces(first, count):
+    f = hf.function(chain, cache_size=1000)
     for k in range(first, first + count):
         f.get_concrete_function(hf.TensorSpec((k,)))
+    return resident()
 
-warm = hf.function(chain, cache_size=1000)
-traces(warm, 10, 50)
-del warm
-f = hf.function(chain, cache_size=1000)
-before = resident()
-traces(f, 1000, 300)
-full = resident()
-count = len(f.concrete_functions())
-del f
-after = resident()
-print(before, full, after, count)
+traces(10, 50)
+start = resident()
+full = traces(1000, 300)
+once = resident()
+traces(2000, 300)
+twice = resident()
+print((full - start) / 300e6, (twice - once) / 300e6)
 """
 
 
 def trace_memory(peers: tuple[str, ...]) -> list[Figure]:
     if not os.path.exists("/proc/self/statm"):
         return []
-    per_trace, left = [], []
-    for _ in range(3):
-        before, full, after, count = map(int, in_fresh_process(_MEMORY, {"HF_CACHE_DIR": "off"}).split())
-        per_trace.append((full - before) / count / 1e6)
-        left.append((after - before) / max(full - before, 1))
+    rounds = [in_fresh_process(_MEMORY, {"HF_CACHE_DIR": "off"}).split() for _ in range(3)]
+    held, left = ([float(row[k]) for row in rounds] for k in (0, 1))
     return [
-        figure("memory per trace, 30 ops", "MB", 0.15, measure.timing(per_trace), 1.0),
-        figure("of that still held after del f", "share", 0.05, measure.timing(left), 1.0),
+        figure("memory per trace, 30 ops", "MB", 0.15, measure.timing(held), 1.0),
+        figure("left per trace after del f", "MB", 0.001, measure.timing(left), 1.0),
     ]
 
 

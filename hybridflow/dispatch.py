@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from hybridflow import eager
 from hybridflow.compiler.ir.build import Builder
+from hybridflow.compiler.ir.types import TensorType
 from hybridflow.compiler.ops import TABLE
 from hybridflow.context import current
-from hybridflow.tensor import Tensor
+from hybridflow.tensor import Tensor, wrap
 
 
 def apply(op: Any, *inputs: Tensor, **attrs: Any) -> Tensor:
@@ -33,6 +36,13 @@ class TensorBuilder(Builder):
 
     def emit(self, op: Any, *inputs: Tensor, **attrs: Any) -> Tensor:
         return apply(op, *inputs, **attrs)
+
+    def full(self, value: Any, like: TensorType) -> Tensor:
+        if current.trace is not None or current.device is not None:
+            return super().full(value, like)
+        array = np.empty(like.shape, like.dtype)
+        array.fill(value)
+        return wrap(array)
 
 
 builder = TensorBuilder(TABLE)

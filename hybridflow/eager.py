@@ -55,11 +55,13 @@ def execute(op: Any, inputs: tuple[Tensor, ...], attrs: Attrs) -> tuple[Tensor, 
 def _key(op: Any, inputs: tuple[Tensor, ...], attrs: Attrs) -> tuple[Any, ...]:
     """What decides whether a shortcut fits, but for the device and layout, which it looks at itself."""
     if op.kind is Kind.ELEMENTWISE:
-        return (op, *attrs.values(), *[x._array.dtype for x in inputs])
+        if attrs:
+            return (op, *attrs.values(), *[x._array.dtype.num for x in inputs])
+        return (op, *[x._array.dtype.num for x in inputs])  # the number hashes faster than the dtype
     key = [op, *attrs.items()]
     for x in inputs:
         array = x._array
-        key += (array.dtype, array.shape)
+        key += (array.dtype.num, array.shape)
     return tuple(key)
 
 
@@ -140,7 +142,8 @@ def try_binary(op: Any, x: Any, y: Any) -> Tensor | None:
     None when there is none for this op and these types, or when the long way has an error to explain.
     """
     ufunc, kinds = _EXACT.get(op, _NO_UFUNC)
-    a, b = _operand(x), _operand(y)
+    a = x._array if type(x) is Tensor else _operand(x)
+    b = y._array if type(y) is Tensor else _operand(y)
     if type(a) is np.ndarray:
         dtype = a.dtype
         if type(b) is np.ndarray:
@@ -164,10 +167,8 @@ def try_binary(op: Any, x: Any, y: Any) -> Tensor | None:
 
 
 def _operand(value: Any) -> Any:
-    """The array of a tensor or a variable, a Python number as it is, and None for anything else."""
+    """The array of a variable, a Python number as it is, and None for anything else."""
     kind = type(value)
-    if kind is Tensor:
-        return value._array
     if kind is float or kind is int:
         return value
     return value._tensor._array if kind is Variable else None

@@ -42,11 +42,21 @@ def _binary(op: Any, x: Any, y: Any) -> Tensor:
         out = eager.try_binary(op, x, y)
         if out is not None:
             return out
+    if _alike(x, y):
+        return apply(op, x, y)
     stage = op.name
     x, y = strong(x, stage), strong(y, stage)
     dtype = result_dtype(stage, (x, y))
     tensors = broadcast_all(stage, (weak_cast(x, dtype, stage), weak_cast(y, dtype, stage)))
     return apply(op, *tensors)
+
+
+def _alike(x: Any, y: Any) -> bool:
+    """Whether two operands are tensors of one type, which need neither promotion nor broadcasting."""
+    if type(x) is not Tensor or type(y) is not Tensor:
+        return False
+    a, b = x._array, y._array
+    return a.dtype is b.dtype and a.shape == b.shape and type(a) is type(b)  # scalars may have to change devices
 
 
 def _float_binary(op: Any, x: Any, y: Any) -> Tensor:
@@ -55,6 +65,8 @@ def _float_binary(op: Any, x: Any, y: Any) -> Tensor:
         out = eager.try_binary(op, x, y)
         if out is not None:
             return out
+    if _alike(x, y) and dtypes.is_float(x.dtype):
+        return apply(op, x, y)
     stage = op.name
     x, y = strong(x, stage), strong(y, stage)
     dtype = result_dtype(stage, (x, y))

@@ -33,7 +33,9 @@ class Flag(Generic[T]):
             self.value = before
 
 
-DEBUG = Flag("HF_DEBUG", 0, "1 cache misses, 2 times per pass and kernel, 3 graphs, 4 LLVM IR, 5 buffers, 6 machine code")
+DEBUG = Flag(
+    "HF_DEBUG", 0, "1 cache misses, 2 times per pass and kernel, 3 graphs, 4 LLVM IR, 5 buffers, 6 machine code"
+)
 LOG = Flag("HF_LOG", "", "comma-separated topics to log: retrace, cache, fusion, kernels, passes")
 SKIP = Flag("HF_SKIP", "", "comma-separated names of passes to leave out")
 DUMP = Flag("HF_DUMP", "", "folder that receives the text of each stage")

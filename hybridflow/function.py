@@ -78,9 +78,8 @@ class Function(Dispatcher):
         if current.trace is not None or config.functions_run_eagerly():
             if self._signature is None:
                 return self._python(*args, **kwargs)
-            values = self._signature.convert(self._binder.bind(args, kwargs))
-            args, kwargs = self._binder.split(values)
-            return self._python(*args, **kwargs)
+            positional, named = self._binder.split(self._signature.convert(self._binder.bind(args, kwargs)))
+            return self._python(*positional, **named)
         leaves, key = self._leaves_and_key(args, kwargs)
         found = self._cache.find(key) or self._make(key, leaves)
         found.python_calls += 1
@@ -305,7 +304,7 @@ class _Methods:
 class _WeakMethod:
     """A method that does not keep its instance alive; callers hold the instance while they call."""
 
-    def __init__(self, function: Callable[..., Any], reference: weakref.ref[Any]) -> None:
+    def __init__(self, function: Callable[..., Any], reference: Callable[[], Any]) -> None:
         self._function, self._reference = function, reference
         self.__wrapped__ = function.__get__(_Unbound())  # for the signature, less self
         self.__name__ = name_of(function)

@@ -80,7 +80,7 @@ def _view(op: OpDef, attrs: Attrs, x: Tensor) -> Any:
         return NotImplemented
     if op is _BROADCAST and array.size == 1:  # filled, since what reads it would have to copy a view of strides 0
         out = memory.empty(attrs["shape"], array.dtype)
-        out.fill(array.reshape(())[()])
+        out[...] = array
         return wrap(out)
     return wrap(op.reference(array, **attrs))
 

@@ -29,7 +29,7 @@ class Structure:
         order: tuple[Any, ...] = (),
     ) -> None:
         self.kind, self.labels, self.children, self.order = kind, labels, children, order
-        self.leaves = sum(c.leaves for c in children) if kind is not None else 1
+        self.leaves: int = sum([child.leaves for child in children]) if kind is not None else 1
         self._hash = hash((kind, labels, children))
 
     def __hash__(self) -> int:
@@ -67,8 +67,6 @@ def is_namedtuple(value: Any) -> bool:
 
 def _is_plain_dataclass(value: Any) -> bool:
     """Whether the fields are all there is to the instance, so that it can be rebuilt from them."""
-    if not dataclasses.is_dataclass(value) or isinstance(value, type):
-        return False
     extra = getattr(value, "__dict__", {})
     return extra.keys() <= {f.name for f in dataclasses.fields(value)}
 
@@ -92,7 +90,7 @@ def _parts(value: Any) -> tuple[tuple[Any, ...], Iterable[Any]] | None:
         return tuple(keys), [value[k] for k in keys]
     if is_namedtuple(value):
         return value._fields, value
-    if _is_plain_dataclass(value):
+    if hasattr(kind, "__dataclass_fields__") and _is_plain_dataclass(value):
         names = tuple(f.name for f in dataclasses.fields(value))
         return names, [getattr(value, name) for name in names]
     return None

@@ -188,7 +188,7 @@ class Trace:
             elif missing := [n for n in node.inputs if n not in self.lifted]:
                 stack.extend(missing)
             else:
-                self._builder.where = node.where
+                self._builder.location = node.where
                 self.lifted[node] = self._builder.emit(node.op, *(self.lifted[n] for n in node.inputs), **node.attrs)
         return self.lifted[wanted]
 

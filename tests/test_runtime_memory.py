@@ -110,6 +110,7 @@ def test_kept_memory_is_bounded(pool):
 
 
 def test_ownership(pool):
+    gc.collect()  # what earlier tests left behind
     live = memory.stats().live
     array = memory.empty((100,), F32)
     array[:] = 7

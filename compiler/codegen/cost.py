@@ -19,7 +19,9 @@ def instructions(node: Node) -> int:
     """Instructions to make one element from the elements of the inputs."""
     kind = node.op.kind
     if kind is Kind.ELEMENTWISE or kind is Kind.REDUCE:
-        return _measured(node.op, tuple(n.dtype for n in node.inputs), _freeze(node.attrs) if kind is Kind.ELEMENTWISE else ())
+        return _measured(
+            node.op, tuple(n.dtype for n in node.inputs), _freeze(node.attrs) if kind is Kind.ELEMENTWISE else ()
+        )
     if kind is Kind.GATHER:
         return GATHERED
     return DRAWN if kind is Kind.CREATE and node.inputs else 0
