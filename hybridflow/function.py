@@ -205,12 +205,12 @@ class Function(Dispatcher):
     def _methods_of(self, instance: Any) -> _Methods:
         held = getattr(instance, "__dict__", None)
         try:
-            methods = held.get(_METHODS) if held is not None else self._methods.get(instance)
+            methods = held.get(pytree.METHODS) if held is not None else self._methods.get(instance)
             if methods is not None and methods.instance() is instance:  # the dict may be a copy of another instance's
                 return methods
             methods = _Methods(weakref.ref(instance))
             if held is not None:
-                held[_METHODS] = methods
+                held[pytree.METHODS] = methods
                 return methods
             return self._methods.setdefault(instance, methods)
         except TypeError:
@@ -282,9 +282,6 @@ class Function(Dispatcher):
 
 def _count(n: int, noun: str) -> str:
     return f"{n} {noun}{'' if n == 1 else 's'}"
-
-
-_METHODS = "_hf_methods"  # the entry of an instance's __dict__ that holds its functions
 
 
 class _Methods:

@@ -547,6 +547,51 @@ def test_the_cache_is_bounded_and_drops_the_least_recently_used():
     assert traces_of(f) == 0 and float(f(x, 1)) == 2.0
 
 
+def test_plain_calls_are_answered_natively():
+    v = hf.Variable(tensor(2.0))
+
+    @hf.function(cache_size=2)
+    def f(x, n=1.0, flag=None):
+        return x * n * v
+
+    x = tensor([1.0, 2.0])
+    for _ in range(4):
+        assert same_bits(f(x), [2.0, 4.0]) and same_bits(f(x, 2.0), [4.0, 8.0]) and same_bits(f(x, n=2.0), [4.0, 8.0])
+    assert len(f._dispatch) == 3 and sum(s.calls for s in f._dispatch) == 9
+    assert [row["hits"] for row in f.signatures()] == [3, 7]
+    v.assign(3.0)
+    assert same_bits(f(x), [3.0, 6.0])
+    f(x, 5.0)
+    kept = [row["inputs"] for row in f.signatures()]
+    assert len(kept) == 2 and kept[1] == "x: f64[2], n: float 5.0, flag: None"
+    assert len(f._dispatch) in (2, 3)  # without the shortcuts of the signature that was dropped
+    assert same_bits(f(x, -0.0), x.numpy() * -0.0)
+    f.cache_clear()
+    assert f._dispatch == ()
+
+
+def test_calls_that_need_python_go_there():
+    @hf.function
+    def f(values):
+        return values[0] * 2.0
+
+    for _ in range(3):
+        assert same_bits(f([tensor(1.0)]), 2.0)
+    assert f._dispatch == ()
+    g = hf.function(lambda x: x * 2.0)
+    x = tensor([1.0, 2.0, 3.0])
+    for _ in range(2):
+        g(x)
+    reversed_view = hf.asarray(np.arange(6.0))[::2]
+    assert same_bits(g(reversed_view), [0.0, 4.0, 8.0])
+    with hf.GradientTape() as tape:
+        tape.watch(x)
+        y = g(x)
+    assert same_bits(tape.gradient(y, x), [2.0, 2.0, 2.0])
+    outer = hf.function(lambda x: g(x) + 1.0)
+    assert same_bits(outer(x), [3.0, 5.0, 7.0])
+
+
 def test_everything_is_freed_with_the_function():
     def make():
         big = tensor(np.ones(1000))
