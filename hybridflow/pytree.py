@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 
@@ -56,10 +56,6 @@ LEAF = Structure(None)
 METHODS = "_hf_methods"  # the entry of an instance's __dict__ where hf.function methods live: no data
 _SIMPLE = frozenset({type(None), bool, int, float, complex, str, bytes})
 MAPPINGS = (dict, OrderedDict)
-
-
-def tuple_of(children: Iterable[Structure]) -> Structure:
-    return Structure(tuple, (), tuple(children))
 
 
 def is_namedtuple(value: Any) -> bool:
@@ -136,12 +132,6 @@ def _unflatten(structure: Structure, leaves: Iterator[Any]) -> Any:
 def unflatten(structure: Structure, leaves: Iterable[Any]) -> Any:
     """The value of that structure whose leaves are ``leaves``."""
     return _unflatten(structure, iter(leaves))
-
-
-def map_structure(function: Callable[[Any], Any], value: Any) -> Any:
-    """``value`` with ``function`` applied to each leaf."""
-    leaves, structure = flatten(value)
-    return unflatten(structure, [function(leaf) for leaf in leaves])
 
 
 def child_paths(structure: Structure, root: str) -> list[str]:

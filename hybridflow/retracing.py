@@ -6,7 +6,7 @@ import logging
 from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from hybridflow import pytree
 from hybridflow.binding import Binder
@@ -160,7 +160,7 @@ class RetraceLog:
         self._counts.clear()
         self.records.clear()
 
-    def describe_last(self, calls: int) -> Any:
+    def describe_last(self, calls: int) -> str:
         """``last retrace 3 calls ago (x: f32[31,8] → f32[32,8])``; empty when there was none."""
         if not self.records:
             return ""
