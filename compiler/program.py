@@ -60,7 +60,7 @@ class Size:
 
 @dataclass(frozen=True)
 class Check:
-    """A run-time check in a kernel: the exception's class name in hybridflow.errors, its stage and text, and the line."""
+    """A run-time check in a kernel: the name of an exception in hybridflow.errors, its stage and text, and the line."""
 
     error: str
     stage: str

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -14,18 +15,19 @@ from hybridflow.context import current
 from hybridflow.tensor import Tensor, wrap
 
 
-def apply(op: Any, *inputs: Tensor, **attrs: Any) -> Tensor:
+def apply(op: Any, *inputs: Tensor, **given: Any) -> Tensor:
     """Apply a primitive op to tensors whose shapes and dtypes already fit: run it, or record it while tracing.
 
     Raises the op's ShapeError, DTypeError or ArgumentError.
     """
+    attrs: Mapping[str, Any] = given
     trace = current.trace
     if trace is not None:
-        out = trace.record(op, inputs, attrs)
+        out: Tensor = trace.record(op, inputs, given)
         if current.tapes and op.canon is not None:
-            attrs = op.canon(tuple([x.type for x in inputs]), attrs)
+            attrs = op.canon(tuple([x.type for x in inputs]), given)
     else:
-        out, attrs = eager.execute(op, inputs, attrs)
+        out, attrs = eager.execute(op, inputs, given)
     for tape in current.tapes:
         tape.record(op, inputs, attrs, out)
     return out
@@ -40,7 +42,7 @@ class TensorBuilder(Builder):
     def full(self, value: Any, like: TensorType) -> Tensor:
         if current.trace is not None or current.device is not None:
             return super().full(value, like)
-        array = np.empty(like.shape, like.dtype)
+        array: Any = np.empty(like.shape, like.dtype)
         array.fill(value)
         return wrap(array)
 

@@ -17,7 +17,8 @@ class Flag(Generic[T]):
     """One setting.  ``flag.value`` reads it, ``with flag(v):`` changes it for a block."""
 
     def __init__(self, name: str, default: T, doc: str) -> None:
-        self.name, self.default, self.doc = name, default, doc
+        self.name, self.doc = name, doc
+        self.default: T = default
         text = os.environ.get(name, "")
         try:
             self.value: T = type(default)(text) if text else default

@@ -24,7 +24,7 @@ from hybridflow.runtime import entry, memory
 from hybridflow.tensor import Tensor, wrap
 
 Attrs = Mapping[str, Any]
-Types = tuple[TensorType, ...]
+Types = tuple[Any, ...]  # TensorTypes of live arrays: their extents are numbers
 
 _programs: dict[Any, Any] = {}
 _lock = threading.Lock()
@@ -61,7 +61,7 @@ def shortcut(op: OpDef, types: Types, attrs: Attrs) -> Callable[..., Any] | None
     if op.kind is Kind.VIEW:
         return functools.partial(_view, op, attrs)
     form_of = _FORMS.get(op.kind)
-    out = op.infer(*types, **attrs)
+    out: Any = op.infer(*types, **attrs)
     if form_of is None or 0 in out.shape or len(types) > entry.MAX_INPUTS:
         return None
     form = form_of(op, types, attrs)

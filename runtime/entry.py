@@ -470,7 +470,8 @@ class _Kernel:
                 array = _fitting(value, dtype, (), {})
             else:
                 if shape is None:
-                    shape = np.shape(getattr(value, _front_end().array_slot, None))
+                    held: Any = getattr(value, _front_end().array_slot, None)
+                    shape = np.shape(held)
                 array = _fitting(value, dtype, shape, {})
             if array is None:
                 return _MISS

@@ -1,7 +1,7 @@
 """Every op of the table, compiled: against its reference, and eager against graph bit for bit.
 
-Eager runs an op as a program with symbolic extents on arrays in a normal form; a graph has static shapes and a loop nest
-per shape.  The two share the emitter and nothing else of the schedule, so equal bits say that the order of every
+Eager runs an op as a program with symbolic extents on arrays in a normal form; a graph has static shapes and a loop
+nest per shape.  The two share the emitter and nothing else of the schedule, so equal bits say that the order of every
 reduction and product depends on the shape alone.
 """
 

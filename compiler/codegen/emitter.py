@@ -119,6 +119,7 @@ class Emitter:
         self.width = width
         self.fastmath = fastmath
         self.mask: Val | None = None
+        self.where: str | None = None  # the user's file:line of the op that is being emitted
         self.lines: list[str] = []
         self.declares: set[str] = set()
         self.globals: dict[str, str] = {}  # name -> definition of the constant tables that the body reads

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from hybridflow.compiler.codegen import contract, cuda, driver, scan, scatter, sort
 from hybridflow.compiler.codegen.cost import instructions
 from hybridflow.compiler.codegen.driver import KernelCall
@@ -78,9 +80,9 @@ class ModuleBuilder:
         return self.checks.index(check) + 1
 
     def _kernel(self, number: int, kernel: Kernel) -> KernelCall | None:
-        if all(is_static(r.shape) and static_size(r.shape) == 0 for r in kernel.roots):
-            if not any(n.op.may_raise(tuple(i.type for i in n.inputs), n.attrs) for n in kernel.nodes):
-                return None
+        may_raise = any(n.op.may_raise(tuple(i.type for i in n.inputs), n.attrs) for n in kernel.nodes)
+        if not may_raise and all(is_static(r.shape) and static_size(r.shape) == 0 for r in kernel.roots):
+            return None
         symbol = f"k{number}"
         e = self._emitter()
         checks_before = len(self.checks)
@@ -106,9 +108,7 @@ class ModuleBuilder:
         else:
             operands, shape = self._special(e, symbol, kernel)
         self.infos.append(self._info(symbol, kernel))
-        raises = len(self.checks) > checks_before or any(
-            n.op.may_raise(tuple(i.type for i in n.inputs), n.attrs) for n in kernel.nodes
-        )
+        raises = may_raise or len(self.checks) > checks_before
         return KernelCall(symbol, shape, operands, raises)
 
     def _contraction(self, e: Emitter, symbol: str, kernel: Kernel) -> tuple[list[Node], SpecialKernel]:
@@ -168,7 +168,7 @@ class ModuleBuilder:
         else:
             indices = node.inputs[1]
             along = node.op.facts.get("along_axis")
-            emit = scatter.emit_scatter_add_along_axis if along else scatter.emit_scatter_add
+            emit: Any = scatter.emit_scatter_add_along_axis if along else scatter.emit_scatter_add
             check = range_check(node.op.name, x.type, axis, node.where)
             extents = indices.shape[axis] if along else indices.shape
             shape = emit(self.module, e, symbol, x.dtype, indices.dtype, x.shape, extents, axis, check, self.dim_names)

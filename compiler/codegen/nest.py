@@ -377,8 +377,12 @@ class Nest:
             return [self._lift(elements, fold, within) for fold in folds]
 
         if not folds:
+
+            def plain(mask: Val | None) -> None:
+                body(mask)
+
             with self._loops(sequence):
-                self._vector_loop(row_var, lambda mask: body(mask) and None)
+                self._vector_loop(row_var, plain)
             self.given = scalars
             return
 

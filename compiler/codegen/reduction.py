@@ -3,9 +3,9 @@
 The bits of a reduction depend on the shape and the axes alone.  Axes of one element play no part.  The trailing
 reduced axes, as one run of R elements, fold in 64 logical lanes: lane l takes elements l, l + 64, ... of a chunk of
 4096; the lanes of the chunks of a superchunk of 262144 fold chunk by chunk; then lane l takes lane l + 32, + 16, ...
-+ 1, and superchunks fold one after the other.  The other reduced axes form an outer sequence whose terms fold in a cascade:
-64 terms, then 64 of those, then the total.  Short partial sums keep the error small, 64 lanes keep any machine's
-vector units busy, and superchunks and rows are independent, so threads can share them without changing a bit.
++ 1, and superchunks fold one after the other.  The other reduced axes form an outer sequence whose terms fold in a
+cascade: 64 terms, then 64 of those, then the total.  Short partial sums keep the error small, 64 lanes keep any
+machine's vector units busy, and superchunks and rows are independent, so threads can share them without changing a bit.
 
 Folding the identity in changes no bits (it is -0.0 for a float sum), so levels that a shape does not reach are left
 out.
@@ -15,6 +15,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
 
 from hybridflow.compiler.codegen.emitter import Emitter, Val
 from hybridflow.compiler.codegen.structured import Code, Ref
@@ -37,7 +40,7 @@ class Fold:
     node: Node
 
     @property
-    def identity(self) -> Sequence[tuple[object, object]]:
+    def identity(self) -> Sequence[tuple[Any, np.dtype]]:
         return self.node.op.init(dt.compute_dtype(self.node.inputs[0].dtype))
 
     def start(self, e: Emitter) -> State:
@@ -55,10 +58,7 @@ class Cells:
 
     def __init__(self, code: Code, allocate: Callable[[int], str], folds: Sequence[Fold], slots: int) -> None:
         self.code, self.folds = code, folds
-        self.pointers = [
-            [(allocate(slots * max(dtype.itemsize, 1)), dtype) for _, dtype in fold.identity]  # type: ignore[attr-defined]
-            for fold in folds
-        ]
+        self.pointers = [[(allocate(slots * dtype.itemsize), dtype) for _, dtype in fold.identity] for fold in folds]
 
     def load(self, at: Ref) -> list[State]:
         e = self.code.e
@@ -173,8 +173,8 @@ class LaneFold:
                 for k, first in enumerate(firsts)
             ]
             loop.next = [v for states in turned for state in states for v in state]
-        for first, states in zip(firsts, self._unpack(loop.carried, len(firsts))):
-            self.lanes.store(first, states)
+        for first, ended in zip(firsts, self._unpack(loop.carried, len(firsts))):
+            self.lanes.store(first, ended)
         if self.known is None or self.known % LANES:
             self._vectors(begin, whole, end, body)
 

@@ -32,6 +32,7 @@ SHORT = {
 FROM_SHORT = {text: dtype for dtype, text in SHORT.items()}
 CODE = {dtype: code for code, dtype in enumerate(ALL)}  # small integers for native code and cache keys
 
+_NARROW = frozenset((float16, bfloat16))
 _FLOAT_SET, _SIGNED_SET, _UNSIGNED_SET = frozenset(FLOATS), frozenset(SIGNED), frozenset(UNSIGNED)
 
 
@@ -52,12 +53,12 @@ def is_integer(dtype: DType) -> bool:
 
 
 def is_bool(dtype: DType) -> bool:
-    return dtype is bool_ or dtype == bool_
+    return dtype == bool_
 
 
 def is_narrow_float(dtype: DType) -> bool:
     """float16 and bfloat16: stored narrow, computed in float32 inside each op, rounded at its end."""
-    return dtype == float16 or dtype == bfloat16
+    return dtype in _NARROW
 
 
 def compute_dtype(dtype: DType) -> DType:
