@@ -327,6 +327,8 @@ class Environment:
 
         None as well when the values are not those of the key ``expected``.
         """
+        if len(expected) != len(self.paths):
+            return None  # of an earlier environment
         found = Guards([], [])
         for path, key in zip(self.paths, expected):
             value = path.guard(found)
