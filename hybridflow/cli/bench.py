@@ -20,6 +20,9 @@ from hybridflow import config, flags
 from hybridflow.cli import limits, measure, output, programs, subject
 from hybridflow.cli.limits import Limits
 from hybridflow.cli.measure import Timing
+from hybridflow.compiler.ir.graph import Role
+from hybridflow.compiler.ir.types import Dim
+from hybridflow.compiler.loops.buffers import byte_size
 from hybridflow.concrete import ConcreteFunction
 from hybridflow.errors import ArgumentError
 from hybridflow.function import Function
@@ -153,7 +156,7 @@ def _measured(name: str, make: Make, machine: limits.Machine) -> Result:
     timings = measure.interleaved({**candidates, **machine.samplers}, budget=2.0)
     concrete = function.get_concrete_function(*arguments)
     kernels = concrete.staged.compile().program.kernels
-    read, written = _bytes(concrete)
+    read, written = _bytes(concrete, arguments)
     operations = sum(kernel.flops or 0 for kernel in kernels)
     found = machine.limits(timings)
     least, limited_by = found.least_seconds(read, written, operations)
@@ -185,12 +188,15 @@ def _eagerly(function: Function, arguments: tuple[Any, ...]) -> measure.Sampler:
     return run_eagerly
 
 
-def _bytes(concrete: ConcreteFunction) -> tuple[int, int]:
+def _bytes(concrete: ConcreteFunction, arguments: Sequence[hf.Tensor]) -> tuple[int, int]:
     """Bytes that any program must read and write: of the inputs, and of outputs and updated variables."""
     graph = concrete.graph
-    size = [node.type.size * node.type.dtype.itemsize for node in graph.inputs]
-    written = sum(node.type.size * node.type.dtype.itemsize for node in graph.outputs)
-    return sum(size), written + sum(size[position] for position in graph.updates)
+    dims: dict[str, int] = {}  # symbolic extents
+    for node, tensor in zip((n for n in graph.inputs if n.attrs["role"] is Role.ARGUMENT), arguments):
+        dims.update((e.name, size) for e, size in zip(node.shape, tensor.shape) if isinstance(e, Dim))
+    sizes = [byte_size(node).at(dims) for node in graph.inputs]
+    written = sum(byte_size(node).at(dims) for node in graph.outputs)
+    return sum(sizes), written + sum(sizes[position] for position in graph.updates)
 
 
 # Comparing with an earlier run

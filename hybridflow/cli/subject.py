@@ -145,11 +145,10 @@ def random_tensors(wanted: Sequence[TensorSpec], stage: str) -> tuple[Any, ...]:
     generator = np.random.default_rng(0)
     made = []
     for spec in wanted:
-        if None in spec.shape:
+        shape = tuple(extent for extent in spec.shape if extent is not None)
+        if len(shape) < len(spec.shape):
             raise ArgumentError(stage, f"{spec} leaves an extent open; give the sizes to run with by --shapes.", "")
-        if dtypes.is_float(spec.dtype):
-            values = generator.standard_normal(spec.shape, np.float32)
-        else:
-            values = generator.integers(0, 2, spec.shape)
+        is_float = dtypes.is_float(spec.dtype)
+        values: Any = generator.standard_normal(shape, np.float32) if is_float else generator.integers(0, 2, shape)
         made.append(hf.asarray(np.asarray(values).astype(spec.dtype)))
     return tuple(made)
