@@ -7,13 +7,13 @@ A record says which values an operation read and made.  The walk goes through a 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.compiler.ops.table import NOT_DIFFERENTIABLE
 
 
-class Record:
+class Record(NamedTuple):
     """One operation: an op of the table with its attributes, or any function with ``vjp(*cotangents of outputs)``.
 
     A ``vjp`` takes None for an output that has no cotangent, and returns one cotangent (or None) per input.  One with
@@ -21,17 +21,11 @@ class Record:
     input (or None), and returns totals, so that they are added up in the order in which single operations would be.
     """
 
-    __slots__ = ("attrs", "inputs", "op", "outputs", "vjp")
-
-    def __init__(
-        self,
-        op: Any,
-        inputs: tuple[Any, ...],
-        attrs: Mapping[str, Any],
-        outputs: tuple[Any, ...],
-        vjp: Callable[..., Sequence[Any]] | None = None,
-    ) -> None:
-        self.op, self.inputs, self.attrs, self.outputs, self.vjp = op, inputs, attrs, outputs, vjp
+    op: Any
+    inputs: tuple[Any, ...]
+    attrs: Mapping[str, Any]
+    outputs: tuple[Any, ...]
+    vjp: Callable[..., Sequence[Any]] | None = None
 
 
 def backward(
@@ -46,33 +40,35 @@ def backward(
     wanted = {id(source) for source in sources}
     cotangents: dict[int, Any] = {}
     for value, cotangent in seeds:
-        if id(value) in path:
-            _accumulate(b, cotangents, id(value), cotangent)
+        key = id(value)
+        if key in path:
+            cotangents[key] = cotangent if key not in cotangents else b.add(cotangents[key], cotangent)
     for record in reversed(records):
-        outputs = record.outputs
-        gs = []
-        reached = False
-        for out in outputs:
-            key = id(out)
-            # Every reader of the value has been passed, so its cotangent is complete, and needed no longer.
-            g = cotangents.get(key) if key in wanted else cotangents.pop(key, None)
-            reached = reached or g is not None
-            gs.append(g)
-        if not reached:
-            continue
-        if record.vjp is None:
-            results = record.op.vjp(b, gs[0], outputs[0], *record.inputs, **record.attrs)
-        elif getattr(record.vjp, "accumulates", False):
-            so_far = [cotangents.get(id(value)) if id(value) in path else None for value in record.inputs]
-            for value, total in zip(record.inputs, record.vjp(*gs, so_far=so_far)):
-                if total is not None and id(value) in path:
-                    cotangents[id(value)] = total
-            continue
+        op, inputs, attrs, outputs, vjp = record
+        if vjp is None:
+            (out,) = outputs
+            g = _taken(cotangents, wanted, id(out))
+            if g is None:
+                continue
+            results = op.vjp(b, g, out, *inputs, **attrs)
         else:
-            results = record.vjp(*gs)
-        for value, result in zip(record.inputs, results):
-            if result is not None and id(value) in path:
-                _accumulate(b, cotangents, id(value), result() if callable(result) else result)
+            gs = [_taken(cotangents, wanted, id(out)) for out in outputs]
+            if all(g is None for g in gs):
+                continue
+            if getattr(vjp, "accumulates", False):
+                so_far = [cotangents.get(id(value)) if id(value) in path else None for value in inputs]
+                for value, total in zip(inputs, vjp(*gs, so_far=so_far)):
+                    if total is not None and id(value) in path:
+                        cotangents[id(value)] = total
+                continue
+            results = vjp(*gs)
+        for value, result in zip(inputs, results):
+            key = id(value)
+            if result is not None and key in path:
+                if callable(result):
+                    result = result()
+                earlier = cotangents.get(key)
+                cotangents[key] = result if earlier is None else b.add(earlier, result)
     return [cotangents.get(id(source)) for source in sources]
 
 
@@ -80,15 +76,16 @@ def _on_path(records: Sequence[Record], sources: Sequence[Any]) -> set[int]:
     """The ids of the float values that depend differentiably on a source, sources included."""
     path = set(map(id, sources))
     for record in records:
-        if record.vjp is None and record.op.vjp is NOT_DIFFERENTIABLE:
-            continue
         for value in record.inputs:
             if id(value) in path:
-                path.update(id(out) for out in record.outputs if dt.is_float(out.dtype))
+                if record.vjp is not None or record.op.vjp is not NOT_DIFFERENTIABLE:
+                    for out in record.outputs:
+                        if dt.is_float(out.dtype):
+                            path.add(id(out))
                 break
     return path
 
 
-def _accumulate(b: Any, cotangents: dict[int, Any], key: int, cotangent: Any) -> None:
-    so_far = cotangents.get(key)
-    cotangents[key] = cotangent if so_far is None else b.add(so_far, cotangent)
+def _taken(cotangents: dict[int, Any], wanted: set[int], key: int) -> Any:
+    """The cotangent of a value all readers of which have been passed: it is complete, and kept only for a source."""
+    return cotangents.get(key) if key in wanted else cotangents.pop(key, None)

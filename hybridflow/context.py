@@ -68,5 +68,6 @@ def push_tape(tape: GradientTape) -> None:
 
 
 def pop_tape(tape: GradientTape) -> None:
-    current.tapes = tuple(t for t in current.tapes if t is not tape)
+    tapes = current.tapes
+    current.tapes = tapes[:-1] if tapes and tapes[-1] is tape else tuple([t for t in tapes if t is not tape])
     _add_busy(-1)

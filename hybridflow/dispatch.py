@@ -36,10 +36,9 @@ def apply(op: Any, *inputs: Tensor, **given: Any) -> Tensor:
 class TensorBuilder(Builder):
     """The builder over live or symbolic tensors: derivative rules run through it."""
 
-    def emit(self, op: Any, *inputs: Tensor, **attrs: Any) -> Tensor:
-        return apply(op, *inputs, **attrs)
+    emit = staticmethod(apply)
 
-    def full(self, value: Any, like: TensorType) -> Tensor:
+    def full(self, value: Any, like: TensorType | Tensor) -> Tensor:
         if current.trace is not None or current.device is not None:
             return super().full(value, like)
         array: Any = np.empty(like.shape, like.dtype)

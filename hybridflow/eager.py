@@ -27,7 +27,12 @@ def execute(op: Any, inputs: tuple[Tensor, ...], attrs: Attrs) -> tuple[Tensor, 
     From the second application on to tensors of the same types, which need not be checked again, there is a native
     shortcut.  Raises the op's argument errors, and DeviceError for inputs on several devices.
     """
-    key = _key(op, inputs, attrs)
+    if attrs or op.kind is not _ELEMENTWISE:
+        key = _key(op, inputs, attrs)
+    elif len(inputs) == 2:  # most of all: spelled out
+        key = (op, inputs[0]._array.dtype.num, inputs[1]._array.dtype.num)
+    else:
+        key = (op, *[x._array.dtype.num for x in inputs])
     try:
         known = _shortcuts.get(key)
     except TypeError:  # an attribute that is no canonical one yet, such as a list
@@ -53,16 +58,20 @@ def execute(op: Any, inputs: tuple[Tensor, ...], attrs: Attrs) -> tuple[Tensor, 
 
 
 def _key(op: Any, inputs: tuple[Tensor, ...], attrs: Attrs) -> tuple[Any, ...]:
-    """What decides whether a shortcut fits, but for the device and layout, which it looks at itself."""
-    if op.kind is Kind.ELEMENTWISE:
-        if attrs:
-            return (op, *attrs.values(), *[x._array.dtype.num for x in inputs])
-        return (op, *[x._array.dtype.num for x in inputs])  # the number hashes faster than the dtype
+    """What decides whether a shortcut fits, but for the device and layout, which it looks at itself.
+
+    Of an elementwise op the shapes do not matter; a dtype's number hashes faster than the dtype.
+    """
+    if op.kind is _ELEMENTWISE:
+        return (op, *attrs.values(), *[x._array.dtype.num for x in inputs])
     key = [op, *attrs.items()]
     for x in inputs:
         array = x._array
         key += (array.dtype.num, array.shape)
     return tuple(key)
+
+
+_ELEMENTWISE = Kind.ELEMENTWISE
 
 
 # Attributes of these hold numbers, of which equal ones may differ (0.0 and -0.0); and creation has no inputs.

@@ -20,7 +20,7 @@ from hybridflow import devices, execution
 from hybridflow.compiler.ir.build import GraphBuilder
 from hybridflow.compiler.ir.types import Dim, Shape, TensorType, static_size
 from hybridflow.compiler.ops import TABLE, Kind, OpDef
-from hybridflow.runtime import entry, memory
+from hybridflow.runtime import entry
 from hybridflow.tensor import Tensor, wrap
 
 Attrs = Mapping[str, Any]
@@ -79,7 +79,7 @@ def _view(op: OpDef, attrs: Attrs, x: Tensor) -> Any:
     if type(array) is not np.ndarray:
         return NotImplemented
     if op is _BROADCAST and array.size == 1:  # filled, since what reads it would have to copy a view of strides 0
-        out = memory.empty(attrs["shape"], array.dtype)
+        out = np.empty(attrs["shape"], array.dtype)
         out[...] = array
         return wrap(out)
     return wrap(op.reference(array, **attrs))

@@ -9,7 +9,9 @@ from __future__ import annotations
 import dataclasses
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import Any, TypeVar
+
+T = TypeVar("T")
 
 
 class Structure:
@@ -54,7 +56,7 @@ class Structure:
 
 LEAF = Structure(None)
 METHODS = "_hf_methods"  # the entry of an instance's __dict__ where hf.function methods live: no data
-_SIMPLE = frozenset({type(None), bool, int, float, complex, str, bytes})
+_SIMPLE = {type(None), bool, int, float, complex, str, bytes}
 MAPPINGS = (dict, OrderedDict)
 
 
@@ -73,6 +75,12 @@ def _sorted_keys(mapping: dict[Any, Any]) -> list[Any]:
         return sorted(mapping)
     except TypeError:  # keys of several types: any order will do that does not depend on insertion
         return sorted(mapping, key=lambda k: (type(k).__name__, repr(k)))
+
+
+def declare_leaf(kind: type[T]) -> type[T]:
+    """Say that instances of a class are leaves, which spares each of them the search for what else they could be."""
+    _SIMPLE.add(kind)
+    return kind
 
 
 def _parts(value: Any) -> tuple[tuple[Any, ...], Iterable[Any]] | None:
@@ -131,6 +139,9 @@ def _unflatten(structure: Structure, leaves: Iterator[Any]) -> Any:
 
 def unflatten(structure: Structure, leaves: Iterable[Any]) -> Any:
     """The value of that structure whose leaves are ``leaves``."""
+    if structure is LEAF:
+        (leaf,) = leaves
+        return leaf
     return _unflatten(structure, iter(leaves))
 
 

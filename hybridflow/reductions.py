@@ -61,8 +61,8 @@ def _sum_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
 
 def _fold(name: str, x: Any, axis: Any, dtype: Any, keepdims: bool) -> Tensor:
     x = as_tensor(x, name)
-    x = cast(x, _sum_dtype(x.dtype) if dtype is None else to_dtype(dtype, name))
-    return _reduce(TABLE[name], x, rules.axes(name, x.type, axis), keepdims)
+    wanted = _sum_dtype(x.dtype) if dtype is None else to_dtype(dtype, name)
+    return _reduce(TABLE[name], x if x.dtype == wanted else cast(x, wanted), rules.axes(name, x.type, axis), keepdims)
 
 
 def sum(x: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Tensor:

@@ -26,6 +26,8 @@ from hybridflow.variable import Variable
 
 _STOP_GRADIENT = TABLE["stop_gradient"]
 _CONVERT = TABLE["convert"]
+# Ops that may end a path of derivatives; a conversion does when its result is no float.
+_CUTTING = {op for op in TABLE.values() if op.vjp is NOT_DIFFERENTIABLE} | {_STOP_GRADIENT, _CONVERT}
 
 
 class _Cut(NamedTuple):
@@ -105,7 +107,7 @@ class GradientTape:
                 break
         else:
             return
-        if op.vjp is NOT_DIFFERENTIABLE or op is _STOP_GRADIENT or (op is _CONVERT and not is_float(out.dtype)):
+        if op in _CUTTING and (op is not _CONVERT or not is_float(out.dtype)):
             self._cuts.append(_Cut(op.name, tuple(map(id, inputs)), user_location()))
             return
         tracked[id(out)] = out
@@ -144,6 +146,10 @@ class GradientTape:
 
     def watch(self, value: Any) -> None:
         """Watch tensors or variables, alone or nested.  Raises ArgumentTypeError for anything else."""
+        if type(value) is Tensor:
+            if is_float(value.dtype):
+                self._tracked[id(value)] = value
+            return
         leaves, structure = pytree.flatten(value)
         for k, leaf in enumerate(leaves):
             if isinstance(leaf, Variable):
@@ -202,8 +208,9 @@ class GradientTape:
         self._begin()
         leaves, structure = pytree.flatten(sources)
         self._check_sources(leaves, structure)
-        targets = self._targets(target)
-        found = self._walk(self._seeds(targets, self._weights(target, output_gradients)), leaves)
+        targets = [target] if type(target) is Tensor else self._targets(target)
+        weights = None if output_gradients is None else self._weights(target, output_gradients)
+        found = self._walk(self._seeds(targets, weights), leaves)
         for k, source in enumerate(leaves):
             if found[k] is None:
                 self._reasons[id(source)] = (source, self._explain(source, targets))
@@ -252,10 +259,8 @@ class GradientTape:
                 )
         return [leaf._read() if isinstance(leaf, Variable) else leaf for leaf in leaves]
 
-    def _weights(self, target: Any, output_gradients: Any) -> list[Any] | None:
-        """The output gradient of each target tensor, None for ones everywhere."""
-        if output_gradients is None:
-            return None
+    def _weights(self, target: Any, output_gradients: Any) -> list[Any]:
+        """The output gradient of each target tensor."""
         try:
             parts = pytree.flatten_up_to(pytree.flatten(target)[1], output_gradients, "output_gradients")
         except ValueError as error:
@@ -265,7 +270,7 @@ class GradientTape:
     def _seeds(self, targets: list[Tensor], weights: Sequence[Any] | None) -> list[tuple[Tensor, Tensor]]:
         """The tracked targets and the cotangent that each starts with."""
         if weights is None:
-            return [(t, builder.full(1, t.type)) for t in targets if id(t) in self._tracked]
+            return [(t, builder.full(1, t)) for t in targets if id(t) in self._tracked]
         seeds = []
         for t, weight in zip(targets, weights):
             if id(t) not in self._tracked or weight is None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import hybridflow as hf
-from hybridflow import devices
+from hybridflow import devices, pytree
 from hybridflow.compiler.ir.dtypes import bfloat16, is_integer
 from hybridflow.compiler.ir.types import TensorType, is_static, static_size
 from hybridflow.errors import (
@@ -226,6 +226,7 @@ class Operators:
         return hf.reshape(self, shape[0] if len(shape) == 1 and not isinstance(shape[0], int) else shape)
 
 
+@pytree.declare_leaf
 class Tensor(Operators):
     """An n-dimensional array value; make one with ``hf.asarray`` or ``hf.constant``.
 
@@ -382,6 +383,7 @@ def wrap(array: np.ndarray) -> Tensor:
     return tensor
 
 
+@pytree.declare_leaf
 class SymbolicTensor(Tensor):
     """The value of a node while a function is traced: it has a type, and no data yet."""
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import hybridflow as hf
+from hybridflow import pytree
 from hybridflow.compiler.ir.dtypes import is_float
 from hybridflow.context import current
 from hybridflow.errors import DTypeError, ShapeError
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from hybridflow.compiler.ir.types import Shape
 
 
+@pytree.declare_leaf
 class Variable(Operators):
     """State that functions read and assign; shape and dtype are fixed when it is made.
 

@@ -5,6 +5,7 @@ Rules of the op table (derivatives, expansions) are written against a builder, s
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
@@ -31,18 +32,15 @@ class Builder:
         except KeyError:
             raise AttributeError(f"[builder] there is no op {name!r}") from None
 
-        def apply(*inputs: Any, **attrs: Any) -> Any:
-            return self.emit(op, *inputs, **attrs)
-
-        self.__dict__[name] = apply
-        return apply
+        self.__dict__[name] = found = functools.partial(self.emit, op)
+        return found
 
     def literal(self, value: Any, dtype: Any) -> Any:
         """A scalar constant of shape ()."""
         return self.constant(value=Literal.of(np.asarray(value, dtype)))
 
-    def full(self, value: Any, like: TensorType) -> Any:
-        """``value`` everywhere, with the shape and dtype of the type ``like``."""
+    def full(self, value: Any, like: Any) -> Any:
+        """``value`` everywhere, with the shape and dtype of ``like``, a type or a value."""
         scalar = self.literal(value, like.dtype)
         return self.broadcast(scalar, shape=like.shape, axes=()) if like.shape else scalar
 

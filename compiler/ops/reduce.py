@@ -84,7 +84,7 @@ def _rounded(e: Any, state: tuple[Any, ...], dtype: Any) -> Any:
 
 def _spread(b: Any, value: Any, x: Any, axes: tuple[int, ...]) -> Any:
     """A reduction's result (or its cotangent) repeated along the axes that were reduced."""
-    return b.broadcast(value, shape=x.type.shape, axes=rules.kept_axes(x.type.ndim, axes)) if axes else value
+    return b.broadcast(value, shape=x.shape, axes=rules.kept_axes(len(x.shape), axes)) if axes else value
 
 
 # ---- sums and products
