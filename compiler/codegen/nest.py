@@ -33,7 +33,7 @@ from hybridflow.compiler.loops.operands import reads_of
 from hybridflow.compiler.ops import Kind
 from hybridflow.compiler.program import Size
 
-TILE = 512  # columns whose accumulators stay in the first-level cache together
+TILE = 2048  # columns whose accumulators stay in the first-level cache together
 BUSY = 16  # instructions from which on a body waits for arithmetic rather than for memory
 LONG = 800  # instructions of a loop's body that are compiled in about 15 ms
 LIGHT = 48  # instructions of a body that may be repeated for each vector of a reduction's step
