@@ -12,6 +12,7 @@ import numpy as np
 from hybridflow import devices, one_op
 from hybridflow.compiler.ir.dtypes import INTEGERS
 from hybridflow.compiler.ops import TABLE, Kind
+from hybridflow.errors import HybridflowError
 from hybridflow.tensor import Tensor, wrap
 from hybridflow.variable import Variable
 
@@ -48,12 +49,15 @@ def execute(op: Any, inputs: tuple[Tensor, ...], attrs: Attrs) -> tuple[Tensor, 
         if shortcut is None:
             return _execute(op, inputs, attrs)
         _remember(key, shortcut, attrs)
-    result = shortcut(*inputs)
-    if result is NotImplemented:
-        # Strided arrays are made contiguous; what then remains are other devices.
-        result = shortcut(*[_contiguous(x) for x in inputs])
+    try:
+        result = shortcut(*inputs)
         if result is NotImplemented:
-            return _execute(op, inputs, attrs)
+            # Strided arrays are made contiguous; what then remains are other devices.
+            result = shortcut(*[_contiguous(x) for x in inputs])
+            if result is NotImplemented:
+                return _execute(op, inputs, attrs)
+    except HybridflowError as error:
+        raise _explained(error, op, inputs, attrs) from None
     return result, attrs
 
 
@@ -94,8 +98,21 @@ def _execute(op: Any, inputs: tuple[Tensor, ...], attrs: Attrs) -> tuple[Tensor,
         attrs = op.canon(types, dict(attrs))
     out = op.infer(*types, **attrs)
     devices.common(op.name, inputs)
-    array = one_op.run(op, tuple([x._array for x in inputs]), attrs, out)
+    try:
+        array = one_op.run(op, tuple([x._array for x in inputs]), attrs, out)
+    except HybridflowError as error:
+        raise _explained(error, op, inputs, attrs) from None
     return wrap(np.asarray(array, out.dtype) if isinstance(array, (np.ndarray, np.generic)) else array), attrs
+
+
+def _explained(error: HybridflowError, op: Any, inputs: tuple[Tensor, ...], attrs: Attrs) -> HybridflowError:
+    """The error of a check at run time with the operands' own types: the program, which serves all shapes, knows only
+    those of its normal form, but the op's reference raises the same error."""
+    try:
+        op.reference(*[np.asarray(x.numpy()) for x in inputs], **attrs)
+    except HybridflowError as exact:
+        return exact
+    return error
 
 
 class _Quiet(threading.local):

@@ -279,3 +279,10 @@ def test_one_hot():
     assert hf.one_hot(1, 3).tolist() == [0, 1, 0] and hf.one_hot([], 3).shape == (0, 3)
     with pytest.raises(errors.DTypeError, match="integers"):
         hf.one_hot([0.5], 3)
+
+
+def test_eager_index_errors_name_the_operand_as_it_is():
+    x = hf.ones((2, 3))
+    for _ in range(3):  # the first application, and the native shortcut after it
+        with pytest.raises(IndexError, match=r"axis 0 of f32\[2,3\]. Expected -2 <= index < 2"):
+            hf.take(x, hf.constant([7]), axis=0)

@@ -201,8 +201,7 @@ class _Product:
         for items in (rows * self.pitch, tile.columns * self.depth, totals):
             offsets.append(offsets[-1] + -(-items * item // 64) * 64)
         self.packed_a, self.packed_b, self.totals = (c.at("%scratch", offset, 1) for offset in offsets[:3])
-        self.micro_kernel = f"{symbol}.tile"
-        self._emit_micro_kernel(module)
+        self.micro_kernel = self._emit_micro_kernel(module, f"{symbol}.tile")
 
         with c.spans("%begin", "%end", self.n if by_columns else self.m) as (entry, first, last):
             x = c.at(self.x, c.mul(entry, c.mul(self.m, self.k)), self.dtype.itemsize)
@@ -258,8 +257,8 @@ class _Product:
                     high = c.min(tile.rows, c.sub(height, down.index))
                     self._finish(totals, entry, c.add(row, down.index), high, c.add(col, panel.index), width)
 
-    def _emit_micro_kernel(self, module: ModuleText) -> None:
-        """One tile over one k-block: totals of the tile = (0 if %first else totals) + the block's sums."""
+    def _emit_micro_kernel(self, module: ModuleText, symbol: str) -> str:
+        """One tile over one k-block: totals of the tile = (0 if %first else totals) + the block's sums.  Its name."""
         tile, item = self.tile, self.sum_dtype.itemsize
         e = Emitter(self.e.target, tile.width, self.e.fastmath)
         c = Code(e)
@@ -283,7 +282,7 @@ class _Product:
             e.store(e.add(before, p), address)
         e.line("ret void")
         parameters = "ptr noalias %a, ptr noalias %b, i64 %b_pitch, ptr noalias %totals, i64 %depth, i1 %first"
-        module.function(e, self.micro_kernel, parameters, linkage="internal")
+        return module.function(e, symbol, parameters, linkage="internal")
 
     # ---- packing
 

@@ -7,41 +7,31 @@ from hybridflow.compiler.target import Target
 
 
 class ModuleText:
-    """Collects functions and renders the module."""
+    """Collects functions and renders the module.
+
+    Functions of one text are kept once: layers of a network and steps of an unrolled loop often need equal kernels, and
+    machine code for a kernel takes a hundred times as long as writing it down.
+    """
 
     def __init__(self, target: Target) -> None:
         self.target = target
-        self._functions: list[str] = []
+        self.names: dict[str, str] = {}  # of every function that was added, that under which it stands in the module
+        self._functions: dict[tuple[str, str], str] = {}  # what stands before and after the name -> name
         self._globals: dict[str, str] = {}
         self._declares: set[str] = set()
 
-    def function(
-        self, emitter: Emitter, name: str, parameters: str, result: str = "void", linkage: str = "", entry: bool = True
-    ) -> None:
+    def function(self, emitter: Emitter, name: str, parameters: str, result: str = "void", linkage: str = "") -> str:
         """Add the function whose body ``emitter`` wrote, with the declarations and tables that it uses.
 
-        ``linkage`` is what stands before the result type ("internal", "ptx_kernel" ...).  ``entry`` is False where the
-        body opens its first block itself.
+        ``linkage`` is what stands before the result type ("internal", "ptx_kernel" ...).  Returns the name to call: that
+        of an equal function where there is one.
         """
-        self.include(emitter)
-        head = f"define {linkage + ' ' if linkage else ''}{result} @{name}({parameters}) #0 {{"
-        self._functions.append("\n".join([head, *(["entry:"] if entry else []), *emitter.lines, "}"]))
-
-    def include(self, emitter: Emitter) -> None:
-        """Take over what an emitter's body declares and reads."""
         self._declares |= emitter.declares
         self._globals.update(emitter.globals)
-
-    def text(self, definition: str) -> None:
-        """Add a definition that was written elsewhere."""
-        self._functions.append(definition)
-
-    def declare(self, declaration: str) -> None:
-        self._declares.add(declaration)
-
-    def constant(self, name: str, definition: str) -> None:
-        """Add a global ``@name = definition``."""
-        self._globals[f"@{name}"] = f"@{name} = {definition}"
+        head = f"define {linkage + ' ' if linkage else ''}{result} @"
+        text = "\n".join([f"({parameters}) #0 {{", "entry:", *emitter.lines, "}"])
+        self.names[name] = found = self._functions.setdefault((head, text), name)
+        return found
 
     def render(self) -> str:
         """The module; the same parts give the same text, which is what the disk cache hashes."""
@@ -49,7 +39,7 @@ class ModuleText:
         parts = [
             f'target triple = "{self.target.triple}"\n',
             *self._globals.values(),
-            *self._functions,
+            *(f"{head}{name}{text}" for (head, text), name in self._functions.items()),
             *sorted(self._declares),
             f"attributes #0 = {{ nounwind{wide} }}",
             "!0 = !{i32 1}",  # what !nontemporal asks for

@@ -107,6 +107,7 @@ class ModuleBuilder:
             operands, shape = self._contraction(e, symbol, kernel)
         else:
             operands, shape = self._special(e, symbol, kernel)
+        symbol = self.module.names[symbol]
         self.infos.append(self._info(symbol, kernel))
         raises = may_raise or len(self.checks) > checks_before
         return KernelCall(symbol, shape, operands, raises)
