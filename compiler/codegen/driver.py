@@ -45,28 +45,21 @@ def write(module: ModuleText, graph: Graph, plan: Plan, dim_names: Sequence[str]
     """Write the entry; returns the arena's size, scratch of the kernels included."""
     e = Emitter(module.target, 1)
     code = Code(e, dim_names, [Dim(name) for name in dim_names])
-    pointers: dict[Location, str] = {}
 
     def pointer(place: Location) -> str:
-        if place not in pointers:
-            if isinstance(place, ArenaRange):
-                pointers[place] = code.at("%arena", size_ref(code, place.offset), 1)
-            else:
-                slot = place.number + (0 if isinstance(place, InputBuffer) else len(graph.inputs))
-                pointers[place] = e.fresh("b")
-                e.line(f"{pointers[place]} = load ptr, ptr {code.at('%buffers', slot, 8)}, align 8")
-        return pointers[place]
+        """An address, found anew for each use: a program has more of them than registers to keep them in."""
+        if isinstance(place, ArenaRange):
+            return code.at("%arena", size_ref(code, place.offset), 1)
+        slot = place.number + (0 if isinstance(place, InputBuffer) else len(graph.inputs))
+        address = e.fresh("b")
+        e.line(f"{address} = load ptr, ptr {code.at('%buffers', slot, 8)}, align 8")
+        return address
 
     def copy(item: Copy) -> None:
         e.declares.add("declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)")
         target, source, size = pointer(item.target), pointer(item.source), size_ref(code, item.size)
         e.line(f"call void @llvm.memcpy.p0.p0.i64(ptr {target}, ptr {source}, i64 {size}, i1 false)")
 
-    # All addresses first: they are used on both sides of branches.
-    for place in plan.locations.values():
-        pointer(place)
-    for item in (*plan.before, *plan.after):
-        pointer(item.source), pointer(item.target)
     status = e.fresh("status")
     if any(call.raises for call in calls):
         e.line(f"{status} = alloca i32, align 4")
