@@ -2,7 +2,8 @@
 
 Emission leaves little for IR passes to do (it writes explicit vectors in SSA form), so two cheap ones run, which save
 the code generator more time than they take; a usual pipeline would take as long as the code generator itself.
-Loading goes through ORC with JITLink: well under 0.1 ms and about 10 KiB per module, and unloading returns it all.
+Loading goes through ORC with JITLink: 0.1 ms and about 40 KiB per module, all of which unloading returns (see
+``_Linkers``).
 """
 
 from __future__ import annotations
@@ -80,10 +81,25 @@ def _cached_target_machine(target: Target) -> Any:
     return _target_machine(target)
 
 
-@functools.cache
-def _jit() -> Any:
-    """The process's linker.  It never compiles, so its own target machine matters for the object format only."""
-    return _llvm().create_lljit_compiler(_target_machine(host.detect(), jit=True), use_jit_link=True)
+class _Linkers:
+    """LLVM's linker forgets nothing about a module that was unloaded (9 KiB each) until it goes itself; so each links
+    some modules, and lives until the last of them is unloaded."""
+
+    MODULES = 32
+
+    def __init__(self) -> None:
+        self._jit: Any = None
+        self._linked = 0
+
+    def next(self) -> Any:
+        """A linker.  It never compiles, so its own target machine matters for the object format only."""
+        if self._linked % self.MODULES == 0:
+            self._jit = _llvm().create_lljit_compiler(_target_machine(host.detect(), jit=True), use_jit_link=True)
+        self._linked += 1
+        return self._jit
+
+
+_linkers = _Linkers()  # used under the lock
 
 
 def _excerpt(text: str) -> str:
@@ -168,7 +184,7 @@ def load_object(image: bytes, *symbols: str, imports: dict[str, int] | None = No
         for name, address in (imports or {}).items():
             library.import_symbol(name, address)
         try:
-            tracker = library.link(_jit(), f"hybridflow.{next(_names)}")
+            tracker = library.link(_linkers.next(), f"hybridflow.{next(_names)}")
         except RuntimeError as error:  # LLVM has written the reason, such as an unknown symbol, to standard error
             names = ", ".join(symbols)
             raise CompileError("machine code", f"object code of {names} does not link: {error}; see stderr.") from None
