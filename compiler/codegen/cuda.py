@@ -16,7 +16,7 @@ from hybridflow.compiler.codegen.structured import Code, Ref
 from hybridflow.compiler.ir.graph import Graph
 from hybridflow.compiler.ir.types import Dim, factors
 from hybridflow.compiler.loops.buffers import ArenaRange, Copy, InputBuffer, Location, Plan, aligned
-from hybridflow.compiler.loops.cluster import base
+from hybridflow.compiler.loops.kernel import base
 from hybridflow.compiler.program import Buffer, DeviceCopy, Launch, Size
 
 

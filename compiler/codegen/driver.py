@@ -11,7 +11,7 @@ from hybridflow.compiler.codegen.structured import Code, Ref, SpecialKernel
 from hybridflow.compiler.ir.graph import Graph, Node
 from hybridflow.compiler.ir.types import Dim, Extent
 from hybridflow.compiler.loops.buffers import ArenaRange, Copy, InputBuffer, Location, Plan, add, aligned
-from hybridflow.compiler.loops.cluster import base
+from hybridflow.compiler.loops.kernel import base
 from hybridflow.compiler.program import Size
 
 ENTRY = "hf_main"

@@ -23,8 +23,8 @@ class ModuleText:
     def function(self, emitter: Emitter, name: str, parameters: str, result: str = "void", linkage: str = "") -> str:
         """Add the function whose body ``emitter`` wrote, with the declarations and tables that it uses.
 
-        ``linkage`` is what stands before the result type ("internal", "ptx_kernel" ...).  Returns the name to call: that
-        of an equal function where there is one.
+        ``linkage`` is what stands before the result type ("internal", "ptx_kernel" ...).  Returns the name to call:
+        that of an equal function where there is one.
         """
         self._declares |= emitter.declares
         self._globals.update(emitter.globals)

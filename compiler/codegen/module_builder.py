@@ -17,8 +17,8 @@ from hybridflow.compiler.ir.dtypes import SHORT
 from hybridflow.compiler.ir.graph import Graph, Node
 from hybridflow.compiler.ir.types import Dim, is_static, static_size
 from hybridflow.compiler.loops.buffers import Plan, add, byte_size
-from hybridflow.compiler.loops.cluster import Fusion, Kernel, base
 from hybridflow.compiler.loops.index import Index, LoopVar
+from hybridflow.compiler.loops.kernel import Fusion, Kernel, base
 from hybridflow.compiler.ops import Kind
 from hybridflow.compiler.ops.index import range_check
 from hybridflow.compiler.program import Check, DimSource, KernelInfo, Program, Size, Slot

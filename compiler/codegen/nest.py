@@ -27,8 +27,8 @@ from hybridflow.compiler.codegen.tiles import Tile, Turned, turned_reads
 from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.compiler.ir.graph import Node
 from hybridflow.compiler.ir.types import Extent, factors
-from hybridflow.compiler.loops.cluster import CHEAP, Kernel, accesses, loops_of
 from hybridflow.compiler.loops.index import ZERO, Index, Ix, LoopVar, variable
+from hybridflow.compiler.loops.kernel import CHEAP, Kernel, accesses, loops_of
 from hybridflow.compiler.loops.operands import reads_of
 from hybridflow.compiler.ops import Kind
 from hybridflow.compiler.program import Size
@@ -279,10 +279,12 @@ class Nest:
         A root is simply read back from its own buffer.
         """
         wanted: dict[Node, None] = {}
+        seen: set[Node] = set()
 
         def visit(node: Node) -> None:
-            if node in self.places or node.is_parameter or node in self.rows:
+            if node in seen or node in self.places or node.is_parameter or node in self.rows:
                 return
+            seen.add(node)
             known = node in stages.first and stages.first[node] <= stage
             if known and (node in self.kernel.roots or self._work([node]) > CHEAP):
                 wanted.setdefault(node)

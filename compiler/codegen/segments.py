@@ -14,8 +14,8 @@ from hybridflow.compiler.codegen.structured import Code, Ref
 from hybridflow.compiler.ir.graph import Node
 from hybridflow.compiler.ir.types import Shape
 from hybridflow.compiler.loops import space as spaces
-from hybridflow.compiler.loops.cluster import Kernel
 from hybridflow.compiler.loops.index import Index, Ix, LoopVar
+from hybridflow.compiler.loops.kernel import Kernel
 from hybridflow.compiler.loops.operands import Reads
 
 

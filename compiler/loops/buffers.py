@@ -11,7 +11,7 @@ from typing import Union
 
 from hybridflow.compiler.ir.graph import Graph, Node
 from hybridflow.compiler.ir.types import factors
-from hybridflow.compiler.loops.cluster import Fusion, Kernel, base, read_in_place
+from hybridflow.compiler.loops.kernel import Fusion, Kernel, base, read_in_place
 from hybridflow.compiler.program import Size
 
 ALIGNMENT = 64

@@ -155,6 +155,12 @@ class Ix:
         return result
 
     @property
+    def divisions(self) -> int:
+        """How deep divisions and remainders are nested."""
+        nested = (atom.value for atom in self.atoms if isinstance(atom, (Quotient, Remainder)))
+        return max((1 + value.divisions for value in nested), default=0)
+
+    @property
     def is_affine(self) -> bool:
         """Whether only loop variables and constants occur."""
         return all(atom is None or isinstance(atom, LoopVar) for (atom, _), _ in self.terms)
