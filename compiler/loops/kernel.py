@@ -1,0 +1,130 @@
+"""Clusters of nodes, the kernels that become of them, and where a kernel touches memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from hybridflow.compiler.ir.graph import Node
+from hybridflow.compiler.ir.types import Shape, same_size
+from hybridflow.compiler.loops import space as spaces
+from hybridflow.compiler.loops.index import Index, Ix
+from hybridflow.compiler.loops.operands import reads_of
+from hybridflow.compiler.loops.space import Space
+from hybridflow.compiler.ops import Kind
+
+# Kinds with kernels of their own.  The result of a contraction may be finished (bias, activation) as it is stored.
+OWN_KERNEL = frozenset({Kind.CONTRACT, Kind.SORT, Kind.SCAN, Kind.SCATTER, Kind.SEGMENT})
+
+CHEAP = 10  # instructions per element that may be repeated rather than kept in memory
+
+IsLeaf = Callable[[Node], bool]
+
+
+@dataclass(eq=False)
+class Cluster:
+    """Nodes computed by one kernel.  ``rows`` are the members that have one element per row of a reduced space."""
+
+    kind: Kind  # ELEMENTWISE for loop nests, else the kind of the anchor that has a kernel of its own
+    space: Space
+    shape: Shape  # of the full space
+    anchor: Node  # the node that opened it: where the kind has a kernel of its own, what that kernel computes
+    members: list[Node]
+    rows: set[Node] = field(default_factory=set)
+    leaves: set[Node] = field(default_factory=set)  # what members read, members included
+    elsewhere: set[Node] = field(default_factory=set)  # leaves read at another place than the reader's own
+    work: int = 0  # instructions per element, those of all members
+    reductions: int = 0
+    why: str = ""  # why it does not share its producers' kernel
+
+
+@dataclass(eq=False)
+class Kernel:
+    """A cluster's live part: ``roots`` are written to memory, ``inputs`` are read from it."""
+
+    cluster: Cluster
+    roots: list[Node]
+    inputs: list[Node]
+    nodes: list[Node]  # what is computed here, in program order, recomputed producers included
+
+
+@dataclass(eq=False)
+class Fusion:
+    """Kernels in an order that respects their inputs; ``computed`` are the nodes that are not mere views."""
+
+    kernels: list[Kernel]
+    computed: set[Node]
+
+    def is_leaf(self, node: Node) -> bool:
+        return node.is_parameter or node in self.computed
+
+
+def base(node: Node) -> Node:
+    """The node whose buffer holds this node's value: reshapes share memory with their input."""
+    while not node.is_parameter and node.op.name == "reshape":
+        node = node.inputs[0]
+    return node
+
+
+def loops_of(kernel: Kernel, is_leaf: IsLeaf) -> Space:
+    """The loops for a kernel: of the shapes that its nodes offer, the one whose accesses divide least, merged."""
+    cluster = kernel.cluster
+    if cluster.space.has_reduction:
+        options = [cluster.space]
+    else:
+        shapes = dict.fromkeys([cluster.shape, *(n.shape for n in kernel.nodes if same_size(n.shape, cluster.shape))])
+        options = [spaces.over(shape) for shape in shapes]
+    best: tuple[tuple[int, int], Space] | None = None
+    for space in options:
+        positions = accesses(kernel, space, is_leaf).positions
+        merged = spaces.merged(space, positions)
+        score = (sum(not ix.is_affine for ix in positions), len(merged.vars))
+        if best is None or score < best[0]:
+            best = score, merged
+    assert best is not None
+    return best[1]
+
+
+@dataclass(eq=False)
+class Accesses:
+    """Where a kernel touches memory: every position, and for each input those at which it is read."""
+
+    positions: dict[Ix, None] = field(default_factory=dict)
+    of_input: dict[Node, set[Ix]] = field(default_factory=dict)
+
+
+def accesses(kernel: Kernel, space: Space, is_leaf: IsLeaf) -> Accesses:
+    cluster = kernel.cluster
+    inside = set(kernel.nodes)
+    found = Accesses()
+    seen: set[tuple[Node, Ix]] = set()
+    stack = [(root, space.row if root in cluster.rows else space.full) for root in kernel.roots]
+    found.positions.update(dict.fromkeys(position for _, position in stack))
+    while stack:
+        node, position = stack.pop()
+        if (node, position) in seen or node.op.kind in OWN_KERNEL:
+            continue
+        seen.add((node, position))
+        reduces = node.op.kind is Kind.REDUCE
+        shape = node.inputs[0].shape if reduces else node.shape
+        reads = reads_of(node, Index(shape, linear=space.full if reduces else position), is_leaf)
+        found.positions.update(dict.fromkeys(reads.positions))
+        for leaf, index in reads.leaves:
+            if leaf in inside:
+                stack.append((leaf, space.row if leaf in cluster.rows else index.linear))
+            else:
+                found.positions.setdefault(index.linear)
+                found.of_input.setdefault(leaf, set()).add(index.linear)
+    return found
+
+
+def read_in_place(kernel: Kernel, is_leaf: IsLeaf) -> set[Node]:
+    """Inputs of which element i is read only to make element i of the results: a result may take their memory."""
+    cluster = kernel.cluster
+    if cluster.kind not in (Kind.ELEMENTWISE, Kind.CONTRACT) or cluster.space.has_reduction:
+        return set()
+    found = accesses(kernel, cluster.space, is_leaf)
+    operands = {base(n) for n in cluster.anchor.inputs} if cluster.kind is Kind.CONTRACT else set()
+    return {
+        leaf for leaf, positions in found.of_input.items() if positions == {cluster.space.full} and leaf not in operands
+    }

@@ -1,0 +1,103 @@
+"""What the nodes of one graph read through views, and the spaces over their shapes; each found once."""
+
+from __future__ import annotations
+
+from hybridflow.compiler.ir.graph import Graph, Node
+from hybridflow.compiler.ir.types import Shape, is_static, static_size
+from hybridflow.compiler.loops import space as spaces
+from hybridflow.compiler.loops.index import Index, Ix, variable
+from hybridflow.compiler.loops.kernel import OWN_KERNEL, base
+from hybridflow.compiler.loops.operands import Reads, reads_of
+from hybridflow.compiler.loops.space import Space
+from hybridflow.compiler.ops import Kind
+
+# A view is a piece of index arithmetic, and costs nothing, until reshapes on axes in another order pile up divisions of
+# divisions, which double with each of them, or until the rules of a long row of views call each other too deep.
+MAX_DIVISIONS = 1
+MAX_VIEWS = 24
+
+
+class Reader:
+    """``computed`` are the nodes that are leaves of index maps: all but views, and the views that need a buffer.
+    ``stored`` are the nodes that need a buffer whatever is fused."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        self.computed: set[Node] = set()
+        self.stored: set[Node] = set()
+        self._flat: dict[Shape, Space] = {}
+        self._reductions: dict[tuple, Space] = {}
+        self._reads: dict[tuple[Node, Ix], Reads] = {}
+        self._mark()
+
+    def is_leaf(self, node: Node) -> bool:
+        return node.is_parameter or node in self.computed
+
+    def _mark(self) -> None:
+        must_store = {base(n) for n in self.graph.results}
+        for node in self.graph.nodes:
+            if node.op.kind in OWN_KERNEL and node.op.kind is not Kind.SEGMENT:
+                must_store.update(base(n) for n in node.inputs)
+        views: dict[Node, int] = {}  # how many views lie between a view and a leaf, itself included
+        for node in self.graph.nodes:
+            kind = node.op.kind
+            if kind is not Kind.VIEW and not (kind is Kind.CREATE and not node.inputs):
+                self.computed.add(node)
+                continue
+            if node in must_store:
+                self.computed.add(node)
+            elif kind is Kind.VIEW:
+                views[node] = 1 + views.get(node.inputs[0], 0)
+                # A reshape has no buffer of its own; the next view may have one.
+                if node.op.name != "reshape" and (views[node] > MAX_VIEWS or self._divisions(node) > MAX_DIVISIONS):
+                    del views[node]
+                    must_store.add(node)
+                    self.computed.add(node)
+        self.stored = {n for n in must_store if not n.is_parameter}
+        for node in self.graph.nodes:
+            if node.op.kind is Kind.GATHER:  # its data is read at random, so it must lie in memory
+                for leaf in self.leaves_beneath(node.inputs[0]):
+                    if not leaf.is_parameter:
+                        self.stored.add(leaf)
+
+    def _divisions(self, view: Node) -> int:
+        """How deep divisions are nested in the position at which a view's elements lie in the leaf beneath it."""
+        index = Index(view.shape, axes=[variable(v) for v in spaces.over(view.shape).vars])
+        reads = reads_of(view, index, self.is_leaf)
+        return max((leaf_index.linear.divisions for _, leaf_index in reads.leaves), default=0)
+
+    def leaves_beneath(self, node: Node) -> list[Node]:
+        if self.is_leaf(node):
+            return [node]
+        found: list[Node] = []
+        for source in node.inputs:
+            found += self.leaves_beneath(source)
+        return found
+
+    def flat(self, shape: Shape) -> Space:
+        key = (static_size(shape),) if is_static(shape) else shape
+        if key not in self._flat:
+            self._flat[key] = spaces.flat(shape)
+        return self._flat[key]
+
+    def reduction(self, shape: Shape, axes: tuple[int, ...]) -> Space:
+        key = (shape, axes)
+        if key not in self._reductions:
+            self._reductions[key] = spaces.reduction(shape, axes)
+        return self._reductions[key]
+
+    def reads(self, node: Node, position: Ix) -> Reads:
+        """What ``node`` reads when the loops are at ``position`` of its space."""
+        key = (node, position)
+        if key not in self._reads:
+            self._reads[key] = reads_of(node, Index(visited_shape(node), linear=position), self.is_leaf)
+        return self._reads[key]
+
+    def own_reads(self, node: Node) -> Reads:
+        """What a node reads at the position of its own element."""
+        return self.reads(node, self.flat(visited_shape(node)).full)
+
+
+def visited_shape(node: Node) -> Shape:
+    """The shape that loops over a node walk: for a reduction that of its input."""
+    return node.inputs[0].shape if node.op.kind is Kind.REDUCE else node.shape

@@ -1,0 +1,168 @@
+"""Which values lie in memory: from the results backwards, every value that a kernel needs from another cluster is
+either computed again there, when that is cheap or moves no work, or given a buffer.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from hybridflow.compiler.ir.graph import Node
+from hybridflow.compiler.ir.types import Shape, same_size
+from hybridflow.compiler.loops.index import Index, Ix
+from hybridflow.compiler.loops.kernel import CHEAP, OWN_KERNEL, Cluster, Kernel, base
+from hybridflow.compiler.loops.operands import Reads
+from hybridflow.compiler.loops.reader import Reader
+from hybridflow.compiler.ops import Kind
+
+MAX_DEPTH = 12  # of computing again what is computed again: rules of ops call each other that deep
+MAX_MOVED = 256  # instructions that may move into their reader's kernel
+
+
+class _Visit(NamedTuple):
+    """A place where a kernel reads a value: the position, the shape of the loops around it, and which of several loop
+    nests (the inputs of a concat have one each)."""
+
+    position: Ix
+    shape: Shape
+    nest: int = 0
+
+
+class _Work(NamedTuple):
+    """What it takes to compute one element from memory: instructions, and how deep rules call each other."""
+
+    instructions: int
+    depth: int
+
+
+def choose_stored(
+    reader: Reader, clusters: Sequence[Cluster], cluster_of: dict[Node, Cluster], cost: Callable[[Node], int]
+) -> list[Kernel]:
+    """The kernels of ``clusters``, which are given in an order in which they can run."""
+    return _Storage(reader, cluster_of, cost).kernels(clusters)
+
+
+class _Storage:
+    def __init__(self, reader: Reader, cluster_of: dict[Node, Cluster], cost: Callable[[Node], int]) -> None:
+        self.reader, self.cluster_of, self.cost = reader, cluster_of, cost
+        self.stored = set(reader.stored)
+        self.users = reader.graph.users()
+        self.number = {node: k for k, node in enumerate(reader.graph.nodes)}
+        self.work_of: dict[Node, _Work | None] = {}
+        for node in reader.graph.nodes:
+            if node in reader.computed:
+                self.work_of[node] = self.work(node)
+
+    def kernels(self, clusters: Sequence[Cluster]) -> list[Kernel]:
+        found: list[Kernel] = []
+        for cluster in reversed(clusters):  # so that every reader is seen before what it reads
+            cluster.members.sort(key=self.number.__getitem__)
+            raising = [m for m in cluster.members if m.op.may_raise(tuple(i.type for i in m.inputs), m.attrs)]
+            self.stored.update(m for m in raising if not self.reaches_stored(m))
+            roots = [m for m in cluster.members if m in self.stored]
+            if roots:
+                found.append(self.kernel(cluster, roots))
+        found.reverse()
+        return found
+
+    def reaches_stored(self, node: Node) -> bool:
+        """Whether computing what is stored already runs this node, checks included."""
+        stack, seen = [node], {node}
+        while stack:
+            current = stack.pop()
+            if current in self.stored:
+                return True
+            for user in self.users[current]:
+                if user not in seen:
+                    seen.add(user)
+                    stack.append(user)
+        return False
+
+    def kernel(self, cluster: Cluster, roots: list[Node]) -> Kernel:
+        """Nodes are taken from the last to the first: when the turn comes to one, all that reads it here is known."""
+        inputs: dict[Node, None] = {}
+        computed: list[Node] = []
+        visits: dict[Node, dict[_Visit, None]] = {}
+        latest: list[tuple[int, Node]] = []
+
+        def visit(node: Node, place: _Visit) -> None:
+            if node.is_parameter:
+                inputs.setdefault(node)
+                return
+            if node not in visits:
+                visits[node] = {}
+                heapq.heappush(latest, (-self.number[node], node))
+            visits[node].setdefault(place)
+
+        def visit_all(reads: Reads, place: _Visit) -> None:
+            for leaf, index in reads.leaves:
+                visit(leaf, place._replace(position=index.linear))
+
+        for root in roots:
+            visit(root, self.own_visit(root, cluster))
+        while latest:
+            _, node = heapq.heappop(latest)
+            if self.cluster_of[node] is cluster:
+                own = self.own_visit(node, cluster)
+                if node.op.kind is Kind.SEGMENT:
+                    for nest, source in enumerate(node.inputs):
+                        reads = Reads(self.reader.is_leaf)
+                        position = self.reader.flat(source.shape).full
+                        reads.follow(source, Index(source.shape, linear=position))
+                        visit_all(reads, _Visit(position, source.shape, nest))
+                elif node.op.kind in OWN_KERNEL:
+                    inputs.update(dict.fromkeys(base(source) for source in node.inputs))  # in memory, see Reader
+                else:
+                    visit_all(self.reader.reads(node, own.position), own)
+            elif node in self.stored or not self.recomputable(node, cluster, list(visits[node])):
+                self.stored.add(node)
+                inputs.setdefault(node)
+                continue
+            else:
+                for place in visits[node]:
+                    visit_all(self.reader.reads(node, place.position), place)
+            computed.append(node)
+        return Kernel(cluster, roots, list(inputs), computed[::-1])
+
+    def own_visit(self, node: Node, cluster: Cluster) -> _Visit:
+        """Where a kernel computes its cluster's own nodes: reductions walk the full space, their results the rows."""
+        in_rows = node in cluster.rows and node.op.kind is not Kind.REDUCE
+        return _Visit(cluster.space.row if in_rows else cluster.space.full, cluster.shape)
+
+    def recomputable(self, leaf: Node, cluster: Cluster, visits: Sequence[_Visit]) -> bool:
+        """Whether another cluster's value should be computed where it is read here, instead of being kept in memory."""
+        if leaf in self.cluster_of[leaf].rows:
+            return False
+        work = self.work(leaf)
+        if work is None:
+            return False
+        if work.instructions <= CHEAP:
+            return True
+        moves = len(visits) == 1 and same_size(leaf.shape, visits[0].shape)  # not a computation more
+        return moves and self.readers(leaf) == {cluster}
+
+    def readers(self, leaf: Node) -> set[Cluster]:
+        """The clusters that read a value, through views."""
+        found: set[Cluster] = set()
+        stack = [leaf]
+        while stack:
+            for user in self.users[stack.pop()]:
+                if user in self.reader.computed:
+                    found.add(self.cluster_of[user])
+                else:
+                    stack.append(user)
+        return found
+
+    def work(self, node: Node) -> _Work | None:
+        """The work of one element from memory; None where that takes another kernel, or too much."""
+        if node.op.kind in OWN_KERNEL or node.op.kind is Kind.REDUCE:
+            return None
+        instructions, depth = self.cost(node), 0
+        for source in node.inputs:
+            for leaf in self.reader.leaves_beneath(source):
+                beneath = _Work(1, 0) if leaf.is_parameter or leaf in self.stored else self.work_of[leaf]
+                if beneath is None:
+                    return None
+                instructions, depth = instructions + beneath.instructions, max(depth, beneath.depth)
+        return None if instructions > MAX_MOVED or depth >= MAX_DEPTH else _Work(instructions, depth + 1)
