@@ -149,6 +149,16 @@ PROGRAMS = {
         [np.abs(floats(2_000_000)) + 1],
         2,
     ),
+    "softmax of a transpose": (
+        lambda b, x: softmax(b, b.transpose(b.exp(b.tanh(x)), perm=(1, 0))),
+        [floats(24, 40)],
+        1,
+    ),
+    "sum and transpose of one value": (
+        lambda b, x: b.add(b.tanh(x), b.transpose(b.exp(b.tanh(x)), perm=(1, 0))),
+        [floats(40, 40)],
+        2,
+    ),
     "two products": (lambda b, x, y: b.matmul(b.tanh(b.matmul(x, y)), y), [floats(20, 20), floats(20, 20)], 2),
     "sums over different axes": (
         lambda b, x: (b.sum(x, axes=(0,)), b.sum(x, axes=(1,))),

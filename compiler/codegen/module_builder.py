@@ -18,7 +18,7 @@ from hybridflow.compiler.ir.graph import Graph, Node
 from hybridflow.compiler.ir.types import Dim, is_static, static_size
 from hybridflow.compiler.loops.buffers import Plan, add, byte_size
 from hybridflow.compiler.loops.index import Index, LoopVar
-from hybridflow.compiler.loops.kernel import Fusion, Kernel, base
+from hybridflow.compiler.loops.kernel import Fusion, Kernel, base, between
 from hybridflow.compiler.ops import Kind
 from hybridflow.compiler.ops.index import range_check
 from hybridflow.compiler.program import Check, DimSource, KernelInfo, Program, Size, Slot
@@ -135,11 +135,14 @@ class ModuleBuilder:
             else:  # symbolic extents have a loop per axis, and are not batched (see cluster.fits)
                 counters = {space.vars[0]: row, lane: col}
             elements = Elements(code, counters, lane, places, {node: value}, mask)
+            for inner in finishing:  # rather than from the roots: calls would nest as deep as the epilogue is long
+                elements.value(inner, Index(inner.shape, linear=space.full))
             values = [elements.value(root, Index(root.shape, linear=space.full)) for root in kernel.roots]
             for root, result in zip(kernel.roots, values):
                 elements.store(result, pointers[root], space.full)
 
         plain = kernel.roots == [node]
+        finishing = between(kernel, kernel.roots, space.full, {node, *places}, self.fusion.is_leaf)
         shape = contract.emit_matmul(
             self.module,
             e,

@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from hybridflow.compiler.codegen.cost import instructions
 from hybridflow.compiler.codegen.elements import Elements, Place
@@ -28,7 +29,7 @@ from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.compiler.ir.graph import Node
 from hybridflow.compiler.ir.types import Extent, factors
 from hybridflow.compiler.loops.index import ZERO, Index, Ix, LoopVar, variable
-from hybridflow.compiler.loops.kernel import CHEAP, Kernel, accesses, loops_of
+from hybridflow.compiler.loops.kernel import CHEAP, Kernel, accesses, between, loops_of
 from hybridflow.compiler.loops.operands import reads_of
 from hybridflow.compiler.ops import Kind
 from hybridflow.compiler.program import Size
@@ -36,6 +37,7 @@ from hybridflow.compiler.program import Size
 TILE = 2048  # columns whose accumulators stay in the first-level cache together
 BUSY = 16  # instructions from which on a body waits for arithmetic rather than for memory
 LONG = 800  # instructions of a loop's body that are compiled in about 15 ms
+NESTED = 32  # nodes of a kernel that may wait for each other
 LIGHT = 48  # instructions of a body that may be repeated for each vector of a reduction's step
 
 
@@ -47,6 +49,14 @@ class Stages:
     first: dict[Node, int]
     ready: dict[Node, int]
     count: int
+
+
+class Kept(NamedTuple):
+    """A value that is kept for later stages: where it is computed, and the scratch memory of a row that holds it."""
+
+    node: Node
+    position: Ix
+    pointer: str
 
 
 class Nest:
@@ -63,6 +73,8 @@ class Nest:
         self.fixed: dict[LoopVar, Ref] = {}  # loops of which this call runs one turn, and which
         self.given: dict[Node, Val] = {}
         self.places: dict[Node, Place] = {n: Place(pointers[n]) for n in kernel.inputs}
+        self.only_at: dict[Node, Ix] = {}  # of a node that is computed at a single position, which
+        self.sequences: dict[tuple[Node, ...], list[Node]] = {}
         self.allocas: list[str] = []
         self.scratch: list[Size] = []
         self.width = self._width()
@@ -168,8 +180,21 @@ class Nest:
             vectors *= 2
         return vectors
 
+    def _compute(self, elements: Elements, wanted: Sequence[Node]) -> None:
+        """Compute what the wanted values are made of, one after the other.  Left to the rules of ops, which ask for
+        their inputs, calls would nest as deep as the kernel is long."""
+        if len(self.kernel.nodes) <= NESTED:
+            return
+        key = tuple(wanted)
+        if key not in self.sequences:
+            known = {*self.places, *self.given, *elements.given, *self.rows}
+            self.sequences[key] = between(self.kernel, wanted, self.space.full, known, self.is_leaf)
+        for node in self.sequences[key]:
+            elements.value(node, Index(node.shape, linear=self.space.full))
+
     def _store_roots(self, elements: Elements, roots: Sequence[Node], position: Ix) -> None:
         """Compute all, then store all: a root may be written over what another one reads."""
+        self._compute(elements, roots)
         values = [elements.value(root, Index(root.shape, linear=position)) for root in roots]
         for root, value in zip(roots, values):
             elements.store(value, self.pointers[root], position)
@@ -273,38 +298,35 @@ class Nest:
             stack += node.inputs
         return total
 
-    def _keep(self, stages: Stages, stage: int, position: Ix, extents: Sequence[Extent]) -> list[tuple[Node, str]]:
-        """What later stages need of this one and should not compute again: (node, scratch pointer) to be stored now.
+    def _keep(self, stages: Stages, stage: int, extents: Sequence[Extent]) -> list[Kept]:
+        """What later stages need of this one and should not compute again, to be stored now.
 
         A root is simply read back from its own buffer.
         """
-        wanted: dict[Node, None] = {}
-        seen: set[Node] = set()
-
-        def visit(node: Node) -> None:
-            if node in seen or node in self.places or node.is_parameter or node in self.rows:
-                return
-            seen.add(node)
-            known = node in stages.first and stages.first[node] <= stage
-            if known and (node in self.kernel.roots or self._work([node]) > CHEAP):
-                wanted.setdefault(node)
-                return
-            for source in node.inputs:
-                visit(source)
-
         if self._is_gpu:
             return []  # memory for a row of every thread would cost more than computing again
+        stack: list[Node] = []
         for later in range(stage + 1, stages.count):
-            for node in self._stage_roots(stages, later):
-                visit(node)
-            for fold in self._stage_folds(stages, later):
-                visit(fold.node.inputs[0])
+            stack += self._stage_roots(stages, later)
+            stack += (fold.node.inputs[0] for fold in self._stage_folds(stages, later))
+        stack.reverse()
+        wanted: dict[Node, None] = {}
+        seen: set[Node] = set()
+        while stack:
+            node = stack.pop()
+            if node in seen or node in self.places or node.is_parameter or node in self.rows:
+                continue
+            seen.add(node)
+            known = node in stages.first and stages.first[node] <= stage
+            if known and (node in self.kernel.roots or (node in self.only_at and self._work([node]) > CHEAP)):
+                wanted.setdefault(node)
+            else:
+                stack += reversed(node.inputs)
         kept = []
         for node in wanted:
             if node in self.kernel.roots:
                 continue
-            offset = self._reserve(node.dtype.itemsize, extents)
-            kept.append((node, offset))
+            kept.append(Kept(node, self.only_at[node], self._reserve(node.dtype.itemsize, extents)))
         return kept
 
     def _reserve(self, itemsize: int, extents: Sequence[Extent]) -> str:
@@ -331,6 +353,8 @@ class Nest:
         for var in space.folded:
             within = within * var.extent + variable(var)
         stages = self._stages()
+        of_node = accesses(self.kernel, space, self.is_leaf).of_node
+        self.only_at = {node: next(iter(positions)) for node, positions in of_node.items() if len(positions) == 1}
         with self._loops(space.kept):
             for stage in range(stages.count + 1):
                 with self.code.width(1):
@@ -339,9 +363,9 @@ class Nest:
                     break
                 folds = self._stage_folds(stages, stage)
                 roots = self._stage_roots(stages, stage)
-                kept = self._keep(stages, stage, within, [v.extent for v in space.folded])
+                kept = self._keep(stages, stage, [v.extent for v in space.folded])
                 self._row_stage(row_var, sequence, within, folds, roots, kept)
-                for node, pointer in kept:
+                for node, _, pointer in kept:
                     self.places[node] = Place(pointer, within)
                 for node in roots:
                     self.places[node] = Place(self.pointers[node])
@@ -361,7 +385,7 @@ class Nest:
         within: Ix,
         folds: Sequence[Fold],
         roots: Sequence[Node],
-        kept: Sequence[tuple[Node, str]],
+        kept: Sequence[Kept],
     ) -> None:
         code, e, space = self.code, self.e, self.space
         # Once per row, not once per vector: statistics of the row in every lane.
@@ -373,8 +397,9 @@ class Nest:
         def body(mask: Val | None) -> list[State]:
             elements = self._elements(row_var, mask)
             self._store_roots(elements, roots, space.full)
-            for node, pointer in kept:
-                value = elements.value(node, Index(node.shape, linear=space.full))
+            self._compute(elements, [*(node for node, _, _ in kept), *(fold.node.inputs[0] for fold in folds)])
+            for node, position, pointer in kept:
+                value = elements.value(node, Index(node.shape, linear=position))
                 elements.store(value, pointer, within)
             return [self._lift(elements, fold, within) for fold in folds]
 
@@ -542,6 +567,7 @@ class Nest:
             elements = self._column_elements(column, slot, cells, mask)
             self._store_roots(elements, roots, space.full)
             if folds:
+                self._compute(elements, [fold.node.inputs[0] for fold in folds])
                 cascade.add(slot(), [self._lift(elements, fold, within) for fold in folds])
 
         cascade.start(each_slot)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass, field
 
 from hybridflow.compiler.ir.graph import Node
 from hybridflow.compiler.ir.types import Shape, same_size
 from hybridflow.compiler.loops import space as spaces
 from hybridflow.compiler.loops.index import Index, Ix
-from hybridflow.compiler.loops.operands import reads_of
+from hybridflow.compiler.loops.operands import Reads, reads_of
 from hybridflow.compiler.loops.space import Space
 from hybridflow.compiler.ops import Kind
 
@@ -87,9 +87,11 @@ def loops_of(kernel: Kernel, is_leaf: IsLeaf) -> Space:
 
 @dataclass(eq=False)
 class Accesses:
-    """Where a kernel touches memory: every position, and for each input those at which it is read."""
+    """Where a kernel touches memory: every position, for each input those at which it is read, and for each node those
+    at which it is computed."""
 
     positions: dict[Ix, None] = field(default_factory=dict)
+    of_node: dict[Node, set[Ix]] = field(default_factory=dict)
     of_input: dict[Node, set[Ix]] = field(default_factory=dict)
 
 
@@ -105,6 +107,7 @@ def accesses(kernel: Kernel, space: Space, is_leaf: IsLeaf) -> Accesses:
         if (node, position) in seen or node.op.kind in OWN_KERNEL:
             continue
         seen.add((node, position))
+        found.of_node.setdefault(node, set()).add(position)
         reduces = node.op.kind is Kind.REDUCE
         shape = node.inputs[0].shape if reduces else node.shape
         reads = reads_of(node, Index(shape, linear=space.full if reduces else position), is_leaf)
@@ -116,6 +119,26 @@ def accesses(kernel: Kernel, space: Space, is_leaf: IsLeaf) -> Accesses:
                 found.positions.setdefault(index.linear)
                 found.of_input.setdefault(leaf, set()).add(index.linear)
     return found
+
+
+def between(
+    kernel: Kernel, wanted: Sequence[Node], position: Ix, known: Container[Node], is_leaf: IsLeaf
+) -> list[Node]:
+    """The kernel's nodes, in program order, of whose elements at ``position`` the wanted ones there are made, but for
+    those that are ``known``.  Evaluated in this order no node's rule has to wait for another's."""
+    inside, found = set(kernel.nodes), set()
+    reads = Reads(is_leaf)
+    for node in wanted:
+        reads.follow(node, Index(node.shape, linear=position))
+    stack = reads.leaves
+    while stack:
+        node, index = stack.pop()
+        if index.linear != position or node in found or node not in inside or node in known:
+            continue
+        if node.op.kind is not Kind.REDUCE and node.op.kind not in OWN_KERNEL:
+            found.add(node)
+            stack += reads_of(node, Index(node.shape, linear=position), is_leaf).leaves
+    return [node for node in kernel.nodes if node in found]
 
 
 def read_in_place(kernel: Kernel, is_leaf: IsLeaf) -> set[Node]:

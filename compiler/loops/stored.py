@@ -49,6 +49,7 @@ class _Storage:
         self.stored = set(reader.stored)
         self.users = reader.graph.users()
         self.number = {node: k for k, node in enumerate(reader.graph.nodes)}
+        self.moved_to: dict[Node, Cluster] = {}  # of nodes that no kernel but this one computes
         self.work_of: dict[Node, _Work | None] = {}
         for node in reader.graph.nodes:
             if node in reader.computed:
@@ -137,19 +138,22 @@ class _Storage:
         work = self.work(leaf)
         if work is None:
             return False
-        if work.instructions <= CHEAP:
-            return True
-        moves = len(visits) == 1 and same_size(leaf.shape, visits[0].shape)  # not a computation more
-        return moves and self.readers(leaf) == {cluster}
+        moves = self.readers(leaf) == {cluster}
+        once = len(visits) == 1 and same_size(leaf.shape, visits[0].shape)
+        if work.instructions > CHEAP and not (moves and once):
+            return False
+        if moves:
+            self.moved_to[leaf] = cluster
+        return True
 
     def readers(self, leaf: Node) -> set[Cluster]:
-        """The clusters that read a value, through views."""
+        """The clusters whose kernels read a value, through views."""
         found: set[Cluster] = set()
         stack = [leaf]
         while stack:
             for user in self.users[stack.pop()]:
                 if user in self.reader.computed:
-                    found.add(self.cluster_of[user])
+                    found.add(self.moved_to.get(user) or self.cluster_of[user])
                 else:
                     stack.append(user)
         return found
