@@ -6,7 +6,7 @@ A record says which values an operation read and made.  The walk goes through a 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from hybridflow.compiler.ir import dtypes as dt
@@ -29,14 +29,20 @@ class Record(NamedTuple):
 
 
 def backward(
-    b: Any, records: Sequence[Record], seeds: Iterable[tuple[Any, Any]], sources: Sequence[Any]
+    b: Any,
+    records: Sequence[Record],
+    seeds: Iterable[tuple[Any, Any]],
+    sources: Sequence[Any],
+    path: Container[int] | None = None,
 ) -> list[Any | None]:
     """Cotangents of ``sources``, None for those on which no seeded value depends.
 
     ``records`` are in the order in which they happened; ``seeds`` are (value, its cotangent) pairs.  Values are told
-    apart by identity.  Nothing is computed for values that do not depend on a source.
+    apart by identity.  Nothing is computed for values that do not depend on a source; ``path`` holds the ids of those
+    that do, for callers that know them.
     """
-    path = _on_path(records, sources)
+    if path is None:
+        path = _on_path(records, sources)
     wanted = {id(source) for source in sources}
     cotangents: dict[int, Any] = {}
     for value, cotangent in seeds:
@@ -46,8 +52,9 @@ def backward(
     for record in reversed(records):
         op, inputs, attrs, outputs, vjp = record
         if vjp is None:
-            (out,) = outputs
-            g = _taken(cotangents, wanted, id(out))
+            out = outputs[0]
+            key = id(out)
+            g = cotangents.get(key) if key in wanted else cotangents.pop(key, None)  # as _taken, without the call
             if g is None:
                 continue
             results = op.vjp(b, g, out, *inputs, **attrs)

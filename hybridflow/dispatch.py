@@ -9,8 +9,7 @@ import numpy as np
 
 from hybridflow import eager
 from hybridflow.compiler.ir.build import Builder
-from hybridflow.compiler.ir.types import TensorType
-from hybridflow.compiler.ops import TABLE
+from hybridflow.compiler.ops import TABLE, Kind
 from hybridflow.context import current
 from hybridflow.tensor import Tensor, wrap
 
@@ -38,12 +37,41 @@ class TensorBuilder(Builder):
 
     emit = staticmethod(apply)
 
-    def full(self, value: Any, like: TensorType | Tensor) -> Tensor:
+    def __getattr__(self, name: str) -> Any:
+        general = super().__getattr__(name)
+        op = TABLE[name]
+        if op.kind is not Kind.ELEMENTWISE or op.arity != 2:
+            return general
+
+        def of_two(x: Tensor, y: Tensor) -> Tensor:
+            if current.trace is None and not current.tapes:
+                out = eager.try_pair(op, x, y)
+                if out is not None:
+                    return out
+            return apply(op, x, y)
+
+        self.__dict__[name] = of_two
+        return of_two
+
+    def full(self, value: Any, like: Any) -> Tensor:
         if current.trace is not None or current.device is not None:
             return super().full(value, like)
+        if type(like) is Tensor:
+            like = like._array  # whose attributes cost no Python call
         array: Any = np.empty(like.shape, like.dtype)
         array.fill(value)
         return wrap(array)
+
+    def broadcast(self, x: Tensor, shape: tuple[int, ...], axes: tuple[int, ...]) -> Tensor:
+        """One element is filled in rather than viewed with strides of 0, which every reader would have to copy."""
+        if current.trace is None and not current.tapes and type(x._array) is np.ndarray and x._array.size == 1:
+            array: Any = np.empty(shape, x._array.dtype)
+            array[...] = x._array
+            return wrap(array)
+        return apply(_BROADCAST, x, shape=shape, axes=axes)
+
+
+_BROADCAST = TABLE["broadcast"]
 
 
 builder = TensorBuilder(TABLE)

@@ -61,6 +61,19 @@ def execute(op: Any, inputs: tuple[Tensor, ...], attrs: Attrs) -> tuple[Tensor, 
     return result, attrs
 
 
+def try_pair(op: Any, x: Tensor, y: Tensor) -> Tensor | None:
+    """The result of an elementwise op by its shortcut, None where there is none (yet): for callers that know that
+    nothing records, and want to spare themselves the rest."""
+    known = _shortcuts.get((op, x._array.dtype.num, y._array.dtype.num))
+    if known is None or known[0] is None:
+        return None
+    try:
+        result = known[0](x, y)
+    except HybridflowError as error:
+        raise _explained(error, op, (x, y), known[1]) from None
+    return None if result is NotImplemented else result
+
+
 def _key(op: Any, inputs: tuple[Tensor, ...], attrs: Attrs) -> tuple[Any, ...]:
     """What decides whether a shortcut fits, but for the device and layout, which it looks at itself.
 

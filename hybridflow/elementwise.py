@@ -32,6 +32,7 @@ from hybridflow.convert import (
 from hybridflow.dispatch import apply
 from hybridflow.errors import ArgumentError, DTypeError
 from hybridflow.tensor import Tensor
+from hybridflow.variable import Variable
 
 # ---- the shapes of elementwise functions
 
@@ -42,6 +43,10 @@ def _binary(op: Any, x: Any, y: Any) -> Tensor:
         out = eager.try_binary(op, x, y)
         if out is not None:
             return out
+    if type(x) is Variable:
+        x = x._read()
+    if type(y) is Variable:
+        y = y._read()
     if _alike(x, y):
         return apply(op, x, y)
     stage = op.name

@@ -71,17 +71,10 @@ def shortcut(op: OpDef, types: Types, attrs: Attrs) -> Callable[..., Any] | None
     return entry.fixed(executable, [(t.dtype, t.shape) for t in types], form.shapes, (out.dtype, out.shape))
 
 
-_BROADCAST = TABLE["broadcast"]
-
-
 def _view(op: OpDef, attrs: Attrs, x: Tensor) -> Any:
     array = x._array
     if type(array) is not np.ndarray:
         return NotImplemented
-    if op is _BROADCAST and array.size == 1:  # filled, since what reads it would have to copy a view of strides 0
-        out = np.empty(attrs["shape"], array.dtype)
-        out[...] = array
-        return wrap(out)
     return wrap(op.reference(array, **attrs))
 
 

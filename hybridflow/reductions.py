@@ -59,8 +59,14 @@ def _sum_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
     return dtypes.uint64 if dtypes.is_unsigned(dtype) else dtypes.int64
 
 
+_ALL_AXES = [tuple(range(ndim)) for ndim in range(65)]  # NumPy's bound on axes is 64
+
+
 def _fold(name: str, x: Any, axis: Any, dtype: Any, keepdims: bool) -> Tensor:
-    x = as_tensor(x, name)
+    if type(x) is not Tensor:
+        x = as_tensor(x, name)
+    if axis is None and dtype is None and not keepdims and dtypes.is_float(x.dtype):  # the usual loss
+        return apply(TABLE[name], x, axes=_ALL_AXES[len(x.shape)])
     wanted = _sum_dtype(x.dtype) if dtype is None else to_dtype(dtype, name)
     return _reduce(TABLE[name], x if x.dtype == wanted else cast(x, wanted), rules.axes(name, x.type, axis), keepdims)
 

@@ -26,6 +26,7 @@ from hybridflow.variable import Variable
 
 _STOP_GRADIENT = TABLE["stop_gradient"]
 _CONVERT = TABLE["convert"]
+_make = tuple.__new__  # as Record(...) does, without a Python frame
 # Ops that may end a path of derivatives; a conversion does when its result is no float.
 _CUTTING = {op for op in TABLE.values() if op.vjp is NOT_DIFFERENTIABLE} | {_STOP_GRADIENT, _CONVERT}
 
@@ -62,6 +63,7 @@ class GradientTape:
         "_reasons",
         "_recording",
         "_records",
+        "_roots",
         "_tracked",
         "_used",
         "_watch_accessed",
@@ -77,7 +79,8 @@ class GradientTape:
         self._forget()
 
     def _forget(self) -> None:
-        self._tracked: dict[int, Tensor] = {}
+        self._tracked: dict[int, Tensor] = {}  # what is watched, and what was computed from it, by id
+        self._roots: set[int] = set()  # what is watched
         self._records: list[Record] = []
         self._reads: dict[int, _Reads] = {}
         self._cuts: list[_Cut] = []
@@ -92,7 +95,9 @@ class GradientTape:
         return self
 
     def __exit__(self, *exc: object) -> None:
-        self._pause()
+        if self._recording:  # gradient, called within the block, may have stopped it
+            self._recording = False
+            pop_tape(self)
 
     def _pause(self) -> None:
         if self._recording:
@@ -111,7 +116,7 @@ class GradientTape:
             self._cuts.append(_Cut(op.name, tuple(map(id, inputs)), user_location()))
             return
         tracked[id(out)] = out
-        self._records.append(Record(op, inputs, attrs, (out,)))
+        self._records.append(_make(Record, (op, inputs, attrs, (out,), None)))
 
     def record_custom(self, inputs: tuple[Tensor, ...], outputs: tuple[Tensor, ...], vjp: Callable[..., Any]) -> None:
         """Record ``outputs``, computed somehow from ``inputs``, with ``vjp(*cotangents of outputs)``."""
@@ -132,6 +137,7 @@ class GradientTape:
                 return
             reads = self._reads[id(variable)] = _Reads(variable)
         self._tracked[id(tensor)] = tensor
+        self._roots.add(id(tensor))
         reads.tensors.append(tensor)
 
     def note_assign(self, variable: Variable, value: Tensor) -> None:
@@ -149,6 +155,7 @@ class GradientTape:
         if type(value) is Tensor:
             if is_float(value.dtype):
                 self._tracked[id(value)] = value
+                self._roots.add(id(value))
             return
         leaves, structure = pytree.flatten(value)
         for k, leaf in enumerate(leaves):
@@ -159,6 +166,7 @@ class GradientTape:
             elif isinstance(leaf, Tensor):
                 if is_float(leaf.dtype):
                     self._tracked[id(leaf)] = leaf
+                    self._roots.add(id(leaf))
             else:
                 path = pytree.paths(structure, "value")[k]
                 raise ArgumentTypeError(
@@ -238,11 +246,13 @@ class GradientTape:
     def _end(self) -> None:
         self._used = True
         if not self.persistent:
-            self._forget()
+            for held in (self._tracked, self._roots, self._records, self._reads, self._cuts):
+                held.clear()
 
     def _check_sources(self, leaves: Sequence[Any], structure: pytree.Structure) -> None:
-        for k, leaf in enumerate(leaves):
+        for leaf in leaves:
             if not isinstance(leaf, (Tensor, Variable)):
+                k = next(k for k, other in enumerate(leaves) if other is leaf)
                 raise ArgumentTypeError(
                     "GradientTape.gradient",
                     f"{pytree.paths(structure, 'sources')[k]} is a {type(leaf).__name__}; "
@@ -294,7 +304,9 @@ class GradientTape:
             wanted += tensors
             owners += [k] * len(tensors)
         found: list[Tensor | None] = [None] * len(sources)
-        for k, cotangent in zip(owners, backward(builder, self._records, seeds, wanted)):
+        # Where everything watched is a source, everything recorded depends on a source.
+        path = self._tracked if self._roots.issubset(map(id, wanted)) else None
+        for k, cotangent in zip(owners, backward(builder, self._records, seeds, wanted, path)):
             if cotangent is not None:
                 so_far = found[k]
                 found[k] = cotangent if so_far is None else builder.add(so_far, cotangent)

@@ -6,6 +6,7 @@ is safe; everything else shares one arena, where a value's range is free again a
 
 from __future__ import annotations
 
+import heapq
 from dataclasses import dataclass, field
 from typing import Union
 
@@ -76,6 +77,7 @@ class _Planner:
         self.after: dict[Kernel, set[Kernel]] = {
             kernel: {self.maker[n] for n in kernel.inputs if n in self.maker} for kernel in fusion.kernels
         }
+        self.updated = {base(node) for node in graph.updates.values()}
         self.plan = Plan([])
         self.staged = Size(())  # arena bytes taken by values that live through the whole program
 
@@ -123,13 +125,22 @@ class _Planner:
 
     def _ordered(self) -> list[Kernel]:
         """The fusion's order, but for kernels that must wait."""
-        done: dict[Kernel, None] = {}
-        waiting = list(self.fusion.kernels)
-        while waiting:
-            ready = next(k for k in waiting if all(x in done for x in self.after[k]))
-            done[ready] = None
-            waiting.remove(ready)
-        return list(done)
+        number = {kernel: k for k, kernel in enumerate(self.fusion.kernels)}
+        missing = {kernel: len(self.after[kernel]) for kernel in number}
+        released_by: dict[Kernel, list[Kernel]] = {kernel: [] for kernel in number}
+        for kernel, earlier in self.after.items():
+            for other in earlier:
+                released_by[other].append(kernel)
+        ready = [k for kernel, k in number.items() if not missing[kernel]]
+        found: list[Kernel] = []
+        while ready:
+            kernel = self.fusion.kernels[heapq.heappop(ready)]
+            found.append(kernel)
+            for other in released_by[kernel]:
+                missing[other] -= 1
+                if not missing[other]:
+                    heapq.heappush(ready, number[other])
+        return found
 
     def _place_outputs(self) -> None:
         for j, node in enumerate(self.graph.outputs):
@@ -189,22 +200,22 @@ class _Planner:
                 if offset is None:
                     offset, used = used, used + nbytes
                 plan.locations[root] = ArenaRange(Size(((offset, ()),)), byte_size(root))
-            for node, place in plan.locations.items():
-                dies = plan.last_use.get(node, -1) == k or (node in kernel.roots and node not in plan.last_use)
-                if dies and isinstance(place, ArenaRange) and self._is_static_temporary(node):
+            for node in dict.fromkeys((*kernel.inputs, *kernel.roots)):
+                place = plan.locations[node]
+                if plan.last_use.get(node, k) == k and isinstance(place, ArenaRange) and self._is_temporary(node):
                     _give(free, place.offset.at({}), aligned(place.size).at({}))
         # Static temporaries lie first, then staged values and those of symbolic size.
         shift = Size(((used, ()),))
         for node, place in plan.locations.items():
-            if isinstance(place, ArenaRange) and not self._is_static_temporary(node):
+            if isinstance(place, ArenaRange) and not self._is_temporary(node):
                 plan.locations[node] = ArenaRange(add(shift, place.offset), place.size)
         plan.before = [self._shifted(copy, shift) for copy in plan.before]
         plan.after = [self._shifted(copy, shift) for copy in plan.after]
         plan.arena = add(shift, end)
 
-    def _is_static_temporary(self, node: Node) -> bool:
-        """Whether the value may share its range with others: not staged for an update, and of known size."""
-        return byte_size(node).is_static and not any(base(n) is node for n in self.graph.updates.values())
+    def _is_temporary(self, node: Node) -> bool:
+        """Whether the value may share its range with others: of known size, and not staged for an update."""
+        return byte_size(node).is_static and node not in self.updated
 
     def _shifted(self, copy: Copy, shift: Size) -> Copy:
         def move(place: Location) -> Location:
@@ -221,8 +232,9 @@ class _Planner:
                 node in self.in_place[kernel]
                 and self.plan.last_use.get(node) == k
                 and isinstance(self.plan.locations.get(node), ArenaRange)
-                and self._is_static_temporary(node)
+                and self._is_temporary(node)
                 and byte_size(node) == byte_size(root)
+                and node.dtype.itemsize == root.dtype.itemsize  # else elements of one number lie elsewhere
             ):
                 return node
         return None

@@ -84,7 +84,10 @@ def _rounded(e: Any, state: tuple[Any, ...], dtype: Any) -> Any:
 
 def _spread(b: Any, value: Any, x: Any, axes: tuple[int, ...]) -> Any:
     """A reduction's result (or its cotangent) repeated along the axes that were reduced."""
-    return b.broadcast(value, shape=x.shape, axes=rules.kept_axes(len(x.shape), axes)) if axes else value
+    if not axes:
+        return value
+    kept = rules.kept_axes(len(x.shape), axes) if len(axes) < len(x.shape) else ()
+    return b.broadcast(value, shape=x.shape, axes=kept)
 
 
 # ---- sums and products

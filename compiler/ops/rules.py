@@ -178,4 +178,4 @@ def masked(b: Any, g: Any, d: Any) -> Any:
 
 def kept_axes(ndim: int, dropped: Sequence[int]) -> tuple[int, ...]:
     """The axes that a reduction over ``dropped`` leaves."""
-    return tuple(a for a in range(ndim) if a not in dropped)
+    return tuple([a for a in range(ndim) if a not in dropped])
