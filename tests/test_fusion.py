@@ -272,3 +272,13 @@ def test_the_same_graph_gives_the_same_text():
     program, arrays, _ = PROGRAMS["layer_norm"]
     first, second = (compile_graph(build(program, arrays), host.target()).text for _ in range(2))
     assert first == second
+
+
+def test_a_value_takes_over_memory_only_of_elements_of_its_size():
+    b = GraphBuilder(TABLE, "halves")
+    x = b.cumulative_sum(b.parameter(TensorType((512,), dt.float16)), axis=0)
+    half = b.convert(b.slice(x, start=(0,), stop=(256,), step=(1,)), dtype=dt.float32)  # as many bytes as x
+    graph = b.finish([b.cumulative_sum(b.add(half, half), axis=0)])
+    array = np.arange(512).astype(np.float16) / 64
+    (got,) = cpu.load(compile_graph(graph, host.target())).run([array])
+    same_bits(got, run_one_by_one(graph, [array])[0])
