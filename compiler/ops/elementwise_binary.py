@@ -54,12 +54,20 @@ _binary(
     facts={"right_identity": 0.0, "exact": True},
 )
 
+
+def _multiply_vjp(b: Any, g: Any, out: Any, x: Any, y: Any) -> tuple[Any, ...]:
+    if x is y:  # the two shares of a square are one product
+        share = b.multiply(g, x)
+        return b.add(share, share), None
+    return lambda: b.multiply(g, y), lambda: b.multiply(g, x)
+
+
 _binary(
     "multiply",
     doc="x * y; integers wrap.",
     reference=arrays.in_compute(np.multiply),
     scalar=lambda e, x, y: e.mul(x, y),
-    vjp=lambda b, g, out, x, y: (lambda: b.multiply(g, y), lambda: b.multiply(g, x)),
+    vjp=_multiply_vjp,
     facts={"commutative": True, "identity": 1.0, "exact": True},
 )
 
