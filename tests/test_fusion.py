@@ -14,9 +14,9 @@ from hybridflow.compiler.ir.graph import Role
 from hybridflow.compiler.ir.types import TensorType
 from hybridflow.compiler.ops import TABLE
 from hybridflow.compiler.pipeline import compile_graph
-from hybridflow.runtime import cpu, host, machine_code
-
-from .test_kernels import eager, same_bits
+from hybridflow.runtime import cpu, host, machine_code, ptx
+from tests.test_cuda_emission import assert_assembles
+from tests.test_kernels import eager, same_bits
 
 
 def rows(b, value, like, axes=(0,)):
@@ -210,6 +210,12 @@ def test_aarch64_accepts(name):
     program, arrays, _ = PROGRAMS[name]
     compiled = compile_graph(build(program, arrays), target.AARCH64)
     assert machine_code.compile_object(compiled.text, compiled.target)
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_nvptx_and_ptxas_accept(name):
+    program, arrays, _ = PROGRAMS[name]
+    assert_assembles(ptx.assemble(compile_graph(build(program, arrays), target.CUDA_SM90)))
 
 
 def test_state_is_updated_in_place_after_its_last_reader():
