@@ -118,6 +118,11 @@ FOUND = {  # programs that once differed
       update %0 = %2
       update %1 = %2
     }""",
+    "a conversion from float64 to float16, by way of float32, of a constant": """graph g() {
+      %0: f16[] = constant() {value=f16[] 2.0}
+      %1: f16[] = acosh(%0)
+      return %1
+    }""",
     "scratch of two constant sizes": """graph g(%0: u32[3,65] "x") {
       %1: i64[3,65] = argsort(%0) {axis=1, descending=False}
       return %1

@@ -606,7 +606,9 @@ class Emitter:
         return self.bitcast(self.or_(self.select(self.lt(magnitude, 0x7C00 << 13), finite, quiet), sign), dt.float32)
 
     def _narrow_half(self, a: Val) -> Val:
-        if self.target.half:
+        # Of constants LLVM may join it to a conversion from float64 before, for which x86 has only a library's function.
+        joined = self._is_x86 and a.width == 1
+        if self.target.half and not joined:
             return self._cast("fptrunc", a, dt.float16)
         bits = self.bitcast(a, dt.uint32)
         magnitude, sign = self.and_(bits, 0x7FFFFFFF), self.lshr(self.and_(bits, 0x80000000), 16)
