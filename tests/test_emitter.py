@@ -351,7 +351,7 @@ def test_scale2_rounds_once(target):
 
 def test_rarely_chooses_lane_by_lane():
     def build(e, x):
-        return e.rarely(e.gt(x, 5.0), [x], lambda: [e.neg(x)])[0]
+        return e.rarely(e.gt(x, 5.0), [x], "negated", lambda e, x: [e.neg(x)], x)[0]
 
     x = np.array([1, 2, 9, 3, 1, 1, 1, 1, 2, 2, 2, 2, 2, 2, 2, 2], np.float32)
     for width in (1, 4, 16):
@@ -387,7 +387,7 @@ def everything(e: Emitter, x: Val) -> Val:
     total = e.scale2(total, e.rint(x))
     index = e.convert(e.and_(i, 7), dt.int64)
     total = e.add(total, e.gather(e.table(np.arange(8, dtype=np.float32), "eight"), F32, index))
-    return e.rarely(e.gt(total, 3.0), [total], lambda: [e.copysign(total, x)])[0]
+    return e.rarely(e.gt(total, 3.0), [total], "signed", lambda e, total, x: [e.copysign(total, x)], total, x)[0]
 
 
 @pytest.mark.parametrize("name", targets.NAMED)

@@ -75,6 +75,10 @@ def memory_type(dtype: np.dtype, width: int = 1) -> str:
     return type_text(dt.uint8 if dtype == dt.bool_ else dtype, width)
 
 
+def _struct(values: Sequence[Val]) -> str:
+    return f"{{ {', '.join(type_text(v.dtype, v.width) for v in values)} }}"
+
+
 def _mangle(dtype: np.dtype, width: int) -> str:
     text = _manglings.get((dtype, width))
     if text is None:
@@ -122,7 +126,8 @@ class Emitter:
         self.where: str | None = None  # the user's file:line of the op that is being emitted
         self.lines: list[str] = []
         self.declares: set[str] = set()
-        self.globals: dict[str, str] = {}  # name -> definition of the constant tables that the body reads
+        self.globals: dict[str, str] = {}  # name -> definition: constant tables, and functions that the body calls
+        self._results: dict[str, Sequence[Val]] = {}  # of the functions among them
         self.block = "entry"
         # raise_if reports through these two, which the kernel builder provides.
         self.on_check: Callable[[Check], int] | None = None
@@ -175,19 +180,57 @@ class Emitter:
         pairs = ", ".join(f"[ {value.ref}, %{label} ]" for value, label in incoming)
         return self.assign(f"phi {type_text(first.dtype, first.width)} {pairs}", first.dtype, first.width)
 
-    def rarely(self, condition: Val, usual: Sequence[Val], unusual: Callable[[], Sequence[Val]]) -> list[Val]:
-        """``unusual()`` in the lanes where ``condition`` holds, ``usual`` in the others.
+    def rarely(
+        self, condition: Val, usual: Sequence[Val], name: str, unusual: Callable[..., Sequence[Val]], *operands: Val
+    ) -> list[Val]:
+        """``unusual(e, *operands)`` in the lanes where ``condition`` holds, ``usual`` in the others.
 
         The code of ``unusual`` runs only when some lane needs it; lane by lane the result does not depend on that.
         """
         before, rare, after = self.block, self.new_label("rare"), self.new_label("after")
         self.branch_if(self.any(condition), rare, after)
         self.label(rare)
-        blended = [self.select(condition, u, v) for u, v in zip(unusual(), usual)]
+        blended = [self.select(condition, u, v) for u, v in zip(self.call(name, unusual, *operands), usual)]
         end = self.block
         self.branch(after)
         self.label(after)
         return [self.phi((v, before), (u, end)) for v, u in zip(usual, blended)]
+
+    def call(self, name: str, function: Callable[..., Sequence[Val]], *operands: Val) -> list[Val]:
+        """``function(e, *operands)`` as a function of its own, of which a module holds one for all that call it: long
+        code that seldom runs costs time to compile for each copy.  ``name`` stands for what it does, lane by lane."""
+        width = operands[0].width
+        if width > max(self.target.lanes(8 * v.dtype.itemsize) for v in operands):
+            low, high = (
+                self.call(name, function, *(self.shuffle(v, None, half) for v in operands))
+                for half in (range(width // 2), range(width // 2, width))
+            )
+            return [self.shuffle(a, b, range(width)) for a, b in zip(low, high)]
+        symbol = "@" + ".".join([name, *(_mangle(v.dtype, v.width) for v in operands)])
+        if symbol not in self._results:
+            self._write_function(symbol, function, operands)
+        results = self._results[symbol]
+        arguments = ", ".join(f"{type_text(v.dtype, v.width)} {v.ref}" for v in operands)
+        returned, ref = _struct(results), self.fresh()
+        self.line(f"{ref} = call {returned} {symbol}({arguments})")
+        return [self.assign(f"extractvalue {returned} {ref}, {k}", v.dtype, v.width) for k, v in enumerate(results)]
+
+    def _write_function(self, symbol: str, function: Callable[..., Sequence[Val]], operands: Sequence[Val]) -> None:
+        inner = Emitter(self.target, operands[0].width, self.fastmath)
+        parameters = [Val(f"%a{k}", v.dtype, v.width) for k, v in enumerate(operands)]
+        results = self._results[symbol] = function(inner, *parameters)
+        returned, whole = _struct(results), "poison"
+        for k, v in enumerate(results):
+            ref = inner.fresh()
+            inner.line(f"{ref} = insertvalue {returned} {whole}, {type_text(v.dtype, v.width)} {v.ref}, {k}")
+            whole = ref
+        inner.line(f"ret {returned} {whole}")
+        given = ", ".join(f"{type_text(v.dtype, v.width)} {v.ref}" for v in parameters)
+        self.declares |= inner.declares
+        self.globals.update(inner.globals)
+        self.globals[symbol] = "\n".join(
+            [f"define internal {returned} {symbol}({given}) #0 {{", "entry:", *inner.lines, "}"]
+        )
 
     # ---- values from nothing ----
 
@@ -606,7 +649,7 @@ class Emitter:
         return self.bitcast(self.or_(self.select(self.lt(magnitude, 0x7C00 << 13), finite, quiet), sign), dt.float32)
 
     def _narrow_half(self, a: Val) -> Val:
-        # Of constants LLVM may join it to a conversion from float64 before, for which x86 has only a library's function.
+        # Of constants LLVM may join it to a conversion from float64 before; x86 has only a library's function for that.
         joined = self._is_x86 and a.width == 1
         if self.target.half and not joined:
             return self._cast("fptrunc", a, dt.float16)

@@ -142,6 +142,16 @@ def _reduce_far(e: Emit, a: Value) -> tuple[Value, Value, Value]:
     return r.hi, e.fma(hi, c[1], e.fma(lo, c[0], r.lo)), shifted
 
 
+def _reduce_any_far(e: Emit, a: Value) -> tuple[Value, Value, Value]:
+    """The same for both dtypes; float32 goes by way of float64, where most of its far numbers are not far."""
+    if a.dtype == dt.float64:
+        return _reduce_far(e, a)
+    wide, quadrant = _reduced(e, e.convert(a, dt.float64))
+    top = e.convert(wide.hi, a.dtype)
+    rest = e.convert(e.add(e.sub(wide.hi, e.convert(top, dt.float64)), wide.lo), a.dtype)
+    return top, rest, e.bitcast(e.convert(quadrant, FORMATS[a.dtype].integer), a.dtype)
+
+
 def _reduced(e: Emit, a: Value) -> tuple[Pair, Value]:
     """(r, q): a = q pi/2 + r modulo 2 pi, for a >= 0; the low two bits of the integer q count."""
     c = _CONSTANTS[a.dtype]
@@ -152,15 +162,7 @@ def _reduced(e: Emit, a: Value) -> tuple[Pair, Value]:
     hi, lo = two_sum(e, near, product.hi)
     lo = e.add(lo, e.fma(k, -c.half_pi[2], product.lo))
 
-    def far() -> tuple[Value, Value, Value]:
-        if a.dtype == dt.float64:
-            return _reduce_far(e, a)
-        wide, quadrant = _reduced(e, e.convert(a, dt.float64))
-        top = e.convert(wide.hi, a.dtype)
-        rest = e.convert(e.add(e.sub(wide.hi, e.convert(top, dt.float64)), wide.lo), a.dtype)
-        return top, rest, e.bitcast(e.convert(quadrant, f.integer), a.dtype)
-
-    hi, lo, shifted = e.rarely(e.ge(a, c.moderate), [hi, lo, shifted], far)
+    hi, lo, shifted = e.rarely(e.ge(a, c.moderate), [hi, lo, shifted], "reduce_far", _reduce_any_far, a)
     return Pair(hi, lo), e.bitcast(shifted, f.integer)
 
 
