@@ -20,7 +20,7 @@ import numpy as np
 
 from hybridflow import devices
 from hybridflow.compiler.ir import dtypes
-from hybridflow.compiler.ir.graph import Literal
+from hybridflow.compiler.ir.graph import MAX_LITERAL_BYTES, Literal
 from hybridflow.compiler.ir.types import Shape, broadcast_shapes, is_one
 from hybridflow.compiler.ops import TABLE, rules
 from hybridflow.context import current
@@ -35,7 +35,6 @@ default_int = dtypes.int64
 _PYTHON_DTYPE = {bool: dtypes.bool_, int: dtypes.int64, float: dtypes.float32}
 _RANK = {bool: 0, int: 1, float: 2}
 _SUPPORTED = frozenset(dtypes.ALL)
-_LITERAL_BYTES = 4096
 
 
 def to_dtype(dtype: Any, stage: str) -> np.dtype[Any]:
@@ -84,7 +83,7 @@ def literal(array: np.ndarray) -> Tensor:
 
     Large ones stay arrays that the trace captures: constants are part of the compiled code.
     """
-    if current.trace is None or array.nbytes > _LITERAL_BYTES:
+    if current.trace is None or array.nbytes > MAX_LITERAL_BYTES:
         return wrap(devices.placed(array))
     return apply(TABLE["constant"], value=Literal.of(array))
 

@@ -514,6 +514,15 @@ def test_extremes_order_zeros_and_propagate_nan() -> None:
     assert run("argmax", np.array([1.0, np.nan, 9.0, np.nan])) == 1
 
 
+def test_equal_slices_have_equal_attributes() -> None:
+    def attrs(*cut: int) -> Any:
+        return canonical(TABLE["slice"], (f32(9),), {"start": cut[:1], "stop": cut[1:2], "step": cut[2:]})
+
+    assert attrs(1, 9, 3) == attrs(1, 8, 3) == {"start": (1,), "stop": (8,), "step": (3,)}
+    assert attrs(2, 5, 3) == attrs(2, 3, 1)  # one element
+    assert attrs(4, 4, 2) == attrs(0, 0, 1)  # none
+
+
 def test_rounding_and_signs() -> None:
     assert same_bits(run("round", np.array([0.5, 1.5, 2.5, -0.5])), [0.0, 2.0, 2.0, -0.0])
     assert same_bits(run("sign", np.array([-0.0, 0.0, -2.0])), [0.0, 0.0, -1.0]) and np.isnan(

@@ -25,6 +25,7 @@ import numpy as np
 from hybridflow.compiler.codegen.emitter import Emitter, Val
 from hybridflow.compiler.codegen.module import ModuleText
 from hybridflow.compiler.codegen.structured import Code, Extent, Ref, SpecialKernel, kernel_parameters, lanes_for
+from hybridflow.compiler.codegen.tiles import transposed
 from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.compiler.program import Size
 from hybridflow.compiler.target import Target
@@ -381,7 +382,7 @@ class _Product:
                 # Two squares of 8 lie side by side in vectors of 16.
                 rows = parts if lanes == square else [e.shuffle(a, b, range(lanes)) for a, b in zip(parts, parts[8:])]
                 corner = c.at(into, c.mul(at_k.index, tile.columns), to_item)
-                for t, turned in enumerate(_transposed(e, [e.convert(row, self.sum_dtype) for row in rows])):
+                for t, turned in enumerate(transposed(e, [e.convert(row, self.sum_dtype) for row in rows])):
                     e.store(turned, c.at(corner, t * tile.columns, to_item))
         with c.loop(whole, depth) as at_k, c.loop(0, tile.columns) as j:
             line = c.at(source, c.mul(c.min(j.index, last), self.k), item)
@@ -418,20 +419,3 @@ def _up_to(wanted: int, grain: int, extent: Extent) -> int:
     if isinstance(extent, int):
         grains = max(1, min(grains, -(-extent // grain)))
     return grains * grain
-
-
-def _transposed(e: Emitter, rows: list[Val]) -> list[Val]:
-    """Transposes squares of vectors: swap off-diagonal halves, then quarters within halves, and so on.
-
-    Vectors longer than there are rows hold several squares side by side."""
-    rows = list(rows)
-    lanes, distance = rows[0].width, len(rows)
-    while distance > 1:
-        distance //= 2
-        low = [i if not i & distance else lanes + i - distance for i in range(lanes)]
-        high = [i + distance if not i & distance else lanes + i for i in range(lanes)]
-        for i in range(len(rows)):
-            if not i & distance:
-                a, b = rows[i], rows[i + distance]
-                rows[i], rows[i + distance] = e.shuffle(a, b, low), e.shuffle(a, b, high)
-    return rows

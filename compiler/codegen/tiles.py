@@ -78,16 +78,16 @@ class Tile:
 
 
 def transposed(e: Emitter, rows: list[Val]) -> list[Val]:
-    """The transpose of a square matrix of as many vectors as they have lanes, a power of two."""
-    width = len(rows)
+    """The transpose of a square matrix, a power of two in size: swap off-diagonal halves, then quarters within halves,
+    and so on.  Vectors longer than there are rows hold several squares side by side."""
     rows = list(rows)
-    distance = width // 2
-    while distance:
-        lower = [lane if not lane & distance else width + lane - distance for lane in range(width)]
-        upper = [lane + distance if not lane & distance else width + lane for lane in range(width)]
-        for i in range(width):
+    lanes, distance = rows[0].width, len(rows)
+    while distance > 1:
+        distance //= 2
+        low = [i if not i & distance else lanes + i - distance for i in range(lanes)]
+        high = [i + distance if not i & distance else lanes + i for i in range(lanes)]
+        for i in range(len(rows)):
             if not i & distance:
                 a, b = rows[i], rows[i + distance]
-                rows[i], rows[i + distance] = e.shuffle(a, b, lower), e.shuffle(a, b, upper)
-        distance //= 2
+                rows[i], rows[i + distance] = e.shuffle(a, b, low), e.shuffle(a, b, high)
     return rows

@@ -171,7 +171,8 @@ _view(
 
 
 def _slice_canon(types: tuple[TensorType, ...], attrs: dict[str, Any]) -> dict[str, Any]:
-    """``stop`` ends right behind the last element taken, so that equal slices have equal attributes."""
+    """Equal slices have equal attributes: ``stop`` is right behind the last element taken, and a step that is never
+    taken is 1."""
     x = types[0]
     starts = rules.per_axis("slice", "start", x, attrs["start"])
     stops = rules.per_axis("slice", "stop", x, attrs["stop"])
@@ -194,6 +195,7 @@ def _slice_canon(types: tuple[TensorType, ...], attrs: dict[str, Any]) -> dict[s
                 )
             count = -(-(stop - start) // step)
             start, stop = (start, start + (count - 1) * step + 1) if count else (0, 0)
+            step = step if count > 1 else 1
         result.append((start, stop, step))
     start, stop, step = zip(*result) if result else ((), (), ())
     return {"start": start, "stop": stop, "step": step}
