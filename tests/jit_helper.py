@@ -9,8 +9,9 @@ import llvmlite.binding as llvm
 import numpy as np
 
 from hybridflow.compiler import target as targets
-from hybridflow.compiler.codegen.emitter import Emitter, Val
+from hybridflow.compiler.codegen.emitter import Emitter
 from hybridflow.compiler.codegen.module import ModuleText
+from hybridflow.compiler.codegen.values import Val
 from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.compiler.target import Target
 

@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 from hybridflow.compiler import target as targets
-from hybridflow.compiler.codegen.emitter import Emitter, Val, literal_text
+from hybridflow.compiler.codegen.emitter import Emitter
 from hybridflow.compiler.codegen.module import ModuleText
+from hybridflow.compiler.codegen.values import Val, literal_text
 from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.compiler.program import Check
 from hybridflow.errors import CompileError

@@ -5,7 +5,8 @@ from __future__ import annotations
 import functools
 from typing import Any
 
-from hybridflow.compiler.codegen.emitter import Emitter, Val
+from hybridflow.compiler.codegen.emitter import Emitter
+from hybridflow.compiler.codegen.values import Val
 from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.compiler.ir.graph import Node
 from hybridflow.compiler.ops import Kind

@@ -12,8 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from hybridflow.compiler.codegen.emitter import Emitter, Val
+from hybridflow.compiler.codegen.emitter import Emitter
 from hybridflow.compiler.codegen.structured import Code, Ref
+from hybridflow.compiler.codegen.values import Val
 from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.compiler.ir.graph import Literal, Node
 from hybridflow.compiler.ir.types import Extent, TensorType

@@ -8,11 +8,12 @@ from hybridflow.compiler.codegen import contract, cuda, driver, scan, scatter, s
 from hybridflow.compiler.codegen.cost import instructions
 from hybridflow.compiler.codegen.driver import KernelCall
 from hybridflow.compiler.codegen.elements import Elements, Place
-from hybridflow.compiler.codegen.emitter import Emitter, Val
+from hybridflow.compiler.codegen.emitter import Emitter
 from hybridflow.compiler.codegen.module import ModuleText
 from hybridflow.compiler.codegen.nest import Nest
 from hybridflow.compiler.codegen.segments import Segments
 from hybridflow.compiler.codegen.structured import Code, Ref, SpecialKernel, kernel_parameters
+from hybridflow.compiler.codegen.values import Val
 from hybridflow.compiler.ir.dtypes import SHORT
 from hybridflow.compiler.ir.graph import Graph, Node
 from hybridflow.compiler.ir.types import Dim, is_static, static_size

@@ -21,10 +21,11 @@ from typing import NamedTuple
 
 from hybridflow.compiler.codegen.cost import instructions
 from hybridflow.compiler.codegen.elements import Elements, Place
-from hybridflow.compiler.codegen.emitter import Emitter, Val
+from hybridflow.compiler.codegen.emitter import Emitter
 from hybridflow.compiler.codegen.reduction import Cascade, Fold, LaneFold, State
 from hybridflow.compiler.codegen.structured import Code, Ref
 from hybridflow.compiler.codegen.tiles import Tile, Turned, turned_reads
+from hybridflow.compiler.codegen.values import Val
 from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.compiler.ir.graph import Node
 from hybridflow.compiler.ir.types import Extent, factors

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from hybridflow.compiler.codegen.emitter import Emitter, Val
+from hybridflow.compiler.codegen.emitter import Emitter
 from hybridflow.compiler.codegen.module import ModuleText
 from hybridflow.compiler.codegen.structured import (
     Code,
@@ -22,6 +22,7 @@ from hybridflow.compiler.codegen.structured import (
     lanes_for,
     merged_extent,
 )
+from hybridflow.compiler.codegen.values import Val
 from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.compiler.ops.table import OpDef
 from hybridflow.compiler.program import Size

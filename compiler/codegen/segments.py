@@ -9,8 +9,9 @@ from collections.abc import Callable
 from contextlib import ExitStack
 
 from hybridflow.compiler.codegen.elements import Elements, Place
-from hybridflow.compiler.codegen.emitter import Emitter, Val
+from hybridflow.compiler.codegen.emitter import Emitter
 from hybridflow.compiler.codegen.structured import Code, Ref
+from hybridflow.compiler.codegen.values import Val
 from hybridflow.compiler.ir.graph import Node
 from hybridflow.compiler.ir.types import Shape
 from hybridflow.compiler.loops import space as spaces

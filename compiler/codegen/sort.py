@@ -11,9 +11,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from hybridflow.compiler.codegen.emitter import Emitter, Val
+from hybridflow.compiler.codegen.emitter import Emitter
 from hybridflow.compiler.codegen.module import ModuleText
 from hybridflow.compiler.codegen.structured import Code, Extent, Ref, SpecialKernel, kernel_parameters, lanes_for
+from hybridflow.compiler.codegen.values import Val
 from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.compiler.program import Size
 

@@ -11,7 +11,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Union
 
-from hybridflow.compiler.codegen.emitter import Emitter, Val, type_text
+from hybridflow.compiler.codegen.emitter import Emitter
+from hybridflow.compiler.codegen.values import Val, type_text
 from hybridflow.compiler.ir.dtypes import DType, int32, int64
 from hybridflow.compiler.ir.types import Dim
 from hybridflow.compiler.program import Size

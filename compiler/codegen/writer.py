@@ -1,0 +1,61 @@
+"""Lines of LLVM IR: instructions, labels and branches of one function, and what it needs around it.
+
+Nothing is parsed or built in memory, because a kernel of thousands of instructions must cost a few milliseconds.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from hybridflow.compiler.codegen.values import Val, type_text
+
+
+class Writer:
+    """Writes the body of one LLVM function."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        self.declares: set[str] = set()
+        self.globals: dict[str, str] = {}  # name -> definition: constant tables, and functions that the body calls
+        self.block = "entry"
+        self._count = 0
+
+    def fresh(self, hint: str = "v") -> str:
+        self._count += 1
+        return f"%{hint}{self._count}"
+
+    def line(self, text: str) -> None:
+        self.lines.append(f"  {text}")
+
+    def assign(self, text: str, dtype: np.dtype, width: int) -> Val:
+        """``%vN = text`` as a value."""
+        self._count += 1
+        ref = f"%v{self._count}"
+        self.lines.append(f"  {ref} = {text}")
+        return Val(ref, dtype, width)
+
+    def declare(self, text: str) -> None:
+        self.declares.add(text)
+
+    # ---- control flow ----
+
+    def new_label(self, hint: str = "L") -> str:
+        self._count += 1
+        return f"{hint}{self._count}"
+
+    def label(self, name: str) -> None:
+        """Open a basic block."""
+        self.lines.append(f"{name}:")
+        self.block = name
+
+    def branch(self, label: str) -> None:
+        self.line(f"br label %{label}")
+
+    def branch_if(self, condition: str, then: str, otherwise: str) -> None:
+        self.line(f"br i1 {condition}, label %{then}, label %{otherwise}")
+
+    def phi(self, *incoming: tuple[Val, str]) -> Val:
+        """The value that came along the edge from one of the labels."""
+        first = incoming[0][0]
+        pairs = ", ".join(f"[ {value.ref}, %{label} ]" for value, label in incoming)
+        return self.assign(f"phi {type_text(first.dtype, first.width)} {pairs}", first.dtype, first.width)
