@@ -4,6 +4,8 @@ Each program is a graph; it is compiled whole and compared, bit for bit, with it
 runs them.  Every program is also compiled for each other target.
 """
 
+import re
+
 import numpy as np
 import pytest
 
@@ -288,3 +290,19 @@ def test_a_value_takes_over_memory_only_of_elements_of_its_size():
     array = np.arange(512).astype(np.float16) / 64
     (got,) = cpu.load(compile_graph(graph, host.target())).run([array])
     same_bits(got, run_one_by_one(graph, [array])[0])
+
+
+def test_statistics_of_columns_leave_room_on_the_stack():
+    def program(b, x):
+        sums = [b.sum(b.multiply(x, b.full(k, x.type)), axes=(0,)) for k in range(2, 14)]
+        for _ in range(20):
+            sums = [b.tanh(s) for s in sums]
+        return tuple(sums)
+
+    array = floats(3, 5000) / 100
+    graph = build(program, [array])
+    compiled = compile_graph(graph, host.target())
+    cells = [int(n) for n in re.findall(r"alloca \[(\d+) x i8\]", compiled.text)]
+    assert sum(cells) < 200_000
+    for got, want in zip(cpu.load(compiled).run([array]), run_one_by_one(graph, [array]), strict=True):
+        same_bits(got, want)

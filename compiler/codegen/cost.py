@@ -36,7 +36,6 @@ def _freeze(attrs: Any) -> tuple[tuple[str, Any], ...]:
 def _measured(op: Any, dtypes: tuple[Any, ...], attrs: tuple[tuple[str, Any], ...]) -> int:
     e = Emitter(AVX512)
     e.on_check, e.status = (lambda check: 1), "%status"
-    e.where = None
     values = [Val(f"%x{k}", dt.compute_dtype(d), 1) for k, d in enumerate(dtypes)]
     if op.kind is Kind.REDUCE:
         state = op.lift(e, values[0], Val("%i", dt.int64, 1))

@@ -26,6 +26,7 @@ class Emitter(Conversions):
         # raise_if reports through these two, which the kernel builder provides.
         self.on_check: Callable[[Check], int] | None = None
         self.status: str | None = None
+        self.where: str | None = None  # the user's line that is being compiled, for the text of checks
         self._results: dict[str, Sequence[Val]] = {}  # of the functions among the globals
 
     # ---- memory ----
@@ -61,21 +62,15 @@ class Emitter(Conversions):
         """One element in every lane."""
         return self.splat(self.load(ptr, dtype, width=1))
 
-    def store(
-        self, value: Val, ptr: str, mask: Val | None = None, nontemporal: bool = False, align: int | None = None
-    ) -> None:
-        """Consecutive elements to ``ptr``, but for the lanes that ``mask`` switches off.
-
-        ``nontemporal`` bypasses the caches where ``align`` (bytes) is the vector's size at least.
-        """
+    def store(self, value: Val, ptr: str, mask: Val | None = None, align: int | None = None) -> None:
+        """Consecutive elements to ``ptr``, but for the lanes that ``mask`` switches off."""
         align = value.dtype.itemsize if align is None else align
         value = self._to_memory(value)
         memory = type_text(value.dtype, value.width)
         if mask is None:
-            hint = ", !nontemporal !0" if nontemporal else ""
-            self.line(f"store {memory} {value.ref}, ptr {ptr}, align {align}{hint}")
+            self.line(f"store {memory} {value.ref}, ptr {ptr}, align {align}")
         elif value.width == 1:
-            self._when_active(mask, lambda: self.store(value, ptr, None, nontemporal, align))
+            self._when_active(mask, lambda: self.store(value, ptr, None, align))
         else:
             name, lanes = f"@llvm.masked.store.{mangle(value.dtype, value.width)}.p0", f"<{value.width} x i1>"
             self.declare(f"declare void {name}({memory}, ptr, {lanes})")

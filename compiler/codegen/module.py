@@ -42,6 +42,5 @@ class ModuleText:
             *(f"{head}{name}{text}" for (head, text), name in self._functions.items()),
             *sorted(self._declares),
             f"attributes #0 = {{ nounwind{wide} }}",
-            "!0 = !{i32 1}",  # what !nontemporal asks for
         ]
         return "\n".join(parts) + "\n"

@@ -5,12 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 from hybridflow.compiler.codegen import contract, cuda, driver, scan, scatter, sort
+from hybridflow.compiler.codegen.columns import Columns
 from hybridflow.compiler.codegen.cost import instructions
 from hybridflow.compiler.codegen.driver import KernelCall
 from hybridflow.compiler.codegen.elements import Elements, Place
 from hybridflow.compiler.codegen.emitter import Emitter
+from hybridflow.compiler.codegen.maps import Map
 from hybridflow.compiler.codegen.module import ModuleText
 from hybridflow.compiler.codegen.nest import Nest
+from hybridflow.compiler.codegen.rows import Rows
 from hybridflow.compiler.codegen.segments import Segments
 from hybridflow.compiler.codegen.structured import Code, Ref, SpecialKernel, kernel_parameters
 from hybridflow.compiler.codegen.values import Val
@@ -19,7 +22,7 @@ from hybridflow.compiler.ir.graph import Graph, Node
 from hybridflow.compiler.ir.types import Dim, is_static, static_size
 from hybridflow.compiler.loops.buffers import Plan, add, byte_size
 from hybridflow.compiler.loops.index import Index, LoopVar
-from hybridflow.compiler.loops.kernel import Fusion, Kernel, base, between
+from hybridflow.compiler.loops.kernel import Fusion, IsLeaf, Kernel, base, between, loops_of
 from hybridflow.compiler.ops import Kind
 from hybridflow.compiler.ops.index import range_check
 from hybridflow.compiler.program import Check, DimSource, KernelInfo, Program, Size, Slot
@@ -96,7 +99,7 @@ class ModuleBuilder:
                 Segments(e, code, kernel, self.fusion.is_leaf, pointers).write()
                 shape = SpecialKernel(Size(()), ())
             else:
-                nest = Nest(e, code, kernel, self.fusion.is_leaf, pointers)
+                nest = _loop_nest(e, code, kernel, self.fusion.is_leaf, pointers)
                 nest.write()
                 scratch = Size(())
                 for size in nest.scratch:
@@ -196,6 +199,12 @@ class ModuleBuilder:
             _operations(kernel),
             kernel.cluster.why,
         )
+
+
+def _loop_nest(e: Emitter, code: Code, kernel: Kernel, is_leaf: IsLeaf, pointers: dict[Node, str]) -> Nest:
+    space = loops_of(kernel, is_leaf)
+    form = Map if not space.has_reduction else Rows if space.reduced[-1] else Columns
+    return form(e, code, kernel, space, is_leaf, pointers)
 
 
 def _slot(node: Node, updated: bool) -> Slot:

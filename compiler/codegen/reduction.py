@@ -226,13 +226,15 @@ def _part(e: Emitter, value: Val, first: int, width: int) -> Val:
 class Cascade:
     """Folds a sequence of ``terms`` states, scalars or (``slots`` > 1) vectors of them, kept in memory."""
 
+    MOST_LEVELS = 3
+
     def __init__(
         self, code: Code, allocate: Callable[[int], str], folds: Sequence[Fold], terms: int | None, slots: int = 1
     ) -> None:
         self.code, self.folds = code, folds
-        depth = 3
+        depth = self.MOST_LEVELS
         if terms is not None:
-            depth = 1 if terms <= TERMS else 2 if terms <= TERMS * TERMS else 3
+            depth = 1 if terms <= TERMS else 2 if terms <= TERMS * TERMS else self.MOST_LEVELS
         self.levels = [Cells(code, allocate, folds, slots) for _ in range(depth)]
 
     def start(self, positions: Callable[[Callable[[Ref], None]], None]) -> None:

@@ -1,0 +1,82 @@
+"""Kernels without reductions: loops over all axes, vectors along the last."""
+
+from __future__ import annotations
+
+from hybridflow.compiler.codegen.elements import Elements
+from hybridflow.compiler.codegen.nest import Nest
+from hybridflow.compiler.codegen.structured import Ref
+from hybridflow.compiler.codegen.tiles import Tile, Turned, turned_reads
+from hybridflow.compiler.codegen.values import Val
+from hybridflow.compiler.loops.index import ZERO, Ix, LoopVar
+from hybridflow.compiler.loops.kernel import accesses
+
+BUSY = 16  # instructions from which on a body waits for arithmetic rather than for memory
+LONG = 800  # instructions of a loop's body that are compiled in about 15 ms
+
+
+class Map(Nest):
+    @property
+    def grain(self) -> int:
+        return self.width if self.space.vars and self._outer is self.space.vars[-1] else 1
+
+    def _vectors_a_turn(self, var: LoopVar) -> int:
+        """How many vectors a turn of a map handles: instructions of one element wait for each other, those of several
+        vectors overlap.  Fewer where the body is long, since code generation takes time in proportion."""
+        if self.width == 1:
+            return 1
+        work = self._work(self.kernel.roots)
+        if not isinstance(var.extent, int):
+            return 2 if BUSY <= work <= LONG // 2 else 1
+        vectors = 1
+        while vectors < 4 and 2 * vectors * work <= LONG and 2 * vectors * self.width <= var.extent:
+            vectors *= 2
+        return vectors
+
+    def _write(self) -> None:
+        space, roots = self.space, self.kernel.roots
+        if not space.vars:
+            self._store_roots(self._elements(None), roots, ZERO)
+            return
+        last = space.vars[-1]
+        turned = turned_reads(space, accesses(self.kernel, space, self.is_leaf).of_input, self.width)
+        if turned is not None:
+            self._map_in_tiles(turned)
+            return
+        with self._loops(space.vars[:-1]):
+            self._vector_loop(last, lambda mask: self._store_roots(self._elements(last, mask), roots, space.full))
+
+    def _map_in_tiles(self, turned: Turned) -> None:
+        """A map over square tiles of its last loop and the one along which the turned inputs lie."""
+        code, space, roots, width = self.code, self.space, self.kernel.roots, self.width
+        across, last = turned.across, space.vars[-1]
+        tile = Tile(code, self._allocate, turned, width)
+        start, stop = self._bounds(across)
+        end = code.extent(last.extent)
+
+        def move(k: int) -> None:
+            self.counters[last] = code.add(column.index, k)
+
+        def store(mask: Val | None, rows: dict[tuple[str, Ix], str] | None = None) -> None:
+            elements = Elements(code, self.counters, last, self.places, self.given, mask, rows)
+            self._store_roots(elements, roots, space.full)
+
+        def at(i: Ref, mask: Val | None) -> None:
+            self.counters[last] = i
+            store(mask)
+
+        with (
+            self._loops([v for v in space.vars[:-1] if v is not across]),
+            code.loop(start, stop, width) as row,
+            code.loop(0, end, width) as column,
+        ):
+            bottom, right = code.add(row.index, width), code.add(column.index, width)
+            whole = code.both(code.compare("sle", bottom, stop), code.compare("sle", right, end))
+            with code.when(whole), code.width(width):
+                self.counters[across] = row.index
+                tile.fill(lambda ix: self._elements(last).ref(ix), move, self.pointers)
+                with code.loop(0, width) as k:
+                    self.counters[across] = code.add(row.index, k.index)
+                    store(None, tile.row(k.index, self.pointers))
+            with code.when(code.negation(whole)), code.loop(row.index, code.min(bottom, stop)) as k:
+                self.counters[across] = k.index
+                code.vector_loop(column.index, code.min(right, end), width, at)
