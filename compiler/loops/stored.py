@@ -17,7 +17,8 @@ from hybridflow.compiler.loops.reader import Reader
 from hybridflow.compiler.ops import Kind
 
 MAX_DEPTH = 12  # of computing again what is computed again: rules of ops call each other that deep
-MAX_MOVED = 256  # instructions that may move into their reader's kernel
+MAX_MOVED = 256  # instructions that may move, with a value, into its reader's kernel
+MAX_AGAIN = 4096  # instructions of one kernel that belong to others' values
 
 
 class _Visit(NamedTuple):
@@ -86,6 +87,7 @@ class _Storage:
         computed: list[Node] = []
         visits: dict[Node, dict[_Visit, None]] = {}
         latest: list[tuple[int, Node]] = []
+        again = 0  # instructions of what is computed again
 
         def visit(node: Node, place: _Visit) -> None:
             if node.is_parameter:
@@ -116,11 +118,12 @@ class _Storage:
                     inputs.update(dict.fromkeys(base(source) for source in node.inputs))  # in memory, see Reader
                 else:
                     visit_all(self.reader.reads(node, own.position), own)
-            elif node in self.stored or not self.recomputable(node, cluster, list(visits[node])):
+            elif node in self.stored or again > MAX_AGAIN or not self.recomputable(node, cluster, list(visits[node])):
                 self.stored.add(node)
                 inputs.setdefault(node)
                 continue
             else:
+                again += self.cost(node) * len(visits[node])
                 for place in visits[node]:
                     visit_all(self.reader.reads(node, place.position), place)
             computed.append(node)
