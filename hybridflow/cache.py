@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
+from typing import Any
 
 from hybridflow.concrete import ConcreteFunction
 from hybridflow.retracing import Key
+from hybridflow.runtime import locks
 from hybridflow.runtime.entry import Signature
 from hybridflow.shortcuts import Form
 
@@ -45,8 +46,8 @@ class SignatureCache:
     def __init__(self, size: int) -> None:
         self._size = size
         self._entries: dict[Key, Entry] = {}
-        self._making: dict[Key, threading.Lock] = {}
-        self._lock = threading.Lock()
+        self._making: dict[Key, Any] = {}
+        self._lock = locks.make()
         self._tick = 0
 
     def find(self, key: Key) -> Entry | None:
@@ -60,7 +61,7 @@ class SignatureCache:
     def find_or_make(self, key: Key, make: Callable[[], ConcreteFunction]) -> Entry:
         """The entry of ``key``; one thread makes it while the others that want it wait."""
         with self._lock:
-            making = self._making.setdefault(key, threading.Lock())
+            making = self._making.setdefault(key, locks.make())
         with making:
             entry = self.find(key)
             if entry is None:

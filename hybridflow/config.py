@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hybridflow.context import _add_busy
+from hybridflow.context import add_process_reason
 
 _eager = False
 
@@ -15,7 +15,7 @@ def run_functions_eagerly(on: bool) -> None:
     global _eager
     if bool(on) != _eager:
         _eager = bool(on)
-        _add_busy(1 if _eager else -1)  # native calls must not bypass it
+        add_process_reason(1 if _eager else -1)  # native calls must not bypass it
 
 
 def functions_run_eagerly() -> bool:

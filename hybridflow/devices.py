@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hybridflow.context import _add_busy, current
+from hybridflow.context import add_reason, current
 from hybridflow.errors import DeviceError
 
 if TYPE_CHECKING:
@@ -57,11 +57,11 @@ class device:  # a lower-case name, because it reads as a statement
     def __enter__(self) -> None:
         self._before.append(current.device)
         current.device = self.name
-        _add_busy(1)  # native calls do not look at the scope
+        add_reason(1)  # native calls do not look at the scope
 
     def __exit__(self, *error: object) -> None:
         current.device = self._before.pop()
-        _add_busy(-1)
+        add_reason(-1)
 
 
 def list_devices() -> list[str]:

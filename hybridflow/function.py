@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import threading
 import time
 import weakref
 from collections.abc import Callable, Iterable, Sequence
@@ -18,6 +17,7 @@ from hybridflow.convert import as_tensor, weak_kind
 from hybridflow.environment import NOTHING, Environment
 from hybridflow.errors import ArgumentError, ArgumentTypeError, DTypeError, ShapeError, user_location
 from hybridflow.retracing import Key, Retrace, RetraceLog, cause_of
+from hybridflow.runtime import locks
 from hybridflow.runtime.entry import Dispatcher
 from hybridflow.shortcuts import Form, signature_for
 from hybridflow.spec import LeafKey, TensorKey, TensorSpec, leaf_key
@@ -64,7 +64,7 @@ class Function(Dispatcher):
         self._signature = _Signature(options.input_signature, self._binder) if options.input_signature else None
         self._cache = SignatureCache(options.cache_size)
         self._dispatch = ()  # native code reads it, see entry.Dispatcher
-        self._trace_lock = threading.RLock()  # one trace at a time: a first trace may create variables
+        self._trace_lock = locks.make()  # one trace at a time: a first trace may create variables
         self._was_traced = False
         self._retraces = RetraceLog(options.name)
         self._environment = NOTHING  # what the function reads from outside: known when it is first called

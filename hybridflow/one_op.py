@@ -9,7 +9,6 @@ pipeline is the one that compiles functions, which is why eager and compiled res
 from __future__ import annotations
 
 import functools
-import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -20,14 +19,14 @@ from hybridflow import devices, execution
 from hybridflow.compiler.ir.build import GraphBuilder
 from hybridflow.compiler.ir.types import Dim, Shape, TensorType, static_size
 from hybridflow.compiler.ops import TABLE, Kind, OpDef
-from hybridflow.runtime import entry
+from hybridflow.runtime import entry, locks
 from hybridflow.tensor import Tensor, wrap
 
 Attrs = Mapping[str, Any]
 Types = tuple[Any, ...]  # TensorTypes of live arrays: their extents are numbers
 
 _programs: dict[Any, Any] = {}
-_lock = threading.Lock()
+_lock = locks.make()
 
 
 @dataclass(frozen=True)

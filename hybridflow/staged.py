@@ -8,7 +8,6 @@ on outer tapes in turn, so derivatives of any order work, and each is traced and
 from __future__ import annotations
 
 import sys
-import threading
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -21,6 +20,7 @@ from hybridflow.context import current, tracing
 from hybridflow.dispatch import apply, builder
 from hybridflow.errors import TraceError
 from hybridflow.execution import executable_for
+from hybridflow.runtime import locks
 from hybridflow.tensor import SymbolicTensor, Tensor, wrap
 from hybridflow.trace import State, Trace
 from hybridflow.variable import Variable
@@ -75,7 +75,7 @@ class Staged:
         self._executables: dict[str, Any] = {}
         self._copies: dict[tuple[int, str], Tensor] = {}  # captured tensors, on devices other than their own
         self._derivatives: dict[Watched, _Derivative] = {}
-        self._lock = threading.RLock()
+        self._lock = locks.make()
 
     def compile(self, device: str = devices.CPU) -> Any:
         """The executable of the plain program on a device, made on first use."""
@@ -266,7 +266,7 @@ class _Derivative:
 
     def __init__(self, staged: Staged, watched: Watched) -> None:
         self._staged, self._watched = staged, watched
-        self._lock = threading.RLock()
+        self._lock = locks.make()
         graph = staged.graph
         usual = tuple(is_float(node.dtype) for node in graph.outputs)
         none_so_far = (False,) * len(watched)

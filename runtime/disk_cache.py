@@ -15,11 +15,11 @@ import stat as stat_module
 import struct
 import sys
 import tempfile
-import threading
 import time
 from dataclasses import dataclass
 
 from hybridflow import flags
+from hybridflow.runtime import locks
 
 LIMIT = 512 << 20  # bytes of all entries together; the least recently used go first
 _KEEP = 0.8  # of the limit, after a clean-up, so that clean-ups are rare
@@ -29,7 +29,7 @@ _HEADER = struct.Struct(f"<{len(_MAGIC)}s32s32sQ")  # magic, sha256 of key, sha2
 _STALE = 3600.0  # seconds after which a temporary file is what a killed process left behind
 _FRESH = 60.0  # seconds within which a use is not recorded again
 
-_lock = threading.Lock()
+_lock = locks.make()
 _sizes: dict[str, int] = {}  # bytes in each folder that this process writes to, as far as it knows
 _logged: set[str] = set()
 

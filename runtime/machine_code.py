@@ -11,6 +11,7 @@ from __future__ import annotations
 import functools
 import itertools
 import os
+import sys
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -19,10 +20,33 @@ from hybridflow.compiler.target import Target
 from hybridflow.errors import CompileError
 from hybridflow.runtime import disk_cache, host
 
-# One lock around everything that enters LLVM: its objects are not thread-safe, and holding it across a fork keeps
-# the child from inheriting a library that another thread was in the middle of.
-_lock = threading.RLock()
-os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release)
+_lock = threading.RLock()  # around everything that enters LLVM: its objects are not thread-safe
+
+
+class _ForkGuard:
+    """Keeps a child from inheriting LLVM in the middle of what another thread does.
+
+    Besides our lock it takes llvmlite's own: finalizers of llvmlite's objects enter LLVM wherever they run.
+    """
+
+    def __init__(self) -> None:
+        self._held: list[Any] = []
+
+    def before(self) -> None:
+        _lock.acquire()
+        ffi = sys.modules.get("llvmlite.binding.ffi")
+        if ffi is not None:
+            ffi.lib._lock.__enter__()
+            self._held.append(ffi.lib._lock)
+
+    def after(self) -> None:
+        while self._held:
+            self._held.pop().__exit__(None, None, None)
+        _lock.release()
+
+
+_fork_guard = _ForkGuard()
+os.register_at_fork(before=_fork_guard.before, after_in_parent=_fork_guard.after, after_in_child=_fork_guard.after)
 
 _names = itertools.count()
 

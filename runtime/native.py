@@ -5,11 +5,10 @@ from __future__ import annotations
 import ctypes
 import functools
 import os
-import threading
 from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
-from hybridflow.runtime import disk_cache, host, machine_code
+from hybridflow.runtime import disk_cache, host, locks, machine_code
 
 T = TypeVar("T")
 
@@ -71,7 +70,7 @@ def load(
 
 def once(make: Callable[[], T]) -> Callable[[], T]:
     """``functools.cache`` for a function without arguments that must not run twice, whatever threads call it."""
-    lock = threading.RLock()
+    lock = locks.make()
     cached = functools.cache(make)
 
     @functools.wraps(make)

@@ -1,0 +1,29 @@
+"""Locks that a forked child finds open.
+
+A thread that holds a lock while another one forks does not exist in the child, where nobody would ever release it.
+What these locks guard is changed by single operations of the interpreter, so it is whole wherever the fork happens.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import weakref
+
+_locks: weakref.WeakSet[threading._RLock] = weakref.WeakSet()
+
+
+def make() -> threading._RLock:
+    """A new reentrant lock."""
+    lock = threading.RLock()
+    _locks.add(lock)
+    return lock
+
+
+def _open_in_child() -> None:
+    for lock in list(_locks):
+        if not lock._is_owned():  # type: ignore[attr-defined]  # by the thread that forked, which will release it
+            lock._at_fork_reinit()  # type: ignore[attr-defined]
+
+
+os.register_at_fork(after_in_child=_open_in_child)

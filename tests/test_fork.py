@@ -1,0 +1,98 @@
+"""Forked children work, whatever the other threads of the parent were doing."""
+
+import os
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork")
+
+# Threads that compile, differentiate and draw numbers without end, while the main thread forks.  A child that waits
+# for a lock of a thread that it does not have is ended by the alarm.  What is imported at the first compilation is
+# imported before: a fork in the middle of an import leaves the child Python's own lock on that module.
+_PROGRAM = """
+    import os, signal, threading
+    import hybridflow as hf
+    from hybridflow.context import busy
+
+    x = hf.constant([1.0, 2.0, 3.0])
+    stop = False
+
+    def gradient(f):
+        with hf.GradientTape() as tape:
+            tape.watch(x)
+            y = f(x)
+        return tape.gradient(y, x).tolist()
+
+    def work():
+        n = 0
+        while not stop:
+            n += 1
+            gradient(hf.exp)
+            hf.random.normal((2,))
+            hf.function(lambda a: a + n)(x)
+
+    def child():
+        square = hf.function(lambda a: a * a)
+        good = gradient(square) == [2.0, 4.0, 6.0] and square(x).tolist() == [1.0, 4.0, 9.0]
+        hf.random.normal((2,))
+        return good and busy.value == 0
+
+    child()
+    threads = [threading.Thread(target=work) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    ends = []
+    for _ in range(10):
+        process = os.fork()
+        if process == 0:
+            signal.alarm(20)
+            os._exit(0 if child() else 1)
+        ends.append(os.waitpid(process, 0)[1])
+    stop = True
+    for thread in threads:
+        thread.join()
+    print(ends)
+"""
+
+
+def run(program: str) -> str:
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(program)], capture_output=True, text=True, timeout=120, check=True
+    )
+    return done.stdout
+
+
+def test_forks_while_threads_work():
+    assert run(_PROGRAM) == f"{[0] * 10}\n"
+
+
+def test_fork_inside_a_tape_and_a_trace():
+    out = run("""
+        import os
+        import hybridflow as hf
+        from hybridflow.context import busy
+
+        x = hf.constant([1.0, 2.0])
+
+        def forked(check):
+            process = os.fork()
+            if process == 0:
+                os._exit(0 if check() else 1)
+            return os.waitpid(process, 0)[1]
+
+        @hf.function
+        def f(a):
+            b = a * a
+            print(forked(lambda: busy.value == 2 and (b + 1).shape == (2,)))
+            return b
+
+        with hf.GradientTape() as tape:
+            tape.watch(x)
+            y = f(x)
+            print(forked(lambda: busy.value == 1 and tape.gradient(y, x).tolist() == [2.0, 4.0]))
+        print(busy.value, forked(lambda: busy.value == 0))
+        """)
+    assert out == "0\n0\n0 0\n"
