@@ -101,13 +101,21 @@ def filled(value: Any, dtype: np.dtype[Any], shape: Shape, stage: str) -> Tensor
     return expand(literal(array), shape)
 
 
-def _check_array(array: np.ndarray, stage: str) -> np.ndarray:
-    """``array`` in native byte order, if its dtype is one of ours."""
+def array_dtype(array: Any, stage: str, what: str = "the value") -> np.dtype[Any]:
+    """The dtype that a tensor made of a NumPy array or scalar has.  Raises DTypeError when there is none for it."""
     dtype = array.dtype.newbyteorder("=") if not array.dtype.isnative else array.dtype
     if dtype not in _SUPPORTED:
         raise DTypeError(
-            stage, f"arrays of dtype {array.dtype} are not supported; the dtypes are {', '.join(map(str, dtypes.ALL))}."
+            stage,
+            f"{what} is an array of dtype {array.dtype}, which is not supported; the dtypes are "
+            f"{', '.join(map(str, dtypes.ALL))}.",
         )
+    return dtype
+
+
+def _check_array(array: np.ndarray, stage: str) -> np.ndarray:
+    """``array`` in native byte order, if its dtype is one of ours."""
+    dtype = array_dtype(array, stage)
     return array if dtype is array.dtype else array.astype(dtype)
 
 

@@ -209,6 +209,9 @@ class Function(Dispatcher):
             if methods is not None and methods.instance() is instance:  # the dict may be a copy of another instance's
                 return methods
             methods = _Methods(weakref.ref(instance))
+            if isinstance(instance, type):
+                type.__setattr__(instance, pytree.METHODS, methods)  # the __dict__ of a class is read-only
+                return methods
             if held is not None:
                 held[pytree.METHODS] = methods
                 return methods
@@ -424,6 +427,9 @@ def function(
         return functools.partial(
             function, input_signature=input_signature, fastmath=fastmath, cache_size=cache_size, name=name
         )
+    if isinstance(python, (classmethod, staticmethod)):
+        name = type(python).__name__
+        raise ArgumentTypeError("function", f"write @{name} above @hf.function, so that it is applied last.")
     if not callable(python):
         raise ArgumentTypeError(
             "function", f"{python!r} is not callable. Decorate a function, or pass options by keyword."

@@ -40,7 +40,7 @@ from hybridflow.reductions import argmax
 from hybridflow.shapes import broadcast_to, concat, expand_dims, reshape, unstack
 from hybridflow.sorting import argsort
 from hybridflow.tensor import Tensor
-from hybridflow.variable import Variable
+from hybridflow.variable import Variable, updating
 
 _MASK = 2**64 - 1
 
@@ -198,12 +198,12 @@ class Generator(_Source):
     def _words(self, shape: Shape) -> Tensor:
         if not is_static(shape):
             raise rules.symbolic("random", f"a draw of the shape {list(map(str, shape))} takes a number of words")
-        state = self._state.value()
-        words = apply(TABLE["random_bits"], state, shape=shape)
         step = np.array([0, -(-static_size(shape) // 4)], np.uint64)
-        with device(self._state.device):  # numbers are made where they are wanted, the state stays where it is
-            self._state.assign(add(state, as_tensor(step, "random")))
-        return words
+        with updating:  # two threads never draw the same numbers
+            state = self._state.value()
+            with device(self._state.device):  # numbers are made where they are wanted, the state stays where it is
+                self._state.assign(add(state, as_tensor(step, "random")))
+        return apply(TABLE["random_bits"], state, shape=shape)
 
     def __repr__(self) -> str:
         seed, counter = self._state._tensor.tolist()
@@ -238,8 +238,8 @@ def global_generator() -> Generator:
     """The generator behind the functions of this module."""
     global _global
     if _global is None:
-        with suspended():  # its state must not belong to a trace that happens to be the first to draw
-            _global = Generator(int.from_bytes(os.urandom(8), "little"))
+        with updating, suspended():  # its state must not belong to a trace that happens to be the first to draw
+            _global = _global or Generator(int.from_bytes(os.urandom(8), "little"))
     return _global
 
 

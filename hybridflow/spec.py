@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from hybridflow.compiler.ir.types import Dim, TensorType
-from hybridflow.convert import to_dtype
+from hybridflow.convert import array_dtype, to_dtype
 from hybridflow.errors import ArgumentError, ArgumentTypeError, TraceError
 from hybridflow.tensor import SymbolicTensor, Tensor
 from hybridflow.variable import Variable
@@ -171,8 +171,10 @@ def value_key(value: Any) -> ValueKey | None:
 def leaf_key(value: Any, path: str, owner: str) -> LeafKey:
     """The key of one argument leaf.  Raises ArgumentTypeError, naming ``path``, where there can be no safe key."""
     kind = type(value)
-    if kind is Tensor or isinstance(value, (np.ndarray, np.generic)):
+    if kind is Tensor:
         return TensorKey(value.shape, value.dtype)
+    if isinstance(value, (np.ndarray, np.generic)):
+        return TensorKey(value.shape, array_dtype(value, owner, path or "an argument"))
     plain = value_key(value)
     if plain is not None:
         return plain

@@ -23,7 +23,7 @@ from hybridflow.execution import executable_for
 from hybridflow.runtime import locks
 from hybridflow.tensor import SymbolicTensor, Tensor, wrap
 from hybridflow.trace import State, Trace
-from hybridflow.variable import Variable
+from hybridflow.variable import Variable, updating
 
 _SMALL = 64  # bytes of an argument or variable that is moved to where a call runs: a counter, a generator's state
 
@@ -114,8 +114,14 @@ class Staged:
         """
         if current.trace is not None:
             return self._inline(arguments)
-        inputs = self._inputs(arguments)
         device = self.device_for(arguments)
+        if not self._updates:
+            return self._call_on(device, arguments, pullback)
+        with updating:
+            return self._call_on(device, arguments, pullback)
+
+    def _call_on(self, device: str, arguments: Sequence[Tensor], pullback: _Pullback | None) -> list[Tensor]:
+        inputs = self._inputs(arguments)
         if current.tapes:
             watched = self._watch(inputs)
             if watched:

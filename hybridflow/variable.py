@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,10 +12,13 @@ from hybridflow import pytree
 from hybridflow.compiler.ir.dtypes import is_float
 from hybridflow.context import current
 from hybridflow.errors import DTypeError, ShapeError
+from hybridflow.runtime import locks
 from hybridflow.tensor import Operators, SymbolicTensor, Tensor, wrap
 
 if TYPE_CHECKING:
     from hybridflow.compiler.ir.types import Shape
+
+updating = locks.make()  # held from the read to the write of an update, so that none of another thread's is lost
 
 
 @pytree.declare_leaf
@@ -95,17 +99,17 @@ class Variable(Operators):
 
     def assign_add(self, delta: Any) -> Variable:
         """Add ``delta`` (broadcast to the variable's shape) to the value; raises as ``assign`` does."""
-        return self.assign(hf.add(self._read(), self._operand(delta)))
+        return self._updated(hf.add, delta)
 
     def assign_sub(self, delta: Any) -> Variable:
         """Subtract ``delta`` (broadcast to the variable's shape) from the value; raises as ``assign`` does."""
-        return self.assign(hf.subtract(self._read(), self._operand(delta)))
+        return self._updated(hf.subtract, delta)
 
-    def _operand(self, delta: Any) -> Any:
-        """NumPy arrays and lists take the variable's dtype, as in ``assign``."""
-        if isinstance(delta, (Tensor, Variable)) or hf.convert.weak_kind(delta) is not None:
-            return delta
-        return hf.convert.as_tensor(delta, "assign", self.dtype)
+    def _updated(self, op: Callable[..., Tensor], delta: Any) -> Variable:
+        if not isinstance(delta, (Tensor, Variable)) and hf.convert.weak_kind(delta) is None:
+            delta = hf.convert.as_tensor(delta, "assign", self.dtype)  # arrays and lists, as in ``assign``
+        with updating:
+            return self.assign(op(self._read(), delta))
 
     def _title(self) -> str:
         return f"variable {self.name + ' ' if self.name else ''}{self.type}"

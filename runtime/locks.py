@@ -9,11 +9,12 @@ from __future__ import annotations
 import os
 import threading
 import weakref
+from typing import Any
 
-_locks: weakref.WeakSet[threading._RLock] = weakref.WeakSet()
+_locks: weakref.WeakSet[Any] = weakref.WeakSet()
 
 
-def make() -> threading._RLock:
+def make() -> Any:
     """A new reentrant lock."""
     lock = threading.RLock()
     _locks.add(lock)
@@ -22,8 +23,8 @@ def make() -> threading._RLock:
 
 def _open_in_child() -> None:
     for lock in list(_locks):
-        if not lock._is_owned():  # type: ignore[attr-defined]  # by the thread that forked, which will release it
-            lock._at_fork_reinit()  # type: ignore[attr-defined]
+        if not lock._is_owned():  # by the thread that forked, which will release it
+            lock._at_fork_reinit()
 
 
 os.register_at_fork(after_in_child=_open_in_child)

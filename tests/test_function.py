@@ -874,3 +874,75 @@ def test_a_training_loop_learns_the_same_eagerly_and_compiled():
         assert losses[-1] < losses[0]
         finals.append((losses, np.array(w.numpy())))
     assert finals[0][0] == finals[1][0] and same_bits(finals[0][1], finals[1][1])
+
+
+def test_classmethods_and_staticmethods():
+    class Base:
+        rate = 7.0
+
+        @classmethod
+        @hf.function
+        def scaled(cls, x):
+            return x * cls.rate
+
+        @staticmethod
+        @hf.function
+        def doubled(x):
+            return x * 2
+
+    class Derived(Base):
+        rate = 9.0
+
+    x = hf.constant([1.0, 2.0])
+    for _ in range(3):
+        assert Base.scaled(x).tolist() == [7.0, 14.0]
+        assert Derived.scaled(x).tolist() == [9.0, 18.0]
+        assert Derived().scaled(x).tolist() == [9.0, 18.0]
+        assert Base.doubled(x).tolist() == Derived().doubled(x).tolist() == [2.0, 4.0]
+    Base.rate, Derived.rate = 1.0, 2.0
+    assert Base.scaled(x).tolist() == [1.0, 2.0]
+    assert Derived.scaled(x).tolist() == [2.0, 4.0]
+
+
+def test_a_class_with_a_traced_classmethod_is_freed():
+    def make():
+        class Local:
+            rate = 2.0
+
+            @classmethod
+            @hf.function
+            def scaled(cls, x):
+                return x * cls.rate
+
+        Local.scaled(hf.ones(3))
+        Local.scaled(hf.ones(3))
+        return weakref.ref(Local)
+
+    reference = make()
+    gc.collect()
+    assert reference() is None
+
+
+@pytest.mark.parametrize("kind", [classmethod, staticmethod])
+def test_decorators_in_the_wrong_order(kind):
+    with pytest.raises(hf.errors.ArgumentTypeError, match=f"write @{kind.__name__} above @hf.function"):
+        hf.function(kind(lambda x: x))
+
+
+@pytest.mark.parametrize("array", [np.array(["a"]), np.array([1 + 2j]), np.array([object()]), np.datetime64("2020")])
+def test_arrays_of_other_dtypes(array):
+    @hf.function
+    def f(x, y):
+        return x + y
+
+    with pytest.raises(hf.errors.DTypeError, match=r"\[f\] y is an array of dtype .* not supported"):
+        f(hf.ones(1), array)
+
+
+def test_arrays_of_the_other_byte_order():
+    f = hf.function(lambda x: x + 1)
+    swapped = np.arange(3, dtype=">f4")
+    for _ in range(3):
+        assert f(swapped).tolist() == [1.0, 2.0, 3.0]
+    assert f(swapped).dtype == hf.float32
+    assert len(f.signatures()) == 1

@@ -154,3 +154,50 @@ def test_custom_gradients_in_threads(wrap):
             assert np.array_equal(tape.gradient(y, x), np.full(4, 3.0))
 
     run_all([job] * 6)
+
+
+@pytest.mark.parametrize("recorded", [False, True])
+def test_no_update_is_lost(recorded):
+    threads, steps = 8, 150
+    total, weight = hf.Variable(0.0), hf.Variable([1.0, 2.0])
+
+    @hf.function
+    def step(x):
+        total.assign_add(1.0)
+        return hf.sum(weight * x)
+
+    x = hf.constant([3.0, 4.0])
+
+    def job():
+        for _ in range(steps):
+            if recorded:
+                with hf.GradientTape() as tape:
+                    loss = step(x)
+                assert tape.gradient(loss, weight).tolist() == [3.0, 4.0]
+            else:
+                assert step(x).item() == 11.0
+
+    def add_eagerly():
+        for _ in range(steps):
+            total.assign_add(1.0)
+
+    run_all([job] * threads + [add_eagerly] * 2)
+    assert total.item() == (threads + 2) * steps
+
+
+def test_threads_draw_different_numbers():
+    generator = hf.random.Generator(1)
+    draw = hf.function(lambda: generator.bits((4,)))
+    drawn = []
+
+    def eager():
+        for _ in range(100):
+            drawn.append(tuple(generator.bits((4,)).tolist()))
+
+    def traced():
+        for _ in range(100):
+            drawn.append(tuple(draw().tolist()))
+
+    run_all([eager] * 4 + [traced] * 4)
+    reference = hf.random.Generator(1)
+    assert sorted(drawn) == sorted(tuple(reference.bits((4,)).tolist()) for _ in range(800))
