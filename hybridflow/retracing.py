@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -12,8 +11,6 @@ from hybridflow import pytree
 from hybridflow.binding import Binder
 from hybridflow.errors import short_location
 from hybridflow.spec import LeafKey, difference
-
-logger = logging.getLogger("hybridflow")
 
 
 class Key(NamedTuple):
@@ -143,7 +140,9 @@ class RetraceLog:
         counted = cause.argument, cause.kind
         self._counts[counted] = self._counts.get(counted, 0) + 1
         if self._counts[counted] == _WARN_AT:
-            logger.warning(
+            import logging  # three milliseconds that most processes need not spend
+
+            logging.getLogger("hybridflow").warning(
                 "%s was traced again %d times because the %s of argument %s changes (last %s → %s%s). To avoid it: %s.",
                 self._name,
                 _WARN_AT,

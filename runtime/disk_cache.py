@@ -9,17 +9,19 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import hashlib
 import os
 import stat as stat_module
 import struct
 import sys
-import tempfile
 import time
 from dataclasses import dataclass
+from typing import Any
 
 from hybridflow import flags
 from hybridflow.runtime import locks
+
+# hashlib and tempfile are imported where they are used: nothing is hashed or written before something is compiled, and
+# importing hybridflow should cost no more than it must.
 
 LIMIT = 512 << 20  # bytes of all entries together; the least recently used go first
 _KEEP = 0.8  # of the limit, after a clean-up, so that clean-ups are rare
@@ -54,6 +56,12 @@ class Stat:
     writable: bool
 
 
+def _sha256(content: bytes = b"") -> Any:
+    import hashlib
+
+    return hashlib.sha256(content)
+
+
 def folder() -> str | None:
     """Where entries lie: HF_CACHE_DIR, else ``hybridflow`` in the user's cache folder; None when switched off."""
     chosen = flags.CACHE_DIR.value
@@ -72,7 +80,7 @@ def get(key: str) -> bytes | None:
     where = folder()
     if where is None:
         return None
-    digest = hashlib.sha256(key.encode()).digest()
+    digest = _sha256(key.encode()).digest()
     path = os.path.join(where, digest.hex() + _SUFFIX)
     try:
         # No links: an entry is a file that this user wrote here.
@@ -101,8 +109,10 @@ def put(key: str, payload: bytes) -> None:
     where = folder()
     if where is None:
         return
-    digest = hashlib.sha256(key.encode()).digest()
-    header = _HEADER.pack(_MAGIC, digest, hashlib.sha256(payload).digest(), len(payload))
+    digest = _sha256(key.encode()).digest()
+    header = _HEADER.pack(_MAGIC, digest, _sha256(payload).digest(), len(payload))
+    import tempfile
+
     try:
         os.makedirs(where, mode=0o700, exist_ok=True)
         handle, temporary = tempfile.mkstemp(suffix=_TEMPORARY, dir=where)  # mode 0600
@@ -149,7 +159,7 @@ def clear() -> int:
 @functools.cache
 def fingerprint(*folders: str) -> str:
     """Digest of the Python sources in some folders: the part of a key that stands for the code that made a payload."""
-    digest = hashlib.sha256()
+    digest = _sha256()
     for top in folders:
         for where, below, names in os.walk(top):
             below.sort()
@@ -166,7 +176,7 @@ def _payload(content: bytes, digest: bytes) -> bytes | None:
         return None
     magic, key, checksum, size = _HEADER.unpack_from(content)
     payload = content[_HEADER.size :]
-    if magic != _MAGIC or key != digest or size != len(payload) or hashlib.sha256(payload).digest() != checksum:
+    if magic != _MAGIC or key != digest or size != len(payload) or _sha256(payload).digest() != checksum:
         return None
     return payload
 
