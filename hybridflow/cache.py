@@ -8,7 +8,7 @@ from typing import Any
 from hybridflow.concrete import ConcreteFunction
 from hybridflow.retracing import Key
 from hybridflow.runtime import locks
-from hybridflow.runtime.entry import Signature
+from hybridflow.runtime.signature import Signature
 from hybridflow.shortcuts import Form
 
 

@@ -25,7 +25,7 @@ import numpy as np
 
 from hybridflow import pytree
 from hybridflow.errors import is_internal
-from hybridflow.runtime.entry import AbsentGuard, AttributeGuard, CellGuard, Guard, ItemGuard, ListGuard
+from hybridflow.runtime.guards import AbsentGuard, AttributeGuard, CellGuard, Guard, ItemGuard, ListGuard
 from hybridflow.spec import IdentityKey, LeafKey, ValueKey, value_key
 from hybridflow.tensor import SymbolicTensor
 

@@ -20,6 +20,7 @@ from hybridflow.compiler.ir.build import GraphBuilder
 from hybridflow.compiler.ir.types import Dim, Shape, TensorType, static_size
 from hybridflow.compiler.ops import TABLE, Kind, OpDef
 from hybridflow.runtime import entry, locks
+from hybridflow.runtime.records import MAX_INPUTS
 from hybridflow.tensor import Tensor, wrap
 
 Attrs = Mapping[str, Any]
@@ -61,7 +62,7 @@ def shortcut(op: OpDef, types: Types, attrs: Attrs) -> Callable[..., Any] | None
         return functools.partial(_view, op, attrs)
     form_of = _FORMS.get(op.kind)
     out: Any = op.infer(*types, **attrs)
-    if form_of is None or 0 in out.shape or len(types) > entry.MAX_INPUTS:
+    if form_of is None or 0 in out.shape or len(types) > MAX_INPUTS:
         return None
     form = form_of(op, types, attrs)
     executable = _executable(op, types, form, devices.CPU)

@@ -13,12 +13,12 @@ from hybridflow.compiler.ir.graph import Role
 from hybridflow.concrete import ConcreteFunction
 from hybridflow.context import busy
 from hybridflow.environment import Guards
-from hybridflow.runtime import entry
+from hybridflow.runtime import front_end, signature
 from hybridflow.spec import TensorKey, ValueKey
 from hybridflow.tensor import Tensor
 from hybridflow.trace import State
 
-entry.setup(Tensor, busy)
+front_end.setup(Tensor, busy)
 
 Form = tuple[int, tuple[str, ...]]  # how a call was written: arguments by position, and the names of the others
 
@@ -29,7 +29,7 @@ def signature_for(
     args: Sequence[Any],
     kwargs: dict[str, Any],
     guards: Guards,
-) -> entry.Signature | None:
+) -> signature.Signature | None:
     """What native code needs to answer calls like this one with ``concrete``; None when it has to be done in Python.
 
     Native are calls whose arguments are tensors and plain Python values, not nested, with results that are new tensors.
@@ -44,31 +44,31 @@ def signature_for(
         return None
     program = concrete.staged.compile().program
     inputs = dict(zip(concrete.tensor_leaves, _argument_inputs(concrete)))
-    arguments: list[entry.Argument] = []
+    arguments: list[signature.Argument] = []
     for parameter, value in zip(parameters, (*args, *kwargs.values())):
         key = keys[parameter]
         if isinstance(key, TensorKey) and type(value) is Tensor and isinstance(value._array, np.ndarray):
             slot = program.inputs[inputs[parameter]]
-            arguments.append(entry.TensorArg(key.dtype, slot.shape, inputs[parameter]))
+            arguments.append(signature.TensorArg(key.dtype, slot.shape, inputs[parameter]))
         elif isinstance(key, ValueKey) and key.is_plain:
-            arguments.append(entry.LiteralArg(value))
+            arguments.append(signature.LiteralArg(value))
         else:
             return None
     omitted = set(range(len(keys))) - set(parameters)
     if not all(isinstance(keys[k], ValueKey) for k in omitted):
         return None
-    captures: list[entry.Capture] = []
+    captures: list[signature.Capture] = []
     for i, source in enumerate(concrete.staged.sources):
         if isinstance(source, State):
             if not (source.is_held and isinstance(source.variable._tensor._array, np.ndarray)):
                 return None
-            captures.append(entry.VariableInput(i, source.variable))
+            captures.append(signature.VariableInput(i, source.variable))
         elif isinstance(source, Tensor):
             array = source._array
             if not (isinstance(array, np.ndarray) and array.flags.c_contiguous and array.flags.aligned):
                 return None
-            captures.append(entry.ConstantInput(i, array))
-    return entry.Signature(
+            captures.append(signature.ConstantInput(i, array))
+    return signature.Signature(
         concrete.staged.compile(),
         arguments,
         captures,

@@ -13,21 +13,10 @@ import pytest
 
 from hybridflow import errors
 from hybridflow.context import busy
-from hybridflow.runtime import cpu, entry, layout, memory
-from hybridflow.runtime.entry import (
-    AbsentGuard,
-    AttributeGuard,
-    CellGuard,
-    ConstantInput,
-    Dispatcher,
-    ItemGuard,
-    ListGuard,
-    LiteralArg,
-    ScalarArg,
-    Signature,
-    TensorArg,
-    VariableInput,
-)
+from hybridflow.runtime import cpu, entry, front_end, layout, memory
+from hybridflow.runtime.entry import Dispatcher
+from hybridflow.runtime.guards import AbsentGuard, AttributeGuard, CellGuard, ItemGuard, ListGuard
+from hybridflow.runtime.signature import ConstantInput, LiteralArg, ScalarArg, Signature, TensorArg, VariableInput
 from hybridflow.tensor import Tensor, wrap
 from tests.runtime_programs import accumulate, add, plus_one, pointwise, square_table
 
@@ -37,7 +26,7 @@ F32, F64 = np.dtype("f4"), np.dtype("f8")
 @pytest.fixture(params=["native", "python"])
 def path(request, monkeypatch):
     """Native code where this interpreter allows it, and the Python path that replaces it elsewhere."""
-    entry.setup(Tensor, busy)
+    front_end.setup(Tensor, busy)
     if request.param == "native":
         if layout.problem() is not None:
             pytest.skip(layout.problem())
@@ -333,7 +322,7 @@ def state_function(array):
 
 
 def test_state_is_updated_in_place_by_its_only_owner():
-    entry.setup(Tensor, busy)
+    front_end.setup(Tensor, busy)
     if entry.enable() is None:
         pytest.skip("native code only")
     variable, f = state_function(np.arange(4.0))
@@ -366,7 +355,7 @@ def test_state_that_others_see_is_not_written(path, held):
 
 
 def test_state_behind_a_private_view_is_written():
-    entry.setup(Tensor, busy)
+    front_end.setup(Tensor, busy)
     if entry.enable() is None:
         pytest.skip("native code only")
     variable, f = state_function(np.arange(4.0).reshape(2, 2).reshape(4))
@@ -576,9 +565,9 @@ def test_inconsistent_signatures_raise(make):
 
 
 def test_another_tensor_class_is_refused():
-    entry.setup(Tensor, busy)
+    front_end.setup(Tensor, busy)
     with pytest.raises(errors.ArgumentError, match="already set up"):
-        entry.setup(Variable, busy)
+        front_end.setup(Variable, busy)
 
 
 # Elementwise functions.
