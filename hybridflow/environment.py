@@ -5,29 +5,40 @@ lists.  They are found in the byte code of the function and of the user's functi
 ``CONFIG["rate"]`` or ``self.layers[0].units``.  The present values behind the paths are part of the cache key: another
 value is another signature, as it would be another result in eager mode.
 
-Paths are followed without running the user's code: properties and ``__getattr__`` are not called.  A path that goes
-through a local variable or a call is not seen.
+Where an object of a user's class is used in a way that the byte code does not tell (it is an argument, has another
+name, is an element in a loop), all its attributes whose names occur anywhere in that code count as read.  What a call
+returns is not seen.
 """
 
 from __future__ import annotations
 
-import dis
+import dataclasses
 import functools
-import os
-import sys
-import sysconfig
 import types
 import weakref
-from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
 from hybridflow import pytree
-from hybridflow.errors import is_internal
-from hybridflow.runtime.guards import AbsentGuard, AttributeGuard, CellGuard, Guard, ItemGuard, ListGuard
+from hybridflow.bytecode import is_library_module, is_users, is_users_class, loads, names, stored
+from hybridflow.paths import (
+    MISSING,
+    CellRoot,
+    GlobalRoot,
+    Guards,
+    InstanceRoot,
+    Path,
+    guard_contents,
+    in_class,
+    is_stored,
+    is_wrapper,
+)
+from hybridflow.runtime.guards import Guard
 from hybridflow.spec import IdentityKey, LeafKey, ValueKey, value_key
-from hybridflow.tensor import SymbolicTensor
+from hybridflow.tensor import SymbolicTensor, Tensor
+from hybridflow.variable import Variable
 
 _MOST_PATHS = 500  # of one function: beyond, code is not followed further
 _MOST_LEAVES = 256  # of a container whose contents are compared
@@ -41,286 +52,46 @@ _NEVER_CHANGE = (
     types.MethodWrapperType,
     np.ufunc,
 )
-_LIBRARIES = tuple(
-    os.path.join(os.path.realpath(folder), "")
-    for folder in {sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")}
-)
-
-
-class _Missing:
-    """Stands for a value that is not there."""
-
-    def __repr__(self) -> str:
-        return "missing"
-
-
-MISSING = _Missing()
-
-
-class Path:
-    """A way to a value: a root (see ``Environment``), then attributes and constant subscripts."""
-
-    __slots__ = ("root", "steps", "text")
-
-    def __init__(self, root: Root, steps: tuple[tuple[str, Any], ...] = (), text: str = "") -> None:
-        self.root, self.steps = root, steps
-        self.text = text or root.name
-
-    def then(self, kind: str, what: Any) -> Path:
-        step = f".{what}" if kind == "attribute" else f'["{what}"]' if isinstance(what, str) else f"[{what!r}]"
-        return Path(self.root, (*self.steps, (kind, what)), self.text + step)
-
-    def value(self) -> Any:
-        found = self.root.value()
-        for kind, what in self.steps:
-            found = attribute_of(found, what) if kind == "attribute" else _item_of(found, what)
-            if found is MISSING:
-                break
-        return found
-
-    def guard(self, guards: Guards) -> Any:
-        """The value now, with native guards for every step on the way to it; MISSING where there can be none."""
-        found = self.root.guard(guards)
-        for kind, what in self.steps:
-            owner = found
-            found = attribute_of(owner, what) if kind == "attribute" else _item_of(owner, what)
-            if found is MISSING:
-                break
-            if isinstance(found, types.MethodType):
-                return found if _guard_method(owner, what, guards, self._guards_for(owner, guards)) else MISSING
-            if kind == "attribute":
-                self._guards_for(owner, guards).append(AttributeGuard(owner, what, found))
-            elif type(owner) is dict:
-                if not isinstance(what, str):
-                    return MISSING
-                guards.held.append(ItemGuard(owner, what, found))
-            elif type(owner) is list:
-                guards.held.append(ListGuard(owner, tuple(owner)))
-        return found
-
-    def _guards_for(self, owner: Any, guards: Guards) -> list[Guard]:
-        """Where guards on ``owner`` go: those on the instance of a method must not keep it alive."""
-        is_instance = isinstance(self.root, InstanceRoot) and owner is self.root.value()
-        return guards.borrowed if is_instance else guards.held
-
-    @property
-    def identity(self) -> Any:
-        return self.root.identity, self.steps
-
-
-class Guards(NamedTuple):
-    """For native code: guards that keep their objects alive, and guards on the instance of a method, which do not."""
-
-    held: list[Guard]
-    borrowed: list[Guard]
-
-
-def _guard_method(owner: Any, name: str, guards: Guards, on_owner: list[Guard]) -> bool:
-    """Guard that ``owner.name`` is still the method of its class; a bound method itself is new each time."""
-    function, own = getattr(type(owner), name, MISSING), getattr(owner, "__dict__", None)
-    if function is not getattr(type(owner), name, None):
-        return False  # a method of the class itself
-    guards.held.append(AttributeGuard(type(owner), name, function))
-    if own is not None:
-        on_owner.append(AbsentGuard(own, name))
-    return True
-
-
-def _guard_contents(value: Any, guards: Guards) -> bool:
-    """Guard what is in a list; False for contents that native code cannot compare."""
-    if type(value) is list:
-        guards.held.append(ListGuard(value, tuple(value)))
-    if type(value) in (list, tuple):
-        return all(_guard_contents(item, guards) for item in value)
-    return type(value) not in (dict, set, np.ndarray)
-
-
-class GlobalRoot:
-    """A global name of a module."""
-
-    __slots__ = ("name", "namespace")
-
-    def __init__(self, namespace: dict[str, Any], name: str) -> None:
-        self.namespace, self.name = namespace, name
-
-    def value(self) -> Any:
-        return self.namespace.get(self.name, MISSING)
-
-    def guard(self, guards: Guards) -> Any:
-        found = self.value()
-        if found is not MISSING:
-            guards.held.append(ItemGuard(self.namespace, self.name, found))
-        return found
-
-    @property
-    def identity(self) -> Any:
-        return id(self.namespace), self.name
-
-
-class CellRoot:
-    """A variable of an enclosing function."""
-
-    __slots__ = ("cell", "name")
-
-    def __init__(self, cell: types.CellType, name: str) -> None:
-        self.cell, self.name = cell, name
-
-    def value(self) -> Any:
-        try:
-            return self.cell.cell_contents
-        except ValueError:
-            return MISSING
-
-    def guard(self, guards: Guards) -> Any:
-        found = self.value()
-        if found is not MISSING:
-            guards.held.append(CellGuard(self.cell, found))
-        return found
-
-    @property
-    def identity(self) -> Any:
-        return id(self.cell)
-
-
-class InstanceRoot:
-    """The instance of a method, held weakly."""
-
-    __slots__ = ("name", "reference")
-
-    def __init__(self, reference: Callable[[], Any], name: str) -> None:
-        self.reference, self.name = reference, name
-
-    def value(self) -> Any:
-        return self.reference()
-
-    def guard(self, guards: Guards) -> Any:
-        return self.reference()  # always the same
-
-    @property
-    def identity(self) -> Any:
-        return id(self.reference())
-
-
-Root = GlobalRoot | CellRoot | InstanceRoot
-
-
-def _in_class(kind: type, name: str) -> Any:
-    for base in kind.__mro__:
-        if name in base.__dict__:
-            return base.__dict__[name]
-    return MISSING
-
-
-def attribute_of(value: Any, name: str) -> Any:
-    """The attribute as it is stored; MISSING when getting it would run code."""
-    if isinstance(value, types.ModuleType):
-        return value.__dict__.get(name, MISSING)
-    if isinstance(value, type):
-        found = _in_class(value, name)
-        return found.__func__ if isinstance(found, staticmethod) else found
-    shared = _in_class(type(value), name)
-    if isinstance(shared, (types.MemberDescriptorType,)):
-        return getattr(value, name, MISSING)
-    if isinstance(shared, property) or (shared is not MISSING and hasattr(type(shared), "__set__")):
-        return MISSING
-    own = getattr(value, "__dict__", None)
-    if isinstance(own, dict) and name in own:
-        return own[name]
-    if isinstance(shared, (types.FunctionType, classmethod)):
-        return getattr(value, name, MISSING)  # a bound method: binding runs none of the user's code
-    if _is_wrapper(shared):
-        return types.MethodType(shared.unwrapped()[0], value)
-    return shared.__func__ if isinstance(shared, staticmethod) else shared
-
-
-def _item_of(value: Any, index: Any) -> Any:
-    if type(value) not in (list, tuple, dict):
-        return MISSING
-    try:
-        return value[index]
-    except (LookupError, TypeError):
-        return MISSING
-
-
-def _is_users(code: types.CodeType) -> bool:
-    """Whether code is the user's own, whose constants may change, and not a library's."""
-    filename = code.co_filename
-    if is_internal(filename) or filename.startswith("<frozen"):
-        return False
-    return not os.path.realpath(filename).startswith(_LIBRARIES) if os.sep in filename else True
-
-
-def _is_library_module(module: types.ModuleType) -> bool:
-    filename = getattr(module, "__file__", None)
-    if filename is None:
-        return module.__name__ != "__main__" and module.__name__.partition(".")[0] in sys.stdlib_module_names
-    return is_internal(filename) or os.path.realpath(filename).startswith(_LIBRARIES)
-
-
-def _loads(code: types.CodeType) -> Iterator[tuple[str, str, tuple[tuple[str, Any], ...]]]:
-    """Each chain of a name, attributes and constant subscripts that the code loads: (kind of name, name, steps)."""
-    kind = name = ""
-    steps: list[tuple[str, Any]] = []
-    constant: Any = MISSING
-    for instruction in dis.get_instructions(code):
-        op, value = instruction.opname, instruction.argval
-        if name and op in ("LOAD_ATTR", "LOAD_METHOD"):
-            steps.append(("attribute", value))
-            continue
-        if name and op in ("LOAD_CONST", "LOAD_SMALL_INT"):
-            if constant is MISSING and isinstance(value, (str, int)):
-                constant = value
-                continue
-        elif name and constant is not MISSING and (op == "BINARY_SUBSCR" or instruction.argrepr == "[]"):
-            steps.append(("item", constant))
-            constant = MISSING
-            continue
-        if name:
-            yield kind, name, tuple(steps)
-        kind = name = ""
-        constant = MISSING
-        if op in ("LOAD_GLOBAL", "LOAD_NAME"):
-            kind, name, steps = "global", value, []
-        elif op.startswith(("LOAD_DEREF", "LOAD_FAST", "LOAD_CLASSDEREF", "LOAD_FROM_DICT_OR_DEREF")):
-            kind, name, steps = "local", value[-1] if isinstance(value, tuple) else value, []
-    if name:
-        yield kind, name, tuple(steps)
-
-
-def _stored(code: types.CodeType) -> set[str]:
-    """The local names that the code assigns to."""
-    names: set[str] = set()
-    for instruction in dis.get_instructions(code):
-        if instruction.opname.startswith(("STORE_FAST", "STORE_DEREF", "DELETE_FAST", "DELETE_DEREF")):
-            value = instruction.argval
-            names.update(value if isinstance(value, tuple) else (value,))
-    return names
 
 
 class Environment:
     """The paths that a callable reads, as far as they can be known before it runs."""
 
-    __slots__ = ("_seen", "paths")
+    __slots__ = ("_arguments", "_names", "_opaque", "_seen", "paths")
 
     def __init__(self, function: Callable[..., Any] | None) -> None:
         self.paths: list[Path] = []
+        self._names: set[str] = set()  # that occur in the code
+        self._opaque: list[Path] = []  # objects of which any attribute may be read
+        self._arguments: dict[int, tuple[weakref.ref[Any], Environment]] = {}
         self._seen: set[Any] = set()
         if function is not None:
             self._callable(function, None)
-        self._seen.clear()
+        self._expand()
 
-    @property
-    def identity(self) -> Any:
-        """Equal for environments with the same paths."""
-        return tuple([path.identity for path in self.paths])
+    def _of_argument(self, value: Any) -> Environment:
+        """What the function reads from an object that it is given; found once per object."""
+        known = self._arguments.get(id(value))
+        if known is not None and known[0]() is value:
+            return known[1]
+        found = Environment(None)
+        found._names = set(self._names)
+        arguments, number = self._arguments, id(value)
+        reference = weakref.ref(value, lambda _: arguments.pop(number, None))
+        found._reads(Path(InstanceRoot(reference, "argument")), value)
+        found._expand()
+        arguments[number] = reference, found
+        return found
 
-    @property
-    def names(self) -> list[str]:
-        return [path.text for path in self.paths]
+    def names(self, objects: Sequence[Any]) -> list[str]:
+        """What the entries of a key are called."""
+        inside = [path.text for value in objects for path in self._of_argument(value).paths]
+        return [path.text for path in self.paths] + inside
 
-    def key(self) -> tuple[LeafKey, ...]:
-        """What is behind the paths now."""
-        return tuple([_key(path.value()) for path in self.paths])
+    def key(self, objects: Sequence[Any] = ()) -> tuple[LeafKey, ...]:
+        """What is behind the paths now, those into the argument ``objects`` included."""
+        own = tuple([_key(path.value()) for path in self.paths])
+        return sum([self._of_argument(value).key() for value in objects], own)
 
     def guards(self, expected: tuple[LeafKey, ...]) -> Guards | None:
         """Native guards for the values of now, or None where native code cannot compare them.
@@ -332,9 +103,9 @@ class Environment:
         found = Guards([], [])
         for path, key in zip(self.paths, expected):
             value = path.guard(found)
-            if value is MISSING or _key(value) != key or not _guard_contents(value, found):
+            if value is MISSING or _key(value) != key or not guard_contents(value, found):
                 return None
-        return found
+        return Guards(_once_each(found.held), _once_each(found.borrowed))
 
     # Search
 
@@ -348,14 +119,14 @@ class Environment:
         elif isinstance(function, types.MethodType):
             owner = Path(path.root, path.steps[:-1], path.text.rpartition(".")[0]) if path and path.steps else None
             self._method(function.__func__, function.__self__, owner)
-        elif _is_wrapper(function):
+        elif is_wrapper(function):
             python, instance = function.unwrapped()
             if instance is None:
                 self._callable(python, None)
             elif isinstance(python, types.FunctionType):
                 self._function(python, Path(InstanceRoot(instance, _first_parameter(python))))
         else:
-            call = _in_class(type(function), "__call__")
+            call = in_class(type(function), "__call__")
             if isinstance(call, types.FunctionType):
                 self._method(call, function, path)
 
@@ -369,7 +140,7 @@ class Environment:
 
     def _function(self, function: types.FunctionType, self_path: Path | None) -> None:
         code = function.__code__
-        if not _is_users(code):
+        if not is_users(code):
             wrapped = getattr(function, "__wrapped__", None)  # a library's decorator around the user's function
             if wrapped is not None:
                 self._callable(wrapped, None)
@@ -386,9 +157,10 @@ class Environment:
         self._code(code, function.__globals__, scope)
 
     def _code(self, code: types.CodeType, namespace: dict[str, Any], scope: dict[str, Path]) -> None:
-        stored = _stored(code)
-        inner = {name: path for name, path in scope.items() if name not in stored or name in code.co_freevars}
-        for kind, name, steps in _loads(code):
+        assigned = stored(code)
+        inner = {name: path for name, path in scope.items() if name not in assigned or name in code.co_freevars}
+        self._names |= names(code)
+        for kind, name, steps in loads(code):
             path = inner.get(name) if kind == "local" else Path(GlobalRoot(namespace, name))
             if path is not None:
                 self._chain(path, steps)
@@ -401,12 +173,16 @@ class Environment:
         """Guard what a chain leads to, and follow it where it is code."""
         value = path.value()
         for kind, what in steps:
-            if isinstance(value, types.ModuleType) and _is_library_module(value):
+            if isinstance(value, types.ModuleType) and is_library_module(value):
+                return
+            if type(value) in _READERS and kind == "attribute":
+                if what in _READERS[type(value)]:
+                    self._guard(path, value)
                 return
             longer = path.then(kind, what)
             found = longer.value()
             if found is MISSING:
-                prop = _in_class(type(value), what) if kind == "attribute" else MISSING
+                prop = in_class(type(value), what) if kind == "attribute" else MISSING
                 if isinstance(prop, property) and isinstance(prop.fget, types.FunctionType):
                     self._function(prop.fget, path)
                 if kind == "attribute" and (prop is not MISSING or value is MISSING):
@@ -424,25 +200,67 @@ class Environment:
             return  # a builtin
         if isinstance(value, _NEVER_CHANGE):
             return
-        if isinstance(value, types.FunctionType) and not _is_users(value.__code__):
+        if isinstance(value, types.FunctionType) and not is_users(value.__code__):
             self._callable(value, path)
             return
         self.paths.append(path)
-        if callable(value) and not isinstance(value, type):
-            self._callable(value, path)
-        elif type(value) in (list, tuple):
+        self._reads(path, value)
+
+    def _reads(self, path: Path, value: Any) -> None:
+        """Note what may be read of a value when all that is known is that it is used."""
+        if type(value) in (list, tuple):
             for k, item in enumerate(value[:_MOST_LEAVES]):
-                if callable(item) and not isinstance(item, type):
-                    self._callable(item, path.then("item", k))
+                self._reads(path.then("item", k), item)
+        elif type(value) is dict:
+            for k, item in list(value.items())[:_MOST_LEAVES]:
+                if type(k) in (str, int):
+                    self._reads(path.then("item", k), item)
+        else:
+            if callable(value) and not isinstance(value, type):
+                self._callable(value, path)
+            if _is_users_object(value):
+                self._opaque.append(path)
+
+    def _expand(self) -> None:
+        """Guard the attributes of opaque objects whose names occur in the code; what they lead to adds to both."""
+        tried: set[tuple[Any, str]] = set()
+        while found := [(p, n) for p in self._opaque for n in sorted(self._names) if (p.identity, n) not in tried]:
+            for path, name in found:
+                tried.add((path.identity, name))
+                if is_stored(path.value(), name):
+                    self._chain(path, (("attribute", name),))
+        self._opaque.clear()
+        self._seen.clear()
 
 
 NOTHING = Environment(None)
 
+# Methods of containers that read what is in them.
+_READERS: dict[type, set[str]] = {
+    list: {"copy", "count", "index"},
+    dict: {"copy", "get", "items", "keys", "values"},
+    tuple: {"count", "index"},
+    set: {"copy", "issubset", "issuperset"},
+}
+_NO_STATE = (types.ModuleType, types.FunctionType, types.MethodType, functools.partial, Tensor, Variable, weakref.ref)
 
-def _is_wrapper(value: Any) -> bool:
-    """Whether it is an hf.function, or one bound to an instance: ``unwrapped()`` is (the user's function, a weak
-    reference to the instance or None)."""
-    return hasattr(type(value), "unwrapped")
+
+def _is_users_object(value: Any) -> bool:
+    """Whether it is an object, or a class, whose attributes the user may change."""
+    if isinstance(value, _NO_STATE) or is_wrapper(value):
+        return False
+    return is_users_class(value if isinstance(value, type) else type(value))
+
+
+def _once_each(guards: list[Guard]) -> list[Guard]:
+    """Without the repetitions of paths that share a beginning."""
+    found: dict[Any, Guard] = {}
+    for guard in guards:
+        parts = [getattr(guard, field.name) for field in dataclasses.fields(guard)]
+        # The contents of a list, a tuple made for the guard, follow from the list.
+        key = [part if isinstance(part, str) else id(part) for part in parts if type(part) is not tuple]
+        found.setdefault((type(guard), *key), guard)
+    return list(found.values())
 
 
 def _first_parameter(function: types.FunctionType) -> str:

@@ -20,8 +20,9 @@ from hybridflow.retracing import Key, Retrace, RetraceLog, cause_of
 from hybridflow.runtime import locks
 from hybridflow.runtime.entry import Dispatcher
 from hybridflow.shortcuts import Form, signature_for
-from hybridflow.spec import LeafKey, TensorKey, TensorSpec, leaf_key
+from hybridflow.spec import IdentityKey, LeafKey, TensorKey, TensorSpec, leaf_key
 from hybridflow.tensor import Tensor
+from hybridflow.variable import Variable
 
 _TENSOR_PLACEHOLDER = object()  # the leaf that stands for a TensorSpec while tracing
 
@@ -101,9 +102,10 @@ class Function(Dispatcher):
         values = self._binder.bind(args, kwargs)
         if self._signature is not None:
             leaves, key = self._signature.leaves_and_key(values)
-            return leaves, key._replace(environment=self._environment.key())
+            return leaves, key._replace(environment=self._environment.key(_objects(leaves, key.leaves)))
         leaves, structure = pytree.flatten(values)
-        return leaves, Key(structure, self._keys(leaves, structure), self._environment.key())
+        keys = self._keys(leaves, structure)
+        return leaves, Key(structure, keys, self._environment.key(_objects(leaves, keys)))
 
     def _keys(self, leaves: Sequence[Any], structure: pytree.Structure) -> tuple[LeafKey, ...]:
         name = self._options.name
@@ -119,10 +121,12 @@ class Function(Dispatcher):
     def _make(self, key: Key, leaves: Sequence[Any]) -> Entry:
         """The entry of a signature that is not in the cache: traced and compiled."""
         where = user_location()
-        key = self._with_environment(key)
+        key = self._with_environment(key, leaves)
 
         def make() -> ConcreteFunction:
-            cause = cause_of(self._binder, self._environment.names, key, self._cache.keys())
+            cause = cause_of(
+                self._binder, self._environment.names(_objects(leaves, key.leaves)), key, self._cache.keys()
+            )
             concrete = self._trace(key, leaves)
             started = time.perf_counter()
             concrete.compile_for(leaves)
@@ -135,13 +139,11 @@ class Function(Dispatcher):
         self._dispatch = self._cache.shortcuts()  # without those of a signature that was dropped for it
         return made
 
-    def _with_environment(self, key: Key) -> Key:
+    def _with_environment(self, key: Key, leaves: Sequence[Any]) -> Key:
         """The key with what the function reads from outside now: it may read elsewhere since it was last traced."""
         with self._trace_lock:
-            found = Environment(self._python)
-            if found.identity != self._environment.identity:
-                self._environment = found
-            return key._replace(environment=self._environment.key())
+            self._environment = Environment(self._python)
+            return key._replace(environment=self._environment.key(_objects(leaves, key.leaves)))
 
     def _count_calls(self) -> int:
         return sum(entry.python_calls + entry.native_calls for entry in self._cache.entries())
@@ -155,7 +157,7 @@ class Function(Dispatcher):
                 # The variables exist now.  The body must find them, as it will in every later call: a body that would
                 # make them again is an error, and what computed their first values is no part of the program.
                 self._was_traced = True
-                concrete, _ = self._trace_once(self._with_environment(key), leaves, False)
+                concrete, _ = self._trace_once(self._with_environment(key, leaves), leaves, False)
             self._was_traced = True
             concrete.trace_ms = (time.perf_counter() - started) * 1e3
             return concrete
@@ -186,7 +188,7 @@ class Function(Dispatcher):
                 else leaf_key(leaf, path, self._options.name)
                 for path, leaf in zip(paths, leaves)
             )
-            key = Key(structure, keys, self._environment.key())
+            key = Key(structure, keys, self._environment.key(_objects(leaves, keys)))
         return (self._cache.find(key) or self._make(key, leaves)).concrete
 
     # Methods of classes
@@ -281,6 +283,13 @@ class Function(Dispatcher):
         parts = [_count(len(entries), "trace"), _count(sum(entry.hits for entry in entries), "hit")]
         last = self._retraces.describe_last(self._count_calls())
         return f"<function {self._options.name}: {', '.join(parts + [last] * bool(last))}>"
+
+
+def _objects(leaves: Sequence[Any], keys: Sequence[LeafKey]) -> list[Any]:
+    """The leaves that are objects with attributes, which a function may read."""
+    if IdentityKey not in set(map(type, keys)):
+        return []
+    return [leaf for leaf, key in zip(leaves, keys) if type(key) is IdentityKey and not isinstance(leaf, Variable)]
 
 
 def _count(n: int, noun: str) -> str:

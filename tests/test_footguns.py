@@ -1,7 +1,9 @@
 """Programs on which tracing compilers are known to differ silently from eager execution.  Here they agree, or raise."""
 
 import copy
+import gc
 import struct
+import weakref
 
 import numpy as np
 import pytest
@@ -319,3 +321,142 @@ def test_assigning_in_a_function_takes_effect_once_per_call():
     for _ in range(5):
         f(hf.constant(1.0))
     assert float(v) == 5.0
+
+
+class Settings:
+    """A plain object of a user's class."""
+
+    def __init__(self, rate):
+        self.rate = rate
+        self.unread = 0
+
+    @property
+    def twice(self):
+        return self.rate * 2
+
+    def scaled(self, x):
+        return x * self.rate
+
+
+def _reads_through_alias(settings):
+    def f(x):
+        other = settings
+        return x * other.rate
+
+    return f
+
+
+def _reads_in_loop(settings):
+    def f(x):
+        for item in [settings]:
+            x = x * item.rate
+        return x
+
+    return f
+
+
+def _reads_by_name(settings):
+    def f(x):
+        return x * getattr(settings, "rate")  # noqa: B009
+
+    return f
+
+
+def _reads_property_of_element(settings):
+    both = {"first": [settings]}
+
+    def f(x):
+        for items in both.values():
+            x = x * items[0].twice / 2
+        return x
+
+    return f
+
+
+def _reads_in_method_of_element(settings):
+    layers = [settings]
+
+    def f(x):
+        for layer in layers:
+            x = layer.scaled(x)
+        return x
+
+    return f
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        _reads_through_alias,
+        _reads_in_loop,
+        _reads_by_name,
+        _reads_property_of_element,
+        _reads_in_method_of_element,
+    ],
+)
+def test_attributes_of_objects_used_indirectly_are_guarded(make):
+    settings = Settings(2.0)
+    f = hf.function(make(settings))
+    x = hf.constant([1.0, 3.0])
+    for rate in (2.0, 5.0, 2.0):
+        settings.rate = rate
+        for _ in range(3):
+            settings.unread += 1
+            assert f(x).tolist() == [rate, 3 * rate]
+    assert len(f.signatures()) == 2
+
+
+@pytest.mark.parametrize("read", [lambda s, x: x * s.rate, lambda s, x: s.scaled(x), lambda s, x: x * s.twice / 2])
+def test_attributes_of_arguments_are_guarded(read):
+    f = hf.function(lambda settings, x: read(settings, x))
+    x = hf.constant([1.0, 3.0])
+    first, second = Settings(2.0), Settings(3.0)
+    for rate in (2.0, 5.0, 2.0):
+        first.rate = rate
+        for _ in range(3):
+            first.unread += 1
+            assert f(first, x).tolist() == [rate, 3 * rate]
+            assert f(second, x).tolist() == [3.0, 9.0]
+    assert len(f.signatures()) == 3
+    assert any("rate" in record.argument for record in f.retraces())
+
+
+def test_arguments_are_not_kept_alive_by_what_is_known_of_them():
+    f = hf.function(lambda settings, x: x * settings.rate)
+    settings = Settings(2.0)
+    f(settings, hf.ones(2))
+    f(settings, hf.ones(2))
+    reference = weakref.ref(settings)
+    del settings
+    gc.collect()
+    assert reference() is None
+
+
+def test_functions_as_arguments_are_followed():
+    rate = 2.0
+
+    def scale(x):
+        return x * rate
+
+    f = hf.function(lambda g, x: g(x))
+    x = hf.constant([1.0])
+    assert f(scale, x).tolist() == f(scale, x).tolist() == [2.0]
+    rate = 3.0
+    assert f(scale, x).tolist() == [3.0]
+
+
+def test_dicts_that_are_iterated_are_guarded():
+    weights = {"a": 2.0}
+
+    @hf.function
+    def f(x):
+        for weight in weights.values():
+            x = x * weight
+        return x * weights.get("scale", 1.0)
+
+    x = hf.constant([1.0])
+    assert f(x).tolist() == f(x).tolist() == [2.0]
+    weights["a"] = 3.0
+    assert f(x).tolist() == [3.0]
+    weights["scale"] = 2.0
+    assert f(x).tolist() == [12.0]
