@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import functools
+import inspect
 import time
 import weakref
 from collections.abc import Callable, Iterable, Sequence
@@ -230,6 +232,20 @@ class Function(Dispatcher):
         python = self._python
         return python.unwrapped() if isinstance(python, _WeakMethod) else (python, None)
 
+    # Copies, as of Python's own functions
+
+    def __copy__(self) -> Function:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Function:
+        """Itself, but for a method of an object that is copied along: that becomes a function of the copy."""
+        python = copy.deepcopy(self._python, memo)
+        return self if python is self._python else Function(python, self._options)
+
+    def __reduce__(self) -> str:
+        """Pickled by name, so it must be importable."""
+        return getattr(self, "__qualname__", self._options.name)
+
     # Looking inside
 
     def explain(self, *args: Any, **kwargs: Any) -> introspect.Explanation:
@@ -349,6 +365,16 @@ class BoundFunction(Dispatcher):
     def __getattr__(self, name: str) -> Any:
         return getattr(self._function, name)
 
+    def __copy__(self) -> BoundFunction:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+        """The method of the copy of the instance."""
+        return getattr(copy.deepcopy(self.__self__, memo), name_of(self.unwrapped()[0]))
+
+    def __reduce__(self) -> Any:
+        return getattr, (self.__self__, name_of(self.unwrapped()[0]))
+
     def __eq__(self, other: object) -> bool:
         return isinstance(other, BoundFunction) and self._function is other._function
 
@@ -442,6 +468,11 @@ def function(
     if not callable(python):
         raise ArgumentTypeError(
             "function", f"{python!r} is not callable. Decorate a function, or pass options by keyword."
+        )
+    if inspect.isgeneratorfunction(python) or inspect.iscoroutinefunction(python) or inspect.isasyncgenfunction(python):
+        raise ArgumentTypeError(
+            "function",
+            f"{name_of(python)} is a generator or a coroutine: its body runs after the call. Return a list or a tuple.",
         )
     if cache_size < 1:
         raise ArgumentError("function", f"cache_size must be at least 1, got {cache_size}.")

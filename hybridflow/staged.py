@@ -8,6 +8,7 @@ on outer tapes in turn, so derivatives of any order work, and each is traced and
 from __future__ import annotations
 
 import sys
+import types
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -31,15 +32,27 @@ _SMALL = 64  # bytes of an argument or variable that is moved to where a call ru
 Watched = tuple[tuple[int, ...], ...]
 
 
+def _count_alone() -> int:
+    """The reference count, as ``_owned_array`` takes it, of an object that one attribute holds.
+
+    Counted are the attribute, the local name and, depending on the version of Python, getrefcount's argument.
+    """
+    holder = types.SimpleNamespace(held=object())
+    held = holder.held
+    return sys.getrefcount(held)
+
+
+_ALONE = _count_alone()
+
+
 def _owned_array(variable: Variable) -> Any:
     """The variable's buffer for writing in place: its own if nobody else can see it, else a copy."""
     tensor = variable._tensor
     array = tensor._array
     base = array.base
-    # Counted are: the slot or attribute that holds the object, the local name, and getrefcount's argument.
-    alone = sys.getrefcount(tensor) == 3 and sys.getrefcount(array) == 3
+    alone = sys.getrefcount(tensor) == _ALONE and sys.getrefcount(array) == _ALONE
     if base is not None:
-        alone = alone and sys.getrefcount(base) == 3 and getattr(base, "base", None) is None
+        alone = alone and sys.getrefcount(base) == _ALONE and getattr(base, "base", None) is None
     writable = getattr(array.flags, "writeable", True)  # arrays of a GPU always are
     return array if alone and array.flags.c_contiguous and writable else array.copy(order="C")
 

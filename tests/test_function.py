@@ -1,9 +1,11 @@
 """hf.function: signatures, binding, nesting, state, methods, derivatives, lifetime."""
 
+import copy
 import dataclasses
 import functools
 import gc
 import logging
+import pickle
 import weakref
 from typing import NamedTuple
 
@@ -946,3 +948,51 @@ def test_arrays_of_the_other_byte_order():
         assert f(swapped).tolist() == [1.0, 2.0, 3.0]
     assert f(swapped).dtype == hf.float32
     assert len(f.signatures()) == 1
+
+
+def test_generators_and_coroutines_are_refused():
+    def generator(x):
+        yield x
+
+    async def coroutine(x):
+        return x
+
+    for python in (generator, coroutine):
+        with pytest.raises(hf.errors.ArgumentTypeError, match=f"{python.__name__} is a generator or a coroutine"):
+            hf.function(python)
+
+
+@hf.function
+def importable(x):
+    return x + 1
+
+
+def test_copies_and_pickles_are_those_of_functions():
+    assert copy.copy(importable) is importable
+    assert copy.deepcopy(importable) is importable
+    assert pickle.loads(pickle.dumps(importable)) is importable
+    with pytest.raises((pickle.PicklingError, AttributeError)):
+        pickle.dumps(hf.function(lambda x: x))
+
+
+def test_a_deep_copy_of_an_object_has_functions_of_its_own():
+    class Model:
+        def __init__(self):
+            self.weight = hf.Variable([2.0])
+            self.step = hf.function(self.apply)
+            self.held = self.method
+
+        def apply(self, x):
+            return x * self.weight
+
+        @hf.function
+        def method(self, x):
+            return x * self.weight
+
+    model, x = Model(), hf.constant([3.0])
+    assert model.step(x).tolist() == model.step(x).tolist() == [6.0]
+    other = copy.deepcopy(model)
+    other.weight.assign([5.0])
+    for _ in range(3):
+        assert other.step(x).tolist() == other.held(x).tolist() == [15.0]
+        assert model.step(x).tolist() == model.held(x).tolist() == [6.0]

@@ -173,3 +173,26 @@ def test_making_one_in_each_trace_is_an_error():
     with pytest.raises(errors.TraceError, match=r"makes a variable.*test_variable\.py"):
         for n in range(1, 4):
             body(hf.ones((n,)))
+
+
+def test_python_updates_write_in_place_only_when_nobody_else_holds_the_value():
+    """The Python path decides by reference counts, which versions of Python count differently."""
+    v = hf.Variable([1.0, 2.0])
+
+    @hf.function
+    def step(box):
+        v.assign_add(box["x"])  # nested arguments go the Python way
+
+    box = {"x": hf.constant([1.0, 1.0])}
+    step(box)
+    step(box)
+    address = v._tensor._array.ctypes.data
+    step(box)
+    assert v._tensor._array.ctypes.data == address
+    for hold in (v.value, v.numpy, lambda: v._tensor._array, lambda: memoryview(v.numpy()), lambda: v.numpy()[1:]):
+        held = hold()
+        before = np.array(held)
+        step(box)
+        assert np.array_equal(np.array(held), before)
+        del held
+        step(box)
