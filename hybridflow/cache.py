@@ -2,26 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 from hybridflow.concrete import ConcreteFunction
 from hybridflow.retracing import Key
 from hybridflow.runtime import locks
+from hybridflow.runtime.guards import Step, holds_all as holds
 from hybridflow.runtime.signature import Signature
 from hybridflow.shortcuts import Form
 
 
+class Guards(NamedTuple):
+    """What a program depends on besides its arguments: where each value is found, and how users would write it."""
+
+    steps: Sequence[Step]
+    texts: Sequence[str]
+
+
 class Entry:
-    """One cached signature.  ``shortcuts`` maps forms of calls to what answers them natively, or None."""
+    """One cached signature.  ``guards`` say when it may answer; None if it never may, but for the call that made it.
+    ``shortcuts`` maps forms of calls to what answers them natively, or None."""
 
-    __slots__ = ("_native_calls_seen", "concrete", "python_calls", "shortcuts", "used")
+    __slots__ = ("_native_calls_seen", "concrete", "guards", "made", "python_calls", "shortcuts", "used")
 
-    def __init__(self, concrete: ConcreteFunction) -> None:
-        self.concrete = concrete
+    def __init__(self, concrete: ConcreteFunction, guards: Guards | None) -> None:
+        self.concrete, self.guards = concrete, guards
         self.shortcuts: dict[Form, Signature | None] = {}
         self.python_calls = 0
-        self.used = 0  # the tick of the last known use
+        self.made = self.used = 0  # the ticks when it was made, and of the last known use
         self._native_calls_seen = 0
 
     @property
@@ -41,54 +50,59 @@ class Entry:
 
 
 class SignatureCache:
-    """Entries by key, at most ``size`` of them; the least recently used ones are dropped."""
+    """Entries by key and guards, at most ``size`` of them; the least recently used ones are dropped."""
 
     def __init__(self, size: int) -> None:
         self._size = size
-        self._entries: dict[Key, Entry] = {}
+        self._entries: dict[Key, list[Entry]] = {}  # the latest first
         self._making: dict[Key, Any] = {}
         self._lock = locks.make()
         self._tick = 0
 
     def find(self, key: Key) -> Entry | None:
-        """The entry of ``key``, which counts as used."""
-        entry = self._entries.get(key)
-        if entry is not None:
-            self._tick += 1
-            entry.used = self._tick
-        return entry
+        """The entry of ``key`` whose guards hold, which counts as used.  Raises what the user's code in guards raises,
+        but for exceptions, which tell that a value is not what it was."""
+        for entry in self._entries.get(key, ()):
+            if entry.guards is not None and holds(entry.guards.steps):
+                self._tick += 1
+                entry.used = self._tick
+                return entry
+        return None
 
-    def find_or_make(self, key: Key, make: Callable[[], ConcreteFunction]) -> Entry:
+    def find_or_make(self, key: Key, make: Callable[[], Entry]) -> Entry:
         """The entry of ``key``; one thread makes it while the others that want it wait."""
         with self._lock:
             making = self._making.setdefault(key, locks.make())
         with making:
             entry = self.find(key)
             if entry is None:
-                concrete = make()  # its key may be another: see Function._trace
-                entry = Entry(concrete)
+                entry = make()
                 with self._lock:
-                    self._entries[concrete.key] = entry
-                    self._tick += 1
-                    entry.used = self._tick
-                    self._evict()
+                    if entry.guards is not None:
+                        self._entries[key] = [entry, *self._entries.get(key, ())]
+                        self._tick += 1
+                        entry.made = entry.used = self._tick
+                        self._evict()
                     self._making.pop(key, None)  # after an error it stays, for the threads that try again
         return entry
 
     def _evict(self) -> None:
-        for entry in self._entries.values():
+        entries = [entry for found in self._entries.values() for entry in found]
+        for entry in entries:
             entry.note_native_use(self._tick)
-        while len(self._entries) > self._size:
-            del self._entries[min(self._entries, key=lambda key: self._entries[key].used)]
-
-    def keys(self) -> list[Key]:
-        with self._lock:
-            return list(self._entries)
+        entries.sort(key=lambda entry: entry.used)
+        for entry in entries[: len(entries) - self._size]:
+            left = [other for other in self._entries[entry.concrete.key] if other is not entry]
+            if left:
+                self._entries[entry.concrete.key] = left
+            else:
+                del self._entries[entry.concrete.key]
 
     def entries(self) -> list[Entry]:
         """Oldest first."""
         with self._lock:
-            return list(self._entries.values())
+            found = [entry for entries in self._entries.values() for entry in entries]
+        return sorted(found, key=lambda entry: entry.made)
 
     def clear(self) -> None:
         with self._lock:

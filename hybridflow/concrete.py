@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from typing import Any
 
 import numpy as np
@@ -160,8 +161,12 @@ def trace_signature(
     *,
     fastmath: bool,
     may_create_variables: bool,
+    observing: Callable[[Trace, Sequence[Any]], AbstractContextManager[None]],
 ) -> tuple[ConcreteFunction, bool]:
-    """Run ``python`` once on symbolic tensors.  Also says whether it made variables, and so must be traced again."""
+    """Run ``python`` once on symbolic tensors.  Also says whether it made variables, and so must be traced again.
+
+    ``observing`` surrounds the run: it is given the trace and what the parameters are bound to.
+    """
     structure, keys = key.structure, key.leaves
     borrowed = [leaf for leaf in leaves if isinstance(leaf, Variable)]
     trace = Trace(binder.name, borrowed=borrowed, may_create_variables=may_create_variables)
@@ -171,8 +176,9 @@ def trace_signature(
             stand_ins.append(trace.argument(_argument_type(leaf_type, path), path))
         else:
             stand_ins.append(leaf)
-    args, kwargs = binder.split(pytree.unflatten(structure, stand_ins))
-    with tracing(trace):
+    values = pytree.unflatten(structure, stand_ins)
+    args, kwargs = binder.split(values)
+    with tracing(trace), observing(trace, values):
         result = python(*args, **kwargs)
     positions = {node: k for k, node in enumerate(n for n in trace.inputs if n.attrs["role"] is Role.ARGUMENT)}
     outputs: dict[Node, int] = {}

@@ -16,16 +16,16 @@ from hybridflow.cache import Entry, SignatureCache
 from hybridflow.concrete import ConcreteFunction, trace_signature
 from hybridflow.context import current
 from hybridflow.convert import as_tensor, weak_kind
-from hybridflow.environment import NOTHING, Environment
 from hybridflow.errors import ArgumentError, ArgumentTypeError, DTypeError, ShapeError, user_location
-from hybridflow.retracing import Key, Retrace, RetraceLog, cause_of
+from hybridflow.retracing import Cause, Key, Retrace, RetraceLog, cause_of
 from hybridflow.runtime import locks
 from hybridflow.runtime.entry import Dispatcher
 from hybridflow.shortcuts import Form, signature_for
-from hybridflow.spec import IdentityKey, LeafKey, TensorKey, TensorSpec, leaf_key
+from hybridflow.spec import LeafKey, TensorKey, TensorSpec, leaf_key
 from hybridflow.tensor import Tensor
 from hybridflow.variable import Variable
 
+_MOST_ROUNDS = 8  # of a trace that finds code which was not known before
 _TENSOR_PLACEHOLDER = object()  # the leaf that stands for a TensorSpec while tracing
 
 
@@ -36,6 +36,7 @@ class _Options(NamedTuple):
     fastmath: bool
     cache_size: int
     name: str
+    strict: bool
 
 
 class Function(Dispatcher):
@@ -51,10 +52,11 @@ class Function(Dispatcher):
         "__weakref__",
         "_binder",
         "_cache",
-        "_environment",
         "_methods",
+        "_observer",
         "_options",
         "_python",
+        "_report",
         "_retraces",
         "_signature",
         "_trace_lock",
@@ -70,7 +72,8 @@ class Function(Dispatcher):
         self._trace_lock = locks.make()  # one trace at a time: a first trace may create variables
         self._was_traced = False
         self._retraces = RetraceLog(options.name)
-        self._environment = NOTHING  # what the function reads from outside: known when it is first called
+        self._observer: Any = None  # of what it reads from outside: made when it is first traced
+        self._report: Any = None
         self._methods: weakref.WeakKeyDictionary[Any, _Methods] = weakref.WeakKeyDictionary()  # without a __dict__
         functools.update_wrapper(self, python, updated=())
 
@@ -88,14 +91,14 @@ class Function(Dispatcher):
         found.python_calls += 1
         result = found.concrete.call_leaves(leaves)
         form = len(args), tuple(kwargs)
-        if form not in found.shortcuts:
+        if found.guards is not None and form not in found.shortcuts:
             self._add_shortcut(found, form, args, kwargs)
         return result
 
     def _add_shortcut(self, found: Entry, form: Form, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Let native code answer calls like this one from now on, if it can."""
-        guards = self._environment.guards(found.concrete.key.environment)
-        shortcut = None if guards is None else signature_for(found.concrete, self._binder, args, kwargs, guards)
+        assert found.guards is not None, "what has none never answers again"
+        shortcut = signature_for(found.concrete, found.guards.steps, self._binder, args, kwargs)
         found.shortcuts[form] = shortcut
         if shortcut is not None:
             self._dispatch = self._cache.shortcuts()
@@ -103,11 +106,9 @@ class Function(Dispatcher):
     def _leaves_and_key(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[list[Any], Key]:
         values = self._binder.bind(args, kwargs)
         if self._signature is not None:
-            leaves, key = self._signature.leaves_and_key(values)
-            return leaves, key._replace(environment=self._environment.key(_objects(leaves, key.leaves)))
+            return self._signature.leaves_and_key(values)
         leaves, structure = pytree.flatten(values)
-        keys = self._keys(leaves, structure)
-        return leaves, Key(structure, keys, self._environment.key(_objects(leaves, keys)))
+        return leaves, Key(structure, self._keys(leaves, structure))
 
     def _keys(self, leaves: Sequence[Any], structure: pytree.Structure) -> tuple[LeafKey, ...]:
         name = self._options.name
@@ -123,62 +124,81 @@ class Function(Dispatcher):
     def _make(self, key: Key, leaves: Sequence[Any]) -> Entry:
         """The entry of a signature that is not in the cache: traced and compiled."""
         where = user_location()
-        key = self._with_environment(key, leaves)
 
-        def make() -> ConcreteFunction:
-            cause = cause_of(
-                self._binder, self._environment.names(_objects(leaves, key.leaves)), key, self._cache.keys()
-            )
-            concrete = self._trace(key, leaves)
+        def make() -> Entry:
+            cause = self._cause(key)
+            entry = self._trace(key, leaves)
             started = time.perf_counter()
+            concrete = entry.concrete
             concrete.compile_for(leaves)
             concrete.compile_ms = (time.perf_counter() - started) * 1e3
             if cause is not None:
                 self._retraces.add(cause, where, concrete.trace_ms, concrete.compile_ms, self._count_calls() + 1)
-            return concrete
+            return entry
 
         made = self._cache.find_or_make(key, make)
         self._dispatch = self._cache.shortcuts()  # without those of a signature that was dropped for it
         return made
 
-    def _with_environment(self, key: Key, leaves: Sequence[Any]) -> Key:
-        """The key with what the function reads from outside now: it may read elsewhere since it was last traced."""
-        with self._trace_lock:
-            self._environment = Environment(self._python)
-            return key._replace(environment=self._environment.key(_objects(leaves, key.leaves)))
+    def _cause(self, key: Key) -> Cause | None:
+        """Why the signatures that are known do not serve a call."""
+        known = self._cache.entries()
+        for entry in reversed(known):
+            if entry.concrete.key == key and entry.guards is not None:
+                from hybridflow.jit.guards import report
+
+                return report.cause(entry.guards)
+        return cause_of(self._binder, key, [entry.concrete.key for entry in known])
 
     def _count_calls(self) -> int:
         return sum(entry.python_calls + entry.native_calls for entry in self._cache.entries())
 
-    def _trace(self, key: Key, leaves: Sequence[Any]) -> ConcreteFunction:
+    def _trace(self, key: Key, leaves: Sequence[Any]) -> Entry:
         with self._trace_lock:
             started = time.perf_counter()
-            create = not self._was_traced
-            concrete, created = self._trace_once(key, leaves, create)
-            if created:
-                # The variables exist now.  The body must find them, as it will in every later call: a body that would
-                # make them again is an error, and what computed their first values is no part of the program.
-                self._was_traced = True
-                concrete, _ = self._trace_once(self._with_environment(key, leaves), leaves, False)
+            entry, recording, created = self._trace_once(key, leaves, not self._was_traced)
+            # When it made variables, they exist now.  The body must find them, as it will in every later call: a body
+            # that would make them again is an error, and what computed their first values is no part of the program.
+            # When code ran that was not known before, it is known now, and what it reads is recorded.
             self._was_traced = True
-            concrete.trace_ms = (time.perf_counter() - started) * 1e3
-            return concrete
+            for _ in range(_MOST_ROUNDS):
+                if not created and not (recording.unseen and self._observer.learn(recording)):
+                    break
+                entry, recording, created = self._trace_once(key, leaves, False)
+            if entry.guards is None:
+                self._report.tell(recording, self._options.strict)
+            entry.concrete.trace_ms = (time.perf_counter() - started) * 1e3
+            return entry
 
-    def _trace_once(self, key: Key, leaves: Sequence[Any], may_create: bool) -> tuple[ConcreteFunction, bool]:
-        return trace_signature(
+    def _trace_once(self, key: Key, leaves: Sequence[Any], may_create: bool) -> tuple[Entry, Any, bool]:
+        """One run of the body: the entry, what was recorded, and whether variables were made."""
+        from hybridflow.jit.guards import observe, report  # which read source, and are not needed to import
+
+        if self._observer is None:
+            self._observer, self._report = observe.Observer(self._options.name), report.Report(self._options.name)
+        recording = observe.Recording(self._options.name)
+
+        def observing(trace: Any, values: Any) -> Any:
+            trace.live_arrays = recording.live
+            return self._observer.observing(recording, self._python, self._binder.parameters, values)
+
+        concrete, created = trace_signature(
             self._python,
             self._binder,
             key,
             leaves,
             fastmath=self._options.fastmath,
             may_create_variables=may_create,
+            observing=observing,
         )
+        if not created:
+            recording.finish()
+        return Entry(concrete, self._observer.guards(recording)), recording, created
 
     def get_concrete_function(self, *args: Any, **kwargs: Any) -> ConcreteFunction:
         """The concrete function for these arguments, made if need be; a TensorSpec may stand for each tensor."""
         if self._signature is not None and not args and not kwargs:
             leaves, key = self._signature.own_key()
-            key = key._replace(environment=self._environment.key())
         elif self._signature is not None:
             leaves, key = self._leaves_and_key(args, kwargs)
         else:
@@ -190,7 +210,7 @@ class Function(Dispatcher):
                 else leaf_key(leaf, path, self._options.name)
                 for path, leaf in zip(paths, leaves)
             )
-            key = Key(structure, keys, self._environment.key(_objects(leaves, keys)))
+            key = Key(structure, keys)
         return (self._cache.find(key) or self._make(key, leaves)).concrete
 
     # Methods of classes
@@ -299,13 +319,6 @@ class Function(Dispatcher):
         parts = [_count(len(entries), "trace"), _count(sum(entry.hits for entry in entries), "hit")]
         last = self._retraces.describe_last(self._count_calls())
         return f"<function {self._options.name}: {', '.join(parts + [last] * bool(last))}>"
-
-
-def _objects(leaves: Sequence[Any], keys: Sequence[LeafKey]) -> list[Any]:
-    """The leaves that are objects with attributes, which a function may read."""
-    if IdentityKey not in set(map(type, keys)):
-        return []
-    return [leaf for leaf, key in zip(leaves, keys) if type(key) is IdentityKey and not isinstance(leaf, Variable)]
 
 
 def _count(n: int, noun: str) -> str:
@@ -451,16 +464,28 @@ def function(
     fastmath: bool = False,
     cache_size: int = 64,
     name: str | None = None,
+    strict: bool = False,
 ) -> Any:
     """Compile a Python function: ``@hf.function``, or ``@hf.function(input_signature=[...])``.
 
     ``input_signature`` gives one TensorSpec (or a nest of them) per parameter; there is one trace for all calls then.
     ``fastmath`` lets the compiled program differ from eager execution in the last bits.  ``cache_size`` bounds the
-    signatures that are kept.  Works on functions, methods, lambdas and any other callable.
+    signatures that are kept.
+
+    What the function reads from outside (globals, closures, attributes, items) is watched: another value is another
+    trace.  What cannot be watched (a call of ``time.time``), or has to happen at each call (an item appended to a list
+    that outlives it), is warned of once, and the function is traced at each call; ``strict`` makes it a TraceError.
+
+    Works on functions, methods, lambdas and any other callable.
     """
     if python is None:
         return functools.partial(
-            function, input_signature=input_signature, fastmath=fastmath, cache_size=cache_size, name=name
+            function,
+            input_signature=input_signature,
+            fastmath=fastmath,
+            cache_size=cache_size,
+            name=name,
+            strict=strict,
         )
     if isinstance(python, (classmethod, staticmethod)):
         name = type(python).__name__
@@ -477,4 +502,4 @@ def function(
     if cache_size < 1:
         raise ArgumentError("function", f"cache_size must be at least 1, got {cache_size}.")
     signature = None if input_signature is None else tuple(input_signature)
-    return Function(python, _Options(signature, fastmath, cache_size, name or name_of(python)))
+    return Function(python, _Options(signature, fastmath, cache_size, name or name_of(python), strict))

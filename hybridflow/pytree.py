@@ -101,6 +101,20 @@ def _parts(value: Any) -> tuple[tuple[Any, ...], Iterable[Any]] | None:
     return None
 
 
+def is_container(value: Any) -> bool:
+    """Whether a value is nested: it has children of its own."""
+    return _parts(value) is not None
+
+
+def children(value: Any, root: str) -> list[tuple[str, Any]]:
+    """The children of a container called ``root``, each with its path."""
+    parts = _parts(value)
+    assert parts is not None, "a leaf has no children"
+    held = list(parts[1])
+    stand_in = Structure(type(value), parts[0], (LEAF,) * len(held))
+    return list(zip(child_paths(stand_in, root), held))
+
+
 def _flatten(value: Any, leaves: list[Any]) -> Structure:
     parts = _parts(value)
     if parts is None:

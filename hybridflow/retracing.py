@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -14,11 +14,10 @@ from hybridflow.spec import LeafKey, difference
 
 
 class Key(NamedTuple):
-    """What a signature is found by: the nesting and the leaves of its arguments, and the values read from outside."""
+    """What a signature is found by: the nesting and the leaves of its arguments."""
 
     structure: pytree.Structure
     leaves: tuple[LeafKey, ...]
-    environment: tuple[LeafKey, ...] = ()
 
 
 _KEPT = 256  # retraces remembered per function
@@ -86,19 +85,21 @@ def _structure_cause(binder: Binder, old: pytree.Structure, new: pytree.Structur
     raise AssertionError("the structures are equal")
 
 
-def cause_of(binder: Binder, outside: Sequence[str], new: Key, known: Iterable[Key]) -> Cause | None:
-    """How ``new`` differs from the closest of the ``known`` keys, the later one of two that are as close.
+def outside_cause(text: str, old: str, new: str) -> Cause:
+    """A value that was read from outside is another one."""
+    suggestion = "pass it as an argument (a tensor, if it is a number), or keep it in an hf.Variable"
+    return Cause(text, "value", old, new, 0, suggestion)
 
-    ``outside`` names the values of the environment.
-    """
+
+def cause_of(binder: Binder, new: Key, known: Iterable[Key]) -> Cause | None:
+    """How ``new`` differs from the closest of the ``known`` keys, the later one of two that are as close."""
     best: tuple[int, list[tuple[str, LeafKey, LeafKey]]] | None = None
     other: pytree.Structure | None = None
     for old in known:
         if old.structure != new.structure:
             other = old.structure
             continue
-        paths = (*binder.paths(new.structure), *outside)
-        keys = zip(paths, (*old.leaves, *old.environment), (*new.leaves, *new.environment))
+        keys = zip(binder.paths(new.structure), old.leaves, new.leaves)
         differing = [(path, a, b) for path, a, b in keys if a != b]
         if differing and (best is None or len(differing) <= best[0]):
             best = len(differing), differing
@@ -106,8 +107,6 @@ def cause_of(binder: Binder, outside: Sequence[str], new: Key, known: Iterable[K
         return None if other is None else _structure_cause(binder, other, new.structure)
     path, a, b = best[1][0]
     kind, suggestion = difference(a, b)
-    if path in outside:
-        suggestion = "pass it as an argument (a tensor, if it is a number), or keep it in an hf.Variable"
     return Cause(path, kind, str(a), str(b), best[0] - 1, suggestion)
 
 

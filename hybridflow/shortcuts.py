@@ -12,8 +12,8 @@ from hybridflow.binding import Binder
 from hybridflow.compiler.ir.graph import Role
 from hybridflow.concrete import ConcreteFunction
 from hybridflow.context import busy
-from hybridflow.environment import Guards
 from hybridflow.runtime import front_end, signature
+from hybridflow.runtime.guards import Step
 from hybridflow.spec import TensorKey, ValueKey
 from hybridflow.tensor import Tensor
 from hybridflow.trace import State
@@ -25,10 +25,10 @@ Form = tuple[int, tuple[str, ...]]  # how a call was written: arguments by posit
 
 def signature_for(
     concrete: ConcreteFunction,
+    guards: Sequence[Step],
     binder: Binder,
     args: Sequence[Any],
     kwargs: dict[str, Any],
-    guards: Guards,
 ) -> signature.Signature | None:
     """What native code needs to answer calls like this one with ``concrete``; None when it has to be done in Python.
 
@@ -73,8 +73,7 @@ def signature_for(
         arguments,
         captures,
         keywords=tuple(kwargs),
-        guards=guards.held,
-        borrowed=guards.borrowed,
+        guards=guards,
         structure=assemble,
     )
 

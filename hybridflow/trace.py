@@ -83,6 +83,7 @@ class Trace:
         "created_variables",
         "finished",
         "lifted",
+        "live_arrays",
         "name",
         "parent",
         "sources",
@@ -104,6 +105,7 @@ class Trace:
         self.lifted: dict[Node, Node] = {}  # nodes of ancestors -> nodes here
         self.sources: list[Tensor | State | Node | None] = []  # per input: capture, state, ancestor's node, or argument
         self.spans: list[Span] = []
+        self.live_arrays: Mapping[int, Any] = {}  # arrays of others, by id, that the program reads anew at each call
         self.finished = False
         self.created_variables = False
         self._available, self._everything_available = available, everything_available

@@ -84,3 +84,107 @@ def guard_item(guard: Guard) -> tuple[int, ...]:
     if isinstance(guard, ItemGuard):
         return GUARD["item"], id(guard.mapping), id(guard.key), id(guard.expected)
     return GUARD["attribute"], id(guard.owner), id(guard.name), id(guard.expected)
+
+
+@dataclass(frozen=True)
+class Step:
+    read: str
+    owner: int
+    operand: Any
+    check: str
+    expected: Any
+
+
+_NULL = object()
+
+
+def _lookup(owner: Any, name: str) -> Any:
+    for base in owner.__mro__:
+        if name in base.__dict__:
+            return base.__dict__[name]
+    return _NULL
+
+
+def _read(step: Step, slots: list[Any]) -> Any:
+    import types
+
+    kind = step.read
+    owner = slots[step.owner] if step.owner >= 0 else None
+    if kind == "root":
+        return step.operand
+    if kind == "weak":
+        v = step.operand()
+        return _NULL if v is None else v
+    if kind == "slot":
+        return owner
+    if kind == "item":
+        return dict.get(owner, step.operand, _NULL)
+    if kind == "attribute":
+        return getattr(owner, step.operand, _NULL)
+    if kind == "method":
+        if step.operand in getattr(owner, "__dict__", ()):
+            return _NULL
+        v = _lookup(type(owner), step.operand)
+        return v if isinstance(v, types.FunctionType) else _NULL
+    if kind == "class":
+        return type(owner)
+    if kind == "lookup":
+        return _lookup(owner, step.operand)
+    if kind == "own":
+        return owner.__dict__
+    if kind == "index":
+        return owner[step.operand] if step.operand < len(owner) else _NULL
+    if kind == "cell":
+        try:
+            return owner.cell_contents
+        except ValueError:
+            return _NULL
+    raise AssertionError(kind)
+
+
+def _passes(step: Step, value: Any, slots: list[Any]) -> bool:
+    import struct
+
+    c, e = step.check, step.expected
+    if c == "absent":
+        return value is _NULL
+    if value is _NULL:
+        return False
+    if c == "any":
+        return True
+    if c == "is":
+        return value is e
+    if c == "weak":
+        return e() is value
+    if c == "same":
+        return value is slots[e]
+    if c == "type":
+        return type(value) is e
+    if c == "number":
+        if type(value) is not type(e):
+            return False
+        return value == e if type(e) is int else struct.pack("<d", value) == struct.pack("<d", e)
+    if c == "text":
+        return type(value) is type(e) and value == e
+    if c == "length":
+        return len(value) == e
+    if c == "call":
+        return bool(e(value))
+    raise AssertionError(c)
+
+
+def first_failing(steps: Any) -> int | None:
+    slots: list[Any] = []
+    for k, step in enumerate(steps):
+        try:
+            value = _read(step, slots)
+            slots.append(value)
+            if not _passes(step, value, slots):
+                return k
+        except Exception:
+            return k
+    return None
+
+
+def holds_all(steps: Any) -> bool:
+    return first_failing(steps) is None

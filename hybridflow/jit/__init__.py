@@ -1,0 +1,1 @@
+"""Compiled functions: what the decorator makes of a Python function."""

@@ -1,0 +1,1 @@
+"""What a traced function reads from outside: recorded while it is traced, and guarded from then on."""

@@ -1,0 +1,246 @@
+"""Reads of attributes: what Python's attribute lookup looked at on its way, as steps of a recording.
+
+Lookup follows ``object.__getattribute__`` (Python reference, 3.3.2): descriptors of the class that set, the instance's
+own dict, what else is in the class, ``__getattr__``.  The value itself is always read by Python; this module only finds
+out where it came from.
+"""
+
+from __future__ import annotations
+
+import enum
+import functools
+import types
+from typing import Any
+
+import numpy as np
+
+from hybridflow.jit.guards.libraries import is_library_module, is_recorded, is_users_class
+from hybridflow.jit.guards.recording import Recording
+from hybridflow.jit.guards.twins import follow
+from hybridflow.jit.guards.values import ATOMS, CONTAINERS, ArrayType
+from hybridflow.runtime.entry import Dispatcher
+from hybridflow.tensor import Tensor
+from hybridflow.variable import Variable
+
+MISSING = object()
+_ARRAY_TYPE = frozenset(("shape", "dtype", "ndim", "size", "itemsize", "nbytes"))
+_CONSTANT_MODULES = frozenset(("math", "cmath", "numpy", "hybridflow"))
+_VARIABLE_STATE = frozenset(("name", "trainable"))
+_FUNCTIONS = (types.FunctionType, types.BuiltinFunctionType, type, types.ModuleType, np.ufunc)
+
+
+def in_class(kind: type, name: str) -> Any:
+    """What is stored under a name in a class or its bases; MISSING if nothing is."""
+    for base in kind.__mro__:
+        found = base.__dict__.get(name, MISSING)
+        if found is not MISSING:
+            return found
+    return MISSING
+
+
+def own_dict(value: Any) -> dict[str, Any] | None:
+    own = getattr(value, "__dict__", None)
+    return own if type(own) is dict else None
+
+
+def read_attribute(recording: Recording, value: Any, name: str, given: Any) -> None:
+    """Note what reading ``value.name`` looked at; it gave ``given``, or MISSING if it raised AttributeError."""
+    kind = type(value)
+    if kind in ATOMS or kind in CONTAINERS or isinstance(value, enum.Enum):
+        return
+    if kind is Variable:
+        if name in _VARIABLE_STATE and recording.slot_of(value) is not None:
+            _stored(recording, value, name, given)
+    elif isinstance(value, (Tensor, np.generic)):
+        return
+    elif isinstance(value, types.ModuleType):
+        _of_module(recording, value, name, given)
+    elif isinstance(value, type):
+        _of_class(recording, value, name, given)
+    elif kind is super:
+        _of_super(recording, value, name)
+    elif isinstance(value, np.ndarray):
+        slot = recording.slot_of(value)
+        if slot is not None and name in _ARRAY_TYPE:
+            recording.check(slot, "call", ArrayType(value), "type")
+    elif isinstance(value, Dispatcher):
+        return
+    else:
+        _of_object(recording, value, name, given)
+
+
+def before_attribute(recording: Recording, value: Any, name: str) -> None:
+    """Follow the code of the user's that reading ``value.name`` will run: properties, ``__getattr__`` and the like."""
+    kind = value if isinstance(value, type) else type(value)
+    if kind is super:
+        kind = type(value.__self__) if not isinstance(value.__self__, type) else value.__self__
+        for base in kind.__mro__:
+            if name in base.__dict__:
+                _follow_descriptor(recording, base.__dict__[name])
+        return
+    found = in_class(kind, name)
+    if found is not MISSING:
+        _follow_descriptor(recording, found)
+    if isinstance(value, type):
+        kind = type(value)
+        _follow_descriptor(recording, in_class(kind, name))
+    if not is_users_class(kind):
+        return
+    for hook in ("__getattribute__", "__getattr__"):
+        function = in_class(kind, hook)
+        if isinstance(function, types.FunctionType) and (hook == "__getattribute__" or found is MISSING):
+            follow(recording, function)
+
+
+def _follow_descriptor(recording: Recording, found: Any) -> None:
+    if isinstance(found, property):
+        if isinstance(found.fget, types.FunctionType):
+            follow(recording, found.fget)
+    elif isinstance(found, functools.cached_property):
+        follow(recording, found.func)
+    elif found is not MISSING and not isinstance(found, (types.FunctionType, staticmethod, classmethod, Dispatcher)):
+        getter = in_class(type(found), "__get__")
+        if isinstance(getter, types.FunctionType) and is_recorded(getter.__code__):
+            follow(recording, getter)
+
+
+def class_slot(recording: Recording, kind: type) -> int:
+    return recording.root(kind, kind.__name__)
+
+
+def lookup(recording: Recording, kind: type, name: str) -> Any:
+    """Note what a class holds under a name, its bases included, and return it (MISSING if nothing)."""
+    found = in_class(kind, name)
+    if kind.__flags__ & _IMMUTABLE:
+        return found
+    slot, text = class_slot(recording, kind), f"{kind.__name__}.{name}"
+    if found is MISSING:
+        recording.absent(slot, "lookup", name, text)
+    else:
+        recording.read(slot, "lookup", name, found, text)
+    return found
+
+
+def lookup_of(recording: Recording, value: Any, name: str) -> Any:
+    """``lookup`` in the class of an object, which must stay of that class."""
+    slot = recording.slot_of(value)
+    if slot is not None:
+        recording.read(slot, "class", None, type(value), f"type({recording.texts[slot]})")
+    return lookup(recording, type(value), name)
+
+
+_IMMUTABLE = 1 << 8  # Py_TPFLAGS_IMMUTABLETYPE of CPython's object.h
+
+
+def _stored(recording: Recording, value: Any, name: str, given: Any) -> None:
+    """An attribute that reading again shows as it is, and that runs nobody's code."""
+    slot = recording.slot_of(value)
+    assert slot is not None
+    if given is MISSING:
+        recording.absent(slot, "attribute", name, f"{recording.texts[slot]}.{name}")
+    else:
+        recording.read(slot, "attribute", name, given, f"{recording.texts[slot]}.{name}")
+
+
+def _of_object(recording: Recording, value: Any, name: str, given: Any) -> None:
+    kind, slot = type(value), recording.slot_of(value)
+    if isinstance(in_class(kind, "__getattribute__"), types.FunctionType):
+        lookup_of(recording, value, "__getattribute__")
+        return  # what it reads is recorded as it reads
+    shared, own = in_class(kind, name), own_dict(value)
+    held = own is not None and name in own
+    if name == "__class__":
+        if slot is not None:
+            recording.read(slot, "class", None, kind, f"type({recording.texts[slot]})")
+    elif name == "__dict__":
+        if slot is not None:
+            recording.read(slot, "own", None, given, f"vars({recording.texts[slot]})")
+    elif isinstance(shared, property) or (
+        not held and shared is not MISSING and isinstance(in_class(type(shared), "__get__"), types.FunctionType)
+    ):
+        _through_descriptor(recording, value, name, shared)
+    elif held:
+        if slot is not None:
+            _stored(recording, value, name, given)
+    elif isinstance(shared, (types.FunctionType, Dispatcher)):
+        _method(recording, value, name, shared)
+    elif isinstance(shared, (staticmethod, classmethod)):
+        lookup_of(recording, value, name)
+        _not_in_instance(recording, value, name)
+    elif shared is MISSING:
+        lookup_of(recording, value, name)
+        _not_in_instance(recording, value, name)
+        lookup_of(recording, value, "__getattr__")
+    elif slot is not None:
+        _stored(recording, value, name, given)
+    else:
+        lookup_of(recording, value, name)
+
+
+def _through_descriptor(recording: Recording, value: Any, name: str, shared: Any) -> None:
+    """The descriptor must stay the class's; what its code reads is recorded as it reads."""
+    lookup_of(recording, value, name)
+    if not isinstance(shared, property) and in_class(type(shared), "__set__") is MISSING:
+        _not_in_instance(recording, value, name)
+
+
+def _method(recording: Recording, value: Any, name: str, function: Any) -> None:
+    slot = recording.slot_of(value)
+    if slot is None or not isinstance(function, types.FunctionType):
+        lookup_of(recording, value, name)
+        _not_in_instance(recording, value, name)
+        return
+    recording.read(slot, "method", name, function, f"{recording.texts[slot]}.{name}")
+
+
+def _not_in_instance(recording: Recording, value: Any, name: str) -> None:
+    """The instance must not get an attribute of its own that would come first."""
+    slot, own = recording.slot_of(value), own_dict(value)
+    if slot is None or own is None:
+        return
+    text = recording.texts[slot]
+    recording.absent(recording.read(slot, "own", None, own, f"vars({text})"), "item", name, f"{text}.{name}")
+
+
+def _of_class(recording: Recording, kind: type, name: str, given: Any) -> None:
+    if issubclass(kind, enum.Enum) and name in kind.__members__:
+        return  # a member is what it is
+    lookup(recording, type(kind), name)
+    found = lookup(recording, kind, name)
+    if found is MISSING and given is not MISSING:
+        lookup(recording, type(kind), "__getattr__")
+
+
+def _of_super(recording: Recording, value: Any, name: str) -> None:
+    """``super().name``: the classes after the present one, each asked by itself."""
+    start = value.__self__ if isinstance(value.__self__, type) else type(value.__self__)
+    order = start.__mro__
+    for base in order[order.index(value.__thisclass__) + 1 :]:
+        found = base.__dict__.get(name, MISSING)
+        if not base.__flags__ & _IMMUTABLE:
+            text = f"{base.__name__}.{name}"
+            slot = recording.root(_dict_of_class(base), f"vars({base.__name__})")
+            if found is MISSING:
+                recording.absent(slot, "item", name, text)
+            else:
+                recording.read(slot, "item", name, found, text)
+        if found is not MISSING:
+            return
+
+
+def _dict_of_class(kind: type) -> dict[str, Any]:
+    """The dict behind the read-only view of a class's attributes."""
+    import gc
+
+    return next(d for d in gc.get_referents(kind.__dict__) if type(d) is dict)
+
+
+def _of_module(recording: Recording, module: types.ModuleType, name: str, given: Any) -> None:
+    library = is_library_module(module.__name__)
+    if library and (module.__name__.partition(".")[0] in _CONSTANT_MODULES or isinstance(given, _FUNCTIONS)):
+        return
+    slot, text = recording.root(module.__dict__, module.__name__), f"{module.__name__}.{name}"
+    if name in module.__dict__:
+        recording.read(slot, "item", name, module.__dict__[name], text)
+    else:
+        recording.absent(slot, "item", name, text)

@@ -1,0 +1,483 @@
+"""Calls: what is noted before something is called, and by what it is called in its place while recording.
+
+Functions of the user's are followed, and called as they are.  What is written in C, or belongs to a library, is called
+through ``_Consuming``, which notes all that it may read of its arguments; what may do anything else is a reason not to
+use the trace again.
+"""
+
+from __future__ import annotations
+
+import contextvars
+import functools
+import operator
+import types
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from hybridflow.binding import name_of
+from hybridflow.errors import TraceError
+from hybridflow.jit.guards import models
+from hybridflow.jit.guards.attributes import (
+    MISSING,
+    before_attribute,
+    in_class,
+    lookup,
+    read_attribute,
+)
+from hybridflow.jit.guards.contents import (
+    base_container,
+    before_operator,
+    consume,
+    is_followed_class,
+    is_plain,
+    read_elements,
+    read_item,
+    read_items,
+    read_length,
+)
+from hybridflow.jit.guards.libraries import is_recorded, is_users_class
+from hybridflow.jit.guards.recording import Recording, caller_globals
+from hybridflow.jit.guards.twins import follow
+from hybridflow.jit.guards.values import ATOMS, MAPPINGS, SameResult
+from hybridflow.runtime.entry import Dispatcher
+from hybridflow.tensor import SymbolicTensor
+
+_BUILTIN = (types.BuiltinFunctionType, types.MethodWrapperType)
+_DESCRIPTORS = (types.MethodDescriptorType, types.WrapperDescriptorType, types.ClassMethodDescriptorType)
+
+
+def prepare(recording: Recording, f: Any) -> Any:
+    """Note what calling ``f`` is known to read; what to call."""
+    kind = type(f)
+    if kind is types.FunctionType:
+        return _python(recording, f)
+    if kind is types.MethodType:
+        _bound(recording, f)
+        return f if is_python(f.__func__) else _Consuming(recording, f)
+    if isinstance(f, type):
+        return _class(recording, f)
+    if isinstance(f, _BUILTIN):
+        return _builtin(recording, f)
+    if isinstance(f, _DESCRIPTORS):
+        return _descriptor(recording, f)
+    if kind is functools.partial:
+        _partial(recording, f)
+        return f
+    if kind is functools._lru_cache_wrapper:
+        return prepare(recording, f.__wrapped__)  # what it would answer from its cache was read at another time
+    if isinstance(f, Dispatcher):
+        prepare(recording, _python_of(f))
+        return f
+    if isinstance(f, weakref.ref):
+        return functools.partial(_dereference, recording, f)
+    if kind in (operator.attrgetter, operator.itemgetter, operator.methodcaller):
+        return functools.partial(_getter, recording, f)
+    if is_users_class(kind) or isinstance(in_class(kind, "__call__"), types.FunctionType):
+        before_operator(recording, f, "__call__")
+        return f
+    if not callable(f):
+        return f  # the call will say so
+    if _is_pure(kind.__module__ or "", name_of(f)):
+        return _Consuming(recording, f)
+    return _unknown(recording, f)
+
+
+def is_python(f: Any) -> bool:
+    return isinstance(f, types.FunctionType) and is_recorded(f.__code__)
+
+
+def _python_of(f: Any) -> Any:
+    """The user's function behind an hf.function."""
+    unwrapped = getattr(f, "unwrapped", None)
+    return unwrapped()[0] if unwrapped is not None else f
+
+
+def _python(recording: Recording, f: types.FunctionType) -> Any:
+    if is_recorded(f.__code__):
+        follow(recording, f)
+        return f
+    wrapped = getattr(f, "__wrapped__", None)  # a library's decorator around the user's function
+    if isinstance(wrapped, types.FunctionType):
+        prepare(recording, wrapped)
+    module = f.__module__ or ""
+    if _is_pure(module, f.__name__):
+        live = module in models.TENSOR_MODULES or (module.startswith("hybridflow.") and f.__name__ in models.TENSOR_FUNCTIONS)
+        return _Consuming(recording, f, live)
+    return _unknown(recording, f)
+
+
+def _is_pure(module: str, name: str) -> bool:
+    if module.startswith(models.IMPURE_MODULES):
+        return False
+    top = module.partition(".")[0]
+    return (module in models.PURE_MODULES or top in models.PURE_MODULES or top in models.PURE_PACKAGES) and (
+        (module, name) not in models.IMPURE
+    )
+
+
+def _unknown(recording: Recording, f: Any) -> Any:
+    module = getattr(f, "__module__", None) or type(f).__module__
+    name = name_of(f)
+    recording.reason(
+        f"calls {name if module == 'builtins' else f'{module}.{name}'}, whose result may differ each time",
+        "call it outside and pass the result as an argument",
+    )
+    return _Consuming(recording, f)
+
+
+class _Consuming:
+    """A callable that notes what may be read of its arguments, and calls another one."""
+
+    __slots__ = ("_function", "_live", "_recording")
+
+    def __init__(self, recording: Recording, function: Callable[..., Any], live: bool = False) -> None:
+        self._recording, self._function, self._live = recording, function, live
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        for value in args:
+            if type(value) not in ATOMS:
+                consume(self._recording, value, live=self._live)
+        for value in kwargs.values():
+            consume(self._recording, value, live=self._live)
+        return self._function(*args, **kwargs)
+
+
+def _bound(recording: Recording, method: types.MethodType) -> None:
+    slot = recording.slot_of(method)
+    if slot is not None:
+        text = recording.texts[slot]
+        recording.read(slot, "attribute", "__func__", method.__func__, f"{text}.__func__")
+        recording.read(slot, "attribute", "__self__", method.__self__, f"{text}.__self__")
+    if isinstance(method.__func__, types.FunctionType):
+        follow(recording, method.__func__)
+    else:
+        prepare(recording, method.__func__)
+
+
+def _partial(recording: Recording, f: Any) -> None:
+    slot = recording.slot_of(f)
+    if slot is not None:
+        text = recording.texts[slot]
+        recording.read(slot, "attribute", "func", f.func, f"{text}.func")
+        for name in ("args", "keywords"):
+            held = getattr(f, name)
+            recording.read(slot, "attribute", name, held, f"{text}.{name}")
+            read_items(recording, held)
+    prepare(recording, f.func)
+
+
+def _class(recording: Recording, kind: type) -> Any:
+    if kind is type:
+        return functools.partial(_type_of, recording)
+    if kind is super:
+        return kind
+    if is_users_class(kind) and is_followed_class(kind):
+        for name in ("__new__", "__init__", "__post_init__"):
+            function = lookup(recording, kind, name)
+            function = function.__func__ if isinstance(function, staticmethod) else function
+            if is_python(function):
+                follow(recording, function)
+        call = in_class(type(kind), "__call__")
+        if is_python(call):
+            lookup(recording, type(kind), "__call__")
+            follow(recording, call)
+        for field in getattr(kind, "__dataclass_fields__", {}).values():
+            if callable(field.default_factory):
+                prepare(recording, field.default_factory)
+        return kind
+    if is_python(in_class(kind, "__init__")):
+        follow(recording, in_class(kind, "__init__"))
+        return kind
+    module = kind.__module__ or ""
+    if module in models.STATEFUL_TYPES or not _is_pure(module, kind.__name__):
+        return kind if issubclass(kind, BaseException) else _unknown(recording, kind)
+    return _Consuming(recording, kind)
+
+
+def _type_of(recording: Recording, *args: Any) -> Any:
+    if len(args) == 1:
+        _note_class(recording, args[0])
+    return type(*args)
+
+
+def _note_class(recording: Recording, value: Any) -> None:
+    slot = recording.slot_of(value)
+    if slot is not None:
+        recording.read(slot, "class", None, type(value), f"type({recording.texts[slot]})")
+
+
+# Functions written in C
+
+
+def _builtin(recording: Recording, f: Any) -> Any:
+    owner = f.__self__
+    if owner is not None and not isinstance(owner, (types.ModuleType, type)):
+        return _method(recording, f, owner)
+    name = f.__name__
+    module = f.__module__ or ("builtins" if owner is None else getattr(owner, "__module__", None) or "")
+    if isinstance(owner, type):
+        module = owner.__module__
+    special = _SPECIAL.get(f) if module == "builtins" else None
+    if special is not None:
+        return functools.partial(special, recording)
+    if f in (globals, locals):
+        recording.root(caller_globals(), "globals()")
+        return f
+    if (module, name) in models.EFFECTS:
+        return functools.partial(_effect, recording, f)
+    if _is_pure(module, name):
+        return _Consuming(recording, f)
+    return _unknown(recording, f)
+
+
+def _descriptor(recording: Recording, f: Any) -> Any:
+    """``list.append``, ``object.__setattr__``: methods taken from a class, which get their instance as an argument."""
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if f is object.__getattribute__ and len(args) == 2:
+            return _getattr(recording, *args)
+        if f in (object.__setattr__, object.__delattr__) and args:
+            _note_write(recording, args[0], str(args[1]) if len(args) > 1 else "")
+            return f(*args)
+        if args and not is_plain(args[0]):
+            _note_method(recording, args[0], f.__name__, args[1:])
+        return _Consuming(recording, f)(*args, **kwargs)
+
+    return call
+
+
+def _method(recording: Recording, f: Any, owner: Any) -> Any:
+    """A method written in C, taken from its instance."""
+    name = f.__name__
+    if name == "__getattribute__" and not isinstance(f, types.BuiltinFunctionType):
+        return lambda attribute: _getattr(recording, owner, attribute)
+    if name in ("__setattr__", "__delattr__"):
+        _note_write(recording, owner, "an attribute")
+        return f
+    if isinstance(owner, contextvars.ContextVar):
+        return _context_variable(recording, f, owner)
+    if (type(owner).__module__ or "").startswith(tuple(models.STATEFUL_TYPES)):
+        return _unknown(recording, f)
+    if name == "get" and base_container(owner) in MAPPINGS and not is_python(in_class(type(owner), "get")):
+        return functools.partial(_get, recording, owner, f)
+    _note_method(recording, owner, name, ())
+    return _Consuming(recording, f)
+
+
+def _note_method(recording: Recording, owner: Any, name: str, args: Any) -> None:
+    """Note what a method written in C reads and changes of its instance."""
+    outside = recording.slot_of(owner) is not None or recording.is_copy(owner)
+    if not outside or is_plain(owner):
+        return
+    if isinstance(owner, np.ndarray):
+        if name in models.ARRAY_MUTATORS:
+            recording.effect(owner, f"calls {{}}.{name}")
+        else:
+            read_elements(recording, owner)
+    elif base_container(owner) is not None:
+        if name in models.MUTATORS:
+            recording.effect(owner, f"calls {{}}.{name}")
+        elif name == "__getitem__" and args:
+            read_item(recording, owner, args[0], *_look_up(owner, args[0]))
+        else:
+            consume(recording, owner)
+    elif name in ("__next__", "send", "throw", "close"):
+        recording.effect(owner, f"calls {{}}.{name}")
+    elif is_users_class(type(owner)):
+        consume(recording, owner)
+    elif not _is_pure(type(owner).__module__ or "", name):
+        recording.reason(f"calls {type(owner).__name__}.{name}, which is not known", "call it outside and pass the result")
+
+
+def _look_up(owner: Any, key: Any) -> tuple[Any, bool]:
+    try:
+        return owner[key], False
+    except (LookupError, TypeError):
+        return MISSING, True
+
+
+def _get(recording: Recording, owner: Any, f: Any, key: Any, default: Any = None) -> Any:
+    """``mapping.get``: one entry, or its absence."""
+    if recording.slot_of(owner) is not None:
+        found = dict.get(owner, key, MISSING)
+        if found is MISSING:
+            recording.absent(recording.slot_of(owner) or 0, "item", key, f"{recording.text_of(owner)}[{key!r}]")
+        else:
+            read_item(recording, owner, key, found, False)
+    return f(key, default)
+
+
+def _context_variable(recording: Recording, f: Any, variable: contextvars.ContextVar[Any]) -> Any:
+    if f.__name__ != "get":
+        recording.effect(variable, "changes the context variable {}")
+        return f
+
+    def get(*default: Any) -> Any:
+        value = f(*default)
+        slot = recording.root(variable, variable.name)
+        recording.check(slot, "call", SameResult(lambda v: v.get(*default), value), "value")
+        if not is_plain(value):
+            recording.weak_root(value, f"{variable.name}.get()")
+        return value
+
+    return get
+
+
+def _dereference(recording: Recording, reference: weakref.ref[Any]) -> Any:
+    value = reference()
+    slot = recording.root(reference, "a weak reference")
+    recording.check(slot, "call", SameResult(lambda r: r(), value), "referent")
+    if value is not None:
+        recording.weak_root(value, "the referent")
+    return value
+
+
+def _getter(recording: Recording, f: Any, value: Any) -> Any:
+    """What ``operator.attrgetter``, ``itemgetter`` and ``methodcaller`` do, step by step."""
+    _, args = f.__reduce__()[:2]
+    if isinstance(f, operator.methodcaller):
+        return prepare(recording, _getattr(recording, value, args[0]))(*args[1:])
+    found = []
+    for name in args:
+        part = value
+        if isinstance(f, operator.attrgetter):
+            for step in name.split("."):
+                part = _getattr(recording, part, step)
+        else:
+            part = get_item(recording, value, name)
+        found.append(part)
+    return found[0] if len(args) == 1 else tuple(found)
+
+
+# Built-in functions that read one thing
+
+
+def get_item(recording: Recording, value: Any, key: Any) -> Any:
+    """``value[key]``, noted."""
+    if isinstance(value, type):
+        before_operator(recording, value, "__getitem__")
+        return value[key]
+    if base_container(value) is None and not isinstance(value, np.ndarray):
+        read_item(recording, value, key, None, False)
+        return value[key]
+    was_missing = isinstance(value, dict) and not dict.__contains__(value, key)
+    if was_missing:
+        read_item(recording, value, key, None, True)
+    given = value[key]
+    if not was_missing:
+        read_item(recording, value, key, given, False)
+    return given
+
+
+def _getattr(recording: Recording, value: Any, name: str, *default: Any) -> Any:
+    if type(name) is not str:
+        return getattr(value, name, *default)
+    before_attribute(recording, value, name)
+    try:
+        given = getattr(value, name)
+    except AttributeError:
+        read_attribute(recording, value, name, MISSING)
+        if default:
+            return default[0]
+        raise
+    read_attribute(recording, value, name, given)
+    return given
+
+
+def _hasattr(recording: Recording, value: Any, name: str) -> bool:
+    return _getattr(recording, value, name, MISSING) is not MISSING
+
+
+def _note_write(recording: Recording, value: Any, name: str) -> None:
+    if recording.slot_of(value) is not None:
+        recording.effect(value, f"sets {{}}.{name}")
+
+
+def _setattr(recording: Recording, value: Any, name: str, new: Any) -> None:
+    _note_write(recording, value, name)
+    before_operator(recording, value, "__setattr__")
+    setattr(value, name, new)
+
+
+def _delattr(recording: Recording, value: Any, name: str) -> None:
+    _note_write(recording, value, name)
+    delattr(value, name)
+
+
+def _isinstance(recording: Recording, value: Any, kinds: Any) -> bool:
+    _note_class(recording, value)
+    for kind in kinds if isinstance(kinds, tuple) else (kinds,):
+        before_operator(recording, kind, "__instancecheck__")
+    return isinstance(value, kinds)
+
+
+def _len(recording: Recording, value: Any) -> int:
+    if base_container(value) is not None and not isinstance(in_class(type(value), "__len__"), types.FunctionType):
+        read_length(recording, value)
+    elif isinstance(value, np.ndarray):
+        read_attribute(recording, value, "shape", value.shape)
+    else:
+        before_operator(recording, value, "__len__")
+    return len(value)
+
+
+def _vars(recording: Recording, *args: Any) -> Any:
+    if args:
+        return _getattr(recording, args[0], "__dict__")
+    raise TraceError(recording.name, "vars() without an argument cannot be used here. Use locals().")
+
+
+def _iter(recording: Recording, value: Any, *sentinel: Any) -> Any:
+    iterate(recording, value)
+    return iter(value, *sentinel)
+
+
+def _next(recording: Recording, iterator: Any, *default: Any) -> Any:
+    if recording.slot_of(iterator) is not None:
+        recording.effect(iterator, "takes an item from {}, which outlives the call")
+    before_operator(recording, iterator, "__next__")
+    return next(iterator, *default)
+
+
+def _effect(recording: Recording, f: Any, *args: Any, **kwargs: Any) -> Any:
+    """``print``: done now, and again at each call."""
+    if any(isinstance(value, SymbolicTensor) for value in (*args, *kwargs.values())):
+        raise TraceError(
+            recording.name,
+            f"{f.__name__} of a tensor in a compiled function: it has no value while tracing. Return it and "
+            f"{f.__name__} the result, or debug with hf.config.run_functions_eagerly(True).",
+        )
+    recording.reason(f"calls {f.__name__}", "leave it out of the compiled function", is_effect=True)
+    return _Consuming(recording, f)(*args, **kwargs)
+
+
+def iterate(recording: Recording, value: Any) -> None:
+    """Note what iterating over a value reads."""
+    if is_plain(value):
+        return
+    if isinstance(value, np.ndarray):
+        read_elements(recording, value)
+    elif base_container(value) is not None and not isinstance(in_class(type(value), "__iter__"), types.FunctionType):
+        if recording.slot_of(value) is not None:
+            read_items(recording, value)
+    elif hasattr(type(value), "__next__") and recording.slot_of(value) is not None:
+        recording.effect(value, "takes items from {}, which outlives the call")
+        before_operator(recording, value, "__iter__", "__next__")
+    else:
+        before_operator(recording, value, "__iter__", "__next__", "__getitem__", "__len__", "keys")
+
+
+_SPECIAL: dict[Any, Callable[..., Any]] = {
+    getattr: _getattr,
+    hasattr: _hasattr,
+    setattr: _setattr,
+    delattr: _delattr,
+    isinstance: _isinstance,
+    len: _len,
+    vars: _vars,
+    iter: _iter,
+    next: _next,
+}

@@ -1,0 +1,261 @@
+"""Reads of what is inside: items of containers, elements of arrays, everything that a library may look at."""
+
+from __future__ import annotations
+
+import collections
+import functools
+import operator
+import types
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from hybridflow.jit.guards.attributes import lookup_of
+from hybridflow.jit.guards.libraries import is_users_class
+from hybridflow.jit.guards.recording import Recording
+from hybridflow.jit.guards.twins import follow
+from hybridflow.jit.guards.values import (
+    ATOMS,
+    CONTAINERS,
+    MAPPINGS,
+    ArrayContents,
+    SameItems,
+    SameResult,
+    items_of,
+)
+from hybridflow.runtime.entry import Dispatcher
+from hybridflow.tensor import Tensor
+from hybridflow.variable import Variable
+
+_MOST_ITEMS = 256  # of a container whose items are checked one by one
+_DEPTH = 16  # of containers in containers; what lies deeper is compared by identity
+# Methods that Python calls when a class is made or an instance ends: a library that is given an instance calls others.
+_NOT_CALLED = frozenset(("__new__", "__init__", "__init_subclass__", "__class_getitem__", "__set_name__", "__del__"))
+
+
+def is_plain(value: Any) -> bool:
+    """Whether there is nothing to be read of a value besides itself."""
+    return type(value) in ATOMS or isinstance(value, (Tensor, Variable, type, types.ModuleType, np.generic))
+
+
+def base_container(value: Any) -> type | None:
+    """The built-in container that a value is, or that its class extends; None for other values."""
+    kind = type(value)
+    if kind in CONTAINERS:
+        return kind
+    for base in (list, tuple, dict, set, frozenset, collections.deque):
+        if isinstance(value, base):
+            return base
+    return None
+
+
+def read_length(recording: Recording, value: Any) -> None:
+    slot = recording.slot_of(value)
+    if slot is None:
+        return
+    if type(value) in (list, tuple, dict, set, frozenset):
+        recording.check(slot, "length", len(value))
+    else:
+        recording.check(slot, "call", SameResult(len, len(value)), "length")
+
+
+def read_items(recording: Recording, value: Any, depth: int = 0) -> None:
+    """Note all items of an outside container, in their order; of containers in it too, ``depth`` levels down."""
+    slot = recording.slot_of(value)
+    if slot is not None:
+        ordered = isinstance(value, (list, tuple, dict))
+        if ordered and len(value) <= _MOST_ITEMS:
+            read_length(recording, value)
+            for key, item in _pairs(value):
+                recording.read(slot, "item" if isinstance(value, dict) else "index", key, item, _entry(recording, slot, key))
+            if isinstance(value, dict) and len(value) > 1:
+                recording.check(slot, "call", SameResult(list, list(value)) if not value else KeyOrder(value), "order")
+        else:
+            recording.check(slot, "call", SameItems(value), "items")
+            for k, item in enumerate(items_of(value)):
+                if not is_plain(item):
+                    _found_in(recording, slot, k, item)
+    if depth > 0:
+        for item in items_of(value):
+            consume(recording, item, depth - 1)
+
+
+class KeyOrder:
+    """Whether the keys of a dict are the same, in the same order."""
+
+    def __init__(self, mapping: Any) -> None:
+        self._keys = SameItems(list(mapping))
+
+    def __call__(self, mapping: Any) -> bool:
+        return self._keys(list(mapping))
+
+
+def _pairs(value: Any) -> Iterator[tuple[Any, Any]]:
+    return iter(list(dict.items(value))) if isinstance(value, dict) else enumerate(list(value))
+
+
+def _entry(recording: Recording, slot: int, key: Any) -> str:
+    return f'{recording.texts[slot]}["{key}"]' if isinstance(key, str) else f"{recording.texts[slot]}[{key!r}]"
+
+
+def _found_in(recording: Recording, slot: int, position: int, item: Any) -> None:
+    """An object inside a container that is compared as a whole: it is outside too."""
+    recording.weak_root(item, f"{recording.texts[slot]}[{position}]")
+
+
+def read_item(recording: Recording, value: Any, key: Any, given: Any, missing: bool) -> None:
+    """Note that ``value[key]`` gave ``given``, or that there was nothing."""
+    slot, base = recording.slot_of(value), base_container(value)
+    if isinstance(value, np.ndarray):
+        _read_element(recording, value, key, given)
+        return
+    if base is None or _has_own(value, "__getitem__"):
+        before_operator(recording, value, "__getitem__", "__class_getitem__")
+        return
+    if slot is None:
+        return
+    if base in MAPPINGS:
+        if missing:
+            recording.absent(slot, "item", key, _entry(recording, slot, key))
+            before_operator(recording, value, "__missing__")
+            if type(value) is collections.defaultdict and value.default_factory is not None:
+                recording.effect(value, "adds a key to {}")
+        else:
+            recording.read(slot, "item", key, given, _entry(recording, slot, key))
+    elif base in (list, tuple) and type(key) is not slice and not missing:
+        position = operator.index(key)
+        if position < 0:
+            read_length(recording, value)
+            position += len(value)
+        recording.read(slot, "index", position, given, _entry(recording, slot, key))
+    elif base is types.MappingProxyType and not missing:
+        recording.check(slot, "call", SameResult(operator.itemgetter(key), given), ("key", key))
+        if not is_plain(given):
+            recording.weak_root(given, _entry(recording, slot, key))
+    else:
+        read_items(recording, value)
+
+
+def _read_element(recording: Recording, array: np.ndarray, key: Any, given: Any) -> None:
+    slot = recording.slot_of(array)
+    if slot is None:
+        return
+    if isinstance(given, np.generic) or not isinstance(given, np.ndarray):
+        recording.check(slot, "call", SameResult(operator.itemgetter(key), given), ("key", repr(key)))
+    elif np.shares_memory(given, array) if given.size else False:
+        recording.weak_root(array, recording.texts[slot])
+        recording.check(slot, "call", ArrayContents(array), "elements")
+        recording.root(given, f"{recording.texts[slot]}[...]")
+    else:
+        read_elements(recording, array)
+
+
+def read_elements(recording: Recording, array: np.ndarray) -> None:
+    """Note the elements of an outside array."""
+    slot = recording.slot_of(array)
+    if slot is not None:
+        recording.check(slot, "call", ArrayContents(array), "elements")
+
+
+def consume(recording: Recording, value: Any, depth: int = _DEPTH, live: bool = False) -> None:
+    """Note all that code which is not recorded may read of a value that it is given.
+
+    ``live`` says that the code makes tensors of arrays and does nothing else with them.
+    """
+    if is_plain(value):
+        return
+    if isinstance(value, np.ndarray):
+        if recording.slot_of(value) is None:
+            return
+        if live and can_be_live(value):
+            recording.check(recording.slot_of(value) or 0, "call", _array_type(value), "type")
+            recording.live[id(value)] = value
+        else:
+            read_elements(recording, value)
+    elif base_container(value) is not None:
+        if recording.slot_of(value) is not None:
+            read_items(recording, value)
+        if depth > 0:
+            for item in items_of(value)[:_WALKED]:
+                consume(recording, item, depth - 1, live)
+    elif isinstance(value, (types.FunctionType, types.MethodType, functools.partial, Dispatcher)):
+        _prepare(recording, value)
+    elif isinstance(value, types.BuiltinFunctionType):
+        _prepare(recording, value)
+    elif is_users_class(type(value)):
+        follow_methods(recording, value)
+    elif hasattr(type(value), "__next__") and recording.slot_of(value) is not None:
+        recording.effect(value, "takes items from {}, which outlives the call")
+
+
+_WALKED = 4096  # items of one container that are looked into
+
+
+def _array_type(array: np.ndarray) -> Callable[[Any], bool]:
+    from hybridflow.jit.guards.values import ArrayType
+
+    return ArrayType(array)
+
+
+def can_be_live(array: np.ndarray) -> bool:
+    """Whether a program may read the elements of an array where they lie, at each call anew."""
+    return (
+        array.size > 1
+        and type(array) is np.ndarray
+        and array.flags.c_contiguous
+        and array.flags.aligned
+        and array.dtype.isnative
+        and not array.dtype.hasobject
+    )
+
+
+def _prepare(recording: Recording, value: Any) -> None:
+    from hybridflow.jit.guards.calls import prepare  # which reads contents itself
+
+    prepare(recording, value)
+
+
+def follow_methods(recording: Recording, value: Any) -> None:
+    """Follow every special method that the user's classes define: a library may call any of them."""
+    for base in type(value).__mro__:
+        if not is_users_class(base):
+            continue
+        for name, function in list(base.__dict__.items()):
+            special = name.startswith("__") and name.endswith("__") and name not in _NOT_CALLED
+            if special and isinstance(function, types.FunctionType):
+                lookup_of(recording, value, name)
+                follow(recording, function)
+
+
+def _has_own(value: Any, name: str) -> bool:
+    """Whether a class defines a special method in Python."""
+    return isinstance(_find(type(value), name), types.FunctionType)
+
+
+def _find(kind: type, name: str) -> Any:
+    for base in kind.__mro__:
+        if name in base.__dict__:
+            return base.__dict__[name]
+    return None
+
+
+def before_operator(recording: Recording, value: Any, *names: str) -> None:
+    """Follow the special methods of the user's class that an operator may call."""
+    kind = type(value)
+    if kind.__flags__ & _IMMUTABLE:
+        return
+    for name in names:
+        function = _find(kind, name)
+        if isinstance(function, types.FunctionType) and is_followed_class(kind):
+            lookup_of(recording, value, name)
+            follow(recording, function)
+        elif function is None and is_users_class(kind):
+            lookup_of(recording, value, name)
+
+
+def is_followed_class(kind: type) -> bool:
+    return not issubclass(kind, (Tensor, Variable, Dispatcher, np.ndarray))
+
+
+_IMMUTABLE = 1 << 8  # Py_TPFLAGS_IMMUTABLETYPE of CPython's object.h

@@ -1,0 +1,134 @@
+"""What functions written in C do with what they are given: data for ``calls``.
+
+Names are those of ``__module__`` and ``__name__``.  What is listed nowhere is not known, and a trace that calls it serves
+one call only.
+"""
+
+from __future__ import annotations
+
+# Modules whose functions compute from their arguments alone.
+PURE_MODULES = frozenset(
+    (
+        "_abc",
+        "_bisect",
+        "_codecs",
+        "_collections",
+        "_csv",
+        "_datetime",
+        "_decimal",
+        "_functools",
+        "_heapq",
+        "_json",
+        "_operator",
+        "_sre",
+        "_statistics",
+        "_string",
+        "_struct",
+        "_typing",
+        "array",
+        "base64",
+        "binascii",
+        "bisect",
+        "builtins",
+        "calendar",
+        "cmath",
+        "collections",
+        "colorsys",
+        "copy",
+        "dataclasses",
+        "datetime",
+        "decimal",
+        "difflib",
+        "enum",
+        "fractions",
+        "functools",
+        "heapq",
+        "html",
+        "importlib",
+        "inspect",
+        "itertools",
+        "json",
+        "keyword",
+        "math",
+        "numbers",
+        "operator",
+        "pprint",
+        "re",
+        "reprlib",
+        "shlex",
+        "statistics",
+        "string",
+        "struct",
+        "textwrap",
+        "types",
+        "typing",
+        "unicodedata",
+        "zlib",
+    )
+)
+# Libraries whose functions compute from their arguments alone, but for the modules named below.
+PURE_PACKAGES = frozenset(("numpy", "ml_dtypes", "scipy", "hybridflow", "jax", "torch"))
+IMPURE_MODULES = ("numpy.random", "scipy.stats", "hybridflow.cli")
+# Functions of pure modules that read or change something else.
+IMPURE = frozenset(
+    (
+        ("builtins", "breakpoint"),
+        ("builtins", "compile"),
+        ("builtins", "dir"),
+        ("builtins", "eval"),
+        ("builtins", "exec"),
+        ("builtins", "input"),
+        ("builtins", "open"),
+        ("datetime", "now"),
+        ("datetime", "today"),
+        ("datetime", "utcnow"),
+    )
+)
+EFFECTS = frozenset((("builtins", "print"),))
+# Methods that change the container they belong to.
+MUTATORS = frozenset(
+    (
+        "__delitem__",
+        "__iadd__",
+        "__iand__",
+        "__imul__",
+        "__ior__",
+        "__isub__",
+        "__ixor__",
+        "__setitem__",
+        "add",
+        "append",
+        "appendleft",
+        "clear",
+        "difference_update",
+        "discard",
+        "extend",
+        "extendleft",
+        "insert",
+        "intersection_update",
+        "move_to_end",
+        "pop",
+        "popitem",
+        "popleft",
+        "remove",
+        "reverse",
+        "rotate",
+        "setdefault",
+        "sort",
+        "subtract",
+        "symmetric_difference_update",
+        "update",
+    )
+)
+ARRAY_MUTATORS = frozenset(
+    ("byteswap", "fill", "itemset", "partition", "put", "resize", "setfield", "setflags", "sort", "__setitem__")
+)
+# Modules of types written in C whose instances hold a state that their methods read and change.
+STATEFUL_TYPES = frozenset(
+    ("_io", "_random", "_thread", "_queue", "_socket", "numpy.random", "random", "select", "mmap", "sqlite3", "queue")
+)
+# Modules of hybridflow whose functions make tensors of the arrays that they are given, and look at nothing else.
+TENSOR_MODULES = frozenset(
+    ("hybridflow.elementwise", "hybridflow.linalg", "hybridflow.reductions", "hybridflow.nn", "hybridflow.losses")
+)
+TENSOR_FUNCTIONS = frozenset(("asarray", "constant"))

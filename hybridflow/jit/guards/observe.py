@@ -1,0 +1,96 @@
+"""One observed run of a user's function: everything that ``trace`` needs to know which values it depends on."""
+
+from __future__ import annotations
+
+import gc
+import types
+import weakref
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from hybridflow import pytree
+from hybridflow.cache import Guards
+from hybridflow.jit.guards import calls
+from hybridflow.jit.guards.contents import is_plain
+from hybridflow.jit.guards.recorder import recording_to
+from hybridflow.jit.guards.recording import Recording
+from hybridflow.jit.guards.report import unseen_reason
+from hybridflow.jit.guards.twins import Swaps, follow, is_twin
+from hybridflow.jit.guards.unseen import watched
+from hybridflow.jit.guards.values import CONTAINERS
+
+
+class Observer:
+    """Makes the recordings of one function, and remembers which functions its traces ran unseen."""
+
+    __slots__ = ("_name", "_seen_late")
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._seen_late: list[weakref.ref[types.FunctionType]] = []
+
+    @contextmanager
+    def observing(self, recording: Recording, python: Callable[..., Any], paths: Sequence[str], values: Any) -> Iterator[None]:
+        """Record what the block, a call of ``python`` with the bound arguments ``values``, reads and changes."""
+        recording.swaps = Swaps()
+        for path, value in zip(paths, values):
+            _note_argument(recording, path, value)
+        try:
+            with recording_to(recording):
+                _enter(recording, python)
+                for reference in self._seen_late:
+                    function = reference()
+                    if function is not None:
+                        follow(recording, function)
+                with watched(recording):
+                    yield
+        finally:
+            recording.swaps.undo()
+
+    def guards(self, recording: Recording) -> Guards | None:
+        """When a finished recording's trace may answer another call; None if never."""
+        reason = unseen_reason(recording)
+        if reason is not None:
+            recording.reasons.append(reason)
+        return None if recording.reasons else Guards(tuple(recording.steps), tuple(recording.texts))
+
+    def learn(self, recording: Recording) -> bool:
+        """Remember the functions that ran unseen, so that the next recording sees them; whether there are new ones."""
+        known = {id(reference()) for reference in self._seen_late}
+        found = [f for f in _functions_of(recording.unseen) if id(f) not in known]
+        self._seen_late += map(weakref.ref, found)
+        return bool(found)
+
+
+def _enter(recording: Recording, python: Callable[..., Any]) -> None:
+    """Note the function itself, and the instance if it is a method."""
+    unwrapped = getattr(python, "unwrapped", None)
+    if unwrapped is not None:
+        python, instance = unwrapped()
+        if instance is not None and instance() is not None:
+            recording.weak_root(instance(), "self")
+    elif isinstance(python, types.MethodType):
+        recording.weak_root(python.__self__, "self")
+    elif not isinstance(python, types.FunctionType):
+        recording.weak_root(python, getattr(python, "__name__", type(python).__name__))
+    if isinstance(python, types.FunctionType):
+        recording.root(python, python.__name__)
+        for name, cell in zip(python.__code__.co_freevars, python.__closure__ or ()):
+            recording.root(cell, name)
+    calls.prepare(recording, python)
+
+
+def _note_argument(recording: Recording, path: str, value: Any) -> None:
+    if type(value) in CONTAINERS or pytree.is_container(value):
+        recording.copied_argument(value, path)
+        for name, item in pytree.children(value, path):
+            _note_argument(recording, name, item)
+    elif not is_plain(value):
+        recording.weak_root(value, path)
+
+
+def _functions_of(codes: Iterable[types.CodeType]) -> list[types.FunctionType]:
+    """The functions that run these code objects, as far as there are any."""
+    wanted = [code for code in codes if not is_twin(code)]
+    return [f for f in gc.get_referrers(*wanted) if isinstance(f, types.FunctionType)] if wanted else []

@@ -1,0 +1,231 @@
+"""What one trace reads from outside: a program of guards that finds each value again, and what no guard can hold.
+
+An object is *outside* if it came from an argument, a global, a closure or from another outside object.  Each read of an
+outside object becomes a step (``runtime.guards.Step``): where the value is found, starting from what an earlier step
+found, and how it is recognised.  Nothing needs to be kept alive for that, and nothing is looked at that was not read.
+
+What cannot be guarded is a *reason*: a call of ``time.time``, an item appended to a list that outlives the call.  A
+trace with reasons serves the one call that it was made for.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+import types
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+from hybridflow.errors import TraceError, is_internal, user_location
+from hybridflow.jit.guards.libraries import is_users_class
+from hybridflow.jit.guards.values import ATOMS, CONTAINERS, check_of, items_of, same_items
+from hybridflow.runtime.guards import Step, first_failing
+from hybridflow.tensor import SymbolicTensor
+
+_MOST_STEPS = 20_000
+
+
+@dataclasses.dataclass(frozen=True)
+class Reason:
+    """Why the calls of a function cannot be answered by what was traced: ``text`` says what it does, at ``where``."""
+
+    text: str
+    where: str | None
+    remedy: str
+    is_effect: bool = False
+
+
+class Recording:
+    """The reads of one trace of the function ``name``."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.steps: list[Step] = []
+        self.texts: list[str] = []  # how the user would write what each step reads
+        self.reasons: list[Reason] = []
+        self.followed: dict[int, types.FunctionType] = {}  # functions that are recorded as they run, by id
+        self.swaps: Any = None  # see twins.Swaps
+        self.unseen: set[types.CodeType] = set()  # code that ran although nothing recorded what it reads
+        self.live: dict[int, Any] = {}  # outside arrays that the program reads where they lie, by id
+        self._slots: dict[int, int] = {}  # id(outside object) -> a slot in which it is found
+        self._known: dict[Any, int] = {}  # what was read -> its slot
+        self._alive: list[Any] = []  # keeps the ids above unique
+        self._copies: dict[int, str] = {}  # containers among the arguments: the function sees copies of them
+        self._watched: list[tuple[Any, Any, str, bool]] = []  # (object, what it held, text, is a copy)
+        self._cells: dict[int, tuple[int, int]] = {}  # id(cell) -> slot of its function, position in the closure
+
+    # Outside objects
+
+    def slot_of(self, value: Any) -> int | None:
+        """The slot in which an outside object is found; None for what the trace made itself."""
+        return self._slots.get(id(value))
+
+    def text_of(self, value: Any) -> str:
+        slot = self.slot_of(value)
+        return self._copies.get(id(value), type(value).__name__) if slot is None else self.texts[slot]
+
+    def is_copy(self, value: Any) -> bool:
+        """Whether a value is the function's own copy of a container that was passed to it."""
+        return id(value) in self._copies
+
+    def root(self, value: Any, text: str) -> int:
+        """The slot of an object that is always there: a namespace, a module, a class, a cell."""
+        known = self.slot_of(value)
+        return known if known is not None else self._step(("root", id(value)), "root", -1, value, "any", None, text, value)
+
+    def weak_root(self, value: Any, text: str) -> int:
+        """The slot of an object that the caller holds, or that no path leads to; not kept alive where it need not be."""
+        known = self.slot_of(value)
+        if known is not None:
+            return known
+        try:
+            reference = weakref.ref(value)
+        except TypeError:
+            return self.root(value, text)
+        return self._step(("root", id(value)), "weak", -1, reference, "any", None, text, value)
+
+    def copied_argument(self, container: Any, path: str) -> None:
+        """Note that the function sees a copy of a container of the caller's."""
+        self._alive.append(container)
+        self._copies[id(container)] = path
+        self._watch(container, path, True)
+
+    def closure_of(self, function: types.FunctionType, slot: int) -> None:
+        """Remember how the cells of an outside function are reached."""
+        for k, cell in enumerate(function.__closure__ or ()):
+            self._cells.setdefault(id(cell), (slot, k))
+
+    def cell_slot(self, cell: types.CellType, name: str) -> int:
+        """The slot of a closure's cell."""
+        known = self.slot_of(cell)
+        if known is not None:
+            return known
+        found = self._cells.get(id(cell))
+        if found is None:
+            return self.root(cell, name)
+        slot, position = found
+        function = self.texts[slot]
+        closure = self._step((slot, "closure"), "attribute", slot, "__closure__", "type", tuple, f"{function}.__closure__")
+        return self._step((slot, "cell", position), "index", closure, position, "type", types.CellType, name, cell)
+
+    # Reads
+
+    def read(self, owner: int, read: str, operand: Any, value: Any, text: str) -> int:
+        """Note that reading ``operand`` of the object in slot ``owner`` gave ``value``; the slot of the value."""
+        key = (owner, read, type(operand), operand)
+        known = self._known.get(key)
+        if known is not None:
+            return known
+        check, expected = check_of(value)
+        earlier = self.slot_of(value)
+        if check == "type" and earlier is not None:
+            check, expected = "same", earlier  # another way to one container
+        return self._step(key, read, owner, operand, check, expected, text, value)
+
+    def absent(self, owner: int, read: str, operand: Any, text: str) -> None:
+        """Note that there was nothing to read."""
+        key = (owner, read, type(operand), operand)
+        if key not in self._known:
+            self._step(key, read, owner, operand, "absent", None, text)
+
+    def check(self, slot: int, check: str, expected: Any, key: Any = None) -> None:
+        """Check one more thing of a value that was read."""
+        key = ("check", slot, check, key)
+        if key not in self._known:
+            self._step(key, "slot", slot, None, check, expected, self.texts[slot])
+
+    def _step(
+        self,
+        key: Any,
+        read: str,
+        owner: int,
+        operand: Any,
+        check: str,
+        expected: Any,
+        text: str,
+        value: Any = None,
+    ) -> int:
+        known = self._known.get(key)
+        if known is not None:
+            return known
+        slot = len(self.steps)
+        if slot == _MOST_STEPS:
+            self.reason(f"reads more than {_MOST_STEPS} values from outside", "pass them as arguments")
+        self.steps.append(Step(read, owner, operand, check, expected))
+        self.texts.append(text)
+        self._known[key] = slot
+        self._alive.append(value)
+        if type(value) not in ATOMS and id(value) not in self._slots:
+            self._slots[id(value)] = slot
+            self._watch(value, text, False)
+        return slot
+
+    # Changes
+
+    def reason(self, text: str, remedy: str, is_effect: bool = False) -> None:
+        """Note that the trace cannot serve another call."""
+        self.reasons.append(Reason(text, user_location(2), remedy, is_effect))
+
+    def effect(self, value: Any, what: str) -> None:
+        """Note that an object that outlives the call is changed.  Raises TraceError where the caller would not see it."""
+        if self.is_copy(value):
+            raise self._lost(self._copies[id(value)])
+        self.reason(
+            what.format(self.text_of(value)),
+            "return what changes, or keep it in an hf.Variable",
+            is_effect=True,
+        )
+
+    def _lost(self, path: str) -> TraceError:
+        return TraceError(
+            self.name,
+            f"the argument {path} is changed. A compiled function works on a copy of the containers that it is given, so "
+            "its caller would not see the change. Return the new value instead.",
+        )
+
+    def _watch(self, value: Any, text: str, is_copy: bool) -> None:
+        held = _held(value)
+        if held is not None:
+            self._watched.append((value, held, text, is_copy))
+
+    def finish(self) -> None:
+        """Look for what was changed without being seen.  Raises TraceError for traced tensors that were left outside."""
+        for value, before, text, is_copy in self._watched:
+            after = _held(value)
+            if same_items(before, after or []):
+                continue
+            if is_copy:
+                raise self._lost(text)
+            if any(isinstance(item, SymbolicTensor) for item in after or []):
+                raise TraceError(
+                    self.name,
+                    f"a tensor of the trace is left in {text}, which outlives the call. It stands for a value during the "
+                    "trace only: return it from the function, or keep it in an hf.Variable.",
+                )
+            if not self.reasons:
+                self.reason(f"changes {text}", "return what changes, or keep it in an hf.Variable", is_effect=True)
+        failing = None if self.reasons else first_failing(self.steps)
+        if failing is not None:
+            self.reason(f"changes {self.texts[failing]}", "return it, or keep it in an hf.Variable", is_effect=True)
+
+
+def _held(value: Any) -> list[Any] | None:
+    """What a mutable object holds now; None for objects that hold nothing that is looked at."""
+    if type(value) in CONTAINERS:
+        return None if type(value) in (tuple, frozenset, types.MappingProxyType) else items_of(value)
+    if is_users_class(type(value)):
+        own = getattr(value, "__dict__", None)
+        return items_of(own) if type(own) is dict else None
+    return None
+
+
+def caller_globals() -> dict[str, Any]:
+    """The globals of the innermost frame outside of hybridflow."""
+    frame: Any = sys._getframe(1)
+    while is_internal(frame.f_code.co_filename):
+        frame = frame.f_back
+    return frame.f_globals  # type: ignore[no-any-return]
+
+
+Look = Callable[[Any], Any]

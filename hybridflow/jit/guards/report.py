@@ -1,0 +1,63 @@
+"""Saying why a function is traced at each call, once; or refusing it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hybridflow.cache import Guards
+from hybridflow.errors import TraceError, short_location
+from hybridflow.jit.guards.recording import Reason, Recording
+
+
+class Report:
+    """What has been said about one function."""
+
+    __slots__ = ("_name", "_said")
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._said: set[str] = set()
+
+    def tell(self, recording: Recording, strict: bool) -> None:
+        """Warn of the first reason that was not told yet.  Raises TraceError if ``strict``."""
+        reason = recording.reasons[0]
+        if strict:
+            raise TraceError(self._name, f"{_sentence(reason)} {_remedy(reason)}", where=reason.where)
+        if reason.text in self._said:
+            return
+        self._said.add(reason.text)
+        import logging  # three milliseconds that most processes need not spend
+
+        place = f" ({short_location(reason.where)})" if reason.where else ""
+        logging.getLogger("hybridflow").warning(
+            "%s is traced anew at each call: %s%s %s", self._name, _sentence(reason).rstrip("."), place + ".", _remedy(reason)
+        )
+
+
+def _sentence(reason: Reason) -> str:
+    then = "which each call has to repeat" if reason.is_effect else "which no guard can watch"
+    return f"it {reason.text}, {then}."
+
+
+def _remedy(reason: Reason) -> str:
+    return f"To avoid it: {reason.remedy}."
+
+
+def unseen_reason(recording: Recording) -> Any:
+    """Code that ran although nothing recorded it, as a reason; None if there was none."""
+    if not recording.unseen:
+        return None
+    code = min(recording.unseen, key=lambda c: (c.co_filename, c.co_firstlineno))
+    return Reason(
+        f"runs {code.co_qualname}, called by code that is not recorded",
+        f"{code.co_filename}:{code.co_firstlineno}",
+        "call it directly",
+    )
+
+
+def cause(guards: Guards) -> Cause | None:
+    """Which value is another one, for a signature whose guards do not hold."""
+    position, value = failing(guards.steps)
+    if position is None:
+        return None
+    return outside_cause(guards.texts[position], _expected(guards.steps[position]), describe(value))

@@ -1,0 +1,149 @@
+"""Twins: the instrumented code of the user's functions, which takes the place of their own while a trace goes on.
+
+A function keeps its identity and merely runs its twin's code, so that whoever calls it (an operator, a property,
+``sorted``, a library) runs what is recorded.  Other threads may run the twin meanwhile: it does what the function does,
+since the recorder takes note of the thread that traces only.
+"""
+
+from __future__ import annotations
+
+import functools
+import types
+import weakref
+from typing import Any
+
+from hybridflow.jit.guards.libraries import is_recorded
+from hybridflow.jit.guards.recording import Recording
+from hybridflow.runtime import locks
+from hybridflow.tracing.convert.instrument import instrument
+from hybridflow.tracing.convert.rebuild import Rebuilder
+from hybridflow.tracing.convert.scope import FunctionNode
+from hybridflow.tracing.convert.source import Source
+
+_lock = locks.make()
+_instrumented: dict[int, weakref.ref[types.CodeType]] = {}  # twins, and the code of what is defined in them, by id
+_swapped: dict[int, list[Any]] = {}  # by id of the function: [function, its code, twin, count of the traces that need it]
+
+# Written by the standard library when a class is made, from the class's own fields.
+_GENERATED = ("<string>", "<attrs generated", "<namedtuple")
+
+
+def is_twin(code: types.CodeType) -> bool:
+    """Whether code is instrumented."""
+    known = _instrumented.get(id(code))
+    return known is not None and known() is code
+
+
+def original_code(function: types.FunctionType) -> types.CodeType:
+    """The function's own code, whatever runs now."""
+    swapped = _swapped.get(id(function))
+    return swapped[1] if swapped is not None and function.__code__ is swapped[2] else function.__code__
+
+
+def follow(recording: Recording, function: types.FunctionType) -> None:
+    """Record what ``function`` will read when it runs, and that it is what it is."""
+    code = original_code(function)
+    if is_twin(code) or not is_recorded(code):
+        return  # made by the trace itself, or a library's
+    slot = recording.slot_of(function)
+    if slot is None:
+        slot = recording.weak_root(function, function.__name__)
+    text = recording.texts[slot]
+    known = recording.read(slot, "attribute", "__code__", code, f"{text}.__code__")
+    if known < len(recording.steps) - 1 and id(function) in recording.followed:
+        return
+    recording.followed[id(function)] = function
+    recording.closure_of(function, slot)
+    _defaults(recording, function, slot)
+    why = recording.swaps.add(function)
+    if why is not None and not _is_generated(function):
+        recording.reason(
+            f"runs {function.__qualname__}, whose source is not known ({why})", "define it in a file, or pass values"
+        )
+
+
+def _defaults(recording: Recording, function: types.FunctionType, slot: int) -> None:
+    text = recording.texts[slot]
+    for name in ("__defaults__", "__kwdefaults__"):
+        held = getattr(function, name)
+        if not held:
+            continue
+        where = recording.read(slot, "attribute", name, held, f"{text}.{name}")
+        recording.check(where, "length", len(held))
+        pairs = held.items() if isinstance(held, dict) else enumerate(held)
+        for key, item in pairs:
+            recording.read(where, "item" if isinstance(held, dict) else "index", key, item, f"{text}.{name}[{key!r}]")
+
+
+def _is_generated(function: types.FunctionType) -> bool:
+    """Whether the standard library wrote the function from the fields of a class."""
+    return function.__code__.co_filename.startswith(_GENERATED) and function.__name__.startswith("__")
+
+
+class Swaps:
+    """The functions that run their twins for one trace; ``undo`` gives them their own code back."""
+
+    def __init__(self) -> None:
+        self._functions: list[types.FunctionType] = []
+
+    def add(self, function: types.FunctionType) -> str | None:
+        """Let the function run its twin.  The reason if there is none."""
+        with _lock:
+            swapped = _swapped.get(id(function))
+            if swapped is not None and function.__code__ is swapped[2]:
+                swapped[3] += 1
+                self._functions.append(function)
+                return None
+            code = function.__code__
+            twin = _twin_of(function)
+            if isinstance(twin, str):
+                return twin
+            _swapped[id(function)] = [function, code, twin, 1]
+            self._functions.append(function)
+            function.__code__ = twin
+            return None
+
+    def undo(self) -> None:
+        with _lock:
+            while self._functions:
+                function = self._functions[-1]
+                swapped = _swapped.get(id(function))
+                if swapped is not None:
+                    swapped[3] -= 1
+                    if swapped[3] <= 0:
+                        if function.__code__ is swapped[2]:  # else the user gave it another code meanwhile
+                            function.__code__ = swapped[1]
+                        del _swapped[id(function)]
+                self._functions.pop()
+
+
+def _twin_of(function: types.FunctionType) -> types.CodeType | str:
+    code = function.__code__
+    twin = _rebuilder().code(code, function)
+    if not isinstance(twin, types.CodeType):
+        return twin.reason
+    if not is_twin(twin):
+        _note(twin)
+    return twin
+
+
+def _note(twin: types.CodeType) -> None:
+    number = id(twin)
+    _instrumented[number] = weakref.ref(twin, lambda _: _instrumented.pop(number, None))
+    for constant in twin.co_consts:
+        if isinstance(constant, types.CodeType):
+            _note(constant)
+
+
+_RECORDER = "hybridflow recorder \N{LOCK}"  # stands for the recorder in a tree
+
+
+@functools.cache
+def _rebuilder() -> Rebuilder:
+    from hybridflow.jit.guards.recorder import RECORDER  # which follows functions itself
+
+    return Rebuilder(_instrumented_tree, {_RECORDER: RECORDER})
+
+
+def _instrumented_tree(node: FunctionNode, source: Source) -> FunctionNode:
+    return instrument(node, frozenset(source.code.co_freevars), source.owner, _RECORDER)

@@ -1,0 +1,103 @@
+"""The net: notices the user's code that runs while tracing although nothing records what it reads.
+
+Such code is called in ways that no instrumented code sees: by a C function with a callback, by a library.  A trace that
+met it cannot be used again; the next one knows the functions and records them (see ``observe``).
+
+``sys.monitoring`` tells which code starts from Python 3.12 on, ``sys.settrace`` before.  Both are on while tracing only.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+import types
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from hybridflow.jit.guards.libraries import LIBRARY, owner_of
+from hybridflow.jit.guards.recording import Recording
+from hybridflow.jit.guards.twins import is_twin
+
+
+def _is_safe(code: types.CodeType) -> bool:
+    """Whether code is a library's, or records what it reads."""
+    return owner_of(code.co_filename) == LIBRARY or is_twin(code)
+
+
+@contextmanager
+def watched(recording: Recording) -> Iterator[None]:
+    """Add code that runs unseen in this thread to ``recording.unseen``."""
+    with (_monitored if _tool() is not None else _traced)(recording):
+        yield
+
+
+# Python 3.12 and later
+
+_TOOLS = (4, 3, 5)  # ids that no standard tool takes
+_recordings: dict[int, Recording] = {}  # by thread
+_tool_id: int | None = None
+
+
+def _tool() -> int | None:
+    """The id under which this module is known to sys.monitoring; None where there is none to be had."""
+    global _tool_id
+    monitoring: Any = getattr(sys, "monitoring", None)
+    if monitoring is None:
+        return None
+    if _tool_id is not None and monitoring.get_tool(_tool_id) == "hybridflow":
+        return _tool_id
+    for number in _TOOLS:
+        if monitoring.get_tool(number) is None:
+            monitoring.use_tool_id(number, "hybridflow")
+            monitoring.register_callback(number, monitoring.events.PY_START, _started)
+            _tool_id = number
+            return number
+    return None
+
+
+def _started(code: types.CodeType, offset: int) -> Any:
+    if _is_safe(code):
+        return sys.monitoring.DISABLE  # type: ignore[attr-defined]  # for good: it stays safe
+    recording = _recordings.get(threading.get_ident())
+    if recording is not None:
+        recording.unseen.add(code)
+    return None
+
+
+@contextmanager
+def _monitored(recording: Recording) -> Iterator[None]:
+    monitoring: Any = sys.monitoring  # type: ignore[attr-defined]
+    tool, thread = _tool(), threading.get_ident()
+    before = _recordings.get(thread)
+    _recordings[thread] = recording
+    if len(_recordings) == 1:
+        monitoring.set_events(tool, monitoring.events.PY_START)
+    try:
+        yield
+    finally:
+        if before is not None:
+            _recordings[thread] = before
+        else:
+            _recordings.pop(thread, None)
+            if not _recordings:
+                monitoring.set_events(tool, 0)
+
+
+# Python 3.11, and where all ids are taken
+
+
+@contextmanager
+def _traced(recording: Recording) -> Iterator[None]:
+    other: Callable[..., Any] | None = sys.gettrace()
+
+    def started(frame: types.FrameType, event: str, argument: Any) -> Any:
+        if not _is_safe(frame.f_code):
+            recording.unseen.add(frame.f_code)
+        return None if other is None else other(frame, event, argument)
+
+    sys.settrace(started)
+    try:
+        yield
+    finally:
+        sys.settrace(other)

@@ -1,0 +1,410 @@
+"""Instrumented source: the user's function, with a call of the recorder at each place where something is read or written.
+
+The function means what it meant; each access merely passes by an object that may take note of it (its methods are
+``Recorder``'s).  Names, attributes, items and calls are reported with the objects they are taken from, so that what was
+read is known because it happened.  Evaluation order is kept, and every node stands where the user wrote it, so that
+errors show the user's line and columns.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+from typing import Any, TypeVar
+
+from hybridflow.tracing.convert.scope import CELL, GLOBAL, LOCAL, FunctionNode, Scope
+
+N = TypeVar("N", bound=ast.AST)
+
+_OPERATORS = {
+    ast.Add: "add",
+    ast.Sub: "sub",
+    ast.Mult: "mul",
+    ast.MatMult: "matmul",
+    ast.Div: "truediv",
+    ast.Mod: "mod",
+    ast.Pow: "pow",
+    ast.LShift: "lshift",
+    ast.RShift: "rshift",
+    ast.BitOr: "or_",
+    ast.BitXor: "xor",
+    ast.BitAnd: "and_",
+    ast.FloorDiv: "floordiv",
+}
+# These give a bool or a tensor: whether it is true needs no further look.
+_TRUTHS = (ast.Compare, ast.Constant)
+
+
+def instrument(node: FunctionNode, cells: frozenset[str], owner: str | None, recorder: str) -> FunctionNode:
+    """Instrument a function in place.
+
+    ``cells`` are the names in its closure, ``owner`` the class whose private names (``__x``) it mangles, ``recorder`` the
+    placeholder that stands for the recorder.  Decorators, defaults and annotations of the function itself are not touched.
+    """
+    _Instrumenter(Scope(node, None, cells), owner, recorder).body_of(node)
+    return node
+
+
+def mangled(name: str, owner: str | None) -> str:
+    """A name as a class body sees it (Python reference, 6.2.1.1): private names carry the class's."""
+    if owner is None or not name.startswith("__") or name.endswith("__") or "." in name:
+        return name
+    stripped = owner.lstrip("_")
+    return f"_{stripped}{name}" if stripped else name
+
+
+class _Instrumenter(ast.NodeTransformer):
+    def __init__(self, scope: Scope, owner: str | None, recorder: str) -> None:
+        self._scope, self._owner, self._recorder = scope, owner, recorder
+        self._written: dict[str, str] = {}  # outside names that the present statement binds, and their kinds
+
+    # Pieces
+
+    def _call(self, at: ast.AST, method: str, *args: ast.expr) -> ast.expr:
+        """``recorder.method(*args)``, standing where ``at`` stands."""
+        function = self._at(at, ast.Attribute(self._at(at, ast.Constant(self._recorder)), method, ast.Load()))
+        return self._at(at, ast.Call(function, list(args), []))
+
+    @staticmethod
+    def _at(at: ast.AST, node: N) -> N:
+        return ast.copy_location(node, at)
+
+    def _text(self, at: ast.AST, text: str) -> ast.expr:
+        return self._at(at, ast.Constant(text))
+
+    def _visit(self, node: ast.expr) -> ast.expr:
+        found: ast.expr = self.visit(node)
+        return found
+
+    def _visited(self, nodes: Sequence[Any]) -> list[Any]:
+        return [None if node is None else self.visit(node) for node in nodes]
+
+    # Scopes
+
+    def body_of(self, node: FunctionNode | ast.ClassDef) -> None:
+        if isinstance(node, ast.Lambda):
+            node.body = self._visit(node.body)
+            return
+        node.body = self._statements(node.body)
+
+    def _inside(self, node: FunctionNode | ast.ClassDef, owner: str | None) -> None:
+        """Instrument the body of a scope that is made inside the function."""
+        before = self._scope, self._owner, self._written
+        self._scope, self._owner, self._written = Scope(node, self._scope), owner, {}
+        try:
+            self.body_of(node)
+        finally:
+            self._scope, self._owner, self._written = before
+
+    def _statements(self, nodes: Sequence[ast.stmt]) -> list[ast.stmt]:
+        return [made for node in nodes for made in self._statement(node)]
+
+    def _statement(self, node: ast.stmt) -> list[ast.stmt]:
+        before, self._written = self._written, {}
+        try:
+            made = self.visit(node)
+            made = made if isinstance(made, list) else [made]
+            notes = [
+                self._at(node, ast.Expr(self._call(node, "writes_name", self._text(node, name), self._text(node, kind))))
+                for name, kind in self._written.items()
+            ]
+            return [*notes, *made]
+        finally:
+            self._written = before
+
+    def generic_visit(self, node: ast.AST) -> ast.AST:
+        for field, value in ast.iter_fields(node):
+            if isinstance(value, list) and value and isinstance(value[0], ast.stmt):
+                setattr(node, field, self._statements(value))
+            elif isinstance(value, list):
+                setattr(node, field, [self.visit(item) if isinstance(item, ast.AST) else item for item in value])
+            elif isinstance(value, ast.AST):
+                setattr(node, field, self.visit(value))
+        return node
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
+        return self._definition(node)
+
+    def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> ast.AST:
+        return self._definition(node)
+
+    def _definition(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> ast.AST:
+        self._binds(node.name)
+        node.decorator_list = [self._call(d, "fn", self._visit(d)) for d in node.decorator_list]
+        self._defaults(node.args)
+        self._inside(node, self._owner)
+        return node
+
+    def visit_Lambda(self, node: ast.Lambda) -> ast.AST:
+        self._defaults(node.args)
+        self._inside(node, self._owner)
+        return node
+
+    def _defaults(self, node: ast.arguments) -> None:
+        node.defaults = self._visited(node.defaults)
+        node.kw_defaults = self._visited(node.kw_defaults)
+
+    def visit_ClassDef(self, node: ast.ClassDef) -> ast.AST:
+        self._binds(node.name)
+        node.decorator_list = [self._call(d, "fn", self._visit(d)) for d in node.decorator_list]
+        node.bases = self._visited(node.bases)
+        node.keywords = self._visited(node.keywords)
+        self._inside(node, node.name)
+        return node
+
+    def _comprehension(self, node: Any) -> ast.AST:
+        first = node.generators[0]
+        first.iter = self._call(first.iter, "iterate", self._visit(first.iter))
+        before = self._scope
+        self._scope = Scope(node, before)
+        try:
+            for k, generator in enumerate(node.generators):
+                if k:
+                    generator.iter = self._call(generator.iter, "iterate", self._visit(generator.iter))
+                generator.target = self._visit(generator.target)
+                generator.ifs = [self._test(test) for test in generator.ifs]
+            for field in ("elt", "key", "value"):
+                if hasattr(node, field):
+                    setattr(node, field, self._visit(getattr(node, field)))
+        finally:
+            self._scope = before
+        return node
+
+    visit_ListComp = visit_SetComp = visit_DictComp = visit_GeneratorExp = _comprehension
+
+    # Names
+
+    def _binds(self, name: str) -> None:
+        kind = self._scope.kind(name)
+        if kind != LOCAL:
+            self._written[name] = kind
+
+    def visit_Name(self, node: ast.Name) -> ast.AST:
+        kind = self._scope.kind(mangled(node.id, self._owner))
+        if isinstance(node.ctx, (ast.Store, ast.Del)):
+            if kind != LOCAL:
+                self._written[node.id] = kind
+            return node
+        if kind == LOCAL or node.id == "__class__":
+            return node
+        text = self._text(node, mangled(node.id, self._owner))
+        if kind == GLOBAL:
+            return self._call(node, "name", text, node)
+        return self._call(node, "cell", text, self._cell(node), node)
+
+    def _cell(self, node: ast.Name) -> ast.expr:
+        """A lambda over the name, in whose closure its cell is found."""
+        nothing = ast.arguments(posonlyargs=[], args=[], kwonlyargs=[], kw_defaults=[], defaults=[])
+        return self._at(node, ast.Lambda(nothing, self._at(node, ast.Name(node.id, ast.Load()))))
+
+    def visit_Import(self, node: ast.Import) -> Any:
+        notes = [self._imported(node, alias.name, 0, None) for alias in node.names]
+        for alias in node.names:
+            self._binds(alias.asname or alias.name.partition(".")[0])
+        return [node, *notes]
+
+    def visit_ImportFrom(self, node: ast.ImportFrom) -> Any:
+        for alias in node.names:
+            self._binds(alias.asname or alias.name)
+        return [node, *(self._imported(node, node.module or "", node.level, alias.name) for alias in node.names)]
+
+    def _imported(self, at: ast.stmt, module: str, level: int, name: str | None) -> ast.stmt:
+        args = [self._at(at, ast.Constant(value)) for value in (module, level, name)]
+        return self._at(at, ast.Expr(self._call(at, "imported", *args)))
+
+    # Reads
+
+    def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
+        value, name = self._visit(node.value), self._text(node, mangled(node.attr, self._owner))
+        if isinstance(node.ctx, ast.Load):
+            return self._call(node, "attribute", value, name)
+        node.value = self._call(node.value, "writes", value, name)
+        return node
+
+    def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
+        value = self._visit(node.value)
+        if isinstance(node.ctx, ast.Load):
+            return self._call(node, "item", value, self._index(node.slice))
+        node.value = self._call(node.value, "writes_item", value)
+        node.slice = self._visit(node.slice)
+        return node
+
+    def _index(self, node: ast.expr) -> ast.expr:
+        """A subscript as an expression: slices become ``slice`` objects."""
+        if isinstance(node, ast.Slice):
+            parts = [self._visit(p) if p else self._at(node, ast.Constant(None)) for p in (node.lower, node.upper, node.step)]
+            return self._call(node, "slice", *parts)
+        if isinstance(node, ast.Tuple):
+            return self._at(node, ast.Tuple([self._index(part) for part in node.elts], ast.Load()))
+        return self._visit(node)
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        function = node.func
+        if isinstance(function, ast.Name) and function.id == "super" and not node.args and not node.keywords:
+            return node  # the compiler knows it by its form
+        if isinstance(function, ast.Attribute):
+            name = self._text(function, mangled(function.attr, self._owner))
+            node.func = self._call(function, "method", self._visit(function.value), name)
+        else:
+            node.func = self._call(function, "fn", self._visit(function))
+        node.args = self._visited(node.args)
+        for keyword in node.keywords:
+            value = self._visit(keyword.value)
+            keyword.value = value if keyword.arg is not None else self._call(keyword.value, "iterate", value)
+        return node
+
+    def visit_Starred(self, node: ast.Starred) -> ast.AST:
+        value = self._visit(node.value)
+        node.value = self._call(node.value, "iterate", value) if isinstance(node.ctx, ast.Load) else value
+        return node
+
+    def visit_YieldFrom(self, node: ast.YieldFrom) -> ast.AST:
+        node.value = self._call(node.value, "iterate", self._visit(node.value))
+        return node
+
+    def visit_BinOp(self, node: ast.BinOp) -> ast.AST:
+        if isinstance(node.left, ast.Constant) and isinstance(node.right, ast.Constant):
+            return node  # folded by Python's compiler
+        operator = self._text(node, _OPERATORS[type(node.op)])
+        return self._call(node, "binary", operator, self._visit(node.left), self._visit(node.right))
+
+    def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.AST:
+        if isinstance(node.operand, ast.Constant):
+            return node
+        if isinstance(node.op, ast.Not):
+            node.operand = self._test(node.operand)
+        else:
+            node.operand = self._use(node.operand)
+        return node
+
+    def visit_Compare(self, node: ast.Compare) -> ast.AST:
+        if len(node.ops) == 1 and isinstance(node.ops[0], (ast.In, ast.NotIn)):
+            found = self._call(node, "contains", self._visit(node.left), self._visit(node.comparators[0]))
+            return self._at(node, ast.UnaryOp(ast.Not(), found)) if isinstance(node.ops[0], ast.NotIn) else found
+        identity = all(isinstance(op, (ast.Is, ast.IsNot)) for op in node.ops)
+        look = self._identity if identity else self._use
+        node.left = look(node.left)
+        node.comparators = [look(part) for part in node.comparators]
+        return node
+
+    def _use(self, node: ast.expr) -> ast.expr:
+        return node if isinstance(node, ast.Constant) else self._call(node, "use", self._visit(node))
+
+    def _identity(self, node: ast.expr) -> ast.expr:
+        return node if isinstance(node, ast.Constant) else self._call(node, "identity", self._visit(node))
+
+    def _test(self, node: ast.expr) -> ast.expr:
+        """An expression whose truth is asked for."""
+        visited = self._visit(node)
+        if isinstance(node, _TRUTHS) or (isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not)):
+            return visited
+        return self._call(node, "test", visited)
+
+    def visit_BoolOp(self, node: ast.BoolOp) -> ast.AST:
+        node.values = [*map(self._test, node.values[:-1]), self._visit(node.values[-1])]
+        return node
+
+    def visit_IfExp(self, node: ast.IfExp) -> ast.AST:
+        node.test = self._test(node.test)
+        node.body, node.orelse = self._visit(node.body), self._visit(node.orelse)
+        return node
+
+    def visit_FormattedValue(self, node: ast.FormattedValue) -> ast.AST:
+        node.value = self._use(node.value)
+        node.format_spec = None if node.format_spec is None else self._visit(node.format_spec)
+        return node
+
+    # Statements
+
+    def _branch(self, node: Any) -> ast.AST:
+        node.test = self._test(node.test)
+        node.body, node.orelse = self._statements(node.body), self._statements(node.orelse)
+        return node  # type: ignore[no-any-return]
+
+    visit_If = visit_While = _branch
+
+    def visit_Assert(self, node: ast.Assert) -> ast.AST:
+        node.test = self._test(node.test)
+        node.msg = None if node.msg is None else self._visit(node.msg)
+        return node
+
+    def _loop(self, node: Any) -> ast.AST:
+        node.iter = self._call(node.iter, "iterate", self._visit(node.iter))
+        node.target = self._visit(node.target)
+        node.body, node.orelse = self._statements(node.body), self._statements(node.orelse)
+        return node  # type: ignore[no-any-return]
+
+    visit_For = visit_AsyncFor = _loop
+
+    def visit_withitem(self, node: ast.withitem) -> ast.AST:
+        node.context_expr = self._call(node.context_expr, "enter", self._visit(node.context_expr))
+        node.optional_vars = None if node.optional_vars is None else self._visit(node.optional_vars)
+        return node
+
+    def visit_Assign(self, node: ast.Assign) -> ast.AST:
+        value = self._visit(node.value)
+        if any(isinstance(target, (ast.Tuple, ast.List)) for target in node.targets):
+            value = self._call(node.value, "iterate", value)
+        node.value = value
+        node.targets = self._visited(node.targets)
+        return node
+
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST:
+        node.target = self.visit(node.target)  # the annotation of a local name is never evaluated
+        node.value = None if node.value is None else self._visit(node.value)
+        return node
+
+    def visit_AugAssign(self, node: ast.AugAssign) -> Any:
+        target, operator = node.target, _OPERATORS[type(node.op)]
+        node.value = self._use(node.value)
+        if isinstance(target, ast.Attribute):
+            name = self._text(target, mangled(target.attr, self._owner))
+            target.value = self._call(target.value, "updates", self._visit(target.value), name)
+            return node
+        if isinstance(target, ast.Subscript):
+            target.value = self._call(target.value, "updates_item", self._visit(target.value))
+            target.slice = self._visit(target.slice)
+            return node
+        read = self._visit(self._at(target, ast.Name(target.id, ast.Load())))
+        self.visit(target)
+        note = self._call(node, "updates_in_place", self._text(node, operator), read)
+        return [self._at(node, ast.Expr(note)), node]
+
+    def visit_Match(self, node: ast.Match) -> ast.AST:
+        names = sorted({n for case in node.cases for p in ast.walk(case.pattern) for n in getattr(p, "kwd_attrs", [])})
+        node.subject = self._call(node.subject, "matched", self._visit(node.subject), *(self._text(node, n) for n in names))
+        for case in node.cases:
+            case.pattern = self.visit(case.pattern)
+            case.guard = None if case.guard is None else self._test(case.guard)
+            case.body = self._statements(case.body)
+        return node
+
+    def _pattern_value(self, node: Any) -> ast.AST:
+        return node  # dotted names of patterns stay: they may not be calls
+
+    visit_MatchValue = _pattern_value
+
+    def visit_MatchClass(self, node: ast.MatchClass) -> ast.AST:
+        node.patterns = self._visited(node.patterns)
+        node.kwd_patterns = self._visited(node.kwd_patterns)
+        return node
+
+    def _bound_by_pattern(self, node: Any) -> ast.AST:
+        for field in ("name", "rest"):
+            if getattr(node, field, None):
+                self._binds(getattr(node, field))
+        return self.generic_visit(node)
+
+    visit_MatchAs = visit_MatchStar = visit_MatchMapping = _bound_by_pattern
+
+    def visit_ExceptHandler(self, node: ast.ExceptHandler) -> ast.AST:
+        if node.name:
+            self._binds(node.name)
+        return self.generic_visit(node)
+
+    def visit_JoinedStr(self, node: ast.JoinedStr) -> ast.AST:
+        node.values = self._visited(node.values)
+        return node
+
+
+__all__ = ["CELL", "GLOBAL", "LOCAL", "instrument", "mangled"]
