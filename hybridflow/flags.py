@@ -40,7 +40,9 @@ DEBUG = Flag(
 LOG = Flag("HF_LOG", "", "comma-separated topics to log: retrace, cache, fusion, kernels, passes")
 SKIP = Flag("HF_SKIP", "", "comma-separated names of passes to leave out")
 DUMP = Flag("HF_DUMP", "", "folder that receives the text of each stage")
-VERIFY = Flag("HF_VERIFY", 0, "1 holds the graph against every rule of the IR after each pass that changed it")
+VERIFY = Flag(
+    "HF_VERIFY", 0, "1 holds graphs against every rule after each pass, and counts references of native calls"
+)
 POISON = Flag("HF_POISON", 0, "1 fills fresh and freed memory with NaN, to expose reads of dead values")
 NUM_THREADS = Flag("HF_NUM_THREADS", 0, "threads for kernels; 0 takes the process's share of the machine")
 CACHE_DIR = Flag("HF_CACHE_DIR", "", "folder of the on-disk cache of machine code; 'off' disables it")

@@ -62,12 +62,12 @@ def shortcut(op: OpDef, types: Types, attrs: Attrs) -> Callable[..., Any] | None
         return functools.partial(_view, op, attrs)
     form_of = _FORMS.get(op.kind)
     out: Any = op.infer(*types, **attrs)
-    if form_of is None or 0 in out.shape or len(types) > MAX_INPUTS:
+    if form_of is None or 0 in out.shape or len(types) > MAX_INPUTS or entry.enable() is None:
         return None
     form = form_of(op, types, attrs)
     executable = _executable(op, types, form, devices.CPU)
     if op.kind is Kind.ELEMENTWISE:
-        return entry.elementwise(executable, always=True, name=op.name)
+        return entry.elementwise(executable, op.name)
     return entry.fixed(executable, [(t.dtype, t.shape) for t in types], form.shapes, (out.dtype, out.shape))
 
 

@@ -17,3 +17,11 @@ NUMPY: dict[str, np.dtype[Any]] = {
     **{f"f{bits}": np.dtype(f"float{bits}") for bits in (16, 32, 64)},
     "bf16": np.dtype(ml_dtypes.bfloat16),
 }
+
+
+def canonical(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """The one dtype object that arrays made by NumPy and by us carry, which native code compares by address."""
+    return _CANONICAL[dtype]
+
+
+_CANONICAL = {dtype: dtype for dtype in NUMPY.values()}

@@ -2,8 +2,8 @@
 
 ``Dispatcher`` is the base of callables: ``f(x)`` tries the signatures in ``f._dispatch``, a tuple of ``Signature``,
 and runs the program of the first that fits; else it calls ``f._call_slow(*args, **kwargs)``.  ``elementwise`` makes
-a function of one op.  Everything here has two implementations with one meaning: LLVM code that reads CPython's and
-NumPy's objects (``entry_code``), and Python, where ``layout.problem`` says that the objects lie otherwise.
+a function of one op.  They are LLVM code that reads CPython's and NumPy's objects (``entry_code``); where that cannot
+work (``problem`` says why) every call is a slow one, with the same result, and there are no functions of one op.
 
 Nothing native happens before the first call that finds a signature, or the first elementwise function: importing this
 module is cheap.
@@ -19,14 +19,14 @@ from typing import Any
 
 import numpy as np
 
+from hybridflow import flags
 from hybridflow.compiler.program import DimSource, Program, Size, Slot
-from hybridflow.errors import ArgumentError
+from hybridflow.errors import CompileError
 from hybridflow.runtime import front_end, host, layout, machine_code, memory, native
 from hybridflow.runtime.cpu import Executable
 from hybridflow.runtime.dtypes import NUMPY
-from hybridflow.runtime.matching import MISS
 from hybridflow.runtime.op_calls import Fixed, Kernel
-from hybridflow.runtime.records import MAX_INPUTS, Offsets
+from hybridflow.runtime.records import Offsets
 from hybridflow.runtime.signature import Signature, TensorArg
 
 
@@ -42,36 +42,23 @@ class Dispatcher:
 
     def _call_python(self, *args: Any, **kwargs: Any) -> Any:
         """``__call__`` in Python: native code takes its place at the first call that finds a signature."""
-        if front_end.is_idle():
-            for signature in getattr(self, "_dispatch", ()):
-                enable()
-                result = signature._try(args, kwargs)
-                if result is not MISS:
-                    return result
+        if getattr(self, "_dispatch", ()) and enable() is not None:
+            return Dispatcher.__call__(self, *args, **kwargs)
         return self._call_slow(*args, **kwargs)
 
     __call__ = _call_python
 
 
-def elementwise(
-    executable: Executable,
-    *,
-    scalars: Sequence[bool] = (),
-    fallback: Callable[..., Any] | None = None,
-    always: bool = False,
-    name: str = "elementwise",
-) -> Callable[..., Any]:
+def elementwise(executable: Executable, name: str = "elementwise") -> Callable[..., Any] | None:
     """A function of tensors, for a program over ``n`` elements: inputs [n] each, output [n], one symbolic extent.
 
-    All tensors must have one shape, which the result has too.  Where ``scalars`` says so, an input is a single
-    element: a 0-d tensor, or a Python number that its dtype represents.  Anything else, a busy thread included,
-    calls ``fallback`` with the same arguments, or returns NotImplemented where there is none.  ``always`` is for
-    callers that have seen to tapes and traces themselves: it does not look whether the thread is busy.
+    All tensors must have one shape, which the result has too; for anything else the result is NotImplemented.  Tapes
+    and traces are the caller's business.  None where there is no native code.
     """
-    kernel = Kernel(executable, tuple(scalars) or (False,) * len(executable.program.inputs), fallback, always)
+    kernel = Kernel(executable)
     addresses = enable()
     if addresses is None:
-        return kernel._call
+        return None
     kernel._definition = native.method_def(name, addresses["elementwise"])
     return native.builtin(kernel._definition, kernel)
 
@@ -81,35 +68,58 @@ def fixed(
     types: Sequence[tuple[np.dtype[Any], tuple[int, ...]]],
     shapes: Sequence[tuple[int, ...]],
     out: tuple[np.dtype[Any], tuple[int, ...]],
-) -> Callable[..., Any]:
+) -> Callable[..., Any] | None:
     """A function of tensors of exactly these types (dtype and shape), for a program of one output.
 
     The program sees the same elements as arrays of ``shapes``, and its output as an array of the type ``out``.  For
-    any other arguments the result is NotImplemented.  Tapes and traces are the caller's business.
+    any other arguments the result is NotImplemented.  Tapes and traces are the caller's business.  None where there is
+    no native code.
     """
-    if len(types) != len(executable.program.inputs) or len(types) > MAX_INPUTS or len(executable.program.outputs) != 1:
-        raise ArgumentError("fixed", f"{executable.program.name} is not a program of {len(types)} inputs, one output.")
     kernel = Fixed(executable, types, shapes, out)
     addresses = enable()
     if addresses is None:
-        return kernel._call
+        return None
     kernel._definition = native.method_def(executable.program.name, addresses["fixed"])
     return native.builtin(kernel._definition, kernel)
 
 
-@native.once
 def enable() -> dict[str, int] | None:
-    """Load the native code and give it to Dispatcher, once.  Addresses by symbol, or None for the Python paths."""
+    """Load the native code and give it to Dispatcher, once.  Addresses by symbol, or None where every call is slow."""
+    found = _enabled()
+    return found if isinstance(found, dict) else None
+
+
+def problem() -> str | None:
+    """Why calls are slow ones, or None when native code answers them.  Loads it."""
+    found = _enabled()
+    return found if isinstance(found, str) else None
+
+
+@native.once
+def _enabled() -> dict[str, int] | str:
+    """Addresses by symbol, or what is wrong: calls must work wherever Python does."""
+    try:
+        pool = memory.pool()
+        if pool is None:
+            return memory.problem() or "there is no pool"
+        addresses = _loaded(pool, bool(flags.VERIFY.value))
+    except (AttributeError, CompileError, OSError, TypeError) as error:  # no such symbol, field or library
+        return f"native code does not load: {error}"
+    definition = native.method_def("__call__", addresses["call"], keywords=True)
+    native_call = native.method(definition, Dispatcher)
+    if not _self_test(native_call, addresses):
+        return "its self-test failed"
+    Dispatcher.__call__ = native_call  # type: ignore[method-assign]
+    return addresses
+
+
+def _loaded(pool: memory.Pool, checked: bool) -> dict[str, int]:
     known = front_end.known()
-    pool = memory.pool()
-    if pool is None:
-        return None
     offsets = Offsets(
         tensor_array=layout.slot_offset(known.tensor_type, known.array_slot),
         dispatch_table=layout.slot_offset(Dispatcher, "_dispatch"),
         signature_record=layout.slot_offset(Signature, "_record"),
         kernel_record=layout.slot_offset(Kernel, "_record"),
-        kernel_fallback=layout.slot_offset(Kernel, "_fallback"),
         fixed_record=layout.slot_offset(Fixed, "_record"),
     )
     imports = {
@@ -125,27 +135,22 @@ def enable() -> dict[str, int] | None:
     def build() -> str:
         from hybridflow.runtime import entry_code  # only where the disk cache has no machine code for it
 
-        return entry_code.build(offsets)
+        return entry_code.build(offsets, checked)
 
-    addresses = native.load(build, (offsets, *layout.SETTINGS), ("call", "elementwise", "fixed", "sample"), imports)
-    definition = native.method_def("__call__", addresses["call"], keywords=True)
-    native_call = native.method(definition, Dispatcher)
-    if not _self_test(native_call, addresses):
-        return None
-    Dispatcher.__call__ = native_call  # type: ignore[method-assign]
-    return addresses
+    symbols = ("call", "elementwise", "fixed", "sample", *(("owned_references",) if checked else ()))
+    return native.load(build, (offsets, *layout.SETTINGS, checked), symbols, imports)
 
 
 _NAMES = ("_fail", "_call_slow")  # the objects whose addresses native code holds
 
 
 class _Sample(Dispatcher):
-    """A callable over a known program.  ``_call_slow`` tells that native code did not take the call."""
+    """A callable over a known program, whose slow calls tell that native code did not take them."""
 
     __slots__ = ()
 
     def _call_slow(self, *args: Any, **kwargs: Any) -> Any:
-        return MISS
+        return NotImplemented
 
 
 def _self_test(native_call: Callable[..., Any], addresses: Mapping[str, int]) -> bool:
@@ -153,7 +158,7 @@ def _self_test(native_call: Callable[..., Any], addresses: Mapping[str, int]) ->
     vector = Slot(("n",), "f32")
     program = Program("sample", host.detect(), "", "sample", (vector,), (vector,), (DimSource("n", 0, 0),), Size(()))
     executable = Executable(program, machine_code.Code({"sample": addresses["sample"]}))
-    kernel = Kernel(executable, (False,), None, always=True)
+    kernel = Kernel(executable)
     kernel._definition = native.method_def("sample", addresses["elementwise"])
     sample = _Sample()
     sample._dispatch = (Signature(executable, [TensorArg(NUMPY["f32"], ("n",), 0)]),)
@@ -165,7 +170,7 @@ def _self_test(native_call: Callable[..., Any], addresses: Mapping[str, int]) ->
     for call in (native.builtin(kernel._definition, kernel), functools.partial(native_call, sample)):
         for _ in range(3):
             result = call(x)
-            if result is MISS and front_end.known().busy.value:
+            if result is NotImplemented and front_end.known().busy.value:
                 break  # the first use came under a tape or in a trace, where calls go the slow way
             if type(result) is not front_end.tensor_type() or sys.getrefcount(result) != sys.getrefcount(probe):
                 return False

@@ -5,16 +5,29 @@ from __future__ import annotations
 import llvmlite.ir as ir
 
 from hybridflow.runtime import layout
-from hybridflow.runtime.entry_words import WORD, head, is_type, items, section, word
-from hybridflow.runtime.ir_builder import F32, F64, I1, I32, I64, NULL, PTR, VOID, Module, i32, i64
-from hybridflow.runtime.records import ARGUMENT, CAPTURE, GUARD, SCALAR, Offsets
+from hybridflow.runtime.entry_words import is_type, items
+from hybridflow.runtime.ir_builder import F64, I1, I32, I64, NULL, PTR, VOID, Module, i32, i64
+from hybridflow.runtime.records import (
+    ABSENT,
+    ATTRIBUTE,
+    CELL,
+    CONSTANT,
+    DICT_ITEM,
+    FLOAT,
+    HEAD,
+    IDENTITY,
+    INT,
+    LIST,
+    TENSOR,
+    VARIABLE,
+    Offsets,
+)
 
 
 def define(module: Module, offsets: Offsets) -> None:
     """Add the functions to a module, in the order in which they call each other."""
     _check_array(module)
     _array_of(module, offsets)
-    _convert_scalar(module)
     _match_value(module)
     _match_arguments(module)
     _same_list(module)
@@ -55,167 +68,104 @@ def _array_of(module: Module, offsets: Offsets) -> None:
     f.ret(f.load(obj, offsets.tensor_array, PTR))
 
 
-def _convert_scalar(module: Module) -> None:
-    """i1 convert_scalar(object, i64 code, cell): write a Python number into an 8-byte cell, if it converts exactly.
-
-    ``code`` is one of SCALAR: which Python types are taken, and the C type that is written.  A float narrows to
-    float32 as NumPy narrows it; an int must be representable.
-    """
-    f = module.function("convert_scalar", I1, PTR, I64, PTR)
-    obj, code, cell = f.args
-    no, yes = ir.Constant(I1, 0), ir.Constant(I1, 1)
-
-    def among(*names: str) -> ir.Value:
-        found = ir.Constant(I1, 0)
-        for name in names:
-            found = f.b.or_(found, f.eq(code, i64(SCALAR[name])))
-        return found
-
-    with f.b.if_then(is_type(f, obj, "PyFloat_Type")):
-        value = f.call("PyFloat_AsDouble", F64, obj)
-        with f.b.if_then(among("float to f32", "number to f32")):
-            f.store(f.b.fptrunc(value, F32), cell)
-            f.ret(yes)
-        with f.b.if_then(among("float to f64", "number to f64")):
-            f.store(value, cell)
-            f.ret(yes)
-        f.ret(no)
-    f.ret_if(f.b.not_(is_type(f, obj, "PyLong_Type")), no)
-    overflow = f.local(I32)
-    value = f.call("PyLong_AsLongLongAndOverflow", I64, obj, overflow)
-    f.ret_if(f.ne(f.get(overflow, I32), i32(0)), no)
-    with f.b.if_then(among("int to i64")):
-        f.store(value, cell)
-        f.ret(yes)
-    with f.b.if_then(among("int to i32")):
-        narrow = f.b.trunc(value, I32)
-        f.ret_if(f.ne(f.b.sext(narrow, I64), value), no)
-        f.store(narrow, cell)
-        f.ret(yes)
-    for name, type_, digits in (("number to f32", F32, 24), ("number to f64", F64, 53)):
-        with f.b.if_then(among(name)):
-            reach = i64(1 << digits)  # integers up to here are all representable
-            inside = f.b.icmp_unsigned("<=", f.b.add(value, reach), i64(2 << digits))
-            f.ret_if(f.b.not_(inside), no)
-            f.store(f.b.sitofp(value, type_), cell)
-            f.ret(yes)
-    f.ret(no)
-
-
 def _match_arguments(module: Module) -> None:
-    """i1 match_arguments(record, args, i64 positional, kwnames, buffers, cells, dims): whether the call's arguments
-    are those of the record; fills the buffers of inputs, with ``cells`` as memory for scalars, and binds dims."""
-    f = module.function("match_arguments", I1, PTR, PTR, I64, PTR, PTR, PTR, PTR, inline=True)
-    record, args, positional, kwnames, buffers, cells, dims = f.args
-    no = ir.Constant(I1, 0)
-    f.ret_if(f.ne(positional, head(f, record, "positional")), no)
+    """i1 match_arguments(record, args, i64 positional, kwnames, buffers, dims): whether the call's arguments are those
+    of the record; fills the buffers of inputs, and binds dims."""
+    f = module.function("match_arguments", I1, PTR, PTR, I64, PTR, PTR, PTR, inline=True)
+    record, args, positional, kwnames, buffers, dims = f.args
+    head, no = HEAD.at(f, record), ir.Constant(I1, 0)
+    f.ret_if(f.ne(positional, head.positional), no)
     keywords = f.local(I64, i64(0))
     with f.b.if_then(f.b.not_(f.is_null(kwnames)), likely=False):
         f.set(keywords, f.load(kwnames, layout.SIZE, I64))
-    f.ret_if(f.ne(f.get(keywords, I64), head(f, record, "keywords")), no)
-    names = section(f, record, "keyword_names")
+    f.ret_if(f.ne(f.get(keywords, I64), head.keywords), no)
+    names = head.keyword_names
     with f.count(f.get(keywords, I64)) as i:  # names written in source are interned, so identity decides
         given = f.get(f.element(f.at(kwnames, layout.TUPLE_ITEMS), i, PTR), PTR)
         f.ret_if(f.ne(given, f.get(f.element(names, i, PTR), PTR)), no)
 
-    def bind(index: ir.Value, pointer: ir.Value) -> None:
-        f.set(f.element(buffers, index, PTR), pointer)
-
     total = f.b.add(positional, f.get(keywords, I64))
-    with items(f, section(f, record, "arguments"), total) as (i, item):
+    with items(f, head.arguments, total) as (i, item):
         obj = f.get(f.element(args, i, PTR), PTR)
-        kind = word(f, item, 0)
-        with f.b.if_else(f.eq(kind, i64(ARGUMENT["tensor"]))) as (tensor, other):
+        with f.b.if_else(TENSOR.is_kind(f, item)) as (tensor, other):
             with tensor:
+                expected = TENSOR.at(f, item)
                 array = f.call("array_of", PTR, obj)
                 f.ret_if(f.is_null(array), no)
-                descr, ndim = word(f, item, 3, PTR), word(f, item, 4)
-                fits = f.call("check_array", I1, array, descr, ndim, f.at(item, 5 * WORD), dims)
+                fits = f.call("check_array", I1, array, expected.dtype, expected.ndim, expected.extents, dims)
                 f.ret_if(f.b.not_(fits), no)
-                index = word(f, item, 2)
+                index = expected.input
                 with f.b.if_then(f.b.icmp_signed(">=", index, i64(0))):
-                    bind(index, f.load(array, layout.ARRAY_DATA, PTR))
+                    f.set(f.element(buffers, index, PTR), f.load(array, layout.ARRAY_DATA, PTR))
             with other:
-                fits = f.call("match_value", I1, obj, item, f.element(cells, i, I64))
-                f.ret_if(f.b.not_(fits), no)
-                with f.b.if_then(f.eq(kind, i64(ARGUMENT["scalar"]))):
-                    bind(word(f, item, 2), f.element(cells, i, I64))
-    minimums = section(f, record, "minimums")
-    with f.count(head(f, record, "dims")) as i:
+                f.ret_if(f.b.not_(f.call("match_value", I1, obj, item)), no)
+    minimums = head.minimums
+    with f.count(head.dims) as i:
         extent, least = (f.get(f.element(array, i, I64), I64) for array in (dims, minimums))
         f.ret_if(f.b.icmp_signed("<", extent, least), no)
     f.ret(ir.Constant(I1, 1))
 
 
 def _match_value(module: Module) -> None:
-    """i1 match_value(object, item, cell): whether an argument that is no tensor is the item's; scalars go to cell."""
-    f = module.function("match_value", I1, PTR, PTR, PTR)
-    obj, item, cell = f.args
+    """i1 match_value(object, item): whether an argument that is no tensor is the item's."""
+    f = module.function("match_value", I1, PTR, PTR)
+    obj, item = f.args
     no = ir.Constant(I1, 0)
-    kind = word(f, item, 0)
-    with f.b.if_then(f.eq(kind, i64(ARGUMENT["identity"]))):
-        f.ret(f.eq(obj, word(f, item, 2, PTR)))
-    with f.b.if_then(f.eq(kind, i64(ARGUMENT["scalar"]))):
-        f.ret(f.call("convert_scalar", I1, obj, word(f, item, 3), cell))
-    for name, code in (("float", "float to f64"), ("int", "int to i64")):
-        with f.b.if_then(f.eq(kind, i64(ARGUMENT[name]))):
-            converted = f.call("convert_scalar", I1, obj, i64(SCALAR[code]), cell)
-            f.ret_if(f.b.not_(converted), no)
-            f.ret(f.eq(f.get(cell, I64), word(f, item, 2)))  # as bits: 0.0 and -0.0 differ, a NaN equals itself
-    f.ret(no)
+    with f.b.if_then(IDENTITY.is_kind(f, item)):
+        f.ret(f.eq(obj, IDENTITY.at(f, item).object))
+    with f.b.if_then(FLOAT.is_kind(f, item)):
+        f.ret_if(f.b.not_(is_type(f, obj, "PyFloat_Type")), no)
+        value = f.b.bitcast(f.call("PyFloat_AsDouble", F64, obj), I64)
+        f.ret(f.eq(value, FLOAT.at(f, item).bits))  # as bits: 0.0 and -0.0 differ, a NaN equals itself
+    f.ret_if(f.b.not_(is_type(f, obj, "PyLong_Type")), no)
+    overflow = f.local(I32)
+    value = f.call("PyLong_AsLongLongAndOverflow", I64, obj, overflow)
+    same = f.eq(value, INT.at(f, item).value)
+    f.ret(f.b.and_(f.eq(f.get(overflow, I32), i32(0)), same))
 
 
 def _same_list(module: Module) -> None:
     """i1 same_list(list, item): whether a list holds just the objects of a guard."""
     f = module.function("same_list", I1, PTR, PTR)
     owner, item = f.args
-    count = f.b.sub(word(f, item, 1), i64(_LIST_GUARD_WORDS))
-    f.ret_if(f.ne(f.load(owner, layout.SIZE, I64), count), ir.Constant(I1, 0))
+    guard = LIST.at(f, item)
+    f.ret_if(f.ne(f.load(owner, layout.SIZE, I64), guard.count), ir.Constant(I1, 0))
     objects = f.load(owner, layout.LIST_ITEMS, PTR)
-    with f.count(count) as i:
-        expected = f.get(f.element(item, f.b.add(i, i64(3)), PTR), PTR)
+    with f.count(guard.count) as i:
+        expected = f.get(f.element(guard.expected, i, PTR), PTR)
         f.ret_if(f.ne(f.get(f.element(objects, i, PTR), PTR), expected), ir.Constant(I1, 0))
     f.ret(ir.Constant(I1, 1))
-
-
-_LIST_GUARD_WORDS = 4  # kind, length, owner, and one that fills up
 
 
 def _holds(module: Module) -> None:
     """i1 holds(item): whether a guarded cell, dict item, attribute or list still is what is expected."""
     f = module.function("holds", I1, PTR)
     (item,) = f.args
-    kind, owner, name = word(f, item, 0), word(f, item, 2, PTR), word(f, item, 3, PTR)
-    with f.b.if_then(f.eq(kind, i64(GUARD["list"])), likely=False):
-        f.ret(f.call("same_list", I1, owner, item))
-    with f.b.if_then(f.eq(kind, i64(GUARD["absent"])), likely=False):
-        f.ret(f.is_null(f.call("PyDict_GetItemWithError", PTR, owner, name)))
-    value = f.local(PTR)
-    with f.b.if_else(f.eq(kind, i64(GUARD["item"]))) as (of_dict, other):
-        with of_dict:
-            borrowed = f.call("PyDict_GetItemWithError", PTR, owner, name)
-            f.set(value, borrowed)
-            with f.b.if_then(f.b.not_(f.is_null(borrowed))):
-                f.call("Py_IncRef", VOID, borrowed)
-        with other, f.b.if_else(f.eq(kind, i64(GUARD["cell"]))) as (of_cell, of_object):
-            with of_cell:
-                f.set(value, f.call("PyCell_Get", PTR, owner))
-            with of_object:
-                f.set(value, f.call("PyObject_GetAttr", PTR, owner, name))
-    found = f.get(value, PTR)
-    with f.b.if_then(f.is_null(found), likely=False):
-        f.call("PyErr_Clear", VOID)
-        f.ret(ir.Constant(I1, 0))
-    same = f.eq(found, word(f, item, 4, PTR))
-    f.call("Py_DecRef", VOID, found)
-    f.ret(same)
+    with f.b.if_then(LIST.is_kind(f, item), likely=False):
+        f.ret(f.call("same_list", I1, LIST.at(f, item).owner, item))
+    with f.b.if_then(ABSENT.is_kind(f, item), likely=False):
+        absent = ABSENT.at(f, item)
+        f.ret(f.is_null(f.call("PyDict_GetItemWithError", PTR, absent.owner, absent.name)))
+    with f.b.if_then(DICT_ITEM.is_kind(f, item)):
+        in_dict = DICT_ITEM.at(f, item)
+        f.ret(f.eq(f.call("PyDict_GetItemWithError", PTR, in_dict.owner, in_dict.name), in_dict.expected))
+    with f.b.if_then(CELL.is_kind(f, item)):
+        cell = CELL.at(f, item)
+        with f.owned(f.call("PyCell_Get", PTR, cell.owner)) as found:
+            f.ret(f.eq(found.value, cell.expected))
+    attribute = ATTRIBUTE.at(f, item)
+    with f.owned(f.call("PyObject_GetAttr", PTR, attribute.owner, attribute.name)) as found:
+        with f.b.if_then(f.is_null(found.value), likely=False):
+            f.call("PyErr_Clear", VOID)
+        f.ret(f.eq(found.value, attribute.expected))
 
 
 def _match_guards(module: Module) -> None:
     """i1 match_guards(record): whether every guard holds."""
     f = module.function("match_guards", I1, PTR)
     (record,) = f.args
-    with items(f, section(f, record, "guard_items"), head(f, record, "guards")) as (_, item):
+    head = HEAD.at(f, record)
+    with items(f, head.guard_items, head.guards) as (_, item):
         f.ret_if(f.b.not_(f.call("holds", I1, item)), ir.Constant(I1, 0))
     f.ret(ir.Constant(I1, 1))
 
@@ -247,27 +197,27 @@ def _gather_captures(module: Module) -> None:
     """
     f = module.function("gather_captures", I1, PTR, PTR, PTR, PTR)
     record, buffers, dims, held = f.args
-    no = ir.Constant(I1, 0)
-    with items(f, section(f, record, "capture_items"), head(f, record, "captures")) as (i, item):
-        slot = f.element(buffers, word(f, item, 2), PTR)
-        with f.b.if_else(f.eq(word(f, item, 0), i64(CAPTURE["constant"]))) as (constant, variable):
-            with constant:
-                f.set(slot, word(f, item, 3, PTR))
-            with variable:
-                tensor = f.get(f.at(word(f, item, 3, PTR), word(f, item, 4)), PTR)
+    head, no = HEAD.at(f, record), ir.Constant(I1, 0)
+    with items(f, head.capture_items, head.captures) as (i, item):
+        is_constant = CONSTANT.is_kind(f, item)
+        with f.b.if_else(is_constant) as (constant_item, variable_item):
+            with constant_item:
+                constant = CONSTANT.at(f, item)
+                f.set(f.element(buffers, constant.input, PTR), constant.data)
+            with variable_item:
+                variable = VARIABLE.at(f, item)
+                tensor = f.get(f.at(variable.object, variable.slot), PTR)
                 f.ret_if(f.is_null(tensor), no)
                 array = f.call("array_of", PTR, tensor)
                 f.ret_if(f.is_null(array), no)
-                descr, ndim = word(f, item, 6, PTR), word(f, item, 7)
-                fits = f.call("check_array", I1, array, descr, ndim, f.at(item, 8 * WORD), dims)
+                fits = f.call("check_array", I1, array, variable.dtype, variable.ndim, variable.extents, dims)
                 f.ret_if(f.b.not_(fits), no)
-                with f.b.if_else(f.ne(word(f, item, 5), i64(0))) as (updated, read):
+                with f.b.if_else(f.ne(variable.updated, i64(0))) as (updated, read):
                     with updated:
                         for owned in (tensor, array):
                             f.ret_if(f.ne(f.load(owned, layout.REFCOUNT, I32), i32(1)), no)
                         f.ret_if(f.b.not_(f.call("owns_memory", I1, array)), no)
                     with read:
-                        f.call("Py_IncRef", VOID, tensor)
-                        f.set(f.element(held, i, PTR), tensor)
-                f.set(slot, f.load(array, layout.ARRAY_DATA, PTR))
+                        f.put(f.element(held, i, PTR), f.incref(tensor))
+                f.set(f.element(buffers, variable.input, PTR), f.load(array, layout.ARRAY_DATA, PTR))
     f.ret(ir.Constant(I1, 1))

@@ -1,9 +1,4 @@
-"""How native code reads a record: an array of 64-bit words inside a bytes object (see ``signature.Signature``).
-
-It starts with the words named in ``HEAD``; the sections that they point to (as word offsets) hold variable-length
-items, each beginning with its kind and its length in words.  Symbolic extents are written as negative numbers:
--1 - index.
-"""
+"""How native code walks what it is given: exact types, and items of a record (see ``records``)."""
 
 from __future__ import annotations
 
@@ -13,27 +8,8 @@ from contextlib import contextmanager
 import llvmlite.ir as ir
 
 from hybridflow.runtime import layout
-from hybridflow.runtime.ir_builder import I64, PTR, Function
-from hybridflow.runtime.records import HEAD
-
-WORD = 8
-
-
-def word(f: Function, pointer: ir.Value, index: int, type_: ir.Type = I64) -> ir.Value:
-    return f.load(pointer, index * WORD, type_)
-
-
-def word_address(f: Function, pointer: ir.Value, index: ir.Value) -> ir.Value:
-    return f.element(pointer, index, I64)
-
-
-def section(f: Function, record: ir.Value, name: str) -> ir.Value:
-    """Address of the section whose offset is the header word ``name``."""
-    return word_address(f, record, head(f, record, name))
-
-
-def head(f: Function, record: ir.Value, name: str, type_: ir.Type = I64) -> ir.Value:
-    return word(f, record, HEAD.index(name), type_)
+from hybridflow.runtime.ir_builder import PTR, Function
+from hybridflow.runtime.records import ITEM
 
 
 def is_type(f: Function, obj: ir.Value, type_name: str) -> ir.Value:
@@ -48,4 +24,4 @@ def items(f: Function, start: ir.Value, count: ir.Value) -> Iterator[tuple[ir.Va
     with f.count(count) as index:
         item = f.get(cursor, PTR)
         yield index, item
-        f.set(cursor, word_address(f, item, word(f, item, 1)))
+        f.set(cursor, f.words_after(item, ITEM.at(f, item).length))

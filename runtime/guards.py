@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from types import CellType
 from typing import Any
 
-from hybridflow.runtime.records import GUARD
+from hybridflow.runtime.records import ABSENT, ATTRIBUTE, CELL, DICT_ITEM, LIST
 
 
 @dataclass(frozen=True)
@@ -76,12 +76,14 @@ def holds(guard: Guard) -> bool:
 def guard_item(guard: Guard) -> tuple[int, ...]:
     """The guard as an item of a record."""
     if isinstance(guard, ListGuard):
-        return GUARD["list"], id(guard.owner), *map(id, guard.expected), 0
+        return LIST.pack(*map(id, guard.expected), owner=id(guard.owner), count=len(guard.expected))
     if isinstance(guard, AbsentGuard):
-        return GUARD["absent"], id(guard.mapping), id(guard.key)
+        return ABSENT.pack(owner=id(guard.mapping), name=id(guard.key))
     if isinstance(guard, CellGuard):
-        return GUARD["cell"], id(guard.cell), 0, id(guard.expected)
+        return CELL.pack(owner=id(guard.cell), expected=id(guard.expected))
     if isinstance(guard, ItemGuard):
+        return DICT_ITEM.pack(owner=id(guard.mapping), name=id(guard.key), expected=id(guard.expected))
+    return ATTRIBUTE.pack(owner=id(guard.owner), name=id(guard.name), expected=id(guard.expected))
         return GUARD["item"], id(guard.mapping), id(guard.key), id(guard.expected)
     return GUARD["attribute"], id(guard.owner), id(guard.name), id(guard.expected)
 

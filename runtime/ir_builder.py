@@ -2,11 +2,16 @@
 
 They are short C-like functions over CPython's and NumPy's objects.  Locals are stack slots, which LLVM turns into
 registers; what is read from memory is named by pointer, byte offset and type.
+
+References to Python objects are owned by blocks: ``with f.owned(new_reference) as held:`` gives it back on every way
+out of the block, ``f.ret`` included, unless ``held.given()`` passed it on.  A checked module counts in ``BALANCE`` the
+references that are owned: it is 0 when no call is under way (see ``entry_code``), or a reference leaked or was given
+back twice.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -16,6 +21,8 @@ I1, I8, I32, I64 = (ir.IntType(bits) for bits in (1, 8, 32, 64))
 F32, F64 = ir.FloatType(), ir.DoubleType()
 PTR, VOID = ir.PointerType(), ir.VoidType()
 NULL = ir.Constant(PTR, None)
+
+BALANCE = "owned_references"
 
 
 def i32(value: int) -> ir.Constant:
@@ -27,10 +34,21 @@ def i64(value: int) -> ir.Constant:
 
 
 class Module:
-    """An LLVM module with symbols declared on first use."""
+    """An LLVM module with symbols declared on first use; ``checked`` ones count the references that they own."""
 
-    def __init__(self) -> None:
+    def __init__(self, checked: bool = False) -> None:
         self.ir = ir.Module()
+        self.checked = checked
+        if checked:
+            self.variable(BALANCE, I64)
+
+    def text(self, name: str, value: str) -> ir.GlobalVariable:
+        """The address of constant text, which ends with a zero byte."""
+        data = bytearray(value.encode() + b"\0")
+        type_ = ir.ArrayType(I8, len(data))
+        constant = ir.GlobalVariable(self.ir, type_, name)
+        constant.initializer, constant.global_constant, constant.linkage = ir.Constant(type_, data), True, "internal"
+        return _untyped(constant)
 
     def extern(self, name: str, result: ir.Type, *arguments: ir.Type) -> ir.Function:
         """A function defined elsewhere: in the process, in NumPy, or given as an import when the module is linked."""
@@ -68,6 +86,7 @@ class Function:
         self._jump = self._locals.branch(body)
         self._locals.position_before(self._jump)
         self.b = ir.IRBuilder(body)
+        self._releases: list[Callable[[], None]] = []  # what every way out of the present blocks has to do
 
     # Memory.
 
@@ -104,6 +123,76 @@ class Function:
         """The address of element ``index`` of an array of ``type_``."""
         return self.b.gep(pointer, [index], source_etype=type_)
 
+    def word(self, pointer: ir.Value, offset: int) -> ir.Value:
+        return self.load(pointer, offset, I64)
+
+    def pointer(self, pointer: ir.Value, offset: int) -> ir.Value:
+        return self.load(pointer, offset, PTR)
+
+    def words_after(self, pointer: ir.Value, count: ir.Value) -> ir.Value:
+        """The address ``count`` 64-bit words after ``pointer``."""
+        return self.element(pointer, count, I64)
+
+    def constant(self, value: int) -> ir.Constant:
+        return i64(value)
+
+    # References.
+
+    def incref(self, obj: ir.Value) -> ir.Value:
+        """A new reference to a borrowed object, for someone to own."""
+        self.call("Py_IncRef", VOID, obj)
+        return obj
+
+    @contextmanager
+    def owned(self, reference: ir.Value, counted: bool = True) -> Iterator[Owned]:
+        """Own a new reference, or null for none, inside the block."""
+        held = Owned(self, reference, counted)
+        with self.leaving(held.release):
+            yield held
+
+    @contextmanager
+    def owned_array(self, count: ir.Value) -> Iterator[ir.Value]:
+        """Memory for so many references, null at first, which are given back when the block is left.  References come
+        in by ``put`` and go out by ``take``, also in functions that are given the memory."""
+        slots = self.local_array(PTR, count)
+        with self.count(count) as i:
+            self.set(self.element(slots, i, PTR), NULL)
+
+        def release() -> None:
+            with self.count(count) as i, self.owned(self.take(self.element(slots, i, PTR))):
+                pass
+
+        with self.leaving(release):
+            yield slots
+
+    def put(self, slot: ir.Value, reference: ir.Value) -> None:
+        """Store a new reference into an empty slot, which owns it from now on."""
+        self.note_owned(reference, 1)
+        self.set(slot, reference)
+
+    def take(self, slot: ir.Value) -> ir.Value:
+        """The reference that a slot owns, or null; the slot is empty from now on."""
+        reference = self.get(slot, PTR)
+        self.note_owned(reference, -1)
+        self.set(slot, NULL)
+        return reference
+
+    @contextmanager
+    def leaving(self, release: Callable[[], None]) -> Iterator[None]:
+        """Write the code of ``release`` on every way out of the block."""
+        self._releases.append(release)
+        yield
+        self._releases.pop()
+        if not self.b.block.is_terminated:
+            release()
+
+    def note_owned(self, reference: ir.Value, change: int) -> None:
+        """Count, in a checked module, a reference that becomes owned (1) or is no longer (-1)."""
+        if self.module.checked:
+            variable = self.module.ir.globals[BALANCE]
+            step = self.b.select(self.is_null(reference), i64(0), i64(change))
+            self.set(variable, self.b.add(self.get(variable, I64), step))
+
     # Calls and control.
 
     def call(self, name: str, result: ir.Type, *arguments: ir.Value) -> ir.Value:
@@ -124,6 +213,10 @@ class Function:
         return self.b.icmp_unsigned("!=", a, b)
 
     def ret(self, value: ir.Value | None = None) -> None:
+        for k in range(len(self._releases) - 1, -1, -1):
+            inner, self._releases = self._releases[k:], self._releases[:k]  # code of a release has its own blocks
+            inner[0]()
+            self._releases += inner
         if value is None:
             self.b.ret_void()
         else:
@@ -131,7 +224,7 @@ class Function:
 
     def ret_if(self, condition: ir.Value, value: ir.Value) -> None:
         with self.b.if_then(condition, likely=False):
-            self.b.ret(value)
+            self.ret(value)
 
     @contextmanager
     def count(self, stop: ir.Value) -> Iterator[ir.Value]:
@@ -152,6 +245,28 @@ class Function:
         yield
         self.b.branch(head)
         self.b.position_at_end(end)
+
+
+class Owned:
+    """A reference that a block owns (see ``Function.owned``)."""
+
+    def __init__(self, f: Function, reference: ir.Value, counted: bool) -> None:
+        self._f, self.value, self._slot, self._counted = f, reference, f.local(PTR, reference), counted
+        if counted:
+            f.note_owned(reference, 1)
+
+    def given(self) -> ir.Value:
+        """The reference, for someone else to own from here on: a caller, a function that steals it, a field."""
+        if self._counted:
+            return self._f.take(self._slot)
+        reference = self._f.get(self._slot, PTR)
+        self._f.set(self._slot, NULL)
+        return reference
+
+    def release(self) -> None:
+        f, reference = self._f, self.given()
+        with f.b.if_then(f.b.not_(f.is_null(reference))):
+            f.call("Py_DecRef", VOID, reference)
 
 
 def _untyped(pointer: Any) -> Any:

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from hybridflow import flags
+from hybridflow.errors import CompileError
 from hybridflow.runtime import host, layout, native
 from hybridflow.runtime.records import POOL_STATE
 
@@ -94,12 +95,28 @@ class Pool:
         return Stats(*(self._state[name].value for name in Stats._fields))
 
 
-@native.once
 def pool() -> Pool | None:
     """The pool, loaded on first use and kept for good; None where native code cannot run."""
-    if layout.problem() is not None:
-        return None
-    made = Pool()
+    found = _loaded()
+    return found if isinstance(found, Pool) else None
+
+
+def problem() -> str | None:
+    """Why there is no pool, or None when there is one."""
+    found = _loaded()
+    return found if isinstance(found, str) else None
+
+
+@native.once
+def _loaded() -> Pool | str:
+    """The pool, or what is wrong."""
+    problem = layout.problem()
+    if problem is not None:
+        return problem
+    try:
+        made = Pool()
+    except (AttributeError, CompileError, ImportError, OSError) as error:  # no such symbol or library
+        return f"native code does not load: {error}"
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(made))  # arrays freed at interpreter exit still need its handler
     return made
 

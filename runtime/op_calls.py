@@ -1,103 +1,59 @@
-"""What stands behind functions of one op: a program, the operands that it takes, and the same call in Python."""
+"""What stands behind functions of one op: a program, and the record that says which operands it takes."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from hybridflow.errors import ArgumentError
-from hybridflow.runtime import front_end, native
+from hybridflow.runtime import native
 from hybridflow.runtime.cpu import Executable
-from hybridflow.runtime.dtypes import NUMPY
-from hybridflow.runtime.matching import MISS, NUMBER, canonical, fitting, number
-from hybridflow.runtime.records import FIXED, KERNEL, MAX_INPUTS, SCALAR, SPEC, Writer
+from hybridflow.runtime.dtypes import NUMPY, canonical
+from hybridflow.runtime.records import FIXED, FIXED_INPUT, KERNEL, KERNEL_INPUT, MAX_INPUTS, Writer
 
 
 class Kernel:
     """What stands behind a function made by ``elementwise``."""
 
     _definition: native.MethodDef
-    __slots__ = ("_always", "_codes", "_definition", "_dtypes", "_executable", "_fallback", "_record", "_scalars")
+    __slots__ = ("_definition", "_executable", "_record")
 
-    def __init__(
-        self, executable: Executable, scalars: tuple[bool, ...], fallback: Callable[..., Any] | None, always: bool
-    ) -> None:
+    def __init__(self, executable: Executable) -> None:
         program = executable.program
         fits = (
             len(program.outputs) == 1
-            and len(program.inputs) == len(scalars) <= MAX_INPUTS
+            and 0 < len(program.inputs) <= MAX_INPUTS
             and program.arena_bytes.is_static
-            and not all(scalars)
             and len(program.dims) == 1
         )
         if not fits:
-            raise ArgumentError(
-                "elementwise", f"{program.name} is not an elementwise program of {len(scalars)} inputs."
-            )
-        self._executable, self._fallback, self._scalars, self._always = executable, fallback, scalars, always
-        self._dtypes = tuple(canonical(NUMPY[slot.dtype]) for slot in program.inputs)
-        self._codes = tuple(
-            NUMBER.get(slot.dtype, "none") if scalar else "none" for slot, scalar in zip(program.inputs, scalars)
-        )
+            raise ArgumentError("elementwise", f"{program.name} is not an elementwise program.")
+        self._executable = executable
         out = canonical(NUMPY[program.outputs[0].dtype])
+        dtypes = [canonical(NUMPY[slot.dtype]) for slot in program.inputs]
         writer = Writer(KERNEL)
-        specs = writer.items(
-            (SPEC["scalar" if scalar else "tensor"], id(dtype), SCALAR[code])
-            for scalar, dtype, code in zip(scalars, self._dtypes, self._codes)
-        )
         self._record = writer.pack(
-            {
-                "entry": executable.address,
-                "inputs": len(scalars),
-                "specs": specs,
-                "dtype": id(out),
-                "itemsize": out.itemsize,
-                "arena": program.arena_bytes.at({}),
-                "always": int(always),
-            }
+            entry=executable.address,
+            inputs=len(dtypes),
+            specs=writer.items(KERNEL_INPUT.pack(dtype=id(dtype)) for dtype in dtypes),
+            dtype=id(out),
+            itemsize=out.itemsize,
+            arena=program.arena_bytes.at({}),
         )
 
     def _fail(self, status: int) -> None:
+        """Called by native code when a run-time check failed."""
         self._executable.raise_check(status)
-
-    def _call(self, *args: Any) -> Any:
-        """The call in Python."""
-        if self._always or not front_end.known().busy.value:
-            result = self._try(args)
-            if result is not MISS:
-                return result
-        return NotImplemented if self._fallback is None else self._fallback(*args)
-
-    def _try(self, args: tuple[Any, ...]) -> Any:
-        if len(args) != len(self._scalars):
-            return MISS
-        shape: tuple[int, ...] | None = None
-        arrays = []
-        for value, scalar, dtype, code in zip(args, self._scalars, self._dtypes, self._codes):
-            if type(value) is not front_end.tensor_type():
-                array = number(value, dtype, code) if scalar else None
-            elif scalar:
-                array = fitting(value, dtype, (), {})
-            else:
-                if shape is None:
-                    held: Any = getattr(value, front_end.known().array_slot, None)
-                    shape = np.shape(held)
-                array = fitting(value, dtype, shape, {})
-            if array is None:
-                return MISS
-            arrays.append(array if scalar else array.reshape(-1))
-        (out,) = self._executable.run(arrays)
-        return front_end.wrap(out.reshape(shape))
 
 
 class Fixed:
     """What stands behind a function made by ``fixed``."""
 
     _definition: native.MethodDef
-    __slots__ = ("_definition", "_executable", "_out", "_record", "_shapes", "_types")
+    __slots__ = ("_definition", "_executable", "_record")
 
     def __init__(
         self,
@@ -107,37 +63,24 @@ class Fixed:
         out: tuple[np.dtype[Any], tuple[int, ...]],
     ) -> None:
         program = executable.program
-        self._executable, self._out, self._shapes = executable, out, shapes
-        self._types = [(canonical(dtype), shape) for dtype, shape in types]
+        if len(types) != len(program.inputs) or len(types) > MAX_INPUTS or len(program.outputs) != 1:
+            raise ArgumentError("fixed", f"{program.name} is not a program of {len(types)} inputs, one output.")
+        self._executable = executable
         dims = {source.name: shapes[source.input][source.axis] for source in program.dims}
         dtype, shape = canonical(out[0]), out[1]
         writer = Writer(FIXED)
         self._record = writer.pack(
-            {
-                "entry": executable.address,
-                "inputs": len(types),
-                "specs": writer.items((SPEC["tensor"], id(d), len(s), *s) for d, s in self._types),
-                "dims": writer.section(dims.values()),
-                "dtype": id(dtype),
-                "ndim": len(shape),
-                "shape": writer.section(shape),
-                "bytes": math.prod(shape) * dtype.itemsize,
-                "arena": program.arena_bytes.at(dims),
-            }
+            entry=executable.address,
+            inputs=len(types),
+            specs=writer.items(FIXED_INPUT.pack(*s, dtype=id(canonical(d)), ndim=len(s)) for d, s in types),
+            dims=writer.section(dims.values()),
+            dtype=id(dtype),
+            ndim=len(shape),
+            shape=writer.section(shape),
+            bytes=math.prod(shape) * dtype.itemsize,
+            arena=program.arena_bytes.at(dims),
         )
 
     def _fail(self, status: int) -> None:
+        """Called by native code when a run-time check failed."""
         self._executable.raise_check(status)
-
-    def _call(self, *args: Any) -> Any:
-        """The call in Python."""
-        if len(args) != len(self._types):
-            return NotImplemented
-        arrays = []
-        for value, (dtype, shape), normal in zip(args, self._types, self._shapes):
-            array = fitting(value, dtype, shape, {})
-            if array is None:
-                return NotImplemented
-            arrays.append(array.reshape(normal))
-        (result,) = self._executable.run(arrays)
-        return front_end.wrap(result.reshape(self._out[1]))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
 from hybridflow import flags
@@ -15,7 +13,6 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--fuzz-seed", type=int, default=0, metavar="S", help="seed of the first random program")
 
 
-@pytest.fixture(autouse=True, scope="session")
-def verify_after_every_pass() -> Iterator[None]:
-    with flags.VERIFY(1):
-        yield
+def pytest_configure(config: pytest.Config) -> None:
+    """Every test holds graphs against the rules after every pass, and counts the references of native calls."""
+    flags.VERIFY.value = 1  # before the first call loads native code

@@ -18,7 +18,7 @@ import numpy as np
 import hybridflow as hf
 from hybridflow import flags
 from hybridflow.cli import cache, output
-from hybridflow.runtime import cuda, disk_cache, entry, host, layout, machine_code
+from hybridflow.runtime import cuda, disk_cache, entry, host, machine_code
 
 
 @dataclass(frozen=True)
@@ -86,11 +86,9 @@ def _flags() -> list[Finding]:
 
 
 def _native_entry() -> list[Finding]:
-    problem = layout.problem()
+    problem = entry.problem()
     if problem is not None:
         return [Finding("native entry", "note", f"off, calls take the Python path: {problem}")]
-    if entry.enable() is None:
-        return [Finding("native entry", "note", "off, calls take the Python path: its self-test failed")]
     return [Finding("native entry", "ok", "active")]
 
 

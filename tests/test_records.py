@@ -1,0 +1,83 @@
+"""Declared records, and references that native code owns."""
+
+from __future__ import annotations
+
+import ctypes
+import struct
+
+import numpy as np
+import pytest
+
+from hybridflow.context import busy
+from hybridflow.runtime import cpu, entry, front_end, layout
+from hybridflow.runtime.ir_builder import I64, NULL, PTR, Module
+from hybridflow.runtime.records import HEAD, TENSOR, WORD, Item, Items, Words, Writer
+from hybridflow.tensor import Tensor, wrap
+from tests.runtime_programs import plus_one
+
+
+def test_what_is_written_is_what_is_read():
+    POINT = Item("point", "x *y", tail="more")
+    Items(Item("other"), POINT)
+    assert POINT.pack(7, 8, x=-1, y=5) == (1, 6, -1, 5, 7, 8)
+    assert [POINT.offset(name) for name in ("x", "y", "more")] == [16, 24, 32]
+    head = Words("first @points last")
+    writer = Writer(head)
+    data = writer.pack(first=1, points=writer.items([POINT.pack(x=2, y=3)]), last=-4)
+    words = struct.unpack(f"<{len(data) // WORD}q", data)
+    assert words == (1, 3, -4, 1, 4, 2, 3) and head.offset("last") == 16
+
+
+def test_mistakes_are_errors_of_the_declaration():
+    with pytest.raises(TypeError, match="ndim"):
+        TENSOR.pack(input=0, dtype=0)
+    with pytest.raises(TypeError, match="axes"):
+        TENSOR.pack(input=0, dtype=0, ndim=1, axes=3)
+    with pytest.raises(TypeError, match="no tail"):
+        Item("plain", "a").pack(1, a=2)
+    with pytest.raises(TypeError, match="twice"):
+        Words("a *a")
+    with pytest.raises(TypeError, match="two sections"):
+        Items(TENSOR)
+    f = Module().function("reader", I64, PTR)
+    with pytest.raises(AttributeError, match="outptus"):
+        HEAD.at(f, f.args[0]).outptus  # noqa: B018
+    with pytest.raises(TypeError, match="calls"):
+        Writer(HEAD).pack(**dict.fromkeys(set(HEAD.names) - {"calls"}, 0))
+
+
+def releases(write):
+    """How often the text of a function gives references back, on all its ways together."""
+    f = Module().function("probe", PTR, PTR)
+    write(f, f.args[0])
+    return str(f.ir).count('call void @"Py_DecRef"')
+
+
+def test_every_way_out_of_a_block_gives_back():
+    def early(f, value):
+        with f.owned(value), f.owned(value):
+            f.ret_if(f.is_null(value), NULL)
+        f.ret(NULL)
+
+    def given(f, value):
+        with f.owned(value) as held:
+            f.ret_if(f.is_null(value), NULL)
+            f.ret(held.given())
+
+    assert releases(early) == 4
+    assert releases(given) == 2  # the second finds the slot empty when it runs
+
+
+@pytest.mark.parametrize("change", [1, -1])
+def test_a_call_that_is_out_of_balance_raises(change):
+    front_end.setup(Tensor, busy)
+    if layout.problem() is not None:
+        pytest.skip(layout.problem())
+    balance = ctypes.c_int64.from_address(entry.enable()["owned_references"])
+    add_one, x = entry.elementwise(cpu.load(plus_one())), wrap(np.ones(3, np.float32))
+    add_one(x)
+    assert balance.value == 0
+    balance.value = change
+    with pytest.raises(SystemError, match="leaked a reference"):
+        add_one(x)
+    assert balance.value == 0 and add_one(x)._array[0] == 2

@@ -1,0 +1,54 @@
+"""Interpreters without what native code needs: every call is a slow one, with the same result."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+PROGRAM = """
+import numpy as np
+from hybridflow.runtime import entry, layout, memory, native
+
+real = native.load
+def load(build, settings, symbols, imports):
+    return real(lambda: build().replace({symbol!r}, "Py_IsNotInThisVersion"), (*settings, "broken"), symbols, imports)
+native.load = load
+
+import hybridflow as hf
+
+@hf.function
+def f(x, k=1):
+    return hf.exp(x) + k
+
+v = hf.Variable(hf.zeros(3))
+
+@hf.function
+def step(x):
+    v.assign_add(x)
+    return v * 1.0
+
+x = hf.asarray(np.arange(3, dtype=np.float32))
+for k in (1, 1, 2, 1):
+    np.testing.assert_array_equal(f(x, k).numpy(), (hf.exp(x) + k).numpy())
+for k in range(1, 4):
+    np.testing.assert_array_equal(step(x).numpy(), k * x.numpy())
+assert "does not l" in entry.problem(), entry.problem()
+assert entry.enable() is None and (memory.pool() is None) == {no_pool}
+from hybridflow.cli import doctor
+(finding,) = doctor._native_entry()
+assert finding.state == "note" and entry.problem() in finding.text
+print("done")
+"""
+
+
+@pytest.mark.parametrize(
+    "symbol, no_pool", [("PyObject_Vectorcall", False), ("PyErr_NoMemory", True), ("PyObject_GetAttr", False)]
+)
+def test_a_missing_symbol_turns_native_code_off(symbol, no_pool):
+    program = PROGRAM.format(symbol=symbol, no_pool=no_pool)
+    environment = {**os.environ, "HF_CACHE_DIR": "off"}
+    done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True)
+    assert done.stdout.strip() == "done", done.stderr
