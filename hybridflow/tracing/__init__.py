@@ -1,0 +1,1 @@
+"""From Python functions to graphs: what a function's source says, and what its calls record."""
