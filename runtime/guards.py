@@ -84,9 +84,7 @@ def guard_item(guard: Guard) -> tuple[int, ...]:
     if isinstance(guard, ItemGuard):
         return DICT_ITEM.pack(owner=id(guard.mapping), name=id(guard.key), expected=id(guard.expected))
     return ATTRIBUTE.pack(owner=id(guard.owner), name=id(guard.name), expected=id(guard.expected))
-        return GUARD["item"], id(guard.mapping), id(guard.key), id(guard.expected)
-    return GUARD["attribute"], id(guard.owner), id(guard.name), id(guard.expected)
-
+    
 
 @dataclass(frozen=True)
 class Step:
@@ -190,3 +188,17 @@ def first_failing(steps: Any) -> int | None:
 
 def holds_all(steps: Any) -> bool:
     return first_failing(steps) is None
+
+
+def failing(steps: Any) -> Any:
+    slots: list[Any] = []
+    for k, step in enumerate(steps):
+        value = _NULL
+        try:
+            value = _read(step, slots)
+            slots.append(value)
+            if not _passes(step, value, slots):
+                return k, value
+        except Exception:
+            return k, value
+    return None, None

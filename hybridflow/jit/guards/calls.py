@@ -12,7 +12,7 @@ import functools
 import operator
 import types
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -104,8 +104,9 @@ def _python(recording: Recording, f: types.FunctionType) -> Any:
         prepare(recording, wrapped)
     module = f.__module__ or ""
     if _is_pure(module, f.__name__):
-        live = module in models.TENSOR_MODULES or (module.startswith("hybridflow.") and f.__name__ in models.TENSOR_FUNCTIONS)
-        return _Consuming(recording, f, live)
+        ours = module.startswith("hybridflow.")
+        live = module in models.TENSOR_MODULES or (ours and f.__name__ in models.TENSOR_FUNCTIONS)
+        return _Consuming(recording, f, live, ours and module not in models.CALLING_MODULES)
     return _unknown(recording, f)
 
 
@@ -129,20 +130,30 @@ def _unknown(recording: Recording, f: Any) -> Any:
 
 
 class _Consuming:
-    """A callable that notes what may be read of its arguments, and calls another one."""
+    """A callable that notes what may be read of its arguments, and calls another one.
 
-    __slots__ = ("_function", "_live", "_recording")
+    ``is_quiet`` says that the function itself calls nothing of the user's: then nothing is recorded while it runs,
+    unless it is given something that it may call.
+    """
 
-    def __init__(self, recording: Recording, function: Callable[..., Any], live: bool = False) -> None:
-        self._recording, self._function, self._live = recording, function, live
+    __slots__ = ("_function", "_is_live", "_is_quiet", "_recording")
+
+    def __init__(
+        self, recording: Recording, function: Callable[..., Any], is_live: bool = False, is_quiet: bool = False
+    ) -> None:
+        self._recording, self._function, self._is_live, self._is_quiet = recording, function, is_live, is_quiet
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        for value in args:
-            if type(value) not in ATOMS:
-                consume(self._recording, value, live=self._live)
-        for value in kwargs.values():
-            consume(self._recording, value, live=self._live)
+        if self._recording.note(self._note, args, kwargs) and self._is_quiet:
+            return self._recording.note(lambda _: self._function(*args, **kwargs))
         return self._function(*args, **kwargs)
+
+    def _note(self, recording: Recording, args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
+        """Whether the function is given nothing that it may call."""
+        values = [value for value in (*args, *kwargs.values()) if type(value) not in ATOMS]
+        for value in values:
+            consume(recording, value, live=self._is_live)
+        return all(map(is_plain, values))
 
 
 def _bound(recording: Recording, method: types.MethodType) -> None:
@@ -199,7 +210,7 @@ def _class(recording: Recording, kind: type) -> Any:
 
 def _type_of(recording: Recording, *args: Any) -> Any:
     if len(args) == 1:
-        _note_class(recording, args[0])
+        recording.note(_note_class, args[0])
     return type(*args)
 
 
@@ -238,12 +249,12 @@ def _descriptor(recording: Recording, f: Any) -> Any:
 
     def call(*args: Any, **kwargs: Any) -> Any:
         if f is object.__getattribute__ and len(args) == 2:
-            return _getattr(recording, *args)
+            return get_attribute(recording, *args)
         if f in (object.__setattr__, object.__delattr__) and args:
-            _note_write(recording, args[0], str(args[1]) if len(args) > 1 else "")
+            recording.note(_note_write, args[0], str(args[1]) if len(args) > 1 else "")
             return f(*args)
         if args and not is_plain(args[0]):
-            _note_method(recording, args[0], f.__name__, args[1:])
+            recording.note(_note_method, args[0], f.__name__, args[1:])
         return _Consuming(recording, f)(*args, **kwargs)
 
     return call
@@ -253,7 +264,7 @@ def _method(recording: Recording, f: Any, owner: Any) -> Any:
     """A method written in C, taken from its instance."""
     name = f.__name__
     if name == "__getattribute__" and not isinstance(f, types.BuiltinFunctionType):
-        return lambda attribute: _getattr(recording, owner, attribute)
+        return lambda attribute: get_attribute(recording, owner, attribute)
     if name in ("__setattr__", "__delattr__"):
         _note_write(recording, owner, "an attribute")
         return f
@@ -301,13 +312,19 @@ def _look_up(owner: Any, key: Any) -> tuple[Any, bool]:
 
 def _get(recording: Recording, owner: Any, f: Any, key: Any, default: Any = None) -> Any:
     """``mapping.get``: one entry, or its absence."""
-    if recording.slot_of(owner) is not None:
-        found = dict.get(owner, key, MISSING)
-        if found is MISSING:
-            recording.absent(recording.slot_of(owner) or 0, "item", key, f"{recording.text_of(owner)}[{key!r}]")
-        else:
-            read_item(recording, owner, key, found, False)
+    recording.note(_note_entry, owner, key)
     return f(key, default)
+
+
+def _note_entry(recording: Recording, owner: Any, key: Any) -> None:
+    slot = recording.slot_of(owner)
+    if slot is None:
+        return
+    found = dict.get(owner, key, MISSING)
+    if found is MISSING:
+        recording.absent(slot, "item", key, f"{recording.texts[slot]}[{key!r}]")
+    else:
+        read_item(recording, owner, key, found, False)
 
 
 def _context_variable(recording: Recording, f: Any, variable: contextvars.ContextVar[Any]) -> Any:
@@ -317,10 +334,7 @@ def _context_variable(recording: Recording, f: Any, variable: contextvars.Contex
 
     def get(*default: Any) -> Any:
         value = f(*default)
-        slot = recording.root(variable, variable.name)
-        recording.check(slot, "call", SameResult(lambda v: v.get(*default), value), "value")
-        if not is_plain(value):
-            recording.weak_root(value, f"{variable.name}.get()")
+        recording.note(_note_result, variable, variable.name, lambda v: v.get(*default), value)
         return value
 
     return get
@@ -328,24 +342,28 @@ def _context_variable(recording: Recording, f: Any, variable: contextvars.Contex
 
 def _dereference(recording: Recording, reference: weakref.ref[Any]) -> Any:
     value = reference()
-    slot = recording.root(reference, "a weak reference")
-    recording.check(slot, "call", SameResult(lambda r: r(), value), "referent")
-    if value is not None:
-        recording.weak_root(value, "the referent")
+    recording.note(_note_result, reference, "a weak reference", lambda r: r(), value)
     return value
+
+
+def _note_result(recording: Recording, source: Any, text: str, function: Callable[[Any], Any], value: Any) -> None:
+    """What ``function(source)`` gave: asked again by a guard."""
+    recording.check(recording.root(source, text), "call", SameResult(function, value), "result")
+    if not is_plain(value):
+        recording.weak_root(value, f"{text}()")
 
 
 def _getter(recording: Recording, f: Any, value: Any) -> Any:
     """What ``operator.attrgetter``, ``itemgetter`` and ``methodcaller`` do, step by step."""
     _, args = f.__reduce__()[:2]
     if isinstance(f, operator.methodcaller):
-        return prepare(recording, _getattr(recording, value, args[0]))(*args[1:])
+        return recording.note(prepare, get_attribute(recording, value, args[0]))(*args[1:])
     found = []
     for name in args:
         part = value
         if isinstance(f, operator.attrgetter):
             for step in name.split("."):
-                part = _getattr(recording, part, step)
+                part = get_attribute(recording, part, step)
         else:
             part = get_item(recording, value, name)
         found.append(part)
@@ -358,37 +376,38 @@ def _getter(recording: Recording, f: Any, value: Any) -> Any:
 def get_item(recording: Recording, value: Any, key: Any) -> Any:
     """``value[key]``, noted."""
     if isinstance(value, type):
-        before_operator(recording, value, "__getitem__")
+        recording.note(before_operator, value, "__getitem__")
         return value[key]
     if base_container(value) is None and not isinstance(value, np.ndarray):
-        read_item(recording, value, key, None, False)
+        recording.note(read_item, value, key, None, False)
         return value[key]
     was_missing = isinstance(value, dict) and not dict.__contains__(value, key)
     if was_missing:
-        read_item(recording, value, key, None, True)
+        recording.note(read_item, value, key, None, True)
     given = value[key]
     if not was_missing:
-        read_item(recording, value, key, given, False)
+        recording.note(read_item, value, key, given, False)
     return given
 
 
-def _getattr(recording: Recording, value: Any, name: str, *default: Any) -> Any:
+def get_attribute(recording: Recording, value: Any, name: str, *default: Any) -> Any:
+    """``getattr``, noted."""
     if type(name) is not str:
         return getattr(value, name, *default)
-    before_attribute(recording, value, name)
+    recording.note(before_attribute, value, name)
     try:
         given = getattr(value, name)
     except AttributeError:
-        read_attribute(recording, value, name, MISSING)
+        recording.note(read_attribute, value, name, MISSING)
         if default:
             return default[0]
         raise
-    read_attribute(recording, value, name, given)
+    recording.note(read_attribute, value, name, given)
     return given
 
 
 def _hasattr(recording: Recording, value: Any, name: str) -> bool:
-    return _getattr(recording, value, name, MISSING) is not MISSING
+    return get_attribute(recording, value, name, MISSING) is not MISSING
 
 
 def _note_write(recording: Recording, value: Any, name: str) -> None:
@@ -397,49 +416,58 @@ def _note_write(recording: Recording, value: Any, name: str) -> None:
 
 
 def _setattr(recording: Recording, value: Any, name: str, new: Any) -> None:
-    _note_write(recording, value, name)
-    before_operator(recording, value, "__setattr__")
+    recording.note(_note_write, value, name)
+    recording.note(before_operator, value, "__setattr__")
     setattr(value, name, new)
 
 
 def _delattr(recording: Recording, value: Any, name: str) -> None:
-    _note_write(recording, value, name)
+    recording.note(_note_write, value, name)
+    recording.note(before_operator, value, "__delattr__")
     delattr(value, name)
 
 
 def _isinstance(recording: Recording, value: Any, kinds: Any) -> bool:
-    _note_class(recording, value)
+    recording.note(_note_class, value)
     for kind in kinds if isinstance(kinds, tuple) else (kinds,):
-        before_operator(recording, kind, "__instancecheck__")
+        recording.note(before_operator, kind, "__instancecheck__")
     return isinstance(value, kinds)
 
 
 def _len(recording: Recording, value: Any) -> int:
+    recording.note(_note_length, value)
+    return len(value)
+
+
+def _note_length(recording: Recording, value: Any) -> None:
     if base_container(value) is not None and not isinstance(in_class(type(value), "__len__"), types.FunctionType):
         read_length(recording, value)
     elif isinstance(value, np.ndarray):
         read_attribute(recording, value, "shape", value.shape)
     else:
         before_operator(recording, value, "__len__")
-    return len(value)
 
 
 def _vars(recording: Recording, *args: Any) -> Any:
     if args:
-        return _getattr(recording, args[0], "__dict__")
+        return get_attribute(recording, args[0], "__dict__")
     raise TraceError(recording.name, "vars() without an argument cannot be used here. Use locals().")
 
 
 def _iter(recording: Recording, value: Any, *sentinel: Any) -> Any:
-    iterate(recording, value)
+    recording.note(iterate, value)
     return iter(value, *sentinel)
 
 
 def _next(recording: Recording, iterator: Any, *default: Any) -> Any:
+    recording.note(_note_next, iterator)
+    return next(iterator, *default)
+
+
+def _note_next(recording: Recording, iterator: Any) -> None:
     if recording.slot_of(iterator) is not None:
         recording.effect(iterator, "takes an item from {}, which outlives the call")
     before_operator(recording, iterator, "__next__")
-    return next(iterator, *default)
 
 
 def _effect(recording: Recording, f: Any, *args: Any, **kwargs: Any) -> Any:
@@ -471,7 +499,7 @@ def iterate(recording: Recording, value: Any) -> None:
 
 
 _SPECIAL: dict[Any, Callable[..., Any]] = {
-    getattr: _getattr,
+    getattr: get_attribute,
     hasattr: _hasattr,
     setattr: _setattr,
     delattr: _delattr,

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from hybridflow.jit.guards.attributes import lookup_of
+from hybridflow.jit.guards.attributes import lookup_of, own_dict, read_attribute
 from hybridflow.jit.guards.libraries import is_users_class
 from hybridflow.jit.guards.recording import Recording
 from hybridflow.jit.guards.twins import follow
@@ -184,7 +184,7 @@ def consume(recording: Recording, value: Any, depth: int = _DEPTH, live: bool = 
     elif isinstance(value, types.BuiltinFunctionType):
         _prepare(recording, value)
     elif is_users_class(type(value)):
-        follow_methods(recording, value)
+        follow_methods(recording, value, depth)
     elif hasattr(type(value), "__next__") and recording.slot_of(value) is not None:
         recording.effect(value, "takes items from {}, which outlives the call")
 
@@ -216,8 +216,18 @@ def _prepare(recording: Recording, value: Any) -> None:
     prepare(recording, value)
 
 
-def follow_methods(recording: Recording, value: Any) -> None:
-    """Follow every special method that the user's classes define: a library may call any of them."""
+def follow_methods(recording: Recording, value: Any, depth: int = 0) -> None:
+    """Follow every special method that the user's classes define, and note all that the object holds: a library may
+    call any of them, and see all of it."""
+    if id(value) in recording.consumed:
+        return
+    recording.consumed.add(id(value))
+    own = own_dict(value)
+    if own and recording.slot_of(value) is not None:
+        for name, held in list(own.items()):
+            read_attribute(recording, value, name, held)
+            if depth > 0:
+                consume(recording, held, depth - 1)
     for base in type(value).__mro__:
         if not is_users_class(base):
             continue

@@ -131,4 +131,8 @@ STATEFUL_TYPES = frozenset(
 TENSOR_MODULES = frozenset(
     ("hybridflow.elementwise", "hybridflow.linalg", "hybridflow.reductions", "hybridflow.nn", "hybridflow.losses")
 )
+# Modules of hybridflow whose functions may call the user's.
+CALLING_MODULES = frozenset(
+    ("hybridflow.config", "hybridflow.function", "hybridflow.gradients", "hybridflow.tape", "hybridflow.variable")
+)
 TENSOR_FUNCTIONS = frozenset(("asarray", "constant"))

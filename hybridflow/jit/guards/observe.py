@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import gc
 import types
 import weakref
@@ -13,10 +14,11 @@ from hybridflow import pytree
 from hybridflow.cache import Guards
 from hybridflow.jit.guards import calls
 from hybridflow.jit.guards.contents import is_plain
+from hybridflow.jit.guards.libraries import is_recorded
 from hybridflow.jit.guards.recorder import recording_to
 from hybridflow.jit.guards.recording import Recording
 from hybridflow.jit.guards.report import unseen_reason
-from hybridflow.jit.guards.twins import Swaps, follow, is_twin
+from hybridflow.jit.guards.twins import Swaps, follow, is_twin, run_recorded
 from hybridflow.jit.guards.unseen import watched
 from hybridflow.jit.guards.values import CONTAINERS
 
@@ -37,14 +39,13 @@ class Observer:
         for path, value in zip(paths, values):
             _note_argument(recording, path, value)
         try:
-            with recording_to(recording):
-                _enter(recording, python)
-                for reference in self._seen_late:
-                    function = reference()
-                    if function is not None:
-                        follow(recording, function)
-                with watched(recording):
-                    yield
+            _enter(recording, python)
+            for reference in self._seen_late:
+                function = reference()
+                if function is not None:
+                    follow(recording, function)
+            with recording_to(recording), watched(recording):
+                yield
         finally:
             recording.swaps.undo()
 
@@ -53,7 +54,7 @@ class Observer:
         reason = unseen_reason(recording)
         if reason is not None:
             recording.reasons.append(reason)
-        return None if recording.reasons else Guards(tuple(recording.steps), tuple(recording.texts))
+        return None if recording.reasons else _used(recording)
 
     def learn(self, recording: Recording) -> bool:
         """Remember the functions that ran unseen, so that the next recording sees them; whether there are new ones."""
@@ -74,11 +75,10 @@ def _enter(recording: Recording, python: Callable[..., Any]) -> None:
         recording.weak_root(python.__self__, "self")
     elif not isinstance(python, types.FunctionType):
         recording.weak_root(python, getattr(python, "__name__", type(python).__name__))
-    if isinstance(python, types.FunctionType):
-        recording.root(python, python.__name__)
-        for name, cell in zip(python.__code__.co_freevars, python.__closure__ or ()):
-            recording.root(cell, name)
-    calls.prepare(recording, python)
+    if not isinstance(python, types.FunctionType) or not is_recorded(python.__code__):
+        calls.prepare(recording, python)
+    else:
+        run_recorded(recording, python)  # that it is this function, and these are its cells, needs no guard
 
 
 def _note_argument(recording: Recording, path: str, value: Any) -> None:
@@ -94,3 +94,20 @@ def _functions_of(codes: Iterable[types.CodeType]) -> list[types.FunctionType]:
     """The functions that run these code objects, as far as there are any."""
     wanted = [code for code in codes if not is_twin(code)]
     return [f for f in gc.get_referrers(*wanted) if isinstance(f, types.FunctionType)] if wanted else []
+
+
+def _used(recording: Recording) -> Guards:
+    """The steps that look at something: not those that only name an object of which nothing was read."""
+    steps = recording.steps
+    needed = {step.owner for step in steps} | {step.expected for step in steps if step.check == "same"}
+    kept = [k for k, step in enumerate(steps) if k in needed or step.check != "any" or step.read not in ("root", "weak")]
+    place = {k: position for position, k in enumerate(kept)} | {-1: -1}
+    moved = [
+        dataclasses.replace(
+            steps[k],
+            owner=place[steps[k].owner],
+            expected=place[steps[k].expected] if steps[k].check == "same" else steps[k].expected,
+        )
+        for k in kept
+    ]
+    return Guards(tuple(moved), tuple(recording.texts[k] for k in kept))

@@ -7,30 +7,22 @@ from __future__ import annotations
 
 import operator
 import sys
-import threading
 import types
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 
 from hybridflow.jit.guards import calls, contents
-from hybridflow.jit.guards.attributes import before_attribute, class_slot, read_attribute
-from hybridflow.jit.guards.recording import Recording
+from hybridflow.jit.guards.attributes import before_attribute, read_attribute
+from hybridflow.jit.guards.recording import Recording, active
 from hybridflow.jit.guards.values import ATOMS
 from hybridflow.tensor import SymbolicTensor, Tensor
 
 MISSING = calls.MISSING
 
 
-class _Active(threading.local):
-    """The recording that goes on in this thread."""
-
-    recording: Recording | None = None
-
-
-_active = _Active()
 _INERT = ATOMS | {Tensor, SymbolicTensor}  # types of values of which nothing is read that could change
 
 
@@ -41,39 +33,24 @@ class Recorder:
 
     def name(self, name: str, value: Any) -> Any:
         """A global or builtin name."""
-        recording = _active.recording
+        recording = active.recording
         if recording is not None:
-            namespace = sys._getframe(1).f_globals
-            slot = recording.root(namespace, namespace.get("__name__", "globals()"))
-            if name in namespace:
-                recording.read(slot, "item", name, value, name)
-            else:
-                recording.absent(slot, "item", name, name)
-                builtins = namespace["__builtins__"]
-                builtins = builtins if isinstance(builtins, dict) else builtins.__dict__
-                recording.read(recording.root(builtins, "builtins"), "item", name, value, name)
+            recording.note(_note_name, sys._getframe(1).f_globals, name, value)
         return value
 
     def cell(self, name: str, probe: types.FunctionType, value: Any) -> Any:
         """A variable of an enclosing function; ``probe`` is a function that refers to it."""
-        recording = _active.recording
+        recording = active.recording
         if recording is not None:
             (cell,) = probe.__closure__ or ()
             recording.read(recording.cell_slot(cell, name), "cell", None, value, name)
         return value
 
     def attribute(self, value: Any, name: str) -> Any:
-        recording = _active.recording
+        recording = active.recording
         if recording is None or type(value) in _INERT:
             return getattr(value, name)
-        before_attribute(recording, value, name)
-        try:
-            given = getattr(value, name)
-        except AttributeError:
-            read_attribute(recording, value, name, MISSING)
-            raise
-        read_attribute(recording, value, name, given)
-        return given
+        return calls.get_attribute(recording, value, name)
 
     def method(self, value: Any, name: str) -> Any:
         """An attribute that is called."""
@@ -81,76 +58,61 @@ class Recorder:
 
     def fn(self, function: Any) -> Any:
         """Something that is called."""
-        recording = _active.recording
-        return function if recording is None else calls.prepare(recording, function)
+        recording = active.recording
+        return function if recording is None else recording.note(calls.prepare, function)
 
     def item(self, value: Any, key: Any) -> Any:
-        recording = _active.recording
-        if recording is None or type(value) in _INERT:
-            if recording is not None and type(key) not in ATOMS:
-                contents.consume(recording, key)
+        recording = active.recording
+        if recording is None:
+            return value[key]
+        if type(value) in _INERT:
+            if type(key) not in ATOMS:
+                recording.note(contents.consume, key)
             return value[key]
         return calls.get_item(recording, value, key)
 
     slice = staticmethod(slice)
 
     def iterate(self, value: Any) -> Any:
-        recording = _active.recording
+        recording = active.recording
         if recording is not None and type(value) not in _INERT:
-            calls.iterate(recording, value)
+            recording.note(calls.iterate, value)
         return value
 
     def test(self, value: Any) -> Any:
         """A value whose truth is asked for."""
-        recording = _active.recording
+        recording = active.recording
         if recording is not None and type(value) not in _INERT:
-            if contents.base_container(value) is not None:
-                contents.read_length(recording, value)
-            elif isinstance(value, np.ndarray):
-                contents.read_elements(recording, value)
-            else:
-                contents.before_operator(recording, value, "__bool__", "__len__")
+            recording.note(_note_truth, value)
         return value
 
     def use(self, value: Any) -> Any:
         """An operand of a comparison or a unary operator, or a value that becomes text."""
-        recording = _active.recording
+        recording = active.recording
         if recording is not None and type(value) not in _INERT:
-            contents.consume(recording, value)
+            recording.note(contents.consume, value)
         return value
 
     def binary(self, name: str, left: Any, right: Any) -> Any:
-        recording = _active.recording
-        if recording is not None:
-            live = isinstance(left, Tensor) or isinstance(right, Tensor)
-            if type(left) not in _INERT:
-                contents.consume(recording, left, live=live)
-            if type(right) not in _INERT:
-                contents.consume(recording, right, live=live)
-        return _OPERATORS[name](left, right)
+        recording = active.recording
+        operation = _OPERATORS[name]
+        if recording is None:
+            return operation(left, right)
+        if type(left) in _INERT and type(right) in _INERT:
+            return recording.note(_quiet, operation, left, right)
+        recording.note(_note_operands, left, right)
+        return operation(left, right)
 
     def contains(self, item: Any, container: Any) -> bool:
         """``item in container``"""
-        recording = _active.recording
+        recording = active.recording
         if recording is not None and type(container) not in _INERT:
-            self._contains(recording, item, container)
+            recording.note(_note_membership, item, container)
         return item in container
-
-    def _contains(self, recording: Recording, item: Any, container: Any) -> None:
-        slot = recording.slot_of(container)
-        if slot is not None and type(container) in contents.MAPPINGS:
-            if item in container:
-                contents.read_item(recording, container, item, container[item], False)
-            else:
-                recording.absent(slot, "item", item, f"{recording.texts[slot]}[{item!r}]")
-            return
-        contents.before_operator(recording, container, "__contains__", "__iter__", "__getitem__")
-        contents.consume(recording, container)
-        contents.consume(recording, item)
 
     def identity(self, value: Any) -> Any:
         """An operand of ``is``."""
-        recording = _active.recording
+        recording = active.recording
         if recording is not None and contents.base_container(value) is not None:
             slot = recording.slot_of(value)
             if slot is not None:
@@ -159,62 +121,38 @@ class Recorder:
 
     def matched(self, value: Any, *names: str) -> Any:
         """The subject of ``match``, whose attributes ``names`` and items the patterns may look at."""
-        recording = _active.recording
+        recording = active.recording
         if recording is not None and type(value) not in _INERT:
-            contents.consume(recording, value)
-            wanted = (*names, *getattr(type(value), "__match_args__", ()))
-            for name in wanted:
-                before_attribute(recording, value, name)
-                read_attribute(recording, value, name, getattr(value, name, MISSING))
-            slot = recording.slot_of(value)
-            if slot is not None:
-                recording.read(slot, "class", None, type(value), f"type({recording.texts[slot]})")
+            recording.note(_note_match, value, names)
         return value
 
     def enter(self, value: Any) -> Any:
         """The context manager of ``with``."""
-        recording = _active.recording
+        recording = active.recording
         if recording is not None:
-            contents.before_operator(recording, value, "__enter__", "__exit__", "__aenter__", "__aexit__")
+            recording.note(contents.before_operator, value, "__enter__", "__exit__", "__aenter__", "__aexit__")
         return value
 
     def imported(self, module: str, level: int, name: str | None) -> None:
         """After an import statement: what it found."""
-        recording = _active.recording
-        if recording is None:
-            return
-        namespace = sys._getframe(1).f_globals
-        if level:
-            import importlib.util
-
-            module = importlib.util.resolve_name("." * level + module, namespace.get("__package__") or "")
-        loaded = recording.root(sys.modules, "sys.modules")
-        found = sys.modules.get(module)
-        if found is None:
-            return
-        recording.read(loaded, "item", module, found, module)
-        if name is not None and name != "*":
-            read_attribute(recording, found, name, getattr(found, name, MISSING))
+        recording = active.recording
+        if recording is not None:
+            recording.note(_note_import, sys._getframe(1).f_globals, module, level, name)
 
     # Writes
 
     def writes_name(self, name: str, kind: str) -> None:
         """Before a global name, or a variable of an enclosing function, is assigned or deleted."""
-        recording = _active.recording
+        recording = active.recording
         if recording is not None:
             what = "the global" if kind == "global" else "the enclosing function's"
             recording.reason(f"assigns {what} {name}", "return the value, or keep it in an hf.Variable", is_effect=True)
 
     def writes(self, value: Any, name: str) -> Any:
         """Before ``value.name`` is assigned or deleted."""
-        recording = _active.recording
+        recording = active.recording
         if recording is not None:
-            if recording.slot_of(value) is not None or recording.is_copy(value):
-                recording.effect(value, f"sets {{}}.{name}")
-            elif isinstance(value, type):
-                class_slot(recording, value)
-            before_attribute(recording, value, name)
-            contents.before_operator(recording, value, "__setattr__", "__delattr__")
+            recording.note(_note_write, value, name)
         return value
 
     def updates(self, value: Any, name: str) -> Any:
@@ -224,25 +162,110 @@ class Recorder:
 
     def writes_item(self, value: Any) -> Any:
         """Before ``value[...]`` is assigned or deleted."""
-        recording = _active.recording
+        recording = active.recording
         if recording is not None and type(value) not in _INERT:
-            if recording.slot_of(value) is not None or recording.is_copy(value):
-                recording.effect(value, "sets items of {}")
-            contents.before_operator(recording, value, "__setitem__", "__delitem__", "__getitem__")
+            recording.note(_note_item_write, value)
         return value
 
     updates_item = writes_item
 
     def updates_in_place(self, name: str, value: Any) -> None:
         """Before ``name += ...``: lists and arrays change in place."""
-        recording = _active.recording
-        if recording is None or type(value) in _INERT:
-            return
-        mutable = contents.base_container(value) not in (None, tuple, frozenset) or isinstance(value, np.ndarray)
-        if mutable and (recording.slot_of(value) is not None or recording.is_copy(value)):
-            recording.effect(value, "changes {} in place")
-        contents.consume(recording, value)
-        contents.before_operator(recording, value, f"__i{name.strip('_')}__")
+        recording = active.recording
+        if recording is not None and type(value) not in _INERT:
+            recording.note(_note_update, name, value)
+
+
+def _outlives(recording: Recording, value: Any) -> bool:
+    """Whether others see a change of the value."""
+    return recording.slot_of(value) is not None or recording.is_copy(value)
+
+
+def _note_name(recording: Recording, namespace: dict[str, Any], name: str, value: Any) -> None:
+    slot = recording.root(namespace, namespace.get("__name__", "globals()"))
+    if name in namespace:
+        recording.read(slot, "item", name, value, name)
+        return
+    recording.absent(slot, "item", name, name)
+    builtins = namespace["__builtins__"]
+    builtins = builtins if isinstance(builtins, dict) else builtins.__dict__
+    recording.read(recording.root(builtins, "builtins"), "item", name, value, name)
+
+
+def _note_truth(recording: Recording, value: Any) -> None:
+    if contents.base_container(value) is not None:
+        contents.read_length(recording, value)
+    elif isinstance(value, np.ndarray):
+        contents.read_elements(recording, value)
+    else:
+        contents.before_operator(recording, value, "__bool__", "__len__")
+
+
+def _note_operands(recording: Recording, left: Any, right: Any) -> None:
+    live = isinstance(left, Tensor) or isinstance(right, Tensor)
+    contents.consume(recording, left, live=live)
+    contents.consume(recording, right, live=live)
+
+
+def _quiet(_: Recording, operation: Callable[[Any, Any], Any], left: Any, right: Any) -> Any:
+    return operation(left, right)
+
+
+def _note_membership(recording: Recording, item: Any, container: Any) -> None:
+    slot = recording.slot_of(container)
+    if slot is not None and type(container) in contents.MAPPINGS:
+        if item in container:
+            contents.read_item(recording, container, item, container[item], False)
+        else:
+            recording.absent(slot, "item", item, f"{recording.texts[slot]}[{item!r}]")
+        return
+    contents.before_operator(recording, container, "__contains__", "__iter__", "__getitem__")
+    contents.consume(recording, container)
+    contents.consume(recording, item)
+
+
+def _note_match(recording: Recording, value: Any, names: Sequence[str]) -> None:
+    contents.consume(recording, value)
+    for name in (*names, *getattr(type(value), "__match_args__", ())):
+        before_attribute(recording, value, name)
+        read_attribute(recording, value, name, getattr(value, name, MISSING))
+    slot = recording.slot_of(value)
+    if slot is not None:
+        recording.read(slot, "class", None, type(value), f"type({recording.texts[slot]})")
+
+
+def _note_import(recording: Recording, namespace: dict[str, Any], module: str, level: int, name: str | None) -> None:
+    if level:
+        import importlib.util
+
+        module = importlib.util.resolve_name("." * level + module, namespace.get("__package__") or "")
+    found = sys.modules.get(module)
+    if found is None:
+        return
+    recording.read(recording.root(sys.modules, "sys.modules"), "item", module, found, module)
+    if name is not None and name != "*":
+        read_attribute(recording, found, name, getattr(found, name, MISSING))
+
+
+def _note_write(recording: Recording, value: Any, name: str) -> None:
+    if _outlives(recording, value) or isinstance(value, (type, types.ModuleType)):
+        recording.effect(value, f"sets {{}}.{name}")
+    before_attribute(recording, value, name)
+    contents.before_operator(recording, value, "__setattr__", "__delattr__")
+
+
+def _note_item_write(recording: Recording, value: Any) -> None:
+    if _outlives(recording, value):
+        recording.effect(value, "sets items of {}")
+    contents.before_operator(recording, value, "__setitem__", "__delitem__", "__getitem__")
+
+
+def _note_update(recording: Recording, name: str, value: Any) -> None:
+    mutable = contents.base_container(value) not in (None, tuple, frozenset) or isinstance(value, np.ndarray)
+    if mutable and _outlives(recording, value):
+        recording.effect(value, "changes {} in place")
+    contents.consume(recording, value)
+    contents.before_operator(recording, value, f"__i{name.strip('_')}__")
 
 
 _OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
@@ -258,12 +281,8 @@ RECORDER = Recorder()
 @contextmanager
 def recording_to(recording: Recording) -> Iterator[None]:
     """Note in ``recording`` what the current thread reads."""
-    before, _active.recording = _active.recording, recording
+    before, active.recording = active.recording, recording
     try:
         yield
     finally:
-        _active.recording = before
-
-
-def present() -> Recording | None:
-    return _active.recording
+        active.recording = before

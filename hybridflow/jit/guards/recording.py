@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import dataclasses
 import sys
+import threading
 import types
 import weakref
 from collections.abc import Callable
@@ -36,6 +37,15 @@ class Reason:
     is_effect: bool = False
 
 
+class _Active(threading.local):
+    """The recording that goes on in this thread; None also while a note is taken, which runs code of its own."""
+
+    recording: Recording | None = None
+
+
+active = _Active()
+
+
 class Recording:
     """The reads of one trace of the function ``name``."""
 
@@ -46,6 +56,7 @@ class Recording:
         self.reasons: list[Reason] = []
         self.followed: dict[int, types.FunctionType] = {}  # functions that are recorded as they run, by id
         self.swaps: Any = None  # see twins.Swaps
+        self.consumed: set[int] = set()  # ids of objects of which all was noted
         self.unseen: set[types.CodeType] = set()  # code that ran although nothing recorded what it reads
         self.live: dict[int, Any] = {}  # outside arrays that the program reads where they lie, by id
         self._slots: dict[int, int] = {}  # id(outside object) -> a slot in which it is found
@@ -54,6 +65,14 @@ class Recording:
         self._copies: dict[int, str] = {}  # containers among the arguments: the function sees copies of them
         self._watched: list[tuple[Any, Any, str, bool]] = []  # (object, what it held, text, is a copy)
         self._cells: dict[int, tuple[int, int]] = {}  # id(cell) -> slot of its function, position in the closure
+
+    def note(self, function: Callable[..., Any], *args: Any) -> Any:
+        """``function(self, *args)``, with nothing recorded of what that runs."""
+        before, active.recording = active.recording, None
+        try:
+            return function(self, *args)
+        finally:
+            active.recording = before
 
     # Outside objects
 
@@ -227,5 +246,3 @@ def caller_globals() -> dict[str, Any]:
         frame = frame.f_back
     return frame.f_globals  # type: ignore[no-any-return]
 
-
-Look = Callable[[Any], Any]

@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from hybridflow.cache import Guards
 from hybridflow.errors import TraceError, short_location
 from hybridflow.jit.guards.recording import Reason, Recording
+from hybridflow.jit.guards.values import ATOMS
+from hybridflow.retracing import Cause, outside_cause
+from hybridflow.runtime.guards import Step, failing
 
 
 class Report:
@@ -61,3 +66,31 @@ def cause(guards: Guards) -> Cause | None:
     if position is None:
         return None
     return outside_cause(guards.texts[position], _expected(guards.steps[position]), describe(value))
+
+
+def _expected(step: Step) -> str:
+    """What a step wants to find, in words."""
+    if step.check == "weak":
+        value = step.expected()
+        return "an object that is gone" if value is None else describe(value)
+    if step.check in ("is", "number", "text"):
+        return describe(step.expected)
+    if step.check == "type":
+        return step.expected.__name__
+    if step.check == "length":
+        return f"{step.expected} items"
+    return "missing" if step.check == "absent" else "other contents"
+
+
+def describe(value: Any) -> str:
+    """A value in a few words."""
+    kind = type(value).__name__
+    if value is None:
+        return "None"
+    if type(value) in ATOMS or isinstance(value, np.generic):
+        return f"{kind} {value!r}"
+    if isinstance(value, type):
+        return f"class {value.__name__}"
+    if isinstance(value, np.ndarray):
+        return f"array {value.dtype}{list(value.shape)}"
+    return f"{kind} object at 0x{id(value):x}"

@@ -24,9 +24,6 @@ _lock = locks.make()
 _instrumented: dict[int, weakref.ref[types.CodeType]] = {}  # twins, and the code of what is defined in them, by id
 _swapped: dict[int, list[Any]] = {}  # by id of the function: [function, its code, twin, count of the traces that need it]
 
-# Written by the standard library when a class is made, from the class's own fields.
-_GENERATED = ("<string>", "<attrs generated", "<namedtuple")
-
 
 def is_twin(code: types.CodeType) -> bool:
     """Whether code is instrumented."""
@@ -55,8 +52,13 @@ def follow(recording: Recording, function: types.FunctionType) -> None:
     recording.followed[id(function)] = function
     recording.closure_of(function, slot)
     _defaults(recording, function, slot)
+    run_recorded(recording, function)
+
+
+def run_recorded(recording: Recording, function: types.FunctionType) -> None:
+    """Let the function run its twin while the trace goes on."""
     why = recording.swaps.add(function)
-    if why is not None and not _is_generated(function):
+    if why is not None and not is_generated(function.__code__):
         recording.reason(
             f"runs {function.__qualname__}, whose source is not known ({why})", "define it in a file, or pass values"
         )
@@ -75,9 +77,11 @@ def _defaults(recording: Recording, function: types.FunctionType, slot: int) -> 
             recording.read(where, "item" if isinstance(held, dict) else "index", key, item, f"{text}.{name}[{key!r}]")
 
 
-def _is_generated(function: types.FunctionType) -> bool:
-    """Whether the standard library wrote the function from the fields of a class."""
-    return function.__code__.co_filename.startswith(_GENERATED) and function.__name__.startswith("__")
+def is_generated(code: types.CodeType) -> bool:
+    """Whether a method was written by ``dataclasses`` or ``collections.namedtuple``: it reads the fields alone."""
+    return code.co_filename == "<string>" and (
+        code.co_qualname.startswith("__create_fn__.<locals>.__") or code.co_names == ("_tuple_new",)
+    )
 
 
 class Swaps:

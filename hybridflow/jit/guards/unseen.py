@@ -15,14 +15,14 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from hybridflow.jit.guards.libraries import LIBRARY, owner_of
-from hybridflow.jit.guards.recording import Recording
-from hybridflow.jit.guards.twins import is_twin
+from hybridflow.jit.guards.libraries import USER, owner_of
+from hybridflow.jit.guards.recording import Recording, active
+from hybridflow.jit.guards.twins import is_generated, is_twin
 
 
 def _is_safe(code: types.CodeType) -> bool:
     """Whether code is a library's, or records what it reads."""
-    return owner_of(code.co_filename) == LIBRARY or is_twin(code)
+    return owner_of(code.co_filename) != USER or is_twin(code) or is_generated(code)
 
 
 @contextmanager
@@ -60,7 +60,7 @@ def _started(code: types.CodeType, offset: int) -> Any:
     if _is_safe(code):
         return sys.monitoring.DISABLE  # type: ignore[attr-defined]  # for good: it stays safe
     recording = _recordings.get(threading.get_ident())
-    if recording is not None:
+    if recording is not None and active.recording is recording:
         recording.unseen.add(code)
     return None
 
@@ -92,7 +92,7 @@ def _traced(recording: Recording) -> Iterator[None]:
     other: Callable[..., Any] | None = sys.gettrace()
 
     def started(frame: types.FrameType, event: str, argument: Any) -> Any:
-        if not _is_safe(frame.f_code):
+        if active.recording is recording and not _is_safe(frame.f_code):
             recording.unseen.add(frame.f_code)
         return None if other is None else other(frame, event, argument)
 
