@@ -25,7 +25,6 @@ from hybridflow.spec import LeafKey, TensorKey, TensorSpec, leaf_key
 from hybridflow.tensor import Tensor
 from hybridflow.variable import Variable
 
-_MOST_ROUNDS = 8  # of a trace that finds code which was not known before
 _TENSOR_PLACEHOLDER = object()  # the leaf that stands for a TensorSpec while tracing
 
 
@@ -56,7 +55,6 @@ class Function(Dispatcher):
         "_observer",
         "_options",
         "_python",
-        "_report",
         "_retraces",
         "_signature",
         "_trace_lock",
@@ -73,7 +71,6 @@ class Function(Dispatcher):
         self._was_traced = False
         self._retraces = RetraceLog(options.name)
         self._observer: Any = None  # of what it reads from outside: made when it is first traced
-        self._report: Any = None
         self._methods: weakref.WeakKeyDictionary[Any, _Methods] = weakref.WeakKeyDictionary()  # without a __dict__
         functools.update_wrapper(self, python, updated=())
 
@@ -157,25 +154,23 @@ class Function(Dispatcher):
         with self._trace_lock:
             started = time.perf_counter()
             entry, recording, created = self._trace_once(key, leaves, not self._was_traced)
-            # When it made variables, they exist now.  The body must find them, as it will in every later call: a body
-            # that would make them again is an error, and what computed their first values is no part of the program.
-            # When code ran that was not known before, it is known now, and what it reads is recorded.
+            if created:
+                # The variables exist now.  The body must find them, as it will in every later call: a body that would
+                # make them again is an error, and what computed their first values is no part of the program.
+                self._was_traced = True
+                entry, recording, _ = self._trace_once(key, leaves, False)
             self._was_traced = True
-            for _ in range(_MOST_ROUNDS):
-                if not created and not (recording.unseen and self._observer.learn(recording)):
-                    break
-                entry, recording, created = self._trace_once(key, leaves, False)
             if entry.guards is None:
-                self._report.tell(recording, self._options.strict)
+                self._observer.unguarded(recording, self._options.strict)
             entry.concrete.trace_ms = (time.perf_counter() - started) * 1e3
             return entry
 
     def _trace_once(self, key: Key, leaves: Sequence[Any], may_create: bool) -> tuple[Entry, Any, bool]:
         """One run of the body: the entry, what was recorded, and whether variables were made."""
-        from hybridflow.jit.guards import observe, report  # which read source, and are not needed to import
+        from hybridflow.jit.guards import observe  # which reads source, and is not needed to import
 
         if self._observer is None:
-            self._observer, self._report = observe.Observer(self._options.name), report.Report(self._options.name)
+            self._observer = observe.Observer(self._options.name)
         recording = observe.Recording(self._options.name)
 
         def observing(trace: Any, values: Any) -> Any:

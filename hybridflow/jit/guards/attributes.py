@@ -14,19 +14,17 @@ from typing import Any
 
 import numpy as np
 
-from hybridflow.jit.guards.libraries import is_library_module, is_recorded, is_users_class
+from hybridflow.jit.guards.libraries import is_recorded, is_users_class
 from hybridflow.jit.guards.recording import Recording
 from hybridflow.jit.guards.twins import follow
-from hybridflow.jit.guards.values import ATOMS, CONTAINERS, ArrayType
+from hybridflow.jit.guards.values import ATOMS, CONTAINERS, ArrayContents, ArrayType
 from hybridflow.runtime.entry import Dispatcher
 from hybridflow.tensor import Tensor
 from hybridflow.variable import Variable
 
 MISSING = object()
 _ARRAY_TYPE = frozenset(("shape", "dtype", "ndim", "size", "itemsize", "nbytes"))
-_CONSTANT_MODULES = frozenset(("math", "cmath", "numpy", "hybridflow"))
 _VARIABLE_STATE = frozenset(("name", "trainable"))
-_FUNCTIONS = (types.FunctionType, types.BuiltinFunctionType, type, types.ModuleType, np.ufunc)
 
 
 def in_class(kind: type, name: str) -> Any:
@@ -60,9 +58,7 @@ def read_attribute(recording: Recording, value: Any, name: str, given: Any) -> N
     elif kind is super:
         _of_super(recording, value, name)
     elif isinstance(value, np.ndarray):
-        slot = recording.slot_of(value)
-        if slot is not None and name in _ARRAY_TYPE:
-            recording.check(slot, "call", ArrayType(value), "type")
+        _of_array(recording, value, name, given)
     elif isinstance(value, Dispatcher):
         return
     else:
@@ -177,6 +173,21 @@ def _of_object(recording: Recording, value: Any, name: str, given: Any) -> None:
         lookup_of(recording, value, name)
 
 
+def read_plain_attribute(recording: Recording, value: Any, name: str) -> None:
+    """Note what ``object.__getattribute__(value, name)`` looks at, whatever the class makes of attributes."""
+    slot, own = recording.slot_of(value), own_dict(value)
+    if own is not None and name in own:
+        if slot is not None:
+            text = recording.texts[slot]
+            where = recording.read(slot, "own", None, own, f"vars({text})")
+            recording.read(where, "item", name, own[name], f"{text}.{name}")
+    else:
+        _not_in_instance(recording, value, name)
+    shared = lookup_of(recording, value, name)
+    if shared is not MISSING:
+        _follow_descriptor(recording, shared)
+
+
 def _through_descriptor(recording: Recording, value: Any, name: str, shared: Any) -> None:
     """The descriptor must stay the class's; what its code reads is recorded as it reads."""
     lookup_of(recording, value, name)
@@ -205,7 +216,13 @@ def _not_in_instance(recording: Recording, value: Any, name: str) -> None:
 def _of_class(recording: Recording, kind: type, name: str, given: Any) -> None:
     if issubclass(kind, enum.Enum) and name in kind.__members__:
         return  # a member is what it is
-    lookup(recording, type(kind), name)
+    shared = lookup(recording, type(kind), name)
+    if isinstance(shared, types.GetSetDescriptorType):  # __name__, __doc__, __dict__: as Python shows them
+        if isinstance(given, types.MappingProxyType):
+            recording.root(given, f"vars({kind.__name__})")
+        elif not kind.__flags__ & _IMMUTABLE and given is not MISSING:
+            recording.read(class_slot(recording, kind), "attribute", name, given, f"{kind.__name__}.{name}")
+        return
     found = lookup(recording, kind, name)
     if found is MISSING and given is not MISSING:
         lookup(recording, type(kind), "__getattr__")
@@ -235,10 +252,23 @@ def _dict_of_class(kind: type) -> dict[str, Any]:
     return next(d for d in gc.get_referents(kind.__dict__) if type(d) is dict)
 
 
-def _of_module(recording: Recording, module: types.ModuleType, name: str, given: Any) -> None:
-    library = is_library_module(module.__name__)
-    if library and (module.__name__.partition(".")[0] in _CONSTANT_MODULES or isinstance(given, _FUNCTIONS)):
+def _of_array(recording: Recording, array: np.ndarray, name: str, given: Any) -> None:
+    slot = recording.slot_of(array)
+    if slot is None:
         return
+    text = f"{recording.texts[slot]}.{name}"
+    if name in _ARRAY_TYPE:
+        recording.check(slot, "call", ArrayType(array), "type")
+    elif isinstance(given, np.ndarray):
+        recording.check(slot, "call", ArrayType(array), "type")
+        recording.root(given, text)  # a view: its elements are the array's
+    elif given is MISSING or name in (own_dict(array) or ()):
+        _stored(recording, array, name, given)
+    elif not callable(given):
+        recording.check(slot, "call", ArrayContents(array), "elements")
+
+
+def _of_module(recording: Recording, module: types.ModuleType, name: str, given: Any) -> None:
     slot, text = recording.root(module.__dict__, module.__name__), f"{module.__name__}.{name}"
     if name in module.__dict__:
         recording.read(slot, "item", name, module.__dict__[name], text)

@@ -26,6 +26,7 @@ from hybridflow.jit.guards.attributes import (
     in_class,
     lookup,
     read_attribute,
+    read_plain_attribute,
 )
 from hybridflow.jit.guards.contents import (
     base_container,
@@ -55,8 +56,7 @@ def prepare(recording: Recording, f: Any) -> Any:
     if kind is types.FunctionType:
         return _python(recording, f)
     if kind is types.MethodType:
-        _bound(recording, f)
-        return f if is_python(f.__func__) else _Consuming(recording, f)
+        return _bound(recording, f)
     if isinstance(f, type):
         return _class(recording, f)
     if isinstance(f, _BUILTIN):
@@ -67,7 +67,7 @@ def prepare(recording: Recording, f: Any) -> Any:
         _partial(recording, f)
         return f
     if kind is functools._lru_cache_wrapper:
-        return prepare(recording, f.__wrapped__)  # what it would answer from its cache was read at another time
+        return functools.partial(_cached, recording, f)
     if isinstance(f, Dispatcher):
         prepare(recording, _python_of(f))
         return f
@@ -143,7 +143,7 @@ class _Consuming:
     ) -> None:
         self._recording, self._function, self._is_live, self._is_quiet = recording, function, is_live, is_quiet
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         if self._recording.note(self._note, args, kwargs) and self._is_quiet:
             return self._recording.note(lambda _: self._function(*args, **kwargs))
         return self._function(*args, **kwargs)
@@ -156,16 +156,30 @@ class _Consuming:
         return all(map(is_plain, values))
 
 
-def _bound(recording: Recording, method: types.MethodType) -> None:
+def _bound(recording: Recording, method: types.MethodType) -> Any:
     slot = recording.slot_of(method)
     if slot is not None:
         text = recording.texts[slot]
         recording.read(slot, "attribute", "__func__", method.__func__, f"{text}.__func__")
         recording.read(slot, "attribute", "__self__", method.__self__, f"{text}.__self__")
-    if isinstance(method.__func__, types.FunctionType):
-        follow(recording, method.__func__)
-    else:
-        prepare(recording, method.__func__)
+    function, owner = method.__func__, type(method.__self__).__module__ or ""
+    if is_python(function):
+        follow(recording, function)
+        return method
+    if isinstance(function, Dispatcher):
+        prepare(recording, function)
+        return method
+    wrapped = getattr(function, "__wrapped__", None)  # a library's decorator around the user's function
+    if isinstance(wrapped, types.FunctionType):
+        prepare(recording, wrapped)
+    if _is_stateful(owner) or not _is_pure(getattr(function, "__module__", None) or owner, name_of(method)):
+        return _unknown(recording, method)
+    return _Consuming(recording, method)
+
+
+def _is_stateful(module: str) -> bool:
+    """Whether instances of a library's class, given by its module, hold a state that their methods read and change."""
+    return module in models.STATEFUL_TYPES or module.startswith("numpy.random")
 
 
 def _partial(recording: Recording, f: Any) -> None:
@@ -203,7 +217,7 @@ def _class(recording: Recording, kind: type) -> Any:
         follow(recording, in_class(kind, "__init__"))
         return kind
     module = kind.__module__ or ""
-    if module in models.STATEFUL_TYPES or not _is_pure(module, kind.__name__):
+    if _is_stateful(module) or not _is_pure(module, kind.__name__):
         return kind if issubclass(kind, BaseException) else _unknown(recording, kind)
     return _Consuming(recording, kind)
 
@@ -234,9 +248,12 @@ def _builtin(recording: Recording, f: Any) -> Any:
     special = _SPECIAL.get(f) if module == "builtins" else None
     if special is not None:
         return functools.partial(special, recording)
-    if f in (globals, locals):
+    if f is globals or f is locals:
         recording.root(caller_globals(), "globals()")
         return f
+    if (module, name) in models.OF_CALLER:
+        _unknown(recording, f)
+        return f  # it looks at the frame that calls it
     if (module, name) in models.EFFECTS:
         return functools.partial(_effect, recording, f)
     if _is_pure(module, name):
@@ -249,7 +266,8 @@ def _descriptor(recording: Recording, f: Any) -> Any:
 
     def call(*args: Any, **kwargs: Any) -> Any:
         if f is object.__getattribute__ and len(args) == 2:
-            return get_attribute(recording, *args)
+            recording.note(read_plain_attribute, *args)
+            return f(*args)
         if f in (object.__setattr__, object.__delattr__) and args:
             recording.note(_note_write, args[0], str(args[1]) if len(args) > 1 else "")
             return f(*args)
@@ -264,14 +282,21 @@ def _method(recording: Recording, f: Any, owner: Any) -> Any:
     """A method written in C, taken from its instance."""
     name = f.__name__
     if name == "__getattribute__" and not isinstance(f, types.BuiltinFunctionType):
-        return lambda attribute: get_attribute(recording, owner, attribute)
+
+        def get(attribute: str) -> Any:
+            recording.note(read_plain_attribute, owner, attribute)
+            return f(attribute)
+
+        return get
     if name in ("__setattr__", "__delattr__"):
         _note_write(recording, owner, "an attribute")
         return f
     if isinstance(owner, contextvars.ContextVar):
         return _context_variable(recording, f, owner)
-    if (type(owner).__module__ or "").startswith(tuple(models.STATEFUL_TYPES)):
+    if _is_stateful(type(owner).__module__ or ""):
         return _unknown(recording, f)
+    if recording.slot_of(f) is not None and recording.slot_of(owner) is None:
+        recording.root(owner, f"{recording.text_of(f)}.__self__")  # the method was kept, and its instance with it
     if name == "get" and base_container(owner) in MAPPINGS and not is_python(in_class(type(owner), "get")):
         return functools.partial(_get, recording, owner, f)
     _note_method(recording, owner, name, ())
@@ -346,9 +371,19 @@ def _dereference(recording: Recording, reference: weakref.ref[Any]) -> Any:
     return value
 
 
-def _note_result(recording: Recording, source: Any, text: str, function: Callable[[Any], Any], value: Any) -> None:
+def _cached(recording: Recording, f: Any, /, *args: Any, **kwargs: Any) -> Any:
+    """``functools.lru_cache``: what is in the cache counts, not what it was computed from."""
+    value = recording.note(lambda _: f(*args, **kwargs))
+    text = f.__wrapped__.__name__
+    recording.note(_note_result, f, text, lambda g: g(*args, **kwargs), value, (args, tuple(kwargs.items())))
+    return value
+
+
+def _note_result(
+    recording: Recording, source: Any, text: str, function: Callable[[Any], Any], value: Any, key: Any = None
+) -> None:
     """What ``function(source)`` gave: asked again by a guard."""
-    recording.check(recording.root(source, text), "call", SameResult(function, value), "result")
+    recording.check(recording.weak_root(source, text), "call", SameResult(function, value), ("result", key))
     if not is_plain(value):
         recording.weak_root(value, f"{text}()")
 
@@ -431,7 +466,23 @@ def _isinstance(recording: Recording, value: Any, kinds: Any) -> bool:
     recording.note(_note_class, value)
     for kind in kinds if isinstance(kinds, tuple) else (kinds,):
         recording.note(before_operator, kind, "__instancecheck__")
-    return isinstance(value, kinds)
+    found = isinstance(value, kinds)
+    recording.note(_note_kinds, value, kinds, found)
+    return found
+
+
+def _note_kinds(recording: Recording, value: Any, kinds: Any, found: bool) -> None:
+    """Abstract base classes may come to know a class later."""
+    for kind in kinds if isinstance(kinds, tuple) else (kinds,):
+        if type(kind) is not type and isinstance(kind, type):
+            slot = recording.root(kind, kind.__name__)
+            own = isinstance(value, kind)
+            check = SameResult(functools.partial(_is_subclass, type(value)), own)
+            recording.check(slot, "call", check, ("instance", type(value)))
+
+
+def _is_subclass(kind: type, base: type) -> bool:
+    return issubclass(kind, base)
 
 
 def _len(recording: Recording, value: Any) -> int:
@@ -470,7 +521,7 @@ def _note_next(recording: Recording, iterator: Any) -> None:
     before_operator(recording, iterator, "__next__")
 
 
-def _effect(recording: Recording, f: Any, *args: Any, **kwargs: Any) -> Any:
+def _effect(recording: Recording, f: Any, /, *args: Any, **kwargs: Any) -> Any:
     """``print``: done now, and again at each call."""
     if any(isinstance(value, SymbolicTensor) for value in (*args, *kwargs.values())):
         raise TraceError(

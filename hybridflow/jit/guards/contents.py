@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import array as array_module
 import collections
+import decimal
 import functools
 import operator
 import types
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -20,6 +22,7 @@ from hybridflow.jit.guards.values import (
     CONTAINERS,
     MAPPINGS,
     ArrayContents,
+    ArrayType,
     SameItems,
     SameResult,
     items_of,
@@ -44,7 +47,7 @@ def base_container(value: Any) -> type | None:
     kind = type(value)
     if kind in CONTAINERS:
         return kind
-    for base in (list, tuple, dict, set, frozenset, collections.deque):
+    for base in (list, tuple, dict, set, frozenset, collections.deque, bytearray, array_module.array):
         if isinstance(value, base):
             return base
     return None
@@ -69,8 +72,8 @@ def read_items(recording: Recording, value: Any, depth: int = 0) -> None:
             read_length(recording, value)
             for key, item in _pairs(value):
                 recording.read(slot, "item" if isinstance(value, dict) else "index", key, item, _entry(recording, slot, key))
-            if isinstance(value, dict) and len(value) > 1:
-                recording.check(slot, "call", SameResult(list, list(value)) if not value else KeyOrder(value), "order")
+            if isinstance(value, dict):
+                _read_keys(recording, slot, value)
         else:
             recording.check(slot, "call", SameItems(value), "items")
             for k, item in enumerate(items_of(value)):
@@ -79,6 +82,15 @@ def read_items(recording: Recording, value: Any, depth: int = 0) -> None:
     if depth > 0:
         for item in items_of(value):
             consume(recording, item, depth - 1)
+
+
+def _read_keys(recording: Recording, slot: int, mapping: dict[Any, Any]) -> None:
+    """Note which keys there are and in which order, where that does not follow from their number and the items."""
+    if len(mapping) > 1 or any(type(key) is not str for key in mapping):
+        recording.check(slot, "call", KeyOrder(mapping), "order")
+    for key in mapping:
+        if not is_plain(key):
+            recording.weak_root(key, f"a key of {recording.texts[slot]}")
 
 
 class KeyOrder:
@@ -141,12 +153,13 @@ def _read_element(recording: Recording, array: np.ndarray, key: Any, given: Any)
     slot = recording.slot_of(array)
     if slot is None:
         return
-    if isinstance(given, np.generic) or not isinstance(given, np.ndarray):
+    if not isinstance(given, np.ndarray):
         recording.check(slot, "call", SameResult(operator.itemgetter(key), given), ("key", repr(key)))
-    elif np.shares_memory(given, array) if given.size else False:
-        recording.weak_root(array, recording.texts[slot])
-        recording.check(slot, "call", ArrayContents(array), "elements")
-        recording.root(given, f"{recording.texts[slot]}[...]")
+        if not is_plain(given):
+            recording.weak_root(given, _entry(recording, slot, key))
+    elif given.base is not None and np.may_share_memory(given, array):
+        recording.check(slot, "call", ArrayType(array), "type")
+        recording.root(given, f"{recording.texts[slot]}[...]")  # a view: its elements are the array's
     else:
         read_elements(recording, array)
 
@@ -163,13 +176,15 @@ def consume(recording: Recording, value: Any, depth: int = _DEPTH, live: bool = 
 
     ``live`` says that the code makes tensors of arrays and does nothing else with them.
     """
+    if type(value) is decimal.Decimal:
+        _note_context(recording)
     if is_plain(value):
         return
     if isinstance(value, np.ndarray):
         if recording.slot_of(value) is None:
             return
         if live and can_be_live(value):
-            recording.check(recording.slot_of(value) or 0, "call", _array_type(value), "type")
+            recording.check(recording.slot_of(value) or 0, "call", ArrayType(value), "type")
             recording.live[id(value)] = value
         else:
             read_elements(recording, value)
@@ -189,13 +204,18 @@ def consume(recording: Recording, value: Any, depth: int = _DEPTH, live: bool = 
         recording.effect(value, "takes items from {}, which outlives the call")
 
 
+def _note_context(recording: Recording) -> None:
+    """Decimal numbers are rounded as the context of the thread says."""
+    where = recording.root(decimal.getcontext, "decimal.getcontext")
+    recording.check(where, "call", SameResult(_context_text, _context_text(decimal.getcontext)), "context")
+
+
+def _context_text(get: Any) -> str:
+    context = get()
+    return repr((context.prec, context.rounding, context.Emin, context.Emax, context.clamp, context.traps))
+
+
 _WALKED = 4096  # items of one container that are looked into
-
-
-def _array_type(array: np.ndarray) -> Callable[[Any], bool]:
-    from hybridflow.jit.guards.values import ArrayType
-
-    return ArrayType(array)
 
 
 def can_be_live(array: np.ndarray) -> bool:

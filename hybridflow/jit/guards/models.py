@@ -72,16 +72,26 @@ IMPURE_MODULES = ("numpy.random", "scipy.stats", "hybridflow.cli")
 # Functions of pure modules that read or change something else.
 IMPURE = frozenset(
     (
+        ("builtins", "input"),
+        ("builtins", "open"),
+        ("numpy", "get_printoptions"),
+        ("numpy", "geterr"),
+        ("numpy", "geterrcall"),
+        ("datetime", "now"),
+        ("datetime", "today"),
+        ("datetime", "utcnow"),
+    )
+)
+# Functions that look at the frame they are called from.
+OF_CALLER = frozenset(
+    (
         ("builtins", "breakpoint"),
         ("builtins", "compile"),
         ("builtins", "dir"),
         ("builtins", "eval"),
         ("builtins", "exec"),
-        ("builtins", "input"),
-        ("builtins", "open"),
-        ("datetime", "now"),
-        ("datetime", "today"),
-        ("datetime", "utcnow"),
+        ("sys", "_getframe"),
+        ("sys", "exc_info"),
     )
 )
 EFFECTS = frozenset((("builtins", "print"),))

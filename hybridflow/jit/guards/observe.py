@@ -17,7 +17,7 @@ from hybridflow.jit.guards.contents import is_plain
 from hybridflow.jit.guards.libraries import is_recorded
 from hybridflow.jit.guards.recorder import recording_to
 from hybridflow.jit.guards.recording import Recording
-from hybridflow.jit.guards.report import unseen_reason
+from hybridflow.jit.guards.report import Report, unseen_reason
 from hybridflow.jit.guards.twins import Swaps, follow, is_twin, run_recorded
 from hybridflow.jit.guards.unseen import watched
 from hybridflow.jit.guards.values import CONTAINERS
@@ -26,10 +26,10 @@ from hybridflow.jit.guards.values import CONTAINERS
 class Observer:
     """Makes the recordings of one function, and remembers which functions its traces ran unseen."""
 
-    __slots__ = ("_name", "_seen_late")
+    __slots__ = ("_name", "_report", "_seen_late")
 
     def __init__(self, name: str) -> None:
-        self._name = name
+        self._name, self._report = name, Report(name)
         self._seen_late: list[weakref.ref[types.FunctionType]] = []
 
     @contextmanager
@@ -56,12 +56,16 @@ class Observer:
             recording.reasons.append(reason)
         return None if recording.reasons else _used(recording)
 
-    def learn(self, recording: Recording) -> bool:
-        """Remember the functions that ran unseen, so that the next recording sees them; whether there are new ones."""
+    def unguarded(self, recording: Recording, strict: bool) -> None:
+        """A trace cannot answer another call: say why, once.  Raises TraceError if ``strict``.
+
+        Functions that ran unseen are remembered, so that the next recording sees them; that is not worth a word.
+        """
         known = {id(reference()) for reference in self._seen_late}
         found = [f for f in _functions_of(recording.unseen) if id(f) not in known]
         self._seen_late += map(weakref.ref, found)
-        return bool(found)
+        if strict or not found or len(recording.reasons) > 1:
+            self._report.tell(recording, strict)
 
 
 def _enter(recording: Recording, python: Callable[..., Any]) -> None:

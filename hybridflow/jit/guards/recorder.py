@@ -5,6 +5,7 @@ Every method does what the user wrote and gives what it gives; while its thread 
 
 from __future__ import annotations
 
+import decimal
 import operator
 import sys
 import types
@@ -23,7 +24,7 @@ from hybridflow.tensor import SymbolicTensor, Tensor
 MISSING = calls.MISSING
 
 
-_INERT = ATOMS | {Tensor, SymbolicTensor}  # types of values of which nothing is read that could change
+_INERT = (ATOMS - {decimal.Decimal}) | {Tensor, SymbolicTensor}  # types of values of which nothing is read that could change
 
 
 class Recorder:
@@ -31,20 +32,25 @@ class Recorder:
 
     __slots__ = ()
 
-    def name(self, name: str, value: Any) -> Any:
+    def name(self, name: str) -> Any:
         """A global or builtin name."""
+        namespace = sys._getframe(1).f_globals
         recording = active.recording
         if recording is not None:
-            recording.note(_note_name, sys._getframe(1).f_globals, name, value)
-        return value
+            recording.note(_note_name, namespace, name)
+        if name in namespace:
+            return namespace[name]
+        builtins = _builtins(namespace)
+        if name in builtins:
+            return builtins[name]
+        raise NameError(f"name '{name}' is not defined", name=name)
 
-    def cell(self, name: str, probe: types.FunctionType, value: Any) -> Any:
-        """A variable of an enclosing function; ``probe`` is a function that refers to it."""
+    def cell(self, probe: types.FunctionType) -> Any:
+        """A variable of an enclosing function, which ``probe`` refers to and returns."""
         recording = active.recording
         if recording is not None:
-            (cell,) = probe.__closure__ or ()
-            recording.read(recording.cell_slot(cell, name), "cell", None, value, name)
-        return value
+            recording.note(_note_cell, probe)
+        return probe()
 
     def attribute(self, value: Any, name: str) -> Any:
         recording = active.recording
@@ -133,20 +139,31 @@ class Recorder:
             recording.note(contents.before_operator, value, "__enter__", "__exit__", "__aenter__", "__aexit__")
         return value
 
-    def imported(self, module: str, level: int, name: str | None) -> None:
-        """After an import statement: what it found."""
+    def imports(self, module: str, level: int) -> None:
+        """Before an import statement."""
+        recording = active.recording
+        if recording is not None:
+            recording.note(_note_module, sys._getframe(1).f_globals, module, level)
+
+    def imported(self, module: str, level: int, name: str) -> None:
+        """After an import of a name from a module."""
         recording = active.recording
         if recording is not None:
             recording.note(_note_import, sys._getframe(1).f_globals, module, level, name)
 
     # Writes
 
-    def writes_name(self, name: str, kind: str) -> None:
-        """Before a global name, or a variable of an enclosing function, is assigned or deleted."""
+    def writes_name(self, name: str) -> None:
+        """Before a global name is assigned or deleted."""
         recording = active.recording
         if recording is not None:
-            what = "the global" if kind == "global" else "the enclosing function's"
-            recording.reason(f"assigns {what} {name}", "return the value, or keep it in an hf.Variable", is_effect=True)
+            recording.note(Recording.writes_global, sys._getframe(1).f_globals, name)
+
+    def writes_cell(self, probe: types.FunctionType) -> None:
+        """Before a variable of an enclosing function, which ``probe`` refers to, is assigned or deleted."""
+        recording = active.recording
+        if recording is not None:
+            recording.note(Recording.writes_cell, (probe.__closure__ or ())[0], probe.__code__.co_freevars[0])
 
     def writes(self, value: Any, name: str) -> Any:
         """Before ``value.name`` is assigned or deleted."""
@@ -181,15 +198,34 @@ def _outlives(recording: Recording, value: Any) -> bool:
     return recording.slot_of(value) is not None or recording.is_copy(value)
 
 
-def _note_name(recording: Recording, namespace: dict[str, Any], name: str, value: Any) -> None:
+def _builtins(namespace: dict[str, Any]) -> dict[str, Any]:
+    found = namespace["__builtins__"]
+    return found if isinstance(found, dict) else found.__dict__
+
+
+def _note_name(recording: Recording, namespace: dict[str, Any], name: str) -> None:
     slot = recording.root(namespace, namespace.get("__name__", "globals()"))
     if name in namespace:
-        recording.read(slot, "item", name, value, name)
+        recording.read(slot, "item", name, namespace[name], name)
         return
     recording.absent(slot, "item", name, name)
-    builtins = namespace["__builtins__"]
-    builtins = builtins if isinstance(builtins, dict) else builtins.__dict__
-    recording.read(recording.root(builtins, "builtins"), "item", name, value, name)
+    builtins = _builtins(namespace)
+    slot = recording.root(builtins, "builtins")
+    if name in builtins:
+        recording.read(slot, "item", name, builtins[name], name)
+    else:
+        recording.absent(slot, "item", name, name)
+
+
+def _note_cell(recording: Recording, probe: types.FunctionType) -> None:
+    (cell,), (name,) = probe.__closure__ or (), probe.__code__.co_freevars
+    slot = recording.cell_slot(cell, name)
+    try:
+        value = cell.cell_contents
+    except ValueError:
+        recording.absent(slot, "cell", None, name)
+    else:
+        recording.read(slot, "cell", None, value, name)
 
 
 def _note_truth(recording: Recording, value: Any) -> None:
@@ -234,16 +270,23 @@ def _note_match(recording: Recording, value: Any, names: Sequence[str]) -> None:
         recording.read(slot, "class", None, type(value), f"type({recording.texts[slot]})")
 
 
-def _note_import(recording: Recording, namespace: dict[str, Any], module: str, level: int, name: str | None) -> None:
+def _note_module(recording: Recording, namespace: dict[str, Any], module: str, level: int) -> types.ModuleType | None:
     if level:
         import importlib.util
 
         module = importlib.util.resolve_name("." * level + module, namespace.get("__package__") or "")
     found = sys.modules.get(module)
+    slot = recording.root(sys.modules, "sys.modules")
     if found is None:
-        return
-    recording.read(recording.root(sys.modules, "sys.modules"), "item", module, found, module)
-    if name is not None and name != "*":
+        recording.reason(f"imports {module}, which is not loaded", "import it outside of the function", is_effect=True)
+        return None
+    recording.read(slot, "item", module, found, f"the module {module}")
+    return found
+
+
+def _note_import(recording: Recording, namespace: dict[str, Any], module: str, level: int, name: str) -> None:
+    found = _note_module(recording, namespace, module, level)
+    if found is not None and name != "*":
         read_attribute(recording, found, name, getattr(found, name, MISSING))
 
 

@@ -10,6 +10,7 @@ trace with reasons serves the one call that it was made for.
 
 from __future__ import annotations
 
+import collections
 import dataclasses
 import sys
 import threading
@@ -20,11 +21,13 @@ from typing import Any
 
 from hybridflow.errors import TraceError, is_internal, user_location
 from hybridflow.jit.guards.libraries import is_users_class
-from hybridflow.jit.guards.values import ATOMS, CONTAINERS, check_of, items_of, same_items
+from hybridflow.jit.guards.values import ATOMS, CONTAINERS, MAPPINGS, check_of, items_of, same_items
 from hybridflow.runtime.guards import Step, first_failing
 from hybridflow.tensor import SymbolicTensor
 
 _MOST_STEPS = 20_000
+_KEEP = "return what changes, or keep it in an hf.Variable"
+_NOTHING = object()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -64,6 +67,7 @@ class Recording:
         self._alive: list[Any] = []  # keeps the ids above unique
         self._copies: dict[int, str] = {}  # containers among the arguments: the function sees copies of them
         self._watched: list[tuple[Any, Any, str, bool]] = []  # (object, what it held, text, is a copy)
+        self._assigned: list[tuple[Callable[[], Any], Callable[[], None], str, str | None]] = []  # names: look, restore
         self._cells: dict[int, tuple[int, int]] = {}  # id(cell) -> slot of its function, position in the closure
 
     def note(self, function: Callable[..., Any], *args: Any) -> Any:
@@ -192,9 +196,35 @@ class Recording:
             raise self._lost(self._copies[id(value)])
         self.reason(
             what.format(self.text_of(value)),
-            "return what changes, or keep it in an hf.Variable",
+            _KEEP,
             is_effect=True,
         )
+
+    def writes_global(self, namespace: dict[str, Any], name: str) -> None:
+        """Note that a global is about to be assigned or deleted."""
+        before = namespace.get(name, _NOTHING)
+
+        def restore() -> None:
+            if before is _NOTHING:
+                namespace.pop(name, None)
+            else:
+                namespace[name] = before
+
+        self._assigned.append((lambda: namespace.get(name), restore, name, user_location(2)))
+        self.reason(f"assigns the global {name}", _KEEP, is_effect=True)
+
+    def writes_cell(self, cell: types.CellType, name: str) -> None:
+        """Note that a variable of an enclosing function is about to be assigned or deleted."""
+        before = _contents(cell)
+
+        def restore() -> None:
+            if before is _NOTHING:
+                del cell.cell_contents
+            else:
+                cell.cell_contents = before
+
+        self._assigned.append((lambda: _contents(cell), restore, name, user_location(2)))
+        self.reason(f"assigns {name} of the enclosing function", _KEEP, is_effect=True)
 
     def _lost(self, path: str) -> TraceError:
         return TraceError(
@@ -210,6 +240,10 @@ class Recording:
 
     def finish(self) -> None:
         """Look for what was changed without being seen.  Raises TraceError for traced tensors that were left outside."""
+        for look, restore, text, where in self._assigned:
+            if isinstance(look(), SymbolicTensor):
+                restore()
+                raise self._left(text, where)
         for value, before, text, is_copy in self._watched:
             after = _held(value)
             if same_items(before, after or []):
@@ -217,22 +251,51 @@ class Recording:
             if is_copy:
                 raise self._lost(text)
             if any(isinstance(item, SymbolicTensor) for item in after or []):
-                raise TraceError(
-                    self.name,
-                    f"a tensor of the trace is left in {text}, which outlives the call. It stands for a value during the "
-                    "trace only: return it from the function, or keep it in an hf.Variable.",
-                )
+                _put_back(value, before)
+                effects = [reason.where for reason in self.reasons if reason.is_effect]
+                raise self._left(text, effects[0] if effects else None)
             if not self.reasons:
-                self.reason(f"changes {text}", "return what changes, or keep it in an hf.Variable", is_effect=True)
+                self.reason(f"changes {text}", _KEEP, is_effect=True)
         failing = None if self.reasons else first_failing(self.steps)
         if failing is not None:
-            self.reason(f"changes {self.texts[failing]}", "return it, or keep it in an hf.Variable", is_effect=True)
+            self.reason(f"changes {self.texts[failing]}", _KEEP, is_effect=True)
+
+    def _left(self, text: str, where: str | None) -> TraceError:
+        return TraceError(
+            self.name,
+            f"a tensor of the trace is left in {text}, which outlives the call. It stands for a value during the trace "
+            "only: return it from the function, or keep it in an hf.Variable.",
+            where=where,
+        )
+
+
+def _contents(cell: types.CellType) -> Any:
+    try:
+        return cell.cell_contents
+    except ValueError:
+        return _NOTHING
+
+
+def _put_back(value: Any, held: list[Any]) -> None:
+    """Give a container or an object what it held before."""
+    own = value if isinstance(value, dict) else getattr(value, "__dict__", None)
+    if isinstance(own, dict):
+        own.clear()
+        own.update(zip(held[::2], held[1::2]))
+    elif isinstance(value, list):
+        value[:] = held
+    else:
+        value.clear()
+        value.update(held) if isinstance(value, set) else value.extend(held)
+
+
+_CHANGING = frozenset((list, dict, set, collections.deque, bytearray, *MAPPINGS))
 
 
 def _held(value: Any) -> list[Any] | None:
     """What a mutable object holds now; None for objects that hold nothing that is looked at."""
     if type(value) in CONTAINERS:
-        return None if type(value) in (tuple, frozenset, types.MappingProxyType) else items_of(value)
+        return items_of(value) if type(value) in _CHANGING else None
     if is_users_class(type(value)):
         own = getattr(value, "__dict__", None)
         return items_of(own) if type(own) is dict else None

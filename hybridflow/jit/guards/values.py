@@ -7,6 +7,7 @@ weak reference where there can be one, so that a cached program keeps nothing al
 
 from __future__ import annotations
 
+import array
 import collections
 import datetime
 import decimal
@@ -31,6 +32,10 @@ CONTAINERS = (
     collections.defaultdict,
     collections.Counter,
     types.MappingProxyType,
+    *map(type, ({}.keys(), {}.values(), {}.items())),
+    bytearray,
+    array.array,
+    memoryview,
 )
 MAPPINGS = (dict, collections.OrderedDict, collections.defaultdict, collections.Counter)
 # Values that cannot change, and are told apart by type and equality.
@@ -134,6 +139,8 @@ def bits_of(value: Any) -> Any:
         return np.dtype, value.str, value.num
     if kind in (int, bool, str, bytes, type(None)):
         return kind, value
+    if kind in _EQUAL:
+        return kind, repr(value)
     return kind, id(value)
 
 
@@ -192,7 +199,15 @@ def items_of(container: Any) -> list[Any]:
 
 def same_items(a: list[Any], b: list[Any]) -> bool:
     """Whether two lists hold the same items: the very same objects, or plain values of the same bits."""
-    return len(a) == len(b) and all(x is y or (type(x) in ATOMS and bits_of(x) == bits_of(y)) for x, y in zip(a, b))
+    return len(a) == len(b) and all(map(_same, a, b))
+
+
+def _same(a: Any, b: Any) -> bool:
+    if a is b:
+        return True
+    if type(a) is tuple and type(b) is tuple:
+        return same_items(list(a), list(b))
+    return type(a) in ATOMS and bits_of(a) == bits_of(b)
 
 
 class SameResult:

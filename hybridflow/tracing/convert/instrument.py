@@ -9,6 +9,7 @@ errors show the user's line and columns.
 from __future__ import annotations
 
 import ast
+import copy
 from collections.abc import Sequence
 from typing import Any, TypeVar
 
@@ -104,13 +105,15 @@ class _Instrumenter(ast.NodeTransformer):
         try:
             made = self.visit(node)
             made = made if isinstance(made, list) else [made]
-            notes = [
-                self._at(node, ast.Expr(self._call(node, "writes_name", self._text(node, name), self._text(node, kind))))
-                for name, kind in self._written.items()
-            ]
+            notes = [self._note_write(node, name, kind) for name, kind in self._written.items()]
             return [*notes, *made]
         finally:
             self._written = before
+
+    def _note_write(self, at: ast.stmt, name: str, kind: str) -> ast.stmt:
+        if kind == GLOBAL:
+            return self._at(at, ast.Expr(self._call(at, "writes_name", self._text(at, mangled(name, self._owner)))))
+        return self._at(at, ast.Expr(self._call(at, "writes_cell", self._probe(self._at(at, ast.Name(name, ast.Load()))))))
 
     def generic_visit(self, node: ast.AST) -> ast.AST:
         for field, value in ast.iter_fields(node):
@@ -187,30 +190,30 @@ class _Instrumenter(ast.NodeTransformer):
             return node
         if kind == LOCAL or node.id == "__class__":
             return node
-        text = self._text(node, mangled(node.id, self._owner))
-        if kind == GLOBAL:
-            return self._call(node, "name", text, node)
-        return self._call(node, "cell", text, self._cell(node), node)
+        if kind == CELL:
+            return self._call(node, "cell", self._probe(node))
+        name = self._text(node, mangled(node.id, self._owner))
+        return self._call(node, "name", name)
 
-    def _cell(self, node: ast.Name) -> ast.expr:
+    def _probe(self, node: ast.Name) -> ast.expr:
         """A lambda over the name, in whose closure its cell is found."""
         nothing = ast.arguments(posonlyargs=[], args=[], kwonlyargs=[], kw_defaults=[], defaults=[])
         return self._at(node, ast.Lambda(nothing, self._at(node, ast.Name(node.id, ast.Load()))))
 
     def visit_Import(self, node: ast.Import) -> Any:
-        notes = [self._imported(node, alias.name, 0, None) for alias in node.names]
         for alias in node.names:
             self._binds(alias.asname or alias.name.partition(".")[0])
-        return [node, *notes]
+        return [*(self._import(node, "imports", alias.name, 0) for alias in node.names), node]
 
     def visit_ImportFrom(self, node: ast.ImportFrom) -> Any:
         for alias in node.names:
             self._binds(alias.asname or alias.name)
-        return [node, *(self._imported(node, node.module or "", node.level, alias.name) for alias in node.names)]
+        module = node.module or ""
+        after = [self._import(node, "imported", module, node.level, alias.name) for alias in node.names]
+        return [self._import(node, "imports", module, node.level), node, *after]
 
-    def _imported(self, at: ast.stmt, module: str, level: int, name: str | None) -> ast.stmt:
-        args = [self._at(at, ast.Constant(value)) for value in (module, level, name)]
-        return self._at(at, ast.Expr(self._call(at, "imported", *args)))
+    def _import(self, at: ast.stmt, method: str, *values: str | int) -> ast.stmt:
+        return self._at(at, ast.Expr(self._call(at, method, *(self._at(at, ast.Constant(value)) for value in values))))
 
     # Reads
 
@@ -251,6 +254,14 @@ class _Instrumenter(ast.NodeTransformer):
         for keyword in node.keywords:
             value = self._visit(keyword.value)
             keyword.value = value if keyword.arg is not None else self._call(keyword.value, "iterate", value)
+        return node
+
+    def visit_Dict(self, node: ast.Dict) -> ast.AST:
+        node.values = [
+            self._visit(value) if key is not None else self._call(value, "iterate", self._visit(value))
+            for key, value in zip(node.keys, node.values)
+        ]
+        node.keys = self._visited(node.keys)
         return node
 
     def visit_Starred(self, node: ast.Starred) -> ast.AST:
@@ -370,14 +381,15 @@ class _Instrumenter(ast.NodeTransformer):
         note = self._call(node, "updates_in_place", self._text(node, operator), read)
         return [self._at(node, ast.Expr(note)), node]
 
-    def visit_Match(self, node: ast.Match) -> ast.AST:
+    def visit_Match(self, node: ast.Match) -> Any:
+        notes = [self._at(node, ast.Expr(self._visit(value))) for value in _named_in_patterns(node)]
         names = sorted({n for case in node.cases for p in ast.walk(case.pattern) for n in getattr(p, "kwd_attrs", [])})
         node.subject = self._call(node.subject, "matched", self._visit(node.subject), *(self._text(node, n) for n in names))
         for case in node.cases:
             case.pattern = self.visit(case.pattern)
             case.guard = None if case.guard is None else self._test(case.guard)
             case.body = self._statements(case.body)
-        return node
+        return [*notes, node]
 
     def _pattern_value(self, node: Any) -> ast.AST:
         return node  # dotted names of patterns stay: they may not be calls
@@ -407,4 +419,14 @@ class _Instrumenter(ast.NodeTransformer):
         return node
 
 
-__all__ = ["CELL", "GLOBAL", "LOCAL", "instrument", "mangled"]
+def _named_in_patterns(node: ast.Match) -> list[ast.expr]:
+    """Copies of the names in patterns that are looked up: constants and classes.  In a pattern itself they cannot be
+    calls."""
+    found = []
+    for case in node.cases:
+        for part in ast.walk(case.pattern):
+            if isinstance(part, ast.MatchValue) and isinstance(part.value, ast.Attribute):
+                found.append(copy.deepcopy(part.value))
+            elif isinstance(part, ast.MatchClass):
+                found.append(copy.deepcopy(part.cls))
+    return found
