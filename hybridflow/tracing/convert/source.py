@@ -20,9 +20,8 @@ from functools import lru_cache
 from types import CodeType, FrameType, FunctionType
 from typing import Any, Generic, TypeVar
 
-from hybridflow import flags
 from hybridflow.tracing.convert import imports, texts
-from hybridflow.tracing.convert.unit import Function, compiled, first_line, future, owner, parse, same, wrap
+from hybridflow.tracing.convert.unit import Function, compiled, first_line, future, owner_of, parse, same
 
 V = TypeVar("V")
 
@@ -116,8 +115,7 @@ def remember(function: FunctionType, frame: FrameType | None = None) -> None:
     for lines in texts.of_callers(code, frame or sys._getframe(1)):
         if _match(lines, code) is not None:
             _remembered.put(code, lines)
-            if flags.KEEP_TEXT.value:
-                texts.keep(code.co_filename, "".join(lines))  # for the helpers beside it
+            texts.keep(code.co_filename, "".join(lines))  # for the helpers beside it
             return
 
 
@@ -192,7 +190,7 @@ def _match(lines: list[str], code: CodeType) -> Source | None:
             if found is not None:
                 return found
     functions, imported = _whole("".join(lines), future(code))
-    alike = [copy.deepcopy(node) for node in functions if _alike(node, code)]
+    alike = [(copy.deepcopy(node), owner) for node, owner in functions if _alike(node, code)]
     return _best(alike, code, imported & used)
 
 
@@ -202,21 +200,30 @@ class _Piece:
 
     text: str
 
-    def functions(self, code: CodeType) -> list[Function]:
-        """The functions in it that might be `code`, by name and parameters."""
+    def functions(self, code: CodeType) -> list[tuple[Function, str | None]]:
+        """The functions in it that might be `code`, by name and parameters, with the class around them."""
         tree = parse(self.text, future(code))
-        return [] if tree is None else [node for node in _functions(tree) if _alike(node, code)]
+        if tree is None:
+            return []
+        return [(node, owner or owner_of(code)) for node, owner in _functions(tree) if _alike(node, code)]
 
 
 @lru_cache(maxsize=2)
-def _whole(text: str, flags: int) -> tuple[list[Function], frozenset[str]]:
-    """All functions of a text, not to be changed, and the names that it imports at its top."""
+def _whole(text: str, flags: int) -> tuple[list[tuple[Function, str | None]], frozenset[str]]:
+    """All functions of a text, not to be changed, with the class around each, and what the text imports at its top."""
     tree = parse(text, flags)
     return ([], frozenset()) if tree is None else (list(_functions(tree)), imports.of(tree))
 
 
-def _functions(tree: ast.AST) -> Iterator[Function]:
-    return (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda))
+def _functions(tree: ast.AST) -> Iterator[tuple[Function, str | None]]:
+    """Functions at any depth, each with the innermost class around it."""
+    todo: list[tuple[ast.AST, str | None]] = [(tree, None)]
+    while todo:
+        node, owner = todo.pop()
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+            yield node, owner
+        inner = node.name if isinstance(node, ast.ClassDef) else owner
+        todo += [(child, inner) for child in ast.iter_child_nodes(node)]
 
 
 def _alike(node: Function, code: CodeType) -> bool:
@@ -231,30 +238,29 @@ def _alike(node: Function, code: CodeType) -> bool:
     )
 
 
-def _best(functions: list[Function], code: CodeType, imported: frozenset[str]) -> Source | None:
+def _best(functions: list[tuple[Function, str | None]], code: CodeType, imported: frozenset[str]) -> Source | None:
     """The one that is `code`; of equal ones, that which stands where `code` says."""
     found = []
-    for node in functions:
+    for node, owner in functions:
         shift = code.co_firstlineno - first_line(node)
-        module = wrap(node, code, imported)
         if shift:
-            ast.increment_lineno(module, shift)
-        made = _verified(module, node, code)
+            ast.increment_lineno(node, shift)
+        made = _verified(node, code, imported, owner)
         if made is not None:
-            found.append((Source(code, node, owner(code), imported), made, abs(shift)))
+            found.append((Source(code, node, owner, imported), made, abs(shift)))
     if len(found) > 1:
         positions = list(code.co_positions())
         found.sort(key=lambda entry: (entry[2], list(entry[1].co_positions()) != positions))
     return found[0][0] if found else None
 
 
-def _verified(module: ast.Module, node: Function, code: CodeType) -> CodeType | None:
-    """What a unit compiles to, if that is `code`, also after pytest has rewritten its assertions."""
+def _verified(node: Function, code: CodeType, imported: frozenset[str], owner: str | None) -> CodeType | None:
+    """What a node compiles to, if that is `code`, also after pytest has rewritten its assertions."""
     try:
         if "@pytest_ar" in _all_names(code):
-            module = copy.deepcopy(module)
-            _rewrite_asserts(module)
-        made = compiled(module, code)
+            made = compiled(copy.deepcopy(node), code, imported, owner, _rewrite_asserts)
+        else:
+            made = compiled(node, code, imported, owner)
     except (SyntaxError, ValueError, RecursionError, StopIteration):
         return None
     return made if same(made, code) else None
