@@ -104,6 +104,10 @@ table = {
                k=1: x
             + k),
 }
+apart = (plain(1) if 0 else
+         [1, (lambda q: q - 1)][
+             1], lambda q: q - 1,
+         ); alone = lambda q: q - 1
 späte = [lambda ü: ü + "é"]; after = lambda x: ("ä", x)
 
 def yields(n):
@@ -224,6 +228,14 @@ def test_identity_reproduces_the_byte_code(module: ModuleType) -> None:
         if "_Func" in each.co_name or each.co_name in ("F", "T", "V"):  # bounds of type variables
             continue
         assert_same(IDENTITY.code(each), each)
+
+
+def test_module_that_names_super(tmp_path: Path) -> None:
+    for line in ("class super: pass", "def super(*_): return object", "old = super", "print(super)"):
+        text = f"{line}\nclass C:\n    def f(self):\n        return super().__init__\n"
+        module = module_of(tmp_path / "shadowed.py", text)
+        linecache.clearcache()
+        assert_same(IDENTITY.code(module.C.f.__code__), module.C.f.__code__)
 
 
 def test_two_lambdas_on_one_line_are_told_apart(tmp_path: Path) -> None:

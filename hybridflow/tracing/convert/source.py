@@ -14,7 +14,7 @@ import re
 import sys
 import time
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from types import CodeType, FrameType, FunctionType
@@ -166,11 +166,9 @@ def _rewriter(code: CodeType) -> str | None:
 
 
 def _all_names(code: CodeType) -> Iterator[str]:
-    for names in (code.co_names, code.co_varnames, code.co_cellvars, code.co_freevars):
-        yield from names
-    for constant in code.co_consts:
-        if isinstance(constant, CodeType):
-            yield from _all_names(constant)
+    for each in (code, *_nested(code)):
+        for names in (each.co_names, each.co_varnames, each.co_cellvars, each.co_freevars):
+            yield from names
 
 
 # ---- looking for the function in one text
@@ -179,19 +177,32 @@ def _all_names(code: CodeType) -> Iterator[str]:
 def _match(lines: list[str], code: CodeType) -> Source | None:
     """The function `code` in a text: at its line, else wherever it stands now.  None if it is not there."""
     first = code.co_firstlineno - 1
+    own = [first] if first < len(lines) else []
+    moved = (place for place in _places(lines, code.co_name) if place != first)
+    if code.co_name == "<lambda>":  # its own lines may not parse alone, while an equal one elsewhere does
+        return _at(own, lines, code) or _anywhere(lines, code) or _at(moved, lines, code)
+    return _at(own, lines, code) or _at(moved, lines, code) or _anywhere(lines, code)
+
+
+def _at(places: Iterable[int], lines: list[str], code: CodeType) -> Source | None:
+    """The function `code` at one of these lines."""
     pieces = _lambda_pieces if code.co_name == "<lambda>" else _def_pieces
-    used = frozenset(_all_names(code))  # of any scope: the compiler asks for the name alone
-    imported = imports.scanned(code.co_filename, lines) & used
-    for place in _places(lines, first, code.co_name):
+    imported = imports.scanned(code.co_filename, lines).intersection(_all_names(code))
+    for place in places:
         for piece in pieces(lines, place, code):
-            functions = piece.functions(code)
-            # What stands in one text may have been compiled piece by piece: at a console.
-            found = _best(functions, code, imported) or (_best(functions, code, frozenset()) if imported else None)
+            found = _best(piece.functions(code), code, imported)
+            if found is None and imported:  # a text of several that were compiled one by one, at a console
+                found = _best(piece.functions(code), code, frozenset())
             if found is not None:
                 return found
+    return None
+
+
+def _anywhere(lines: list[str], code: CodeType) -> Source | None:
+    """The function `code` in the tree of the whole text."""
     functions, imported = _whole("".join(lines), future(code))
     alike = [(copy.deepcopy(node), owner) for node, owner in functions if _alike(node, code)]
-    return _best(alike, code, imported & used)
+    return _best(alike, code, imported.intersection(_all_names(code)))
 
 
 @dataclass(frozen=True)
@@ -205,7 +216,10 @@ class _Piece:
         tree = parse(self.text, future(code))
         if tree is None:
             return []
-        return [(node, owner or owner_of(code)) for node, owner in _functions(tree) if _alike(node, code)]
+        found = [(node, owner or owner_of(code)) for node, owner in _functions(tree) if _alike(node, code)]
+        if len(found) > 1:  # one may be part of another, and each is changed while it is tried
+            found = [(copy.deepcopy(node), owner) for node, owner in found]
+        return found
 
 
 @lru_cache(maxsize=2)
@@ -276,18 +290,15 @@ def _rewrite_asserts(module: ast.Module) -> None:
 # ---- cutting
 
 
-def _places(lines: list[str], first: int, name: str) -> Iterator[int]:
-    """Lines at which a function of this name may start: its own, `first`, then others from the end."""
-    if first < len(lines):
-        yield first
+def _places(lines: list[str], name: str) -> Iterator[int]:
+    """Lines at which a function of this name may start, the last first."""
     word = re.compile(r".*\blambda\b" if name == "<lambda>" else rf"\s*(async\s+)?def\s+{re.escape(name)}\b")
     attempts = 0
     for i in range(len(lines) - 1, -1, -1):
         if word.match(lines[i]):
             while name != "<lambda>" and i and lines[i - 1].lstrip().startswith("@"):
                 i -= 1
-            if i != first:
-                yield i
+            yield i
             attempts += 1
             if attempts == _ATTEMPTS:
                 return
@@ -304,6 +315,17 @@ def _def_pieces(lines: list[str], first: int, code: CodeType) -> Iterator[_Piece
             break
         end += 1
     yield _cut(lines, first, end)
+    ends = [last for code in (code, *_nested(code)) for _, last, _, _ in code.co_positions() if last is not None]
+    end_by_positions = first + max(ends, default=0) - code.co_firstlineno + 1
+    if end < end_by_positions <= len(lines):  # a string's lines may be indented less
+        yield _cut(lines, first, end_by_positions)
+
+
+def _nested(code: CodeType) -> Iterator[CodeType]:
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield constant
+            yield from _nested(constant)
 
 
 def _lambda_pieces(lines: list[str], first: int, code: CodeType) -> Iterator[_Piece]:
@@ -315,10 +337,9 @@ def _lambda_pieces(lines: list[str], first: int, code: CodeType) -> Iterator[_Pi
 
 
 def _height(code: CodeType) -> int:
-    """The last line of a code object, from its first."""
-    last = max((line for _, _, line in code.co_lines() if line is not None), default=code.co_firstlineno)
-    nested = [c.co_firstlineno + _height(c) for c in code.co_consts if isinstance(c, CodeType)]
-    return max(last, *nested) - code.co_firstlineno if nested else last - code.co_firstlineno
+    """The last line at which something of `code` starts, from its first."""
+    lines = [line for each in (code, *_nested(code)) for _, _, line in each.co_lines() if line is not None]
+    return max(lines, default=code.co_firstlineno) - code.co_firstlineno
 
 
 def _cut(lines: list[str], first: int, end: int) -> _Piece:
