@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from hybridflow.tracing.convert.unit import parse
 
 _IMPORT = re.compile(r"[ \t]*(?:import|from)\s")
-_SUPER = re.compile(r"(?!#|def\b|class\b|async\b|@)\S.*\bsuper\b")
+_SUPER = re.compile(r"(?:def|class)\s+super\b|(?!#|def\b|class\b|async\b|@)\S.*\bsuper\b")
 _SCOPE = re.compile(r"\s*(?:async\s+def|def|class)\s")
 _KEPT = 64
 _scanned: dict[str, tuple[list[str], frozenset[str]]] = {}
@@ -29,7 +29,7 @@ def _names(node: ast.AST) -> Iterator[str]:
         if isinstance(child, ast.Import | ast.ImportFrom):
             for alias in child.names:
                 yield alias.asname or alias.name.partition(".")[0]
-        elif isinstance(child, ast.Name) and child.id == "super":
+        elif "super" in (getattr(child, "id", None), getattr(child, "name", None)):
             yield "super"
         elif isinstance(child, ast.expr | ast.stmt | ast.ExceptHandler | ast.match_case) and not isinstance(
             child, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from types import CodeType, FunctionType
 
 from hybridflow.tracing.convert.source import ByCode, Missing, Source, find
-from hybridflow.tracing.convert.unit import Function, compiled, wrap
+from hybridflow.tracing.convert.unit import Function, compiled
 
 # Changes a function's tree.  It may do so in place; the result stands for the function, with the same parameters.  For
 # a lambda it may return a FunctionDef of any name, when statements are wanted.  New nodes need positions: those of the
@@ -101,11 +101,11 @@ def _build(node: Function, source: Source) -> CodeType:
     original = source.code
     if not isinstance(node, ast.Lambda):
         node.name = original.co_name
-    made = compiled(wrap(node, original, source.imported), original)
+    made = compiled(node, original, source.imported, source.owner)
     unused = [name for name in original.co_freevars if name not in made.co_freevars]
     if unused:
         _mention(node, unused)
-        made = compiled(wrap(node, original, source.imported), original)
+        made = compiled(node, original, source.imported, source.owner)
     return made
 
 

@@ -14,15 +14,14 @@ import re
 import sys
 import time
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from types import CodeType, FrameType, FunctionType
 from typing import Any, Generic, TypeVar
 
-from hybridflow import flags
 from hybridflow.tracing.convert import imports, texts
-from hybridflow.tracing.convert.unit import Function, compiled, first_line, future, owner, parse, same, wrap
+from hybridflow.tracing.convert.unit import Function, compiled, first_line, future, owner_of, parse, same
 
 V = TypeVar("V")
 
@@ -116,8 +115,7 @@ def remember(function: FunctionType, frame: FrameType | None = None) -> None:
     for lines in texts.of_callers(code, frame or sys._getframe(1)):
         if _match(lines, code) is not None:
             _remembered.put(code, lines)
-            if flags.KEEP_TEXT.value:
-                texts.keep(code.co_filename, "".join(lines))  # for the helpers beside it
+            texts.keep(code.co_filename, "".join(lines))  # for the helpers beside it
             return
 
 
@@ -168,11 +166,9 @@ def _rewriter(code: CodeType) -> str | None:
 
 
 def _all_names(code: CodeType) -> Iterator[str]:
-    for names in (code.co_names, code.co_varnames, code.co_cellvars, code.co_freevars):
-        yield from names
-    for constant in code.co_consts:
-        if isinstance(constant, CodeType):
-            yield from _all_names(constant)
+    for each in (code, *_nested(code)):
+        for names in (each.co_names, each.co_varnames, each.co_cellvars, each.co_freevars):
+            yield from names
 
 
 # ---- looking for the function in one text
@@ -181,19 +177,32 @@ def _all_names(code: CodeType) -> Iterator[str]:
 def _match(lines: list[str], code: CodeType) -> Source | None:
     """The function `code` in a text: at its line, else wherever it stands now.  None if it is not there."""
     first = code.co_firstlineno - 1
+    own = [first] if first < len(lines) else []
+    moved = (place for place in _places(lines, code.co_name) if place != first)
+    if code.co_name == "<lambda>":  # its own lines may not parse alone, while an equal one elsewhere does
+        return _at(own, lines, code) or _anywhere(lines, code) or _at(moved, lines, code)
+    return _at(own, lines, code) or _at(moved, lines, code) or _anywhere(lines, code)
+
+
+def _at(places: Iterable[int], lines: list[str], code: CodeType) -> Source | None:
+    """The function `code` at one of these lines."""
     pieces = _lambda_pieces if code.co_name == "<lambda>" else _def_pieces
-    used = frozenset(_all_names(code))  # of any scope: the compiler asks for the name alone
-    imported = imports.scanned(code.co_filename, lines) & used
-    for place in _places(lines, first, code.co_name):
+    imported = imports.scanned(code.co_filename, lines).intersection(_all_names(code))
+    for place in places:
         for piece in pieces(lines, place, code):
-            functions = piece.functions(code)
-            # What stands in one text may have been compiled piece by piece: at a console.
-            found = _best(functions, code, imported) or (_best(functions, code, frozenset()) if imported else None)
+            found = _best(piece.functions(code), code, imported)
+            if found is None and imported:  # a text of several that were compiled one by one, at a console
+                found = _best(piece.functions(code), code, frozenset())
             if found is not None:
                 return found
+    return None
+
+
+def _anywhere(lines: list[str], code: CodeType) -> Source | None:
+    """The function `code` in the tree of the whole text."""
     functions, imported = _whole("".join(lines), future(code))
-    alike = [copy.deepcopy(node) for node in functions if _alike(node, code)]
-    return _best(alike, code, imported & used)
+    alike = [(copy.deepcopy(node), owner) for node, owner in functions if _alike(node, code)]
+    return _best(alike, code, imported.intersection(_all_names(code)))
 
 
 @dataclass(frozen=True)
@@ -202,21 +211,33 @@ class _Piece:
 
     text: str
 
-    def functions(self, code: CodeType) -> list[Function]:
-        """The functions in it that might be `code`, by name and parameters."""
+    def functions(self, code: CodeType) -> list[tuple[Function, str | None]]:
+        """The functions in it that might be `code`, by name and parameters, with the class around them."""
         tree = parse(self.text, future(code))
-        return [] if tree is None else [node for node in _functions(tree) if _alike(node, code)]
+        if tree is None:
+            return []
+        found = [(node, owner or owner_of(code)) for node, owner in _functions(tree) if _alike(node, code)]
+        if len(found) > 1:  # one may be part of another, and each is changed while it is tried
+            found = [(copy.deepcopy(node), owner) for node, owner in found]
+        return found
 
 
 @lru_cache(maxsize=2)
-def _whole(text: str, flags: int) -> tuple[list[Function], frozenset[str]]:
-    """All functions of a text, not to be changed, and the names that it imports at its top."""
+def _whole(text: str, flags: int) -> tuple[list[tuple[Function, str | None]], frozenset[str]]:
+    """All functions of a text, not to be changed, with the class around each, and what the text imports at its top."""
     tree = parse(text, flags)
     return ([], frozenset()) if tree is None else (list(_functions(tree)), imports.of(tree))
 
 
-def _functions(tree: ast.AST) -> Iterator[Function]:
-    return (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda))
+def _functions(tree: ast.AST) -> Iterator[tuple[Function, str | None]]:
+    """Functions at any depth, each with the innermost class around it."""
+    todo: list[tuple[ast.AST, str | None]] = [(tree, None)]
+    while todo:
+        node, owner = todo.pop()
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+            yield node, owner
+        inner = node.name if isinstance(node, ast.ClassDef) else owner
+        todo += [(child, inner) for child in ast.iter_child_nodes(node)]
 
 
 def _alike(node: Function, code: CodeType) -> bool:
@@ -231,30 +252,29 @@ def _alike(node: Function, code: CodeType) -> bool:
     )
 
 
-def _best(functions: list[Function], code: CodeType, imported: frozenset[str]) -> Source | None:
+def _best(functions: list[tuple[Function, str | None]], code: CodeType, imported: frozenset[str]) -> Source | None:
     """The one that is `code`; of equal ones, that which stands where `code` says."""
     found = []
-    for node in functions:
+    for node, owner in functions:
         shift = code.co_firstlineno - first_line(node)
-        module = wrap(node, code, imported)
         if shift:
-            ast.increment_lineno(module, shift)
-        made = _verified(module, node, code)
+            ast.increment_lineno(node, shift)
+        made = _verified(node, code, imported, owner)
         if made is not None:
-            found.append((Source(code, node, owner(code), imported), made, abs(shift)))
+            found.append((Source(code, node, owner, imported), made, abs(shift)))
     if len(found) > 1:
         positions = list(code.co_positions())
         found.sort(key=lambda entry: (entry[2], list(entry[1].co_positions()) != positions))
     return found[0][0] if found else None
 
 
-def _verified(module: ast.Module, node: Function, code: CodeType) -> CodeType | None:
-    """What a unit compiles to, if that is `code`, also after pytest has rewritten its assertions."""
+def _verified(node: Function, code: CodeType, imported: frozenset[str], owner: str | None) -> CodeType | None:
+    """What a node compiles to, if that is `code`, also after pytest has rewritten its assertions."""
     try:
         if "@pytest_ar" in _all_names(code):
-            module = copy.deepcopy(module)
-            _rewrite_asserts(module)
-        made = compiled(module, code)
+            made = compiled(copy.deepcopy(node), code, imported, owner, _rewrite_asserts)
+        else:
+            made = compiled(node, code, imported, owner)
     except (SyntaxError, ValueError, RecursionError, StopIteration):
         return None
     return made if same(made, code) else None
@@ -270,18 +290,15 @@ def _rewrite_asserts(module: ast.Module) -> None:
 # ---- cutting
 
 
-def _places(lines: list[str], first: int, name: str) -> Iterator[int]:
-    """Lines at which a function of this name may start: its own, `first`, then others from the end."""
-    if first < len(lines):
-        yield first
+def _places(lines: list[str], name: str) -> Iterator[int]:
+    """Lines at which a function of this name may start, the last first."""
     word = re.compile(r".*\blambda\b" if name == "<lambda>" else rf"\s*(async\s+)?def\s+{re.escape(name)}\b")
     attempts = 0
     for i in range(len(lines) - 1, -1, -1):
         if word.match(lines[i]):
             while name != "<lambda>" and i and lines[i - 1].lstrip().startswith("@"):
                 i -= 1
-            if i != first:
-                yield i
+            yield i
             attempts += 1
             if attempts == _ATTEMPTS:
                 return
@@ -298,6 +315,17 @@ def _def_pieces(lines: list[str], first: int, code: CodeType) -> Iterator[_Piece
             break
         end += 1
     yield _cut(lines, first, end)
+    ends = [last for code in (code, *_nested(code)) for _, last, _, _ in code.co_positions() if last is not None]
+    end_by_positions = first + max(ends, default=0) - code.co_firstlineno + 1
+    if end < end_by_positions <= len(lines):  # a string's lines may be indented less
+        yield _cut(lines, first, end_by_positions)
+
+
+def _nested(code: CodeType) -> Iterator[CodeType]:
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield constant
+            yield from _nested(constant)
 
 
 def _lambda_pieces(lines: list[str], first: int, code: CodeType) -> Iterator[_Piece]:
@@ -309,10 +337,9 @@ def _lambda_pieces(lines: list[str], first: int, code: CodeType) -> Iterator[_Pi
 
 
 def _height(code: CodeType) -> int:
-    """The last line of a code object, from its first."""
-    last = max((line for _, _, line in code.co_lines() if line is not None), default=code.co_firstlineno)
-    nested = [c.co_firstlineno + _height(c) for c in code.co_consts if isinstance(c, CodeType)]
-    return max(last, *nested) - code.co_firstlineno if nested else last - code.co_firstlineno
+    """The last line at which something of `code` starts, from its first."""
+    lines = [line for each in (code, *_nested(code)) for _, _, line in each.co_lines() if line is not None]
+    return max(lines, default=code.co_firstlineno) - code.co_firstlineno
 
 
 def _cut(lines: list[str], first: int, end: int) -> _Piece:

@@ -8,22 +8,22 @@ from __future__ import annotations
 import __future__ as future_statements
 
 import ast
+import inspect
 import re
 import sys
 import warnings
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager, suppress
 from types import CodeType
 from typing import Any, TypeAlias
 
 Function: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 
-_NESTED = 0x10
-_MARKED_COROUTINE = 0x100  # set by `types.coroutine`, not by the compiler
+_MARKED_COROUTINE = inspect.CO_ITERABLE_COROUTINE  # set by `types.coroutine`, not by the compiler
 _FUTURE = 0
 for _feature in future_statements.all_feature_names:
     _FUTURE |= getattr(future_statements, _feature).compiler_flag
-_FUTURE &= ~_NESTED  # CO_NESTED serves `nested_scopes` too, which is always on
+_FUTURE &= ~inspect.CO_NESTED  # CO_NESTED serves `nested_scopes` too, which is always on
 
 _FILE = "hybridflow: source of a function"  # while compiling; not <…>, which would be kept as a text that vanishes
 _SILENCE = ("ignore", None, Warning, re.compile(re.escape(_FILE)), 0)
@@ -59,14 +59,26 @@ def parse(text: str, flags: int) -> ast.Module | None:
     return None
 
 
-def compiled(tree: ast.Module, code: CodeType) -> CodeType:
-    """The code object of the unit `tree`, with the flags and the file name of `code`.  Raises SyntaxError."""
+def compiled(
+    node: Function,
+    code: CodeType,
+    imported: Collection[str] = (),
+    owner: str | None = None,
+    prepare: Callable[[ast.Module], None] | None = None,
+) -> CodeType:
+    """The code object of `node` where `code` stood, with its flags and file name.  Bares the node.
+
+    `imported` are names that the module imports at its top: the compiler treats `name.f()` differently for those.
+    `owner` is the class around the node, where it may be one that the qualified name does not tell.  `prepare` may
+    change the unit before.  Raises SyntaxError, ValueError or RecursionError.
+    """
+    module, depth = _wrap(node, code, imported, owner)
+    if prepare is not None:
+        prepare(module)
     with _silence():
-        found = compile(tree, _FILE, "exec", future(code), True)
-    for _ in code.co_qualname.replace(".<locals>", "").split("."):
+        found = compile(module, _FILE, "exec", future(code), True)
+    for _ in range(depth):
         found = _only(found)
-    while found.co_qualname != code.co_qualname and any(isinstance(c, CodeType) for c in found.co_consts):
-        found = _only(found)  # a wrapper that the name does not tell of
     return _in_file(found, code.co_filename)
 
 
@@ -79,10 +91,9 @@ def _in_file(code: CodeType, filename: str) -> CodeType:
     return code.replace(co_filename=filename, co_consts=constants)
 
 
-def owner(code: CodeType) -> str | None:
+def owner_of(code: CodeType) -> str | None:
     """The innermost class around `code`, by whose name private names in it are mangled."""
-    scopes = _scopes(code)
-    return next((name for name, is_class in reversed(scopes) if is_class), None)
+    return next((name for name, is_class in reversed(_scopes(code)) if is_class), None)
 
 
 def _scopes(code: CodeType) -> list[tuple[str, bool]]:
@@ -91,42 +102,38 @@ def _scopes(code: CodeType) -> list[tuple[str, bool]]:
     return [(part, parts[place + 1] != "<locals>") for place, part in enumerate(parts[:-1]) if part != "<locals>"]
 
 
-def wrap(node: Function, code: CodeType, imported: Collection[str] = ()) -> ast.Module:
-    """A module in which `node`, bared of what is not its own code, compiles to a code object like `code`.
-
-    `imported` are names that the module imports at its top: the compiler treats `name.f()` differently for those.
-    """
+def _wrap(node: Function, code: CodeType, imported: Collection[str], owner: str | None) -> tuple[ast.Module, int]:
+    """A module that compiles to a code object like `code`, so many levels below its own."""
     bare(node)
-    place: dict[str, Any] = {
-        "lineno": first_line(node),
-        "end_lineno": first_line(node),
-        "col_offset": 0,
-        "end_col_offset": 0,
-    }
+    line = first_line(node)
+    place: dict[str, Any] = {"lineno": line, "end_lineno": line, "col_offset": 0, "end_col_offset": 0}
     inner: ast.stmt = ast.Expr(node, **place) if isinstance(node, ast.Lambda) else node
     scopes = _scopes(code)
-    outside = code.co_flags & _NESTED and all(is_class for _, is_class in scopes)  # type parameters, or `global f`
-    if outside:
-        scopes.insert(0, ("<outside>", False))
+    untold = []  # scopes that the name does not tell of: of type parameters, or above a global name
+    if code.co_flags & inspect.CO_NESTED and all(is_class for _, is_class in scopes):
+        untold.append(("<outside>", False))
+    if owner is not None and owner != owner_of(code):
+        untold.append((owner, True))
+    told = code.co_qualname.partition(".")[0]
+    scopes = untold + scopes
     binder = max((i for i, (_, is_class) in enumerate(scopes) if not is_class), default=None)
-    free = [name for name in code.co_freevars if name != "__class__" or owner(code) is None]
+    has_class = any(is_class for _, is_class in scopes)
+    free = [name for name in code.co_freevars if name != "__class__" or not has_class]
     for index in reversed(range(len(scopes))):
         name, is_class = scopes[index]
+        body = [inner]
+        if index == len(untold) - 1 and told != "<lambda>":
+            body.insert(0, ast.Global([told], **place))
         if is_class:
-            inner = ast.ClassDef(name, [], [], [inner], [], **place)
+            inner = ast.ClassDef(name, [], [], body, [], **place)
         else:
-            parameters = [ast.arg(v, None, **place) for v in free] if index == binder else []
+            parameters = [ast.arg(variable, None, None, **place) for variable in free] if index == binder else []
             arguments = ast.arguments([], parameters, None, [], [], None, [])
-            body = [inner]
-            if outside and index == 0:
-                first = code.co_qualname.split(".")[0]
-                if first != "<lambda>":
-                    body.insert(0, ast.Global([first], **place))
             inner = ast.FunctionDef(name, arguments, body, [], None, None, **place)
         if sys.version_info >= (3, 12):
             inner.type_params = []
-    imports: list[ast.stmt] = [ast.Import([ast.alias(name, **place) for name in imported], **place)] if imported else []
-    return ast.Module([*imports, inner], [])
+    imports = [ast.Import([ast.alias(name, None, **place) for name in imported], **place)] if imported else []
+    return ast.Module([*imports, inner], []), len(scopes) + 1
 
 
 def bare(node: Function) -> None:
