@@ -12,7 +12,6 @@ returns is not seen.
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import types
 import weakref
@@ -35,7 +34,7 @@ from hybridflow.paths import (
     is_stored,
     is_wrapper,
 )
-from hybridflow.runtime.guards import Guard
+from hybridflow.runtime.guards import Step
 from hybridflow.spec import IdentityKey, LeafKey, ValueKey, value_key
 from hybridflow.tensor import SymbolicTensor, Tensor
 from hybridflow.variable import Variable
@@ -93,19 +92,19 @@ class Environment:
         own = tuple([_key(path.value()) for path in self.paths])
         return sum([self._of_argument(value).key() for value in objects], own)
 
-    def guards(self, expected: tuple[LeafKey, ...]) -> Guards | None:
+    def guards(self, expected: tuple[LeafKey, ...]) -> list[Step] | None:
         """Native guards for the values of now, or None where native code cannot compare them.
 
         None as well when the values are not those of the key ``expected``.
         """
         if len(expected) != len(self.paths):
             return None  # of an earlier environment
-        found = Guards([], [])
+        found = Guards()
         for path, key in zip(self.paths, expected):
             value = path.guard(found)
             if value is MISSING or _key(value) != key or not guard_contents(value, found):
                 return None
-        return Guards(_once_each(found.held), _once_each(found.borrowed))
+        return found.steps
 
     # Search
 
@@ -250,17 +249,6 @@ def _is_users_object(value: Any) -> bool:
     if isinstance(value, _NO_STATE) or is_wrapper(value):
         return False
     return is_users_class(value if isinstance(value, type) else type(value))
-
-
-def _once_each(guards: list[Guard]) -> list[Guard]:
-    """Without the repetitions of paths that share a beginning."""
-    found: dict[Any, Guard] = {}
-    for guard in guards:
-        parts = [getattr(guard, field.name) for field in dataclasses.fields(guard)]
-        # The contents of a list, a tuple made for the guard, follow from the list.
-        key = [part if isinstance(part, str) else id(part) for part in parts if type(part) is not tuple]
-        found.setdefault((type(guard), *key), guard)
-    return list(found.values())
 
 
 def _first_parameter(function: types.FunctionType) -> str:

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import types
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from hybridflow.runtime.guards import AbsentGuard, AttributeGuard, CellGuard, Guard, ItemGuard, ListGuard
+from hybridflow.runtime.guards import Step
 
 
 class _Missing:
@@ -54,49 +54,72 @@ class Path:
             if found is MISSING:
                 break
             if isinstance(found, types.MethodType):
-                return found if _guard_method(owner, what, guards, self._guards_for(owner, guards)) else MISSING
+                return found if guards.method(owner, what) else MISSING
             if kind == "attribute":
-                self._guards_for(owner, guards).append(AttributeGuard(owner, what, found))
-            elif type(owner) is dict:
-                if not isinstance(what, str):
-                    return MISSING
-                guards.held.append(ItemGuard(owner, what, found))
-            elif type(owner) is list:
-                guards.held.append(ListGuard(owner, tuple(owner)))
+                guards.read("attribute", owner, what, found)
+            elif type(owner) in (dict, list):
+                guards.read("item" if type(owner) is dict else "index", owner, what, found)
         return found
-
-    def _guards_for(self, owner: Any, guards: Guards) -> list[Guard]:
-        """Where guards on ``owner`` go: those on the instance of a method must not keep it alive."""
-        is_instance = isinstance(self.root, InstanceRoot) and owner is self.root.value()
-        return guards.borrowed if is_instance else guards.held
 
     @property
     def identity(self) -> Any:
         return self.root.identity, self.steps
 
 
-class Guards(NamedTuple):
-    """For native code: guards that keep their objects alive, and guards on the instance of a method, which do not."""
+class Guards:
+    """Steps for native code, made while paths are followed.  What is read is looked up again by its identity: two paths
+    that share a beginning share its steps."""
 
-    held: list[Guard]
-    borrowed: list[Guard]
+    def __init__(self) -> None:
+        self.steps: list[Step] = []
+        self._slots: dict[int, int] = {}  # where the objects are, by id; the steps, or a weak root, keep them alive
+        self._seen: set[tuple[str, int, Any]] = set()
 
+    def root(self, value: Any) -> int:
+        """The slot of an object that is at hand."""
+        if id(value) not in self._slots:
+            self._slots[id(value)] = self._add(Step("root", operand=value))
+        return self._slots[id(value)]
 
-def _guard_method(owner: Any, name: str, guards: Guards, on_owner: list[Guard]) -> bool:
-    """Guard that ``owner.name`` is still the method of its class; a bound method itself is new each time."""
-    function, own = getattr(type(owner), name, MISSING), getattr(owner, "__dict__", None)
-    if function is not getattr(type(owner), name, None):
-        return False  # a method of the class itself
-    guards.held.append(AttributeGuard(type(owner), name, function))
-    if own is not None:
-        on_owner.append(AbsentGuard(own, name))
-    return True
+    def weak_root(self, reference: Any) -> Any:
+        """The object of a weak reference, which the guards do not keep alive."""
+        value = reference()
+        if id(value) not in self._slots:
+            self._slots[id(value)] = self._add(Step("weak", operand=reference))
+        return value
+
+    def read(self, kind: str, owner: Any, what: Any, found: Any) -> None:
+        """``found`` is what reading gives now, and must go on giving."""
+        if (kind, id(owner), what) not in self._seen:
+            self._seen.add((kind, id(owner), what))
+            slot = self._add(Step(kind, self.root(owner), what, "is", found))
+            self._slots.setdefault(id(found), slot)
+
+    def length(self, value: Any) -> None:
+        self._add(Step("slot", self.root(value), None, "length", len(value)))
+
+    def method(self, owner: Any, name: str) -> bool:
+        """Guard that ``owner.name`` is still the method of its class; a bound method itself is new each time."""
+        function = getattr(type(owner), name, MISSING)
+        if function is not getattr(type(owner), name, None):
+            return False  # a method of the class itself
+        self.read("attribute", type(owner), name, function)
+        if getattr(owner, "__dict__", None) is not None:
+            own = self._add(Step("own", self.root(owner)))
+            self._add(Step("item", own, name, "absent"))
+        return True
+
+    def _add(self, step: Step) -> int:
+        self.steps.append(step)
+        return len(self.steps) - 1
 
 
 def guard_contents(value: Any, guards: Guards) -> bool:
     """Guard what is in a list; False for contents that native code cannot compare."""
     if type(value) is list:
-        guards.held.append(ListGuard(value, tuple(value)))
+        guards.length(value)
+        for k, item in enumerate(value):
+            guards.read("index", value, k, item)
     if type(value) in (list, tuple):
         return all(guard_contents(item, guards) for item in value)
     return type(value) not in (dict, set, np.ndarray)
@@ -116,7 +139,7 @@ class GlobalRoot:
     def guard(self, guards: Guards) -> Any:
         found = self.value()
         if found is not MISSING:
-            guards.held.append(ItemGuard(self.namespace, self.name, found))
+            guards.read("item", self.namespace, self.name, found)
         return found
 
     @property
@@ -141,7 +164,7 @@ class CellRoot:
     def guard(self, guards: Guards) -> Any:
         found = self.value()
         if found is not MISSING:
-            guards.held.append(CellGuard(self.cell, found))
+            guards.read("cell", self.cell, None, found)
         return found
 
     @property
@@ -161,7 +184,7 @@ class InstanceRoot:
         return self.reference()
 
     def guard(self, guards: Guards) -> Any:
-        return self.reference()  # always the same
+        return guards.weak_root(self.reference)
 
     @property
     def identity(self) -> Any:

@@ -12,8 +12,9 @@ from hybridflow.binding import Binder
 from hybridflow.compiler.ir.graph import Role
 from hybridflow.concrete import ConcreteFunction
 from hybridflow.context import busy
-from hybridflow.environment import Guards
 from hybridflow.runtime import front_end, signature
+from hybridflow.runtime.guards import Step
+from hybridflow.runtime.records import MAX_STEPS
 from hybridflow.spec import TensorKey, ValueKey
 from hybridflow.tensor import Tensor
 from hybridflow.trace import State
@@ -28,7 +29,7 @@ def signature_for(
     binder: Binder,
     args: Sequence[Any],
     kwargs: dict[str, Any],
-    guards: Guards,
+    guards: Sequence[Step],
 ) -> signature.Signature | None:
     """What native code needs to answer calls like this one with ``concrete``; None when it has to be done in Python.
 
@@ -37,7 +38,12 @@ def signature_for(
     structure, keys = concrete.key.structure, concrete.key.leaves
     parameters = binder.places(len(args), tuple(kwargs))
     assemble = _result_structure(concrete)
-    if parameters is None or assemble is None or any(child.kind is not None for child in structure.children):
+    if (
+        parameters is None
+        or assemble is None
+        or len(guards) > MAX_STEPS
+        or any(child.kind is not None for child in structure.children)
+    ):
         return None
     tensors = [value for value in (*args, *kwargs.values()) if isinstance(value, Tensor)]
     if concrete.staged.device_for(tensors) != devices.CPU:
@@ -73,8 +79,7 @@ def signature_for(
         arguments,
         captures,
         keywords=tuple(kwargs),
-        guards=guards.held,
-        borrowed=guards.borrowed,
+        guards=guards,
         structure=assemble,
     )
 
