@@ -365,22 +365,29 @@ def test_weak_references():
 
 
 def test_a_dying_object_is_dead():
-    """Another thing's finalizer may call while an object without references still has a weak one."""
+    """Of a long chain that goes, the interpreter keeps some objects for later: without references, but with weak ones.
+    Finalizers run meanwhile."""
     seen = []
 
     class Late:
+        def __init__(self, reference):
+            self.function = Guarded(Step("weak", -1, reference))
+
         def __del__(self):
-            seen.append(fits(f))
+            seen.append(fits(self.function))
 
-    class Holder:
-        def __init__(self):
-            self.late = Late()
+    class Link:
+        __slots__ = ("__weakref__", "a_next", "b_late")  # cleared in this order
 
-    holder = Holder()
-    f = Guarded(Step("weak", -1, weakref.ref(holder)))
-    assert fits(f)
-    del holder
-    assert seen == [False] and not fits(f)
+    first = None
+    for _ in range(300):
+        link = Link()
+        link.a_next, link.b_late = first, Late(weakref.ref(first)) if first is not None else None
+        assert first is None or fits(link.b_late.function)
+        first = link
+    del first, link
+    gc.collect()
+    assert seen == [False] * 299
 
 
 # Errors.
