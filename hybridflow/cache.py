@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from hybridflow.concrete import ConcreteFunction
 from hybridflow.retracing import Key
 from hybridflow.runtime import locks
-from hybridflow.runtime.guards import Step, holds_all as holds
+from hybridflow.runtime.guards import Step, holds
 from hybridflow.runtime.signature import Signature
 from hybridflow.shortcuts import Form
 

@@ -42,8 +42,6 @@ def signature_for(
     tensors = [value for value in (*args, *kwargs.values()) if isinstance(value, Tensor)]
     if concrete.staged.device_for(tensors) != devices.CPU:
         return None
-    if guards:
-        return None
     program = concrete.staged.compile().program
     inputs = dict(zip(concrete.tensor_leaves, _argument_inputs(concrete)))
     arguments: list[signature.Argument] = []
@@ -75,7 +73,7 @@ def signature_for(
         arguments,
         captures,
         keywords=tuple(kwargs),
-        guards=(),
+        guards=guards,
         structure=assemble,
     )
 

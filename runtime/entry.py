@@ -22,7 +22,7 @@ import numpy as np
 from hybridflow import flags
 from hybridflow.compiler.program import DimSource, Program, Size, Slot
 from hybridflow.errors import CompileError
-from hybridflow.runtime import front_end, host, layout, machine_code, memory, native
+from hybridflow.runtime import front_end, guards, host, layout, machine_code, memory, native
 from hybridflow.runtime.cpu import Executable
 from hybridflow.runtime.dtypes import NUMPY
 from hybridflow.runtime.op_calls import Fixed, Kernel
@@ -128,6 +128,8 @@ def _loaded(pool: memory.Pool, checked: bool) -> dict[str, int]:
         "PyArray_Type": id(np.ndarray),
         "Name_fail": id(_NAMES[0]),
         "Name_slow": id(_NAMES[1]),
+        "Python_lookup": id(guards.lookup),
+        "Python_method": id(guards.method),
         "busy": ctypes.addressof(known.busy),
         **{name: pool.addresses[name] for name in ("pool_allocate", "pool_release", "make_array")},
     }
@@ -138,7 +140,8 @@ def _loaded(pool: memory.Pool, checked: bool) -> dict[str, int]:
         return entry_code.build(offsets, checked)
 
     symbols = ("call", "elementwise", "fixed", "sample", *(("owned_references",) if checked else ()))
-    return native.load(build, (offsets, *layout.SETTINGS, checked), symbols, imports)
+    settings = (offsets, *layout.SETTINGS, layout.finds_methods(), layout.finds_in_classes(), checked)
+    return native.load(build, settings, symbols, imports)
 
 
 _NAMES = ("_fail", "_call_slow")  # the objects whose addresses native code holds

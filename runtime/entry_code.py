@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import llvmlite.ir as ir
 
-from hybridflow.runtime import entry_match, layout, op_code
+from hybridflow.runtime import entry_match, guard_code, layout, op_code
 from hybridflow.runtime.entry_words import is_type, items
 from hybridflow.runtime.ir_builder import BALANCE, I1, I8, I32, I64, NULL, PTR, VOID, Function, Module, i32, i64
 from hybridflow.runtime.records import HEAD, OUTPUT, RELEASE_GIL_BYTES, SIZE, STRUCTURE, TERM, WORD, Offsets
@@ -33,6 +33,7 @@ def build(offsets: Offsets, checked: bool = False) -> str:
         module.variable(UNDER_WAY, I64)
         module.text("unbalanced", "hybridflow: a native call leaked a reference, or gave one back twice")
     entry_match.define(module, offsets)
+    guard_code.define(module)
     _make_tensor(module, offsets)
     _size_at(module)
     _run(module)
@@ -182,7 +183,9 @@ def _attempt(module: Module, offsets: Offsets) -> None:
     fits = f.call("match_arguments", I1, record, args, positional, kwnames, buffers, dims)
     f.ret_if(f.b.not_(fits), miss)
     with f.b.if_then(f.ne(head.guards, i64(0)), likely=False):
-        f.ret_if(f.b.not_(f.call("match_guards", I1, record)), miss)
+        verdict = f.call("match_guards", I32, record)
+        f.ret_if(f.eq(verdict, i32(guard_code.ERROR)), NULL)
+        f.ret_if(f.eq(verdict, i32(guard_code.FAILS)), miss)
 
     with f.owned_array(outputs) as outs:
         f.ret_if(f.b.not_(f.call("make_outputs", I1, record, dims, outs)), NULL)

@@ -1,4 +1,4 @@
-"""LLVM code that compares: arguments, guards and captured state with what a record says of them."""
+"""LLVM code that compares arguments and captured state with what a record says of them."""
 
 from __future__ import annotations
 
@@ -6,18 +6,13 @@ import llvmlite.ir as ir
 
 from hybridflow.runtime import layout
 from hybridflow.runtime.entry_words import is_type, items
-from hybridflow.runtime.ir_builder import F64, I1, I32, I64, NULL, PTR, VOID, Module, i32, i64
+from hybridflow.runtime.ir_builder import F64, I1, I32, I64, NULL, PTR, Module, i32, i64
 from hybridflow.runtime.records import (
-    ABSENT,
-    ATTRIBUTE,
-    CELL,
     CONSTANT,
-    DICT_ITEM,
     FLOAT,
     HEAD,
     IDENTITY,
     INT,
-    LIST,
     TENSOR,
     VARIABLE,
     Offsets,
@@ -30,9 +25,6 @@ def define(module: Module, offsets: Offsets) -> None:
     _array_of(module, offsets)
     _match_value(module)
     _match_arguments(module)
-    _same_list(module)
-    _holds(module)
-    _match_guards(module)
     _owns_memory(module)
     _gather_captures(module)
 
@@ -122,52 +114,6 @@ def _match_value(module: Module) -> None:
     value = f.call("PyLong_AsLongLongAndOverflow", I64, obj, overflow)
     same = f.eq(value, INT.at(f, item).value)
     f.ret(f.b.and_(f.eq(f.get(overflow, I32), i32(0)), same))
-
-
-def _same_list(module: Module) -> None:
-    """i1 same_list(list, item): whether a list holds just the objects of a guard."""
-    f = module.function("same_list", I1, PTR, PTR)
-    owner, item = f.args
-    guard = LIST.at(f, item)
-    f.ret_if(f.ne(f.load(owner, layout.SIZE, I64), guard.count), ir.Constant(I1, 0))
-    objects = f.load(owner, layout.LIST_ITEMS, PTR)
-    with f.count(guard.count) as i:
-        expected = f.get(f.element(guard.expected, i, PTR), PTR)
-        f.ret_if(f.ne(f.get(f.element(objects, i, PTR), PTR), expected), ir.Constant(I1, 0))
-    f.ret(ir.Constant(I1, 1))
-
-
-def _holds(module: Module) -> None:
-    """i1 holds(item): whether a guarded cell, dict item, attribute or list still is what is expected."""
-    f = module.function("holds", I1, PTR)
-    (item,) = f.args
-    with f.b.if_then(LIST.is_kind(f, item), likely=False):
-        f.ret(f.call("same_list", I1, LIST.at(f, item).owner, item))
-    with f.b.if_then(ABSENT.is_kind(f, item), likely=False):
-        absent = ABSENT.at(f, item)
-        f.ret(f.is_null(f.call("PyDict_GetItemWithError", PTR, absent.owner, absent.name)))
-    with f.b.if_then(DICT_ITEM.is_kind(f, item)):
-        in_dict = DICT_ITEM.at(f, item)
-        f.ret(f.eq(f.call("PyDict_GetItemWithError", PTR, in_dict.owner, in_dict.name), in_dict.expected))
-    with f.b.if_then(CELL.is_kind(f, item)):
-        cell = CELL.at(f, item)
-        with f.owned(f.call("PyCell_Get", PTR, cell.owner)) as found:
-            f.ret(f.eq(found.value, cell.expected))
-    attribute = ATTRIBUTE.at(f, item)
-    with f.owned(f.call("PyObject_GetAttr", PTR, attribute.owner, attribute.name)) as found:
-        with f.b.if_then(f.is_null(found.value), likely=False):
-            f.call("PyErr_Clear", VOID)
-        f.ret(f.eq(found.value, attribute.expected))
-
-
-def _match_guards(module: Module) -> None:
-    """i1 match_guards(record): whether every guard holds."""
-    f = module.function("match_guards", I1, PTR)
-    (record,) = f.args
-    head = HEAD.at(f, record)
-    with items(f, head.guard_items, head.guards) as (_, item):
-        f.ret_if(f.b.not_(f.call("holds", I1, item)), ir.Constant(I1, 0))
-    f.ret(ir.Constant(I1, 1))
 
 
 def _owns_memory(module: Module) -> None:

@@ -12,7 +12,7 @@ back twice.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 import llvmlite.ir as ir
@@ -225,6 +225,25 @@ class Function:
     def ret_if(self, condition: ir.Value, value: ir.Value) -> None:
         with self.b.if_then(condition, likely=False):
             self.ret(value)
+
+    @contextmanager
+    def switch(self, value: ir.Value) -> Iterator[Callable[[int], AbstractContextManager[None]]]:
+        """``with f.switch(v) as case, then ``with case(3): ...`` for each; a value without a case does nothing."""
+        end = ir.Block(self.ir, "end")  # becomes a block of the function behind those of the cases
+        choice = self.b.switch(value, end)
+
+        @contextmanager
+        def case(code: int) -> Iterator[None]:
+            block = self.ir.append_basic_block("case")
+            choice.add_case(ir.Constant(value.type, code), block)
+            self.b.position_at_end(block)
+            yield
+            if not self.b.block.is_terminated:
+                self.b.branch(end)
+
+        yield case
+        self.ir.blocks.append(end)
+        self.b.position_at_end(end)
 
     @contextmanager
     def count(self, stop: ir.Value) -> Iterator[ir.Value]:

@@ -9,22 +9,28 @@ from __future__ import annotations
 import ctypes
 import functools
 import sys
+import weakref
 from collections.abc import Iterator
+from types import CellType
+from typing import Any
 
 import numpy as np
 
 REFCOUNT = 0  # the low 32 bits count on every version; immortal objects show a huge number there
 TYPE = 8
-SIZE = 16  # of tuples
+SIZE = 16  # of tuples and lists
 TUPLE_ITEMS = tuple.__basicsize__
 BYTES_DATA = bytes.__basicsize__ - 1
 LIST_ITEMS = 24  # after the header of a variable-size object: a pointer to the items
+CELL_CONTENTS, WEAKREF_OBJECT = 16, 16
+TYPE_FLAGS = 168
+IS_LIST, IS_TUPLE, IS_TYPE = 1 << 25, 1 << 26, 1 << 31  # flags of types whose instances are one
 
 # struct PyArrayObject_fields of numpy/ndarraytypes.h
 ARRAY_DATA, ARRAY_NDIM, ARRAY_SHAPE, ARRAY_BASE, ARRAY_DESCR, ARRAY_FLAGS, ARRAY_HANDLER = 16, 24, 32, 48, 56, 64, 88
 C_CONTIGUOUS, OWN_DATA, ALIGNED, WRITEABLE = 0x0001, 0x0004, 0x0100, 0x0400
 
-SETTINGS = (sys.implementation.cache_tag, TUPLE_ITEMS, BYTES_DATA)  # what differs between interpreters
+SETTINGS = (sys.implementation.cache_tag, sys.hexversion, TUPLE_ITEMS, BYTES_DATA)  # what differs between interpreters
 
 # Positions in NumPy's table of C functions, fixed since NumPy 1.22.
 API_ARRAY_TYPE, API_NEW_FROM_DESCR, API_GET_HANDLER = 2, 94, 305
@@ -65,8 +71,41 @@ def problem() -> str | None:
     return _differing_field()
 
 
+@functools.cache
+def finds_methods() -> bool:
+    """Whether the process has a ``_PyObject_GetMethod`` that works as it always did."""
+    get = getattr(ctypes.pythonapi, "_PyObject_GetMethod", None)
+    if get is None:
+        return False
+    get.argtypes, get.restype = [ctypes.py_object, ctypes.py_object, ctypes.c_void_p], ctypes.c_int
+    shadowed, found = _Shadowed(), ctypes.c_void_p()
+
+    def method_of(owner: object, name: str) -> tuple[int, int | None]:
+        answer = get(owner, name, ctypes.addressof(found)), found.value
+        if found.value:
+            ctypes.pythonapi.Py_DecRef(found)
+        return answer
+
+    function = id(_Shadowed.__dict__["method"])
+    return method_of(_Shadowed(), "method") == (1, function) == method_of(shadowed, "method") and method_of(
+        shadowed, "shadow"
+    ) == (0, id(shadowed.shadow))
+
+
+def finds_in_classes() -> bool:
+    """Whether the process has a ``_PyType_Lookup``."""
+    return hasattr(ctypes.pythonapi, "_PyType_Lookup")
+
+
+class _Shadowed:
+    def __init__(self) -> None:
+        self.shadow: object = [self.method]
+
+    def method(self) -> None: ...
+
+
 class _Sample:
-    __slots__ = ("slot",)
+    __slots__ = ("__weakref__", "slot")
 
 
 def _differing_field() -> str | None:
@@ -90,6 +129,16 @@ def _fields() -> Iterator[tuple[str, int, int]]:
     yield "slot", _word(id(sample) + slot_offset(_Sample, "slot")), id(other)
     yield "tuple size", _word(id(pair) + SIZE), len(pair)
     yield "tuple item", _word(id(pair) + TUPLE_ITEMS + 8), id(other)
+    three, cell, reference = [array, other, text], CellType(other), weakref.ref(sample)
+    yield "list size", _word(id(three) + SIZE), 3
+    yield "list items", _word(_word(id(three) + LIST_ITEMS) + 8), id(other)
+    yield "cell contents", _word(id(cell) + CELL_CONTENTS), id(other)
+    yield "referent", _word(id(reference) + WEAKREF_OBJECT), id(sample)
+    for flag, kind in ((IS_LIST, list), (IS_TUPLE, tuple), (IS_TYPE, type), (0, int)):
+        found = _word(id(kind) + TYPE_FLAGS)
+        given: Any = kind.__flags__
+        yield "flags of types", found & (1 << 32) - 1, given & (1 << 32) - 1
+        yield "flag of a class", found & (IS_LIST | IS_TUPLE | IS_TYPE), flag
     yield "bytes", _word(id(text) + BYTES_DATA), int.from_bytes(text, "little")
     yield "array data", _word(id(array) + ARRAY_DATA), array.ctypes.data
     yield "array ndim", _int(id(array) + ARRAY_NDIM), 2

@@ -131,17 +131,13 @@ CAPTURE = Items(CONSTANT, VARIABLE)
 OUTPUT = Item("output", "*dtype itemsize ndim", tail="extents")
 OUTPUTS = Items(OUTPUT)
 
-CELL = Item("cell", "*owner *expected")
-DICT_ITEM = Item("item", "*owner *name *expected")
-ATTRIBUTE = Item("attribute", "*owner *name *expected")
-LIST = Item("list", "*owner count", tail="expected")
-ABSENT = Item("absent", "*owner *name")
-GUARD = Items(CELL, DICT_ITEM, ATTRIBUTE, LIST, ABSENT)
+STEP = Words("read owner *operand check *expected keep")  # of guards, see ``guards.step_words``
 
 # A signature.  positional, keywords: how many arguments are given by position, and by name.  dims: symbolic extents.
-# inputs: buffers of the program.  calls: answered so far, the one word that native code writes.
+# guards: how many steps; keeps: for how many of them native code takes a reference.  inputs: buffers of the program.
+# calls: answered so far, the one word that native code writes.
 HEAD = Words(
-    "*entry positional keywords @keyword_names @arguments dims @minimums guards @guard_items inputs captures "
+    "*entry positional keywords @keyword_names @arguments dims @minimums guards @guard_steps keeps inputs captures "
     "@capture_items outputs @output_items @arena @work structure *callable calls"
 )
 STRUCTURE = {"none": 0, "single": 1, "tuple": 2, "list": 3, "call": 4}  # of the result; call: of a tuple of tensors
@@ -176,6 +172,7 @@ RELEASE_GIL_BYTES = 1 << 20  # programs that touch at least this much run withou
 
 MAX_INPUTS = 8  # of an elementwise kernel
 MAX_BUFFERS = 4096  # of a program: its native call keeps them on the stack
+MAX_STEPS = 8192  # of guards, whose values are on the stack as well
 
 
 class Writer:

@@ -15,10 +15,10 @@ import numpy as np
 
 from hybridflow.compiler.program import Size, Slot
 from hybridflow.errors import ArgumentError
-from hybridflow.runtime import layout
+from hybridflow.runtime import guards as guard_program, layout
 from hybridflow.runtime.cpu import Executable
 from hybridflow.runtime.dtypes import NUMPY, canonical
-from hybridflow.runtime.guards import Guard, guard_item
+from hybridflow.runtime.guards import Step
 from hybridflow.runtime.records import (
     CONSTANT,
     FLOAT,
@@ -81,7 +81,7 @@ class Signature:
     ``captures``   the inputs of the program that are no arguments
     ``structure``  "none", "single", "tuple" or "list" of the outputs as tensors, or a callable that is given the tuple
     ``minimums``   the least value of a symbolic extent, 0 where it is not named
-    ``borrowed``   more guards, whose objects the caller keeps alive: they are not held
+    ``guards``     what else must be as it was (see ``guards``)
     Raises ArgumentError when the parts do not make a whole.
     """
 
@@ -105,19 +105,19 @@ class Signature:
         captures: Sequence[Capture] = (),
         *,
         keywords: Sequence[str] = (),
-        guards: Sequence[Guard] = (),
-        borrowed: Sequence[Guard] = (),
+        guards: Sequence[Step] = (),
         structure: str | Callable[..., Any] = "single",
         minimums: Mapping[str, int] | None = None,
     ) -> None:
         self.executable = executable
-        self.arguments, self.captures, self.guards = tuple(arguments), tuple(captures), tuple(guards)
+        self.arguments, self.captures = tuple(arguments), tuple(captures)
+        self.guards = guard_program.checked(guards)
         # Keyword names are compared by address, and those of calls written in source are interned.
         self.keywords = tuple(map(sys.intern, keywords))
         self.structure, self.minimums = structure, dict(minimums or {})
         self._names = self._dim_names()
         self._check()
-        self._record = self._packed(borrowed)
+        self._record = self._packed()
 
     @property
     def calls(self) -> int:
@@ -169,9 +169,10 @@ class Signature:
 
     # The record.
 
-    def _packed(self, borrowed: Sequence[Guard]) -> bytes:
+    def _packed(self) -> bytes:
         program, writer = self.executable.program, Writer(HEAD)
         structure = "call" if callable(self.structure) else self.structure
+        steps, keeps = guard_program.step_words(self.guards)
         least = [self.minimums.get(name, 0) for name in self._names]
         return writer.pack(
             entry=self.executable.address,
@@ -181,8 +182,9 @@ class Signature:
             arguments=writer.items(map(self._argument_item, self.arguments)),
             dims=len(self._names),
             minimums=writer.section(least),
-            guards=len(self.guards) + len(borrowed),
-            guard_items=writer.items(map(guard_item, (*self.guards, *borrowed))),
+            guards=len(self.guards),
+            guard_steps=writer.section(steps),
+            keeps=keeps,
             inputs=len(program.inputs),
             captures=len(self.captures),
             capture_items=writer.items(map(self._capture_item, self.captures)),

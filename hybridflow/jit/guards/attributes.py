@@ -197,7 +197,8 @@ def _through_descriptor(recording: Recording, value: Any, name: str, shared: Any
 
 def _method(recording: Recording, value: Any, name: str, function: Any) -> None:
     slot = recording.slot_of(value)
-    if slot is None or not isinstance(function, types.FunctionType):
+    plain = isinstance(function, types.FunctionType) and in_class(type(value), "__getattr__") is MISSING
+    if slot is None or not plain:
         lookup_of(recording, value, name)
         _not_in_instance(recording, value, name)
         return

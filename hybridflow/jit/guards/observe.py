@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import gc
 import types
 import weakref
@@ -107,8 +106,7 @@ def _used(recording: Recording) -> Guards:
     kept = [k for k, step in enumerate(steps) if k in needed or step.check != "any" or step.read not in ("root", "weak")]
     place = {k: position for position, k in enumerate(kept)} | {-1: -1}
     moved = [
-        dataclasses.replace(
-            steps[k],
+        steps[k]._replace(
             owner=place[steps[k].owner],
             expected=place[steps[k].expected] if steps[k].check == "same" else steps[k].expected,
         )

@@ -23,9 +23,9 @@ from hybridflow.errors import TraceError, is_internal, user_location
 from hybridflow.jit.guards.libraries import is_users_class
 from hybridflow.jit.guards.values import ATOMS, CONTAINERS, MAPPINGS, check_of, items_of, same_items
 from hybridflow.runtime.guards import Step, first_failing
+from hybridflow.runtime.records import MAX_STEPS
 from hybridflow.tensor import SymbolicTensor
 
-_MOST_STEPS = 20_000
 _KEEP = "return what changes, or keep it in an hf.Variable"
 _NOTHING = object()
 
@@ -173,8 +173,8 @@ class Recording:
         if known is not None:
             return known
         slot = len(self.steps)
-        if slot == _MOST_STEPS:
-            self.reason(f"reads more than {_MOST_STEPS} values from outside", "pass them as arguments")
+        if slot == MAX_STEPS:
+            self.reason(f"reads more than {MAX_STEPS} values from outside", "pass them as arguments")
         self.steps.append(Step(read, owner, operand, check, expected))
         self.texts.append(text)
         self._known[key] = slot

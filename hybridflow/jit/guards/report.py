@@ -11,7 +11,7 @@ from hybridflow.errors import TraceError, short_location
 from hybridflow.jit.guards.recording import Reason, Recording
 from hybridflow.jit.guards.values import ATOMS
 from hybridflow.retracing import Cause, outside_cause
-from hybridflow.runtime.guards import Step, failing
+from hybridflow.runtime.guards import Step, failure
 
 
 class Report:
@@ -62,10 +62,12 @@ def unseen_reason(recording: Recording) -> Any:
 
 def cause(guards: Guards) -> Cause | None:
     """Which value is another one, for a signature whose guards do not hold."""
-    position, value = failing(guards.steps)
-    if position is None:
-        return None
-    return outside_cause(guards.texts[position], _expected(guards.steps[position]), describe(value))
+    found = failure(guards.steps)
+    if found is None:
+        return None  # another thread put it back
+    position, value = found
+    now = describe(value[0]) if value else "missing"
+    return outside_cause(guards.texts[position], _expected(guards.steps[position]), now)
 
 
 def _expected(step: Step) -> str:
