@@ -7,6 +7,7 @@ differentiates either.  Array functions carry the names of the Python array API 
 from __future__ import annotations
 
 import math as _math
+import sys as _sys
 
 from hybridflow import (
     config as config,
@@ -14,6 +15,7 @@ from hybridflow import (
     display as display,
     elementwise as elementwise,
     errors as errors,
+    flags as _flags,
     indexing as indexing,
     linalg as linalg,
     losses as losses,
@@ -201,6 +203,12 @@ from hybridflow.spec import TensorSpec as TensorSpec
 from hybridflow.tape import GradientTape as GradientTape
 from hybridflow.tensor import Tensor as Tensor
 from hybridflow.variable import Variable as Variable
+
+if _flags.KEEP_TEXT.value == "1" or hasattr(_sys, "ps1") or "code" in _sys.modules:
+    from hybridflow.tracing.convert import texts as _texts
+
+    if _flags.KEEP_TEXT.value == "1" or _texts.is_console():
+        _texts.listen()  # helpers are typed before the function that calls them
 
 __version__ = "0.1.0"
 __array_api_version__ = "2024.12"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -25,10 +26,18 @@ def name_of(function: Callable[..., Any]) -> str:
     return getattr(function, "__name__", None) or type(function).__name__
 
 
+def _defaults_of(function: Any) -> list[Any]:
+    """The default values of a Python function, or of the one behind a method."""
+    unwrapped = getattr(function, "unwrapped", None)
+    python = unwrapped()[0] if unwrapped is not None else getattr(function, "__func__", function)
+    named = getattr(python, "__kwdefaults__", None) or {}
+    return [*(getattr(python, "__defaults__", None) or ()), *named.keys(), *named.values()]
+
+
 class Binder:
     """The parameters of one callable.  Bound arguments are a tuple with one value per parameter."""
 
-    __slots__ = ("_kinds", "_plain", "_signature", "name", "parameters")
+    __slots__ = ("_defaults", "_kinds", "_plain", "_signature", "name", "parameters")
 
     def __init__(self, function: Callable[..., Any], name: str) -> None:
         try:
@@ -36,11 +45,17 @@ class Binder:
         except (TypeError, ValueError):  # builtins without a text signature
             signature = _ANY
         self.name = name
+        self._defaults = _defaults_of(function)
         self._signature = signature
         self.parameters = tuple(signature.parameters)
         self._kinds = tuple(p.kind for p in signature.parameters.values())
         plain = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
         self._plain = all(kind in plain for kind in self._kinds)
+
+    def is_current(self, function: Callable[..., Any]) -> bool:
+        """Whether the function still has the defaults that it had."""
+        now = _defaults_of(function)
+        return len(now) == len(self._defaults) and all(map(operator.is_, now, self._defaults))
 
     def bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
         """One value per parameter, defaults filled in.  Raises ArgumentTypeError as a call of the function would."""

@@ -47,7 +47,9 @@ POISON = Flag("HF_POISON", 0, "1 fills fresh and freed memory with NaN, to expos
 NUM_THREADS = Flag("HF_NUM_THREADS", 0, "threads for kernels; 0 takes the process's share of the machine")
 CACHE_DIR = Flag("HF_CACHE_DIR", "", "folder of the on-disk cache of machine code; 'off' disables it")
 KEEP_TEXT = Flag(
-    "HF_KEEP_TEXT", 0, "1 keeps the text of all that exec and consoles compile, by an audit hook, which slows reflection"
+    "HF_KEEP_TEXT",
+    "auto",
+    "whether an audit hook keeps the text that exec and consoles compile: 1 from the start, 0 never, auto where it is used",
 )
 
 ALL = (DEBUG, LOG, SKIP, DUMP, VERIFY, POISON, NUM_THREADS, CACHE_DIR, KEEP_TEXT)

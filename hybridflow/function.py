@@ -23,7 +23,6 @@ from hybridflow.runtime.entry import Dispatcher
 from hybridflow.shortcuts import Form, signature_for
 from hybridflow.spec import LeafKey, TensorKey, TensorSpec, leaf_key
 from hybridflow.tensor import Tensor
-from hybridflow.variable import Variable
 
 _TENSOR_PLACEHOLDER = object()  # the leaf that stands for a TensorSpec while tracing
 
@@ -101,6 +100,8 @@ class Function(Dispatcher):
             self._dispatch = self._cache.shortcuts()
 
     def _leaves_and_key(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[list[Any], Key]:
+        if not self._binder.is_current(self._python):  # somebody gave it other defaults
+            self._binder = Binder(self._python, self._options.name)
         values = self._binder.bind(args, kwargs)
         if self._signature is not None:
             return self._signature.leaves_and_key(values)
@@ -496,5 +497,10 @@ def function(
         )
     if cache_size < 1:
         raise ArgumentError("function", f"cache_size must be at least 1, got {cache_size}.")
+    code = getattr(python, "__code__", None)
+    if code is not None and code.co_filename.startswith("<"):  # typed, or given to exec: the text may soon be gone
+        from hybridflow.tracing.convert import source
+
+        source.remember(python)  # type: ignore[arg-type]
     signature = None if input_signature is None else tuple(input_signature)
     return Function(python, _Options(signature, fastmath, cache_size, name or name_of(python), strict))

@@ -325,7 +325,9 @@ def _note_method(recording: Recording, owner: Any, name: str, args: Any) -> None
     elif is_users_class(type(owner)):
         consume(recording, owner)
     elif not _is_pure(type(owner).__module__ or "", name):
-        recording.reason(f"calls {type(owner).__name__}.{name}, which is not known", "call it outside and pass the result")
+        recording.reason(
+            f"calls {type(owner).__name__}.{name}, which is not known", "call it outside and pass the result"
+        )
 
 
 def _look_up(owner: Any, key: Any) -> tuple[Any, bool]:

@@ -71,7 +71,9 @@ def read_items(recording: Recording, value: Any, depth: int = 0) -> None:
         if ordered and len(value) <= _MOST_ITEMS:
             read_length(recording, value)
             for key, item in _pairs(value):
-                recording.read(slot, "item" if isinstance(value, dict) else "index", key, item, _entry(recording, slot, key))
+                recording.read(
+                    slot, "item" if isinstance(value, dict) else "index", key, item, _entry(recording, slot, key)
+                )
             if isinstance(value, dict):
                 _read_keys(recording, slot, value)
         else:
@@ -194,9 +196,9 @@ def consume(recording: Recording, value: Any, depth: int = _DEPTH, live: bool = 
         if depth > 0:
             for item in items_of(value)[:_WALKED]:
                 consume(recording, item, depth - 1, live)
-    elif isinstance(value, (types.FunctionType, types.MethodType, functools.partial, Dispatcher)):
-        _prepare(recording, value)
-    elif isinstance(value, types.BuiltinFunctionType):
+    elif isinstance(value, (types.FunctionType, types.MethodType, functools.partial, Dispatcher)) or isinstance(
+        value, types.BuiltinFunctionType
+    ):
         _prepare(recording, value)
     elif is_users_class(type(value)):
         follow_methods(recording, value, depth)

@@ -15,7 +15,20 @@ import types
 from hybridflow.errors import is_internal
 
 NUMERIC = frozenset(
-    ("numpy", "ml_dtypes", "llvmlite", "cupy", "scipy", "jax", "jaxlib", "torch", "tensorflow", "numba", "pandas", "sklearn")
+    (
+        "numpy",
+        "ml_dtypes",
+        "llvmlite",
+        "cupy",
+        "scipy",
+        "jax",
+        "jaxlib",
+        "torch",
+        "tensorflow",
+        "numba",
+        "pandas",
+        "sklearn",
+    )
 )
 # Modules of the standard library whose Python code is followed like the user's, because it hands on what it is given:
 # containers, descriptors, wrappers.

@@ -17,7 +17,7 @@ from hybridflow.jit.guards.libraries import is_recorded
 from hybridflow.jit.guards.recorder import recording_to
 from hybridflow.jit.guards.recording import Recording
 from hybridflow.jit.guards.report import Report, unseen_reason
-from hybridflow.jit.guards.twins import Swaps, follow, is_twin, run_recorded
+from hybridflow.jit.guards.twins import Swaps, follow, is_twin, read_defaults, run_recorded
 from hybridflow.jit.guards.unseen import watched
 from hybridflow.jit.guards.values import CONTAINERS
 
@@ -32,7 +32,9 @@ class Observer:
         self._seen_late: list[weakref.ref[types.FunctionType]] = []
 
     @contextmanager
-    def observing(self, recording: Recording, python: Callable[..., Any], paths: Sequence[str], values: Any) -> Iterator[None]:
+    def observing(
+        self, recording: Recording, python: Callable[..., Any], paths: Sequence[str], values: Any
+    ) -> Iterator[None]:
         """Record what the block, a call of ``python`` with the bound arguments ``values``, reads and changes."""
         recording.swaps = Swaps()
         for path, value in zip(paths, values):
@@ -82,6 +84,8 @@ def _enter(recording: Recording, python: Callable[..., Any]) -> None:
         calls.prepare(recording, python)
     else:
         run_recorded(recording, python)  # that it is this function, and these are its cells, needs no guard
+        if python.__defaults__ or python.__kwdefaults__:
+            read_defaults(recording, python, recording.weak_root(python, python.__name__))
 
 
 def _note_argument(recording: Recording, path: str, value: Any) -> None:
@@ -103,7 +107,9 @@ def _used(recording: Recording) -> Guards:
     """The steps that look at something: not those that only name an object of which nothing was read."""
     steps = recording.steps
     needed = {step.owner for step in steps} | {step.expected for step in steps if step.check == "same"}
-    kept = [k for k, step in enumerate(steps) if k in needed or step.check != "any" or step.read not in ("root", "weak")]
+    kept = [
+        k for k, step in enumerate(steps) if k in needed or step.check != "any" or step.read not in ("root", "weak")
+    ]
     place = {k: position for position, k in enumerate(kept)} | {-1: -1}
     moved = [
         steps[k]._replace(

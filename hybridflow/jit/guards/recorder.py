@@ -24,7 +24,10 @@ from hybridflow.tensor import SymbolicTensor, Tensor
 MISSING = calls.MISSING
 
 
-_INERT = (ATOMS - {decimal.Decimal}) | {Tensor, SymbolicTensor}  # types of values of which nothing is read that could change
+_INERT = (ATOMS - {decimal.Decimal}) | {
+    Tensor,
+    SymbolicTensor,
+}  # types of values of which nothing is read that could change
 
 
 class Recorder:
@@ -314,7 +317,7 @@ def _note_update(recording: Recording, name: str, value: Any) -> None:
 _OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
     name: getattr(operator, name)
     for name in (
-        "add sub mul matmul truediv mod pow lshift rshift or_ xor and_ floordiv".split()
+        ["add", "sub", "mul", "matmul", "truediv", "mod", "pow", "lshift", "rshift", "or_", "xor", "and_", "floordiv"]
     )
 }
 

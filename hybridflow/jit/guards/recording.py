@@ -95,7 +95,9 @@ class Recording:
     def root(self, value: Any, text: str) -> int:
         """The slot of an object that is always there: a namespace, a module, a class, a cell."""
         known = self.slot_of(value)
-        return known if known is not None else self._step(("root", id(value)), "root", -1, value, "any", None, text, value)
+        return (
+            known if known is not None else self._step(("root", id(value)), "root", -1, value, "any", None, text, value)
+        )
 
     def weak_root(self, value: Any, text: str) -> int:
         """The slot of an object that the caller holds, or that no path leads to; not kept alive where it need not be."""
@@ -129,7 +131,9 @@ class Recording:
             return self.root(cell, name)
         slot, position = found
         function = self.texts[slot]
-        closure = self._step((slot, "closure"), "attribute", slot, "__closure__", "type", tuple, f"{function}.__closure__")
+        closure = self._step(
+            (slot, "closure"), "attribute", slot, "__closure__", "type", tuple, f"{function}.__closure__"
+        )
         return self._step((slot, "cell", position), "index", closure, position, "type", types.CellType, name, cell)
 
     # Reads
@@ -308,4 +312,3 @@ def caller_globals() -> dict[str, Any]:
     while is_internal(frame.f_code.co_filename):
         frame = frame.f_back
     return frame.f_globals  # type: ignore[no-any-return]
-

@@ -35,7 +35,11 @@ class Report:
 
         place = f" ({short_location(reason.where)})" if reason.where else ""
         logging.getLogger("hybridflow").warning(
-            "%s is traced anew at each call: %s%s %s", self._name, _sentence(reason).rstrip("."), place + ".", _remedy(reason)
+            "%s is traced anew at each call: %s%s %s",
+            self._name,
+            _sentence(reason).rstrip("."),
+            place + ".",
+            _remedy(reason),
         )
 
 

@@ -22,7 +22,9 @@ from hybridflow.tracing.convert.source import Source
 
 _lock = locks.make()
 _instrumented: dict[int, weakref.ref[types.CodeType]] = {}  # twins, and the code of what is defined in them, by id
-_swapped: dict[int, list[Any]] = {}  # by id of the function: [function, its code, twin, count of the traces that need it]
+_swapped: dict[
+    int, list[Any]
+] = {}  # by id of the function: [function, its code, twin, count of the traces that need it]
 
 
 def is_twin(code: types.CodeType) -> bool:
@@ -51,7 +53,7 @@ def follow(recording: Recording, function: types.FunctionType) -> None:
         return
     recording.followed[id(function)] = function
     recording.closure_of(function, slot)
-    _defaults(recording, function, slot)
+    read_defaults(recording, function, slot)
     run_recorded(recording, function)
 
 
@@ -64,7 +66,8 @@ def run_recorded(recording: Recording, function: types.FunctionType) -> None:
         )
 
 
-def _defaults(recording: Recording, function: types.FunctionType, slot: int) -> None:
+def read_defaults(recording: Recording, function: types.FunctionType, slot: int) -> None:
+    """Note the default values of a function's parameters."""
     text = recording.texts[slot]
     for name in ("__defaults__", "__kwdefaults__"):
         held = getattr(function, name)

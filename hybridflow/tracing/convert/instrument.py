@@ -113,7 +113,9 @@ class _Instrumenter(ast.NodeTransformer):
     def _note_write(self, at: ast.stmt, name: str, kind: str) -> ast.stmt:
         if kind == GLOBAL:
             return self._at(at, ast.Expr(self._call(at, "writes_name", self._text(at, mangled(name, self._owner)))))
-        return self._at(at, ast.Expr(self._call(at, "writes_cell", self._probe(self._at(at, ast.Name(name, ast.Load()))))))
+        return self._at(
+            at, ast.Expr(self._call(at, "writes_cell", self._probe(self._at(at, ast.Name(name, ast.Load())))))
+        )
 
     def generic_visit(self, node: ast.AST) -> ast.AST:
         for field, value in ast.iter_fields(node):
@@ -235,7 +237,9 @@ class _Instrumenter(ast.NodeTransformer):
     def _index(self, node: ast.expr) -> ast.expr:
         """A subscript as an expression: slices become ``slice`` objects."""
         if isinstance(node, ast.Slice):
-            parts = [self._visit(p) if p else self._at(node, ast.Constant(None)) for p in (node.lower, node.upper, node.step)]
+            parts = [
+                self._visit(p) if p else self._at(node, ast.Constant(None)) for p in (node.lower, node.upper, node.step)
+            ]
             return self._call(node, "slice", *parts)
         if isinstance(node, ast.Tuple):
             return self._at(node, ast.Tuple([self._index(part) for part in node.elts], ast.Load()))
@@ -384,7 +388,9 @@ class _Instrumenter(ast.NodeTransformer):
     def visit_Match(self, node: ast.Match) -> Any:
         notes = [self._at(node, ast.Expr(self._visit(value))) for value in _named_in_patterns(node)]
         names = sorted({n for case in node.cases for p in ast.walk(case.pattern) for n in getattr(p, "kwd_attrs", [])})
-        node.subject = self._call(node.subject, "matched", self._visit(node.subject), *(self._text(node, n) for n in names))
+        node.subject = self._call(
+            node.subject, "matched", self._visit(node.subject), *(self._text(node, n) for n in names)
+        )
         for case in node.cases:
             case.pattern = self.visit(case.pattern)
             case.guard = None if case.guard is None else self._test(case.guard)

@@ -112,6 +112,7 @@ def remember(function: FunctionType, frame: FrameType | None = None) -> None:
         if _match(lines, code) is not None:
             _remembered.put(code, lines)
             return
+    texts.listen()  # more of this kind will come, and helpers that are looked for when it is too late
     for lines in texts.of_callers(code, frame or sys._getframe(1)):
         if _match(lines, code) is not None:
             _remembered.put(code, lines)

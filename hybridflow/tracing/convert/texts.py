@@ -46,7 +46,7 @@ def keep(filename: str, text: str) -> None:
 
 def _audit(event: str, arguments: tuple[Any, ...]) -> None:
     """Keep the strings that are compiled under made-up names and hold a function; they vanish once they are code."""
-    if event != "compile" or not flags.KEEP_TEXT.value:
+    if event != "compile" or flags.KEEP_TEXT.value == "0":
         return
     with suppress(Exception):  # the program that compiles must not notice
         text, filename = arguments
@@ -59,8 +59,33 @@ def _audit(event: str, arguments: tuple[Any, ...]) -> None:
             keep(filename, text)
 
 
-if flags.KEEP_TEXT.value:
-    sys.addaudithook(_audit)
+def listen() -> None:
+    """Keep the text of what is compiled from strings from now on, unless the user said not to.
+
+    The hook stays for the rest of the process, and slows what Python audits, such as reading ``function.__code__``.
+    """
+    global _is_listening
+    if not _is_listening and flags.KEEP_TEXT.value != "0":
+        _is_listening = True
+        sys.addaudithook(_audit)
+
+
+_is_listening = False
+
+
+def is_console() -> bool:
+    """Whether somebody types the program: into Python's prompt, or another one that is made of ``code``."""
+    return hasattr(sys, "ps1") or (
+        "code" in sys.modules
+        and any(frame.f_code.co_name == "runcode" and frame.f_globals.get("__name__") == "code" for frame in _callers())
+    )
+
+
+def _callers() -> Iterator[FrameType]:
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        yield frame
+        frame = frame.f_back
 
 
 def decode(data: bytes) -> str:
