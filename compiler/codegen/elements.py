@@ -236,4 +236,4 @@ class _Source:
         wrapped = e.select(e.lt(raw, 0), e.add(raw, bound), raw)
         outside = e.or_(e.lt(wrapped, 0), e.ge(wrapped, bound))
         e.raise_if(outside, check)
-        return computed(e.select(outside, e.const(0, dt.int64), wrapped))
+        return computed(e.select(outside, e.const(0, dt.int64), wrapped), extent)

@@ -83,7 +83,7 @@ class _Recorder:
         return _ANYTHING
 
     def checked(self, value: Any, extent: Any, check: Any) -> Ix:
-        return computed(value)
+        return computed(value, extent)
 
     def literal(self, value: Any, index: Index) -> Any:
         if value.type.shape:
