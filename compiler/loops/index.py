@@ -206,6 +206,17 @@ class Ix:
         return max((1 + value.divisions for value in nested), default=0)
 
     @property
+    def looked_up(self) -> tuple[Extent, ...]:
+        """The extents of the axes whose indices are found at run time."""
+        found: dict[Extent, None] = {}
+        for atom in self.atoms:
+            if isinstance(atom, Computed):
+                found[atom.extent] = None
+            elif isinstance(atom, (Quotient, Remainder)):
+                found.update(dict.fromkeys(atom.value.looked_up))
+        return tuple(sorted(found, key=str))
+
+    @property
     def is_affine(self) -> bool:
         """Whether only loop variables and constants occur."""
         return all(atom is None or isinstance(atom, LoopVar) for (atom, _), _ in self.terms)
