@@ -69,13 +69,14 @@ class Role(enum.Enum):
 class Node:
     """One operation and its value.  Immutable; compared by identity."""
 
-    __slots__ = ("attrs", "inputs", "op", "type", "where")
+    __slots__ = ("_attrs_key", "attrs", "inputs", "op", "type", "where")
 
     op: Any
     inputs: tuple[Node, ...]
     attrs: Mapping[str, Any]
     type: TensorType
     where: str | None  # the user's file:line
+    _attrs_key: Any  # see passes.rewrite, which sets it when it first asks
 
     def __init__(
         self,
