@@ -8,19 +8,23 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
 
 from hybridflow import flags
+from hybridflow.compiler.codegen.elements import _spelled, _written_first
+from hybridflow.compiler.codegen.values import Val
 from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.compiler.ir.build import GraphBuilder
 from hybridflow.compiler.ir.graph import Graph, Node
 from hybridflow.compiler.ir.types import Dim, Shape, TensorType, factors
 from hybridflow.compiler.loops import space as spaces
 from hybridflow.compiler.loops.bounds import Polynomial
-from hybridflow.compiler.loops.index import Index, Ix, LoopVar, Quotient, Remainder, variable
-from hybridflow.compiler.loops.operands import Reads
+from hybridflow.compiler.loops.index import Index, Ix, LoopVar, Quotient, Remainder, computed, variable
+from hybridflow.compiler.loops.operands import Reads, _Anything
 from hybridflow.compiler.ops import TABLE
 from hybridflow.errors import CompileError
 
@@ -162,3 +166,24 @@ def test_dividing_what_may_be_negative_is_an_error_when_verifying(monkeypatch: p
         position // 3
     with flags.VERIFY(1), pytest.raises(CompileError, match="may be negative"):
         position % 3
+
+
+def test_terms_of_one_factor_are_written_in_one_order() -> None:
+    """The order must not follow the hashes, which are addresses: the text is what the disk cache is keyed by."""
+    orders = set()
+    for _ in range(50):
+        i, j, k = (LoopVar(name, 5) for name in "ijk")
+        a, b = variable(i) * 7 + variable(j), variable(j) * 7 + variable(k)
+        looked_up = [computed(Val(ref, dt.int64, 1), 9) for ref in ("%v1", "%v2", "%v3")]
+        total = a // 3 + b // 3 + a % 3 + b % 3 + looked_up[0] + looked_up[1] + (looked_up[2] + variable(k)) // 2
+        assert len(total.terms) == 7
+        orders.add(str([_spelled(atom) for (atom, _), _ in sorted(total.terms, key=_written_first)]))
+    assert len(orders) == 1
+
+
+@pytest.mark.parametrize("decide", [bool, len, list, int, lambda v: v == 1, lambda v: v < 1, lambda v: 1 in v, hash])
+def test_an_element_rule_may_not_decide_by_a_value(decide: Callable[[Any], Any]) -> None:
+    value = _Anything()
+    assert value.add(value, 1)[0] is value
+    with pytest.raises((CompileError, TypeError)):
+        decide(value)

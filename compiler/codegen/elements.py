@@ -186,7 +186,17 @@ class Elements:
 def _written_first(term: Any) -> tuple[int, str, tuple[str, ...]]:
     """A fixed order of an expression's terms, so that the same program always gives the same text."""
     (atom, names), factor = term
-    return (abs(factor), type(atom).__name__ + getattr(atom, "name", ""), names)
+    return abs(factor), _spelled(atom), names
+
+
+def _spelled(atom: Any) -> str:
+    """A text for each atom of an expression, the same in every process: equal factors do not make atoms equal."""
+    name = type(atom).__name__
+    if isinstance(atom, (Quotient, Remainder)):
+        return f"{name} {sorted(map(_written_first, atom.value.terms))} {atom.divisor}"
+    if isinstance(atom, Computed):
+        return f"{name} {atom.value.ref}"
+    return name + getattr(atom, "name", "")
 
 
 def _varies(atom: Any, lane: LoopVar) -> bool:
