@@ -14,7 +14,7 @@ import pytest
 from hybridflow.compiler.codegen.cost import instructions
 from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.compiler.ir.build import GraphBuilder
-from hybridflow.compiler.ir.graph import Graph, Node
+from hybridflow.compiler.ir.graph import Graph, Node, Role
 from hybridflow.compiler.ir.types import TensorType
 from hybridflow.compiler.loops import buffers, cluster, order, sound
 from hybridflow.compiler.loops.kernel import Cluster, Fusion
@@ -146,6 +146,15 @@ def test_plans_that_leave_a_kernel_or_a_result_out_are_errors() -> None:
     elsewhere = {**plan.locations, result: buffers.OutputBuffer(7)}
     with pytest.raises(CompileError, match="nothing is written to output 0"):
         sound.check_plan(graph, fusion, dataclasses.replace(plan, locations=elsewhere))
+    b = GraphBuilder(TABLE, "update")
+    v = b.parameter(TensorType((4,), dt.float32), "v", Role.STATE)
+    step = b.finish([], {0: b.tanh(v)})
+    fused = cluster.fuse(step, AVX512, instructions)
+    direct = buffers.plan(step, fused)
+    sound.check_plan(step, fused, direct)
+    lost = {node: place if node is v else buffers.OutputBuffer(0) for node, place in direct.locations.items()}
+    with pytest.raises(CompileError, match="nothing is written to state input 0"):
+        sound.check_plan(step, fused, dataclasses.replace(direct, locations=lost, after=[]))
     nowhere = {node: place for node, place in plan.locations.items() if node is not result}
     with pytest.raises(CompileError, match="has no place"):
         sound.check_plan(graph, fusion, dataclasses.replace(plan, locations=nowhere))

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from hybridflow.compiler.ir.graph import Graph, Node
-from hybridflow.compiler.loops.buffers import InputBuffer, Location, OutputBuffer, Plan
+from hybridflow.compiler.loops.buffers import ArenaRange, Location, OutputBuffer, Plan
 from hybridflow.compiler.loops.kernel import Fusion, Kernel, base
 from hybridflow.errors import CompileError
 
@@ -38,8 +38,9 @@ def check_plan(graph: Graph, fusion: Fusion, plan: Plan) -> None:
     for j, node in enumerate(graph.outputs):
         if OutputBuffer(j) not in filled:
             raise _fault("plan", graph, f"nothing is written to output {j}, {base(node)!r}", base(node))
+    states = {place.number for place in filled if not isinstance(place, (OutputBuffer, ArenaRange))}
     for i, node in graph.updates.items():
-        if InputBuffer(i) not in filled and base(node) is not graph.inputs[i]:
+        if i not in states and base(node) is not graph.inputs[i]:
             raise _fault("plan", graph, f"nothing is written to state input {i}, {base(node)!r}", base(node))
 
 
