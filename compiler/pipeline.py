@@ -7,6 +7,7 @@ from hybridflow.compiler.codegen.module_builder import ModuleBuilder
 from hybridflow.compiler.ir.graph import Graph
 from hybridflow.compiler.loops.buffers import plan
 from hybridflow.compiler.loops.cluster import fuse
+from hybridflow.compiler.loops.sound import check_fusion, check_plan
 from hybridflow.compiler.passes import driver
 from hybridflow.compiler.passes.standard import SIMPLIFY_PIPELINE
 from hybridflow.compiler.program import Program
@@ -25,4 +26,7 @@ def compile_graph(graph: Graph, target: Target, fastmath: bool = False) -> Progr
     """
     graph = optimize(graph)
     fusion = fuse(graph, target, instructions)
-    return ModuleBuilder(graph, fusion, plan(graph, fusion), target, fastmath).build()
+    check_fusion(graph, fusion)
+    buffers = plan(graph, fusion)
+    check_plan(graph, fusion, buffers)
+    return ModuleBuilder(graph, fusion, buffers, target, fastmath).build()

@@ -21,7 +21,7 @@ import numpy as np
 from hybridflow import devices
 from hybridflow.compiler.ir import dtypes
 from hybridflow.compiler.ir.graph import MAX_LITERAL_BYTES, Literal
-from hybridflow.compiler.ir.types import Shape, broadcast_shapes, is_one
+from hybridflow.compiler.ir.types import MAX_AXES, Shape, broadcast_shapes, is_one
 from hybridflow.compiler.ops import TABLE, rules
 from hybridflow.context import current
 from hybridflow.dispatch import apply
@@ -145,6 +145,8 @@ def _nested_shape(value: Any, path: str, stage: str) -> tuple[int, ...]:
         )
     if not value:
         return (0,)
+    if path.count("[") == MAX_AXES:
+        raise ArgumentError(stage, f"the list is nested deeper than {MAX_AXES} axes, or contains itself.")
     first = _nested_shape(value[0], f"{path}[0]", stage)
     for i, item in enumerate(value):
         shape = _nested_shape(item, f"{path}[{i}]", stage)

@@ -109,7 +109,7 @@ def _execute(op: Any, inputs: tuple[Tensor, ...], attrs: Attrs) -> tuple[Tensor,
     types = tuple([x.type for x in inputs])
     if op.canon is not None:
         attrs = op.canon(types, dict(attrs))
-    out = op.infer(*types, **attrs)
+    out = op.result(types, attrs)
     devices.common(op.name, inputs)
     try:
         array = one_op.run(op, tuple([x._array for x in inputs]), attrs, out)

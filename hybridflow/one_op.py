@@ -42,7 +42,7 @@ class Form:
 
 def run(op: OpDef, arrays: tuple[Any, ...], attrs: Attrs, out: TensorType) -> Any:
     """Run ``op`` with canonical attributes; ``out`` is the inferred type of the result."""
-    if 0 in out.shape and op.kind is not Kind.GATHER:  # whose indices are checked all the same
+    if 0 in out.shape and op.kind not in (Kind.GATHER, Kind.SCATTER):  # whose indices are checked all the same
         return devices.moved(np.empty(out.shape, out.dtype), devices.of(arrays[0]) if arrays else devices.scope())
     if op.kind is Kind.CREATE:
         return _created(op, arrays, attrs, out)

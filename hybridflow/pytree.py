@@ -11,6 +11,8 @@ from collections import OrderedDict
 from collections.abc import Iterable, Iterator
 from typing import Any, TypeVar
 
+from hybridflow.errors import ArgumentError
+
 T = TypeVar("T")
 
 
@@ -126,9 +128,13 @@ def _flatten(value: Any, leaves: list[Any]) -> Structure:
 
 
 def flatten(value: Any) -> tuple[list[Any], Structure]:
-    """The leaves of ``value`` in a fixed order, and its structure."""
+    """The leaves of ``value`` in a fixed order, and its structure.  Raises ArgumentError for what contains itself."""
     leaves: list[Any] = []
-    return leaves, _flatten(value, leaves)
+    try:
+        return leaves, _flatten(value, leaves)
+    except RecursionError:
+        message = f"a {type(value).__name__} is nested deeper than Python's recursion limit allows, or contains itself."
+        raise ArgumentError("structure", message) from None
 
 
 def _unflatten(structure: Structure, leaves: Iterator[Any]) -> Any:

@@ -306,3 +306,16 @@ def test_statistics_of_columns_leave_room_on_the_stack():
     assert sum(cells) < 200_000
     for got, want in zip(cpu.load(compiled).run([array]), run_one_by_one(graph, [array]), strict=True):
         same_bits(got, want)
+
+
+def turned(b, y):
+    flat = b.reshape(b.transpose(y, perm=(1, 0)), shape=(9,))
+    return b.reverse(b.slice(flat, start=(0,), stop=(7,), step=(1,)), axes=(0,))
+
+
+def test_reversed_views_of_reshaped_transposes_read_what_they_should():
+    array = np.arange(9, dtype=np.float32).reshape(3, 3)
+    for name in ("sse2", "avx2", "avx512"):
+        if host.can_run(target.NAMED[name]):
+            (got,) = cpu.load(compile_graph(build(turned, [array]), target.NAMED[name])).run([array])
+            np.testing.assert_array_equal(got, array.T.ravel()[:7][::-1])

@@ -182,7 +182,7 @@ def test_debug_levels_print(capsys):
     assert "# simplify\ngraph twice" in capsys.readouterr().err
 
 
-def test_two_rewrites_that_undo_each_other_are_reported():
+def test_two_rewrites_that_undo_each_other_are_reported_when_verifying(capsys):
     b = GraphBuilder(TABLE)
     x = b.parameter(TensorType((3,), dt.float32))
     graph = b.finish([b.minimum(x, x)])
@@ -191,8 +191,59 @@ def test_two_rewrites_that_undo_each_other_are_reported():
         function = lambda g: rewrite(g, lambda b, n: b.emit(TABLE[new], *n.inputs) if n.op.name == old else None)  # noqa: E731
         return Pass(f"{old}-to-{new}", function)
 
-    with pytest.raises(CompileError, match="minimum-to-maximum, maximum-to-minimum still change the graph after 4"):
-        run(graph, [fix(swap("minimum", "maximum"), swap("maximum", "minimum"), limit=4)])
+    pipeline = [fix(swap("minimum", "maximum"), swap("maximum", "minimum"), limit=4)]
+    with pytest.raises(CompileError, match="minimum-to-maximum, maximum-to-minimum still change 'graph' after 4"):
+        run(graph, pipeline)
+    with flags.VERIFY(0), flags.LOG("passes"):  # nobody's program is refused for it
+        assert [n.op.name for n in run(graph, pipeline).nodes] == ["minimum"]
+    assert "still change 'graph' after 4 rounds" in capsys.readouterr().err
+
+
+def sines(b, c, a, z, n):
+    """Two chains that are equal, which is found only link by link: each choice between two equals makes two equals."""
+    for _ in range(n):
+        a, z = b.sin(a), b.sin(b.where(c, a, z))
+    return b.where(c, a, z)
+
+
+def negations(b, c, a, z, n):
+    for _ in range(n):
+        a, z = b.tanh(a), b.tanh(b.where(c, b.negative(b.negative(z)), a))
+    return b.subtract(a, z)
+
+
+def sums_of_numbers(b, c, a, z, n):
+    """Numbers that are equal once they are folded."""
+    one, two = b.literal(1, dt.int64), b.literal(2, dt.int64)
+    k = l = one
+    for _ in range(n):
+        k, l = b.add(k, one), b.where(b.equal(k, l), b.add(b.subtract(l, one), two), l)
+        m = b.add(b.broadcast(b.convert(k, dtype=dt.float32), shape=(3,), axes=()), a)
+        a = b.where(c, m, b.add(b.broadcast(b.convert(l, dtype=dt.float32), shape=(3,), axes=()), a))
+    return a
+
+
+@pytest.mark.parametrize("program", [sines, negations])
+def test_equal_chains_are_found_in_few_rounds(program):
+    rounds = []
+    for n in (10, 300):
+        b = GraphBuilder(TABLE)
+        c, x = (b.parameter(TensorType((3,), dtype)) for dtype in (dt.bool_, dt.float32))
+        records: list[Record] = []
+        left = run(b.finish([program(b, c, x, x, n)]), SIMPLIFY_PIPELINE, records)
+        assert len(left.nodes) <= n + 1
+        rounds.append(len(records))
+    assert rounds[0] == rounds[1]
+
+
+def test_passes_that_are_not_done_refuse_no_program():
+    b = GraphBuilder(TABLE)
+    c, x = (b.parameter(TensorType((3,), dtype)) for dtype in (dt.bool_, dt.float32))
+    graph = b.finish([sums_of_numbers(b, c, x, x, 60)])
+    with flags.VERIFY(0):
+        left = run(graph, SIMPLIFY_PIPELINE)
+    arrays = [np.array([True, False, True]), np.array([1, 2, 3], np.float32)]
+    np.testing.assert_array_equal(interpret(left, arrays)[0][0], interpret(graph, arrays)[0][0])
 
 
 def test_a_pass_that_breaks_the_graph_is_named():

@@ -17,7 +17,7 @@ from hybridflow.compiler.codegen.structured import Code, Ref
 from hybridflow.compiler.codegen.values import Val
 from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.compiler.ir.graph import Literal, Node
-from hybridflow.compiler.ir.types import Extent, TensorType
+from hybridflow.compiler.ir.types import Dim, Extent, TensorType
 from hybridflow.compiler.loops.index import Computed, Index, Ix, LoopVar, Quotient, Remainder, as_index, computed
 from hybridflow.compiler.ops import Kind
 from hybridflow.compiler.program import Check
@@ -87,6 +87,9 @@ class Elements:
         lane = self.lane_var
         if (pointer, position) in self.turned:
             return e.load(self.turned[pointer, position], dtype)
+        looked_up = [extent for extent in position.looked_up if extent == 0 or isinstance(extent, Dim)]
+        if looked_up:
+            return self._load_looked_up(pointer, dtype, position, looked_up)
         if e.width == 1 or lane is None or not position.depends_on(lane):
             return e.load_splat(self.code.at(pointer, self.ref(position), dtype.itemsize), dtype)
         stride = position.coefficient(lane)
@@ -96,6 +99,21 @@ class Elements:
             first = self.code.sub(self.ref(position), e.width - 1)
             return e.reverse(e.load(self.code.at(pointer, first, dtype.itemsize), dtype))
         return e.gather(pointer, dtype, self.lanes(position), self.mask)
+
+    def _load_looked_up(self, pointer: str, dtype: np.dtype, position: Ix, extents: list[Extent]) -> Val:
+        """A load at indices into axes that may have no element, in which no index is harmless: of them all something
+        else is read, which has one."""
+        e, code = self.e, self.code
+        if 0 in extents:
+            return e.zero(dtype)
+        some: str | bool = True
+        for extent in extents:
+            some = code.both(some, code.compare("ne", code.extent(extent), 0))
+        pointer = code.choose_pointer(some, pointer, e.table(np.zeros(16, np.uint8), "nothing"))
+        if e.width == 1 or self.lane_var is None:
+            return e.load_splat(code.at(pointer, code.choose(some, self.ref(position), 0), dtype.itemsize), dtype)
+        everything = e.splat(code.value(code.choose(some, -1, 0)))
+        return e.gather(pointer, dtype, e.and_(self.lanes(position), everything), self.mask)
 
     def store(self, value: Val, pointer: str, position: Ix) -> None:
         e = self.e
@@ -119,9 +137,9 @@ class Elements:
                 if isinstance(atom, LoopVar):
                     part = code.mul(part, self.counters[atom])
                 elif isinstance(atom, Quotient):
-                    part = code.mul(part, code.div(self.ref(atom.value), code.extent(atom.divisor)))
+                    part = code.mul(part, code.div(self.ref(atom.value), self._divisor(atom)))
                 elif isinstance(atom, Remainder):
-                    part = code.mul(part, code.rem(self.ref(atom.value), code.extent(atom.divisor)))
+                    part = code.mul(part, code.rem(self.ref(atom.value), self._divisor(atom)))
                 elif isinstance(atom, Computed):
                     part = code.mul(part, self.e.extract(atom.value, 0).ref)
                 found = code.add(found, part)
@@ -152,10 +170,15 @@ class Elements:
             total = e.add(total, part)
         return total
 
+    def _divisor(self, atom: Quotient | Remainder) -> Ref:
+        """At least 1: where an extent is 0 no loop turns, but an index may be looked up in an empty axis."""
+        divisor = self.code.extent(atom.divisor)
+        return self.code.max(divisor, 1) if atom.value.looked_up else divisor
+
     def _divided(self, atom: Quotient | Remainder) -> Val:
         e = self.e
         unsigned = e.convert(self.lanes(atom.value), dt.uint64)  # never negative, and unsigned division is simpler
-        divisor = e.splat(self.code.value(self.code.extent(atom.divisor)))
+        divisor = e.splat(self.code.value(self._divisor(atom)))
         divide = e.idiv if isinstance(atom, Quotient) else e.irem
         return e.convert(divide(unsigned, e.convert(divisor, dt.uint64)), dt.int64)
 
@@ -163,7 +186,17 @@ class Elements:
 def _written_first(term: Any) -> tuple[int, str, tuple[str, ...]]:
     """A fixed order of an expression's terms, so that the same program always gives the same text."""
     (atom, names), factor = term
-    return (abs(factor), type(atom).__name__ + getattr(atom, "name", ""), names)
+    return abs(factor), _spelled(atom), names
+
+
+def _spelled(atom: Any) -> str:
+    """A text for each atom of an expression, the same in every process: equal factors do not make atoms equal."""
+    name = type(atom).__name__
+    if isinstance(atom, (Quotient, Remainder)):
+        return f"{name} {sorted(map(_written_first, atom.value.terms))} {atom.divisor}"
+    if isinstance(atom, Computed):
+        return f"{name} {atom.value.ref}"
+    return name + getattr(atom, "name", "")
 
 
 def _varies(atom: Any, lane: LoopVar) -> bool:
@@ -236,4 +269,4 @@ class _Source:
         wrapped = e.select(e.lt(raw, 0), e.add(raw, bound), raw)
         outside = e.or_(e.lt(wrapped, 0), e.ge(wrapped, bound))
         e.raise_if(outside, check)
-        return computed(e.select(outside, e.const(0, dt.int64), wrapped))
+        return computed(e.select(outside, e.const(0, dt.int64), wrapped), extent)

@@ -84,7 +84,7 @@ class ModuleBuilder:
         return self.checks.index(check) + 1
 
     def _kernel(self, number: int, kernel: Kernel) -> KernelCall | None:
-        may_raise = any(n.op.may_raise(tuple(i.type for i in n.inputs), n.attrs) for n in kernel.nodes)
+        may_raise = any(n.may_raise for n in kernel.nodes)
         if not may_raise and all(is_static(r.shape) and static_size(r.shape) == 0 for r in kernel.roots):
             return None
         symbol = f"k{number}"

@@ -64,7 +64,7 @@ class GraphBuilder(Builder):
         types = tuple(n.type for n in inputs)
         if op.canon is not None:
             attrs = op.canon(types, attrs)
-        node = Node(op, inputs, attrs, op.infer(*types, **attrs), self.location)
+        node = Node(op, inputs, attrs, op.result(types, attrs), self.location)
         self.nodes.append(node)
         return node
 

@@ -22,6 +22,7 @@ class Op(Protocol):
     """What the IR knows of an op; the full declaration is ``compiler.ops.table.OpDef``."""
 
     name: str
+    raises: Any  # (types, attrs) -> bool: whether it may fail a check; None where it never does
 
 
 MAX_LITERAL_BYTES = 4096
@@ -48,6 +49,7 @@ class _Parameter:
     """The pseudo-op of graph inputs."""
 
     name = "parameter"
+    raises = None
 
     def __repr__(self) -> str:
         return "PARAMETER"
@@ -67,13 +69,14 @@ class Role(enum.Enum):
 class Node:
     """One operation and its value.  Immutable; compared by identity."""
 
-    __slots__ = ("attrs", "inputs", "op", "type", "where")
+    __slots__ = ("_attrs_key", "attrs", "inputs", "op", "type", "where")
 
     op: Any
     inputs: tuple[Node, ...]
     attrs: Mapping[str, Any]
     type: TensorType
     where: str | None  # the user's file:line
+    _attrs_key: Any  # see passes.rewrite, which sets it when it first asks
 
     def __init__(
         self,
@@ -104,6 +107,12 @@ class Node:
     @property
     def is_parameter(self) -> bool:
         return self.op is PARAMETER
+
+    @property
+    def may_raise(self) -> bool:
+        """Whether computing it may fail a check, so that it is never left out."""
+        op = self.op
+        return op.raises is not None and op.raises(tuple([n.type for n in self.inputs]), self.attrs)
 
     def __repr__(self) -> str:
         return f"<{self.op.name} {self.type}>"

@@ -24,6 +24,10 @@ class Dim:
 Extent = Union[int, Dim]
 Shape = tuple[Extent, ...]
 
+MAX_AXES = 64
+MAX_SIZE = 2**60
+"""Tensors have fewer elements: positions, and bytes of any dtype, are 64-bit numbers with a sign."""
+
 
 @dataclass(slots=True, unsafe_hash=True)
 class TensorType:
@@ -69,6 +73,27 @@ def static_size(shape: Shape) -> int:
             raise TypeError(f"[shape] {shape} has the symbolic extent {extent}, so its size is not known")
         size *= extent
     return size
+
+
+def shape_fault(shape: Shape) -> str | None:
+    """What forbids a shape, as the end of a sentence that begins with "the shape"; None where nothing does.
+
+    Extents of 0 do not excuse others: strides are products of those.
+    """
+    size = 1
+    for extent in shape:
+        if isinstance(extent, int) and extent:
+            size *= extent
+    if size < MAX_SIZE and len(shape) <= MAX_AXES:
+        return None
+    shown = [str(extent) for extent in shape]
+    if len(shown) > 8:
+        shown[4:-3] = ["..."]
+    if len(shape) > MAX_AXES:
+        what = f"has {len(shape)} axes. Expected at most {MAX_AXES}."
+    else:
+        what = f"holds too many elements. Expected fewer than 2**{MAX_SIZE.bit_length() - 1}."
+    return f"[{','.join(shown)}] {what}"
 
 
 def is_one(extent: Extent) -> bool:

@@ -69,6 +69,7 @@ class _Clustering:
         self.cluster_of[node] = cluster
         if node.op.kind in OWN_KERNEL:
             leaves = {leaf for source in node.inputs for leaf in self.reader.leaves_beneath(source)}
+            cluster.elsewhere |= leaves  # all of an operand, for any one element: it must be there beforehand
         else:
             own = self.reader.flat(visited_shape(node)).full
             reads = self.reader.own_reads(node).leaves
@@ -190,5 +191,6 @@ def fuse(graph: Graph, target: Target, cost: Cost) -> Fusion:
     for node in graph.nodes:
         if node in reader.computed:
             clustering.place(node)
+    clustering.order.check()
     kernels = choose_stored(reader, list(clustering.order), clustering.cluster_of, cost)
     return Fusion(kernels, reader.computed)

@@ -12,9 +12,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Union
 
-from hybridflow.compiler.ir.types import Dim, Extent, Shape
-
-Names = tuple[str, ...]
+from hybridflow import flags
+from hybridflow.compiler.ir.types import Dim, Extent, Shape, factors
+from hybridflow.compiler.loops.bounds import (
+    Names,
+    Polynomial,
+    at_least_zero,
+    plus,
+    polynomial,
+    quotient_above,
+    quotient_below,
+    times,
+)
+from hybridflow.errors import CompileError
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,9 +53,10 @@ class Remainder:
 
 @dataclass(frozen=True, eq=False)
 class Computed:
-    """An index found at run time: an int64 emitter value."""
+    """An index found at run time: an int64 emitter value, which is a position on an axis of ``extent`` elements."""
 
     value: Any
+    extent: Extent
 
 
 Atom = Union[LoopVar, Quotient, Remainder, Computed, None]
@@ -55,11 +66,12 @@ Term = tuple[Atom, Names]
 class Ix:
     """An index expression.  Supports ``+ - * // %`` with ints, extents and (for + and -) other expressions."""
 
-    __slots__ = ("_hash", "terms")
+    __slots__ = ("_bounds", "_hash", "terms")
 
     def __init__(self, terms: dict[Term, int]) -> None:
         self.terms = frozenset((term, factor) for term, factor in terms.items() if factor)
         self._hash = hash(self.terms)
+        self._bounds: tuple[Polynomial | None, Polynomial | None] | None = None
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Ix) and self.terms == other.terms
@@ -107,18 +119,34 @@ class Ix:
         quotient, rest = self._split(divisor)
         if _below(rest, divisor):
             return quotient
-        return quotient + Ix({(Quotient(rest, divisor), ()): 1})
+        return quotient + Ix({(Quotient(_dividend(rest, self), divisor), ()): 1})
 
     def __mod__(self, divisor: Extent) -> Ix:
         _, rest = self._split(divisor)
         if _below(rest, divisor):
             return rest
-        return Ix({(Remainder(rest, divisor), ()): 1})
+        return Ix({(Remainder(_dividend(rest, self), divisor), ()): 1})
 
     def _split(self, divisor: Extent) -> tuple[Ix, Ix]:
-        """(q, r) with self = q * divisor + r, moving every term that the divisor divides into q."""
+        """(q, r) with self = q * divisor + r and r >= 0, moving into q what the divisor divides.
+
+        Of a negative r, as 6 - i leaves when 6 is divided by 3, q gives back as many divisors as make it 0 or more;
+        where that cannot be shown, q is 0: a position itself is never negative.
+        """
         if divisor == 0:
             return ZERO, ZERO  # an axis without elements has no positions, and its loops never turn
+        whole, rest = self._divided(divisor)
+        low = rest.bounds[0]
+        if low is None:
+            return ZERO, self
+        enough = -(low.get((), 0) // divisor) if isinstance(divisor, int) else 1
+        for back in (0, enough):
+            if at_least_zero(plus(low, times(polynomial((divisor,)), back))):
+                return whole - back, rest + as_index(divisor) * back
+        return ZERO, self
+
+    def _divided(self, divisor: Extent) -> tuple[Ix, Ix]:
+        """The terms that the divisor divides, divided, and the others."""
         whole: dict[Term, int] = {}
         rest: dict[Term, int] = {}
         for (atom, names), factor in self.terms:
@@ -134,6 +162,23 @@ class Ix:
             else:
                 rest[atom, names] = factor
         return Ix(whole), Ix(rest)
+
+    @property
+    def bounds(self) -> tuple[Polynomial | None, Polynomial | None]:
+        """The least and the greatest value that the terms, each taken for itself, allow; None where nothing is known.
+        They hold wherever no extent is 0."""
+        if self._bounds is None:
+            low: Polynomial | None = {}
+            high: Polynomial | None = {}
+            for (atom, names), factor in self.terms:
+                known, symbols = factors(
+                    tuple(map(Dim, names))
+                )  # a loop over several axes has a product for its extent
+                first, last = _range(atom) if factor > 0 else _range(atom)[::-1]
+                low = None if low is None or first is None else plus(low, times(first, factor * known, symbols))
+                high = None if high is None or last is None else plus(high, times(last, factor * known, symbols))
+            self._bounds = low, high
+        return self._bounds
 
     @property
     def atoms(self) -> set[Atom]:
@@ -161,6 +206,17 @@ class Ix:
         return max((1 + value.divisions for value in nested), default=0)
 
     @property
+    def looked_up(self) -> tuple[Extent, ...]:
+        """The extents of the axes whose indices are found at run time."""
+        found: dict[Extent, None] = {}
+        for atom in self.atoms:
+            if isinstance(atom, Computed):
+                found[atom.extent] = None
+            elif isinstance(atom, (Quotient, Remainder)):
+                found.update(dict.fromkeys(atom.value.looked_up))
+        return tuple(sorted(found, key=str))
+
+    @property
     def is_affine(self) -> bool:
         """Whether only loop variables and constants occur."""
         return all(atom is None or isinstance(atom, LoopVar) for (atom, _), _ in self.terms)
@@ -170,9 +226,10 @@ def _recombined(terms: dict[Term, int]) -> Ix:
     """The sum, with ``d * (v // d) + v % d`` put together to ``v`` again: what splitting a position into axes and
     joining them leaves behind."""
     for (atom, names), factor in terms.items():
-        if isinstance(atom, Remainder) and isinstance(atom.divisor, int):
-            whole = (Quotient(atom.value, atom.divisor), names)
-            if terms.get(whole) == factor * atom.divisor:
+        if isinstance(atom, Remainder):
+            known, symbols = factors((atom.divisor,))
+            whole = (Quotient(atom.value, atom.divisor), tuple(sorted((*names, *symbols))))
+            if terms.get(whole) == factor * known:
                 rest = {term: f for term, f in terms.items() if term not in (whole, (atom, names))}
                 value = atom.value * factor
                 for name in names:
@@ -184,6 +241,27 @@ def _recombined(terms: dict[Term, int]) -> Ix:
 ZERO = Ix({})
 
 
+def _dividend(value: Ix, position: Ix) -> Ix:
+    """What is divided, unsigned, and so may not be negative: known to be so, or a position, which is so."""
+    if flags.VERIFY.value and value != position:
+        low = value.bounds[0]
+        if low is None or not at_least_zero(low):
+            raise CompileError("index", f"{value}, a part of {position}, is divided and may be negative", "")
+    return value
+
+
+def _range(atom: Atom) -> tuple[Polynomial, Polynomial | None]:
+    """The bounds of an atom; its upper bound is None where none is known."""
+    if atom is None:
+        return {(): 1}, {(): 1}
+    if isinstance(atom, Quotient):
+        low, high = atom.value.bounds
+        least = {} if low is None else quotient_below(low, atom.divisor)
+        return least, None if high is None else quotient_above(high, atom.divisor)
+    extent = atom.divisor if isinstance(atom, Remainder) else atom.extent
+    return {}, plus(polynomial((extent,)), {(): -1}) if extent != 0 else {}
+
+
 def constant(value: int) -> Ix:
     return Ix({(None, ()): value})
 
@@ -193,8 +271,8 @@ def variable(var: LoopVar) -> Ix:
     return ZERO if var.extent == 1 else Ix({(var, ()): 1})
 
 
-def computed(value: Any) -> Ix:
-    return Ix({(Computed(value), ()): 1})
+def computed(value: Any, extent: Extent) -> Ix:
+    return Ix({(Computed(value, extent), ()): 1})
 
 
 def as_index(value: Ix | int | Dim) -> Ix:
@@ -216,24 +294,11 @@ def _below(value: Ix, bound: Extent) -> bool:
     """Whether 0 <= value < bound is certain."""
     if not value.terms:
         return True  # 0, or an axis without elements
-    if isinstance(bound, Dim):
-        if len(value.terms) != 1:
-            return False
-        (((atom, names), factor),) = value.terms
-        return isinstance(atom, LoopVar) and atom.extent == bound and not names and factor == 1
-    high = 0
-    for (atom, names), factor in value.terms:
-        if names or factor < 0:
-            return False
-        if atom is None:
-            high += factor
-        elif isinstance(atom, LoopVar) and isinstance(atom.extent, int):
-            high += factor * max(atom.extent - 1, 0)
-        elif isinstance(atom, Remainder) and isinstance(atom.divisor, int):
-            high += factor * (atom.divisor - 1)
-        else:
-            return False
-    return high < bound
+    low, high = value.bounds
+    if low is None or high is None:
+        return False
+    room = plus(plus(polynomial((bound,)), {(): -1}), times(high, -1))
+    return at_least_zero(low) and at_least_zero(room)
 
 
 class Index:

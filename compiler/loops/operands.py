@@ -12,6 +12,7 @@ from typing import Any
 from hybridflow.compiler.ir.graph import Node
 from hybridflow.compiler.loops.index import Index, Ix, as_index, computed
 from hybridflow.compiler.ops import Kind
+from hybridflow.errors import CompileError
 
 IsLeaf = Callable[[Node], bool]
 
@@ -25,11 +26,15 @@ class _Anything:
     def __call__(self, *args: Any, **kwargs: Any) -> _Anything:
         return self
 
-    def __iter__(self) -> Any:
-        return iter(())
-
     def __getitem__(self, item: Any) -> _Anything:
         return self
+
+    def _decided(self, *others: object) -> Any:
+        raise CompileError("element", "an element rule decides by a value, which is not known before the program runs")
+
+    __bool__ = __len__ = __iter__ = __int__ = __index__ = __float__ = __contains__ = _decided
+    __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = _decided
+    __hash__ = None  # type: ignore[assignment]
 
 
 _ANYTHING = _Anything()
@@ -83,7 +88,7 @@ class _Recorder:
         return _ANYTHING
 
     def checked(self, value: Any, extent: Any, check: Any) -> Ix:
-        return computed(value)
+        return computed(value, extent)
 
     def literal(self, value: Any, index: Index) -> Any:
         if value.type.shape:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from hybridflow.compiler.loops.kernel import Cluster
+from hybridflow.errors import CompileError
 
 
 class Order:
@@ -24,6 +25,14 @@ class Order:
 
     def __reversed__(self) -> Iterator[Cluster]:
         return (c for c in reversed(self._slots) if c is not None)
+
+    def check(self) -> None:
+        """Raise CompileError unless every cluster stands after those that it needs: no order has that of a cycle."""
+        for cluster, needs in self._needs.items():
+            if any(self._place[c] >= self._place[cluster] for c in needs):
+                name, where = cluster.anchor.op.name, cluster.anchor.where or ""
+                message = f"the kernel of {name} waits for itself. This is a defect of hybridflow; please report it."
+                raise CompileError("fusion", message, where)
 
     def append(self, cluster: Cluster, needs: Iterable[Cluster]) -> None:
         self._place[cluster] = len(self._slots)

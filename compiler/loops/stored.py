@@ -9,11 +9,12 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from hybridflow.compiler.ir.graph import Node
-from hybridflow.compiler.ir.types import Shape, same_size
+from hybridflow.compiler.ir.types import Shape, is_static, same_size, static_size
 from hybridflow.compiler.loops.index import Index, Ix
 from hybridflow.compiler.loops.kernel import CHEAP, OWN_KERNEL, Cluster, Kernel, base
 from hybridflow.compiler.loops.operands import Reads
 from hybridflow.compiler.loops.reader import Reader
+from hybridflow.compiler.loops.space import Space
 from hybridflow.compiler.ops import Kind
 
 MAX_DEPTH = 12  # of computing again what is computed again: rules of ops call each other that deep
@@ -22,11 +23,12 @@ MAX_AGAIN = 4096  # instructions of one kernel that belong to others' values
 
 
 class _Visit(NamedTuple):
-    """A place where a kernel reads a value: the position, the shape of the loops around it, and which of several loop
-    nests (the inputs of a concat have one each)."""
+    """A place where a kernel reads a value: the position, the loops around it with the shape that they walk, and which
+    of several loop nests (the inputs of a concat have one each)."""
 
     position: Ix
     shape: Shape
+    space: Space
     nest: int = 0
 
 
@@ -35,6 +37,16 @@ class _Work(NamedTuple):
 
     instructions: int
     depth: int
+
+
+def covers(visit: _Visit, node: Node) -> bool:
+    """Whether each element of the node is sure to be read there, none left out."""
+    space = visit.space
+    if visit.position == space.full and same_size(node.shape, visit.shape):
+        return True
+    kept, folded = (tuple(v.extent for v in loops) for loops in (space.kept, space.folded))
+    turning = is_static(folded) and static_size(folded) > 0  # without elements, a row may be passed over
+    return visit.position == space.row and same_size(node.shape, kept) and turning
 
 
 def choose_stored(
@@ -60,8 +72,7 @@ class _Storage:
         found: list[Kernel] = []
         for cluster in reversed(clusters):  # so that every reader is seen before what it reads
             cluster.members.sort(key=self.number.__getitem__)
-            raising = [m for m in cluster.members if m.op.may_raise(tuple(i.type for i in m.inputs), m.attrs)]
-            self.stored.update(m for m in raising if not self.reaches_stored(m))
+            self.stored.update(m for m in cluster.members if m.may_raise and not self.reaches_stored(m))
             roots = [m for m in cluster.members if m in self.stored]
             if roots:
                 found.append(self.kernel(cluster, roots))
@@ -69,7 +80,8 @@ class _Storage:
         return found
 
     def reaches_stored(self, node: Node) -> bool:
-        """Whether computing what is stored already runs this node, checks included."""
+        """Whether something that is stored needs this node: whoever computes that computes all of this node, too, or
+        has it stored (see ``recomputable``)."""
         stack, seen = [node], {node}
         while stack:
             current = stack.pop()
@@ -111,9 +123,9 @@ class _Storage:
                 if node.op.kind is Kind.SEGMENT:
                     for nest, source in enumerate(node.inputs):
                         reads = Reads(self.reader.is_leaf)
-                        position = self.reader.flat(source.shape).full
-                        reads.follow(source, Index(source.shape, linear=position))
-                        visit_all(reads, _Visit(position, source.shape, nest))
+                        space = self.reader.flat(source.shape)
+                        reads.follow(source, Index(source.shape, linear=space.full))
+                        visit_all(reads, _Visit(space.full, source.shape, space, nest))
                 elif node.op.kind in OWN_KERNEL:
                     inputs.update(dict.fromkeys(base(source) for source in node.inputs))  # in memory, see Reader
                 else:
@@ -132,12 +144,15 @@ class _Storage:
     def own_visit(self, node: Node, cluster: Cluster) -> _Visit:
         """Where a kernel computes its cluster's own nodes: reductions walk the full space, their results the rows."""
         in_rows = node in cluster.rows and node.op.kind is not Kind.REDUCE
-        return _Visit(cluster.space.row if in_rows else cluster.space.full, cluster.shape)
+        space = cluster.space
+        return _Visit(space.row if in_rows else space.full, cluster.shape, space)
 
     def recomputable(self, leaf: Node, cluster: Cluster, visits: Sequence[_Visit]) -> bool:
         """Whether another cluster's value should be computed where it is read here, instead of being kept in memory."""
         if leaf in self.cluster_of[leaf].rows:
             return False
+        if leaf.may_raise and not any(covers(place, leaf) for place in visits):
+            return False  # what it raises elsewhere would be lost
         work = self.work(leaf)
         if work is None:
             return False

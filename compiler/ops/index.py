@@ -1,6 +1,7 @@
 """Reading and adding through indices, and sorting.
 
-Negative indices count from the end; an index out of range raises IndexRangeError at run time.
+Negative indices count from the end; an index out of range raises IndexRangeError at run time, wherever an element is
+read or added through it (a slice without elements is neither).
 """
 
 from __future__ import annotations
@@ -20,11 +21,10 @@ _INDEX = frozenset((dt.int32, dt.int64))
 
 
 def _message(x: TensorType, axis: int) -> str:
-    return f"an index is out of range for axis {axis} of {x}. Expected {_limits(x.shape[axis])}."
-
-
-def _limits(size: Any) -> str:
-    return f"-{size} <= index < {size}"
+    size = x.shape[axis]
+    if size == 0:
+        return f"an index is out of range for axis {axis} of {x}, which has no elements. Expected no index at all."
+    return f"an index is out of range for axis {axis} of {x}. Expected -{size} <= index < {size}."
 
 
 def range_check(name: str, x: TensorType, axis: int, where: str | None) -> Check:
@@ -72,6 +72,13 @@ def _indices(rng: np.random.Generator, size: int, shape: tuple[int, ...], dtype:
     return rng.integers(-size, size, shape).astype(dtype) if size else np.zeros((0,) * len(shape), dtype)
 
 
+def _take_reference(x: np.ndarray, indices: np.ndarray, axis: int) -> np.ndarray:
+    shape = (*x.shape[:axis], *indices.shape, *x.shape[axis + 1 :])
+    return (
+        np.asarray(np.take(x, _wrapped("take", x, indices, axis), axis)) if 0 not in shape else np.empty(shape, x.dtype)
+    )
+
+
 def _take_samples(rng: np.random.Generator, dtype: Any) -> list[samples.Sample]:
     cases = [
         ((7,), (3,), 0),
@@ -95,7 +102,7 @@ define(
     doc="The slices of x at ``indices`` along an axis; the axes of the indices replace it.",
     canon=rules.canon_axis("take"),
     infer=_take_infer,
-    reference=lambda x, indices, axis: np.asarray(np.take(x, _wrapped("take", x, indices, axis), axis)),
+    reference=_take_reference,
     element=_take_element,
     raises=_always,
     vjp=lambda b, g, out, x, indices, axis: (
@@ -176,6 +183,8 @@ def _scatter_add_infer(x: TensorType, indices: TensorType, updates: TensorType, 
 
 def _scatter_add_reference(x: np.ndarray, indices: np.ndarray, updates: np.ndarray, axis: int) -> np.ndarray:
     out = x.copy()
+    if not updates.size:
+        return out
     where: Any = (*(slice(None),) * axis, _wrapped("scatter_add", x, indices, axis))
     with np.errstate(all="ignore"):
         np.add.at(out, where, updates)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from hybridflow.compiler.ir import dtypes as dt
-from hybridflow.compiler.ir.types import Dim, Extent, Shape, TensorType
+from hybridflow.compiler.ir.types import Dim, Extent, Shape, TensorType, shape_fault
 from hybridflow.errors import (
     ArgumentError,
     ArgumentTypeError,
@@ -100,11 +100,15 @@ def extent(name: str, what: str, value: Any) -> Extent:
 
 def shape(name: str, values: Sequence[Any]) -> Shape:
     try:
-        return tuple(extent(name, "shape", v) for v in values)
+        found = tuple([extent(name, "shape", v) for v in values])
     except HybridflowError:
         raise
     except TypeError:
         raise ArgumentTypeError(name, f"shape is {values!r}. Expected a sequence of integers.") from None
+    fault = shape_fault(found)
+    if fault is not None:
+        raise ShapeError(name, f"the shape {fault}")
+    return found
 
 
 def axis(name: str, x: TensorType, value: Any) -> int:

@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from hybridflow.compiler.ir.types import TensorType
+from hybridflow.compiler.ir.types import TensorType, shape_fault
+from hybridflow.errors import ShapeError
 
 
 class Kind(enum.Enum):
@@ -89,6 +90,15 @@ class OpDef:
 
     def __repr__(self) -> str:
         return f"<op {self.name}>"
+
+    def result(self, types: tuple[TensorType, ...], attrs: Mapping[str, Any]) -> TensorType:
+        """The result type for canonical attributes.  Raises what ``infer`` raises, and ShapeError for a shape that
+        no tensor may have."""
+        found = self.infer(*types, **attrs)
+        fault = shape_fault(found.shape)
+        if fault is not None:
+            raise ShapeError(self.name, f"the result's shape {fault}")
+        return found
 
     def may_raise(self, types: tuple[TensorType, ...], attrs: Mapping[str, Any]) -> bool:
         return self.raises is not None and self.raises(types, attrs)

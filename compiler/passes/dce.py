@@ -9,7 +9,7 @@ def dce(graph: Graph) -> Graph:
     """Keeps a node that may raise even when nobody reads it: an error in the user's program is never optimised away."""
     live: set[Node] = set(graph.results)
     for node in reversed(graph.nodes):
-        if node in live or node.op.may_raise(tuple([n.type for n in node.inputs]), node.attrs):
+        if node in live or node.may_raise:
             live.add(node)
             live.update(node.inputs)
     kept = [node for node in graph.nodes if node in live]

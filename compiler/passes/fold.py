@@ -23,7 +23,7 @@ def _fold(b: GraphBuilder, node: Node) -> Node | None:
     if any(n.op.name != "constant" for n in node.inputs) or not node.type.is_static:
         return None
     types = tuple([n.type for n in node.inputs])
-    if node.type.size > sum(t.size for t in types) or node.op.may_raise(types, node.attrs):
+    if node.type.size > sum(t.size for t in types) or node.may_raise:
         return None
     if node.type.size * node.dtype.itemsize > MAX_LITERAL_BYTES:  # the same elements, but wider ones
         return None

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
+from typing import Any
 
+from hybridflow.compiler.ir import dtypes
+from hybridflow.compiler.ir.attributes import attrs_key
 from hybridflow.compiler.ir.build import GraphBuilder
 from hybridflow.compiler.ir.graph import Graph, Node
 from hybridflow.compiler.ops import TABLE
@@ -18,18 +21,69 @@ def rewrite(graph: Graph, rule: Rule) -> Graph:
 
     The rule sees nodes whose inputs have been replaced already.  New nodes carry the user's line of the node that
     they replace.  What a replacement leaves without readers stays for dead-code elimination.
+
+    A node that a replacement makes equal to an earlier one becomes that one at once, so that what two long chains have
+    in common is found in a single walk, not one link of them in each.
     """
-    builder = GraphBuilder(TABLE)
+    builder = _Interning()
     new: dict[Node, Node] = {}
     for old in graph.nodes:
         node = old
         if any(n in new for n in old.inputs):
             node = Node(old.op, [new.get(n, n) for n in old.inputs], old.attrs, old.type, old.where)
             new[old] = node
+            earlier = builder.known.get(value_key(node))
+            if earlier is not None:
+                new[old] = earlier
+                continue
         builder.location = old.where
         replacement = rule(builder, node)
         if replacement is None:
-            builder.nodes.append(node)
+            builder.keep(node)
         else:
             new[old] = replacement
     return graph.rebuild(new, builder.nodes) if new else graph
+
+
+def value_key(node: Node) -> Hashable:
+    """Equal keys mean equal values: the same op on the same inputs with the same attributes."""
+    return _key(node.op, node.inputs, _attributes(node))
+
+
+class _Interning(GraphBuilder):
+    """Hands out a node that is there already in place of an equal new one."""
+
+    def __init__(self) -> None:
+        super().__init__(TABLE)
+        self.known: dict[Hashable, Node] = {}
+
+    def keep(self, node: Node) -> None:
+        self.nodes.append(node)
+        self.known.setdefault(value_key(node), node)
+
+    def emit(self, op: Any, *inputs: Node, **attrs: Any) -> Node:
+        node = super().emit(op, *inputs, **attrs)
+        found = self.known.setdefault(value_key(node), node)
+        if found is not node:
+            self.nodes.pop()
+        return found
+
+
+def _attributes(node: Node) -> Hashable:
+    """The key of a node's attributes, found once for each node: passes ask for it again and again."""
+    try:
+        return node._attrs_key
+    except AttributeError:
+        found = attrs_key(node.attrs)
+        object.__setattr__(node, "_attrs_key", found)
+        return found
+
+
+def _key(op: Any, inputs: tuple[Node, ...], attrs: Hashable) -> Hashable:
+    """Both orders of a commutative op's inputs are one.
+
+    Floats keep theirs: of two NaNs the result is the first, and its bits are part of the result.
+    """
+    if op.facts.get("commutative") and not dtypes.is_float(inputs[0].dtype):
+        inputs = tuple(sorted(inputs, key=id))
+    return op.name, inputs, attrs

@@ -260,7 +260,7 @@ def _before_broadcast(b: GraphBuilder, node: Node) -> Node | None:
     """
     if any(n.op.name != "broadcast" for n in node.inputs):
         return None
-    if node.op.may_raise(tuple([n.type for n in node.inputs]), node.attrs):
+    if node.may_raise:
         return None
     kinds = {(n.inputs[0].shape, n.attrs["axes"]) for n in node.inputs}
     scalar = ((), ())

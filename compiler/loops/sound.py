@@ -1,0 +1,67 @@
+"""What must hold of every partition into kernels and of every plan, checked on each compilation.
+
+Where a kernel is missing or comes too early, memory that nobody wrote is read or returned, without a sign of it.  The
+checks cost a walk over the kernels' operands, which is little beside writing their code, so they are never left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from hybridflow.compiler.ir.graph import Graph, Node
+from hybridflow.compiler.loops.buffers import ArenaRange, Location, OutputBuffer, Plan
+from hybridflow.compiler.loops.kernel import Fusion, Kernel, base
+from hybridflow.errors import CompileError
+
+
+def check_fusion(graph: Graph, fusion: Fusion) -> None:
+    """Raise CompileError unless the kernels, run in their order, compute every result of the graph from its inputs."""
+    written = _run_through(graph, fusion.kernels, "fusion")
+    for node in graph.results:
+        if base(node) not in written:
+            raise _fault("fusion", graph, f"no kernel computes the result {base(node)!r}", base(node))
+
+
+def check_plan(graph: Graph, fusion: Fusion, plan: Plan) -> None:
+    """Raise CompileError unless the plan runs every kernel, each after those that it needs, gives a place to all that
+    they read and write, and fills every output and every updated state."""
+    if len(plan.kernels) != len(fusion.kernels) or set(plan.kernels) != set(fusion.kernels):
+        lost = [k for k in fusion.kernels if k not in plan.kernels]
+        raise _fault("plan", graph, f"kernels wait for each other, so that these never run: {_names(lost)}")
+    _run_through(graph, plan.kernels, "plan")
+    for kernel in plan.kernels:
+        for node in (*kernel.inputs, *kernel.roots):
+            if node not in plan.locations:
+                raise _fault("plan", graph, f"{node!r} has no place in memory", node)
+    filled: set[Location] = {copy.target for copy in (*plan.before, *plan.after)}
+    filled.update(plan.locations[root] for kernel in plan.kernels for root in kernel.roots)
+    for j, node in enumerate(graph.outputs):
+        if OutputBuffer(j) not in filled:
+            raise _fault("plan", graph, f"nothing is written to output {j}, {base(node)!r}", base(node))
+    states = {place.number for place in filled if not isinstance(place, (OutputBuffer, ArenaRange))}
+    for i, node in graph.updates.items():
+        if i not in states and base(node) is not graph.inputs[i]:
+            raise _fault("plan", graph, f"nothing is written to state input {i}, {base(node)!r}", base(node))
+
+
+def _run_through(graph: Graph, kernels: Sequence[Kernel], stage: str) -> set[Node]:
+    """The values that are in memory after the kernels have run in this order."""
+    written = set(graph.inputs)
+    for kernel in kernels:
+        for node in kernel.inputs:
+            if node not in written:
+                raise _fault(stage, graph, f"{_names([kernel])} reads {node!r} before a kernel has computed it", node)
+        for root in kernel.roots:
+            if root in written:
+                raise _fault(stage, graph, f"{root!r} is computed by two kernels", root)
+            written.add(root)
+    return written
+
+
+def _names(kernels: Iterable[Kernel]) -> str:
+    return ", ".join("_".join(dict.fromkeys(node.op.name for node in kernel.nodes)) for kernel in kernels)
+
+
+def _fault(stage: str, graph: Graph, what: str, node: Node | None = None) -> CompileError:
+    where = (node.where if node is not None else None) or ""
+    return CompileError(stage, f"in {graph.name!r} {what}. This is a defect of hybridflow; please report it.", where)
