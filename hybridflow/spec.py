@@ -23,7 +23,11 @@ from hybridflow.variable import Variable
 
 
 class TensorSpec:
-    """Shape, dtype and optional name of an argument.  An extent of None stands for any extent."""
+    """Shape, dtype and optional name of an argument.  An extent of None stands for any extent.
+
+    Extents of 0 and 1 change broadcasting, orders of folding and what is an error, so a function has a program of its
+    own for each of them; one program serves all larger extents.
+    """
 
     __slots__ = ("dtype", "name", "shape")
 
@@ -40,6 +44,10 @@ class TensorSpec:
     def of(cls, tensor: Any, name: str | None = None) -> TensorSpec:
         """The spec that exactly ``tensor``'s shape and dtype fit."""
         return cls(tensor.shape, tensor.dtype, name)
+
+    def accepts_shape(self, shape: tuple[Any, ...]) -> bool:
+        """Whether a tensor of that shape fits."""
+        return len(shape) == len(self.shape) and all(w is None or w == h for w, h in zip(self.shape, shape))
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, TensorSpec):
@@ -63,12 +71,18 @@ def _type_text(shape: tuple[int | None, ...], dtype: np.dtype[Any]) -> str:
 
 
 class TensorKey:
-    """Key of a tensor argument.  An extent of None, from a TensorSpec, stands for any extent."""
+    """Key of a tensor argument.  An extent of None, from a TensorSpec, stands for any extent but 0 and 1.
 
-    __slots__ = ("_hash", "dtype", "shape")
+    ``declared`` is the TensorSpec's shape, which equality does not see; None where no extent was open.
+    """
 
-    def __init__(self, shape: tuple[int | None, ...], dtype: np.dtype[Any]) -> None:
+    __slots__ = ("_hash", "declared", "dtype", "shape")
+
+    def __init__(
+        self, shape: tuple[int | None, ...], dtype: np.dtype[Any], declared: tuple[int | None, ...] | None = None
+    ) -> None:
         self.shape, self.dtype = shape, dtype
+        self.declared = shape if declared is None and None in shape else declared
         self._hash = hash((shape, dtype.num))
 
     def __hash__(self) -> int:
@@ -77,8 +91,15 @@ class TensorKey:
     def __eq__(self, other: object) -> bool:
         return type(other) is TensorKey and self.shape == other.shape and self.dtype == other.dtype
 
+    def for_shape(self, shape: tuple[Any, ...]) -> TensorKey:
+        """The key under which a tensor of that shape, which fits, is traced: its extents 0 and 1 are no open ones."""
+        if None not in self.shape:
+            return self
+        known = tuple(h if w is None and (h == 0 or h == 1) else w for w, h in zip(self.shape, shape))
+        return self if known == self.shape else TensorKey(known, self.dtype, self.declared)
+
     def accepts_shape(self, shape: tuple[Any, ...]) -> bool:
-        """Whether a tensor of that shape fits."""
+        """Whether a tensor of that shape fits, its open extents being whatever they are."""
         return len(shape) == len(self.shape) and all(w is None or w == h for w, h in zip(self.shape, shape))
 
     def __str__(self) -> str:
@@ -136,6 +157,7 @@ class IdentityKey:
         return f"{self.kind.__name__} object at {self.where}"
 
 
+OPEN_EXTENT = "open extent"  # the kind of a difference that ends by itself
 LeafKey = TensorKey | ValueKey | IdentityKey
 
 
@@ -212,6 +234,8 @@ def difference(old: LeafKey, new: LeafKey) -> tuple[str, str]:
             return "dtype", f"pass one dtype: convert with hf.astype(x, hf.{old.dtype}) before the call"
         if len(old.shape) != len(new.shape):
             return "rank", "pass one rank: reshape before the call"
+        if old.declared is not None and old.declared == new.declared:
+            return OPEN_EXTENT, "an open extent of 0 or 1 has a trace of its own, once; larger ones share one trace"
         return "shape", "pad or batch to one shape, or declare the open extents: input_signature=[hf.TensorSpec(...)]"
     if isinstance(old, ValueKey) and isinstance(new, ValueKey):
         if new.kind in (bool, int, float):

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import sys
 import types
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from hybridflow import devices
 from hybridflow.compiler.autodiff import Record, backward
 from hybridflow.compiler.ir.dtypes import is_float
 from hybridflow.compiler.ir.graph import Graph, Node
+from hybridflow.compiler.ir.types import Dim, Extent
 from hybridflow.compiler.ops.table import NOT_DIFFERENTIABLE
 from hybridflow.context import current, tracing
 from hybridflow.dispatch import apply, builder
@@ -190,8 +191,9 @@ class Staged:
                 values[node] = source.variable._read()
             else:
                 values[node] = source if isinstance(source, Tensor) else next(given)
+        extents = _extents(values)
         for node in self.graph.nodes:
-            values[node] = apply(node.op, *(values[n] for n in node.inputs), **node.attrs)
+            values[node] = apply(node.op, *(values[n] for n in node.inputs), **_known(dict(node.attrs), extents))
         for position, node in self.graph.updates.items():
             self.sources[position].variable.assign(values[node])  # type: ignore[union-attr]
         return [values[node] for node in self.graph.outputs]
@@ -223,6 +225,23 @@ class Staged:
         for tape in current.tapes:
             tape.record_custom(sources, tuple(results), pullback)
         return results[: len(self.graph.outputs)]
+
+
+def _extents(values: Mapping[Node, Tensor]) -> dict[Dim, Extent]:
+    """What the symbolic extents of a graph's inputs are, where those inputs are ``values``."""
+    pairs = [pair for node, x in values.items() for pair in zip(node.type.shape, x.shape)]
+    return {symbol: extent for symbol, extent in pairs if isinstance(symbol, Dim)}
+
+
+def _known(attribute: Any, extents: Mapping[Dim, Extent]) -> Any:
+    """An attribute with what its symbolic extents are."""
+    if isinstance(attribute, Dim):
+        return extents[attribute]
+    if isinstance(attribute, tuple):
+        return tuple([_known(part, extents) for part in attribute])
+    if isinstance(attribute, dict):
+        return {name: _known(value, extents) for name, value in attribute.items()}
+    return attribute
 
 
 class _Pullback:
@@ -374,7 +393,20 @@ class _Derivative:
                 positions.append(None if total is None else len(outputs))
                 if total is not None:
                     outputs.append(trace.node_of(total))
+            _take_extents(trace, forward)
         return _Backward(Staged(trace, outputs, self._staged.fastmath, self), positions)
+
+
+def _take_extents(trace: Trace, parent: Trace) -> None:
+    """Make inputs of ``parent`` inputs of ``trace`` too where only they have its symbolic extents: it may fill shapes
+    that none of its own inputs has."""
+    have = {extent for node in trace.inputs for extent in node.type.shape}
+    for node in trace.nodes:
+        for extent in node.type.shape:
+            if isinstance(extent, Dim) and extent not in have:
+                source = next(n for n in parent.inputs if extent in n.type.shape)
+                trace.node_of(SymbolicTensor(source, parent))
+                have.update(source.type.shape)
 
 
 def _records(trace: Trace, symbol: Callable[[Node], SymbolicTensor]) -> list[Record]:
