@@ -8,6 +8,7 @@ which a dict holds its keys is part of the structure: code that is given the dic
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections import OrderedDict, defaultdict
 from collections.abc import Iterable, Iterator
 from typing import Any, TypeVar
@@ -123,7 +124,7 @@ def _parts(value: Any) -> tuple[tuple[Any, ...], Iterable[Any]] | None:
     if kind in MAPPINGS:
         keys = _sorted_keys(value)
         return tuple(keys), [value[k] for k in keys]
-    if is_namedtuple(value):
+    if is_namedtuple(value) and not getattr(value, "__dict__", None):  # of a subclass that adds attributes
         return value._fields, value
     if hasattr(kind, "__dataclass_fields__") and _is_plain_dataclass(value):
         names = tuple(f.name for f in dataclasses.fields(value))
@@ -169,11 +170,8 @@ def _unflatten(structure: Structure, leaves: Iterator[Any]) -> Any:
     by_key = dict(zip(structure.labels, children))
     if kind in MAPPINGS:
         entries = {key: by_key[key] for key in structure.order}
-        if kind is defaultdict:
-            filled: defaultdict[Any, Any] = defaultdict(structure.factory)
-            filled.update(entries)
-            return filled
-        return kind(entries)
+        make: Any = functools.partial(defaultdict, structure.factory) if kind is defaultdict else kind
+        return make(entries)
     if issubclass(kind, tuple):
         return kind(*children)
     value = object.__new__(kind)
