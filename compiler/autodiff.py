@@ -24,7 +24,7 @@ class Record(NamedTuple):
     op: Any
     inputs: tuple[Any, ...]
     attrs: Mapping[str, Any]
-    outputs: tuple[Any, ...]
+    outputs: Sequence[Any]
     vjp: Callable[..., Sequence[Any]] | None = None
 
 

@@ -28,7 +28,8 @@ _RESULT, _ARGUMENT, _VALUE = range(3)
 
 
 class ConcreteFunction:
-    """A traced and compiled signature.  Call it with arguments of exactly that signature.
+    """A traced and compiled signature.  Call it with arguments of exactly that signature; for open extents that are 0
+    or 1, and dicts in another order, another trace of the same function runs.
 
     ``graph`` is what was traced; ``variables`` are those it reads or assigns; ``trace_ms`` and ``compile_ms`` are what
     it cost to make.
@@ -42,6 +43,7 @@ class ConcreteFunction:
         "key",
         "name",
         "results",
+        "specialise",
         "staged",
         "tensor_leaves",
         "trace_ms",
@@ -55,6 +57,8 @@ class ConcreteFunction:
         self._plan, self.results = plan, results
         self.tensor_leaves = tuple(k for k, leaf in enumerate(key.leaves) if isinstance(leaf, TensorKey))
         self.trace_ms = self.compile_ms = 0.0
+        # The concrete function for open extents that are 0 or 1, or dicts in another order: set by the function.
+        self.specialise: Callable[..., ConcreteFunction] | None = None
 
     @property
     def graph(self) -> Graph:
@@ -122,13 +126,21 @@ class ConcreteFunction:
         """Run.  Raises ShapeError, DTypeError or ArgumentTypeError for arguments of another signature."""
         structure, keys = self.key.structure, self.key.leaves
         leaves, given = pytree.flatten(self._binder.bind(args, kwargs))
-        if given != structure:
+        if not given.same_entries(structure):
             raise ArgumentTypeError(
                 self.name, f"the arguments are nested as {given!r}, this signature as {structure!r}."
             )
         for path, leaf, key in zip(self._binder.paths(structure), leaves, keys):
             self._check(path, leaf, key)
-        return self.call_leaves(leaves)
+        return self._serving(leaves, given).call_leaves(leaves)
+
+    def _serving(self, leaves: Sequence[Any], structure: pytree.Structure) -> ConcreteFunction:
+        """The concrete function for leaves that fit: this one, or another of the same function."""
+        keys = tuple(k.for_shape(x.shape) if isinstance(k, TensorKey) else k for k, x in zip(self.key.leaves, leaves))
+        if self.specialise is None or (keys == self.key.leaves and structure == self.key.structure):
+            return self
+        known = [None if isinstance(leaf, SymbolicTensor) else leaf for leaf in leaves]
+        return self.specialise(known, keys, structure)
 
     def _check(self, path: str, leaf: Any, key: Any) -> None:
         if isinstance(key, TensorKey) and is_tensor_like(leaf):
@@ -146,11 +158,19 @@ class ConcreteFunction:
         return f"<concrete function {self.name}({arguments}) -> {outputs or 'no tensors'}>"
 
 
-def _argument_type(key: TensorKey, path: str) -> TensorType:
-    """The type of an argument; each open extent becomes a symbol named after the argument."""
+def _argument_type(key: TensorKey, path: str, taken: set[Dim]) -> TensorType:
+    """The type of an argument; each open extent becomes a symbol named after the argument, other than those ``taken``,
+    to which it is added."""
     name = re.sub(r"\W+", "_", path).strip("_")
-    shape = tuple(Dim(f"{name}{axis}") if extent is None else extent for axis, extent in enumerate(key.shape))
-    return TensorType(shape, key.dtype)
+    shape: list[int | Dim] = []
+    for axis, extent in enumerate(key.shape):
+        if extent is None:
+            symbol = Dim(f"{name}{axis}")
+            while symbol in taken:
+                symbol = Dim(f"{symbol.name}_")
+            taken.add(symbol)
+        shape.append(symbol if extent is None else extent)
+    return TensorType(tuple(shape), key.dtype)
 
 
 def trace_signature(
@@ -171,9 +191,10 @@ def trace_signature(
     borrowed = [leaf for leaf in leaves if isinstance(leaf, Variable)]
     trace = Trace(binder.name, borrowed=borrowed, may_create_variables=may_create_variables)
     stand_ins: list[Any] = []
+    taken: set[Dim] = set()
     for path, leaf, leaf_type in zip(binder.paths(structure), leaves, keys):
         if isinstance(leaf_type, TensorKey):
-            stand_ins.append(trace.argument(_argument_type(leaf_type, path), path))
+            stand_ins.append(trace.argument(_argument_type(leaf_type, path, taken), path))
         else:
             stand_ins.append(leaf)
     values = pytree.unflatten(structure, stand_ins)

@@ -207,6 +207,15 @@ class Function(Dispatcher):
                 for path, leaf in zip(paths, leaves)
             )
             key = Key(structure, keys)
+        concrete = (self._cache.find(key) or self._make(key, leaves)).concrete
+        concrete.specialise = self._specialised
+        return concrete
+
+    def _specialised(
+        self, leaves: Sequence[Any], keys: tuple[LeafKey, ...], structure: pytree.Structure
+    ) -> ConcreteFunction:
+        """What a concrete function runs for an open extent that is 0 or 1, or for dicts in another order."""
+        key = Key(structure, keys)
         return (self._cache.find(key) or self._make(key, leaves)).concrete
 
     # Methods of classes
@@ -429,7 +438,8 @@ class _Signature:
         paths = self._binder.paths(structure)
         given = len(self._keys)
         rest = tuple(leaf_key(v, p, self._binder.name) for p, v in zip(paths[given:], leaves[given:]))
-        return leaves, Key(structure, self._keys + rest)
+        keys = [k.for_shape(x.shape) if isinstance(x, Tensor) else k for k, x in zip(self._keys, leaves)]
+        return leaves, Key(structure, (*keys, *rest))
 
     def convert(self, values: tuple[Any, ...]) -> tuple[Any, ...]:
         """The arguments with tensors where the signature has specs.  Raises an error that names what does not fit."""
@@ -440,7 +450,8 @@ class _Signature:
                 parts = pytree.flatten_up_to(structure, value, name)
             except ValueError as error:
                 raise ArgumentTypeError(self._binder.name, f"{error} by the input_signature.") from None
-            out.append(pytree.unflatten(structure, [self._tensor(p, v, next(specs)) for p, v in parts]))
+            leaves = [self._tensor(p, v, next(specs)) for p, v in parts]
+            out.append(pytree.unflatten(pytree.ordered_like(structure, value), leaves))
         return (*out, *values[len(out) :])
 
     def _tensor(self, path: str, value: Any, spec: TensorSpec) -> Tensor:
@@ -448,7 +459,7 @@ class _Signature:
         tensor = as_tensor(value, self._binder.name, spec.dtype if is_weak else None)
         if tensor.dtype != spec.dtype:
             raise DTypeError(self._binder.name, f"{path} is {tensor.type}; the input_signature says {spec}.")
-        if not TensorKey(spec.shape, spec.dtype).accepts_shape(tensor.shape):
+        if not spec.accepts_shape(tensor.shape):
             raise ShapeError(self._binder.name, f"{path} is {tensor.type}; the input_signature says {spec}.")
         return tensor
 
@@ -464,7 +475,8 @@ def function(
 ) -> Any:
     """Compile a Python function: ``@hf.function``, or ``@hf.function(input_signature=[...])``.
 
-    ``input_signature`` gives one TensorSpec (or a nest of them) per parameter; there is one trace for all calls then.
+    ``input_signature`` gives one TensorSpec (or a nest of them) per parameter; there is one trace for all calls then,
+    and one more for each open extent that is 0 or 1.
     ``fastmath`` lets the compiled program differ from eager execution in the last bits.  ``cache_size`` bounds the
     signatures that are kept.
 

@@ -25,10 +25,10 @@ class _VariableWatcher:
     def __init__(self) -> None:
         self.reads: dict[int, tuple[Variable, Tensor]] = {}
 
-    def record(self, op: Any, inputs: Any, attrs: Any, out: Any) -> None:
+    def record(self, *what: Any) -> None:
         """Ops are of no interest."""
 
-    record_custom = note_assign = record
+    record_custom = note_assign = follow = record
 
     def watch_read(self, variable: Variable, tensor: Tensor) -> None:
         if variable.is_watched:

@@ -184,13 +184,22 @@ def _mask(x: Tensor, axis: int, mask: Tensor) -> list[_Entry]:
         )
     if not mask.ndim:
         raise ArgumentTypeError("getitem", "a scalar mask is no index. Use hf.where(condition, x, y).")
-    if isinstance(mask, SymbolicTensor):
+    array = _values_of(mask)
+    if array is None:
         raise TraceError(
             "getitem",
             f"the mask {mask!r} selects as many elements as its values say, so the result has no shape while tracing. "
             "Keep the shape with hf.where(mask, x, 0), or select outside the traced function.",
         )
-    return [_Lookup(from_numpy(index, "getitem")) for index in np.nonzero(mask.numpy())]
+    return [_Lookup(from_numpy(index, "getitem")) for index in np.nonzero(array)]
+
+
+def _values_of(x: Tensor) -> np.ndarray | None:
+    """The elements where they are known: while tracing, those of constants, which tensors of one element may be."""
+    if not isinstance(x, SymbolicTensor):
+        return x.numpy()
+    value = x._node.attrs.get("value") if x._node.op is TABLE["constant"] else None
+    return None if value is None else np.asarray(value.array)
 
 
 # ---- applying it
@@ -267,8 +276,8 @@ def _lookup(x: Tensor, entries: list[_Entry], together: bool) -> Tensor:
 
 def _linear_index(indices: list[Tensor], extents: tuple[int, ...], x: Tensor) -> Tensor:
     """Positions in the axes ``extents`` as positions in those axes flattened."""
-    if not builtins.any(isinstance(i, SymbolicTensor) for i in indices):
-        arrays = [i.numpy() for i in indices]
+    arrays = [array for array in map(_values_of, indices) if array is not None]
+    if len(arrays) == len(indices):
         for array, extent in zip(arrays, extents):
             outside = array[(array < -extent) | (array >= extent)]
             if outside.size:
@@ -388,13 +397,14 @@ def scatter_add(x: Any, indices: Any, updates: Any, axis: int = 0) -> Tensor:
 def nonzero(x: Any) -> tuple[Tensor, ...]:
     """The positions of elements that are not zero, one int64 tensor per axis.  Raises TraceError while tracing."""
     x = as_tensor(x, "nonzero")
-    if isinstance(x, SymbolicTensor):
+    array = _values_of(x)
+    if array is None:
         raise TraceError(
             "nonzero", f"the result's size depends on the values of {x!r}; call it outside, or use hf.where."
         )
     if not x.ndim:
         raise ShapeError("nonzero", "a scalar has no positions.")
-    return tuple(from_numpy(index, "nonzero") for index in np.nonzero(x.numpy()))
+    return tuple(from_numpy(index, "nonzero") for index in np.nonzero(array))
 
 
 def one_hot(indices: Any, depth: int, axis: int = -1, dtype: Any = default_float) -> Tensor:

@@ -9,7 +9,7 @@ pipeline is the one that compiles functions, which is why eager and compiled res
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -96,13 +96,13 @@ def _frozen(attrs: Attrs) -> str:
     return repr(sorted(attrs.items()))  # as text 0.0 and -0.0 differ
 
 
-def _symbols(shape: tuple[int, ...], names: str) -> Shape:
-    """Symbols for the extents; 1 stays what it is: loops over one element are written as such."""
-    return tuple(1 if extent == 1 else Dim(name) for extent, name in zip(shape, names))
+def _symbols(shape: tuple[int, ...], names: Sequence[str]) -> Shape:
+    """Symbols for the extents of 2 and more, as in functions: loops over one element or none are written as such."""
+    return tuple(extent if extent < 2 else Dim(name) for extent, name in zip(shape, names))
 
 
 def _flat(op: OpDef, types: Types, attrs: Attrs) -> Form:
-    """ELEMENTWISE: one axis of n elements."""
+    """ELEMENTWISE: one axis of n elements, of which there may be none or one: their order does not matter."""
     return Form(((types[0].size,),) * len(types), ((Dim("n"),),) * len(types), attrs)
 
 
@@ -122,7 +122,7 @@ def _reduced(op: OpDef, types: Types, attrs: Attrs) -> Form:
     if not any(reduced):
         extents.append(1)
         reduced.append(True)
-    dims = tuple(1 if extent == 1 else Dim(f"n{k}") for k, extent in enumerate(extents))
+    dims = _symbols(tuple(extents), [f"n{k}" for k in range(len(extents))])
     return Form((tuple(extents),), (dims,), {"axes": tuple(k for k, folds in enumerate(reduced) if folds)})
 
 
@@ -138,7 +138,10 @@ def _along_axis(op: OpDef, types: Types, attrs: Attrs) -> Form:
 
 
 def _indexed(op: OpDef, types: Types, attrs: Attrs) -> Form:
-    """GATHER and SCATTER: the data as [a, n, c]; the indices as [m], or as [a, m, c] for ops along an axis."""
+    """GATHER and SCATTER: the data as [a, n, c]; the indices as [m], or as [a, m, c] for ops along an axis.
+
+    There may be any number m of indices, none or one too: they are taken one by one.
+    """
     x, indices, *updates = types
     before, along, behind = _around(x.shape, attrs["axis"])
     a, n, c = _symbols((before, along, behind), "anc")

@@ -1,13 +1,15 @@
 """Nested arguments and results: flattened to leaves and a hashable structure, and put together again.
 
-Containers are list, tuple, namedtuple, dict, OrderedDict, and dataclass instances that hold nothing but their fields.
-Everything else, None included, is a leaf.  The order of a dict's keys is no part of its structure.
+Containers are list, tuple, namedtuple, dict, OrderedDict, defaultdict, and dataclass instances that hold nothing but
+their fields.  Everything else, None included, is a leaf.  Leaves come in the order of sorted keys, but the order in
+which a dict holds its keys is part of the structure: code that is given the dict can see it.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections import OrderedDict
+import functools
+from collections import OrderedDict, defaultdict
 from collections.abc import Iterable, Iterator
 from typing import Any, TypeVar
 
@@ -20,10 +22,10 @@ class Structure:
     """The shape of a nested value: hashable, equal for values that unflatten alike.
 
     ``kind`` is the container's type, or None for a leaf; ``labels`` are the sorted dict keys or the field names of the
-    children; ``order`` is the order in which a dict holds its keys, which equality does not see.
+    children; ``order`` is the order in which a dict or an instance holds them; ``factory`` is a defaultdict's.
     """
 
-    __slots__ = ("_hash", "children", "kind", "labels", "leaves", "order")
+    __slots__ = ("_hash", "children", "factory", "kind", "labels", "leaves", "order")
 
     def __init__(
         self,
@@ -31,10 +33,12 @@ class Structure:
         labels: tuple[Any, ...] = (),
         children: tuple[Structure, ...] = (),
         order: tuple[Any, ...] = (),
+        factory: Any = None,
     ) -> None:
         self.kind, self.labels, self.children, self.order = kind, labels, children, order
+        self.factory = factory
         self.leaves: int = sum([child.leaves for child in children]) if kind is not None else 1
-        self._hash = hash((kind, labels, children))
+        self._hash = hash((kind, order or labels, children))
 
     def __hash__(self) -> int:
         return self._hash
@@ -50,16 +54,43 @@ class Structure:
         """Whether the outermost containers agree, whatever the children are; the keys 1 and True differ."""
         if self.kind is not other.kind or len(self.children) != len(other.children):
             return False
-        return all(type(a) is type(b) and a == b for a, b in zip(self.labels, other.labels))
+        if self.factory is not other.factory:
+            return False
+        return _same(self.labels, other.labels) and _same(self.order, other.order)
+
+    def same_entries(self, other: Structure) -> bool:
+        """Whether the two are equal but for the order of keys, at any depth."""
+        if self.kind is not other.kind or not _same(self.labels, other.labels):
+            return False
+        if len(self.children) != len(other.children) or self.factory is not other.factory:
+            return False
+        return all(a.same_entries(b) for a, b in zip(self.children, other.children))
 
     def __repr__(self) -> str:
-        return "*" if self.kind is None else f"{self.kind.__name__}({', '.join(map(repr, self.children))})"
+        if self.kind is None:
+            return "*"
+        children = list(map(repr, self.children))
+        if self.labels:
+            by_key = dict(zip(self.labels, children))
+            children = [f"{key!s}: {by_key[key]}" for key in self.order or self.labels]
+        return f"{self.kind.__name__}({', '.join(children)})"
+
+
+def _same(a: Any, b: Any) -> bool:
+    """Whether two keys, or tuples of them, are one value to whoever looks at them: 1 is not True, nor 0.0 -0.0."""
+    if type(a) is not type(b):
+        return False
+    if type(a) is tuple:
+        return len(a) == len(b) and all(map(_same, a, b))
+    if type(a) in (float, complex):
+        return repr(a) == repr(b)
+    return bool(a == b)
 
 
 LEAF = Structure(None)
 METHODS = "_hf_methods"  # the entry of an instance's __dict__ where hf.function methods live: no data
 _SIMPLE = {type(None), bool, int, float, complex, str, bytes}
-MAPPINGS = (dict, OrderedDict)
+MAPPINGS = (dict, OrderedDict, defaultdict)
 
 
 def is_namedtuple(value: Any) -> bool:
@@ -95,7 +126,7 @@ def _parts(value: Any) -> tuple[tuple[Any, ...], Iterable[Any]] | None:
     if kind in MAPPINGS:
         keys = _sorted_keys(value)
         return tuple(keys), [value[k] for k in keys]
-    if is_namedtuple(value):
+    if is_namedtuple(value) and not getattr(value, "__dict__", None):  # of a subclass that adds attributes
         return value._fields, value
     if hasattr(kind, "__dataclass_fields__") and _is_plain_dataclass(value):
         names = tuple(f.name for f in dataclasses.fields(value))
@@ -123,8 +154,18 @@ def _flatten(value: Any, leaves: list[Any]) -> Structure:
         leaves.append(value)
         return LEAF
     labels, children = parts
-    order = tuple(value) if type(value) in MAPPINGS else ()
-    return Structure(type(value), labels, tuple([_flatten(child, leaves) for child in children]), order)
+    kind = type(value)
+    factory = value.default_factory if kind is defaultdict else None
+    return Structure(kind, labels, tuple([_flatten(child, leaves) for child in children]), _order(value), factory)
+
+
+def _order(value: Any) -> tuple[Any, ...]:
+    """The order in which a dict or the dict of an instance holds its entries."""
+    if type(value) in MAPPINGS:
+        return tuple(value)
+    if type(value) in (list, tuple):
+        return ()
+    return tuple([name for name in getattr(value, "__dict__", ()) if name != METHODS])
 
 
 def flatten(value: Any) -> tuple[list[Any], Structure]:
@@ -146,14 +187,16 @@ def _unflatten(structure: Structure, leaves: Iterator[Any]) -> Any:
         return children
     if kind is tuple:
         return tuple(children)
+    by_key = dict(zip(structure.labels, children))
     if kind in MAPPINGS:
-        by_key = dict(zip(structure.labels, children))
-        return kind((key, by_key[key]) for key in structure.order)
+        entries = {key: by_key[key] for key in structure.order}
+        make: Any = functools.partial(defaultdict, structure.factory) if kind is defaultdict else kind
+        return make(entries)
     if issubclass(kind, tuple):
         return kind(*children)
     value = object.__new__(kind)
-    for name, child in zip(structure.labels, children):
-        object.__setattr__(value, name, child)  # frozen dataclasses refuse setattr
+    for name in (*structure.order, *(name for name in structure.labels if name not in structure.order)):
+        object.__setattr__(value, name, by_key[name])  # frozen dataclasses refuse setattr
     return value
 
 
@@ -180,6 +223,15 @@ def paths(structure: Structure, root: str) -> list[str]:
         return [root]
     steps = zip(child_paths(structure, root), structure.children)
     return [path for name, child in steps for path in paths(child, name)]
+
+
+def ordered_like(structure: Structure, value: Any) -> Structure:
+    """``structure``, which ``value`` has down to its leaves, with its dicts in the order of those in ``value``."""
+    parts = None if structure.kind is None else _parts(value)
+    if parts is None:
+        return structure
+    children = tuple(map(ordered_like, structure.children, parts[1]))
+    return Structure(structure.kind, structure.labels, children, _order(value), structure.factory)
 
 
 def flatten_up_to(structure: Structure, value: Any, root: str) -> list[tuple[str, Any]]:

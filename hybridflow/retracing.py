@@ -10,7 +10,7 @@ from typing import NamedTuple
 from hybridflow import pytree
 from hybridflow.binding import Binder
 from hybridflow.errors import short_location
-from hybridflow.spec import LeafKey, difference
+from hybridflow.spec import OPEN_EXTENT, LeafKey, difference
 
 
 class Key(NamedTuple):
@@ -65,7 +65,7 @@ def _shape_of(structure: pytree.Structure) -> str:
         return "a single value"
     name = structure.kind.__name__
     if structure.kind in pytree.MAPPINGS:
-        return f"{name} with keys {', '.join(map(repr, structure.labels))}" if structure.labels else f"empty {name}"
+        return f"{name} with keys {', '.join(map(repr, structure.order))}" if structure.order else f"empty {name}"
     return f"{name} of {len(structure.children)}"
 
 
@@ -81,6 +81,8 @@ def _structure_cause(binder: Binder, old: pytree.Structure, new: pytree.Structur
             steps = [(name, x, y) for name, x, y in zip(names, a.children, b.children)]
             continue
         suggestion = "pass one structure: the same containers, lengths and keys"
+        if a.labels == b.labels:
+            suggestion += ", in one order"
         return Cause(path, "structure", _shape_of(a), _shape_of(b), 0, suggestion)
     raise AssertionError("the structures are equal")
 
@@ -122,7 +124,7 @@ class RetraceLog:
         self.last_at = 0  # the call at which the last one happened
 
     def add(self, cause: Cause, where: str | None, trace_ms: float, compile_ms: float, call: int) -> Retrace:
-        """Record one retrace, and warn at the third of one cause."""
+        """Record one retrace, and warn at the third of one cause, unless it cannot go on."""
         record = Retrace(
             self._name,
             where,
@@ -138,7 +140,7 @@ class RetraceLog:
         self.last_at = call
         counted = cause.argument, cause.kind
         self._counts[counted] = self._counts.get(counted, 0) + 1
-        if self._counts[counted] == _WARN_AT:
+        if self._counts[counted] == _WARN_AT and cause.kind != OPEN_EXTENT:
             import logging  # three milliseconds that most processes need not spend
 
             logging.getLogger("hybridflow").warning(

@@ -14,6 +14,7 @@ from hybridflow.concrete import ConcreteFunction
 from hybridflow.context import busy
 from hybridflow.runtime import front_end, signature
 from hybridflow.runtime.guards import Step
+from hybridflow.runtime.records import MAX_BUFFERS, MAX_STEPS
 from hybridflow.spec import TensorKey, ValueKey
 from hybridflow.tensor import Tensor
 from hybridflow.trace import State
@@ -43,6 +44,8 @@ def signature_for(
     if concrete.staged.device_for(tensors) != devices.CPU:
         return None
     program = concrete.staged.compile().program
+    if len(program.inputs) + len(program.outputs) > MAX_BUFFERS or len(guards) > MAX_STEPS:
+        return None
     inputs = dict(zip(concrete.tensor_leaves, _argument_inputs(concrete)))
     arguments: list[signature.Argument] = []
     for parameter, value in zip(parameters, (*args, *kwargs.values())):
@@ -75,7 +78,14 @@ def signature_for(
         keywords=tuple(kwargs),
         guards=guards,
         structure=assemble,
+        minimums=_minimums(arguments),
     )
+
+
+def _minimums(arguments: Sequence[signature.Argument]) -> dict[str, int]:
+    """Open extents are 2 or more: 0 and 1 have programs of their own."""
+    shapes = [argument.shape for argument in arguments if isinstance(argument, signature.TensorArg)]
+    return {extent: 2 for shape in shapes for extent in shape if isinstance(extent, str)}
 
 
 def _argument_inputs(concrete: ConcreteFunction) -> list[int]:

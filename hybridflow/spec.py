@@ -1,16 +1,15 @@
 """TensorSpec, and the cache keys by which a Function tells one signature from another.
 
 A key is hashable and equal exactly when one trace may serve both arguments: tensors by shape and dtype, Python scalars
-by type and bits, strings and None by value, variables and other objects by identity.  Identity is held through a weak
-reference, so that an object made later at the same address is never mistaken for one that is gone.
+and other immutable values by type and bits (``values``), variables and other objects by identity.  Identity is held
+through a weak reference, so that an object made later at the same address is never mistaken for one that is gone.
 """
 
 from __future__ import annotations
 
-import enum
-import struct
+import types
 import weakref
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -19,11 +18,16 @@ from hybridflow.compiler.ir.types import Dim, TensorType
 from hybridflow.convert import array_dtype, to_dtype
 from hybridflow.errors import ArgumentError, ArgumentTypeError, TraceError
 from hybridflow.tensor import SymbolicTensor, Tensor
+from hybridflow.values import ValueKey as ValueKey, value_key as value_key
 from hybridflow.variable import Variable
 
 
 class TensorSpec:
-    """Shape, dtype and optional name of an argument.  An extent of None stands for any extent."""
+    """Shape, dtype and optional name of an argument.  An extent of None stands for any extent.
+
+    Extents of 0 and 1 change broadcasting, orders of folding and what is an error, so a function has a program of its
+    own for each of them; one program serves all larger extents.
+    """
 
     __slots__ = ("dtype", "name", "shape")
 
@@ -40,6 +44,10 @@ class TensorSpec:
     def of(cls, tensor: Any, name: str | None = None) -> TensorSpec:
         """The spec that exactly ``tensor``'s shape and dtype fit."""
         return cls(tensor.shape, tensor.dtype, name)
+
+    def accepts_shape(self, shape: tuple[Any, ...]) -> bool:
+        """Whether a tensor of that shape fits."""
+        return len(shape) == len(self.shape) and all(w is None or w == h for w, h in zip(self.shape, shape))
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, TensorSpec):
@@ -63,12 +71,18 @@ def _type_text(shape: tuple[int | None, ...], dtype: np.dtype[Any]) -> str:
 
 
 class TensorKey:
-    """Key of a tensor argument.  An extent of None, from a TensorSpec, stands for any extent."""
+    """Key of a tensor argument.  An extent of None, from a TensorSpec, stands for any extent but 0 and 1.
 
-    __slots__ = ("_hash", "dtype", "shape")
+    ``declared`` is the TensorSpec's shape, which equality does not see; None where no extent was open.
+    """
 
-    def __init__(self, shape: tuple[int | None, ...], dtype: np.dtype[Any]) -> None:
+    __slots__ = ("_hash", "declared", "dtype", "shape")
+
+    def __init__(
+        self, shape: tuple[int | None, ...], dtype: np.dtype[Any], declared: tuple[int | None, ...] | None = None
+    ) -> None:
         self.shape, self.dtype = shape, dtype
+        self.declared = shape if declared is None and None in shape else declared
         self._hash = hash((shape, dtype.num))
 
     def __hash__(self) -> int:
@@ -77,37 +91,19 @@ class TensorKey:
     def __eq__(self, other: object) -> bool:
         return type(other) is TensorKey and self.shape == other.shape and self.dtype == other.dtype
 
+    def for_shape(self, shape: tuple[Any, ...]) -> TensorKey:
+        """The key under which a tensor of that shape, which fits, is traced: its extents 0 and 1 are no open ones."""
+        if None not in self.shape:
+            return self
+        known = tuple(h if w is None and (h == 0 or h == 1) else w for w, h in zip(self.shape, shape))
+        return self if known == self.shape else TensorKey(known, self.dtype, self.declared)
+
     def accepts_shape(self, shape: tuple[Any, ...]) -> bool:
-        """Whether a tensor of that shape fits."""
+        """Whether a tensor of that shape fits, its open extents being whatever they are."""
         return len(shape) == len(self.shape) and all(w is None or w == h for w, h in zip(self.shape, shape))
 
     def __str__(self) -> str:
         return _type_text(self.shape, self.dtype)
-
-
-class ValueKey:
-    """Key of a Python value: its type and its bits."""
-
-    __slots__ = ("_hash", "bits", "kind", "text")
-
-    def __init__(self, value: Any, bits: Any, text: str | None = None) -> None:
-        self.kind, self.bits = type(value), bits
-        self.text = repr(value) if text is None else text
-        self._hash = hash((self.kind, bits))
-
-    @property
-    def is_plain(self) -> bool:
-        """Whether the value may be recognised by its bits (floats, ints) or its identity."""
-        return self.kind in _VALUE_KEYS
-
-    def __hash__(self) -> int:
-        return self._hash
-
-    def __eq__(self, other: object) -> bool:
-        return type(other) is ValueKey and self.kind is other.kind and self.bits == other.bits
-
-    def __str__(self) -> str:
-        return "None" if self.text == "None" else f"{self.kind.__name__} {self.text}"
 
 
 class IdentityKey:
@@ -136,36 +132,10 @@ class IdentityKey:
         return f"{self.kind.__name__} object at {self.where}"
 
 
+_VIEWS = (memoryview, types.MappingProxyType)  # hashable, sometimes, but of memory that others may change
+_IMMUTABLE_TYPE = 1 << 8  # Py_TPFLAGS_IMMUTABLETYPE: a class of the interpreter or of an extension module
+OPEN_EXTENT = "open extent"  # the kind of a difference that ends by itself
 LeafKey = TensorKey | ValueKey | IdentityKey
-
-
-def _own_bits(value: Any) -> ValueKey:
-    return ValueKey(value, value)
-
-
-_VALUE_KEYS: dict[type, Callable[[Any], ValueKey]] = {
-    bool: _own_bits,
-    int: _own_bits,
-    str: _own_bits,
-    bytes: _own_bits,
-    type(None): _own_bits,
-    type(Ellipsis): _own_bits,
-    float: lambda v: ValueKey(v, struct.pack("<d", v)),
-    complex: lambda v: ValueKey(v, struct.pack("<dd", v.real, v.imag)),
-    range: lambda v: ValueKey(v, (v.start, v.stop, v.step)),
-}
-
-
-def value_key(value: Any) -> ValueKey | None:
-    """The key of a value that is told apart by type and bits; None for other values."""
-    make = _VALUE_KEYS.get(type(value))
-    if make is not None:
-        return make(value)
-    if isinstance(value, enum.Enum):
-        return ValueKey(value, value.name)
-    if isinstance(value, np.dtype):
-        return ValueKey(value, (value.num, value.str))
-    return None
 
 
 def leaf_key(value: Any, path: str, owner: str) -> LeafKey:
@@ -182,12 +152,12 @@ def leaf_key(value: Any, path: str, owner: str) -> LeafKey:
         raise TraceError(
             owner, f"{path} is {value!r}, which belongs to a trace that is over. Return it from its function instead."
         )
-    if isinstance(value, slice):
-        return ValueKey(value, tuple(leaf_key(v, path, owner) for v in (value.start, value.stop, value.step)))
-    if kind.__hash__ is None:
+    if kind is slice:
+        return ValueKey(value, tuple(_bound_key(v, path, owner) for v in (value.start, value.stop, value.step)))
+    if kind.__hash__ is None or kind in _VIEWS:
         raise ArgumentTypeError(
             owner,
-            f"{path} is a {kind.__name__}, which is not hashable, so its changes would go unnoticed. "
+            f"{path} is a {kind.__name__}, whose changes would go unnoticed. "
             "Pass tensors, Python scalars, strings, lists, tuples, dicts or dataclasses of them, or a hashable object.",
         )
     try:
@@ -196,8 +166,25 @@ def leaf_key(value: Any, path: str, owner: str) -> LeafKey:
         raise ArgumentTypeError(
             owner,
             f"{path} is a {kind.__name__}, which cannot be weakly referenced, so it cannot be told from later objects. "
-            "Add '__weakref__' to its __slots__, or pass its parts.",
+            + _remedy(value),
         ) from None
+
+
+def _bound_key(bound: Any, path: str, owner: str) -> LeafKey:
+    """The key of a slice's bound, which is no argument: a tensor's value counts, so that it is told by identity."""
+    if isinstance(bound, np.ndarray):
+        raise ArgumentTypeError(
+            owner, f"{path} is a slice with an array for a bound, whose changes would go unnoticed. Pass an integer."
+        )
+    return value_key(bound) or (IdentityKey(bound) if type(bound) is Tensor else leaf_key(bound, path, owner))
+
+
+def _remedy(value: Any) -> str:
+    """What to do about an object that can neither be told by its value nor be weakly referenced."""
+    written_in_python = not type(value).__flags__ & _IMMUTABLE_TYPE and "__slots__" in vars(type(value))
+    if written_in_python and type(value).__itemsize__ == 0:
+        return "Add '__weakref__' to its __slots__, or pass its parts."
+    return "Pass its parts: tensors, Python scalars, strings, or lists, tuples and dicts of them."
 
 
 def is_tensor_like(value: Any) -> bool:
@@ -212,6 +199,8 @@ def difference(old: LeafKey, new: LeafKey) -> tuple[str, str]:
             return "dtype", f"pass one dtype: convert with hf.astype(x, hf.{old.dtype}) before the call"
         if len(old.shape) != len(new.shape):
             return "rank", "pass one rank: reshape before the call"
+        if old.declared is not None and old.declared == new.declared:
+            return OPEN_EXTENT, "an open extent of 0 or 1 has a trace of its own, once; larger ones share one trace"
         return "shape", "pad or batch to one shape, or declare the open extents: input_signature=[hf.TensorSpec(...)]"
     if isinstance(old, ValueKey) and isinstance(new, ValueKey):
         if new.kind in (bool, int, float):

@@ -3,19 +3,23 @@
 When a tape watches an input, the program that runs also returns the intermediate values that its derivative needs, and
 the derivative is a staged program itself, made by the same reverse walk that the tape uses.  That program is recorded
 on outer tapes in turn, so derivatives of any order work, and each is traced and compiled once.
+
+Cotangents are added up in the order of eager mode, so every value must be one value to the tapes, whichever programs
+read it: see ``_Recomputed``.
 """
 
 from __future__ import annotations
 
 import sys
 import types
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from hybridflow import devices
 from hybridflow.compiler.autodiff import Record, backward
 from hybridflow.compiler.ir.dtypes import is_float
 from hybridflow.compiler.ir.graph import Graph, Node
+from hybridflow.compiler.ir.types import Dim, Extent
 from hybridflow.compiler.ops.table import NOT_DIFFERENTIABLE
 from hybridflow.context import current, tracing
 from hybridflow.dispatch import apply, builder
@@ -28,7 +32,7 @@ from hybridflow.variable import Variable, updating
 
 _SMALL = 64  # bytes of an argument or variable that is moved to where a call runs: a counter, a generator's state
 
-# The positions of the watched inputs, those that hold one and the same tensor together.
+# The positions of the watched values (``Staged.values``), those that are one and the same value together.
 Watched = tuple[tuple[int, ...], ...]
 
 
@@ -60,7 +64,8 @@ def _owned_array(variable: Variable) -> Any:
 class Staged:
     """A finished trace and its graph.  Arguments are the tensors for its ARGUMENT inputs, in order.
 
-    ``origin`` is the derivative that a backward program belongs to.
+    ``origin`` is the derivative that a backward program belongs to.  ``values`` are what a tape may know of it: its
+    inputs, and the values of ancestors that it computes again, whose nodes there are ``again``.
     """
 
     __slots__ = (
@@ -70,11 +75,13 @@ class Staged:
         "_executables",
         "_lock",
         "_updates",
+        "again",
         "fastmath",
         "graph",
         "origin",
         "sources",
         "trace",
+        "values",
     )
 
     def __init__(
@@ -84,6 +91,9 @@ class Staged:
         self.graph: Graph = trace.finish(outputs)
         self.sources = trace.sources
         self.fastmath = fastmath
+        again = {node: ancestor for ancestor, node in trace.lifted.items() if not node.is_parameter}
+        self.again = tuple(again.values())
+        self.values = (*self.graph.inputs, *again)
         self._updates = tuple(self.graph.updates)
         self._executables: dict[str, Any] = {}
         self._copies: dict[tuple[int, str], Tensor] = {}  # captured tensors, on devices other than their own
@@ -136,9 +146,11 @@ class Staged:
     def _call_on(self, device: str, arguments: Sequence[Tensor], pullback: _Pullback | None) -> list[Tensor]:
         inputs = self._inputs(arguments)
         if current.tapes:
-            watched = self._watch(inputs)
+            known = [*inputs, *(pullback.known(node) for node in self.again)] if pullback is not None else inputs
+            watched = self._watch(known)
             if watched:
-                return self._recorded(inputs, watched, pullback, device)
+                sources = tuple(known[group[0]] for group in watched)
+                return self._recorded(inputs, watched, sources, pullback, device)
         executable = self.compile(device)
         arrays = self._arrays(inputs, device)
         inputs.clear()  # what only the variables hold may be written in place
@@ -190,28 +202,31 @@ class Staged:
                 values[node] = source.variable._read()
             else:
                 values[node] = source if isinstance(source, Tensor) else next(given)
+        extents = _extents(values)
         for node in self.graph.nodes:
-            values[node] = apply(node.op, *(values[n] for n in node.inputs), **node.attrs)
+            values[node] = apply(node.op, *(values[n] for n in node.inputs), **_known(dict(node.attrs), extents))
         for position, node in self.graph.updates.items():
             self.sources[position].variable.assign(values[node])  # type: ignore[union-attr]
         return [values[node] for node in self.graph.outputs]
 
     # Derivatives
 
-    def _watch(self, inputs: Sequence[Tensor]) -> Watched:
-        """Tell the tapes which variables are read; the inputs that some tape tracks."""
+    def _watch(self, known: Sequence[Any]) -> Watched:
+        """Tell the tapes which variables are read; those of the program's values that some tape tracks."""
         tapes = current.tapes
-        for source, tensor in zip(self.sources, inputs):
+        for source, tensor in zip(self.sources, known):
             if isinstance(source, State) and source.reads:
                 for tape in tapes:
                     tape.watch_read(source.variable, tensor)
         groups: dict[int, list[int]] = {}
-        for i, x in enumerate(inputs):
-            if any(tape.tracks(x) for tape in tapes):
+        for i, x in enumerate(known):
+            if x is not None and any(tape.tracks(x) for tape in tapes):
                 groups.setdefault(id(x), []).append(i)
         return tuple(map(tuple, groups.values()))
 
-    def _recorded(self, inputs: list[Tensor], watched: Watched, outer: _Pullback | None, device: str) -> list[Tensor]:
+    def _recorded(
+        self, inputs: list[Tensor], watched: Watched, sources: tuple[Any, ...], outer: _Pullback | None, device: str
+    ) -> list[Tensor]:
         with self._lock:
             derivative = self._derivatives.get(watched)
             if derivative is None:
@@ -219,20 +234,51 @@ class Staged:
         values = self._on_device(inputs, device)
         results = self._run(derivative.compile(device), self._arrays(values, device), device)
         pullback = _Pullback(derivative, values, results, outer)
-        sources = tuple(inputs[group[0]] for group in watched)
         for tape in current.tapes:
-            tape.record_custom(sources, tuple(results), pullback)
-        return results[: len(self.graph.outputs)]
+            tape.record_custom(sources, pullback.outputs, pullback)
+        given = dict(zip(self.graph.inputs, inputs))  # to the tapes an input that is a result is one value
+        return [given.get(node, result) for node, result in zip(self.graph.outputs, results)]
+
+
+def _extents(values: Mapping[Node, Tensor]) -> dict[Dim, Extent]:
+    """What the symbolic extents of a graph's inputs are, where those inputs are ``values``."""
+    pairs = [pair for node, x in values.items() for pair in zip(node.type.shape, x.shape)]
+    return {symbol: extent for symbol, extent in pairs if isinstance(symbol, Dim)}
+
+
+def _known(attribute: Any, extents: Mapping[Dim, Extent]) -> Any:
+    """An attribute with what its symbolic extents are."""
+    if isinstance(attribute, Dim):
+        return extents[attribute]
+    if isinstance(attribute, tuple):
+        return tuple([_known(part, extents) for part in attribute])
+    if isinstance(attribute, dict):
+        return {name: _known(value, extents) for name, value in attribute.items()}
+    return attribute
+
+
+class _Recomputed:
+    """A value of a program that no tensor holds: programs that need it compute it again, because that is cheaper.
+
+    To tapes it is still one value.  It has one total of cotangents, from the operations of all programs that read it,
+    as in eager mode, where it is one tensor; what they add up to goes on from where it was first computed.
+    """
+
+    __slots__ = ("dtype",)
+
+    def __init__(self, dtype: Any) -> None:
+        self.dtype = dtype
 
 
 class _Pullback:
     """The derivative of one call: the values of its inputs and results, and the program to run on them.
 
     ``outer`` is the pullback that made the call, when it was a backward program's: a derivative of a derivative may use
-    values of the first program that the second one does not.
+    values of the first program that the second one does not.  ``outputs`` are the values that may have a cotangent, in
+    the order in which it is called with them: the results, and what other programs compute again, as they come to be.
     """
 
-    __slots__ = ("_derivative", "_outer", "_values")
+    __slots__ = ("_derivative", "_outer", "_recomputed", "_values", "outputs")
 
     accumulates = True  # see ``autodiff.Record``
 
@@ -245,14 +291,19 @@ class _Pullback:
     ) -> None:
         self._derivative, self._outer = derivative, outer
         self._values = [inputs[position] if is_input else results[position] for is_input, position in derivative.places]
+        self._recomputed: dict[Node, _Recomputed] = {}
+        inside = derivative.inside  # results that are inputs have their cotangents as inputs
+        self.outputs: list[Any] = [
+            result if node in inside else _Recomputed(node.dtype) for node, result in zip(derivative.results, results)
+        ]
 
     def __call__(self, *cotangents: Tensor | None, so_far: Sequence[Tensor | None]) -> list[Tensor | None]:
         derivative = self._derivative
-        seeds = (*cotangents, *so_far)
-        program = derivative.program(tuple(g is not None for g in seeds))
-        values = [self._value(node) for node in program.kept]
-        results = program.staged([*(g for g in seeds if g is not None), *values], self)
-        return [None if k is None else results[k] for k in program.positions]
+        nodes = (*derivative.results, *self._recomputed, *derivative.sources)
+        seeds = [(node, g) for node, g in zip(nodes, (*cotangents, *so_far)) if g is not None]
+        program = derivative.program(tuple([node for node, _ in seeds]))
+        arguments = [*(g for _, g in seeds), *(self._value(node) for node in program.kept)]
+        return program(arguments, self)
 
     def _value(self, node: Node) -> Tensor:
         position = self._derivative.index.get(node)
@@ -261,45 +312,109 @@ class _Pullback:
         assert self._outer is not None, "a program keeps values of its ancestors only"
         return self._outer._value(node)
 
+    def known(self, node: Node) -> Any:
+        """What the tapes know a value of this program or of an ancestor by, when a program computes it again: a tensor
+        that there is anyway, or what stands for it.  None where no derivative passes."""
+        derivative = self._derivative
+        position = derivative.index.get(node)
+        if position is not None:
+            return self._values[position]
+        if node in derivative.again or node not in derivative.inside:
+            assert self._outer is not None, "a program computes values of its ancestors again only"
+            return self._outer.known(derivative.again.get(node, node))
+        if node not in derivative.dependent:
+            return None
+        found = self._recomputed.get(node)
+        if found is None:
+            found = self._recomputed[node] = _Recomputed(node.dtype)
+            self.outputs.append(found)
+        for tape in current.tapes:
+            tape.follow(found, self.outputs)
+        return found
+
 
 class _Backward:
-    """A derivative program: ``kept`` are the forward values it takes after the cotangents, ``positions`` the result of
-    each group of watched inputs, None where there is no path to it."""
+    """A derivative program: ``kept`` are the forward values it takes after the cotangents, ``totals`` the node of the
+    total of each group of watched values, None where there is no path to it."""
 
-    __slots__ = ("kept", "positions", "staged")
+    __slots__ = ("_totals", "kept", "staged")
 
-    def __init__(self, staged: Staged, positions: Sequence[int | None]) -> None:
-        self.staged, self.positions = staged, positions
+    def __init__(self, staged: Staged, totals: Sequence[Node | None]) -> None:
+        self.staged, self._totals = staged, totals
         self.kept = [source for source in staged.sources if isinstance(source, Node)]
+
+    def __call__(self, arguments: Sequence[Tensor], caller: _Pullback) -> list[Tensor | None]:
+        """The totals.  One value is one tensor, be it a total of several groups or an argument that nothing is added
+        to, as it is in eager mode: tapes tell values apart by identity."""
+        results = self.staged(arguments, caller) if self.staged.graph.outputs else []
+        values = dict(zip(self.staged.graph.inputs, self.staged._inputs(arguments)))
+        values.update(zip(self.staged.graph.outputs, results))
+        return [None if node is None else values[node] for node in self._totals]
 
 
 class _Derivative:
-    """The derivative of a staged program with respect to its ``watched`` inputs.
+    """The derivative of a staged program with respect to its ``watched`` values.
 
     ``results`` are the program's outputs and the intermediate values kept for the derivative.  All of them may have a
-    cotangent: the kept values get one from the derivative of the derivative.  So may the watched inputs, from what
-    happened after the call.
+    cotangent: the kept values get one from the derivative of the derivative.  So may values that other programs compute
+    again, and the watched ones (``sources``), from what happened after the call.  ``again`` maps what this program
+    computes again to the nodes of ancestors; ``inside`` are its own nodes, ``dependent`` those with a derivative.
     """
 
-    __slots__ = ("_executables", "_lock", "_programs", "_staged", "_watched", "index", "places", "results")
+    __slots__ = (
+        "_executables",
+        "_lock",
+        "_programs",
+        "_staged",
+        "_watched",
+        "again",
+        "dependent",
+        "index",
+        "inside",
+        "places",
+        "results",
+        "sources",
+    )
 
     def __init__(self, staged: Staged, watched: Watched) -> None:
         self._staged, self._watched = staged, watched
         self._lock = locks.make()
         graph = staged.graph
-        usual = tuple(is_float(node.dtype) for node in graph.outputs)
-        none_so_far = (False,) * len(watched)
-        first = self._trace_backward(graph.outputs, usual + none_so_far, everything_available=True)
-        inside, known = set(graph.nodes), set(graph.outputs)
-        self.results = (*graph.outputs, *(node for node in first.kept if node in inside and node not in known))
+        self.sources = [staged.values[group[0]] for group in watched]
+        self.again = dict(zip(staged.values[len(graph.inputs) :], staged.again))
+        self.inside = set(graph.nodes)
+        self.dependent = self._dependent()
+        usual = tuple([node for node in graph.outputs if is_float(node.dtype)])
+        first = self._trace_backward(usual, graph.outputs, everything_available=True)
+        known = set(graph.outputs)
+        self.results = (*graph.outputs, *(node for node in first.kept if node in self.inside and node not in known))
         # Where each value that a derivative program may take is found: (whether among the inputs, position).
         found: dict[Node, tuple[bool, int]] = {node: (False, k) for k, node in enumerate(self.results)}
         found.update((node, (True, i)) for i, node in enumerate(graph.inputs))
         self.places = list(found.values())
         self.index = {node: k for k, node in enumerate(found)}
         extra = len(self.results) - len(graph.outputs)
-        self._programs = {usual + (False,) * extra + none_so_far: first}
+        self._programs = {usual: first}
         self._executables: dict[str, Any] | None = {} if extra else None  # None: the plain program will do
+
+    def _starts(self, group: tuple[int, ...]) -> list[Node]:
+        """The nodes of one watched value: what is read from a variable after an assignment counts as well."""
+        nodes = [self._staged.values[group[0]]]
+        sources, inputs = self._staged.sources, self._staged.graph.inputs
+        for i in group:
+            source = sources[i] if i < len(sources) else None
+            if isinstance(source, State):
+                nodes += [t._node for t in source.reads if t._node is not inputs[i]]
+        return nodes
+
+    def _dependent(self) -> set[Node]:
+        """The nodes that depend on a watched value."""
+        found = {self._staged.values[i] for group in self._watched for i in group}
+        found.update(node for group in self._watched for node in self._starts(group))
+        for node in self._staged.graph.nodes:
+            if is_float(node.dtype) and not found.isdisjoint(node.inputs):
+                found.add(node)
+        return found
 
     def compile(self, device: str) -> Any:
         """The forward program that also returns the kept values."""
@@ -313,18 +428,18 @@ class _Derivative:
                 found = self._executables[device] = executable_for(extended, self._staged.fastmath, device)
             return found
 
-    def program(self, present: tuple[bool, ...]) -> _Backward:
-        """The derivative program for cotangents of those results and watched inputs."""
+    def program(self, seeded: tuple[Node, ...]) -> _Backward:
+        """The derivative program for cotangents of those nodes."""
         with self._lock:
-            found = self._programs.get(present)
+            found = self._programs.get(seeded)
             if found is None:
-                found = self._programs[present] = self._trace_backward(self.results, present)
+                found = self._programs[seeded] = self._trace_backward(seeded, self.results)
             return found
 
     def _trace_backward(
-        self, results: Sequence[Node], present: Sequence[bool], everything_available: bool = False
+        self, seeded: Sequence[Node], results: Sequence[Node], everything_available: bool = False
     ) -> _Backward:
-        forward, inputs = self._staged.trace, self._staged.graph.inputs
+        forward, values = self._staged.trace, self._staged.values
         available = set(results)
         origin = self._staged.origin
         while origin is not None:
@@ -339,50 +454,57 @@ class _Derivative:
         # One symbol per value: inputs that hold the same tensor are one value, as they are to the tape.
         symbols: dict[Node, SymbolicTensor] = {}
         for group in self._watched:
-            symbols.update(dict.fromkeys([inputs[i] for i in group], SymbolicTensor(inputs[group[0]], forward)))
+            symbols.update(dict.fromkeys([values[i] for i in group], SymbolicTensor(values[group[0]], forward)))
 
         def symbol(node: Node) -> SymbolicTensor:
             if node not in symbols:
                 symbols[node] = SymbolicTensor(node, forward)
             return symbols[node]
 
-        seeded = (*results, *(inputs[group[0]] for group in self._watched))
         with tracing(trace):
-            seeds = [
-                (symbol(node), trace.argument(node.type, f"cotangent{k}"))
-                for k, (node, wanted) in enumerate(zip(seeded, present))
-                if wanted
-            ]
+            seeds = [(symbol(n), trace.argument(n.type, f"cotangent{k}")) for k, n in enumerate(seeded)]
             sources: list[SymbolicTensor] = []
             owners: list[int] = []
             for owner, group in enumerate(self._watched):
-                nodes = [inputs[group[0]]]
-                for i in group:
-                    source = forward.sources[i]
-                    if isinstance(source, State):  # what is read after an assignment counts as well
-                        nodes += [t._node for t in source.reads if t._node is not inputs[i]]
-                sources += map(symbol, nodes)
-                owners += [owner] * len(nodes)
+                starts = self._starts(group)
+                sources += map(symbol, starts)
+                owners += [owner] * len(starts)
             totals: list[Tensor | None] = [None] * len(self._watched)
-            for owner, cotangent in zip(owners, backward(builder, _records(forward, symbol), seeds, sources)):
+            for owner, cotangent in zip(owners, backward(builder, _records(self._staged, symbol), seeds, sources)):
                 if cotangent is not None:
                     total = totals[owner]
                     totals[owner] = cotangent if total is None else builder.add(total, cotangent)
-            outputs: list[Node] = []
-            positions: list[int | None] = []
-            for total in totals:
-                positions.append(None if total is None else len(outputs))
-                if total is not None:
-                    outputs.append(trace.node_of(total))
-        return _Backward(Staged(trace, outputs, self._staged.fastmath, self), positions)
+            nodes = [None if total is None else trace.node_of(total) for total in totals]
+            _take_extents(trace, forward)
+        outputs = dict.fromkeys(node for node in nodes if node is not None and not node.is_parameter)
+        return _Backward(Staged(trace, tuple(outputs), self._staged.fastmath, self), nodes)
 
 
-def _records(trace: Trace, symbol: Callable[[Node], SymbolicTensor]) -> list[Record]:
-    """What was traced, as records for the reverse walk; custom gradients replace the nodes that carry them."""
+def _take_extents(trace: Trace, parent: Trace) -> None:
+    """Make inputs of ``parent`` inputs of ``trace`` too where only they have its symbolic extents: it may fill shapes
+    that none of its own inputs has."""
+    have = {extent for node in trace.inputs for extent in node.type.shape}
+    for node in trace.nodes:
+        for extent in node.type.shape:
+            if isinstance(extent, Dim) and extent not in have:
+                source = next(n for n in parent.inputs if extent in n.type.shape)
+                trace.node_of(SymbolicTensor(source, parent))
+                have.update(source.type.shape)
+
+
+def _records(staged: Staged, symbol: Callable[[Node], SymbolicTensor]) -> list[Record]:
+    """What was traced, as records for the reverse walk; custom gradients replace the nodes that carry them.
+
+    What was computed again has none: its derivative is that of where it was first computed.
+    """
+    trace = staged.trace
     span_of = {out._node: span for span in trace.spans for out in span.outputs}
     records: list[Record] = []
     done: set[int] = set()
+    again = set(staged.values[len(trace.inputs) :])
     for node in trace.nodes:
+        if node in again:
+            continue
         span = span_of.get(node)
         if span is None:
             if node.op.vjp is not NOT_DIFFERENTIABLE:

@@ -118,14 +118,22 @@ class GradientTape:
         tracked[id(out)] = out
         self._records.append(_make(Record, (op, inputs, attrs, (out,), None)))
 
-    def record_custom(self, inputs: tuple[Tensor, ...], outputs: tuple[Tensor, ...], vjp: Callable[..., Any]) -> None:
-        """Record ``outputs``, computed somehow from ``inputs``, with ``vjp(*cotangents of outputs)``."""
+    def record_custom(self, inputs: tuple[Any, ...], outputs: Sequence[Any], vjp: Callable[..., Any]) -> None:
+        """Record ``outputs``, computed somehow from ``inputs``, with ``vjp(*cotangents of outputs)``.
+
+        A list of outputs may get more entries later: see ``follow``.
+        """
         tracked = self._tracked
         if any(id(x) in tracked for x in inputs):
             for out in outputs:
                 if is_float(out.dtype):
                     tracked[id(out)] = out
             self._records.append(Record(None, inputs, {}, outputs, vjp))
+
+    def follow(self, value: Any, outputs: Sequence[Any]) -> None:
+        """Called when ``value`` turns out to be one more of an operation's ``outputs``: it is tracked like them."""
+        if any(id(out) in self._tracked for out in outputs):
+            self._tracked[id(value)] = value
 
     def watch_read(self, variable: Variable, tensor: Tensor) -> None:
         """Called when ``variable`` is read as ``tensor``."""

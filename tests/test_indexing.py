@@ -76,7 +76,7 @@ def test_getitem_matches_numpy(key):
     np.testing.assert_array_equal(ours.numpy(), expected)
 
 
-@pytest.mark.parametrize("name", [n for n in KEYS if "mask" not in n and n != "all false"])
+@pytest.mark.parametrize("name", KEYS)
 def test_getitem_traced(name):
     key = KEYS[name]
 
@@ -85,6 +85,63 @@ def test_getitem_traced(name):
         return x[key]
 
     np.testing.assert_array_equal(pick(hf.asarray(X)).numpy(), X[key])
+
+
+ONE = {
+    "mask": np.array([True]),
+    "no mask": np.array([False]),
+    "list": [True],
+    "square": np.array([[True]]),
+    "empty square": np.array([[False]]),
+    "behind a slice": (slice(None), np.array([True])),
+    "behind an int": (0, np.array([False])),
+    "behind an array": (np.array([0]), np.array([True])),
+    "in front": (np.array([True]), 0),
+    "with a new axis": (None, np.array([False]), slice(None)),
+    "indices": (np.array([0]), [-1]),
+}
+
+
+@pytest.mark.parametrize("key", ONE.values(), ids=ONE)
+def test_masks_and_indices_of_one_element(key):
+    """Tensors of one element are constants of a trace, so their values are known there like those of others."""
+    array = np.array([[7.0]])
+    expected = array[tuple(key) if isinstance(key, tuple) else key]
+    np.testing.assert_array_equal(hf.asarray(array)[key], expected)
+    np.testing.assert_array_equal(hf.function(lambda x: x[key])(hf.asarray(array)), expected)
+    inside = hf.function(lambda x: x[tuple(hf.asarray(k) if isinstance(k, np.ndarray) else k for k in _parts(key))])
+    np.testing.assert_array_equal(inside(hf.asarray(array)), expected)
+
+
+def _parts(key):
+    return key if isinstance(key, tuple) else (key,)
+
+
+def test_a_mask_on_an_axis_where_another_index_is_fixed():
+    x = np.arange(5.0).reshape(5, 1)
+    for mask in (np.array([False]), np.array([True])):
+        np.testing.assert_array_equal(_at_four(mask)(hf.asarray(x)), x[4, mask])
+
+
+def _at_four(mask):
+    return hf.function(lambda x: x[4, mask])
+
+
+def test_nonzero_of_constants_and_of_traced_values():
+    f = hf.function(lambda x: x[hf.nonzero(np.array([True]))[0]])
+    assert f(hf.ones(1)).tolist() == [1.0]
+    with pytest.raises(errors.TraceError):
+        hf.function(lambda x: hf.nonzero(x)[0])(hf.ones(1))
+    with pytest.raises(errors.TraceError):
+        hf.function(lambda x: x[x > 0])(hf.ones(1))
+
+
+def test_scattering_into_an_empty_axis():
+    for f in (hf.scatter_add, hf.function(hf.scatter_add)):
+        with pytest.raises(errors.IndexRangeError):
+            f(hf.zeros((0, 2)), hf.asarray([0, 0]), hf.ones((2, 2)))
+        empty = hf.asarray(np.zeros(0, np.int64))
+        assert f(hf.zeros((0, 2)), empty, hf.zeros((0, 2))).shape == (0, 2)
 
 
 @pytest.mark.parametrize("key", [(I, J), (slice(None), I, J), (I, slice(None), J), (I, 2, J), (I,)], ids=str)

@@ -1,7 +1,8 @@
 """Nested values: flattening, structures as keys, and paths."""
 
 import dataclasses
-from collections import OrderedDict
+import functools
+from collections import OrderedDict, defaultdict
 from typing import NamedTuple
 
 import pytest
@@ -19,6 +20,12 @@ class Point(NamedTuple):
 class Options:
     rate: float
     parts: list
+
+
+@dataclasses.dataclass
+class Batch:
+    x: object
+    n: object
 
 
 nested = st.recursive(
@@ -43,13 +50,44 @@ def test_unflatten_undoes_flatten(value):
     assert pytree.flatten(again)[1] == structure and hash(pytree.flatten(again)[1]) == hash(structure)
 
 
-def test_the_order_of_keys_is_kept_and_does_not_count():
-    one, two = {"b": 1, "a": [2]}, {"a": [2], "b": 1}
+@pytest.mark.parametrize("kind", [dict, OrderedDict, functools.partial(defaultdict, list)])
+def test_the_order_of_keys_is_kept_and_counts(kind):
+    one, two = kind({"b": 1, "a": [2]}), kind({"a": [2], "b": 1})
     assert pytree.flatten(one)[0] == pytree.flatten(two)[0] == [2, 1]
-    assert pytree.flatten(one)[1] == pytree.flatten(two)[1]
+    assert pytree.flatten(one)[1] != pytree.flatten(two)[1]
+    assert pytree.flatten([one])[1] != pytree.flatten([two])[1]
+    assert pytree.flatten([one])[1].same_entries(pytree.flatten([two])[1])
+    assert not pytree.flatten([one])[1].same_entries(pytree.flatten([{"b": 1, "c": [2]}])[1])
     leaves, structure = pytree.flatten(one)
-    assert list(pytree.unflatten(structure, leaves)) == ["b", "a"]
-    assert pytree.flatten(OrderedDict(one))[1] != pytree.flatten(one)[1]
+    again = pytree.unflatten(structure, leaves)
+    assert list(again) == ["b", "a"] and again == one and type(again) is type(one)
+    assert pytree.flatten(OrderedDict(one))[1] != pytree.flatten(dict(one))[1]
+    other = pytree.ordered_like(structure, two)
+    assert list(pytree.unflatten(other, leaves)) == ["a", "b"] and dict(pytree.unflatten(other, leaves)) == dict(one)
+
+
+def test_a_defaultdict_keeps_its_factory():
+    leaves, structure = pytree.flatten(defaultdict(list, a=1))
+    again = pytree.unflatten(structure, leaves)
+    assert again["new"] == []
+    assert structure == pytree.flatten(defaultdict(list, a=1))[1] != pytree.flatten(defaultdict(dict, a=1))[1]
+
+
+def test_the_order_in_which_an_instance_holds_its_fields():
+    one, two = Batch(1, 2), Batch(1, 2)
+    del one.x
+    one.x = 1
+    assert list(vars(one)) == ["n", "x"]
+    assert pytree.flatten(one)[0] == pytree.flatten(two)[0] == [1, 2]
+    assert pytree.flatten(one)[1] != pytree.flatten(two)[1]
+    leaves, structure = pytree.flatten(one)
+    assert list(vars(pytree.unflatten(structure, leaves))) == ["n", "x"]
+
+
+def test_keys_that_are_equal_and_not_the_same():
+    keys = [1, True, 1.0, 0.0, -0.0, (0, 1), (0, True), (0.0, 1), "1", b"1"]
+    structures = [pytree.flatten({key: None})[1] for key in keys]
+    assert all((a == b) == (i == j) for i, a in enumerate(structures) for j, b in enumerate(structures))
 
 
 def test_what_differs():

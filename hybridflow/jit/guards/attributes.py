@@ -156,8 +156,7 @@ def _of_object(recording: Recording, value: Any, name: str, given: Any) -> None:
     ):
         _through_descriptor(recording, value, name, shared)
     elif held:
-        if slot is not None:
-            _stored(recording, value, name, given)
+        read_plain_attribute(recording, value, name)
     elif isinstance(shared, (types.FunctionType, Dispatcher)):
         _method(recording, value, name, shared)
     elif isinstance(shared, (staticmethod, classmethod)):

@@ -23,7 +23,6 @@ from hybridflow.errors import TraceError, is_internal, user_location
 from hybridflow.jit.guards.libraries import is_users_class
 from hybridflow.jit.guards.values import ATOMS, CONTAINERS, MAPPINGS, check_of, items_of, same_items
 from hybridflow.runtime.guards import Step, first_failing
-from hybridflow.runtime.records import MAX_STEPS
 from hybridflow.tensor import SymbolicTensor
 
 _KEEP = "return what changes, or keep it in an hf.Variable"
@@ -177,8 +176,6 @@ class Recording:
         if known is not None:
             return known
         slot = len(self.steps)
-        if slot == MAX_STEPS:
-            self.reason(f"reads more than {MAX_STEPS} values from outside", "pass them as arguments")
         self.steps.append(Step(read, owner, operand, check, expected))
         self.texts.append(text)
         self._known[key] = slot
