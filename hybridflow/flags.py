@@ -46,5 +46,6 @@ VERIFY = Flag(
 POISON = Flag("HF_POISON", 0, "1 fills fresh and freed memory with NaN, to expose reads of dead values")
 NUM_THREADS = Flag("HF_NUM_THREADS", 0, "threads for kernels; 0 takes the process's share of the machine")
 CACHE_DIR = Flag("HF_CACHE_DIR", "", "folder of the on-disk cache of machine code; 'off' disables it")
+CACHE_LIMIT = Flag("HF_CACHE_LIMIT", 512 << 20, "bytes on disk of the cache of machine code")
 
-ALL = (DEBUG, LOG, SKIP, DUMP, VERIFY, POISON, NUM_THREADS, CACHE_DIR)
+ALL = (DEBUG, LOG, SKIP, DUMP, VERIFY, POISON, NUM_THREADS, CACHE_DIR, CACHE_LIMIT)
