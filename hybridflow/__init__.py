@@ -19,6 +19,7 @@ from hybridflow import (
     indexing as indexing,
     linalg as linalg,
     losses as losses,
+    memory as memory,
     nn as nn,
     random as random,
     reductions as reductions,

@@ -17,7 +17,7 @@ from hybridflow.context import current, tracing
 from hybridflow.convert import as_tensor
 from hybridflow.errors import ArgumentTypeError, DTypeError, ShapeError
 from hybridflow.retracing import Key
-from hybridflow.spec import TensorKey, is_tensor_like, leaf_key
+from hybridflow.spec import TensorKey, is_tensor_like, leaf_key, value_key
 from hybridflow.staged import Staged
 from hybridflow.tensor import SymbolicTensor, Tensor
 from hybridflow.trace import State, Trace
@@ -91,6 +91,12 @@ class ConcreteFunction:
     @property
     def returns_none(self) -> bool:
         return self.results.kind is None and self._plan[0][0] == _VALUE and self._plan[0][1] is None
+
+    @property
+    def holds_objects(self) -> bool:
+        """Whether it keeps objects of the user's alive: results that are no tensors, custom gradients."""
+        plan = any(kind == _VALUE and value_key(value) is None for kind, value in self._plan)
+        return plan or bool(self.staged.trace.spans)
 
     def call_leaves(self, leaves: Sequence[Any]) -> Any:
         """Run with argument leaves that are known to fit."""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from hybridflow.context import add_process_reason
+from hybridflow.errors import ArgumentError
+from hybridflow.runtime import disk_cache, memory
 
 _eager = False
 
@@ -21,3 +23,26 @@ def run_functions_eagerly(on: bool) -> None:
 def functions_run_eagerly() -> bool:
     """Whether ``run_functions_eagerly(True)`` is in force."""
     return _eager
+
+
+def memory_limit(limit: int | None = None) -> int:
+    """The bytes that freed tensors may keep for reuse (see ``hf.memory``); an argument sets them.
+
+    At first 4 GiB, or an eighth of the memory that this process may use where that is less.
+    """
+    if limit is not None:
+        memory.set_limit(_size("memory_limit", limit))
+    return memory.limit()
+
+
+def cache_limit(limit: int | None = None) -> int:
+    """The bytes on disk that the cache of machine code may take, also HF_CACHE_LIMIT; an argument sets them."""
+    if limit is not None:
+        disk_cache.set_limit(_size("cache_limit", limit))
+    return disk_cache.limit()
+
+
+def _size(name: str, value: int) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 1 << 62:
+        raise ArgumentError(name, f"a number of bytes from 0 on is expected, got {value!r}.")
+    return value

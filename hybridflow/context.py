@@ -1,102 +1,132 @@
-"""What the current thread is doing: tracing, recording gradients, or neither.
+"""What the running code is doing: tracing, recording gradients, placing on a device, or none of it.
 
-``busy`` counts, over all threads, the reasons for which a call may not take a native shortcut (an active tape or
-trace, functions run eagerly, a device scope).  It is a C integer because native code reads it; a thread that has no
-reason of its own merely takes the Python path meanwhile, which looks at the thread's own state.  A forked child has
-one thread, and counts its reasons anew.
+The state follows Python's contexts (``contextvars``), so each thread and each asyncio task has its own, and a task
+starts with that of the code which made it.  A state is never changed, only replaced.
+
+``busy`` counts the states in use that are not ``idle``, and the reasons of the whole process (functions run eagerly),
+for which a call may not take a native shortcut.  It is a C integer because native code reads it first: mostly it is
+zero, and there is nothing more to look at.  Only if not does the context's own state, or ``everywhere``, decide.
+A state leaves the count when the last context that holds it is gone, be it that its thread died inside a tape.
 """
 
 from __future__ import annotations
 
 import ctypes
-import os
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from contextvars import ContextVar
 from typing import TYPE_CHECKING
 
-from hybridflow.runtime import locks
+from hybridflow.runtime.front_end import Reasons
 
 if TYPE_CHECKING:
     from hybridflow.tape import GradientTape
     from hybridflow.trace import Trace
 
 busy = ctypes.c_int32(0)
-_busy_lock = locks.make()
-_of_process = 0  # those of the reasons that are no thread's own
+everywhere = ctypes.c_int32(0)  # those of the reasons that hold in every context
 
 
-def _add_busy(step: int) -> None:
-    with _busy_lock:
-        busy.value += step
+class State:
+    """The ``trace`` that ops go into, the active ``tapes``, outermost first, and the ``device`` of the innermost scope.
+
+    A tape may have stopped recording in another context than the one that holds it here.
+    """
+
+    __slots__ = ("_is_counted", "device", "tapes", "trace")
+
+    def __init__(
+        self, trace: Trace | None = None, tapes: tuple[GradientTape, ...] = (), device: str | None = None
+    ) -> None:
+        self._is_counted = False
+        self.trace, self.tapes, self.device = trace, tapes, device
+
+    def count(self) -> None:
+        # No lock, which a thread that does not exist in a forked child could hold when states of such threads are
+        # freed there: the interpreter does not switch threads within these statements.
+        busy.value += 1
+        self._is_counted = True
+
+    def __del__(self) -> None:
+        if self._is_counted:
+            busy.value -= 1
+
+
+idle = State()
+_state = ContextVar("hybridflow", default=idle)
+now: Callable[[], State] = _state.get  # the state of the running code
+reasons = Reasons(busy, everywhere, _state, idle)
+
+
+class _Current:
+    """The fields of ``now()``, for code where a Python call more does not matter."""
+
+    __slots__ = ()
+
+    @property
+    def trace(self) -> Trace | None:
+        return now().trace
+
+    @property
+    def tapes(self) -> tuple[GradientTape, ...]:
+        return now().tapes
+
+    @property
+    def device(self) -> str | None:
+        return now().device
+
+
+current = _Current()
 
 
 def add_process_reason(step: int) -> None:
-    """One reason more, or less, for all threads."""
-    global _of_process
-    _of_process += step
-    _add_busy(step)
+    """One reason more, or less, in every context."""
+    busy.value += step
+    everywhere.value += step
 
 
-def add_reason(step: int) -> None:
-    """Reasons more, or less, of the current thread, other than active tapes."""
-    current.reasons += step
-    _add_busy(step)
+def _enter(trace: Trace | None, tapes: tuple[GradientTape, ...], device: str | None) -> None:
+    if trace is None and not tapes and device is None:
+        _state.set(idle)
+        return
+    state = State(trace, tapes, device)
+    state.count()
+    _state.set(state)
 
 
-class _Context(threading.local):
-    """Per-thread state.  ``tapes`` are the active tapes, outermost first."""
-
-    def __init__(self) -> None:
-        self.trace: Trace | None = None
-        self.tapes: tuple[GradientTape, ...] = ()
-        self.device: str | None = None  # of the innermost hf.device scope
-        self.reasons = 0  # in ``busy``, besides one per active tape
-
-
-current = _Context()
-
-
-def _recount_in_child() -> None:
-    busy.value = _of_process + current.reasons + len(current.tapes)
-
-
-os.register_at_fork(after_in_child=_recount_in_child)
+def enter_device(device: str | None) -> str | None:
+    """Make ``device`` that of the innermost scope; returns the one before."""
+    before = now()
+    _enter(before.trace, before.tapes, device)
+    return before.device
 
 
 @contextmanager
-def tracing(trace: Trace) -> Iterator[None]:
+def _replaced(trace: Trace | None) -> Iterator[None]:
+    before = now()
+    try:
+        _enter(trace, (), before.device)
+        yield
+    finally:
+        _enter(before.trace, before.tapes, now().device)
+
+
+def tracing(trace: Trace) -> AbstractContextManager[None]:
     """Record ops into ``trace``.  Tapes from outside do not see what happens inside."""
-    before = current.trace, current.tapes
-    hidden = len(before[1])  # active tapes that are out of sight meanwhile
-    current.reasons += hidden
-    add_reason(1)  # before the block that takes it back: if interrupted here, one too many is slow, not wrong
-    try:
-        current.trace, current.tapes = trace, ()
-        yield
-    finally:
-        current.trace, current.tapes = before
-        current.reasons -= hidden
-        add_reason(-1)
+    return _replaced(trace)
 
 
-@contextmanager
-def suspended() -> Iterator[None]:
+def suspended() -> AbstractContextManager[None]:
     """Run eagerly and unrecorded, whatever surrounds the block."""
-    before = current.trace, current.tapes
-    current.trace, current.tapes = None, ()
-    try:
-        yield
-    finally:
-        current.trace, current.tapes = before
+    return _replaced(None)
 
 
 def push_tape(tape: GradientTape) -> None:
-    current.tapes = (*current.tapes, tape)
-    _add_busy(1)
+    state = now()
+    _enter(state.trace, (*state.tapes, tape), state.device)
 
 
 def pop_tape(tape: GradientTape) -> None:
-    tapes = current.tapes
-    current.tapes = tapes[:-1] if tapes and tapes[-1] is tape else tuple([t for t in tapes if t is not tape])
-    _add_busy(-1)
+    """Take the tape from the active ones.  Other contexts that hold it find that it does not record any more."""
+    state = now()
+    _enter(state.trace, tuple([t for t in state.tapes if t is not tape]), state.device)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hybridflow.context import add_reason, current
+from hybridflow.context import current, enter_device
 from hybridflow.errors import DeviceError
 
 if TYPE_CHECKING:
@@ -55,13 +55,10 @@ class device:  # a lower-case name, because it reads as a statement
         self._before: list[str | None] = []
 
     def __enter__(self) -> None:
-        self._before.append(current.device)
-        current.device = self.name
-        add_reason(1)  # native calls do not look at the scope
+        self._before.append(enter_device(self.name))
 
     def __exit__(self, *error: object) -> None:
-        current.device = self._before.pop()
-        add_reason(-1)
+        enter_device(self._before.pop())
 
 
 def list_devices() -> list[str]:

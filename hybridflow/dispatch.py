@@ -10,7 +10,7 @@ import numpy as np
 from hybridflow import eager
 from hybridflow.compiler.ir.build import Builder
 from hybridflow.compiler.ops import TABLE, Kind
-from hybridflow.context import current
+from hybridflow.context import idle, now
 from hybridflow.tensor import Tensor, wrap
 
 
@@ -20,14 +20,15 @@ def apply(op: Any, *inputs: Tensor, **given: Any) -> Tensor:
     Raises the op's ShapeError, DTypeError or ArgumentError.
     """
     attrs: Mapping[str, Any] = given
-    trace = current.trace
+    state = now()
+    trace = state.trace
     if trace is not None:
         out: Tensor = trace.record(op, inputs, given)
-        if current.tapes and op.canon is not None:
+        if state.tapes and op.canon is not None:
             attrs = op.canon(tuple([x.type for x in inputs]), given)
     else:
         out, attrs = eager.execute(op, inputs, given)
-    for tape in current.tapes:
+    for tape in state.tapes:
         tape.record(op, inputs, attrs, out)
     return out
 
@@ -44,7 +45,7 @@ class TensorBuilder(Builder):
             return general
 
         def of_two(x: Tensor, y: Tensor) -> Tensor:
-            if current.trace is None and not current.tapes:
+            if now() is idle:
                 out = eager.try_pair(op, x, y)
                 if out is not None:
                     return out
@@ -54,7 +55,8 @@ class TensorBuilder(Builder):
         return of_two
 
     def full(self, value: Any, like: Any) -> Tensor:
-        if current.trace is not None or current.device is not None:
+        state = now()
+        if state.trace is not None or state.device is not None:
             return super().full(value, like)
         if type(like) is Tensor:
             like = like._array  # whose attributes cost no Python call
@@ -64,7 +66,8 @@ class TensorBuilder(Builder):
 
     def broadcast(self, x: Tensor, shape: tuple[int, ...], axes: tuple[int, ...]) -> Tensor:
         """One element is filled in rather than viewed with strides of 0, which every reader would have to copy."""
-        if current.trace is None and not current.tapes and type(x._array) is np.ndarray and x._array.size == 1:
+        state = now()
+        if state.trace is None and not state.tapes and type(x._array) is np.ndarray and x._array.size == 1:
             array: Any = np.empty(shape, x._array.dtype)
             array[...] = x._array
             return wrap(array)

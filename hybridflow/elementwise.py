@@ -16,7 +16,7 @@ import numpy as np
 from hybridflow import eager
 from hybridflow.compiler.ir import dtypes
 from hybridflow.compiler.ops import TABLE
-from hybridflow.context import busy
+from hybridflow.context import busy, idle, now
 from hybridflow.convert import (
     as_tensor,
     broadcast_all,
@@ -39,7 +39,7 @@ from hybridflow.variable import Variable
 
 def _binary(op: Any, x: Any, y: Any) -> Tensor:
     """``op`` on operands of one promoted dtype."""
-    if not busy.value:
+    if not busy.value or now() is idle:
         out = eager.try_binary(op, x, y)
         if out is not None:
             return out
@@ -66,7 +66,7 @@ def _alike(x: Any, y: Any) -> bool:
 
 def _float_binary(op: Any, x: Any, y: Any) -> Tensor:
     """``op``, which takes floats only: integers and bools become float32."""
-    if not busy.value:
+    if not busy.value or now() is idle:
         out = eager.try_binary(op, x, y)
         if out is not None:
             return out
@@ -81,13 +81,13 @@ def _float_binary(op: Any, x: Any, y: Any) -> Tensor:
 
 def _unary(op: Any, x: Any) -> Tensor:
     """``op`` on an operand of any dtype."""
-    out = None if busy.value else eager.try_unary(op, x)
+    out = eager.try_unary(op, x) if not busy.value or now() is idle else None
     return apply(op, as_tensor(x, op.name)) if out is None else out
 
 
 def _float_unary(op: Any, x: Any) -> Tensor:
     """``op``, which takes floats only: integers and bools become float32."""
-    out = None if busy.value else eager.try_unary(op, x)
+    out = eager.try_unary(op, x) if not busy.value or now() is idle else None
     return apply(op, float_operand(x, op.name)) if out is None else out
 
 

@@ -51,5 +51,6 @@ KEEP_TEXT = Flag(
     "auto",
     "whether an audit hook keeps the text that exec and consoles compile: 1 from the start, 0 never, auto where it is used",
 )
+CACHE_LIMIT = Flag("HF_CACHE_LIMIT", 512 << 20, "bytes on disk of the cache of machine code")
 
-ALL = (DEBUG, LOG, SKIP, DUMP, VERIFY, POISON, NUM_THREADS, CACHE_DIR, KEEP_TEXT)
+ALL = (DEBUG, LOG, SKIP, DUMP, VERIFY, POISON, NUM_THREADS, CACHE_DIR, CACHE_LIMIT, KEEP_TEXT)

@@ -17,6 +17,7 @@ from hybridflow.concrete import ConcreteFunction, trace_signature
 from hybridflow.context import current
 from hybridflow.convert import as_tensor, weak_kind
 from hybridflow.errors import ArgumentError, ArgumentTypeError, DTypeError, ShapeError, user_location
+from hybridflow.methods import InstanceTable
 from hybridflow.retracing import Cause, Key, Retrace, RetraceLog, cause_of
 from hybridflow.runtime import locks
 from hybridflow.runtime.entry import Dispatcher
@@ -50,7 +51,7 @@ class Function(Dispatcher):
         "__weakref__",
         "_binder",
         "_cache",
-        "_methods",
+        "_instances",
         "_observer",
         "_options",
         "_python",
@@ -58,6 +59,7 @@ class Function(Dispatcher):
         "_signature",
         "_trace_lock",
         "_was_traced",
+        "holds_objects",
     )
 
     def __init__(self, python: Callable[..., Any], options: _Options) -> None:
@@ -70,7 +72,8 @@ class Function(Dispatcher):
         self._was_traced = False
         self._retraces = RetraceLog(options.name)
         self._observer: Any = None  # of what it reads from outside: made when it is first traced
-        self._methods: weakref.WeakKeyDictionary[Any, _Methods] = weakref.WeakKeyDictionary()  # without a __dict__
+        self._instances = InstanceTable()
+        self.holds_objects = False  # whether what was traced keeps objects of the user's: see methods.py
         functools.update_wrapper(self, python, updated=())
 
     # Calling
@@ -135,6 +138,7 @@ class Function(Dispatcher):
             return entry
 
         made = self._cache.find_or_make(key, make)
+        self.holds_objects |= made.concrete.holds_objects or bool(made.guards and made.guards.steps)
         self._dispatch = self._cache.shortcuts()  # without those of a signature that was dropped for it
         return made
 
@@ -224,33 +228,20 @@ class Function(Dispatcher):
         """The function of one instance, with a cache of its own that lives as long as the instance."""
         if instance is None:
             return self
-        methods = self._methods_of(instance)
-        function = methods.functions.get(self)
+        function = self._instances.get(instance)
         if function is None:
-            function = Function(_WeakMethod(self._python, methods.instance), self._options)
-            function = methods.functions.setdefault(self, function)
+            try:
+                function = self._instances.add(instance, self._of_instance)
+            except TypeError:
+                raise ArgumentTypeError(
+                    self._options.name,
+                    f"instances of {type(instance).__name__} cannot be weakly referenced, so a method of theirs cannot "
+                    "be an hf.function. Add '__weakref__' to the class's __slots__.",
+                ) from None
         return BoundFunction(function, instance)
 
-    def _methods_of(self, instance: Any) -> _Methods:
-        held = getattr(instance, "__dict__", None)
-        try:
-            methods = held.get(pytree.METHODS) if held is not None else self._methods.get(instance)
-            if methods is not None and methods.instance() is instance:  # the dict may be a copy of another instance's
-                return methods
-            methods = _Methods(weakref.ref(instance))
-            if isinstance(instance, type):
-                type.__setattr__(instance, pytree.METHODS, methods)  # the __dict__ of a class is read-only
-                return methods
-            if held is not None:
-                held[pytree.METHODS] = methods
-                return methods
-            return self._methods.setdefault(instance, methods)
-        except TypeError:
-            raise ArgumentTypeError(
-                self._options.name,
-                f"instances of {type(instance).__name__} cannot be weakly referenced, so a method of theirs cannot be "
-                "an hf.function. Add '__weakref__' to the class's __slots__.",
-            ) from None
+    def _of_instance(self, reference: weakref.ref[Any]) -> Function:
+        return Function(_WeakMethod(self._python, reference), self._options)
 
     def unwrapped(self) -> tuple[Callable[..., Any], Any]:
         """The user's function, and a weak reference to the instance of a method."""
@@ -328,20 +319,6 @@ class Function(Dispatcher):
 
 def _count(n: int, noun: str) -> str:
     return f"{n} {noun}{'' if n == 1 else 's'}"
-
-
-class _Methods:
-    """The functions of one instance.  They live in the instance, because what they hold may refer back to it; copies
-    and pickles of the instance start without."""
-
-    __slots__ = ("functions", "instance")
-
-    def __init__(self, instance: Callable[[], Any] = lambda: None) -> None:
-        self.instance = instance
-        self.functions: dict[Function, Function] = {}
-
-    def __reduce__(self) -> Any:
-        return _Methods, ()
 
 
 class _WeakMethod:

@@ -88,7 +88,6 @@ def _same(a: Any, b: Any) -> bool:
 
 
 LEAF = Structure(None)
-METHODS = "_hf_methods"  # the entry of an instance's __dict__ where hf.function methods live: no data
 _SIMPLE = {type(None), bool, int, float, complex, str, bytes}
 MAPPINGS = (dict, OrderedDict, defaultdict)
 
@@ -100,7 +99,7 @@ def is_namedtuple(value: Any) -> bool:
 def _is_plain_dataclass(value: Any) -> bool:
     """Whether the fields are all there is to the instance, so that it can be rebuilt from them."""
     held = getattr(value, "__dict__", {})
-    return held.keys() <= {METHODS, *(f.name for f in dataclasses.fields(value))}
+    return held.keys() <= {f.name for f in dataclasses.fields(value)}
 
 
 def _sorted_keys(mapping: dict[Any, Any]) -> list[Any]:

@@ -11,7 +11,7 @@ from hybridflow import devices
 from hybridflow.binding import Binder
 from hybridflow.compiler.ir.graph import Role
 from hybridflow.concrete import ConcreteFunction
-from hybridflow.context import busy
+from hybridflow.context import reasons
 from hybridflow.runtime import front_end, signature
 from hybridflow.runtime.guards import Step
 from hybridflow.runtime.records import MAX_BUFFERS, MAX_STEPS
@@ -19,7 +19,7 @@ from hybridflow.spec import TensorKey, ValueKey
 from hybridflow.tensor import Tensor
 from hybridflow.trace import State
 
-front_end.setup(Tensor, busy)
+front_end.setup(Tensor, reasons)
 
 Form = tuple[int, tuple[str, ...]]  # how a call was written: arguments by position, and the names of the others
 

@@ -95,9 +95,9 @@ class GradientTape:
         return self
 
     def __exit__(self, *exc: object) -> None:
-        if self._recording:  # gradient, called within the block, may have stopped it
-            self._recording = False
-            pop_tape(self)
+        # Also where a gradient that was asked for within the block, perhaps in another context, stopped it.
+        self._recording = False
+        pop_tape(self)
 
     def _pause(self) -> None:
         if self._recording:
@@ -105,7 +105,9 @@ class GradientTape:
             pop_tape(self)
 
     def record(self, op: Any, inputs: tuple[Tensor, ...], attrs: Mapping[str, Any], out: Tensor) -> None:
-        """Called for each op while the tape is active."""
+        """Called for each op in contexts that hold the tape."""
+        if not self._recording:
+            return
         tracked = self._tracked
         for x in inputs:
             if id(x) in tracked:
@@ -124,7 +126,7 @@ class GradientTape:
         A list of outputs may get more entries later: see ``follow``.
         """
         tracked = self._tracked
-        if any(id(x) in tracked for x in inputs):
+        if self._recording and any(id(x) in tracked for x in inputs):
             for out in outputs:
                 if is_float(out.dtype):
                     tracked[id(out)] = out
@@ -137,6 +139,10 @@ class GradientTape:
 
     def watch_read(self, variable: Variable, tensor: Tensor) -> None:
         """Called when ``variable`` is read as ``tensor``."""
+        if self._recording:
+            self._note_read(variable, tensor)
+
+    def _note_read(self, variable: Variable, tensor: Tensor) -> None:
         if id(tensor) in self._tracked:
             return
         reads = self._reads.get(id(variable))
@@ -150,13 +156,13 @@ class GradientTape:
 
     def note_assign(self, variable: Variable, value: Tensor) -> None:
         """Called when ``value`` is assigned to ``variable``: no derivative passes from the one to the other."""
-        if id(value) in self._tracked:
+        if self._recording and id(value) in self._tracked:
             name = f"the variable {variable.name}" if variable.name else "a variable"
             self._cuts.append(_Cut(f"assign to {name}", (id(value),), user_location()))
 
     def tracks(self, tensor: Tensor) -> bool:
         """Whether what is computed from ``tensor`` is recorded."""
-        return id(tensor) in self._tracked
+        return self._recording and id(tensor) in self._tracked
 
     def watch(self, value: Any) -> None:
         """Watch tensors or variables, alone or nested.  Raises ArgumentTypeError for anything else."""
@@ -170,7 +176,7 @@ class GradientTape:
             if isinstance(leaf, Variable):
                 if is_float(leaf.dtype):
                     self._reads.setdefault(id(leaf), _Reads(leaf))
-                    self.watch_read(leaf, leaf._read())
+                    self._note_read(leaf, leaf._read())
             elif isinstance(leaf, Tensor):
                 if is_float(leaf.dtype):
                     self._tracked[id(leaf)] = leaf

@@ -10,7 +10,7 @@ import numpy as np
 import hybridflow as hf
 from hybridflow import pytree
 from hybridflow.compiler.ir.dtypes import is_float
-from hybridflow.context import current
+from hybridflow.context import current, now
 from hybridflow.errors import DTypeError, ShapeError
 from hybridflow.runtime import locks
 from hybridflow.tensor import Operators, SymbolicTensor, Tensor, wrap
@@ -63,9 +63,10 @@ class Variable(Operators):
 
     def _read(self) -> Tensor:
         """The current value: of the trace while tracing, else the tensor; tapes are told."""
-        trace = current.trace
+        state = now()
+        trace = state.trace
         tensor = self._tensor if trace is None else trace.read_variable(self)
-        for tape in current.tapes:
+        for tape in state.tapes:
             tape.watch_read(self, tensor)
         return tensor
 

@@ -85,5 +85,8 @@ def load(program: Program) -> Executable:
             f"this machine ({host.detect().cpu}) cannot run code for {program.target.kind} {program.target.cpu}; "
             "compile for runtime.host.target().",
         )
-    image = machine_code.cached_object(program.text, program.target)
-    return Executable(program, machine_code.load_object(image, program.entry))
+    text, target = program.text, program.target
+    key = machine_code.object_key(text, target)
+    return Executable(
+        program, machine_code.cached_code(key, lambda: machine_code.compile_object(text, target), program.entry)
+    )

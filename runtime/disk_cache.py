@@ -14,6 +14,7 @@ import stat as stat_module
 import struct
 import sys
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,13 +24,15 @@ from hybridflow.runtime import locks
 # hashlib and tempfile are imported where they are used: nothing is hashed or written before something is compiled, and
 # importing hybridflow should cost no more than it must.
 
-LIMIT = 512 << 20  # bytes of all entries together; the least recently used go first
 _KEEP = 0.8  # of the limit, after a clean-up, so that clean-ups are rare
 _SUFFIX, _TEMPORARY = ".hfc", ".tmp"
 _MAGIC = b"hybridflow-cache-1\n"
 _HEADER = struct.Struct(f"<{len(_MAGIC)}s32s32sQ")  # magic, sha256 of key, sha256 of payload, payload bytes
+_OPEN_FLAGS = ("O_CLOEXEC", "O_NOFOLLOW", "O_NONBLOCK", "O_NOCTTY", "O_BINARY")
 _STALE = 3600.0  # seconds after which a temporary file is what a killed process left behind
 _FRESH = 60.0  # seconds within which a use is not recorded again
+
+_BLOCK = 512  # bytes: the unit of st_blocks, whatever the file system's own
 
 _lock = locks.make()
 _sizes: dict[str, int] = {}  # bytes in each folder that this process writes to, as far as it knows
@@ -38,7 +41,7 @@ _logged: set[str] = set()
 
 @dataclass(frozen=True)
 class Entry:
-    """One payload on disk: the digest of its key, its bytes with the header, and when it was last used."""
+    """One payload on disk: the digest of its key, the bytes that it takes there, and when it was last used."""
 
     digest: str
     bytes: int
@@ -75,6 +78,16 @@ def folder() -> str | None:
     return os.path.join(base, "hybridflow") if os.path.isabs(base) else None
 
 
+def limit() -> int:
+    """Bytes that all entries together may take on disk; the least recently used go first."""
+    return flags.CACHE_LIMIT.value
+
+
+def set_limit(bytes_: int) -> None:
+    """Set ``limit``; the next entry that is written makes room."""
+    flags.CACHE_LIMIT.value = bytes_
+
+
 def get(key: str) -> bytes | None:
     """The payload that was put under ``key``, or None."""
     where = folder()
@@ -83,8 +96,8 @@ def get(key: str) -> bytes | None:
     digest = _sha256(key.encode()).digest()
     path = os.path.join(where, digest.hex() + _SUFFIX)
     try:
-        # No links: an entry is a file that this user wrote here.
-        handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0))
+        # No links: an entry is a file that this user wrote here.  Opening a pipe must not wait for its other end.
+        handle = os.open(path, os.O_RDONLY | sum(getattr(os, name, 0) for name in _OPEN_FLAGS))
     except OSError:
         return None
     try:
@@ -128,7 +141,7 @@ def put(key: str, payload: bytes) -> None:
     except OSError as error:
         _log(f"works without {where}: {error}")
         return
-    _account(where, len(header) + len(payload))
+    _account(where, _blocks(len(header) + len(payload)))
 
 
 def entries() -> list[Entry]:
@@ -142,7 +155,7 @@ def stat() -> Stat:
     """Size and place of the cache."""
     where, found = folder(), entries()
     writable = where is not None and os.access(_existing(where), os.W_OK | os.X_OK)
-    return Stat(where, len(found), sum(entry.bytes for entry in found), LIMIT, writable)
+    return Stat(where, len(found), sum(entry.bytes for entry in found), limit(), writable)
 
 
 def clear() -> int:
@@ -157,18 +170,53 @@ def clear() -> int:
 
 
 @functools.cache
-def fingerprint(*folders: str) -> str:
-    """Digest of the Python sources in some folders: the part of a key that stands for the code that made a payload."""
-    digest = _sha256()
+def fingerprint(*folders: str) -> str | None:
+    """Digest of the code in some folders of this package, which may lie in a zip file: the part of a key that stands
+    for the code that made a payload.  None where no code is found, as in a frozen program: then there is no key."""
+    digest, found = _sha256(), False
+    version = getattr(sys.modules.get("hybridflow"), "__version__", "")
+    digest.update(f"{version}\0{sys.implementation.cache_tag}\0".encode())
     for top in folders:
-        for where, below, names in os.walk(top):
-            below.sort()
-            for name in sorted(names):
-                if name.endswith(".py"):
-                    with open(os.path.join(where, name), "rb") as file:
-                        content = file.read()
-                    digest.update(f"{name}\0{len(content)}\0".encode() + content)
-    return digest.hexdigest()
+        for name, content in _sources(top) if os.path.isdir(top) else _zipped(top):
+            found = True
+            digest.update(f"{name}\0{len(content)}\0".encode() + content)
+    return digest.hexdigest() if found else None
+
+
+def _sources(top: str) -> Iterator[tuple[str, bytes]]:
+    """Name and content of each module below a folder: its source, or its byte code where there is no source."""
+    for where, below, names in os.walk(top):
+        below[:] = sorted(set(below) - {"__pycache__"})
+        for name in sorted(names):
+            stem, suffix = os.path.splitext(name)
+            if suffix == ".py" or (suffix == ".pyc" and stem + ".py" not in names):
+                with open(os.path.join(where, name), "rb") as file:
+                    yield name, file.read()
+
+
+def _zipped(top: str) -> Iterator[tuple[str, bytes]]:
+    """Name and checksum of each module below a folder inside a zip file; nothing where it is in none."""
+    import zipfile
+
+    archive = _existing(top)
+    inside = os.path.relpath(top, archive).replace(os.sep, "/") + "/"
+    if not zipfile.is_zipfile(archive):
+        return
+    with zipfile.ZipFile(archive) as file:
+        for item in sorted(file.infolist(), key=lambda item: item.filename):
+            if item.filename.startswith(inside) and item.filename.endswith((".py", ".pyc")):
+                yield item.filename, f"{item.CRC} {item.file_size}".encode()
+
+
+def _on_disk(status: os.stat_result) -> int:
+    """The bytes that a file takes: whole blocks, or none where the system packs or compresses it."""
+    blocks = getattr(status, "st_blocks", 0)
+    return blocks * _BLOCK if blocks else status.st_size
+
+
+def _blocks(size: int) -> int:
+    """About the bytes that a file of so many takes, before the system has said."""
+    return -(-size // 4096) * 4096
 
 
 def _payload(content: bytes, digest: bytes) -> bytes | None:
@@ -197,7 +245,7 @@ def _scan(where: str) -> list[tuple[float, int, str]]:
                 except OSError:  # removed meanwhile
                     continue
                 if item.name.endswith(_SUFFIX):
-                    found.append((status.st_mtime, status.st_size, item.path))
+                    found.append((status.st_mtime, _on_disk(status), item.path))
                 elif item.name.endswith(_TEMPORARY) and time.time() - status.st_mtime > _STALE:
                     _remove(item.path)
     except OSError:
@@ -212,12 +260,12 @@ def _account(where: str, size: int) -> None:
             _sizes[where] += size
         else:
             _sizes[where] = sum(bytes_ for _, bytes_, _ in _scan(where))
-        if _sizes[where] <= LIMIT:
+        if _sizes[where] <= limit():
             return
         found = _scan(where)
         total = sum(bytes_ for _, bytes_, _ in found)
         for _, bytes_, path in found:
-            if total <= LIMIT * _KEEP:
+            if total <= limit() * _KEEP:
                 break
             total -= bytes_ * _remove(path)
         _sizes[where] = total

@@ -130,7 +130,10 @@ def _loaded(pool: memory.Pool, checked: bool) -> dict[str, int]:
         "Name_slow": id(_NAMES[1]),
         "Python_lookup": id(guards.lookup),
         "Python_method": id(guards.method),
-        "busy": ctypes.addressof(known.busy),
+        "busy": ctypes.addressof(known.reasons.busy),
+        "everywhere": ctypes.addressof(known.reasons.everywhere),
+        "State": id(known.reasons.state),
+        "Idle": id(known.reasons.idle),
         **{name: pool.addresses[name] for name in ("pool_allocate", "pool_release", "make_array")},
     }
 
@@ -173,7 +176,7 @@ def _self_test(native_call: Callable[..., Any], addresses: Mapping[str, int]) ->
     for call in (native.builtin(kernel._definition, kernel), functools.partial(native_call, sample)):
         for _ in range(3):
             result = call(x)
-            if result is NotImplemented and front_end.known().busy.value:
+            if result is NotImplemented and not front_end.is_idle():
                 break  # the first use came under a tape or in a trace, where calls go the slow way
             if type(result) is not front_end.tensor_type() or sys.getrefcount(result) != sys.getrefcount(probe):
                 return False

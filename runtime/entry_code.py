@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import llvmlite.ir as ir
 
-from hybridflow.runtime import entry_match, guard_code, layout, op_code
+from hybridflow.runtime import entry_match, guard_code, idle_code, layout, op_code
 from hybridflow.runtime.entry_words import is_type, items
 from hybridflow.runtime.ir_builder import BALANCE, I1, I8, I32, I64, NULL, PTR, VOID, Function, Module, i32, i64
 from hybridflow.runtime.records import HEAD, OUTPUT, RELEASE_GIL_BYTES, SIZE, STRUCTURE, TERM, WORD, Offsets
@@ -32,6 +32,7 @@ def build(offsets: Offsets, checked: bool = False) -> str:
     if checked:
         module.variable(UNDER_WAY, I64)
         module.text("unbalanced", "hybridflow: a native call leaked a reference, or gave one back twice")
+    idle_code.define(module)
     entry_match.define(module, offsets)
     guard_code.define(module)
     _make_tensor(module, offsets)
@@ -220,8 +221,7 @@ def _try_all(module: Module, offsets: Offsets) -> None:
     self, args, nargs, kwnames = f.args
     miss = module.symbol("miss")
     table = f.load(self, offsets.dispatch_table, PTR)
-    idle = f.eq(f.get(module.symbol("busy"), I32), i32(0))
-    f.ret_if(f.b.not_(f.b.and_(idle, f.b.not_(f.is_null(table)))), miss)
+    f.ret_if(f.b.not_(f.b.and_(idle_code.is_idle(f), f.b.not_(f.is_null(table)))), miss)
     f.ret_if(f.b.not_(is_type(f, table, "PyTuple_Type")), miss)
     with f.owned(f.incref(table)), f.count(f.load(table, layout.SIZE, I64)) as i:
         signature = f.get(f.element(f.at(table, layout.TUPLE_ITEMS), i, PTR), PTR)

@@ -1,8 +1,9 @@
-"""What the runtime knows of the front end: its Tensor class, and the counter of reasons not to take shortcuts."""
+"""What the runtime knows of the front end: its Tensor class, and the reasons not to take shortcuts."""
 
 from __future__ import annotations
 
 import ctypes
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,28 +13,42 @@ from hybridflow.errors import ArgumentError
 
 
 @dataclass(frozen=True)
+class Reasons:
+    """Why calls may not take shortcuts.  Where ``busy`` is zero there is none; else ``everywhere`` counts those of the
+    whole process, and there are others in the contexts in which ``state`` has another value than ``idle``."""
+
+    busy: ctypes.c_int32
+    everywhere: ctypes.c_int32
+    state: ContextVar[Any]
+    idle: Any
+
+    def none_here(self) -> bool:
+        return not self.busy.value or (not self.everywhere.value and self.state.get() is self.idle)
+
+
+@dataclass(frozen=True)
 class _Setup:
     tensor_type: type
     array_slot: str
-    busy: ctypes.c_int32
+    reasons: Reasons
 
 
 _setup: _Setup | None = None
 
 
-def setup(tensor_type: type, busy: ctypes.c_int32, array_slot: str = "_array") -> None:
-    """Tell the entry about the front end: its Tensor class, the slot that holds the array, and the counter of reasons
-    not to take shortcuts.  Called once, at import; native code reads ``busy`` at its address from then on."""
+def setup(tensor_type: type, reasons: Reasons, array_slot: str = "_array") -> None:
+    """Tell the entry about the front end: its Tensor class, the slot that holds the array, and the reasons not to take
+    shortcuts.  Called once, at import; native code reads the counters at their addresses from then on."""
     global _setup
     if _setup is not None and _setup.tensor_type is not tensor_type:
         raise ArgumentError("runtime", "the native entry is already set up for another Tensor class.")
-    _setup = _setup or _Setup(tensor_type, array_slot, busy)
+    _setup = _setup or _Setup(tensor_type, array_slot, reasons)
 
 
 def known() -> _Setup:
     """What ``setup`` was told."""
     if _setup is None:
-        raise ArgumentError("runtime", "front_end.setup(Tensor, busy) has not been called.")
+        raise ArgumentError("runtime", "front_end.setup(Tensor, reasons) has not been called.")
     return _setup
 
 
@@ -42,8 +57,8 @@ def tensor_type() -> type:
 
 
 def is_idle() -> bool:
-    """Whether calls may take shortcuts."""
-    return _setup is not None and not _setup.busy.value
+    """Whether calls of the running code may take shortcuts."""
+    return _setup is not None and _setup.reasons.none_here()
 
 
 def wrap(array: np.ndarray) -> Any:

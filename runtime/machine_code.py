@@ -8,6 +8,7 @@ Loading goes through ORC with JITLink: 0.1 ms and about 40 KiB per module, all o
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import itertools
 import os
@@ -180,16 +181,6 @@ def compile_assembly(text: str, target: Target, optimize: bool = False) -> str:
         return _emitted(machine.emit_assembly, module, text)
 
 
-def cached_object(text: str, target: Target) -> bytes:
-    """``compile_object``, from disk where this machine has compiled the text before."""
-    key = object_key(text, target)
-    image = disk_cache.get(key)
-    if image is None:
-        image = compile_object(text, target)
-        disk_cache.put(key, image)
-    return image
-
-
 def object_key(source: str, target: Target) -> str:
     """Key of machine code in the disk cache: all that decides its bytes.  ``source`` is the text or stands for it."""
     settings = f"{_CODE_GENERATION} {_PASSES}"
@@ -213,3 +204,19 @@ def load_object(image: bytes, *symbols: str, imports: dict[str, int] | None = No
             names = ", ".join(symbols)
             raise CompileError("machine code", f"object code of {names} does not link: {error}; see stderr.") from None
         return Code({symbol: tracker[symbol] for symbol in symbols}, tracker)
+
+
+def cached_code(
+    key: str | None, compile_: Callable[[], bytes], *symbols: str, imports: dict[str, int] | None = None
+) -> Code:
+    """Object code linked into the process (see ``load_object``): from disk where it was kept under ``key``, else, and
+    where that does not link, of ``compile_``, and kept.  Without a key nothing is looked up or kept."""
+    image = disk_cache.get(key) if key is not None else None
+    if image is not None:
+        with contextlib.suppress(CompileError):
+            return load_object(image, *symbols, imports=imports)
+    image = compile_()
+    code = load_object(image, *symbols, imports=imports)
+    if key is not None:
+        disk_cache.put(key, image)
+    return code

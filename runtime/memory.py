@@ -1,7 +1,7 @@
 """Memory of outputs and temporaries: a pool of 64-byte aligned blocks that are reused when freed.
 
-A fresh 64 MiB output costs more in page faults than the kernel that fills it, so freed blocks are kept, up to a
-bound.  Arrays own their block through NumPy's memory-handler mechanism: nothing is copied, and the block comes back
+A fresh 64 MiB output costs more in page faults than the kernel that fills it, so freed blocks are kept, within bounds
+(see ``pool_code``) and for a while.  Arrays own their block through NumPy's memory-handler mechanism: nothing is copied, and the block comes back
 when the last reference to the array goes.  Without native code (see ``layout.problem``) arrays come from NumPy.
 """
 
@@ -22,6 +22,7 @@ from hybridflow.runtime.records import POOL_STATE
 
 ALIGNMENT = 64
 LIMIT = 4 << 30  # bytes kept for reuse; an eighth of the machine's memory where that is less
+AGE = 10  # seconds: taking a block from the system costs less than a thousandth of that
 
 
 class Stats(NamedTuple):
@@ -48,8 +49,28 @@ class _Handler(ctypes.Structure):
 
 
 def default_limit() -> int:
-    """Bytes that are kept for reuse unless ``Pool.set_limit`` says otherwise."""
+    """Bytes that are kept for reuse unless ``set_limit`` says otherwise."""
     return min(LIMIT, host.memory_bytes() // 8)
+
+
+_chosen_limit: int | None = None
+
+
+def limit() -> int:
+    """Bytes that are kept for reuse at most."""
+    return default_limit() if _chosen_limit is None else _chosen_limit
+
+
+def set_limit(bytes_: int) -> None:
+    """Keep at most so many bytes for reuse; what is kept beyond goes back to the system."""
+    global _chosen_limit
+    _chosen_limit = bytes_
+    if _loaded.cache_info().currsize:
+        blocks = pool()
+        if blocks is not None:
+            blocks.set_limit(bytes_)
+            if blocks.stats().cached > bytes_:
+                blocks.trim()
 
 
 def _pool_text() -> str:
@@ -62,7 +83,7 @@ class Pool:
     """The process's pool.  ``addresses`` are those of its native functions, for other native code to call."""
 
     def __init__(self) -> None:
-        functions = ("pool_allocate", "pool_release", "pool_trim", "make_array", "empty")
+        functions = ("pool_allocate", "pool_release", "pool_trim", "pool_look", "make_array", "empty")
         hooks = ("handler_malloc", "handler_calloc", "handler_realloc", "handler_free")
         imports = {
             "PyArray_Type": layout.numpy_api(layout.API_ARRAY_TYPE),
@@ -77,16 +98,22 @@ class Pool:
         self._name = b"mem_handler"  # the capsule points to it
         self._capsule = make(ctypes.addressof(self._handler), self._name, None)
         ctypes.c_void_p.from_address(self.addresses["handler"]).value = id(self._capsule)
-        self.set_limit(default_limit())
+        self.set_limit(limit())
+        self.set_age(AGE)
         self.set_poison(bool(flags.POISON.value))
         self._definition = native.method_def("empty", self.addresses["empty"])
         self.empty: Callable[[tuple[int, ...], np.dtype[Any], int], np.ndarray]
         self.empty = native.builtin(self._definition, self._capsule)
         # PYFUNCTYPE keeps the GIL, which is what guards the pool.
         self.trim = ctypes.PYFUNCTYPE(None)(self.addresses["pool_trim"])
+        self.look = ctypes.PYFUNCTYPE(None)(self.addresses["pool_look"])
 
     def set_limit(self, limit: int) -> None:
         self._state["limit"].value = limit
+
+    def set_age(self, seconds: int) -> None:
+        """Return large blocks that were not used for so long; looked for when others are taken or freed."""
+        self._state["age"].value = seconds
 
     def set_poison(self, poison: bool) -> None:
         self._state["poison"].value = int(poison)
@@ -138,8 +165,10 @@ def empty(shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray:
 
 
 def stats() -> Stats:
-    """What the pool holds; zeros where there is none."""
+    """What the pool holds; zeros where there is none.  Blocks that were not used for long go back to the system."""
     blocks = pool()
+    if blocks is not None:
+        blocks.look()
     return blocks.stats() if blocks is not None else Stats(0, 0, 0, 0)
 
 

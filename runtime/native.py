@@ -47,6 +47,11 @@ def method(definition: MethodDef, owner: type) -> Any:
     return make(owner, ctypes.addressof(definition))
 
 
+def source() -> str | None:
+    """What stands for the runtime's source in keys of the disk cache; None where it is not to be found."""
+    return disk_cache.fingerprint(os.path.dirname(os.path.abspath(__file__)))
+
+
 def load(
     build: Callable[[], str], settings: Iterable[object], symbols: tuple[str, ...], imports: dict[str, int]
 ) -> dict[str, int]:
@@ -56,19 +61,17 @@ def load(
     no machine code for these.
     """
     target = host.detect()
-    source = disk_cache.fingerprint(os.path.dirname(os.path.abspath(__file__)))
-    key = machine_code.object_key(f"{symbols} {source} {tuple(settings)}", target)
-    image = disk_cache.get(key)
-    if image is None:
-        image = machine_code.compile_object(build(), target, optimize=True)
-        disk_cache.put(key, image)
-    code = machine_code.load_object(image, *symbols, imports=imports)
+    known = source()
+    key = machine_code.object_key(f"{symbols} {known} {tuple(settings)}", target) if known else None
+    code = machine_code.cached_code(
+        key, lambda: machine_code.compile_object(build(), target, optimize=True), *symbols, imports=imports
+    )
     # Objects that outlive every module (an array freed at interpreter exit) still call this code: never unload it.
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(code))
     return code.addresses
 
 
-def once(make: Callable[[], T]) -> Callable[[], T]:
+def once(make: Callable[[], T]) -> Any:
     """``functools.cache`` for a function without arguments that must not run twice, whatever threads call it."""
     lock = locks.make()
     cached = functools.cache(make)
@@ -78,4 +81,5 @@ def once(make: Callable[[], T]) -> Callable[[], T]:
         with lock:
             return cached()
 
+    get.cache_info = cached.cache_info  # type: ignore[attr-defined]
     return get

@@ -166,7 +166,13 @@ class Offsets:
     fixed_record: int
 
 
-POOL_STATE = ("limit", "poison", "cached", "live", "hits", "misses")  # variables of the pool, 64 bits each
+# Variables of the pool, 64 bits each: settings, counters of bytes and calls, what was looked at and asked for last, and
+# the ends of the list of free blocks.
+POOL_STATE = (
+    *("limit", "poison", "age"),
+    *("cached", "small", "held", "live", "peak", "peak_before", "hits", "misses"),
+    *("looked", "last", "requests", "oldest", "newest"),
+)
 
 RELEASE_GIL_BYTES = 1 << 20  # programs that touch at least this much run without the GIL
 

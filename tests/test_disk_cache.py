@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import ctypes
+import hashlib
 import os
+import socket
 import stat
 import subprocess
 import sys
 import threading
+import zipfile
 
 import numpy as np
 import pytest
 
+import hybridflow as hf
 from hybridflow import flags
-from hybridflow.runtime import cpu, disk_cache, machine_code
+from hybridflow.runtime import cpu, disk_cache, machine_code, native
 from tests.runtime_programs import plus_one
 
 
@@ -146,7 +151,7 @@ def test_switched_off(monkeypatch, tmp_path):
     with flags.CACHE_DIR("off"):
         disk_cache.put("key", b"payload")
         assert disk_cache.get("key") is None and disk_cache.clear() == 0
-        assert disk_cache.stat() == disk_cache.Stat(None, 0, 0, disk_cache.LIMIT, False)
+        assert disk_cache.stat() == disk_cache.Stat(None, 0, 0, disk_cache.limit(), False)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -162,7 +167,7 @@ def test_default_folder(monkeypatch, tmp_path):
 
 
 def test_stat_entries_and_clear(folder):
-    assert disk_cache.stat() == disk_cache.Stat(str(folder), 0, 0, disk_cache.LIMIT, True)
+    assert disk_cache.stat() == disk_cache.Stat(str(folder), 0, 0, disk_cache.limit(), True)
     for k in range(3):
         disk_cache.put(f"key {k}", bytes(1000))
         os.utime(sorted(folder.iterdir(), key=os.path.getmtime)[-1], (k, k))
@@ -176,7 +181,10 @@ def test_stat_entries_and_clear(folder):
 
 
 def test_least_recently_used_go_first(folder, monkeypatch):
-    monkeypatch.setattr(disk_cache, "LIMIT", 10_000)
+    disk_cache.put("key", bytes(900))
+    one = disk_cache.stat().bytes  # on this file system
+    disk_cache.clear()
+    monkeypatch.setattr(flags.CACHE_LIMIT, "value", 10 * one)
     for k in range(9):
         disk_cache.put(f"key {k}", bytes(900))
         for path in folder.iterdir():
@@ -187,7 +195,7 @@ def test_least_recently_used_go_first(folder, monkeypatch):
         disk_cache.put(f"key {k}", bytes(900))
     kept = {k for k in range(12) if disk_cache.get(f"key {k}") is not None}
     assert {0, 11} <= kept and not {1, 2} & kept
-    assert disk_cache.stat().bytes <= 10_000
+    assert disk_cache.stat().bytes <= 10 * one
 
 
 def test_left_over_temporary_files_go(folder):
@@ -255,3 +263,108 @@ def test_fingerprint_follows_the_sources(tmp_path):
     assert disk_cache.fingerprint.__wrapped__(str(tmp_path)) == first
     (tmp_path / "a.py").write_text("x = 2")
     assert disk_cache.fingerprint.__wrapped__(str(tmp_path)) != first
+
+
+def test_fingerprint_of_byte_code(tmp_path):
+    (tmp_path / "__pycache__").mkdir()
+    (tmp_path / "__pycache__" / "a.cpython-311.pyc").write_bytes(b"made of a source that is not there")
+    assert disk_cache.fingerprint.__wrapped__(str(tmp_path)) is None
+    (tmp_path / "a.pyc").write_bytes(b"one")
+    first = disk_cache.fingerprint.__wrapped__(str(tmp_path))
+    (tmp_path / "a.pyc").write_bytes(b"two")
+    assert None is not first != disk_cache.fingerprint.__wrapped__(str(tmp_path))
+    assert disk_cache.fingerprint.__wrapped__(str(tmp_path / "nowhere")) is None
+
+
+def test_fingerprint_inside_a_zip_file(tmp_path):
+    found = []
+    for content in ("x = 1", "x = 2"):
+        with zipfile.ZipFile(tmp_path / "all.zip", "w") as file:
+            file.writestr("package/a.py", content)
+            file.writestr("other/b.py", "")
+        inside = str(tmp_path / "all.zip" / "package")
+        found.append(disk_cache.fingerprint.__wrapped__(inside))
+        assert disk_cache.fingerprint.__wrapped__(inside + "2") is None
+    assert None not in found and found[0] != found[1]
+
+
+def test_versions_do_not_share_a_fingerprint(tmp_path, monkeypatch):
+    (tmp_path / "a.py").write_text("x = 1")
+    first = disk_cache.fingerprint.__wrapped__(str(tmp_path))
+    monkeypatch.setattr("hybridflow.__version__", "another")
+    assert disk_cache.fingerprint.__wrapped__(str(tmp_path)) != first
+
+
+def test_without_sources_native_modules_are_compiled_each_time(folder, monkeypatch):
+    monkeypatch.setattr(native, "source", lambda: None)
+    for _ in range(2):
+        addresses = native.load(lambda: f"define i32 @{NAME}() {{ ret i32 7 }}", (), (NAME,), {})
+        assert ctypes.CFUNCTYPE(ctypes.c_int32)(addresses[NAME])() == 7
+    assert disk_cache.entries() == []
+
+
+NAME = "seven_of_the_test"
+
+
+def entry_path(folder, key):
+    return folder / (hashlib.sha256(key.encode()).hexdigest() + ".hfc")
+
+
+def test_pipes_sockets_and_folders_are_no_entries(folder):
+    folder.mkdir(mode=0o700)
+    paths = [entry_path(folder, f"key {k}") for k in range(4)]
+    os.mkfifo(paths[0])
+    paths[1].mkdir()
+    with socket.socket(socket.AF_UNIX) as bound:
+        here = os.getcwd()
+        os.chdir(folder)  # the path of a socket must be short
+        bound.bind(paths[2].name)
+        os.chdir(here)
+        paths[3].symlink_to("/dev/zero")
+        code = "from hybridflow.runtime import disk_cache; print([disk_cache.get(f'key {k}') for k in range(4)])"
+        done = subprocess.run(
+            [sys.executable, "-c", code],
+            env={**os.environ, "HF_CACHE_DIR": str(folder)},
+            capture_output=True,
+            text=True,
+            cwd=ROOT,
+            timeout=60,  # a reader that waits for a writer of the pipe waits for good
+        )
+    assert done.stdout.strip() == "[None, None, None, None]", done.stderr
+    disk_cache.put("key 0", b"payload")
+    assert disk_cache.get("key 0") == b"payload"  # in place of the pipe
+
+
+@pytest.mark.parametrize("payload", [b"not an object file", b""])
+def test_an_entry_that_does_not_link_is_made_anew(folder, payload):
+    program = plus_one()
+    key = machine_code.object_key(program.text, program.target)
+    disk_cache.put(key, payload)
+    (y,) = cpu.load(program).run([np.zeros(3, np.float32)])
+    np.testing.assert_array_equal(y, np.ones(3))
+    assert disk_cache.get(key) not in (None, payload)
+
+
+def test_an_entry_of_other_code_is_made_anew(folder):
+    program = plus_one()
+    key = machine_code.object_key(program.text, program.target)
+    other = program.text.replace(program.entry, "something_else")
+    disk_cache.put(key, machine_code.compile_object(other, program.target))
+    assert cpu.load(program).run([np.zeros(3, np.float32)])[0].tolist() == [1, 1, 1]
+
+
+def test_the_limit_counts_what_files_take(folder):
+    for k in range(5):
+        disk_cache.put(f"key {k}", b"x")
+    on_disk = sum(path.stat().st_blocks * 512 for path in folder.iterdir())
+    assert disk_cache.stat().bytes in (on_disk, sum(path.stat().st_size for path in folder.iterdir()))
+    before = hf.config.cache_limit()
+    try:
+        assert hf.config.cache_limit(3 * on_disk // 5) == disk_cache.stat().limit
+        disk_cache.put("key 5", b"x")
+        assert 1 <= len(disk_cache.entries()) <= 3 and disk_cache.get("key 5") == b"x"
+        for bad in (-1, 1.5, True, "1"):
+            with pytest.raises(hf.errors.ArgumentError, match="number of bytes"):
+                hf.config.cache_limit(bad)
+    finally:
+        hf.config.cache_limit(before)

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from hybridflow import errors
-from hybridflow.context import busy
+from hybridflow.context import add_process_reason, reasons
 from hybridflow.runtime import cpu, entry, front_end, layout, memory
 from hybridflow.runtime.entry import Dispatcher
 from hybridflow.runtime.guards import Step
@@ -26,7 +26,7 @@ F32, F64 = np.dtype("f4"), np.dtype("f8")
 @pytest.fixture(autouse=True)
 def native():
     """Native code, where this interpreter allows it; it counts references (see conftest)."""
-    front_end.setup(Tensor, busy)
+    front_end.setup(Tensor, reasons)
     if layout.problem() is not None:
         pytest.skip(layout.problem())
     assert entry.problem() is None and "owned_references" in entry.enable()
@@ -329,11 +329,11 @@ def test_slow_path_errors_pass():
 
 def test_busy():
     f = Callable(Signature(cpu.load(plus_one()), [vector()]))
-    busy.value += 1
+    add_process_reason(1)
     try:
         assert is_slow(f(tensor(1)))
     finally:
-        busy.value -= 1
+        add_process_reason(-1)
     assert not is_slow(f(tensor(1)))
 
 
@@ -465,9 +465,9 @@ def test_inconsistent_signatures_raise(make):
 
 
 def test_another_tensor_class_is_refused():
-    front_end.setup(Tensor, busy)
+    front_end.setup(Tensor, reasons)
     with pytest.raises(errors.ArgumentError, match="already set up"):
-        front_end.setup(Variable, busy)
+        front_end.setup(Variable, reasons)
 
 
 # Elementwise functions.

@@ -8,7 +8,7 @@ import struct
 import numpy as np
 import pytest
 
-from hybridflow.context import busy
+from hybridflow.context import reasons
 from hybridflow.runtime import cpu, entry, front_end, layout
 from hybridflow.runtime.ir_builder import I64, NULL, PTR, Module
 from hybridflow.runtime.records import HEAD, TENSOR, WORD, Item, Items, Words, Writer
@@ -70,7 +70,7 @@ def test_every_way_out_of_a_block_gives_back():
 
 @pytest.mark.parametrize("change", [1, -1])
 def test_a_call_that_is_out_of_balance_raises(change):
-    front_end.setup(Tensor, busy)
+    front_end.setup(Tensor, reasons)
     if layout.problem() is not None:
         pytest.skip(layout.problem())
     balance = ctypes.c_int64.from_address(entry.enable()["owned_references"])

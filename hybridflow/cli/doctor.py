@@ -18,7 +18,7 @@ import numpy as np
 import hybridflow as hf
 from hybridflow import flags
 from hybridflow.cli import cache, output
-from hybridflow.runtime import cuda, disk_cache, entry, host, machine_code
+from hybridflow.runtime import cuda, disk_cache, entry, host, machine_code, native
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,11 @@ def _native_entry() -> list[Finding]:
 def _cache() -> list[Finding]:
     stat = disk_cache.stat()
     state = "ok" if stat.folder is not None and stat.writable else "note"
-    return [Finding("disk cache", state, cache.describe(stat))]
+    found = [Finding("disk cache", state, cache.describe(stat))]
+    if stat.folder is not None and native.source() is None:
+        text = "compiled anew in each process: their source, which would be part of their key, is not to be found"
+        found.append(Finding("native calls", "note", text))
+    return found
 
 
 def _kernel() -> list[Finding]:

@@ -1,0 +1,10 @@
+"""The memory of tensors: ``hf.memory.stats()`` and ``hf.memory.trim()``.
+
+Freed memory is kept for the next tensors of like sizes: taking it from the system anew costs more than most kernels.
+It goes back when sizes change, when nothing has used it for ten seconds (which later operations find out, no thread
+waits for it), beyond ``hf.config.memory_limit``, and by ``trim``.
+"""
+
+from __future__ import annotations
+
+from hybridflow.runtime.memory import Stats as Stats, stats as stats, trim as trim
