@@ -1,19 +1,22 @@
-"""Programs of ``guard_programs`` given to ``python -c``, as a script on standard input, and typed into ``python -i``.
+"""Programs of ``guard_programs`` in processes of their own: installed into a ``site-packages`` folder, given to
+``python -c``, as a script on standard input, and typed into ``python -i``.
 
 Many run in one process, one after the other, in its ``__main__``; each leaves a line of JSON behind.
 """
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import json
 import pathlib
 import subprocess
 import sys
+import venv
 from typing import Any
 
 from tests import guard_lab
-from tests.guard_lab import Lab, Probe
+from tests.guard_lab import Lab, Outcome, Probe
 
 ROOT = pathlib.Path(__file__).parent.parent
 SECONDS = 120
@@ -42,14 +45,14 @@ class Batch:
         if lab is None:
             return
         self.running.close()
-        entry = {
-            "name": lab.probe.id,
-            "log": list(map(repr, lab.log)),
-            "refused": lab.refused,
-            "complaints": lab.complaints,
-        }
-        with open(self.results, "a") as out:
-            out.write(json.dumps(entry) + "\n")
+        write(lab, self.results)
+
+
+def write(lab: Lab, results: str) -> None:
+    """Adds the outcome of a program that has run."""
+    entry = lab.probe.id, repr(lab.log), lab.complaints, lab.refused
+    with open(results, "a") as out:
+        out.write(json.dumps(entry) + "\n")
 
 
 def fits(probe: Probe) -> bool:
@@ -58,36 +61,39 @@ def fits(probe: Probe) -> bool:
     return not alone and ("cached" in probe.flags or probe.kind == "effects")
 
 
-def run(probes: list[Probe], way: str, results: pathlib.Path) -> dict[str, dict[str, Any]]:
-    """The entries by program of one process that runs them all."""
+def run(probes: list[Probe], way: str, results: pathlib.Path) -> dict[str, Outcome]:
+    """The outcomes by program of one process that runs them all."""
     setup = (
         f"import sys; sys.path.insert(0, {str(ROOT)!r}); import tests.guard_batch\n"
         f"_batch = tests.guard_batch.Batch(globals(), {str(results)!r})\n"
     )
-    write = guard_lab.typed if way == "typed" else str
-    text = setup + "".join(f"_batch.begin({probe.id!r})\n{write(probe.text)}\n" for probe in probes) + "_batch.end()\n"
+    form = guard_lab.typed if way == "typed" else str
+    text = setup + "".join(f"_batch.begin({probe.id!r})\n{form(probe.text)}\n" for probe in probes) + "_batch.end()\n"
     arguments = {"command": ["-c", text], "input": ["-"], "typed": ["-i", "-q"]}[way]
-    process = subprocess.run(
-        [sys.executable, *arguments],
-        input="" if way == "command" else text,
-        capture_output=True,
-        text=True,
-        timeout=SECONDS,
-        cwd=results.parent,
-    )
+    return _outcomes([sys.executable, *arguments], results, "" if way == "command" else text)
+
+
+def run_installed(folder: pathlib.Path) -> dict[str, Outcome]:
+    """The outcomes of all programs, each a module in the ``site-packages`` folder of an environment made for them."""
+    venv.create(folder, symlinks=True, with_pip=False)
+    python = folder / "bin" / "python"
+    (packages,) = folder.glob("lib/python*/site-packages")
+    known = [str(ROOT), *(path for path in sys.path if "site-packages" in path)]
+    (packages / "known.pth").write_text("\n".join(known))
+    text = f"import tests.guard_batch; tests.guard_batch.run_all({str(packages)!r}, {str(folder / 'results')!r})"
+    return _outcomes([str(python), "-c", text], folder / "results", "")
+
+
+def run_all(folder: str, results: str) -> None:
+    """In the other process: all programs as modules of this folder."""
+    for probe in guard_lab.read_probes():
+        with contextlib.suppress(RuntimeError):
+            write(guard_lab.run(probe, "graph", "folder", pathlib.Path(folder)), results)
+
+
+def _outcomes(command: list[str], results: pathlib.Path, text: str) -> dict[str, Outcome]:
+    process = subprocess.run(command, input=text, capture_output=True, text=True, timeout=SECONDS, cwd=results.parent)
     lines = results.read_text().splitlines() if results.exists() else []
-    entries = {entry["name"]: entry for entry in map(json.loads, lines)}
-    assert entries, process.stderr[-4000:]
-    return entries
-
-
-def difference(eager: Lab, entry: dict[str, Any] | None) -> str | None:
-    """What differs from the eager run, in words; None if nothing does."""
-    if entry is None:
-        return "did not run to its end"
-    if entry["complaints"]:
-        return str(entry["complaints"])
-    want, got = list(map(repr, eager.log)), entry["log"]
-    if got == want or (entry["refused"] and got == want[: len(got)]):
-        return None
-    return f"{got}, eagerly {want}"
+    assert lines, process.stderr[-4000:]
+    entries = map(json.loads, lines)
+    return {name: Outcome(ast.literal_eval(log), complaints, refused) for name, log, complaints, refused in entries}

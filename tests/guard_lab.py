@@ -20,6 +20,7 @@ import importlib
 import importlib.util
 import io
 import logging
+import os
 import pathlib
 import re
 import sys
@@ -110,8 +111,11 @@ def _array(array: np.ndarray) -> tuple[Any, ...]:
 
 
 def canonical_error(error: BaseException) -> Any:
+    """The error's type and message; hybridflow's own messages name places, which differ."""
     name = type(error).__name__
-    return ("raised", name) if isinstance(error, HybridflowError) else ("raised", name, str(error))
+    if isinstance(error, HybridflowError):
+        return "raised", name
+    return "raised", name, re.sub(r"\b(guard_program|__main__)\.", "", str(error))
 
 
 # Ways to run a function
@@ -151,14 +155,21 @@ def _form(value: Any) -> Any:
 WAYS: dict[str, Callable[..., Any]] = {"eager": lambda python: python, "graph": hf.function, "stale": Stale}
 
 
-class Lab:
-    """One run of one program, in one way.  ``log`` is what it gave, ``complaints`` what was wrong beside values."""
+@dataclasses.dataclass
+class Outcome:
+    """What a run gave.  ``complaints`` are what was wrong beside values; a refused run ends with the refusal."""
+
+    log: list[Any] = dataclasses.field(default_factory=list)
+    complaints: list[str] = dataclasses.field(default_factory=list)
+    refused: bool = False
+
+
+class Lab(Outcome):
+    """One run of one program, in one way."""
 
     def __init__(self, probe: Probe, way: str, folder: pathlib.Path | None = None) -> None:
+        super().__init__()
         self.probe, self.way, self.folder = probe, way, folder
-        self.log: list[Any] = []
-        self.complaints: list[str] = []
-        self.refused = False
         self._outside: list[Callable[[], Any]] = []
         self._printed = io.StringIO()
         self._traces = 0
@@ -301,7 +312,7 @@ def run_module(lab: Lab, folder: pathlib.Path) -> None:
 
 def run_console(lab: Lab, folder: pathlib.Path) -> None:
     """Typed into an ``InteractiveConsole``."""
-    console = code.InteractiveConsole(lab.names() | {"__name__": "__console__"}, "<console>")
+    console = code.InteractiveConsole(lab.names() | {"__name__": "guard_program"}, "<console>")
     errors = io.StringIO()
     with contextlib.redirect_stderr(errors):
         for line in typed(lab.probe.text).splitlines():
@@ -334,7 +345,7 @@ def run(probe: Probe, way: str, place: str, folder: pathlib.Path) -> Lab:
         folder = folder / "lib" / f"python{sys.version_info[0]}.{sys.version_info[1]}" / "site-packages"
         folder.mkdir(parents=True)
     lab = Lab(probe, way, folder)
-    modules, path, no_files = set(sys.modules), list(sys.path), sys.dont_write_bytecode
+    modules, path, no_files, here = set(sys.modules), list(sys.path), sys.dont_write_bytecode, os.getcwd()
     sys.path.insert(0, str(folder))
     sys.dont_write_bytecode = True
     try:
@@ -344,6 +355,7 @@ def run(probe: Probe, way: str, place: str, folder: pathlib.Path) -> Lab:
         if not lab.refused:
             raise RuntimeError(f"{probe.id} as {way} from {place} broke down after {len(lab.log)} entries") from error
     finally:
+        os.chdir(here)
         sys.path[:] = path
         sys.dont_write_bytecode = no_files
         for name in set(sys.modules) - modules:
@@ -352,7 +364,7 @@ def run(probe: Probe, way: str, place: str, folder: pathlib.Path) -> Lab:
     return lab
 
 
-def difference(eager: Lab, other: Lab) -> str | None:
+def difference(eager: Outcome, other: Outcome) -> str | None:
     """What differs, in words; None if the other run is right."""
     problems = list(other.complaints)
     if not other.refused and len(eager.log) != len(other.log):

@@ -20,10 +20,10 @@ import pytest
 import hybridflow as hf
 from hybridflow.errors import HybridflowError, TraceError
 from tests import guard_batch, guard_lab
-from tests.guard_lab import Lab, Probe, Warnings, difference
+from tests.guard_lab import Lab, Outcome, Probe, Warnings, difference
 
 PROBES = guard_lab.read_probes()
-PLACES = ["folder", "site-packages", "exec", "console"]
+PLACES = ["folder", "exec", "site-packages", "console"]
 
 
 def run(probe: Probe, way: str, place: str = "folder") -> Lab:
@@ -41,7 +41,7 @@ def cases(places: list[str]) -> list[Any]:
         pytest.param(probe, place, id=f"{place}-{probe.id}")
         for place in places
         for probe in PROBES
-        if not (place == "console" and "module" in probe.flags)
+        if place in ("folder", "exec") or "cached" in probe.flags  # all run installed, and a share in the other places
     ]
 
 
@@ -55,8 +55,16 @@ def test_agrees_with_eager(probe: Probe, place: str) -> None:
 def test_agrees_with_eager_in_a_main_without_a_file(way: str, tmp_path: pathlib.Path) -> None:
     probes = list(filter(guard_batch.fits, PROBES))
     assert len(probes) > 150
-    entries = guard_batch.run(probes, way, tmp_path / "results")
-    problems = [(p.id, guard_batch.difference(eagerly(p), entries.get(p.id))) for p in probes]
+    assert_right(probes, guard_batch.run(probes, way, tmp_path / "results"))
+
+
+def test_agrees_with_eager_when_installed(tmp_path: pathlib.Path) -> None:
+    assert_right(PROBES, guard_batch.run_installed(tmp_path / "environment"))
+
+
+def assert_right(probes: list[Probe], outcomes: dict[str, Outcome]) -> None:
+    broken = Outcome(complaints=["did not run to its end"])
+    problems = [(p.id, difference(eagerly(p), outcomes.get(p.id, broken))) for p in probes]
     wrong = [f"{name}: {problem}" for name, problem in problems if problem is not None]
     assert not wrong, f"{len(wrong)} of {len(probes)} are wrong\n" + "\n".join(wrong)
 
