@@ -172,7 +172,7 @@ class Lab(Outcome):
         self.probe, self.way, self.folder = probe, way, folder
         self._outside: list[Callable[[], Any]] = []
         self._printed = io.StringIO()
-        self._traces = 0
+        self.traces = 0
 
     # What programs call
 
@@ -182,9 +182,9 @@ class Lab(Outcome):
     def call(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> None:
         """Two calls: the second one finds native paths warm."""
         self.once(function, *args, **kwargs)
-        before = self._traces
+        before = self.traces
         self.once(function, *args, **kwargs)
-        if "cached" in self.probe.flags and self._traces != before:
+        if "cached" in self.probe.flags and self.traces != before:
             self.complaints.append("a second call, after which nothing had changed, was traced again")
 
     def once(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> None:
@@ -258,7 +258,7 @@ class Lab(Outcome):
         make, warned = Trace.__init__, Warnings()
 
         def count(trace: Trace, *args: Any, **kwargs: Any) -> None:
-            self._traces += 1
+            self.traces += 1
             make(trace, *args, **kwargs)
 
         logger = logging.getLogger("hybridflow")
@@ -317,7 +317,7 @@ def run_console(lab: Lab, folder: pathlib.Path) -> None:
     with contextlib.redirect_stderr(errors):
         for line in typed(lab.probe.text).splitlines():
             console.push(line)
-    if errors.getvalue() and not lab.refused:
+    if errors.getvalue():
         raise RuntimeError(errors.getvalue())
 
 
@@ -351,9 +351,8 @@ def run(probe: Probe, way: str, place: str, folder: pathlib.Path) -> Lab:
     try:
         with lab.running():
             PLACES[place](lab, folder)
-    except Exception as error:
-        if not lab.refused:
-            raise RuntimeError(f"{probe.id} as {way} from {place} broke down after {len(lab.log)} entries") from error
+    except Exception as error:  # also after a refusal: a program goes on then, though its calls do nothing
+        raise RuntimeError(f"{probe.id} as {way} from {place} broke down after {len(lab.log)} entries") from error
     finally:
         os.chdir(here)
         sys.path[:] = path

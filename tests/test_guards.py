@@ -134,6 +134,48 @@ def test_strict_takes_plain_code(probe: Probe, monkeypatch: pytest.MonkeyPatch) 
     assert problem is None, f"{problem}\n\n{probe.text}"
 
 
+# State that goes back and forth finds the traces that are there
+
+TOGGLES = {
+    "global": ("k = 2.0\n@traced\ndef f(x): return x * k", "k = {}"),
+    "attribute": ("class M: k = 2.0\nm = M()\n@traced\ndef f(x): return x * m.k", "m.k = {}"),
+    "self": (
+        "class M:\n    k = 2.0\n    @traced\n    def run(self, x): return x * self.k\nm = M()\nf = m.run",
+        "m.k = {}",
+    ),
+    "class": ("class M: k = 2.0\n@traced\ndef f(x): return x * M.k", "M.k = {}"),
+    "dict": ("d = {'a': {'k': 2.0}}\n@traced\ndef f(x): return x * d['a']['k']", "d['a']['k'] = {}"),
+    "list": ("ks = [2.0, 1.0]\n@traced\ndef f(x): return x * ks[0] + len(ks)", "ks[0] = {}"),
+    "function": ("k = 2.0\ndef g(x): return x * k\n@traced\ndef f(x): return g(x)", "k = {}"),
+    "super": (
+        "class A:\n    def run(self, x): return x * self.k\nclass B(A):\n    def run(self, x): return super().run(x)\n"
+        "b = B()\nb.k = 2.0\n@traced\ndef f(x): return b.run(x)",
+        "b.k = {}",
+    ),
+    "hidden": ("class M: k = 2.0\nm = M()\n@traced\ndef f(x): return x * getattr(m, 'k', 1.0)", "m.k = {}"),
+    "namedtuple": (
+        "from collections import namedtuple\nP = namedtuple('P', 'k')\np = P(2.0)\n@traced\ndef f(x): return x * p.k",
+        "p = P({})",
+    ),
+    "library function": ("g = hf.tanh\n@traced\ndef f(x): return g(x)", "g = hf.tanh if {} == 2.0 else hf.exp"),
+    "missing key": (
+        "d = {'k': 2.0}\n@traced\ndef f(x): return x * d.get('k', 3.0)",
+        "d.update(k=2.0) if {} == 2.0 else d.pop('k')",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", TOGGLES)
+def test_going_back_finds_the_trace_that_is_there(name: str) -> None:
+    setup, change = TOGGLES[name]
+    changes = [change.format(k) for k in (3.0, 2.0, 3.0, 2.0, 3.0)]
+    text = "\n".join([setup, "call(f, x)", *(f"{line}\ncall(f, x)" for line in changes)]) + "\n"
+    probe = Probe("own", "toggle", frozenset({"cached"}), text)
+    eager, graph = run(probe, "eager"), run(probe, "graph")
+    assert difference(eager, graph) is None
+    assert len(set(eager.log)) == 2 and graph.traces == 2
+
+
 # The laboratory itself
 
 
@@ -201,6 +243,19 @@ def test_a_refusal_must_name_the_line_and_do_nothing(
     monkeypatch.setitem(guard_lab.WAYS, "graph", refusing)
     found = difference(run(APPEND, "eager"), run(APPEND, "graph"))
     assert found is None if problem is None else problem in found
+
+
+def test_programs_whose_effect_is_refused_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Refusing(guard_lab.Stale):
+        def __call__(self, *args: Any, **kwargs: Any) -> Any:
+            raise TraceError("f", "an effect.", where=f"guard_program.py:{line}")
+
+    monkeypatch.setitem(guard_lab.WAYS, "graph", Refusing)
+    for probe in PROBES:
+        if "effect" in probe.flags:
+            line = probe.effect_lines()[0]
+            refused = run(probe, "graph")
+            assert refused.refused and difference(eagerly(probe), refused) is None, probe.id
 
 
 def test_a_function_that_forgets_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
