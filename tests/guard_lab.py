@@ -20,7 +20,9 @@ import importlib
 import importlib.util
 import io
 import logging
+import os
 import pathlib
+import re
 import sys
 import types
 from collections.abc import Callable, Iterator
@@ -81,7 +83,10 @@ def canonical(value: Any) -> Any:
     if isinstance(value, hf.Variable):
         return ("variable", canonical(value.value()))
     if isinstance(value, hf.Tensor):
-        return ("tensor", *_array(value.numpy()))
+        try:
+            return ("tensor", *_array(value.numpy()))
+        except HybridflowError:
+            return ("a tensor of a trace, which has no value",)
     if isinstance(value, np.ndarray):
         return (
             ("objects", *map(canonical, value.ravel().tolist())) if value.dtype.hasobject else ("array", *_array(value))
@@ -106,8 +111,11 @@ def _array(array: np.ndarray) -> tuple[Any, ...]:
 
 
 def canonical_error(error: BaseException) -> Any:
+    """The error's type and message; hybridflow's own messages name places, which differ."""
     name = type(error).__name__
-    return ("raised", name) if isinstance(error, HybridflowError) else ("raised", name, str(error))
+    if isinstance(error, HybridflowError):
+        return "raised", name
+    return "raised", name, re.sub(r"\b(guard_program|__main__)\.", "", str(error))
 
 
 # Ways to run a function
@@ -125,7 +133,7 @@ class Stale:
         if key not in self.results:
             try:
                 self.results[key] = self.python(*args, **kwargs), None
-            except Exception as error:
+            except (Exception, KeyboardInterrupt) as error:
                 self.results[key] = None, error
         result, error = self.results[key]
         if error is not None:
@@ -141,24 +149,30 @@ def _form(value: Any) -> Any:
         return str(value.dtype), tuple(value.shape)
     if isinstance(value, dict):
         return tuple(sorted(value))
-    return (type(value), value) if isinstance(value, int | float | str) else id(value)
+    return (type(value), value) if isinstance(value, int | float | str) else type(value)
 
 
 WAYS: dict[str, Callable[..., Any]] = {"eager": lambda python: python, "graph": hf.function, "stale": Stale}
 
 
-class Lab:
-    """One run of one program, in one way.  ``log`` is what it gave, ``complaints`` what was wrong beside values."""
+@dataclasses.dataclass
+class Outcome:
+    """What a run gave.  ``complaints`` are what was wrong beside values; a refused run ends with the refusal."""
 
-    def __init__(self, probe: Probe, way: str, folder: pathlib.Path | None = None, own_lines: bool = True) -> None:
+    log: list[Any] = dataclasses.field(default_factory=list)
+    complaints: list[str] = dataclasses.field(default_factory=list)
+    refused: bool = False
+
+
+class Lab(Outcome):
+    """One run of one program, in one way."""
+
+    def __init__(self, probe: Probe, way: str, folder: pathlib.Path | None = None) -> None:
+        super().__init__()
         self.probe, self.way, self.folder = probe, way, folder
-        self.own_lines = own_lines  # whether line numbers are those of the text
-        self.log: list[Any] = []
-        self.complaints: list[str] = []
-        self.refused = False
         self._outside: list[Callable[[], Any]] = []
         self._printed = io.StringIO()
-        self._traces = 0
+        self.traces = 0
 
     # What programs call
 
@@ -168,9 +182,9 @@ class Lab:
     def call(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> None:
         """Two calls: the second one finds native paths warm."""
         self.once(function, *args, **kwargs)
-        before = self._traces
+        before = self.traces
         self.once(function, *args, **kwargs)
-        if "cached" in self.probe.flags and self._traces != before:
+        if "cached" in self.probe.flags and self.traces != before:
             self.complaints.append("a second call, after which nothing had changed, was traced again")
 
     def once(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> None:
@@ -184,7 +198,7 @@ class Lab:
                 self._refuse(error, before, lambda: function(*args, **kwargs))
                 return
             self.log.append(canonical_error(error))
-        except Exception as error:
+        except (Exception, KeyboardInterrupt) as error:
             self.log.append(canonical_error(error))
         if self._outside:
             self.log.append(("outside", *self._states()))
@@ -213,6 +227,7 @@ class Lab:
     # The rest
 
     def names(self) -> dict[str, Any]:
+        """What the program finds under the names that it does not make."""
         own = ("traced", "call", "once", "show", "outside", "output", "module", "rewrite")
         return {"hf": hf, "np": np, "x": hf.asarray([1.0, 2.0, 3.0])} | {name: getattr(self, name) for name in own}
 
@@ -222,11 +237,11 @@ class Lab:
     def _refuse(self, error: HybridflowError, before: list[Any], again: Callable[[], Any]) -> None:
         """An effect was refused: with its line, with nothing done, and not for the first call only."""
         self.refused = True
-        where, line = str(error.where).rpartition(":")[::2]
+        where, _, line = str(error.where).rpartition(":")
         lines = self.probe.effect_lines()
-        if not where or not line.isdigit() or f":{line})" not in str(error):
+        if not where or not line.isdigit() or f":{line}" not in str(error):
             self.complaints.append(f"the refusal names no line: {error}")
-        elif self.own_lines and int(line) not in lines:
+        elif where.endswith(("guard_program.py", "<string>")) and int(line) not in lines:
             self.complaints.append(f"the refusal names line {line}, the effect is in {lines}: {error}")
         if self._states() != before:
             self.complaints.append(f"refused, but outside it is {self._states()} and was {before}: {error}")
@@ -238,29 +253,34 @@ class Lab:
             self.complaints.append("the first call was refused, the second was not")
 
     @contextlib.contextmanager
-    def running(self, capture: bool = True) -> Iterator[None]:
-        """Counts traces and collects warnings, and output, while the program runs."""
-        make, warned = Trace.__init__, _Warnings()
+    def running(self) -> Iterator[None]:
+        """Counts traces and collects warnings and output while the program runs."""
+        make, warned = Trace.__init__, Warnings()
 
         def count(trace: Trace, *args: Any, **kwargs: Any) -> None:
-            self._traces += 1
+            self.traces += 1
             make(trace, *args, **kwargs)
 
-        output = contextlib.redirect_stdout(self._printed) if capture else contextlib.nullcontext()
         logger = logging.getLogger("hybridflow")
         logger.addHandler(warned)
         Trace.__init__ = count  # type: ignore[method-assign]
         try:
-            with output:
+            with contextlib.redirect_stdout(self._printed):
                 yield
         finally:
             Trace.__init__ = make  # type: ignore[method-assign]
             logger.removeHandler(warned)
-        if "cached" in self.probe.flags and warned.messages:
-            self.complaints.append(f"warned: {warned.messages}")
+        unexpected = [message for message in warned.messages if not _SAYS_WHAT_CHANGES.search(message)]
+        if "cached" in self.probe.flags and unexpected:
+            self.complaints.append(f"warned: {unexpected}")
 
 
-class _Warnings(logging.Handler):
+_SAYS_WHAT_CHANGES = re.compile(r"traced again \d+ times because")  # it was, programs change things
+
+
+class Warnings(logging.Handler):
+    """Keeps the messages of a logger."""
+
     def __init__(self) -> None:
         super().__init__(logging.WARNING)
         self.messages: list[str] = []
@@ -292,12 +312,12 @@ def run_module(lab: Lab, folder: pathlib.Path) -> None:
 
 def run_console(lab: Lab, folder: pathlib.Path) -> None:
     """Typed into an ``InteractiveConsole``."""
-    console = code.InteractiveConsole(lab.names() | {"__name__": "__console__"}, "<console>")
+    console = code.InteractiveConsole(lab.names() | {"__name__": "guard_program"}, "<console>")
     errors = io.StringIO()
     with contextlib.redirect_stderr(errors):
         for line in typed(lab.probe.text).splitlines():
             console.push(line)
-    if errors.getvalue() and not lab.refused:
+    if errors.getvalue():
         raise RuntimeError(errors.getvalue())
 
 
@@ -324,17 +344,17 @@ def run(probe: Probe, way: str, place: str, folder: pathlib.Path) -> Lab:
     if place == "site-packages":
         folder = folder / "lib" / f"python{sys.version_info[0]}.{sys.version_info[1]}" / "site-packages"
         folder.mkdir(parents=True)
-    lab = Lab(probe, way, folder, own_lines=place != "console")
-    modules, path, no_files = set(sys.modules), list(sys.path), sys.dont_write_bytecode
+    lab = Lab(probe, way, folder)
+    modules, path, no_files, here = set(sys.modules), list(sys.path), sys.dont_write_bytecode, os.getcwd()
     sys.path.insert(0, str(folder))
     sys.dont_write_bytecode = True
     try:
         with lab.running():
             PLACES[place](lab, folder)
-    except Exception as error:
-        if not lab.refused:
-            raise RuntimeError(f"{probe.id} as {way} from {place} broke down after {len(lab.log)} entries") from error
+    except Exception as error:  # also after a refusal: a program goes on then, though its calls do nothing
+        raise RuntimeError(f"{probe.id} as {way} from {place} broke down after {len(lab.log)} entries") from error
     finally:
+        os.chdir(here)
         sys.path[:] = path
         sys.dont_write_bytecode = no_files
         for name in set(sys.modules) - modules:
@@ -343,7 +363,7 @@ def run(probe: Probe, way: str, place: str, folder: pathlib.Path) -> Lab:
     return lab
 
 
-def difference(eager: Lab, other: Lab) -> str | None:
+def difference(eager: Outcome, other: Outcome) -> str | None:
     """What differs, in words; None if the other run is right."""
     problems = list(other.complaints)
     if not other.refused and len(eager.log) != len(other.log):
@@ -354,10 +374,12 @@ def difference(eager: Lab, other: Lab) -> str | None:
     return "\n".join(problems) or None
 
 
+_HOLD_BITS = ("tensor", "array", "scalar")
+
+
 def readable(entry: Any) -> str:
-    if isinstance(entry, tuple) and len(entry) == 4 and entry[0] in ("tensor", "array", "scalar"):
-        if entry[1] in np.sctypeDict:
-            return f"{entry[0]} {entry[1]} {np.frombuffer(entry[3], entry[1]).reshape(entry[2]).tolist()}"
+    if isinstance(entry, tuple) and len(entry) == 4 and entry[0] in _HOLD_BITS and entry[1] in np.sctypeDict:
+        return f"{entry[0]} {entry[1]} {np.frombuffer(entry[3], entry[1]).reshape(entry[2]).tolist()}"
     if isinstance(entry, tuple):
         return f"({', '.join(map(readable, entry))})"
     return repr(entry)

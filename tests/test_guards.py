@@ -1,39 +1,47 @@
 """What a traced function reads from outside, and writes there: each program gives what it gives eagerly, at each call.
 
-The programs are in ``guard_programs``, what runs them in ``guard_lab``.
+The programs are in ``guard_programs``, what runs and compares them in ``guard_lab``.
 """
 
 from __future__ import annotations
 
+import datetime
 import functools
+import logging
+import os
 import pathlib
 import tempfile
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 
-from tests import guard_lab
-from tests.guard_lab import Lab, Probe, difference
+import hybridflow as hf
+from hybridflow.errors import HybridflowError, TraceError
+from tests import guard_batch, guard_lab
+from tests.guard_lab import Lab, Outcome, Probe, Warnings, difference
 
 PROBES = guard_lab.read_probes()
-PLACES = ["folder", "site-packages", "exec", "console"]
+PLACES = ["folder", "exec", "site-packages", "console"]
 
 
-def run(probe: Probe, way: str, place: str) -> Lab:
+def run(probe: Probe, way: str, place: str = "folder") -> Lab:
     with tempfile.TemporaryDirectory() as folder:
         return guard_lab.run(probe, way, place, pathlib.Path(folder))
 
 
 @functools.cache
 def eagerly(probe: Probe) -> Lab:
-    return run(probe, "eager", "folder")
+    return run(probe, "eager")
 
 
-def cases(places: list[str], probes: list[Probe] = PROBES) -> list[object]:
+def cases(places: list[str]) -> list[Any]:
     return [
         pytest.param(probe, place, id=f"{place}-{probe.id}")
         for place in places
-        for probe in probes
-        if not (place == "console" and "module" in probe.flags)
+        for probe in PROBES
+        if place in ("folder", "exec") or "cached" in probe.flags  # all run installed, and a share in the other places
     ]
 
 
@@ -41,3 +49,226 @@ def cases(places: list[str], probes: list[Probe] = PROBES) -> list[object]:
 def test_agrees_with_eager(probe: Probe, place: str) -> None:
     problem = difference(eagerly(probe), run(probe, "graph", place))
     assert problem is None, f"{problem}\n\n{probe.text}"
+
+
+@pytest.mark.parametrize("way", ["command", "input", "typed"])
+def test_agrees_with_eager_in_a_main_without_a_file(way: str, tmp_path: pathlib.Path) -> None:
+    probes = list(filter(guard_batch.fits, PROBES))
+    assert len(probes) > 150
+    assert_right(probes, guard_batch.run(probes, way, tmp_path / "results"))
+
+
+def test_agrees_with_eager_when_installed(tmp_path: pathlib.Path) -> None:
+    assert_right(PROBES, guard_batch.run_installed(tmp_path / "environment"))
+
+
+def assert_right(probes: list[Probe], outcomes: dict[str, Outcome]) -> None:
+    broken = Outcome(complaints=["did not run to its end"])
+    problems = [(p.id, difference(eagerly(p), outcomes.get(p.id, broken))) for p in probes]
+    wrong = [f"{name}: {problem}" for name, problem in problems if problem is not None]
+    assert not wrong, f"{len(wrong)} of {len(probes)} are wrong\n" + "\n".join(wrong)
+
+
+# What cannot be guarded fails closed
+
+
+def clock(x: hf.Tensor) -> hf.Tensor:
+    return hf.asarray(time.perf_counter(), dtype=hf.float64) + x[0]
+
+
+def entropy(x: hf.Tensor) -> hf.Tensor:
+    return hf.asarray(list(os.urandom(8))) + x[0]
+
+
+def today(x: hf.Tensor) -> hf.Tensor:
+    return hf.asarray(datetime.datetime.now().timestamp(), dtype=hf.float64) + x[0]
+
+
+def process(x: hf.Tensor) -> hf.Tensor:
+    return hf.asarray(time.process_time_ns()) + x[0]
+
+
+UNGUARDED = [(clock, "perf_counter"), (entropy, "urandom"), (today, "now"), (process, "process_time_ns")]
+
+
+@pytest.fixture
+def warned() -> Iterator[list[str]]:
+    kept, logger = Warnings(), logging.getLogger("hybridflow")
+    logger.addHandler(kept)
+    yield kept.messages
+    logger.removeHandler(kept)
+
+
+@pytest.mark.parametrize("body, name", UNGUARDED)
+def test_what_cannot_be_guarded_is_said_once_and_traced_at_each_call(
+    body: Callable[..., Any], name: str, warned: list[str]
+) -> None:
+    f, x = hf.function(body), hf.zeros(3, dtype=hf.float64)
+    results = set()
+    for _ in range(6):
+        results.add(f(x).numpy().tobytes())
+        time.sleep(1e-4)
+    assert len(results) == 6
+    assert len(warned) == 1 and name in warned[0] and body.__name__ in warned[0]
+    hf.function(body)(x)
+    assert len(warned) == 2  # another function, another warning
+
+
+@pytest.mark.parametrize("body, name", UNGUARDED)
+def test_what_cannot_be_guarded_is_an_error_under_strict(
+    body: Callable[..., Any], name: str, warned: list[str]
+) -> None:
+    f, x = hf.function(body, strict=True), hf.zeros(3, dtype=hf.float64)
+    for _ in range(2):
+        with pytest.raises(HybridflowError, match=name) as caught:
+            f(x)
+        line = body.__code__.co_firstlineno + 1
+        assert caught.value.where.endswith(f"test_guards.py:{line}")
+    assert not warned
+
+
+@pytest.mark.parametrize("probe", [p for p in PROBES if "cached" in p.flags], ids=lambda p: p.id)
+def test_strict_takes_plain_code(probe: Probe, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(guard_lab.WAYS, "graph", functools.partial(hf.function, strict=True))
+    problem = difference(eagerly(probe), run(probe, "graph"))
+    assert problem is None, f"{problem}\n\n{probe.text}"
+
+
+# State that goes back and forth finds the traces that are there
+
+TOGGLES = {
+    "global": ("k = 2.0\n@traced\ndef f(x): return x * k", "k = {}"),
+    "attribute": ("class M: k = 2.0\nm = M()\n@traced\ndef f(x): return x * m.k", "m.k = {}"),
+    "self": (
+        "class M:\n    k = 2.0\n    @traced\n    def run(self, x): return x * self.k\nm = M()\nf = m.run",
+        "m.k = {}",
+    ),
+    "class": ("class M: k = 2.0\n@traced\ndef f(x): return x * M.k", "M.k = {}"),
+    "dict": ("d = {'a': {'k': 2.0}}\n@traced\ndef f(x): return x * d['a']['k']", "d['a']['k'] = {}"),
+    "list": ("ks = [2.0, 1.0]\n@traced\ndef f(x): return x * ks[0] + len(ks)", "ks[0] = {}"),
+    "function": ("k = 2.0\ndef g(x): return x * k\n@traced\ndef f(x): return g(x)", "k = {}"),
+    "super": (
+        "class A:\n    def run(self, x): return x * self.k\nclass B(A):\n    def run(self, x): return super().run(x)\n"
+        "b = B()\nb.k = 2.0\n@traced\ndef f(x): return b.run(x)",
+        "b.k = {}",
+    ),
+    "hidden": ("class M: k = 2.0\nm = M()\n@traced\ndef f(x): return x * getattr(m, 'k', 1.0)", "m.k = {}"),
+    "namedtuple": (
+        "from collections import namedtuple\nP = namedtuple('P', 'k')\np = P(2.0)\n@traced\ndef f(x): return x * p.k",
+        "p = P({})",
+    ),
+    "library function": ("g = hf.tanh\n@traced\ndef f(x): return g(x)", "g = hf.tanh if {} == 2.0 else hf.exp"),
+    "missing key": (
+        "d = {'k': 2.0}\n@traced\ndef f(x): return x * d.get('k', 3.0)",
+        "d.update(k=2.0) if {} == 2.0 else d.pop('k')",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", TOGGLES)
+def test_going_back_finds_the_trace_that_is_there(name: str) -> None:
+    setup, change = TOGGLES[name]
+    changes = [change.format(k) for k in (3.0, 2.0, 3.0, 2.0, 3.0)]
+    text = "\n".join([setup, "call(f, x)", *(f"{line}\ncall(f, x)" for line in changes)]) + "\n"
+    probe = Probe("own", "toggle", frozenset({"cached"}), text)
+    eager, graph = run(probe, "eager"), run(probe, "graph")
+    assert difference(eager, graph) is None
+    assert len(set(eager.log)) == 2 and graph.traces == 2
+
+
+# The laboratory itself
+
+
+KINDS = sorted({probe.kind for probe in PROBES})
+
+
+def of_kind(kind: str) -> list[Probe]:
+    return [probe for probe in PROBES if probe.kind == kind]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_eager_runs_agree_wherever_the_program_comes_from(kind: str) -> None:
+    for probe in of_kind(kind):
+        for place in ("exec",) if "module" in probe.flags else ("exec", "console"):
+            assert difference(eagerly(probe), run(probe, "eager", place)) is None, probe.id
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_function_that_remembers_too_much_is_noticed(kind: str) -> None:
+    for probe in of_kind(kind):
+        noticed = difference(eagerly(probe), run(probe, "stale")) is not None
+        assert noticed == ("same" not in probe.flags), probe.id
+
+
+def test_there_are_programs_of_each_kind() -> None:
+    assert len(KINDS) == 12 and len(PROBES) > 600
+    assert sum("cached" in probe.flags for probe in PROBES) > 100
+    assert all(probe.effect_lines() for probe in PROBES if "effect" in probe.flags)
+
+
+APPEND = Probe(
+    "own",
+    "append",
+    frozenset({"effect"}),
+    "acc = []\noutside(lambda: acc)\n\n@traced\ndef f(x):\n    acc.append(1)  # effect\n    return x\n\ncall(f, x)\n",
+)
+
+
+@pytest.mark.parametrize(
+    "line, first, spoil, problem",
+    [
+        (6, True, False, None),
+        (7, True, False, "names line 7"),
+        (None, True, False, "names no line"),
+        (6, True, True, "refused, but outside"),
+        (6, False, False, "the second was not"),
+    ],
+)
+def test_a_refusal_must_name_the_line_and_do_nothing(
+    line: int | None, first: bool, spoil: bool, problem: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refusing(python: Callable[..., Any]) -> Callable[..., Any]:
+        calls = []
+
+        def call(x: Any) -> Any:
+            calls.append(x)
+            if spoil:
+                python(x)
+            if first or len(calls) == 1:
+                raise TraceError("f", "an effect.", where="nowhere" if line is None else f"guard_program.py:{line}")
+            return x
+
+        return call
+
+    monkeypatch.setitem(guard_lab.WAYS, "graph", refusing)
+    found = difference(run(APPEND, "eager"), run(APPEND, "graph"))
+    assert found is None if problem is None else problem in found
+
+
+def test_programs_whose_effect_is_refused_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Refusing(guard_lab.Stale):
+        def __call__(self, *args: Any, **kwargs: Any) -> Any:
+            raise TraceError("f", "an effect.", where=f"guard_program.py:{line}")
+
+    monkeypatch.setitem(guard_lab.WAYS, "graph", Refusing)
+    for probe in PROBES:
+        if "effect" in probe.flags:
+            line = probe.effect_lines()[0]
+            refused = run(probe, "graph")
+            assert refused.refused and difference(eagerly(probe), refused) is None, probe.id
+
+
+def test_a_function_that_forgets_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    def forgetful(python: Callable[..., Any]) -> Callable[..., Any]:
+        function = hf.function(python)
+
+        def call(x: Any) -> Any:
+            function.cache_clear()
+            return function(x)
+
+        return call
+
+    probe = Probe("own", "plain", frozenset({"cached", "same"}), "@traced\ndef f(x): return x * 2.0\ncall(f, x)\n")
+    assert difference(run(probe, "eager"), run(probe, "graph")) is None
+    monkeypatch.setitem(guard_lab.WAYS, "graph", forgetful)
+    assert "traced again" in difference(run(probe, "eager"), run(probe, "graph"))
