@@ -164,7 +164,7 @@ def _order(value: Any) -> tuple[Any, ...]:
         return tuple(value)
     if type(value) in (list, tuple):
         return ()
-    return tuple([name for name in getattr(value, "__dict__", ()) if name != METHODS])
+    return tuple(getattr(value, "__dict__", ()))
 
 
 def flatten(value: Any) -> tuple[list[Any], Structure]:

@@ -29,6 +29,7 @@ LEVELS = {
     "hybridflow.compiler.interpret": 5,
     "hybridflow.runtime": 6,
     "hybridflow": 7,
+    "hybridflow.jit": 7,
     "hybridflow.tracing": 7,
     "hybridflow.cli": 8,
     "hybridflow.__main__": 8,

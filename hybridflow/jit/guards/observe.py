@@ -89,7 +89,7 @@ def _enter(recording: Recording, python: Callable[..., Any]) -> None:
 
 
 def _note_argument(recording: Recording, path: str, value: Any) -> None:
-    if type(value) in CONTAINERS or pytree.is_container(value):
+    if pytree.is_container(value):
         recording.copied_argument(value, path)
         for name, item in pytree.children(value, path):
             _note_argument(recording, name, item)
