@@ -134,7 +134,7 @@ def _around(shape: tuple[int, ...], axis: int) -> tuple[int, int, int]:
 def _along_axis(op: OpDef, types: Types, attrs: Attrs) -> Form:
     """SCAN and SORT: three axes, the middle one being the op's."""
     shape = _around(types[0].shape, attrs["axis"])
-    return Form((shape,), (_symbols(shape, "anc"),), {**attrs, "axis": 1})
+    return Form((shape,) * len(types), (_symbols(shape, "anc"),) * len(types), {**attrs, "axis": 1})
 
 
 def _indexed(op: OpDef, types: Types, attrs: Attrs) -> Form:

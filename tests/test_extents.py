@@ -242,3 +242,98 @@ def test_more_buffers_than_native_calls_take():
     f = hf.function(lambda x: hf.concat([x, *captured], axis=0))
     for _ in range(2):
         assert f(hf.ones(1)).tolist() == [1.0, *map(float, range(4200))]
+
+
+def test_products_with_one_column_and_an_epilogue():
+    y = data((1, 1), seed=1)
+    bodies = (
+        lambda x, y: (x.T @ y) * 2,
+        lambda x, y: (x.T @ y).T + x,
+        lambda x, y: y @ x + (x.T @ y).T,
+        lambda x, y: hf.tanh(y @ x) * x,
+    )
+    for body in bodies:
+        concrete = hf.function(body).get_concrete_function(hf.TensorSpec((1, None)), hf.TensorSpec((1, 1)))
+        for n in (2, 3, 17, 40, 1, 0):
+            x = data((1, n))
+            assert same_outcome(outcome(concrete, x, y), outcome(body, x, y)), n
+
+
+# The derivative of a product
+
+
+def products_of_others(x, left_out):
+    """For each element the product of all others but those in ``left_out``, in float64; 0 for those."""
+    x = np.asarray(x, np.float64).ravel()
+    return [0.0 if k in left_out else float(np.prod(np.delete(x, [k, *left_out]))) for k in range(x.size)]
+
+
+@pytest.mark.parametrize("zeros", [(), (2,), (0, 3), (1, 2, 4)])
+def test_derivatives_of_a_product_at_zeros(zeros):
+    array = np.array([1.5, -2.0, 0.5, 3.0, -1.25])
+    array[list(zeros)] = 0.0
+    x = hf.asarray(array)
+    for f in (hf.prod, hf.function(hf.prod), hf.function(hf.prod, input_signature=[hf.TensorSpec((None,), "float64")])):
+        with hf.GradientTape() as outer:
+            outer.watch(x)
+            with hf.GradientTape() as inner:
+                inner.watch(x)
+                y = f(x)
+            gradient = inner.gradient(y, x)
+        np.testing.assert_allclose(gradient, products_of_others(array, []), rtol=1e-14)
+        hessian = outer.jacobian(gradient, x)
+        for k in range(5):
+            np.testing.assert_allclose(hessian[k], products_of_others(array, [k]), rtol=1e-14)
+
+
+@pytest.mark.parametrize("axes", [(0,), (1,), (2,), (0, 2), (1, 2), (0, 1, 2), (-1, 0)])
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
+def test_the_derivative_of_products_over_axes(axes, dtype):
+    array = np.random.default_rng(1).uniform(0.5, 1.5, (3, 4, 5))
+    array[1, 2, 3] = 0.0
+    x = hf.astype(hf.asarray(array), dtype)
+    wide = np.asarray(hf.astype(x, "float64"))
+    kept = tuple(k for k in range(3) if k not in tuple(a % 3 for a in axes))
+    lines = wide.transpose(*kept, *(a % 3 for a in axes)).reshape(*(wide.shape[k] for k in kept), -1)
+    expected = np.apply_along_axis(lambda line: products_of_others(line, []), -1, lines)
+    order = (*kept, *(a % 3 for a in axes))
+    expected = expected.reshape([wide.shape[k] for k in order]).transpose(np.argsort(order))
+
+    def body(x):
+        return hf.prod(x, axis=axes)
+
+    open_ = hf.function(body, input_signature=[hf.TensorSpec((None, 4, None), dtype)])
+    found = []
+    for f in (body, hf.function(body), open_):
+        with hf.GradientTape() as tape:
+            tape.watch(x)
+            y = hf.sum(f(x))
+        found.append(np.asarray(tape.gradient(y, x)))
+        inside = hf.function(lambda x, f=f: _gradient_inside(f, x))
+        found.append(np.asarray(inside(x)))
+    tolerance = {"float16": 5e-3, "bfloat16": 3e-2, "float32": 1e-5, "float64": 1e-13}[dtype]
+    np.testing.assert_allclose(found[0].astype(np.float64), expected, rtol=tolerance, atol=tolerance * 1e-2)
+    assert all(same_bits(one, found[0]) for one in found)
+
+
+def _gradient_inside(f, x):
+    with hf.GradientTape() as tape:
+        tape.watch(x)
+        y = hf.sum(f(x))
+    return tape.gradient(y, x)
+
+
+def test_the_derivative_of_a_product_of_many_short_floats_stays_in_range():
+    x = hf.asarray(np.array([300.0, 300.0, 1e-3, 1e-3], "float16"))
+    with hf.GradientTape() as tape:
+        tape.watch(x)
+        y = hf.prod(x)
+    np.testing.assert_allclose(tape.gradient(y, x), [3e-4, 3e-4, 90, 90], rtol=2e-2)
+
+
+def test_the_derivative_of_a_product_with_an_infinity():
+    x = hf.asarray(np.array([np.inf, 2.0, 3.0]))
+    with hf.GradientTape() as tape:
+        tape.watch(x)
+        y = hf.prod(x)
+    assert tape.gradient(y, x).tolist() == [6.0, np.inf, np.inf]

@@ -1,5 +1,6 @@
 """Running folds along an axis, in plain sequential order: out[i] = finish(combine(state of out[i-1], lift(x[i]))).
 
+Exclusive ones leave out element i itself: out[i] = finish(state of the elements before i).
 The state starts as the identity and has the dtype in which the op accumulates; each output is rounded on its own.
 Lines along the last axis are folded one by one, others by vectors across neighbouring lines: the order within a line,
 hence the bits, is the same.
@@ -38,11 +39,14 @@ def emit_scan(
     axis: int,
     dims: Sequence[str] = (),
 ) -> SpecialKernel:
-    """Add the kernel ``symbol`` of a SCAN op: %a0 = x of ``shape``, %a1 = out.  Units: lines along ``axis``."""
+    """Add the kernel ``symbol`` of a SCAN op: inputs of ``shape``, then the output.  Units: lines along ``axis``."""
     init, lift, combine, finish = op.init, op.lift, op.combine, op.finish
     assert init and lift and combine and finish, op  # the table sees to it
     c = Code(e, dims, shape)
+    inputs = [f"%a{k}" for k in range(op.arity or 0)]
+    out = f"%a{len(inputs)}"
     n, inner, item = c.extent(shape[axis]), c.product(shape[axis + 1 :]), dtype.itemsize
+    exclusive = bool(op.facts.get("exclusive"))
     state_dtype = dt.compute_dtype(dtype)
     width = lanes_for(e.target, state_dtype, merged_extent(shape[axis + 1 :]))
     with c.spans("%begin", "%end", inner) as (outer, first, last):
@@ -53,12 +57,13 @@ def emit_scan(
             identity = [e.const(value, d) for value, d in init(dtype)]
             with c.loop(0, n, 1, identity) as at:
                 position = c.add(begin, c.mul(at.index, inner))
-                x = e.convert(e.load(c.at("%a0", position, item), dtype, mask), state_dtype)
-                state = combine(e, tuple(at.carried), lift(e, x, e.splat(c.value(at.index))))
-                e.store(finish(e, state, dtype), c.at("%a1", position, item), mask)
+                xs = [e.convert(e.load(c.at(x, position, item), dtype, mask), state_dtype) for x in inputs]
+                before = tuple(at.carried)
+                state = combine(e, before, lift(e, *xs, e.splat(c.value(at.index))))
+                e.store(finish(e, before if exclusive else state, dtype), c.at(out, position, item), mask)
                 at.next = state
 
         c.vector_loop(first, last, width, line)
     e.line("ret void")
-    module.function(e, symbol, kernel_parameters(2), linkage="internal")
+    module.function(e, symbol, kernel_parameters(len(inputs) + 1), linkage="internal")
     return SpecialKernel(Size(()), (*shape[:axis], *shape[axis + 1 :]), width)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from hybridflow.compiler.ir import dtypes as dt
-from hybridflow.compiler.ir.types import TensorType, is_static
+from hybridflow.compiler.ir.types import TensorType
 from hybridflow.compiler.ops import arrays, rules, samples
 from hybridflow.compiler.ops.table import NOT_DIFFERENTIABLE, Kind, define
 from hybridflow.errors import ShapeError
@@ -132,60 +132,33 @@ def _prod_reference(x: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
 
 
 def _prod_vjp(b: Any, g: Any, out: Any, x: Any, axes: tuple[int, ...]) -> tuple[Any, ...]:
-    """The product of all other elements, without dividing by an element, which may be 0.
+    """The product of all other elements, without dividing by an element, which may be 0: along one axis at a time, of
+    what comes before times what comes after.
 
-    The products form a binary tree; going back down, each half receives the cotangent times its sibling.  Only
-    multiplications are used, so derivatives of any order are right at zeros too.
+    Only multiplications are used, so derivatives of any order are right at zeros too; and no extent needs to be known.
     """
     if not axes:
         return (g,)
-    if not is_static(tuple(x.type.shape[a] for a in axes)):
-        return (_prod_vjp_by_division(b, g, x, axes),)
-    kept = rules.kept_axes(x.type.ndim, axes)
-    order = kept + axes
-    outer = tuple(x.type.shape[a] for a in kept)
-    size = math.prod(x.type.shape[a] for a in axes)
-    last = len(outer)
-
-    def cut(value: Any, start: int, stop: int) -> Any:
-        shape = value.type.shape
-        return b.slice(value, start=(0,) * last + (start,), stop=shape[:last] + (stop,), step=(1,) * (last + 1))
-
-    moved = b.transpose(x, perm=order)
-    value = b.reshape(moved, shape=(*outer, size))
-    halves = []
-    length = size
-    while length > 1:
-        half = (length + 1) // 2
-        left, right = cut(value, 0, half), cut(value, half, length)
-        if length % 2:
-            zeros = (0,) * (last + 1)
-            right = b.pad(right, low=zeros, high=(0,) * last + (1,), interior=zeros, value=1)
-        halves.append((left, right, length))
-        value = b.multiply(left, right)
-        length = half
-    cotangent = b.broadcast(g, shape=(*outer, length), axes=tuple(range(last)))
-    for left, right, full in reversed(halves):
-        both = b.concat(b.multiply(cotangent, right), b.multiply(cotangent, left), axis=last)
-        cotangent = cut(both, 0, full) if full % 2 else both
-    cotangent = b.reshape(cotangent, shape=moved.type.shape)
-    return (b.transpose(cotangent, perm=tuple(order.index(a) for a in range(x.type.ndim))),)
+    steps = []
+    value = _as_dtype(b, x, dt.compute_dtype(x.dtype))
+    for axis in sorted(axes, reverse=True):
+        steps.append((axis, value))
+        if len(steps) < len(axes):
+            value = b.prod(value, axes=(axis,))
+    cotangent = _as_dtype(b, g, value.dtype)
+    for axis, value in reversed(steps):
+        before = b.exclusive_product(value, axis=axis)
+        after = _reversed(b, b.exclusive_product(_reversed(b, value, axis), axis=axis), axis)
+        cotangent = b.multiply(_spread(b, cotangent, value, (axis,)), b.multiply(before, after))
+    return (_as_dtype(b, cotangent, x.dtype),)
 
 
-def _prod_vjp_by_division(b: Any, g: Any, x: Any, axes: tuple[int, ...]) -> Any:
-    """For symbolic extents, where the tree's depth is not known: the product of the non-zero elements over each one.
+def _as_dtype(b: Any, x: Any, dtype: Any) -> Any:
+    return x if x.dtype == dtype else b.convert(x, dtype=dtype)
 
-    First derivatives are right at zeros; second derivatives there lack the terms between a zero and another element.
-    """
-    zero, one = b.full(0, like=x.type), b.full(1, like=x.type)
-    is_zero = b.equal(x, zero)
-    others = b.where(is_zero, one, x)
-    zeros = b.sum(b.where(is_zero, one, zero), axes=axes)
-    product = b.multiply(g, b.prod(others, axes=axes))
-    none, single = (b.full(n, like=zeros.type) for n in (0, 1))
-    without = b.where(b.equal(zeros, none), product, b.full(0, like=product.type))
-    at_zero = b.where(b.equal(zeros, single), product, b.full(0, like=product.type))
-    return b.where(is_zero, _spread(b, at_zero, x, axes), b.divide(_spread(b, without, x, axes), others))
+
+def _reversed(b: Any, x: Any, axis: int) -> Any:
+    return b.reverse(x, axes=(axis,))
 
 
 _fold(
@@ -243,7 +216,7 @@ def _pick(e: Any, x: Any, y: Any, larger: bool) -> Any:
 _fold(
     "max",
     rules.NUMERIC,
-    doc="The largest element over axes; NaN if there is one.  Over a symbolic extent of 0, the dtype's lowest value.",
+    doc="The largest element over axes; NaN if there is one.",
     empty=False,
     reference=_extreme_reference(np.max, 1.0),
     combine=lambda e, s, t: (_pick(e, s[0], t[0], True),),
@@ -254,7 +227,7 @@ _fold(
 _fold(
     "min",
     rules.NUMERIC,
-    doc="The smallest element over axes; NaN if there is one.  Over a symbolic extent of 0, the dtype's highest.",
+    doc="The smallest element over axes; NaN if there is one.",
     empty=False,
     reference=_extreme_reference(np.min, -1.0),
     combine=lambda e, s, t: (_pick(e, s[0], t[0], False),),
@@ -370,7 +343,7 @@ _position(
 )
 
 
-# ---- running sums
+# ---- running sums and products
 
 
 def _cumulative_sum_infer(x: TensorType, axis: int) -> TensorType:
@@ -406,4 +379,105 @@ define(
     vjp=lambda b, g, out, x, axis: (b.reverse(b.cumulative_sum(b.reverse(g, axes=(axis,)), axis=axis), axes=(axis,)),),
     samples=_cumulative_sum_samples,
     dtypes=rules.NUMERIC,
+)
+
+
+def _like(*inputs: TensorType, axis: int, name: str) -> TensorType:
+    for x in inputs:
+        rules.check_dtype(name, x, frozenset(dt.FLOATS))
+        if x != inputs[0]:
+            raise ShapeError(name, f"the inputs are {inputs[0]} and {x}. Expected equal types.")
+    return inputs[0]
+
+
+def _exclusive(x: np.ndarray, axis: int, start: Any, step: Any) -> np.ndarray:
+    """Element i along the axis is what ``step(total, i-th slice)`` made of ``start`` in all steps before i."""
+    lines = np.moveaxis(x.astype(np.float64), axis, 0)
+    out = np.empty_like(lines)
+    total = np.full(lines.shape[1:], start)
+    with np.errstate(all="ignore"):
+        for i in range(len(lines)):
+            out[i] = total
+            total = step(total, i)
+        return arrays.convert(np.moveaxis(out, 0, axis), x.dtype)
+
+
+def _exclusive_product_reference(x: np.ndarray, axis: int) -> np.ndarray:
+    lines = np.moveaxis(x.astype(np.float64), axis, 0)
+    return _exclusive(x, axis, 1.0, lambda total, i: total * lines[i])
+
+
+def _linear_recurrence_reference(a: np.ndarray, b: np.ndarray, axis: int) -> np.ndarray:
+    factors, terms = (np.moveaxis(x.astype(np.float64), axis, 0) for x in (a, b))
+
+    def step(total: np.ndarray, i: int) -> np.ndarray:
+        return np.asarray(np.where(total == 0, terms[i], factors[i] * total + terms[i]))
+
+    return _exclusive(a, axis, 0.0, step)
+
+
+def _running_samples(inputs: int) -> Any:
+    def make(rng: np.random.Generator, dtype: Any) -> list[samples.Sample]:
+        cases = [((7,), 0), ((3, 5), 0), ((3, 5), 1), ((2, 3, 9), 1), ((1,), 0), ((0,), 0), ((2, 0), 0)]
+        return [
+            (tuple(samples.values(rng, dtype, shape) for _ in range(inputs)), {"axis": axis}) for shape, axis in cases
+        ]
+
+    return make
+
+
+def _carried(b: Any, factors: Any, g: Any, axis: int) -> Any:
+    """The cotangent of what each element adds to the total: the recurrence of the transposed chain, from the end."""
+    turned = b.linear_recurrence(_reversed(b, factors, axis), _reversed(b, g, axis), axis=axis)
+    return _reversed(b, turned, axis)
+
+
+define(
+    "exclusive_product",
+    Kind.SCAN,
+    1,
+    doc="Element i along the axis is the product of the elements before it, in that order; the first is 1.",
+    canon=rules.canon_axis("exclusive_product"),
+    infer=lambda x, axis: _like(x, axis=axis, name="exclusive_product"),
+    reference=_exclusive_product_reference,
+    lift=lambda e, x, i: (x,),
+    combine=lambda e, s, t: (e.mul(s[0], t[0]),),
+    init=lambda dtype: ((1, dt.compute_dtype(dtype)),),
+    finish=_rounded,
+    vjp=lambda b, g, out, x, axis: (b.multiply(_carried(b, x, g, axis), out),),
+    samples=_running_samples(1),
+    dtypes=dt.FLOATS,
+    facts={"exclusive": True},
+)
+
+
+def _linear_recurrence_combine(e: Any, s: tuple[Any, ...], t: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Linear maps, one after the other.  Nothing times an infinity is nothing, as for cotangents elsewhere."""
+    (factor, total), (a, b) = s, t
+    is_nothing = e.eq(total, e.const(0, total.dtype))
+    return e.mul(factor, a), e.select(is_nothing, b, e.add(e.mul(a, total), b))
+
+
+def _linear_recurrence_vjp(b: Any, g: Any, out: Any, factors: Any, terms: Any, axis: int) -> tuple[Any, ...]:
+    carried = _carried(b, factors, g, axis)
+    return b.multiply(carried, out), carried
+
+
+define(
+    "linear_recurrence",
+    Kind.SCAN,
+    2,
+    doc="Totals t along the axis of factors a and terms b: t[0] = 0, and t[i + 1] = a[i] t[i] + b[i], or b[i] where "
+    "t[i] is 0.  Its derivatives, and those of running products, are recurrences again.",
+    canon=rules.canon_axis("linear_recurrence"),
+    infer=lambda a, b, axis: _like(a, b, axis=axis, name="linear_recurrence"),
+    reference=_linear_recurrence_reference,
+    lift=lambda e, a, b, i: (a, b),
+    combine=_linear_recurrence_combine,
+    init=lambda dtype: ((1, dt.compute_dtype(dtype)), (0, dt.compute_dtype(dtype))),
+    finish=lambda e, state, dtype: _rounded(e, state[1:], dtype),
+    vjp=_linear_recurrence_vjp,
+    samples=_running_samples(2),
+    dtypes=dt.FLOATS,
+    facts={"exclusive": True},
 )

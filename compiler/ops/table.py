@@ -56,13 +56,13 @@ class OpDef:
                                      (g.load(k, index) is input k at an index, g.e the emitter, g.value(ix) an index
                                      as an int64 value, g.checked(value, extent, what) a bounds-checked index)
     segments(types, out, **attrs)    SEGMENT: [(input or None for fill, offset per axis, step per axis)], see segment.py
-    lift/combine/init/finish         REDUCE and SCAN: state = lift(e, x, i); state = combine(e, s, t); init(dtype) are
+    lift/combine/init/finish         REDUCE and SCAN: state = lift(e, *xs, i); state = combine(e, s, t); init(dtype) are
                                      the identity's components; finish(e, state, dtype) is the result
     raises(types, attrs) -> bool     whether running it may raise (never pruned then)
     facts                            algebra, true of every dtype's bits: commutative, associative, idempotent
                                      (f(x, x) = x, or f(f(x)) = f(x)), involution, identity=<number>,
                                      right_identity=<number>, absorbing=<number>, exact (the reference has the
-                                     compiled kernel's bits);
+                                     compiled kernel's bits), exclusive (a SCAN that leaves out the element itself);
                                      domain=((low, high), ...) an interval per input on which the op is smooth
     samples(rng, dtype)              [(arrays, attrs), ...] for tests and fuzzing, edge values included
     dtypes                           input dtypes that the samples may be asked for
