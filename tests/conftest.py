@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import sys
+import time
+from typing import Any
+
 import pytest
 
 from hybridflow import flags
@@ -16,3 +20,26 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Every test holds graphs against the rules after every pass, and counts the references of native calls."""
     flags.VERIFY.value = 1  # before the first call loads native code
+
+
+class Traced:
+    """The keys that functions were traced for, each trace lasting ``seconds`` longer."""
+
+    def __init__(self) -> None:
+        self.keys: list[Any] = []
+        self.seconds = 0.0
+
+
+@pytest.fixture
+def traced(monkeypatch: pytest.MonkeyPatch) -> Traced:
+    """Counts traces without touching what is traced, whose effects would be repeated at each call."""
+    module = sys.modules["hybridflow.function"]
+    trace, made = module.trace_signature, Traced()
+
+    def counting(python: Any, binder: Any, key: Any, *args: Any, **kwargs: Any) -> Any:
+        made.keys.append(key)
+        time.sleep(made.seconds)
+        return trace(python, binder, key, *args, **kwargs)
+
+    monkeypatch.setattr(module, "trace_signature", counting)
+    return made

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import hybridflow as hf
+from hybridflow.context import tracing
 from hybridflow.errors import (
     ArgumentError,
     ArgumentTypeError,
@@ -20,6 +21,7 @@ from hybridflow.errors import (
     ShapeError,
     TraceError,
 )
+from hybridflow.trace import Trace
 
 
 def tensor(values, dtype=np.float64):
@@ -38,19 +40,16 @@ def traces_of(f):
 # Binding and signatures
 
 
-def test_one_trace_per_shape_and_dtype():
-    seen = []
-
+def test_one_trace_per_shape_and_dtype(traced):
     @hf.function
     def f(x):
-        seen.append(x.type)
         return x + x
 
     for _ in range(3):
         assert same_bits(f(tensor([1.0, 2.0])), [2.0, 4.0])
     f(tensor([1.0]))
     f(tensor([1.0, 2.0], np.float32))
-    assert [str(t) for t in seen] == ["f64[2]", "f64[1]", "f32[2]"]
+    assert [str(key.leaves[0]) for key in traced.keys] == ["f64[2]", "f64[1]", "f32[2]"]
     assert [row["hits"] for row in f.signatures()] == [2, 0, 0]
 
 
@@ -511,15 +510,24 @@ def test_run_functions_eagerly():
     assert runs == [True, True, False]
 
 
-def test_leaked_tensors_say_where_they_were_made():
-    leaked = []
+def test_tensors_left_outside_are_refused_where_they_are_left():
+    leaked = [1.0]
 
     @hf.function
     def leaky(x):
         leaked.append(x * 2.0)
         return x
 
-    leaky(tensor(1.0))
+    with pytest.raises(TraceError, match=r"left in leaked, which outlives the call.*test_function.py:\d+"):
+        leaky(tensor(1.0))
+    assert leaked == [1.0]
+
+
+def test_leaked_tensors_say_where_they_were_made():
+    leaked = []
+    forgotten = Trace("leaky")
+    with tracing(forgotten):
+        leaked.append(forgotten.argument(tensor(1.0).type, "x") * 2.0)
 
     @hf.function
     def user(x):

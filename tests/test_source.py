@@ -445,6 +445,7 @@ def test_notebook_cells() -> None:
 
 
 def test_kept_texts_are_bounded() -> None:
+    texts.listen()
     texts._kept.clear()
     for i in range(200):
         compile(f"def f(): return {i}", "<bounded>", "exec")

@@ -501,6 +501,11 @@ def test_repr_while_tracing_names_the_line():
 
 def test_a_leaked_tensor_says_so():
     kept = []
-    trace(lambda x: kept.append(x + 1) or x, hf.ones((2,)))
+    with pytest.raises(errors.TraceError, match="left in kept"):
+        trace(lambda x: kept.append(x + 1) or x, hf.ones((2,)))
+    assert not kept
+    forgotten = Trace("leaky")
+    with tracing(forgotten):
+        kept.append(forgotten.argument(hf.ones((2,)).type, "x") + 1)
     with pytest.raises(errors.TraceError, match="has no value"):
         kept[0] * 2

@@ -102,7 +102,7 @@ def _python(recording: Recording, f: types.FunctionType) -> Any:
     wrapped = getattr(f, "__wrapped__", None)  # a library's decorator around the user's function
     if isinstance(wrapped, types.FunctionType):
         prepare(recording, wrapped)
-    module = f.__module__ or ""
+    module = f.__globals__.get("__name__", "")  # a decorator may have given the function another
     if _is_pure(module, f.__name__):
         ours = module.startswith("hybridflow.")
         live = module in models.TENSOR_MODULES or (ours and f.__name__ in models.TENSOR_FUNCTIONS)
@@ -151,8 +151,9 @@ class _Consuming:
     def _note(self, recording: Recording, args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
         """Whether the function is given nothing that it may call."""
         values = [value for value in (*args, *kwargs.values()) if type(value) not in ATOMS]
+        whole = (getattr(self._function, "__module__", None) or "builtins") not in models.LOOKING_MODULES
         for value in values:
-            consume(recording, value, live=self._is_live)
+            consume(recording, value, live=self._is_live, whole=whole)
         return all(map(is_plain, values))
 
 
@@ -318,6 +319,8 @@ def _note_method(recording: Recording, owner: Any, name: str, args: Any) -> None
             recording.effect(owner, f"calls {{}}.{name}")
         elif name == "__getitem__" and args:
             read_item(recording, owner, args[0], *_look_up(owner, args[0]))
+        elif name in models.SHALLOW:
+            read_items(recording, owner)
         else:
             consume(recording, owner)
     elif name in ("__next__", "send", "throw", "close"):

@@ -16,7 +16,7 @@ import numpy as np
 from hybridflow.jit.guards.attributes import lookup_of, own_dict, read_attribute
 from hybridflow.jit.guards.libraries import is_users_class
 from hybridflow.jit.guards.recording import Recording
-from hybridflow.jit.guards.twins import follow
+from hybridflow.jit.guards.twins import follow, is_generated
 from hybridflow.jit.guards.values import (
     ATOMS,
     CONTAINERS,
@@ -173,10 +173,11 @@ def read_elements(recording: Recording, array: np.ndarray) -> None:
         recording.check(slot, "call", ArrayContents(array), "elements")
 
 
-def consume(recording: Recording, value: Any, depth: int = _DEPTH, live: bool = False) -> None:
+def consume(recording: Recording, value: Any, depth: int = _DEPTH, live: bool = False, whole: bool = False) -> None:
     """Note all that code which is not recorded may read of a value that it is given.
 
-    ``live`` says that the code makes tensors of arrays and does nothing else with them.
+    ``live`` says that the code makes tensors of arrays and does nothing else with them, ``whole`` that it may look at
+    the attributes of objects.
     """
     if type(value) is decimal.Decimal:
         _note_context(recording)
@@ -195,13 +196,13 @@ def consume(recording: Recording, value: Any, depth: int = _DEPTH, live: bool = 
             read_items(recording, value)
         if depth > 0:
             for item in items_of(value)[:_WALKED]:
-                consume(recording, item, depth - 1, live)
+                consume(recording, item, depth - 1, live, whole)
     elif isinstance(value, (types.FunctionType, types.MethodType, functools.partial, Dispatcher)) or isinstance(
         value, types.BuiltinFunctionType
     ):
         _prepare(recording, value)
     elif is_users_class(type(value)):
-        follow_methods(recording, value, depth)
+        follow_methods(recording, value, depth, whole)
     elif hasattr(type(value), "__next__") and recording.slot_of(value) is not None:
         recording.effect(value, "takes items from {}, which outlives the call")
 
@@ -238,18 +239,14 @@ def _prepare(recording: Recording, value: Any) -> None:
     prepare(recording, value)
 
 
-def follow_methods(recording: Recording, value: Any, depth: int = 0) -> None:
-    """Follow every special method that the user's classes define, and note all that the object holds: a library may
-    call any of them, and see all of it."""
-    if id(value) in recording.consumed:
+def follow_methods(recording: Recording, value: Any, depth: int = 0, whole: bool = False) -> None:
+    """Follow every special method that the user's classes define, since a library may call any of them; note all that
+    the object holds if it may look at that (``whole``), or has methods that the standard library wrote from its fields.
+    """
+    key = id(value), whole
+    if key in recording.consumed:
         return
-    recording.consumed.add(id(value))
-    own = own_dict(value)
-    if own and recording.slot_of(value) is not None:
-        for name, held in list(own.items()):
-            read_attribute(recording, value, name, held)
-            if depth > 0:
-                consume(recording, held, depth - 1)
+    recording.consumed.add(key)
     for base in type(value).__mro__:
         if not is_users_class(base):
             continue
@@ -258,6 +255,13 @@ def follow_methods(recording: Recording, value: Any, depth: int = 0) -> None:
             if special and isinstance(function, types.FunctionType):
                 lookup_of(recording, value, name)
                 follow(recording, function)
+                whole = whole or is_generated(function.__code__)
+    own = own_dict(value)
+    if own and whole and recording.slot_of(value) is not None:
+        for name, held in list(own.items()):
+            read_attribute(recording, value, name, held)
+            if depth > 0:
+                consume(recording, held, depth - 1, whole=True)
 
 
 def _has_own(value: Any, name: str) -> bool:

@@ -130,6 +130,10 @@ MUTATORS = frozenset(
         "update",
     )
 )
+# Methods of containers that read their items, and nothing of the items.
+SHALLOW = frozenset(("__iter__", "__reversed__", "copy", "items", "keys", "values"))
+# Modules whose functions see of an object what its special methods show, and no more.
+LOOKING_MODULES = frozenset(("_functools", "_operator", "builtins", "functools", "itertools", "math", "operator"))
 ARRAY_MUTATORS = frozenset(
     ("byteswap", "fill", "itemset", "partition", "put", "resize", "setfield", "setflags", "sort", "__setitem__")
 )

@@ -80,8 +80,12 @@ def _enter(recording: Recording, python: Callable[..., Any]) -> None:
         recording.weak_root(python.__self__, "self")
     elif not isinstance(python, types.FunctionType):
         recording.weak_root(python, getattr(python, "__name__", type(python).__name__))
-    if not isinstance(python, types.FunctionType) or not is_recorded(python.__code__):
+    if not isinstance(python, types.FunctionType):
         calls.prepare(recording, python)
+    elif not is_recorded(python.__code__):
+        wrapped = getattr(python, "__wrapped__", None)
+        if wrapped is not None:
+            calls.prepare(recording, wrapped)
     else:
         run_recorded(recording, python)  # that it is this function, and these are its cells, needs no guard
         if python.__defaults__ or python.__kwdefaults__:

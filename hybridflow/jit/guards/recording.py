@@ -58,7 +58,7 @@ class Recording:
         self.reasons: list[Reason] = []
         self.followed: dict[int, types.FunctionType] = {}  # functions that are recorded as they run, by id
         self.swaps: Any = None  # see twins.Swaps
-        self.consumed: set[int] = set()  # ids of objects of which all was noted
+        self.consumed: set[tuple[int, bool]] = set()  # ids of objects that were given to others: see contents
         self.unseen: set[types.CodeType] = set()  # code that ran although nothing recorded what it reads
         self.live: dict[int, Any] = {}  # outside arrays that the program reads where they lie, by id
         self._slots: dict[int, int] = {}  # id(outside object) -> a slot in which it is found
