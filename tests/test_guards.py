@@ -154,8 +154,9 @@ TOGGLES = {
     ),
     "hidden": ("class M: k = 2.0\nm = M()\n@traced\ndef f(x): return x * getattr(m, 'k', 1.0)", "m.k = {}"),
     "namedtuple": (
-        "from collections import namedtuple\nP = namedtuple('P', 'k')\np = P(2.0)\n@traced\ndef f(x): return x * p.k",
-        "p = P({})",
+        "from collections import namedtuple\nP = namedtuple('P', 'k')\nps = {2.0: P(2.0), 3.0: P(3.0)}\np = ps[2.0]\n"
+        "@traced\ndef f(x): return x * p.k",
+        "p = ps[{}]",
     ),
     "library function": ("g = hf.tanh\n@traced\ndef f(x): return g(x)", "g = hf.tanh if {} == 2.0 else hf.exp"),
     "missing key": (
