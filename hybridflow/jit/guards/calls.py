@@ -115,7 +115,7 @@ def _is_pure(module: str, name: str) -> bool:
         return False
     top = module.partition(".")[0]
     return (module in models.PURE_MODULES or top in models.PURE_MODULES or top in models.PURE_PACKAGES) and (
-        (module, name) not in models.IMPURE
+        (top, name) not in models.IMPURE
     )
 
 
