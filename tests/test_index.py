@@ -20,9 +20,10 @@ from hybridflow.compiler.codegen.values import Val
 from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.compiler.ir.build import GraphBuilder
 from hybridflow.compiler.ir.graph import Graph, Node
-from hybridflow.compiler.ir.types import Dim, Shape, TensorType, factors
+from hybridflow.compiler.ir.types import Dim, Shape, TensorType, factors, same_size
 from hybridflow.compiler.loops import space as spaces
 from hybridflow.compiler.loops.bounds import Polynomial
+from hybridflow.compiler.loops.coverage import permutes
 from hybridflow.compiler.loops.index import Index, Ix, LoopVar, Quotient, Remainder, computed, variable
 from hybridflow.compiler.loops.operands import Reads, _Anything
 from hybridflow.compiler.ops import TABLE
@@ -113,6 +114,29 @@ SHAPES: list[Shape] = [
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_what_permutes_reaches_every_element_once(shape: Shape) -> None:
+    rng = np.random.default_rng(len(shape))
+    found = {True: 0, False: 0}
+    sizes = {"n": 4, "m": 3}
+    size = math.prod(size_of(e, sizes) for e in shape)
+    for _ in range(150):
+        b = GraphBuilder(TABLE, "views")
+        x = y = b.parameter(TensorType(shape, dt.float32))
+        for _ in range(int(rng.integers(1, 4))):
+            y = random_view(b, rng, y)
+        space = spaces.flat(y.shape)
+        reads = Reads(lambda node: node.is_parameter)
+        reads.follow(y, Index(y.shape, linear=space.full))
+        elements = reference(b.finish([y]), size, sizes).ravel()
+        if same_size(x.shape, y.shape):
+            once = sorted(elements.tolist()) == list(range(size))
+            sure = permutes(reads.leaves[0][1].linear, space)
+            assert once or not sure
+            found[sure] += 1
+    assert found[True] > found[False]
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
 @pytest.mark.parametrize("flat", [False, True], ids=["per axis", "flat"])
 def test_chains_of_views_read_what_numpy_reads(shape: Shape, flat: bool) -> None:
     rng = np.random.default_rng(len(shape) + flat)
@@ -187,3 +211,16 @@ def test_an_element_rule_may_not_decide_by_a_value(decide: Callable[[Any], Any])
     assert value.add(value, 1)[0] is value
     with pytest.raises((CompileError, TypeError)):
         decide(value)
+
+
+def test_digits_that_repeat_or_are_left_out_permute_nothing() -> None:
+    p, q = LoopVar("p", 12), LoopVar("q", 12)
+    flat, square = spaces.Space((p,), (False,)), spaces.Space((p, q), (False, False))
+    x, y = variable(p), variable(q)
+    assert permutes(x, flat) and permutes(x * -1 + 11, flat)
+    assert permutes(x % 4 * 3 + x // 4, flat) and permutes(x // 4 * 4 + (x % 4 * -1 + 3), flat)
+    assert permutes(x + y * 12, square) and permutes(x * 12 + y, square)
+    for position in (x % 4, x // 4, x % 4 + x // 4, x % 4 * 3, x % 6 * 2 + x // 4, x * 2, x % 5 * 3 + x // 5):
+        assert not permutes(position, flat), position
+    for position in (x, x + y, x * 12 + y * 12, x * 12 + y % 4, x * 11 + y):
+        assert not permutes(position, square), position

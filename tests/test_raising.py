@@ -14,12 +14,14 @@ import hybridflow as hf
 from hybridflow.compiler import target
 from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.compiler.ir.build import GraphBuilder
-from hybridflow.compiler.ir.graph import Node
+from hybridflow.compiler.ir.graph import Graph, Node
 from hybridflow.compiler.ir.types import Dim, TensorType
 from hybridflow.compiler.ops import TABLE
 from hybridflow.compiler.pipeline import compile_graph
 from hybridflow.errors import DivisionError, HybridflowError, IndexRangeError
-from hybridflow.runtime import cpu, host
+from hybridflow.runtime import cpu, cuda, host, ptx
+from tests.cuda_emulator import Array, emulated  # noqa: F401
+from tests.test_cuda_emission import assert_assembles
 from tests.test_fusion import build, rows, run_one_by_one
 from tests.test_kernels import same_bits
 
@@ -134,17 +136,32 @@ def turned(b: GraphBuilder, x: Node) -> Node:
     return b.reshape(b.transpose(x, perm=(1, 0)), shape=x.shape)
 
 
+def lookup(name: str) -> tuple[Graph, list[np.ndarray]]:
+    shape, size, program = LOOKUPS[name]
+    b = GraphBuilder(TABLE, "lookup")
+    x, i = b.parameter(TensorType(shape, dt.float32)), b.parameter(TensorType((19,), dt.int64))
+    return b.finish([program(b, x, i)]), [unreadable(size), np.arange(-9, 10)]
+
+
 @pytest.mark.parametrize("name", LOOKUPS)
 @pytest.mark.parametrize("isa", ["sse2", "avx2", "avx512"])
 def test_an_index_into_an_axis_without_elements_raises_and_reads_nothing(name: str, isa: str) -> None:
     if not host.can_run(target.NAMED[isa]):
         pytest.skip("not on this machine")
-    shape, size, program = LOOKUPS[name]
-    b = GraphBuilder(TABLE, "lookup")
-    x, i = b.parameter(TensorType(shape, dt.float32)), b.parameter(TensorType((19,), dt.int64))
-    executable = cpu.load(compile_graph(b.finish([program(b, x, i)]), target.NAMED[isa]))
+    graph, arrays = lookup(name)
+    executable = cpu.load(compile_graph(graph, target.NAMED[isa]))
     with pytest.raises(IndexRangeError):
-        executable.run([unreadable(size), np.arange(-9, 10)])
+        executable.run(arrays)
+
+
+@pytest.mark.usefixtures("emulated")
+@pytest.mark.parametrize("name", LOOKUPS)
+def test_no_thread_of_a_gpu_reads_from_an_axis_without_elements(name: str) -> None:
+    graph, arrays = lookup(name)
+    program = compile_graph(graph, target.CUDA_SM90)
+    with pytest.raises(IndexRangeError):
+        cuda.load(program, 0).run([Array(array, 0) for array in arrays])
+    assert_assembles(ptx.assemble(program))
 
 
 def test_without_elements_to_read_no_index_is_looked_at() -> None:

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from hybridflow.compiler.ir.graph import Node
 from hybridflow.compiler.ir.types import Shape, is_static, same_size, static_size
+from hybridflow.compiler.loops.coverage import permutes
 from hybridflow.compiler.loops.index import Index, Ix
 from hybridflow.compiler.loops.kernel import CHEAP, OWN_KERNEL, Cluster, Kernel, base
 from hybridflow.compiler.loops.operands import Reads
@@ -42,7 +43,7 @@ class _Work(NamedTuple):
 def covers(visit: _Visit, node: Node) -> bool:
     """Whether each element of the node is sure to be read there, none left out."""
     space = visit.space
-    if visit.position == space.full and same_size(node.shape, visit.shape):
+    if same_size(node.shape, visit.shape) and permutes(visit.position, space):
         return True
     kept, folded = (tuple(v.extent for v in loops) for loops in (space.kept, space.folded))
     turning = is_static(folded) and static_size(folded) > 0  # without elements, a row may be passed over
