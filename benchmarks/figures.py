@@ -21,6 +21,8 @@ sum             ``reduce_sum(x + y * z)`` over 16 million floats on one thread: 
 memory          growth of the resident set over 300 traces of one 30-op function at different lengths, per trace, after
                 free memory went back to the system; and, per trace, what 300 traces of a further such function add
                 for good, after five others have come and gone: those pay for room that allocators keep and use again.
+pool            growth of the resident set over 400 tensors of 4 to 160 MB at random, one at a time, next to the 160 MB
+                of the largest; and what is left of 700 MB in 100 tensors some time after they were dropped.
 """
 
 from __future__ import annotations
@@ -329,6 +331,50 @@ def trace_memory(peers: tuple[str, ...]) -> list[Figure]:
     ]
 
 
+_POOL = """
+import gc, random, time
+import numpy as np
+import hybridflow as hf
+from hybridflow.runtime import memory
+
+def resident():
+    gc.collect()
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1]) * 4096
+
+def tensor(megabytes):
+    array = memory.empty((int(megabytes * 1e6),), np.dtype("u1"))
+    array[::4096] = 1
+    return array
+
+x = hf.ones(4)
+x + x, hf.exp(x)
+start, rng = resident(), random.Random(SEED)
+sizes = [rng.uniform(4, 160) for _ in range(398)] + [160, 4]
+for size in sizes:
+    tensor(size)
+held = resident() - start
+hf.memory.trim()
+many = [tensor(7) for _ in range(100)]
+del many
+time.sleep(memory.AGE + 1)
+for _ in range(2000):
+    hf.exp(x)
+print(held / 160e6, (resident() - start) / 1e6)
+"""
+
+
+def pool_memory(peers: tuple[str, ...]) -> list[Figure]:
+    if not os.path.exists("/proc/self/statm"):
+        return []
+    rounds = [in_fresh_process(_POOL.replace("SEED", str(seed))).split() for seed in range(3)]
+    held, left = ([float(row[k]) for row in rounds] for k in (0, 1))
+    return [
+        figure("memory held after a 160 MB working set of changing sizes", "x", 1.5, measure.timing(held), 1.0),
+        figure("memory held some time after 700 MB were dropped", "MB", 70, measure.timing(left), 1.0),
+    ]
+
+
 # ---- peers
 
 _PEER_SETUP = {
@@ -400,6 +446,7 @@ MEASUREMENTS: dict[str, Callable[[tuple[str, ...]], list[Figure]]] = {
     "first": first_call,
     "sum": sum_of_products,
     "memory": trace_memory,
+    "pool": pool_memory,
 }
 
 

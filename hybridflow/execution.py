@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from hybridflow import devices
 from hybridflow.compiler.ir.graph import Graph
+from hybridflow.runtime import machine_code
 
 if TYPE_CHECKING:
     from hybridflow.runtime.cpu import Executable
@@ -26,3 +27,10 @@ def executable_for(graph: Graph, fastmath: bool = False, device: str = devices.C
 
     number = devices.number(device)
     return cuda.load(compile_graph(graph, cuda.target(number), fastmath), number)
+
+
+def _import_compiler() -> None:
+    from hybridflow.compiler import pipeline  # noqa: F401
+
+
+machine_code.import_before_fork(_import_compiler)

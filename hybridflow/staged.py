@@ -43,9 +43,10 @@ def _count_alone() -> int:
     """
     holder = types.SimpleNamespace(held=object())
     held = holder.held
-    return sys.getrefcount(held)
+    return _references(held)
 
 
+_references = getattr(sys, "getrefcount", lambda _: 0)
 _ALONE = _count_alone()
 
 
@@ -54,9 +55,9 @@ def _owned_array(variable: Variable) -> Any:
     tensor = variable._tensor
     array = tensor._array
     base = array.base
-    alone = sys.getrefcount(tensor) == _ALONE and sys.getrefcount(array) == _ALONE
+    alone = _references(tensor) == _ALONE != 0 and _references(array) == _ALONE
     if base is not None:
-        alone = alone and sys.getrefcount(base) == _ALONE and getattr(base, "base", None) is None
+        alone = alone and _references(base) == _ALONE and getattr(base, "base", None) is None
     writable = getattr(array.flags, "writeable", True)  # arrays of a GPU always are
     return array if alone and array.flags.c_contiguous and writable else array.copy(order="C")
 

@@ -64,6 +64,8 @@ def problem() -> str | None:
         return f"the platform is {sys.platform}"
     if not getattr(sys, "_is_gil_enabled", lambda: True)() or "t" in getattr(sys, "abiflags", ""):
         return "the interpreter is free-threaded"
+    if not hasattr(sys, "getrefcount"):
+        return "the interpreter does not count references"
     if hasattr(sys, "gettotalrefcount"):
         return "the interpreter is a debug build"
     if ctypes.sizeof(ctypes.c_void_p) != 8 or sys.byteorder != "little":

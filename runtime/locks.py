@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import threading
 import weakref
+from collections.abc import Callable
 from typing import Any
 
 _locks: weakref.WeakSet[Any] = weakref.WeakSet()
@@ -27,4 +28,11 @@ def _open_in_child() -> None:
             lock._at_fork_reinit()
 
 
-os.register_at_fork(after_in_child=_open_in_child)
+def at_fork(**steps: Callable[[], object]) -> None:
+    """``os.register_at_fork``, where the system has it: where not, nothing forks."""
+    register = getattr(os, "register_at_fork", None)
+    if register is not None:
+        register(**steps)
+
+
+at_fork(after_in_child=_open_in_child)

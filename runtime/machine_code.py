@@ -11,7 +11,6 @@ from __future__ import annotations
 import contextlib
 import functools
 import itertools
-import os
 import sys
 import threading
 from collections.abc import Callable
@@ -19,7 +18,7 @@ from typing import Any
 
 from hybridflow.compiler.target import Target
 from hybridflow.errors import CompileError
-from hybridflow.runtime import disk_cache, host
+from hybridflow.runtime import disk_cache, host, locks
 
 _lock = threading.RLock()  # around everything that enters LLVM: its objects are not thread-safe
 
@@ -32,8 +31,13 @@ class _ForkGuard:
 
     def __init__(self) -> None:
         self._held: list[Any] = []
+        self.imports: list[Callable[[], object]] = []  # what is to be loaded completely before a fork
 
     def before(self) -> None:
+        if len(sys._current_frames()) > 1:
+            # Another thread may be in the middle of an import, whose lock nobody would release in the child.
+            for load in self.imports:
+                load()
         _lock.acquire()
         ffi = sys.modules.get("llvmlite.binding.ffi")
         if ffi is not None:
@@ -47,7 +51,25 @@ class _ForkGuard:
 
 
 _fork_guard = _ForkGuard()
-os.register_at_fork(before=_fork_guard.before, after_in_parent=_fork_guard.after, after_in_child=_fork_guard.after)
+locks.at_fork(before=_fork_guard.before, after_in_parent=_fork_guard.after, after_in_child=_fork_guard.after)
+
+
+def import_before_fork(load: Callable[[], object]) -> None:
+    """Have a function that imports what compiling needs called before a process with several threads forks."""
+    _fork_guard.imports.append(load)
+
+
+def _import_all() -> None:
+    import hashlib  # noqa: F401
+    import tempfile  # noqa: F401
+
+    import llvmlite.binding
+    import llvmlite.ir  # noqa: F401
+
+    from hybridflow.runtime import entry_code, pool_code  # noqa: F401
+
+
+import_before_fork(_import_all)
 
 _names = itertools.count()
 

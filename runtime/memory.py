@@ -1,8 +1,9 @@
 """Memory of outputs and temporaries: a pool of 64-byte aligned blocks that are reused when freed.
 
 A fresh 64 MiB output costs more in page faults than the kernel that fills it, so freed blocks are kept, within bounds
-(see ``pool_code``) and for a while.  Arrays own their block through NumPy's memory-handler mechanism: nothing is copied, and the block comes back
-when the last reference to the array goes.  Without native code (see ``layout.problem``) arrays come from NumPy.
+(see ``pool_code``) and for a while.  Arrays own their block through NumPy's memory-handler mechanism: nothing is
+copied, and the block comes back when the last reference to the array goes.  Without native code (see
+``layout.problem``) arrays come from NumPy.
 """
 
 from __future__ import annotations

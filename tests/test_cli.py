@@ -18,6 +18,7 @@ from hybridflow import flags
 from hybridflow.cli import bench, commands, fair, limits, measure, output, subject
 from hybridflow.cli.measure import Timing
 from hybridflow.errors import ArgumentError
+from hybridflow.runtime import disk_cache
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -237,6 +238,12 @@ def test_doctor(run: Run) -> None:
         assert word in out
     code, out, _ = run("doctor", "--json")
     assert code == 0 and {f["state"] for f in json.loads(out)} <= {"ok", "note"}
+
+
+def test_doctor_says_that_native_code_cannot_be_kept(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(disk_cache, "fingerprint", lambda *_: None)
+    code, out, _ = run("doctor")
+    assert code == 0 and "compiled anew in each process" in out
 
 
 def test_doctor_reports_what_breaks(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:

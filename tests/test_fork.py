@@ -10,8 +10,7 @@ import pytest
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork")
 
 # Threads that compile, differentiate and draw numbers without end, while the main thread forks.  A child that waits
-# for a lock of a thread that it does not have is ended by the alarm.  What is imported at the first compilation is
-# imported before: a fork in the middle of an import leaves the child Python's own lock on that module.
+# for a lock of a thread that it does not have is ended by the alarm.
 _PROGRAM = """
     import os, signal, threading
     import hybridflow as hf
@@ -96,3 +95,72 @@ def test_fork_inside_a_tape_and_a_trace():
         print(busy.value, forked(lambda: busy.value == 0))
         """)
     assert out == "0\n0\n0 0\n"
+
+
+# The first compilation of a process imports the compiler and LLVM.  Each child of the outer loop is such a process.
+_FIRST = """
+    import os, signal, sys, threading, time
+    import hybridflow as hf
+
+    x = hf.constant([1.0, 2.0, 3.0])
+
+    def work(k):
+        hf.function(lambda a: hf.exp(a) * k + hf.sum(a))(x)
+
+    def first_compilations(seed):
+        threads = [threading.Thread(target=work, args=(float(k),), daemon=True) for k in range(4)]
+        for thread in threads:
+            thread.start()
+        time.sleep(seed % 25 * 0.01)  # at another place each time
+        process = os.fork()
+        if process == 0:
+            signal.alarm(60)
+            os._exit(0 if hf.function(lambda a: a * a + 2.0)(x).tolist() == [3.0, 6.0, 11.0] else 1)
+        return os.waitpid(process, 0)[1]
+
+    ends = []
+    for seed in range(COUNT):
+        process = os.fork()
+        if process == 0:
+            signal.alarm(100)
+            os._exit(1 if first_compilations(seed) else 0)
+        ends.append(os.waitpid(process, 0)[1])
+    print(set(ends), "llvmlite" in sys.modules)
+"""
+
+
+def test_forks_during_first_compilations():
+    assert run(_FIRST.replace("COUNT", os.environ.get("HF_TEST_FORKS", "12"))) == "{0} False\n"
+
+
+def test_a_fork_with_threads_leaves_nothing_to_import(tmp_path):
+    out = run(f"""
+        import os, sys, threading
+        os.environ["HF_CACHE_DIR"] = {str(tmp_path)!r}
+        import hybridflow as hf
+
+        done = threading.Event()
+        thread = threading.Thread(target=done.wait)
+        thread.start()
+        process = os.fork()
+        if process == 0:
+            os._exit(0)
+        os.waitpid(process, 0)
+        done.set()
+        before = set(sys.modules)
+        x = hf.ones((4, 4))
+        v = hf.Variable(1.0)
+
+        @hf.function
+        def f(x):
+            v.assign_add(1.0)
+            return hf.sum(hf.exp(x @ x) * v) + hf.sum(hf.cumulative_sum(hf.sort(x), axis=0)) + hf.take(x, [0], axis=0)
+
+        with hf.GradientTape() as tape:
+            tape.watch(x)
+            y = f(x)
+        tape.gradient(y, x)
+        f(x), f(x), hf.random.normal((2,)), hf.tanh(x)
+        print(sorted(set(sys.modules) - before))
+        """)
+    assert out == "[]\n"

@@ -52,3 +52,31 @@ def test_a_missing_symbol_turns_native_code_off(symbol, no_pool):
     environment = {**os.environ, "HF_CACHE_DIR": "off"}
     done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True)
     assert done.stdout.strip() == "done", done.stderr
+
+
+@pytest.mark.parametrize("missing", ["os.register_at_fork", "sys.getrefcount"])
+def test_interpreters_that_lack_a_function(missing):
+    program = f"""
+import os, random, sys  # random itself needs os.register_at_fork where it thinks that the system has it
+del {missing}
+import hybridflow as hf
+
+x = hf.constant([1.0, 2.0])
+v = hf.Variable(hf.zeros(2))
+
+@hf.function
+def step(x):
+    v.assign_add(x)
+    return hf.exp(v)
+
+for _ in range(3):
+    step(x)
+assert v.numpy().tolist() == [3.0, 6.0]
+with hf.GradientTape() as tape:
+    tape.watch(x)
+    y = hf.sum(x * x)
+assert tape.gradient(y, x).tolist() == [2.0, 4.0]
+print("done")
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.stdout.strip() == "done", done.stderr
