@@ -49,7 +49,7 @@ CACHE_DIR = Flag("HF_CACHE_DIR", "", "folder of the on-disk cache of machine cod
 KEEP_TEXT = Flag(
     "HF_KEEP_TEXT",
     "auto",
-    "whether an audit hook keeps the text that exec and consoles compile: 1 from the start, 0 never, auto where it is used",
+    "keep the text that exec and consoles compile, by an audit hook: 1 from the start, 0 never, auto where it is used",
 )
 CACHE_LIMIT = Flag("HF_CACHE_LIMIT", 512 << 20, "bytes on disk of the cache of machine code")
 

@@ -417,7 +417,7 @@ def get_item(recording: Recording, value: Any, key: Any) -> Any:
     """``value[key]``, noted."""
     if isinstance(value, type):
         recording.note(before_operator, value, "__getitem__")
-        return value[key]
+        return value[key]  # type: ignore[index]  # a generic class
     if base_container(value) is None and not isinstance(value, np.ndarray):
         recording.note(read_item, value, key, None, False)
         return value[key]

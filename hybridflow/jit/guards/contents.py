@@ -33,6 +33,13 @@ from hybridflow.variable import Variable
 
 _MOST_ITEMS = 256  # of a container whose items are checked one by one
 _DEPTH = 16  # of containers in containers; what lies deeper is compared by identity
+_FUNCTIONS = (
+    types.FunctionType,
+    types.MethodType,
+    types.BuiltinFunctionType,
+    functools.partial,
+    Dispatcher,
+)
 # Methods that Python calls when a class is made or an instance ends: a library that is given an instance calls others.
 _NOT_CALLED = frozenset(("__new__", "__init__", "__init_subclass__", "__class_getitem__", "__set_name__", "__del__"))
 

@@ -56,7 +56,7 @@ USER, FOLLOWED, LIBRARY = "user", "followed", "library"
 
 @functools.lru_cache(4096)
 def owner_of(filename: str) -> str:
-    """USER for code of a file that is the user's, FOLLOWED for a library's that is recorded all the same, else LIBRARY."""
+    """USER for code of the user's files, FOLLOWED for a library's that is recorded all the same, else LIBRARY."""
     if is_internal(filename):
         return LIBRARY
     if filename.startswith("<frozen "):

@@ -1,7 +1,7 @@
 """What functions written in C do with what they are given: data for ``calls``.
 
-Names are those of ``__module__`` and ``__name__``.  What is listed nowhere is not known, and a trace that calls it serves
-one call only.
+Names are those of ``__module__`` and ``__name__``.  What is listed nowhere is not known, and a trace that calls it
+serves one call only.
 """
 
 from __future__ import annotations

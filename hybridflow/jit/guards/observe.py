@@ -19,7 +19,6 @@ from hybridflow.jit.guards.recording import Recording
 from hybridflow.jit.guards.report import Report, unseen_reason
 from hybridflow.jit.guards.twins import Swaps, follow, is_twin, read_defaults, run_recorded
 from hybridflow.jit.guards.unseen import watched
-from hybridflow.jit.guards.values import CONTAINERS
 
 
 class Observer:

@@ -99,7 +99,7 @@ class Recording:
         )
 
     def weak_root(self, value: Any, text: str) -> int:
-        """The slot of an object that the caller holds, or that no path leads to; not kept alive where it need not be."""
+        """The slot of an object that the caller holds, or that no path leads to; kept alive only where it must be."""
         known = self.slot_of(value)
         if known is not None:
             return known
@@ -192,7 +192,7 @@ class Recording:
         self.reasons.append(Reason(text, user_location(2), remedy, is_effect))
 
     def effect(self, value: Any, what: str) -> None:
-        """Note that an object that outlives the call is changed.  Raises TraceError where the caller would not see it."""
+        """Note that an object that outlives the call is changed.  Raises TraceError where its owner would not see it."""
         if self.is_copy(value):
             raise self._lost(self._copies[id(value)])
         self.reason(
@@ -230,8 +230,8 @@ class Recording:
     def _lost(self, path: str) -> TraceError:
         return TraceError(
             self.name,
-            f"the argument {path} is changed. A compiled function works on a copy of the containers that it is given, so "
-            "its caller would not see the change. Return the new value instead.",
+            f"the argument {path} is changed. A compiled function works on a copy of the containers that it is given, "
+            "so its caller would not see the change. Return the new value instead.",
         )
 
     def _watch(self, value: Any, text: str, is_copy: bool) -> None:
@@ -240,7 +240,7 @@ class Recording:
             self._watched.append((value, held, text, is_copy))
 
     def finish(self) -> None:
-        """Look for what was changed without being seen.  Raises TraceError for traced tensors that were left outside."""
+        """Look for changes that were not seen.  Raises TraceError for traced tensors that were left outside."""
         for look, restore, text, where in self._assigned:
             if isinstance(look(), SymbolicTensor):
                 restore()
@@ -308,4 +308,4 @@ def caller_globals() -> dict[str, Any]:
     frame: Any = sys._getframe(1)
     while is_internal(frame.f_code.co_filename):
         frame = frame.f_back
-    return frame.f_globals  # type: ignore[no-any-return]
+    return frame.f_globals

@@ -39,8 +39,8 @@ def original_code(function: types.FunctionType) -> types.CodeType:
     return swapped[1] if swapped is not None and function.__code__ is swapped[2] else function.__code__
 
 
-def follow(recording: Recording, function: types.FunctionType) -> None:
-    """Record what ``function`` will read when it runs, and that it is what it is."""
+def follow(recording: Recording, function: Any) -> None:
+    """Record what the Python function ``function`` will read when it runs, and that it is what it is."""
     code = original_code(function)
     if is_twin(code) or not is_recorded(code):
         return  # made by the trace itself, or a library's

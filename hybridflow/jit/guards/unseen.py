@@ -3,7 +3,8 @@
 Such code is called in ways that no instrumented code sees: by a C function with a callback, by a library.  A trace that
 met it cannot be used again; the next one knows the functions and records them (see ``observe``).
 
-``sys.monitoring`` tells which code starts from Python 3.12 on, ``sys.settrace`` before.  Both are on while tracing only.
+``sys.monitoring`` tells which code starts from Python 3.12 on, ``sys.settrace`` before.  Both are on while tracing
+only.
 """
 
 from __future__ import annotations

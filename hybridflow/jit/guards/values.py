@@ -167,7 +167,7 @@ class ArrayContents:
             return array.tobytes()
         import hashlib  # few programs need it
 
-        return hashlib.blake2b(np.ascontiguousarray(array)).digest()
+        return hashlib.blake2b(np.ascontiguousarray(array).data).digest()
 
 
 class ArrayType:

@@ -1,4 +1,4 @@
-"""Instrumented source: the user's function, with a call of the recorder at each place where something is read or written.
+"""Instrumented source: the user's function, with a call of the recorder wherever something is read or written.
 
 The function means what it meant; each access merely passes by an object that may take note of it (its methods are
 ``Recorder``'s).  Names, attributes, items and calls are reported with the objects they are taken from, so that what was
@@ -39,8 +39,9 @@ _TRUTHS = (ast.Compare, ast.Constant)
 def instrument(node: FunctionNode, cells: frozenset[str], owner: str | None, recorder: str) -> FunctionNode:
     """Instrument a function in place.
 
-    ``cells`` are the names in its closure, ``owner`` the class whose private names (``__x``) it mangles, ``recorder`` the
-    placeholder that stands for the recorder.  Decorators, defaults and annotations of the function itself are not touched.
+    ``cells`` are the names in its closure, ``owner`` the class whose private names (``__x``) it mangles, ``recorder``
+    the placeholder that stands for the recorder.  Decorators, defaults and annotations of the function itself are not
+    touched.
     """
     _Instrumenter(Scope(node, None, cells), owner, recorder).body_of(node)
     return node
@@ -334,7 +335,7 @@ class _Instrumenter(ast.NodeTransformer):
     def _branch(self, node: Any) -> ast.AST:
         node.test = self._test(node.test)
         node.body, node.orelse = self._statements(node.body), self._statements(node.orelse)
-        return node  # type: ignore[no-any-return]
+        return node
 
     visit_If = visit_While = _branch
 
@@ -347,7 +348,7 @@ class _Instrumenter(ast.NodeTransformer):
         node.iter = self._call(node.iter, "iterate", self._visit(node.iter))
         node.target = self._visit(node.target)
         node.body, node.orelse = self._statements(node.body), self._statements(node.orelse)
-        return node  # type: ignore[no-any-return]
+        return node
 
     visit_For = visit_AsyncFor = _loop
 
@@ -428,7 +429,7 @@ class _Instrumenter(ast.NodeTransformer):
 def _named_in_patterns(node: ast.Match) -> list[ast.expr]:
     """Copies of the names in patterns that are looked up: constants and classes.  In a pattern itself they cannot be
     calls."""
-    found = []
+    found: list[ast.expr] = []
     for case in node.cases:
         for part in ast.walk(case.pattern):
             if isinstance(part, ast.MatchValue) and isinstance(part.value, ast.Attribute):

@@ -29,7 +29,7 @@ class Scope:
         self.bound -= self.globals | self.outer
 
     def kind(self, name: str) -> str:
-        """Where a name that is used directly in this scope comes from: LOCAL, CELL (of the outermost function's closure)
+        """Where a name that is used directly in this scope comes from: LOCAL, CELL (the outermost function's closure)
         or GLOBAL (builtins included).  A name that a class body binds counts as local there, and nowhere else."""
         if name in self.globals:
             return GLOBAL
@@ -108,7 +108,7 @@ def _walrus(node: ast.AST) -> Iterator[tuple[str, str]]:
 
 
 def evaluated_outside(node: ast.AST) -> list[ast.AST]:
-    """The parts of a scope's node that are evaluated in the scope around it: defaults, decorators, the first iterable."""
+    """The parts of a scope's node that are evaluated around it: defaults, decorators, the first iterable."""
     if isinstance(node, _COMPREHENSIONS):
         return [node.generators[0].iter]
     if isinstance(node, ast.ClassDef):
