@@ -19,7 +19,7 @@ from hybridflow.convert import as_tensor, weak_kind
 from hybridflow.errors import ArgumentError, ArgumentTypeError, DTypeError, ShapeError, user_location
 from hybridflow.methods import InstanceTable
 from hybridflow.retracing import Cause, Key, Retrace, RetraceLog, cause_of
-from hybridflow.runtime import locks
+from hybridflow.runtime import locks, machine_code
 from hybridflow.runtime.entry import Dispatcher
 from hybridflow.shortcuts import Form, signature_for
 from hybridflow.spec import LeafKey, TensorKey, TensorSpec, leaf_key
@@ -172,8 +172,7 @@ class Function(Dispatcher):
 
     def _trace_once(self, key: Key, leaves: Sequence[Any], may_create: bool) -> tuple[Entry, Any, bool]:
         """One run of the body: the entry, what was recorded, and whether variables were made."""
-        from hybridflow.jit.guards import observe  # which reads source, and is not needed to import
-
+        observe = _observe()
         if self._observer is None:
             self._observer = observe.Observer(self._options.name)
         recording = observe.Recording(self._options.name)
@@ -315,6 +314,16 @@ class Function(Dispatcher):
         parts = [_count(len(entries), "trace"), _count(sum(entry.hits for entry in entries), "hit")]
         last = self._retraces.describe_last(self._count_calls())
         return f"<function {self._options.name}: {', '.join(parts + [last] * bool(last))}>"
+
+
+def _observe() -> Any:
+    """The module that records what a run reads: it parses source, and is not needed to import."""
+    from hybridflow.jit.guards import observe
+
+    return observe
+
+
+machine_code.import_before_fork(_observe)
 
 
 def _count(n: int, noun: str) -> str:

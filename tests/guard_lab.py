@@ -241,7 +241,7 @@ class Lab(Outcome):
         lines = self.probe.effect_lines()
         if not where or not line.isdigit() or f":{line}" not in str(error):
             self.complaints.append(f"the refusal names no line: {error}")
-        elif where.endswith(("guard_program.py", "<string>")) and int(line) not in lines:
+        elif self.folder is not None and where.endswith(("guard_program.py", "<string>")) and int(line) not in lines:
             self.complaints.append(f"the refusal names line {line}, the effect is in {lines}: {error}")
         if self._states() != before:
             self.complaints.append(f"refused, but outside it is {self._states()} and was {before}: {error}")
@@ -294,7 +294,8 @@ class Warnings(logging.Handler):
 
 def run_text(lab: Lab, folder: pathlib.Path) -> None:
     """By ``exec`` of a string."""
-    exec(compile(lab.probe.text, "<string>", "exec", dont_inherit=True), lab.names() | {"__name__": "guard_program"})
+    text = lab.probe.text  # where decorators look for it
+    exec(compile(text, "<string>", "exec", dont_inherit=True), lab.names() | {"__name__": "guard_program"})
 
 
 def run_module(lab: Lab, folder: pathlib.Path) -> None:

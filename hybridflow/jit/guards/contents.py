@@ -204,9 +204,7 @@ def consume(recording: Recording, value: Any, depth: int = _DEPTH, live: bool = 
         if depth > 0:
             for item in items_of(value)[:_WALKED]:
                 consume(recording, item, depth - 1, live, whole)
-    elif isinstance(value, (types.FunctionType, types.MethodType, functools.partial, Dispatcher)) or isinstance(
-        value, types.BuiltinFunctionType
-    ):
+    elif isinstance(value, _FUNCTIONS):
         _prepare(recording, value)
     elif is_users_class(type(value)):
         follow_methods(recording, value, depth, whole)

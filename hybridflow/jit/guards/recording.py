@@ -192,7 +192,7 @@ class Recording:
         self.reasons.append(Reason(text, user_location(2), remedy, is_effect))
 
     def effect(self, value: Any, what: str) -> None:
-        """Note that an object that outlives the call is changed.  Raises TraceError where its owner would not see it."""
+        """Note that an object that outlives the call is changed.  Raises TraceError if its owner would not see it."""
         if self.is_copy(value):
             raise self._lost(self._copies[id(value)])
         self.reason(
