@@ -187,9 +187,9 @@ class Recording:
 
     # Changes
 
-    def reason(self, text: str, remedy: str, is_effect: bool = False) -> None:
+    def reason(self, text: str, remedy: str, is_effect: bool = False, where: str | None = None) -> None:
         """Note that the trace cannot serve another call."""
-        self.reasons.append(Reason(text, user_location(2), remedy, is_effect))
+        self.reasons.append(Reason(text, where or user_location(2), remedy, is_effect))
 
     def effect(self, value: Any, what: str) -> None:
         """Note that an object that outlives the call is changed.  Raises TraceError if its owner would not see it."""

@@ -61,8 +61,11 @@ def run_recorded(recording: Recording, function: types.FunctionType) -> None:
     """Let the function run its twin while the trace goes on."""
     why = recording.swaps.add(function)
     if why is not None and not is_generated(function.__code__):
+        code = original_code(function)
         recording.reason(
-            f"runs {function.__qualname__}, whose source is not known ({why})", "define it in a file, or pass values"
+            f"runs {function.__qualname__}, whose source is not known: {why}",
+            "define it in a file, or set HF_KEEP_TEXT=1 before hybridflow is imported",
+            where=f"{code.co_filename}:{code.co_firstlineno}",
         )
 
 
