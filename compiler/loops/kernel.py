@@ -48,6 +48,15 @@ class Kernel:
     nodes: list[Node]  # what is computed here, in program order, recomputed producers included
 
 
+def may_raise(node: Node) -> bool:
+    """Whether a run-time check of the node can fail."""
+    return node.op.may_raise(tuple(i.type for i in node.inputs), node.attrs)
+
+
+def raises(kernel: Kernel) -> bool:
+    return any(map(may_raise, kernel.nodes))
+
+
 @dataclass(eq=False)
 class Fusion:
     """Kernels in an order that respects their inputs; ``computed`` are the nodes that are not mere views."""

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from hybridflow.compiler.ir.graph import Node
 from hybridflow.compiler.ir.types import Shape, same_size
 from hybridflow.compiler.loops.index import Index, Ix
-from hybridflow.compiler.loops.kernel import CHEAP, OWN_KERNEL, Cluster, Kernel, base
+from hybridflow.compiler.loops.kernel import CHEAP, OWN_KERNEL, Cluster, Kernel, base, may_raise
 from hybridflow.compiler.loops.operands import Reads
 from hybridflow.compiler.loops.reader import Reader
 from hybridflow.compiler.ops import Kind
@@ -60,7 +60,7 @@ class _Storage:
         found: list[Kernel] = []
         for cluster in reversed(clusters):  # so that every reader is seen before what it reads
             cluster.members.sort(key=self.number.__getitem__)
-            raising = [m for m in cluster.members if m.op.may_raise(tuple(i.type for i in m.inputs), m.attrs)]
+            raising = [m for m in cluster.members if may_raise(m)]
             self.stored.update(m for m in raising if not self.reaches_stored(m))
             roots = [m for m in cluster.members if m in self.stored]
             if roots:
