@@ -61,14 +61,14 @@ def _entry_point(call: KernelCall) -> str:
 
 
 def _write_entry_point(
-    module: ModuleText, dim_names: Sequence[str], call: KernelCall, checked: bool, first: int | None
+    module: ModuleText, dim_names: Sequence[str], call: KernelCall, checked: bool, earliest: int | None
 ) -> None:
-    """``checked``: some kernel of the program raises, so whether an earlier one has failed must be looked up; ``first``
-    is the earliest check that this kernel, or one after it, could find failed."""
+    """``checked``: some kernel of the program raises, so whether an earlier one has failed must be looked up.
+    ``earliest`` is the first check that this kernel, or one after it, could find failed."""
     e = Emitter(module.target, 1)
     dims = _store_dims(e, len(dim_names))
     if checked:
-        _return_if_failed(e, call.raises, first)
+        _return_if_failed(e, call.raises, earliest)
     code = Code(e, dim_names, [Dim(name) for name in dim_names])
     first = code.add(code.mul(_special(e, "ctaid.x"), _special(e, "ntid.x")), _special(e, "tid.x"))
     threads = code.mul(_special(e, "nctaid.x"), _special(e, "ntid.x"))

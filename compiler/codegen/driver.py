@@ -18,8 +18,8 @@ ENTRY = "hf_main"
 
 
 class KernelCall(NamedTuple):
-    """An emitted kernel: ``operands`` are the nodes whose buffers it takes, ``first_check`` the least code of its checks
-    that can fail, if any."""
+    """An emitted kernel: ``operands`` are the nodes whose buffers it takes, ``first_check`` the least code of its
+    checks, None where it has none."""
 
     symbol: str
     shape: SpecialKernel

@@ -64,9 +64,7 @@ class ModuleBuilder:
             self.target,
             self.module.render(),
             driver.ENTRY,
-            tuple(
-                _slot(n, i in self.graph.updates, i in self.plan.in_place) for i, n in enumerate(self.graph.inputs)
-            ),
+            tuple(_slot(n, i in self.graph.updates, i in self.plan.in_place) for i, n in enumerate(self.graph.inputs)),
             tuple(_slot(n) for n in self.graph.outputs),
             self.dims,
             arena,
