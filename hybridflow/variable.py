@@ -12,7 +12,7 @@ from hybridflow import pytree, transaction
 from hybridflow.compiler.ir.dtypes import is_float
 from hybridflow.context import current
 from hybridflow.errors import DTypeError, ShapeError
-from hybridflow.runtime.turns import IN_PLACE, RUNNING, Gate, in_turn
+from hybridflow.runtime.turns import IN_PLACE, RUNNING, Gate, at_once, in_turn
 from hybridflow.tensor import Operators, SymbolicTensor, Tensor, wrap
 
 if TYPE_CHECKING:
@@ -86,15 +86,25 @@ class Variable(Operators):
                 return tensor
             # Another thread gave the variable this value, as its own, after the first line.
 
-    def _write(self, tensor: Tensor) -> None:
-        """Make this the value, outside of traces."""
+    def _write(self, tensor: Tensor, expected: Tensor | None = None) -> bool:
+        """Make this the value, outside of traces; if a value is expected, only in place of that, at once.  Whether it
+        has been done."""
         value = wrap(tensor._array)  # an object of its own, as in __init__
+        before = self._current()  # held until the write is done: to let go of it may run Python code
 
-        def write() -> None:
-            transaction.note(self, self._current(), value)
+        def write() -> bool:
+            nonlocal before
+            if before is not self._tensor:
+                before = self._current()
+            if expected is not None and expected is not before:
+                return False
+            if transaction.is_open():
+                transaction.note(self, before, value)
+            self._own = None
             self._tensor = value
+            return True
 
-        in_turn((self._gate,), write)
+        return at_once(self._gate, write) or (expected is None and in_turn((self._gate,), write))
 
     def _take_back(self, after: Tensor, before: Tensor) -> None:
         """Make ``before`` the value again, if it is still ``after``."""
@@ -118,6 +128,17 @@ class Variable(Operators):
         Python numbers, lists and NumPy arrays are converted to the variable's dtype.  Raises DTypeError when a tensor
         has another dtype, ShapeError when the shape differs.
         """
+        tensor = self._fitting(value)
+        for tape in current.tapes:
+            tape.note_assign(self, tensor)
+        if current.trace is not None:
+            current.trace.write_variable(self, tensor)
+        else:
+            self._write(tensor)
+        return self
+
+    def _fitting(self, value: Any) -> Tensor:
+        """What is assigned, as a tensor of the variable's type."""
         is_tensor = isinstance(value, (Tensor, Variable))
         tensor = hf.convert.as_tensor(value, "assign", None if is_tensor else self.dtype)
         if tensor.dtype != self.dtype:
@@ -126,13 +147,7 @@ class Variable(Operators):
             )
         if tensor.shape != self.shape:
             raise ShapeError("assign", f"{self._title()} cannot take {tensor.type}: its shape is fixed.")
-        for tape in current.tapes:
-            tape.note_assign(self, tensor)
-        if current.trace is not None:
-            current.trace.write_variable(self, tensor)
-        else:
-            self._write(tensor)
-        return self
+        return tensor
 
     def assign_add(self, delta: Any) -> Variable:
         """Add ``delta`` (broadcast to the variable's shape) to the value; raises as ``assign`` does."""
@@ -145,6 +160,10 @@ class Variable(Operators):
     def _updated(self, op: Callable[..., Tensor], delta: Any) -> Variable:
         if not isinstance(delta, (Tensor, Variable)) and hf.convert.weak_kind(delta) is None:
             delta = hf.convert.as_tensor(delta, "assign", self.dtype)  # arrays and lists, as in ``assign``
+        if current.trace is None and not current.tapes:
+            seen = self._current()
+            if self._write(self._fitting(op(seen, delta)), expected=seen):
+                return self  # nobody else has written meanwhile
         return in_turn((self._gate,), lambda: self.assign(op(self._read(), delta)))
 
     def _title(self) -> str:

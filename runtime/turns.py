@@ -67,28 +67,26 @@ class _Claim:
 
     __slots__ = ("before", "gates", "lock", "thread")
 
-    def __init__(self) -> None:
+    def __init__(self, gates: Sequence[Gate]) -> None:
         self.lock = threading.Lock()
         self.thread = threading.get_ident()
         self.before: list[_Claim] = []  # those that have to be over first; none once that has been waited for
-        self.gates: list[Gate] = []
+        self.gates = gates
 
     @property
     def is_active(self) -> bool:
         return self.lock.locked()
 
-    def enter(self, gates: Iterable[Gate], mine: Sequence[_Claim]) -> None:
-        """Queue up at all gates but those that this thread has already.  If interrupted, what was queued up for is
-        still known to those who come later."""
+    def enter(self) -> None:
+        """Queue up at all gates.  If interrupted, what was queued up for is still known to those who come later."""
+        before = self.before
         with _registry:
-            _active[self] = None
-            self.before += [fork for fork in _forks if fork.thread != self.thread]
-            for gate in gates:
-                if any(gate in claim.gates for claim in mine):
-                    continue
+            _active.add(self)
+            if _forks:
+                before += [fork for fork in _forks if fork.thread != self.thread]
+            for gate in self.gates:
                 if gate.last is not None:
-                    self.before.append(gate.last)
-                self.gates.append(gate)
+                    before.append(gate.last)
                 gate.last = self
                 gate.words[CLAIMED] = 1
 
@@ -105,7 +103,8 @@ class _Claim:
             waiting += earlier.before
         self.before = []
         for gate in self.gates:
-            _wait(lambda gate=gate: not gate.words[RUNNING])  # type: ignore[misc]
+            if gate.words[RUNNING]:
+                _wait(lambda gate=gate: not gate.words[RUNNING])  # type: ignore[misc]
 
     def waits_for(self, others: Sequence[_Claim]) -> bool:
         stack, seen = [self], {self}
@@ -122,7 +121,7 @@ class _Claim:
         """Let native code have the variables again.  Without it, as after an interrupt, they are merely slower until
         the next claim is over."""
         with _registry:
-            _active.pop(self, None)
+            _active.discard(self)
             for gate in self.gates:
                 if gate.last is self:
                     gate.last = None
@@ -138,24 +137,43 @@ class _Own(threading.local):
 
 _registry = locks.make()  # held for moments, while queues change
 _own = _Own()
-_active: dict[_Claim, None] = {}  # those that are waiting or have their turn; and a few that were interrupted
+_active: set[_Claim] = set()  # those that are waiting or have their turn; and a few that were interrupted
 _forks: list[_Claim] = []  # of threads that are about to fork: everybody else waits
 
 
 def in_turn(gates: Sequence[Gate], action: Callable[[], T]) -> T:
     """``action()``, while nobody else writes the variables of these gates; also inside of another turn."""
-    mine = tuple(claim for claim in _own.claims if claim.is_active)
-    claim = _Claim()
-    with claim.lock:
-        try:
-            claim.enter(gates, mine)
-            if claim.before or any(gate.words[RUNNING] for gate in claim.gates):
-                claim.wait(mine)
+    mine = _own.claims
+    if mine:
+        mine = tuple(claim for claim in mine if claim.is_active)
+        gates = [gate for gate in gates if not any(gate in claim.gates for claim in mine)]
+        if not gates:
+            return action()
+    claim = _Claim(gates)
+    try:
+        with claim.lock:
+            claim.enter()
+            claim.wait(mine)
             _own.claims = (*mine, claim)
             return action()
+    finally:
+        _own.claims = mine
+        claim.leave()
+
+
+def at_once(gate: Gate, action: Callable[[], bool]) -> bool:
+    """``action()``, which takes but a moment and calls nothing that could wait; False if somebody else has the turn to
+    write this variable."""
+    words = gate.words
+    with _registry:
+        last = gate.last
+        if last is not None and last.is_active and last not in _own.claims:
+            return False
+        words[CLAIMED] = 1
+        try:
+            return not words[RUNNING] and action()
         finally:
-            _own.claims = mine
-            claim.leave()
+            words[CLAIMED] = int(last is not None)
 
 
 def running_in_place(gates: Sequence[Gate], program: Callable[[], T]) -> T | None:
@@ -201,7 +219,7 @@ def _wait(condition: Callable[[], bool]) -> None:
 
 def _before_fork() -> None:
     """Wait until nobody else writes; keep others from it until the fork is done."""
-    claim = _Claim()
+    claim = _Claim(())
     claim.lock.acquire()
     with _registry:
         claim.before = [c for c in (*_active, *_forks) if c.thread != claim.thread and c.is_active]
