@@ -144,8 +144,8 @@ def kernels(functions: Sequence[ConcreteFunction]) -> Table:
 
 
 def memory_plan(functions: Sequence[ConcreteFunction]) -> Table:
-    """One row per input, output and arena, and per update of a variable: in place, or into fresh memory, because a check
-    may fail after it, or the old value is still needed."""
+    """One row per input, output and arena, and per update of a variable: in place, or into fresh memory because a check
+    may fail after it, or because the old value is still needed."""
     rows: list[tuple[Any, ...]] = []
     for f in functions:
         program = getattr(f.staged.compile(), "program", None)

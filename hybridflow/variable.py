@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -81,10 +82,13 @@ class Variable(Operators):
             self._own = None
             tensor = self._tensor
             if self._gate.words[RUNNING] == IN_PLACE:  # some thread writes there just now
-                self._gate.wait_while_written()
+                self._gate.wait_while_written(functools.partial(self._holds_another, tensor))
             if self._own is not tensor:
                 return tensor
             # Another thread gave the variable this value, as its own, after the first line.
+
+    def _holds_another(self, tensor: Tensor) -> bool:
+        return self._tensor is not tensor
 
     def _write(self, tensor: Tensor, expected: Tensor | None = None) -> bool:
         """Make this the value, outside of traces; if a value is expected, only in place of that, at once.  Whether it

@@ -232,25 +232,27 @@ def _run_with_captures(f: Function, signature: ir.Value, record: ir.Value, buffe
     variables and the setting of the new values no Python code of this thread runs, and nothing is allocated through
     Python."""
     head = HEAD.at(f, record)
-    miss = f.module.symbol("miss")
-    with (
-        f.owned_array(head.updates) as fresh,
-        f.owned_array(head.updates) as olds,
-        f.owned_array(head.captures) as held,
-    ):
-        f.ret_if(f.b.not_(f.call("make_targets", I1, record, dims, fresh)), NULL)
-        arena, large = _needs(f, record, dims)
-        closed = f.ne(f.get(f.module.symbol("closed"), I32), i32(0))
-        f.ret_if(f.b.and_(large, closed), miss)
-        gathered = f.call("gather_captures", I1, record, buffers, dims, held, fresh)
-        f.ret_if(f.b.not_(gathered), miss)
+    miss, captures, updates = f.module.symbol("miss"), head.captures, head.updates
+    arena, large = _needs(f, record, dims)
+    closed = f.ne(f.get(f.module.symbol("closed"), I32), i32(0))
+    f.ret_if(f.b.and_(large, closed), miss)
+    with f.owned_array(f.b.add(captures, f.b.mul(updates, i64(2)))) as held:
+        fresh = f.element(held, captures, PTR)
+        olds = f.element(fresh, updates, PTR)
+        found = f.local(I32, f.call("gather_captures", I32, record, buffers, dims, fresh))
+        elsewhere = f.eq(f.get(found, I32), i32(state_code.TARGETS))
+        with f.b.if_then(elsewhere, likely=False):
+            f.ret_if(f.b.not_(f.call("make_targets", I1, record, dims, fresh)), NULL)
+            f.set(found, f.call("gather_captures", I32, record, buffers, dims, fresh))
+        f.ret_if(f.ne(f.get(found, I32), i32(state_code.FITS)), miss)
         with f.b.if_then(large, likely=False):
-            f.call("begin", VOID, record, fresh)
+            f.call("begin", VOID, record, held, fresh)
         status = f.call("run", I32, head.entry, buffers, dims, arena, large)
         with f.b.if_then(large, likely=False):
             f.call("end", VOID, record)
         _fail_if(f, signature, status)
-        f.call("publish", VOID, record, fresh, olds)
+        with f.b.if_then(elsewhere, likely=False):
+            f.call("publish", VOID, record, fresh, olds)
 
 
 def _try_all(module: Module, offsets: Offsets) -> None:

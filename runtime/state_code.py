@@ -23,6 +23,7 @@ from hybridflow.runtime.ir_builder import I1, I32, PTR, VOID, Function, Module, 
 from hybridflow.runtime.records import CONSTANT, HEAD, VARIABLE
 from hybridflow.runtime.turns import CLAIMED, ELSEWHERE, IN_PLACE, READERS, RUNNING
 
+FITS, MISS, TARGETS = range(3)  # what gather_captures finds
 _NO, _YES = ir.Constant(I1, 0), ir.Constant(I1, 1)
 
 
@@ -87,62 +88,64 @@ def _make_targets(module: Module) -> None:
 
 
 def _gather_captures(module: Module) -> None:
-    """i1 gather_captures(record, buffers, dims, held, fresh): pointers of the inputs that are no arguments, and of the
-    updates; false where somebody is at work on a variable, or needs a target that was not made.
-
-    The tensors that are read are held, so that their memory stays.
-    """
-    f = module.function("gather_captures", I1, PTR, PTR, PTR, PTR, PTR)
-    record, buffers, dims, held, fresh = f.args
+    """i32 gather_captures(record, buffers, dims, fresh): pointers of the inputs that are no arguments, and of the
+    updates; ``MISS`` where somebody is at work on a variable or it has another type, ``TARGETS`` where a new value
+    needs a fresh tensor that was not made."""
+    f = module.function("gather_captures", I32, PTR, PTR, PTR, PTR)
+    record, buffers, dims, fresh = f.args
     head = HEAD.at(f, record)
     updates = f.element(buffers, f.b.add(head.inputs, head.outputs), PTR)
-    with items(f, head.capture_items, head.captures) as (i, item):
+    with items(f, head.capture_items, head.captures) as (_, item):
         is_constant = CONSTANT.is_kind(f, item)
-        with f.b.if_else(is_constant) as (of_constant, of_variable):
+        with f.b.if_else(is_constant, likely=False) as (of_constant, of_variable):
             with of_constant:
                 constant = CONSTANT.at(f, item)
                 f.set(f.element(buffers, constant.input, PTR), constant.data)
             with of_variable:
-                _gather_variable(f, _Variable(f, item), dims, buffers, updates, f.element(held, i, PTR), fresh)
-    f.ret(_YES)
+                _gather_variable(f, _Variable(f, item), dims, buffers, updates, fresh)
+    f.ret(i32(FITS))
 
 
-def _gather_variable(
-    f: Function, variable: _Variable, dims: Any, buffers: Any, updates: Any, hold: Any, fresh: Any
-) -> None:
+def _gather_variable(f: Function, variable: _Variable, dims: Any, buffers: Any, updates: Any, fresh: Any) -> None:
     item = variable.item
-    f.ret_if(f.eq(f.get(variable.word(RUNNING), I32), i32(IN_PLACE)), _NO)
     tensor = f.get(variable.slot("tensor"), PTR)
-    f.ret_if(f.is_null(tensor), _NO)
+    f.ret_if(f.is_null(tensor), i32(MISS))
     array = f.call("array_of", PTR, tensor)
-    f.ret_if(f.is_null(array), _NO)
-    f.ret_if(f.b.not_(f.call("check_array", I1, array, item.dtype, item.ndim, item.extents, dims)), _NO)
-    f.put(hold, f.incref(tensor))
+    f.ret_if(f.is_null(array), i32(MISS))
+    fits = f.call("check_array", I1, array, item.dtype, item.ndim, item.extents, dims)
+    f.ret_if(f.b.not_(fits), i32(MISS))
     data = f.load(array, layout.ARRAY_DATA, PTR)
     f.set(f.element(buffers, item.input, PTR), data)
-    with f.b.if_then(variable.is_updated):
-        f.ret_if(f.b.or_(variable.is_set(CLAIMED), variable.is_set(RUNNING)), _NO)
-        place = f.element(fresh, item.update, PTR)
-        target = f.local(PTR, data)
-        with f.b.if_then(f.b.not_(f.is_null(f.get(place, PTR)))):
-            made = f.call("array_of", PTR, f.get(place, PTR))
-            f.set(target, f.load(made, layout.ARRAY_DATA, PTR))
-        in_place = f.b.and_(f.is_null(f.get(place, PTR)), f.b.not_(variable.may_be_overwritten()))
-        f.ret_if(in_place, _NO)  # it was the variable's own when the targets were made
-        f.set(f.element(updates, item.update, PTR), f.get(target, PTR))
+    with f.b.if_else(variable.is_updated) as (updated, read):
+        with read:
+            f.ret_if(f.eq(f.get(variable.word(RUNNING), I32), i32(IN_PLACE)), i32(MISS))
+        with updated:
+            f.ret_if(f.b.or_(variable.is_set(CLAIMED), variable.is_set(RUNNING)), i32(MISS))
+            made = f.get(f.element(fresh, item.update, PTR), PTR)
+            target = f.local(PTR, data)
+            with f.b.if_else(f.is_null(made)) as (in_place, elsewhere):
+                with in_place:
+                    f.ret_if(f.b.not_(variable.may_be_overwritten()), i32(TARGETS))
+                with elsewhere:
+                    f.set(target, f.load(f.call("array_of", PTR, made), layout.ARRAY_DATA, PTR))
+            f.set(f.element(updates, item.update, PTR), f.get(target, PTR))
 
 
 def _begin(module: Module) -> None:
-    """void begin(record, fresh): tell the gates that the program is about to run without the interpreter's lock."""
-    f = module.function("begin", VOID, PTR, PTR)
-    record, fresh = f.args
+    """void begin(record, held, fresh): tell the gates that the program is about to run without the interpreter's lock,
+    and hold the tensors that it reads, so that their memory stays."""
+    f = module.function("begin", VOID, PTR, PTR, PTR)
+    record, held, fresh = f.args
     _count(f, module.symbol("running"), 1)
-    with _variables(f, record) as (_, variable), f.b.if_else(variable.is_updated) as (updated, read):
-        with updated:
-            in_place = f.is_null(f.get(f.element(fresh, variable.item.update, PTR), PTR))
-            f.set(variable.word(RUNNING), f.b.select(in_place, i32(IN_PLACE), i32(ELSEWHERE)))
-        with read:
-            _count(f, variable.word(READERS), 1)
+    with _variables(f, record) as (i, variable):
+        f.put(f.element(held, i, PTR), f.incref(f.get(variable.slot("tensor"), PTR)))
+        is_updated = variable.is_updated
+        with f.b.if_else(is_updated) as (updated, read):
+            with updated:
+                in_place = f.is_null(f.get(f.element(fresh, variable.item.update, PTR), PTR))
+                f.set(variable.word(RUNNING), f.b.select(in_place, i32(IN_PLACE), i32(ELSEWHERE)))
+            with read:
+                _count(f, variable.word(READERS), 1)
     f.ret()
 
 

@@ -53,13 +53,13 @@ class Gate:
     def address(self) -> int:
         return ctypes.addressof(self.words)
 
-    def wait_while_written(self) -> None:
-        """Return when no program writes the variable's memory: at the latest after the one that does so now, if the
-        caller has seen to it that no other begins."""
+    def wait_while_written(self, replaced: Callable[[], bool]) -> None:
+        """Return when no program writes the variable's memory: after the one that does so now, if the caller has seen
+        to it that no other begins; at the latest when the variable has been given other memory."""
         last = self.last
         if last is not None and last.thread == threading.get_ident() and last.is_active:
             return  # a finalizer, say, in the midst of this thread's own call, before or after the program itself
-        _wait(lambda: self.words[RUNNING] != IN_PLACE)
+        _wait(lambda: self.words[RUNNING] != IN_PLACE or replaced())
 
 
 class _Claim:
@@ -119,11 +119,11 @@ class _Claim:
 
     def leave(self) -> None:
         """Let native code have the variables again.  Without it, as after an interrupt, they are merely slower until
-        the next claim is over."""
+        the next claim is over.  One that did not come to its turn stays: others still have theirs."""
         with _registry:
             _active.discard(self)
             for gate in self.gates:
-                if gate.last is self:
+                if gate.last is self and not self.before:
                     gate.last = None
                     gate.words[CLAIMED] = 0
 
@@ -167,7 +167,7 @@ def at_once(gate: Gate, action: Callable[[], bool]) -> bool:
     words = gate.words
     with _registry:
         last = gate.last
-        if last is not None and last.is_active and last not in _own.claims:
+        if last is not None and (last.is_active or last.before) and last not in _own.claims:
             return False
         words[CLAIMED] = 1
         try:
@@ -242,8 +242,8 @@ def _after_fork_in_child() -> None:
     _forks[:] = [c for c in _forks if c.thread == here]
     _after_fork()
     for claim in [c for c in _active if c.thread != here]:  # of threads that do not exist here
-        claim.leave()
         claim.lock, claim.before = threading.Lock(), []
+        claim.leave()
 
 
 os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_after_fork_in_child)
