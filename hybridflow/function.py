@@ -471,6 +471,8 @@ def function(
     ``input_signature`` gives one TensorSpec (or a nest of them) per parameter; there is one trace for all calls then.
     ``fastmath`` lets the compiled program differ from eager execution in the last bits.  ``cache_size`` bounds the
     signatures that are kept.  Works on functions, methods, lambdas and any other callable.
+
+    A call that raises leaves every variable as it was.
     """
     if python is None:
         return functools.partial(

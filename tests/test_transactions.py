@@ -61,7 +61,7 @@ def test_a_writer_that_raises_itself_writes_nothing(mode):
     def step(d):
         v.assign(v // d)
 
-    for k in range(3):
+    for _ in range(3):
         with pytest.raises(DivisionError):
             call(mode, step, hf.asarray([2, 0, 1]))
         assert v.tolist() == [8, 9, 10]
