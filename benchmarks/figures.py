@@ -11,6 +11,10 @@ What the figures mean:
 call            ``f(x)`` with f = hf.function(lambda x: x + 1) and four floats.
 step            a compiled step over ten variables of eight floats (loss, tape, ten assign_sub), minus its arithmetic:
                 the machine code of the same program, called over and over by a loop in native code.
+beside a step   how fast another thread counts in Python while this one runs compiled steps over ten variables of half a
+                million floats, as a share of its pace while this one is in NumPy, which has no interpreter's lock there
+                either: that is what the machine gives two threads.  The note has the pace as a share of that beside a
+                thread that sleeps.
 eager add       ``x + y``, ten floats, neither compiled nor recorded.
 gradient        tape, ``sum(v * v)``, ``tape.gradient``, ten floats, eagerly.
 import          ``python -c 'import hybridflow'`` minus ``python -c pass``, in fresh processes, byte code being there.
@@ -34,6 +38,7 @@ import os
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
@@ -123,6 +128,48 @@ def training_step(peers: tuple[str, ...]) -> list[Figure]:
     return [figure("compiled step, 10 variables, above its arithmetic", "µs", 2.0, above, 1e6, note=note)]
 
 
+def beside_a_step(peers: tuple[str, ...]) -> list[Figure]:
+    """Pace of a thread that counts beside steps, beside NumPy and alone, in turns."""
+    variables = [hf.Variable(np.full(500_000, 1 + k, np.float32)) for k in range(10)]
+
+    @hf.function
+    def step(x: hf.Tensor) -> None:
+        for v in variables:
+            v.assign_sub(0.01 * (v * x))
+
+    array = np.ones(5_000_000, np.float32)
+    x, counted, over = hf.asarray(np.float32(0.5)), [0], threading.Event()
+
+    def count() -> None:
+        while not over.is_set():
+            for _ in range(1000):
+                pass
+            counted[0] += 1000
+
+    def pace(work: Callable[[], object], seconds: float = 0.1) -> float:
+        before, started = counted[0], time.perf_counter()
+        while time.perf_counter() - started < seconds:
+            work()
+        return (counted[0] - before) / (time.perf_counter() - started)
+
+    for _ in range(3):
+        step(x)  # traced, compiled, and its memory its own
+    thread = threading.Thread(target=count)
+    thread.start()
+    try:
+        rounds = [
+            (pace(lambda: step(x)), pace(lambda: np.multiply(array, 0.99, out=array)), pace(lambda: time.sleep(0.01)))
+            for _ in range(31)
+        ]
+    finally:
+        over.set()
+        thread.join()
+    shares = measure.timing([beside / limit for beside, limit, _ in rounds])
+    whole = measure.timing([beside / alone for beside, _, alone in rounds])
+    note = f"{whole.median:.2f} of its pace alone"
+    return [figure("counting beside a compiled step, 10 variables", "x", 0.9, shares, 1.0, at_least=True, note=note)]
+
+
 def arithmetic(executable: object) -> measure.Sampler:
     """Calls of a program's machine code on fixed buffers, by a loop in native code: what no caller can avoid."""
     from hybridflow.runtime import host, machine_code
@@ -130,6 +177,7 @@ def arithmetic(executable: object) -> measure.Sampler:
 
     program = executable.program  # type: ignore[attr-defined]
     buffers = [np.ones(slot.shape, NUMPY[slot.dtype]) for slot in (*program.inputs, *program.outputs)]
+    buffers += [buffers[i] for i in executable.updated]  # type: ignore[attr-defined]  # over the old values
     pointers = (ctypes.c_void_p * len(buffers))(*(b.ctypes.data for b in buffers))
     extents = (ctypes.c_int64 * 1)()
     arena = np.zeros(program.arena_bytes.at({}) + 64, np.uint8)
@@ -440,6 +488,7 @@ def peer_times(what: str, peers: tuple[str, ...], scale: float = 1e6) -> dict[st
 MEASUREMENTS: dict[str, Callable[[tuple[str, ...]], list[Figure]]] = {
     "call": compiled_call,
     "step": training_step,
+    "beside": beside_a_step,
     "eager": eager_add,
     "gradient": eager_gradient,
     "import": import_time,

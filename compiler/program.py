@@ -4,13 +4,16 @@ The machine-code entry of a CPU program is
 
     i32 entry(ptr buffers, ptr dims, ptr arena)
 
-``buffers``   pointers: one per input, then one per output (outputs are distinct, fresh, 64-byte aligned buffers)
+``buffers``   pointers: one per input, one per output, then one per updated state input, in the order of the inputs, to
+              where its new value goes.  Those of outputs and updates are distinct, fresh, 64-byte aligned buffers; but
+              an update whose slot is ``in_place`` may be given its input's own buffer.
 ``dims``      i64 values of the symbolic extents, in the order of ``Program.dims``
 ``arena``     at least ``arena_bytes`` (a function of dims) bytes, 64-byte aligned; dead after the call
-returns 0, or 1 + the position in ``errors`` of the check that failed.  After a failure outputs hold no meaning and
-no state input has been written by a kernel later than the failing one.
+returns 0, or 1 + the position in ``checks``, which are in program order, of the first check that failed.  After a
+failure outputs and fresh buffers hold no meaning, and every input holds what it held before: ``in_place`` are only
+updates that are written when no check can fail any more.
 
-Inputs are C-contiguous.  State inputs with an update are written in place: input and updated value share a buffer.
+Inputs are C-contiguous.
 """
 
 from __future__ import annotations
@@ -27,7 +30,8 @@ class Slot:
     shape: tuple[int | str, ...]
     dtype: str
     name: str = ""
-    updated: bool = False  # a state input that the program overwrites
+    updated: bool = False  # a state input whose new value the program computes
+    in_place: bool = False  # ... and may write over the old one
 
 
 @dataclass(frozen=True)
@@ -83,7 +87,8 @@ class KernelInfo:
 
 @dataclass(frozen=True)
 class Buffer:
-    """Device memory: ``kind`` is "input" or "output", with its ``number``, or "arena", from byte ``offset`` on."""
+    """Device memory: ``kind`` is "input", "output" or "update" (of the input of that number), or "arena", from byte
+    ``offset`` on."""
 
     kind: str
     number: int = 0
@@ -107,8 +112,9 @@ class Launch:
 
     and then, as i64, the number of units and the values of ``Program.dims``.  Thread t of T walks units t, t + T, ...;
     it owns ``scratch_bytes`` bytes (a function of dims) from t times as many bytes after ``scratch`` on.  A launch that
-    ``raises`` records a failed check in the i32 at ``status``.  No launch does anything where the i32 at ``failed``,
-    the status of the last launch before it that raises, is not 0, except for handing that value on in its own status.
+    ``raises`` records a failed check in the i32 at ``status``.  ``failed`` is the status of the last launch before it
+    that raises, which it hands on in its own status; no launch does anything else where that is the status of a check
+    that is earlier than all which it, or a launch after it, could find failed.
     Where no launch raises, both addresses may be null.  Status codes are minus those of ``entry``.
     """
 
@@ -129,7 +135,7 @@ class Program:
     outputs: tuple[Slot, ...]
     dims: tuple[DimSource, ...]
     arena_bytes: Size
-    checks: tuple[Check, ...] = ()
+    checks: tuple[Check, ...] = ()  # in program order
     kernels: tuple[KernelInfo, ...] = ()
     # CUDA: ``before`` are copied first, then come the launches, and ``after`` is copied if no check failed.
     launches: tuple[Launch, ...] = ()

@@ -210,7 +210,7 @@ def _operand(value: Any) -> Any:
     kind = type(value)
     if kind is float or kind is int:
         return value
-    return value._tensor._array if kind is Variable else None
+    return value._current()._array if kind is Variable else None
 
 
 def _fits(value: Any, dtype: Any) -> bool:

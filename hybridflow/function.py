@@ -10,7 +10,7 @@ import weakref
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
-from hybridflow import config, introspect, pytree
+from hybridflow import config, introspect, pytree, transaction
 from hybridflow.binding import Binder, name_of
 from hybridflow.cache import Entry, SignatureCache
 from hybridflow.concrete import ConcreteFunction, trace_signature
@@ -81,18 +81,32 @@ class Function(Dispatcher):
     def _call_slow(self, *args: Any, **kwargs: Any) -> Any:
         """A call that the native entry does not take: any arguments, any context."""
         if current.trace is not None or config.functions_run_eagerly():
-            if self._signature is None:
-                return self._python(*args, **kwargs)
-            positional, named = self._binder.split(self._signature.convert(self._binder.bind(args, kwargs)))
-            return self._python(*positional, **named)
+            return self._call_body(args, kwargs)
         leaves, key = self._leaves_and_key(args, kwargs)
-        found = self._cache.find(key) or self._make(key, leaves)
+        found = self._cache.find(key)
+        if found is None:
+            # A trace may write variables: those that it draws the first values of others from.
+            found, result = transaction.run(lambda: self._make_and_call(key, leaves))
+        else:
+            result = found.concrete.call_leaves(leaves)
         found.python_calls += 1
-        result = found.concrete.call_leaves(leaves)
         form = len(args), tuple(kwargs)
         if found.guards is not None and form not in found.shortcuts:
             self._add_shortcut(found, form, args, kwargs)
         return result
+
+    def _call_body(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Run the Python function itself; what it assigns is taken back if it raises, unless that goes into a trace."""
+        if self._signature is not None:
+            positional, kwargs = self._binder.split(self._signature.convert(self._binder.bind(args, kwargs)))
+            args = tuple(positional)
+        if current.trace is not None:
+            return self._python(*args, **kwargs)
+        return transaction.run(lambda: self._python(*args, **kwargs))
+
+    def _make_and_call(self, key: Key, leaves: Sequence[Any]) -> tuple[Entry, Any]:
+        found = self._make(key, leaves)
+        return found, found.concrete.call_leaves(leaves)
 
     def _add_shortcut(self, found: Entry, form: Form, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Let native code answer calls like this one from now on, if it can."""
@@ -469,6 +483,8 @@ def function(
     What the function reads from outside (globals, closures, attributes, items) is watched: another value is another
     trace.  What cannot be watched (a call of ``time.time``), or has to happen at each call (an item appended to a list
     that outlives it), is warned of once, and the function is traced at each call; ``strict`` makes it a TraceError.
+
+    A call that raises leaves every variable as it was.
 
     Works on functions, methods, lambdas and any other callable.
     """

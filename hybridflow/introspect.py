@@ -144,17 +144,23 @@ def kernels(functions: Sequence[ConcreteFunction]) -> Table:
 
 
 def memory_plan(functions: Sequence[ConcreteFunction]) -> Table:
-    """One row per input, output and arena."""
+    """One row per input, output and arena, and per update of a variable: in place, or into fresh memory because a check
+    may fail after it, or because the old value is still needed."""
     rows: list[tuple[Any, ...]] = []
     for f in functions:
+        program = getattr(f.staged.compile(), "program", None)
         for role, nodes in (("input", f.graph.inputs), ("output", f.graph.outputs)):
             for node in nodes:
                 kind = node.attrs["role"].value if role == "input" else role
                 label = node.attrs["name"] if role == "input" else ""
                 size = node.type.size * node.type.dtype.itemsize if node.type.is_static else None
                 rows.append((f.name, kind, label, str(node.type), size))
-        program = getattr(f.staged.compile(), "program", None)
         if program is not None:
+            for i, node in sorted(f.graph.updates.items()):
+                size = node.type.size * node.type.dtype.itemsize if node.type.is_static else None
+                kind = "in-place update" if program.inputs[i].in_place else "fresh update"
+                label = f.graph.inputs[i].attrs["name"]
+                rows.append((f.name, kind, label, str(node.type), 0 if program.inputs[i].in_place else size))
             arena = program.arena_bytes
             rows.append((f.name, "arena", "", "", arena.at({}) if arena.is_static else None))
     return Table(("function", "kind", "name", "type", "bytes"), rows)

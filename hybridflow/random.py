@@ -37,10 +37,12 @@ from hybridflow.elementwise import (
 )
 from hybridflow.errors import ArgumentError, ArgumentTypeError, DTypeError, ShapeError
 from hybridflow.reductions import argmax
+from hybridflow.runtime import locks
+from hybridflow.runtime.turns import in_turn
 from hybridflow.shapes import broadcast_to, concat, expand_dims, reshape, unstack
 from hybridflow.sorting import argsort
 from hybridflow.tensor import Tensor
-from hybridflow.variable import Variable, updating
+from hybridflow.variable import Variable
 
 _MASK = 2**64 - 1
 
@@ -199,14 +201,18 @@ class Generator(_Source):
         if not is_static(shape):
             raise rules.symbolic("random", f"a draw of the shape {list(map(str, shape))} takes a number of words")
         step = np.array([0, -(-static_size(shape) // 4)], np.uint64)
-        with updating:  # two threads never draw the same numbers
+
+        def advance() -> Tensor:
             state = self._state.value()
             with device(self._state.device):  # numbers are made where they are wanted, the state stays where it is
                 self._state.assign(add(state, as_tensor(step, "random")))
+            return state
+
+        state = in_turn((self._state._gate,), advance)  # two threads never draw the same numbers
         return apply(TABLE["random_bits"], state, shape=shape)
 
     def __repr__(self) -> str:
-        seed, counter = self._state._tensor.tolist()
+        seed, counter = self._state._current().tolist()
         return f"<random.Generator seed={seed} counter={counter}>"
 
 
@@ -232,13 +238,14 @@ class _Stateless(_Source):
 
 
 _global: Generator | None = None
+_making = locks.make()
 
 
 def global_generator() -> Generator:
     """The generator behind the functions of this module."""
     global _global
     if _global is None:
-        with updating, suspended():  # its state must not belong to a trace that happens to be the first to draw
+        with _making, suspended():  # its state must not belong to a trace that happens to be the first to draw
             _global = _global or Generator(int.from_bytes(os.urandom(8), "little"))
     return _global
 

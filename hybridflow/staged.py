@@ -10,12 +10,10 @@ read it: see ``_Recomputed``.
 
 from __future__ import annotations
 
-import sys
-import types
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from hybridflow import devices
+from hybridflow import devices, transaction
 from hybridflow.compiler.autodiff import Record, backward
 from hybridflow.compiler.ir.dtypes import is_float
 from hybridflow.compiler.ir.graph import Graph, Node
@@ -26,9 +24,10 @@ from hybridflow.dispatch import apply, builder
 from hybridflow.errors import TraceError
 from hybridflow.execution import executable_for
 from hybridflow.runtime import locks
+from hybridflow.runtime.turns import in_turn, running_in_place, set_all
 from hybridflow.tensor import SymbolicTensor, Tensor, wrap
 from hybridflow.trace import State, Trace
-from hybridflow.variable import Variable, updating
+from hybridflow.variable import Variable
 
 _SMALL = 64  # bytes of an argument or variable that is moved to where a call runs: a counter, a generator's state
 
@@ -36,30 +35,8 @@ _SMALL = 64  # bytes of an argument or variable that is moved to where a call ru
 Watched = tuple[tuple[int, ...], ...]
 
 
-def _count_alone() -> int:
-    """The reference count, as ``_owned_array`` takes it, of an object that one attribute holds.
-
-    Counted are the attribute, the local name and, depending on the version of Python, getrefcount's argument.
-    """
-    holder = types.SimpleNamespace(held=object())
-    held = holder.held
-    return _references(held)
-
-
-_references = getattr(sys, "getrefcount", lambda _: 0)
-_ALONE = _count_alone()
-
-
-def _owned_array(variable: Variable) -> Any:
-    """The variable's buffer for writing in place: its own if nobody else can see it, else a copy."""
-    tensor = variable._tensor
-    array = tensor._array
-    base = array.base
-    alone = _references(tensor) == _ALONE != 0 and _references(array) == _ALONE
-    if base is not None:
-        alone = alone and _references(base) == _ALONE and getattr(base, "base", None) is None
-    writable = getattr(array.flags, "writeable", True)  # arrays of a GPU always are
-    return array if alone and array.flags.c_contiguous and writable else array.copy(order="C")
+_set_own: Any = vars(Variable)["_own"].__set__
+_set_tensor: Any = vars(Variable)["_tensor"].__set__
 
 
 class Staged:
@@ -141,8 +118,8 @@ class Staged:
         device = self.device_for(arguments)
         if not self._updates:
             return self._call_on(device, arguments, pullback)
-        with updating:
-            return self._call_on(device, arguments, pullback)
+        gates = [variable._gate for variable in self._updated_variables()]
+        return in_turn(gates, lambda: self._call_on(device, arguments, pullback))
 
     def _call_on(self, device: str, arguments: Sequence[Tensor], pullback: _Pullback | None) -> list[Tensor]:
         inputs = self._inputs(arguments)
@@ -152,41 +129,54 @@ class Staged:
             if watched:
                 sources = tuple(known[group[0]] for group in watched)
                 return self._recorded(inputs, watched, sources, pullback, device)
-        executable = self.compile(device)
-        arrays = self._arrays(inputs, device)
-        inputs.clear()  # what only the variables hold may be written in place
-        return self._run(executable, arrays, device)
+        return self._run(self.compile(device), self._on_device(inputs, device))
 
     def _inputs(self, arguments: Sequence[Tensor]) -> list[Tensor]:
-        """One tensor per graph input."""
+        """One tensor per graph input.  Nobody writes into their memory: those of variables to be updated are seen by
+        this call only, unless there are tapes, which may keep them."""
         given = iter(arguments)
+        alone = () if current.tapes else self._updates
         return [
-            source.variable._tensor
+            (source.variable._tensor if i in alone else source.variable._current())
             if isinstance(source, State)
             else source
             if isinstance(source, Tensor)
             else next(given)
-            for source in self.sources
+            for i, source in enumerate(self.sources)
         ]
 
-    def _arrays(self, inputs: Sequence[Tensor], device: str) -> list[Any]:
-        """The buffers of the inputs; None for variables that the program updates."""
-        arrays = [x._array for x in self._on_device(inputs, device)]
-        for position in self._updates:
-            arrays[position] = None
-        return arrays
+    def _updated_variables(self) -> list[Variable]:
+        return [self.sources[position].variable for position in self._updates]  # type: ignore[union-attr]
 
-    def _run(self, executable: Any, arrays: list[Any], device: str) -> list[Tensor]:
-        if not self._updates:
-            return [wrap(out) for out in executable.run(arrays)]
-        variables = [self.sources[position].variable for position in self._updates]  # type: ignore[union-attr]
-        owned = [devices.moved(_owned_array(variable), device) for variable in variables]
-        for position, array in zip(self._updates, owned):
-            arrays[position] = array
-        outputs = executable.run(arrays)
-        for variable, array in zip(variables, owned):
-            variable._tensor = wrap(devices.moved(array, variable.device))
-        return [wrap(out) for out in outputs]
+    def _run(self, executable: Any, inputs: Sequence[Tensor]) -> list[Tensor]:
+        """The outputs of the program; variables get their new values if nothing is raised, all at once."""
+        arrays = [x._array for x in inputs]
+        variables = self._updated_variables()
+        done = None
+        if variables and executable.may_write_in_place and not transaction.is_open():
+
+            def write_in_place() -> tuple[list[Any], list[Any]] | None:
+                owned = all(v._own is v._tensor is inputs[i] for i, v in zip(self._updates, variables))
+                return executable.compute(arrays, in_place=True) if owned else None
+
+            done = running_in_place([v._gate for v in variables], write_in_place)
+        if done is None:
+            done = executable.compute(arrays, in_place=False)
+            self._publish(variables, done[1])
+        return [wrap(out) for out in done[0]]
+
+    @staticmethod
+    def _publish(variables: Sequence[Variable], arrays: Sequence[Any]) -> None:
+        """Let variables have new values, whose memory is their own."""
+        if not variables:
+            return
+        tensors = [wrap(devices.moved(array, v.device)) for v, array in zip(variables, arrays)]
+        before = [(v._own, v._tensor) for v in variables]  # let go when all is done: that may run Python code
+        for variable, (_, old), new in zip(variables, before, tensors):
+            transaction.note(variable, old, new)
+        # First whose memory it is: a reader meanwhile takes it for visible, which is safe (see Variable._current).
+        set_all(_set_own, variables, tensors)
+        set_all(_set_tensor, variables, tensors)
 
     def _inline(self, arguments: Sequence[Tensor]) -> list[Tensor]:
         """Record the ops of the graph anew, into the trace that is going on."""
@@ -233,7 +223,7 @@ class Staged:
             if derivative is None:
                 derivative = self._derivatives[watched] = _Derivative(self, watched)
         values = self._on_device(inputs, device)
-        results = self._run(derivative.compile(device), self._arrays(values, device), device)
+        results = self._run(derivative.compile(device), values)
         pullback = _Pullback(derivative, values, results, outer)
         for tape in current.tapes:
             tape.record_custom(sources, pullback.outputs, pullback)

@@ -271,9 +271,16 @@ class Tensor(Operators):
     # Values leave through the methods below; each raises on a symbolic tensor (see SymbolicTensor._array).
 
     def numpy(self) -> np.ndarray:
-        """The value as a NumPy array: a read-only view without a copy on the CPU, a copy from a GPU."""
+        """The value as a NumPy array: a read-only view without a copy on the CPU, a copy from a GPU.
+
+        The view cannot be made writable: neither are the arrays behind it.
+        """
         array = self._array
-        view = array.view() if isinstance(array, np.ndarray) else array.get()
+        if not isinstance(array, np.ndarray):
+            array = array.get()
+        elif array.flags.writeable:
+            _lock(array)
+        view = array.view()
         view.flags.writeable = False
         return view
 
@@ -334,18 +341,26 @@ class Tensor(Operators):
         dl_device: tuple[int, int] | None = None,
         copy: bool | None = None,
     ) -> Any:
-        """A DLPack capsule over this tensor's buffer, without a copy unless ``copy=True``.
+        """A DLPack capsule over this tensor's buffer, or over a copy of it.
 
-        A consumer that knows DLPack 1.0 receives the buffer as read-only.  DLPack knows bfloat16, NumPy's exporter does
-        not: pass ``x.astype(hf.float32)`` instead.
+        The buffer itself goes, marked as read-only, to consumers that know DLPack 1.0; others could write to it, and
+        get a copy.  So does everybody for a tensor on a GPU, because CuPy cannot mark its buffers.  Raises BufferError
+        where ``copy=False`` asks for what takes a copy.  DLPack knows bfloat16, NumPy's exporter does not: pass
+        ``x.astype(hf.float32)`` instead.
         """
         array = self._array
         if array.dtype == bfloat16:
             raise DTypeError("dlpack", f"{self.type} cannot be exported; pass x.astype(hf.float32).")
-        if not isinstance(array, np.ndarray):
-            return array.__dlpack__(stream=stream, max_version=max_version, dl_device=dl_device, copy=copy)
-        if max_version is not None and max_version[0] >= 1 and not copy:
+        on_cpu = isinstance(array, np.ndarray)
+        if on_cpu and max_version is not None and max_version[0] >= 1 and not copy:
             array = self.numpy()
+        elif copy is False:
+            raise BufferError(
+                f"[dlpack] {self.type} is immutable, and without DLPack 1.0 or from a GPU it cannot be exported as "
+                "read-only. Allow a copy."
+            )
+        else:
+            array, copy = array.copy(), None
         return array.__dlpack__(stream=stream, max_version=max_version, dl_device=dl_device, copy=copy)
 
     def __dlpack_device__(self) -> tuple[int, int]:
@@ -371,6 +386,14 @@ class Tensor(Operators):
         if not spec:
             return str(self)
         return format(self._single("format").item(), spec)
+
+
+def _lock(array: np.ndarray) -> None:
+    """Make an array read-only, and those that it is a view of: while one is not, NumPy lets its views be unlocked."""
+    base: Any = array
+    while isinstance(base, np.ndarray):
+        base.flags.writeable = False
+        base = base.base
 
 
 _new = object.__new__

@@ -36,7 +36,7 @@ class State:
         self.parameter = parameter
         self.value = parameter
         self.reads: list[SymbolicTensor] = []
-        self.start: Tensor | None = variable._tensor  # the value when the trace first met it; let go when it is over
+        self.start: Tensor | None = variable._current()  # when the trace first met it; let go when it is over
         self.fresh = True  # whether the last entry of ``reads``, if any, is the present value
 
     @property
@@ -268,7 +268,7 @@ class Trace:
                     )
                 values[node], _ = eager.execute(node.op, tuple(values[n] for n in node.inputs), dict(node.attrs))
         for state in written:
-            state.variable._tensor = values[state.value._node]
+            state.variable._write(values[state.value._node])
         return values[wanted]
 
     def _needed(self, node: Node) -> list[Node]:

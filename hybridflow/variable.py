@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 import hybridflow as hf
-from hybridflow import pytree
+from hybridflow import pytree, transaction
 from hybridflow.compiler.ir.dtypes import is_float
 from hybridflow.context import current, now
 from hybridflow.errors import DTypeError, ShapeError
-from hybridflow.runtime import locks
+from hybridflow.runtime.turns import IN_PLACE, RUNNING, Gate, at_once, in_turn
 from hybridflow.tensor import Operators, SymbolicTensor, Tensor, wrap
 
 if TYPE_CHECKING:
     from hybridflow.compiler.ir.types import Shape
-
-updating = locks.make()  # held from the read to the write of an update, so that none of another thread's is lost
 
 
 @pytree.declare_leaf
@@ -28,10 +27,17 @@ class Variable(Operators):
     A variable stands for its value in every function and operator.  Reads and assignments inside a traced function
     are part of its program, in order.  ``trainable`` float variables are watched by every active tape that reads them.
     Assigning binds the variable to another tensor and never writes into a buffer that someone else may hold.
+
+    Any thread may read and write.  Writers of one variable take turns; a reader gets the old value or the new one.
+
+    ``_tensor`` is the value.  ``_own`` is the same object when its memory is the variable's own: made by a program for
+    this variable, and shown to nobody, so that the next program may write there.  Whoever lets the value be seen says
+    so, see ``_current``.  Native code reads and sets both slots, and the words of ``_gate`` (see ``runtime.turns``).
     """
 
-    __slots__ = ("__weakref__", "_tensor", "name", "trainable")
+    __slots__ = ("__weakref__", "_gate", "_own", "_tensor", "name", "trainable")
     _tensor: Tensor
+    _own: Tensor | None
 
     def __init__(self, initial: Any, trainable: bool = True, dtype: Any = None, name: str | None = None) -> None:
         """A variable that starts as ``initial``: anything that ``hf.asarray`` takes, or a function that returns such.
@@ -45,7 +51,8 @@ class Variable(Operators):
         if isinstance(tensor, SymbolicTensor):
             tensor = trace.initial_value(tensor)  # type: ignore[union-attr]
         # A tensor object of its own: tapes must not take the variable for the tensor that it started from.
-        self._tensor = wrap(tensor._array)
+        self._tensor, self._own = wrap(tensor._array), None
+        self._gate = Gate()
         self.trainable = bool(trainable)
         self.name = name
 
@@ -65,10 +72,54 @@ class Variable(Operators):
         """The current value: of the trace while tracing, else the tensor; tapes are told."""
         state = now()
         trace = state.trace
-        tensor = self._tensor if trace is None else trace.read_variable(self)
+        tensor = self._current() if trace is None else trace.read_variable(self)
         for tape in state.tapes:
             tape.watch_read(self, tensor)
         return tensor
+
+    def _current(self) -> Tensor:
+        """The value outside of traces, to keep: nothing writes into its memory from here on."""
+        while True:
+            self._own = None
+            tensor = self._tensor
+            if self._gate.words[RUNNING] == IN_PLACE:  # some thread writes there just now
+                self._gate.wait_while_written(functools.partial(self._holds_another, tensor))
+            if self._own is not tensor:
+                return tensor
+            # Another thread gave the variable this value, as its own, after the first line.
+
+    def _holds_another(self, tensor: Tensor) -> bool:
+        return self._tensor is not tensor
+
+    def _write(self, tensor: Tensor, expected: Tensor | None = None) -> bool:
+        """Make this the value, outside of traces; if a value is expected, only in place of that, at once.  Whether it
+        has been done."""
+        value = wrap(tensor._array)  # an object of its own, as in __init__
+        before = self._current()  # held until the write is done: to let go of it may run Python code
+
+        def write() -> bool:
+            nonlocal before
+            if before is not self._tensor:
+                before = self._current()
+            if expected is not None and expected is not before:
+                return False
+            if transaction.is_open():
+                transaction.note(self, before, value)
+            self._own = None
+            self._tensor = value
+            return True
+
+        return at_once(self._gate, write) or (expected is None and in_turn((self._gate,), write))
+
+    def _take_back(self, after: Tensor, before: Tensor) -> None:
+        """Make ``before`` the value again, if it is still ``after``."""
+
+        def restore() -> None:
+            if self._tensor is after:
+                self._own = None
+                self._tensor = before
+
+        in_turn((self._gate,), restore)
 
     def value(self) -> Tensor:
         """The current value as a tensor; later assignments do not change that tensor."""
@@ -82,6 +133,17 @@ class Variable(Operators):
         Python numbers, lists and NumPy arrays are converted to the variable's dtype.  Raises DTypeError when a tensor
         has another dtype, ShapeError when the shape differs.
         """
+        tensor = self._fitting(value)
+        for tape in current.tapes:
+            tape.note_assign(self, tensor)
+        if current.trace is not None:
+            current.trace.write_variable(self, tensor)
+        else:
+            self._write(tensor)
+        return self
+
+    def _fitting(self, value: Any) -> Tensor:
+        """What is assigned, as a tensor of the variable's type."""
         is_tensor = isinstance(value, (Tensor, Variable))
         tensor = hf.convert.as_tensor(value, "assign", None if is_tensor else self.dtype)
         if tensor.dtype != self.dtype:
@@ -90,13 +152,7 @@ class Variable(Operators):
             )
         if tensor.shape != self.shape:
             raise ShapeError("assign", f"{self._title()} cannot take {tensor.type}: its shape is fixed.")
-        for tape in current.tapes:
-            tape.note_assign(self, tensor)
-        if current.trace is not None:
-            current.trace.write_variable(self, tensor)
-        else:
-            self._tensor = wrap(tensor._array)  # an object of its own, as in __init__
-        return self
+        return tensor
 
     def assign_add(self, delta: Any) -> Variable:
         """Add ``delta`` (broadcast to the variable's shape) to the value; raises as ``assign`` does."""
@@ -109,8 +165,11 @@ class Variable(Operators):
     def _updated(self, op: Callable[..., Tensor], delta: Any) -> Variable:
         if not isinstance(delta, (Tensor, Variable)) and hf.convert.weak_kind(delta) is None:
             delta = hf.convert.as_tensor(delta, "assign", self.dtype)  # arrays and lists, as in ``assign``
-        with updating:
-            return self.assign(op(self._read(), delta))
+        if current.trace is None and not current.tapes:
+            seen = self._current()
+            if self._write(self._fitting(op(seen, delta)), expected=seen):
+                return self  # nobody else has written meanwhile
+        return in_turn((self._gate,), lambda: self.assign(op(self._read(), delta)))
 
     def _title(self) -> str:
         return f"variable {self.name + ' ' if self.name else ''}{self.type}"
@@ -153,11 +212,11 @@ class Variable(Operators):
         return object.__hash__(self)
 
     def __reduce__(self) -> Any:
-        return Variable, (self._tensor, self.trainable, None, self.name)
+        return Variable, (self._current(), self.trainable, None, self.name)
 
     def __deepcopy__(self, memo: Any) -> Variable:
-        return Variable(self._tensor, self.trainable, None, self.name)
+        return Variable(self._current(), self.trainable, None, self.name)
 
     def __repr__(self) -> str:
         title = f"Variable {self.name!r}" if self.name else "Variable"
-        return hf.display.describe(self._tensor, title + ("" if self.trainable else " not trainable"))
+        return hf.display.describe(self._current(), title + ("" if self.trainable else " not trainable"))

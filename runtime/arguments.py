@@ -37,6 +37,11 @@ def extents(slot: Slot, dims: dict[str, int]) -> tuple[int, ...]:
     return tuple(dims[extent] if isinstance(extent, str) else extent for extent in slot.shape)
 
 
+def updated(program: Program) -> tuple[int, ...]:
+    """The inputs whose new value the program computes."""
+    return tuple(i for i, slot in enumerate(program.inputs) if slot.updated)
+
+
 def not_updatable(program: Program, i: int) -> ArgumentError:
     name = program.inputs[i].name or "state"
     return ArgumentError(program.name, f"input {i} ({name}) is updated in place; it must be writable and contiguous.")

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from hybridflow.compiler.program import Program
+from hybridflow.compiler.program import Program, Slot
 from hybridflow.errors import CompileError
 from hybridflow.runtime import arguments, host, machine_code, memory
 from hybridflow.runtime.dtypes import NUMPY
@@ -27,28 +27,63 @@ class Executable:
         self.address = code.addresses[program.entry]
         self._code = code
         self._call = _ENTRY(self.address)
-        self._pointers = ctypes.c_void_p * (len(program.inputs) + len(program.outputs))
+        self.updated = arguments.updated(program)
+        self._pointers = ctypes.c_void_p * (len(program.inputs) + len(program.outputs) + len(self.updated))
         self._extents = ctypes.c_int64 * len(program.dims)
-        self._updated = tuple(i for i, slot in enumerate(program.inputs) if slot.updated)
 
     def run(self, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
-        """Run on ``arrays``, one per input slot, and return fresh outputs.  State inputs are updated in place.
+        """Run on ``arrays``, one per input slot, and return fresh outputs.  State inputs are updated in place, if
+        nothing is raised.
 
         Raises ShapeError or DTypeError where an array is not of its slot's type, and the error of a run-time check
         that fails.
         """
-        program = self.program
-        dims = arguments.bind_dims(program, arrays)
+        dims = arguments.bind_dims(self.program, arrays)
+        for i in self.updated:
+            flags = arrays[i].flags
+            if not (flags.c_contiguous and flags.aligned and flags.writeable):
+                raise arguments.not_updatable(self.program, i)
+        inputs = self._without_aliases([self._checked(i, array, dims) for i, array in enumerate(arrays)])
+        slots = self.program.inputs
+        targets = [inputs[i] if slots[i].in_place else self._empty(slots[i], dims) for i in self.updated]
+        outputs = self._run(inputs, targets, dims)
+        for i, target in zip(self.updated, targets):
+            if target is not inputs[i]:
+                inputs[i][...] = target
+        return outputs
+
+    def compute(self, arrays: Sequence[np.ndarray], in_place: bool) -> tuple[list[np.ndarray], list[np.ndarray]]:
+        """The outputs, and the new values of the state: fresh arrays, or where ``in_place`` says so, and every slot
+        allows it, the arrays of the old ones.  Raises as ``run`` does; what is raised leaves the state as it was."""
+        dims = arguments.bind_dims(self.program, arrays)
         inputs = [self._checked(i, array, dims) for i, array in enumerate(arrays)]
-        if self._updated:
-            inputs = self._without_aliases(inputs)
-        outputs = [memory.empty(arguments.extents(slot, dims), NUMPY[slot.dtype]) for slot in program.outputs]
-        pointers = self._pointers(*(array.ctypes.data for array in (*inputs, *outputs)))
+        if in_place:
+            assert all(self.program.inputs[i].in_place and inputs[i] is arrays[i] for i in self.updated)
+            targets = [inputs[i] for i in self.updated]
+        else:
+            targets = [self._empty(self.program.inputs[i], dims) for i in self.updated]
+        return self._run(inputs, targets, dims), targets
+
+    @property
+    def may_write_in_place(self) -> bool:
+        """Whether every update may go where the old value is."""
+        return all(self.program.inputs[i].in_place for i in self.updated)
+
+    def _run(
+        self, inputs: Sequence[np.ndarray], targets: Sequence[np.ndarray], dims: dict[str, int]
+    ) -> list[np.ndarray]:
+        program = self.program
+        outputs = [self._empty(slot, dims) for slot in program.outputs]
+        pointers = self._pointers(*(array.ctypes.data for array in (*inputs, *outputs, *targets)))
         arena = memory.empty((program.arena_bytes.at(dims),), NUMPY["u8"])
         status = self._call(pointers, self._extents(*dims.values()), arena.ctypes.data)
         if status:
             self.raise_check(status)
         return outputs
+
+    @staticmethod
+    def _empty(slot: Slot, dims: dict[str, int]) -> np.ndarray:
+        return memory.empty(arguments.extents(slot, dims), NUMPY[slot.dtype])
 
     def raise_check(self, status: int) -> None:
         """Raise the error of the check that a nonzero status stands for."""
@@ -57,21 +92,15 @@ class Executable:
     def _checked(self, i: int, array: np.ndarray, dims: dict[str, int]) -> np.ndarray:
         """The array as machine code may read it: of the slot's type, contiguous, aligned."""
         arguments.check(self.program, i, array, dims)
-        flags = array.flags
-        if self.program.inputs[i].updated:
-            if not (flags.c_contiguous and flags.aligned and flags.writeable):
-                raise arguments.not_updatable(self.program, i)
-        elif not (flags.c_contiguous and flags.aligned):
-            return array.copy()
-        return array
+        return array if array.flags.c_contiguous and array.flags.aligned else array.copy()
 
     def _without_aliases(self, inputs: list[np.ndarray]) -> list[np.ndarray]:
         """Copies in the place of inputs that overlap one that is written in place."""
-        for u in self._updated:
+        for u in self.updated:
             for i, array in enumerate(inputs):
                 if i == u or not np.may_share_memory(array, inputs[u]):
                     continue
-                if i in self._updated:
+                if i in self.updated:
                     raise arguments.both_updated(self.program, u, i)
                 inputs[i] = array.copy()
         return inputs

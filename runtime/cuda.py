@@ -91,39 +91,67 @@ class CudaExecutable:
         self.program, self.device = program, device
         with cupy().cuda.Device(device):
             self._functions = _entry_points(program)
-        self._updated = tuple(i for i, slot in enumerate(program.inputs) if slot.updated)
+        self.updated = arguments.updated(program)
 
     def run(self, arrays: Sequence[Any]) -> list[Any]:
         """Run on CuPy arrays of the device, one per input slot, and return fresh outputs.  State inputs are updated in
-        place.
+        place, if nothing is raised.
 
         A program without checks is only enqueued, on the current stream; one with checks is waited for.  Raises
         ShapeError or DTypeError where an array is not of its slot's type, and the error of a run-time check that fails.
         """
-        program = self.program
-        dims = arguments.bind_dims(program, arrays)
+        dims = arguments.bind_dims(self.program, arrays)
+        for i in self.updated:
+            if not arrays[i].flags.c_contiguous:
+                raise arguments.not_updatable(self.program, i)
         with cupy().cuda.Device(self.device):
             inputs = self._without_aliases([self._checked(i, array, dims) for i, array in enumerate(arrays)])
-            outputs = [cupy().empty(arguments.extents(s, dims), NUMPY[s.dtype]) for s in program.outputs]
-            _Run(program, self._functions, inputs, outputs, dims).perform()
+            targets = [
+                inputs[i] if self.program.inputs[i].in_place else cupy().empty(inputs[i].shape, inputs[i].dtype)
+                for i in self.updated
+            ]
+            outputs = self._run(inputs, targets, dims)
+            for i, target in zip(self.updated, targets):
+                if target is not inputs[i]:
+                    _copy_bytes(inputs[i].data.ptr, target.data.ptr, target.nbytes)
+        return outputs
+
+    def compute(self, arrays: Sequence[Any], in_place: bool) -> tuple[list[Any], list[Any]]:
+        """The outputs, and the new values of the state: fresh arrays, or where ``in_place`` says so, and every slot
+        allows it, the arrays of the old ones.  Raises as ``run`` does; what is raised leaves the state as it was."""
+        dims = arguments.bind_dims(self.program, arrays)
+        with cupy().cuda.Device(self.device):
+            inputs = [self._checked(i, array, dims) for i, array in enumerate(arrays)]
+            if in_place:
+                targets = [inputs[i] for i in self.updated]
+            else:
+                slots = [self.program.inputs[i] for i in self.updated]
+                targets = [cupy().empty(arguments.extents(s, dims), NUMPY[s.dtype]) for s in slots]
+            return self._run(inputs, targets, dims), targets
+
+    @property
+    def may_write_in_place(self) -> bool:
+        """Whether every update may go where the old value is."""
+        return all(self.program.inputs[i].in_place for i in self.updated)
+
+    def _run(self, inputs: list[Any], targets: list[Any], dims: dict[str, int]) -> list[Any]:
+        outputs = [cupy().empty(arguments.extents(s, dims), NUMPY[s.dtype]) for s in self.program.outputs]
+        buffers = {"input": inputs, "output": outputs, "update": targets}
+        _Run(self.program, self._functions, buffers, dims).perform()
         return outputs
 
     def _checked(self, i: int, array: Any, dims: dict[str, int]) -> Any:
         """The array as kernels may read it: of the slot's type, and contiguous."""
         arguments.check(self.program, i, array, dims)
-        if array.flags.c_contiguous:
-            return array
-        if self.program.inputs[i].updated:
-            raise arguments.not_updatable(self.program, i)
-        return cupy().ascontiguousarray(array)
+        return array if array.flags.c_contiguous else cupy().ascontiguousarray(array)
 
     def _without_aliases(self, inputs: list[Any]) -> list[Any]:
         """Copies in the place of inputs that overlap one that is written in place."""
-        for u in self._updated:
+        for u in self.updated:
             for i, array in enumerate(inputs):
                 if i == u or not _overlap(array, inputs[u]):
                     continue
-                if i in self._updated:
+                if i in self.updated:
                     raise arguments.both_updated(self.program, u, i)
                 inputs[i] = array.copy()
         return inputs
@@ -139,10 +167,9 @@ class _Run:
     pool hands it out in the order of the stream."""
 
     def __init__(
-        self, program: Program, functions: dict[str, Any], inputs: list[Any], outputs: list[Any], dims: dict[str, int]
+        self, program: Program, functions: dict[str, Any], buffers: dict[str, list[Any]], dims: dict[str, int]
     ) -> None:
-        self.program, self.functions, self.dims = program, functions, dims
-        self.buffers = {"input": inputs, "output": outputs}
+        self.program, self.functions, self.buffers, self.dims = program, functions, buffers, dims
         self.arena = _bytes(program.arena_bytes.at(dims))
         # A word for the state before the first launch, which is good, and one for each launch that raises.
         raising = sum(launch.raises for launch in program.launches)
@@ -182,9 +209,9 @@ class _Run:
         self.functions[launch.symbol]((grid,), (block,), given)
 
     def _copy(self, copy: DeviceCopy) -> None:
-        runtime, stream = cupy().cuda.runtime, cupy().cuda.get_current_stream()
-        size, kind = self._size(copy.size), runtime.memcpyDeviceToDevice
-        runtime.memcpyAsync(self._address(copy.target), self._address(copy.source), size, kind, stream.ptr)
+        target, source = self._address(copy.target), self._address(copy.source)
+        if target != source:  # an update that lies over its input
+            _copy_bytes(target, source, self._size(copy.size))
 
     def _address(self, buffer: Buffer) -> int:
         if buffer.kind == "arena":
@@ -193,6 +220,11 @@ class _Run:
 
     def _size(self, size: Size) -> int:
         return size.at(self.dims)
+
+
+def _copy_bytes(target: int, source: int, size: int) -> None:
+    runtime, stream = cupy().cuda.runtime, cupy().cuda.get_current_stream()
+    runtime.memcpyAsync(target, source, size, runtime.memcpyDeviceToDevice, stream.ptr)
 
 
 def _bytes(size: int) -> Any:

@@ -22,7 +22,7 @@ import numpy as np
 from hybridflow import flags
 from hybridflow.compiler.program import DimSource, Program, Size, Slot
 from hybridflow.errors import CompileError
-from hybridflow.runtime import front_end, guards, host, layout, machine_code, memory, native
+from hybridflow.runtime import front_end, guards, host, layout, machine_code, memory, native, turns
 from hybridflow.runtime.cpu import Executable
 from hybridflow.runtime.dtypes import NUMPY
 from hybridflow.runtime.op_calls import Fixed, Kernel
@@ -134,6 +134,8 @@ def _loaded(pool: memory.Pool, checked: bool) -> dict[str, int]:
         "everywhere": ctypes.addressof(known.reasons.everywhere),
         "State": id(known.reasons.state),
         "Idle": id(known.reasons.idle),
+        "running": ctypes.addressof(turns.running),
+        "closed": ctypes.addressof(turns.closed),
         **{name: pool.addresses[name] for name in ("pool_allocate", "pool_release", "make_array")},
     }
 

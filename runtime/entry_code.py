@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import llvmlite.ir as ir
 
-from hybridflow.runtime import entry_match, guard_code, idle_code, layout, op_code
+from hybridflow.runtime import entry_match, guard_code, idle_code, layout, op_code, state_code
 from hybridflow.runtime.entry_words import is_type, items
 from hybridflow.runtime.ir_builder import BALANCE, I1, I8, I32, I64, NULL, PTR, VOID, Function, Module, i32, i64
 from hybridflow.runtime.records import HEAD, OUTPUT, RELEASE_GIL_BYTES, SIZE, STRUCTURE, TERM, WORD, Offsets
@@ -39,7 +39,9 @@ def build(offsets: Offsets, checked: bool = False) -> str:
     _size_at(module)
     _run(module)
     _fail(module)
+    _fresh_tensor(module)
     _make_outputs(module)
+    state_code.define(module)
     _result(module)
     _attempt(module, offsets)
     _try_all(module, offsets)
@@ -118,26 +120,33 @@ def _fail(module: Module) -> None:
             f.ret()
 
 
+def _fresh_tensor(module: Module) -> None:
+    """PyObject *fresh_tensor(descr, i64 itemsize, i64 ndim, extents, dims): a tensor of these extents, or null and an
+    error."""
+    f = module.function("fresh_tensor", PTR, PTR, I64, I64, PTR, PTR)
+    descr, itemsize, ndim, extents, dims = f.args
+    shape = f.local_array(I64, i64(MAX_NDIM))
+    size = f.local(I64, itemsize)
+    with f.count(ndim) as axis:
+        extent = f.local(I64, f.get(f.element(extents, axis, I64), I64))
+        with f.b.if_then(f.b.icmp_signed("<", f.get(extent, I64), i64(0)), likely=False):
+            f.set(extent, f.get(f.element(dims, f.b.sub(i64(-1), f.get(extent, I64)), I64), I64))
+        f.set(f.element(shape, axis, I64), f.get(extent, I64))
+        product = f.b.umul_with_overflow(f.get(size, I64), f.get(extent, I64))
+        with f.b.if_then(f.b.extract_value(product, 1), likely=False):
+            f.ret(f.call("PyErr_NoMemory", PTR))
+        f.set(size, f.b.extract_value(product, 0))
+    f.ret(f.call("make_tensor", PTR, descr, f.b.trunc(ndim, I32), shape, f.get(size, I64)))
+
+
 def _make_outputs(module: Module) -> None:
     """i1 make_outputs(record, dims, outs): put a fresh tensor per output; or false and an error, the rest null."""
     f = module.function("make_outputs", I1, PTR, PTR, PTR)
     record, dims, outs = f.args
-    shape = f.local_array(I64, i64(MAX_NDIM))
     head = HEAD.at(f, record)
     with items(f, head.output_items, head.outputs) as (i, item):
         output = OUTPUT.at(f, item)
-        size, ndim = f.local(I64, output.itemsize), output.ndim
-        with f.count(ndim) as axis:
-            extent = f.local(I64, f.get(f.element(output.extents, axis, I64), I64))
-            with f.b.if_then(f.b.icmp_signed("<", f.get(extent, I64), i64(0)), likely=False):
-                f.set(extent, f.get(f.element(dims, f.b.sub(i64(-1), f.get(extent, I64)), I64), I64))
-            f.set(f.element(shape, axis, I64), f.get(extent, I64))
-            product = f.b.umul_with_overflow(f.get(size, I64), f.get(extent, I64))
-            with f.b.if_then(f.b.extract_value(product, 1), likely=False):
-                f.call("PyErr_NoMemory", PTR)
-                f.ret(_NO)
-            f.set(size, f.b.extract_value(product, 0))
-        tensor = f.call("make_tensor", PTR, output.dtype, f.b.trunc(ndim, I32), shape, f.get(size, I64))
+        tensor = f.call("fresh_tensor", PTR, output.dtype, output.itemsize, output.ndim, output.extents, dims)
         f.put(f.element(outs, i, PTR), tensor)
         f.ret_if(f.is_null(tensor), _NO)
     f.ret(_YES)
@@ -178,7 +187,8 @@ def _attempt(module: Module, offsets: Offsets) -> None:
     record = f.at(holder, layout.BYTES_DATA)
     head = HEAD.at(f, record)
     inputs, outputs, dim_count = head.inputs, head.outputs, head.dims
-    buffers, dims = f.local_array(PTR, f.b.add(inputs, outputs)), f.local_array(I64, dim_count)
+    buffer_count = f.b.add(f.b.add(inputs, outputs), head.updates)
+    buffers, dims = f.local_array(PTR, buffer_count), f.local_array(I64, dim_count)
     with f.count(dim_count) as i:
         f.set(f.element(dims, i, I64), i64(-1))
     fits = f.call("match_arguments", I1, record, args, positional, kwnames, buffers, dims)
@@ -193,26 +203,57 @@ def _attempt(module: Module, offsets: Offsets) -> None:
         with f.count(outputs) as i:
             array = f.call("array_of", PTR, f.get(f.element(outs, i, PTR), PTR))
             f.set(f.element(buffers, f.b.add(inputs, i), PTR), f.load(array, layout.ARRAY_DATA, PTR))
-        status = _run_with_captures(f, record, buffers, dims)
-        with f.b.if_then(f.ne(status, i32(0)), likely=False):
-            f.call("fail", VOID, signature, status)
-            f.ret(NULL)
+        without_captures = f.eq(head.captures, i64(0))
+        with f.b.if_else(without_captures, likely=True) as (alone, with_captures):
+            with alone:
+                arena, large = _needs(f, record, dims)
+                status = f.call("run", I32, head.entry, buffers, dims, arena, large)
+                _fail_if(f, signature, status)
+            with with_captures:
+                _run_with_captures(f, signature, record, buffers, dims)
         f.set(head.address("calls"), f.b.add(head.calls, i64(1)))
         f.ret(f.call("result", PTR, record, outs))
 
 
-def _run_with_captures(f: Function, record: ir.Value, buffers: ir.Value, dims: ir.Value) -> ir.Value:
-    """Status of the program's run, or return a miss.  Between the reading of the variables and the end of the run no
-    Python code runs, and nothing is allocated through Python."""
+def _needs(f: Function, record: ir.Value, dims: ir.Value) -> tuple[ir.Value, ir.Value]:
+    """Bytes of the arena, and whether to run without the interpreter's lock."""
     head = HEAD.at(f, record)
-    captures = head.captures
-    with f.owned_array(captures) as held:
-        with f.b.if_then(f.ne(captures, i64(0))):
-            gathered = f.call("gather_captures", I1, record, buffers, dims, held)
-            f.ret_if(f.b.not_(gathered), f.module.symbol("miss"))
-        arena, work = (f.call("size_at", I64, words, dims) for words in (head.arena, head.work))
-        large = f.b.icmp_unsigned(">=", work, i64(RELEASE_GIL_BYTES))
-        return f.call("run", I32, head.entry, buffers, dims, arena, large)
+    arena, work = (f.call("size_at", I64, words, dims) for words in (head.arena, head.work))
+    return arena, f.b.icmp_unsigned(">=", work, i64(RELEASE_GIL_BYTES))
+
+
+def _fail_if(f: Function, signature: ir.Value, status: ir.Value) -> None:
+    with f.b.if_then(f.ne(status, i32(0)), likely=False):
+        f.call("fail", VOID, signature, status)
+        f.ret(NULL)
+
+
+def _run_with_captures(f: Function, signature: ir.Value, record: ir.Value, buffers: ir.Value, dims: ir.Value) -> None:
+    """Run the program, and give variables their new values; or return a miss, or an error.  Between the reading of the
+    variables and the setting of the new values no Python code of this thread runs, and nothing is allocated through
+    Python."""
+    head = HEAD.at(f, record)
+    miss, captures, updates = f.module.symbol("miss"), head.captures, head.updates
+    arena, large = _needs(f, record, dims)
+    closed = f.ne(f.get(f.module.symbol("closed"), I32), i32(0))
+    f.ret_if(f.b.and_(large, closed), miss)
+    with f.owned_array(f.b.add(captures, f.b.mul(updates, i64(2)))) as held:
+        fresh = f.element(held, captures, PTR)
+        olds = f.element(fresh, updates, PTR)
+        found = f.local(I32, f.call("gather_captures", I32, record, buffers, dims, fresh))
+        elsewhere = f.eq(f.get(found, I32), i32(state_code.TARGETS))
+        with f.b.if_then(elsewhere, likely=False):
+            f.ret_if(f.b.not_(f.call("make_targets", I1, record, dims, fresh)), NULL)
+            f.set(found, f.call("gather_captures", I32, record, buffers, dims, fresh))
+        f.ret_if(f.ne(f.get(found, I32), i32(state_code.FITS)), miss)
+        with f.b.if_then(large, likely=False):
+            f.call("begin", VOID, record, held, fresh)
+        status = f.call("run", I32, head.entry, buffers, dims, arena, large)
+        with f.b.if_then(large, likely=False):
+            f.call("end", VOID, record)
+        _fail_if(f, signature, status)
+        with f.b.if_then(elsewhere, likely=False):
+            f.call("publish", VOID, record, fresh, olds)
 
 
 def _try_all(module: Module, offsets: Offsets) -> None:

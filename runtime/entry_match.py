@@ -8,13 +8,11 @@ from hybridflow.runtime import layout
 from hybridflow.runtime.entry_words import is_type, items
 from hybridflow.runtime.ir_builder import F64, I1, I32, I64, NULL, PTR, Module, i32, i64
 from hybridflow.runtime.records import (
-    CONSTANT,
     FLOAT,
     HEAD,
     IDENTITY,
     INT,
     TENSOR,
-    VARIABLE,
     Offsets,
 )
 
@@ -25,8 +23,6 @@ def define(module: Module, offsets: Offsets) -> None:
     _array_of(module, offsets)
     _match_value(module)
     _match_arguments(module)
-    _owns_memory(module)
-    _gather_captures(module)
 
 
 def _check_array(module: Module) -> None:
@@ -114,56 +110,3 @@ def _match_value(module: Module) -> None:
     value = f.call("PyLong_AsLongLongAndOverflow", I64, obj, overflow)
     same = f.eq(value, INT.at(f, item).value)
     f.ret(f.b.and_(f.eq(f.get(overflow, I32), i32(0)), same))
-
-
-def _owns_memory(module: Module) -> None:
-    """i1 owns_memory(array): whether nobody else can see the memory: it is the array's own, or that of an array that
-    only this one holds."""
-    f = module.function("owns_memory", I1, PTR)
-    (array,) = f.args
-    yes, no = ir.Constant(I1, 1), ir.Constant(I1, 0)
-
-    def has(of: ir.Value, flag: int) -> ir.Value:
-        return f.ne(f.b.and_(f.load(of, layout.ARRAY_FLAGS, I32), i32(flag)), i32(0))
-
-    f.ret_if(f.b.not_(has(array, layout.WRITEABLE)), no)
-    f.ret_if(has(array, layout.OWN_DATA), yes)
-    base = f.load(array, layout.ARRAY_BASE, PTR)
-    f.ret_if(f.is_null(base), no)
-    f.ret_if(f.b.not_(is_type(f, base, "PyArray_Type")), no)
-    f.ret_if(f.ne(f.load(base, layout.REFCOUNT, I32), i32(1)), no)
-    f.ret(has(base, layout.OWN_DATA))
-
-
-def _gather_captures(module: Module) -> None:
-    """i1 gather_captures(record, buffers, dims, held): pointers of the inputs that are no arguments.
-
-    A variable that is only read has its tensor held, so that another thread's update makes a new one.  A variable
-    that is updated must be the only owner of its tensor and buffer: then, and only then, it is written in place.
-    """
-    f = module.function("gather_captures", I1, PTR, PTR, PTR, PTR)
-    record, buffers, dims, held = f.args
-    head, no = HEAD.at(f, record), ir.Constant(I1, 0)
-    with items(f, head.capture_items, head.captures) as (i, item):
-        is_constant = CONSTANT.is_kind(f, item)
-        with f.b.if_else(is_constant) as (constant_item, variable_item):
-            with constant_item:
-                constant = CONSTANT.at(f, item)
-                f.set(f.element(buffers, constant.input, PTR), constant.data)
-            with variable_item:
-                variable = VARIABLE.at(f, item)
-                tensor = f.get(f.at(variable.object, variable.slot), PTR)
-                f.ret_if(f.is_null(tensor), no)
-                array = f.call("array_of", PTR, tensor)
-                f.ret_if(f.is_null(array), no)
-                fits = f.call("check_array", I1, array, variable.dtype, variable.ndim, variable.extents, dims)
-                f.ret_if(f.b.not_(fits), no)
-                with f.b.if_else(f.ne(variable.updated, i64(0))) as (updated, read):
-                    with updated:
-                        for owned in (tensor, array):
-                            f.ret_if(f.ne(f.load(owned, layout.REFCOUNT, I32), i32(1)), no)
-                        f.ret_if(f.b.not_(f.call("owns_memory", I1, array)), no)
-                    with read:
-                        f.put(f.element(held, i, PTR), f.incref(tensor))
-                f.set(f.element(buffers, variable.input, PTR), f.load(array, layout.ARRAY_DATA, PTR))
-    f.ret(ir.Constant(I1, 1))

@@ -125,7 +125,9 @@ INT = Item("int", "value")
 ARGUMENT = Items(TENSOR, IDENTITY, FLOAT, INT)
 
 CONSTANT = Item("constant", "input *data")
-VARIABLE = Item("variable", "input *object slot updated *dtype ndim", tail="extents")  # slot: offset in the object
+# tensor, own: offsets of the slots in the object.  words: of its gate (see ``turns``).  update: position among the
+# updates of the program, -1 for none.
+VARIABLE = Item("variable", "input *object tensor own *words update in_place *dtype itemsize ndim", tail="extents")
 CAPTURE = Items(CONSTANT, VARIABLE)
 
 OUTPUT = Item("output", "*dtype itemsize ndim", tail="extents")
@@ -138,7 +140,7 @@ STEP = Words("read owner *operand check *expected keep")  # of guards, see ``gua
 # calls: answered so far, the one word that native code writes.
 HEAD = Words(
     "*entry positional keywords @keyword_names @arguments dims @minimums guards @guard_steps keeps inputs captures "
-    "@capture_items outputs @output_items @arena @work structure *callable calls"
+    "@capture_items updates outputs @output_items @arena @work structure *callable calls"
 )
 STRUCTURE = {"none": 0, "single": 1, "tuple": 2, "list": 3, "call": 4}  # of the result; call: of a tuple of tensors
 
@@ -175,6 +177,7 @@ POOL_STATE = (
 )
 
 RELEASE_GIL_BYTES = 1 << 20  # programs that touch at least this much run without the GIL
+FLOPS_PER_BYTE = 8  # ... or that compute as long as a machine takes for so many bytes
 
 MAX_INPUTS = 8  # of an elementwise kernel
 MAX_BUFFERS = 4096  # of a program: its native call keeps them on the stack

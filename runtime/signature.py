@@ -22,6 +22,7 @@ from hybridflow.runtime.guards import Step
 from hybridflow.runtime.records import (
     CONSTANT,
     FLOAT,
+    FLOPS_PER_BYTE,
     HEAD,
     IDENTITY,
     INT,
@@ -62,12 +63,15 @@ class ConstantInput:
 
 @dataclass(frozen=True)
 class VariableInput:
-    """An input that is the current tensor of a variable, read from its slot at each call.  Where the program updates
-    it, native code writes in place if nobody else holds the tensor, its array or its memory; else it is a miss."""
+    """An input that is the current tensor of a variable, read at each call.  Where the program updates it, native code
+    writes over the old value if that is the variable's own, else a fresh tensor takes its place.
+
+    The variable has slots ``_tensor``, its value, and ``_own``, the same object if nobody else can see its memory; and
+    a ``_gate`` (see ``turns``).
+    """
 
     input: int
     variable: Any
-    slot: str = "_tensor"
 
 
 Argument = TensorArg | LiteralArg
@@ -156,7 +160,8 @@ class Signature:
                 self._check_slot(slot, capture.array.dtype, capture.array.shape)
                 flags = capture.array.flags
                 self._require(flags.c_contiguous and flags.aligned and not slot.updated, "a constant is not constant")
-        self._require(len(program.inputs) + len(program.outputs) <= MAX_BUFFERS, f"more than {MAX_BUFFERS} buffers")
+        buffers = len(program.inputs) + len(program.outputs) + len(self.executable.updated)
+        self._require(buffers <= MAX_BUFFERS, f"more than {MAX_BUFFERS} buffers")
         known = callable(self.structure) or self.structure in STRUCTURE
         self._require(known and (self.structure != "single" or len(program.outputs) == 1), "structure does not fit")
 
@@ -188,6 +193,7 @@ class Signature:
             inputs=len(program.inputs),
             captures=len(self.captures),
             capture_items=writer.items(map(self._capture_item, self.captures)),
+            updates=len(self.executable.updated),
             outputs=len(program.outputs),
             output_items=writer.items(map(self._output_item, program.outputs)),
             arena=writer.section(size_words(program.arena_bytes, self._names)),
@@ -218,14 +224,19 @@ class Signature:
     def _capture_item(self, capture: Capture) -> tuple[int, ...]:
         if isinstance(capture, ConstantInput):
             return CONSTANT.pack(input=capture.input, data=capture.array.ctypes.data)
-        slot = self.executable.program.inputs[capture.input]
+        slot, variable = self.executable.program.inputs[capture.input], capture.variable
+        dtype = canonical(NUMPY[slot.dtype])
         return VARIABLE.pack(
             *self._extents(slot.shape),
             input=capture.input,
-            object=id(capture.variable),
-            slot=_inherited_slot_offset(type(capture.variable), capture.slot),
-            updated=int(slot.updated),
-            dtype=id(canonical(NUMPY[slot.dtype])),
+            object=id(variable),
+            tensor=_inherited_slot_offset(type(variable), "_tensor"),
+            own=_inherited_slot_offset(type(variable), "_own"),
+            words=variable._gate.address,
+            update=self.executable.updated.index(capture.input) if slot.updated else -1,
+            in_place=int(slot.in_place),
+            dtype=id(dtype),
+            itemsize=dtype.itemsize,
             ndim=len(slot.shape),
         )
 
@@ -234,12 +245,9 @@ class Signature:
         return OUTPUT.pack(*self._extents(slot.shape), dtype=id(dtype), itemsize=dtype.itemsize, ndim=len(slot.shape))
 
     def _work(self) -> Size:
-        """Bytes read and written, for the choice to release the GIL; zero, which keeps it, where state is updated:
-        two threads would write the same buffer."""
-        if self.updates_state:
-            return Size(())
+        """Bytes read and written, and arithmetic in terms of them, for the choice to release the GIL."""
         program = self.executable.program
-        terms = []
+        terms: list[tuple[int, tuple[str, ...]]] = [(sum(k.flops or 0 for k in program.kernels) // FLOPS_PER_BYTE, ())]
         for slot in (*program.inputs, *program.outputs):
             factor, names = NUMPY[slot.dtype].itemsize, tuple(e for e in slot.shape if isinstance(e, str))
             for extent in slot.shape:

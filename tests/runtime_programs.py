@@ -67,7 +67,7 @@ def add(dtype: str = "f32", **options: object) -> Program:
     return pointwise(f"%r = {operation} {_LLVM[dtype]} %v0, %v1", dtype, 2, **options)  # type: ignore[arg-type]
 
 
-def accumulate(outputs: int = 0) -> Program:
+def accumulate(outputs: int = 0, in_place: bool = True) -> Program:
     """state[i] += x[i] for four doubles; with an output, that is what the state was."""
     text = """
 define i32 @accumulate(ptr %buffers, ptr %dims, ptr %arena) {
@@ -77,7 +77,9 @@ define i32 @accumulate(ptr %buffers, ptr %dims, ptr %arena) {
   %a = load <4 x double>, ptr %state, align 8
   %b = load <4 x double>, ptr %x, align 8
   %c = fadd <4 x double> %a, %b
-  store <4 x double> %c, ptr %state, align 8
+  %slot3 = getelementptr ptr, ptr %buffers, i64 UPDATE
+  %new = load ptr, ptr %slot3
+  store <4 x double> %c, ptr %new, align 8
   OUTPUT
   ret i32 0
 }
@@ -87,8 +89,8 @@ define i32 @accumulate(ptr %buffers, ptr %dims, ptr %arena) {
   %y = load ptr, ptr %slot2
   store <4 x double> %a, ptr %y, align 8
 """
-    slots = (Slot((4,), "f64", "total", updated=True), Slot((4,), "f64", "x"))
-    text = text.replace("OUTPUT", store if outputs else "")
+    slots = (Slot((4,), "f64", "total", updated=True, in_place=in_place), Slot((4,), "f64", "x"))
+    text = text.replace("OUTPUT", store if outputs else "").replace("UPDATE", str(2 + outputs))
     made = (Slot((4,), "f64"),) * outputs
     return Program("accumulate", host.target(), text, "accumulate", slots, made, (), Size(()))
 

@@ -13,7 +13,7 @@ import pytest
 
 from hybridflow import errors
 from hybridflow.context import add_process_reason, reasons
-from hybridflow.runtime import cpu, entry, front_end, layout, memory
+from hybridflow.runtime import cpu, entry, front_end, layout, memory, turns
 from hybridflow.runtime.entry import Dispatcher
 from hybridflow.runtime.guards import Step
 from hybridflow.runtime.signature import ConstantInput, LiteralArg, Signature, TensorArg, VariableInput
@@ -47,10 +47,11 @@ class Callable(Dispatcher):
 
 
 class Variable:
-    __slots__ = ("__weakref__", "_tensor")
+    __slots__ = ("__weakref__", "_gate", "_own", "_tensor")
 
-    def __init__(self, array):
-        self._tensor = wrap(array)
+    def __init__(self, array, own=False):
+        self._tensor, self._gate = wrap(array), turns.Gate()
+        self._own = self._tensor if own else None
 
 
 def vector(input=0, shape=("n",), dtype=F32):
@@ -232,16 +233,19 @@ def test_constant_and_variable():
     assert is_slow(f())
 
 
-def state_function(array):
-    variable = Variable(array)
+def state_function(array, own=False, in_place=True):
+    variable = Variable(array, own)
     signature = Signature(
-        cpu.load(accumulate(outputs=1)), [vector(1, (4,), F64)], [VariableInput(0, variable)], structure="single"
+        cpu.load(accumulate(outputs=1, in_place=in_place)),
+        [vector(1, (4,), F64)],
+        [VariableInput(0, variable)],
+        structure="single",
     )
     return variable, Callable(signature)
 
 
-def test_state_is_updated_in_place_by_its_only_owner():
-    variable, f = state_function(np.arange(4.0))
+def test_a_value_of_the_variables_own_is_written_over():
+    variable, f = state_function(np.arange(4.0), own=True)
     address = variable._tensor._array.ctypes.data
     one = wrap(np.ones(4))
     for k in range(3):
@@ -250,30 +254,42 @@ def test_state_is_updated_in_place_by_its_only_owner():
     np.testing.assert_array_equal(variable._tensor._array, np.arange(4.0) + 3)
 
 
-@pytest.mark.parametrize("held", ["tensor", "array", "view", "argument", "memoryview", "base", "read-only"])
-def test_state_that_others_see_is_not_written(held):
-    shared = np.arange(4.0)
-    variable, f = state_function(shared if held == "base" else np.arange(4.0))
-    if held == "base":
-        variable._tensor = wrap(shared[:])
-    holder = {
-        "tensor": lambda: variable._tensor,
-        "array": lambda: variable._tensor._array,
-        "view": lambda: variable._tensor._array[1:],
-        "argument": lambda: None,
-        "memoryview": lambda: memoryview(variable._tensor._array),
-        "base": lambda: None,
-        "read-only": lambda: variable._tensor._array.setflags(write=False),
-    }[held]()
-    assert is_slow(f(variable._tensor if held == "argument" else wrap(np.ones(4))))
-    np.testing.assert_array_equal(variable._tensor._array, np.arange(4.0))
-    del holder
+def test_a_value_that_others_may_see_is_replaced():
+    array = np.arange(4.0)
+    variable, f = state_function(array)
+    before, one = variable._tensor, wrap(np.ones(4))
+    check(f(one), np.arange(4.0))
+    np.testing.assert_array_equal(array, np.arange(4.0))
+    assert variable._tensor is not before and variable._own is variable._tensor
+    address = variable._tensor._array.ctypes.data
+    check(f(one), np.arange(4.0) + 1)  # from here on the memory is the variable's own
+    assert variable._tensor._array.ctypes.data == address and f.slow_calls == 0
+    np.testing.assert_array_equal(variable._tensor._array, np.arange(4.0) + 2)
 
 
-def test_state_behind_a_private_view_is_written():
-    variable, f = state_function(np.arange(4.0).reshape(2, 2).reshape(4))
-    assert not is_slow(f(wrap(np.ones(4))))
+def test_a_program_that_must_not_write_in_place_gets_other_memory():
+    variable, f = state_function(np.arange(4.0), own=True, in_place=False)
+    array, one = variable._tensor._array, wrap(np.ones(4))
+    check(f(one), np.arange(4.0))
+    np.testing.assert_array_equal(array, np.arange(4.0))
     np.testing.assert_array_equal(variable._tensor._array, np.arange(4.0) + 1)
+    assert variable._own is variable._tensor
+
+
+@pytest.mark.parametrize("word", [turns.CLAIMED, turns.RUNNING, turns.READERS])
+def test_a_variable_that_somebody_is_at_work_on_is_left_alone(word):
+    variable, f = state_function(np.arange(4.0), own=True)
+    array = variable._tensor._array
+    variable._gate.words[word] = 1
+    result = f(wrap(np.ones(4)))
+    np.testing.assert_array_equal(array, np.arange(4.0))
+    if word == turns.READERS:  # of the old memory: the new value goes elsewhere
+        check(result, np.arange(4.0))
+        np.testing.assert_array_equal(variable._tensor._array, np.arange(4.0) + 1)
+    else:
+        assert is_slow(result)
+    variable._gate.words[word] = 0
+    check(f(wrap(np.ones(4))), np.arange(4.0) + (word == turns.READERS))
 
 
 # Results.

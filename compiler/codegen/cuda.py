@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from hybridflow.compiler.codegen.driver import KernelCall, size_ref
+from hybridflow.compiler.codegen.driver import KernelCall, earliest_check, failed_before, size_ref
 from hybridflow.compiler.codegen.emitter import Emitter
 from hybridflow.compiler.codegen.module import ModuleText
 from hybridflow.compiler.codegen.structured import Code, Ref
 from hybridflow.compiler.ir.graph import Graph
 from hybridflow.compiler.ir.types import Dim, factors
-from hybridflow.compiler.loops.buffers import ArenaRange, Copy, InputBuffer, Location, Plan, aligned
+from hybridflow.compiler.loops.buffers import ArenaRange, Copy, InputBuffer, Location, Plan, UpdateBuffer, aligned
 from hybridflow.compiler.loops.kernel import base
 from hybridflow.compiler.program import Buffer, DeviceCopy, Launch, Size
 
@@ -26,12 +26,24 @@ def write_launches(
     """Write the entry points; returns the fields of a CUDA program."""
     checked = any(call.raises for call in calls)
     launches = []
-    for call in calls:
-        _write_entry_point(module, dim_names, call, checked)
+    updates = {i: k for k, i in enumerate(sorted(graph.updates))}
+
+    def buffer(place: Location) -> Buffer:
+        if isinstance(place, ArenaRange):
+            return Buffer("arena", offset=place.offset)
+        if isinstance(place, UpdateBuffer):
+            return Buffer("update", updates[place.number])
+        return Buffer("input" if isinstance(place, InputBuffer) else "output", place.number)
+
+    def device_copy(copy: Copy) -> DeviceCopy:
+        return DeviceCopy(buffer(copy.source), buffer(copy.target), copy.size)
+
+    for k, call in enumerate(calls):
+        _write_entry_point(module, dim_names, call, checked, earliest_check(calls[k:]))
         launches.append(
             Launch(
                 _entry_point(call),
-                tuple(_buffer(plan.locations[base(n)]) for n in call.operands),
+                tuple(buffer(plan.locations[base(n)]) for n in call.operands),
                 Size((factors(call.units),)),
                 aligned(call.shape.scratch),
                 call.raises,
@@ -39,8 +51,8 @@ def write_launches(
         )
     return {
         "launches": tuple(launches),
-        "before": tuple(map(_device_copy, plan.before)),
-        "after": tuple(map(_device_copy, plan.after)),
+        "before": tuple(map(device_copy, plan.before)),
+        "after": tuple(map(device_copy, plan.after)),
     }
 
 
@@ -48,22 +60,15 @@ def _entry_point(call: KernelCall) -> str:
     return f"{call.symbol}_launch"
 
 
-def _buffer(place: Location) -> Buffer:
-    if isinstance(place, ArenaRange):
-        return Buffer("arena", offset=place.offset)
-    return Buffer("input" if isinstance(place, InputBuffer) else "output", place.number)
-
-
-def _device_copy(copy: Copy) -> DeviceCopy:
-    return DeviceCopy(_buffer(copy.source), _buffer(copy.target), copy.size)
-
-
-def _write_entry_point(module: ModuleText, dim_names: Sequence[str], call: KernelCall, checked: bool) -> None:
-    """``checked``: some kernel of the program raises, so whether an earlier one has failed must be looked up."""
+def _write_entry_point(
+    module: ModuleText, dim_names: Sequence[str], call: KernelCall, checked: bool, earliest: int | None
+) -> None:
+    """``checked``: some kernel of the program raises, so whether an earlier one has failed must be looked up.
+    ``earliest`` is the first check that this kernel, or one after it, could find failed."""
     e = Emitter(module.target, 1)
     dims = _store_dims(e, len(dim_names))
     if checked:
-        _return_if_failed(e, call.raises)
+        _return_if_failed(e, call.raises, earliest)
     code = Code(e, dim_names, [Dim(name) for name in dim_names])
     first = code.add(code.mul(_special(e, "ctaid.x"), _special(e, "ntid.x")), _special(e, "tid.x"))
     threads = code.mul(_special(e, "nctaid.x"), _special(e, "ntid.x"))
@@ -90,16 +95,15 @@ def _store_dims(e: Emitter, count: int) -> str:
     return "%dims"
 
 
-def _return_if_failed(e: Emitter, raises: bool) -> None:
-    """Do nothing after a failed launch, but for handing its status on."""
-    value, failed = e.fresh("s"), e.fresh("c")
+def _return_if_failed(e: Emitter, raises: bool, first: int | None) -> None:
+    """Hand the status of the launches before on, and do nothing else if it is that of an earlier check."""
+    value = e.fresh("s")
     e.line(f"{value} = load i32, ptr %failed, align 4")
-    e.line(f"{failed} = icmp ne i32 {value}, 0")
-    stop, go_on = e.new_label("stop"), e.new_label("run")
-    e.branch_if(failed, stop, go_on)
-    e.label(stop)
     if raises:
-        e.line(f"store i32 {value}, ptr %status, align 4")
+        e.line(f"{e.fresh()} = atomicrmw umax ptr %status, i32 {value} monotonic")
+    stop, go_on = e.new_label("stop"), e.new_label("run")
+    e.branch_if(failed_before(e, value, first), stop, go_on)
+    e.label(stop)
     e.line("ret void")
     e.label(go_on)
 

@@ -75,7 +75,8 @@ class Elements:
                 self.e.mask = self.mask  # lanes without an element fail no check
                 found = apply_scalar(self.e, node, values)
             else:
-                self.e.where, self.e.mask = node.where, self.mask
+                self.e.at(node)
+                self.e.mask = self.mask
                 found = self.e.convert(node.op.element(_Source(self, node), index, **node.attrs), node.dtype)
             self._values[key] = found
         return found
@@ -207,7 +208,7 @@ def _varies(atom: Any, lane: LoopVar) -> bool:
 
 def apply_scalar(e: Emitter, node: Node, values: list[Val]) -> Val:
     """The op's scalar meaning: narrow floats are computed in float32 and rounded once, at the op's end."""
-    e.where = node.where
+    e.at(node)
     widened = [e.convert(v, dt.compute_dtype(v.dtype)) for v in values]
     return e.convert(node.op.scalar(e, *widened, **node.attrs), node.dtype)
 
@@ -244,7 +245,8 @@ class _Source:
 
     def _value(self, source: Node, index: Index) -> Val:
         value = self.elements.value(source, index)
-        self.e.where, self.e.mask = self.node.where, self.elements.mask  # as they were before the source's rule ran
+        self.e.at(self.node)  # as it was before the source's rule ran
+        self.e.mask = self.elements.mask
         return value
 
     def linear(self, index: Index) -> Ix:

@@ -13,6 +13,7 @@ import numpy as np
 from hybridflow.compiler.codegen.conversions import Conversions
 from hybridflow.compiler.codegen.values import LLVM, Val, literal_text, mangle, memory_type, struct_text, type_text
 from hybridflow.compiler.ir import dtypes as dt
+from hybridflow.compiler.ir.graph import Node
 from hybridflow.compiler.program import Check
 from hybridflow.compiler.target import Target
 from hybridflow.errors import CompileError
@@ -26,7 +27,8 @@ class Emitter(Conversions):
         # raise_if reports through these two, which the kernel builder provides.
         self.on_check: Callable[[Check], int] | None = None
         self.status: str | None = None
-        self.where: str | None = None  # the user's line that is being compiled, for the text of checks
+        self.node: Node | None = None  # that is being compiled, to which checks belong
+        self.where: str | None = None  # the user's line of it, for the text of checks
         self._results: dict[str, Sequence[Val]] = {}  # of the functions among the globals
 
     # ---- memory ----
@@ -202,6 +204,10 @@ class Emitter(Conversions):
         )
 
     # ---- checks ----
+
+    def at(self, node: Node) -> None:
+        """What follows is the code of ``node``."""
+        self.node, self.where = node, node.where
 
     def raise_if(self, condition: Val, check: Check) -> None:
         """Record that ``check`` failed when the condition holds in an active lane; computing goes on.

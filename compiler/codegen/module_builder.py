@@ -27,7 +27,7 @@ from hybridflow.compiler.ops import Kind
 from hybridflow.compiler.ops.index import range_check
 from hybridflow.compiler.program import Check, DimSource, KernelInfo, Program, Size, Slot
 from hybridflow.compiler.target import Target
-from hybridflow.errors import short_location
+from hybridflow.errors import HybridflowError, short_location
 
 
 def dim_sources(graph: Graph) -> tuple[DimSource, ...]:
@@ -46,7 +46,9 @@ class ModuleBuilder:
         self.module = ModuleText(target)
         self.dims = dim_sources(graph)
         self.dim_names = [d.name for d in self.dims]
-        self.checks: list[Check] = []
+        # Codes of checks count the nodes that can raise in program order, so that the least is the first to fail.
+        self.check_codes = {node: k + 1 for k, node in enumerate(n for n in graph.nodes if n.may_raise)}
+        self.checks = [Check(HybridflowError.__name__, n.op.name, "a check failed.", n.where) for n in self.check_codes]
         self.infos: list[KernelInfo] = []
 
     def build(self) -> Program:
@@ -62,8 +64,8 @@ class ModuleBuilder:
             self.target,
             self.module.render(),
             driver.ENTRY,
-            tuple(_slot(n, i in self.graph.updates) for i, n in enumerate(self.graph.inputs)),
-            tuple(_slot(n, False) for n in self.graph.outputs),
+            tuple(_slot(n, i in self.graph.updates, i in self.plan.in_place) for i, n in enumerate(self.graph.inputs)),
+            tuple(_slot(n) for n in self.graph.outputs),
             self.dims,
             arena,
             tuple(self.checks),
@@ -73,23 +75,25 @@ class ModuleBuilder:
 
     # ---- kernels
 
-    def _emitter(self) -> Emitter:
+    def _emitter(self, kernel: Kernel) -> Emitter:
         e = Emitter(self.target, 1, self.fastmath)
-        e.on_check, e.status = self._check_code, "%status"
+        e.at(kernel.cluster.anchor)
+
+        def code_of(check: Check) -> int:
+            assert e.node is not None
+            code = self.check_codes[e.node]
+            self.checks[code - 1] = check
+            return code
+
+        e.on_check, e.status = code_of, "%status"
         return e
 
-    def _check_code(self, check: Check) -> int:
-        if check not in self.checks:
-            self.checks.append(check)
-        return self.checks.index(check) + 1
-
     def _kernel(self, number: int, kernel: Kernel) -> KernelCall | None:
-        may_raise = any(n.may_raise for n in kernel.nodes)
-        if not may_raise and all(is_static(r.shape) and static_size(r.shape) == 0 for r in kernel.roots):
+        codes = [self.check_codes[n] for n in kernel.nodes if n in self.check_codes]
+        if not codes and all(is_static(r.shape) and static_size(r.shape) == 0 for r in kernel.roots):
             return None
         symbol = f"k{number}"
-        e = self._emitter()
-        checks_before = len(self.checks)
+        e = self._emitter(kernel)
         operands = [*kernel.inputs, *kernel.roots]
         kind = kernel.cluster.kind
         if kind is Kind.ELEMENTWISE or kind is Kind.SEGMENT:
@@ -113,8 +117,7 @@ class ModuleBuilder:
             operands, shape = self._special(e, symbol, kernel)
         symbol = self.module.names[symbol]
         self.infos.append(self._info(symbol, kernel))
-        raises = may_raise or len(self.checks) > checks_before
-        return KernelCall(symbol, shape, operands, raises)
+        return KernelCall(symbol, shape, operands, min(codes, default=None))
 
     def _contraction(self, e: Emitter, symbol: str, kernel: Kernel) -> tuple[list[Node], SpecialKernel]:
         node = kernel.cluster.anchor
@@ -208,9 +211,9 @@ def _loop_nest(e: Emitter, code: Code, kernel: Kernel, is_leaf: IsLeaf, pointers
     return form(e, code, kernel, space, is_leaf, pointers)
 
 
-def _slot(node: Node, updated: bool) -> Slot:
+def _slot(node: Node, updated: bool = False, in_place: bool = False) -> Slot:
     shape = tuple(extent.name if isinstance(extent, Dim) else extent for extent in node.shape)
-    return Slot(shape, SHORT[node.dtype], str(node.attrs.get("name", "")), updated)
+    return Slot(shape, SHORT[node.dtype], str(node.attrs.get("name", "")), updated, in_place)
 
 
 def _traffic(kernel: Kernel) -> int | None:

@@ -77,7 +77,7 @@ class Staged(Nest):
         node = fold.node
         source = node.inputs[0]
         value = elements.value(source, Index(source.shape, linear=self.space.full))
-        self.e.where = node.where
+        self.e.at(node)
         wide = self.e.convert(value, dt.compute_dtype(value.dtype))
         return tuple(node.op.lift(self.e, wide, elements.lanes(self.within)))
 

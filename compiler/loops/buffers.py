@@ -1,7 +1,11 @@
 """Buffer assignment: where every stored value lies, in which order the kernels run, and which copies remain.
 
-Outputs are fresh buffers and updated state is written where it lies, each by the kernel that computes it wherever that
-is safe; everything else shares one arena, where a value's range is free again after its last reader.
+Outputs and new values of state are buffers that the caller gives, each written by the kernel that computes it;
+everything else shares one arena, where a value's range is free again after its last reader.
+
+A program that fails leaves state as it was.  So a new value may be written over the old one (``Plan.in_place``) only
+where every check has passed by then: the kernels that can raise run first wherever the data allow it.  Where they do
+not, the caller gives fresh memory, which takes the old one's place at the end, and nothing is copied either.
 """
 
 from __future__ import annotations
@@ -12,7 +16,7 @@ from typing import Union
 
 from hybridflow.compiler.ir.graph import Graph, Node
 from hybridflow.compiler.ir.types import factors
-from hybridflow.compiler.loops.kernel import Fusion, Kernel, base, read_in_place
+from hybridflow.compiler.loops.kernel import Fusion, Kernel, base, raises, read_in_place
 from hybridflow.compiler.program import Size
 
 ALIGNMENT = 64
@@ -29,12 +33,19 @@ class OutputBuffer:
 
 
 @dataclass(frozen=True)
+class UpdateBuffer:
+    """The new value of the state input of that number."""
+
+    number: int
+
+
+@dataclass(frozen=True)
 class ArenaRange:
     offset: Size
     size: Size
 
 
-Location = Union[InputBuffer, OutputBuffer, ArenaRange]
+Location = Union[InputBuffer, OutputBuffer, UpdateBuffer, ArenaRange]
 
 
 @dataclass(frozen=True)
@@ -46,13 +57,15 @@ class Copy:
 
 @dataclass(eq=False)
 class Plan:
-    """``kernels`` in running order; ``before`` and ``after`` are copies around them."""
+    """``kernels`` in running order; ``before`` and ``after`` are copies around them.  ``in_place`` are the state inputs
+    whose new value may be written over the old one."""
 
     kernels: list[Kernel]
     locations: dict[Node, Location] = field(default_factory=dict)
     before: list[Copy] = field(default_factory=list)
     after: list[Copy] = field(default_factory=list)
     arena: Size = field(default_factory=lambda: Size(()))
+    in_place: set[int] = field(default_factory=set)
     last_use: dict[Node, int] = field(default_factory=dict)
 
 
@@ -77,39 +90,49 @@ class _Planner:
         self.after: dict[Kernel, set[Kernel]] = {
             kernel: {self.maker[n] for n in kernel.inputs if n in self.maker} for kernel in fusion.kernels
         }
-        self.updated = {base(node) for node in graph.updates.values()}
+        self.raising = {kernel for kernel in fusion.kernels if raises(kernel)}
         self.plan = Plan([])
-        self.staged = Size(())  # arena bytes taken by values that live through the whole program
 
     # ---- inputs and outputs
 
     def place_inputs_and_outputs(self) -> None:
         for node, i in self.parameter.items():
             self.plan.locations[node] = InputBuffer(i)
-        direct = [i for i, node in sorted(self.graph.updates.items()) if self._update_in_place(i, base(node))]
+        for i, node in sorted(self.graph.updates.items()):
+            self._place_update(i, base(node))
         self.plan.kernels = self._ordered()
         self._place_outputs()
-        for i, node in sorted(self.graph.updates.items()):
-            if i not in direct:
-                self._copy_update(i, base(node))
 
-    def _update_in_place(self, i: int, value: Node) -> bool:
-        """Let the kernel that computes ``value`` write it over state input i, after all that read the old value."""
-        state = self.graph.inputs[i]
-        if value is state:
-            return True
-        writer = self.maker.get(value)
-        if writer is None or value in self.plan.locations:
+    def _place_update(self, i: int, value: Node) -> None:
+        """Let the kernel that computes ``value`` write it where state input ``i`` wants it; a value that lies elsewhere
+        is copied there."""
+        source, target = self.plan.locations.get(value), UpdateBuffer(i)
+        if source is None:
+            self.plan.locations[value] = target
+            if self._may_overwrite(i, value):
+                self.plan.in_place.add(i)
+            return
+        old_value = value.is_parameter and self.parameter[value] in self.graph.updates
+        # The old value of a state is copied before any kernel can overwrite it: into fresh memory, because kernels may
+        # still read what lies there.  Other values are copied when all kernels are through.
+        (self.plan.before if old_value else self.plan.after).append(Copy(source, target, byte_size(value)))
+        if not old_value or value is self.graph.inputs[i]:
+            self.plan.in_place.add(i)
+
+    def _may_overwrite(self, i: int, value: Node) -> bool:
+        """Whether the kernel that computes ``value`` may write it over state input ``i``: after all that read the old
+        value, and all that raise, for which it waits from now on."""
+        state, writer = self.graph.inputs[i], self.maker[value]
+        if writer in self.raising:
             return False
         if state in writer.inputs and (state not in self.in_place[writer] or value in writer.cluster.rows):
             return False
         readers = {k for k in self.fusion.kernels if state in k.inputs and k is not writer}
         before = set(self.after[writer])
-        self.after[writer] |= readers
-        if any(self._waits(reader, writer) for reader in readers):
+        self.after[writer] |= readers | self.raising
+        if any(self._waits(earlier, writer) for earlier in readers | self.raising):
             self.after[writer] = before
             return False
-        self.plan.locations[value] = InputBuffer(i)
         return True
 
     def _waits(self, kernel: Kernel, on: Kernel) -> bool:
@@ -152,25 +175,6 @@ class _Planner:
             # An argument, or a state's old value, is copied before any kernel can overwrite it.
             (self.plan.before if value.is_parameter else self.plan.after).append(copy)
 
-    def _copy_update(self, i: int, value: Node) -> None:
-        size = byte_size(value)
-        source = self.plan.locations.get(value)
-        overwritten = value.is_parameter and isinstance(source, InputBuffer) and source.number in self.graph.updates
-        if source is None or overwritten:
-            # A value without a place, or another state's old value, which must be saved first (a swap).
-            staged = self._stage(size)
-            if source is None:
-                self.plan.locations[value] = staged
-            else:
-                self.plan.before.append(Copy(source, staged, size))
-            source = staged
-        self.plan.after.append(Copy(source, InputBuffer(i), size))
-
-    def _stage(self, size: Size) -> ArenaRange:
-        found = ArenaRange(self.staged, size)
-        self.staged = add(self.staged, aligned(size))
-        return found
-
     # ---- arena
 
     def place_arena(self) -> None:
@@ -178,8 +182,8 @@ class _Planner:
         for k, kernel in enumerate(kernels):
             for node in kernel.inputs:
                 plan.last_use[node] = k
-        end = self.staged
-        free: list[tuple[int, int]] = []  # (offset, size) of static ranges, relative to the staged part
+        end = Size(())  # of those of symbolic size
+        free: list[tuple[int, int]] = []  # (offset, size) of static ranges
         used = 0
         for k, kernel in enumerate(kernels):
             for root in kernel.roots:
@@ -204,24 +208,16 @@ class _Planner:
                 place = plan.locations[node]
                 if plan.last_use.get(node, k) == k and isinstance(place, ArenaRange) and self._is_temporary(node):
                     _give(free, place.offset.at({}), aligned(place.size).at({}))
-        # Static temporaries lie first, then staged values and those of symbolic size.
+        # Static temporaries lie first, then those of symbolic size.
         shift = Size(((used, ()),))
         for node, place in plan.locations.items():
             if isinstance(place, ArenaRange) and not self._is_temporary(node):
                 plan.locations[node] = ArenaRange(add(shift, place.offset), place.size)
-        plan.before = [self._shifted(copy, shift) for copy in plan.before]
-        plan.after = [self._shifted(copy, shift) for copy in plan.after]
         plan.arena = add(shift, end)
 
     def _is_temporary(self, node: Node) -> bool:
-        """Whether the value may share its range with others: of known size, and not staged for an update."""
-        return byte_size(node).is_static and node not in self.updated
-
-    def _shifted(self, copy: Copy, shift: Size) -> Copy:
-        def move(place: Location) -> Location:
-            return ArenaRange(add(shift, place.offset), place.size) if isinstance(place, ArenaRange) else place
-
-        return Copy(move(copy.source), move(copy.target), copy.size)
+        """Whether the value may share its range with others: it is of known size."""
+        return byte_size(node).is_static
 
     def _donor(self, kernel: Kernel, k: int, root: Node) -> Node | None:
         """An input that dies here and whose memory the root may take over, element by element."""

@@ -48,6 +48,10 @@ class Kernel:
     nodes: list[Node]  # what is computed here, in program order, recomputed producers included
 
 
+def raises(kernel: Kernel) -> bool:
+    return any(node.may_raise for node in kernel.nodes)
+
+
 @dataclass(eq=False)
 class Fusion:
     """Kernels in an order that respects their inputs; ``computed`` are the nodes that are not mere views."""

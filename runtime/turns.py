@@ -1,0 +1,250 @@
+"""Who may write a variable, and when: one writer at a time for each, while different ones are written side by side.
+
+A variable's ``Gate`` holds words that native code reads and writes while it holds the interpreter's lock:
+
+``CLAIMED``   not 0: a writer in Python has its turn, or waits for it.  Native calls leave the variable alone.
+``RUNNING``   a program updates the variable without the interpreter's lock: ``IN_PLACE``, or into other memory
+``READERS``   how many programs read its memory without that lock.  Nobody writes there meanwhile.
+
+Writers in Python queue up by ``in_turn``.  A claim takes its place in the queues of all its variables at once, so each
+waits only for claims that came before it: there is no circle in which they could wait for each other.  A claim is over
+when its lock is open, which a ``with`` statement sees to whatever is raised, at any moment: nothing has to be undone
+for others to go on.
+
+A forked child inherits no half-written value: programs that run without the interpreter's lock end before a fork.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import repeat
+from operator import setitem
+from typing import Any, TypeVar
+
+from hybridflow.runtime import locks
+
+T = TypeVar("T")
+
+CLAIMED, RUNNING, READERS = range(3)
+IN_PLACE, ELSEWHERE = 1, 2  # values of RUNNING
+
+_Words = ctypes.c_int32 * 3
+_SHORTEST, _LONGEST = 20e-6, 500e-6  # seconds between two looks at a word
+
+closed = ctypes.c_int32(0)  # not 0: no native program may start to run without the interpreter's lock (_before_fork)
+running = ctypes.c_int32(0)  # how many such programs of variables run; native code counts
+
+
+class Gate:
+    """The words of one variable, and the last claim to it."""
+
+    __slots__ = ("last", "words")
+
+    def __init__(self) -> None:
+        self.words = _Words()
+        self.last: _Claim | None = None
+
+    @property
+    def address(self) -> int:
+        return ctypes.addressof(self.words)
+
+    def wait_while_written(self, replaced: Callable[[], bool]) -> None:
+        """Return when no program writes the variable's memory: after the one that does so now, if the caller has seen
+        to it that no other begins; at the latest when the variable has been given other memory."""
+        last = self.last
+        if last is not None and last.thread == threading.get_ident() and last.is_active:
+            return  # a finalizer, say, in the midst of this thread's own call, before or after the program itself
+        _wait(lambda: self.words[RUNNING] != IN_PLACE or replaced())
+
+
+class _Claim:
+    """A turn to write some variables: asked for, had, or over (then nobody holds the lock)."""
+
+    __slots__ = ("before", "gates", "lock", "thread")
+
+    def __init__(self, gates: Sequence[Gate]) -> None:
+        self.lock = threading.Lock()
+        self.thread = threading.get_ident()
+        self.before: list[_Claim] = []  # those that have to be over first; none once that has been waited for
+        self.gates = gates
+
+    @property
+    def is_active(self) -> bool:
+        return self.lock.locked()
+
+    def enter(self) -> None:
+        """Queue up at all gates.  If interrupted, what was queued up for is still known to those who come later."""
+        before = self.before
+        with _registry:
+            _active.add(self)
+            if _forks:
+                before += [fork for fork in _forks if fork.thread != self.thread]
+            for gate in self.gates:
+                if gate.last is not None:
+                    before.append(gate.last)
+                gate.last = self
+                gate.words[CLAIMED] = 1
+
+    def wait(self, mine: Sequence[_Claim]) -> None:
+        """Wait for all claims before, and for native programs; no other native one begins."""
+        waiting, seen = list(self.before), set(mine)
+        while waiting:
+            earlier = waiting.pop()
+            if earlier in seen or (mine and earlier.waits_for(mine)):
+                continue  # what waits for a claim that this thread has would wait for ever
+            seen.add(earlier)
+            with earlier.lock:
+                pass
+            waiting += earlier.before
+        self.before = []
+        for gate in self.gates:
+            if gate.words[RUNNING]:
+                _wait(lambda gate=gate: not gate.words[RUNNING])  # type: ignore[misc]
+
+    def waits_for(self, others: Sequence[_Claim]) -> bool:
+        stack, seen = [self], {self}
+        while stack:
+            claim = stack.pop()
+            if claim in others:
+                return True
+            new = [c for c in list(claim.before) if c not in seen]
+            seen.update(new)
+            stack += new
+        return False
+
+    def leave(self) -> None:
+        """Let native code have the variables again.  Without it, as after an interrupt, they are merely slower until
+        the next claim is over.  One that did not come to its turn stays: others still have theirs."""
+        with _registry:
+            _active.discard(self)
+            for gate in self.gates:
+                if gate.last is self and not self.before:
+                    gate.last = None
+                    gate.words[CLAIMED] = 0
+
+
+class _Own(threading.local):
+    """The claims that a thread has: nested ones, if finalizers write variables."""
+
+    def __init__(self) -> None:
+        self.claims: tuple[_Claim, ...] = ()
+
+
+_registry = locks.make()  # held for moments, while queues change
+_own = _Own()
+_active: set[_Claim] = set()  # those that are waiting or have their turn; and a few that were interrupted
+_forks: list[_Claim] = []  # of threads that are about to fork: everybody else waits
+
+
+def in_turn(gates: Sequence[Gate], action: Callable[[], T]) -> T:
+    """``action()``, while nobody else writes the variables of these gates; also inside of another turn."""
+    mine = _own.claims
+    if mine:
+        mine = tuple(claim for claim in mine if claim.is_active)
+        gates = [gate for gate in gates if not any(gate in claim.gates for claim in mine)]
+        if not gates:
+            return action()
+    claim = _Claim(gates)
+    try:
+        with claim.lock:
+            claim.enter()
+            claim.wait(mine)
+            _own.claims = (*mine, claim)
+            return action()
+    finally:
+        _own.claims = mine
+        claim.leave()
+
+
+def at_once(gate: Gate, action: Callable[[], bool]) -> bool:
+    """``action()``, which takes but a moment and calls nothing that could wait; False if somebody else has the turn to
+    write this variable."""
+    words = gate.words
+    with _registry:
+        last = gate.last
+        if last is not None and (last.is_active or last.before) and last not in _own.claims:
+            return False
+        words[CLAIMED] = 1
+        try:
+            return not words[RUNNING] and action()
+        finally:
+            words[CLAIMED] = int(last is not None)
+
+
+def running_in_place(gates: Sequence[Gate], program: Callable[[], T]) -> T | None:
+    """``program()``, which may write the memory of these gates' variables: readers wait.  The caller has its turn.
+
+    Returns None, and runs nothing, where some other program is at work there.
+    """
+    words = [gate.words for gate in gates]
+    if any(word[RUNNING] for word in words):
+        return None  # this is a finalizer, say, in the midst of a call of the same thread
+    # One call each, which no signal handler can interrupt.
+    over = map(_set_item, words, repeat(RUNNING), repeat(0))
+    try:
+        _exhaust(map(_set_item, words, repeat(RUNNING), repeat(IN_PLACE)))
+        if any(word[READERS] for word in words):
+            return None
+        return program()
+    finally:
+        _exhaust(over)
+
+
+def set_all(setter: Callable[[Any, Any], Any], objects: Iterable[Any], values: Iterable[Any]) -> None:
+    """Call a setter written in C for each pair, with no moment between at which another thread or a signal handler
+    could run."""
+    _exhaust(map(setter, objects, values))
+
+
+def _exhaust(items: Iterator[Any]) -> None:
+    _forget(items)
+
+
+_forget: Callable[[Iterable[Any]], None] = deque[Any](maxlen=0).extend
+_set_item: Callable[[Any, int, int], None] = setitem
+
+
+def _wait(condition: Callable[[], bool]) -> None:
+    """Native code wakes nobody, so that a call that nobody waits for costs nothing; it is over soon."""
+    pause = _SHORTEST
+    while not condition():
+        time.sleep(pause)
+        pause = min(2 * pause, _LONGEST)
+
+
+def _before_fork() -> None:
+    """Wait until nobody else writes; keep others from it until the fork is done."""
+    claim = _Claim(())
+    claim.lock.acquire()
+    with _registry:
+        claim.before = [c for c in (*_active, *_forks) if c.thread != claim.thread and c.is_active]
+        _forks.append(claim)
+        closed.value = 1
+    claim.wait(tuple(c for c in _own.claims if c.is_active))
+    _wait(lambda: not running.value)
+
+
+def _after_fork() -> None:
+    here = threading.get_ident()
+    for claim in [c for c in _forks if c.thread == here]:
+        _forks.remove(claim)
+        claim.lock.release()
+    closed.value = int(bool(_forks))
+
+
+def _after_fork_in_child() -> None:
+    here = threading.get_ident()
+    _forks[:] = [c for c in _forks if c.thread == here]
+    _after_fork()
+    for claim in [c for c in _active if c.thread != here]:  # of threads that do not exist here
+        claim.lock, claim.before = threading.Lock(), []
+        claim.leave()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_after_fork_in_child)

@@ -1,0 +1,297 @@
+"""Writers of a variable take turns, those of different ones run side by side, and a reader sees a value as it was or
+as it is: whatever runs beside it, tapes, new shapes, errors, forks and interrupts included."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import sys
+import threading
+import time
+
+import numpy as np
+import pytest
+
+import hybridflow as hf
+from hybridflow.errors import IndexRangeError
+from hybridflow.runtime import turns
+
+LARGE = 400_000  # elements: programs give up the interpreter's lock
+
+
+@pytest.fixture(autouse=True)
+def hasty():
+    """Threads change often."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    yield
+    sys.setswitchinterval(before)
+
+
+def together(*works, seconds=1.0):
+    """Call each in a thread of its own, over and over; the counts of the calls.  Raises what one raises."""
+    failures, counts, end = [], [0] * len(works), time.monotonic() + seconds
+
+    def loop(k):
+        try:
+            while time.monotonic() < end and not failures:
+                works[k]()
+                counts[k] += 1
+        except BaseException as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=loop, args=(k,), daemon=True) for k in range(len(works))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+        assert not thread.is_alive(), "a thread waits for ever"
+    if failures:
+        raise failures[0]
+    assert all(counts)
+    return counts
+
+
+def same(array):
+    assert array.min() == array.max(), f"a mixture of {array.min()} and {array.max()}"
+    return float(array.flat[0])
+
+
+@pytest.mark.parametrize("n", [8, LARGE])
+@pytest.mark.parametrize("with_tape", [False, True])
+def test_readers_see_whole_values_and_no_update_is_lost(n, with_tape):
+    v, w = hf.Variable(np.zeros(n, np.float32)), hf.Variable(np.zeros(n, np.float32))
+    one, bad = hf.ones((n,)), hf.asarray([n])
+
+    @hf.function
+    def step(x):
+        v.assign_add(x)
+        w.assign_add(x)
+
+    @hf.function
+    def reversed_step(x):
+        w.assign_add(x)
+        v.assign_add(x)
+
+    @hf.function
+    def failing(x, i):
+        v.assign_add(x)
+        w.assign_add(hf.take(x, i)[0])
+
+    read = hf.function(lambda: (hf.min(v), hf.max(v)))
+    kept = []
+
+    def reader():
+        value = v.value()
+        kept.append((value, same(value.numpy())))
+        for old, was in kept[-4:]:
+            assert same(old.numpy()) == was, "an old value changed"
+        low, high = read()
+        assert low.item() == high.item()
+
+    def under_a_tape():
+        with hf.GradientTape() as tape:
+            y = hf.sum(v * v)
+            step(one)
+            same(v.numpy())
+        assert same(tape.gradient(y, v).numpy()) >= 0
+
+    def fails():
+        with pytest.raises(IndexRangeError):
+            failing(one, bad)
+
+    def eagerly():
+        v.assign_add(one)
+        w.assign_add(one)
+
+    works = [lambda: step(one), lambda: reversed_step(one), eagerly, reader, fails]
+    counts = together(*works, *[under_a_tape] * with_tape, seconds=1.5)
+    done = counts[0] + counts[1] + counts[2] + sum(counts[5:])
+    assert same(v.numpy()) == same(w.numpy()) == done
+
+
+def test_new_shapes_are_traced_beside_steps():
+    v = hf.Variable(np.zeros(1000, np.float32))
+
+    @hf.function
+    def step(x):
+        v.assign_add(hf.full((1000,), 1.0) + 0 * hf.sum(x))
+
+    sizes = itertools.count()
+    counts = together(
+        lambda: step(hf.ones((4,))), lambda: step(hf.ones((next(sizes) % 40 + 1,))), lambda: same(v.numpy())
+    )
+    assert same(v.numpy()) == counts[0] + counts[1]
+
+
+def test_a_large_step_gives_up_the_interpreters_lock():
+    v = hf.Variable(np.zeros(LARGE, np.float32))
+    x = hf.ones((LARGE,))
+
+    @hf.function
+    def step(x):
+        v.assign(hf.sin(v + x))
+
+    for _ in range(3):
+        step(x)
+    seen = set()
+    together(lambda: step(x), lambda: seen.add(v._gate.words[turns.RUNNING]))
+    assert turns.IN_PLACE in seen, "nobody could look while it ran"
+    assert v._own is v._tensor
+
+
+def test_different_models_run_at_the_same_time():
+    models = [hf.Variable(np.zeros(LARGE, np.float32)) for _ in range(2)]
+    x = hf.ones((LARGE,))
+
+    def step_of(v):
+        return hf.function(lambda x: v.assign(hf.sin(v + x)).shape[0])
+
+    first, second = map(step_of, models)
+    most = [0]
+
+    def look():
+        most[0] = max(most[0], sum(bool(v._gate.words[turns.RUNNING]) for v in models))
+
+    together(lambda: first(x), lambda: second(x), look, seconds=1.5)
+    assert most[0] == 2
+
+
+def test_turns_in_any_order_never_lock_up():
+    """Calls through Python, which wait for each other: of any two, one came first."""
+    variables = [hf.Variable(np.zeros(16, np.float32)) for _ in range(4)]
+    one = {"x": hf.ones((16,))}
+
+    def step_of(order):
+        @hf.function
+        def step(box):
+            for k in order:
+                variables[k].assign_add(box["x"])
+
+        return lambda: step(one)
+
+    orders = [(0, 1, 2), (2, 1, 0), (3, 0), (1, 3), (2,)]
+    counts = together(*map(step_of, orders), seconds=1.5)
+    for k, v in enumerate(variables):
+        assert same(v.numpy()) == sum(n for order, n in zip(orders, counts) if k in order)
+
+
+def test_nobody_starves_behind_a_busy_writer():
+    v = hf.Variable(np.zeros(LARGE, np.float32))
+    x = hf.ones((LARGE,))
+    step = hf.function(lambda x: v.assign_add(x).shape[0])
+    counts = together(lambda: step(x), lambda: v.assign_add(x), lambda: same(v.numpy()), seconds=2.0)
+    assert same(v.numpy()) == counts[0] + counts[1]
+    assert min(counts) >= 5
+
+
+class _Writing:
+    """Writes a variable when it goes."""
+
+    def __init__(self, variable):
+        self.variable = variable
+
+    def __del__(self):
+        self.variable.assign_add(1.0)
+        self.variable.numpy()
+
+
+def test_a_finalizer_may_write_what_is_being_written():
+    v = hf.Variable(np.zeros(4, np.float32))
+
+    def action():
+        assert turns.in_turn((v._gate,), lambda: 5) == 5
+        held = _Writing(v)
+        del held
+        return v.numpy()[0]
+
+    others = hf.Variable(0.0)
+    counts = together(
+        lambda: turns.in_turn((v._gate,), action),
+        lambda: turns.in_turn((others._gate, v._gate), lambda: _Writing(others) and None),
+    )
+    assert same(v.numpy()) == counts[0] and others.item() == counts[1]
+
+
+def test_an_interrupted_turn_holds_nobody_up():
+    v = hf.Variable(0.0)
+    for error in (KeyboardInterrupt, SystemExit, ValueError):
+        with pytest.raises(error):
+            turns.in_turn((v._gate,), lambda error=error: (_ for _ in ()).throw(error))
+    entered, over = threading.Event(), threading.Event()
+
+    def hold():
+        turns.in_turn((v._gate,), lambda: (entered.set(), over.wait(30)))
+
+    holder = threading.Thread(target=hold)
+    holder.start()
+    entered.wait(30)
+    waiting = turns._Claim((v._gate,))  # one that is interrupted while it waits: it never comes to an end properly
+    with waiting.lock:
+        waiting.enter()
+    waiting.leave()
+    third = []
+    action = lambda: (third.append(over.is_set()), v.assign_add(1.0))  # noqa: E731
+    last = threading.Thread(target=lambda: turns.in_turn((v._gate,), action))
+    last.start()
+    last.join(0.2)
+    assert not third, "it did not wait for the first"
+    over.set()
+    last.join(30)
+    holder.join(30)
+    assert third == [True] and v.item() == 1
+    step = hf.function(lambda: v.assign_add(1.0).shape)
+    for _ in range(3):
+        step()
+    assert v.item() == 4 and not v._gate.words[turns.CLAIMED]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@pytest.mark.parametrize("nested", [False, True])
+def test_a_child_finds_whole_values_and_free_turns(nested):
+    v = hf.Variable(np.zeros(LARGE, np.float32))
+
+    @hf.function
+    def step(box):
+        v.assign_add(box["x"] if isinstance(box, dict) else box)
+
+    x = hf.ones((LARGE,))
+    argument = {"x": x} if nested else x
+    step(argument)
+    over = threading.Event()
+
+    def work():
+        while not over.is_set():
+            step(argument)
+
+    threads = [threading.Thread(target=work) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    try:
+        for _ in range(8):
+            child = os.fork()
+            if not child:
+                code = 1
+                try:
+                    found = v.numpy()
+                    before = float(found[0])
+                    whole = found.min() == found.max()
+                    for _ in range(2):
+                        step(argument)
+                    v.assign_add(x)
+                    code = 0 if whole and (v.numpy() == before + 3).all() else 2
+                finally:
+                    os._exit(code)
+            end = time.monotonic() + 30
+            while (result := os.waitpid(child, os.WNOHANG))[0] == 0 and time.monotonic() < end:
+                time.sleep(0.005)
+            if result[0] == 0:
+                os.kill(child, 9)
+                os.waitpid(child, 0)
+            assert result[0] and os.waitstatus_to_exitcode(result[1]) == 0
+    finally:
+        over.set()
+        for thread in threads:
+            thread.join()
+    same(v.numpy())
