@@ -1,8 +1,7 @@
 """The fuzzer: a program from each seed, and its symbolic twin, compiled and not.
 
 ``python -m tests.fuzz 0 20000`` runs the programs of those seeds and prints each failure as a small program that can be
-run; ``--minutes 9`` stops in time and says where to go on; ``--coverage`` says what of fusion and of
-the passes the programs have reached, and what not.
+run; ``--minutes 9`` stops in time and says where to go on.
 """
 
 from __future__ import annotations
@@ -12,7 +11,6 @@ import contextlib
 import time
 from collections import Counter
 from collections.abc import Iterator
-from typing import Any
 
 from hybridflow import flags
 from hybridflow.runtime import machine_code
@@ -81,10 +79,8 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=1e9)
     parser.add_argument("--shrink", type=float, default=20.0, metavar="S", help="seconds for cutting down a failure")
     parser.add_argument("--log", default="", help="file that always holds the present seed, for programs that crash")
-    parser.add_argument("--coverage", action="store_true")
     options = parser.parse_args()
-    with _coverage() if options.coverage else contextlib.nullcontext():
-        run(options.first, options.count, options.minutes, options.shrink, options.log)
+    run(options.first, options.count, options.minutes, options.shrink, options.log)
 
 
 def run(first: int, count: int, minutes: float, shrink: float, log: str) -> None:
@@ -105,20 +101,6 @@ def run(first: int, count: int, minutes: float, shrink: float, log: str) -> None
                     print(text, flush=True)
         start = batch.stop
     print(f"{dict(counts)}; next seed {start}", flush=True)
-
-
-@contextlib.contextmanager
-def _coverage() -> Iterator[None]:
-    import coverage
-
-    measured: Any = coverage.Coverage(branch=True, source=["compiler"], data_file=None, messages=False)
-    measured.start()
-    try:
-        yield
-    finally:
-        measured.stop()
-        for part in ("*/compiler/loops/*", "*/compiler/passes/*"):
-            print(f"{part}: {measured.report(include=[part], show_missing=True):.1f} %")
 
 
 if __name__ == "__main__":
