@@ -591,10 +591,12 @@ def _in_the_middle(g: Generator) -> None:
 
 
 def _raising_behind_a_slice(g: Generator) -> None:
-    """What may raise, read in part only."""
+    """What may raise, read in part or not at all."""
     a = g.any()
-    taken = g.let(_taken(g, a) if g.chance(0.6) else _division(g, a))
-    g.view(taken)
+    taken = g.let(g.pick((_taken, _taken, _taken_along, _division))(g, a), keep=g.chance(0.3))
+    part = g.view(g.elementwise(taken) if g.chance(0.3) else taken)
+    if g.chance(0.3):
+        g.combine(part, a)
 
 
 def _division(g: Generator, name: str) -> str:
