@@ -156,9 +156,22 @@ def eager() -> Case:
     return lambda: (x + y, hf.tanh(x), x * 2.0, x[::-1], hf.sum(x)), [x, y]
 
 
-CASES = (plain, several_results, an_argument_returned, keywords_and_scalars, nested_arguments, arrays,
-         captured_and_guarded, variables, earlier_values_held, an_error, a_tape_around, second_derivatives, open_extents,
-         eager)  # fmt: skip
+CASES = (
+    plain,
+    several_results,
+    an_argument_returned,
+    keywords_and_scalars,
+    nested_arguments,
+    arrays,
+    captured_and_guarded,
+    variables,
+    earlier_values_held,
+    an_error,
+    a_tape_around,
+    second_derivatives,
+    open_extents,
+    eager,
+)
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.__name__)
