@@ -200,14 +200,14 @@ def test_interrupts_by_signals() -> None:
         def on_alarm(number, frame):
             raise Interrupt
 
-        faulthandler.dump_traceback_later(40, exit=True)
+        faulthandler.dump_traceback_later(20, exit=True)
         signal.signal(signal.SIGALRM, on_alarm)
         work, rng, whole = Work(), random.Random(2), 0
         work()
         end = time.monotonic() + 3
         while time.monotonic() < end:
             try:
-                signal.setitimer(signal.ITIMER_REAL, 0.0002 + rng.random() * 0.02)
+                signal.setitimer(signal.ITIMER_REAL, 0.0002 + rng.random() * 0.02, 0.02)
                 while True:
                     work()
             except Interrupt:
