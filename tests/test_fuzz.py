@@ -157,6 +157,29 @@ def test_found_graphs_have_the_bits_of_eager_ones(text: str) -> None:
         assert same_bits(expected, found)
 
 
+# ---- functions that once differed
+
+FOUND_FUNCTIONS: dict[str, tuple[Callable[..., Any], list[Any], list[Values]]] = {
+    "a product of one column and an open number of rows, with an epilogue": (
+        lambda x, w: x @ w + x,
+        [hf.TensorSpec((None, 1)), hf.TensorSpec((1, 1))],
+        [Values("float32", (9, 1), seed=1), Values("float32", (1, 1), seed=2)],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", FOUND_FUNCTIONS)
+@pytest.mark.parametrize("tapes", [0, 1, 2])
+def test_found_functions_do_what_eager_ones_do(name: str, tapes: int) -> None:
+    python, signature, arguments = FOUND_FUNCTIONS[name]
+
+    def make(function: Any) -> tuple[Callable[..., Any], list[hf.Variable]]:
+        return function(input_signature=signature or None)(python), []
+
+    found = compare(make, [arguments, arguments], Settings(tapes=tapes))
+    assert found is None, found
+
+
 # ---- the fuzzer itself
 
 

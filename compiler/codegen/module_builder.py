@@ -129,7 +129,8 @@ class ModuleBuilder:
         pointers = {node: f"%a{i}" for i, node in reversed(list(enumerate(operands)))}
         places = {i: Place(pointers[i]) for i in kernel.inputs}
         space = kernel.cluster.space
-        lane = space.vars[-1]
+        # Vectors lie along the columns, and along the rows of a product of one column (see ``contract``).
+        lane = space.vars[0] if n == 1 else space.vars[-1]
         code = Code(e, self.dim_names, [Dim(name) for name in self.dim_names])
 
         def epilogue(e: Emitter, value: Val, at_batch: str, row: str, col: str, mask: Val | None) -> None:
@@ -137,7 +138,7 @@ class ModuleBuilder:
                 line = code.add(code.mul(at_batch, code.extent(m)), row)
                 counters: dict[LoopVar, Ref] = {lane: code.add(code.mul(line, code.extent(n)), col)}
             else:  # symbolic extents have a loop per axis, and are not batched (see cluster.fits)
-                counters = {space.vars[0]: row, lane: col}
+                counters = {space.vars[0]: row, space.vars[-1]: col}
             elements = Elements(code, counters, lane, places, {node: value}, mask)
             for inner in finishing:  # rather than from the roots: calls would nest as deep as the epilogue is long
                 elements.value(inner, Index(inner.shape, linear=space.full))
