@@ -36,8 +36,8 @@ WORLDS: dict[str, tuple[float, Callable[[_Random, int], list[tuple[int, ...]]]]]
     "matrix": (3, lambda r, n: [(n, m := r.extent()), (n, m), (m,), (n, 1), (m, n), (1, m)]),
     "vector": (2, lambda r, n: [(n,), (n,), (), (1,), (n, 1)]),
     "rank 3": (2, lambda r, n: [(a := r.extent(), n, m := r.extent()), (n, m), (a, n, m), (m,), (a, 1, m)]),
-    "tiny": (2, lambda r, n: [tuple(r.pick((0, 1, 1, 2)) for _ in range(r.pick((1, 2, 2, 3)))) for _ in range(3)]),
-    "long": (0.4, lambda r, n: [(k := r.pick((63, 65, 130, 300, 1030)),), (k,), (2, k), (k, 1), (4200,)]),
+    "tiny": (2, lambda r, n: [tuple(r.pick((0, 1, 1, 2, n)) for _ in range(r.pick((1, 2, 2, 3)))) for _ in range(3)]),
+    "long": (0.5, lambda r, n: [(k := r.pick((63, 65, 130, 300, 1030)),), (n, k), (k,), (2, k), (k, 1), (4200,)]),
 }
 SETTINGS_SHARE = 0.35  # of programs that are compiled under other limits of fusion; likewise the following
 SKIP_SHARE, TARGET_SHARE, HELD_SHARE, NUMPY_SHARE, TAPES_SHARE, BAD_SHARE = 0.15, 0.3, 0.3, 0.15, 0.25, 0.4
@@ -98,7 +98,7 @@ class Generator(_Random):
     def __init__(self, seed: int) -> None:
         super().__init__(seed)
         world = self.weighted({name: weight for name, (weight, _) in WORLDS.items()})
-        n = EXTENT if self.chance(0.75) else self.pick((1, 2, 3, 4, 8, 9, 17))
+        n = EXTENT if self.chance(0.85) else self.pick((1, 2, 3, 4, 8, 9, 17))
         self.shapes = WORLDS[world][1](self, n)
         self.dtypes = [self.pick(FLOATS) if self.chance(0.75) else self.pick((*INTEGERS, "bool"))]
         if self.chance(0.25):
@@ -305,7 +305,10 @@ class Generator(_Random):
     # ---- the whole
 
     def generate(self) -> Program:
-        for _ in range(self.pick((1, 2, 2, 3))):
+        open = [shape for shape in self.shapes if EXTENT in shape]
+        if open and self.chance(0.9):  # else there is little for a symbolic twin
+            self.pool.append(self.parameter(Values(self.dtypes[0], self.pick(open), seed=self.seed())))
+        for _ in range(self.pick((0, 1, 1, 2) if self.pool else (1, 2, 2, 3))):
             self.new()
         self.shapes_of_graphs(self.pick((1, 2, 2, 3, 3, 4)))
         if not self.statements:

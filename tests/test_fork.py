@@ -11,8 +11,8 @@ pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork")
 
 # Threads that compile, differentiate, draw numbers and update variables without end, while the main thread forks.  A
 # child finds every update whole: both variables have the same value.  A child that waits for a lock of a thread that it
-# does not have is ended by the alarm.  What is imported at the first compilation is imported before: a fork in the middle
-# of an import leaves the child Python's own lock on that module.
+# does not have is ended by the alarm.  What is imported at the first compilation is imported before: a fork in the
+# middle of an import leaves the child Python's own lock on that module.
 _PROGRAM = """
     import os, signal, threading
     import hybridflow as hf
