@@ -82,7 +82,7 @@ def _llvm() -> Any:
 
 
 def _close_once(self: Any) -> None:
-    """``OutputString.close`` of llvmlite, in another order: an interrupt between freeing the text and forgetting it made
+    """``OutputString.close`` of llvmlite, in another order: an interrupt between freeing the text and forgetting it let
     the finalizer free it again, which ends the process."""
     pointer, self._ptr = self._ptr, None
     if pointer is not None and self._owned:

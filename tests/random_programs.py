@@ -21,6 +21,7 @@ import numpy as np
 import hybridflow as hf
 from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.compiler.ir.graph import Graph
+from hybridflow.compiler.ir.types import is_static
 from hybridflow.compiler.ops import TABLE, Kind
 from hybridflow.compiler.ops.table import OpDef
 
@@ -822,9 +823,22 @@ def symbolic_twin(program: Program, seed: int) -> Program | None:
         extents = r.pick(((EXTENT, 0, 1), (EXTENT, 1, 0), (1, EXTENT, EXTENT + 2, 0), (0, 1, EXTENT)))
         rows = tuple(tuple(_resized(v, k, open, extent) for k, v in enumerate(usual)) for extent in extents)
         twin = traceable(replace(program, open=open, calls=rows))
-        if twin is not None and twin.open:
+        if twin is not None and twin.open and not _sums_in_another_order(twin):
             twins.append(twin)
     return max(twins, key=lambda twin: len(twin.main.statements), default=None)
+
+
+def _sums_in_another_order(twin: Program) -> bool:
+    """Whether a gradient is taken of a stack of matrices, of an open number of rows, times one matrix.
+
+    With known extents that is one large product, and the gradient of the matrix one sum over all rows; where extents
+    are open, graphs cannot join the axes of the rows, and it is a sum of sums.
+    """
+    if not twin.settings.tapes and "GradientTape" not in twin.text():
+        return False
+    graph = load(twin)["make"](hf.function)[0].get_concrete_function().graph
+    stacks = [n for n in graph.nodes if n.op.kind is Kind.CONTRACT and len(n.shape) > 2 and not is_static(n.shape[:-1])]
+    return any(source.op.name == "broadcast" for n in stacks for source in n.inputs if not source.is_parameter)
 
 
 def _resized(values: Values, k: int, open: Sequence[tuple[int, int]], extent: int) -> Values:
