@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import contextlib
 import runpy
-import traceback
 import types
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
@@ -72,25 +71,6 @@ def load(program: Program) -> dict[str, Any]:
     namespace: dict[str, Any] = {"__name__": "random_program"}
     exec(compile(program.text(), FILE, "exec"), namespace)
     return namespace
-
-
-def traceable(program: Program) -> Program | None:
-    """The program without the statements that its signature refuses to trace; None if nothing is left."""
-    while program.main.statements:
-        try:
-            load(program)["make"](hf.function)[0].get_concrete_function()
-        except Exception as error:
-            text = program.text().split("\n")
-            numbers = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == FILE]
-            bodies = (program.main, *program.helpers)
-            refused = {s for n in numbers for b in bodies for s in b.statements if s.text == text[n - 1].strip()}
-            smaller = program.without(refused)
-            if smaller == program:
-                return None
-            program = smaller
-        else:
-            return program
-    return None
 
 
 def difference(program: Program) -> Difference | None:

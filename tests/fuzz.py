@@ -17,8 +17,9 @@ from hybridflow.runtime import machine_code
 
 from .compare_programs import Difference, difference
 from .programs import Program
-from .random_programs import random_program, symbolic_twin
+from .random_programs import random_program
 from .shrink import shrunk
+from .symbolic_twins import symbolic_twin
 
 BATCH = 20
 THOROUGH = 8  # one batch in so many is compiled with the code generator's usual level

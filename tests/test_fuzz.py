@@ -31,9 +31,11 @@ from hybridflow.runtime import cpu, host
 from .bits import same_bits
 from .compare_programs import compare, difference
 from .fuzz import failure, fast_compiler
+from .graph_shapes import GRAPH_SHAPES
 from .programs import Program, Settings, Values
-from .random_programs import GRAPH_SHAPES, Generator, symbolic_twin, traced
+from .random_programs import Generator, traced
 from .shrink import shrunk
+from .symbolic_twins import symbolic_twin
 
 BATCH = 20  # programs per test, so that a run of many is still a short list
 
