@@ -66,6 +66,16 @@ def _matmul(g: Generator, name: str) -> str:
     return g.pick(keeping) if keeping and g.chance(0.7) else g.pick(texts)
 
 
+def _einsum(g: Generator, name: str) -> str:
+    size = len(shape_of(g, name, 1))
+    if g.dtype(name) == "bool":
+        raise Refused
+    texts = ("i,i->", "i,j->ij") if size == 1 else ("ij,ij->i", "ij,kj->ik", "ij,ij->", "ij,ik->jk", "ij,kj->ki")
+    if size > 2:
+        raise Refused
+    return f'hf.einsum("{g.pick(texts)}", {name}, {g.alike(name)})'
+
+
 def _sorted(g: Generator, name: str) -> str:
     way = g.pick(("sort", "sort", "argsort"))
     return f"hf.{way}({name}, axis={g.axis(name)}, descending={g.chance(0.4)})"
@@ -129,7 +139,7 @@ def padded(g: Generator, name: str) -> str:
 
 
 KERNELS: tuple[Callable[[Generator, str], str], ...] = (
-    _matmul, _matmul, _matmul, _sorted, taken, taken, taken_along, _scattered, _nn, joined, padded, reduced,
+    _matmul, _matmul, _matmul, _sorted, taken, taken, taken_along, _scattered, _nn, _einsum, joined, padded, reduced,
     lambda g, name: f"hf.cumulative_sum({name}, axis={g.axis(name)})",
     lambda g, name: f"hf.cumulative_sum({name}, axis={g.axis(name)}, include_initial={g.chance(0.5)})",
     lambda g, name: f"hf.roll({name}, {g.pick((1, -2))}, axis={g.axis(name)})",
@@ -166,4 +176,6 @@ VIEWS: tuple[Callable[[Generator, str], str], ...] = (
     lambda g, name: f"hf.repeat({name}, 2, axis={g.axis(name)})",
     lambda g, name: f"hf.tile({name}, (2,))",
     lambda g, name: f"hf.diagonal({name})",
+    lambda g, name: f"hf.tril({name}, {g.pick((0, -1, 1))})",
+    lambda g, name: f"hf.unstack({name}, axis={g.axis(name)})[{g.pick((0, -1))}]",
 )  # fmt: skip

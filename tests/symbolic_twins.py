@@ -19,7 +19,7 @@ def symbolic_twin(program: Program, seed: int) -> Program | None:
     """The program under a signature that leaves extents open, called with n, 0, 1 and at times more elements there.
 
     All extents of n are left open or those of one argument, whichever leaves more of the program: what cannot be traced
-    so is taken out.  None if nothing is left.
+    so is taken out.  None if nothing is left.  Some have no signature, and are traced anew for other extents.
     """
     r = Random(seed)
     usual = program.calls[0]
@@ -29,6 +29,8 @@ def symbolic_twin(program: Program, seed: int) -> Program | None:
         open = tuple((k, a) for k, a in axes if only in (None, k))
         extents = r.pick(((EXTENT, 0, 1), (EXTENT, 1, 0), (1, EXTENT, EXTENT + 2, 0), (0, 1, EXTENT)))
         rows = tuple(tuple(_resized(v, k, open, extent) for k, v in enumerate(usual)) for extent in extents)
+        if r.chance(0.1):
+            return replace(program, calls=rows)  # no signature: a trace for each extent
         twin = traceable(replace(program, open=open, calls=rows))
         if twin is not None and twin.open and not _sums_in_another_order(twin):
             twins.append(twin)
