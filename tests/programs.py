@@ -188,7 +188,15 @@ class Program:
         lines += ["    " + line for block in made for line in block.split("\n")]
         lines += ["", "calls = ["]
         lines += ["    [" + ", ".join(map(str, row)) + "]," for row in self.calls]
-        lines += ["]", f"settings = {self.settings!r}", "", 'if __name__ == "__main__":', "    main(__file__)", ""]
+        lines += [
+            "]",
+            f"settings = {self.settings!r}",
+            f"exact = {not self.open}",
+            "",
+            'if __name__ == "__main__":',
+            "    main(__file__)",
+            "",
+        ]
         return "\n".join(lines)
 
     def signature(self) -> str:
