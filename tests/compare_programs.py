@@ -124,8 +124,10 @@ def applied(settings: Settings) -> Iterator[None]:
         try:
             for name, value in limits.items():
                 setattr(LIMITS[name], name, value)
+            hf.config.run_functions_eagerly(settings.eagerly)
             yield
         finally:
+            hf.config.run_functions_eagerly(False)
             for name, value in before.items():
                 setattr(LIMITS[name], name, value)
 
@@ -141,10 +143,8 @@ class _Runner:
         self.held: list[tuple[str, Any, np.ndarray]] = []
 
     def call(self, row: Sequence[Values]) -> Outcome:
-        arrays = [values.array() for values in row]
-        as_arrays = self.settings.numpy and not self.restores and not self.settings.tapes
-        arguments = arrays if as_arrays else list(map(hf.asarray, arrays))
-        copies = [array.copy() for array in arrays]
+        arguments = self.arguments(row)
+        copies = [np.array(x) for x in arguments]
         before = [v.value() for v in self.variables] if self.restores or self.settings.held else []
         if self.settings.held:
             self.hold("an earlier value of a variable", before)
@@ -167,6 +167,18 @@ class _Runner:
             changed.append("an argument")
         state = [np.array(v.numpy()) for v in self.variables]
         return Outcome(values, error, state, ", ".join(dict.fromkeys(changed)))
+
+    def arguments(self, row: Sequence[Values]) -> list[Any]:
+        """Tensors, or arrays for compiled functions that are to make tensors of them; some of them one object."""
+        arrays = [values.array() for values in row]
+        if self.settings.numpy and not (self.restores or self.settings.tapes or self.settings.shared):
+            return arrays
+        found: list[Any] = []
+        for values, array in zip(row, arrays):
+            others = [*found, *(v.value() for v in self.variables)] if self.settings.shared else []
+            alike = [x for x in others if (x.dtype, x.shape) == (array.dtype, array.shape)]
+            found.append(alike[0] if alike and values.kind in ("plain", "edges") else hf.asarray(array))
+        return found
 
     def cannot_trace(self, row: Sequence[Values], expected: Outcome, found: Outcome) -> bool:
         """Whether the function raises the error that it should not while it is traced: then it never runs, and what

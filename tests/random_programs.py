@@ -41,7 +41,8 @@ WORLDS: dict[str, tuple[float, Callable[[Random, int], list[tuple[int, ...]]]]] 
     "long": (0.5, lambda r, n: [(k := r.pick((63, 65, 130, 300, 1030)),), (n, k), (k,), (2, k), (k, 1), (4200,)]),
 }
 SETTINGS_SHARE = 0.35  # of programs that are compiled under other limits of fusion; likewise the following
-SKIP_SHARE, TARGET_SHARE, HELD_SHARE, NUMPY_SHARE, TAPES_SHARE, BAD_SHARE = 0.15, 0.3, 0.3, 0.15, 0.25, 0.4
+SKIP_SHARE, TARGET_SHARE, HELD_SHARE, NUMPY_SHARE = 0.15, 0.3, 0.3, 0.15
+SHARED_SHARE, EAGERLY_SHARE, TAPES_SHARE, BAD_SHARE = 0.15, 0.04, 0.25, 0.4
 PASSES = ("simplify", "fold", "cse", "dce", "transpose")
 
 LIMIT_VALUES = {
@@ -361,6 +362,8 @@ class Generator(Random):
             limits=tuple(limits.items()),
             held=self.chance(HELD_SHARE),
             numpy=self.chance(NUMPY_SHARE),
+            shared=self.chance(SHARED_SHARE),
+            eagerly=self.chance(EAGERLY_SHARE),
             tapes=self.pick((1, 1, 1, 2)) if self.chance(TAPES_SHARE) else 0,
         )
 
