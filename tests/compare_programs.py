@@ -171,11 +171,13 @@ class _Runner:
     def arguments(self, row: Sequence[Values]) -> list[Any]:
         """Tensors, or arrays for compiled functions that are to make tensors of them; some of them one object."""
         arrays = [values.array() for values in row]
-        if self.settings.numpy and not (self.restores or self.settings.tapes or self.settings.shared):
+        settings = self.settings
+        if settings.numpy and not (self.restores or settings.tapes or settings.shared or settings.eagerly):
             return arrays
         found: list[Any] = []
         for values, array in zip(row, arrays):
-            others = [*found, *(v.value() for v in self.variables)] if self.settings.shared else []
+            others = found[:] if self.settings.shared else []
+            others += [v.value() for v in self.variables] if self.settings.shared == 2 else []
             alike = [x for x in others if (x.dtype, x.shape) == (array.dtype, array.shape)]
             found.append(alike[0] if alike and values.kind in ("plain", "edges") else hf.asarray(array))
         return found

@@ -152,7 +152,7 @@ class Settings(NamedTuple):
     limits: tuple[tuple[str, int], ...] = ()  # of fusion: other numbers fuse otherwise
     held: bool = False  # whether earlier values of variables and results are held, so that none may be overwritten
     numpy: bool = False  # whether arguments are NumPy arrays
-    shared: bool = False  # whether arguments of one type are one tensor, or the value of a variable of that type
+    shared: int = 0  # 1: arguments of one type are one tensor, 2: or the value of a variable of that type
     eagerly: bool = False  # whether traced functions are told to run eagerly, which leaves them their transactions
     tapes: int = 0  # tapes around each call
 

@@ -356,15 +356,18 @@ class Generator(Random):
             for _ in range(self.pick((1, 2, 3))):
                 limit = self.pick(list(LIMIT_VALUES))
                 limits[limit] = self.pick(LIMIT_VALUES[limit])
+        tapes = self.pick((1, 1, 1, 2)) if self.chance(TAPES_SHARE) else 0
+        # To a tape an argument that is a variable's value is one thing with it eagerly, and another if compiled.
+        taped = tapes or any(s.inside for body in (self, *self.helpers) for s in body.statements)
         return Settings(
             target=self.pick(TARGETS) if self.chance(TARGET_SHARE) else "",
             skip=self.pick(PASSES) if self.chance(SKIP_SHARE) else "",
             limits=tuple(limits.items()),
             held=self.chance(HELD_SHARE),
             numpy=self.chance(NUMPY_SHARE),
-            shared=self.chance(SHARED_SHARE),
+            shared=(1 if taped else self.pick((1, 2))) if self.chance(SHARED_SHARE) else 0,
             eagerly=self.chance(EAGERLY_SHARE),
-            tapes=self.pick((1, 1, 1, 2)) if self.chance(TAPES_SHARE) else 0,
+            tapes=tapes,
         )
 
 
