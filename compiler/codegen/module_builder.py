@@ -129,8 +129,8 @@ class ModuleBuilder:
         pointers = {node: f"%a{i}" for i, node in reversed(list(enumerate(operands)))}
         places = {i: Place(pointers[i]) for i in kernel.inputs}
         space = kernel.cluster.space
-        # Vectors lie along the columns, and along the rows of a product of one column (see ``contract``).
-        lane = space.vars[0] if n == 1 else space.vars[-1]
+        # Where columns are one element wide positions do not depend on them: rows take the lanes, all but one masked.
+        lane = space.vars[0 if n == 1 else -1]
         code = Code(e, self.dim_names, [Dim(name) for name in self.dim_names])
 
         def epilogue(e: Emitter, value: Val, at_batch: str, row: str, col: str, mask: Val | None) -> None:
@@ -138,7 +138,7 @@ class ModuleBuilder:
                 line = code.add(code.mul(at_batch, code.extent(m)), row)
                 counters: dict[LoopVar, Ref] = {lane: code.add(code.mul(line, code.extent(n)), col)}
             else:  # symbolic extents have a loop per axis, and are not batched (see cluster.fits)
-                counters = {space.vars[0]: row, space.vars[-1]: col}
+                counters = {space.vars[-1]: col, space.vars[0]: row}
             elements = Elements(code, counters, lane, places, {node: value}, mask)
             for inner in finishing:  # rather than from the roots: calls would nest as deep as the epilogue is long
                 elements.value(inner, Index(inner.shape, linear=space.full))
