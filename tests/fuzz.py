@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import logging
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -81,6 +82,7 @@ def main() -> None:
     parser.add_argument("--shrink", type=float, default=20.0, metavar="S", help="seconds for cutting down a failure")
     parser.add_argument("--log", default="", help="file that always holds the present seed, for programs that crash")
     options = parser.parse_args()
+    logging.getLogger("hybridflow").setLevel(logging.ERROR)  # many functions are traced again
     run(options.first, options.count, options.minutes, options.shrink, options.log)
 
 
