@@ -196,7 +196,7 @@ def test_calls_keep_nothing(case: Callable[[], Case]) -> None:
         again, live_again, blocks_again = counts()
         kept = {repr(o)[:60]: b - a for o, a, b in zip(watched, references, again) if abs(b - a) >= CALLS // 2}
         assert not kept, kept
-        assert live_again == live
+        assert live_again <= live  # less, where something of an earlier test went
         grown.append(blocks_again - blocks)
     assert min(grown) < CALLS // 4, grown  # Python's own free lists and caches grow once, a leak each time
 

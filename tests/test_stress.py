@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import gc
 import os
-import random
 import signal
 import subprocess
 import sys
 import textwrap
-import threading
 import time
 from collections.abc import Callable
 from typing import Any
@@ -160,58 +157,81 @@ class Interrupt(BaseException):
     """Not an Exception: nothing may swallow it."""
 
 
+def run(program: str) -> str:
+    """Run a program that interrupts ``Work``, in a process of its own: finalizers are interrupted as well, whose errors
+    go to standard error in any case."""
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(_BEGIN) + textwrap.dedent(program)],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        cwd=os.path.dirname(os.path.dirname(__file__)),
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    return done.stdout
+
+
+_BEGIN = """
+    import ctypes, faulthandler, random, signal, threading, time
+    from tests.test_stress import Interrupt, Work
+
+    faulthandler.dump_traceback_later(60, exit=True)
+    work, rng, whole = Work(), random.Random(1), 0
+    work()
+"""
+
+
 def test_interrupts_from_another_thread() -> None:
     """An exception set asynchronously arrives between any two byte codes."""
-    work, outcomes = Work(), []
-    work()
-    ready, stop = threading.Event(), threading.Event()
+    out = run("""
+        ready, stop, torn = threading.Event(), threading.Event(), []
 
-    def run() -> None:
-        while not stop.is_set():
-            try:
-                ready.set()
-                while True:
-                    work()
-            except Interrupt:
-                pass
-            try:  # behind the except block, whose traceback holds what was going on
-                work.check()
-                outcomes.append("whole")
-            except AssertionError as error:
-                outcomes.append(str(error))
-            except Interrupt:
-                pass
+        def loop():
+            global whole
+            while not stop.is_set():
+                try:
+                    ready.set()
+                    while True:
+                        work()
+                except Interrupt:
+                    pass
+                try:  # behind the except block, whose traceback holds what was going on
+                    work.check()
+                    whole += 1
+                except AssertionError as error:
+                    torn.append(str(error))
+                except Interrupt:
+                    pass
 
-    thread = threading.Thread(target=run, daemon=True)
-    thread.start()
-    ready.wait(20)
-    rng, end = random.Random(1), time.monotonic() + 2 * SECONDS
-    raise_in = ctypes.pythonapi.PyThreadState_SetAsyncExc
-    while time.monotonic() < end:
-        time.sleep(rng.random() * 0.02)
-        raise_in(ctypes.c_ulong(thread.ident or 0), ctypes.py_object(Interrupt))
-    stop.set()
-    while thread.is_alive():
-        raise_in(ctypes.c_ulong(thread.ident or 0), ctypes.py_object(Interrupt))
-        thread.join(0.05)
-    assert set(outcomes) == {"whole"}
-    work.works_as_before(len(outcomes))
+        def interrupt():
+            ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread.ident), ctypes.py_object(Interrupt))
+
+        thread = threading.Thread(target=loop, daemon=True)
+        thread.start()
+        ready.wait(20)
+        end = time.monotonic() + 3
+        while time.monotonic() < end:
+            time.sleep(rng.random() * 0.02)
+            interrupt()
+        stop.set()
+        while thread.is_alive():
+            interrupt()
+            thread.join(0.05)
+        assert not torn, set(torn)
+        work.works_as_before(whole)
+        print("whole")
+        """)
+    assert out == "whole\n"
 
 
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="needs timers that send signals")
 def test_interrupts_by_signals() -> None:
-    """Ctrl-C at random times, in a process of its own: the handler runs wherever Python looks for signals."""
-    program = """
-        import faulthandler, random, signal, time
-        from tests.test_stress import Interrupt, Work
-
+    """Ctrl-C at random times: the handler runs wherever Python looks for signals."""
+    out = run("""
         def on_alarm(number, frame):
             raise Interrupt
 
-        faulthandler.dump_traceback_later(20, exit=True)
         signal.signal(signal.SIGALRM, on_alarm)
-        work, rng, whole = Work(), random.Random(2), 0
-        work()
         end = time.monotonic() + 3
         while time.monotonic() < end:
             try:
@@ -223,12 +243,7 @@ def test_interrupts_by_signals() -> None:
                 signal.setitimer(signal.ITIMER_REAL, 0)
             work.check()  # behind the except block, whose traceback holds what was going on
             whole += 1
-        signal.setitimer(signal.ITIMER_REAL, 0)
         work.works_as_before(whole)
         print("whole")
-    """
-    done = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(program)],
-        capture_output=True, text=True, timeout=120, cwd=os.path.dirname(os.path.dirname(__file__)),
-    )  # fmt: skip
-    assert done.stdout == "whole\n", done.stderr[-3000:]
+        """)
+    assert out == "whole\n"
