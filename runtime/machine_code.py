@@ -100,7 +100,17 @@ def _llvm() -> Any:
 
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
+    llvm.ffi.OutputString.close = _close_once
     return llvm
+
+
+def _close_once(self: Any) -> None:
+    """``OutputString.close`` of llvmlite, in another order: an interrupt between freeing the text and forgetting it let
+    the finalizer free it again, which ends the process."""
+    pointer, self._ptr = self._ptr, None
+    if pointer is not None and self._owned:
+        self.__dict__.pop("_as_parameter_", None)
+        _llvm().ffi.lib.LLVMPY_DisposeString(pointer)
 
 
 @functools.cache

@@ -1,237 +1,390 @@
-"""Random well-typed programs from the op table, for the fuzzer.
+"""Random programs for the fuzzer.
 
-An op brings its own examples (``OpDef.samples``): a program grows by taking an example of a random op and feeding it
-values that the program already has, bent into the example's types by views and conversions.  Every op of the table
-takes part, new ones too, and the bending exercises the rewrites of views.  Programs never raise: what would raise on
-the chosen arguments is not added.
+A program is grown by shapes of graphs (see ``graph_shapes``): each takes values that the program has, adds statements,
+and runs them at once, so that extents, dtypes and errors are those of the real thing.  All ops of the table take part,
+new ones too.
+
+The arrays of a program come from a *world*: a few shapes that fit each other.  In the square world everything fits
+everything, so a value can be an operand of a product and of its epilogue at once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+import functools
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
+import hybridflow as hf
 from hybridflow.compiler.ir import dtypes as dt
-from hybridflow.compiler.ir.build import GraphBuilder
-from hybridflow.compiler.ir.graph import Graph, Literal, Node, Role
-from hybridflow.compiler.ir.types import TensorType
-from hybridflow.compiler.ops import TABLE
-from hybridflow.compiler.ops.arrays import convert
-from hybridflow.compiler.ops.samples import edges
-from hybridflow.compiler.ops.table import Kind, OpDef
-from hybridflow.compiler.passes.dce import dce
-from hybridflow.errors import HybridflowError
+from hybridflow.compiler.ir.graph import Graph
+from hybridflow.compiler.ops import TABLE, Kind
+from hybridflow.compiler.ops.table import OpDef
 
-MAX_ELEMENTS = 2000  # larger values are not reused: they would only cost time
-PLAIN_NUMBERS = (0.0, -0.0, 1.0, 2.0, 0.5)  # what algebraic rewrites look for
+from .compare_programs import LIMITS, TARGETS, load, op
+from .graph_shapes import GRAPH_SHAPES
+from .program_texts import ALGEBRA, BINARY, FLOAT_ALGEBRA, KERNELS, VIEWS, Refused, call_text
+from .programs import Body, Program, Settings, Statement, Values
+
+MAX_ELEMENTS = 9000  # of a value that is used again; larger ones would only cost time
+EXTENT = 5  # of the axes that the symbolic twin leaves open; no other axis has it
+
+# Worlds: the shapes of arguments and variables.  n is an extent that the symbolic twin leaves open.
+WORLDS: dict[str, tuple[float, Callable[[Random, int], list[tuple[int, ...]]]]] = {
+    "square": (5, lambda r, n: [(n, n), (n, n), (n, n), (n,), (n, 1), (1, n), (2, n, n)]),
+    "matrix": (3, lambda r, n: [(n, m := r.extent()), (n, m), (m,), (n, 1), (m, n), (1, m)]),
+    "vector": (2, lambda r, n: [(n,), (n,), (), (1,), (n, 1)]),
+    "rank 3": (2, lambda r, n: [(a := r.extent(), n, m := r.extent()), (n, m), (a, n, m), (m,), (a, 1, m)]),
+    "tiny": (2, lambda r, n: [tuple(r.pick((0, 1, 1, 2, n)) for _ in range(r.pick((1, 2, 2, 3)))) for _ in range(3)]),
+    "long": (0.5, lambda r, n: [(k := r.pick((63, 65, 130, 300, 1030)),), (n, k), (k,), (2, k), (k, 1), (4200,)]),
+}
+SETTINGS_SHARE = 0.35  # of programs that are compiled under other limits of fusion; likewise the following
+SKIP_SHARE, TARGET_SHARE, HELD_SHARE, NUMPY_SHARE = 0.15, 0.3, 0.3, 0.15
+SHARED_SHARE, EAGERLY_SHARE, TAPES_SHARE, BAD_SHARE = 0.15, 0.04, 0.25, 0.4
+PASSES = ("simplify", "fold", "cse", "dce", "transpose")
+
+LIMIT_VALUES = {
+    "MAX_MEMBERS": (1, 2, 4),
+    "MAX_WORK": (1, 20, 100),
+    "MAX_REDUCTIONS": (0, 1, 2),
+    "RECENT": (0, 1),
+    "CHEAP": (0, 3, 100),
+    "MAX_DEPTH": (0, 1, 2),
+    "MAX_MOVED": (0, 8, 40),
+    "MAX_AGAIN": (0, 8, 60),
+    "MAX_DIVISIONS": (0, 2),
+    "MAX_VIEWS": (0, 1, 3),
+    "l2": (0, 64, 4096),
+}
+assert set(LIMIT_VALUES) == {*LIMITS, "l2"}
+
+FLOATS = ("float32", "float32", "float32", "float64", "float64", "float16", "bfloat16")
+INTEGERS = ("int32", "int64", "int8", "uint8", "int16", "uint16", "uint32", "uint64")
 
 
-class RandomProgram(NamedTuple):
-    graph: Graph
-    arrays: list[np.ndarray]  # one per input
+class Random:
+    """Choices from a seed."""
 
-
-Allowed = Callable[[OpDef, Any], bool]
-
-
-def random_program(seed: int, steps: int = 8, allowed: Allowed = lambda op, dtype: True) -> RandomProgram:
-    """A program of ``steps`` ops, and the views between them, out of those that are ``allowed`` for a dtype."""
-    return _Generator(seed, allowed).generate(steps)
-
-
-class _Generator:
-    def __init__(self, seed: int, allowed: Allowed) -> None:
+    def __init__(self, seed: int) -> None:
         self.rng = np.random.default_rng(seed)
-        self.b = GraphBuilder(TABLE, f"random{seed}")
-        self.values: dict[Node, np.ndarray] = {}
-        self.arrays: list[np.ndarray] = []
-        self.choices = [(op, dtype) for op in TABLE.values() for dtype in op.dtypes if allowed(op, dtype)]
-        # Few dtypes per program, so that values meet.
-        kinds = {dtype for _, dtype in self.choices}
-        self.dtypes = {self.pick([d for d in dt.ALL if d in kinds]) for _ in range(3)}
 
     def pick(self, items: Sequence[Any]) -> Any:
+        if not items:
+            raise Refused
         return items[self.rng.integers(len(items))]
+
+    def weighted(self, choices: dict[Any, float]) -> Any:
+        weights = np.array(list(choices.values()))
+        return list(choices)[self.rng.choice(len(weights), p=weights / weights.sum())]
 
     def chance(self, probability: float) -> bool:
         return bool(self.rng.random() < probability)
 
-    def generate(self, steps: int) -> RandomProgram:
-        choices = [c for c in self.choices if c[1] in self.dtypes]
-        for step in range(steps):
-            self.b.location = f"program.py:{step + 1}"
-            if self.chance(0.3):
-                self.algebra([c for c in choices if c[0].kind is Kind.ELEMENTWISE])
-            else:
-                self.step(*self.pick(choices))
-        share = self.pick((0.1, 0.5))  # few results leave more to fusion and dead code, many hide less
-        results = [n for n in (*self.b.inputs, *self.b.nodes) if self.chance(share)]
-        graph = self.b.finish([*results, *self.b.nodes[-1:]], self.updates())
-        return RandomProgram(graph, self.arrays)
+    def seed(self) -> int:
+        return int(self.rng.integers(10**6))
 
-    def updates(self) -> dict[int, Node]:
-        states = [i for i, n in enumerate(self.b.inputs) if n.attrs["role"] is Role.STATE]
-        found = {}
-        for i in states:
-            fitting = [n for n in self.b.nodes if n.type == self.b.inputs[i].type]
-            if fitting and self.chance(0.8):
-                found[i] = self.pick(fitting)
-        return found
+    def extent(self) -> int:
+        return self.pick((1, 2, 3, 3, 4, 7, 8, 9, 17, 33))
 
-    def step(self, op: OpDef, dtype: Any) -> None:
-        examples = op.samples(self.rng, dtype)
-        arrays, attrs = self.pick(examples)
-        attrs = op.canon(tuple(map(_type, arrays)), dict(attrs)) if op.canon else attrs
-        may_raise = op.may_raise(tuple(map(_type, arrays)), attrs)
-        types = [_type(x) for x in arrays]
-        if op.kind is Kind.ELEMENTWISE and self.b.nodes and self.chance(0.6):  # any shape will do: take one there is
-            shape = self.pick(self.b.nodes).shape
-            if not may_raise and 0 < np.prod(shape) <= MAX_ELEMENTS:
-                types = [t.with_shape(shape) for t in types]
-        inputs = []
-        for array, type in zip(arrays, types):
-            # Integers of an op that may raise are indices or divisors: only the example's own are known to be right.
-            own = may_raise and not dt.is_float(type.dtype)
-            inputs.append(self.parameter(array) if own else self.value(array, type))
-        if may_raise and self.raises(op, inputs, attrs):
-            return
-        self.emit(op, *inputs, **attrs)
 
-    def algebra(self, choices: list[tuple[OpDef, Any]]) -> None:
-        """What rewrites look for: an op on one value twice, or on a value and a plain number; and the same op again."""
-        known = [n for n, x in self.values.items() if 0 < x.size <= MAX_ELEMENTS]
-        if not known:
-            return
-        x = self.pick(known)
-        fitting = [op for op, dtype in choices if dtype == x.dtype and op.name != "where"]
-        if not fitting:
-            return
-        op = self.pick(fitting)
-        attrs = self.pick(op.samples(self.rng, x.dtype))[1]
-        for _ in range(self.pick((1, 1, 2))):
-            inputs = [x, *(x if self.chance(0.3) else self.constant(x.type) for _ in range(op.arity - 1))]
-            if self.chance(0.3):
-                inputs.reverse()
-            if self.raises(op, inputs, attrs):
-                return
-            result = self.emit(op, *inputs, **attrs)
-            x = result if result.dtype == x.dtype else x
+class Generator(Random):
+    def __init__(self, seed: int) -> None:
+        super().__init__(seed)
+        world = self.weighted({name: weight for name, (weight, _) in WORLDS.items()})
+        n = EXTENT if self.chance(0.85) else self.pick((1, 2, 3, 4, 8, 9, 17))
+        self.shapes = WORLDS[world][1](self, n)
+        self.dtypes = [self.pick(FLOATS) if self.chance(0.75) else self.pick((*INTEGERS, "bool"))]
+        if self.chance(0.25):
+            self.dtypes.append(self.pick((*FLOATS, *INTEGERS, "bool")))
+        self.namespace: dict[str, Any] = {
+            "reduce": functools.reduce,
+            "hf": hf,
+            "np": np,
+            "op": op,
+            "nan": np.nan,
+            "inf": np.inf,
+        }
+        self.arguments: dict[str, Values] = {}
+        self.variables: dict[str, Values] = {}
+        self.captured: dict[str, Values] = {}
+        self.helpers: list[Body] = []
+        self.statements: list[Statement] = []
+        self.pool: list[str] = []  # values that may be used, the latest last
+        self.tapes: tuple[str, ...] = ()
+        self.grown: list[str] = []  # the shapes of graphs in it
+        self.count = 0
+        self.in_helper = False
 
-    def raises(self, op: OpDef, inputs: Sequence[Node], attrs: dict[str, Any]) -> bool:
+    # ---- names, statements, values
+
+    def name(self, letter: str) -> str:
+        self.count += 1
+        return f"{letter}{self.count}"
+
+    def add(self, text: str) -> None:
+        self.statements.append(Statement(text, self.tapes))
+
+    def let(self, text: str, keep: bool = True) -> str:
+        """A new value.  Raises Refused if it cannot be made, or is of no use."""
+        name = self.name("v")
+        value = self.run(text)
+        if not isinstance(value, hf.Tensor) or value.size > MAX_ELEMENTS:
+            raise Refused
+        self.namespace[name] = value
+        self.add(f"{name} = {text}")
+        if keep:
+            self.pool.append(name)
+        return name
+
+    def run(self, text: str) -> Any:
         try:
-            op.reference(*(self.values[n] for n in inputs), **attrs)
-        except HybridflowError:
-            return True
-        return False
+            with np.errstate(all="ignore"):
+                return eval(text, self.namespace)
+        except Exception as error:
+            raise Refused from error
 
-    def emit(self, op: OpDef, *inputs: Node, **attrs: Any) -> Node:
-        node = self.b.emit(op, *inputs, **attrs)
-        self.values[node] = op.reference(*(self.values[n] for n in inputs), **node.attrs)
-        return node
+    def value(self, name: str) -> Any:
+        return self.namespace[name]
 
-    def view(self, name: str, x: Node, **attrs: Any) -> Node:
-        return self.emit(TABLE[name], x, **attrs)
+    def shape(self, name: str) -> tuple[int, ...]:
+        return tuple(self.value(name).shape)
 
-    def parameter(self, array: np.ndarray) -> Node:
-        role = Role.STATE if self.chance(0.2) else Role.ARGUMENT
-        node = self.b.parameter(_type(array), role=role)
-        self.arrays.append(array)
-        self.values[node] = array
-        return node
+    def dtype(self, name: str) -> str:
+        return str(self.value(name).dtype)
 
-    def value(self, example: np.ndarray, type: TensorType) -> Node:
-        """Something of this type: known to the program, a constant, or new."""
-        if self.chance(0.2):
-            return self.constant(type)
-        known = [n for n, x in self.values.items() if x.size <= MAX_ELEMENTS and n.dtype == type.dtype]
-        equal = [n for n in known if n.type == type]
-        if equal and self.chance(0.7):
-            return self.pick(equal)
-        if known and self.chance(0.7):
-            return self.bend(self.pick(known), type)
-        if self.values and self.chance(0.2):
-            source = self.pick(list(self.values))
-            if source.type.size <= MAX_ELEMENTS:
-                return self.bend(self.emit(TABLE["convert"], source, dtype=type.dtype), type)
-        return self.bend(self.parameter(self.with_edges(example)), type)
+    def is_float(self, name: str) -> bool:
+        return dt.is_float(self.value(name).dtype)
 
-    def with_edges(self, array: np.ndarray) -> np.ndarray:
-        """``array`` with the dtype's edge values (signed zeros, infinities, NaN ...) here and there."""
-        hard = edges(array.dtype)
-        return np.where(self.rng.random(array.shape) < 0.3, self.rng.choice(hard, array.shape), array)
+    def any(self, wanted: Callable[[str], bool] = lambda name: True) -> str:
+        """A value, rather a late one."""
+        fitting = [name for name in self.pool if wanted(name)]
+        if not fitting:
+            raise Refused
+        return self.pick(fitting[-3:]) if self.chance(0.6) else self.pick(fitting)
 
-    def constant(self, type: TensorType) -> Node:
-        plain = [convert(np.asarray(n), type.dtype)[()] for n in PLAIN_NUMBERS]
-        numbers = plain if self.chance(0.7) else edges(type.dtype)
-        scalar = self.emit(TABLE["constant"], value=Literal.of(np.asarray(self.pick(numbers), type.dtype)))
-        return self.view("broadcast", scalar, shape=type.shape, axes=()) if type.shape else scalar
+    def parameter(self, values: Values, letter: str = "x") -> str:
+        """A new argument of the program; inside a nested function a captured tensor."""
+        name = self.name("C" if self.in_helper else letter)
+        (self.captured if self.in_helper else self.arguments)[name] = values
+        self.namespace[name] = hf.asarray(values.array())
+        return name
 
-    def bend(self, x: Node, type: TensorType) -> Node:
-        """``x`` in the shape of ``type``, through views chosen at random."""
-        if self.chance(0.3):
-            x = self.detour(x)
-        if x.shape == type.shape:
-            return x
-        # Axes that x lacks are repeated, if its own are the last of the wanted ones, or the first.
-        extra = type.ndim - x.type.ndim
-        if extra > 0 and type.shape[extra:] == x.shape:
-            return self.view("broadcast", x, shape=type.shape, axes=tuple(range(extra, type.ndim)))
-        if extra > 0 and type.shape[: x.type.ndim] == x.shape:
-            return self.view("broadcast", x, shape=type.shape, axes=tuple(range(x.type.ndim)))
-        if x.type.size < type.size:
-            flat = self.view("reshape", x, shape=(x.type.size,))
-            missing = type.size - x.type.size
-            if x.type.size and self.chance(0.5):
-                times = -(-type.size // x.type.size)
-                tiled = self.view("broadcast", flat, shape=(times, x.type.size), axes=(1,))
-                return self.bend(tiled, type)
-            low = int(self.rng.integers(missing + 1))
-            x = self.view("pad", flat, low=(low,), high=(missing - low,), interior=(0,), value=0)
-        elif x.type.size > type.size:
-            flat = self.view("reshape", x, shape=(x.type.size,))
-            step = int(self.rng.integers(1, x.type.size // max(type.size, 1) + 1))
-            stop = max(0, (type.size - 1) * step + 1)
-            start = int(self.rng.integers(x.type.size - stop + 1))
-            x = self.view("slice", flat, start=(start,), stop=(start + stop,), step=(step,))
-        return self.view("reshape", x, shape=type.shape)
+    def new(self, shape: tuple[int, ...] | None = None, dtype: str | None = None) -> str:
+        """A new array, by one of the ways in which arrays come into a program."""
+        values = Values(
+            dtype or self.pick(self.dtypes),
+            self.pick(self.shapes) if shape is None else shape,
+            "edges" if self.chance(0.15) else "plain",
+            self.seed(),
+        )
+        way = self.weighted({"argument": 6, "captured": 1, "variable": 1.5})
+        if way == "argument" or (way == "variable" and self.in_helper):
+            name = self.parameter(values)
+        elif way == "captured":
+            name = self.name("C")
+            self.captured[name] = values
+            self.namespace[name] = hf.asarray(values.array())
+        else:
+            name = self.variable(values)
+        self.pool.append(name)
+        return name
 
-    def detour(self, x: Node) -> Node:
-        """Another arrangement of the elements of ``x``."""
-        rank = x.type.ndim
-        name = self.pick(("transpose", "reverse", "negate", "reshape"))
-        if name == "transpose":
-            return self.view("transpose", x, perm=tuple(int(a) for a in self.rng.permutation(rank)))
-        if name == "reverse":
-            return self.view("reverse", x, axes=tuple(a for a in range(rank) if self.chance(0.5)))
-        if name == "negate" and dt.is_float(x.dtype):
-            return self.view("negative", x)
-        return self.view("reshape", x, shape=(*x.shape, 1))
+    def variable(self, values: Values) -> str:
+        name = self.name("V")
+        self.variables[name] = values
+        self.namespace[name] = hf.Variable(values.array())
+        return name
+
+    def a_variable(self) -> str:
+        """One that there is, or a new one."""
+        if self.variables and self.chance(0.7):
+            return self.pick(list(self.variables))
+        return self.variable(Values(self.pick(self.dtypes), self.pick(self.shapes), seed=self.seed()))
+
+    def index(self, bound: int, shape: tuple[int, ...]) -> str:
+        """Positions of an axis, which may be made invalid in some calls."""
+        return self.parameter(Values(self.pick(("int64", "int64", "int32")), shape, "index", self.seed(), bound), "i")
+
+    def alike(self, name: str) -> str:
+        """A value of the same shape and kind of dtype: one that there is, or one made to fit."""
+        fitting = [other for other in self.pool if self.shape(other) == self.shape(name)]
+        same = [other for other in fitting if self.dtype(other) == self.dtype(name)]
+        if same and self.chance(0.8):
+            return self.pick(same)
+        if fitting and self.chance(0.3):
+            return self.let(f'hf.astype({self.pick(fitting)}, "{self.dtype(name)}")')
+        return self.new(self.shape(name), self.dtype(name))
+
+    def axis(self, name: str) -> int:
+        rank = len(self.shape(name))
+        if not rank:
+            raise Refused
+        return int(self.rng.integers(-rank, rank))
+
+    # ---- single ops
+
+    def elementwise(self, name: str) -> str:
+        """Mostly tame, so that values stay apart from NaN and infinities."""
+        if self.chance(0.4):
+            return self.any_elementwise(name)
+        texts = [*ALGEBRA, *(FLOAT_ALGEBRA if self.is_float(name) else ())]
+        return self.let(self.pick(texts).format(name))
+
+    def any_elementwise(self, name: str) -> str:
+        """Any elementwise op of the table, on this value if its dtype is one of the op's."""
+        own = self.value(name).dtype
+        chosen: OpDef = self.pick([o for o in TABLE.values() if o.kind is Kind.ELEMENTWISE and own in o.dtypes])
+        arrays, attrs = self.pick(chosen.samples(self.rng, own))
+        operands, placed = [], False
+        for array in arrays:
+            if array.dtype == own and not placed:
+                operands.append(name)
+                placed = True
+            elif chosen.raises is not None and dt.is_integer(array.dtype):
+                operands.append(self.divisor(array.dtype.name))
+            else:
+                operands.append(self.partner(name, array.dtype.name))
+        return self.let(call_text(chosen.name, operands, attrs))
+
+    def divisor(self, dtype: str) -> str:
+        """Integers other than 0, at least in calls that do not ask for an error."""
+        return self.parameter(Values(dtype, self.pick([(), *self.shapes[:2]]), "divisor", self.seed()), "d")
+
+    def partner(self, name: str, dtype: str) -> str:
+        """A value of the dtype that broadcasts with ``name``."""
+
+        def fits(other: str) -> bool:
+            try:
+                shape = np.broadcast_shapes(self.shape(other), self.shape(name))
+            except ValueError:
+                return False
+            return int(np.prod(shape)) <= MAX_ELEMENTS
+
+        fitting = [other for other in self.pool if fits(other)]
+        same = [other for other in fitting if self.dtype(other) == dtype]
+        if same and self.chance(0.85):
+            return self.pick(same)
+        if fitting and self.chance(0.5):
+            return self.let(f'hf.astype({self.pick(fitting)}, "{dtype}")')
+        return self.new(self.shape(name), dtype)
+
+    def combine(self, a: str, b: str) -> str:
+        """An op of two values; shapes that do not broadcast are brought together."""
+        try:
+            np.broadcast_shapes(self.shape(a), self.shape(b))
+        except ValueError:
+            b = self.brought(b, a)
+        if self.is_float(a) != self.is_float(b) or self.dtype(a) != self.dtype(b):
+            b = self.let(f'hf.astype({b}, "{self.dtype(a)}")')
+        if self.dtype(a) == "bool":
+            return self.let(self.pick(("{} & {}", "{} | {}", "{} ^ {}", "{} == {}")).format(a, b))
+        return self.let(self.pick(BINARY).format(a, b))
+
+    def brought(self, name: str, to: str) -> str:
+        """``name`` in a shape that broadcasts with ``to``."""
+        if self.value(name).size == self.value(to).size:
+            return self.let(f"hf.reshape({name}, {to}.shape)")
+        if len(self.shape(name)) == 2 and self.shape(name)[::-1] == self.shape(to):
+            return self.let(f"{name}.T")
+        return self.let(f"{self.pick(('hf.max', 'hf.min'))}({name})" if self.chance(0.3) else f"hf.sum({name})")
+
+    def kernel(self, name: str) -> str:
+        """An op that has a kernel of its own, or reads other elements than its own; mostly it keeps the shape."""
+        return self.let(self.pick(KERNELS)(self, name))
+
+    def view(self, name: str) -> str:
+        return self.let(self.pick(VIEWS)(self, name))
+
+    # ---- the whole
+
+    def generate(self) -> Program:
+        open = [shape for shape in self.shapes if EXTENT in shape]
+        if open and self.chance(0.9):  # else there is little for a symbolic twin
+            self.pool.append(self.parameter(Values(self.dtypes[0], self.pick(open), seed=self.seed())))
+        for _ in range(self.pick((0, 1, 1, 2) if self.pool else (1, 2, 2, 3))):
+            self.new()
+        self.shapes_of_graphs(self.pick((1, 2, 2, 3, 3, 4)))
+        if not self.statements:
+            self.let(f"{self.pool[0]} == {self.pool[0]}")
+        results = self.results()
+        main = Body("program", tuple(self.arguments), tuple(self.statements), results)
+        program = Program(main, self.calls(), tuple(self.helpers), self.variables, self.captured)
+        return replace(program, settings=self.settings()).tidy()
+
+    def shapes_of_graphs(self, count: int) -> None:
+        grown = tries = 0
+        while grown < count and tries < 5 * count:
+            tries += 1
+            try:
+                name = self.weighted({name: shape.weight for name, shape in GRAPH_SHAPES.items()})
+                GRAPH_SHAPES[name].grow(self)
+                self.grown.append(name)
+                grown += 1
+            except Refused:
+                continue
+
+    def results(self) -> tuple[str, ...]:
+        """Few results leave more to fusion and dead code, many hide less; arguments, variables and repeats are among
+        them."""
+        made = [name for name in self.pool if name[0] == "v"]
+        share = self.pick((0.0, 0.2, 0.6))
+        found = [name for name in made if self.chance(share)] + made[-1:]
+        for name in (*self.arguments, *self.variables):
+            if self.chance(0.08):
+                found.insert(0, name if name in self.arguments else self.let(f"{name}.value()"))
+        if found and self.chance(0.05):
+            found.append(found[0])
+        return tuple(found or self.pool[:1])
+
+    def calls(self) -> tuple[tuple[Values, ...], ...]:
+        """Three calls: usual ones, and one between them with edge values, or that should raise."""
+        usual = tuple(self.arguments.values())
+        bad = [k for k, v in enumerate(usual) if v.kind in ("index", "divisor")]
+        other = [v.reseeded(self.seed()) for v in usual]
+        if bad and self.chance(BAD_SHARE):
+            k = self.pick(bad)
+            other[k] = other[k].spoilt()
+        elif self.chance(0.5):
+            other = [v.with_edges() for v in other]
+        return (usual, tuple(other), usual) if self.chance(0.8) else (tuple(other), usual, tuple(other))
+
+    def settings(self) -> Settings:
+        limits: dict[str, int] = {}
+        if self.chance(SETTINGS_SHARE):
+            for _ in range(self.pick((1, 2, 3))):
+                limit = self.pick(list(LIMIT_VALUES))
+                limits[limit] = self.pick(LIMIT_VALUES[limit])
+        tapes = self.pick((1, 1, 1, 2)) if self.chance(TAPES_SHARE) else 0
+        # Inside a function arguments are different things to a tape, whatever was passed for them; and so are an
+        # argument and a variable, to any tape.
+        taped_inside = any(s.inside for body in (self, *self.helpers) for s in body.statements)
+        ways = (0,) if taped_inside else (1,) if tapes else (1, 2)
+        return Settings(
+            target=self.pick(TARGETS) if self.chance(TARGET_SHARE) else "",
+            skip=self.pick(PASSES) if self.chance(SKIP_SHARE) else "",
+            limits=tuple(limits.items()),
+            held=self.chance(HELD_SHARE),
+            numpy=self.chance(NUMPY_SHARE),
+            shared=self.pick(ways) if self.chance(SHARED_SHARE) else 0,
+            eagerly=self.chance(EAGERLY_SHARE),
+            tapes=tapes,
+        )
 
 
-def _type(array: np.ndarray) -> TensorType:
-    return TensorType(array.shape, array.dtype)
+def random_program(seed: int) -> Program:
+    return Generator(seed).generate()
 
 
-def smallest_failing(program: RandomProgram, fails: Callable[[RandomProgram], bool]) -> RandomProgram:
-    """The program cut down while it fails: to the earliest value that fails alone, or else result by result."""
-    graph = program.graph
-    for node in graph.nodes:
-        alone = _with_results(program, (node,), {})
-        if fails(alone):
-            return alone
-    for i in reversed(range(len(graph.outputs))):
-        outputs = program.graph.outputs
-        fewer = _with_results(program, outputs[:i] + outputs[i + 1 :], program.graph.updates)
-        program = fewer if fails(fewer) else program
-    for i in graph.updates:
-        updates = {k: node for k, node in program.graph.updates.items() if k != i}
-        fewer = _with_results(program, program.graph.outputs, updates)
-        program = fewer if fails(fewer) else program
-    return program
-
-
-def _with_results(program: RandomProgram, outputs: tuple[Node, ...], updates: Mapping[int, Node]) -> RandomProgram:
-    graph = program.graph
-    return RandomProgram(dce(Graph(graph.name, graph.inputs, graph.nodes, outputs, updates)), program.arrays)
+def traced(seed: int) -> tuple[Graph, list[np.ndarray]] | None:
+    """The graph of a random program and an array for each of its inputs; None if tracing raises, as some do."""
+    program = random_program(seed)
+    module = load(replace(program, settings=Settings()))
+    arguments = [hf.asarray(values.array()) for values in module["calls"][0]]
+    function, _ = module["make"](hf.function)
+    try:
+        concrete = function.get_concrete_function(*arguments)
+    except Exception:
+        return None
+    return concrete.graph, [x.numpy() for x in concrete.staged._inputs(arguments)]

@@ -9,15 +9,24 @@ import pytest
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork")
 
-# Threads that compile, differentiate and draw numbers without end, while the main thread forks.  A child that waits
-# for a lock of a thread that it does not have is ended by the alarm.
+# Threads that compile, differentiate, draw numbers and update variables without end, while the main thread forks.  A
+# child finds every update whole: both variables have the same value.  A child that waits for a lock of a thread that it
+# does not have is ended by the alarm.  What is imported at the first compilation is imported before: a fork in the
+# middle of an import leaves the child Python's own lock on that module.
 _PROGRAM = """
     import os, signal, threading
     import hybridflow as hf
     from hybridflow.context import reasons
 
     x = hf.constant([1.0, 2.0, 3.0])
+    v, w = hf.Variable([0.0, 0.0, 0.0]), hf.Variable([0.0, 0.0, 0.0])
     stop = False
+
+    @hf.function
+    def step(a):
+        v.assign_add(a)
+        w.assign(w + a)
+        return hf.sum(v - w)
 
     def gradient(f):
         with hf.GradientTape() as tape:
@@ -32,8 +41,14 @@ _PROGRAM = """
             gradient(hf.exp)
             hf.random.normal((2,))
             hf.function(lambda a: a + n)(x)
+            for _ in range(50):
+                step(x)
+            gradient(step)
 
     def child():
+        before = v.tolist()
+        if before != w.tolist() or step(x).item() != 0.0 or v.tolist() != [b + a for a, b in zip(x.tolist(), before)]:
+            return False
         square = hf.function(lambda a: a * a)
         good = gradient(square) == [2.0, 4.0, 6.0] and square(x).tolist() == [1.0, 4.0, 9.0]
         hf.random.normal((2,))

@@ -1,35 +1,43 @@
-"""Random programs: passes change no bit of any result, whichever of them run; and so does compiling.
+"""Random programs: compiled or not, static or symbolic, whichever passes run, they do the same.
 
-``--fuzz N`` runs N programs, ``--fuzz-seed S`` begins elsewhere.  A failure is cut down to one value and printed.
+``--fuzz N`` runs N programs, ``--fuzz-seed S`` begins elsewhere.  A failure is cut down and printed as a module that
+can be run.  ``python -m tests.fuzz`` does the same for hours, and measures what the programs reach.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import functools
+from collections import Counter
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 
+import hybridflow as hf
 from hybridflow import flags, one_op
 from hybridflow.compiler.interpret import interpret
 from hybridflow.compiler.ir import dtypes as dt
-from hybridflow.compiler.ir.graph import Graph
+from hybridflow.compiler.ir.graph import Graph, Node
 from hybridflow.compiler.ir.text import parse, to_text
 from hybridflow.compiler.ops import TABLE
-from hybridflow.compiler.ops.table import Kind, OpDef
+from hybridflow.compiler.ops.table import Kind
 from hybridflow.compiler.passes.driver import run
 from hybridflow.compiler.passes.standard import PASSES, SIMPLIFY_PIPELINE
 from hybridflow.compiler.pipeline import compile_graph
+from hybridflow.errors import HybridflowError
 from hybridflow.runtime import cpu, host
 
 from .bits import same_bits
-from .random_programs import RandomProgram, random_program, smallest_failing
-
-Fails = Callable[[RandomProgram], bool]
+from .compare_programs import compare, difference
+from .fuzz import failure, fast_compiler
+from .graph_shapes import GRAPH_SHAPES
+from .programs import Program, Settings, Values
+from .random_programs import Generator, traced
+from .shrink import shrunk
+from .symbolic_twins import symbolic_twin
 
 BATCH = 20  # programs per test, so that a run of many is still a short list
-COMPILED_SHARE = 5  # one program in so many is compiled as well, which takes a hundred times as long
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -40,61 +48,73 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         metafunc.parametrize("seeds", batches, ids=[f"{b.start}-{b.stop - 1}" for b in batches])
 
 
-def first_that_fails(seeds: Iterable[int], make: Callable[[int], RandomProgram], fails: Fails) -> str | None:
-    """The text of the first program that fails, cut down to one value, with its arguments."""
-    for seed in seeds:
-        program = make(seed)
-        if fails(program):
-            small = smallest_failing(program, fails)
-            arrays = "".join(f"%{i} = {x!r}\n" for i, x in enumerate(small.arrays) if x.size < 100)
-            return f"program {seed}\n{to_text(small.graph)}{arrays}"
-    return None
+def test_compiled_programs_do_what_eager_ones_do(seeds: range) -> None:
+    with fast_compiler():
+        for seed in seeds:
+            text = failure(seed)
+            assert text is None, text
 
 
-def results(graph: Graph, arrays: list[np.ndarray]) -> list[np.ndarray]:
-    with np.errstate(all="ignore"):
-        outputs, updates = interpret(graph, arrays)
-    return [*outputs, *(updates[i] for i in sorted(updates))]
+# ---- passes and text, on the graphs of such programs
 
 
-def independent_of_layout(op: OpDef, dtype: Any) -> bool:
+def independent_of_layout(node: Node) -> bool:
     """Whether NumPy's result does not depend on how the arguments lie in memory, as its float sums do."""
-    return bool(op.facts.get("exact")) or op.kind is Kind.ELEMENTWISE or not dt.is_float(dtype)
+    if node.op.facts.get("exact") or node.op.kind is Kind.ELEMENTWISE:
+        return True
+    return not any(dt.is_float(source.dtype) for source in node.inputs)
+
+
+def interpreted(graph: Graph, arrays: list[np.ndarray]) -> list[np.ndarray] | type[Exception]:
+    with np.errstate(all="ignore"):
+        try:
+            outputs, updates = interpret(graph, arrays)
+        except HybridflowError as error:
+            return type(error)
+    return [*outputs, *(updates[i] for i in sorted(updates))]
 
 
 def test_passes_change_no_bits(seeds: range) -> None:
     skipped = ",".join(name for name in PASSES if np.random.default_rng(seeds.start).random() < 0.3)
-
-    def fails(p: RandomProgram) -> bool:
+    for seed in seeds:
+        found = traced(seed)
+        if found is None or not all(map(independent_of_layout, found[0].nodes)):
+            continue
+        graph, arrays = found
         with flags.SKIP(skipped):
-            after = run(p.graph, SIMPLIFY_PIPELINE)
-        return not all(map(same_bits, results(p.graph, p.arrays), results(after, p.arrays)))
+            after = run(graph, SIMPLIFY_PIPELINE)
+        expected, got = interpreted(graph, arrays), interpreted(after, arrays)
+        if isinstance(expected, list) and isinstance(got, list):
+            same = all(map(same_bits, expected, got))
+        else:
+            same = expected == got
+        assert same, f"program {seed}, skipped: {skipped}\n{to_text(graph)}"
 
-    failed = first_that_fails(seeds, lambda seed: random_program(seed, allowed=independent_of_layout), fails)
-    assert failed is None, f"skipped: {skipped}\n{failed}"
+
+def test_text_reads_back(seeds: range) -> None:
+    for seed in seeds:
+        found = traced(seed)
+        if found is not None:
+            text = to_text(found[0])
+            assert to_text(parse(text, TABLE)) == text
 
 
-def eager_results(program: RandomProgram) -> list[np.ndarray]:
+# ---- graphs that once differed
+
+
+def eager_results(graph: Graph, arrays: list[np.ndarray]) -> list[np.ndarray]:
     """One op at a time, each by the program that serves all shapes."""
-    values = dict(zip(program.graph.inputs, program.arrays))
-    for node in program.graph.nodes:
+    values = dict(zip(graph.inputs, arrays))
+    for node in graph.nodes:
         result = one_op.run(node.op, tuple(values[n] for n in node.inputs), node.attrs, node.type)
         values[node] = np.asarray(result, node.dtype)
-    return [values[node] for node in program.graph.results]
+    return [values[node] for node in graph.results]
 
 
-def compiled_results(program: RandomProgram) -> list[np.ndarray]:
-    arrays = [x.copy() for x in program.arrays]  # state is updated in place
-    outputs = cpu.load(compile_graph(program.graph, host.target())).run(arrays)
-    return [*outputs, *(arrays[i] for i in sorted(program.graph.updates))]
-
-
-def test_compiled_programs_have_the_bits_of_eager_ones(seeds: range) -> None:
-    def fails(p: RandomProgram) -> bool:
-        return not all(map(same_bits, eager_results(p), compiled_results(p)))
-
-    failed = first_that_fails(seeds[::COMPILED_SHARE], random_program, fails)
-    assert failed is None, failed
+def compiled_results(graph: Graph, arrays: list[np.ndarray]) -> list[np.ndarray]:
+    arrays = [x.copy() for x in arrays]  # state is updated in place
+    outputs = cpu.load(compile_graph(graph, host.target())).run(arrays)
+    return [*outputs, *(arrays[i] for i in sorted(graph.updates))]
 
 
 FOUND = {  # programs that once differed
@@ -131,15 +151,132 @@ FOUND = {  # programs that once differed
 
 
 @pytest.mark.parametrize("text", FOUND.values(), ids=FOUND.keys())
-def test_found_programs_have_the_bits_of_eager_ones(text: str) -> None:
+def test_found_graphs_have_the_bits_of_eager_ones(text: str) -> None:
     graph = parse(text, TABLE)
     rng = np.random.default_rng(0)
-    program = RandomProgram(graph, [rng.integers(0, 99, n.shape).astype(n.dtype) for n in graph.inputs])
-    for expected, found in zip(eager_results(program), compiled_results(program)):
+    arrays = [rng.integers(0, 99, n.shape).astype(n.dtype) for n in graph.inputs]
+    for expected, found in zip(eager_results(graph, arrays), compiled_results(graph, arrays)):
         assert same_bits(expected, found)
 
 
-def test_text_reads_back(seeds: range) -> None:
-    for seed in seeds:
-        text = to_text(random_program(seed).graph)
-        assert to_text(parse(text, TABLE)) == text
+# ---- functions that once differed
+
+FOUND_FUNCTIONS: dict[str, tuple[Callable[..., Any], list[Any], list[Values]]] = {
+    "a product of one column and an open number of rows, with an epilogue": (
+        lambda x, w: x @ w + x,
+        [hf.TensorSpec((None, 1)), hf.TensorSpec((1, 1))],
+        [Values("float32", (9, 1), seed=1), Values("float32", (1, 1), seed=2)],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", FOUND_FUNCTIONS)
+@pytest.mark.parametrize("tapes", [0, 1, 2])
+def test_found_functions_do_what_eager_ones_do(name: str, tapes: int) -> None:
+    python, signature, arguments = FOUND_FUNCTIONS[name]
+
+    def make(function: Any) -> tuple[Callable[..., Any], list[hf.Variable]]:
+        return function(input_signature=signature or None)(python), []
+
+    found = compare(make, [arguments, arguments], Settings(tapes=tapes))
+    assert found is None, found
+
+
+# ---- the fuzzer itself
+
+
+@functools.cache
+def _many() -> tuple[Counter[str], list[Program]]:
+    """Which shapes of graphs have grown in how many of 400 programs, and the programs."""
+    grown: Counter[str] = Counter()
+    programs = []
+    for seed in range(400):
+        generator = Generator(seed)
+        programs.append(generator.generate())
+        grown.update(set(generator.grown))
+    return grown, programs
+
+
+def test_each_shape_of_graph_is_common() -> None:
+    grown, programs = _many()
+    for name, shape in GRAPH_SHAPES.items():
+        assert grown[name] >= 7 * shape.weight, name
+    texts = [program.text() for program in programs]
+    for feature in (".assign", "def f", "hf.GradientTape", "bad index", "bad divisor", "(0, ", "(1, ", "::-", "edges"):
+        assert sum(feature in text for text in texts) >= 8, feature
+    twins = [twin for seed, program in enumerate(programs[:100]) if (twin := symbolic_twin(program, seed))]
+    assert len(twins) >= 25
+    assert all({0, 1} & {n for row in twin.calls for v in row for n in v.shape} for twin in twins)
+
+
+def test_programs_come_back_from_their_seed_and_run_as_they_are_printed() -> None:
+    for seed, program in enumerate(_many()[1][:20]):
+        again = Generator(seed).generate()
+        assert again == program and again.text() == program.text()
+
+
+def _planted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A defect in compiled programs: prefix sums run the other way."""
+    right = hf.cumulative_sum
+
+    def wrong(x: Any, axis: int | None = None, **options: Any) -> hf.Tensor:
+        found = right(x, axis=axis, **options)
+        return found if type(found) is hf.Tensor else hf.flip(found, axis=axis)
+
+    monkeypatch.setattr(hf, "cumulative_sum", wrong)
+
+
+def test_a_planted_defect_is_found_and_cut_down(monkeypatch: pytest.MonkeyPatch) -> None:
+    _planted(monkeypatch)
+
+    def fails(program: Program) -> bool:
+        found = difference(program)
+        return found is not None and found.kind == "value"
+
+    with fast_compiler():
+        using = (p for p in _many()[1] if "cumulative_sum" in p.text() and not p.settings.tapes)
+        program = next(p for p in using if fails(p))
+        small = shrunk(program, fails)
+    assert len(small.main.statements) <= 2 and len(small.calls) == 1
+    assert any("cumulative_sum" in s.text for s in small.main.statements)
+
+
+SIDES: dict[str, tuple[Callable[..., Any], str]] = {
+    "value": (lambda V, x: x + 1.0, "value"),
+    "dtype": (lambda V, x: hf.astype(x, "float64"), "type"),
+    "error": (lambda V, x: hf.reshape(x, (7,)), "error"),
+    "state": (lambda V, x: (V.assign(x), x * 1.0)[1], "state"),
+}
+
+
+@pytest.mark.parametrize("side", SIDES)
+def test_what_is_compared(side: str) -> None:
+    """Each kind of difference between the two sides is seen."""
+    other, kind = SIDES[side]
+
+    def make(function: Any) -> tuple[Callable[..., Any], list[hf.Variable]]:
+        V = hf.Variable(np.zeros(3, np.float32))
+        if function is hf.function:
+            return lambda x: other(V, x), [V]
+        return lambda x: x * 1.0, [V]
+
+    found = compare(make, [[Values("float32", (3,), seed=1)]], Settings())
+    assert found is not None and found.kind == kind
+
+
+def test_held_values_are_compared() -> None:
+    def make(function: Any) -> tuple[Callable[..., Any], list[hf.Variable]]:
+        V = hf.Variable(np.zeros(3, np.float32))
+
+        def program(x: Any) -> Any:
+            if function is hf.function:
+                array = V.value().numpy()
+                array.setflags(write=True)
+                array[0] += 1.0
+                V.assign(hf.asarray(np.zeros(3, np.float32)))
+            return x * 1.0
+
+        return program, [V]
+
+    found = compare(make, [[Values("float32", (3,), seed=1)]], Settings(held=True))
+    assert found is not None and found.kind == "held"

@@ -18,7 +18,7 @@ from hybridflow.compiler.ir.types import Dim, TensorType
 from hybridflow.compiler.ops import TABLE
 from hybridflow.errors import ParseError
 
-from .random_programs import random_program
+from .random_programs import traced
 
 EXAMPLE = """graph step(%0: f32[2,n] "x", %1: f32[3] "w" state, %2: f32[3] "c" capture) {
   %3: f32[2,3] = broadcast(%1) {axes=(1,), shape=(2, 3)}  # /home/ann/my code/train.py:3
@@ -57,7 +57,10 @@ def test_example_reads_as_it_is_written():
 
 @pytest.mark.parametrize("seed", range(30))
 def test_random_programs_come_back(seed):
-    graph = random_program(seed).graph
+    found = traced(seed)
+    if found is None:
+        pytest.skip("this program raises while it is traced")
+    graph = found[0]
     for locations in (True, False):
         text = to_text(graph, locations)
         again = parse(text, TABLE)

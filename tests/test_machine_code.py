@@ -3,6 +3,9 @@
 import dataclasses
 import gc
 import os
+import subprocess
+import sys
+import textwrap
 import threading
 import weakref
 
@@ -204,3 +207,49 @@ def test_unloading_returns_memory_to_the_process():
     before = resident()
     load_and_unload(1000)
     assert resident() - before < 2 << 20  # 9 MiB with one linker for all
+
+
+# Raises in each line of every ``close`` of llvmlite's objects in turn, while something is compiled.
+_INTERRUPTED = """
+    import gc, sys
+    import hybridflow as hf
+
+    class Interrupt(BaseException):
+        pass
+
+    def in_close(frame, event, arg):
+        return in_line if "close" in frame.f_code.co_name else None
+
+    def in_line(frame, event, arg):
+        global lines
+        lines += event == "line"
+        if lines == last:
+            raise Interrupt
+        return in_line
+
+    interrupted = 0
+    for last in range(1, 200):
+        lines = 0
+        f = hf.function(lambda x: hf.tanh(x * last))
+        sys.settrace(in_close)
+        try:
+            f(hf.ones(3))
+        except Interrupt:
+            interrupted += 1
+        sys.settrace(None)
+        gc.collect()
+        if lines < last:
+            break
+    assert f(hf.ones(3)).shape == (3,)
+    print("interrupted" if interrupted > 5 else interrupted)
+"""
+
+
+def test_interrupts_while_llvm_gives_memory_back() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(_INTERRUPTED)],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "HF_CACHE_DIR": "off"},
+    )
+    assert (done.returncode, done.stdout) == (0, "interrupted\n"), done.stderr[-2000:]
