@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import datetime
 import functools
+import gc
 import logging
 import os
 import pathlib
@@ -273,3 +274,31 @@ def test_a_function_that_forgets_is_noticed(monkeypatch: pytest.MonkeyPatch) -> 
     assert difference(run(probe, "eager"), run(probe, "graph")) is None
     monkeypatch.setitem(guard_lab.WAYS, "graph", forgetful)
     assert "traced again" in difference(run(probe, "eager"), run(probe, "graph"))
+
+
+def test_what_a_collection_of_garbage_runs_is_no_part_of_the_trace(traced: Any) -> None:
+    seen = []
+
+    def on_collection(phase: str, info: Any) -> None:
+        seen.append(phase)
+
+    class Cycle:
+        def __init__(self) -> None:
+            self.itself = self
+
+        def __del__(self) -> None:
+            seen.append("gone")
+
+    function = hf.function(lambda x: sum([x * k for k in range(50)]))
+    gc.callbacks.append(on_collection)
+    usual = gc.get_threshold()
+    gc.set_threshold(7)  # objects: collections in the middle of the trace
+    try:
+        for _ in range(4):
+            Cycle()
+            function(hf.ones(2))
+    finally:
+        gc.set_threshold(*usual)
+        gc.callbacks.remove(on_collection)
+    assert "gone" in seen and "start" in seen
+    assert len(function.signatures()) == 1 and len(traced.keys) == 1

@@ -9,6 +9,7 @@ only.
 
 from __future__ import annotations
 
+import gc
 import sys
 import threading
 import types
@@ -19,6 +20,7 @@ from typing import Any
 from hybridflow.jit.guards.libraries import USER, owner_of
 from hybridflow.jit.guards.recording import Recording, active
 from hybridflow.jit.guards.twins import is_generated, is_twin
+from hybridflow.runtime import locks
 
 
 def _is_safe(code: types.CodeType) -> bool:
@@ -29,8 +31,51 @@ def _is_safe(code: types.CodeType) -> bool:
 @contextmanager
 def watched(recording: Recording) -> Iterator[None]:
     """Add code that runs unseen in this thread to ``recording.unseen``."""
-    with (_monitored if _tool() is not None else _traced)(recording):
+    with _collections_apart(), (_monitored if _tool() is not None else _traced)(recording):
         yield
+
+
+# A collection of garbage may begin anywhere, and runs finalizers and callbacks that are no part of what is traced.
+
+
+class _Apart(threading.local):
+    """The recording that waits in this thread for the end of a collection."""
+
+    recording: Recording | None = None
+
+
+_apart = _Apart()
+_apart_lock = locks.make()
+_apart_users = 0
+
+
+def _collection_starts(phase: str, _: Any) -> None:
+    if phase == "start" and active.recording is not None:
+        _apart.recording, active.recording = active.recording, None
+
+
+def _collection_stops(phase: str, _: Any) -> None:
+    if phase == "stop" and _apart.recording is not None:
+        active.recording, _apart.recording = _apart.recording, None
+
+
+@contextmanager
+def _collections_apart() -> Iterator[None]:
+    """Record nothing while garbage is collected: ours are the first callback when it starts, the last when it stops."""
+    global _apart_users
+    with _apart_lock:
+        _apart_users += 1
+        if _apart_users == 1:
+            gc.callbacks.insert(0, _collection_starts)
+            gc.callbacks.append(_collection_stops)
+    try:
+        yield
+    finally:
+        with _apart_lock:
+            _apart_users -= 1
+            if not _apart_users:
+                gc.callbacks.remove(_collection_starts)
+                gc.callbacks.remove(_collection_stops)
 
 
 # Python 3.12 and later
