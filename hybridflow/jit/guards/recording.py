@@ -58,6 +58,7 @@ class Recording:
         self.reasons: list[Reason] = []
         self.followed: dict[int, types.FunctionType] = {}  # functions that are recorded as they run, by id
         self.swaps: Any = None  # see twins.Swaps
+        self.tracer: Any = None  # of sys.settrace, while this recording alone has one: see unseen
         self.consumed: set[tuple[int, bool]] = set()  # ids of objects that were given to others: see contents
         self.unseen: set[types.CodeType] = set()  # code that ran although nothing recorded what it reads
         self.live: dict[int, Any] = {}  # outside arrays that the program reads where they lie, by id
@@ -72,9 +73,14 @@ class Recording:
     def note(self, function: Callable[..., Any], *args: Any) -> Any:
         """``function(self, *args)``, with nothing recorded of what that runs."""
         before, active.recording = active.recording, None
+        tracer = self.tracer if before is not None else None
+        if tracer is not None:
+            sys.settrace(None)  # nothing to see, and it costs at each call
         try:
             return function(self, *args)
         finally:
+            if tracer is not None:
+                sys.settrace(tracer)
             active.recording = before
 
     # Outside objects

@@ -142,8 +142,10 @@ def _traced(recording: Recording) -> Iterator[None]:
             recording.unseen.add(frame.f_code)
         return None if other is None else other(frame, event, argument)
 
+    recording.tracer = started if other is None else None
     sys.settrace(started)
     try:
         yield
     finally:
+        recording.tracer = None
         sys.settrace(other)
