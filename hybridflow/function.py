@@ -147,7 +147,7 @@ class Function(Dispatcher):
             concrete = entry.concrete
             concrete.compile_for(leaves)
             concrete.compile_ms = (time.perf_counter() - started) * 1e3
-            if cause is not None:
+            if cause is not None and entry.guards is not None:  # else it is traced at each call, whatever differs
                 self._retraces.add(cause, where, concrete.trace_ms, concrete.compile_ms, self._count_calls() + 1)
             return entry
 

@@ -9,7 +9,7 @@ import decimal
 import operator
 import sys
 import types
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -37,16 +37,11 @@ class Recorder:
 
     def name(self, name: str) -> Any:
         """A global or builtin name."""
-        namespace = sys._getframe(1).f_globals
-        recording = active.recording
-        if recording is not None:
-            recording.note(_note_name, namespace, name)
-        if name in namespace:
-            return namespace[name]
-        builtins = _builtins(namespace)
-        if name in builtins:
-            return builtins[name]
-        raise NameError(f"name '{name}' is not defined", name=name)
+        return _global(sys._getframe(1).f_globals, name)
+
+    def name_in_class(self, name: str, body: Mapping[str, Any]) -> Any:
+        """A global or builtin name in the body of a class, unless that has one of its own."""
+        return body[name] if name in body else _global(sys._getframe(1).f_globals, name)
 
     def cell(self, probe: types.FunctionType) -> Any:
         """A variable of an enclosing function, which ``probe`` refers to and returns."""
@@ -199,6 +194,18 @@ class Recorder:
 def _outlives(recording: Recording, value: Any) -> bool:
     """Whether others see a change of the value."""
     return recording.slot_of(value) is not None or recording.is_copy(value)
+
+
+def _global(namespace: dict[str, Any], name: str) -> Any:
+    recording = active.recording
+    if recording is not None:
+        recording.note(_note_name, namespace, name)
+    if name in namespace:
+        return namespace[name]
+    builtins = _builtins(namespace)
+    if name in builtins:
+        return builtins[name]
+    raise NameError(f"name '{name}' is not defined", name=name)
 
 
 def _builtins(namespace: dict[str, Any]) -> dict[str, Any]:

@@ -105,7 +105,7 @@ class Swaps:
                 self._functions.append(function)
                 return None
             code = function.__code__
-            twin = _twin_of(function)
+            twin = twin_of(function)
             if isinstance(twin, str):
                 return twin
             _swapped[id(function)] = [function, code, twin, 1]
@@ -127,7 +127,8 @@ class Swaps:
                 self._functions.pop()
 
 
-def _twin_of(function: types.FunctionType) -> types.CodeType | str:
+def twin_of(function: types.FunctionType) -> types.CodeType | str:
+    """The instrumented code of a function; the reason if its source is not known."""
     code = function.__code__
     twin = _rebuilder().code(code, function)
     if not isinstance(twin, types.CodeType):

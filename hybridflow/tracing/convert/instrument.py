@@ -196,6 +196,9 @@ class _Instrumenter(ast.NodeTransformer):
         if kind == CELL:
             return self._call(node, "cell", self._probe(node))
         name = self._text(node, mangled(node.id, self._owner))
+        if self._scope.is_class:  # whose namespace may hold names that no statement binds
+            namespace = self._at(node, ast.Call(self._at(node, ast.Name("locals", ast.Load())), [], []))
+            return self._call(node, "name_in_class", name, namespace)
         return self._call(node, "name", name)
 
     def _probe(self, node: ast.Name) -> ast.expr:

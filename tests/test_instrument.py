@@ -1,0 +1,58 @@
+"""Instrumented functions do what the functions do: the standard library's, as its own tests see them."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+
+# Gives every function of a module, and of its tests, its instrumented code, and runs the tests.
+_PROGRAM = """
+import gc, importlib, io, sys, types, unittest
+import hybridflow
+from hybridflow.jit.guards import twins
+
+names = [sys.argv[1], "test.test_" + sys.argv[1]]
+for name in names:
+    importlib.import_module(name)
+count = 0
+for function in [f for f in gc.get_objects() if isinstance(f, types.FunctionType) and f.__module__ in names]:
+    twin = twins.twin_of(function)
+    if isinstance(twin, types.CodeType):
+        function.__code__ = twin
+        count += 1
+assert count > 20, count
+suite = unittest.defaultTestLoader.loadTestsFromName(names[1])
+report = io.StringIO()
+result = unittest.TextTestRunner(stream=report).run(suite)
+print(report.getvalue(), file=sys.stderr)
+assert result.testsRun > 10
+sys.exit(not result.wasSuccessful())
+"""
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "bisect",
+        "collections",
+        "configparser",
+        "contextlib",
+        "difflib",
+        "enum",
+        "fractions",
+        "heapq",
+        "string",
+        "textwrap",
+    ],
+)
+def test_instrumented_functions_pass_their_own_tests(name: str) -> None:
+    pytest.importorskip(f"test.test_{name}", reason="this Python came without the standard library's tests")
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", _PROGRAM, name], cwd=ROOT, capture_output=True, text=True, timeout=300
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
