@@ -258,9 +258,10 @@ class Recording:
             if is_copy:
                 raise self._lost(text)
             if any(isinstance(item, SymbolicTensor) for item in after or []):
+                place = _place_of_tensor(value, text)
                 _put_back(value, before)
                 effects = [reason.where for reason in self.reasons if reason.is_effect]
-                raise self._left(text, effects[0] if effects else None)
+                raise self._left(place, effects[0] if effects else None)
             if not self.reasons:
                 self.reason(f"changes {text}", _KEEP, is_effect=True)
         failing = None if self.reasons else first_failing(self.steps)
@@ -281,6 +282,15 @@ def _contents(cell: types.CellType) -> Any:
         return cell.cell_contents
     except ValueError:
         return _NOTHING
+
+
+def _place_of_tensor(value: Any, text: str) -> str:
+    """How the user would write where a container or an object holds a tensor of the trace."""
+    pairs = value.items() if isinstance(value, dict) else vars(value).items() if hasattr(value, "__dict__") else ()
+    for key, item in pairs:
+        if isinstance(item, SymbolicTensor):
+            return f"{text}[{key!r}]" if isinstance(value, dict) else f"{text}.{key}"
+    return text
 
 
 def _put_back(value: Any, held: list[Any]) -> None:
