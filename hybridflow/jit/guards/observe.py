@@ -44,7 +44,7 @@ class Observer:
                 function = reference()
                 if function is not None:
                     follow(recording, function)
-            with recording_to(recording), watched(recording):
+            with watched(recording), recording_to(recording):
                 yield
         finally:
             recording.swaps.undo()

@@ -337,5 +337,7 @@ def recording_to(recording: Recording) -> Iterator[None]:
     before, active.recording = active.recording, recording
     try:
         yield
+        if active.recording is not recording:
+            recording.reason("was not recorded to its end", "report this: it is a defect of hybridflow")
     finally:
         active.recording = before

@@ -66,8 +66,8 @@ def _collections_apart() -> Iterator[None]:
     with _apart_lock:
         _apart_users += 1
         if _apart_users == 1:
+            gc.callbacks.append(_collection_stops)  # first: a collection may begin right here
             gc.callbacks.insert(0, _collection_starts)
-            gc.callbacks.append(_collection_stops)
     try:
         yield
     finally:
