@@ -100,13 +100,27 @@ def _llvm() -> Any:
 
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
-    llvm.ffi.OutputString.close = _close_once
+    llvm.ffi.OutputString.close = _close_text
+    llvm.ffi.ObjectRef.close = _close_object
     return llvm
 
 
-def _close_once(self: Any) -> None:
-    """``OutputString.close`` of llvmlite, in another order: an interrupt between freeing the text and forgetting it let
-    the finalizer free it again, which ends the process."""
+# llvmlite frees first and forgets then: an interrupt in between lets the finalizer free again, which ends the process.
+# Here it is the other way round, and an interrupt leaks.
+
+
+def _close_object(self: Any) -> None:
+    """``ObjectRef.close`` of llvmlite, in another order."""
+    if not self._closed:
+        self._closed = True
+        if not self._owned:
+            self._dispose()
+        self.__dict__.pop("_as_parameter_", None)
+        self._ptr = None
+
+
+def _close_text(self: Any) -> None:
+    """``OutputString.close`` of llvmlite, in another order."""
     pointer, self._ptr = self._ptr, None
     if pointer is not None and self._owned:
         self.__dict__.pop("_as_parameter_", None)
