@@ -44,9 +44,11 @@ def own_dict(value: Any) -> dict[str, Any] | None:
 def read_attribute(recording: Recording, value: Any, name: str, given: Any) -> None:
     """Note what reading ``value.name`` looked at; it gave ``given``, or MISSING if it raised AttributeError."""
     kind = type(value)
-    if kind in ATOMS or kind in CONTAINERS or isinstance(value, enum.Enum):
+    if kind in ATOMS or (isinstance(value, enum.Enum) and _is_of_member(kind, name)):
         return
-    if kind is Variable:
+    if kind in CONTAINERS:
+        _of_container(recording, value, name, given)
+    elif kind is Variable:
         if name in _VARIABLE_STATE and recording.slot_of(value) is not None:
             _stored(recording, value, name, given)
     elif isinstance(value, (Tensor, np.generic)):
@@ -60,16 +62,42 @@ def read_attribute(recording: Recording, value: Any, name: str, given: Any) -> N
     elif isinstance(value, np.ndarray):
         _of_array(recording, value, name, given)
     elif isinstance(value, Dispatcher):
-        return
+        if own_dict(value) is not None:  # of its user's: its own are in slots
+            recording.weak_root(value, name)
+            read_plain_attribute(recording, value, name)
     else:
         _of_object(recording, value, name, given)
+
+
+def _is_of_member(kind: type, name: str) -> bool:
+    """Whether an attribute of an enumeration's members is what makes them: it stays."""
+    return name in _OF_MEMBERS or (name in ("name", "value") and in_class(kind, name) is enum.Enum.__dict__[name])
+
+
+_OF_MEMBERS = frozenset(("_name_", "_value_", "__class__"))
+
+
+def _of_container(recording: Recording, value: Any, name: str, given: Any) -> None:
+    """``deque.maxlen``, ``defaultdict.default_factory``, what was set on a Counter; its methods are looked at when they
+    are called."""
+    if name in (own_dict(value) or ()):
+        read_plain_attribute(recording, value, name)
+    elif (
+        isinstance(in_class(type(value), name), _FIELDS)
+        and name != "__class__"
+        and recording.slot_of(value) is not None
+    ):
+        _stored(recording, value, name, given)
+
+
+_FIELDS = (types.GetSetDescriptorType, types.MemberDescriptorType)
 
 
 def before_attribute(recording: Recording, value: Any, name: str) -> None:
     """Follow the code of the user's that reading ``value.name`` will run: properties, ``__getattr__`` and the like."""
     kind = value if isinstance(value, type) else type(value)
     if kind is super:
-        kind = type(value.__self__) if not isinstance(value.__self__, type) else value.__self__
+        kind = value.__self_class__
         for base in kind.__mro__:
             if name in base.__dict__:
                 _follow_descriptor(recording, base.__dict__[name])
@@ -151,6 +179,8 @@ def _of_object(recording: Recording, value: Any, name: str, given: Any) -> None:
     elif name == "__dict__":
         if slot is not None:
             recording.read(slot, "own", None, given, f"vars({recording.texts[slot]})")
+    elif slot is not None and _is_librarys(shared if shared is not MISSING or held else in_class(kind, "__getattr__")):
+        _stored(recording, value, name, given)
     elif isinstance(shared, property) or (
         not held and shared is not MISSING and isinstance(in_class(type(shared), "__get__"), types.FunctionType)
     ):
@@ -166,10 +196,20 @@ def _of_object(recording: Recording, value: Any, name: str, given: Any) -> None:
         lookup_of(recording, value, name)
         _not_in_instance(recording, value, name)
         lookup_of(recording, value, "__getattr__")
+    elif isinstance(shared, (types.MethodDescriptorType, types.WrapperDescriptorType)):
+        lookup_of(recording, value, name)
+        _not_in_instance(recording, value, name)
     elif slot is not None:
         _stored(recording, value, name, given)
     else:
         lookup_of(recording, value, name)
+
+
+def _is_librarys(found: Any) -> bool:
+    """Whether a property, or a ``__getattr__``, is Python code of a library's, of which nothing is recorded."""
+    function = found.fget if isinstance(found, property) else found
+    is_getter = isinstance(found, property) or getattr(function, "__name__", "") == "__getattr__"
+    return is_getter and isinstance(function, types.FunctionType) and not is_recorded(function.__code__)
 
 
 def read_plain_attribute(recording: Recording, value: Any, name: str) -> None:
@@ -230,8 +270,7 @@ def _of_class(recording: Recording, kind: type, name: str, given: Any) -> None:
 
 def _of_super(recording: Recording, value: Any, name: str) -> None:
     """``super().name``: the classes after the present one, each asked by itself."""
-    start = value.__self__ if isinstance(value.__self__, type) else type(value.__self__)
-    order = start.__mro__
+    order = value.__self_class__.__mro__
     for base in order[order.index(value.__thisclass__) + 1 :]:
         found = base.__dict__.get(name, MISSING)
         if not base.__flags__ & _IMMUTABLE:

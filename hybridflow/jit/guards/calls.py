@@ -12,7 +12,7 @@ import functools
 import operator
 import types
 import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -64,8 +64,7 @@ def prepare(recording: Recording, f: Any) -> Any:
     if isinstance(f, _DESCRIPTORS):
         return _descriptor(recording, f)
     if kind is functools.partial:
-        _partial(recording, f)
-        return f
+        return _partial(recording, f)
     if kind is functools._lru_cache_wrapper:
         return functools.partial(_cached, recording, f)
     if isinstance(f, Dispatcher):
@@ -146,7 +145,14 @@ class _Consuming:
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         if self._recording.note(self._note, args, kwargs) and self._is_quiet:
             return self._recording.note(lambda _: self._function(*args, **kwargs))
+        if _calls_at_once(self._function):
+            args = tuple([self._called(value) for value in args])
+            kwargs = {name: self._called(value) for name, value in kwargs.items()}
         return self._function(*args, **kwargs)
+
+    def _called(self, value: Any) -> Any:
+        """What a function that calls ``value`` is given in its place."""
+        return self._recording.note(prepare, value) if isinstance(value, _REPLACED) else value
 
     def _note(self, recording: Recording, args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
         """Whether the function is given nothing that it may call."""
@@ -155,6 +161,24 @@ class _Consuming:
         for value in values:
             consume(recording, value, live=self._is_live, whole=whole)
         return all(map(is_plain, values))
+
+
+_REPLACED = (
+    types.BuiltinFunctionType,
+    types.MethodWrapperType,
+    types.MethodDescriptorType,
+    functools.partial,
+    functools._lru_cache_wrapper,
+    weakref.ref,
+    operator.attrgetter,
+    operator.itemgetter,
+    operator.methodcaller,
+)
+
+
+def _calls_at_once(f: Any) -> bool:
+    """Whether a function calls what it is given, and keeps it no longer than that."""
+    return (getattr(f, "__module__", None) or "", getattr(f, "__name__", "")) in models.CALL_AT_ONCE
 
 
 def _bound(recording: Recording, method: types.MethodType) -> Any:
@@ -183,7 +207,7 @@ def _is_stateful(module: str) -> bool:
     return module in models.STATEFUL_TYPES or module.startswith("numpy.random")
 
 
-def _partial(recording: Recording, f: Any) -> None:
+def _partial(recording: Recording, f: Any) -> Any:
     slot = recording.slot_of(f)
     if slot is not None:
         text = recording.texts[slot]
@@ -192,7 +216,8 @@ def _partial(recording: Recording, f: Any) -> None:
             held = getattr(f, name)
             recording.read(slot, "attribute", name, held, f"{text}.{name}")
             read_items(recording, held)
-    prepare(recording, f.func)
+    called = prepare(recording, f.func)
+    return f if called is f.func else functools.partial(called, *f.args, **f.keywords)
 
 
 def _class(recording: Recording, kind: type) -> Any:
@@ -312,6 +337,8 @@ def _note_method(recording: Recording, owner: Any, name: str, args: Any) -> None
     if isinstance(owner, np.ndarray):
         if name in models.ARRAY_MUTATORS:
             recording.effect(owner, f"calls {{}}.{name}")
+        elif name in models.ARRAY_WRITERS:
+            recording.reason(f"calls {name} of an array", "call it outside", is_effect=True)
         else:
             read_elements(recording, owner)
     elif base_container(owner) is not None:
@@ -469,25 +496,43 @@ def _delattr(recording: Recording, value: Any, name: str) -> None:
 
 def _isinstance(recording: Recording, value: Any, kinds: Any) -> bool:
     recording.note(_note_class, value)
-    for kind in kinds if isinstance(kinds, tuple) else (kinds,):
-        recording.note(before_operator, kind, "__instancecheck__")
+    for kind in _each_kind(kinds):
+        recording.note(before_operator, kind, "__instancecheck__", "__subclasscheck__")
     found = isinstance(value, kinds)
-    recording.note(_note_kinds, value, kinds, found)
+    recording.note(_note_kinds, isinstance, value, kinds, found)
     return found
 
 
-def _note_kinds(recording: Recording, value: Any, kinds: Any, found: bool) -> None:
-    """Abstract base classes may come to know a class later."""
-    for kind in kinds if isinstance(kinds, tuple) else (kinds,):
-        if type(kind) is not type and isinstance(kind, type):
-            slot = recording.root(kind, kind.__name__)
-            own = isinstance(value, kind)
-            check = SameResult(functools.partial(_is_subclass, type(value)), own)
-            recording.check(slot, "call", check, ("instance", type(value)))
+def _issubclass(recording: Recording, value: Any, kinds: Any) -> bool:
+    for kind in _each_kind(kinds):
+        recording.note(before_operator, kind, "__subclasscheck__")
+    found = issubclass(value, kinds)
+    recording.note(_note_kinds, issubclass, value, kinds, found)
+    return found
 
 
-def _is_subclass(kind: type, base: type) -> bool:
-    return issubclass(kind, base)
+def _each_kind(kinds: Any) -> Iterator[Any]:
+    """The classes among what ``isinstance`` takes: a class, a tuple of such, a union."""
+    if isinstance(kinds, (tuple, types.UnionType)):
+        for part in kinds if isinstance(kinds, tuple) else kinds.__args__:
+            yield from _each_kind(part)
+    else:
+        yield kinds
+
+
+def _note_kinds(recording: Recording, question: Callable[..., bool], value: Any, kinds: Any, found: bool) -> None:
+    """Abstract base classes may come to know a class later, protocols look at the instance.  A metaclass of the user's
+    is recorded as it runs."""
+    asked = [kind for kind in _each_kind(kinds) if type(kind) is not type and not is_users_class(type(kind))]
+    if not asked:
+        return
+    if question is isinstance and recording.slot_of(value) is None:  # made by the trace: what counts is its class
+        question, value = issubclass, type(value)
+        if any(getattr(kind, "_is_protocol", False) for kind in asked):
+            return
+    slot = recording.root(value, value.__name__) if question is issubclass else recording.slot_of(value)
+    check = SameResult(lambda v: question(v, kinds), found)
+    recording.check(slot or 0, "call", check, (question.__name__, *map(id, asked)))
 
 
 def _len(recording: Recording, value: Any) -> int:
@@ -560,6 +605,7 @@ _SPECIAL: dict[Any, Callable[..., Any]] = {
     setattr: _setattr,
     delattr: _delattr,
     isinstance: _isinstance,
+    issubclass: _issubclass,
     len: _len,
     vars: _vars,
     iter: _iter,

@@ -77,6 +77,29 @@ IMPURE = frozenset(
         ("numpy", "get_printoptions"),
         ("numpy", "geterr"),
         ("numpy", "geterrcall"),
+        ("numpy", "seterr"),
+        ("numpy", "seterrcall"),
+        ("numpy", "set_printoptions"),
+        ("numpy", "setbufsize"),
+        ("numpy", "load"),
+        ("numpy", "loadtxt"),
+        ("numpy", "genfromtxt"),
+        ("numpy", "fromfile"),
+        ("numpy", "fromregex"),
+        ("numpy", "memmap"),
+        ("numpy", "save"),
+        ("numpy", "savez"),
+        ("numpy", "savez_compressed"),
+        ("numpy", "savetxt"),
+        ("numpy", "show_config"),
+        ("numpy", "show_runtime"),
+        ("pprint", "pprint"),
+        ("pprint", "pp"),
+        ("calendar", "setfirstweekday"),
+        ("inspect", "currentframe"),
+        ("inspect", "stack"),
+        ("inspect", "trace"),
+        ("decimal", "setcontext"),
         ("datetime", "now"),
         ("datetime", "today"),
         ("datetime", "utcnow"),
@@ -95,6 +118,12 @@ OF_CALLER = frozenset(
     )
 )
 EFFECTS = frozenset((("builtins", "print"),))
+# Functions that call what they are given, and keep it no longer than what they return lives.
+CALL_AT_ONCE = frozenset(
+    [("builtins", name) for name in ("map", "filter", "sorted", "min", "max", "sort")]
+    + [("itertools", name) for name in ("accumulate", "dropwhile", "filterfalse", "groupby", "starmap", "takewhile")]
+    + [("_functools", "reduce"), ("_functools", "cmp_to_key"), ("heapq", "nlargest"), ("heapq", "nsmallest")]
+)
 # Methods that change the container they belong to.
 MUTATORS = frozenset(
     (
@@ -134,6 +163,7 @@ MUTATORS = frozenset(
 SHALLOW = frozenset(("__iter__", "__reversed__", "copy", "items", "keys", "values"))
 # Modules whose functions see of an object what its special methods show, and no more.
 LOOKING_MODULES = frozenset(("_functools", "_operator", "builtins", "functools", "itertools", "math", "operator"))
+ARRAY_WRITERS = frozenset(("tofile", "dump"))
 ARRAY_MUTATORS = frozenset(
     ("byteswap", "fill", "itemset", "partition", "put", "resize", "setfield", "setflags", "sort", "__setitem__")
 )
