@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from hybridflow import devices, pytree
+from hybridflow import aliases, devices, pytree
 from hybridflow.binding import Binder
 from hybridflow.compiler.ir.graph import Graph, Node, Role
 from hybridflow.compiler.ir.types import Dim, TensorType
@@ -17,7 +17,7 @@ from hybridflow.context import current, tracing
 from hybridflow.convert import as_tensor
 from hybridflow.errors import ArgumentTypeError, DTypeError, ShapeError
 from hybridflow.retracing import Key
-from hybridflow.spec import TensorKey, is_tensor_like, leaf_key, value_key
+from hybridflow.spec import IdentityKey, SameKey, TensorKey, is_tensor_like, leaf_key, value_key
 from hybridflow.staged import Staged
 from hybridflow.tensor import SymbolicTensor, Tensor
 from hybridflow.trace import State, Trace
@@ -39,7 +39,9 @@ class ConcreteFunction:
         "__weakref__",
         "_binder",
         "_plan",
+        "captured",
         "compile_ms",
+        "is_open",
         "key",
         "name",
         "results",
@@ -56,6 +58,8 @@ class ConcreteFunction:
         self._binder, self.key, self.staged = binder, key, staged
         self._plan, self.results = plan, results
         self.tensor_leaves = tuple(k for k, leaf in enumerate(key.leaves) if isinstance(leaf, TensorKey))
+        self.captured = frozenset(map(id, self.captures))
+        self.is_open = any(isinstance(leaf, TensorKey) and None in leaf.shape for leaf in key.leaves)
         self.trace_ms = self.compile_ms = 0.0
         # The concrete function for open extents that are 0 or 1, or dicts in another order: set by the function.
         self.specialise: Callable[..., ConcreteFunction] | None = None
@@ -72,6 +76,11 @@ class ConcreteFunction:
     def captures(self) -> tuple[Tensor, ...]:
         """The tensors from outside that the program reads."""
         return tuple(source for source in self.staged.sources if isinstance(source, Tensor))
+
+    @property
+    def tells_apart(self) -> bool:
+        """Whether the program may depend on which tensors are one object: see ``aliases``."""
+        return self.staged.trace.tells_apart
 
     @property
     def arguments(self) -> list[tuple[str, str]]:
@@ -137,19 +146,24 @@ class ConcreteFunction:
                 self.name, f"the arguments are nested as {given!r}, this signature as {structure!r}."
             )
         for path, leaf, key in zip(self._binder.paths(structure), leaves, keys):
-            self._check(path, leaf, key)
+            self._check(path, leaf, key, leaves)
         return self._serving(leaves, given).call_leaves(leaves)
 
     def _serving(self, leaves: Sequence[Any], structure: pytree.Structure) -> ConcreteFunction:
         """The concrete function for leaves that fit: this one, or another of the same function."""
         keys = tuple(k.for_shape(x.shape) if isinstance(k, TensorKey) else k for k, x in zip(self.key.leaves, leaves))
-        if self.specialise is None or (keys == self.key.leaves and structure == self.key.structure):
+        key = aliases.key_for(self, Key(structure, keys), leaves)
+        if self.specialise is None or key == self.key:
             return self
         known = [None if isinstance(leaf, SymbolicTensor) else leaf for leaf in leaves]
-        return self.specialise(known, keys, structure)
+        return self.specialise(known, key)
 
-    def _check(self, path: str, leaf: Any, key: Any) -> None:
-        if isinstance(key, TensorKey) and is_tensor_like(leaf):
+    def _check(self, path: str, leaf: Any, key: Any, leaves: Sequence[Any]) -> None:
+        if isinstance(key, SameKey) or (isinstance(key, IdentityKey) and isinstance(leaf, Tensor)):
+            one = leaves[key.position] if isinstance(key, SameKey) else key.reference()
+            if leaf is not one:
+                raise ArgumentTypeError(self.name, f"{path} is another tensor; this concrete function takes {key}.")
+        elif isinstance(key, TensorKey) and is_tensor_like(leaf):
             if leaf.dtype != key.dtype:
                 raise DTypeError(self.name, f"{path} has dtype {leaf.dtype}; this concrete function takes {key}.")
             if not key.accepts_shape(leaf.shape):
@@ -201,6 +215,8 @@ def trace_signature(
     for path, leaf, leaf_type in zip(binder.paths(structure), leaves, keys):
         if isinstance(leaf_type, TensorKey):
             stand_ins.append(trace.argument(_argument_type(leaf_type, path, taken), path))
+        elif isinstance(leaf_type, SameKey):
+            stand_ins.append(stand_ins[leaf_type.position])
         else:
             stand_ins.append(leaf)
     values = pytree.unflatten(structure, stand_ins)

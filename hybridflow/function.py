@@ -10,7 +10,7 @@ import weakref
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
-from hybridflow import config, introspect, pytree, transaction
+from hybridflow import aliases, config, introspect, pytree, transaction
 from hybridflow.binding import Binder, name_of
 from hybridflow.cache import Entry, SignatureCache
 from hybridflow.concrete import ConcreteFunction, trace_signature
@@ -83,7 +83,7 @@ class Function(Dispatcher):
         if current.trace is not None or config.functions_run_eagerly():
             return self._call_body(args, kwargs)
         leaves, key = self._leaves_and_key(args, kwargs)
-        found = self._cache.find(key)
+        found = self._find(key, leaves)
         if found is None:
             # A trace may write variables: those that it draws the first values of others from.
             found, result = transaction.run(lambda: self._make_and_call(key, leaves))
@@ -105,8 +105,30 @@ class Function(Dispatcher):
         return transaction.run(lambda: self._python(*args, **kwargs))
 
     def _make_and_call(self, key: Key, leaves: Sequence[Any]) -> tuple[Entry, Any]:
-        found = self._make(key, leaves)
+        found = self._find_or_make(key, leaves)
         return found, found.concrete.call_leaves(leaves)
+
+    def _find(self, key: Key, leaves: Sequence[Any]) -> Entry | None:
+        """What is known to answer a call with these leaves, some of which may be one tensor."""
+        found = self._cache.find(key)
+        while found is not None and (own := aliases.key_for(found.concrete, key, leaves)) is not key:
+            key, found = own, self._cache.find(own)
+        return found
+
+    def _find_or_make(self, key: Key, leaves: Sequence[Any]) -> Entry:
+        """What answers a call with these leaves.  Only a trace shows whether it matters that some are one tensor."""
+        while True:
+            try:
+                found = self._cache.find(key) or self._make(key, leaves)
+            except Exception:
+                own = aliases.with_same(key, leaves)  # with two tensors for one it may fail
+                if own is key:
+                    raise
+            else:
+                own = aliases.key_for(found.concrete, key, leaves)
+                if own is key:
+                    return found
+            key = own
 
     def _add_shortcut(self, found: Entry, form: Form, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Let native code answer calls like this one from now on, if it can."""
@@ -145,7 +167,8 @@ class Function(Dispatcher):
             entry = self._trace(key, leaves)
             started = time.perf_counter()
             concrete = entry.concrete
-            concrete.compile_for(leaves)
+            if aliases.key_for(concrete, key, leaves) is key:  # or it is not what will run
+                concrete.compile_for(leaves)
             concrete.compile_ms = (time.perf_counter() - started) * 1e3
             if cause is not None and entry.guards is not None:  # else it is traced at each call, whatever differs
                 self._retraces.add(cause, where, concrete.trace_ms, concrete.compile_ms, self._count_calls() + 1)
@@ -224,16 +247,14 @@ class Function(Dispatcher):
                 for path, leaf in zip(paths, leaves)
             )
             key = Key(structure, keys)
-        concrete = (self._cache.find(key) or self._make(key, leaves)).concrete
+        concrete = self._find_or_make(key, leaves).concrete
         concrete.specialise = self._specialised
         return concrete
 
-    def _specialised(
-        self, leaves: Sequence[Any], keys: tuple[LeafKey, ...], structure: pytree.Structure
-    ) -> ConcreteFunction:
-        """What a concrete function runs for an open extent that is 0 or 1, or for dicts in another order."""
-        key = Key(structure, keys)
-        return (self._cache.find(key) or self._make(key, leaves)).concrete
+    def _specialised(self, leaves: Sequence[Any], key: Key) -> ConcreteFunction:
+        """What a concrete function runs for an open extent that is 0 or 1, for dicts in another order, or for one
+        tensor in two places."""
+        return self._find_or_make(key, leaves).concrete
 
     # Methods of classes
 

@@ -21,6 +21,7 @@ from hybridflow.trace import State
 
 front_end.setup(Tensor, reasons)
 
+MAX_COMPARED = 1024  # pairs of tensors, in calls of programs that tell them apart
 Form = tuple[int, tuple[str, ...]]  # how a call was written: arguments by position, and the names of the others
 
 
@@ -60,6 +61,8 @@ def signature_for(
     omitted = set(range(len(keys))) - set(parameters)
     if not all(isinstance(keys[k], ValueKey) for k in omitted):
         return None
+    if concrete.tells_apart and len(tensors) * (len(tensors) + len(concrete.captures)) > MAX_COMPARED:
+        return None
     captures: list[signature.Capture] = []
     for i, source in enumerate(concrete.staged.sources):
         if isinstance(source, State):
@@ -79,6 +82,7 @@ def signature_for(
         guards=guards,
         structure=assemble,
         minimums=_minimums(arguments),
+        apart=concrete.tells_apart,
     )
 
 

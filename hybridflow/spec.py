@@ -132,10 +132,28 @@ class IdentityKey:
         return f"{self.kind.__name__} object at {self.where}"
 
 
+class SameKey:
+    """Key of an argument that is the very tensor of an earlier one, at ``position`` among the leaves."""
+
+    __slots__ = ("position",)
+
+    def __init__(self, position: int) -> None:
+        self.position = position
+
+    def __hash__(self) -> int:
+        return hash((SameKey, self.position))
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is SameKey and self.position == other.position
+
+    def __str__(self) -> str:
+        return f"the tensor of argument {self.position}"
+
+
 _VIEWS = (memoryview, types.MappingProxyType)  # hashable, sometimes, but of memory that others may change
 _IMMUTABLE_TYPE = 1 << 8  # Py_TPFLAGS_IMMUTABLETYPE: a class of the interpreter or of an extension module
 OPEN_EXTENT = "open extent"  # the kind of a difference that ends by itself
-LeafKey = TensorKey | ValueKey | IdentityKey
+LeafKey = TensorKey | ValueKey | IdentityKey | SameKey
 
 
 def leaf_key(value: Any, path: str, owner: str) -> LeafKey:
@@ -210,4 +228,6 @@ def difference(old: LeafKey, new: LeafKey) -> tuple[str, str]:
         if issubclass(new.kind, Variable):
             return "variable", "each variable is a trace of its own: pass its value, v.value(), if it is only read"
         return "object", "make the object once and pass the same one, or pass its tensors and scalars"
+    if any(isinstance(key, SameKey) or getattr(key, "kind", None) is Tensor for key in (old, new)):
+        return "identity", "one tensor in two places is a trace of its own where tapes or `is` tell tensors apart"
     return "type", "pass one type: for numbers hf.constant(value)"

@@ -17,7 +17,7 @@ from hybridflow.compiler.ir.dtypes import int64, is_float
 from hybridflow.compiler.ir.types import TensorType
 from hybridflow.compiler.ops import TABLE
 from hybridflow.compiler.ops.table import NOT_DIFFERENTIABLE
-from hybridflow.context import pop_tape, push_tape
+from hybridflow.context import current, pop_tape, push_tape
 from hybridflow.convert import as_tensor
 from hybridflow.dispatch import builder
 from hybridflow.errors import ArgumentError, ArgumentTypeError, GradientError, ShapeError, short_location, user_location
@@ -92,6 +92,8 @@ class GradientTape:
             raise GradientError("GradientTape", "this tape is already recording. Make a second tape to nest.")
         self._recording = True
         push_tape(self)
+        if current.trace is not None:
+            current.trace.tells_apart = True
         return self
 
     def __exit__(self, *exc: object) -> None:

@@ -88,6 +88,7 @@ class Trace:
         "parent",
         "sources",
         "spans",
+        "tells_apart",
     )
 
     def __init__(
@@ -107,6 +108,7 @@ class Trace:
         self.spans: list[Span] = []
         self.live_arrays: Mapping[int, Any] = {}  # arrays of others, by id, that the program reads anew at each call
         self.finished = False
+        self.tells_apart = False  # whether something looked at which tensors are one object: see ``aliases``
         self.created_variables = False
         self._available, self._everything_available = available, everything_available
         self._may_create = may_create_variables

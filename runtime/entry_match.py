@@ -8,6 +8,7 @@ from hybridflow.runtime import layout
 from hybridflow.runtime.entry_words import is_type, items
 from hybridflow.runtime.ir_builder import F64, I1, I32, I64, NULL, PTR, Module, i32, i64
 from hybridflow.runtime.records import (
+    CONSTANT,
     FLOAT,
     HEAD,
     IDENTITY,
@@ -22,6 +23,7 @@ def define(module: Module, offsets: Offsets) -> None:
     _check_array(module)
     _array_of(module, offsets)
     _match_value(module)
+    _are_apart(module, offsets)
     _match_arguments(module)
 
 
@@ -87,10 +89,33 @@ def _match_arguments(module: Module) -> None:
                     f.set(f.element(buffers, index, PTR), f.load(array, layout.ARRAY_DATA, PTR))
             with other:
                 f.ret_if(f.b.not_(f.call("match_value", I1, obj, item)), no)
+    with f.b.if_then(f.ne(head.apart, i64(0)), likely=False):
+        f.ret_if(f.b.not_(f.call("are_apart", I1, record, args, total)), no)
     minimums = head.minimums
     with f.count(head.dims) as i:
         extent, least = (f.get(f.element(array, i, I64), I64) for array in (dims, minimums))
         f.ret_if(f.b.icmp_signed("<", extent, least), no)
+    f.ret(ir.Constant(I1, 1))
+
+
+def _are_apart(module: Module, offsets: Offsets) -> None:
+    """i1 are_apart(record, args, i64 count): whether the arrays of arguments, which fit, are as many places in memory,
+    none of them that of a constant."""
+    f = module.function("are_apart", I1, PTR, PTR, I64)
+    record, args, count = f.args
+    head, no = HEAD.at(f, record), ir.Constant(I1, 0)
+    places, seen = f.local_array(PTR, count), f.local(I64, i64(0))
+    with items(f, head.arguments, count) as (i, item), f.b.if_then(TENSOR.is_kind(f, item)):
+        array = f.call("array_of", PTR, f.get(f.element(args, i, PTR), PTR))
+        place, known = f.load(array, layout.ARRAY_DATA, PTR), f.get(seen, I64)
+        with f.count(known) as k:
+            f.ret_if(f.eq(f.get(f.element(places, k, PTR), PTR), place), no)
+        f.set(f.element(places, known, PTR), place)
+        f.set(seen, f.b.add(known, i64(1)))
+    with items(f, head.capture_items, head.captures) as (_, item), f.b.if_then(CONSTANT.is_kind(f, item)):
+        constant = CONSTANT.at(f, item).data
+        with f.count(f.get(seen, I64)) as k:
+            f.ret_if(f.eq(f.get(f.element(places, k, PTR), PTR), constant), no)
     f.ret(ir.Constant(I1, 1))
 
 

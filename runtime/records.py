@@ -135,12 +135,13 @@ OUTPUTS = Items(OUTPUT)
 
 STEP = Words("read owner *operand check *expected keep")  # of guards, see ``guards.step_words``
 
-# A signature.  positional, keywords: how many arguments are given by position, and by name.  dims: symbolic extents.
+# A signature.  positional, keywords: how many arguments are given by position, and by name.  apart: whether arrays may
+# be in one place only.  dims: symbolic extents.
 # guards: how many steps; keeps: for how many of them native code takes a reference.  inputs: buffers of the program.
 # calls: answered so far, the one word that native code writes.
 HEAD = Words(
-    "*entry positional keywords @keyword_names @arguments dims @minimums guards @guard_steps keeps inputs captures "
-    "@capture_items updates outputs @output_items @arena @work structure *callable calls"
+    "*entry positional keywords @keyword_names @arguments apart dims @minimums guards @guard_steps keeps inputs "
+    "captures @capture_items updates outputs @output_items @arena @work structure *callable calls"
 )
 STRUCTURE = {"none": 0, "single": 1, "tuple": 2, "list": 3, "call": 4}  # of the result; call: of a tuple of tensors
 

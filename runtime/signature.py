@@ -84,6 +84,7 @@ class Signature:
     ``arguments``  those given by position, then those given by name, whose names are ``keywords`` in that order
     ``captures``   the inputs of the program that are no arguments
     ``structure``  "none", "single", "tuple" or "list" of the outputs as tensors, or a callable that is given the tuple
+    ``apart``      whether it answers only calls in which no array is in two places
     ``minimums``   the least value of a symbolic extent, 0 where it is not named
     ``guards``     what else must be as it was (see ``guards``)
     Raises ArgumentError when the parts do not make a whole.
@@ -93,6 +94,7 @@ class Signature:
         "__weakref__",
         "_names",
         "_record",
+        "apart",
         "arguments",
         "captures",
         "executable",
@@ -112,8 +114,9 @@ class Signature:
         guards: Sequence[Step] = (),
         structure: str | Callable[..., Any] = "single",
         minimums: Mapping[str, int] | None = None,
+        apart: bool = False,
     ) -> None:
-        self.executable = executable
+        self.executable, self.apart = executable, apart
         self.arguments, self.captures = tuple(arguments), tuple(captures)
         self.guards = guard_program.checked(guards)
         # Keyword names are compared by address, and those of calls written in source are interned.
@@ -185,6 +188,7 @@ class Signature:
             keywords=len(self.keywords),
             keyword_names=writer.section(id(name) for name in self.keywords),
             arguments=writer.items(map(self._argument_item, self.arguments)),
+            apart=int(self.apart),
             dims=len(self._names),
             minimums=writer.section(least),
             guards=len(self.guards),

@@ -357,10 +357,9 @@ class Generator(Random):
                 limit = self.pick(list(LIMIT_VALUES))
                 limits[limit] = self.pick(LIMIT_VALUES[limit])
         tapes = self.pick((1, 1, 1, 2)) if self.chance(TAPES_SHARE) else 0
-        # Inside a function arguments are different things to a tape, whatever was passed for them; and so are an
-        # argument and a variable, to any tape.
-        taped_inside = any(s.inside for body in (self, *self.helpers) for s in body.statements)
-        ways = (0,) if taped_inside else (1,) if tapes else (1, 2)
+        # To a tape an argument and a variable are different things inside a function, whatever was passed for them.
+        taped = tapes or any(s.inside for body in (self, *self.helpers) for s in body.statements)
+        ways = (1,) if taped else (1, 2)
         return Settings(
             target=self.pick(TARGETS) if self.chance(TARGET_SHARE) else "",
             skip=self.pick(PASSES) if self.chance(SKIP_SHARE) else "",

@@ -24,10 +24,6 @@ def symbolic_twin(program: Program, seed: int) -> Program | None:
     r = Random(seed)
     usual = program.calls[0]
     axes = [(k, a) for k, v in enumerate(usual) if v.kind != "given" for a, e in enumerate(v.shape) if e == EXTENT]
-    if (
-        program.settings.tapes
-    ):  # one tensor cannot be differentiated as two arguments whose open extents are two symbols
-        program = replace(program, settings=program.settings._replace(shared=0))
     twins = []
     for only in dict.fromkeys((None, r.pick([k for k, _ in axes]))) if axes else ():
         open = tuple((k, a) for k, a in axes if only in (None, k))

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from hybridflow.binding import name_of
+from hybridflow.context import current
 from hybridflow.errors import TraceError
 from hybridflow.jit.guards import models
 from hybridflow.jit.guards.attributes import (
@@ -267,6 +268,8 @@ def _builtin(recording: Recording, f: Any) -> Any:
     owner = f.__self__
     if owner is not None and not isinstance(owner, (types.ModuleType, type)):
         return _method(recording, f, owner)
+    if f in _IDENTITY and current.trace is not None:
+        current.trace.tells_apart = True
     name = f.__name__
     module = f.__module__ or ("builtins" if owner is None else getattr(owner, "__module__", None) or "")
     if isinstance(owner, type):
@@ -599,6 +602,7 @@ def iterate(recording: Recording, value: Any) -> None:
         before_operator(recording, value, "__iter__", "__next__", "__getitem__", "__len__", "keys")
 
 
+_IDENTITY = (id, operator.is_, operator.is_not)
 _SPECIAL: dict[Any, Callable[..., Any]] = {
     getattr: get_attribute,
     hasattr: _hasattr,

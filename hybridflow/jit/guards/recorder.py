@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from hybridflow.context import current
 from hybridflow.jit.guards import calls, contents
 from hybridflow.jit.guards.attributes import before_attribute, read_attribute
 from hybridflow.jit.guards.recording import Recording, active
@@ -112,6 +113,7 @@ class Recorder:
         recording = active.recording
         if recording is not None and type(container) not in _INERT:
             recording.note(_note_membership, item, container)
+            _note_identity(item)
         return item in container
 
     def identity(self, value: Any) -> Any:
@@ -122,6 +124,11 @@ class Recorder:
             if slot is not None:
                 recording.check(slot, "is", value, "identity")
         return value
+
+    def same(self, value: Any) -> Any:
+        """An operand of ``is`` between two values, neither of them a constant."""
+        _note_identity(value)
+        return self.identity(value)
 
     def matched(self, value: Any, *names: str) -> Any:
         """The subject of ``match``, whose attributes ``names`` and items the patterns may look at."""
@@ -268,6 +275,12 @@ def _note_membership(recording: Recording, item: Any, container: Any) -> None:
     contents.before_operator(recording, container, "__contains__", "__iter__", "__getitem__")
     contents.consume(recording, container)
     contents.consume(recording, item)
+
+
+def _note_identity(value: Any) -> None:
+    """What the program does may depend on which tensors are one object."""
+    if isinstance(value, Tensor) and current.trace is not None:
+        current.trace.tells_apart = True
 
 
 def _note_match(recording: Recording, value: Any, names: Sequence[str]) -> None:

@@ -302,6 +302,8 @@ class _Instrumenter(ast.NodeTransformer):
             return self._at(node, ast.UnaryOp(ast.Not(), found)) if isinstance(node.ops[0], ast.NotIn) else found
         identity = all(isinstance(op, (ast.Is, ast.IsNot)) for op in node.ops)
         look = self._identity if identity else self._use
+        if identity and not any(isinstance(part, ast.Constant) for part in (node.left, *node.comparators)):
+            look = self._same
         node.left = look(node.left)
         node.comparators = [look(part) for part in node.comparators]
         return node
@@ -311,6 +313,9 @@ class _Instrumenter(ast.NodeTransformer):
 
     def _identity(self, node: ast.expr) -> ast.expr:
         return node if isinstance(node, ast.Constant) else self._call(node, "identity", self._visit(node))
+
+    def _same(self, node: ast.expr) -> ast.expr:
+        return self._call(node, "same", self._visit(node))
 
     def _test(self, node: ast.expr) -> ast.expr:
         """An expression whose truth is asked for."""

@@ -1,0 +1,56 @@
+"""One tensor in several places of a call: as two arguments, or as an argument and a tensor from outside.
+
+Tapes tell values apart by identity, and so does ``is``.  A program in whose trace one of them was at work answers calls
+only whose tensors are as many objects as those of its own call; other calls get a key that says which are one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from hybridflow.context import current
+from hybridflow.retracing import Key
+from hybridflow.spec import IdentityKey, LeafKey, SameKey, TensorKey
+from hybridflow.tensor import Tensor
+
+if TYPE_CHECKING:
+    from hybridflow.concrete import ConcreteFunction
+
+
+def key_for(concrete: ConcreteFunction, key: Key, leaves: Sequence[Any]) -> Key:
+    """The key of what answers a call with these leaves, whose key is that of ``concrete``: the very ``key`` if that
+    does."""
+    if concrete.tells_apart:
+        return with_same(key, leaves, concrete.captured)
+    if concrete.is_open and current.tapes:
+        return with_same(key, leaves)  # to a tape it is one value, so it has one type
+    return key
+
+
+def with_same(key: Key, leaves: Sequence[Any], captured: frozenset[int] = frozenset()) -> Key:
+    """``key`` with what says that a tensor is one of the ``captured`` ones, given by their ids, or that of an earlier
+    argument; the very ``key`` if none is."""
+    tensors = [id(leaf) for leaf in leaves if isinstance(leaf, Tensor)]
+    if len(set(tensors)) == len(tensors) and captured.isdisjoint(tensors):
+        return key
+    first: dict[int, int] = {}
+    keys: list[LeafKey] = list(key.leaves)
+    for k, (leaf, own) in enumerate(zip(leaves, key.leaves)):
+        if not (isinstance(own, TensorKey) and isinstance(leaf, Tensor)):
+            continue
+        if id(leaf) in captured:
+            keys[k] = IdentityKey(leaf)
+            continue
+        k0 = first.setdefault(id(leaf), k)
+        if k0 != k:
+            keys[k0] = _both(keys[k0], own)
+            keys[k] = SameKey(k0)
+    return key if keys == list(key.leaves) else Key(key.structure, tuple(keys))
+
+
+def _both(a: LeafKey, b: TensorKey) -> TensorKey:
+    """The key of a tensor that fits two: an extent is open if it is in both."""
+    assert isinstance(a, TensorKey)
+    shape = tuple(n if m is None else m for m, n in zip(a.shape, b.shape))
+    return a if shape == a.shape else TensorKey(shape, a.dtype, a.declared)
