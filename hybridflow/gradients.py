@@ -51,8 +51,8 @@ def custom_gradient(function: Callable[..., Any]) -> Callable[..., Any]:
         stage = getattr(function, "__name__", "custom_gradient")
         watcher = _VariableWatcher()
         # The tapes go on recording: what grad_fn closes over may depend on the arguments, for second derivatives.
-        push_tape(watcher)  # type: ignore[arg-type]
         try:
+            push_tape(watcher)  # type: ignore[arg-type]
             result = function(*args, **kwargs)
         finally:
             pop_tape(watcher)  # type: ignore[arg-type]

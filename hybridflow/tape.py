@@ -90,19 +90,27 @@ class GradientTape:
     def __enter__(self) -> GradientTape:
         if self._recording:
             raise GradientError("GradientTape", "this tape is already recording. Make a second tape to nest.")
-        self._recording = True
-        push_tape(self)
+        try:
+            self._recording = True
+            push_tape(self)
+        except BaseException:  # of a signal handler: without an ``__enter__`` that returns there is no ``__exit__``
+            self.__exit__()
+            raise
         return self
 
     def __exit__(self, *exc: object) -> None:
         # Also where a gradient that was asked for within the block, perhaps in another context, stopped it.
-        self._recording = False
-        pop_tape(self)
+        try:
+            self._recording = False
+            pop_tape(self)
+        except BaseException:  # of a signal handler
+            self._recording = False
+            pop_tape(self)
+            raise
 
     def _pause(self) -> None:
         if self._recording:
-            self._recording = False
-            pop_tape(self)
+            self.__exit__()
 
     def record(self, op: Any, inputs: tuple[Tensor, ...], attrs: Mapping[str, Any], out: Tensor) -> None:
         """Called for each op in contexts that hold the tape."""
