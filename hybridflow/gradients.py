@@ -34,6 +34,9 @@ class _VariableWatcher:
         if variable.is_watched:
             self.reads[id(variable)] = (variable, tensor)
 
+    def watches(self, variable: Variable) -> bool:
+        return False
+
     def tracks(self, tensor: Tensor) -> bool:
         return False
 

@@ -162,6 +162,10 @@ class GradientTape:
         self._roots.add(id(tensor))
         reads.tensors.append(tensor)
 
+    def watches(self, variable: Variable) -> bool:
+        """Whether what is read from ``variable`` is tracked."""
+        return self._recording and (id(variable) in self._reads or (self._watch_accessed and variable.is_watched))
+
     def note_assign(self, variable: Variable, value: Tensor) -> None:
         """Called when ``value`` is assigned to ``variable``: no derivative passes from the one to the other."""
         if self._recording and id(value) in self._tracked:

@@ -1,10 +1,11 @@
-"""A signal handler that raises, wherever Python looks for signals as a block is entered or left: nothing stays open behind it."""
+"""A signal handler that raises, wherever Python looks for signals as a block is entered or left: nothing stays open."""
 
 from __future__ import annotations
 
 import contextlib
 import dis
 import functools
+import itertools
 import os
 import sys
 
@@ -25,8 +26,11 @@ class Interrupt(BaseException):
 def looks(code):
     """Where the interpreter looks for signals: as a function begins, and after each call."""
     instructions = list(dis.get_instructions(code))
-    pairs = zip(instructions, instructions[1:])
-    return {after.offset for before, after in pairs if before.opname.startswith(("RESUME", "CALL"))}
+    return {
+        after.offset
+        for before, after in itertools.pairwise(instructions)
+        if before.opname.startswith(("RESUME", "CALL"))
+    }
 
 
 def interrupted(block, at):
