@@ -12,8 +12,8 @@ A state leaves the count when the last context that holds it is gone, be it that
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING
 
@@ -48,7 +48,7 @@ class State:
         self._is_counted = True
 
     def __del__(self) -> None:
-        if self._is_counted:
+        if getattr(self, "_is_counted", False):  # a signal handler may raise as soon as there is a new object
             busy.value -= 1
 
 
@@ -101,24 +101,43 @@ def enter_device(device: str | None) -> str | None:
     return before.device
 
 
-@contextmanager
-def _replaced(trace: Trace | None) -> Iterator[None]:
-    before = now()
-    try:
-        _enter(trace, (), before.device)
-        yield
-    finally:
-        _enter(before.trace, before.tapes, now().device)
+class _Replaced:
+    """A block with another trace, and without the tapes from outside.  A class: a signal handler that raises as a
+    generator's context manager is entered leaves the block open."""
+
+    __slots__ = ("_before", "_trace")
+
+    def __init__(self, trace: Trace | None) -> None:
+        self._trace = trace
+        self._before = now()
+
+    def __enter__(self) -> None:
+        self._before = now()
+        try:
+            _enter(self._trace, (), self._before.device)
+        except BaseException:
+            self._leave()
+            raise
+
+    def __exit__(self, *error: object) -> None:
+        try:
+            self._leave()
+        except BaseException:
+            self._leave()
+            raise
+
+    def _leave(self) -> None:
+        _enter(self._before.trace, self._before.tapes, now().device)
 
 
 def tracing(trace: Trace) -> AbstractContextManager[None]:
     """Record ops into ``trace``.  Tapes from outside do not see what happens inside."""
-    return _replaced(trace)
+    return _Replaced(trace)
 
 
 def suspended() -> AbstractContextManager[None]:
     """Run eagerly and unrecorded, whatever surrounds the block."""
-    return _replaced(None)
+    return _Replaced(None)
 
 
 def push_tape(tape: GradientTape) -> None:
@@ -129,4 +148,6 @@ def push_tape(tape: GradientTape) -> None:
 def pop_tape(tape: GradientTape) -> None:
     """Take the tape from the active ones.  Other contexts that hold it find that it does not record any more."""
     state = now()
+    if tape not in state.tapes:
+        return
     _enter(state.trace, tuple([t for t in state.tapes if t is not tape]), state.device)

@@ -55,10 +55,21 @@ class device:  # a lower-case name, because it reads as a statement
         self._before: list[str | None] = []
 
     def __enter__(self) -> None:
-        self._before.append(enter_device(self.name))
+        self._before.append(current.device)
+        try:
+            enter_device(self.name)
+        except BaseException:  # of a signal handler: there will be no ``__exit__``
+            self.__exit__()
+            raise
 
     def __exit__(self, *error: object) -> None:
-        enter_device(self._before.pop())
+        try:
+            enter_device(self._before[-1])
+        except BaseException:
+            enter_device(self._before[-1])
+            raise
+        finally:
+            self._before.pop()
 
 
 def list_devices() -> list[str]:

@@ -34,6 +34,9 @@ class _VariableWatcher:
         if variable.is_watched:
             self.reads[id(variable)] = (variable, tensor)
 
+    def watches(self, variable: Variable) -> bool:
+        return False
+
     def tracks(self, tensor: Tensor) -> bool:
         return False
 
@@ -51,8 +54,8 @@ def custom_gradient(function: Callable[..., Any]) -> Callable[..., Any]:
         stage = getattr(function, "__name__", "custom_gradient")
         watcher = _VariableWatcher()
         # The tapes go on recording: what grad_fn closes over may depend on the arguments, for second derivatives.
-        push_tape(watcher)  # type: ignore[arg-type]
         try:
+            push_tape(watcher)  # type: ignore[arg-type]
             result = function(*args, **kwargs)
         finally:
             pop_tape(watcher)  # type: ignore[arg-type]

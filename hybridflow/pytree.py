@@ -192,7 +192,7 @@ def _unflatten(structure: Structure, leaves: Iterator[Any]) -> Any:
         make: Any = functools.partial(defaultdict, structure.factory) if kind is defaultdict else kind
         return make(entries)
     if issubclass(kind, tuple):
-        return kind(*children)
+        return tuple.__new__(kind, children)  # its own ``__new__`` has made these values, and may do more, or raise
     value = object.__new__(kind)
     for name in (*structure.order, *(name for name in structure.labels if name not in structure.order)):
         object.__setattr__(value, name, by_key[name])  # frozen dataclasses refuse setattr

@@ -10,8 +10,8 @@ read it: see ``_Recomputed``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from hybridflow import devices, transaction
 from hybridflow.compiler.autodiff import Record, backward
@@ -39,11 +39,21 @@ _set_own: Any = vars(Variable)["_own"].__set__
 _set_tensor: Any = vars(Variable)["_tensor"].__set__
 
 
+class _LaterRead(NamedTuple):
+    """What is read from a variable (the input ``position``) after an assignment: ``node``.  It is ``final`` when that
+    is the value that the variable has after the call."""
+
+    position: int
+    node: Node
+    final: bool
+
+
 class Staged:
     """A finished trace and its graph.  Arguments are the tensors for its ARGUMENT inputs, in order.
 
     ``origin`` is the derivative that a backward program belongs to.  ``values`` are what a tape may know of it: its
-    inputs, and the values of ancestors that it computes again, whose nodes there are ``again``.
+    inputs, what it reads from variables later (``later``), and the values of ancestors that it computes again, whose
+    nodes there are ``again``.
     """
 
     __slots__ = (
@@ -56,6 +66,7 @@ class Staged:
         "again",
         "fastmath",
         "graph",
+        "later",
         "origin",
         "sources",
         "trace",
@@ -71,7 +82,8 @@ class Staged:
         self.fastmath = fastmath
         again = {node: ancestor for ancestor, node in trace.lifted.items() if not node.is_parameter}
         self.again = tuple(again.values())
-        self.values = (*self.graph.inputs, *again)
+        self.later = tuple(_later_reads(self.sources))
+        self.values = (*self.graph.inputs, *(read.node for read in self.later), *again)
         self._updates = tuple(self.graph.updates)
         self._executables: dict[str, Any] = {}
         self._copies: dict[tuple[int, str], Tensor] = {}  # captured tensors, on devices other than their own
@@ -124,11 +136,11 @@ class Staged:
     def _call_on(self, device: str, arguments: Sequence[Tensor], pullback: _Pullback | None) -> list[Tensor]:
         inputs = self._inputs(arguments)
         if current.tapes:
-            known = [*inputs, *(pullback.known(node) for node in self.again)] if pullback is not None else inputs
+            again = [pullback.known(node) for node in self.again] if pullback is not None else []
+            known = [*inputs, *[None] * len(self.later), *again]
             watched = self._watch(known)
             if watched:
-                sources = tuple(known[group[0]] for group in watched)
-                return self._recorded(inputs, watched, sources, pullback, device)
+                return self._recorded(inputs, known, watched, pullback, device)
         return self._run(self.compile(device), self._on_device(inputs, device))
 
     def _inputs(self, arguments: Sequence[Tensor]) -> list[Tensor]:
@@ -162,21 +174,28 @@ class Staged:
             done = running_in_place([v._gate for v in variables], write_in_place)
         if done is None:
             done = executable.compute(arrays, in_place=False)
-            self._publish(variables, done[1])
+            self._publish(variables, done[1], own=True)
         return [wrap(out) for out in done[0]]
 
+    def _run_to_keep(self, executable: Any, inputs: Sequence[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
+        """As ``_run``; also returns the new values of the variables, which somebody else may hold from now on."""
+        outputs, updates = executable.compute([x._array for x in inputs], in_place=False)
+        new = self._publish(self._updated_variables(), updates, own=False)
+        return [wrap(out) for out in outputs], new
+
     @staticmethod
-    def _publish(variables: Sequence[Variable], arrays: Sequence[Any]) -> None:
-        """Let variables have new values, whose memory is their own."""
+    def _publish(variables: Sequence[Variable], arrays: Sequence[Any], own: bool) -> list[Tensor]:
+        """Let variables have new values, whose memory is their own or not."""
         if not variables:
-            return
+            return []
         tensors = [wrap(devices.moved(array, v.device)) for v, array in zip(variables, arrays)]
         before = [(v._own, v._tensor) for v in variables]  # let go when all is done: that may run Python code
         for variable, (_, old), new in zip(variables, before, tensors):
             transaction.note(variable, old, new)
         # First whose memory it is: a reader meanwhile takes it for visible, which is safe (see Variable._current).
-        set_all(_set_own, variables, tensors)
+        set_all(_set_own, variables, tensors if own else [None] * len(tensors))
         set_all(_set_tensor, variables, tensors)
+        return tensors
 
     def _inline(self, arguments: Sequence[Tensor]) -> list[Tensor]:
         """Record the ops of the graph anew, into the trace that is going on."""
@@ -205,30 +224,71 @@ class Staged:
     def _watch(self, known: Sequence[Any]) -> Watched:
         """Tell the tapes which variables are read; those of the program's values that some tape tracks."""
         tapes = current.tapes
-        for source, tensor in zip(self.sources, known):
+        for node, source, tensor in zip(self.graph.inputs, self.sources, known):
             if isinstance(source, State) and source.reads:
+                is_read = source.reads[0]._node is node
                 for tape in tapes:
-                    tape.watch_read(source.variable, tensor)
+                    if is_read or not tape.watches(source.variable):
+                        tape.watch_read(source.variable, tensor)
         groups: dict[int, list[int]] = {}
         for i, x in enumerate(known):
             if x is not None and any(tape.tracks(x) for tape in tapes):
                 groups.setdefault(id(x), []).append(i)
-        return tuple(map(tuple, groups.values()))
+        later = [
+            (position,)
+            for position, read in enumerate(self.later, len(self.sources))
+            if any(tape.watches(self._variable(read)) for tape in tapes)
+        ]
+        return (*map(tuple, groups.values()), *later)
+
+    def _variable(self, read: _LaterRead) -> Variable:
+        return self.sources[read.position].variable  # type: ignore[union-attr]
 
     def _recorded(
-        self, inputs: list[Tensor], watched: Watched, sources: tuple[Any, ...], outer: _Pullback | None, device: str
+        self, inputs: list[Tensor], known: list[Any], watched: Watched, outer: _Pullback | None, device: str
     ) -> list[Tensor]:
         with self._lock:
             derivative = self._derivatives.get(watched)
             if derivative is None:
                 derivative = self._derivatives[watched] = _Derivative(self, watched)
         values = self._on_device(inputs, device)
-        results = self._run(derivative.compile(device), values)
-        pullback = _Pullback(derivative, values, results, outer)
+        results, new = self._run_to_keep(derivative.compile(device), values)
+        reads = self._read_later(watched, dict(zip(derivative.results, results)), new)
+        for read, value in reads.items():
+            known[len(self.sources) + self.later.index(read)] = value
+            for tape in current.tapes:
+                if tape.watches(self._variable(read)):
+                    tape.watch_read(self._variable(read), value)
+        given = {read.node: value for read, value in reads.items()}
+        results = [given[n] if isinstance(given.get(n), Tensor) else x for n, x in zip(derivative.results, results)]
+        pullback = _Pullback(derivative, values, results, given, outer)
+        sources = tuple(known[group[0]] for group in watched)
         for tape in current.tapes:
             tape.record_custom(sources, pullback.outputs, pullback)
-        given = dict(zip(self.graph.inputs, inputs))  # to the tapes an input that is a result is one value
-        return [given.get(node, result) for node, result in zip(self.graph.outputs, results)]
+        same = dict(zip(self.graph.inputs, inputs))  # to the tapes an input that is a result is one value
+        return [same.get(node, result) for node, result in zip(self.graph.outputs, results)]
+
+    def _read_later(
+        self, watched: Watched, results: Mapping[Node, Tensor], new: Sequence[Tensor]
+    ) -> dict[_LaterRead, Any]:
+        """What the tapes know the watched later reads by: the variable's new value, or what stands for one between."""
+        after = dict(zip(self._updates, new))
+        found: dict[_LaterRead, Any] = {}
+        for position, *_ in watched:
+            k = position - len(self.sources)
+            if 0 <= k < len(self.later):
+                read = self.later[k]
+                kept = after[read.position] if read.final else results.get(read.node)
+                found[read] = _Recomputed(read.node.dtype) if kept is None else kept
+        return found
+
+
+def _later_reads(sources: Sequence[Any]) -> Iterator[_LaterRead]:
+    for i, source in enumerate(sources):
+        if isinstance(source, State) and source.is_written:
+            for value in source.reads:
+                if value._node is not source.parameter._node:
+                    yield _LaterRead(i, value._node, source.fresh and value is source.reads[-1])
 
 
 def _extents(values: Mapping[Node, Tensor]) -> dict[Dim, Extent]:
@@ -269,7 +329,7 @@ class _Pullback:
     the order in which it is called with them: the results, and what other programs compute again, as they come to be.
     """
 
-    __slots__ = ("_derivative", "_outer", "_recomputed", "_values", "outputs")
+    __slots__ = ("_derivative", "_outer", "_reads", "_recomputed", "_values", "outputs")
 
     accumulates = True  # see ``autodiff.Record``
 
@@ -278,14 +338,16 @@ class _Pullback:
         derivative: _Derivative,
         inputs: Sequence[Tensor],
         results: Sequence[Tensor],
+        reads: Mapping[Node, Any],
         outer: _Pullback | None,
     ) -> None:
-        self._derivative, self._outer = derivative, outer
+        self._derivative, self._outer, self._reads = derivative, outer, reads
         self._values = [inputs[position] if is_input else results[position] for is_input, position in derivative.places]
         self._recomputed: dict[Node, _Recomputed] = {}
-        inside = derivative.inside  # results that are inputs have their cotangents as inputs
+        inside = derivative.inside  # results that are inputs, or later reads, have their cotangents as such
         self.outputs: list[Any] = [
-            result if node in inside else _Recomputed(node.dtype) for node, result in zip(derivative.results, results)
+            result if node in inside and node not in reads else _Recomputed(node.dtype)
+            for node, result in zip(derivative.results, results)
         ]
 
     def __call__(self, *cotangents: Tensor | None, so_far: Sequence[Tensor | None]) -> list[Tensor | None]:
@@ -307,6 +369,8 @@ class _Pullback:
         """What the tapes know a value of this program or of an ancestor by, when a program computes it again: a tensor
         that there is anyway, or what stands for it.  None where no derivative passes."""
         derivative = self._derivative
+        if node in self._reads:
+            return self._reads[node]
         position = derivative.index.get(node)
         if position is not None:
             return self._values[position]
@@ -372,7 +436,7 @@ class _Derivative:
         self._lock = locks.make()
         graph = staged.graph
         self.sources = [staged.values[group[0]] for group in watched]
-        self.again = dict(zip(staged.values[len(graph.inputs) :], staged.again))
+        self.again = dict(zip(staged.values[len(graph.inputs) + len(staged.later) :], staged.again))
         self.inside = set(graph.nodes)
         self.dependent = self._dependent()
         usual = tuple([node for node in graph.outputs if is_float(node.dtype)])
@@ -388,20 +452,9 @@ class _Derivative:
         self._programs = {usual: first}
         self._executables: dict[str, Any] | None = {} if extra else None  # None: the plain program will do
 
-    def _starts(self, group: tuple[int, ...]) -> list[Node]:
-        """The nodes of one watched value: what is read from a variable after an assignment counts as well."""
-        nodes = [self._staged.values[group[0]]]
-        sources, inputs = self._staged.sources, self._staged.graph.inputs
-        for i in group:
-            source = sources[i] if i < len(sources) else None
-            if isinstance(source, State):
-                nodes += [t._node for t in source.reads if t._node is not inputs[i]]
-        return nodes
-
     def _dependent(self) -> set[Node]:
         """The nodes that depend on a watched value."""
         found = {self._staged.values[i] for group in self._watched for i in group}
-        found.update(node for group in self._watched for node in self._starts(group))
         for node in self._staged.graph.nodes:
             if is_float(node.dtype) and not found.isdisjoint(node.inputs):
                 found.add(node)
@@ -454,17 +507,8 @@ class _Derivative:
 
         with tracing(trace):
             seeds = [(symbol(n), trace.argument(n.type, f"cotangent{k}")) for k, n in enumerate(seeded)]
-            sources: list[SymbolicTensor] = []
-            owners: list[int] = []
-            for owner, group in enumerate(self._watched):
-                starts = self._starts(group)
-                sources += map(symbol, starts)
-                owners += [owner] * len(starts)
-            totals: list[Tensor | None] = [None] * len(self._watched)
-            for owner, cotangent in zip(owners, backward(builder, _records(self._staged, symbol), seeds, sources)):
-                if cotangent is not None:
-                    total = totals[owner]
-                    totals[owner] = cotangent if total is None else builder.add(total, cotangent)
+            sources = [symbol(node) for node in self.sources]
+            totals = backward(builder, _records(self._staged, symbol), seeds, sources)
             nodes = [None if total is None else trace.node_of(total) for total in totals]
             _take_extents(trace, forward)
         outputs = dict.fromkeys(node for node in nodes if node is not None and not node.is_parameter)
@@ -492,7 +536,7 @@ def _records(staged: Staged, symbol: Callable[[Node], SymbolicTensor]) -> list[R
     span_of = {out._node: span for span in trace.spans for out in span.outputs}
     records: list[Record] = []
     done: set[int] = set()
-    again = set(staged.values[len(trace.inputs) :])
+    again = set(staged.values[len(trace.inputs) + len(staged.later) :])
     for node in trace.nodes:
         if node in again:
             continue

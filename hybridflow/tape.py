@@ -90,21 +90,29 @@ class GradientTape:
     def __enter__(self) -> GradientTape:
         if self._recording:
             raise GradientError("GradientTape", "this tape is already recording. Make a second tape to nest.")
-        self._recording = True
-        push_tape(self)
-        if current.trace is not None:
-            current.trace.tells_apart = True
+        try:
+            self._recording = True
+            push_tape(self)
+            if current.trace is not None:
+                current.trace.tells_apart = True
+        except BaseException:  # of a signal handler: without an ``__enter__`` that returns there is no ``__exit__``
+            self.__exit__()
+            raise
         return self
 
     def __exit__(self, *exc: object) -> None:
         # Also where a gradient that was asked for within the block, perhaps in another context, stopped it.
-        self._recording = False
-        pop_tape(self)
+        try:
+            self._recording = False
+            pop_tape(self)
+        except BaseException:  # of a signal handler
+            self._recording = False
+            pop_tape(self)
+            raise
 
     def _pause(self) -> None:
         if self._recording:
-            self._recording = False
-            pop_tape(self)
+            self.__exit__()
 
     def record(self, op: Any, inputs: tuple[Tensor, ...], attrs: Mapping[str, Any], out: Tensor) -> None:
         """Called for each op in contexts that hold the tape."""
@@ -155,6 +163,10 @@ class GradientTape:
         self._tracked[id(tensor)] = tensor
         self._roots.add(id(tensor))
         reads.tensors.append(tensor)
+
+    def watches(self, variable: Variable) -> bool:
+        """Whether what is read from ``variable`` is tracked."""
+        return self._recording and (id(variable) in self._reads or (self._watch_accessed and variable.is_watched))
 
     def note_assign(self, variable: Variable, value: Tensor) -> None:
         """Called when ``value`` is assigned to ``variable``: no derivative passes from the one to the other."""

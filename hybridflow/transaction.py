@@ -27,37 +27,63 @@ class _Write:
         self.variable, self.before, self.after = variable, before, before
 
 
+class _Call:
+    """What a call has written, by id of the variable.  It goes on while somebody holds the lock, which a ``with``
+    statement lets go of whatever interrupts it."""
+
+    __slots__ = ("lock", "writes")
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.writes: dict[int, _Write] = {}
+
+    def take_back(self) -> None:
+        """Give the variables their old values; once more does no harm."""
+        for write in self.writes.values():
+            write.variable._take_back(write.after, write.before)
+
+
 class _Thread(threading.local):
-    writes: dict[int, _Write] | None = None  # of the call that is going on, by id of the variable
+    call: _Call | None = None  # the last one that was begun
 
 
 _thread = _Thread()
 
 
+def _open() -> _Call | None:
+    call = _thread.call
+    return call if call is not None and call.lock.locked() else None
+
+
 def is_open() -> bool:
     """Whether a call is going on in this thread whose writes may have to be taken back."""
-    return _thread.writes is not None
+    return _open() is not None
 
 
 def note(variable: Variable, before: Tensor, after: Tensor) -> None:
     """A variable is about to be written; its old value must stay what it is."""
-    if _thread.writes is not None:
-        _thread.writes.setdefault(id(variable), _Write(variable, before)).after = after
+    call = _open()
+    if call is not None:
+        call.writes.setdefault(id(variable), _Write(variable, before)).after = after
 
 
-def run(call: Callable[[], T]) -> T:
-    """``call()``; if it raises, whatever it is, variables get back the values that they had before.
+def run(body: Callable[[], T]) -> T:
+    """``body()``; if it raises, whatever it is, variables get back the values that they had before.
 
     A call inside of another is part of that.  A variable that another thread has written since keeps that value.
     """
-    if _thread.writes is not None:
-        return call()
-    writes = _thread.writes = {}
+    if is_open():
+        return body()
+    call = _Call()
     try:
-        return call()
+        with call.lock:
+            _thread.call = call
+            return body()
     except BaseException:
-        for write in writes.values():
-            write.variable._take_back(write.after, write.before)
+        try:
+            call.take_back()
+        finally:
+            call.take_back()  # all of them, also if a signal handler has raised meanwhile
         raise
     finally:
-        _thread.writes = None
+        _thread.call = None

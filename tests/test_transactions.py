@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import contextlib
 import signal
 import threading
@@ -309,3 +310,24 @@ def test_an_interrupt_leaves_all_variables_of_a_step_at_one_step():
     for v in variables:
         v.assign_add(1.0)
     assert {float(x) for v in variables for x in v.numpy()} == {done + 2}
+
+
+class Scaled(collections.namedtuple("Scaled", "value twice")):
+    """A result whose class makes its fields itself."""
+
+    def __new__(cls, value):
+        return super().__new__(cls, value, value * 2)
+
+
+def test_results_are_assembled_without_the_users_code(mode):
+    v = hf.Variable([1.0, 2.0])
+
+    @hf.function
+    def step(x):
+        v.assign_add(x)
+        return Scaled(hf.sum(v))
+
+    for k in range(1, 4):
+        result = call(mode, step, hf.asarray([1.0, 1.0]))
+        assert type(result) is Scaled and values(v) == [[1.0 + k, 2.0 + k]]
+        assert [x.item() for x in result] == [3.0 + 2 * k, 6.0 + 4 * k]

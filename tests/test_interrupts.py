@@ -1,0 +1,119 @@
+"""A signal handler that raises, wherever Python looks for signals as a block is entered or left: nothing stays open."""
+
+from __future__ import annotations
+
+import contextlib
+import dis
+import functools
+import itertools
+import os
+import sys
+
+import pytest
+
+import hybridflow as hf
+from hybridflow import transaction
+from hybridflow.context import current, suspended
+
+WHERE = {"tape.py", "context.py", "devices.py", "transaction.py"}
+
+
+class Interrupt(BaseException):
+    pass
+
+
+@functools.cache
+def looks(code):
+    """Where the interpreter looks for signals: as a function begins, and after each call."""
+    instructions = list(dis.get_instructions(code))
+    return {
+        after.offset
+        for before, after in itertools.pairwise(instructions)
+        if before.opname.startswith(("RESUME", "CALL"))
+    }
+
+
+def interrupted(block, at):
+    """Run ``block`` and raise where the interpreter looks for signals in these files for the ``at``-th time; whether
+    it came so far.
+
+    Not as ``__exit__`` begins: Python does not promise that it ever runs.
+    """
+    count = 0
+
+    def local(frame, event, argument):
+        nonlocal count
+        code = frame.f_code
+        if event == "opcode" and frame.f_lasti in looks(code):
+            if code.co_name == "__exit__" and frame.f_lasti == min(looks(code)):
+                return local
+            count += 1
+            if count == at:
+                sys.settrace(None)
+                raise Interrupt
+        return local
+
+    def every(frame, event, argument):
+        if os.path.basename(frame.f_code.co_filename) in WHERE and frame.f_code.co_name != "__del__":
+            frame.f_trace_opcodes = True
+            return local
+        return None
+
+    before = sys.gettrace()
+    sys.settrace(every)
+    try:
+        block()
+    except Interrupt:
+        return True
+    finally:
+        sys.settrace(before)
+    return False
+
+
+def in_tape():
+    with hf.GradientTape():
+        pass
+
+
+def in_device():
+    with hf.device("cpu"):
+        pass
+
+
+def without_trace():
+    with suspended():
+        pass
+
+
+@pytest.mark.parametrize("block", [in_tape, in_device, without_trace])
+def test_no_block_stays_open(block):
+    interrupted(block, 0)  # Python 3.12 does not trace the instructions of the first run
+    for at in range(1, 200):
+        came_so_far = interrupted(block, at)
+        assert (current.tapes, current.trace, current.device) == ((), None, None), at
+        if not came_so_far:
+            break
+    assert at > 5
+
+
+def test_a_transaction_is_over_whatever_happens():
+    v, w = hf.Variable([1.0, 2.0]), hf.Variable([3.0])
+
+    def body():
+        v.assign_add(1.0)
+        w.assign_add(1.0)
+        v.assign_add(1.0)
+        raise ValueError
+
+    def call():
+        with contextlib.suppress(ValueError):
+            transaction.run(body)
+
+    interrupted(call, 0)
+    for at in range(1, 300):
+        came_so_far = interrupted(call, at)
+        assert not transaction.is_open(), at
+        assert v.numpy().tolist() == [1.0, 2.0] and w.numpy().tolist() == [3.0], at
+        if not came_so_far:
+            break
+    assert at > 20
