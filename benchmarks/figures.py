@@ -8,9 +8,9 @@ with one thread, between two runs of ours, because their thread pools and alloca
 
 What the figures mean:
 
-call            ``f(x)`` with f = hf.function(lambda x: x + 1) and four floats; and the same sum of ``x`` and 1, where the 1
-                comes from outside: a global, a variable of the enclosing function, an attribute, an item of a dict and
-                one of a list, each of which the call compares with what it was.
+call            ``f(x)`` with f = hf.function(lambda x: x + 1) and four floats; and the same with five parts of that 1
+                outside of the function (a global, a variable of the enclosing function, an attribute, an item of a dict
+                and one of a list), each of which the call compares with what it was.
 step            a compiled step over ten variables of eight floats (loss, tape, ten assign_sub), minus its arithmetic:
                 the machine code of the same program, called over and over by a loop in native code.
 beside          how fast another thread counts in Python while this one runs compiled steps over ten variables of half a
