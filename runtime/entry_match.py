@@ -1,4 +1,4 @@
-"""LLVM code that compares arguments and captured state with what a record says of them."""
+"""LLVM code that compares arguments with what a record says of them."""
 
 from __future__ import annotations
 

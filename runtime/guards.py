@@ -1,7 +1,7 @@
-"""Guards: what must still be as it was for a native call, besides its arguments, as a small program.
+"""Guards: what must still be as it was, besides the arguments, for a program to answer a call; as a small program.
 
 It is a row of steps, of which each reads a value, by itself or out of the value of an earlier step, and checks it;
-step k leaves its value in slot k.  A call is answered natively when every check passes.  Native code runs the program
+step k leaves its value in slot k.  The call is answered when every check passes.  Native code runs the steps
 (``guard_code``); ``first_failing`` is the same in Python, for the slow path.
 
 A value is null where there is none: a missing key, attribute or index, an empty cell, a dead weak reference.  Null

@@ -131,10 +131,6 @@ class Signature:
         """Calls that it has answered."""
         return struct.unpack_from("<Q", self._record, HEAD.offset("calls"))[0]
 
-    @property
-    def updates_state(self) -> bool:
-        return any(slot.updated for slot in self.executable.program.inputs)
-
     def _dim_names(self) -> dict[str, int]:
         """Index of each symbolic extent: the program's first, in its order, then those of unread arguments."""
         names = {source.name: k for k, source in enumerate(self.executable.program.dims)}

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from hybridflow import flags
+from hybridflow.runtime import entry, layout
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -20,6 +21,16 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Every test holds graphs against the rules after every pass, and counts the references of native calls."""
     flags.VERIFY.value = 1  # before the first call loads native code
+
+
+@pytest.fixture(scope="session")
+def native() -> dict[str, int]:
+    """Addresses in the native code, which counts references; skips where the interpreter is laid out otherwise."""
+    if layout.problem() is not None:
+        pytest.skip(layout.problem())
+    addresses = entry.enable()
+    assert addresses is not None and "owned_references" in addresses, entry.problem()
+    return addresses
 
 
 class Traced:

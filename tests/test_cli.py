@@ -234,7 +234,17 @@ def test_ir_passes(run: Run, tmp_path: Path) -> None:
 def test_doctor(run: Run) -> None:
     code, out, err = run("doctor")
     assert (code, err) == (0, "")
-    for word in ("python", "numpy", "llvm", "target", "native entry", "disk cache", "test kernel", "nvidia driver"):
+    for word in (
+        "python",
+        "numpy",
+        "llvm",
+        "target",
+        "native entry",
+        "memory pool",
+        "disk cache",
+        "test kernel",
+        "nvidia driver",
+    ):
         assert word in out
     code, out, _ = run("doctor", "--json")
     assert code == 0 and {f["state"] for f in json.loads(out)} <= {"ok", "note"}

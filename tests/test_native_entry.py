@@ -13,7 +13,7 @@ import pytest
 
 from hybridflow import errors
 from hybridflow.context import add_process_reason, reasons
-from hybridflow.runtime import cpu, entry, front_end, layout, memory, turns
+from hybridflow.runtime import cpu, entry, front_end, memory, turns
 from hybridflow.runtime.entry import Dispatcher
 from hybridflow.runtime.guards import Step
 from hybridflow.runtime.signature import ConstantInput, LiteralArg, Signature, TensorArg, VariableInput
@@ -23,13 +23,7 @@ from tests.runtime_programs import accumulate, add, plus_one, pointwise, square_
 F32, F64 = np.dtype("f4"), np.dtype("f8")
 
 
-@pytest.fixture(autouse=True)
-def native():
-    """Native code, where this interpreter allows it; it counts references (see conftest)."""
-    front_end.setup(Tensor, reasons)
-    if layout.problem() is not None:
-        pytest.skip(layout.problem())
-    assert entry.problem() is None and "owned_references" in entry.enable()
+pytestmark = pytest.mark.usefixtures("native")
 
 
 class Callable(Dispatcher):

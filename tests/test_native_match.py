@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from hybridflow.context import busy
-from hybridflow.runtime import cpu, entry, front_end, layout
+from hybridflow.runtime import cpu
 from hybridflow.runtime.entry import Dispatcher
 from hybridflow.runtime.signature import LiteralArg, Signature, TensorArg
 from hybridflow.tensor import Tensor, wrap
@@ -18,13 +17,11 @@ from tests.runtime_programs import add
 
 EXECUTABLE = []
 
+pytestmark = pytest.mark.usefixtures("loaded")
 
-@pytest.fixture(autouse=True, scope="module")
-def native():
-    front_end.setup(Tensor, busy)
-    if layout.problem() is not None:
-        pytest.skip(layout.problem())
-    assert entry.enable() is not None
+
+@pytest.fixture(scope="module")
+def loaded(native):
     EXECUTABLE.append(cpu.load(add()))
 
 

@@ -8,11 +8,10 @@ import struct
 import numpy as np
 import pytest
 
-from hybridflow.context import reasons
-from hybridflow.runtime import cpu, entry, front_end, layout
+from hybridflow.runtime import cpu, entry
 from hybridflow.runtime.ir_builder import I64, NULL, PTR, Module
 from hybridflow.runtime.records import HEAD, TENSOR, WORD, Item, Items, Words, Writer
-from hybridflow.tensor import Tensor, wrap
+from hybridflow.tensor import wrap
 from tests.runtime_programs import plus_one
 
 
@@ -69,11 +68,8 @@ def test_every_way_out_of_a_block_gives_back():
 
 
 @pytest.mark.parametrize("change", [1, -1])
-def test_a_call_that_is_out_of_balance_raises(change):
-    front_end.setup(Tensor, reasons)
-    if layout.problem() is not None:
-        pytest.skip(layout.problem())
-    balance = ctypes.c_int64.from_address(entry.enable()["owned_references"])
+def test_a_call_that_is_out_of_balance_raises(change, native):
+    balance = ctypes.c_int64.from_address(native["owned_references"])
     add_one, x = entry.elementwise(cpu.load(plus_one())), wrap(np.ones(3, np.float32))
     add_one(x)
     assert balance.value == 0

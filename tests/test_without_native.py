@@ -40,6 +40,8 @@ assert entry.enable() is None and (memory.pool() is None) == {no_pool}
 from hybridflow.cli import doctor
 (finding,) = doctor._native_entry()
 assert finding.state == "note" and entry.problem() in finding.text
+(finding,) = doctor._memory()
+assert finding.state == ("note" if {no_pool} else "ok")
 print("done")
 """
 

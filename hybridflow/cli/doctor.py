@@ -18,7 +18,7 @@ import numpy as np
 import hybridflow as hf
 from hybridflow import flags
 from hybridflow.cli import cache, output
-from hybridflow.runtime import cuda, disk_cache, entry, host, machine_code, native
+from hybridflow.runtime import cuda, disk_cache, entry, host, machine_code, memory, native
 
 
 @dataclass(frozen=True)
@@ -92,6 +92,13 @@ def _native_entry() -> list[Finding]:
     return [Finding("native entry", "ok", "active")]
 
 
+def _memory() -> list[Finding]:
+    problem = memory.problem()
+    if problem is not None:
+        return [Finding("memory pool", "note", f"off, all memory is new: {problem}")]
+    return [Finding("memory pool", "ok", f"keeps up to {memory.limit() >> 20} MiB of freed memory")]
+
+
 def _cache() -> list[Finding]:
     stat = disk_cache.stat()
     state = "ok" if stat.folder is not None and stat.writable else "note"
@@ -146,4 +153,4 @@ def _cupy() -> list[Finding]:
     return found
 
 
-_CHECKS = (_versions, _machine, _flags, _native_entry, _cache, _kernel, _gpu)
+_CHECKS = (_versions, _machine, _flags, _native_entry, _memory, _cache, _kernel, _gpu)
