@@ -98,6 +98,10 @@ def _read(f: Function, step: View, slots: ir.Value, value: ir.Value, fresh: ir.V
             cell = owner()
             f.ret_if(f.b.not_(is_type(f, cell, "PyCell_Type")), i32(FAILS))
             f.set(value, f.load(cell, layout.CELL_CONTENTS, PTR))
+        with case(READ["code"]):
+            function = owner()
+            f.ret_if(f.b.not_(is_type(f, function, "PyFunction_Type")), i32(FAILS))
+            f.set(value, f.load(function, layout.FUNCTION_CODE, PTR))
         with case(READ["class"]):
             f.set(value, f.load(owner(), layout.TYPE, PTR))
         with case(READ["own"]):

@@ -33,6 +33,7 @@ class Step(NamedTuple):
     "item"        what the dict ``owner`` (or a subclass's instance) stores under the key ``operand``
     "index"       element ``operand`` of the list or tuple ``owner`` (or a subclass's instance); -1 is the last
     "cell"        the contents of the closure cell ``owner``
+    "code"        the code of the Python function ``owner``, its own where other code stands in for it (``stand_ins``)
     "class"       the type of ``owner``
     "own"         the dict of the instance ``owner``, which must be no class
     "attribute"   the attribute ``operand`` of ``owner``, by whatever code that takes
@@ -60,7 +61,7 @@ class Step(NamedTuple):
     expected: Any = None
 
 
-_READS = ("root", "weak", "slot", "item", "index", "cell", "class", "own", "attribute", "lookup", "method")
+_READS = ("root", "weak", "slot", "item", "index", "cell", "code", "class", "own", "attribute", "lookup", "method")
 _CHECKS = ("any", "absent", "is", "weak", "same", "type", "number", "text", "length", "call")
 READ = {name: code for code, name in enumerate(_READS)}
 CHECK = {name: code for code, name in enumerate(_CHECKS)}
@@ -206,6 +207,18 @@ def _contents(owner: types.CellType, _: Any) -> Any:
         return _NULL
 
 
+# Code that a function runs for a while in place of its own, by id.  Native code does not know of it and lets the call
+# go the slow way.
+stand_ins: dict[int, types.CodeType] = {}
+
+
+def _code(owner: Any, _: Any) -> types.CodeType:
+    if type(owner) is not types.FunctionType:
+        raise TypeError("no Python function")
+    code = owner.__code__
+    return stand_ins.get(id(code), code)
+
+
 def _own(owner: Any, _: Any) -> Any:
     if isinstance(owner, type):
         raise TypeError("a class")
@@ -280,6 +293,7 @@ _READERS: dict[str, Callable[[Any, Any], Any]] = {
     "item": lambda owner, key: dict.get(owner, key, _NULL),
     "index": _index,
     "cell": _contents,
+    "code": _code,
     "class": lambda owner, _: type(owner),
     "own": _own,
     "attribute": _attribute,

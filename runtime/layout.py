@@ -23,6 +23,7 @@ TUPLE_ITEMS = tuple.__basicsize__
 BYTES_DATA = bytes.__basicsize__ - 1
 LIST_ITEMS = 24  # after the header of a variable-size object: a pointer to the items
 CELL_CONTENTS, WEAKREF_OBJECT = 16, 16
+FUNCTION_CODE = 48
 TYPE_FLAGS = 168
 IS_LIST, IS_TUPLE, IS_TYPE = 1 << 25, 1 << 26, 1 << 31  # flags of types whose instances are one
 
@@ -99,6 +100,9 @@ def finds_in_classes() -> bool:
     return hasattr(ctypes.pythonapi, "_PyType_Lookup")
 
 
+def _example() -> None: ...
+
+
 class _Shadowed:
     def __init__(self) -> None:
         self.shadow: object = [self.method]
@@ -135,6 +139,7 @@ def _fields() -> Iterator[tuple[str, int, int]]:
     yield "list size", _word(id(three) + SIZE), 3
     yield "list items", _word(_word(id(three) + LIST_ITEMS) + 8), id(other)
     yield "cell contents", _word(id(cell) + CELL_CONTENTS), id(other)
+    yield "code", _word(id(_example) + FUNCTION_CODE), id(_example.__code__)
     yield "referent", _word(id(reference) + WEAKREF_OBJECT), id(sample)
     for flag, kind in ((IS_LIST, list), (IS_TUPLE, tuple), (IS_TYPE, type), (0, int)):
         found = _word(id(kind) + TYPE_FLAGS)

@@ -37,6 +37,9 @@ def loaded(native):
     EXECUTABLE.append(cpu.load(plus_one()))
 
 
+def _sample_function() -> None: ...
+
+
 class Guarded(Dispatcher):
     __slots__ = ("__weakref__",)
 
@@ -180,6 +183,7 @@ ITEMS = {"a": 1, 2: "b", (3, 4): "c", Key("k"): "d", 2.5: None}
         (Pair("p", "q"), "index", 1, "q"),
         (List([5, "x"]), "index", -1, "x"),
         (types.CellType(Plain), "cell", None, Plain),
+        (_sample_function, "code", None, _sample_function.__code__),
         (Plain(), "class", None, Plain),
         (Plain, "class", None, type),
         (Plain(own="o"), "attribute", "own", "o"),
@@ -243,6 +247,7 @@ def test_what_is_not_there_is_absent(owner, read, operand):
         ("text", "index", 0),
         (5, "index", 0),
         ([1], "cell", None),
+        (len, "code", None),
         (Plain(), "lookup", "run"),
         (Plain, "own", None),
         (int, "own", None),
@@ -620,6 +625,7 @@ def every_kind():
         Step("cell", 16, None, "same", 1),
         Step("slot", 9, None, "call", lambda value: value[1] == "two"),
         Step("attribute", 1, "nothing", "absent"),
+        Step("code", 5, None, "is", FUNCTION.__code__),
     ]
     return steps, mapping, owner, target
 

@@ -17,7 +17,7 @@ from hybridflow.jit.guards.libraries import is_recorded
 from hybridflow.jit.guards.recorder import recording_to
 from hybridflow.jit.guards.recording import Recording
 from hybridflow.jit.guards.report import Report, unseen_reason
-from hybridflow.jit.guards.twins import Swaps, follow, is_twin, read_defaults, run_recorded
+from hybridflow.jit.guards.twins import Swaps, follow, is_twin
 from hybridflow.jit.guards.unseen import watched
 
 
@@ -86,9 +86,9 @@ def _enter(recording: Recording, python: Callable[..., Any]) -> None:
         if wrapped is not None:
             calls.prepare(recording, wrapped)
     else:
-        run_recorded(recording, python)  # that it is this function, and these are its cells, needs no guard
-        if python.__defaults__ or python.__kwdefaults__:
-            read_defaults(recording, python, recording.weak_root(python, python.__name__))
+        for name, cell in zip(python.__code__.co_freevars, python.__closure__ or ()):
+            recording.root(cell, name)  # always there, like the function
+        follow(recording, python)
 
 
 def _note_argument(recording: Recording, path: str, value: Any) -> None:

@@ -15,6 +15,7 @@ from typing import Any
 from hybridflow.jit.guards.libraries import is_recorded
 from hybridflow.jit.guards.recording import Recording
 from hybridflow.runtime import locks
+from hybridflow.runtime.guards import stand_ins
 from hybridflow.tracing.convert.instrument import instrument
 from hybridflow.tracing.convert.rebuild import Rebuilder
 from hybridflow.tracing.convert.scope import FunctionNode
@@ -48,7 +49,7 @@ def follow(recording: Recording, function: Any) -> None:
     if slot is None:
         slot = recording.weak_root(function, function.__name__)
     text = recording.texts[slot]
-    known = recording.read(slot, "attribute", "__code__", code, f"{text}.__code__")
+    known = recording.read(slot, "code", None, code, f"{text}.__code__")
     if known < len(recording.steps) - 1 and id(function) in recording.followed:
         return
     recording.followed[id(function)] = function
@@ -110,6 +111,7 @@ class Swaps:
                 return twin
             _swapped[id(function)] = [function, code, twin, 1]
             self._functions.append(function)
+            stand_ins[id(twin)] = code
             function.__code__ = twin
             return None
 
@@ -124,6 +126,8 @@ class Swaps:
                         if function.__code__ is swapped[2]:  # else the user gave it another code meanwhile
                             function.__code__ = swapped[1]
                         del _swapped[id(function)]
+                        if all(other[2] is not swapped[2] for other in _swapped.values()):
+                            stand_ins.pop(id(swapped[2]), None)
                 self._functions.pop()
 
 
