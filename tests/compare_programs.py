@@ -4,6 +4,7 @@ them, and values that were held before the call."""
 from __future__ import annotations
 
 import contextlib
+import linecache
 import runpy
 import types
 from collections.abc import Callable, Iterator, Sequence
@@ -36,7 +37,7 @@ LIMITS: dict[str, types.ModuleType] = {
     "MAX_DIVISIONS": reader,
     "MAX_VIEWS": reader,
 }
-FILE = "program.py"  # where errors say that they arose
+FILE = "<program>"  # where errors say that they arose
 TARGETS = ("sse2", "avx2", "avx512")
 
 Make = Callable[[Any], tuple[Callable[..., Any], list[hf.Variable]]]
@@ -67,9 +68,15 @@ class Difference(NamedTuple):
 
 
 def load(program: Program) -> dict[str, Any]:
-    """The namespace of the program's text, run as a module."""
+    """The namespace of the program's text, run as a module.
+
+    The text is kept as that of a file would be, or what the program reads could not be watched, and each call would be
+    traced anew: nothing would run from the cache, or natively.
+    """
     namespace: dict[str, Any] = {"__name__": "random_program"}
-    exec(compile(program.text(), FILE, "exec"), namespace)
+    text = program.text()
+    linecache.cache[FILE] = (len(text), None, text.splitlines(keepends=True), FILE)
+    exec(compile(text, FILE, "exec"), namespace)
     return namespace
 
 
