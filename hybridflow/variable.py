@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from itertools import repeat
+from operator import is_
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,7 +15,7 @@ from hybridflow import pytree, transaction
 from hybridflow.compiler.ir.dtypes import is_float
 from hybridflow.context import current, now
 from hybridflow.errors import DTypeError, ShapeError
-from hybridflow.runtime.turns import IN_PLACE, RUNNING, Gate, at_once, in_turn
+from hybridflow.runtime.turns import IN_PLACE, RUNNING, Gate, at_once, in_turn, set_all
 from hybridflow.tensor import Operators, SymbolicTensor, Tensor, wrap
 
 if TYPE_CHECKING:
@@ -237,3 +239,24 @@ class Variable(Operators):
     def __repr__(self) -> str:
         title = f"Variable {self.name!r}" if self.name else "Variable"
         return hf.display.describe(self._current(), title + ("" if self.trainable else " not trainable"))
+
+
+_tensor_of: Callable[[Variable], Tensor] = vars(Variable)["_tensor"].__get__
+_own_of: Callable[[Variable], Tensor | None] = vars(Variable)["_own"].__get__
+_set_own: Callable[[Variable, Tensor | None], None] = vars(Variable)["_own"].__set__
+
+
+def current_values(variables: Sequence[Variable]) -> list[Tensor]:
+    """The values of variables, to keep, as they are together at one moment: a call that updates several of them has
+    updated all or none.  Lists of slots are read and set in one call each, within which no other thread runs."""
+    if len(variables) == 1:
+        return [variables[0]._current()]
+    while True:
+        set_all(_set_own, variables, repeat(None))
+        for variable in variables:
+            if variable._gate.words[RUNNING] == IN_PLACE:  # the program may write others elsewhere, all seen at its end
+                variable._gate.wait_while_written(functools.partial(variable._holds_another, variable._tensor))
+        tensors = list(map(_tensor_of, variables))
+        if not any(map(is_, map(_own_of, variables), tensors)):
+            return tensors
+        # Another thread gave one of them a value, as its own, after the first line.
