@@ -142,7 +142,7 @@ def suspended() -> AbstractContextManager[None]:
 
 def push_tape(tape: GradientTape) -> None:
     state = now()
-    _enter(state.trace, (*state.tapes, tape), state.device)
+    _enter(state.trace, (*filter(_records, state.tapes), tape), state.device)
 
 
 def pop_tape(tape: GradientTape) -> None:
@@ -150,4 +150,9 @@ def pop_tape(tape: GradientTape) -> None:
     state = now()
     if tape not in state.tapes:
         return
-    _enter(state.trace, tuple([t for t in state.tapes if t is not tape]), state.device)
+    _enter(state.trace, tuple([t for t in state.tapes if t is not tape and _records(t)]), state.device)
+
+
+def _records(tape: GradientTape) -> bool:
+    """Whether the tape is still there: a generator that holds one may have been closed in another context."""
+    return tape._recording

@@ -20,9 +20,10 @@ from hybridflow.variable import Variable
 class _VariableWatcher:
     """Stands among the tapes to learn which variables a function reads."""
 
-    __slots__ = ("reads",)
+    __slots__ = ("_recording", "reads")
 
     def __init__(self) -> None:
+        self._recording = True
         self.reads: dict[int, tuple[Variable, Tensor]] = {}
 
     def record(self, *what: Any) -> None:

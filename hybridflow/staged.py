@@ -27,7 +27,7 @@ from hybridflow.runtime import locks
 from hybridflow.runtime.turns import in_turn, running_in_place, set_all
 from hybridflow.tensor import SymbolicTensor, Tensor, wrap
 from hybridflow.trace import State, Trace
-from hybridflow.variable import Variable
+from hybridflow.variable import Variable, current_values
 
 _SMALL = 64  # bytes of an argument or variable that is moved to where a call runs: a counter, a generator's state
 
@@ -148,8 +148,10 @@ class Staged:
         this call only, unless there are tapes, which may keep them."""
         given = iter(arguments)
         alone = () if current.tapes else self._updates
+        states = [(i, s.variable) for i, s in enumerate(self.sources) if isinstance(s, State) and i not in alone]
+        read = dict(zip((i for i, _ in states), current_values([variable for _, variable in states])))
         return [
-            (source.variable._tensor if i in alone else source.variable._current())
+            (source.variable._tensor if i in alone else read[i])
             if isinstance(source, State)
             else source
             if isinstance(source, Tensor)

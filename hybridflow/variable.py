@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from itertools import repeat
+from operator import is_
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,11 +15,14 @@ from hybridflow import pytree, transaction
 from hybridflow.compiler.ir.dtypes import is_float
 from hybridflow.context import current, now
 from hybridflow.errors import DTypeError, ShapeError
-from hybridflow.runtime.turns import IN_PLACE, RUNNING, Gate, at_once, in_turn
+from hybridflow.runtime.turns import IN_PLACE, RUNNING, Gate, at_once, in_turn, set_all
 from hybridflow.tensor import Operators, SymbolicTensor, Tensor, wrap
 
 if TYPE_CHECKING:
     from hybridflow.compiler.ir.types import Shape
+
+
+_AS_IT_IS = frozenset((Tensor, float, int))  # types of most of what is added: operators take them as they are
 
 
 @pytree.declare_leaf
@@ -95,21 +100,23 @@ class Variable(Operators):
         """Make this the value, outside of traces; if a value is expected, only in place of that, at once.  Whether it
         has been done."""
         value = wrap(tensor._array)  # an object of its own, as in __init__
-        before = self._current()  # held until the write is done: to let go of it may run Python code
+        # What it held is let go of when the turn is over: that may run Python code.
+        held = at_once(self._gate, self._replace, value, expected)
+        if held is None and expected is None:
+            held = in_turn((self._gate,), functools.partial(self._replace, value, None))
+        return held is not None
 
-        def write() -> bool:
-            nonlocal before
-            if before is not self._tensor:
-                before = self._current()
-            if expected is not None and expected is not before:
-                return False
-            if transaction.is_open():
-                transaction.note(self, before, value)
-            self._own = None
-            self._tensor = value
-            return True
-
-        return at_once(self._gate, write) or (expected is None and in_turn((self._gate,), write))
+    def _replace(self, value: Tensor, expected: Tensor | None) -> Tensor | None:
+        """Set the value, by who has the turn; returns the old one, or None if that is not what was expected."""
+        before = self._tensor
+        if expected is not None and before is not expected:
+            return None
+        if transaction.is_open():
+            before = self._current()
+            transaction.note(self, before, value)
+        self._own = None
+        self._tensor = value
+        return before
 
     def _take_back(self, after: Tensor, before: Tensor) -> None:
         """Make ``before`` the value again, if it is still ``after``."""
@@ -133,14 +140,20 @@ class Variable(Operators):
         Python numbers, lists and NumPy arrays are converted to the variable's dtype.  Raises DTypeError when a tensor
         has another dtype, ShapeError when the shape differs.
         """
-        tensor = self._fitting(value)
-        for tape in current.tapes:
+        tensor = value if type(value) is Tensor and self._fits(value) else self._fitting(value)
+        state = now()
+        for tape in state.tapes:
             tape.note_assign(self, tensor)
-        if current.trace is not None:
-            current.trace.write_variable(self, tensor)
+        if state.trace is not None:
+            state.trace.write_variable(self, tensor)
         else:
             self._write(tensor)
         return self
+
+    def _fits(self, tensor: Tensor) -> bool:
+        """Whether a tensor, which is no symbolic one, has the variable's type."""
+        new, old = tensor._array, self._tensor._array
+        return bool(new.dtype == old.dtype and new.shape == old.shape)
 
     def _fitting(self, value: Any) -> Tensor:
         """What is assigned, as a tensor of the variable's type."""
@@ -163,11 +176,17 @@ class Variable(Operators):
         return self._updated(hf.subtract, delta)
 
     def _updated(self, op: Callable[..., Tensor], delta: Any) -> Variable:
-        if not isinstance(delta, (Tensor, Variable)) and hf.convert.weak_kind(delta) is None:
+        if (
+            type(delta) not in _AS_IT_IS
+            and not isinstance(delta, (Tensor, Variable))
+            and hf.convert.weak_kind(delta) is None
+        ):
             delta = hf.convert.as_tensor(delta, "assign", self.dtype)  # arrays and lists, as in ``assign``
-        if current.trace is None and not current.tapes:
+        state = now()
+        if state.trace is None and not state.tapes:
             seen = self._current()
-            if self._write(self._fitting(op(seen, delta)), expected=seen):
+            result = op(seen, delta)
+            if self._write(result if self._fits(result) else self._fitting(result), expected=seen):
                 return self  # nobody else has written meanwhile
         return in_turn((self._gate,), lambda: self.assign(op(self._read(), delta)))
 
@@ -220,3 +239,24 @@ class Variable(Operators):
     def __repr__(self) -> str:
         title = f"Variable {self.name!r}" if self.name else "Variable"
         return hf.display.describe(self._current(), title + ("" if self.trainable else " not trainable"))
+
+
+_tensor_of: Callable[[Variable], Tensor] = vars(Variable)["_tensor"].__get__
+_own_of: Callable[[Variable], Tensor | None] = vars(Variable)["_own"].__get__
+_set_own: Callable[[Variable, Tensor | None], None] = vars(Variable)["_own"].__set__
+
+
+def current_values(variables: Sequence[Variable]) -> list[Tensor]:
+    """The values of variables, to keep, as they are together at one moment: a call that updates several of them has
+    updated all or none.  Lists of slots are read and set in one call each, within which no other thread runs."""
+    if len(variables) == 1:
+        return [variables[0]._current()]
+    while True:
+        set_all(_set_own, variables, repeat(None))
+        for variable in variables:
+            if variable._gate.words[RUNNING] == IN_PLACE:  # the program may write others elsewhere, all seen at its end
+                variable._gate.wait_while_written(functools.partial(variable._holds_another, variable._tensor))
+        tensors = list(map(_tensor_of, variables))
+        if not any(map(is_, map(_own_of, variables), tensors)):
+            return tensors
+        # Another thread gave one of them a value, as its own, after the first line.

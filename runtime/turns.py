@@ -161,17 +161,17 @@ def in_turn(gates: Sequence[Gate], action: Callable[[], T]) -> T:
         claim.leave()
 
 
-def at_once(gate: Gate, action: Callable[[], bool]) -> bool:
-    """``action()``, which takes but a moment and calls nothing that could wait; False if somebody else has the turn to
-    write this variable."""
+def at_once(gate: Gate, action: Callable[..., T | None], *arguments: Any) -> T | None:
+    """``action(*arguments)``, which takes but a moment and calls nothing that could wait; None if somebody else has the
+    turn to write this variable."""
     words = gate.words
     with _registry:
         last = gate.last
         if last is not None and (last.is_active or last.before) and last not in _own.claims:
-            return False
+            return None
         words[CLAIMED] = 1
         try:
-            return not words[RUNNING] and action()
+            return None if words[RUNNING] else action(*arguments)
         finally:
             words[CLAIMED] = int(last is not None)
 

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import hybridflow as hf
+from hybridflow.context import current
 from hybridflow.errors import IndexRangeError
 from hybridflow.runtime import turns
 
@@ -295,3 +296,54 @@ def test_a_child_finds_whole_values_and_free_turns(nested):
         for thread in threads:
             thread.join()
     same(v.numpy())
+
+
+@pytest.mark.parametrize("n", [4, LARGE])
+@pytest.mark.parametrize("way", ["nested arguments", "tape", "native"])
+def test_one_call_reads_all_variables_at_one_moment(n, way):
+    """A step updates several variables, one of which others see, so that it gets new memory; a call reads them all."""
+    variables = [hf.Variable(np.zeros(n, np.float32)) for _ in range(5)]
+    one = hf.ones((n,))
+
+    @hf.function
+    def step(x):
+        for v in variables:
+            v.assign_add(x)
+
+    @hf.function
+    def read(box):
+        return [hf.max(v) for v in variables] + [hf.min(v) for v in variables]
+
+    @hf.function
+    def failing(x, i):
+        step(x)
+        return hf.take(x, i)
+
+    def reader():
+        if way == "tape":
+            with hf.GradientTape():
+                found = read(one)
+        else:
+            found = read(one if way == "native" else [one])
+        assert len({x.item() for x in found}) == 1, [x.item() for x in found]
+
+    def fails():
+        with pytest.raises(IndexRangeError):
+            failing(one, [n])
+
+    together(lambda: step(one), reader, lambda: variables[2].value(), fails, reader, seconds=1.0)
+
+
+def test_a_tape_that_another_thread_has_closed_is_forgotten():
+    def generator():
+        with hf.GradientTape() as tape:
+            yield tape
+
+    held = generator()
+    tape = next(held)
+    thread = threading.Thread(target=lambda: list(held))
+    thread.start()
+    thread.join()
+    with hf.GradientTape() as other:
+        assert current.tapes == (other,)
+    assert current.tapes == () and tape not in current.tapes
