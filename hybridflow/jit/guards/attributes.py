@@ -184,7 +184,7 @@ def _of_object(recording: Recording, value: Any, name: str, given: Any) -> None:
     elif isinstance(shared, property) or (
         not held and shared is not MISSING and isinstance(in_class(type(shared), "__get__"), types.FunctionType)
     ):
-        _through_descriptor(recording, value, name, shared)
+        _through_descriptor(recording, value, name, shared, given)
     elif held:
         read_plain_attribute(recording, value, name)
     elif isinstance(shared, (types.FunctionType, Dispatcher)):
@@ -227,8 +227,12 @@ def read_plain_attribute(recording: Recording, value: Any, name: str) -> None:
         _follow_descriptor(recording, shared)
 
 
-def _through_descriptor(recording: Recording, value: Any, name: str, shared: Any) -> None:
-    """The descriptor must stay the class's; what its code reads is recorded as it reads."""
+def _through_descriptor(recording: Recording, value: Any, name: str, shared: Any, given: Any) -> None:
+    """The descriptor must stay the class's; what its code reads is recorded as it reads, or read again by the guard."""
+    if isinstance(shared, property) and not isinstance(shared.fget, types.FunctionType):
+        if recording.slot_of(value) is not None:
+            _stored(recording, value, name, given)
+        return
     lookup_of(recording, value, name)
     if not isinstance(shared, property) and in_class(type(shared), "__set__") is MISSING:
         _not_in_instance(recording, value, name)

@@ -159,6 +159,10 @@ class _Consuming:
         """Whether the function is given nothing that it may call."""
         values = [value for value in (*args, *kwargs.values()) if type(value) not in ATOMS]
         whole = (getattr(self._function, "__module__", None) or "builtins") not in models.LOOKING_MODULES
+        whole = whole or name_of(self._function) in (
+            "format",
+            "format_map",
+        )  # which read attributes that the text names
         for value in values:
             consume(recording, value, live=self._is_live, whole=whole)
         return all(map(is_plain, values))
@@ -454,7 +458,11 @@ def get_item(recording: Recording, value: Any, key: Any) -> Any:
     was_missing = isinstance(value, dict) and not dict.__contains__(value, key)
     if was_missing:
         recording.note(read_item, value, key, None, True)
-    given = value[key]
+    try:
+        given = value[key]
+    except LookupError:
+        recording.note(read_length, value)
+        raise
     if not was_missing:
         recording.note(read_item, value, key, given, False)
     return given

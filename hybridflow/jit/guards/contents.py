@@ -176,8 +176,14 @@ def _read_element(recording: Recording, array: np.ndarray, key: Any, given: Any)
 def read_elements(recording: Recording, array: np.ndarray) -> None:
     """Note the elements of an outside array."""
     slot = recording.slot_of(array)
-    if slot is not None:
-        recording.check(slot, "call", ArrayContents(array), "elements")
+    if slot is None:
+        return
+    recording.check(slot, "call", ArrayContents(array), "elements")
+    if array.dtype.hasobject:
+        for position, item in enumerate(array.ravel().tolist()):
+            if not is_plain(item):
+                _found_in(recording, slot, position, item)
+                consume(recording, item)
 
 
 def consume(recording: Recording, value: Any, depth: int = _DEPTH, live: bool = False, whole: bool = False) -> None:
@@ -202,8 +208,11 @@ def consume(recording: Recording, value: Any, depth: int = _DEPTH, live: bool = 
         if recording.slot_of(value) is not None:
             read_items(recording, value)
         if depth > 0:
-            for item in items_of(value)[:_WALKED]:
-                consume(recording, item, depth - 1, live, whole)
+            items = items_of(value)
+            if len(items) > _WALKED and not all(map(is_plain, items)):
+                recording.reason(f"hands on more than {_WALKED} objects in one container", "pass them as arguments")
+            for item in items[:_WALKED]:
+                consume(recording, item, depth - 1, whole=whole)  # an array in a list is copied with it
     elif isinstance(value, _FUNCTIONS):
         _prepare(recording, value)
     elif is_users_class(type(value)):

@@ -67,13 +67,32 @@ PURE_MODULES = frozenset(
     )
 )
 # Libraries whose functions compute from their arguments alone, but for the modules named below.
-PURE_PACKAGES = frozenset(("numpy", "ml_dtypes", "scipy", "hybridflow", "jax", "torch"))
-IMPURE_MODULES = ("numpy.random", "scipy.stats", "hybridflow.cli")
+PURE_PACKAGES = frozenset(("numpy", "ml_dtypes", "scipy", "hybridflow"))
+IMPURE_MODULES = ("numpy.random", "scipy.stats", "hybridflow.cli", "hybridflow.config", "hybridflow.memory")
 # Functions of pure modules that read or change something else.
 IMPURE = frozenset(
     (
         ("builtins", "input"),
         ("builtins", "open"),
+        ("_decimal", "getcontext"),
+        ("decimal", "getcontext"),
+        ("decimal", "setcontext"),
+        ("inspect", "currentframe"),
+        ("inspect", "getsource"),
+        ("inspect", "stack"),
+        ("numpy", "datetime64"),
+        ("numpy", "fromfile"),
+        ("numpy", "genfromtxt"),
+        ("numpy", "load"),
+        ("numpy", "loadtxt"),
+        ("numpy", "memmap"),
+        ("numpy", "save"),
+        ("numpy", "savetxt"),
+        ("numpy", "savez"),
+        ("numpy", "savez_compressed"),
+        ("numpy", "set_printoptions"),
+        ("numpy", "seterr"),
+        ("numpy", "seterrcall"),
         ("numpy", "get_printoptions"),
         ("numpy", "geterr"),
         ("numpy", "geterrcall"),

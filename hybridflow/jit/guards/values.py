@@ -157,12 +157,14 @@ class ArrayContents:
     def __call__(self, array: Any) -> bool:
         if (type(array), getattr(array, "dtype", None), getattr(array, "shape", None)) != self._type:
             return False
-        return self._look(array) == self._elements
+        if isinstance(self._elements, SameItems):
+            return self._elements(array.ravel().tolist())
+        return bool(self._look(array) == self._elements)
 
     @staticmethod
     def _look(array: np.ndarray) -> Any:
         if array.dtype.hasobject:
-            return [(type(item), bits_of(item)) for item in array.ravel().tolist()]
+            return SameItems(array.ravel().tolist())
         if array.nbytes <= _COPIED:
             return array.tobytes()
         import hashlib  # few programs need it
