@@ -66,6 +66,8 @@ def read_attribute(recording: Recording, value: Any, name: str, given: Any) -> N
             recording.weak_root(value, name)
             read_plain_attribute(recording, value, name)
     else:
+        if isinstance(value, enum.Enum):
+            recording.root(value, f"{kind.__name__}.{value.name}")
         _of_object(recording, value, name, given)
 
 
@@ -125,6 +127,8 @@ def _follow_descriptor(recording: Recording, found: Any) -> None:
     elif found is not MISSING and not isinstance(found, (types.FunctionType, staticmethod, classmethod, Dispatcher)):
         getter = in_class(type(found), "__get__")
         if isinstance(getter, types.FunctionType) and is_recorded(getter.__code__):
+            recording.weak_root(found, type(found).__name__)  # it reads what the descriptor holds
+            lookup_of(recording, found, "__get__")
             follow(recording, getter)
 
 

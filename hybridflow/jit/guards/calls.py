@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextvars
 import functools
 import operator
+import sys
 import types
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -39,8 +40,9 @@ from hybridflow.jit.guards.contents import (
     read_item,
     read_items,
     read_length,
+    read_state,
 )
-from hybridflow.jit.guards.libraries import is_recorded, is_users_class
+from hybridflow.jit.guards.libraries import is_recorded, is_users_class, is_users_function
 from hybridflow.jit.guards.recording import Recording, caller_globals
 from hybridflow.jit.guards.twins import follow
 from hybridflow.jit.guards.values import ATOMS, MAPPINGS, SameResult
@@ -75,11 +77,12 @@ def prepare(recording: Recording, f: Any) -> Any:
         return functools.partial(_dereference, recording, f)
     if kind in (operator.attrgetter, operator.itemgetter, operator.methodcaller):
         return functools.partial(_getter, recording, f)
-    if is_users_class(kind) or isinstance(in_class(kind, "__call__"), types.FunctionType):
+    if is_users_class(kind) or is_python(in_class(kind, "__call__")):
         before_operator(recording, f, "__call__")
         return f
     if not callable(f):
         return f  # the call will say so
+    read_state(recording, f)
     if _is_pure(kind.__module__ or "", name_of(f)):
         return _Consuming(recording, f)
     return _unknown(recording, f)
@@ -113,10 +116,7 @@ def _python(recording: Recording, f: types.FunctionType) -> Any:
 def _is_pure(module: str, name: str) -> bool:
     if module.startswith(models.IMPURE_MODULES):
         return False
-    top = module.partition(".")[0]
-    return (module in models.PURE_MODULES or top in models.PURE_MODULES or top in models.PURE_PACKAGES) and (
-        (top, name) not in models.IMPURE
-    )
+    return models.is_pure_module(module) and (module.partition(".")[0], name) not in models.IMPURE
 
 
 def _unknown(recording: Recording, f: Any) -> Any:
@@ -153,7 +153,8 @@ class _Consuming:
 
     def _called(self, value: Any) -> Any:
         """What a function that calls ``value`` is given in its place."""
-        return self._recording.note(prepare, value) if isinstance(value, _REPLACED) else value
+        replaced = value is type or isinstance(value, _REPLACED)
+        return self._recording.note(prepare, value) if replaced else value
 
     def _note(self, recording: Recording, args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
         """Whether the function is given nothing that it may call."""
@@ -193,6 +194,8 @@ def _bound(recording: Recording, method: types.MethodType) -> Any:
         recording.read(slot, "attribute", "__func__", method.__func__, f"{text}.__func__")
         recording.read(slot, "attribute", "__self__", method.__self__, f"{text}.__self__")
     function, owner = method.__func__, type(method.__self__).__module__ or ""
+    if isinstance(function, functools._lru_cache_wrapper):
+        return functools.partial(_cached, recording, function, method.__self__)
     if is_python(function):
         follow(recording, function)
         return method
@@ -204,6 +207,7 @@ def _bound(recording: Recording, method: types.MethodType) -> Any:
         prepare(recording, wrapped)
     if _is_stateful(owner) or not _is_pure(getattr(function, "__module__", None) or owner, name_of(method)):
         return _unknown(recording, method)
+    consume(recording, method.__self__, whole=True)
     return _Consuming(recording, method)
 
 
@@ -231,19 +235,11 @@ def _class(recording: Recording, kind: type) -> Any:
     if kind is super:
         return kind
     if is_users_class(kind) and is_followed_class(kind):
-        for name in ("__new__", "__init__", "__post_init__"):
-            function = lookup(recording, kind, name)
-            function = function.__func__ if isinstance(function, staticmethod) else function
-            if is_python(function):
-                follow(recording, function)
         call = in_class(type(kind), "__call__")
         if is_python(call):
             lookup(recording, type(kind), "__call__")
             follow(recording, call)
-        for field in getattr(kind, "__dataclass_fields__", {}).values():
-            if callable(field.default_factory):
-                prepare(recording, field.default_factory)
-        return kind
+        return _constructor(recording, kind)(kind)
     if is_python(in_class(kind, "__init__")):
         follow(recording, in_class(kind, "__init__"))
         return kind
@@ -251,6 +247,26 @@ def _class(recording: Recording, kind: type) -> Any:
     if _is_stateful(module) or not _is_pure(module, kind.__name__):
         return kind if issubclass(kind, BaseException) else _unknown(recording, kind)
     return _Consuming(recording, kind)
+
+
+def _constructor(recording: Recording, kind: type) -> Callable[[Any], Any]:
+    """Note what making an instance of a user's class runs; how to call what makes it."""
+    is_c = False
+    for name in ("__new__", "__init__", "__post_init__"):
+        function = lookup(recording, kind, name)
+        function = function.__func__ if isinstance(function, staticmethod) else function
+        if is_python(function):
+            follow(recording, function)
+        elif function is not MISSING and function is not object.__dict__[name]:
+            is_c = True
+    for field in getattr(kind, "__dataclass_fields__", {}).values():
+        if callable(field.default_factory):
+            prepare(recording, field.default_factory)
+    return functools.partial(_Consuming, recording) if is_c else _as_it_is
+
+
+def _as_it_is(f: Any) -> Any:
+    return f
 
 
 def _type_of(recording: Recording, *args: Any) -> Any:
@@ -275,6 +291,8 @@ def _builtin(recording: Recording, f: Any) -> Any:
     if f in _IDENTITY and current.trace is not None:
         current.trace.tells_apart = True
     name = f.__name__
+    if isinstance(f, types.MethodWrapperType) and isinstance(owner, type):
+        return _wrapper_of_class(recording, f, owner)
     module = f.__module__ or ("builtins" if owner is None else getattr(owner, "__module__", None) or "")
     if isinstance(owner, type):
         module = owner.__module__
@@ -284,6 +302,8 @@ def _builtin(recording: Recording, f: Any) -> Any:
     if f is globals or f is locals:
         recording.root(caller_globals(), "globals()")
         return f
+    if f in _EXCEPTION_STATE:
+        return functools.partial(_exception_state, recording, f)
     if (module, name) in models.OF_CALLER:
         _unknown(recording, f)
         return f  # it looks at the frame that calls it
@@ -292,6 +312,22 @@ def _builtin(recording: Recording, f: Any) -> Any:
     if _is_pure(module, name):
         return _Consuming(recording, f)
     return _unknown(recording, f)
+
+
+def _wrapper_of_class(recording: Recording, f: Any, kind: type) -> Any:
+    """A special method of a class's own class, as ``super().__call__`` in a metaclass finds it."""
+    if f.__name__ == "__call__":
+        return _constructor(recording, kind)(f)
+    if f.__name__ == "__getattribute__":
+
+        def get(attribute: str) -> Any:
+            recording.note(read_attribute, kind, attribute, MISSING)
+            return f(attribute)
+
+        return get
+    if f.__name__ in ("__setattr__", "__delattr__"):
+        recording.effect(kind, "sets an attribute of {}")
+    return _Consuming(recording, f)
 
 
 def _descriptor(recording: Recording, f: Any) -> Any:
@@ -444,6 +480,22 @@ def _getter(recording: Recording, f: Any, value: Any) -> Any:
     return found[0] if len(args) == 1 else tuple(found)
 
 
+_EXCEPTION_STATE = frozenset(f for f in (sys.exc_info, getattr(sys, "exception", None)) if f is not None)
+
+
+def _exception_state(recording: Recording, f: Any) -> Any:
+    """``sys.exc_info``: that nothing is being handled can be asked again."""
+    if sys.exc_info()[1] is None:
+        recording.check(recording.root(f, f"sys.{f.__name__}"), "call", _nothing_is_handled)
+    else:
+        recording.note(_unknown, f)
+    return f()
+
+
+def _nothing_is_handled(_: Any) -> bool:
+    return sys.exc_info()[1] is None
+
+
 # Built-in functions that read one thing
 
 
@@ -452,9 +504,12 @@ def get_item(recording: Recording, value: Any, key: Any) -> Any:
     if isinstance(value, type):
         recording.note(before_operator, value, "__getitem__")
         return value[key]  # type: ignore[index]  # a generic class
+    if type(key) not in ATOMS:
+        recording.note(consume, key)
     if base_container(value) is None and not isinstance(value, np.ndarray):
         recording.note(read_item, value, key, None, False)
         return value[key]
+    recording.note(before_operator, value, "__getitem__")
     was_missing = isinstance(value, dict) and not dict.__contains__(value, key)
     if was_missing:
         recording.note(read_item, value, key, None, True)
@@ -507,19 +562,30 @@ def _delattr(recording: Recording, value: Any, name: str) -> None:
 
 def _isinstance(recording: Recording, value: Any, kinds: Any) -> bool:
     recording.note(_note_class, value)
-    for kind in _each_kind(kinds):
-        recording.note(before_operator, kind, "__instancecheck__", "__subclasscheck__")
-    found = isinstance(value, kinds)
-    recording.note(_note_kinds, isinstance, value, kinds, found)
-    return found
+    return _ask_kinds(recording, isinstance, value, kinds)
 
 
 def _issubclass(recording: Recording, value: Any, kinds: Any) -> bool:
+    return _ask_kinds(recording, issubclass, value, kinds)
+
+
+def _ask_kinds(recording: Recording, question: Callable[..., bool], value: Any, kinds: Any) -> bool:
+    """``isinstance`` and ``issubclass``: metaclasses of the user's are recorded as they answer; those of libraries are
+    asked again by a guard, since abstract base classes may come to know a class, and protocols look at the instance."""
+    asked = []
     for kind in _each_kind(kinds):
-        recording.note(before_operator, kind, "__subclasscheck__")
-    found = issubclass(value, kinds)
-    recording.note(_note_kinds, issubclass, value, kinds, found)
+        answers = in_class(type(kind), _HOOKS[question])
+        if is_users_function(answers):
+            recording.note(before_operator, kind, "__instancecheck__", "__subclasscheck__")
+        elif type(kind) is not type:
+            asked.append(kind)
+    found = question(value, kinds)
+    if asked:
+        recording.note(_note_kinds, question, value, kinds, asked, found)
     return found
+
+
+_HOOKS: dict[Any, str] = {isinstance: "__instancecheck__", issubclass: "__subclasscheck__"}
 
 
 def _each_kind(kinds: Any) -> Iterator[Any]:
@@ -531,12 +597,9 @@ def _each_kind(kinds: Any) -> Iterator[Any]:
         yield kinds
 
 
-def _note_kinds(recording: Recording, question: Callable[..., bool], value: Any, kinds: Any, found: bool) -> None:
-    """Abstract base classes may come to know a class later, protocols look at the instance.  A metaclass of the user's
-    is recorded as it runs."""
-    asked = [kind for kind in _each_kind(kinds) if type(kind) is not type and not is_users_class(type(kind))]
-    if not asked:
-        return
+def _note_kinds(
+    recording: Recording, question: Callable[..., bool], value: Any, kinds: Any, asked: list[Any], found: bool
+) -> None:
     if question is isinstance and recording.slot_of(value) is None:  # made by the trace: what counts is its class
         question, value = issubclass, type(value)
         if any(getattr(kind, "_is_protocol", False) for kind in asked):

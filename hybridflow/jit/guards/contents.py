@@ -13,8 +13,9 @@ from typing import Any
 
 import numpy as np
 
+from hybridflow.jit.guards import models
 from hybridflow.jit.guards.attributes import lookup_of, own_dict, read_attribute
-from hybridflow.jit.guards.libraries import is_users_class
+from hybridflow.jit.guards.libraries import is_recorded, is_users_class
 from hybridflow.jit.guards.recording import Recording
 from hybridflow.jit.guards.twins import follow, is_generated
 from hybridflow.jit.guards.values import (
@@ -219,6 +220,8 @@ def consume(recording: Recording, value: Any, depth: int = _DEPTH, live: bool = 
         follow_methods(recording, value, depth, whole)
     elif hasattr(type(value), "__next__") and recording.slot_of(value) is not None:
         recording.effect(value, "takes items from {}, which outlives the call")
+    elif own_dict(value) is not None:
+        read_state(recording, value, min(depth, _STATE_DEPTH))
 
 
 def _note_context(recording: Recording) -> None:
@@ -270,12 +273,22 @@ def follow_methods(recording: Recording, value: Any, depth: int = 0, whole: bool
                 lookup_of(recording, value, name)
                 follow(recording, function)
                 whole = whole or is_generated(function.__code__)
-    own = own_dict(value)
-    if own and whole and recording.slot_of(value) is not None:
-        for name, held in list(own.items()):
+    if whole and recording.slot_of(value) is not None:
+        for name, held in _fields(value):
             read_attribute(recording, value, name, held)
             if depth > 0:
                 consume(recording, held, depth - 1, whole=True)
+
+
+def _fields(value: Any) -> list[tuple[str, Any]]:
+    """What an object holds, in its dict and its slots, by name."""
+    slots = [
+        (name, member.__get__(value))
+        for base in type(value).__mro__
+        for name, member in base.__dict__.items()
+        if isinstance(member, types.MemberDescriptorType) and hasattr(value, name)
+    ]
+    return slots + list((own_dict(value) or {}).items())
 
 
 def _has_own(value: Any, name: str) -> bool:
@@ -290,9 +303,46 @@ def _find(kind: type, name: str) -> Any:
     return None
 
 
+# Special methods that show what an object holds.
+_LOOKING = frozenset(("__getitem__", "__iter__", "__next__", "__len__", "__contains__", "__bool__", "__call__"))
+_STATE_DEPTH = 4  # of objects in objects of libraries
+
+
+def _is_librarys(method: Any) -> bool:
+    """Whether a special method belongs to a library: nothing is recorded when it runs."""
+    return method is not None and not (isinstance(method, types.FunctionType) and is_recorded(method.__code__))
+
+
+def read_state(recording: Recording, value: Any, depth: int = _STATE_DEPTH) -> None:
+    """Note all that an object of a library's class holds: the library's methods may read any of it.
+
+    What is written in C and not known shows nothing of its state: a trace that uses it serves one call.
+    """
+    kind, slot = type(value), recording.slot_of(value)
+    if slot is None or is_plain(value) or isinstance(value, (np.ndarray, *_FUNCTIONS)) or base_container(value):
+        return
+    own, module = own_dict(value), kind.__module__ or ""
+    if own is None:
+        if kind in _WITH_STATE or not models.is_pure_module(module):
+            text = f"uses an object of {module}.{kind.__name__}, whose state is not known"
+            recording.reason(text, "use it outside and pass the result")
+    elif (id(value), True) not in recording.consumed and module.partition(".")[0] != "hybridflow":
+        recording.consumed.add((id(value), True))
+        recording.read(slot, "own", None, own, f"vars({recording.texts[slot]})")
+        read_items(recording, own)
+        if depth > 0:
+            for held in list(own.values()):
+                consume(recording, held, depth - 1, whole=True)
+
+
+_WITH_STATE = (np.flatiter, np.nditer)
+
+
 def before_operator(recording: Recording, value: Any, *names: str) -> None:
     """Follow the special methods of the user's class that an operator may call."""
     kind = type(value)
+    if any(name in _LOOKING and _is_librarys(_find(kind, name)) for name in names):
+        read_state(recording, value)
     if kind.__flags__ & _IMMUTABLE:
         return
     for name in names:

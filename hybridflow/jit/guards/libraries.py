@@ -11,6 +11,7 @@ import os
 import sys
 import sysconfig
 import types
+from typing import Any
 
 from hybridflow.errors import is_internal
 
@@ -78,6 +79,11 @@ def owner_of(filename: str) -> str:
 def is_recorded(code: types.CodeType) -> bool:
     """Whether what the code reads is recorded."""
     return owner_of(code.co_filename) != LIBRARY
+
+
+def is_users_function(value: Any) -> bool:
+    """Whether a value is a Python function of the user's."""
+    return isinstance(value, types.FunctionType) and owner_of(value.__code__.co_filename) == USER
 
 
 def is_library_module(name: str) -> bool:

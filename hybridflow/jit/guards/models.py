@@ -63,6 +63,7 @@ PURE_MODULES = frozenset(
         "types",
         "typing",
         "unicodedata",
+        "weakref",
         "zlib",
     )
 )
@@ -133,6 +134,7 @@ OF_CALLER = frozenset(
         ("builtins", "eval"),
         ("builtins", "exec"),
         ("sys", "_getframe"),
+        ("sys", "_getframemodulename"),
         ("sys", "exc_info"),
     )
 )
@@ -188,7 +190,21 @@ ARRAY_MUTATORS = frozenset(
 )
 # Modules of types written in C whose instances hold a state that their methods read and change.
 STATEFUL_TYPES = frozenset(
-    ("_io", "_random", "_thread", "_queue", "_socket", "numpy.random", "random", "select", "mmap", "sqlite3", "queue")
+    (
+        "_csv",
+        "_io",
+        "_random",
+        "_thread",
+        "_queue",
+        "_socket",
+        "numpy.random",
+        "random",
+        "select",
+        "mmap",
+        "sqlite3",
+        "queue",
+        "zlib",
+    )
 )
 # Modules of hybridflow whose functions make tensors of the arrays that they are given, and look at nothing else.
 TENSOR_MODULES = frozenset(
@@ -199,3 +215,9 @@ CALLING_MODULES = frozenset(
     ("hybridflow.config", "hybridflow.function", "hybridflow.gradients", "hybridflow.tape", "hybridflow.variable")
 )
 TENSOR_FUNCTIONS = frozenset(("asarray", "constant"))
+
+
+def is_pure_module(module: str) -> bool:
+    """Whether a library's module computes from arguments alone, but for the functions that are listed as impure."""
+    top = module.partition(".")[0]
+    return module in PURE_MODULES or top in PURE_MODULES or top in PURE_PACKAGES

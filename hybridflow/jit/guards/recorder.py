@@ -5,12 +5,13 @@ Every method does what the user wrote and gives what it gives; while its thread 
 
 from __future__ import annotations
 
+import contextlib
 import decimal
+import inspect
 import operator
 import sys
 import types
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -136,6 +137,12 @@ class Recorder:
         if recording is not None and type(value) not in _INERT:
             recording.note(_note_match, value, names)
         return value
+
+    def tried(self, read: Callable[[], Any]) -> None:
+        """Reads that the code may come to later, or not at all; errors are raised when it does."""
+        if active.recording is not None:
+            with contextlib.suppress(Exception):
+                read()
 
     def enter(self, value: Any) -> Any:
         """The context manager of ``with``."""
@@ -287,10 +294,18 @@ def _note_match(recording: Recording, value: Any, names: Sequence[str]) -> None:
     contents.consume(recording, value)
     for name in (*names, *getattr(type(value), "__match_args__", ())):
         before_attribute(recording, value, name)
-        read_attribute(recording, value, name, getattr(value, name, MISSING))
+        read_attribute(recording, value, name, _found(value, name))
     slot = recording.slot_of(value)
     if slot is not None:
         recording.read(slot, "class", None, type(value), f"type({recording.texts[slot]})")
+
+
+def _found(value: Any, name: str) -> Any:
+    """``value.name`` where that runs nobody's code; else what is found in the class: it is recorded as it runs."""
+    found = inspect.getattr_static(value, name, MISSING)
+    if isinstance(found, (types.MemberDescriptorType, types.GetSetDescriptorType)):
+        return getattr(value, name, MISSING)
+    return found
 
 
 def _note_module(recording: Recording, namespace: dict[str, Any], module: str, level: int) -> types.ModuleType | None:
@@ -314,7 +329,8 @@ def _note_import(recording: Recording, namespace: dict[str, Any], module: str, l
 
 
 def _note_write(recording: Recording, value: Any, name: str) -> None:
-    if _outlives(recording, value) or isinstance(value, (type, types.ModuleType)):
+    shared = isinstance(value, (type, types.ModuleType)) or value is decimal.getcontext()
+    if shared or _outlives(recording, value):
         recording.effect(value, f"sets {{}}.{name}")
     before_attribute(recording, value, name)
     contents.before_operator(recording, value, "__setattr__", "__delattr__")
@@ -344,7 +360,7 @@ _OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
 RECORDER = Recorder()
 
 
-@contextmanager
+@contextlib.contextmanager
 def recording_to(recording: Recording) -> Iterator[None]:
     """Note in ``recording`` what the current thread reads."""
     before, active.recording = active.recording, recording

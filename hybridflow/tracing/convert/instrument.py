@@ -203,8 +203,11 @@ class _Instrumenter(ast.NodeTransformer):
 
     def _probe(self, node: ast.Name) -> ast.expr:
         """A lambda over the name, in whose closure its cell is found."""
-        nothing = ast.arguments(posonlyargs=[], args=[], kwonlyargs=[], kw_defaults=[], defaults=[])
-        return self._at(node, ast.Lambda(nothing, self._at(node, ast.Name(node.id, ast.Load()))))
+        return self._at(node, ast.Lambda(self._no_arguments(), self._at(node, ast.Name(node.id, ast.Load()))))
+
+    @staticmethod
+    def _no_arguments() -> ast.arguments:
+        return ast.arguments(posonlyargs=[], args=[], kwonlyargs=[], kw_defaults=[], defaults=[])
 
     def visit_Import(self, node: ast.Import) -> Any:
         for alias in node.names:
@@ -395,7 +398,7 @@ class _Instrumenter(ast.NodeTransformer):
         return [self._at(node, ast.Expr(note)), node]
 
     def visit_Match(self, node: ast.Match) -> Any:
-        notes = [self._at(node, ast.Expr(self._visit(value))) for value in _named_in_patterns(node)]
+        notes = [self._at(node, ast.Expr(self._call(node, "tried", made))) for made in self._named_in_patterns(node)]
         names = sorted({n for case in node.cases for p in ast.walk(case.pattern) for n in getattr(p, "kwd_attrs", [])})
         node.subject = self._call(
             node.subject, "matched", self._visit(node.subject), *(self._text(node, n) for n in names)
@@ -405,6 +408,16 @@ class _Instrumenter(ast.NodeTransformer):
             case.guard = None if case.guard is None else self._test(case.guard)
             case.body = self._statements(case.body)
         return [*notes, node]
+
+    def _named_in_patterns(self, node: ast.Match) -> list[ast.expr]:
+        """Functions that read the constants and classes in patterns, which cannot be calls in a pattern itself."""
+        found: list[ast.expr] = []
+        for part in (part for case in node.cases for part in ast.walk(case.pattern)):
+            if isinstance(part, ast.MatchValue) and isinstance(part.value, ast.Attribute):
+                found.append(part.value)
+            elif isinstance(part, ast.MatchClass):
+                found.append(part.cls)
+        return [self._at(node, ast.Lambda(self._no_arguments(), self._visit(copy.deepcopy(part)))) for part in found]
 
     def _pattern_value(self, node: Any) -> ast.AST:
         return node  # dotted names of patterns stay: they may not be calls
@@ -432,16 +445,3 @@ class _Instrumenter(ast.NodeTransformer):
     def visit_JoinedStr(self, node: ast.JoinedStr) -> ast.AST:
         node.values = self._visited(node.values)
         return node
-
-
-def _named_in_patterns(node: ast.Match) -> list[ast.expr]:
-    """Copies of the names in patterns that are looked up: constants and classes.  In a pattern itself they cannot be
-    calls."""
-    found: list[ast.expr] = []
-    for case in node.cases:
-        for part in ast.walk(case.pattern):
-            if isinstance(part, ast.MatchValue) and isinstance(part.value, ast.Attribute):
-                found.append(copy.deepcopy(part.value))
-            elif isinstance(part, ast.MatchClass):
-                found.append(copy.deepcopy(part.cls))
-    return found
