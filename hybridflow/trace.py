@@ -28,7 +28,7 @@ from hybridflow.variable import Variable
 class State:
     """A variable inside a trace: its input, its value so far, and every distinct value that was read."""
 
-    __slots__ = ("_strong", "_weak", "fresh", "parameter", "reads", "start", "value")
+    __slots__ = ("_strong", "_weak", "fresh", "is_assigned", "parameter", "reads", "start", "value")
 
     def __init__(self, variable: Variable, held: bool, parameter: SymbolicTensor) -> None:
         self._strong = variable if held else None
@@ -38,6 +38,7 @@ class State:
         self.reads: list[SymbolicTensor] = []
         self.start: Tensor | None = variable._current()  # when the trace first met it; let go when it is over
         self.fresh = True  # whether the last entry of ``reads``, if any, is the present value
+        self.is_assigned = False  # even if it was the value that it had
 
     @property
     def variable(self) -> Variable:
@@ -219,7 +220,7 @@ class Trace:
         state = self._state(variable)
         if not state.reads or not state.fresh:
             value = state.value
-            state.reads.append(self.record(TABLE["stop_gradient"], (value,), {}) if state.is_written else value)
+            state.reads.append(self.record(TABLE["stop_gradient"], (value,), {}) if state.is_assigned else value)
             state.fresh = True
         return state.reads[-1]
 
@@ -227,7 +228,7 @@ class Trace:
         """Later reads of the variable in this trace see ``value``, and so does the variable after each call."""
         state = self._state(variable)
         state.value = SymbolicTensor(self._node(value), self)
-        state.fresh = False
+        state.fresh, state.is_assigned = False, True
 
     def before_variable_creation(self) -> None:
         """Called when a variable is about to be made; raises TraceError unless this is the function's first trace."""

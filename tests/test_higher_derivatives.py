@@ -1,5 +1,7 @@
 """Derivatives of higher order, with tapes around compiled functions, against eager mode bit for bit."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -220,3 +222,26 @@ def test_a_compiled_function_inside_of_a_custom_gradient():
         tape.watch(X)
         assert tape.gradient(hf.sum(doubled(X)), X) is not None
     assert all(map(same, derive(hf.function(doubled)), derive(doubled)))
+
+
+def test_a_variable_that_is_assigned_its_own_value() -> None:
+    """What is read then is another value to the tapes, whose cotangents come together apart."""
+
+    def second_derivatives(wrapped: Any) -> list[np.ndarray]:
+        v = hf.Variable(np.random.default_rng(0).standard_normal(40).astype(np.float32))
+
+        @wrapped
+        def program() -> Any:
+            old = v.value()
+            v.assign(old)
+            return old, v**2
+
+        with hf.GradientTape() as outer:
+            with hf.GradientTape() as inner:
+                losses = [hf.sum(hf.sin(y)) for y in program()]
+            first = inner.gradient(losses, v)
+            target = hf.sum(first * first)
+        return [np.array(first), np.array(outer.gradient(target, v))]
+
+    eager, compiled = second_derivatives(lambda python: python), second_derivatives(hf.function)
+    assert all(map(np.array_equal, eager, compiled))
