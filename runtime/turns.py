@@ -21,7 +21,7 @@ import os
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import repeat
 from operator import setitem
 from typing import Any, TypeVar
@@ -171,9 +171,10 @@ def at_once(gate: Gate, action: Callable[..., T | None], *arguments: Any) -> T |
             return None
         words[CLAIMED] = 1
         try:
-            return None if words[RUNNING] else action(*arguments)
+            done = None if words[RUNNING] else action(*arguments)
+            return done
         finally:
-            words[CLAIMED] = int(last is not None)
+            words[CLAIMED] = 0 if last is None else 1  # no call, after which a signal handler could raise
 
 
 def running_in_place(gates: Sequence[Gate], program: Callable[[], T]) -> T | None:
@@ -184,25 +185,23 @@ def running_in_place(gates: Sequence[Gate], program: Callable[[], T]) -> T | Non
     words = [gate.words for gate in gates]
     if any(word[RUNNING] for word in words):
         return None  # this is a finalizer, say, in the midst of a call of the same thread
-    # One call each, which no signal handler can interrupt.
+    # One call in C each, directly from here: no signal handler can raise between its beginning and its end, as it can
+    # where a Python function begins.
     over = map(_set_item, words, repeat(RUNNING), repeat(0))
     try:
-        _exhaust(map(_set_item, words, repeat(RUNNING), repeat(IN_PLACE)))
+        _forget(map(_set_item, words, repeat(RUNNING), repeat(IN_PLACE)))
         if any(word[READERS] for word in words):
             return None
-        return program()
+        done = program()
+        return done
     finally:
-        _exhaust(over)
+        _forget(over)
 
 
 def set_all(setter: Callable[[Any, Any], Any], objects: Iterable[Any], values: Iterable[Any]) -> None:
     """Call a setter written in C for each pair, with no moment between at which another thread or a signal handler
     could run."""
-    _exhaust(map(setter, objects, values))
-
-
-def _exhaust(items: Iterator[Any]) -> None:
-    _forget(items)
+    _forget(map(setter, objects, values))
 
 
 _forget: Callable[[Iterable[Any]], None] = deque[Any](maxlen=0).extend

@@ -14,8 +14,9 @@ import pytest
 import hybridflow as hf
 from hybridflow import transaction
 from hybridflow.context import current, suspended
+from hybridflow.runtime import turns
 
-WHERE = {"tape.py", "context.py", "devices.py", "transaction.py"}
+WHERE = {"tape.py", "context.py", "devices.py", "transaction.py", "turns.py"}
 
 
 class Interrupt(BaseException):
@@ -117,3 +118,22 @@ def test_a_transaction_is_over_whatever_happens():
         if not came_so_far:
             break
     assert at > 20
+
+
+@pytest.mark.parametrize("way", ["running_in_place", "at_once"])
+def test_no_variable_stays_taken(way):
+    gates = [turns.Gate() for _ in range(3)]
+
+    def call():
+        if way == "at_once":
+            turns.at_once(gates[0], lambda: True)
+        else:
+            turns.running_in_place(gates, lambda: True)
+
+    interrupted(call, 0)
+    for at in range(1, 100):
+        came_so_far = interrupted(call, at)
+        assert [gate.words[:] for gate in gates] == [[0, 0, 0]] * 3, at
+        if not came_so_far:
+            break
+    assert at > 2
