@@ -290,14 +290,21 @@ def _note_identity(value: Any) -> None:
         current.trace.tells_apart = True
 
 
-def _note_match(recording: Recording, value: Any, names: Sequence[str]) -> None:
+def _note_match(recording: Recording, value: Any, names: Sequence[str], depth: int = 8) -> None:
+    """Note what patterns with these attributes may look at, in the subject and in what it holds, some levels down."""
     contents.consume(recording, value)
-    for name in (*names, *getattr(type(value), "__match_args__", ())):
-        before_attribute(recording, value, name)
-        read_attribute(recording, value, name, _found(value, name))
     slot = recording.slot_of(value)
     if slot is not None:
         recording.read(slot, "class", None, type(value), f"type({recording.texts[slot]})")
+    parts = contents.items_of(value) if contents.base_container(value) is not None else []
+    for name in (*names, *getattr(type(value), "__match_args__", ())):
+        before_attribute(recording, value, name)
+        found = _found(value, name)
+        read_attribute(recording, value, name, found)
+        parts.append(found)
+    for part in parts if depth > 0 else ():
+        if part is not MISSING and not contents.is_plain(part):
+            _note_match(recording, part, names, depth - 1)
 
 
 def _found(value: Any, name: str) -> Any:
