@@ -261,6 +261,29 @@ def test_programs_whose_effect_is_refused_go_on(monkeypatch: pytest.MonkeyPatch)
             assert refused.refused and difference(eagerly(probe), refused) is None, probe.id
 
 
+class Settings:
+    @property
+    def scale(self) -> float:
+        return {"a": 1.0}["missing"]
+
+
+def test_an_error_shows_the_users_lines_and_not_the_recorders() -> None:
+    settings = Settings()
+
+    def helper(_: int) -> float:
+        return settings.scale
+
+    @hf.function
+    def f(x: hf.Tensor) -> hf.Tensor:
+        return x * sorted([1, 2], key=helper)[0]
+
+    with pytest.raises(KeyError) as caught:
+        f(hf.zeros(3))
+    frames = [(entry.path, entry.name) for entry in caught.traceback]
+    assert [name for path, name in frames if str(path) == __file__][1:] == ["f", "helper", "scale"]
+    assert not [path for path, _ in frames if path.parent.name == "guards"]
+
+
 def test_a_function_that_forgets_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     def forgetful(python: Callable[..., Any]) -> Callable[..., Any]:
         function = hf.function(python)

@@ -159,11 +159,9 @@ class _Consuming:
     def _note(self, recording: Recording, args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
         """Whether the function is given nothing that it may call."""
         values = [value for value in (*args, *kwargs.values()) if type(value) not in ATOMS]
-        whole = (getattr(self._function, "__module__", None) or "builtins") not in models.LOOKING_MODULES
-        whole = whole or name_of(self._function) in (
-            "format",
-            "format_map",
-        )  # which read attributes that the text names
+        f = self._function
+        whole = (getattr(f, "__module__", None) or "builtins") not in models.LOOKING_MODULES
+        whole |= getattr(f, "__name__", "") in ("format", "format_map")  # fields of a text may name attributes
         for value in values:
             consume(recording, value, live=self._is_live, whole=whole)
         return all(map(is_plain, values))

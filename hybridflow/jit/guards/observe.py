@@ -16,7 +16,7 @@ from hybridflow.jit.guards.contents import is_plain
 from hybridflow.jit.guards.libraries import is_recorded
 from hybridflow.jit.guards.recorder import recording_to
 from hybridflow.jit.guards.recording import Recording
-from hybridflow.jit.guards.report import Report, unseen_reason
+from hybridflow.jit.guards.report import Report, hide_recorder, unseen_reason
 from hybridflow.jit.guards.twins import Swaps, follow, is_twin
 from hybridflow.jit.guards.unseen import watched
 
@@ -46,6 +46,9 @@ class Observer:
                     follow(recording, function)
             with watched(recording), recording_to(recording):
                 yield
+        except BaseException as error:
+            hide_recorder(error)
+            raise
         finally:
             recording.swaps.undo()
 

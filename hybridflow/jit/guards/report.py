@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import numpy as np
@@ -62,6 +63,24 @@ def unseen_reason(recording: Recording) -> Any:
         f"{code.co_filename}:{code.co_firstlineno}",
         "call it directly",
     )
+
+
+_HERE = os.path.join(os.path.dirname(__file__), "")
+
+
+def hide_recorder(error: BaseException | None) -> None:
+    """Take the recorder's frames out of what an error of the user's code shows; they stand between the user's lines."""
+    seen: set[int] = set()
+    while error is not None and id(error) not in seen:
+        seen.add(id(error))
+        entry = error.__traceback__
+        while entry is not None:
+            following = entry.tb_next
+            while following is not None and following.tb_frame.f_code.co_filename.startswith(_HERE):
+                following = following.tb_next
+            entry.tb_next = following
+            entry = following
+        error = error.__cause__ or error.__context__
 
 
 def cause(guards: Guards) -> Cause | None:
