@@ -48,8 +48,11 @@ class State:
         self._is_counted = True
 
     def __del__(self) -> None:
-        if getattr(self, "_is_counted", False):  # a signal handler may raise as soon as there is a new object
-            busy.value -= 1
+        try:
+            if self._is_counted:
+                busy.value -= 1
+        except AttributeError:  # a signal handler has raised as soon as there was the object
+            pass
 
 
 idle = State()
@@ -102,19 +105,23 @@ def enter_device(device: str | None) -> str | None:
 
 
 class _Replaced:
-    """A block with another trace, and without the tapes from outside.  A class: a signal handler that raises as a
-    generator's context manager is entered leaves the block open."""
+    """A block with another trace, and without the tapes from outside.
 
-    __slots__ = ("_before", "_trace")
+    A class: a signal handler that raises as a generator's context manager is entered leaves the block open.  Where one
+    raises as ``__exit__`` begins, the block is left when nobody holds this any more.
+    """
+
+    __slots__ = ("_before", "_inside", "_trace")
 
     def __init__(self, trace: Trace | None) -> None:
         self._trace = trace
-        self._before = now()
+        self._before = self._inside = idle
 
     def __enter__(self) -> None:
         self._before = now()
         try:
             _enter(self._trace, (), self._before.device)
+            self._inside = now()
         except BaseException:
             self._leave()
             raise
@@ -128,6 +135,14 @@ class _Replaced:
 
     def _leave(self) -> None:
         _enter(self._before.trace, self._before.tapes, now().device)
+        self._inside = idle
+
+    def __del__(self) -> None:
+        try:
+            if self._inside is not idle and now() is self._inside:  # else this is another thread
+                self._leave()
+        except AttributeError:  # as in State
+            pass
 
 
 def tracing(trace: Trace) -> AbstractContextManager[None]:
