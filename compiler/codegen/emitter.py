@@ -76,7 +76,27 @@ class Emitter(Conversions):
         else:
             name, lanes = f"@llvm.masked.store.{mangle(value.dtype, value.width)}.p0", f"<{value.width} x i1>"
             self.declare(f"declare void {name}({memory}, ptr, {lanes})")
+            value = self._hidden(value)
             self.line(f"call void {name}({memory} {value.ref}, ptr align {align} {ptr}, {lanes} {mask.ref})")
+
+    def _hidden(self, value: Val) -> Val:
+        """A vector for a masked store, such that LLVM does not know how it was made.
+
+        Where a mask turns out to be constant, with one lane on, LLVM 22 makes a scalar store of the masked one.  With
+        AVX-512 it has by then made narrowing a part of the store, and forgets it: all bits of the wide element are
+        written, over what lies behind.
+        """
+        bits = 8 * value.width * value.dtype.itemsize
+        type_ = type_text(value.dtype, value.width)
+        wide = value.dtype.itemsize == 8 or not type_.split()[-1].startswith("i")
+        if wide or bits > 512 or not (self.is_x86 and self.target.masked):
+            return value
+        if bits > 64:
+            return self.assign(f'call {type_} asm "", "=v,0"({type_} {value.ref})', value.dtype, value.width)
+        whole, hidden = self.fresh("w"), self.fresh("w")
+        self.line(f"{whole} = bitcast {type_} {value.ref} to i{bits}")
+        self.line(f'{hidden} = call i{bits} asm "", "=r,0"(i{bits} {whole})')
+        return self.assign(f"bitcast i{bits} {hidden} to {type_}", value.dtype, value.width)
 
     def gather(self, base: str, dtype: np.dtype, offsets: Val, mask: Val | None = None) -> Val:
         """One element per lane, at ``offsets`` (int64, in elements) from ``base``; inactive lanes hold zero."""
