@@ -287,10 +287,11 @@ class Staged:
 
 def _later_reads(sources: Sequence[Any]) -> Iterator[_LaterRead]:
     for i, source in enumerate(sources):
-        if isinstance(source, State) and source.is_written:
+        if isinstance(source, State):  # one that has its first value again may have been read in between
             for value in source.reads:
                 if value._node is not source.parameter._node:
-                    yield _LaterRead(i, value._node, source.fresh and value is source.reads[-1])
+                    is_last = source.fresh and value is source.reads[-1]
+                    yield _LaterRead(i, value._node, is_last and source.is_written)
 
 
 def _extents(values: Mapping[Node, Tensor]) -> dict[Dim, Extent]:

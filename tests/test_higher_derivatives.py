@@ -224,17 +224,30 @@ def test_a_compiled_function_inside_of_a_custom_gradient():
     assert all(map(same, derive(hf.function(doubled)), derive(doubled)))
 
 
-def test_a_variable_that_is_assigned_its_own_value() -> None:
-    """What is read then is another value to the tapes, whose cotangents come together apart."""
+def own_value(v: hf.Variable) -> Any:
+    old = v.value()
+    v.assign(old)
+    return old, v**2
+
+
+def another_and_back(v: hf.Variable) -> Any:
+    old = v.value()
+    v.assign(old * 0.5)
+    between = hf.exp(v)
+    v.assign(old)
+    return old, between, v**2
+
+
+@pytest.mark.parametrize("body", [own_value, another_and_back])
+def test_a_variable_that_ends_with_its_own_value(body: Any) -> None:
+    """What is read after an assignment is another value to the tapes, whose cotangents come together apart."""
 
     def second_derivatives(wrapped: Any) -> list[np.ndarray]:
         v = hf.Variable(np.random.default_rng(0).standard_normal(40).astype(np.float32))
 
         @wrapped
         def program() -> Any:
-            old = v.value()
-            v.assign(old)
-            return old, v**2
+            return body(v)
 
         with hf.GradientTape() as outer:
             with hf.GradientTape() as inner:
