@@ -11,6 +11,7 @@ import gc
 import logging
 import os
 import pathlib
+import sys
 import tempfile
 import threading
 import time
@@ -359,3 +360,28 @@ def test_other_threads_are_not_disturbed_by_a_trace(traced: Any) -> None:
     over.set()
     thread.join(30)
     assert helper.__code__.co_consts == (None, 2.0)
+
+
+OTHERS_COUNT = 0
+
+
+def test_what_other_threads_bind_in_a_module_is_no_effect_of_the_trace() -> None:
+    over = threading.Event()
+
+    def count() -> None:
+        global OTHERS_COUNT
+        while not over.is_set():
+            OTHERS_COUNT += 1
+
+    thread = threading.Thread(target=count)
+    usual = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    thread.start()
+    try:
+        function = hf.function(lambda x: x * len(PLACES), strict=True)
+        assert [function(hf.ones(1)).item() for _ in range(3)] == [len(PLACES)] * 3
+    finally:
+        over.set()
+        thread.join()
+        sys.setswitchinterval(usual)
+    assert len(function.signatures()) == 1 and OTHERS_COUNT

@@ -309,8 +309,15 @@ def _put_back(value: Any, held: list[Any]) -> None:
 _CHANGING = frozenset((list, dict, set, collections.deque, bytearray, *MAPPINGS))
 
 
+def _is_namespace(value: Any) -> bool:
+    """Whether a dict belongs to a module: other threads may bind names in it while this one traces."""
+    return value is sys.modules or (type(value) is dict and "__name__" in value and "__builtins__" in value)
+
+
 def _held(value: Any) -> list[Any] | None:
     """What a mutable object holds now; None for objects that hold nothing that is looked at."""
+    if _is_namespace(value):
+        return None
     if type(value) in CONTAINERS:
         return items_of(value) if type(value) in _CHANGING else None
     if is_users_class(type(value)):
