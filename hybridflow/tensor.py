@@ -273,7 +273,7 @@ class Tensor(Operators):
     def numpy(self) -> np.ndarray:
         """The value as a NumPy array: a read-only view without a copy on the CPU, a copy from a GPU.
 
-        The view cannot be made writable: neither are the arrays behind it.
+        ``setflags(write=True)`` of the view is refused; what owns the memory (``view.base``) could still be unlocked.
         """
         array = self._array
         if not isinstance(array, np.ndarray):
