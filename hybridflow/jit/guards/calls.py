@@ -41,6 +41,7 @@ from hybridflow.jit.guards.contents import (
     read_items,
     read_length,
     read_state,
+    read_text,
 )
 from hybridflow.jit.guards.libraries import is_recorded, is_users_class, is_users_function
 from hybridflow.jit.guards.recording import Recording, caller_globals
@@ -161,12 +162,17 @@ class _Consuming:
         values = [value for value in (*args, *kwargs.values()) if type(value) not in ATOMS]
         f = self._function
         whole = (getattr(f, "__module__", None) or "builtins") not in models.LOOKING_MODULES
-        whole |= getattr(f, "__name__", "") in ("format", "format_map")  # fields of a text may name attributes
+        names_attributes = getattr(f, "__name__", "") in ("format", "format_map")  # in the fields of the text
+        if names_attributes and any(isinstance(value, (type, types.ModuleType)) for value in values):
+            recording.reason("formats the attributes of a class or a module", "read them into variables first")
         for value in values:
-            consume(recording, value, live=self._is_live, whole=whole)
+            if names_attributes or any(f is made for made in _TEXTS):
+                read_text(recording, value)
+            consume(recording, value, live=self._is_live, whole=whole or names_attributes)
         return all(map(is_plain, values))
 
 
+_TEXTS = (str, repr, ascii, format)
 _REPLACED = (
     types.BuiltinFunctionType,
     types.MethodWrapperType,
@@ -358,6 +364,8 @@ def _method(recording: Recording, f: Any, owner: Any) -> Any:
     if name in ("__setattr__", "__delattr__"):
         _note_write(recording, owner, "an attribute")
         return f
+    if name == "__get__" and isinstance(owner, (types.MemberDescriptorType, types.GetSetDescriptorType)):
+        return lambda value, *kind: get_attribute(recording, value, owner.__name__)
     if isinstance(owner, contextvars.ContextVar):
         return _context_variable(recording, f, owner)
     if _is_stateful(type(owner).__module__ or ""):

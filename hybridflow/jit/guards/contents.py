@@ -235,6 +235,18 @@ def _context_text(get: Any) -> str:
     return repr((context.prec, context.rounding, context.Emin, context.Emax, context.clamp, context.traps))
 
 
+def read_text(recording: Recording, value: Any) -> None:
+    """Note what turning a value into text reads: the value, and how NumPy is told to print arrays."""
+    consume(recording, value)
+    if not is_plain(value) or isinstance(value, np.generic):
+        where = recording.root(np.get_printoptions, "numpy.get_printoptions")
+        recording.check(where, "call", SameResult(_options_text, _options_text(np.get_printoptions)), "options")
+
+
+def _options_text(get: Any) -> str:
+    return repr(get())
+
+
 _WALKED = 4096  # items of one container that are looked into
 
 

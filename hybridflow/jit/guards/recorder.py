@@ -93,10 +93,17 @@ class Recorder:
         return value
 
     def use(self, value: Any) -> Any:
-        """An operand of a comparison or a unary operator, or a value that becomes text."""
+        """An operand of a comparison or a unary operator."""
         recording = active.recording
         if recording is not None and type(value) not in _INERT:
             recording.note(contents.consume, value)
+        return value
+
+    def shown(self, value: Any) -> Any:
+        """A value that becomes text."""
+        recording = active.recording
+        if recording is not None and type(value) not in _INERT:
+            recording.note(contents.read_text, value)
         return value
 
     def binary(self, name: str, left: Any, right: Any) -> Any:

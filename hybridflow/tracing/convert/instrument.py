@@ -337,7 +337,7 @@ class _Instrumenter(ast.NodeTransformer):
         return node
 
     def visit_FormattedValue(self, node: ast.FormattedValue) -> ast.AST:
-        node.value = self._use(node.value)
+        node.value = self._call(node.value, "shown", self._visit(node.value))
         node.format_spec = None if node.format_spec is None else self._visit(node.format_spec)
         return node
 
