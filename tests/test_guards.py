@@ -11,8 +11,10 @@ import gc
 import logging
 import os
 import pathlib
+import subprocess
 import sys
 import tempfile
+import textwrap
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -385,3 +387,25 @@ def test_what_other_threads_bind_in_a_module_is_no_effect_of_the_trace() -> None
         thread.join()
         sys.setswitchinterval(usual)
     assert len(function.signatures()) == 1 and OTHERS_COUNT
+
+
+def test_threads_trace_at_once_under_an_audit_hook() -> None:
+    program = """
+        import sys, threading
+        sys.addaudithook(lambda event, arguments: None)  # Python code, at which threads take turns, in sys.settrace too
+        import hybridflow as hf
+        sys.setswitchinterval(1e-6)
+        errors = []
+        def work(n):
+            try:
+                for k in range(10):
+                    hf.function(lambda x: x * float(k) + hf.exp(x))(hf.ones(2 + n))
+            except BaseException as error:
+                errors.append(error)
+        threads = [threading.Thread(target=work, args=(n,)) for n in range(6)]
+        for thread in threads: thread.start()
+        for thread in threads: thread.join()
+        assert not errors, errors
+    """
+    done = subprocess.run([sys.executable, "-c", textwrap.dedent(program)], capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr[-2000:]

@@ -14,6 +14,7 @@ import collections
 import dataclasses
 import sys
 import threading
+import time
 import types
 import weakref
 from collections.abc import Callable
@@ -48,6 +49,16 @@ class _Active(threading.local):
 active = _Active()
 
 
+def set_trace(function: Any) -> None:
+    """``sys.settrace``, which Python 3.11 refuses while another thread is inside of it."""
+    while True:
+        try:
+            sys.settrace(function)
+            return
+        except RuntimeError:
+            time.sleep(0)  # let the other thread finish
+
+
 class Recording:
     """The reads of one trace of the function ``name``."""
 
@@ -75,12 +86,12 @@ class Recording:
         before, active.recording = active.recording, None
         tracer = self.tracer if before is not None else None
         if tracer is not None:
-            sys.settrace(None)  # nothing to see, and it costs at each call
+            set_trace(None)  # nothing to see, and it costs at each call
         try:
             return function(self, *args)
         finally:
             if tracer is not None:
-                sys.settrace(tracer)
+                set_trace(tracer)
             active.recording = before
 
     # Outside objects

@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from hybridflow.jit.guards.libraries import USER, owner_of
-from hybridflow.jit.guards.recording import Recording, active
+from hybridflow.jit.guards.recording import Recording, active, set_trace
 from hybridflow.jit.guards.twins import is_generated, is_twin
 from hybridflow.runtime import locks
 
@@ -143,9 +143,9 @@ def _traced(recording: Recording) -> Iterator[None]:
         return None if other is None else other(frame, event, argument)
 
     recording.tracer = started if other is None else None
-    sys.settrace(started)
+    set_trace(started)
     try:
         yield
     finally:
         recording.tracer = None
-        sys.settrace(other)
+        set_trace(other)
