@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from hybridflow.compiler.target import Target
+from hybridflow.runtime.llvm import binding
 
 _override: Target | None = None
 
@@ -31,7 +32,7 @@ def use(other: Target) -> Iterator[None]:
 @functools.cache
 def detect() -> Target:
     """Ask LLVM for the CPU and its features, and the kernel for the cache sizes."""
-    import llvmlite.binding as llvm
+    llvm = binding()
 
     triple = llvm.get_process_triple()
     features = llvm.get_host_cpu_features()

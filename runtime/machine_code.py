@@ -19,6 +19,7 @@ from typing import Any
 from hybridflow.compiler.target import Target
 from hybridflow.errors import CompileError
 from hybridflow.runtime import disk_cache, host, locks
+from hybridflow.runtime.llvm import binding
 
 _lock = threading.RLock()  # around everything that enters LLVM: its objects are not thread-safe
 
@@ -96,35 +97,10 @@ def versions() -> str:
 
 @functools.cache
 def _llvm() -> Any:
-    import llvmlite.binding as llvm
-
+    llvm = binding()
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
-    llvm.ffi.OutputString.close = _close_text
-    llvm.ffi.ObjectRef.close = _close_object
     return llvm
-
-
-# llvmlite frees first and forgets then: an interrupt in between lets the finalizer free again, which ends the process.
-# Here it is the other way round, and an interrupt leaks.
-
-
-def _close_object(self: Any) -> None:
-    """``ObjectRef.close`` of llvmlite, in another order."""
-    if not self._closed:
-        self._closed = True
-        if not self._owned:
-            self._dispose()
-        self.__dict__.pop("_as_parameter_", None)
-        self._ptr = None
-
-
-def _close_text(self: Any) -> None:
-    """``OutputString.close`` of llvmlite, in another order."""
-    pointer, self._ptr = self._ptr, None
-    if pointer is not None and self._owned:
-        self.__dict__.pop("_as_parameter_", None)
-        _llvm().ffi.lib.LLVMPY_DisposeString(pointer)
 
 
 @functools.cache
