@@ -139,7 +139,7 @@ def class_slot(recording: Recording, kind: type) -> int:
 def lookup(recording: Recording, kind: type, name: str) -> Any:
     """Note what a class holds under a name, its bases included, and return it (MISSING if nothing)."""
     found = in_class(kind, name)
-    if kind.__flags__ & _IMMUTABLE:
+    if kind.__flags__ & IMMUTABLE:
         return found
     slot, text = class_slot(recording, kind), f"{kind.__name__}.{name}"
     if found is MISSING:
@@ -157,7 +157,7 @@ def lookup_of(recording: Recording, value: Any, name: str) -> Any:
     return lookup(recording, type(value), name)
 
 
-_IMMUTABLE = 1 << 8  # Py_TPFLAGS_IMMUTABLETYPE of CPython's object.h
+IMMUTABLE = 1 << 8  # Py_TPFLAGSIMMUTABLETYPE of CPython's object.h
 
 
 def _stored(recording: Recording, value: Any, name: str, given: Any) -> None:
@@ -268,7 +268,7 @@ def _of_class(recording: Recording, kind: type, name: str, given: Any) -> None:
     if isinstance(shared, types.GetSetDescriptorType):  # __name__, __doc__, __dict__: as Python shows them
         if isinstance(given, types.MappingProxyType):
             recording.root(given, f"vars({kind.__name__})")
-        elif not kind.__flags__ & _IMMUTABLE and given is not MISSING:
+        elif not kind.__flags__ & IMMUTABLE and given is not MISSING:
             recording.read(class_slot(recording, kind), "attribute", name, given, f"{kind.__name__}.{name}")
         return
     found = lookup(recording, kind, name)
@@ -281,7 +281,7 @@ def _of_super(recording: Recording, value: Any, name: str) -> None:
     order = value.__self_class__.__mro__
     for base in order[order.index(value.__thisclass__) + 1 :]:
         found = base.__dict__.get(name, MISSING)
-        if not base.__flags__ & _IMMUTABLE:
+        if not base.__flags__ & IMMUTABLE:
             text = f"{base.__name__}.{name}"
             slot = recording.root(_dict_of_class(base), f"vars({base.__name__})")
             if found is MISSING:

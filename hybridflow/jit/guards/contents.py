@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from hybridflow.jit.guards import models
-from hybridflow.jit.guards.attributes import lookup_of, own_dict, read_attribute
+from hybridflow.jit.guards.attributes import IMMUTABLE, MISSING, in_class, lookup_of, own_dict, read_attribute
 from hybridflow.jit.guards.libraries import is_recorded, is_users_class
 from hybridflow.jit.guards.recording import Recording
 from hybridflow.jit.guards.twins import follow, is_generated
@@ -305,14 +305,7 @@ def _fields(value: Any) -> list[tuple[str, Any]]:
 
 def _has_own(value: Any, name: str) -> bool:
     """Whether a class defines a special method in Python."""
-    return isinstance(_find(type(value), name), types.FunctionType)
-
-
-def _find(kind: type, name: str) -> Any:
-    for base in kind.__mro__:
-        if name in base.__dict__:
-            return base.__dict__[name]
-    return None
+    return isinstance(in_class(type(value), name), types.FunctionType)
 
 
 # Special methods that show what an object holds.
@@ -322,7 +315,7 @@ _STATE_DEPTH = 4  # of objects in objects of libraries
 
 def _is_librarys(method: Any) -> bool:
     """Whether a special method belongs to a library: nothing is recorded when it runs."""
-    return method is not None and not (isinstance(method, types.FunctionType) and is_recorded(method.__code__))
+    return method is not MISSING and not (isinstance(method, types.FunctionType) and is_recorded(method.__code__))
 
 
 def read_state(recording: Recording, value: Any, depth: int = _STATE_DEPTH) -> None:
@@ -353,21 +346,18 @@ _WITH_STATE = (np.flatiter, np.nditer)
 def before_operator(recording: Recording, value: Any, *names: str) -> None:
     """Follow the special methods of the user's class that an operator may call."""
     kind = type(value)
-    if any(name in _LOOKING and _is_librarys(_find(kind, name)) for name in names):
+    if any(name in _LOOKING and _is_librarys(in_class(kind, name)) for name in names):
         read_state(recording, value)
-    if kind.__flags__ & _IMMUTABLE:
+    if kind.__flags__ & IMMUTABLE:
         return
     for name in names:
-        function = _find(kind, name)
+        function = in_class(kind, name)
         if isinstance(function, types.FunctionType) and is_followed_class(kind):
             lookup_of(recording, value, name)
             follow(recording, function)
-        elif function is None and is_users_class(kind):
+        elif function is MISSING and is_users_class(kind):
             lookup_of(recording, value, name)
 
 
 def is_followed_class(kind: type) -> bool:
     return not issubclass(kind, (Tensor, Variable, Dispatcher, np.ndarray))
-
-
-_IMMUTABLE = 1 << 8  # Py_TPFLAGS_IMMUTABLETYPE of CPython's object.h

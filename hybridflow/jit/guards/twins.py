@@ -18,8 +18,8 @@ from hybridflow.runtime import locks
 from hybridflow.runtime.guards import stand_ins
 from hybridflow.tracing.convert.instrument import instrument
 from hybridflow.tracing.convert.rebuild import Rebuilder
-from hybridflow.tracing.convert.scope import FunctionNode
 from hybridflow.tracing.convert.source import Source
+from hybridflow.tracing.convert.unit import Function
 
 _lock = locks.make()
 _instrumented: dict[int, weakref.ref[types.CodeType]] = {}  # twins, and the code of what is defined in them, by id
@@ -160,5 +160,5 @@ def _rebuilder() -> Rebuilder:
     return Rebuilder(_instrumented_tree, {_RECORDER: RECORDER})
 
 
-def _instrumented_tree(node: FunctionNode, source: Source) -> FunctionNode:
+def _instrumented_tree(node: Function, source: Source) -> Function:
     return instrument(node, frozenset(source.code.co_freevars), source.owner, _RECORDER)

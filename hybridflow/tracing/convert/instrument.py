@@ -13,7 +13,8 @@ import copy
 from collections.abc import Sequence
 from typing import Any, TypeVar
 
-from hybridflow.tracing.convert.scope import CELL, GLOBAL, LOCAL, FunctionNode, Scope
+from hybridflow.tracing.convert.scope import CELL, GLOBAL, LOCAL, Scope
+from hybridflow.tracing.convert.unit import Function
 
 N = TypeVar("N", bound=ast.AST)
 
@@ -36,7 +37,7 @@ _OPERATORS = {
 _TRUTHS = (ast.Compare, ast.Constant)
 
 
-def instrument(node: FunctionNode, cells: frozenset[str], owner: str | None, recorder: str) -> FunctionNode:
+def instrument(node: Function, cells: frozenset[str], owner: str | None, recorder: str) -> Function:
     """Instrument a function in place.
 
     ``cells`` are the names in its closure, ``owner`` the class whose private names (``__x``) it mangles, ``recorder``
@@ -83,13 +84,13 @@ class _Instrumenter(ast.NodeTransformer):
 
     # Scopes
 
-    def body_of(self, node: FunctionNode | ast.ClassDef) -> None:
+    def body_of(self, node: Function | ast.ClassDef) -> None:
         if isinstance(node, ast.Lambda):
             node.body = self._visit(node.body)
             return
         node.body = self._statements(node.body)
 
-    def _inside(self, node: FunctionNode | ast.ClassDef, owner: str | None) -> None:
+    def _inside(self, node: Function | ast.ClassDef, owner: str | None) -> None:
         """Instrument the body of a scope that is made inside the function."""
         before = self._scope, self._owner, self._written
         self._scope, self._owner, self._written = Scope(node, self._scope), owner, {}
