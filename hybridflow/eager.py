@@ -11,7 +11,7 @@ import numpy as np
 
 from hybridflow import devices, one_op
 from hybridflow.compiler.ir.dtypes import INTEGERS
-from hybridflow.compiler.ops import TABLE, Kind
+from hybridflow.compiler.ops import Kind
 from hybridflow.errors import HybridflowError
 from hybridflow.tensor import Tensor, wrap
 from hybridflow.variable import Variable
@@ -140,38 +140,18 @@ class _Quiet(threading.local):
 
 _quiet = _Quiet()
 
-# Operations whose bits IEEE 754 (or two's complement) fixes, with the kinds of dtypes that they take: NumPy's results
-# are as good as ours, and quicker to call.
-_EXACT = {
-    TABLE[name]: (getattr(np, numpy_name), kinds)
-    for names, kinds in (
-        ({n: n for n in ("add", "subtract", "multiply")}, "fiu"),
-        ({"divide": "divide"}, "f"),
-        ({n: n for n in ("equal", "not_equal")}, "fiub"),
-        ({n: n for n in ("less", "less_equal", "greater", "greater_equal")}, "fiu"),
-        ({n: n for n in ("bitwise_and", "bitwise_or", "bitwise_xor")}, "iub"),
-        ({"bitwise_invert": "invert"}, "iub"),
-        ({"negative": "negative", "square": "square"}, "fiu"),
-        ({"abs": "abs"}, "fi"),
-        ({"sqrt": "sqrt", "floor": "floor", "ceil": "ceil", "trunc": "trunc", "round": "rint"}, "f"),
-        ({"isnan": "isnan", "isinf": "isinf", "isfinite": "isfinite"}, "f"),
-    )
-    for name, numpy_name in names.items()
-}
-_NO_UFUNC = (None, "")
 _INT_LIMITS = {d: (np.iinfo(d).min, np.iinfo(d).max) for d in INTEGERS}
 _EXACT_INT = 2**11  # every float dtype that NumPy knows holds the integers up to here
 
 
 def try_unary(op: Any, x: Any) -> Tensor | None:
     """The short way for one tensor while nothing records: None when there is none for this op and this type."""
-    ufunc, kinds = _EXACT.get(op, _NO_UFUNC)
-    if type(x) is not Tensor:
+    if op.numpy is None or type(x) is not Tensor:
         return None
     a = x._array
-    if type(a) is not np.ndarray or a.dtype.kind not in kinds:
+    if type(a) is not np.ndarray or a.dtype.kind not in op.numpy_kinds:
         return None
-    out = _quiet.run(ufunc, a)
+    out = _quiet.run(op.numpy, a)
     return wrap(out if type(out) is np.ndarray else np.asarray(out))
 
 
@@ -180,7 +160,8 @@ def try_binary(op: Any, x: Any, y: Any) -> Tensor | None:
 
     None when there is none for this op and these types, or when the long way has an error to explain.
     """
-    ufunc, kinds = _EXACT.get(op, _NO_UFUNC)
+    if op.numpy is None:
+        return None
     a = x._array if type(x) is Tensor else _operand(x)
     b = y._array if type(y) is Tensor else _operand(y)
     if type(a) is np.ndarray:
@@ -196,10 +177,10 @@ def try_binary(op: Any, x: Any, y: Any) -> Tensor | None:
             return None
     else:
         return None
-    if dtype.kind not in kinds:
+    if dtype.kind not in op.numpy_kinds:
         return None
     try:
-        out = _quiet.run(ufunc, a, b)
+        out = _quiet.run(op.numpy, a, b)
     except ValueError:  # shapes that do not broadcast
         return None
     return wrap(out if type(out) is np.ndarray else np.asarray(out))

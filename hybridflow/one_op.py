@@ -19,6 +19,7 @@ from hybridflow import devices, execution
 from hybridflow.compiler.ir.build import GraphBuilder
 from hybridflow.compiler.ir.types import Dim, Shape, TensorType, static_size
 from hybridflow.compiler.ops import TABLE, Kind, OpDef
+from hybridflow.compiler.ops.contraction import Contraction, Factor
 from hybridflow.runtime import entry, locks
 from hybridflow.runtime.records import MAX_INPUTS
 from hybridflow.tensor import Tensor, wrap
@@ -157,18 +158,23 @@ def _indexed(op: OpDef, types: Types, attrs: Attrs) -> Form:
 
 
 def _product(op: OpDef, types: Types, attrs: Attrs) -> Form:
-    """CONTRACT: at most one batch axis."""
-    x, y = types
-    batch = static_size(x.shape[:-2])
-    m, k = x.shape[-2:] if not attrs["transpose_a"] else x.shape[:-3:-1]
-    n = y.shape[-2] if attrs["transpose_b"] else y.shape[-1]
-    dim_m, dim_k, dim_n, dim_b = _symbols((m, k, n, batch), "mknb")
-    x_dims = (dim_k, dim_m) if attrs["transpose_a"] else (dim_m, dim_k)
-    y_dims = (dim_n, dim_k) if attrs["transpose_b"] else (dim_k, dim_n)
-    if x.ndim == 2:
-        return Form((x.shape, y.shape), (x_dims, y_dims), attrs)
-    shapes = ((batch, *x.shape[-2:]), (batch, *y.shape[-2:]))
-    return Form(shapes, ((dim_b, *x_dims), (dim_b, *y_dims)), attrs)
+    """CONTRACT: the axes of each part (batch, rows, columns, summed) joined to one; they lie side by side."""
+    assert op.contraction and op.contracting, op  # the table sees to it
+    given = op.contraction(types, attrs)
+    joined = [(static_size(extents),) if extents else () for extents in given.extents(*types)]
+    factors = Contraction(*map(_joined, given))
+
+    def shapes(batch: Any, rows: Any, columns: Any, summed: Any) -> tuple[Any, Any]:
+        return factors.left.arranged(batch, rows, summed), factors.right.arranged(batch, columns, summed)
+
+    symbols = [_symbols(extents, name) for extents, name in zip(joined, "bmnk")]
+    return Form(shapes(*joined), shapes(*symbols), {**attrs, **(op.contracting(factors) or {})})
+
+
+def _joined(factor: Factor) -> Factor:
+    """The factor of an operand in which the axes of each part have become one."""
+    order = sorted((part for part in factor if part), key=lambda part: part[0])
+    return Factor(*((order.index(part),) if part else () for part in factor))
 
 
 _FORMS: dict[Kind, Callable[[OpDef, Types, Attrs], Form]] = {
@@ -210,7 +216,7 @@ def _moved(op: OpDef, arrays: tuple[Any, ...], attrs: Attrs, out: TensorType) ->
     device = devices.of(arrays[0])
     if device == devices.CPU:
         return op.reference(*arrays, **attrs)
-    if op.name == "reshape":
+    if op.shares_memory:
         return arrays[0].reshape(out.shape)
     types = tuple(TensorType(array.shape, array.dtype) for array in arrays)
     shapes = tuple(array.shape for array in arrays)

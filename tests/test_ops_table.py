@@ -157,6 +157,48 @@ def test_incomplete_declarations_are_refused(missing: str) -> None:
         define("add", Kind.ELEMENTWISE, 1, **fields)
 
 
+@pytest.mark.parametrize("op", [op for op in OPS if op.numpy is not None], ids=lambda op: op.name)
+def test_numpy_has_the_bits_of_the_reference(op: OpDef) -> None:
+    assert op.numpy is not None
+    for dtype in (d for d in op.dtypes if d.kind in op.numpy_kinds):
+        for arrays, attrs in op.samples(np.random.default_rng(0), dtype):
+            assert not attrs
+            with np.errstate(all="ignore"):
+                assert same_bits(np.asarray(op.numpy(*arrays)), op.reference(*arrays))
+
+
+@pytest.mark.parametrize("op", [op for op in OPS if op.kind is Kind.CONTRACT], ids=lambda op: op.name)
+def test_contractions_contract_the_axes_that_they_name(op: OpDef) -> None:
+    assert op.contraction is not None and op.contracting is not None
+    for arrays, attrs in op.samples(np.random.default_rng(0), dt.float64):
+        types = types_of(arrays)
+        attrs = canonical(op, types, attrs)
+        found = op.contraction(types, attrs)
+        batch, rows, columns, summed = found.extents(*types)
+        letters = iter("abcdefghijklmnop")
+        b, m, n, k = ([next(letters) for _ in part] for part in (batch, rows, columns, summed))
+        left, right = "".join(found.left.arranged(b, m, k)), "".join(found.right.arranged(b, n, k))
+        result = np.einsum(f"{left},{right}->{''.join((*b, *m, *n))}", *arrays)
+        np.testing.assert_allclose(op.reference(*arrays, **attrs), result, rtol=1e-12, atol=1e-12)
+        assert {**attrs, **op.contracting(found)} == attrs
+        assert found.left.arranged(batch, rows, summed) == types[0].shape
+        # Through a transposition of all axes back to front the op may read its operand, or says that it cannot.
+        turned = tuple(range(arrays[0].ndim))[::-1]
+        moved = op.contracting(found._replace(left=found.left.through(turned)))
+        assert (moved is None) == (len(batch) > 0)
+        if moved is not None:
+            again = op.reference(arrays[0].transpose(turned), arrays[1], **{**attrs, **moved})
+            np.testing.assert_allclose(again, result, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("op", [op for op in OPS if op.shares_memory], ids=lambda op: op.name)
+def test_views_that_share_memory_keep_the_order_of_the_elements(op: OpDef) -> None:
+    for (x,), attrs in op.samples(np.random.default_rng(0), dt.float32):
+        assert np.array_equal(
+            op.reference(x, **canonical(op, types_of((x,)), attrs)).ravel(), x.ravel(), equal_nan=True
+        )
+
+
 # ---- derivatives
 
 

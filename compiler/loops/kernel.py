@@ -64,8 +64,8 @@ class Fusion:
 
 
 def base(node: Node) -> Node:
-    """The node whose buffer holds this node's value: reshapes share memory with their input."""
-    while not node.is_parameter and node.op.name == "reshape":
+    """The node whose buffer holds this node's value: some views share memory with their input."""
+    while not node.is_parameter and node.op.shares_memory:
         node = node.inputs[0]
     return node
 

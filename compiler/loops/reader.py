@@ -49,7 +49,7 @@ class Reader:
             elif kind is Kind.VIEW:
                 views[node] = 1 + views.get(node.inputs[0], 0)
                 # A reshape has no buffer of its own; the next view may have one.
-                if node.op.name != "reshape" and (views[node] > MAX_VIEWS or self._divisions(node) > MAX_DIVISIONS):
+                if not node.op.shares_memory and (views[node] > MAX_VIEWS or self._divisions(node) > MAX_DIVISIONS):
                     del views[node]
                     must_store.add(node)
                     self.computed.add(node)

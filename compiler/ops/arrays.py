@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -71,6 +71,15 @@ def predicate(function: Callable[..., Any]) -> Reference:
         return np.asarray(function(*map(computed, arrays), **attrs), np.bool_)
 
     return reference
+
+
+def with_reference(fields: Mapping[str, Any], how: Callable[[Callable[..., Any]], Reference]) -> dict[str, Any]:
+    """The fields of a declaration, where ``numpy`` says whose bits the op has: also its meaning, by ``how``
+    (``in_compute`` or ``predicate``), and the fact that this is exact."""
+    if "numpy" not in fields or "reference" in fields:
+        return dict(fields)
+    facts = {"exact": True, **fields.get("facts", {})}
+    return {**fields, "reference": how(fields["numpy"]), "facts": facts}
 
 
 def computed(x: np.ndarray) -> np.ndarray:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ import numpy as np
 from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.compiler.ir.types import TensorType
 from hybridflow.compiler.ops import arrays, rules, samples
+from hybridflow.compiler.ops.contraction import Contraction, Factor
 from hybridflow.compiler.ops.table import Kind, define
 from hybridflow.errors import DTypeError, ShapeError
 
@@ -63,6 +65,29 @@ def _matmul_vjp(b: Any, g: Any, out: Any, x: Any, y: Any, transpose_a: bool, tra
     return for_x, for_y
 
 
+def _matmul_contraction(types: tuple[TensorType, ...], attrs: Mapping[str, Any]) -> Contraction:
+    def factor(x: TensorType, depth_first: bool) -> Factor:
+        first, last = (x.ndim - 2,), (x.ndim - 1,)
+        free, summed = (last, first) if depth_first else (first, last)
+        return Factor(tuple(range(x.ndim - 2)), free, summed)
+
+    return Contraction(factor(types[0], attrs["transpose_a"]), factor(types[1], not attrs["transpose_b"]))
+
+
+def _matmul_contracting(wanted: Contraction) -> dict[str, Any] | None:
+    """Only matrices over leading batch axes in order can be said in the attributes."""
+
+    def depth_first(factor: Factor) -> bool | None:
+        if len(factor.free) != 1 or len(factor.summed) != 1 or factor.batch != tuple(range(len(factor.batch))):
+            return None
+        return factor.summed < factor.free
+
+    left, right = depth_first(wanted.left), depth_first(wanted.right)
+    if left is None or right is None:
+        return None
+    return {"transpose_a": left, "transpose_b": not right}
+
+
 def _matmul_samples(rng: np.random.Generator, dtype: Any) -> list[samples.Sample]:
     found: list[samples.Sample] = []
     sizes = [
@@ -93,6 +118,8 @@ define(
     infer=_matmul_infer,
     reference=_matmul_reference,
     vjp=_matmul_vjp,
+    contraction=_matmul_contraction,
+    contracting=_matmul_contracting,
     samples=_matmul_samples,
     dtypes=rules.NUMERIC,
 )

@@ -23,14 +23,15 @@ def _binary(name: str, *, dtypes: Any = rules.NUMERIC, domain: Any = _WIDE, **fi
     """An op on two inputs of one type, which is the result's too.  ``domain``: an interval per input, smooth there."""
     fields.setdefault("infer", rules.same_type(name, dtypes))
     fields.setdefault("samples", samples.elementwise(2))
+    fields = arrays.with_reference(fields, arrays.in_compute)
     facts = {"domain": domain, **fields.pop("facts", {})}
     define(name, Kind.ELEMENTWISE, 2, dtypes=tuple(dtypes), facts=facts, **fields)
 
 
 def _relation(name: str, *, dtypes: Any = dt.ALL, **fields: Any) -> None:
     """An op with a bool result."""
-    facts = {"exact": True, **fields.pop("facts", {})}
-    _binary(name, dtypes=dtypes, infer=rules.bool_result(name, dtypes), vjp=NOT_DIFFERENTIABLE, facts=facts, **fields)
+    fields = arrays.with_reference(fields, arrays.predicate)
+    _binary(name, dtypes=dtypes, infer=rules.bool_result(name, dtypes), vjp=NOT_DIFFERENTIABLE, **fields)
 
 
 # ---- arithmetic
@@ -39,19 +40,19 @@ def _relation(name: str, *, dtypes: Any = dt.ALL, **fields: Any) -> None:
 _binary(
     "add",
     doc="x + y; integers wrap.",
-    reference=arrays.in_compute(np.add),
+    numpy=np.add,
     scalar=lambda e, x, y: e.add(x, y),
     vjp=lambda b, g, out, x, y: (g, g),
-    facts={"commutative": True, "identity": -0.0, "exact": True},
+    facts={"commutative": True, "identity": -0.0},
 )
 
 _binary(
     "subtract",
     doc="x - y; integers wrap.",
-    reference=arrays.in_compute(np.subtract),
+    numpy=np.subtract,
     scalar=lambda e, x, y: e.sub(x, y),
     vjp=lambda b, g, out, x, y: (g, lambda: b.negative(g)),
-    facts={"right_identity": 0.0, "exact": True},
+    facts={"right_identity": 0.0},
 )
 
 
@@ -65,10 +66,10 @@ def _multiply_vjp(b: Any, g: Any, out: Any, x: Any, y: Any) -> tuple[Any, ...]:
 _binary(
     "multiply",
     doc="x * y; integers wrap.",
-    reference=arrays.in_compute(np.multiply),
+    numpy=np.multiply,
     scalar=lambda e, x, y: e.mul(x, y),
     vjp=_multiply_vjp,
-    facts={"commutative": True, "identity": 1.0, "exact": True},
+    facts={"commutative": True, "identity": 1.0},
 )
 
 
@@ -84,11 +85,11 @@ _binary(
     "divide",
     doc="x / y of floats.",
     dtypes=dt.FLOATS,
-    reference=arrays.in_compute(np.divide),
+    numpy=np.divide,
     scalar=lambda e, x, y: e.div(x, y),
     vjp=_divide_vjp,
     domain=((-3.0, 3.0), (0.5, 3.0)),
-    facts={"right_identity": 1.0, "exact": True},
+    facts={"right_identity": 1.0},
 )
 
 
@@ -217,14 +218,13 @@ _binary(
     "copysign",
     doc="The magnitude of x with the sign of y (zeros and NaN have signs).",
     dtypes=dt.FLOATS,
-    reference=arrays.in_compute(np.copysign),
+    numpy=np.copysign,
     scalar=lambda e, x, y: e.copysign(x, y),
     vjp=lambda b, g, out, x, y: (
         lambda: b.multiply(g, b.multiply(b.sign(x), b.copysign(b.full(1, like=y.type), y))),
         lambda: b.full(0, like=y.type),
     ),
     domain=((0.5, 3.0), (0.5, 3.0)),
-    facts={"exact": True},
 )
 
 
@@ -278,7 +278,7 @@ _binary(
 _relation(
     "equal",
     doc="x == y; NaN equals nothing.",
-    reference=arrays.predicate(np.equal),
+    numpy=np.equal,
     scalar=lambda e, x, y: e.eq(x, y),
     facts={"commutative": True},
 )
@@ -286,7 +286,7 @@ _relation(
 _relation(
     "not_equal",
     doc="x != y; True where either is NaN.",
-    reference=arrays.predicate(np.not_equal),
+    numpy=np.not_equal,
     scalar=lambda e, x, y: e.ne(x, y),
     facts={"commutative": True},
 )
@@ -295,7 +295,7 @@ _relation(
     "less",
     doc="x < y.",
     dtypes=rules.NUMERIC,
-    reference=arrays.predicate(np.less),
+    numpy=np.less,
     scalar=lambda e, x, y: e.lt(x, y),
 )
 
@@ -303,7 +303,7 @@ _relation(
     "less_equal",
     doc="x <= y.",
     dtypes=rules.NUMERIC,
-    reference=arrays.predicate(np.less_equal),
+    numpy=np.less_equal,
     scalar=lambda e, x, y: e.le(x, y),
 )
 
@@ -311,7 +311,7 @@ _relation(
     "greater",
     doc="x > y.",
     dtypes=rules.NUMERIC,
-    reference=arrays.predicate(np.greater),
+    numpy=np.greater,
     scalar=lambda e, x, y: e.gt(x, y),
 )
 
@@ -319,7 +319,7 @@ _relation(
     "greater_equal",
     doc="x >= y.",
     dtypes=rules.NUMERIC,
-    reference=arrays.predicate(np.greater_equal),
+    numpy=np.greater_equal,
     scalar=lambda e, x, y: e.ge(x, y),
 )
 
@@ -331,7 +331,7 @@ _relation(
     "logical_and",
     doc="x and y.",
     dtypes=rules.BOOL,
-    reference=arrays.predicate(np.logical_and),
+    numpy=np.logical_and,
     scalar=lambda e, x, y: e.and_(x, y),
     facts={"commutative": True, "associative": True, "idempotent": True, "identity": True, "absorbing": False},
 )
@@ -340,7 +340,7 @@ _relation(
     "logical_or",
     doc="x or y.",
     dtypes=rules.BOOL,
-    reference=arrays.predicate(np.logical_or),
+    numpy=np.logical_or,
     scalar=lambda e, x, y: e.or_(x, y),
     facts={"commutative": True, "associative": True, "idempotent": True, "identity": False, "absorbing": True},
 )
@@ -349,7 +349,7 @@ _relation(
     "logical_xor",
     doc="Whether exactly one of x and y is True.",
     dtypes=rules.BOOL,
-    reference=arrays.predicate(np.logical_xor),
+    numpy=np.logical_xor,
     scalar=lambda e, x, y: e.xor(x, y),
     facts={"commutative": True, "associative": True, "identity": False},
 )
@@ -358,30 +358,30 @@ _binary(
     "bitwise_and",
     doc="Bits set in both.",
     dtypes=rules.BITS,
-    reference=arrays.in_compute(np.bitwise_and),
+    numpy=np.bitwise_and,
     scalar=lambda e, x, y: e.and_(x, y),
     vjp=NOT_DIFFERENTIABLE,
-    facts={"commutative": True, "associative": True, "idempotent": True, "absorbing": 0, "exact": True},
+    facts={"commutative": True, "associative": True, "idempotent": True, "absorbing": 0},
 )
 
 _binary(
     "bitwise_or",
     doc="Bits set in either.",
     dtypes=rules.BITS,
-    reference=arrays.in_compute(np.bitwise_or),
+    numpy=np.bitwise_or,
     scalar=lambda e, x, y: e.or_(x, y),
     vjp=NOT_DIFFERENTIABLE,
-    facts={"commutative": True, "associative": True, "idempotent": True, "identity": 0, "exact": True},
+    facts={"commutative": True, "associative": True, "idempotent": True, "identity": 0},
 )
 
 _binary(
     "bitwise_xor",
     doc="Bits set in exactly one.",
     dtypes=rules.BITS,
-    reference=arrays.in_compute(np.bitwise_xor),
+    numpy=np.bitwise_xor,
     scalar=lambda e, x, y: e.xor(x, y),
     vjp=NOT_DIFFERENTIABLE,
-    facts={"commutative": True, "associative": True, "identity": 0, "exact": True},
+    facts={"commutative": True, "associative": True, "identity": 0},
 )
 
 

@@ -18,6 +18,7 @@ from hybridflow.errors import ArgumentTypeError
 def _unary(name: str, *, dtypes: Any = dt.FLOATS, domain: tuple[float, float] = (-3.0, 3.0), **fields: Any) -> None:
     """An op whose result has its input's type.  ``domain`` is an interval on which it is smooth."""
     fields.setdefault("infer", rules.same_type(name, dtypes))
+    fields = arrays.with_reference(fields, arrays.in_compute)
     facts = {"domain": (domain,), **fields.pop("facts", {})}
     fields.setdefault("samples", samples.elementwise(1, domain))
     define(
@@ -33,7 +34,8 @@ def _unary(name: str, *, dtypes: Any = dt.FLOATS, domain: tuple[float, float] = 
 def _test(name: str, *, dtypes: Any = dt.FLOATS, **fields: Any) -> None:
     """An op with a bool result."""
     infer = rules.bool_result(name, dtypes)
-    _unary(name, dtypes=dtypes, infer=infer, vjp=NOT_DIFFERENTIABLE, facts={"exact": True}, **fields)
+    fields = arrays.with_reference(fields, arrays.predicate)
+    _unary(name, dtypes=dtypes, infer=infer, vjp=NOT_DIFFERENTIABLE, **fields)
 
 
 def _one(b: Any, x: Any) -> Any:
@@ -47,10 +49,10 @@ _unary(
     "negative",
     doc="-x; integers wrap.",
     dtypes=rules.NUMERIC,
-    reference=arrays.in_compute(np.negative),
+    numpy=np.negative,
     scalar=lambda e, x: e.neg(x),
     vjp=lambda b, g, out, x: (b.negative(g),),
-    facts={"involution": True, "exact": True},
+    facts={"involution": True},
 )
 
 
@@ -66,10 +68,10 @@ _unary(
     "abs",
     doc="Absolute value; the smallest integer wraps to itself.  The derivative at 0 is 0.",
     dtypes=rules.NUMERIC,
-    reference=arrays.in_compute(np.abs),
+    numpy=np.abs,
     scalar=_abs_scalar,
     vjp=lambda b, g, out, x: (b.multiply(g, b.sign(x)),),
-    facts={"idempotent": True, "exact": True},
+    facts={"idempotent": True},
 )
 
 
@@ -95,37 +97,37 @@ _unary(
 _unary(
     "floor",
     doc="The largest whole number <= x.",
-    reference=arrays.in_compute(np.floor),
+    numpy=np.floor,
     scalar=lambda e, x: e.floor(x),
     vjp=NOT_DIFFERENTIABLE,
-    facts={"idempotent": True, "exact": True},
+    facts={"idempotent": True},
 )
 
 _unary(
     "ceil",
     doc="The smallest whole number >= x.",
-    reference=arrays.in_compute(np.ceil),
+    numpy=np.ceil,
     scalar=lambda e, x: e.ceil(x),
     vjp=NOT_DIFFERENTIABLE,
-    facts={"idempotent": True, "exact": True},
+    facts={"idempotent": True},
 )
 
 _unary(
     "round",
     doc="The nearest whole number, halves to even.",
-    reference=arrays.in_compute(np.rint),
+    numpy=np.rint,
     scalar=lambda e, x: e.rint(x),
     vjp=NOT_DIFFERENTIABLE,
-    facts={"idempotent": True, "exact": True},
+    facts={"idempotent": True},
 )
 
 _unary(
     "trunc",
     doc="The whole part of x.",
-    reference=arrays.in_compute(np.trunc),
+    numpy=np.trunc,
     scalar=lambda e, x: e.trunc(x),
     vjp=NOT_DIFFERENTIABLE,
-    facts={"idempotent": True, "exact": True},
+    facts={"idempotent": True},
 )
 
 
@@ -192,11 +194,10 @@ _unary(
 _unary(
     "sqrt",
     doc="Square root, correctly rounded; NaN below 0.",
-    reference=arrays.in_compute(np.sqrt),
+    numpy=np.sqrt,
     scalar=lambda e, x: e.sqrt(x),
     vjp=lambda b, g, out, x: (masked(b, g, b.divide(b.full(0.5, like=x.type), out)),),
     domain=(0.25, 4.0),
-    facts={"exact": True},
 )
 
 _unary(
@@ -223,10 +224,9 @@ _unary(
     "square",
     doc="x * x; integers wrap.",
     dtypes=rules.NUMERIC,
-    reference=arrays.in_compute(np.square),
+    numpy=np.square,
     scalar=lambda e, x: e.mul(x, x),
     vjp=lambda b, g, out, x: (b.multiply(g, b.add(x, x)),),
-    facts={"exact": True},
 )
 
 
@@ -377,21 +377,21 @@ _unary(
 _test(
     "isnan",
     doc="Whether x is NaN.",
-    reference=arrays.predicate(np.isnan),
+    numpy=np.isnan,
     scalar=lambda e, x: e.is_nan(x),
 )
 
 _test(
     "isinf",
     doc="Whether x is an infinity.",
-    reference=arrays.predicate(np.isinf),
+    numpy=np.isinf,
     scalar=lambda e, x: e.eq(e.abs(x), e.const(math.inf, x.dtype)),
 )
 
 _test(
     "isfinite",
     doc="Whether x is neither infinite nor NaN.",
-    reference=arrays.predicate(np.isfinite),
+    numpy=np.isfinite,
     scalar=lambda e, x: e.lt(e.abs(x), e.const(math.inf, x.dtype)),
 )
 
@@ -399,7 +399,7 @@ _test(
     "logical_not",
     doc="not x.",
     dtypes=rules.BOOL,
-    reference=arrays.predicate(np.logical_not),
+    numpy=np.logical_not,
     scalar=lambda e, x: e.not_(x),
 )
 
@@ -407,10 +407,10 @@ _unary(
     "bitwise_invert",
     doc="All bits of x flipped.",
     dtypes=rules.BITS,
-    reference=arrays.in_compute(np.invert),
+    numpy=np.invert,
     scalar=lambda e, x: e.not_(x),
     vjp=NOT_DIFFERENTIABLE,
-    facts={"involution": True, "exact": True},
+    facts={"involution": True},
 )
 
 

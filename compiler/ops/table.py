@@ -7,6 +7,7 @@ front end's functions, the tracer, the verifier, the passes, the emitters and th
 from __future__ import annotations
 
 import enum
+import functools
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from hybridflow.compiler.ir.types import TensorType, shape_fault
+from hybridflow.compiler.ops.contraction import Contraction
 from hybridflow.errors import ShapeError
 
 
@@ -58,7 +60,13 @@ class OpDef:
     segments(types, out, **attrs)    SEGMENT: [(input or None for fill, offset per axis, step per axis)], see segment.py
     lift/combine/init/finish         REDUCE and SCAN: state = lift(e, *xs, i); state = combine(e, s, t); init(dtype) are
                                      the identity's components; finish(e, state, dtype) is the result
+    contraction(types, attrs)        CONTRACT: which axes of the operands it multiplies and sums (contraction.py)
+    contracting(contraction)         CONTRACT: the attributes that say so, for operands whose axes lie otherwise; None
+                                     where its attributes cannot
     raises(types, attrs) -> bool     whether running it may raise (never pruned then)
+    numpy                            the NumPy function whose bits IEEE 754 (or two's complement) fixes to be the op's,
+                                     for the dtypes that NumPy itself has
+    shares_memory                    VIEW: the elements are the input's in the same row-major order, in its memory
     facts                            algebra, true of every dtype's bits: commutative, associative, idempotent
                                      (f(x, x) = x, or f(f(x)) = f(x)), involution, identity=<number>,
                                      right_identity=<number>, absorbing=<number>, exact (the reference has the
@@ -85,7 +93,11 @@ class OpDef:
     combine: Callable[..., Any] | None = None
     init: Callable[..., Any] | None = None
     finish: Callable[..., Any] | None = None
+    contraction: Callable[[tuple[TensorType, ...], Mapping[str, Any]], Contraction] | None = None
+    contracting: Callable[[Contraction], dict[str, Any] | None] | None = None
     raises: Callable[..., bool] | None = None
+    numpy: Callable[..., Any] | None = None
+    shares_memory: bool = False
     facts: Mapping[str, Any] = field(default_factory=dict)
 
     def __repr__(self) -> str:
@@ -99,6 +111,13 @@ class OpDef:
         if fault is not None:
             raise ShapeError(self.name, f"the result's shape {fault}")
         return found
+
+    @functools.cached_property
+    def numpy_kinds(self) -> str:
+        """The kinds (``dtype.kind``) of the arrays for which ``numpy`` is as good as the op; no letter of bfloat16's,
+        whose arithmetic is not NumPy's."""
+        known = () if self.numpy is None else self.dtypes
+        return "".join(sorted({dtype.kind for dtype in known if dtype.kind in "biuf"}))
 
     def may_raise(self, types: tuple[TensorType, ...], attrs: Mapping[str, Any]) -> bool:
         return self.raises is not None and self.raises(types, attrs)
@@ -116,7 +135,7 @@ _REQUIRED: dict[Kind, tuple[str, ...]] = {
     Kind.GATHER: ("element", "raises"),
     Kind.SCATTER: ("raises",),
     Kind.CREATE: ("element",),
-    Kind.CONTRACT: (),
+    Kind.CONTRACT: ("contraction", "contracting"),
     Kind.SORT: (),
 }
 

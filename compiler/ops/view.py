@@ -125,6 +125,7 @@ _view(
     reference=lambda x, shape: x.reshape(shape),
     element=lambda g, index, shape: g.load_linear(0, g.linear(index)),
     vjp=lambda b, g, out, x, shape: (b.reshape(g, shape=x.type.shape),),
+    shares_memory=True,
 )
 
 

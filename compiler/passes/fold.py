@@ -10,6 +10,7 @@ import numpy as np
 
 from hybridflow.compiler.ir.build import GraphBuilder
 from hybridflow.compiler.ir.graph import MAX_LITERAL_BYTES, Graph, Literal, Node
+from hybridflow.compiler.passes.match import literal
 from hybridflow.compiler.passes.rewrite import rewrite
 
 
@@ -20,12 +21,13 @@ def fold(graph: Graph) -> Graph:
 def _fold(b: GraphBuilder, node: Node) -> Node | None:
     if not node.inputs or not node.op.facts.get("exact"):
         return None
-    if any(n.op.name != "constant" for n in node.inputs) or not node.type.is_static:
+    literals = [literal(n) for n in node.inputs]
+    if not all(literals) or not node.type.is_static:
         return None
     types = tuple([n.type for n in node.inputs])
     if node.type.size > sum(t.size for t in types) or node.may_raise:
         return None
     if node.type.size * node.dtype.itemsize > MAX_LITERAL_BYTES:  # the same elements, but wider ones
         return None
-    result = node.op.reference(*[n.attrs["value"].array for n in node.inputs], **node.attrs)
+    result = node.op.reference(*[value.array for value in literals if value is not None], **node.attrs)
     return b.constant(value=Literal.of(np.asarray(result, node.dtype).reshape(node.shape)))

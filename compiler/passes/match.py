@@ -19,20 +19,26 @@ import numpy as np
 
 from hybridflow.compiler.ir import dtypes
 from hybridflow.compiler.ir.graph import Literal, Node
-from hybridflow.compiler.ops import TABLE
+from hybridflow.compiler.ops import TABLE, Kind
+
+
+def literal(node: Node) -> Literal | None:
+    """The array that a constant is; None for other nodes."""
+    value = node.attrs.get("value")
+    return value if isinstance(value, Literal) else None
 
 
 def splat(node: Node) -> np.generic | None:
     """The scalar that every element of ``node`` is known to be, bit for bit, or None."""
-    while node.op.name == "broadcast":
+    while not node.is_parameter and node.op.kind is Kind.VIEW:
         node = node.inputs[0]
-    if node.op.name != "constant":
+    known = literal(node)
+    if known is None:
         return None
-    literal: Literal = node.attrs["value"]
-    first = literal.data[: literal.type.dtype.itemsize]
-    if not first or literal.data != first * literal.type.size:
+    first = known.data[: known.type.dtype.itemsize]
+    if not first or known.data != first * known.type.size:
         return None
-    return np.frombuffer(first, literal.type.dtype)[0]
+    return np.frombuffer(first, known.type.dtype)[0]
 
 
 def in_dtype(value: Any, dtype: dtypes.DType) -> np.generic | None:

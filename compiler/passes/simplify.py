@@ -258,7 +258,7 @@ def _before_broadcast(b: GraphBuilder, node: Node) -> Node | None:
     The inputs must be broadcasts of equal shapes along equal axes, or of scalars.  An op that may raise stays:
     the broadcast may be empty and what it repeats not.
     """
-    if any(n.op.name != "broadcast" for n in node.inputs):
+    if any(n.op is not BROADCAST.op for n in node.inputs):
         return None
     if node.may_raise:
         return None

@@ -1,4 +1,4 @@
-"""Transposes into contractions: a matmul reads a transposed matrix as easily as a plain one.
+"""Transposes into contractions, which read an operand whose axes lie in another order as easily as a plain one.
 
 The products and the order in which they are summed are the same either way, and so are the bits.
 """
@@ -7,27 +7,27 @@ from __future__ import annotations
 
 from hybridflow.compiler.ir.build import GraphBuilder
 from hybridflow.compiler.ir.graph import Graph, Node
+from hybridflow.compiler.ops import TABLE, Kind
+from hybridflow.compiler.ops.contraction import Contraction
 from hybridflow.compiler.passes.rewrite import rewrite
+
+_TRANSPOSE = TABLE["transpose"]
 
 
 def transpose_folding(graph: Graph) -> Graph:
-    return rewrite(graph, _into_matmul)
+    return rewrite(graph, _into_contraction)
 
 
-def _into_matmul(b: GraphBuilder, node: Node) -> Node | None:
-    if node.op.name != "matmul" or not any(map(_swaps_matrix, node.inputs)):
+def _into_contraction(b: GraphBuilder, node: Node) -> Node | None:
+    if node.op.kind is not Kind.CONTRACT or all(n.op is not _TRANSPOSE for n in node.inputs):
         return None
-    flags = [node.attrs["transpose_a"], node.attrs["transpose_b"]]
-    sources = list(node.inputs)
-    for i, source in enumerate(node.inputs):
-        if _swaps_matrix(source):
-            sources[i], flags[i] = source.inputs[0], not flags[i]
-    return b.matmul(*sources, transpose_a=flags[0], transpose_b=flags[1])
-
-
-def _swaps_matrix(node: Node) -> bool:
-    """Whether ``node`` transposes exactly the last two axes."""
-    if node.op.name != "transpose":
-        return False
-    n = node.type.ndim
-    return n >= 2 and node.attrs["perm"] == (*range(n - 2), n - 1, n - 2)
+    sources, attrs = list(node.inputs), node.attrs
+    for k, source in enumerate(node.inputs):
+        if source.op is not _TRANSPOSE:
+            continue
+        factors = list(node.op.contraction(tuple(n.type for n in sources), attrs))
+        factors[k] = factors[k].through(source.attrs["perm"])
+        found = node.op.contracting(Contraction(*factors))
+        if found is not None:
+            sources[k], attrs = source.inputs[0], {**attrs, **found}
+    return None if sources == list(node.inputs) else b.emit(node.op, *sources, **attrs)
