@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from hybridflow.compiler.codegen import contract, cuda, driver, scan, scatter, sort
@@ -24,7 +25,7 @@ from hybridflow.compiler.loops.buffers import Plan, add, byte_size
 from hybridflow.compiler.loops.index import Index, LoopVar
 from hybridflow.compiler.loops.kernel import Fusion, IsLeaf, Kernel, base, between, loops_of
 from hybridflow.compiler.ops import Kind
-from hybridflow.compiler.ops.index import range_check
+from hybridflow.compiler.ops.lowering import Ranking, Running
 from hybridflow.compiler.program import Check, DimSource, KernelInfo, Program, Size, Slot
 from hybridflow.compiler.target import Target
 from hybridflow.errors import HybridflowError, short_location
@@ -171,19 +172,19 @@ class ModuleBuilder:
     def _special(self, e: Emitter, symbol: str, kernel: Kernel) -> tuple[list[Node], SpecialKernel]:
         """Kinds whose kernels take their operands as they lie in memory."""
         node = kernel.cluster.anchor
-        x, axis = node.inputs[0], node.attrs["axis"]
-        if node.op.kind is Kind.SORT:
-            descending = node.attrs["descending"]
-            shape = sort.emit_argsort(self.module, e, symbol, x.dtype, x.shape, axis, descending, self.dim_names)
-        elif node.op.kind is Kind.SCAN:
-            shape = scan.emit_scan(self.module, e, symbol, node.op, x.dtype, x.shape, axis, self.dim_names)
+        x, dims = node.inputs[0], self.dim_names
+        lowered = node.op.lower(tuple(n.type for n in node.inputs), node.attrs)
+        axis = lowered.axis
+        if isinstance(lowered, Ranking):
+            shape = sort.emit_argsort(self.module, e, symbol, x.dtype, x.shape, axis, lowered.descending, dims)
+        elif isinstance(lowered, Running):
+            shape = scan.emit_scan(self.module, e, symbol, node.op, x.dtype, x.shape, axis, dims)
         else:
             indices = node.inputs[1]
-            along = node.op.facts.get("along_axis")
-            emit: Any = scatter.emit_scatter_add_along_axis if along else scatter.emit_scatter_add
-            check = range_check(node.op.name, x.type, axis, node.where)
-            extents = indices.shape[axis] if along else indices.shape
-            shape = emit(self.module, e, symbol, x.dtype, indices.dtype, x.shape, extents, axis, check, self.dim_names)
+            check = replace(lowered.check, where=node.where)
+            emit: Any = scatter.emit_scatter_add_along_axis if lowered.paired else scatter.emit_scatter_add
+            extents = indices.shape[axis] if lowered.paired else indices.shape
+            shape = emit(self.module, e, symbol, x.dtype, indices.dtype, x.shape, extents, axis, check, dims)
         return [*(base(n) for n in node.inputs), node], shape
 
     # ---- for people

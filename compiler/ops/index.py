@@ -6,6 +6,7 @@ read or added through it (a slice without elements is neither).
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ import numpy as np
 from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.compiler.ir.types import TensorType
 from hybridflow.compiler.ops import arrays, rules, samples
+from hybridflow.compiler.ops.lowering import Adding, Ranking
 from hybridflow.compiler.ops.table import NOT_DIFFERENTIABLE, Kind, define
 from hybridflow.compiler.program import Check
 from hybridflow.errors import DTypeError, IndexRangeError, ShapeError
@@ -203,6 +205,13 @@ def _scatter_samples(take_samples: Any) -> Any:
     return make
 
 
+def _adding(name: str, paired: bool) -> Callable[[tuple[TensorType, ...], Mapping[str, Any]], Adding]:
+    def lower(types: tuple[TensorType, ...], attrs: Mapping[str, Any]) -> Adding:
+        return Adding(attrs["axis"], paired, range_check(name, types[0], attrs["axis"], None))
+
+    return lower
+
+
 define(
     "scatter_add",
     Kind.SCATTER,
@@ -212,6 +221,7 @@ define(
     canon=rules.canon_axis("scatter_add"),
     infer=_scatter_add_infer,
     reference=_scatter_add_reference,
+    lower=_adding("scatter_add", paired=False),
     raises=_always,
     vjp=lambda b, g, out, x, indices, updates, axis: (g, None, lambda: b.take(g, indices, axis=axis)),
     samples=_scatter_samples(_take_samples),
@@ -243,6 +253,7 @@ define(
     canon=rules.canon_axis("scatter_add_along_axis"),
     infer=_scatter_along_infer,
     reference=_scatter_along_reference,
+    lower=_adding("scatter_add_along_axis", paired=True),
     raises=_always,
     vjp=lambda b, g, out, x, indices, updates, axis: (g, None, lambda: b.take_along_axis(g, indices, axis=axis)),
     samples=_scatter_samples(_take_along_axis_samples),
@@ -289,6 +300,7 @@ define(
     canon=_argsort_canon,
     infer=lambda x, axis, descending: x.with_dtype(dt.int64),
     reference=_argsort_reference,
+    lower=lambda types, attrs: Ranking(attrs["axis"], attrs["descending"]),
     vjp=NOT_DIFFERENTIABLE,
     samples=_argsort_samples,
     dtypes=dt.ALL,

@@ -8,6 +8,7 @@ the input.  The order of combining is the loop emitter's, fixed by shape and axe
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ import numpy as np
 from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.compiler.ir.types import TensorType
 from hybridflow.compiler.ops import arrays, rules, samples
+from hybridflow.compiler.ops.lowering import Running
 from hybridflow.compiler.ops.table import NOT_DIFFERENTIABLE, Kind, define
 from hybridflow.errors import ShapeError
 
@@ -364,6 +366,10 @@ def _cumulative_sum_samples(rng: np.random.Generator, dtype: Any) -> list[sample
     return [*found, ((samples.edges(dtype),), {"axis": 0})]
 
 
+def _running(types: tuple[TensorType, ...], attrs: Mapping[str, Any]) -> Running:
+    return Running(attrs["axis"])
+
+
 define(
     "cumulative_sum",
     Kind.SCAN,
@@ -376,6 +382,7 @@ define(
     combine=lambda e, s, t: (e.add(s[0], t[0]),),
     init=_sum_init,
     finish=_rounded,
+    lower=_running,
     vjp=lambda b, g, out, x, axis: (b.reverse(b.cumulative_sum(b.reverse(g, axes=(axis,)), axis=axis), axes=(axis,)),),
     samples=_cumulative_sum_samples,
     dtypes=rules.NUMERIC,
@@ -444,6 +451,7 @@ define(
     combine=lambda e, s, t: (e.mul(s[0], t[0]),),
     init=lambda dtype: ((1, dt.compute_dtype(dtype)),),
     finish=_rounded,
+    lower=_running,
     vjp=lambda b, g, out, x, axis: (b.multiply(_carried(b, x, g, axis), out),),
     samples=_running_samples(1),
     dtypes=dt.FLOATS,
@@ -476,6 +484,7 @@ define(
     combine=_linear_recurrence_combine,
     init=lambda dtype: ((1, dt.compute_dtype(dtype)), (0, dt.compute_dtype(dtype))),
     finish=lambda e, state, dtype: _rounded(e, state[1:], dtype),
+    lower=_running,
     vjp=_linear_recurrence_vjp,
     samples=_running_samples(2),
     dtypes=dt.FLOATS,

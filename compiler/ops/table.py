@@ -16,6 +16,7 @@ import numpy as np
 
 from hybridflow.compiler.ir.types import TensorType, shape_fault
 from hybridflow.compiler.ops.contraction import Contraction
+from hybridflow.compiler.ops.lowering import Lowering
 from hybridflow.errors import ShapeError
 
 
@@ -63,6 +64,7 @@ class OpDef:
     contraction(types, attrs)        CONTRACT: which axes of the operands it multiplies and sums (contraction.py)
     contracting(contraction)         CONTRACT: the attributes that say so, for operands whose axes lie otherwise; None
                                      where its attributes cannot
+    lower(types, attrs) -> Lowering  SCAN, SORT and SCATTER: the building block that makes the result (lowering.py)
     raises(types, attrs) -> bool     whether running it may raise (never pruned then)
     numpy                            the NumPy function whose bits IEEE 754 (or two's complement) fixes to be the op's,
                                      for the dtypes that NumPy itself has
@@ -95,6 +97,7 @@ class OpDef:
     finish: Callable[..., Any] | None = None
     contraction: Callable[[tuple[TensorType, ...], Mapping[str, Any]], Contraction] | None = None
     contracting: Callable[[Contraction], dict[str, Any] | None] | None = None
+    lower: Callable[[tuple[TensorType, ...], Mapping[str, Any]], Lowering] | None = None
     raises: Callable[..., bool] | None = None
     numpy: Callable[..., Any] | None = None
     shares_memory: bool = False
@@ -129,14 +132,14 @@ TABLE: dict[str, OpDef] = {}
 _REQUIRED: dict[Kind, tuple[str, ...]] = {
     Kind.ELEMENTWISE: ("scalar",),
     Kind.REDUCE: ("lift", "combine", "init", "finish"),
-    Kind.SCAN: ("lift", "combine", "init", "finish"),
+    Kind.SCAN: ("lift", "combine", "init", "finish", "lower"),
     Kind.VIEW: ("element",),
     Kind.SEGMENT: ("segments",),
     Kind.GATHER: ("element", "raises"),
-    Kind.SCATTER: ("raises",),
+    Kind.SCATTER: ("raises", "lower"),
     Kind.CREATE: ("element",),
     Kind.CONTRACT: ("contraction", "contracting"),
-    Kind.SORT: (),
+    Kind.SORT: ("lower",),
 }
 
 

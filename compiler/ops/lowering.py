@@ -1,0 +1,44 @@
+"""What an op with a kernel of its own is made of: the building blocks that the code generator has for such ops.
+
+An op of ``Kind.SCAN``, ``SORT`` or ``SCATTER`` says by ``OpDef.lower`` which of these makes its result, and
+a contraction by ``OpDef.contraction`` which axes it sums (``contraction.py``).  Code generation goes by these
+descriptions alone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Union
+
+from hybridflow.compiler.program import Check
+
+
+@dataclass(frozen=True)
+class Running:
+    """A running fold along ``axis``, by the op's own ``init``, ``lift``, ``combine`` and ``finish``."""
+
+    axis: int
+
+
+@dataclass(frozen=True)
+class Ranking:
+    """The positions that sort the input along ``axis``; equal elements keep their order, NaN comes last."""
+
+    axis: int
+    descending: bool
+
+
+@dataclass(frozen=True)
+class Adding:
+    """The third input added, in row-major order, to a copy of the first at the indices in the second, along ``axis``.
+
+    An index counts whole slices; where it is ``paired``, there is one for each element that is added.  ``check``
+    fails at an index out of range.
+    """
+
+    axis: int
+    paired: bool
+    check: Check
+
+
+Lowering = Union[Running, Ranking, Adding]
