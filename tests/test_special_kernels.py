@@ -16,7 +16,7 @@ from hybridflow.compiler.codegen.scatter import emit_scatter_add, emit_scatter_a
 from hybridflow.compiler.codegen.sort import emit_argsort
 from hybridflow.compiler.codegen.structured import Code
 from hybridflow.compiler.ir import dtypes as dt
-from hybridflow.compiler.ops import TABLE
+from hybridflow.compiler.ops import TABLE, order
 from hybridflow.compiler.program import Check
 from tests.jit_helper import machine, runnable_targets
 from tests.special_helper import Kernel, kernel_text
@@ -109,20 +109,10 @@ def test_static_symbolic_cut_and_every_target_give_equal_bits(m, n, k):
 
 @pytest.mark.parametrize("transpose_a, transpose_b", TRANSPOSES)
 def test_the_order_of_the_sum_is_as_stated(transpose_a, transpose_b):
-    # Integers whose products and sums float64 holds exactly, while float32 rounds: so each fma is emulated exactly.
-    rng = np.random.default_rng(3)
-    m, n, k = 9, 37, 700
-    x = rng.integers(2000, 4096, (m, k)).astype(np.float32)
-    y = rng.integers(2000, 4096, (k, n)).astype(np.float32)
-    total = np.zeros((m, n), np.float32)
-    for begin in range(0, k, 256):
-        p = np.zeros((m, n), np.float32)
-        for i in range(begin, min(k, begin + 256)):
-            p = (np.outer(x[:, i].astype(np.float64), y[i].astype(np.float64)) + p).astype(np.float32)
-        total = total + p
+    x, y = random_matrices(np.float32, (), 9, 37, 700)
     swaps = {"transpose_a": transpose_a, "transpose_b": transpose_b}
-    out = product(matmul_kernel(np.float32, (), m, n, k, **swaps), x, y, **swaps)
-    np.testing.assert_array_equal(out, total)
+    out = product(matmul_kernel(np.float32, (), 9, 37, 700, **swaps), x, y, **swaps)
+    np.testing.assert_array_equal(out, order.ordered_product(x, y, dt.float32))
     assert (out != (x.astype(np.float64) @ y.astype(np.float64)).astype(np.float32)).any()
 
 
@@ -305,18 +295,16 @@ def scan_kernel(dtype, shape, axis, target=BEST, dims=()):
 
 
 def running_sum(x, axis):
-    """Strictly sequential, in the compute dtype, each output rounded."""
-    wide = np.moveaxis(x.astype(dt.compute_dtype(x.dtype)), axis, 0)
-    out = np.empty_like(wide)
-    with np.errstate(all="ignore"):
-        for i in range(len(wide)):
-            out[i] = wide[i] if i == 0 else out[i - 1] + wide[i]
-    return np.ascontiguousarray(np.moveaxis(out, 0, axis)).astype(x.dtype)
+    """Summed in the compute dtype, each output rounded."""
+    wide = x.astype(dt.compute_dtype(x.dtype))
+    zero = -0.0 if dt.is_float(x.dtype) else 0
+    out = order.ordered_scan(lambda s, t: (s[0] + t[0],), (zero,), (wide,), axis)[0]
+    return np.ascontiguousarray(out).astype(x.dtype)
 
 
 @pytest.mark.parametrize("dtype", dt.INTEGERS + dt.FLOATS, ids=str)
 def test_running_sums_of_every_dtype(dtype):
-    for shape, axis in [((3, 41), 1), ((9, 37), 0), ((2, 5, 19), 1), ((4, 0), 0), ((0, 4), 0), ((1,), 0)]:
+    for shape, axis in [((3, 41), 1), ((130, 37), 0), ((2, 5, 19), 1), ((4, 0), 0), ((0, 4), 0), ((1,), 0), ((65,), 0)]:
         x = edge_values(dtype, int(np.prod(shape))).reshape(shape)
         out = np.full(shape, 7, dtype)
         scan_kernel(dtype, shape, axis)(x, out)
@@ -339,6 +327,48 @@ def test_running_sums_cut_anywhere_and_on_every_target_agree():
         out = np.full(x.shape, 7, np.float32)
         kernel(x, out, cuts=(3, 40, 50), a=2, b=30, c=45)
         np.testing.assert_array_equal(out, expected)
+
+
+COMBINE = {
+    "cumulative_sum": lambda s, t: (s[0] + t[0],),
+    "exclusive_product": lambda s, t: (s[0] * t[0],),
+    "linear_recurrence": lambda s, t: (
+        np.where(s[0] == 0, s[0], s[0] * t[0]),
+        np.where(s[1] == 0, t[1], t[0] * s[1] + t[1]),
+    ),
+}
+
+
+@pytest.mark.parametrize("target", RUNNABLE.values(), ids=RUNNABLE)
+@pytest.mark.parametrize("name", COMBINE)
+def test_scans_have_the_stated_order_around_runs_and_chunks(name, target):
+    op = TABLE[name]
+    identity = [value for value, _ in op.init(dt.float32)]
+    rng = np.random.default_rng(7)
+    for inner in (1, 5):
+        kernels = {}
+        for n in (1, 2, 63, 64, 65, 127, 128, 129, 1000, 4095, 4096, 4097, 2 * 4096 + 1, 3 * 4096 + 65):
+            shape = (2, n, inner)
+            inputs = [(1 + 0.1 * rng.standard_normal(shape)).astype(np.float32) for _ in range(op.arity)]
+            if n > 100:  # huge beside small, and what spreads
+                inputs[-1][0, 70], inputs[-1][0, 90], inputs[-1][1, 66] = 1e30, -1e30, np.inf
+                inputs[0][1, 80:] = 0 if name == "linear_recurrence" else inputs[0][1, 80:]
+            expected = order.ordered_scan(COMBINE[name], identity, inputs, 1, "exclusive" in op.facts)[-1]
+            for dims, extents in (((), shape), (("a", "n"), ("a", "n", inner))):
+                if dims and "n" in kernels:
+                    kernel = kernels["n"]
+                else:
+                    kernel = kernels["n" if dims else n] = Kernel(
+                        lambda module, e, extents=extents, dims=dims: emit_scan(
+                            module, e, "k", op, dt.float32, extents, 1, dims
+                        ),
+                        target,
+                        op.arity + 1,
+                        dims,
+                    )
+                out = np.full(shape, 7, np.float32)
+                kernel(*inputs, out, **({"a": 2, "n": n} if dims else {}))
+                np.testing.assert_array_equal(out, expected, err_msg=f"{n} {dims}")
 
 
 # ---- scattering
@@ -364,27 +394,14 @@ def along_kernel(dtype, index_dtype, shape, count, axis, target=BEST, dims=()):
     return Kernel(emit, target, 4, dims)
 
 
-def added(a, b):
-    wide = dt.compute_dtype(a.dtype)
-    with np.errstate(all="ignore"):
-        return (a.astype(wide) + b.astype(wide)).astype(a.dtype)
-
-
 def scattered(x, indices, updates, axis):
-    """One update after another, in row-major order of the indices."""
-    out = np.moveaxis(x.copy(), axis, 0)
-    source = updates.reshape(*x.shape[:axis], indices.size, *x.shape[axis + 1 :])
-    for i, row in zip(indices.ravel(), np.moveaxis(source, axis, 0)):
-        out[i] = added(out[i], row)
-    return np.ascontiguousarray(np.moveaxis(out, 0, axis))
+    indices = np.where(indices < 0, indices + x.shape[axis], indices)
+    return np.ascontiguousarray(order.ordered_scatter_add(x, indices, updates, axis))
 
 
 def scattered_along(x, indices, updates, axis):
-    out = x.copy()
-    for place in np.ndindex(indices.shape):
-        to = (*place[:axis], indices[place], *place[axis + 1 :])
-        out[to] = added(np.asarray(out[to]), np.asarray(updates[place]))
-    return out
+    indices = np.where(indices < 0, indices + x.shape[axis], indices)
+    return np.ascontiguousarray(order.ordered_scatter_add_along_axis(x, indices, updates, axis))
 
 
 SCATTERS = [((7,), (5,), 0), ((3, 5), (4,), 1), ((6, 37), (2, 5), 0), ((2, 3, 20), (4,), 1), ((4, 3), (0,), 0)]

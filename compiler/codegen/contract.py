@@ -1,8 +1,8 @@
 """Matrix products: packed panels, and a micro-kernel that keeps a tile of sums in registers.
 
-The order of the sum, hence its bits, is the same for every target, tile, shape and cut among threads:
+The order of the sum, hence its bits, is the same for every target, tile, shape and cut among threads (see order.py):
 
-    total = 0;  for each block of 256 consecutive k, in order:
+    total = 0;  for each block of K_BLOCK consecutive k, in order:
         p = 0;  for each k of the block, in order:  p = fma(a, b, p)
         total = total + p
 
@@ -28,10 +28,9 @@ from hybridflow.compiler.codegen.structured import Code, Extent, Ref, SpecialKer
 from hybridflow.compiler.codegen.tiles import transposed
 from hybridflow.compiler.codegen.values import Val
 from hybridflow.compiler.ir import dtypes as dt
+from hybridflow.compiler.ops.order import K_BLOCK
 from hybridflow.compiler.program import Size
 from hybridflow.compiler.target import Target
-
-K_BLOCK = 256  # part of the meaning of a float product: see above
 
 Epilogue = Callable[[Emitter, Val, str, str, str, "Val | None"], None]
 """``epilogue(e, value, batch, row, col, mask)`` stores a finished vector, of the product's dtype and ``e.width`` lanes

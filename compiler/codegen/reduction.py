@@ -1,11 +1,8 @@
 """Folding in a fixed order: the loops of reductions.
 
-The bits of a reduction depend on the shape and the axes alone.  Axes of one element play no part.  The trailing
-reduced axes, as one run of R elements, fold in 64 logical lanes: lane l takes elements l, l + 64, ... of a chunk of
-4096; the lanes of the chunks of a superchunk of 262144 fold chunk by chunk; then lane l takes lane l + 32, + 16, ...
-+ 1, and superchunks fold one after the other.  The other reduced axes form an outer sequence whose terms fold in a
-cascade: 64 terms, then 64 of those, then the total.  Short partial sums keep the error small, 64 lanes keep any
-machine's vector units busy, and superchunks and rows are independent, so threads can share them without changing a bit.
+The order is that of ``ops/order.py``; it depends on the shape and the axes alone.  Short partial sums keep the error
+small, 64 lanes keep any machine's vector units busy, and superchunks and rows are independent, so threads can share
+them without changing a bit.
 
 Folding the identity in changes no bits (it is -0.0 for a float sum), so levels that a shape does not reach are left
 out.
@@ -24,11 +21,7 @@ from hybridflow.compiler.codegen.structured import Code, Ref
 from hybridflow.compiler.codegen.values import Val
 from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.compiler.ir.graph import Node
-
-LANES = 64
-CHUNK = 64 * LANES
-SUPERCHUNK = 64 * CHUNK
-TERMS = 64
+from hybridflow.compiler.ops.order import CHUNK, LANES, SUPERCHUNK, TERMS
 
 State = tuple[Val, ...]
 Body = Callable[[Ref, "Val | None"], list[State]]

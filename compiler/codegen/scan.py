@@ -1,14 +1,15 @@
-"""Running folds along an axis, in plain sequential order: out[i] = finish(combine(state of out[i-1], lift(x[i]))).
+"""Running folds along an axis: out[i] = finish(combine(state of the elements before i, lift(x[i]))).
 
 Exclusive ones leave out element i itself: out[i] = finish(state of the elements before i).
-The state starts as the identity and has the dtype in which the op accumulates; each output is rounded on its own.
+The order is that of ``ops/order.py``: runs inside chunks, each scanned from the identity, with carries.  States have
+the dtype in which the op accumulates; each output is rounded on its own.
 Lines along the last axis are folded one by one, others by vectors across neighbouring lines: the order within a line,
 hence the bits, is the same.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -25,8 +26,12 @@ from hybridflow.compiler.codegen.structured import (
 )
 from hybridflow.compiler.codegen.values import Val
 from hybridflow.compiler.ir import dtypes as dt
+from hybridflow.compiler.ops.order import SCAN_CHUNK, SCAN_RUN
 from hybridflow.compiler.ops.table import OpDef
 from hybridflow.compiler.program import Size
+
+State = tuple[Val, ...]
+Part = Callable[[Ref, Ref, State], State]
 
 
 def emit_scan(
@@ -54,14 +59,35 @@ def emit_scan(
 
         def line(i: Ref, mask: Val | None) -> None:
             begin = c.add(start, i)
-            identity = [e.const(value, d) for value, d in init(dtype)]
-            with c.loop(0, n, 1, identity) as at:
-                position = c.add(begin, c.mul(at.index, inner))
+            identity = tuple(e.const(value, d) for value, d in init(dtype))
+
+            def step(at: Ref, carried: State, local: State) -> State:
+                position = c.add(begin, c.mul(at, inner))
                 xs = [e.convert(e.load(c.at(x, position, item), dtype, mask), state_dtype) for x in inputs]
-                before = tuple(at.carried)
-                state = combine(e, before, lift(e, *xs, e.splat(c.value(at.index))))
-                e.store(finish(e, before if exclusive else state, dtype), c.at(out, position, item), mask)
-                at.next = state
+                state = tuple(combine(e, local, lift(e, *xs, e.splat(c.value(at)))))
+                shown = combine(e, carried, local if exclusive else state)
+                e.store(finish(e, shown, dtype), c.at(out, position, item), mask)
+                return state
+
+            def run(begin: Ref, end: Ref, carried: State) -> State:
+                with c.loop(begin, end, 1, identity) as element:
+                    element.next = step(element.index, carried, tuple(element.carried))
+                return tuple(element.carried)
+
+            def parts(begin: Ref, end: Ref, size: int, carried: State, part: Part) -> State:
+                """``part`` of each ``size`` elements, with what those before make of ``carried``; the total of all."""
+                if isinstance(begin, int) and isinstance(end, int) and end - begin <= size:
+                    return part(begin, end, carried)
+                with c.loop(begin, end, size, identity) as loop:
+                    before = tuple(loop.carried)
+                    stop = c.min(c.add(loop.index, size), end)
+                    loop.next = combine(e, before, part(loop.index, stop, tuple(combine(e, carried, before))))
+                return tuple(loop.carried)
+
+            def chunk(begin: Ref, end: Ref, carried: State) -> State:
+                return parts(begin, end, SCAN_RUN, carried, run)
+
+            parts(0, n, SCAN_CHUNK, identity, chunk)
 
         c.vector_loop(first, last, width, line)
     e.line("ret void")

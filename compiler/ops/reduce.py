@@ -2,7 +2,7 @@
 
 A reduction is a state and how it grows: ``lift`` makes the state of one element, ``combine`` joins two states, ``init``
 is the state of nothing, and ``finish`` reads the result off the state.  Float states are float32 or float64, whatever
-the input.  The order of combining is the loop emitter's, fixed by shape and axes alone (see reduction_order.py).
+the input.  The order of combining is the loop emitter's, fixed by shape and axes alone (see order.py).
 """
 
 from __future__ import annotations
@@ -374,7 +374,7 @@ define(
     "cumulative_sum",
     Kind.SCAN,
     1,
-    doc="Element i along the axis is the sum of elements 0 to i, added in that order; integers wrap.",
+    doc="Element i along the axis is the sum of elements 0 to i, in the order of scans (order.py); integers wrap.",
     canon=rules.canon_axis("cumulative_sum"),
     infer=_cumulative_sum_infer,
     reference=_cumulative_sum_reference,
@@ -443,7 +443,7 @@ define(
     "exclusive_product",
     Kind.SCAN,
     1,
-    doc="Element i along the axis is the product of the elements before it, in that order; the first is 1.",
+    doc="Element i along the axis is the product of the elements before it, in the order of scans; the first is 1.",
     canon=rules.canon_axis("exclusive_product"),
     infer=lambda x, axis: _like(x, axis=axis, name="exclusive_product"),
     reference=_exclusive_product_reference,
@@ -460,10 +460,12 @@ define(
 
 
 def _linear_recurrence_combine(e: Any, s: tuple[Any, ...], t: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Linear maps, one after the other.  Nothing times an infinity is nothing, as for cotangents elsewhere."""
+    """Linear maps, one after the other.  Nothing times an infinity is nothing, as for cotangents elsewhere: of totals,
+    and of factors, so that a zero factor ends what came before in whatever groups maps are joined."""
     (factor, total), (a, b) = s, t
-    is_nothing = e.eq(total, e.const(0, total.dtype))
-    return e.mul(factor, a), e.select(is_nothing, b, e.add(e.mul(a, total), b))
+    zero = e.const(0, total.dtype)
+    product = e.select(e.eq(factor, zero), factor, e.mul(factor, a))
+    return product, e.select(e.eq(total, zero), b, e.add(e.mul(a, total), b))
 
 
 def _linear_recurrence_vjp(b: Any, g: Any, out: Any, factors: Any, terms: Any, axis: int) -> tuple[Any, ...]:
