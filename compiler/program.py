@@ -2,13 +2,15 @@
 
 The machine-code entry of a CPU program is
 
-    i32 entry(ptr buffers, ptr dims, ptr arena)
+    i32 entry(ptr buffers, ptr dims, ptr arena, ptr host)
 
 ``buffers``   pointers: one per input, one per output, then one per updated state input, in the order of the inputs, to
               where its new value goes.  Those of outputs and updates are distinct, fresh, 64-byte aligned buffers; but
               an update whose slot is ``in_place`` may be given its input's own buffer.
 ``dims``      i64 values of the symbolic extents, in the order of ``Program.dims``
-``arena``     at least ``arena_bytes`` (a function of dims) bytes, 64-byte aligned; dead after the call
+``arena``     at least ``arena_bytes + W * scratch_bytes`` (functions of dims) bytes, 64-byte aligned, where W is the
+              number of the host's workers; dead after the call
+``host``      null, or who runs it (see ``HOST``).  With null it runs all in the calling thread, and W is 1
 returns 0, or 1 + the position in ``checks``, which are in program order, of the first check that failed.  After a
 failure outputs and fresh buffers hold no meaning, and every input holds what it held before: ``in_place`` are only
 updates that are written when no check can fail any more.
@@ -21,6 +23,23 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from hybridflow.compiler.target import Target
+
+# The words of a host, in order: functions in C's calling convention, then a number.  A program that calls one of them
+# passes the host's own address first.
+#
+# void parallel_for(ptr host, ptr task, ptr args, i64 units, i64 grain)
+#     calls void task(ptr args, i64 begin, i64 end, i64 worker) until the units from 0 to ``units`` are done: in pieces
+#     that begin at multiples of ``grain``, in any order, by its workers side by side.  Calls that overlap in time have
+#     different numbers ``worker``, which are less than ``workers``.  Returns when all is done.
+# i32 callback(ptr host, i64 number, ptr args)
+#     calls the program's function in Python of that number; 0 unless it raises.
+# ptr alloc(ptr host, i64 bytes)
+#     64-byte aligned memory, null where there is none;
+# void free(ptr host, ptr memory)
+#     gives it back.
+# i64 workers
+#     how many tasks run side by side at the most.
+HOST = ("parallel_for", "callback", "alloc", "free", "workers")
 
 
 @dataclass(frozen=True)
@@ -106,7 +125,7 @@ class DeviceCopy:
 
 @dataclass(frozen=True)
 class Launch:
-    """CUDA: one kernel launch.  The entry point ``symbol`` takes the addresses of
+    """CUDA: the launch of one phase of a kernel.  The entry point ``symbol`` takes the addresses of
 
         arguments..., scratch, failed, status
 
@@ -137,7 +156,13 @@ class Program:
     arena_bytes: Size
     checks: tuple[Check, ...] = ()  # in program order
     kernels: tuple[KernelInfo, ...] = ()
+    scratch_bytes: Size = Size(())  # CPU: for each worker
     # CUDA: ``before`` are copied first, then come the launches, and ``after`` is copied if no check failed.
     launches: tuple[Launch, ...] = ()
     before: tuple[DeviceCopy, ...] = ()
     after: tuple[DeviceCopy, ...] = ()
+
+    def memory(self, workers: int = 1) -> Size:
+        """Bytes that ``entry`` takes as its arena when that many workers run it."""
+        scratch = ((workers * factor, names) for factor, names in self.scratch_bytes.terms)
+        return Size((*self.arena_bytes.terms, *scratch))

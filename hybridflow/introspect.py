@@ -161,6 +161,6 @@ def memory_plan(functions: Sequence[ConcreteFunction]) -> Table:
                 kind = "in-place update" if program.inputs[i].in_place else "fresh update"
                 label = f.graph.inputs[i].attrs["name"]
                 rows.append((f.name, kind, label, str(node.type), 0 if program.inputs[i].in_place else size))
-            arena = program.arena_bytes
+            arena = program.memory()
             rows.append((f.name, "arena", "", "", arena.at({}) if arena.is_static else None))
     return Table(("function", "kind", "name", "type", "bytes"), rows)

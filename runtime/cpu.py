@@ -13,10 +13,10 @@ import numpy as np
 
 from hybridflow.compiler.program import Program, Slot
 from hybridflow.errors import CompileError
-from hybridflow.runtime import arguments, host, machine_code, memory
+from hybridflow.runtime import arguments, host, machine_code, memory, program_host
 from hybridflow.runtime.dtypes import NUMPY
 
-_ENTRY = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)  # releases the GIL
+_ENTRY = ctypes.CFUNCTYPE(ctypes.c_int32, *[ctypes.c_void_p] * 4)  # releases the GIL
 
 
 class Executable:
@@ -75,8 +75,10 @@ class Executable:
         program = self.program
         outputs = [self._empty(slot, dims) for slot in program.outputs]
         pointers = self._pointers(*(array.ctypes.data for array in (*inputs, *outputs, *targets)))
-        arena = memory.empty((program.arena_bytes.at(dims),), NUMPY["u8"])
-        status = self._call(pointers, self._extents(*dims.values()), arena.ctypes.data)
+        runner = program_host.current()
+        arena = memory.empty((program.memory(runner.workers if runner else 1).at(dims),), NUMPY["u8"])
+        address = ctypes.addressof(runner) if runner else None
+        status = self._call(pointers, self._extents(*dims.values()), arena.ctypes.data, address)
         if status:
             self.raise_check(status)
         return outputs

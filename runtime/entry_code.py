@@ -93,10 +93,10 @@ def _run(module: Module) -> None:
     with f.b.if_else(release, likely=False) as (large, small):
         with large:
             thread = f.call("PyEval_SaveThread", PTR)
-            f.set(status, f.call_pointer(entry, I32, buffers, dims, f.get(arena, PTR)))
+            f.set(status, f.call_pointer(entry, I32, buffers, dims, f.get(arena, PTR), NULL))
             f.call("PyEval_RestoreThread", VOID, thread)
         with small:
-            f.set(status, f.call_pointer(entry, I32, buffers, dims, f.get(arena, PTR)))
+            f.set(status, f.call_pointer(entry, I32, buffers, dims, f.get(arena, PTR), NULL))
     with f.b.if_then(f.ne(size, i64(0))):
         f.call("pool_release", VOID, f.get(arena, PTR))
     f.ret(f.get(status, I32))
@@ -313,9 +313,9 @@ def _balanced(f: Function, body: str, *args: ir.Value) -> ir.Value:
 
 
 def _sample(module: Module) -> None:
-    """i32 sample(buffers, dims, arena): a program for the self-test: float32[n] to float32[n], the bits inverted."""
-    f = module.function("sample", I32, PTR, PTR, PTR)
-    buffers, dims, _ = f.args
+    """i32 sample(buffers, dims, arena, host): a program for the self-test: inverts the bits of float32[n]."""
+    f = module.function("sample", I32, PTR, PTR, PTR, PTR)
+    buffers, dims = f.args[:2]
     x, y = f.get(buffers, PTR), f.load(buffers, WORD, PTR)
     with f.count(f.get(dims, I64)) as i:
         value = f.get(f.element(x, i, I32), I32)

@@ -26,7 +26,7 @@ class Kernel:
         fits = (
             len(program.outputs) == 1
             and 0 < len(program.inputs) <= MAX_INPUTS
-            and program.arena_bytes.is_static
+            and program.memory().is_static
             and len(program.dims) == 1
         )
         if not fits:
@@ -41,7 +41,7 @@ class Kernel:
             specs=writer.items(KERNEL_INPUT.pack(dtype=id(dtype)) for dtype in dtypes),
             dtype=id(out),
             itemsize=out.itemsize,
-            arena=program.arena_bytes.at({}),
+            arena=program.memory().at({}),
         )
 
     def _fail(self, status: int) -> None:
@@ -78,7 +78,7 @@ class Fixed:
             ndim=len(shape),
             shape=writer.section(shape),
             bytes=math.prod(shape) * dtype.itemsize,
-            arena=program.arena_bytes.at(dims),
+            arena=program.memory().at(dims),
         )
 
     def _fail(self, status: int) -> None:

@@ -196,7 +196,7 @@ class Signature:
             updates=len(self.executable.updated),
             outputs=len(program.outputs),
             output_items=writer.items(map(self._output_item, program.outputs)),
-            arena=writer.section(size_words(program.arena_bytes, self._names)),
+            arena=writer.section(size_words(program.memory(), self._names)),
             work=writer.section(size_words(self._work(), self._names)),
             structure=STRUCTURE[structure],
             callable=id(self.structure),

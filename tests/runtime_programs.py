@@ -23,7 +23,7 @@ def pointwise(
     """
     kind = _LLVM[dtype]
     scalars = scalars or (False,) * inputs
-    lines = ["define i32 @pointwise(ptr %buffers, ptr %dims, ptr %arena) {", "entry:"]
+    lines = ["define i32 @pointwise(ptr %buffers, ptr %dims, ptr %arena, ptr %host) {", "entry:"]
     for k in range(inputs + outputs):
         lines += [f"  %s{k} = getelementptr ptr, ptr %buffers, i64 {k}", f"  %b{k} = load ptr, ptr %s{k}"]
     lines += [
@@ -70,7 +70,7 @@ def add(dtype: str = "f32", **options: object) -> Program:
 def accumulate(outputs: int = 0, in_place: bool = True) -> Program:
     """state[i] += x[i] for four doubles; with an output, that is what the state was."""
     text = """
-define i32 @accumulate(ptr %buffers, ptr %dims, ptr %arena) {
+define i32 @accumulate(ptr %buffers, ptr %dims, ptr %arena, ptr %host) {
   %state = load ptr, ptr %buffers
   %slot = getelementptr ptr, ptr %buffers, i64 1
   %x = load ptr, ptr %slot
@@ -98,7 +98,7 @@ define i32 @accumulate(ptr %buffers, ptr %dims, ptr %arena) {
 def square_table() -> Program:
     """y[n, n] from x[n], untouched: an output that can be asked to be larger than any memory; arena n * 8 bytes."""
     text = """
-define i32 @table(ptr %buffers, ptr %dims, ptr %arena) {
+define i32 @table(ptr %buffers, ptr %dims, ptr %arena, ptr %host) {
   %n = load i64, ptr %dims
   %last = sub i64 %n, 1
   %p = getelementptr double, ptr %arena, i64 %last

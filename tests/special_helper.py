@@ -5,32 +5,33 @@ from __future__ import annotations
 import ctypes
 import itertools
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
 
 from hybridflow.compiler.codegen.emitter import Emitter
 from hybridflow.compiler.codegen.module import ModuleText
-from hybridflow.compiler.codegen.structured import SpecialKernel, kernel_parameters
+from hybridflow.compiler.codegen.phases import KernelCode, Phase, kernel_parameters
 from hybridflow.compiler.program import Check
 from hybridflow.compiler.target import Target
 from hybridflow.runtime import machine_code
 
-Emit = Callable[[ModuleText, Emitter], SpecialKernel]
+Emit = Callable[[ModuleText, Emitter], KernelCode]
 
 
-def kernel_text(emit: Emit, target: Target, buffers: int, checks: list[Check] | None = None) -> tuple[str, Any]:
-    """A module with the kernel ``k`` that ``emit`` adds, and an ``entry`` of the same parameters that can be called."""
+def kernel_text(emit: Emit, target: Target, buffers: int, checks: list[Check] | None = None) -> tuple[str, KernelCode]:
+    """A module with the kernel ``k`` that ``emit`` adds, and functions ``entry0``, ``entry1``, ... of the same
+    parameters, one for each of its phases, that can be called."""
     module, e = ModuleText(target), Emitter(target)
     noted = [] if checks is None else checks
     e.status = "%status"
     e.on_check = lambda check: (noted.append(check), len(noted))[1]
     kernel = emit(module, e)
     parameters = kernel_parameters(buffers)
-    caller = Emitter(target)
-    caller.line(f"call void @k({parameters})")
-    caller.line("ret void")
-    module.function(caller, "entry", parameters, linkage="ptx_kernel" if target.kind == "cuda" else "")
+    for k, phase in enumerate(kernel.phases):
+        caller = Emitter(target)
+        caller.line(f"call void @{phase.symbol}({parameters})")
+        caller.line("ret void")
+        module.function(caller, f"entry{k}", parameters, linkage="ptx_kernel" if target.kind == "cuda" else "")
     return module.render(), kernel
 
 
@@ -41,28 +42,47 @@ class Kernel:
         self.checks: list[Check] = []
         self.text, self.info = kernel_text(emit, target, buffers, self.checks)
         self.image = machine_code.compile_object(self.text, target)
-        self._code = machine_code.load_object(self.image, "entry")
+        symbols = [f"entry{k}" for k in range(len(self.info.phases))]
+        self._code = machine_code.load_object(self.image, *symbols)
         self.dims = tuple(dims)
-        pointers = [ctypes.c_void_p] * (buffers + 3)
-        self.entry = ctypes.CFUNCTYPE(None, *pointers, ctypes.c_int64, ctypes.c_int64)(self._code.addresses["entry"])
+        function = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * (buffers + 4), ctypes.c_int64, ctypes.c_int64)
+        self.entries = [function(self._code.addresses[symbol]) for symbol in symbols]
 
     def units(self, **extents: int) -> int:
-        return int(np.prod([x if isinstance(x, int) else extents[str(x)] for x in self.info.units], dtype=np.int64))
+        """Units of the first phase."""
+        return _units(self.info.phases[0], extents)
 
     def __call__(
         self, *arrays: np.ndarray, cuts: Sequence[int] = (), status: bool = False, **extents: int
     ) -> Check | None:
-        """Run over all units, in one call or cut at ``cuts``; the check that failed, if any."""
+        """Run over all units, in one call per phase or cut at ``cuts``; the check that failed, if any."""
         dims = np.array([extents[name] for name in self.dims], np.int64)
-        bytes_needed = self.info.scratch.at(extents)
-        scratch = np.full(bytes_needed + 128, 0xFF, np.uint8)  # floats read before they are written are NaN
-        start = -scratch.ctypes.data % 64
+        scratch, shared = (_Guarded(size.at(extents)) for size in (self.info.scratch, self.info.shared))
         code = np.zeros(1, np.int32)
         pointers = [a.ctypes.data for a in arrays]
-        pointers += [scratch.ctypes.data + start, dims.ctypes.data, code.ctypes.data]
-        total = self.units(**extents)
-        bounds = [0, *cuts, total]
-        for begin, end in itertools.pairwise(bounds):
-            self.entry(*pointers, begin, end)
-        assert (scratch[:start] == 0xFF).all() and (scratch[start + bytes_needed :] == 0xFF).all(), "scratch overrun"
+        pointers += [shared.address, scratch.address, dims.ctypes.data, code.ctypes.data]
+        for entry, phase in zip(self.entries, self.info.phases):
+            total = _units(phase, extents)
+            bounds = [0, *(c for c in cuts if c < total), total]
+            for begin, end in itertools.pairwise(bounds):
+                entry(*pointers, begin, end)
+        assert scratch.intact() and shared.intact(), "scratch or shared memory overrun"
         return self.checks[-int(code[0]) - 1] if code[0] else None
+
+
+def _units(phase: Phase, extents: dict[str, int]) -> int:
+    return int(np.prod([x if isinstance(x, int) else extents[str(x)] for x in phase.units], dtype=np.int64))
+
+
+class _Guarded:
+    """Aligned memory between bytes that show when somebody writes beyond it.  Floats read before they are written are
+    NaN."""
+
+    def __init__(self, size: int) -> None:
+        self._memory = np.full(size + 128, 0xFF, np.uint8)
+        self._start, self._size = -self._memory.ctypes.data % 64, size
+        self.address = self._memory.ctypes.data + self._start
+
+    def intact(self) -> bool:
+        outside = self._memory[: self._start], self._memory[self._start + self._size :]
+        return all((part == 0xFF).all() for part in outside)

@@ -68,7 +68,7 @@ def plan_text(graph: Graph, found: Plan) -> Iterator[str]:
 
 
 def program_text(program: Program) -> Iterator[str]:
-    yield f"scratch and arena: {size_text(program.arena_bytes)} bytes"
+    yield f"memory: {size_text(program.arena_bytes)} bytes, {size_text(program.scratch_bytes)} for each worker"
     for check in program.checks:
         yield f"check: {check.error}: [{check.stage}] {check.message}"
     for launch in program.launches:

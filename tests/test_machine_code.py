@@ -24,7 +24,7 @@ from tests.runtime_programs import accumulate
 LIBM = """
 declare float @fmaf(float, float, float)
 declare ptr @memcpy(ptr, ptr, i64)
-define i32 @libm(ptr %buffers, ptr %dims, ptr %arena) {
+define i32 @libm(ptr %buffers, ptr %dims, ptr %arena, ptr %host) {
   %x = load ptr, ptr %buffers
   %slot = getelementptr ptr, ptr %buffers, i64 1
   %y = load ptr, ptr %slot

@@ -24,7 +24,8 @@ import numpy as np
 
 from hybridflow.compiler.codegen.emitter import Emitter
 from hybridflow.compiler.codegen.module import ModuleText
-from hybridflow.compiler.codegen.structured import Code, Extent, Ref, SpecialKernel, kernel_parameters, lanes_for
+from hybridflow.compiler.codegen.phases import NOTHING, KernelCode, kernel_parameters, one_phase
+from hybridflow.compiler.codegen.structured import Code, Extent, Ref, lanes_for
 from hybridflow.compiler.codegen.tiles import transposed
 from hybridflow.compiler.codegen.values import Val
 from hybridflow.compiler.ir import dtypes as dt
@@ -35,6 +36,8 @@ from hybridflow.compiler.target import Target
 Epilogue = Callable[[Emitter, Val, str, str, str, "Val | None"], None]
 """``epilogue(e, value, batch, row, col, mask)`` stores a finished vector, of the product's dtype and ``e.width`` lanes
 that follow (row, col) in row-major order, which are i64 operands.  ``mask`` is None when all lanes are active."""
+
+_Work = tuple[tuple[Extent, ...], int, Size]  # units, grain, scratch
 
 _UNKNOWN = 4096  # what a symbolic extent is taken for when a tile or a cut is chosen
 _COLUMNS = 512  # of the product per packing of x
@@ -90,7 +93,7 @@ def emit_matmul(
     dims: Sequence[str] = (),
     buffers: int = 3,
     epilogue: Epilogue | None = None,
-) -> SpecialKernel:
+) -> KernelCode:
     """Add the kernel ``symbol``: %a0 = x[batch, m, k], %a1 = y[batch, k, n] (each perhaps with its last two axes
     swapped), and without an ``epilogue`` %a2 = out[batch, m, n].
 
@@ -101,10 +104,10 @@ def emit_matmul(
     product = _Product(e, dtype, tuple(batch), m, n, k, transpose_a, transpose_b, dims, epilogue)
     if n == 1 and m != 1:
         product = product.swapped()
-    kernel = product.elementwise() if e.target.kind == "cuda" else product.blocked(module, symbol)
+    units, grain, scratch = product.elementwise() if e.target.kind == "cuda" else product.blocked(module, symbol)
     e.line("ret void")
-    module.function(e, symbol, kernel_parameters(buffers), linkage="internal")
-    return kernel
+    symbol = module.function(e, symbol, kernel_parameters(buffers), linkage="internal")
+    return one_phase(symbol, units, grain, scratch)
 
 
 class _Product:
@@ -150,7 +153,7 @@ class _Product:
 
     # ---- one element at a time
 
-    def elementwise(self) -> SpecialKernel:
+    def elementwise(self) -> _Work:
         """A thread of a GPU computes whole elements."""
         c, e = self.c, self.e
         e.width = 1
@@ -173,7 +176,7 @@ class _Product:
                     at_k.next = [_multiply_add(e, a, b, at_k.carried[0])]
                 block.next = [e.add(block.carried[0], at_k.carried[0])]
             self.epilogue(e, e.convert(block.carried[0], self.dtype), str(entry), str(row), str(col), None)
-        return SpecialKernel(Size(()), (*self.batch, self.extents[0], self.extents[1]))
+        return (*self.batch, self.extents[0], self.extents[1]), 1, NOTHING
 
     def _element(self, base: str, row: Ref, col: Ref, pitch: Ref) -> Val:
         """Element (row, col) of a matrix with rows of ``pitch``, in the dtype of the sums and splat over the lanes."""
@@ -183,7 +186,7 @@ class _Product:
 
     # ---- blocks and tiles
 
-    def blocked(self, module: ModuleText, symbol: str) -> SpecialKernel:
+    def blocked(self, module: ModuleText, symbol: str) -> _Work:
         c, e = self.c, self.e
         m, n, k = self.extents
         target, item = e.target, self.sum_dtype.itemsize
@@ -218,7 +221,7 @@ class _Product:
                 with c.loop(0, c.max(self.k, 1), K_BLOCK) as at_k:  # an empty sum takes one turn as well
                     self._block(x, y, entry, block.index, height, cols.index, length, at_k.index, rows)
         unit, grain = (n, tile.columns) if by_columns else (m, tile.rows)
-        return SpecialKernel(Size(((offsets[-1], ()),)), (*self.batch, unit), grain)
+        return (*self.batch, unit), grain, Size(((offsets[-1], ()),))
 
     def _even(self, begin: Ref, end: Ref, most: int, grain: int) -> Ref:
         """The step of the least number of equal steps of whole grains, ``most`` at the most, from begin to end."""

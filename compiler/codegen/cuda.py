@@ -9,9 +9,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from hybridflow.compiler.codegen.driver import KernelCall, earliest_check, failed_before, size_ref
+from hybridflow.compiler.codegen.driver import (
+    KernelCall,
+    Memory,
+    earliest_check,
+    extents_of,
+    failed_before,
+    memory_of,
+    size_ref,
+)
 from hybridflow.compiler.codegen.emitter import Emitter
 from hybridflow.compiler.codegen.module import ModuleText
+from hybridflow.compiler.codegen.phases import NOTHING, Phase, kernel_arguments
 from hybridflow.compiler.codegen.structured import Code, Ref
 from hybridflow.compiler.ir.graph import Graph
 from hybridflow.compiler.ir.types import Dim, factors
@@ -22,8 +31,9 @@ from hybridflow.compiler.program import Buffer, DeviceCopy, Launch, Size
 
 def write_launches(
     module: ModuleText, graph: Graph, plan: Plan, dim_names: Sequence[str], calls: Sequence[KernelCall]
-) -> dict[str, Any]:
-    """Write the entry points; returns the fields of a CUDA program."""
+) -> tuple[Memory, dict[str, Any]]:
+    """Write the entry points; returns the memory and the launches of a CUDA program, whose threads bring scratch memory
+    of their own."""
     checked = any(call.raises for call in calls)
     launches = []
     updates = {i: k for k, i in enumerate(sorted(graph.updates))}
@@ -38,33 +48,34 @@ def write_launches(
     def device_copy(copy: Copy) -> DeviceCopy:
         return DeviceCopy(buffer(copy.source), buffer(copy.target), copy.size)
 
+    memory = memory_of(plan, calls)._replace(scratch=NOTHING)
+    shared = Buffer("arena", offset=aligned(plan.arena))
     for k, call in enumerate(calls):
-        _write_entry_point(module, dim_names, call, checked, earliest_check(calls[k:]))
-        launches.append(
-            Launch(
-                _entry_point(call),
-                tuple(buffer(plan.locations[base(n)]) for n in call.operands),
-                Size((factors(call.units),)),
-                aligned(call.shape.scratch),
-                call.raises,
+        for phase in call.code.phases:
+            launches.append(
+                Launch(
+                    _write_entry_point(module, dim_names, call, phase, checked, earliest_check(calls[k:])),
+                    (*(buffer(plan.locations[base(n)]) for n in call.operands), shared),
+                    Size((factors(extents_of(phase)),)),
+                    aligned(call.code.scratch),
+                    call.raises,
+                )
             )
-        )
-    return {
+    return memory, {
         "launches": tuple(launches),
         "before": tuple(map(device_copy, plan.before)),
         "after": tuple(map(device_copy, plan.after)),
     }
 
 
-def _entry_point(call: KernelCall) -> str:
-    return f"{call.symbol}_launch"
-
-
 def _write_entry_point(
-    module: ModuleText, dim_names: Sequence[str], call: KernelCall, checked: bool, earliest: int | None
-) -> None:
-    """``checked``: some kernel of the program raises, so whether an earlier one has failed must be looked up.
-    ``earliest`` is the first check that this kernel, or one after it, could find failed."""
+    module: ModuleText, dim_names: Sequence[str], call: KernelCall, phase: Phase, checked: bool, earliest: int | None
+) -> str:
+    """Add what launches a phase; its name.
+
+    ``checked``: some kernel of the program raises, so whether an earlier one has failed must be looked up.
+    ``earliest`` is the first check that this kernel, or one after it, could find failed.
+    """
     e = Emitter(module.target, 1)
     dims = _store_dims(e, len(dim_names))
     if checked:
@@ -72,15 +83,17 @@ def _write_entry_point(
     code = Code(e, dim_names, [Dim(name) for name in dim_names])
     first = code.add(code.mul(_special(e, "ctaid.x"), _special(e, "ntid.x")), _special(e, "tid.x"))
     threads = code.mul(_special(e, "nctaid.x"), _special(e, "ntid.x"))
-    scratch = code.at("%scratch", code.mul(first, size_ref(code, aligned(call.shape.scratch))), 1)
-    buffers = [f"ptr %a{i}" for i in range(len(call.operands))]
+    scratch = code.at("%scratch", code.mul(first, size_ref(code, aligned(call.code.scratch))), 1)
+    buffers = [f"%a{i}" for i in range(len(call.operands))]
     with code.loop(first, "%units", threads) as unit:
-        given = f"ptr {scratch}, ptr {dims}, ptr %status, i64 {unit.index}, i64 {code.add(unit.index, 1)}"
-        e.line(f"call void @{call.symbol}({', '.join([*buffers, given])})")
+        end = code.add(unit.index, 1)
+        given = kernel_arguments(buffers, "%shared", scratch, dims, "%status", unit.index, end)
+        e.line(f"call void @{phase.symbol}({given})")
     e.line("ret void")
     extents = [f"i64 %dim{k}" for k in range(len(dim_names))]
-    parameters = [*buffers, "ptr %scratch", "ptr %failed", "ptr %status", "i64 %units", *extents]
-    module.function(e, _entry_point(call), ", ".join(parameters), linkage="ptx_kernel")
+    pointers = [f"ptr {p}" for p in (*buffers, "%shared", "%scratch", "%failed", "%status")]
+    name, parameters = f"{phase.symbol}_launch", ", ".join([*pointers, "i64 %units", *extents])
+    return module.function(e, name, parameters, linkage="ptx_kernel")
 
 
 def _store_dims(e: Emitter, count: int) -> str:

@@ -7,7 +7,9 @@ from typing import NamedTuple
 
 from hybridflow.compiler.codegen.emitter import Emitter
 from hybridflow.compiler.codegen.module import ModuleText
-from hybridflow.compiler.codegen.structured import Code, Ref, SpecialKernel
+from hybridflow.compiler.codegen.phases import NOTHING, KernelCode, Phase, kernel_arguments
+from hybridflow.compiler.codegen.structured import Code, Ref
+from hybridflow.compiler.codegen.tasks import WORDS, parallel_for, store_words, write_task
 from hybridflow.compiler.ir.graph import Graph, Node
 from hybridflow.compiler.ir.types import Dim, Extent
 from hybridflow.compiler.loops.buffers import ArenaRange, Copy, InputBuffer, Location, Plan, UpdateBuffer, add, aligned
@@ -21,8 +23,7 @@ class KernelCall(NamedTuple):
     """An emitted kernel: ``operands`` are the nodes whose buffers it takes, ``first_check`` the least code of its
     checks, None where it has none."""
 
-    symbol: str
-    shape: SpecialKernel
+    code: KernelCode
     operands: list[Node]
     first_check: int | None
 
@@ -30,15 +31,31 @@ class KernelCall(NamedTuple):
     def raises(self) -> bool:
         return self.first_check is not None
 
-    @property
-    def units(self) -> tuple[Extent, ...]:
-        return tuple(Dim(n) if isinstance(n, str) else n for n in self.shape.units)
+
+class Memory(NamedTuple):
+    """What a program needs besides its buffers: ``arena`` bytes, and behind them ``scratch`` bytes for each worker."""
+
+    arena: Size
+    scratch: Size
 
 
 def earliest_check(calls: Sequence[KernelCall]) -> int | None:
     """The least code of what ``calls`` can find failed.  While it is less than that of a check that has failed, they
     have to run: the error to report is that of the first check in program order."""
     return min((call.first_check for call in calls if call.first_check is not None), default=None)
+
+
+def extents_of(phase: Phase) -> tuple[Extent, ...]:
+    return tuple(Dim(n) if isinstance(n, str) else n for n in phase.units)
+
+
+def memory_of(plan: Plan, calls: Sequence[KernelCall]) -> Memory:
+    """The memory of a program: what kernels share lies behind the planned arena, and is any kernel's in turn."""
+    shared = scratch = NOTHING
+    for call in calls:
+        shared = _larger(shared, aligned(call.code.shared))
+        scratch = _larger(scratch, aligned(call.code.scratch))
+    return Memory(add(aligned(plan.arena), shared), scratch)
 
 
 def size_ref(code: Code, size: Size) -> Ref:
@@ -52,54 +69,117 @@ def size_ref(code: Code, size: Size) -> Ref:
     return total
 
 
-def write(module: ModuleText, graph: Graph, plan: Plan, dim_names: Sequence[str], calls: Sequence[KernelCall]) -> Size:
-    """Write the entry; returns the arena's size, scratch of the kernels included."""
-    e = Emitter(module.target, 1)
-    code = Code(e, dim_names, [Dim(name) for name in dim_names])
+def write(
+    module: ModuleText,
+    name: str,
+    graph: Graph,
+    plan: Plan,
+    dim_names: Sequence[str],
+    calls: Sequence[KernelCall],
+    inner: bool = False,
+) -> Memory:
+    """Write the function ``name`` that runs a program: the entry (see ``program``), or one for a sub-graph that the
+    driver of another graph calls.  An ``inner`` one takes the scratch memory of all workers, which its caller shares
+    out, as a fifth argument."""
+    _Driver(module, graph, plan, dim_names, calls, inner).write(name)
+    return memory_of(plan, calls)
 
-    updates = {i: k for k, i in enumerate(sorted(graph.updates))}
 
-    def pointer(place: Location) -> str:
+class _Driver:
+    def __init__(
+        self,
+        module: ModuleText,
+        graph: Graph,
+        plan: Plan,
+        dim_names: Sequence[str],
+        calls: Sequence[KernelCall],
+        inner: bool,
+    ) -> None:
+        self.module, self.graph, self.plan, self.calls, self.inner = module, graph, plan, calls, inner
+        self.e = Emitter(module.target, 1)
+        self.code = Code(self.e, dim_names, [Dim(name) for name in dim_names])
+        self.updates = {i: k for k, i in enumerate(sorted(graph.updates))}
+        self.memory = memory_of(plan, calls)
+
+    def write(self, name: str) -> None:
+        e = self.e
+        self._prepare()
+        for item in self.plan.before:
+            self._copy(item)
+        for k, call in enumerate(self.calls):
+            self._run(call)
+            if call.raises:
+                _return_if_failed(e, self.status, earliest_check(self.calls[k + 1 :]))
+        for item in self.plan.after:
+            self._copy(item)
+        e.line("ret i32 0")
+        scratch = ", ptr %scratch" if self.inner else ""
+        self.module.function(e, name, f"ptr %buffers, ptr %dims, ptr %arena, ptr %host{scratch}", result="i32")
+
+    def _prepare(self) -> None:
+        """What all kernels share."""
+        e, code = self.e, self.code
+        words = max((len(call.operands) for call in self.calls), default=0) + len(WORDS)
+        e.line(f"%args = alloca [{words} x i64], align 8")
+        self.status = "null"
+        if any(call.raises for call in self.calls):
+            self.status = e.fresh("status")
+            e.line(f"{self.status} = alloca i32, align 4")
+            e.line(f"store i32 0, ptr {self.status}, align 4")
+        self.shared = self.scratch = "null"
+        if any(call.code.shared.terms for call in self.calls):
+            self.shared = code.at("%arena", size_ref(code, aligned(self.plan.arena)), 1)
+        if self.memory.scratch.terms:
+            end = size_ref(code, self.memory.arena)
+            self.scratch = "%scratch" if self.inner else code.at("%arena", end, 1)
+        self.stride = size_ref(code, self.memory.scratch)
+        self.hosted = e.fresh("hosted")
+        e.line(f"{self.hosted} = icmp ne ptr %host, null")
+
+    def _run(self, call: KernelCall) -> None:
+        """The phases of a kernel: shared out by the host, or in place where there is none."""
+        e = self.e
+        alone, together, after = e.new_label("alone"), e.new_label("together"), e.new_label("after")
+        e.branch_if(self.hosted, together, alone)
+        e.label(alone)
+        buffers = self._buffers(call)
+        for phase in call.code.phases:
+            units = self.code.product(extents_of(phase))
+            given = kernel_arguments(buffers, self.shared, self.scratch, "%dims", self.status, 0, units)
+            e.line(f"call void @{phase.symbol}({given})")
+        e.branch(after)
+        e.label(together)
+        words = [f"ptr {self.shared}", f"ptr {self.scratch}", f"i64 {self.stride}", "ptr %dims", f"ptr {self.status}"]
+        store_words(self.code, [*words, *(f"ptr {b}" for b in self._buffers(call))], "%args")
+        for phase in call.code.phases:
+            task = write_task(self.module, phase.symbol, len(call.operands))
+            parallel_for(self.code, "%host", task, "%args", self.code.product(extents_of(phase)), phase.grain)
+        e.branch(after)
+        e.label(after)
+
+    def _buffers(self, call: KernelCall) -> list[str]:
+        return [self._pointer(self.plan.locations[base(n)]) for n in call.operands]
+
+    def _pointer(self, place: Location) -> str:
         """An address, found anew for each use: a program has more of them than registers to keep them in."""
+        e, code = self.e, self.code
         if isinstance(place, ArenaRange):
             return code.at("%arena", size_ref(code, place.offset), 1)
+        inputs, outputs = len(self.graph.inputs), len(self.graph.outputs)
         if isinstance(place, UpdateBuffer):
-            slot = len(graph.inputs) + len(graph.outputs) + updates[place.number]
+            slot = inputs + outputs + self.updates[place.number]
         else:
-            slot = place.number + (0 if isinstance(place, InputBuffer) else len(graph.inputs))
+            slot = place.number + (0 if isinstance(place, InputBuffer) else inputs)
         address = e.fresh("b")
         e.line(f"{address} = load ptr, ptr {code.at('%buffers', slot, 8)}, align 8")
         return address
 
-    def copy(item: Copy) -> None:
+    def _copy(self, item: Copy) -> None:
+        e = self.e
         e.declares.add("declare void @llvm.memmove.p0.p0.i64(ptr, ptr, i64, i1)")  # an update may lie over its input
-        target, source, size = pointer(item.target), pointer(item.source), size_ref(code, item.size)
+        target, source = self._pointer(item.target), self._pointer(item.source)
+        size = size_ref(self.code, item.size)
         e.line(f"call void @llvm.memmove.p0.p0.i64(ptr {target}, ptr {source}, i64 {size}, i1 false)")
-
-    status = e.fresh("status")
-    if any(call.raises for call in calls):
-        e.line(f"{status} = alloca i32, align 4")
-        e.line(f"store i32 0, ptr {status}, align 4")
-    else:
-        status = "null"
-    for item in plan.before:
-        copy(item)
-    most = Size(())
-    for call in calls:
-        most = _larger(most, aligned(call.shape.scratch))
-    scratch = code.at("%arena", size_ref(code, plan.arena), 1) if most.terms else "null"
-    for k, call in enumerate(calls):
-        arguments = [f"ptr {pointer(plan.locations[base(n)])}" for n in call.operands]
-        units = code.product(call.units)
-        tail = f"ptr {scratch}, ptr %dims, ptr {status}, i64 0, i64 {units}"
-        e.line(f"call void @{call.symbol}({', '.join([*arguments, tail])})")
-        if call.raises:
-            _return_if_failed(e, status, earliest_check(calls[k + 1 :]))
-    for item in plan.after:
-        copy(item)
-    e.line("ret i32 0")
-    module.function(e, ENTRY, "ptr %buffers, ptr %dims, ptr %arena", result="i32")
-    return add(plan.arena, most)
 
 
 def _return_if_failed(e: Emitter, status: str, later: int | None) -> None:

@@ -15,7 +15,7 @@ class ModuleText:
 
     def __init__(self, target: Target) -> None:
         self.target = target
-        self.names: dict[str, str] = {}  # of every function that was added, that under which it stands in the module
+        self._counts: dict[str, int] = {}
         self._functions: dict[tuple[str, str], str] = {}  # what stands before and after the name -> name
         self._globals: dict[str, str] = {}
         self._declares: set[str] = set()
@@ -30,8 +30,13 @@ class ModuleText:
         self._globals.update(emitter.globals)
         head = f"define {linkage + ' ' if linkage else ''}{result} @"
         text = "\n".join([f"({parameters}) #0 {{", "entry:", *emitter.lines, "}"])
-        self.names[name] = found = self._functions.setdefault((head, text), name)
-        return found
+        return self._functions.setdefault((head, text), name)
+
+    def fresh(self, hint: str) -> str:
+        """A name that no other function has."""
+        number = self._counts.get(hint, 0)
+        self._counts[hint] = number + 1
+        return f"{hint}{number}"
 
     def render(self) -> str:
         """The module; the same parts give the same text, which is what the disk cache hashes."""

@@ -14,19 +14,20 @@ from hybridflow.compiler.codegen.emitter import Emitter
 from hybridflow.compiler.codegen.maps import Map
 from hybridflow.compiler.codegen.module import ModuleText
 from hybridflow.compiler.codegen.nest import Nest
+from hybridflow.compiler.codegen.phases import NOTHING, KernelCode, kernel_parameters, one_phase
 from hybridflow.compiler.codegen.rows import Rows
 from hybridflow.compiler.codegen.segments import Segments
-from hybridflow.compiler.codegen.structured import Code, Ref, SpecialKernel, kernel_parameters
+from hybridflow.compiler.codegen.structured import Code, Ref
 from hybridflow.compiler.codegen.values import Val
 from hybridflow.compiler.ir.dtypes import SHORT
 from hybridflow.compiler.ir.graph import Graph, Node
-from hybridflow.compiler.ir.types import Dim, is_static, static_size
+from hybridflow.compiler.ir.types import Dim, Extent, is_static, static_size
 from hybridflow.compiler.loops.buffers import Plan, add, byte_size
 from hybridflow.compiler.loops.index import Index, LoopVar
 from hybridflow.compiler.loops.kernel import Fusion, IsLeaf, Kernel, base, between, loops_of
 from hybridflow.compiler.ops import Kind
 from hybridflow.compiler.ops.lowering import Ranking, Running
-from hybridflow.compiler.program import Check, DimSource, KernelInfo, Program, Size, Slot
+from hybridflow.compiler.program import Check, DimSource, KernelInfo, Program, Slot
 from hybridflow.compiler.target import Target
 from hybridflow.errors import HybridflowError, short_location
 
@@ -53,13 +54,13 @@ class ModuleBuilder:
         self.infos: list[KernelInfo] = []
 
     def build(self) -> Program:
-        emitted = [self._kernel(k, kernel) for k, kernel in enumerate(self.plan.kernels)]
+        emitted = [self._kernel(kernel) for kernel in self.plan.kernels]
         calls = [c for c in emitted if c is not None]
-        arena, launches = self.plan.arena, {}
+        launches: dict[str, Any] = {}
         if self.target.kind == "cuda":
-            launches = cuda.write_launches(self.module, self.graph, self.plan, self.dim_names, calls)
+            memory, launches = cuda.write_launches(self.module, self.graph, self.plan, self.dim_names, calls)
         else:
-            arena = driver.write(self.module, self.graph, self.plan, self.dim_names, calls)
+            memory = driver.write(self.module, driver.ENTRY, self.graph, self.plan, self.dim_names, calls)
         return Program(
             self.graph.name,
             self.target,
@@ -68,9 +69,10 @@ class ModuleBuilder:
             tuple(_slot(n, i in self.graph.updates, i in self.plan.in_place) for i, n in enumerate(self.graph.inputs)),
             tuple(_slot(n) for n in self.graph.outputs),
             self.dims,
-            arena,
+            memory.arena,
             tuple(self.checks),
             tuple(self.infos),
+            memory.scratch,
             **launches,
         )
 
@@ -89,38 +91,41 @@ class ModuleBuilder:
         e.on_check, e.status = code_of, "%status"
         return e
 
-    def _kernel(self, number: int, kernel: Kernel) -> KernelCall | None:
+    def _kernel(self, kernel: Kernel) -> KernelCall | None:
         codes = [self.check_codes[n] for n in kernel.nodes if n in self.check_codes]
         if not codes and all(is_static(r.shape) and static_size(r.shape) == 0 for r in kernel.roots):
             return None
-        symbol = f"k{number}"
+        symbol = self.module.fresh("k")
         e = self._emitter(kernel)
         operands = [*kernel.inputs, *kernel.roots]
         kind = kernel.cluster.kind
         if kind is Kind.ELEMENTWISE or kind is Kind.SEGMENT:
-            pointers = {node: f"%a{i}" for i, node in enumerate(operands)}
-            code = Code(e, self.dim_names, [Dim(name) for name in self.dim_names])
-            if kind is Kind.SEGMENT:
-                Segments(e, code, kernel, self.fusion.is_leaf, pointers).write()
-                shape = SpecialKernel(Size(()), ())
-            else:
-                nest = _loop_nest(e, code, kernel, self.fusion.is_leaf, pointers)
-                nest.write()
-                scratch = Size(())
-                for size in nest.scratch:
-                    scratch = add(scratch, size)
-                shape = SpecialKernel(scratch, nest.units, nest.grain)
-            e.line("ret void")
-            self.module.function(e, symbol, kernel_parameters(len(operands)), linkage="internal")
+            emitted = self._loops(e, symbol, kernel, operands)
         elif kind is Kind.CONTRACT:
-            operands, shape = self._contraction(e, symbol, kernel)
+            operands, emitted = self._contraction(e, symbol, kernel)
         else:
-            operands, shape = self._special(e, symbol, kernel)
-        symbol = self.module.names[symbol]
-        self.infos.append(self._info(symbol, kernel))
-        return KernelCall(symbol, shape, operands, min(codes, default=None))
+            operands, emitted = self._special(e, symbol, kernel)
+        self.infos.append(self._info(emitted.phases[0].symbol, kernel))
+        return KernelCall(emitted, operands, min(codes, default=None))
 
-    def _contraction(self, e: Emitter, symbol: str, kernel: Kernel) -> tuple[list[Node], SpecialKernel]:
+    def _loops(self, e: Emitter, symbol: str, kernel: Kernel, operands: list[Node]) -> KernelCode:
+        pointers = {node: f"%a{i}" for i, node in enumerate(operands)}
+        code = Code(e, self.dim_names, [Dim(name) for name in self.dim_names])
+        units: tuple[Extent, ...] = ()
+        grain, scratch = 1, NOTHING
+        if kernel.cluster.kind is Kind.SEGMENT:
+            Segments(e, code, kernel, self.fusion.is_leaf, pointers).write()
+        else:
+            nest = _loop_nest(e, code, kernel, self.fusion.is_leaf, pointers)
+            nest.write()
+            units, grain = nest.units, nest.grain
+            for size in nest.scratch:
+                scratch = add(scratch, size)
+        e.line("ret void")
+        symbol = self.module.function(e, symbol, kernel_parameters(len(operands)), linkage="internal")
+        return one_phase(symbol, units, grain, scratch)
+
+    def _contraction(self, e: Emitter, symbol: str, kernel: Kernel) -> tuple[list[Node], KernelCode]:
         node = kernel.cluster.anchor
         x, y = node.inputs
         attrs = node.attrs
@@ -169,7 +174,7 @@ class ModuleBuilder:
         )
         return operands, shape
 
-    def _special(self, e: Emitter, symbol: str, kernel: Kernel) -> tuple[list[Node], SpecialKernel]:
+    def _special(self, e: Emitter, symbol: str, kernel: Kernel) -> tuple[list[Node], KernelCode]:
         """Kinds whose kernels take their operands as they lie in memory."""
         node = kernel.cluster.anchor
         x, dims = node.inputs[0], self.dim_names

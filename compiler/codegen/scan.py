@@ -15,12 +15,11 @@ import numpy as np
 
 from hybridflow.compiler.codegen.emitter import Emitter
 from hybridflow.compiler.codegen.module import ModuleText
+from hybridflow.compiler.codegen.phases import KernelCode, kernel_parameters, one_phase
 from hybridflow.compiler.codegen.structured import (
     Code,
     Extent,
     Ref,
-    SpecialKernel,
-    kernel_parameters,
     lanes_for,
     merged_extent,
 )
@@ -28,7 +27,6 @@ from hybridflow.compiler.codegen.values import Val
 from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.compiler.ops.order import SCAN_CHUNK, SCAN_RUN
 from hybridflow.compiler.ops.table import OpDef
-from hybridflow.compiler.program import Size
 
 State = tuple[Val, ...]
 Part = Callable[[Ref, Ref, State], State]
@@ -43,7 +41,7 @@ def emit_scan(
     shape: Sequence[Extent],
     axis: int,
     dims: Sequence[str] = (),
-) -> SpecialKernel:
+) -> KernelCode:
     """Add the kernel ``symbol`` of a SCAN op: inputs of ``shape``, then the output.  Units: lines along ``axis``."""
     init, lift, combine, finish = op.init, op.lift, op.combine, op.finish
     assert init and lift and combine and finish, op  # the table sees to it
@@ -91,5 +89,5 @@ def emit_scan(
 
         c.vector_loop(first, last, width, line)
     e.line("ret void")
-    module.function(e, symbol, kernel_parameters(len(inputs) + 1), linkage="internal")
-    return SpecialKernel(Size(()), (*shape[:axis], *shape[axis + 1 :]), width)
+    symbol = module.function(e, symbol, kernel_parameters(len(inputs) + 1), linkage="internal")
+    return one_phase(symbol, (*shape[:axis], *shape[axis + 1 :]), width)

@@ -14,18 +14,17 @@ import numpy as np
 
 from hybridflow.compiler.codegen.emitter import Emitter
 from hybridflow.compiler.codegen.module import ModuleText
+from hybridflow.compiler.codegen.phases import KernelCode, kernel_parameters, one_phase
 from hybridflow.compiler.codegen.structured import (
     Code,
     Extent,
     Ref,
-    SpecialKernel,
-    kernel_parameters,
     lanes_for,
     merged_extent,
 )
 from hybridflow.compiler.codegen.values import Val
 from hybridflow.compiler.ir import dtypes as dt
-from hybridflow.compiler.program import Check, Size
+from hybridflow.compiler.program import Check
 
 
 def emit_scatter_add(
@@ -39,7 +38,7 @@ def emit_scatter_add(
     axis: int,
     check: Check,
     dims: Sequence[str] = (),
-) -> SpecialKernel:
+) -> KernelCode:
     """Add the kernel ``symbol``: %a0 = x of ``shape``, %a1 = indices of the shape ``indices``, %a2 = updates of shape
     ``shape[:axis] + indices + shape[axis + 1:]``, %a3 = out.  Units: elements before the axis times those behind."""
     s = _Scatter(e, dtype, shape, axis, check, dims, indices)
@@ -74,7 +73,7 @@ def emit_scatter_add_along_axis(
     axis: int,
     check: Check,
     dims: Sequence[str] = (),
-) -> SpecialKernel:
+) -> KernelCode:
     """Add the kernel ``symbol``: %a0 = x of ``shape``, %a1 = indices and %a2 = updates, which have ``count`` elements
     along ``axis`` and otherwise the shape of x, %a3 = out.  Units: elements before the axis times those behind."""
     s = _Scatter(e, dtype, shape, axis, check, dims, (count,))
@@ -149,7 +148,7 @@ class _Scatter:
         e, wide = self.e, dt.compute_dtype(self.dtype)
         return e.convert(e.add(e.convert(a, wide), e.convert(b, wide)), self.dtype)
 
-    def finish(self, module: ModuleText, symbol: str) -> SpecialKernel:
+    def finish(self, module: ModuleText, symbol: str) -> KernelCode:
         self.e.line("ret void")
-        module.function(self.e, symbol, kernel_parameters(4), linkage="internal")
-        return SpecialKernel(Size(()), self.units, self.width)
+        symbol = module.function(self.e, symbol, kernel_parameters(4), linkage="internal")
+        return one_phase(symbol, self.units, self.width)

@@ -13,7 +13,8 @@ import numpy as np
 
 from hybridflow.compiler.codegen.emitter import Emitter
 from hybridflow.compiler.codegen.module import ModuleText
-from hybridflow.compiler.codegen.structured import Code, Extent, Ref, SpecialKernel, kernel_parameters, lanes_for
+from hybridflow.compiler.codegen.phases import KernelCode, kernel_parameters, one_phase
+from hybridflow.compiler.codegen.structured import Code, Extent, Ref, lanes_for
 from hybridflow.compiler.codegen.values import Val
 from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.compiler.program import Size
@@ -32,13 +33,13 @@ def emit_argsort(
     axis: int,
     descending: bool = False,
     dims: Sequence[str] = (),
-) -> SpecialKernel:
+) -> KernelCode:
     """Add the kernel ``symbol``: %a0 = x of ``shape``, %a1 = int64 positions.  Units: lines along ``axis``."""
     sort = _Sort(e, dtype, shape, axis, descending, dims)
     sort.write()
     e.line("ret void")
-    module.function(e, symbol, kernel_parameters(2), linkage="internal")
-    return SpecialKernel(sort.scratch, (*shape[:axis], *shape[axis + 1 :]))
+    symbol = module.function(e, symbol, kernel_parameters(2), linkage="internal")
+    return one_phase(symbol, (*shape[:axis], *shape[axis + 1 :]), scratch=sort.scratch)
 
 
 class _Sort:

@@ -12,30 +12,14 @@ from dataclasses import dataclass, field
 from typing import Union
 
 from hybridflow.compiler.codegen.emitter import Emitter
+from hybridflow.compiler.codegen.phases import Extent
 from hybridflow.compiler.codegen.values import Val, type_text
 from hybridflow.compiler.ir.dtypes import DType, int32, int64
-from hybridflow.compiler.ir.types import Dim
-from hybridflow.compiler.program import Size
 from hybridflow.compiler.target import Target
 
 Ref = Union[int, str]
-Extent = Union[int, str, Dim]
 
 MOST_LANES = 16  # of bytes a register holds 64, but so many lanes only bloat the code of anything but copies
-
-
-@dataclass(frozen=True)
-class SpecialKernel:
-    """What the caller of a kernel must know.
-
-    ``scratch``  bytes of scratch per concurrent call
-    ``units``    the range of the outer parallel loop is the product of these extents
-    ``grain``    cutting the range at multiples of this many units wastes no work
-    """
-
-    scratch: Size
-    units: tuple[Extent, ...]
-    grain: int = 1
 
 
 @dataclass
@@ -305,9 +289,3 @@ class Code:
                 first = self.max(self.sub(begin, start), 0)
                 last = self.min(self.sub(end, start), inner)
                 yield loop.index, first, last
-
-
-def kernel_parameters(buffers: int) -> str:
-    """Parameters of a kernel over ``buffers`` operand and result buffers."""
-    names = [*(f"ptr %a{i}" for i in range(buffers)), "ptr %scratch", "ptr %dims", "ptr %status"]
-    return ", ".join([*names, "i64 %begin", "i64 %end"])

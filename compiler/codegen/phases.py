@@ -1,0 +1,67 @@
+"""What an emitted kernel is to those who run it: phases, one after another, and the memory that they need.
+
+A phase is a function
+
+    void k(ptr a0, ..., ptr shared, ptr scratch, ptr dims, ptr status, i64 begin, i64 end)
+
+over the units [begin, end).  The units of a phase may be cut anywhere at a multiple of its grain, and the pieces run in
+any order by any number of workers, with the same bits; a phase begins when the one before it is through.
+
+``shared``   memory that all units and phases of the kernel see: partial results of a fold, carries of a scan.  It holds
+             anything at first
+``scratch``  memory of the worker that runs the piece; nothing lasts in it from one piece to the next
+``dims``     values of the symbolic extents
+``status``   where checks are recorded (see ``Emitter.raise_if``), null where no kernel of the program has one
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Union
+
+from hybridflow.compiler.ir.types import Dim
+from hybridflow.compiler.program import Size
+
+Extent = Union[int, str, Dim]
+
+NOTHING = Size(())
+
+
+@dataclass(frozen=True)
+class Phase:
+    """``units`` are as many as the product of these extents says.  Cutting them at other places than multiples of
+    ``grain`` is not allowed."""
+
+    symbol: str
+    units: tuple[Extent, ...]
+    grain: int = 1
+
+
+@dataclass(frozen=True)
+class KernelCode:
+    """An emitted kernel.  ``shared`` and ``scratch`` are bytes, the latter for each worker; both memories begin at
+    multiples of 64."""
+
+    phases: tuple[Phase, ...]
+    scratch: Size = NOTHING
+    shared: Size = NOTHING
+
+
+def one_phase(symbol: str, units: Sequence[Extent], grain: int = 1, scratch: Size = NOTHING) -> KernelCode:
+    return KernelCode((Phase(symbol, tuple(units), grain),), scratch)
+
+
+def kernel_parameters(buffers: int) -> str:
+    """Parameters of a phase over ``buffers`` operand and result buffers."""
+    return kernel_arguments(
+        [f"%a{i}" for i in range(buffers)], "%shared", "%scratch", "%dims", "%status", "%begin", "%end"
+    )
+
+
+def kernel_arguments(
+    buffers: Sequence[str], shared: str, scratch: str, dims: str, status: str, begin: object, end: object
+) -> str:
+    """Arguments for a call of a phase."""
+    pointers = ", ".join(f"ptr {p}" for p in (*buffers, shared, scratch, dims, status))
+    return f"{pointers}, i64 {begin}, i64 {end}"

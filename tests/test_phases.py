@@ -1,0 +1,165 @@
+"""Programs on a host that cuts and shuffles their units give the bits and the errors of those that run in place."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from hybridflow.compiler.codegen import cuda as cuda_code, driver
+from hybridflow.compiler.codegen.cost import instructions
+from hybridflow.compiler.codegen.emitter import Emitter
+from hybridflow.compiler.codegen.module import ModuleText
+from hybridflow.compiler.codegen.phases import KernelCode, Phase, kernel_parameters
+from hybridflow.compiler.codegen.structured import Code
+from hybridflow.compiler.ir import dtypes as dt
+from hybridflow.compiler.ir.build import GraphBuilder
+from hybridflow.compiler.ir.types import Dim, TensorType
+from hybridflow.compiler.loops.buffers import plan
+from hybridflow.compiler.loops.cluster import fuse
+from hybridflow.compiler.ops import TABLE
+from hybridflow.compiler.pipeline import compile_graph
+from hybridflow.compiler.program import HOST, DimSource, Program, Size, Slot
+from hybridflow.compiler.target import CUDA_SM90, Target
+from hybridflow.runtime import cuda, host, program_host
+from tests.cuda_emulator import Array, emulated  # noqa: F401
+from tests.cutting_host import check_cuts, cutting, outcome
+from tests.device_programs import PROGRAMS, graph_of, largest_sample, traced, typical_dtypes
+
+
+@pytest.mark.parametrize("name", list(TABLE))
+def test_ops(name):
+    op = TABLE[name]
+    for dtype in typical_dtypes(op):
+        arrays, attrs = largest_sample(op, dtype)
+        check_cuts(compile_graph(graph_of(op, arrays, attrs), host.target()), arrays)
+
+
+@pytest.mark.parametrize("name", list(PROGRAMS))
+def test_programs(name):
+    check_cuts(compile_graph(traced(name), host.target()), [np.asarray(a) for a in PROGRAMS[name][1]])
+
+
+@pytest.mark.parametrize(("rows", "columns"), [(3, 5), (1, 700), (640, 1), (0, 4), (4, 0), (70, 130)])
+def test_symbolic_extents(rows, columns):
+    b = GraphBuilder(TABLE, "symbolic")
+    x = b.parameter(TensorType((Dim("m"), Dim("n")), dt.float32))
+    row, column = b.sum(x, axes=(1,)), b.sum(x, axes=(0,))
+    spread = b.broadcast(row, shape=x.shape, axes=(0,))
+    order, scanned = b.argsort(x, axis=1, descending=False), b.cumulative_sum(x, axis=0)
+    results = [
+        row,
+        column,
+        b.subtract(x, spread),
+        b.transpose(x, perm=(1, 0)),
+        order,
+        scanned,
+        b.matmul(x, x, transpose_b=True),
+    ]
+    x = np.random.default_rng(3).normal(size=(rows, columns)).astype(np.float32)
+    check_cuts(compile_graph(b.finish(results), host.target()), [x])
+
+
+def test_large_kernels_are_cut():
+    b = GraphBuilder(TABLE, "large")
+    x = b.parameter(TensorType((300, 400), dt.float32))
+    program = compile_graph(
+        b.finish([b.exp(b.sum(b.multiply(x, x), axes=(1,))), b.matmul(x, x, transpose_b=True)]), host.target()
+    )
+    arrays = [np.random.default_rng(5).normal(size=(300, 400)).astype(np.float32)]
+    check_cuts(program, arrays, range(6))
+    with cutting(9) as cutter:
+        outcome(program, arrays)
+    assert len(cutter.loops) == len(program.kernels) and any(pieces > 5 for _, pieces in cutter.loops)
+
+
+def test_the_first_check_in_program_order_wins():
+    # Both gathers fail, in many units; the one that comes first in the program is reported, and state stays.
+    b = GraphBuilder(TABLE, "failing")
+    table = b.parameter(TensorType((5,), dt.float32))
+    first, second = (b.parameter(TensorType((200,), dt.int64)) for _ in range(2))
+    late = b.take(table, second, axis=0)
+    early = b.take(b.exp(table), first, axis=0)
+    program = compile_graph(b.finish([early, b.sum(late, axes=(0,))]), host.target())
+    arrays = [np.ones(5, np.float32), np.full(200, 7), np.full(200, 9)]
+    for bad in ((7, 9), (1, 9), (7, 1)):
+        arrays[1:] = [np.where(np.arange(200) % 3 == 0, index, 0) for index in bad]
+        raised = check_cuts(program, arrays, range(5))[0]
+        assert raised.startswith("IndexRangeError")
+
+
+# ---- a kernel of two phases, written by hand: sums of blocks into shared memory, then the sum of those
+
+BLOCK = 8
+
+
+def _two_phases(module: ModuleText) -> KernelCode:
+    e = Emitter(module.target)
+    c = Code(e, ["n"], [Dim("n")])
+    with c.loop("%begin", "%end") as block:
+        start = c.mul(block.index, BLOCK)
+        mine = c.at("%scratch", 0, 8)  # by way of scratch, which no other worker may touch
+        e.store(e.const(0.0, dt.float64), mine)
+        with c.loop(start, c.min(c.add(start, BLOCK), c.extent("n"))) as i:
+            e.store(e.add(e.load(mine, dt.float64), e.load(c.at("%a0", i.index, 8), dt.float64)), mine)
+        e.store(e.load(mine, dt.float64), c.at("%shared", block.index, 8))
+    e.line("ret void")
+    first = module.function(e, module.fresh("k"), kernel_parameters(2), linkage="internal")
+    e = Emitter(module.target)
+    c = Code(e, ["n"], [Dim("n")])
+    with c.loop(0, c.div(c.add(c.extent("n"), BLOCK - 1), BLOCK), 1, [e.const(0.0, dt.float64)]) as block:
+        block.next = [e.add(block.carried[0], e.load(c.at("%shared", block.index, 8), dt.float64))]
+    e.store(block.carried[0], "%a1")
+    e.line("ret void")
+    second = module.function(e, module.fresh("k"), kernel_parameters(2), linkage="internal")
+    # Units of the first: more than there are blocks, which find nothing to do.
+    return KernelCode((Phase(first, ("n",)), Phase(second, ())), Size(((8, ()),)), Size(((8, ("n",)),)))
+
+
+def _block_sums(target: Target) -> Program:
+    b = GraphBuilder(TABLE, "block_sums")
+    x = b.parameter(TensorType((Dim("n"),), dt.float64))
+    graph = b.finish([b.sum(x, axes=(0,))])
+    module, found = ModuleText(target), plan(graph, fuse(graph, target, instructions))
+    calls = [driver.KernelCall(_two_phases(module), [x, graph.outputs[0]], None)]
+    launches = {}
+    if target.kind == "cuda":
+        memory, launches = cuda_code.write_launches(module, graph, found, ["n"], calls)
+    else:
+        memory = driver.write(module, "main", graph, found, ["n"], calls)
+    slots = (Slot(("n",), "f64"),), (Slot((), "f64"),)
+    dims = (DimSource("n", 0, 0),)
+    return Program(
+        "s", target, module.render(), "main", *slots, dims, memory.arena, scratch_bytes=memory.scratch, **launches
+    )
+
+
+def _sum_of_blocks(x: np.ndarray) -> float:
+    total = 0.0
+    for start in range(0, x.size, BLOCK):
+        total += float(np.cumsum(x[start : start + BLOCK])[-1])  # one after the other
+    return total
+
+
+@pytest.mark.parametrize("n", [0, 1, 8, 1001])
+def test_phases_share_memory(n):
+    x = np.random.default_rng(n).normal(size=n)
+    program = _block_sums(host.target())
+    assert program.arena_bytes.at({"n": n}) >= 8 * n and program.scratch_bytes.at({"n": n}) >= 8
+    assert program.memory(3).at({"n": n}) == program.arena_bytes.at({"n": n}) + 3 * program.scratch_bytes.at({"n": n})
+    assert check_cuts(program, [x], range(8))[1] == _sum_of_blocks(x)
+
+
+@pytest.mark.usefixtures("emulated")
+def test_each_phase_is_a_launch():
+    x = np.random.default_rng(2).normal(size=100)
+    program = _block_sums(CUDA_SM90)
+    assert [launch.units.at({"n": 100}) for launch in program.launches] == [100, 1]
+    (out,) = cuda.load(program, 0).run([Array(x, 0)])
+    assert out.get() == _sum_of_blocks(x)
+
+
+def test_the_host_of_ctypes_is_that_of_programs():
+    struct = program_host.Host(workers=5)
+    assert [name for name, _ in struct._fields_] == list(HOST)
+    assert [getattr(type(struct), name).offset for name in HOST] == [8 * k for k in range(len(HOST))]
+    assert not struct.parallel_for and not struct.callback and struct.workers == 5
