@@ -102,6 +102,7 @@ class KernelInfo:
     bytes: int | None
     flops: int | None
     note: str = ""  # why it was not fused with its neighbours
+    schedule: str = ""  # how its loops run
 
 
 @dataclass(frozen=True)

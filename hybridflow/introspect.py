@@ -139,8 +139,9 @@ def kernels(functions: Sequence[ConcreteFunction]) -> Table:
     for f in functions:
         program = getattr(f.staged.compile(), "program", None)
         for kernel in program.kernels if program is not None else ():
-            rows.append((f.name, kernel.name, kernel.ops, kernel.lines, kernel.bytes, kernel.flops, kernel.note))
-    return Table(("function", "kernel", "ops", "lines", "bytes", "flops", "note"), rows)
+            shown = (kernel.ops, kernel.lines, kernel.bytes, kernel.flops, kernel.note, kernel.schedule)
+            rows.append((f.name, kernel.name, *shown))
+    return Table(("function", "kernel", "ops", "lines", "bytes", "flops", "note", "schedule"), rows)
 
 
 def memory_plan(functions: Sequence[ConcreteFunction]) -> Table:

@@ -2,8 +2,8 @@
 show that it does not.
 
 A file ``tests/golden/programs/<case>.program`` holds a graph and the target that it is compiled for; after
-``// expect`` the graph that is fused, its kernels, the places of its values, and the LLVM text.  Functions that are
-long stand there as their first line, their length and a digest.  No target is this machine's.
+``// expect`` the graph that is fused, its kernels, the places of its values, their schedules, and the LLVM text.
+Functions that are long stand there as their first line, their length and a digest.  No target is this machine's.
 
 ``--update-golden`` writes what the compiler makes now; read the diff before you commit it.
 """
@@ -69,6 +69,9 @@ def plan_text(graph: Graph, found: Plan) -> Iterator[str]:
 
 def program_text(program: Program) -> Iterator[str]:
     yield f"memory: {size_text(program.arena_bytes)} bytes, {size_text(program.scratch_bytes)} for each worker"
+    for kernel in program.kernels:
+        if kernel.schedule:
+            yield f"{kernel.symbol}: {kernel.schedule}"
     for check in program.checks:
         yield f"check: {check.error}: [{check.stage}] {check.message}"
     for launch in program.launches:

@@ -6,63 +6,31 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from hybridflow.compiler.codegen.elements import Elements, Place
-from hybridflow.compiler.codegen.emitter import Emitter
-from hybridflow.compiler.codegen.reduction import Cascade, Fold
-from hybridflow.compiler.codegen.stages import Staged, known_product
-from hybridflow.compiler.codegen.structured import Code, Ref
+from hybridflow.compiler.codegen.nest import Nest
+from hybridflow.compiler.codegen.reduction import Cascade, Fold, known_product, position_within
+from hybridflow.compiler.codegen.structured import Ref
 from hybridflow.compiler.codegen.values import Val
-from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.compiler.ir.graph import Node
 from hybridflow.compiler.loops.index import Index
-from hybridflow.compiler.loops.kernel import IsLeaf, Kernel
-from hybridflow.compiler.loops.space import Space
-from hybridflow.compiler.ops import Kind
-
-TILE = 2048  # columns whose accumulators stay in the first-level cache together
-CELLS = 128 * 1024  # bytes that all statistics of a tile may take, which lie on the stack
+from hybridflow.compiler.loops.stages import Stage
 
 
-class Columns(Staged):
+class Columns(Nest):
     """``cells`` are the statistics of the tile that are ready: addresses of ``slots`` elements each."""
-
-    def __init__(
-        self, e: Emitter, code: Code, kernel: Kernel, space: Space, is_leaf: IsLeaf, pointers: dict[Node, str]
-    ) -> None:
-        super().__init__(e, code, kernel, space, is_leaf, pointers)
-        self.column = space.vars[-1]
-        self.cells: dict[Node, str] = {}
-        self.slots = self._slots()
-
-    @property
-    def grain(self) -> int:
-        return self.slots if self._outer is self.column else 1
-
-    def _slots(self) -> int:
-        """Columns of a tile."""
-        if self._is_gpu:
-            return 1
-        each = 0  # bytes of a column
-        for node in self.rows:
-            each += node.dtype.itemsize
-            if node.op.kind is Kind.REDUCE:
-                state = node.op.init(dt.compute_dtype(node.inputs[0].dtype))
-                each += Cascade.MOST_LEVELS * sum(dtype.itemsize for _, dtype in state)
-        slots = min(TILE, max(CELLS // each // self.width, 1) * self.width)
-        extent = self.column.extent
-        return min(slots, max(1, -(-extent // self.width)) * self.width) if isinstance(extent, int) else slots
 
     def _write(self) -> None:
         code = self.code
+        self.column, self.within = self.space.vars[-1], position_within(self.space)
+        self.cells: dict[Node, str] = {}
+        self.slots = self.schedule.tile
         start, stop = self._bounds(self.column)
         with self._loops(self.space.kept[:-1]), code.loop(start, stop, self.slots) as tile:
             self.begin, self.end = tile.index, code.min(code.add(tile.index, self.slots), stop)
-            for stage in range(self.stages + 1):
-                self._finish(self._row_nodes(stage))
-                if stage == self.stages:
-                    break
-                roots = self._roots_of(stage)
-                self._stage(self._folds_of(stage), roots)
-                for node in roots:
+            for stage in self.schedule.stages:
+                self._finish(stage.ready)
+                if stage.folds or stage.roots:
+                    self._stage(stage)
+                for node in stage.roots:
                     self.places[node] = Place(self.pointers[node])
 
     def _columns(self, action: Callable[[Val | None], None]) -> None:
@@ -115,8 +83,9 @@ class Columns(Staged):
         self._columns(action)
         self.cells.update(new)
 
-    def _stage(self, folds: Sequence[Fold], roots: Sequence[Node]) -> None:
+    def _stage(self, stage: Stage) -> None:
         code, folded = self.code, self.space.folded
+        folds = [Fold(node) for node in stage.folds]
         cascade = Cascade(code, self._allocate, folds, known_product([v.extent for v in folded]), self.slots)
 
         def each_slot(action: Callable[[Ref], None]) -> None:
@@ -124,10 +93,10 @@ class Columns(Staged):
 
         def body(mask: Val | None) -> None:
             elements = self._column_elements(mask)
-            self._store_roots(elements, roots, self.space.full)
+            self._store_roots(elements, stage.roots, self.space.full)
             if folds:
-                self._compute(elements, [fold.node.inputs[0] for fold in folds])
-                cascade.add(self._slot(), [self._lift(elements, fold) for fold in folds])
+                self._compute(elements, [node.inputs[0] for node in stage.folds])
+                cascade.add(self._slot(), [fold.lift(elements, self.space.full, self.within) for fold in folds])
 
         cascade.start(each_slot)
         with self._loops(folded):

@@ -5,43 +5,22 @@ from __future__ import annotations
 from hybridflow.compiler.codegen.elements import Elements
 from hybridflow.compiler.codegen.nest import Nest
 from hybridflow.compiler.codegen.structured import Ref
-from hybridflow.compiler.codegen.tiles import Tile, Turned, turned_reads
+from hybridflow.compiler.codegen.tiles import Tile
 from hybridflow.compiler.codegen.values import Val
-from hybridflow.compiler.loops.index import ZERO, Ix, LoopVar
-from hybridflow.compiler.loops.kernel import accesses
-
-BUSY = 16  # instructions from which on a body waits for arithmetic rather than for memory
-LONG = 800  # instructions of a loop's body that are compiled in about 15 ms
+from hybridflow.compiler.loops.index import ZERO, Ix
+from hybridflow.compiler.loops.schedule import Turned
 
 
 class Map(Nest):
-    @property
-    def grain(self) -> int:
-        return self.width if self.space.vars and self._outer is self.space.vars[-1] else 1
-
-    def _vectors_a_turn(self, var: LoopVar) -> int:
-        """How many vectors a turn of a map handles: instructions of one element wait for each other, those of several
-        vectors overlap.  Fewer where the body is long, since code generation takes time in proportion."""
-        if self.width == 1:
-            return 1
-        work = self._work(self.kernel.roots)
-        if not isinstance(var.extent, int):
-            return 2 if BUSY <= work <= LONG // 2 else 1
-        vectors = 1
-        while vectors < 4 and 2 * vectors * work <= LONG and 2 * vectors * self.width <= var.extent:
-            vectors *= 2
-        return vectors
-
     def _write(self) -> None:
         space, roots = self.space, self.kernel.roots
         if not space.vars:
             self._store_roots(self._elements(None), roots, ZERO)
             return
-        last = space.vars[-1]
-        turned = turned_reads(space, accesses(self.kernel, space, self.is_leaf).of_input, self.width)
-        if turned is not None:
-            self._map_in_tiles(turned)
+        if self.schedule.turned is not None:
+            self._map_in_tiles(self.schedule.turned)
             return
+        last = space.vars[-1]
         with self._loops(space.vars[:-1]):
             self._vector_loop(last, lambda mask: self._store_roots(self._elements(last, mask), roots, space.full))
 

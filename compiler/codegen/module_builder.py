@@ -25,6 +25,7 @@ from hybridflow.compiler.ir.types import Dim, Extent, is_static, static_size
 from hybridflow.compiler.loops.buffers import Plan, add, byte_size
 from hybridflow.compiler.loops.index import Index, LoopVar
 from hybridflow.compiler.loops.kernel import Fusion, IsLeaf, Kernel, base, between, loops_of
+from hybridflow.compiler.loops.schedule import Form, schedule
 from hybridflow.compiler.ops import Kind
 from hybridflow.compiler.ops.lowering import Ranking, Running
 from hybridflow.compiler.program import Check, DimSource, KernelInfo, Program, Slot
@@ -95,35 +96,36 @@ class ModuleBuilder:
         codes = [self.check_codes[n] for n in kernel.nodes if n in self.check_codes]
         if not codes and all(is_static(r.shape) and static_size(r.shape) == 0 for r in kernel.roots):
             return None
-        symbol = self.module.fresh("k")
+        symbol, how = self.module.fresh("k"), ""
         e = self._emitter(kernel)
         operands = [*kernel.inputs, *kernel.roots]
         kind = kernel.cluster.kind
         if kind is Kind.ELEMENTWISE or kind is Kind.SEGMENT:
-            emitted = self._loops(e, symbol, kernel, operands)
+            emitted, how = self._loops(e, symbol, kernel, operands)
         elif kind is Kind.CONTRACT:
             operands, emitted = self._contraction(e, symbol, kernel)
         else:
             operands, emitted = self._special(e, symbol, kernel)
-        self.infos.append(self._info(emitted.phases[0].symbol, kernel))
+        self.infos.append(self._info(emitted.phases[0].symbol, kernel, how))
         return KernelCall(emitted, operands, min(codes, default=None))
 
-    def _loops(self, e: Emitter, symbol: str, kernel: Kernel, operands: list[Node]) -> KernelCode:
+    def _loops(self, e: Emitter, symbol: str, kernel: Kernel, operands: list[Node]) -> tuple[KernelCode, str]:
+        """The kernel's code, and its schedule as text."""
         pointers = {node: f"%a{i}" for i, node in enumerate(operands)}
         code = Code(e, self.dim_names, [Dim(name) for name in self.dim_names])
         units: tuple[Extent, ...] = ()
-        grain, scratch = 1, NOTHING
+        grain, scratch, how = 1, NOTHING, ""
         if kernel.cluster.kind is Kind.SEGMENT:
             Segments(e, code, kernel, self.fusion.is_leaf, pointers).write()
         else:
             nest = _loop_nest(e, code, kernel, self.fusion.is_leaf, pointers)
             nest.write()
-            units, grain = nest.units, nest.grain
+            units, grain, how = nest.schedule.units, nest.schedule.grain, str(nest.schedule)
             for size in nest.scratch:
                 scratch = add(scratch, size)
         e.line("ret void")
         symbol = self.module.function(e, symbol, kernel_parameters(len(operands)), linkage="internal")
-        return one_phase(symbol, units, grain, scratch)
+        return one_phase(symbol, units, grain, scratch), how
 
     def _contraction(self, e: Emitter, symbol: str, kernel: Kernel) -> tuple[list[Node], KernelCode]:
         node = kernel.cluster.anchor
@@ -194,7 +196,7 @@ class ModuleBuilder:
 
     # ---- for people
 
-    def _info(self, symbol: str, kernel: Kernel) -> KernelInfo:
+    def _info(self, symbol: str, kernel: Kernel, how: str) -> KernelInfo:
         names = [n.op.name for n in kernel.nodes]
         lines = dict.fromkeys(n.where for n in kernel.nodes if n.where)
         name = "_".join(dict.fromkeys(names))
@@ -208,13 +210,17 @@ class ModuleBuilder:
             _traffic(kernel),
             _operations(kernel),
             kernel.cluster.why,
+            how,
         )
+
+
+NESTS: dict[Form, type[Nest]] = {Form.MAP: Map, Form.TURNED: Map, Form.ROWS: Rows, Form.COLUMNS: Columns}
 
 
 def _loop_nest(e: Emitter, code: Code, kernel: Kernel, is_leaf: IsLeaf, pointers: dict[Node, str]) -> Nest:
     space = loops_of(kernel, is_leaf)
-    form = Map if not space.has_reduction else Rows if space.reduced[-1] else Columns
-    return form(e, code, kernel, space, is_leaf, pointers)
+    found = schedule(kernel, space, e.target, is_leaf, instructions)
+    return NESTS[found.form](e, code, kernel, space, found, is_leaf, pointers)
 
 
 def _slot(node: Node, updated: bool = False, in_place: bool = False) -> Slot:

@@ -12,15 +12,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 
-from hybridflow.compiler.codegen.cost import instructions
 from hybridflow.compiler.codegen.elements import Elements, Place
 from hybridflow.compiler.codegen.emitter import Emitter
 from hybridflow.compiler.codegen.structured import Code, Ref
 from hybridflow.compiler.codegen.values import Val
 from hybridflow.compiler.ir.graph import Node
-from hybridflow.compiler.ir.types import Extent
 from hybridflow.compiler.loops.index import Index, Ix, LoopVar
 from hybridflow.compiler.loops.kernel import IsLeaf, Kernel, between
+from hybridflow.compiler.loops.schedule import Schedule
 from hybridflow.compiler.loops.space import Space
 from hybridflow.compiler.program import Size
 
@@ -31,10 +30,17 @@ class Nest:
     """Writes one kernel over the loops of ``space``.  ``pointers`` has the address of each root and of each input."""
 
     def __init__(
-        self, e: Emitter, code: Code, kernel: Kernel, space: Space, is_leaf: IsLeaf, pointers: dict[Node, str]
+        self,
+        e: Emitter,
+        code: Code,
+        kernel: Kernel,
+        space: Space,
+        schedule: Schedule,
+        is_leaf: IsLeaf,
+        pointers: dict[Node, str],
     ) -> None:
         self.e, self.code, self.kernel, self.is_leaf = e, code, kernel, is_leaf
-        self.space = space
+        self.space, self.schedule = space, schedule
         self.rows = kernel.cluster.rows
         self.pointers = pointers
         self.counters: dict[LoopVar, Ref] = {}
@@ -44,18 +50,7 @@ class Nest:
         self.sequences: dict[tuple[Node, ...], list[Node]] = {}
         self.allocas: list[str] = []
         self.scratch: list[Size] = []
-        self.width = self._width()
-
-    # ---- set-up
-
-    def _width(self) -> int:
-        """Lanes: those of four-byte elements unless everything is wider, and no more than the last loop has."""
-        bits = 64 if all(n.dtype.itemsize == 8 for n in (*self.kernel.nodes, *self.kernel.inputs)) else 32
-        width = self.e.target.lanes(bits)
-        last = self.space.vars[-1].extent if self.space.vars else 1
-        while isinstance(last, int) and width > 1 and width // 2 >= last:
-            width //= 2
-        return width
+        self.width = schedule.lanes
 
     def write(self) -> None:
         self.e.width = 1
@@ -63,11 +58,6 @@ class Nest:
             self._fix_kept_loops()
         self._write()
         self.e.lines[0:0] = self.allocas  # in the entry block, so that the stack does not grow in a loop
-
-    @property
-    def units(self) -> tuple[Extent, ...]:
-        """The extents of the loops that [begin, end) cuts: of the outermost kept one, on a GPU of all kept ones."""
-        return tuple(v.extent for v in (self.space.kept if self._is_gpu else self.space.kept[:1]))
 
     @property
     def _is_gpu(self) -> bool:
@@ -88,11 +78,6 @@ class Nest:
         kept = self.space.kept
         return kept[0] if kept else None
 
-    @property
-    def grain(self) -> int:
-        """Where cutting that loop costs no partial vectors."""
-        return 1
-
     def _write(self) -> None:
         raise NotImplementedError
 
@@ -100,6 +85,13 @@ class Nest:
         name = self.e.fresh("cells")
         self.allocas.append(f"  {name} = alloca [{nbytes} x i8], align 64")
         return name
+
+    def _position(self, vars: Sequence[LoopVar]) -> Ref:
+        """The current turn of the loops, as one row-major number."""
+        position: Ref = 0
+        for var in vars:
+            position = self.code.add(self.code.mul(position, self.code.extent(var.extent)), self.counters[var])
+        return position
 
     def _elements(self, lane: LoopVar | None, mask: Val | None = None) -> Elements:
         return Elements(self.code, self.counters, lane, self.places, self.given, mask)
@@ -126,12 +118,9 @@ class Nest:
             self.counters[var] = i
             body(mask)
 
-        width = self.width * self._vectors_a_turn(var)
+        width = self.width * self.schedule.vectors
         exact = isinstance(var.extent, int) and var.extent % width == 0
         self.code.vector_loop(start, stop, width, at, exact, self.width)
-
-    def _vectors_a_turn(self, var: LoopVar) -> int:
-        return 1
 
     def _compute(self, elements: Elements, wanted: Sequence[Node]) -> None:
         """Compute what the wanted values are made of, one after the other.  Left to the rules of ops, which ask for
@@ -151,17 +140,3 @@ class Nest:
         values = [elements.value(root, Index(root.shape, linear=position)) for root in roots]
         for root, value in zip(roots, values):
             elements.store(value, self.pointers[root], position)
-
-    def _work(self, nodes: Sequence[Node]) -> int:
-        """Instructions of a body that computes the nodes from memory."""
-        seen: set[Node] = set()
-        stack = list(nodes)
-        total = 0
-        while stack:
-            node = stack.pop()
-            if node in seen or node in self.places or node in self.given or node.is_parameter:
-                continue
-            seen.add(node)
-            total += instructions(node)
-            stack += node.inputs
-        return total

@@ -16,11 +16,16 @@ from typing import Any
 
 import numpy as np
 
+from hybridflow.compiler.codegen.elements import Elements
 from hybridflow.compiler.codegen.emitter import Emitter
 from hybridflow.compiler.codegen.structured import Code, Ref
 from hybridflow.compiler.codegen.values import Val
 from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.compiler.ir.graph import Node
+from hybridflow.compiler.ir.types import Extent, factors
+from hybridflow.compiler.loops.index import ZERO, Index, Ix, variable
+from hybridflow.compiler.loops.schedule import LEVELS
+from hybridflow.compiler.loops.space import Space
 from hybridflow.compiler.ops.order import CHUNK, LANES, SUPERCHUNK, TERMS
 
 State = tuple[Val, ...]
@@ -45,6 +50,15 @@ class Fold:
 
     def finish(self, e: Emitter, state: State) -> Val:
         return e.convert(self.node.op.finish(e, state, self.node.dtype), self.node.dtype)
+
+    def lift(self, elements: Elements, full: Ix, within: Ix) -> State:
+        """The state of the element at position ``full`` of its space, ``within`` among those that fold together."""
+        e, node = elements.e, self.node
+        source = node.inputs[0]
+        value = elements.value(source, Index(source.shape, linear=full))
+        e.at(node)
+        wide = e.convert(value, dt.compute_dtype(value.dtype))
+        return tuple(node.op.lift(e, wide, elements.lanes(within)))
 
 
 class Cells:
@@ -219,15 +233,13 @@ def _part(e: Emitter, value: Val, first: int, width: int) -> Val:
 class Cascade:
     """Folds a sequence of ``terms`` states, scalars or (``slots`` > 1) vectors of them, kept in memory."""
 
-    MOST_LEVELS = 3
-
     def __init__(
         self, code: Code, allocate: Callable[[int], str], folds: Sequence[Fold], terms: int | None, slots: int = 1
     ) -> None:
         self.code, self.folds = code, folds
-        depth = self.MOST_LEVELS
+        depth = LEVELS
         if terms is not None:
-            depth = 1 if terms <= TERMS else 2 if terms <= TERMS * TERMS else self.MOST_LEVELS
+            depth = 1 if terms <= TERMS else 2 if terms <= TERMS * TERMS else LEVELS
         self.levels = [Cells(code, allocate, folds, slots) for _ in range(depth)]
 
     def start(self, positions: Callable[[Callable[[Ref], None]], None]) -> None:
@@ -257,3 +269,16 @@ class Cascade:
     def _move(self, low: Cells, high: Cells, at: Ref) -> None:
         high.fold_in(at, low.load(at))
         low.store(at, starts(self.code.e, self.folds))
+
+
+def known_product(extents: Sequence[Extent]) -> int | None:
+    factor, names = factors(tuple(extents))
+    return None if names else factor
+
+
+def position_within(space: Space) -> Ix:
+    """The position among the elements that a result folds together."""
+    position = ZERO
+    for var in space.folded:
+        position = position * var.extent + variable(var)
+    return position

@@ -8,44 +8,14 @@ axis, turned by log2(W) rounds of shuffles, and left in a small buffer from whic
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from hybridflow.compiler.codegen.emitter import Emitter
 from hybridflow.compiler.codegen.structured import Code, Ref
 from hybridflow.compiler.codegen.values import Val
 from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.compiler.ir.graph import Node
-from hybridflow.compiler.loops.index import Ix, LoopVar
-from hybridflow.compiler.loops.space import Space
-
-
-@dataclass(frozen=True)
-class Turned:
-    """Reads to be turned: (input, position) of each, and the loop along which their neighbours lie."""
-
-    reads: tuple[tuple[Node, Ix], ...]
-    across: LoopVar
-
-
-def turned_reads(space: Space, reads: dict[Node, set[Ix]], width: int) -> Turned | None:
-    """The reads of a map that are worth turning, all along one loop; None when there are none."""
-    if width == 1 or len(space.vars) < 2:
-        return None
-    last = space.vars[-1]
-
-    def long(var: LoopVar) -> bool:
-        return isinstance(var.extent, int) and var.extent >= width
-
-    for across in space.vars[:-1]:
-        found = tuple(
-            (node, position)
-            for node, positions in reads.items()
-            for position in positions
-            if position.is_affine and position.coefficient(across) == 1 and (position.coefficient(last) or 0) > 1
-        )
-        if found and long(across) and long(last):
-            return Turned(tuple(sorted(found, key=lambda read: repr(read[1]))), across)
-    return None
+from hybridflow.compiler.loops.index import Ix
+from hybridflow.compiler.loops.schedule import Turned
 
 
 class Tile:

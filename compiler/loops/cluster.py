@@ -16,6 +16,7 @@ from hybridflow.compiler.ir.types import Shape, is_static, same_size, static_siz
 from hybridflow.compiler.loops import space as spaces
 from hybridflow.compiler.loops.index import Ix
 from hybridflow.compiler.loops.kernel import OWN_KERNEL, Cluster, Fusion
+from hybridflow.compiler.loops.limits import MAX_MEMBERS, MAX_REDUCTIONS, MAX_WORK, RECENT
 from hybridflow.compiler.loops.operands import Reads
 from hybridflow.compiler.loops.order import Order
 from hybridflow.compiler.loops.reader import Reader, visited_shape
@@ -23,12 +24,6 @@ from hybridflow.compiler.loops.space import Space
 from hybridflow.compiler.loops.stored import choose_stored
 from hybridflow.compiler.ops import Kind
 from hybridflow.compiler.target import Target
-
-# Compiling a kernel takes longer than in proportion to its body, and keeping more values in flight saves nothing.
-MAX_MEMBERS = 256
-MAX_WORK = 4096  # instructions per element
-MAX_REDUCTIONS = 16
-RECENT = 8  # clusters among which a node without producers looks for company
 
 Cost = Callable[[Node], int]
 

@@ -16,8 +16,6 @@ from hybridflow.compiler.ops import Kind
 # Kinds with kernels of their own.  The result of a contraction may be finished (bias, activation) as it is stored.
 OWN_KERNEL = frozenset({Kind.CONTRACT, Kind.SORT, Kind.SCAN, Kind.SCATTER, Kind.SEGMENT})
 
-CHEAP = 10  # instructions per element that may be repeated rather than kept in memory
-
 IsLeaf = Callable[[Node], bool]
 
 

@@ -7,14 +7,10 @@ from hybridflow.compiler.ir.types import Shape, is_static, static_size
 from hybridflow.compiler.loops import space as spaces
 from hybridflow.compiler.loops.index import Index, Ix, variable
 from hybridflow.compiler.loops.kernel import OWN_KERNEL, base
+from hybridflow.compiler.loops.limits import MAX_DIVISIONS, MAX_VIEWS
 from hybridflow.compiler.loops.operands import Reads, reads_of
 from hybridflow.compiler.loops.space import Space
 from hybridflow.compiler.ops import Kind
-
-# A view is a piece of index arithmetic, and costs nothing, until reshapes on axes in another order pile up divisions of
-# divisions, which double with each of them, or until the rules of a long row of views call each other too deep.
-MAX_DIVISIONS = 1
-MAX_VIEWS = 24
 
 
 class Reader:

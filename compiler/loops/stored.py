@@ -12,15 +12,12 @@ from hybridflow.compiler.ir.graph import Node
 from hybridflow.compiler.ir.types import Shape, is_static, same_size, static_size
 from hybridflow.compiler.loops.coverage import permutes
 from hybridflow.compiler.loops.index import Index, Ix
-from hybridflow.compiler.loops.kernel import CHEAP, OWN_KERNEL, Cluster, Kernel, base
+from hybridflow.compiler.loops.kernel import OWN_KERNEL, Cluster, Kernel, base
+from hybridflow.compiler.loops.limits import CHEAP, MAX_AGAIN, MAX_DEPTH, MAX_MOVED
 from hybridflow.compiler.loops.operands import Reads
 from hybridflow.compiler.loops.reader import Reader
 from hybridflow.compiler.loops.space import Space
 from hybridflow.compiler.ops import Kind
-
-MAX_DEPTH = 12  # of computing again what is computed again: rules of ops call each other that deep
-MAX_MOVED = 256  # instructions that may move, with a value, into its reader's kernel
-MAX_AGAIN = 4096  # instructions of one kernel that belong to others' values
 
 
 class _Visit(NamedTuple):

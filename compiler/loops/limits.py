@@ -1,0 +1,37 @@
+"""Numbers that guide fusion and schedules and that no theory gives: each was measured, or bounds the time to compile.
+
+``benchmarks/thresholds.py`` measures again those that say so.  What follows from a machine's registers and caches is
+computed from the ``Target`` instead (see ``schedule``).
+"""
+
+from __future__ import annotations
+
+# ---- which nodes share a kernel (``cluster``)
+
+# Compiling a kernel takes longer than in proportion to its body, and keeping more values in flight saves nothing:
+# `thresholds.py members` shows both times for chains of these lengths.
+MAX_MEMBERS = 256
+MAX_WORK = 4096  # instructions per element
+MAX_REDUCTIONS = 16
+RECENT = 8  # clusters among which a node without producers looks for company; bounds a search, not code
+
+# ---- which values are computed again (``stored``, ``kernel``)
+
+CHEAP = 10  # instructions per element that may be repeated rather than kept in memory: `thresholds.py cheap`
+MAX_DEPTH = 12  # of computing again what is computed again: rules of ops call each other that deep
+MAX_MOVED = 256  # instructions that may move, with a value, into its reader's kernel
+MAX_AGAIN = 4096  # instructions of one kernel that belong to others' values
+
+# ---- how far views are read through (``reader``)
+
+# A view is a piece of index arithmetic, and costs nothing, until reshapes on axes in another order pile up divisions of
+# divisions, which double with each of them, or until the rules of a long row of views call each other too deep.
+MAX_DIVISIONS = 1
+MAX_VIEWS = 24
+
+# ---- loop bodies (``schedule``)
+
+BUSY = 16  # instructions from which on a body waits for arithmetic rather than for memory: `thresholds.py turn`
+LONG = 800  # instructions of a loop's body that are compiled in about 15 ms: `thresholds.py turn`
+MOST_VECTORS = 4  # vectors a turn of a map: two units of arithmetic with latencies of two to four: `thresholds.py turn`
+LIGHT = 48  # instructions of a body that may be repeated for each vector of a reduction's step: `thresholds.py light`
