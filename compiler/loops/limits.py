@@ -35,3 +35,8 @@ BUSY = 16  # instructions from which on a body waits for arithmetic rather than 
 LONG = 800  # instructions of a loop's body that are compiled in about 15 ms: `thresholds.py turn`
 MOST_VECTORS = 4  # vectors a turn of a map: two units of arithmetic with latencies of two to four: `thresholds.py turn`
 LIGHT = 48  # instructions of a body that may be repeated for each vector of a reduction's step: `thresholds.py light`
+
+# ---- tiles (``schedule``)
+
+TILE = 2048  # columns whose accumulators stay in a first-level cache of 32 KiB together: `thresholds.py tile`
+CELLS = 128 * 1024  # bytes that all statistics of a tile may take, which lie on the stack of a thread

@@ -14,7 +14,7 @@ from hybridflow.compiler.ir.graph import Node
 from hybridflow.compiler.ir.types import Extent
 from hybridflow.compiler.loops.index import Ix, LoopVar
 from hybridflow.compiler.loops.kernel import IsLeaf, Kernel, accesses
-from hybridflow.compiler.loops.limits import BUSY, LIGHT, LONG, MOST_VECTORS
+from hybridflow.compiler.loops.limits import BUSY, CELLS, LIGHT, LONG, MOST_VECTORS, TILE
 from hybridflow.compiler.loops.space import Space
 from hybridflow.compiler.loops.stages import Cost, Stage, names_of, stages_of, work_of
 from hybridflow.compiler.ops import Kind
@@ -139,8 +139,7 @@ def _vectors(extent: Extent, lanes: int, work: int) -> int:
 
 
 def _tile(kernel: Kernel, space: Space, target: Target, lanes: int) -> int:
-    """Columns whose accumulators stay in the first-level cache together, and whose statistics, which lie on the stack,
-    take no more than a part of the second."""
+    """Columns whose accumulators stay in the first-level cache together, and whose statistics fit on the stack."""
     if target.kind == "cuda":
         return 1
     each = 0  # bytes of a column
@@ -149,7 +148,7 @@ def _tile(kernel: Kernel, space: Space, target: Target, lanes: int) -> int:
         if node.op.kind is Kind.REDUCE:
             state = node.op.init(dt.compute_dtype(node.inputs[0].dtype))
             each += LEVELS * sum(dtype.itemsize for _, dtype in state)
-    tile = min(target.l1 // 16, max(target.l2 // 4 // each // lanes, 1) * lanes)
+    tile = min(TILE, max(CELLS // each // lanes, 1) * lanes)
     extent = space.vars[-1].extent
     return min(tile, max(1, -(-extent // lanes)) * lanes) if isinstance(extent, int) else tile
 
