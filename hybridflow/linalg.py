@@ -9,7 +9,7 @@ from typing import Any
 from hybridflow.compiler.ir import dtypes
 from hybridflow.compiler.ir.types import Extent, Shape, broadcast_shapes, is_one, is_static
 from hybridflow.compiler.ops import TABLE, rules
-from hybridflow.convert import as_tensor, common_dtype, expand, reshape_to
+from hybridflow.convert import as_tensor, broadcast_all, common_dtype, expand, reshape_to, to_dtype
 from hybridflow.dispatch import apply
 from hybridflow.elementwise import multiply
 from hybridflow.errors import ArgumentError, DTypeError, ShapeError
@@ -72,8 +72,12 @@ def _matmul(x: Tensor, y: Tensor) -> Tensor:
     return apply(TABLE["matmul"], expand(x, (*batch, *x.shape[-2:])), expand(y, (*batch, *y.shape[-2:])))
 
 
-def vecdot(x1: Any, x2: Any, axis: int = -1) -> Tensor:
-    """The sum of products along ``axis``; the other axes broadcast."""
+def vecdot(x1: Any, x2: Any, axis: int = -1, dtype: Any = None) -> Tensor:
+    """The sum of products along ``axis``; the other axes broadcast.
+
+    ``dtype`` is that of products, sums and result (the operands' by default): it must hold all of their values, as
+    int32 does those of int8.  Sums of float16 and bfloat16 are formed in float32 and rounded once.
+    """
     x, y = _operands("vecdot", x1, x2)
     if not x.ndim or not y.ndim:
         raise ShapeError("vecdot", f"scalars have no axis to sum over: {x.type}, {y.type}.")
@@ -82,7 +86,9 @@ def vecdot(x1: Any, x2: Any, axis: int = -1) -> Tensor:
         rules.axis("vecdot", t.type, counted)
     if x.shape[counted] != y.shape[counted]:
         raise ShapeError("vecdot", f"axis {axis} differs: {x.type} and {y.type}.")
-    return sum(multiply(x, y), counted, x.dtype)
+    x, y = broadcast_all("vecdot", (x, y))
+    wanted = x.dtype if dtype is None else to_dtype(dtype, "vecdot")
+    return apply(TABLE["vecdot"], x, y, axes=(x.ndim + counted,), dtype=wanted)
 
 
 def outer(x1: Any, x2: Any) -> Tensor:

@@ -124,7 +124,9 @@ def _reduced(op: OpDef, types: Types, attrs: Attrs) -> Form:
         extents.append(1)
         reduced.append(True)
     dims = _symbols(tuple(extents), [f"n{k}" for k in range(len(extents))])
-    return Form((tuple(extents),), (dims,), {"axes": tuple(k for k, folds in enumerate(reduced) if folds)})
+    count = len(types)  # of one shape
+    axes = tuple(k for k, folds in enumerate(reduced) if folds)
+    return Form((tuple(extents),) * count, (dims,) * count, {**attrs, "axes": axes})
 
 
 def _around(shape: tuple[int, ...], axis: int) -> tuple[int, int, int]:

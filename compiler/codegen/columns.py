@@ -95,7 +95,7 @@ class Columns(Nest):
             elements = self._column_elements(mask)
             self._store_roots(elements, stage.roots, self.space.full)
             if folds:
-                self._compute(elements, [node.inputs[0] for node in stage.folds])
+                self._compute(elements, [n for fold in stage.folds for n in fold.inputs])
                 cascade.add(self._slot(), [fold.lift(elements, self.space.full, self.within) for fold in folds])
 
         cascade.start(each_slot)

@@ -10,6 +10,7 @@ from hybridflow.compiler.codegen.values import Val
 from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.compiler.ir.graph import Node
 from hybridflow.compiler.ops import Kind
+from hybridflow.compiler.ops.folding import Folding
 from hybridflow.compiler.target import AVX512
 
 GATHERED = 8  # an element found through an index: a check and a load that cannot be a vector's
@@ -20,9 +21,8 @@ def instructions(node: Node) -> int:
     """Instructions to make one element from the elements of the inputs."""
     kind = node.op.kind
     if kind is Kind.ELEMENTWISE or kind is Kind.REDUCE:
-        return _measured(
-            node.op, tuple(n.dtype for n in node.inputs), _freeze(node.attrs) if kind is Kind.ELEMENTWISE else ()
-        )
+        attrs = node.attrs if kind is Kind.ELEMENTWISE else Folding(node.op, (), node.attrs).attrs
+        return _measured(node.op, tuple(n.dtype for n in node.inputs), _freeze(attrs))
     if kind is Kind.GATHER:
         return GATHERED
     return DRAWN if kind is Kind.CREATE and node.inputs else 0
@@ -38,8 +38,8 @@ def _measured(op: Any, dtypes: tuple[Any, ...], attrs: tuple[tuple[str, Any], ..
     e.on_check, e.status = (lambda check: 1), "%status"
     values = [Val(f"%x{k}", dt.compute_dtype(d), 1) for k, d in enumerate(dtypes)]
     if op.kind is Kind.REDUCE:
-        state = op.lift(e, values[0], Val("%i", dt.int64, 1))
-        op.combine(e, state, state)
+        state = op.lift(e, *values, Val("%i", dt.int64, 1), **dict(attrs))
+        op.combine(e, state, state, **dict(attrs))
     else:
         op.scalar(e, *values, **dict(attrs))
     return sum(not line.endswith(":") and " br " not in line for line in e.lines)

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -20,12 +21,12 @@ from hybridflow.compiler.codegen.elements import Elements
 from hybridflow.compiler.codegen.emitter import Emitter
 from hybridflow.compiler.codegen.structured import Code, Ref
 from hybridflow.compiler.codegen.values import Val
-from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.compiler.ir.graph import Node
 from hybridflow.compiler.ir.types import Extent, factors
 from hybridflow.compiler.loops.index import ZERO, Index, Ix, variable
 from hybridflow.compiler.loops.schedule import LEVELS
 from hybridflow.compiler.loops.space import Space
+from hybridflow.compiler.ops.folding import Folding
 from hybridflow.compiler.ops.order import CHUNK, LANES, SUPERCHUNK, TERMS
 
 State = tuple[Val, ...]
@@ -38,27 +39,29 @@ class Fold:
 
     node: Node
 
+    @cached_property
+    def rules(self) -> Folding:
+        return Folding(self.node.op, [n.type for n in self.node.inputs], self.node.attrs)
+
     @property
     def identity(self) -> Sequence[tuple[Any, np.dtype]]:
-        return self.node.op.init(dt.compute_dtype(self.node.inputs[0].dtype))
+        return self.rules.identity
 
     def start(self, e: Emitter) -> State:
         return tuple(e.const(value, dtype) for value, dtype in self.identity)
 
     def combine(self, e: Emitter, a: State, b: State) -> State:
-        return tuple(self.node.op.combine(e, a, b))
+        return self.rules.combine(e, a, b)
 
     def finish(self, e: Emitter, state: State) -> Val:
-        return e.convert(self.node.op.finish(e, state, self.node.dtype), self.node.dtype)
+        return self.rules.finish(e, state, self.node.dtype)
 
     def lift(self, elements: Elements, full: Ix, within: Ix) -> State:
         """The state of the element at position ``full`` of its space, ``within`` among those that fold together."""
-        e, node = elements.e, self.node
-        source = node.inputs[0]
-        value = elements.value(source, Index(source.shape, linear=full))
-        e.at(node)
-        wide = e.convert(value, dt.compute_dtype(value.dtype))
-        return tuple(node.op.lift(e, wide, elements.lanes(within)))
+        e = elements.e
+        values = [elements.value(n, Index(n.shape, linear=full)) for n in self.node.inputs]
+        e.at(self.node)
+        return self.rules.lift(e, values, elements.lanes(within))
 
 
 class Cells:

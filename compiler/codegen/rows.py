@@ -55,7 +55,7 @@ class Rows(Nest):
         def body(mask: Val | None) -> list[State]:
             elements = self._elements(row_var, mask)
             self._store_roots(elements, stage.roots, space.full)
-            self._compute(elements, [*(node for node, _ in kept), *(node.inputs[0] for node in stage.folds)])
+            self._compute(elements, [*(node for node, _ in kept), *(n for fold in stage.folds for n in fold.inputs)])
             for (node, position), pointer in kept.items():
                 value = elements.value(node, Index(node.shape, linear=position))
                 elements.store(value, pointer, self.within)

@@ -9,7 +9,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from enum import Enum
 
-from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.compiler.ir.graph import Node
 from hybridflow.compiler.ir.types import Extent
 from hybridflow.compiler.loops.index import Ix, LoopVar
@@ -18,6 +17,7 @@ from hybridflow.compiler.loops.limits import BUSY, CELLS, LIGHT, LONG, MOST_VECT
 from hybridflow.compiler.loops.space import Space
 from hybridflow.compiler.loops.stages import Cost, Stage, names_of, stages_of, work_of
 from hybridflow.compiler.ops import Kind
+from hybridflow.compiler.ops.folding import Folding
 from hybridflow.compiler.target import Target
 
 LEVELS = 3  # of a cascade of partial results (see ``ops.order``), which a column may keep at once
@@ -146,7 +146,7 @@ def _tile(kernel: Kernel, space: Space, target: Target, lanes: int) -> int:
     for node in kernel.cluster.rows:
         each += node.dtype.itemsize
         if node.op.kind is Kind.REDUCE:
-            state = node.op.init(dt.compute_dtype(node.inputs[0].dtype))
+            state = Folding(node.op, [n.type for n in node.inputs], node.attrs).identity
             each += LEVELS * sum(dtype.itemsize for _, dtype in state)
     tile = min(TILE, max(CELLS // each // lanes, 1) * lanes)
     extent = space.vars[-1].extent

@@ -76,7 +76,7 @@ def stages_of(kernel: Kernel, space: Space, is_leaf: IsLeaf, cost: Cost, keeps: 
         stack: list[Node] = []
         for later in range(stage + 1, count):
             stack += roots_of(later)
-            stack += (fold.inputs[0] for fold in folds_of(later))
+            stack += (n for fold in folds_of(later) for n in fold.inputs)
         stack.reverse()
         wanted: dict[Node, None] = {}
         seen: set[Node] = set()
@@ -104,7 +104,7 @@ def stages_of(kernel: Kernel, space: Space, is_leaf: IsLeaf, cost: Cost, keeps: 
             break
         folds, written = folds_of(stage), roots_of(stage)
         held = kept(stage) if keeps else ()
-        work = work_of([*written, *(fold.inputs[0] for fold in folds)], known, cost)
+        work = work_of([*written, *(n for fold in folds for n in fold.inputs)], known, cost)
         found.append(Stage(row_nodes, folds, written, held, work))
         known.update(folds, written, (node for node, _ in held))
     return tuple(found)

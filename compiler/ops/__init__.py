@@ -7,6 +7,7 @@ from hybridflow.compiler.ops import (  # noqa: F401  (imported for their declara
     elementwise_binary,
     elementwise_unary,
     index,
+    inner,
     reduce,
     segment,
     view,

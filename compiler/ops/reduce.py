@@ -84,7 +84,7 @@ def _rounded(e: Any, state: tuple[Any, ...], dtype: Any) -> Any:
     return state[0] if state[0].dtype == dtype else e.convert(state[0], dtype)
 
 
-def _spread(b: Any, value: Any, x: Any, axes: tuple[int, ...]) -> Any:
+def spread(b: Any, value: Any, x: Any, axes: tuple[int, ...]) -> Any:
     """A reduction's result (or its cotangent) repeated along the axes that were reduced."""
     if not axes:
         return value
@@ -102,12 +102,14 @@ def _sum_reference(x: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
         return arrays.convert(0.0 + np.sum(x.astype(np.float64), axis=axes), x.dtype)
 
 
-def _sum_init(dtype: Any) -> tuple[tuple[Any, Any], ...]:
+def sum_identity(dtype: Any) -> tuple[tuple[Any, Any], ...]:
+    """The state of the sum of nothing."""
     # -0.0 is the identity that changes no bits: 0.0 would turn a -0.0 into 0.0.
     return ((-0.0 if dt.is_float(dtype) else 0, dt.compute_dtype(dtype)),)
 
 
-def _sum_finish(e: Any, state: tuple[Any, ...], dtype: Any) -> Any:
+def sum_finish(e: Any, state: tuple[Any, ...], dtype: Any) -> Any:
+    """The total, in the dtype of the result."""
     total = state[0]
     if dt.is_float(total.dtype):
         total = e.add(e.const(0.0, total.dtype), total)  # an empty sum is 0.0, not the identity -0.0
@@ -120,9 +122,9 @@ _fold(
     doc="The sum over axes, in the input's dtype; integers wrap, and the sum of nothing is 0.",
     reference=_sum_reference,
     combine=lambda e, s, t: (e.add(s[0], t[0]),),
-    init=_sum_init,
-    finish=_sum_finish,
-    vjp=lambda b, g, out, x, axes: (_spread(b, g, x, axes),),
+    init=sum_identity,
+    finish=sum_finish,
+    vjp=lambda b, g, out, x, axes: (spread(b, g, x, axes),),
 )
 
 
@@ -142,21 +144,17 @@ def _prod_vjp(b: Any, g: Any, out: Any, x: Any, axes: tuple[int, ...]) -> tuple[
     if not axes:
         return (g,)
     steps = []
-    value = _as_dtype(b, x, dt.compute_dtype(x.dtype))
+    value = rules.as_dtype(b, x, dt.compute_dtype(x.dtype))
     for axis in sorted(axes, reverse=True):
         steps.append((axis, value))
         if len(steps) < len(axes):
             value = b.prod(value, axes=(axis,))
-    cotangent = _as_dtype(b, g, value.dtype)
+    cotangent = rules.as_dtype(b, g, value.dtype)
     for axis, value in reversed(steps):
         before = b.exclusive_product(value, axis=axis)
         after = _reversed(b, b.exclusive_product(_reversed(b, value, axis), axis=axis), axis)
-        cotangent = b.multiply(_spread(b, cotangent, value, (axis,)), b.multiply(before, after))
-    return (_as_dtype(b, cotangent, x.dtype),)
-
-
-def _as_dtype(b: Any, x: Any, dtype: Any) -> Any:
-    return x if x.dtype == dtype else b.convert(x, dtype=dtype)
+        cotangent = b.multiply(spread(b, cotangent, value, (axis,)), b.multiply(before, after))
+    return (rules.as_dtype(b, cotangent, x.dtype),)
 
 
 def _reversed(b: Any, x: Any, axis: int) -> Any:
@@ -203,10 +201,10 @@ def _extreme_reference(pick: Any, zero_sign: Any) -> Any:
 
 def _extreme_vjp(b: Any, g: Any, out: Any, x: Any, axes: tuple[int, ...]) -> tuple[Any, ...]:
     """Elements that equal the result share the cotangent evenly."""
-    taken = b.equal(x, _spread(b, out, x, axes))
+    taken = b.equal(x, spread(b, out, x, axes))
     zero, one = b.full(0, like=x.type), b.full(1, like=x.type)
     ties = b.sum(b.where(taken, one, zero), axes=axes)
-    return (b.where(taken, _spread(b, b.divide(g, ties), x, axes), zero),)
+    return (b.where(taken, spread(b, b.divide(g, ties), x, axes), zero),)
 
 
 def _pick(e: Any, x: Any, y: Any, larger: bool) -> Any:
@@ -263,22 +261,11 @@ _fold(
 # ---- positions of extremes
 
 
-def _position_canon(name: str) -> Any:
-    normalise = rules.canon_axes(name)
-
-    def canon(types: tuple[TensorType, ...], attrs: dict[str, Any]) -> dict[str, Any]:
-        attrs = normalise(types, attrs)
-        if len(attrs["axes"]) not in (1, types[0].ndim):
-            raise ShapeError(name, f"axes are {attrs['axes']} of {types[0]}. Expected one axis, or all of them.")
-        return attrs
-
-    return canon
-
-
 def _position_reference(find: Any) -> Any:
     def reference(x: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
-        axis = axes[0] if len(axes) == 1 else None
-        return np.asarray(find(arrays.computed(x), axis=axis), np.int64)
+        kept = rules.kept_axes(x.ndim, axes)
+        rows = arrays.computed(x).transpose(*kept, *axes).reshape(*(x.shape[a] for a in kept), -1)
+        return np.asarray(find(rows, axis=-1), np.int64) if x.size else np.zeros(rows.shape[:-1], np.int64)
 
     return reference
 
@@ -303,9 +290,8 @@ def _position_combine(larger: bool) -> Any:
 
 
 def _position_samples(rng: np.random.Generator, dtype: Any) -> list[samples.Sample]:
-    found = [(x, a) for x, a in _samples(empty=False)(rng, dtype) if len(a["axes"]) in (1, x[0].ndim)]
     ties = np.array([1, 3, 0, 3, 0, 1]).astype(dtype)
-    return [*found, ((ties,), {"axes": (0,)}), ((ties.reshape(2, 3),), {"axes": (0, 1)})]
+    return [*_samples(empty=False)(rng, dtype), ((ties,), {"axes": (0,)}), ((ties.reshape(2, 3),), {"axes": (0, 1)})]
 
 
 def _position(name: str, find: Any, larger: bool, doc: str) -> None:
@@ -314,7 +300,7 @@ def _position(name: str, find: Any, larger: bool, doc: str) -> None:
         Kind.REDUCE,
         1,
         doc=doc,
-        canon=_position_canon(name),
+        canon=rules.canon_axes(name),
         infer=_infer(name, rules.NUMERIC, dt.int64, empty=False),
         reference=_position_reference(find),
         lift=lambda e, x, i: (x, i),
@@ -335,13 +321,13 @@ _position(
     "argmax",
     np.argmax,
     True,
-    "Position of the first largest element, or of the first NaN: along one axis, or in row-major order over all axes.",
+    "Position of the first largest element, or of the first NaN: in row-major order over the axes.",
 )
 _position(
     "argmin",
     np.argmin,
     False,
-    "Position of the first smallest element, or of the first NaN: along one axis, or in row-major order over all axes.",
+    "Position of the first smallest element, or of the first NaN: in row-major order over the axes.",
 )
 
 
@@ -380,7 +366,7 @@ define(
     reference=_cumulative_sum_reference,
     lift=lambda e, x, i: (x,),
     combine=lambda e, s, t: (e.add(s[0], t[0]),),
-    init=_sum_init,
+    init=sum_identity,
     finish=_rounded,
     lower=_running,
     vjp=lambda b, g, out, x, axis: (b.reverse(b.cumulative_sum(b.reverse(g, axes=(axis,)), axis=axis), axes=(axis,)),),

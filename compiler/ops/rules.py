@@ -180,6 +180,11 @@ def masked(b: Any, g: Any, d: Any) -> Any:
     return b.multiply(g, b.where(pole, zero, d))
 
 
+def as_dtype(b: Any, x: Any, dtype: Any) -> Any:
+    """``x`` converted, unless it has the dtype already."""
+    return x if x.type.dtype == dtype else b.convert(x, dtype=dtype)
+
+
 def kept_axes(ndim: int, dropped: Sequence[int]) -> tuple[int, ...]:
     """The axes that a reduction over ``dropped`` leaves."""
     return tuple([a for a in range(ndim) if a not in dropped])

@@ -60,7 +60,9 @@ class OpDef:
                                      as an int64 value, g.checked(value, extent, what) a bounds-checked index)
     segments(types, out, **attrs)    SEGMENT: [(input or None for fill, offset per axis, step per axis)], see segment.py
     lift/combine/init/finish         REDUCE and SCAN: state = lift(e, *xs, i); state = combine(e, s, t); init(dtype) are
-                                     the identity's components; finish(e, state, dtype) is the result
+                                     the identity's components, for the (wide) dtype of the first input; finish(e,
+                                     state, dtype) is the result.  All take the op's attributes too, but for ``axes``
+                                     and ``axis``.  All inputs have one shape; see folding.py
     contraction(types, attrs)        CONTRACT: which axes of the operands it multiplies and sums (contraction.py)
     contracting(contraction)         CONTRACT: the attributes that say so, for operands whose axes lie otherwise; None
                                      where its attributes cannot

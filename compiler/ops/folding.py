@@ -1,0 +1,47 @@
+"""How one use of a REDUCE or SCAN op folds: the op's rules with dtypes and attributes filled in."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from hybridflow.compiler.ir import dtypes as dt
+from hybridflow.compiler.ir.types import TensorType
+from hybridflow.compiler.ops.table import OpDef
+
+Component = tuple[Any, dt.DType]  # a number and the dtype in which it is kept
+State = tuple[Any, ...]
+
+_LOOPS = ("axes", "axis")  # attributes that say what is folded, not how
+
+
+class Folding:
+    """The fold of an op over inputs of ``types``.  Values are those of an emitter; narrow floats are widened first."""
+
+    __slots__ = ("attrs", "dtypes", "op")
+
+    def __init__(self, op: OpDef, types: Sequence[TensorType], attrs: Mapping[str, Any]) -> None:
+        self.op = op
+        self.dtypes = tuple([dt.compute_dtype(type.dtype) for type in types])
+        self.attrs = {name: value for name, value in attrs.items() if name not in _LOOPS}
+
+    @property
+    def identity(self) -> tuple[Component, ...]:
+        """The components of the state of nothing."""
+        assert self.op.init is not None, self.op
+        return tuple(self.op.init(self.dtypes[0], **self.attrs))
+
+    def lift(self, e: Any, values: Sequence[Any], position: Any) -> State:
+        """The state of one element: its value in each input, and its position among what is folded together."""
+        assert self.op.lift is not None, self.op
+        wide = [e.convert(value, dtype) for value, dtype in zip(values, self.dtypes)]
+        return tuple(self.op.lift(e, *wide, position, **self.attrs))
+
+    def combine(self, e: Any, first: State, second: State) -> State:
+        assert self.op.combine is not None, self.op
+        return tuple(self.op.combine(e, first, second, **self.attrs))
+
+    def finish(self, e: Any, state: State, dtype: dt.DType) -> Any:
+        """The result, of ``dtype``."""
+        assert self.op.finish is not None, self.op
+        return e.convert(self.op.finish(e, state, dtype, **self.attrs), dtype)

@@ -1,0 +1,90 @@
+"""Inner products: folds of two inputs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from hybridflow.compiler.ir import dtypes as dt
+from hybridflow.compiler.ir.types import TensorType
+from hybridflow.compiler.ops import arrays, rules, samples
+from hybridflow.compiler.ops.reduce import spread, sum_finish, sum_identity
+from hybridflow.compiler.ops.table import Kind, define
+from hybridflow.errors import DTypeError
+
+_NUMERIC = frozenset(rules.NUMERIC)
+
+
+def _vecdot_canon(types: tuple[TensorType, ...], attrs: dict[str, Any]) -> dict[str, Any]:
+    axes = rules.axes("vecdot", types[0], attrs.get("axes"))
+    return {"axes": axes, "dtype": np.dtype(attrs.get("dtype", types[0].dtype))}
+
+
+def _vecdot_infer(x: TensorType, y: TensorType, axes: tuple[int, ...], dtype: dt.DType) -> TensorType:
+    rules.check_dtype("vecdot", x, _NUMERIC)
+    rules.check_same("vecdot", x, y)
+    if not dt.embeds(x.dtype, dtype):
+        raise DTypeError("vecdot", f"{x} is to be summed as {dtype}. Expected a dtype that holds all of its values.")
+    return TensorType(tuple(x.shape[a] for a in rules.kept_axes(x.ndim, axes)), dtype)
+
+
+def _vecdot_reference(x: np.ndarray, y: np.ndarray, axes: tuple[int, ...], dtype: Any) -> np.ndarray:
+    wide = np.dtype(np.float64) if dt.is_float(dtype) else dtype
+    with np.errstate(all="ignore"):
+        total = np.sum(x.astype(wide) * y.astype(wide), axis=axes, dtype=wide)
+        return arrays.convert(np.asarray(0.0 + total if dt.is_float(dtype) else total), dtype)
+
+
+def _vecdot_lift(e: Any, x: Any, y: Any, i: Any, dtype: dt.DType) -> tuple[Any, ...]:
+    wide = dt.compute_dtype(dtype)
+    return (e.mul(e.convert(x, wide), e.convert(y, wide)),)
+
+
+def _vecdot_vjp(b: Any, g: Any, out: Any, x: Any, y: Any, axes: tuple[int, ...], dtype: Any) -> tuple[Any, ...]:
+    if not dt.is_float(x.type.dtype):
+        return None, None
+
+    def share(other: Any) -> Any:
+        product = b.multiply(spread(b, g, x, axes), rules.as_dtype(b, other, dtype))
+        return rules.as_dtype(b, product, x.type.dtype)
+
+    return lambda: share(y), lambda: share(x)
+
+
+def _vecdot_samples(rng: np.random.Generator, dtype: Any) -> list[samples.Sample]:
+    wider = {dt.int8: dt.int32, dt.uint16: dt.int64, dt.float16: dt.float32, dt.bfloat16: dt.float32}
+    cases: list[tuple[tuple[int, ...], tuple[int, ...]]] = [
+        ((), ()),
+        ((67,), (0,)),
+        ((5, 7), (0,)),
+        ((5, 7), (1,)),
+        ((2, 3, 65), (0, 2)),
+        ((3, 2), ()),
+        ((0,), (0,)),
+        ((0, 3), (1,)),
+    ]
+    return [
+        ((samples.values(rng, dtype, shape), samples.values(rng, dtype, shape)), {"axes": axes, "dtype": result})
+        for result in dict.fromkeys((dtype, wider.get(dtype, dtype)))
+        for shape, axes in cases
+    ]
+
+
+define(
+    "vecdot",
+    Kind.REDUCE,
+    2,
+    doc="""The sum over axes of x * y.  Products are formed and summed in ``dtype``, float16 and bfloat16 in float32,
+    and the total is rounded once; integers wrap.""",
+    canon=_vecdot_canon,
+    infer=_vecdot_infer,
+    reference=_vecdot_reference,
+    lift=_vecdot_lift,
+    combine=lambda e, s, t, dtype: (e.add(s[0], t[0]),),
+    init=lambda x_dtype, dtype: sum_identity(dtype),
+    finish=lambda e, state, out_dtype, dtype: sum_finish(e, state, out_dtype),
+    vjp=_vecdot_vjp,
+    samples=_vecdot_samples,
+    dtypes=rules.NUMERIC,
+)

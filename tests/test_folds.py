@@ -1,0 +1,107 @@
+"""Folds of several inputs, with attributes: the same bits eagerly, compiled alone, fused, and as the order says."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import hybridflow as hf
+from hybridflow import errors
+from hybridflow.compiler.ops import order
+
+from .bits import same_bits
+
+SHAPES = [
+    ((67,), 0),
+    ((300, 5), 0),
+    ((5, 300), 1),
+    ((3, 65, 4), 1),
+    ((1, 5000), -1),
+    ((0, 3), 0),
+    ((3, 0), 1),
+    ((1,), 0),
+]
+
+
+def pair(shape: tuple[int, ...], dtype: Any, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    return rng.standard_normal(shape).astype(dtype), rng.standard_normal(shape).astype(dtype)
+
+
+@pytest.mark.parametrize("shape, axis", SHAPES)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.float16, ml_dtypes.bfloat16])
+def test_vecdot_forms_and_sums_products_wide_and_in_the_order_of_sums(shape: Any, axis: int, dtype: Any) -> None:
+    x, y = pair(shape, dtype)
+    wide = np.float64 if dtype is np.float64 else np.float32
+    expected = order.ordered_sum(x.astype(wide) * y.astype(wide), (axis % x.ndim,)).astype(dtype)
+
+    def program(x: Any, y: Any) -> Any:
+        return hf.vecdot(x, y, axis=axis)
+
+    for found in (program(x, y), hf.function(program)(x, y)):
+        assert same_bits(np.asarray(found.numpy()), expected)
+
+
+def test_vecdot_of_narrow_floats_does_not_round_or_overflow_on_the_way() -> None:
+    x = np.full(8, 300, np.float16)
+    signs = np.array([1, -1] * 4, np.float16)
+    assert np.isinf(np.float16(300) * np.float16(300))
+    assert hf.vecdot(x, x * signs).numpy() == 0
+    assert hf.vecdot(x, x, dtype=np.float32).numpy() == 8 * 300.0**2
+    many = hf.vecdot(np.full(300, 100, np.int8), np.full(300, 100, np.int8), dtype=np.int32)
+    assert many.dtype == np.int32 and many.numpy() == 3_000_000
+    with pytest.raises(errors.DTypeError, match="holds all of its values"):
+        hf.vecdot(x, x, dtype=np.int32)
+
+
+def test_vecdot_fuses_with_what_it_reads_and_what_reads_it() -> None:
+    x, y = pair((40, 33), np.float32)
+
+    def program(x: Any, y: Any) -> Any:
+        scaled = hf.exp(x) * 0.5
+        norm = hf.vecdot(scaled, hf.sin(y))
+        return scaled / hf.expand_dims(norm, -1), hf.argmax(scaled * y, axis=-1), hf.sum(y, axis=-1)
+
+    compiled = hf.function(program)
+    for found, expected in zip(compiled(x, y), program(x, y)):
+        assert same_bits(found.numpy(), expected.numpy())
+    assert len(compiled.kernels(x, y).splitlines()) < 20  # one kernel and its notes
+    symbolic = hf.function(program, input_signature=[hf.TensorSpec([None, None], np.float32)] * 2)
+    for extent in (2, 3, 64, 65):
+        x, y = pair((extent, extent + 1), np.float32, extent)
+        for found, expected in zip(symbolic(x, y), program(x, y)):
+            assert same_bits(found.numpy(), expected.numpy())
+
+
+def test_vecdot_is_differentiable_through_its_wider_sums() -> None:
+    x, y = pair((6, 5), np.float16)
+
+    def gradients(x: Any, y: Any) -> Any:
+        x, y = hf.constant(x), hf.constant(y)
+        with hf.GradientTape() as tape:
+            tape.watch(x)
+            tape.watch(y)
+            total = hf.sum(hf.vecdot(x, y, axis=0, dtype=np.float32))
+        return tape.gradient(total, [x, y])
+
+    for found in (gradients(x, y), hf.function(gradients)(x, y)):
+        assert same_bits(found[0].numpy(), y) and same_bits(found[1].numpy(), x)
+
+
+def test_positions_of_extremes_over_some_axes() -> None:
+    x = np.random.default_rng(0).integers(0, 9, (3, 4, 5, 6)).astype(np.float32)
+    x[1, 2, 3, 4] = np.nan
+    rows = x.transpose(1, 3, 0, 2).reshape(4, 6, 15)
+    from hybridflow.compiler.ops import TABLE
+    from hybridflow.dispatch import apply
+
+    for name, find in (("argmax", np.argmax), ("argmin", np.argmin)):
+
+        def program(x: Any, name: str = name) -> Any:
+            return apply(TABLE[name], hf.constant(x) if isinstance(x, np.ndarray) else x, axes=(0, 2))
+
+        for found in (program(x), hf.function(program)(x)):
+            assert same_bits(found.numpy(), find(rows, axis=-1))
