@@ -264,8 +264,9 @@ _fold(
 def _position_reference(find: Any) -> Any:
     def reference(x: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
         kept = rules.kept_axes(x.ndim, axes)
-        rows = arrays.computed(x).transpose(*kept, *axes).reshape(*(x.shape[a] for a in kept), -1)
-        return np.asarray(find(rows, axis=-1), np.int64) if x.size else np.zeros(rows.shape[:-1], np.int64)
+        count = int(np.prod([x.shape[a] for a in axes]))
+        rows = arrays.computed(x).transpose(*kept, *axes).reshape(*(x.shape[a] for a in kept), count)
+        return np.asarray(find(rows, axis=-1), np.int64)
 
     return reference
 
