@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from hybridflow.compiler.ir.extents import Dim, value_at
 from hybridflow.compiler.ir.graph import Graph, Node
-from hybridflow.compiler.ir.types import Dim
 from hybridflow.errors import ShapeError
 
 
@@ -38,16 +38,24 @@ def _bind(graph: Graph, inputs: Sequence[np.ndarray]) -> dict[str, int]:
     for node, array in zip(graph.inputs, inputs):
         fits = array.dtype == node.dtype and array.ndim == node.type.ndim
         for size, actual in zip(node.shape, array.shape):
-            fits = fits and (dims.setdefault(size.name, actual) if isinstance(size, Dim) else size) == actual
+            if isinstance(size, Dim) and size.symbol is not None:
+                dims.setdefault(size.symbol, actual)
         if not fits:
-            raise ShapeError("interpret", f"the argument is {array.dtype}{list(array.shape)}. Expected {node.type}.")
+            raise _misfit(node, array)
+    for node, array in zip(graph.inputs, inputs):
+        if _concrete(node.shape, dims) != array.shape:
+            raise _misfit(node, array)
     return dims
+
+
+def _misfit(node: Node, array: np.ndarray) -> ShapeError:
+    return ShapeError("interpret", f"the argument is {array.dtype}{list(array.shape)}. Expected {node.type}.")
 
 
 def _concrete(value: Any, dims: Mapping[str, int]) -> Any:
     """An attribute with numbers in place of symbolic extents."""
     if isinstance(value, Dim):
-        return dims[value.name]
+        return value_at(value, dims)
     if isinstance(value, tuple):
         return tuple(_concrete(item, dims) for item in value)
     return value

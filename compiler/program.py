@@ -22,6 +22,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from hybridflow.compiler.ir.extents import (
+    Dim as Dim,
+    Extent as Extent,
+    products_of as products_of,
+    value_at as value_at,
+)
 from hybridflow.compiler.target import Target
 
 # The words of a host, in order: functions in C's calling convention, then a number.  A program that calls one of them
@@ -44,9 +50,9 @@ HOST = ("parallel_for", "callback", "alloc", "free", "workers")
 
 @dataclass(frozen=True)
 class Slot:
-    """Type of one input or output buffer: extents are ints, or names of symbolic extents; dtype is a short name."""
+    """Type of one input or output buffer: extents are known or follow from ``Program.dims``; dtype is a short name."""
 
-    shape: tuple[int | str, ...]
+    shape: tuple[Extent, ...]
     dtype: str
     name: str = ""
     updated: bool = False  # a state input whose new value the program computes
@@ -60,25 +66,6 @@ class DimSource:
     name: str
     input: int
     axis: int
-
-
-@dataclass(frozen=True)
-class Size:
-    """A byte count: the sum over terms of an integer times a product of symbolic extents."""
-
-    terms: tuple[tuple[int, tuple[str, ...]], ...]
-
-    def at(self, dims: dict[str, int]) -> int:
-        total = 0
-        for factor, names in self.terms:
-            for name in names:
-                factor *= dims[name]
-            total += factor
-        return total
-
-    @property
-    def is_static(self) -> bool:
-        return all(not names for _, names in self.terms)
 
 
 @dataclass(frozen=True)
@@ -112,7 +99,7 @@ class Buffer:
 
     kind: str
     number: int = 0
-    offset: Size = Size(())
+    offset: Extent = 0
 
 
 @dataclass(frozen=True)
@@ -121,7 +108,7 @@ class DeviceCopy:
 
     source: Buffer
     target: Buffer
-    size: Size
+    size: Extent
 
 
 @dataclass(frozen=True)
@@ -140,8 +127,8 @@ class Launch:
 
     symbol: str
     arguments: tuple[Buffer, ...]
-    units: Size  # how many: the threads that can be of use
-    scratch_bytes: Size
+    units: Extent  # how many: the threads that can be of use
+    scratch_bytes: Extent
     raises: bool
 
 
@@ -154,16 +141,15 @@ class Program:
     inputs: tuple[Slot, ...]
     outputs: tuple[Slot, ...]
     dims: tuple[DimSource, ...]
-    arena_bytes: Size
+    arena_bytes: Extent
     checks: tuple[Check, ...] = ()  # in program order
     kernels: tuple[KernelInfo, ...] = ()
-    scratch_bytes: Size = Size(())  # CPU: for each worker
+    scratch_bytes: Extent = 0  # CPU: for each worker
     # CUDA: ``before`` are copied first, then come the launches, and ``after`` is copied if no check failed.
     launches: tuple[Launch, ...] = ()
     before: tuple[DeviceCopy, ...] = ()
     after: tuple[DeviceCopy, ...] = ()
 
-    def memory(self, workers: int = 1) -> Size:
+    def memory(self, workers: int = 1) -> Extent:
         """Bytes that ``entry`` takes as its arena when that many workers run it."""
-        scratch = ((workers * factor, names) for factor, names in self.scratch_bytes.terms)
-        return Size((*self.arena_bytes.terms, *scratch))
+        return self.arena_bytes + self.scratch_bytes * workers

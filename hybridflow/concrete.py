@@ -187,7 +187,7 @@ def _argument_type(key: TensorKey, path: str, taken: set[Dim]) -> TensorType:
         if extent is None:
             symbol = Dim(f"{name}{axis}")
             while symbol in taken:
-                symbol = Dim(f"{symbol.name}_")
+                symbol = Dim(f"{symbol}_")
             taken.add(symbol)
         shape.append(symbol if extent is None else extent)
     return TensorType(tuple(shape), key.dtype)

@@ -163,5 +163,5 @@ def memory_plan(functions: Sequence[ConcreteFunction]) -> Table:
                 label = f.graph.inputs[i].attrs["name"]
                 rows.append((f.name, kind, label, str(node.type), 0 if program.inputs[i].in_place else size))
             arena = program.memory()
-            rows.append((f.name, "arena", "", "", arena.at({}) if arena.is_static else None))
+            rows.append((f.name, "arena", "", "", arena if isinstance(arena, int) else None))
     return Table(("function", "kind", "name", "type", "bytes"), rows)

@@ -289,4 +289,4 @@ def _product(extents: Sequence[Extent], stage: str) -> Extent:
     known: Shape = tuple(extents)
     if not is_static(known):
         raise rules.symbolic(stage, f"axes of the extents {', '.join(map(str, known))} are to be merged")
-    return math.prod(known)  # type: ignore[arg-type]
+    return math.prod(known)

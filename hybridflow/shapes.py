@@ -6,7 +6,7 @@ import builtins
 from collections.abc import Sequence
 from typing import Any
 
-from hybridflow.compiler.ir.types import Dim, Extent, Shape, broadcast_shapes, factors, is_one, same_size
+from hybridflow.compiler.ir.types import Dim, Extent, Shape, broadcast_shapes, is_one, product, same_size
 from hybridflow.compiler.ops import TABLE, rules
 from hybridflow.convert import as_tensor, broadcast_all, common_dtype, default_int, expand, reshape_to, to_shape
 from hybridflow.dispatch import apply
@@ -37,21 +37,13 @@ def _text(shape: Shape) -> str:
 
 def _missing_extent(x: Tensor, rest: Shape, given: tuple[Any, ...]) -> Extent:
     """The extent that makes ``rest`` hold the size of ``x``."""
-    (size, names), (known, known_names) = factors(x.shape), factors(rest)
+    size, known = product(x.shape), product(rest)
     if known == 0:
         raise ShapeError("reshape", f"-1 in {given} is not determined: the other extents hold no elements.")
-    if size % known == 0:
-        left = list(names)
-        for name in known_names:
-            if name not in left:
-                break
-            left.remove(name)
-        else:
-            if not left:
-                return size // known
-            if len(left) == 1 and size == known:
-                return Dim(left[0])
-    if not names and not known_names:
+    whole = size // known
+    if whole * known == size:
+        return whole
+    if isinstance(size, int) and isinstance(known, int):
         raise ShapeError("reshape", f"{x.type} cannot take the shape {given}: {size} is not a multiple of {known}.")
     raise rules.symbolic("reshape", f"the -1 of {given} stands for a part of {x.type}")
 

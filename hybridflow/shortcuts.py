@@ -9,6 +9,7 @@ import numpy as np
 
 from hybridflow import devices
 from hybridflow.binding import Binder
+from hybridflow.compiler.ir.extents import LEAST
 from hybridflow.compiler.ir.graph import Role
 from hybridflow.concrete import ConcreteFunction
 from hybridflow.context import reasons
@@ -89,7 +90,7 @@ def signature_for(
 def _minimums(arguments: Sequence[signature.Argument]) -> dict[str, int]:
     """Open extents are 2 or more: 0 and 1 have programs of their own."""
     shapes = [argument.shape for argument in arguments if isinstance(argument, signature.TensorArg)]
-    return {extent: 2 for shape in shapes for extent in shape if isinstance(extent, str)}
+    return {str(extent): LEAST for shape in shapes for extent in shape if not isinstance(extent, int)}
 
 
 def _argument_inputs(concrete: ConcreteFunction) -> list[int]:

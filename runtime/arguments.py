@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from hybridflow import errors
-from hybridflow.compiler.program import Program, Slot
+from hybridflow.compiler.program import Program, Slot, value_at
 from hybridflow.errors import ArgumentError, DTypeError, ShapeError
 from hybridflow.runtime.dtypes import NUMPY
 
@@ -34,7 +34,7 @@ def check(program: Program, i: int, array: Any, dims: dict[str, int]) -> None:
 
 
 def extents(slot: Slot, dims: dict[str, int]) -> tuple[int, ...]:
-    return tuple(dims[extent] if isinstance(extent, str) else extent for extent in slot.shape)
+    return tuple(value_at(extent, dims) for extent in slot.shape)
 
 
 def updated(program: Program) -> tuple[int, ...]:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from hybridflow.compiler.program import Program, Slot
+from hybridflow.compiler.program import Program, Slot, value_at
 from hybridflow.errors import CompileError
 from hybridflow.runtime import arguments, host, machine_code, memory, program_host
 from hybridflow.runtime.dtypes import NUMPY
@@ -76,7 +76,7 @@ class Executable:
         outputs = [self._empty(slot, dims) for slot in program.outputs]
         pointers = self._pointers(*(array.ctypes.data for array in (*inputs, *outputs, *targets)))
         runner = program_host.current()
-        arena = memory.empty((program.memory(runner.workers if runner else 1).at(dims),), NUMPY["u8"])
+        arena = memory.empty((value_at(program.memory(runner.workers if runner else 1), dims),), NUMPY["u8"])
         address = ctypes.addressof(runner) if runner else None
         status = self._call(pointers, self._extents(*dims.values()), arena.ctypes.data, address)
         if status:

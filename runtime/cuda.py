@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from hybridflow.compiler.program import Buffer, DeviceCopy, Launch, Program, Size
+from hybridflow.compiler.program import Buffer, DeviceCopy, Extent, Launch, Program, value_at
 from hybridflow.compiler.target import CUDA_SM80, CUDA_SM90, Target
 from hybridflow.errors import DeviceError
 from hybridflow.runtime import arguments, ptx
@@ -170,7 +170,7 @@ class _Run:
         self, program: Program, functions: dict[str, Any], buffers: dict[str, list[Any]], dims: dict[str, int]
     ) -> None:
         self.program, self.functions, self.buffers, self.dims = program, functions, buffers, dims
-        self.arena = _bytes(program.arena_bytes.at(dims))
+        self.arena = _bytes(value_at(program.arena_bytes, dims))
         # A word for the state before the first launch, which is good, and one for each launch that raises.
         raising = sum(launch.raises for launch in program.launches)
         self.words = cupy().zeros(1 + raising, np.int32) if raising else None
@@ -189,10 +189,10 @@ class _Run:
             self._copy(copy)
 
     def _launch(self, launch: Launch) -> None:
-        units = launch.units.at(self.dims)
+        units = self._size(launch.units)
         if not units and not launch.raises:  # what raises must hand on the status, if it does nothing else
             return
-        scratch_bytes = launch.scratch_bytes.at(self.dims)
+        scratch_bytes = self._size(launch.scratch_bytes)
         threads = min(max(units, 1), MOST_THREADS)
         if scratch_bytes:
             threads = max(1, min(threads, SCRATCH_BYTES // scratch_bytes))
@@ -218,8 +218,8 @@ class _Run:
             return self.arena.data.ptr + self._size(buffer.offset)
         return self.buffers[buffer.kind][buffer.number].data.ptr
 
-    def _size(self, size: Size) -> int:
-        return size.at(self.dims)
+    def _size(self, size: Extent) -> int:
+        return value_at(size, self.dims)
 
 
 def _copy_bytes(target: int, source: int, size: int) -> None:

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from hybridflow import flags
-from hybridflow.compiler.program import DimSource, Program, Size, Slot
+from hybridflow.compiler.program import Dim, DimSource, Program, Slot
 from hybridflow.errors import CompileError
 from hybridflow.runtime import front_end, guards, host, layout, machine_code, memory, native, turns
 from hybridflow.runtime.cpu import Executable
@@ -163,13 +163,13 @@ class _Sample(Dispatcher):
 
 def _self_test(native_call: Callable[..., Any], addresses: Mapping[str, int]) -> bool:
     """Whether calls of a known program give the right result, and every reference that they took back."""
-    vector = Slot(("n",), "f32")
-    program = Program("sample", host.detect(), "", "sample", (vector,), (vector,), (DimSource("n", 0, 0),), Size(()))
+    vector = Slot((Dim("n"),), "f32")
+    program = Program("sample", host.detect(), "", "sample", (vector,), (vector,), (DimSource("n", 0, 0),), 0)
     executable = Executable(program, machine_code.Code({"sample": addresses["sample"]}))
     kernel = Kernel(executable)
     kernel._definition = native.method_def("sample", addresses["elementwise"])
     sample = _Sample()
-    sample._dispatch = (Signature(executable, [TensorArg(NUMPY["f32"], ("n",), 0)]),)
+    sample._dispatch = (Signature(executable, [TensorArg(NUMPY["f32"], vector.shape, 0)]),)
     values = np.arange(5, dtype=np.float32)
     x, expected = front_end.wrap(values), ~values.view(np.int32)
     probe = object()  # with as many references as a result that nobody else holds

@@ -65,7 +65,7 @@ def _make_tensor(module: Module, offsets: Offsets) -> None:
 
 
 def _size_at(module: Module) -> None:
-    """i64 size_at(words, dims): a Size (see ``records.SIZE``) for these extents."""
+    """i64 size_at(words, dims): a size (see ``records.SIZE``) for these extents."""
     f = module.function("size_at", I64, PTR, PTR, inline=True)
     words, dims = f.args
     size = SIZE.at(f, words)

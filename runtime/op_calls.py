@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from hybridflow.compiler.program import value_at
 from hybridflow.errors import ArgumentError
 from hybridflow.runtime import native
 from hybridflow.runtime.cpu import Executable
@@ -23,13 +24,9 @@ class Kernel:
 
     def __init__(self, executable: Executable) -> None:
         program = executable.program
-        fits = (
-            len(program.outputs) == 1
-            and 0 < len(program.inputs) <= MAX_INPUTS
-            and program.memory().is_static
-            and len(program.dims) == 1
-        )
-        if not fits:
+        arena = program.memory()
+        few = len(program.outputs) == len(program.dims) == 1 and 0 < len(program.inputs) <= MAX_INPUTS
+        if not few or not isinstance(arena, int):
             raise ArgumentError("elementwise", f"{program.name} is not an elementwise program.")
         self._executable = executable
         out = canonical(NUMPY[program.outputs[0].dtype])
@@ -41,7 +38,7 @@ class Kernel:
             specs=writer.items(KERNEL_INPUT.pack(dtype=id(dtype)) for dtype in dtypes),
             dtype=id(out),
             itemsize=out.itemsize,
-            arena=program.memory().at({}),
+            arena=arena,
         )
 
     def _fail(self, status: int) -> None:
@@ -78,7 +75,7 @@ class Fixed:
             ndim=len(shape),
             shape=writer.section(shape),
             bytes=math.prod(shape) * dtype.itemsize,
-            arena=program.memory().at(dims),
+            arena=value_at(program.memory(), dims),
         )
 
     def _fail(self, status: int) -> None:

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from hybridflow.compiler.program import Size
+from hybridflow.compiler.program import Extent, products_of
 
 if TYPE_CHECKING:
     from hybridflow.runtime.ir_builder import Function
@@ -153,7 +153,7 @@ FIXED = Words("*entry inputs @specs @dims *dtype ndim @shape bytes arena")
 FIXED_INPUT = Item("fixed input", "*dtype ndim", tail="extents")
 FIXED_INPUTS = Items(FIXED_INPUT)
 
-# A Size: how many terms there are, then each of them: a factor, and the indices of the extents that multiply it.
+# A size: how many terms there are, then each of them: a factor, and the indices of the extents that multiply it.
 SIZE = Words("terms", tail="first")
 TERM = Words("factor names", tail="indices")
 
@@ -207,10 +207,11 @@ class Writer:
         return struct.pack(f"<{len(words)}Q", *(word & _MASK for word in words))
 
 
-def size_words(size: Size, dims: Mapping[str, int]) -> list[int]:
-    """A Size as native code evaluates it; ``dims`` gives the index of each extent."""
-    words = SIZE.in_order({"terms": len(size.terms)})
-    for factor, names in size.terms:
+def size_words(size: Extent, dims: Mapping[str, int]) -> list[int]:
+    """A size as native code evaluates it; ``dims`` gives the index of each symbol."""
+    terms = products_of(size)
+    words = SIZE.in_order({"terms": len(terms)})
+    for factor, names in terms:
         words += TERM.in_order({"factor": factor, "names": len(names)})
-        words += [dims[name] for name in names]
+        words += [dims[str(name)] for name in names]
     return words

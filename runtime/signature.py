@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from hybridflow.compiler.program import Size, Slot
+from hybridflow.compiler.program import Dim, Extent, Slot
 from hybridflow.errors import ArgumentError
 from hybridflow.runtime import guards as guard_program, layout
 from hybridflow.runtime.cpu import Executable
@@ -38,11 +38,11 @@ from hybridflow.runtime.records import (
 
 @dataclass(frozen=True)
 class TensorArg:
-    """A Tensor: dtype, and extents that are ints or names of symbolic extents.  ``input`` is its place in the
+    """A Tensor: dtype, and extents that are ints or symbols.  ``input`` is its place in the
     program, or None when the program does not read it."""
 
     dtype: np.dtype[Any]
-    shape: tuple[int | str, ...]
+    shape: tuple[Extent, ...]
     input: int | None
 
 
@@ -136,8 +136,8 @@ class Signature:
         names = {source.name: k for k, source in enumerate(self.executable.program.dims)}
         for argument in self.arguments:
             for extent in argument.shape if isinstance(argument, TensorArg) else ():
-                if isinstance(extent, str):
-                    names.setdefault(extent, len(names))
+                if isinstance(extent, Dim):
+                    names.setdefault(str(extent), len(names))
         return names
 
     def _check(self) -> None:
@@ -149,7 +149,7 @@ class Signature:
         bound: set[str] = set()
         for argument in self.arguments:
             if isinstance(argument, TensorArg):
-                bound.update(extent for extent in argument.shape if isinstance(extent, str))
+                bound.update(str(extent) for extent in argument.shape if isinstance(extent, Dim))
                 if argument.input is not None:
                     self._check_slot(program.inputs[argument.input], argument.dtype, argument.shape)
         self._require(bound == set(self._names), "each symbolic extent must be an extent of some argument")
@@ -164,7 +164,7 @@ class Signature:
         known = callable(self.structure) or self.structure in STRUCTURE
         self._require(known and (self.structure != "single" or len(program.outputs) == 1), "structure does not fit")
 
-    def _check_slot(self, slot: Slot, dtype: np.dtype[Any], shape: tuple[int | str, ...]) -> None:
+    def _check_slot(self, slot: Slot, dtype: np.dtype[Any], shape: tuple[Extent, ...]) -> None:
         self._require(NUMPY[slot.dtype] == dtype and slot.shape == shape, f"{dtype}{shape} given for {slot}")
 
     def _require(self, condition: bool, message: str) -> None:
@@ -203,8 +203,8 @@ class Signature:
             calls=0,
         )
 
-    def _extents(self, shape: Iterable[int | str]) -> list[int]:
-        return [-1 - self._names[extent] if isinstance(extent, str) else extent for extent in shape]
+    def _extents(self, shape: Iterable[Extent]) -> list[int]:
+        return [-1 - self._names[str(extent)] if isinstance(extent, Dim) else extent for extent in shape]
 
     def _argument_item(self, argument: Argument) -> tuple[int, ...]:
         if isinstance(argument, TensorArg):
@@ -244,16 +244,16 @@ class Signature:
         dtype = canonical(NUMPY[slot.dtype])
         return OUTPUT.pack(*self._extents(slot.shape), dtype=id(dtype), itemsize=dtype.itemsize, ndim=len(slot.shape))
 
-    def _work(self) -> Size:
+    def _work(self) -> Extent:
         """Bytes read and written, and arithmetic in terms of them, for the choice to release the GIL."""
         program = self.executable.program
-        terms: list[tuple[int, tuple[str, ...]]] = [(sum(k.flops or 0 for k in program.kernels) // FLOPS_PER_BYTE, ())]
+        total: Extent = sum(k.flops or 0 for k in program.kernels) // FLOPS_PER_BYTE
         for slot in (*program.inputs, *program.outputs):
-            factor, names = NUMPY[slot.dtype].itemsize, tuple(e for e in slot.shape if isinstance(e, str))
+            nbytes: Extent = NUMPY[slot.dtype].itemsize
             for extent in slot.shape:
-                factor *= extent if isinstance(extent, int) else 1
-            terms.append((factor, names))
-        return Size(tuple(terms))
+                nbytes = nbytes * extent
+            total = total + nbytes
+        return total
 
     def _fail(self, status: int) -> None:
         """Called by native code when a run-time check failed."""

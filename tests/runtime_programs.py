@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hybridflow.compiler.program import Check, DimSource, Program, Size, Slot
+from hybridflow.compiler.program import Check, Dim, DimSource, Extent, Program, Slot
 from hybridflow.runtime import host
 
 _LLVM = {"f32": "float", "f64": "double", "i32": "i32", "i64": "i64", "u8": "i8"}
@@ -43,7 +43,7 @@ def pointwise(
     for k in range(inputs, inputs + outputs):
         lines += [f"  %p{k} = getelementptr {kind}, ptr %b{k}, i64 %i", f"  store {kind} %r, ptr %p{k}"]
     lines += ["  %next = add i64 %i, 1", "  br label %head", "end:", "  ret i32 0", "fail:", "  ret i32 1", "}"]
-    n: int | str = "n" if dims else 4
+    n: Extent = Dim("n") if dims else 4
     first = scalars.index(False) if False in scalars else 0
     return Program(
         "pointwise",
@@ -53,7 +53,7 @@ def pointwise(
         tuple(Slot(() if scalar else (n,), dtype, f"x{k}") for k, scalar in enumerate(scalars)),
         (Slot((n,), dtype),) * outputs,
         (DimSource("n", first, 0),) if dims else (),
-        Size(()),
+        0,
         (Check("DivisionError", "pointwise", f"{unlucky} elements.", "train.py:7"),),
     )
 
@@ -92,7 +92,7 @@ define i32 @accumulate(ptr %buffers, ptr %dims, ptr %arena, ptr %host) {
     slots = (Slot((4,), "f64", "total", updated=True, in_place=in_place), Slot((4,), "f64", "x"))
     text = text.replace("OUTPUT", store if outputs else "").replace("UPDATE", str(2 + outputs))
     made = (Slot((4,), "f64"),) * outputs
-    return Program("accumulate", host.target(), text, "accumulate", slots, made, (), Size(()))
+    return Program("accumulate", host.target(), text, "accumulate", slots, made, (), 0)
 
 
 def square_table() -> Program:
@@ -107,5 +107,5 @@ define i32 @table(ptr %buffers, ptr %dims, ptr %arena, ptr %host) {
 }
 """
     dims = (DimSource("n", 0, 0),)
-    inputs, outputs = (Slot(("n",), "u8"),), (Slot(("n", "n"), "f64"),)
-    return Program("table", host.target(), text, "table", inputs, outputs, dims, Size(((8, ("n",)),)))
+    inputs, outputs = (Slot((Dim("n"),), "u8"),), (Slot((Dim("n"), Dim("n")), "f64"),)
+    return Program("table", host.target(), text, "table", inputs, outputs, dims, Dim("n") * 8)

@@ -11,7 +11,7 @@ import numpy as np
 from hybridflow.compiler.codegen.emitter import Emitter
 from hybridflow.compiler.codegen.module import ModuleText
 from hybridflow.compiler.codegen.phases import KernelCode, Phase, kernel_parameters
-from hybridflow.compiler.program import Check
+from hybridflow.compiler.program import Check, value_at
 from hybridflow.compiler.target import Target
 from hybridflow.runtime import machine_code
 
@@ -57,7 +57,7 @@ class Kernel:
     ) -> Check | None:
         """Run over all units, in one call per phase or cut at ``cuts``; the check that failed, if any."""
         dims = np.array([extents[name] for name in self.dims], np.int64)
-        scratch, shared = (_Guarded(size.at(extents)) for size in (self.info.scratch, self.info.shared))
+        scratch, shared = (_Guarded(value_at(size, extents)) for size in (self.info.scratch, self.info.shared))
         code = np.zeros(1, np.int32)
         pointers = [a.ctypes.data for a in arrays]
         pointers += [shared.address, scratch.address, dims.ctypes.data, code.ctypes.data]
@@ -71,7 +71,7 @@ class Kernel:
 
 
 def _units(phase: Phase, extents: dict[str, int]) -> int:
-    return int(np.prod([x if isinstance(x, int) else extents[str(x)] for x in phase.units], dtype=np.int64))
+    return int(np.prod([value_at(x, extents) for x in phase.units], dtype=np.int64))
 
 
 class _Guarded:

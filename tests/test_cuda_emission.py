@@ -16,7 +16,7 @@ from hybridflow.compiler.ir.build import GraphBuilder
 from hybridflow.compiler.ir.types import TensorType
 from hybridflow.compiler.ops import TABLE
 from hybridflow.compiler.pipeline import compile_graph
-from hybridflow.compiler.program import Program, Size
+from hybridflow.compiler.program import Program
 from hybridflow.compiler.target import CUDA_SM80, CUDA_SM90
 from hybridflow.errors import CompileError
 from hybridflow.runtime import ptx
@@ -74,7 +74,7 @@ def test_functions_that_a_gpu_lacks_are_found():
         "define ptx_kernel void @k(ptr %p) {\n"
         "  %x = load float, ptr %p\n  %y = call float @expf(float %x)\n  store float %y, ptr %p\n  ret void\n}\n"
     )
-    program = Program("lacking", CUDA_SM90, text, "", (), (), (), Size(()))
+    program = Program("lacking", CUDA_SM90, text, "", (), (), (), 0)
     with pytest.raises(CompileError, match="expf"):
         ptx.assemble(program)
 

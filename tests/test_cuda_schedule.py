@@ -77,9 +77,9 @@ def test_few_threads_share_many_units_and_own_their_scratch(monkeypatch):
     graph = graph_of(TABLE["argsort"], arrays, {"axis": 1})
     program = compile_graph(graph, CUDA_SM90)
     (launch,) = program.launches
-    assert launch.units.at({}) == 37 and launch.scratch_bytes.at({}) > 0
+    assert launch.units == 37 and launch.scratch_bytes > 0
     want = cpu.load(compile_graph(graph, host.target())).run(arrays)
-    for scratch_bytes, most in ((1, 1 << 20), (5 * launch.scratch_bytes.at({}), 1 << 20), (1 << 28, 3)):
+    for scratch_bytes, most in ((1, 1 << 20), (5 * launch.scratch_bytes, 1 << 20), (1 << 28, 3)):
         monkeypatch.setattr(cuda, "SCRATCH_BYTES", scratch_bytes)
         monkeypatch.setattr(cuda, "MOST_THREADS", most)
         assert_same(on_gpu(program, arrays), want)

@@ -18,6 +18,7 @@ from pathlib import Path
 import pytest
 
 from hybridflow.compiler.codegen.cost import instructions
+from hybridflow.compiler.ir.extents import Extent, products_of
 from hybridflow.compiler.ir.graph import Graph
 from hybridflow.compiler.ir.text import parse, to_text, value_names
 from hybridflow.compiler.ir.verify import verify
@@ -25,7 +26,7 @@ from hybridflow.compiler.loops.buffers import ArenaRange, InputBuffer, Location,
 from hybridflow.compiler.loops.cluster import fuse
 from hybridflow.compiler.ops import TABLE
 from hybridflow.compiler.pipeline import compile_graph, optimize
-from hybridflow.compiler.program import Program, Size
+from hybridflow.compiler.program import Program
 from hybridflow.compiler.target import NAMED, Target
 
 FOLDER = Path(__file__).parent / "golden" / "programs"
@@ -34,8 +35,8 @@ MOST_LINES = 90  # of a function that is shown
 _CASE = re.compile(r"(?P<head>(?://.*\n)*// target: (?P<target>.*)\n)(?P<text>[\s\S]*?)// expect\n(?P<rest>[\s\S]*)")
 
 
-def size_text(size: Size) -> str:
-    return " + ".join("*".join([str(factor), *names]) for factor, names in size.terms) or "0"
+def size_text(size: Extent) -> str:
+    return " + ".join("*".join([str(factor), *map(str, names)]) for factor, names in products_of(size)) or "0"
 
 
 def place_text(place: Location) -> str:

@@ -19,6 +19,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from hybridflow import errors
+from hybridflow.compiler.ir.extents import Dim
 from hybridflow.runtime import cpu, entry
 from hybridflow.runtime.entry import Dispatcher
 from hybridflow.runtime.guards import CHECK, READ, Step, first_failing, holds
@@ -44,7 +45,7 @@ class Guarded(Dispatcher):
     __slots__ = ("__weakref__",)
 
     def __init__(self, *steps):
-        self._dispatch = (Signature(EXECUTABLE[0], [TensorArg(np.dtype("f4"), ("n",), 0)], guards=steps),)
+        self._dispatch = (Signature(EXECUTABLE[0], [TensorArg(np.dtype("f4"), (Dim("n"),), 0)], guards=steps),)
 
     def _call_slow(self, x):
         return None

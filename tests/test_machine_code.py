@@ -14,7 +14,7 @@ import pytest
 
 from hybridflow import errors
 from hybridflow.compiler.ir import dtypes
-from hybridflow.compiler.program import Program, Size, Slot
+from hybridflow.compiler.program import Program, Slot
 from hybridflow.compiler.target import AARCH64, CUDA_SM90, SSE2
 from hybridflow.runtime import cpu, host, machine_code
 from hybridflow.runtime.dtypes import NUMPY
@@ -108,7 +108,7 @@ def test_state_that_cannot_be_written_raises():
 
 def test_libm_and_arena():
     scalar = Slot((), "f32")
-    program = Program("libm", host.target(), LIBM, "libm", (scalar,), (scalar,), (), Size(((64, ()),)))
+    program = Program("libm", host.target(), LIBM, "libm", (scalar,), (scalar,), (), 64)
     (y,) = cpu.load(program).run([np.array(3, np.float32)])
     assert y.shape == () and y == 9.5
 

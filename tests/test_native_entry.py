@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from hybridflow import errors
+from hybridflow.compiler.ir.extents import Dim
 from hybridflow.context import add_process_reason, reasons
 from hybridflow.runtime import cpu, entry, front_end, memory, turns
 from hybridflow.runtime.entry import Dispatcher
@@ -48,7 +49,10 @@ class Variable:
         self._own = self._tensor if own else None
 
 
-def vector(input=0, shape=("n",), dtype=F32):
+N = Dim("n")
+
+
+def vector(input=0, shape=(N,), dtype=F32):
     return TensorArg(dtype, shape, input)
 
 
@@ -131,7 +135,7 @@ def test_empty_and_odd_tables():
 def test_static_shape_and_several_signatures():
     executable = cpu.load(plus_one(dims=False))
     f = Callable(
-        Signature(executable, [vector(shape=(4,)), vector(None, (2, "k"), F64)]),
+        Signature(executable, [vector(shape=(4,)), vector(None, (2, Dim("k")), F64)]),
         Signature(executable, [vector(shape=(4,))]),
     )
     x = tensor(1, 2, 3, 4)
@@ -462,7 +466,7 @@ def test_call_as_an_attribute():
         lambda ex: Signature(ex, [vector(), vector(0)]),
         lambda ex: Signature(ex, [vector(), vector(1), vector(2)]),
         lambda ex: Signature(ex, [vector(), vector(1, dtype=F64)]),
-        lambda ex: Signature(ex, [vector(), vector(1, ("n", 1))]),
+        lambda ex: Signature(ex, [vector(), vector(1, (Dim("n"), 1))]),
         lambda ex: Signature(ex, [vector(), vector(1)], structure="dict"),
         lambda ex: Signature(ex, [vector(), vector(1)], keywords=["a", "b", "c"]),
         lambda ex: Signature(ex, [], [VariableInput(0, Variable(np.zeros(2))), ConstantInput(1, np.zeros(2))]),

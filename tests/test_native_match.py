@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from hybridflow.compiler.ir.extents import Dim, value_at
 from hybridflow.runtime import cpu
 from hybridflow.runtime.entry import Dispatcher
 from hybridflow.runtime.signature import LiteralArg, Signature, TensorArg
@@ -60,7 +61,7 @@ def fitting(value, argument, dims):
     if not (array.flags.c_contiguous and array.flags.aligned):
         return False
     pairs = zip(array.shape, argument.shape)
-    return all(extent == (dims.setdefault(e, extent) if isinstance(e, str) else e) for extent, e in pairs)
+    return all(extent == (dims.setdefault(str(e), extent) if isinstance(e, Dim) else e) for extent, e in pairs)
 
 
 def same_literal(value, expected):
@@ -76,11 +77,11 @@ def same_literal(value, expected):
 
 F32, F64 = np.dtype("f4"), np.dtype("f8")
 LITERALS = [None, True, False, 0, 1, -7, 1 << 62, 1 << 80, 0.0, -0.0, 1.5, float("nan"), "text", (), len]
-EXTENTS = [0, 1, 2, 3, "n", "m"]
+EXTENTS = [0, 1, 2, 3, Dim("n"), Dim("m")]
 
 
 def random_signature(rng):
-    arguments = [TensorArg(F32, ("n",), 0), TensorArg(F32, ("n",), 1)]
+    arguments = [TensorArg(F32, (Dim("n"),), 0), TensorArg(F32, (Dim("n"),), 1)]
     for _ in range(rng.randrange(4)):
         if rng.random() < 0.5:
             arguments.append(LiteralArg(rng.choice(LITERALS)))
@@ -89,7 +90,7 @@ def random_signature(rng):
             arguments.append(TensorArg(rng.choice([F32, F64]), shape, None))
     rng.shuffle(arguments)
     keywords = ["k", "l", "m"][: rng.randrange(min(4, len(arguments) + 1))]
-    known = {e for a in arguments if isinstance(a, TensorArg) for e in a.shape if isinstance(e, str)}
+    known = {str(e) for a in arguments if isinstance(a, TensorArg) for e in a.shape if isinstance(e, Dim)}
     minimums = {name: rng.randrange(4) for name in sorted(known) if rng.random() < 0.5}
     return Signature(EXECUTABLE[0], arguments, keywords=keywords, minimums=minimums)
 
@@ -103,7 +104,7 @@ def random_call(rng, signature):
             value = argument.value
             values.append(type(value)(repr(value)) if type(value) in (int, float) else value)
         else:
-            shape = [dims.get(extent, extent) for extent in argument.shape]
+            shape = [value_at(extent, dims) for extent in argument.shape]
             values.append(wrap(np.ones(shape, argument.dtype)))
     for _ in range(rng.choice([0, 0, 1, 2])):
         k = rng.randrange(len(values))

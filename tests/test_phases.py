@@ -18,7 +18,7 @@ from hybridflow.compiler.loops.buffers import plan
 from hybridflow.compiler.loops.cluster import fuse
 from hybridflow.compiler.ops import TABLE
 from hybridflow.compiler.pipeline import compile_graph
-from hybridflow.compiler.program import HOST, DimSource, Program, Size, Slot
+from hybridflow.compiler.program import HOST, DimSource, Program, Slot, value_at
 from hybridflow.compiler.target import CUDA_SM90, Target
 from hybridflow.runtime import cuda, host, program_host
 from tests.cuda_emulator import Array, emulated  # noqa: F401
@@ -99,20 +99,20 @@ def _two_phases(module: ModuleText) -> KernelCode:
         start = c.mul(block.index, BLOCK)
         mine = c.at("%scratch", 0, 8)  # by way of scratch, which no other worker may touch
         e.store(e.const(0.0, dt.float64), mine)
-        with c.loop(start, c.min(c.add(start, BLOCK), c.extent("n"))) as i:
+        with c.loop(start, c.min(c.add(start, BLOCK), c.extent(Dim("n")))) as i:
             e.store(e.add(e.load(mine, dt.float64), e.load(c.at("%a0", i.index, 8), dt.float64)), mine)
         e.store(e.load(mine, dt.float64), c.at("%shared", block.index, 8))
     e.line("ret void")
     first = module.function(e, module.fresh("k"), kernel_parameters(2), linkage="internal")
     e = Emitter(module.target)
     c = Code(e, ["n"], [Dim("n")])
-    with c.loop(0, c.div(c.add(c.extent("n"), BLOCK - 1), BLOCK), 1, [e.const(0.0, dt.float64)]) as block:
+    with c.loop(0, c.div(c.add(c.extent(Dim("n")), BLOCK - 1), BLOCK), 1, [e.const(0.0, dt.float64)]) as block:
         block.next = [e.add(block.carried[0], e.load(c.at("%shared", block.index, 8), dt.float64))]
     e.store(block.carried[0], "%a1")
     e.line("ret void")
     second = module.function(e, module.fresh("k"), kernel_parameters(2), linkage="internal")
     # Units of the first: more than there are blocks, which find nothing to do.
-    return KernelCode((Phase(first, ("n",)), Phase(second, ())), Size(((8, ()),)), Size(((8, ("n",)),)))
+    return KernelCode((Phase(first, (Dim("n"),)), Phase(second, ())), 8, Dim("n") * 8)
 
 
 def _block_sums(target: Target) -> Program:
@@ -126,7 +126,7 @@ def _block_sums(target: Target) -> Program:
         memory, launches = cuda_code.write_launches(module, graph, found, ["n"], calls)
     else:
         memory = driver.write(module, "main", graph, found, ["n"], calls)
-    slots = (Slot(("n",), "f64"),), (Slot((), "f64"),)
+    slots = (Slot((Dim("n"),), "f64"),), (Slot((), "f64"),)
     dims = (DimSource("n", 0, 0),)
     return Program(
         "s", target, module.render(), "main", *slots, dims, memory.arena, scratch_bytes=memory.scratch, **launches
@@ -144,8 +144,8 @@ def _sum_of_blocks(x: np.ndarray) -> float:
 def test_phases_share_memory(n):
     x = np.random.default_rng(n).normal(size=n)
     program = _block_sums(host.target())
-    assert program.arena_bytes.at({"n": n}) >= 8 * n and program.scratch_bytes.at({"n": n}) >= 8
-    assert program.memory(3).at({"n": n}) == program.arena_bytes.at({"n": n}) + 3 * program.scratch_bytes.at({"n": n})
+    assert value_at(program.arena_bytes, {"n": n}) >= 8 * n and value_at(program.scratch_bytes, {"n": n}) >= 8
+    assert program.memory(3) == program.arena_bytes + 3 * program.scratch_bytes
     assert check_cuts(program, [x], range(8))[1] == _sum_of_blocks(x)
 
 
@@ -153,7 +153,7 @@ def test_phases_share_memory(n):
 def test_each_phase_is_a_launch():
     x = np.random.default_rng(2).normal(size=100)
     program = _block_sums(CUDA_SM90)
-    assert [launch.units.at({"n": 100}) for launch in program.launches] == [100, 1]
+    assert [value_at(launch.units, {"n": 100}) for launch in program.launches] == [100, 1]
     (out,) = cuda.load(program, 0).run([Array(x, 0)])
     assert out.get() == _sum_of_blocks(x)
 

@@ -16,6 +16,7 @@ from hybridflow.compiler.codegen.scatter import emit_scatter_add, emit_scatter_a
 from hybridflow.compiler.codegen.sort import emit_argsort
 from hybridflow.compiler.codegen.structured import Code
 from hybridflow.compiler.ir import dtypes as dt
+from hybridflow.compiler.ir.extents import Dim
 from hybridflow.compiler.ops import TABLE, order
 from hybridflow.compiler.program import Check
 from tests.jit_helper import machine, runnable_targets
@@ -85,7 +86,7 @@ TRANSPOSES = list(itertools.product([False, True], repeat=2))
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_matmul_symbolic_shapes(dtype, transpose_a, transpose_b):
     swaps = {"transpose_a": transpose_a, "transpose_b": transpose_b}
-    kernel = matmul_kernel(dtype, ("b",), "m", "n", "k", dims=("k", "b", "m", "n"), **swaps)
+    kernel = matmul_kernel(dtype, (Dim("b"),), Dim("m"), Dim("n"), Dim("k"), dims=("k", "b", "m", "n"), **swaps)
     for m, n, k in [*SHAPES, (0, 3, 4), (3, 0, 4), (3, 4, 0), (300, 300, 300)]:
         x, y = random_matrices(dtype, (2,), m, n, k)
         out = product(kernel, x, y, **swaps, b=2, m=m, n=n, k=k)
@@ -97,7 +98,7 @@ def test_matmul_symbolic_shapes(dtype, transpose_a, transpose_b):
 @pytest.mark.parametrize("m, n, k", SHAPES)
 def test_static_symbolic_cut_and_every_target_give_equal_bits(m, n, k):
     x, y = random_matrices(np.float32, (2,), m, n, k)
-    symbolic = matmul_kernel(np.float32, ("b",), "m", "n", "k", dims=("b", "m", "n", "k"))
+    symbolic = matmul_kernel(np.float32, (Dim("b"),), Dim("m"), Dim("n"), Dim("k"), dims=("b", "m", "n", "k"))
     first = product(symbolic, x, y, b=2, m=m, n=n, k=k)
     total = symbolic.units(b=2, m=m, n=n, k=k)
     cut = product(symbolic, x, y, cuts=sorted({total // 5, total // 2, total - 1} - {-1}), b=2, m=m, n=n, k=k)
@@ -188,7 +189,7 @@ def test_epilogue_of_one_column_gets_neighbouring_rows():
 def test_tiles_fit_the_registers_and_small_products_waste_little():
     for target in (*RUNNABLE.values(), targets.AARCH64):
         for dtype in (dt.float32, dt.float64, dt.int32, dt.int8, dt.int64):
-            tile = choose_tile(target, dtype, "m", "n")
+            tile = choose_tile(target, dtype, Dim("m"), Dim("n"))
             assert tile.rows * tile.vectors + tile.vectors + 1 < target.registers
     assert choose_tile(targets.AVX512, dt.float32, 1, 1000).rows == 1
     assert choose_tile(targets.AVX512, dt.float32, 60, 10).columns == 16
@@ -197,7 +198,7 @@ def test_tiles_fit_the_registers_and_small_products_waste_little():
 @pytest.mark.parametrize("target", FOREIGN, ids=lambda t: t.cpu + t.triple[:5])
 @pytest.mark.parametrize("dtype", [dt.float32, dt.float16, dt.bfloat16, dt.int64], ids=str)
 def test_other_back_ends_accept_matmul(target, dtype):
-    for extents, dims in (((30, 40, 300), ()), (("m", "n", "k"), ("m", "n", "k"))):
+    for extents, dims in (((30, 40, 300), ()), ((Dim("m"), Dim("n"), Dim("k")), ("m", "n", "k"))):
         for ta, tb in ((False, False), (True, True)):
             accepted(
                 kernel_text(
@@ -257,7 +258,7 @@ def sorted_positions(x, axis, descending):
 @pytest.mark.parametrize("descending", [False, True])
 @pytest.mark.parametrize("dtype", dt.ALL, ids=str)
 def test_argsort_of_every_dtype(dtype, descending):
-    kernel = sort_kernel(dtype, ("m", "n"), 1, descending, dims=("n", "m"))
+    kernel = sort_kernel(dtype, (Dim("m"), Dim("n")), 1, descending, dims=("n", "m"))
     for n in (0, 1, 2, 63, 64, 65, 300):
         x = edge_values(dtype, 3 * n, n).reshape(3, n)
         out = np.full(x.shape, -7, np.int64)
@@ -276,7 +277,7 @@ def test_argsort_along_any_axis_on_every_target(shape, axis):
 
 
 def test_argsort_of_equal_and_of_nearly_equal_keys():
-    kernel = sort_kernel(np.int64, ("n",), 0, False, dims=("n",))
+    kernel = sort_kernel(np.int64, (Dim("n"),), 0, False, dims=("n",))
     for x in (np.zeros(1000, np.int64), np.arange(1000)[::-1] % 7, np.arange(2000)[::-1].astype(np.int64) << 40):
         x = np.ascontiguousarray(x, np.int64)
         out = np.empty(x.size, np.int64)
@@ -323,7 +324,7 @@ def test_running_sums_cut_anywhere_and_on_every_target_agree():
     x = edge_values(np.float32, 2 * 30 * 45).reshape(2, 30, 45)
     expected = running_sum(x, 1)
     for target in RUNNABLE.values():
-        kernel = scan_kernel(np.float32, ("a", "b", "c"), 1, target, ("a", "b", "c"))
+        kernel = scan_kernel(np.float32, tuple(map(Dim, "abc")), 1, target, ("a", "b", "c"))
         out = np.full(x.shape, 7, np.float32)
         kernel(x, out, cuts=(3, 40, 50), a=2, b=30, c=45)
         np.testing.assert_array_equal(out, expected)
@@ -354,7 +355,7 @@ def test_scans_have_the_stated_order_around_runs_and_chunks(name, target):
                 inputs[-1][0, 70], inputs[-1][0, 90], inputs[-1][1, 66] = 1e30, -1e30, np.inf
                 inputs[0][1, 80:] = 0 if name == "linear_recurrence" else inputs[0][1, 80:]
             expected = order.ordered_scan(COMBINE[name], identity, inputs, 1, "exclusive" in op.facts)[-1]
-            for dims, extents in (((), shape), (("a", "n"), ("a", "n", inner))):
+            for dims, extents in (((), shape), (("a", "n"), (Dim("a"), Dim("n"), inner))):
                 if dims and "n" in kernels:
                     kernel = kernels["n"]
                 else:
@@ -440,13 +441,13 @@ def test_scatters_with_symbolic_extents_cut_anywhere_on_every_target():
         indices = rng.integers(-7, 7, 9)
         updates = edge_values(np.float32, 2 * 9 * 45, 1).reshape(2, 9, 45)
         out = np.full(x.shape, 7, np.float32)
-        kernel = scatter_kernel(np.float32, np.int64, ("a", "b", "c"), ("j",), 1, target, tuple(extents))
+        kernel = scatter_kernel(np.float32, np.int64, tuple(map(Dim, "abc")), (Dim("j"),), 1, target, tuple(extents))
         assert kernel(x, indices, updates, out, cuts=(3, 40, 50), **extents) is None
         np.testing.assert_array_equal(out, scattered(x, indices, updates, 1), err_msg=name)
 
         indices = rng.integers(-7, 7, (2, 9, 45))
         out = np.full(x.shape, 7, np.float32)
-        kernel = along_kernel(np.float32, np.int64, ("a", "b", "c"), "j", 1, target, tuple(extents))
+        kernel = along_kernel(np.float32, np.int64, tuple(map(Dim, "abc")), Dim("j"), 1, target, tuple(extents))
         assert kernel(x, indices, updates, out, cuts=(3, 40, 50), **extents) is None
         np.testing.assert_array_equal(out, scattered_along(x, indices, updates, 1), err_msg=name)
 
@@ -479,7 +480,7 @@ def test_any_index_into_an_empty_axis_is_out_of_range():
 @pytest.mark.parametrize("target", FOREIGN, ids=lambda t: t.cpu + t.triple[:5])
 @pytest.mark.parametrize("dtype", [dt.float32, dt.bfloat16, dt.int8], ids=str)
 def test_other_back_ends_accept_the_other_kernels(target, dtype):
-    shape, dims = ("a", "b", 5), ("a", "b")
+    shape, dims = (Dim("a"), Dim("b"), 5), ("a", "b")
     builders = [
         (2, lambda m, e: emit_argsort(m, e, "k", dtype, shape, 1, True, dims)),
         (2, lambda m, e: emit_scan(m, e, "k", TABLE["cumulative_sum"], dtype, shape, 1, dims)),

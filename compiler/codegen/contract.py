@@ -24,20 +24,20 @@ import numpy as np
 
 from hybridflow.compiler.codegen.emitter import Emitter
 from hybridflow.compiler.codegen.module import ModuleText
-from hybridflow.compiler.codegen.phases import NOTHING, KernelCode, kernel_parameters, one_phase
-from hybridflow.compiler.codegen.structured import Code, Extent, Ref, lanes_for
+from hybridflow.compiler.codegen.phases import KernelCode, kernel_parameters, one_phase
+from hybridflow.compiler.codegen.structured import Code, Ref, lanes_for
 from hybridflow.compiler.codegen.tiles import transposed
 from hybridflow.compiler.codegen.values import Val
 from hybridflow.compiler.ir import dtypes as dt
+from hybridflow.compiler.ir.extents import Extent
 from hybridflow.compiler.ops.order import K_BLOCK
-from hybridflow.compiler.program import Size
 from hybridflow.compiler.target import Target
 
 Epilogue = Callable[[Emitter, Val, str, str, str, "Val | None"], None]
 """``epilogue(e, value, batch, row, col, mask)`` stores a finished vector, of the product's dtype and ``e.width`` lanes
 that follow (row, col) in row-major order, which are i64 operands.  ``mask`` is None when all lanes are active."""
 
-_Work = tuple[tuple[Extent, ...], int, Size]  # units, grain, scratch
+_Work = tuple[tuple[Extent, ...], int, Extent]  # units, grain, scratch
 
 _UNKNOWN = 4096  # what a symbolic extent is taken for when a tile or a cut is chosen
 _COLUMNS = 512  # of the product per packing of x
@@ -176,7 +176,7 @@ class _Product:
                     at_k.next = [_multiply_add(e, a, b, at_k.carried[0])]
                 block.next = [e.add(block.carried[0], at_k.carried[0])]
             self.epilogue(e, e.convert(block.carried[0], self.dtype), str(entry), str(row), str(col), None)
-        return (*self.batch, self.extents[0], self.extents[1]), 1, NOTHING
+        return (*self.batch, self.extents[0], self.extents[1]), 1, 0
 
     def _element(self, base: str, row: Ref, col: Ref, pitch: Ref) -> Val:
         """Element (row, col) of a matrix with rows of ``pitch``, in the dtype of the sums and splat over the lanes."""
@@ -221,7 +221,7 @@ class _Product:
                 with c.loop(0, c.max(self.k, 1), K_BLOCK) as at_k:  # an empty sum takes one turn as well
                     self._block(x, y, entry, block.index, height, cols.index, length, at_k.index, rows)
         unit, grain = (n, tile.columns) if by_columns else (m, tile.rows)
-        return (*self.batch, unit), grain, Size(((offsets[-1], ()),))
+        return (*self.batch, unit), grain, offsets[-1]
 
     def _even(self, begin: Ref, end: Ref, most: int, grain: int) -> Ref:
         """The step of the least number of equal steps of whole grains, ``most`` at the most, from begin to end."""

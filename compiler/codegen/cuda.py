@@ -13,20 +13,19 @@ from hybridflow.compiler.codegen.driver import (
     KernelCall,
     Memory,
     earliest_check,
-    extents_of,
     failed_before,
     memory_of,
-    size_ref,
 )
 from hybridflow.compiler.codegen.emitter import Emitter
 from hybridflow.compiler.codegen.module import ModuleText
-from hybridflow.compiler.codegen.phases import NOTHING, Phase, kernel_arguments
+from hybridflow.compiler.codegen.phases import Phase, kernel_arguments
 from hybridflow.compiler.codegen.structured import Code, Ref
+from hybridflow.compiler.ir.extents import Dim, aligned
 from hybridflow.compiler.ir.graph import Graph
-from hybridflow.compiler.ir.types import Dim, factors
-from hybridflow.compiler.loops.buffers import ArenaRange, Copy, InputBuffer, Location, Plan, UpdateBuffer, aligned
+from hybridflow.compiler.ir.types import product
+from hybridflow.compiler.loops.buffers import ALIGNMENT, ArenaRange, Copy, InputBuffer, Location, Plan, UpdateBuffer
 from hybridflow.compiler.loops.kernel import base
-from hybridflow.compiler.program import Buffer, DeviceCopy, Launch, Size
+from hybridflow.compiler.program import Buffer, DeviceCopy, Launch
 
 
 def write_launches(
@@ -48,16 +47,16 @@ def write_launches(
     def device_copy(copy: Copy) -> DeviceCopy:
         return DeviceCopy(buffer(copy.source), buffer(copy.target), copy.size)
 
-    memory = memory_of(plan, calls)._replace(scratch=NOTHING)
-    shared = Buffer("arena", offset=aligned(plan.arena))
+    memory = memory_of(plan, calls)._replace(scratch=0)
+    shared = Buffer("arena", offset=aligned(plan.arena, ALIGNMENT))
     for k, call in enumerate(calls):
         for phase in call.code.phases:
             launches.append(
                 Launch(
                     _write_entry_point(module, dim_names, call, phase, checked, earliest_check(calls[k:])),
                     (*(buffer(plan.locations[base(n)]) for n in call.operands), shared),
-                    Size((factors(extents_of(phase)),)),
-                    aligned(call.code.scratch),
+                    product(phase.units),
+                    aligned(call.code.scratch, ALIGNMENT),
                     call.raises,
                 )
             )
@@ -83,7 +82,7 @@ def _write_entry_point(
     code = Code(e, dim_names, [Dim(name) for name in dim_names])
     first = code.add(code.mul(_special(e, "ctaid.x"), _special(e, "ntid.x")), _special(e, "tid.x"))
     threads = code.mul(_special(e, "nctaid.x"), _special(e, "ntid.x"))
-    scratch = code.at("%scratch", code.mul(first, size_ref(code, aligned(call.code.scratch))), 1)
+    scratch = code.at("%scratch", code.mul(first, code.extent(aligned(call.code.scratch, ALIGNMENT))), 1)
     buffers = [f"%a{i}" for i in range(len(call.operands))]
     with code.loop(first, "%units", threads) as unit:
         end = code.add(unit.index, 1)

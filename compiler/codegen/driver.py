@@ -7,14 +7,13 @@ from typing import NamedTuple
 
 from hybridflow.compiler.codegen.emitter import Emitter
 from hybridflow.compiler.codegen.module import ModuleText
-from hybridflow.compiler.codegen.phases import NOTHING, KernelCode, Phase, kernel_arguments
-from hybridflow.compiler.codegen.structured import Code, Ref
+from hybridflow.compiler.codegen.phases import KernelCode, kernel_arguments
+from hybridflow.compiler.codegen.structured import Code
 from hybridflow.compiler.codegen.tasks import WORDS, parallel_for, store_words, write_task
+from hybridflow.compiler.ir.extents import Dim, Extent, aligned, larger
 from hybridflow.compiler.ir.graph import Graph, Node
-from hybridflow.compiler.ir.types import Dim, Extent
-from hybridflow.compiler.loops.buffers import ArenaRange, Copy, InputBuffer, Location, Plan, UpdateBuffer, add, aligned
+from hybridflow.compiler.loops.buffers import ALIGNMENT, ArenaRange, Copy, InputBuffer, Location, Plan, UpdateBuffer
 from hybridflow.compiler.loops.kernel import base
-from hybridflow.compiler.program import Size
 
 ENTRY = "hf_main"
 
@@ -35,8 +34,8 @@ class KernelCall(NamedTuple):
 class Memory(NamedTuple):
     """What a program needs besides its buffers: ``arena`` bytes, and behind them ``scratch`` bytes for each worker."""
 
-    arena: Size
-    scratch: Size
+    arena: Extent
+    scratch: Extent
 
 
 def earliest_check(calls: Sequence[KernelCall]) -> int | None:
@@ -45,28 +44,14 @@ def earliest_check(calls: Sequence[KernelCall]) -> int | None:
     return min((call.first_check for call in calls if call.first_check is not None), default=None)
 
 
-def extents_of(phase: Phase) -> tuple[Extent, ...]:
-    return tuple(Dim(n) if isinstance(n, str) else n for n in phase.units)
-
-
 def memory_of(plan: Plan, calls: Sequence[KernelCall]) -> Memory:
     """The memory of a program: what kernels share lies behind the planned arena, and is any kernel's in turn."""
-    shared = scratch = NOTHING
+    shared: Extent = 0
+    scratch: Extent = 0
     for call in calls:
-        shared = _larger(shared, aligned(call.code.shared))
-        scratch = _larger(scratch, aligned(call.code.scratch))
-    return Memory(add(aligned(plan.arena), shared), scratch)
-
-
-def size_ref(code: Code, size: Size) -> Ref:
-    """A byte count as an operand."""
-    total: Ref = 0
-    for factor, names in size.terms:
-        part: Ref = factor
-        for name in names:
-            part = code.mul(part, code.extent(Dim(name)))
-        total = code.add(total, part)
-    return total
+        shared = larger(shared, aligned(call.code.shared, ALIGNMENT))
+        scratch = larger(scratch, aligned(call.code.scratch, ALIGNMENT))
+    return Memory(aligned(plan.arena, ALIGNMENT) + shared, scratch)
 
 
 def write(
@@ -127,12 +112,12 @@ class _Driver:
             e.line(f"{self.status} = alloca i32, align 4")
             e.line(f"store i32 0, ptr {self.status}, align 4")
         self.shared = self.scratch = "null"
-        if any(call.code.shared.terms for call in self.calls):
-            self.shared = code.at("%arena", size_ref(code, aligned(self.plan.arena)), 1)
-        if self.memory.scratch.terms:
-            end = size_ref(code, self.memory.arena)
+        if any(call.code.shared != 0 for call in self.calls):
+            self.shared = code.at("%arena", code.extent(aligned(self.plan.arena, ALIGNMENT)), 1)
+        if self.memory.scratch != 0:
+            end = code.extent(self.memory.arena)
             self.scratch = "%scratch" if self.inner else code.at("%arena", end, 1)
-        self.stride = size_ref(code, self.memory.scratch)
+        self.stride = code.extent(self.memory.scratch)
         self.hosted = e.fresh("hosted")
         e.line(f"{self.hosted} = icmp ne ptr %host, null")
 
@@ -144,7 +129,7 @@ class _Driver:
         e.label(alone)
         buffers = self._buffers(call)
         for phase in call.code.phases:
-            units = self.code.product(extents_of(phase))
+            units = self.code.product(phase.units)
             given = kernel_arguments(buffers, self.shared, self.scratch, "%dims", self.status, 0, units)
             e.line(f"call void @{phase.symbol}({given})")
         e.branch(after)
@@ -153,7 +138,7 @@ class _Driver:
         store_words(self.code, [*words, *(f"ptr {b}" for b in self._buffers(call))], "%args")
         for phase in call.code.phases:
             task = write_task(self.module, phase.symbol, len(call.operands))
-            parallel_for(self.code, "%host", task, "%args", self.code.product(extents_of(phase)), phase.grain)
+            parallel_for(self.code, "%host", task, "%args", self.code.product(phase.units), phase.grain)
         e.branch(after)
         e.label(after)
 
@@ -164,7 +149,7 @@ class _Driver:
         """An address, found anew for each use: a program has more of them than registers to keep them in."""
         e, code = self.e, self.code
         if isinstance(place, ArenaRange):
-            return code.at("%arena", size_ref(code, place.offset), 1)
+            return code.at("%arena", code.extent(place.offset), 1)
         inputs, outputs = len(self.graph.inputs), len(self.graph.outputs)
         if isinstance(place, UpdateBuffer):
             slot = inputs + outputs + self.updates[place.number]
@@ -178,7 +163,7 @@ class _Driver:
         e = self.e
         e.declares.add("declare void @llvm.memmove.p0.p0.i64(ptr, ptr, i64, i1)")  # an update may lie over its input
         target, source = self._pointer(item.target), self._pointer(item.source)
-        size = size_ref(self.code, item.size)
+        size = self.code.extent(item.size)
         e.line(f"call void @llvm.memmove.p0.p0.i64(ptr {target}, ptr {source}, i64 {size}, i1 false)")
 
 
@@ -203,12 +188,3 @@ def failed_before(e: Emitter, status: str, later: int | None) -> str:
     else:  # among negative numbers taken as unsigned the largest is the smallest code, and 0 is below them all
         e.line(f"{failed} = icmp ugt i32 {status}, {-later}")
     return failed
-
-
-def _larger(a: Size, b: Size) -> Size:
-    """At least the larger of two sizes, whatever the extents."""
-    terms: dict[tuple[str, ...], int] = {}
-    for size in (a, b):
-        for factor, names in add(size, Size(())).terms:  # one term for each product of symbols
-            terms[names] = max(terms.get(names, 0), factor)
-    return Size(tuple((factor, names) for names, factor in sorted(terms.items()) if factor))

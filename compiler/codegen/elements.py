@@ -134,7 +134,7 @@ class Elements:
             for (atom, names), factor in sorted(ix.terms, key=_written_first):
                 part: Ref = factor
                 for name in names:
-                    part = code.mul(part, code.extent(name))
+                    part = code.mul(part, code.name(name))
                 if isinstance(atom, LoopVar):
                     part = code.mul(part, self.counters[atom])
                 elif isinstance(atom, Quotient):
@@ -162,10 +162,10 @@ class Elements:
             elif isinstance(atom, (Quotient, Remainder)):
                 part = self._divided(atom)
             else:
-                part = e.splat(atom.value)  # type: ignore[union-attr]
+                part = e.splat(atom.value)
             scale: Ref = factor
             for name in names:
-                scale = self.code.mul(scale, self.code.extent(name))
+                scale = self.code.mul(scale, self.code.name(name))
             if scale != 1:
                 part = e.mul(part, e.splat(self.code.value(scale)))
             total = e.add(total, part)
@@ -187,7 +187,7 @@ class Elements:
 def _written_first(term: Any) -> tuple[int, str, tuple[str, ...]]:
     """A fixed order of an expression's terms, so that the same program always gives the same text."""
     (atom, names), factor = term
-    return abs(factor), _spelled(atom), names
+    return abs(factor), _spelled(atom), tuple(map(str, names))
 
 
 def _spelled(atom: Any) -> str:

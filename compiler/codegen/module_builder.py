@@ -14,15 +14,16 @@ from hybridflow.compiler.codegen.emitter import Emitter
 from hybridflow.compiler.codegen.maps import Map
 from hybridflow.compiler.codegen.module import ModuleText
 from hybridflow.compiler.codegen.nest import Nest
-from hybridflow.compiler.codegen.phases import NOTHING, KernelCode, kernel_parameters, one_phase
+from hybridflow.compiler.codegen.phases import KernelCode, kernel_parameters, one_phase
 from hybridflow.compiler.codegen.rows import Rows
 from hybridflow.compiler.codegen.segments import Segments
 from hybridflow.compiler.codegen.structured import Code, Ref
 from hybridflow.compiler.codegen.values import Val
 from hybridflow.compiler.ir.dtypes import SHORT
+from hybridflow.compiler.ir.extents import Dim, Extent
 from hybridflow.compiler.ir.graph import Graph, Node
-from hybridflow.compiler.ir.types import Dim, Extent, is_static, static_size
-from hybridflow.compiler.loops.buffers import Plan, add, byte_size
+from hybridflow.compiler.ir.types import is_static, static_size
+from hybridflow.compiler.loops.buffers import Plan, byte_size
 from hybridflow.compiler.loops.index import Index, LoopVar
 from hybridflow.compiler.loops.kernel import Fusion, IsLeaf, Kernel, base, between, loops_of
 from hybridflow.compiler.loops.schedule import Form, schedule
@@ -38,8 +39,8 @@ def dim_sources(graph: Graph) -> tuple[DimSource, ...]:
     found: dict[str, DimSource] = {}
     for i, node in enumerate(graph.inputs):
         for axis, extent in enumerate(node.shape):
-            if isinstance(extent, Dim):
-                found.setdefault(extent.name, DimSource(extent.name, i, axis))
+            if isinstance(extent, Dim) and extent.symbol is not None:
+                found.setdefault(extent.symbol, DimSource(extent.symbol, i, axis))
     return tuple(found.values())
 
 
@@ -114,7 +115,8 @@ class ModuleBuilder:
         pointers = {node: f"%a{i}" for i, node in enumerate(operands)}
         code = Code(e, self.dim_names, [Dim(name) for name in self.dim_names])
         units: tuple[Extent, ...] = ()
-        grain, scratch, how = 1, NOTHING, ""
+        scratch: Extent = 0
+        grain, how = 1, ""
         if kernel.cluster.kind is Kind.SEGMENT:
             Segments(e, code, kernel, self.fusion.is_leaf, pointers).write()
         else:
@@ -122,7 +124,7 @@ class ModuleBuilder:
             nest.write()
             units, grain, how = nest.schedule.units, nest.schedule.grain, str(nest.schedule)
             for size in nest.scratch:
-                scratch = add(scratch, size)
+                scratch = scratch + size
         e.line("ret void")
         symbol = self.module.function(e, symbol, kernel_parameters(len(operands)), linkage="internal")
         return one_phase(symbol, units, grain, scratch), how
@@ -224,14 +226,14 @@ def _loop_nest(e: Emitter, code: Code, kernel: Kernel, is_leaf: IsLeaf, pointers
 
 
 def _slot(node: Node, updated: bool = False, in_place: bool = False) -> Slot:
-    shape = tuple(extent.name if isinstance(extent, Dim) else extent for extent in node.shape)
-    return Slot(shape, SHORT[node.dtype], str(node.attrs.get("name", "")), updated, in_place)
+    return Slot(node.shape, SHORT[node.dtype], str(node.attrs.get("name", "")), updated, in_place)
 
 
 def _traffic(kernel: Kernel) -> int | None:
     """Bytes read and written once each, when shapes are known."""
     sizes = [byte_size(n) for n in (*kernel.inputs, *kernel.roots)]
-    return sum(s.at({}) for s in sizes) if all(s.is_static for s in sizes) else None
+    total = sum(sizes)
+    return total if isinstance(total, int) else None
 
 
 def _operations(kernel: Kernel) -> int | None:

@@ -16,12 +16,12 @@ from hybridflow.compiler.codegen.elements import Elements, Place
 from hybridflow.compiler.codegen.emitter import Emitter
 from hybridflow.compiler.codegen.structured import Code, Ref
 from hybridflow.compiler.codegen.values import Val
+from hybridflow.compiler.ir.extents import Extent
 from hybridflow.compiler.ir.graph import Node
 from hybridflow.compiler.loops.index import Index, Ix, LoopVar
 from hybridflow.compiler.loops.kernel import IsLeaf, Kernel, between
 from hybridflow.compiler.loops.schedule import Schedule
 from hybridflow.compiler.loops.space import Space
-from hybridflow.compiler.program import Size
 
 NESTED = 32  # nodes of a kernel that may wait for each other
 
@@ -49,7 +49,7 @@ class Nest:
         self.places: dict[Node, Place] = {n: Place(pointers[n]) for n in kernel.inputs}
         self.sequences: dict[tuple[Node, ...], list[Node]] = {}
         self.allocas: list[str] = []
-        self.scratch: list[Size] = []
+        self.scratch: list[Extent] = []
         self.width = schedule.lanes
 
     def write(self) -> None:

@@ -18,14 +18,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Union
 
-from hybridflow.compiler.ir.types import Dim
-from hybridflow.compiler.program import Size
-
-Extent = Union[int, str, Dim]
-
-NOTHING = Size(())
+from hybridflow.compiler.ir.extents import Extent
 
 
 @dataclass(frozen=True)
@@ -44,11 +38,11 @@ class KernelCode:
     multiples of 64."""
 
     phases: tuple[Phase, ...]
-    scratch: Size = NOTHING
-    shared: Size = NOTHING
+    scratch: Extent = 0
+    shared: Extent = 0
 
 
-def one_phase(symbol: str, units: Sequence[Extent], grain: int = 1, scratch: Size = NOTHING) -> KernelCode:
+def one_phase(symbol: str, units: Sequence[Extent], grain: int = 1, scratch: Extent = 0) -> KernelCode:
     return KernelCode((Phase(symbol, tuple(units), grain),), scratch)
 
 

@@ -22,7 +22,7 @@ from hybridflow.compiler.codegen.emitter import Emitter
 from hybridflow.compiler.codegen.structured import Code, Ref
 from hybridflow.compiler.codegen.values import Val
 from hybridflow.compiler.ir.graph import Node
-from hybridflow.compiler.ir.types import Extent, factors
+from hybridflow.compiler.ir.types import Extent, product
 from hybridflow.compiler.loops.index import ZERO, Index, Ix, variable
 from hybridflow.compiler.loops.schedule import LEVELS
 from hybridflow.compiler.loops.space import Space
@@ -275,8 +275,8 @@ class Cascade:
 
 
 def known_product(extents: Sequence[Extent]) -> int | None:
-    factor, names = factors(tuple(extents))
-    return None if names else factor
+    size = product(tuple(extents))
+    return size if isinstance(size, int) else None
 
 
 def position_within(space: Space) -> Ix:

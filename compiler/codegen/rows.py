@@ -10,11 +10,11 @@ from hybridflow.compiler.codegen.nest import Nest
 from hybridflow.compiler.codegen.reduction import Cascade, Fold, LaneFold, State, known_product, position_within
 from hybridflow.compiler.codegen.structured import Ref
 from hybridflow.compiler.codegen.values import Val
+from hybridflow.compiler.ir.extents import aligned
 from hybridflow.compiler.ir.graph import Node
-from hybridflow.compiler.ir.types import factors
+from hybridflow.compiler.ir.types import product
 from hybridflow.compiler.loops.index import Index, LoopVar
 from hybridflow.compiler.loops.stages import Kept, Stage
-from hybridflow.compiler.program import Size
 
 
 class Rows(Nest):
@@ -114,14 +114,8 @@ class Rows(Nest):
 
     def _reserve(self, itemsize: int) -> str:
         """Scratch memory for a row of elements; its pointer."""
-        factor, names = factors(tuple(v.extent for v in self.space.folded))
         at: Ref = 0
         for size in self.scratch:
-            for number, symbols in size.terms:
-                part: Ref = number
-                for name in symbols:
-                    part = self.code.mul(part, self.code.extent(name))
-                at = self.code.add(at, part)
-        # A multiple of 64 bytes, whatever the extents turn out to be.
-        self.scratch.append(Size(((64 * -(-factor * itemsize // 64), names),)))
+            at = self.code.add(at, self.code.extent(size))
+        self.scratch.append(aligned(product(tuple(v.extent for v in self.space.folded)) * itemsize, 64))
         return self.code.at("%scratch", at, 1)

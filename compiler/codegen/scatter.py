@@ -17,13 +17,13 @@ from hybridflow.compiler.codegen.module import ModuleText
 from hybridflow.compiler.codegen.phases import KernelCode, kernel_parameters, one_phase
 from hybridflow.compiler.codegen.structured import (
     Code,
-    Extent,
     Ref,
     lanes_for,
     merged_extent,
 )
 from hybridflow.compiler.codegen.values import Val
 from hybridflow.compiler.ir import dtypes as dt
+from hybridflow.compiler.ir.extents import Extent
 from hybridflow.compiler.program import Check
 
 

@@ -17,7 +17,6 @@ from hybridflow.compiler.codegen.phases import KernelCode, kernel_parameters, on
 from hybridflow.compiler.codegen.structured import Code, Extent, Ref, lanes_for
 from hybridflow.compiler.codegen.values import Val
 from hybridflow.compiler.ir import dtypes as dt
-from hybridflow.compiler.program import Size
 
 _SHORT = 64  # elements up to which comparing all pairs is quicker than clearing and summing counters
 _DIGITS = 256
@@ -56,11 +55,7 @@ class _Sort:
         self.lanes = lanes_for(e.target, self.key, _SHORT)
         item = self.key.itemsize
         padding = self.lanes * item
-        line = shape[axis]
-        count, names = (line, ()) if isinstance(line, int) else (1, (str(line),))
-        self.scratch = Size(
-            ((_DIGITS * _POSITION + 2 * padding, ()), (2 * (_POSITION + item) * count, names)),
-        )
+        self.scratch = shape[axis] * (2 * (_POSITION + item)) + (_DIGITS * _POSITION + 2 * padding)
         self.counters = "%scratch"
         self.positions = c.at("%scratch", _DIGITS, _POSITION)
         self.keys = c.at(self.positions, c.mul(self.n, 2), _POSITION)

@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from typing import Union
 
 from hybridflow.compiler.codegen.emitter import Emitter
-from hybridflow.compiler.codegen.phases import Extent
 from hybridflow.compiler.codegen.values import Val, type_text
 from hybridflow.compiler.ir.dtypes import DType, int32, int64
+from hybridflow.compiler.ir.extents import Extent, Name, Quotient, as_extent, never_negative, products_of, symbols
 from hybridflow.compiler.target import Target
 
 Ref = Union[int, str]
@@ -57,21 +57,36 @@ class Code:
 
     def __init__(self, e: Emitter, dims: Sequence[str] = (), uses: Sequence[Extent] = ()) -> None:
         self.e = e
-        self._extents: dict[str, str] = {}
-        for extent in uses:
-            name = str(extent)
-            if not isinstance(extent, int) and name not in self._extents:
-                address = self.at("%dims", list(dims).index(name), 8)
-                self._extents[name] = e.fresh("n")
-                e.line(f"{self._extents[name]} = load i64, ptr {address}, align 8")
+        self._symbols: dict[str, str] = {}
+        for name in dict.fromkeys(name for extent in uses for name in symbols(extent)):
+            address = self.at("%dims", list(dims).index(name), 8)
+            self._symbols[name] = e.fresh("n")
+            e.line(f"{self._symbols[name]} = load i64, ptr {address}, align 8")
 
     def extent(self, extent: Extent) -> Ref:
-        if isinstance(extent, int):
-            return extent
-        name = str(extent)
-        if name in self._extents:
-            return self._extents[name]
-        return self.product([int(part) if part.isdigit() else part for part in name.split("*")])  # see types.product
+        """The value of an extent: the one place where its arithmetic becomes code."""
+        total: Ref = 0
+        for factor, names in products_of(extent):
+            part: Ref = factor
+            for name in names:
+                part = self.mul(part, self.name(name))
+            total = self.add(total, part)
+        return total
+
+    def name(self, name: Name) -> Ref:
+        """The value of a symbol, or of a quotient of extents."""
+        if isinstance(name, str):
+            return self._symbols[name]
+        return self._floor(name)
+
+    def _floor(self, name: Quotient) -> Ref:
+        dividend = as_extent(name.value)
+        value, divisor = self.extent(dividend), self.extent(name.divisor)
+        if never_negative(dividend):
+            return self.div(value, divisor)
+        toward_zero = self._op(f"sdiv i64 {value}, {divisor}")
+        rest = self.sub(value, self.mul(toward_zero, divisor))
+        return self.choose(self.compare("slt", rest, 0), self.sub(toward_zero, 1), toward_zero)
 
     def product(self, extents: Sequence[Extent]) -> Ref:
         total: Ref = 1

@@ -21,10 +21,11 @@ from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
-from hybridflow.compiler.ir import dtypes
+from hybridflow.compiler.ir import dtypes, extents
 from hybridflow.compiler.ir.attributes import float_bits
+from hybridflow.compiler.ir.extents import Dim, Extent
 from hybridflow.compiler.ir.graph import Graph, Literal, Node, Role, parameter
-from hybridflow.compiler.ir.types import Dim, TensorType
+from hybridflow.compiler.ir.types import TensorType
 from hybridflow.errors import ParseError
 
 _READABLE = 16  # elements of a constant that print as numbers; more print as bytes
@@ -41,14 +42,17 @@ def _name(text: str) -> str:
     return text if _WORD.fullmatch(text) and text not in _RESERVED else json.dumps(text)
 
 
-def _dim_text(dim: Dim) -> str:
-    name = _name(dim.name)
-    return name if name == dim.name else "@" + name
+def _symbol_text(symbol: str) -> str:
+    name = _name(symbol)
+    return name if name == symbol else "@" + name
+
+
+def _extent_text(extent: Extent) -> str:
+    return extents.text(extent, _symbol_text)
 
 
 def type_text(type: TensorType) -> str:
-    extents = [_dim_text(e) if isinstance(e, Dim) else str(e) for e in type.shape]
-    return f"{dtypes.SHORT[type.dtype]}[{','.join(extents)}]"
+    return f"{dtypes.SHORT[type.dtype]}[{','.join(map(_extent_text, type.shape))}]"
 
 
 def _float_text(value: float) -> str:
@@ -93,7 +97,7 @@ def value_text(value: Any) -> str:
     if isinstance(value, str):
         return json.dumps(value)
     if isinstance(value, Dim):
-        return _dim_text(value)
+        return _extent_text(value)
     if isinstance(value, Literal):
         return _literal_text(value)
     if isinstance(value, np.dtype):
@@ -159,7 +163,7 @@ _TOKEN = re.compile(
     | (?P<bytes>0x[0-9a-f]*)
     | (?P<number>-?(?:\d+\.?\d*(?:e[+-]?\d+)?|(?:inf|nan)\b))
     | (?P<word>[^\W\d]\w*)
-    | (?P<mark>[(){}\[\],:=@])
+    | (?P<mark>//|[(){}\[\],:=@+*-])
     | (?P<error>.)
     """,
     re.VERBOSE,
@@ -249,20 +253,61 @@ class _Parser:
 
     # values and types
 
-    def extent(self) -> int | Dim:
+    def extent(self, first: Extent | None = None) -> Extent:
+        """A sum of products, as ``extents.text`` prints it; ``first`` is a factor that was read already."""
+        total = self._product(first, -1 if first is None and self.accept("-") else 1)
+        while True:
+            token = self.peek()
+            if self.accept("+"):
+                total = total + self._product(None, 1)
+            elif self.accept("-"):
+                total = total + self._product(None, -1)
+            elif token.kind == "number" and token.text[0] == "-":  # n-1: the sign goes with the number
+                total = total + self._product(self._integer(), 1)
+            else:
+                return total
+
+    def _product(self, first: Extent | None, sign: int) -> Extent:
+        value = self._factor() if first is None else first
+        while True:
+            if self.accept("*"):
+                value = value * self._factor()
+            elif self.accept("//"):
+                token = self.peek()
+                divisor = self._factor()
+                if divisor == 0:
+                    self.fail("an extent is divided by 0", token)
+                value = value // divisor
+            else:
+                return value * sign
+
+    def _factor(self) -> Extent:
         token = self.peek()
-        if token.kind == "number" and token.text.isdigit():
-            return int(self.next().text)
+        if self.accept("("):
+            value = self.extent()
+            self.expect(")")
+            return value
+        if token.kind == "number":
+            return self._integer()
         if self.accept("@"):
             return Dim(self.string())
         return Dim(self.expect_kind("word", "an extent").text)
+
+    def _integer(self) -> int:
+        token = self.next()
+        if not token.text.lstrip("-").isdigit():
+            self.fail(f"{token.text} is no whole number", token)
+        return int(token.text)
 
     def type(self) -> TensorType:
         token = self.expect_kind("word", "a type such as f32[2,3]")
         if token.text not in dtypes.FROM_SHORT:
             self.fail(f"{token.text!r} is no dtype; there are {', '.join(dtypes.FROM_SHORT)}", token)
         self.expect("[")
-        return TensorType(tuple(self.separated("]", self.extent)), dtypes.FROM_SHORT[token.text])
+        shape = tuple(self.separated("]", self.extent))
+        if any(isinstance(extent, int) and extent < 0 for extent in shape):
+            self.fail(f"the shape {shape} has a negative extent", token)
+        return TensorType(shape, dtypes.FROM_SHORT[token.text])
 
     def number(self) -> bool | int | float:
         text = self.expect_kind("number", "a number").text
@@ -309,21 +354,37 @@ class _Parser:
     def attribute(self) -> Any:
         token = self.peek()
         if token.kind == "number":
-            return self.number()
+            return self._number_or_extent()
         if token.kind == "string":
             return self.string()
         if self.accept("("):
-            return tuple(self.separated(")", self.attribute))
-        if self.accept("@"):
-            return Dim(self.string())
+            return self._tuple_or_extent()
+        if token.text in ("@", "-"):
+            return self.extent()
         if token.kind != "word":
             self.fail(f"expected an attribute's value, found {token.text!r}")
         if token.text in dtypes.FROM_SHORT:
             if self.tokens[self.position + 1].text == "[":
                 return self.literal()
             return dtypes.FROM_SHORT[self.next().text]
-        text = self.next().text
-        return _WORDS[text] if text in _WORDS else Dim(text)
+        return _WORDS[self.next().text] if token.text in _WORDS else self.extent()
+
+    def _number_or_extent(self) -> Any:
+        """A number, or an extent that begins with one."""
+        number = self.number()
+        return self.extent(number) if type(number) is int and self._goes_on() else number
+
+    def _tuple_or_extent(self) -> Any:
+        """What follows an opening bracket: values, or the first part of an extent such as ``(n+1)//2``."""
+        values = self.separated(")", self.attribute)
+        if len(values) == 1 and isinstance(values[0], (int, Dim)) and self._goes_on():
+            return self.extent(values[0])
+        return tuple(values)
+
+    def _goes_on(self) -> bool:
+        """Whether an extent goes on behind a factor of it."""
+        token = self.peek()
+        return token.text in ("*", "//", "+", "-") or (token.kind == "number" and token.text[0] == "-")
 
     def attributes(self) -> dict[str, Any]:
         attrs: dict[str, Any] = {}

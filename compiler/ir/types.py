@@ -1,27 +1,12 @@
-"""Tensor types and symbolic dimensions.  Every rule about extents goes through the helpers here."""
+"""Tensor types.  Rules about shapes go through the helpers here, rules about one extent through ``extents``."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Union
 
 from hybridflow.compiler.ir.dtypes import SHORT, DType
+from hybridflow.compiler.ir.extents import Dim as Dim, Extent as Extent
 
-
-@dataclass(frozen=True)
-class Dim:
-    """A symbolic extent: unknown when compiling, read from an argument's shape at run time.
-
-    Two Dims with one name are one extent.  A Dim never equals an int: what is not known is not assumed.
-    """
-
-    name: str
-
-    def __str__(self) -> str:
-        return self.name
-
-
-Extent = Union[int, Dim]
 Shape = tuple[Extent, ...]
 
 MAX_AXES = 64
@@ -105,35 +90,17 @@ def same_extents(a: Shape, b: Shape) -> bool:
     return a == b
 
 
-def factors(shape: Shape) -> tuple[int, tuple[str, ...]]:
-    """The number of elements as (integer factor, sorted symbol names): equal pairs mean equal sizes."""
-    known, names = 1, []
-    for extent in shape:
-        if isinstance(extent, int):
-            known *= extent
-            continue
-        for part in extent.name.split("*"):
-            if part.isdigit():
-                known *= int(part)
-            else:
-                names.append(part)
-    return known, tuple(sorted(names))
-
-
 def product(shape: Shape) -> Extent:
-    """The number of elements as one extent; where it is not known, a Dim that is named like the product it stands for.
-
-    Such a Dim is the extent of a loop over several axes, never of an axis: graphs do not contain them.
-    """
-    known, names = factors(shape)
-    if not names:
-        return known
-    return Dim("*".join([str(known), *names] if known != 1 else names))
+    """The number of elements as one extent."""
+    size: Extent = 1
+    for extent in shape:
+        size = size * extent
+    return size
 
 
 def same_size(a: Shape, b: Shape) -> bool:
     """Whether two shapes are known to hold the same number of elements."""
-    return factors(a) == factors(b)
+    return product(a) == product(b)
 
 
 def broadcast_shapes(a: Shape, b: Shape) -> Shape:

@@ -14,10 +14,10 @@ import heapq
 from dataclasses import dataclass, field
 from typing import Union
 
+from hybridflow.compiler.ir.extents import Extent, aligned
 from hybridflow.compiler.ir.graph import Graph, Node
-from hybridflow.compiler.ir.types import factors
+from hybridflow.compiler.ir.types import product
 from hybridflow.compiler.loops.kernel import Fusion, Kernel, base, raises, read_in_place
-from hybridflow.compiler.program import Size
 
 ALIGNMENT = 64
 
@@ -41,8 +41,8 @@ class UpdateBuffer:
 
 @dataclass(frozen=True)
 class ArenaRange:
-    offset: Size
-    size: Size
+    offset: Extent
+    size: Extent
 
 
 Location = Union[InputBuffer, OutputBuffer, UpdateBuffer, ArenaRange]
@@ -52,7 +52,7 @@ Location = Union[InputBuffer, OutputBuffer, UpdateBuffer, ArenaRange]
 class Copy:
     source: Location
     target: Location
-    size: Size
+    size: Extent
 
 
 @dataclass(eq=False)
@@ -64,14 +64,18 @@ class Plan:
     locations: dict[Node, Location] = field(default_factory=dict)
     before: list[Copy] = field(default_factory=list)
     after: list[Copy] = field(default_factory=list)
-    arena: Size = field(default_factory=lambda: Size(()))
+    arena: Extent = 0
     in_place: set[int] = field(default_factory=set)
     last_use: dict[Node, int] = field(default_factory=dict)
 
 
-def byte_size(node: Node) -> Size:
-    count, names = factors(node.shape)
-    return Size(((count * node.dtype.itemsize, names),))
+def byte_size(node: Node) -> Extent:
+    return product(node.shape) * node.dtype.itemsize
+
+
+def room(node: Node) -> Extent:
+    """The bytes that a value takes in the arena."""
+    return aligned(byte_size(node), ALIGNMENT)
 
 
 def plan(graph: Graph, fusion: Fusion) -> Plan:
@@ -182,19 +186,18 @@ class _Planner:
         for k, kernel in enumerate(kernels):
             for node in kernel.inputs:
                 plan.last_use[node] = k
-        end = Size(())  # of those of symbolic size
+        end: Extent = 0  # of those of symbolic size
         free: list[tuple[int, int]] = []  # (offset, size) of static ranges
         used = 0
         for k, kernel in enumerate(kernels):
             for root in kernel.roots:
                 if root in plan.locations:
                     continue
-                size = aligned(byte_size(root))
-                if not size.is_static:
+                nbytes = room(root)
+                if not isinstance(nbytes, int):
                     plan.locations[root] = ArenaRange(end, byte_size(root))
-                    end = add(end, size)
+                    end = end + nbytes
                     continue
-                nbytes = size.at({})
                 donor = self._donor(kernel, k, root)
                 if donor is not None:
                     plan.locations[root] = plan.locations[donor]
@@ -203,21 +206,22 @@ class _Planner:
                 offset = _take(free, nbytes)
                 if offset is None:
                     offset, used = used, used + nbytes
-                plan.locations[root] = ArenaRange(Size(((offset, ()),)), byte_size(root))
+                plan.locations[root] = ArenaRange(offset, byte_size(root))
             for node in dict.fromkeys((*kernel.inputs, *kernel.roots)):
                 place = plan.locations[node]
-                if plan.last_use.get(node, k) == k and isinstance(place, ArenaRange) and self._is_temporary(node):
-                    _give(free, place.offset.at({}), aligned(place.size).at({}))
+                if plan.last_use.get(node, k) == k and isinstance(place, ArenaRange):
+                    start, size = place.offset, room(node)
+                    if isinstance(start, int) and isinstance(size, int):
+                        _give(free, start, size)
         # Static temporaries lie first, then those of symbolic size.
-        shift = Size(((used, ()),))
         for node, place in plan.locations.items():
             if isinstance(place, ArenaRange) and not self._is_temporary(node):
-                plan.locations[node] = ArenaRange(add(shift, place.offset), place.size)
-        plan.arena = add(shift, end)
+                plan.locations[node] = ArenaRange(place.offset + used, place.size)
+        plan.arena = end + used
 
     def _is_temporary(self, node: Node) -> bool:
         """Whether the value may share its range with others: it is of known size."""
-        return byte_size(node).is_static
+        return isinstance(byte_size(node), int)
 
     def _donor(self, kernel: Kernel, k: int, root: Node) -> Node | None:
         """An input that dies here and whose memory the root may take over, element by element."""
@@ -234,17 +238,6 @@ class _Planner:
             ):
                 return node
         return None
-
-
-def aligned(size: Size) -> Size:
-    return Size(tuple((-(-factor // ALIGNMENT) * ALIGNMENT, names) for factor, names in size.terms))
-
-
-def add(a: Size, b: Size) -> Size:
-    total: dict[tuple[str, ...], int] = {}
-    for factor, names in (*a.terms, *b.terms):
-        total[names] = total.get(names, 0) + factor
-    return Size(tuple((factor, names) for names, factor in sorted(total.items()) if factor))
 
 
 def _take(free: list[tuple[int, int]], nbytes: int) -> int | None:

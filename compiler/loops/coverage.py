@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from hybridflow.compiler.ir.types import Extent, factors
-from hybridflow.compiler.loops.bounds import Names
+from hybridflow.compiler.ir.extents import Extent, never_negative
 from hybridflow.compiler.loops.index import Atom, Ix, LoopVar, Quotient, Remainder
 from hybridflow.compiler.loops.space import Space
-
-Stride = tuple[int, Names]
 
 
 def permutes(position: Ix, space: Space) -> bool:
@@ -17,12 +14,12 @@ def permutes(position: Ix, space: Space) -> bool:
     again as those of a number, in any order and each counted up or down: what transposes, reshapes and reverses do.
     """
     parts: dict[LoopVar, list[tuple[int, Extent]]] = {var: [] for var in space.vars if var.extent != 1}
-    radix: dict[Stride, Extent] = {}
-    for (atom, names), factor in position.terms:
+    radix: dict[Extent, Extent] = {}
+    for atom, scale in position.strides.items():
         if atom is None:
             continue  # positions stay within the array, so what counts down starts at its last element
         found = _digit(atom)
-        stride = (abs(factor), tuple(sorted(names)))
+        stride = scale if never_negative(scale) else scale * -1
         if found is None or found[0] not in parts or stride in radix:
             return False
         var, first, radix[stride] = found
@@ -60,15 +57,14 @@ def _whole(var: LoopVar, digits: list[tuple[int, Extent]]) -> bool:
     return step == var.extent
 
 
-def _number(radix: dict[Stride, Extent]) -> bool:
+def _number(radix: dict[Extent, Extent]) -> bool:
     """Whether digits of these bases at these strides make a number of their own: each stride is the product of the
     bases below it."""
     left = dict(radix)
-    stride: Stride = (1, ())
+    stride: Extent = 1
     while left:
         base = left.pop(stride, None)
         if base is None:
             return False
-        known, names = factors((base,))
-        stride = stride[0] * known, tuple(sorted((*stride[1], *names)))
+        stride = stride * base
     return True

@@ -1,9 +1,8 @@
 """Index arithmetic: sums of products over loop variables, simplified with the variables' ranges.
 
-An index expression ``Ix`` is a sum of terms ``factor * product of symbolic extents * atom``; the atom is a loop
-variable, a division or remainder that did not simplify, a value computed at run time (an index read from a tensor),
-or nothing (a constant).  Equal expressions are equal objects, which is how fusion recognises that two nodes are
-visited in the same order.
+An index expression ``Ix`` is a polynomial of ``ir.extents`` whose terms may have an atom: a loop variable, a division
+or remainder that did not simplify, or a value computed at run time (an index read from a tensor).  Equal expressions
+are equal objects, which is how fusion recognises that two nodes are visited in the same order.
 """
 
 from __future__ import annotations
@@ -13,17 +12,23 @@ from dataclasses import dataclass
 from typing import Any, Union
 
 from hybridflow import flags
-from hybridflow.compiler.ir.types import Dim, Extent, Shape, factors
-from hybridflow.compiler.loops.bounds import (
+from hybridflow.compiler.ir.extents import (
+    Dim,
+    Extent,
     Names,
     Polynomial,
+    Quotient as Quotient,
+    Remainder as Remainder,
+    Term,
     at_least_zero,
+    bound,
+    divided,
+    from_products,
+    multiplied,
     plus,
-    polynomial,
-    quotient_above,
-    quotient_below,
     times,
 )
+from hybridflow.compiler.ir.types import Shape
 from hybridflow.errors import CompileError
 
 
@@ -35,22 +40,6 @@ class LoopVar:
     extent: Extent
 
 
-@dataclass(frozen=True)
-class Quotient:
-    """``floor(value / divisor)`` of a non-negative expression."""
-
-    value: Ix
-    divisor: Extent
-
-
-@dataclass(frozen=True)
-class Remainder:
-    """``value mod divisor`` of a non-negative expression."""
-
-    value: Ix
-    divisor: Extent
-
-
 @dataclass(frozen=True, eq=False)
 class Computed:
     """An index found at run time: an int64 emitter value, which is a position on an axis of ``extent`` elements."""
@@ -60,30 +49,18 @@ class Computed:
 
 
 Atom = Union[LoopVar, Quotient, Remainder, Computed, None]
-Term = tuple[Atom, Names]
 
 
-class Ix:
+class Ix(Polynomial):
     """An index expression.  Supports ``+ - * // %`` with ints, extents and (for + and -) other expressions."""
 
-    __slots__ = ("_bounds", "_hash", "terms")
-
-    def __init__(self, terms: dict[Term, int]) -> None:
-        self.terms = frozenset((term, factor) for term, factor in terms.items() if factor)
-        self._hash = hash(self.terms)
-        self._bounds: tuple[Polynomial | None, Polynomial | None] | None = None
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Ix) and self.terms == other.terms
-
-    def __hash__(self) -> int:
-        return self._hash
+    __slots__ = ()
 
     def __repr__(self) -> str:
         def show(term: Term, factor: int) -> str:
             atom, names = term
             parts = [str(factor)] if factor != 1 or (atom is None and not names) else []
-            parts += names
+            parts += map(str, names)
             if isinstance(atom, LoopVar):
                 parts.append(atom.name)
             elif isinstance(atom, (Quotient, Remainder)):
@@ -111,7 +88,12 @@ class Ix:
     def __mul__(self, extent: Extent) -> Ix:
         if isinstance(extent, int):
             return Ix({term: factor * extent for term, factor in self.terms})
-        return Ix({(atom, tuple(sorted((*names, extent.name)))): factor for (atom, names), factor in self.terms})
+        total: dict[Term, int] = {}
+        for (atom, names), factor in self.terms:
+            for (_, more), scale in extent.terms:
+                term = atom, multiplied(names, more)
+                total[term] = total.get(term, 0) + factor * scale
+        return Ix(total)
 
     __rmul__ = __mul__
 
@@ -141,48 +123,30 @@ class Ix:
             return ZERO, self
         enough = -(low.get((), 0) // divisor) if isinstance(divisor, int) else 1
         for back in (0, enough):
-            if at_least_zero(plus(low, times(polynomial((divisor,)), back))):
+            if at_least_zero(plus(low, times(bound(divisor), back))):
                 return whole - back, rest + as_index(divisor) * back
         return ZERO, self
 
     def _divided(self, divisor: Extent) -> tuple[Ix, Ix]:
         """The terms that the divisor divides, divided, and the others."""
-        whole: dict[Term, int] = {}
-        rest: dict[Term, int] = {}
-        for (atom, names), factor in self.terms:
-            if isinstance(divisor, int):
-                if factor % divisor == 0:
-                    whole[atom, names] = factor // divisor
-                else:
-                    rest[atom, names] = factor
-            elif divisor.name in names:
-                left = list(names)
-                left.remove(divisor.name)
-                whole[atom, tuple(left)] = factor
-            else:
-                rest[atom, names] = factor
+        if not isinstance(divisor, int):
+            whole, rest = divided(self.terms, divisor)
+            return Ix(whole), Ix(rest)
+        whole = {term: factor // divisor for term, factor in self.terms if factor % divisor == 0}
+        rest = {term: factor for term, factor in self.terms if factor % divisor}
         return Ix(whole), Ix(rest)
-
-    @property
-    def bounds(self) -> tuple[Polynomial | None, Polynomial | None]:
-        """The least and the greatest value that the terms, each taken for itself, allow; None where nothing is known.
-        They hold wherever no extent is 0."""
-        if self._bounds is None:
-            low: Polynomial | None = {}
-            high: Polynomial | None = {}
-            for (atom, names), factor in self.terms:
-                known, symbols = factors(
-                    tuple(map(Dim, names))
-                )  # a loop over several axes has a product for its extent
-                first, last = _range(atom) if factor > 0 else _range(atom)[::-1]
-                low = None if low is None or first is None else plus(low, times(first, factor * known, symbols))
-                high = None if high is None or last is None else plus(high, times(last, factor * known, symbols))
-            self._bounds = low, high
-        return self._bounds
 
     @property
     def atoms(self) -> set[Atom]:
         return {atom for (atom, _), _ in self.terms if atom is not None}
+
+    @property
+    def strides(self) -> dict[Atom, Extent]:
+        """What each atom is multiplied by, the constant under None."""
+        parts: dict[Atom, list[tuple[int, Names]]] = {}
+        for (atom, names), factor in self.terms:
+            parts.setdefault(atom, []).append((factor, names))
+        return {atom: from_products(found) for atom, found in parts.items()}
 
     def depends_on(self, var: LoopVar) -> bool:
         return any(_atom_depends(atom, var) for atom in self.atoms)
@@ -227,15 +191,19 @@ def _recombined(terms: dict[Term, int]) -> Ix:
     joining them leaves behind."""
     for (atom, names), factor in terms.items():
         if isinstance(atom, Remainder):
-            known, symbols = factors((atom.divisor,))
-            whole = (Quotient(atom.value, atom.divisor), tuple(sorted((*names, *symbols))))
-            if terms.get(whole) == factor * known:
-                rest = {term: f for term, f in terms.items() if term not in (whole, (atom, names))}
-                value = atom.value * factor
-                for name in names:
-                    value = value * Dim(name)
-                return Ix(rest) + value
+            scale = Ix({(None, names): factor})
+            whole = Ix({(Quotient(atom.value, atom.divisor), names): factor}) * atom.divisor
+            if all(terms.get(term) == f for term, f in whole.terms):
+                gone = {(atom, names), *(term for term, _ in whole.terms)}
+                rest = Ix({term: f for term, f in terms.items() if term not in gone})
+                return rest + _times(atom.value, scale)
     return Ix(terms)
+
+
+def _times(value: Polynomial, scale: Ix) -> Ix:
+    """A position times a single term without an atom."""
+    (((_, names), factor),) = scale.terms
+    return Ix({(atom, multiplied(own, names)): f * factor for (atom, own), f in value.terms})
 
 
 ZERO = Ix({})
@@ -248,18 +216,6 @@ def _dividend(value: Ix, position: Ix) -> Ix:
         if low is None or not at_least_zero(low):
             raise CompileError("index", f"{value}, a part of {position}, is divided and may be negative", "")
     return value
-
-
-def _range(atom: Atom) -> tuple[Polynomial, Polynomial | None]:
-    """The bounds of an atom; its upper bound is None where none is known."""
-    if atom is None:
-        return {(): 1}, {(): 1}
-    if isinstance(atom, Quotient):
-        low, high = atom.value.bounds
-        least = {} if low is None else quotient_below(low, atom.divisor)
-        return least, None if high is None else quotient_above(high, atom.divisor)
-    extent = atom.divisor if isinstance(atom, Remainder) else atom.extent
-    return {}, plus(polynomial((extent,)), {(): -1}) if extent != 0 else {}
 
 
 def constant(value: int) -> Ix:
@@ -278,9 +234,7 @@ def computed(value: Any, extent: Extent) -> Ix:
 def as_index(value: Ix | int | Dim) -> Ix:
     if isinstance(value, Ix):
         return value
-    if isinstance(value, Dim):
-        return Ix({(None, (value.name,)): 1})
-    return constant(value)
+    return Ix(dict(value.terms)) if isinstance(value, Dim) else constant(value)
 
 
 def _atom_depends(atom: Atom, var: LoopVar) -> bool:
@@ -290,14 +244,14 @@ def _atom_depends(atom: Atom, var: LoopVar) -> bool:
     return atom is var or isinstance(atom, Computed)
 
 
-def _below(value: Ix, bound: Extent) -> bool:
-    """Whether 0 <= value < bound is certain."""
+def _below(value: Ix, limit: Extent) -> bool:
+    """Whether 0 <= value < limit is certain."""
     if not value.terms:
         return True  # 0, or an axis without elements
     low, high = value.bounds
     if low is None or high is None:
         return False
-    room = plus(plus(polynomial((bound,)), {(): -1}), times(high, -1))
+    room = plus(plus(bound(limit), {(): -1}), times(high, -1))
     return at_least_zero(low) and at_least_zero(room)
 
 

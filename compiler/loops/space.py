@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from hybridflow.compiler.ir.types import Extent, Shape, is_static, product, static_size
-from hybridflow.compiler.loops.index import ZERO, Ix, LoopVar, Quotient, Remainder, variable
+from hybridflow.compiler.loops.index import ZERO, Atom, Ix, LoopVar, Quotient, Remainder, variable
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,7 +102,7 @@ def merged(space: Space, accesses: Iterable[Ix]) -> Space:
     hidden: set[LoopVar] = set()  # loops inside divisions or remainders: those must stay as they are
     strides = []
     for ix in accesses:
-        strides.append(_explicit_strides(ix))
+        strides.append(ix.strides)
         for atom in ix.atoms:
             if isinstance(atom, (Quotient, Remainder)):
                 hidden.update(v for v in space.vars if atom.value.depends_on(v))
@@ -123,21 +123,9 @@ def merged(space: Space, accesses: Iterable[Ix]) -> Space:
     return Space(vars, tuple(kinds))
 
 
-def _explicit_strides(ix: Ix) -> dict[LoopVar, dict[tuple[str, ...], int]]:
-    out: dict[LoopVar, dict[tuple[str, ...], int]] = {}
-    for (atom, names), factor in ix.terms:
-        if isinstance(atom, LoopVar):
-            out.setdefault(atom, {})[names] = factor
-    return out
-
-
-def _joins(outer: LoopVar, inner: LoopVar, hidden: set[LoopVar], strides: list[dict]) -> bool:
+def _joins(outer: LoopVar, inner: LoopVar, hidden: set[LoopVar], strides: list[dict[Atom, Extent]]) -> bool:
     if outer in hidden or inner in hidden:
         return False
     if not isinstance(outer.extent, int) or not isinstance(inner.extent, int):
         return False
-    for table in strides:
-        stride = table.get(inner, {})
-        if table.get(outer, {}) != {names: factor * inner.extent for names, factor in stride.items()}:
-            return False
-    return True
+    return all(table.get(outer, 0) == table.get(inner, 0) * inner.extent for table in strides)

@@ -203,9 +203,7 @@ def _slice_canon(types: tuple[TensorType, ...], attrs: dict[str, Any]) -> dict[s
 
 
 def _slice_infer(x: TensorType, start: Shape, stop: Shape, step: tuple[int, ...]) -> TensorType:
-    return x.with_shape(
-        tuple(b if isinstance(b, Dim) else -(-(b - a) // s) for a, b, s in zip(start, stop, step))  # type: ignore[operator]
-    )
+    return x.with_shape(tuple(b if isinstance(b, Dim) else -(-(b - a) // s) for a, b, s in zip(start, stop, step)))
 
 
 def _slice_element(g: Any, index: tuple[Any, ...], start: Any, stop: Any, step: Any) -> Any:

@@ -20,8 +20,8 @@ from hybridflow import config, flags
 from hybridflow.cli import limits, measure, output, programs, subject
 from hybridflow.cli.limits import Limits
 from hybridflow.cli.measure import Timing
+from hybridflow.compiler.ir.extents import Dim, value_at
 from hybridflow.compiler.ir.graph import Role
-from hybridflow.compiler.ir.types import Dim
 from hybridflow.compiler.loops.buffers import byte_size
 from hybridflow.concrete import ConcreteFunction
 from hybridflow.errors import ArgumentError
@@ -193,9 +193,9 @@ def _bytes(concrete: ConcreteFunction, arguments: Sequence[hf.Tensor]) -> tuple[
     graph = concrete.graph
     dims: dict[str, int] = {}  # symbolic extents
     for node, tensor in zip((n for n in graph.inputs if n.attrs["role"] is Role.ARGUMENT), arguments):
-        dims.update((e.name, size) for e, size in zip(node.shape, tensor.shape) if isinstance(e, Dim))
-    sizes = [byte_size(node).at(dims) for node in graph.inputs]
-    written = sum(byte_size(node).at(dims) for node in graph.outputs)
+        dims.update((e.symbol, size) for e, size in zip(node.shape, tensor.shape) if isinstance(e, Dim) and e.symbol)
+    sizes = [value_at(byte_size(node), dims) for node in graph.inputs]
+    written = sum(value_at(byte_size(node), dims) for node in graph.outputs)
     return sum(sizes), written + sum(sizes[position] for position in graph.updates)
 
 
