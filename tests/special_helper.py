@@ -5,12 +5,20 @@ from __future__ import annotations
 import ctypes
 import itertools
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
+from hybridflow.compiler.codegen.contract import Epilogue, Shape, emit_product
+from hybridflow.compiler.codegen.elements import Place
 from hybridflow.compiler.codegen.emitter import Emitter
 from hybridflow.compiler.codegen.module import ModuleText
+from hybridflow.compiler.codegen.operand import Operand
 from hybridflow.compiler.codegen.phases import KernelCode, Phase, kernel_parameters
+from hybridflow.compiler.codegen.structured import Code
+from hybridflow.compiler.ir.extents import Dim
+from hybridflow.compiler.ir.graph import parameter
+from hybridflow.compiler.ir.types import TensorType
 from hybridflow.compiler.program import Check, value_at
 from hybridflow.compiler.target import Target
 from hybridflow.runtime import machine_code
@@ -33,6 +41,41 @@ def kernel_text(emit: Emit, target: Target, buffers: int, checks: list[Check] | 
         caller.line("ret void")
         module.function(caller, f"entry{k}", parameters, linkage="ptx_kernel" if target.kind == "cuda" else "")
     return module.render(), kernel
+
+
+def emit_matmul(
+    module: ModuleText,
+    e: Emitter,
+    symbol: str,
+    dtype: Any,
+    batch: Sequence[int | str],
+    *sizes: int | str,
+    transpose_a: bool = False,
+    transpose_b: bool = False,
+    dims: Sequence[str] = (),
+    buffers: int = 3,
+    epilogue: Epilogue | None = None,
+) -> KernelCode:
+    """Add the kernel of a product of two matrices of ``sizes`` m, n, k that lie in memory: %a0 = x[batch, m, k],
+    %a1 = y[batch, k, n] (each perhaps with its last two axes swapped), and without ``epilogue`` %a2 = out."""
+    leading, (m, n, k) = (tuple(Dim(s) if isinstance(s, str) else s for s in group) for group in (batch, sizes))
+    code = Code(e, dims, [Dim(name) for name in dims])
+
+    def operand(pointer: str, rows: Any, columns: Any, free: int, summed: int) -> Operand:
+        node = parameter(TensorType((*leading, rows, columns), np.dtype(dtype)), pointer)
+        axes = len(leading)
+        parts = (tuple(range(axes)), (axes + free,), (axes + summed,))
+        return Operand(code, node, parts, {node: Place(pointer)})
+
+    left = operand("%a0", k, m, 1, 0) if transpose_a else operand("%a0", m, k, 0, 1)
+    right = operand("%a1", n, k, 0, 1) if transpose_b else operand("%a1", k, n, 1, 0)
+
+    def store(e: Emitter, value: Any, entry: str, row: str, col: str, mask: Any) -> None:
+        line = code.add(code.mul(entry, code.extent(m)), row)
+        position = code.add(code.mul(line, code.extent(n)), col)
+        e.store(value, code.at("%a2", position, value.dtype.itemsize), mask)
+
+    return emit_product(module, code, symbol, left, right, Shape(leading, m, n, k), epilogue or store, buffers)
 
 
 class Kernel:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from hybridflow.compiler import target as targets
-from hybridflow.compiler.codegen.contract import choose_tile, emit_matmul
+from hybridflow.compiler.codegen.contract import choose_tile
 from hybridflow.compiler.codegen.scan import emit_scan
 from hybridflow.compiler.codegen.scatter import emit_scatter_add, emit_scatter_add_along_axis
 from hybridflow.compiler.codegen.sort import emit_argsort
@@ -20,7 +20,7 @@ from hybridflow.compiler.ir.extents import Dim
 from hybridflow.compiler.ops import TABLE, order
 from hybridflow.compiler.program import Check
 from tests.jit_helper import machine, runnable_targets
-from tests.special_helper import Kernel, kernel_text
+from tests.special_helper import Kernel, emit_matmul, kernel_text
 
 RUNNABLE = runnable_targets()
 BEST = list(RUNNABLE.values())[-1]

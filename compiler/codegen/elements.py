@@ -7,8 +7,8 @@ by loading it where it lies in memory and otherwise by running the op's own rule
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Container, Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -32,12 +32,23 @@ class Place:
         self.pointer, self.position = pointer, position
 
 
+class Known(NamedTuple):
+    """Counters that loops further out have set, and sums of the terms that depend on these alone, by the terms."""
+
+    counters: Mapping[LoopVar, Ref]
+    sums: Mapping[Ix, Ref]
+
+
+_NOTHING = Known({}, {})
+
+
 class Elements:
     """Values at the current turn of the loops.
 
     ``counters`` maps loop variables to their i64 operands; ``lane_var`` is the loop whose neighbours make up a vector
     (None for scalar code); ``places`` the nodes that are read from memory; ``given`` values that are already there;
-    ``turned`` the addresses of vectors that were prepared (see ``tiles``), by pointer and position.
+    ``turned`` the addresses of vectors that were prepared (see ``tiles``), by pointer and position; ``known`` what need
+    not be computed here.
     """
 
     def __init__(
@@ -49,8 +60,9 @@ class Elements:
         given: dict[Node, Val],
         mask: Val | None = None,
         turned: Mapping[tuple[str, Ix], str] | None = None,
+        known: Known = _NOTHING,
     ) -> None:
-        self.code, self.e = code, code.e
+        self.code, self.e, self.known = code, code.e, known
         self.counters, self.lane_var, self.places, self.given, self.mask = counters, lane_var, places, given, mask
         self.turned = turned or {}
         self._values: dict[tuple[Node, Ix], Val] = {}
@@ -130,8 +142,10 @@ class Elements:
         found = self._refs.get(ix)
         if found is None:
             code = self.code
-            found = 0
-            for (atom, names), factor in sorted(ix.terms, key=_written_first):
+            head = within(ix, self.known.counters) if self.known.sums else ix
+            found = self.known.sums.get(head, 0)
+            terms = ix.terms - head.terms if head in self.known.sums else ix.terms
+            for (atom, names), factor in sorted(terms, key=_written_first):
                 part: Ref = factor
                 for name in names:
                     part = code.mul(part, code.name(name))
@@ -182,6 +196,17 @@ class Elements:
         divisor = e.splat(self.code.value(self._divisor(atom)))
         divide = e.idiv if isinstance(atom, Quotient) else e.irem
         return e.convert(divide(unsigned, e.convert(divisor, dt.uint64)), dt.int64)
+
+
+def within(ix: Ix, vars: Container[LoopVar]) -> Ix:
+    """The terms of an expression that depend on nothing but some loops."""
+    return Ix({term: factor for term, factor in ix.terms if _set_by(term[0], vars)})
+
+
+def _set_by(atom: Any, vars: Container[LoopVar]) -> bool:
+    if isinstance(atom, (Quotient, Remainder)):
+        return all(_set_by(inner, vars) for inner in atom.value.atoms)
+    return atom is None or (isinstance(atom, LoopVar) and atom in vars)
 
 
 def _written_first(term: Any) -> tuple[int, str, tuple[str, ...]]:

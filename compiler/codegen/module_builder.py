@@ -14,6 +14,7 @@ from hybridflow.compiler.codegen.emitter import Emitter
 from hybridflow.compiler.codegen.maps import Map
 from hybridflow.compiler.codegen.module import ModuleText
 from hybridflow.compiler.codegen.nest import Nest
+from hybridflow.compiler.codegen.operand import Operand
 from hybridflow.compiler.codegen.phases import KernelCode, kernel_parameters, one_phase
 from hybridflow.compiler.codegen.rows import Rows
 from hybridflow.compiler.codegen.segments import Segments
@@ -22,12 +23,13 @@ from hybridflow.compiler.codegen.values import Val
 from hybridflow.compiler.ir.dtypes import SHORT
 from hybridflow.compiler.ir.extents import Dim, Extent
 from hybridflow.compiler.ir.graph import Graph, Node
-from hybridflow.compiler.ir.types import is_static, static_size
+from hybridflow.compiler.ir.types import is_static, product, static_size
 from hybridflow.compiler.loops.buffers import Plan, byte_size
 from hybridflow.compiler.loops.index import Index, LoopVar
 from hybridflow.compiler.loops.kernel import Fusion, IsLeaf, Kernel, base, between, loops_of
 from hybridflow.compiler.loops.schedule import Form, schedule
 from hybridflow.compiler.ops import Kind
+from hybridflow.compiler.ops.contraction import Contraction
 from hybridflow.compiler.ops.lowering import Ranking, Running
 from hybridflow.compiler.program import Check, DimSource, KernelInfo, Program, Slot
 from hybridflow.compiler.target import Target
@@ -132,24 +134,21 @@ class ModuleBuilder:
     def _contraction(self, e: Emitter, symbol: str, kernel: Kernel) -> tuple[list[Node], KernelCode]:
         node = kernel.cluster.anchor
         x, y = node.inputs
-        attrs = node.attrs
-        batch, m, n = node.shape[:-2], node.shape[-2], node.shape[-1]
-        k = x.shape[-2] if attrs["transpose_a"] else x.shape[-1]
-        operands = [base(x), base(y)]
-        operands += [i for i in kernel.inputs if i not in operands]
-        operands += kernel.roots
-        # One buffer may be both factors, so positions are not taken from a dict of pointers.
-        pointers = {node: f"%a{i}" for i, node in reversed(list(enumerate(operands)))}
+        axes = contraction_of(node)
+        extents = axes.extents(x.type, y.type)
+        operands = [*kernel.inputs, *kernel.roots]
+        pointers = {node: f"%a{i}" for i, node in enumerate(operands)}
         places = {i: Place(pointers[i]) for i in kernel.inputs}
         space = kernel.cluster.space
-        # Where columns are one element wide positions do not depend on them: rows take the lanes, all but one masked.
-        lane = space.vars[0 if n == 1 else -1]
         code = Code(e, self.dim_names, [Dim(name) for name in self.dim_names])
+        shape = contract.Shape(extents.batch, *map(product, (extents.rows, extents.columns, extents.summed)))
+        # Where columns are one element wide positions do not depend on them: rows take the lanes, all but one masked.
+        lane = space.vars[0 if shape.n == 1 else -1]
 
-        def epilogue(e: Emitter, value: Val, at_batch: str, row: str, col: str, mask: Val | None) -> None:
+        def epilogue(e: Emitter, value: Val, entry: str, row: str, col: str, mask: Val | None) -> None:
             if len(space.vars) == 1:
-                line = code.add(code.mul(at_batch, code.extent(m)), row)
-                counters: dict[LoopVar, Ref] = {lane: code.add(code.mul(line, code.extent(n)), col)}
+                line = code.add(code.mul(entry, code.extent(shape.m)), row)
+                counters: dict[LoopVar, Ref] = {lane: code.add(code.mul(line, code.extent(shape.n)), col)}
             else:  # symbolic extents have a loop per axis, and are not batched (see cluster.fits)
                 counters = {space.vars[-1]: col, space.vars[0]: row}
             elements = Elements(code, counters, lane, places, {node: value}, mask)
@@ -159,24 +158,9 @@ class ModuleBuilder:
             for root, result in zip(kernel.roots, values):
                 elements.store(result, pointers[root], space.full)
 
-        plain = kernel.roots == [node]
         finishing = between(kernel, kernel.roots, space.full, {node, *places}, self.fusion.is_leaf)
-        shape = contract.emit_matmul(
-            self.module,
-            e,
-            symbol,
-            node.dtype,
-            batch,
-            m,
-            n,
-            k,
-            transpose_a=attrs["transpose_a"],
-            transpose_b=attrs["transpose_b"],
-            dims=self.dim_names,
-            buffers=len(operands),
-            epilogue=None if plain else epilogue,
-        )
-        return operands, shape
+        left, right = (Operand(code, factor, parts, places) for factor, parts in zip(node.inputs, axes))
+        return operands, contract.emit_product(self.module, code, symbol, left, right, shape, epilogue, len(operands))
 
     def _special(self, e: Emitter, symbol: str, kernel: Kernel) -> tuple[list[Node], KernelCode]:
         """Kinds whose kernels take their operands as they lie in memory."""
@@ -219,6 +203,11 @@ class ModuleBuilder:
 NESTS: dict[Form, type[Nest]] = {Form.MAP: Map, Form.TURNED: Map, Form.ROWS: Rows, Form.COLUMNS: Columns}
 
 
+def contraction_of(node: Node) -> Contraction:
+    """What a contraction contracts."""
+    return node.op.contraction(tuple(n.type for n in node.inputs), node.attrs)
+
+
 def _loop_nest(e: Emitter, code: Code, kernel: Kernel, is_leaf: IsLeaf, pointers: dict[Node, str]) -> Nest:
     space = loops_of(kernel, is_leaf)
     found = schedule(kernel, space, e.target, is_leaf, instructions)
@@ -244,11 +233,10 @@ def _operations(kernel: Kernel) -> int | None:
         if not is_static(shape):
             return None
         if node.op.kind is Kind.CONTRACT:
-            x = node.inputs[0]
-            depth = x.shape[-2] if node.attrs["transpose_a"] else x.shape[-1]
-            if not isinstance(depth, int):
+            summed = contraction_of(node).extents(*(n.type for n in node.inputs)).summed
+            if not is_static(summed):
                 return None
-            total += 2 * static_size(shape) * depth
+            total += 2 * static_size(shape) * static_size(summed)
         else:
             total += static_size(shape) * instructions(node)
     return total

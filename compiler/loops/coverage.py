@@ -18,7 +18,7 @@ def permutes(position: Ix, space: Space) -> bool:
     for atom, scale in position.strides.items():
         if atom is None:
             continue  # positions stay within the array, so what counts down starts at its last element
-        found = _digit(atom)
+        found = digit(atom)
         stride = scale if never_negative(scale) else scale * -1
         if found is None or found[0] not in parts or stride in radix:
             return False
@@ -27,14 +27,14 @@ def permutes(position: Ix, space: Space) -> bool:
     return all(_whole(var, digits) for var, digits in parts.items()) and _number(radix)
 
 
-def _digit(atom: Atom) -> tuple[LoopVar, int, Extent] | None:
+def digit(atom: Atom) -> tuple[LoopVar, int, Extent] | None:
     """(counter, step, base) of ``counter // step % base``; None for another expression."""
     if isinstance(atom, LoopVar):
         return atom, 1, atom.extent
     if not isinstance(atom, (Quotient, Remainder)) or len(atom.value.terms) != 1:
         return None
     (((inner, names), factor),) = atom.value.terms
-    found = _digit(inner) if factor == 1 and not names else None
+    found = digit(inner) if factor == 1 and not names else None
     if found is None:
         return None
     var, step, base = found

@@ -1,0 +1,173 @@
+"""Packing: a block of an operand of a product, laid out so that the micro-kernel finds elements at fixed distances.
+
+An operand has three parts: batch, free (rows of the first factor, columns of the second) and depth, over which products
+are summed.  Three ways to read it serve whatever order its elements have in memory; each writes the elements in the
+dtype of the sums.
+
+lines   rows one after the other, by vectors along the depth
+panels  so many rows or columns together, depth by depth: by vectors along them
+turned  the same panels of what lies along the depth: by squares, turned in registers
+
+At the edge of the operand panels are filled up with anything that can be computed: nobody looks at what becomes of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from hybridflow.compiler.codegen.operand import Operand, Reading
+from hybridflow.compiler.codegen.structured import Code, Ref
+from hybridflow.compiler.codegen.tiles import transposed
+from hybridflow.compiler.codegen.values import Val
+
+BATCH, FREE, DEPTH = 0, 1, 2
+
+_SQUARE = 8  # squares of 16 cost more to compile than they save
+_DEAR = 16  # instructions of an element from which on it is not computed by code for each line of a square
+
+
+class Packing:
+    """Packs one operand into elements of ``dtype``, by vectors of up to ``width`` lanes."""
+
+    def __init__(self, code: Code, operand: Operand, dtype: np.dtype, width: int) -> None:
+        self.code, self.e, self.operand, self.dtype, self.width = code, code.e, operand, dtype, width
+        self.free, self.depth = operand.loops[FREE][-1], operand.loops[DEPTH][-1]
+
+    # ---- elements
+
+    def _value(self, at: Reading, free: Ref | None, depth: Ref, along: int = 0, mask: Val | None = None) -> Val:
+        """The elements at the innermost counters of both parts, by lanes along one of the parts."""
+        counters = {self.depth: depth} if free is None else {self.free: free, self.depth: depth}
+        lane = {FREE: self.free, DEPTH: self.depth}.get(along)
+        return self.e.convert(at.value(counters, lane, mask), self.dtype)
+
+    def _at(self, base: str, position: Ref) -> str:
+        return self.code.at(base, position, self.dtype.itemsize)
+
+    def _pieces(self, extent: int) -> Iterator[tuple[int, int]]:
+        """(begin, width) of the widest vectors that fit: 14 is 8 + 4 + 2."""
+        done = 0
+        while done < extent:
+            width = min(self.width, 1 << ((extent - done).bit_length() - 1))
+            yield done, width
+            done += width
+
+    # ---- lines
+
+    def lines(self, at: Reading, to: str, pitch: int, first: Ref, height: Ref, padded: Ref, k: Ref, depth: Ref) -> None:
+        """Rows from ``first``, ``pitch`` apart; those from ``height`` to ``padded`` repeat the last."""
+        c = self.code
+        with c.loop(0, padded) as r:
+            row = at.at(FREE, c.add(first, c.min(r.index, c.sub(height, 1))))
+            line = self._at(to, c.mul(r.index, pitch))
+            with row.runs(DEPTH, k, c.add(k, depth)) as (outer, begin, end, behind):
+                here = row.with_(outer)
+                into = self._at(line, c.sub(behind, k))
+                whole = c.add(begin, c.mul(c.div(c.sub(end, begin), self.width), self.width))
+                for start, stop, step in ((begin, whole, self.width), (whole, end, 1)):
+                    if start == stop:
+                        continue
+                    with c.loop(start, stop, step) as at_k, c.width(step):
+                        self.e.store(self._value(here, None, at_k.index, DEPTH), self._at(into, at_k.index))
+
+    # ---- panels
+
+    def panel(self, at: Reading, to: str, extent: int, first: Ref, count: Ref, k: Ref, depth: Ref) -> None:
+        """``extent`` rows or columns from ``first``, of which there are ``count``, depth by depth."""
+        c = self.code
+        whole = c.compare("eq", count, extent)
+        if len(self.operand.loops[FREE]) > 1:
+            size = c.extent(self.free.extent)
+            whole = c.both(whole, c.compare("sle", c.add(c.rem(first, size), extent), size))
+        with c.when(whole):
+            self._panel_by_vectors(at, to, extent, first, None, k, depth)
+        if whole is True:
+            return
+        with c.when(c.negation(whole)):
+            if self.e.target.masked and len(self.operand.loops[FREE]) == 1:
+                self._panel_by_vectors(at, to, extent, first, count, k, depth)
+            else:
+                self._panel_by_elements(at, to, extent, first, count, k, depth)
+
+    def _panel_by_vectors(
+        self, at: Reading, to: str, extent: int, first: Ref, count: Ref | None, k: Ref, depth: Ref
+    ) -> None:
+        """All of a panel from one run; with a ``count`` less than its extent by masked vectors."""
+        c = self.code
+        counters = at.counters_at(FREE, first)
+        start = counters.pop(self.free)
+        masks: dict[int, Val] = {}
+        if count is not None:
+            for piece, width in self._pieces(extent):
+                with c.width(width):
+                    masks[piece] = c.lanes_below(c.sub(count, piece))
+        with at.runs(DEPTH, k, c.add(k, depth)) as (outer, begin, end, behind):
+            here = at.with_({**counters, **outer})
+            into = self._at(to, c.mul(c.sub(behind, k), extent))
+            with c.loop(begin, end) as at_k:
+                line = self._at(into, c.mul(at_k.index, extent))
+                for piece, width in self._pieces(extent):
+                    with c.width(width):
+                        value = self._value(here, c.add(start, piece), at_k.index, FREE, masks.get(piece))
+                        self.e.store(value, self._at(line, piece))
+
+    def _panel_by_elements(self, at: Reading, to: str, extent: int, first: Ref, count: Ref, k: Ref, depth: Ref) -> None:
+        c = self.code
+        with c.loop(0, extent) as j, c.width(1):
+            line = at.at(FREE, c.add(first, c.min(j.index, c.sub(count, 1))))
+            with line.runs(DEPTH, k, c.add(k, depth)) as (outer, begin, end, behind):
+                here = line.with_(outer)
+                into = self._at(to, c.add(c.mul(c.sub(behind, k), extent), j.index))
+                with c.loop(begin, end) as at_k:
+                    self.e.store(self._value(here, None, at_k.index), self._at(into, c.mul(at_k.index, extent)))
+
+    # ---- panels of what lies along the depth
+
+    def turned(self, at: Reading, to: str, extent: int, first: Ref, count: Ref, k: Ref, depth: Ref) -> None:
+        """A panel like that of ``panel``, by vectors along the depth; ``extent`` is a multiple of ``width``."""
+        if self.operand.work > _DEAR:
+            self._strewn(at, to, extent, first, count, k, depth)
+            return
+        c, e, lanes, square = self.code, self.e, self.width, min(self.width, _SQUARE)
+        last = c.sub(count, 1)
+        with c.loop(0, extent, lanes) as group:
+            lines = [at.at(FREE, c.add(first, c.min(c.add(group.index, t), last))) for t in range(lanes)]
+            with at.runs(DEPTH, k, c.add(k, depth)) as (outer, begin, end, behind):
+                here = [line.with_(outer) for line in lines]
+                into = self._at(to, c.add(c.mul(c.sub(behind, k), extent), group.index))
+                whole = c.add(begin, c.mul(c.div(c.sub(end, begin), square), square))
+                with c.loop(begin, whole, square) as at_k:
+                    with c.width(square):
+                        parts = [self._value(line, None, at_k.index, DEPTH) for line in here]
+                    # Two squares of 8 lie side by side in vectors of 16.
+                    rows = (
+                        parts if lanes == square else [e.shuffle(a, b, range(lanes)) for a, b in zip(parts, parts[8:])]
+                    )
+                    corner = self._at(into, c.mul(at_k.index, extent))
+                    for t, turned in enumerate(transposed(e, rows)):
+                        e.store(turned, self._at(corner, t * extent))
+                with c.loop(whole, end) as at_k, c.width(1):
+                    corner = self._at(into, c.mul(at_k.index, extent))
+                    for t, line in enumerate(here):
+                        e.store(self._value(line, None, at_k.index), self._at(corner, t))
+
+    def _strewn(self, at: Reading, to: str, extent: int, first: Ref, count: Ref, k: Ref, depth: Ref) -> None:
+        """Vectors along the depth, stored element by element."""
+        c, e = self.code, self.e
+        with c.loop(0, extent) as j:
+            line = at.at(FREE, c.add(first, c.min(j.index, c.sub(count, 1))))
+            with line.runs(DEPTH, k, c.add(k, depth)) as (outer, begin, end, behind):
+                here = line.with_(outer)
+                into = self._at(to, c.add(c.mul(c.sub(behind, k), extent), j.index))
+
+                def at_k(i: Ref, mask: Val | None) -> None:
+                    value = self._value(here, None, i, DEPTH, mask)
+                    if e.width == 1:
+                        e.store(value, self._at(into, c.mul(i, extent)), mask)
+                    else:
+                        positions = e.add(e.splat(c.value(i)), e.iota())
+                        e.scatter(value, into, e.mul(positions, e.const(extent, positions.dtype)), mask)
+
+                c.vector_loop(begin, end, self.width, at_k)
