@@ -14,7 +14,7 @@ from hybridflow.compiler.codegen.emitter import Emitter
 from hybridflow.compiler.codegen.maps import Map
 from hybridflow.compiler.codegen.module import ModuleText
 from hybridflow.compiler.codegen.nest import Nest
-from hybridflow.compiler.codegen.operand import Operand
+from hybridflow.compiler.codegen.operand import Operand, counters_at
 from hybridflow.compiler.codegen.phases import KernelCode, kernel_parameters, one_phase
 from hybridflow.compiler.codegen.rows import Rows
 from hybridflow.compiler.codegen.segments import Segments
@@ -143,14 +143,19 @@ class ModuleBuilder:
         code = Code(e, self.dim_names, [Dim(name) for name in self.dim_names])
         shape = contract.Shape(extents.batch, *map(product, (extents.rows, extents.columns, extents.summed)))
         # Where columns are one element wide positions do not depend on them: rows take the lanes, all but one masked.
-        lane = space.vars[0 if shape.n == 1 else -1]
+        behind = len(extents.columns) if shape.n == 1 and len(space.vars) > 1 else 0
+        lane = space.vars[-1 - behind]
 
         def epilogue(e: Emitter, value: Val, entry: str, row: str, col: str, mask: Val | None) -> None:
             if len(space.vars) == 1:
                 line = code.add(code.mul(entry, code.extent(shape.m)), row)
                 counters: dict[LoopVar, Ref] = {lane: code.add(code.mul(line, code.extent(shape.n)), col)}
-            else:  # symbolic extents have a loop per axis, and are not batched (see cluster.fits)
-                counters = {space.vars[-1]: col, space.vars[0]: row}
+            else:  # symbolic extents have a loop per axis
+                counters, rest = {}, list(space.vars)
+                for part, position in ((extents.columns, col), (extents.rows, row), (extents.batch, entry)):
+                    own = len(rest) - len(part)
+                    counters |= counters_at(code, rest[own:], position)
+                    del rest[own:]
             elements = Elements(code, counters, lane, places, {node: value}, mask)
             for inner in finishing:  # rather than from the roots: calls would nest as deep as the epilogue is long
                 elements.value(inner, Index(inner.shape, linear=space.full))

@@ -126,17 +126,7 @@ class Reading:
 
     def counters_at(self, part: int, position: Ref) -> dict[LoopVar, Ref]:
         """The counters of a part at a position."""
-        return self._counters(self.operand.loops[part], position)
-
-    def _counters(self, loops: Loops, position: Ref) -> dict[LoopVar, Ref]:
-        code, found, rest = self.operand.code, {}, position
-        for var in reversed(loops[1:]):
-            extent = code.extent(var.extent)
-            found[var] = code.rem(rest, extent)
-            rest = code.div(rest, extent)
-        if loops:
-            found[loops[0]] = rest
-        return found
+        return counters_at(self.operand.code, self.operand.loops[part], position)
 
     @contextmanager
     def runs(self, part: int, begin: Ref, end: Ref) -> Iterator[tuple[dict[LoopVar, Ref], Ref, Ref, Ref]]:
@@ -149,7 +139,7 @@ class Reading:
         code = self.operand.code
         extent = code.extent(inner.extent)
         with code.spans(begin, end, extent) as (line, first, last):
-            yield self._counters(tuple(outer), line), first, last, code.mul(line, extent)
+            yield counters_at(code, outer, line), first, last, code.mul(line, extent)
 
     def value(self, counters: Mapping[LoopVar, Ref], lane: LoopVar | None = None, mask: Val | None = None) -> Val:
         """The element there, or those of the emitter's lanes: neighbours along the loop ``lane``."""
@@ -163,6 +153,18 @@ class Reading:
         operand = self.operand
         elements = Elements(operand.code, {**self.counters, **counters}, None, {}, {}, known=self._known)
         return operand.code.at(pointer, elements.ref(position), operand.dtype.itemsize)
+
+
+def counters_at(code: Code, loops: Sequence[LoopVar], position: Ref) -> dict[LoopVar, Ref]:
+    """The counters of nested loops in the turn of that number."""
+    found, rest = {}, position
+    for var in reversed(loops[1:]):
+        extent = code.extent(var.extent)
+        found[var] = code.rem(rest, extent)
+        rest = code.div(rest, extent)
+    if loops:
+        found[loops[0]] = rest
+    return found
 
 
 def stride(code: Code, position: Ix, var: LoopVar) -> Ref:

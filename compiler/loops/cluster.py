@@ -89,8 +89,6 @@ class _Clustering:
         if cluster.kind is Kind.CONTRACT:
             if is_reduce:
                 return None, "a contraction's epilogue cannot reduce"
-            if not is_static(cluster.shape) and len(cluster.shape) > 2:
-                return None, "a batched contraction of symbolic extents is stored as it is"
         elif cluster.kind is not Kind.ELEMENTWISE:
             return None, f"{cluster.anchor.op.name} has a kernel of its own"
         if self.too_large(len(cluster.members) + 1, cluster.work + self.cost(node), cluster.reductions + is_reduce):
