@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import replace
 from typing import Any
 
@@ -19,6 +20,7 @@ from hybridflow.compiler.codegen.phases import KernelCode, kernel_parameters, on
 from hybridflow.compiler.codegen.rows import Rows
 from hybridflow.compiler.codegen.segments import Segments
 from hybridflow.compiler.codegen.structured import Code, Ref
+from hybridflow.compiler.codegen.templates import structure
 from hybridflow.compiler.codegen.values import Val
 from hybridflow.compiler.ir.dtypes import SHORT
 from hybridflow.compiler.ir.extents import Dim, Extent
@@ -56,6 +58,7 @@ class ModuleBuilder:
         self.check_codes = {node: k + 1 for k, node in enumerate(n for n in graph.nodes if n.may_raise)}
         self.checks = [Check(HybridflowError.__name__, n.op.name, "a check failed.", n.where) for n in self.check_codes]
         self.infos: list[KernelInfo] = []
+        self.written: dict[Hashable, tuple[KernelCode, str]] = {}  # kernels by structure
 
     def build(self) -> Program:
         emitted = [self._kernel(kernel) for kernel in self.plan.kernels]
@@ -99,21 +102,28 @@ class ModuleBuilder:
         codes = [self.check_codes[n] for n in kernel.nodes if n in self.check_codes]
         if not codes and all(is_static(r.shape) and static_size(r.shape) == 0 for r in kernel.roots):
             return None
-        symbol, how = self.module.fresh("k"), ""
-        e = self._emitter(kernel)
-        operands = [*kernel.inputs, *kernel.roots]
+        key = structure(kernel, self.fusion.is_leaf)
+        written = self.written.get(key) if key is not None else None
+        if written is None:
+            written = self._write(kernel)
+            if key is not None:
+                self.written[key] = written
+        emitted, how = written
+        self.infos.append(self._info(emitted.phases[0].symbol, kernel, how))
+        return KernelCall(emitted, _operands(kernel), min(codes, default=None))
+
+    def _write(self, kernel: Kernel) -> tuple[KernelCode, str]:
+        """Write a kernel over ``_operands``; its code, and its schedule as text."""
+        symbol, e = self.module.fresh("k"), self._emitter(kernel)
         kind = kernel.cluster.kind
         if kind is Kind.ELEMENTWISE or kind is Kind.SEGMENT:
-            emitted, how = self._loops(e, symbol, kernel, operands)
-        elif kind is Kind.CONTRACT:
-            operands, emitted = self._contraction(e, symbol, kernel)
-        else:
-            operands, emitted = self._special(e, symbol, kernel)
-        self.infos.append(self._info(emitted.phases[0].symbol, kernel, how))
-        return KernelCall(emitted, operands, min(codes, default=None))
+            return self._loops(e, symbol, kernel)
+        if kind is Kind.CONTRACT:
+            return self._contraction(e, symbol, kernel), ""
+        return self._special(e, symbol, kernel), ""
 
-    def _loops(self, e: Emitter, symbol: str, kernel: Kernel, operands: list[Node]) -> tuple[KernelCode, str]:
-        """The kernel's code, and its schedule as text."""
+    def _loops(self, e: Emitter, symbol: str, kernel: Kernel) -> tuple[KernelCode, str]:
+        operands = _operands(kernel)
         pointers = {node: f"%a{i}" for i, node in enumerate(operands)}
         code = Code(e, self.dim_names, [Dim(name) for name in self.dim_names])
         units: tuple[Extent, ...] = ()
@@ -131,12 +141,12 @@ class ModuleBuilder:
         symbol = self.module.function(e, symbol, kernel_parameters(len(operands)), linkage="internal")
         return one_phase(symbol, units, grain, scratch), how
 
-    def _contraction(self, e: Emitter, symbol: str, kernel: Kernel) -> tuple[list[Node], KernelCode]:
+    def _contraction(self, e: Emitter, symbol: str, kernel: Kernel) -> KernelCode:
         node = kernel.cluster.anchor
         x, y = node.inputs
         axes = contraction_of(node)
         extents = axes.extents(x.type, y.type)
-        operands = [*kernel.inputs, *kernel.roots]
+        operands = _operands(kernel)
         pointers = {node: f"%a{i}" for i, node in enumerate(operands)}
         places = {i: Place(pointers[i]) for i in kernel.inputs}
         space = kernel.cluster.space
@@ -165,25 +175,23 @@ class ModuleBuilder:
 
         finishing = between(kernel, kernel.roots, space.full, {node, *places}, self.fusion.is_leaf)
         left, right = (Operand(code, factor, parts, places) for factor, parts in zip(node.inputs, axes))
-        return operands, contract.emit_product(self.module, code, symbol, left, right, shape, epilogue, len(operands))
+        return contract.emit_product(self.module, code, symbol, left, right, shape, epilogue, len(operands))
 
-    def _special(self, e: Emitter, symbol: str, kernel: Kernel) -> tuple[list[Node], KernelCode]:
+    def _special(self, e: Emitter, symbol: str, kernel: Kernel) -> KernelCode:
         """Kinds whose kernels take their operands as they lie in memory."""
         node = kernel.cluster.anchor
         x, dims = node.inputs[0], self.dim_names
         lowered = node.op.lower(tuple(n.type for n in node.inputs), node.attrs)
         axis = lowered.axis
         if isinstance(lowered, Ranking):
-            shape = sort.emit_argsort(self.module, e, symbol, x.dtype, x.shape, axis, lowered.descending, dims)
-        elif isinstance(lowered, Running):
-            shape = scan.emit_scan(self.module, e, symbol, node.op, x.dtype, x.shape, axis, dims)
-        else:
-            indices = node.inputs[1]
-            check = replace(lowered.check, where=node.where)
-            emit: Any = scatter.emit_scatter_add_along_axis if lowered.paired else scatter.emit_scatter_add
-            extents = indices.shape[axis] if lowered.paired else indices.shape
-            shape = emit(self.module, e, symbol, x.dtype, indices.dtype, x.shape, extents, axis, check, dims)
-        return [*(base(n) for n in node.inputs), node], shape
+            return sort.emit_argsort(self.module, e, symbol, x.dtype, x.shape, axis, lowered.descending, dims)
+        if isinstance(lowered, Running):
+            return scan.emit_scan(self.module, e, symbol, node.op, x.dtype, x.shape, axis, dims)
+        indices = node.inputs[1]
+        check = replace(lowered.check, where=node.where)
+        emit: Any = scatter.emit_scatter_add_along_axis if lowered.paired else scatter.emit_scatter_add
+        extents = indices.shape[axis] if lowered.paired else indices.shape
+        return emit(self.module, e, symbol, x.dtype, indices.dtype, x.shape, extents, axis, check, dims)
 
     # ---- for people
 
@@ -211,6 +219,13 @@ NESTS: dict[Form, type[Nest]] = {Form.MAP: Map, Form.TURNED: Map, Form.ROWS: Row
 def contraction_of(node: Node) -> Contraction:
     """What a contraction contracts."""
     return node.op.contraction(tuple(n.type for n in node.inputs), node.attrs)
+
+
+def _operands(kernel: Kernel) -> list[Node]:
+    """The nodes over whose buffers a kernel runs, in the order of its parameters."""
+    if kernel.cluster.kind in (Kind.ELEMENTWISE, Kind.SEGMENT, Kind.CONTRACT):
+        return [*kernel.inputs, *kernel.roots]
+    return [*(base(n) for n in kernel.cluster.anchor.inputs), kernel.cluster.anchor]
 
 
 def _loop_nest(e: Emitter, code: Code, kernel: Kernel, is_leaf: IsLeaf, pointers: dict[Node, str]) -> Nest:

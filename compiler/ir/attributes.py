@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from hybridflow.compiler.ir.graph import Literal
+from hybridflow.compiler.ir.graph import Literal, Node
 from hybridflow.compiler.ir.types import Dim
 
 _PLAIN = (int, str, Dim, Literal, type(None))
@@ -47,6 +47,16 @@ def attrs_key(attrs: Mapping[str, Any]) -> Hashable:
     if not attrs:
         return ()
     return tuple([(name, key(attrs[name])) for name in sorted(attrs)])
+
+
+def node_attrs_key(node: Node) -> Hashable:
+    """The key of a node's attributes, found once for each node: passes ask for it again and again."""
+    try:
+        return node._attrs_key
+    except AttributeError:
+        found = attrs_key(node.attrs)
+        object.__setattr__(node, "_attrs_key", found)
+        return found
 
 
 def same_attrs(a: Mapping[str, Any], b: Mapping[str, Any]) -> bool:

@@ -76,7 +76,7 @@ class Node:
     attrs: Mapping[str, Any]
     type: TensorType
     where: str | None  # the user's file:line
-    _attrs_key: Any  # see passes.rewrite, which sets it when it first asks
+    _attrs_key: Any  # see ir.attributes.node_attrs_key, which sets it when it is first asked
 
     def __init__(
         self,

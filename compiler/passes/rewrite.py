@@ -6,7 +6,7 @@ from collections.abc import Callable, Hashable
 from typing import Any
 
 from hybridflow.compiler.ir import dtypes
-from hybridflow.compiler.ir.attributes import attrs_key
+from hybridflow.compiler.ir.attributes import node_attrs_key
 from hybridflow.compiler.ir.build import GraphBuilder
 from hybridflow.compiler.ir.graph import Graph, Node
 from hybridflow.compiler.ops import TABLE
@@ -47,7 +47,7 @@ def rewrite(graph: Graph, rule: Rule) -> Graph:
 
 def value_key(node: Node) -> Hashable:
     """Equal keys mean equal values: the same op on the same inputs with the same attributes."""
-    return _key(node.op, node.inputs, _attributes(node))
+    return _key(node.op, node.inputs, node_attrs_key(node))
 
 
 class _Interning(GraphBuilder):
@@ -66,16 +66,6 @@ class _Interning(GraphBuilder):
         found = self.known.setdefault(value_key(node), node)
         if found is not node:
             self.nodes.pop()
-        return found
-
-
-def _attributes(node: Node) -> Hashable:
-    """The key of a node's attributes, found once for each node: passes ask for it again and again."""
-    try:
-        return node._attrs_key
-    except AttributeError:
-        found = attrs_key(node.attrs)
-        object.__setattr__(node, "_attrs_key", found)
         return found
 
 
