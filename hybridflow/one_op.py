@@ -195,18 +195,22 @@ def _created(op: OpDef, arrays: tuple[Any, ...], attrs: Attrs, out: TensorType) 
     elements to make."""
     if not arrays:
         return devices.placed(op.reference(**attrs))
-    arrays = tuple(devices.moved(array, devices.scope()) for array in arrays)
-    n, device = Dim("n"), devices.of(arrays[0])
-    key = (op, device)
-    executable = _programs.get(key)
+    (key,) = (devices.moved(array, devices.scope()) for array in arrays)
+    many = key.shape[:-1]  # several keys make as many results, one after another
+    if many:
+        key = key.reshape(static_size(many), key.shape[-1])
+    n, device = Dim("n"), devices.of(key)
+    dims = (*_symbols(key.shape[:-1], "m"), key.shape[-1])
+    known = (op, dims, device)
+    executable = _programs.get(known)
     if executable is None:
         b = GraphBuilder(TABLE, op.name)
-        parameters = [b.parameter(TensorType(array.shape, array.dtype)) for array in arrays]
+        parameters = [b.parameter(TensorType(dims, key.dtype))]
         b.parameter(TensorType((n,), np.dtype(np.bool_)), "extent")
         executable = execution.executable_for(b.finish([b.emit(op, *parameters, shape=(n,))]), device=device)
-        _programs[key] = executable
-    extent = np.empty(static_size(out.shape), np.bool_)
-    (result,) = executable.run([*arrays, devices.moved(extent, device)])
+        _programs[known] = executable
+    extent = np.empty(static_size(attrs["shape"]), np.bool_)
+    (result,) = executable.run([key, devices.moved(extent, device)])
     return result.reshape(out.shape)
 
 

@@ -22,6 +22,8 @@ LEVELS = {
     "hybridflow.compiler.target": 1,
     "hybridflow.compiler.ops": 2,
     "hybridflow.compiler.autodiff": 3,
+    "hybridflow.compiler.batching": 3,
+    "hybridflow.compiler.forward": 3,
     "hybridflow.compiler.passes": 3,
     "hybridflow.compiler.loops": 4,
     "hybridflow.compiler.codegen": 4,

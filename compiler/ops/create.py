@@ -8,7 +8,7 @@ import numpy as np
 
 from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.compiler.ir.graph import MAX_LITERAL_BYTES, Literal
-from hybridflow.compiler.ir.types import Shape, TensorType
+from hybridflow.compiler.ir.types import Shape, TensorType, product
 from hybridflow.compiler.ops import arrays, rules, samples
 from hybridflow.compiler.ops.table import NOT_DIFFERENTIABLE, Kind, define
 from hybridflow.errors import ArgumentError, ArgumentTypeError, ShapeError
@@ -106,6 +106,12 @@ def philox(counter: Any, seed: int) -> np.ndarray:
 
 
 def _random_bits_reference(state: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+    many = state.shape[:-1]
+    words = [_words(one, shape) for one in state.reshape(-1, 2)]
+    return np.array(words, np.uint32).reshape((*many, *shape))
+
+
+def _words(state: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
     seed, counter = (int(word) for word in state)
     size = int(np.prod(shape, dtype=np.int64))
     with np.errstate(over="ignore"):
@@ -115,9 +121,9 @@ def _random_bits_reference(state: np.ndarray, shape: tuple[int, ...]) -> np.ndar
 
 def _random_bits_infer(state: TensorType, shape: Shape) -> TensorType:
     rules.check_dtype("random_bits", state, frozenset((dt.uint64,)), "the state")
-    if state.shape != (2,):
-        raise ShapeError("random_bits", f"the state is {state}. Expected u64[2]: seed and counter.")
-    return TensorType(shape, dt.uint32)
+    if state.shape[-1:] != (2,):
+        raise ShapeError("random_bits", f"the state is {state}. Expected u64[2], or many of them: seed and counter.")
+    return TensorType((*state.shape[:-1], *shape), dt.uint32)
 
 
 def _random_bits_element(g: Any, index: tuple[Any, ...], shape: Shape) -> Any:
@@ -130,8 +136,10 @@ def _random_bits_element(g: Any, index: tuple[Any, ...], shape: Shape) -> Any:
     def high(x: Any) -> Any:
         return e.convert(e.lshr(x, e.const(32, u64)), u32)
 
-    seed, start = g.load(0, (0,)), g.load(0, (1,))
-    position = e.convert(g.value(g.linear(index)), u64)
+    many = len(index) - len(shape)
+    seed, start = g.load(0, (*index[:many], 0)), g.load(0, (*index[:many], 1))
+    own = g.linear(index) % product(shape) if many else g.linear(index)
+    position = e.convert(g.value(own), u64)
     counter = e.add(start, e.lshr(position, e.const(2, u64)))
     zero = e.const(0, u32)
     words = (low(counter), high(counter), zero, zero)
@@ -157,7 +165,7 @@ def _random_bits_samples(rng: np.random.Generator, dtype: Any) -> list[samples.S
     states = [(0, 0), (2**64 - 1, 2**64 - 1), (0x0123456789ABCDEF, 2**32 - 1)]
     return [
         ((np.array(state, np.uint64),), {"shape": shape})
-        for state, shape in zip(states * 2, [(8,), (9,), (3, 5), (0,), (), (2, 67)])
+        for state, shape in zip([*states * 2, states, [states]], [(8,), (9,), (3, 5), (0,), (), (2, 67), (3, 5), ()])
     ]
 
 
@@ -166,7 +174,9 @@ define(
     Kind.CREATE,
     1,
     doc="""Words of Philox 4x32-10.  The state is uint64[2]: seed and counter.  Element i, in row-major order, is word
-    i % 4 of the block for the 128-bit counter ``counter + i // 4`` (the sum wraps at 64 bits; the high half is 0).""",
+    i % 4 of the block for the 128-bit counter ``counter + i // 4`` (the sum wraps at 64 bits; the high half is 0).
+    Each of several states has words of its own: the result has the state's leading axes, then those of ``shape``.""",
+    batch=lambda b, op, size, batched, state, shape: b.random_bits(state, shape=shape),
     canon=lambda types, attrs: {"shape": rules.shape("random_bits", attrs["shape"])},
     infer=_random_bits_infer,
     reference=_random_bits_reference,

@@ -444,6 +444,7 @@ _unary(
     reference=arrays.convert,
     scalar=lambda e, x, dtype: e.convert(x, dtype),
     vjp=_convert_vjp,
+    jvp=lambda b, tangents, out, x, dtype: b.convert(tangents[0], dtype=dtype),
     samples=samples.with_attrs(*({"dtype": dtype} for dtype in dt.ALL)),
     facts={"exact": True},
 )

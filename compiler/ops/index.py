@@ -6,14 +6,15 @@ read or added through it (a slice without elements is neither).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from hybridflow.compiler.ir import dtypes as dt
-from hybridflow.compiler.ir.types import TensorType
+from hybridflow.compiler.ir.types import TensorType, product
 from hybridflow.compiler.ops import arrays, rules, samples
+from hybridflow.compiler.ops.batched import in_front, together
 from hybridflow.compiler.ops.lowering import Adding, Ranking
 from hybridflow.compiler.ops.table import NOT_DIFFERENTIABLE, Kind, define
 from hybridflow.compiler.program import Check
@@ -97,6 +98,24 @@ def _take_samples(rng: np.random.Generator, dtype: Any) -> list[samples.Sample]:
     ]
 
 
+def _lines(b: Any, x: TensorType, indices: Any, axis: int) -> Any:
+    """The indices of each example for each line along ``axis`` of ``x``, whose first axis is that of the examples."""
+    size, count = x.shape[0], product(indices.type.shape[1:])
+    shape = (*x.shape[:axis], count, *x.shape[axis + 1 :])
+    return b.broadcast(b.reshape(indices, shape=(size, count)), shape=shape, axes=(0, axis))
+
+
+def _take_batch(b: Any, op: Any, size: Any, batched: Sequence[bool], x: Any, indices: Any, axis: int) -> Any:
+    if not batched[1]:
+        return b.take(x, indices, axis=axis + 1)
+    if not batched[0]:
+        out = b.take(x, indices, axis=axis)
+        return b.transpose(out, perm=(axis, *range(axis), *range(axis + 1, out.type.ndim)))
+    axis += 1
+    taken = b.take_along_axis(x, _lines(b, x.type, indices, axis), axis=axis)
+    return b.reshape(taken, shape=(*x.type.shape[:axis], *indices.type.shape[1:], *x.type.shape[axis + 1 :]))
+
+
 define(
     "take",
     Kind.GATHER,
@@ -111,6 +130,7 @@ define(
         b.scatter_add(b.full(0, like=x.type), indices, g, axis=axis),
         None,
     ),
+    batch=_take_batch,
     samples=_take_samples,
     dtypes=dt.ALL,
     facts={"exact": True},
@@ -118,6 +138,8 @@ define(
 
 
 # ---- take_along_axis
+
+_along_batch = together(lambda n, a: {"axis": a["axis"] + 1})
 
 
 def _along_axis_infer(name: str, x: TensorType, indices: TensorType, axis: int) -> None:
@@ -160,6 +182,7 @@ define(
         b.scatter_add_along_axis(b.full(0, like=x.type), indices, g, axis=axis),
         None,
     ),
+    batch=_along_batch,
     samples=_take_along_axis_samples,
     dtypes=dt.ALL,
     facts={"exact": True, "along_axis": True},
@@ -167,6 +190,17 @@ define(
 
 
 # ---- scatter
+
+
+def _scatter_batch(
+    b: Any, op: Any, size: Any, batched: Sequence[bool], x: Any, indices: Any, updates: Any, axis: int
+) -> Any:
+    x, updates = in_front(b, x, batched[0], size), in_front(b, updates, batched[2], size)
+    axis += 1
+    if not batched[1]:
+        return b.scatter_add(x, indices, updates, axis=axis)
+    lines = _lines(b, x.type, indices, axis)
+    return b.scatter_add_along_axis(x, lines, b.reshape(updates, shape=lines.type.shape), axis=axis)
 
 
 def _check_updates(name: str, x: TensorType, updates: TensorType, shape: tuple[Any, ...]) -> None:
@@ -224,6 +258,7 @@ define(
     lower=_adding("scatter_add", paired=False),
     raises=_always,
     vjp=lambda b, g, out, x, indices, updates, axis: (g, None, lambda: b.take(g, indices, axis=axis)),
+    batch=_scatter_batch,
     samples=_scatter_samples(_take_samples),
     dtypes=rules.NUMERIC,
 )
@@ -256,6 +291,7 @@ define(
     lower=_adding("scatter_add_along_axis", paired=True),
     raises=_always,
     vjp=lambda b, g, out, x, indices, updates, axis: (g, None, lambda: b.take_along_axis(g, indices, axis=axis)),
+    batch=_along_batch,
     samples=_scatter_samples(_take_along_axis_samples),
     dtypes=rules.NUMERIC,
     facts={"along_axis": True},

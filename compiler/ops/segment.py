@@ -13,6 +13,7 @@ import numpy as np
 from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.compiler.ir.types import Dim, TensorType
 from hybridflow.compiler.ops import arrays, rules, samples
+from hybridflow.compiler.ops.batched import together
 from hybridflow.compiler.ops.table import Kind, define
 from hybridflow.errors import ArgumentError, ArgumentTypeError, DTypeError, ShapeError
 
@@ -102,6 +103,7 @@ define(
     reference=_pad_reference,
     segments=_pad_segments,
     vjp=lambda b, g, out, x, low, high, interior, value: (b.slice(g, **_pad_slice(x.type, low, interior)),),
+    batch=together(lambda n, a: {**a, **{name: (0, *a[name]) for name in ("low", "high", "interior")}}),
     samples=_pad_samples,
     dtypes=dt.ALL,
     facts={"exact": True},
@@ -181,6 +183,7 @@ define(
     reference=lambda *arrays, axis: np.concatenate(arrays, axis),
     segments=_concat_segments,
     vjp=_concat_vjp,
+    batch=together(lambda n, a: {"axis": a["axis"] + 1}),
     samples=_concat_samples,
     dtypes=dt.ALL,
     facts={"exact": True},

@@ -54,6 +54,12 @@ class OpDef:
     reference(*arrays, **attrs)      meaning in NumPy; in float64 inside where that is more exact, rounded at the end
     vjp(b, g, out, *ins, **attrs)    cotangents, one per input (None where there is none), through builder ``b``; an
                                      entry may be a function without arguments, called only if that cotangent is wanted
+    jvp(b, tangents, out, *ins, **attrs)
+                                     the result's tangent from those of the inputs (None: zero), where forward.py does
+                                     not derive it from ``vjp``
+    batch(b, op, size, batched, *ins, **attrs)
+                                     the op for many examples at once, where batching.py does not derive it from the
+                                     kind; see batched.py
     scalar(e, *xs, **attrs) -> Val   ELEMENTWISE: the meaning of one element, through emitter ``e``
     element(g, index, **attrs)       VIEW, GATHER, CREATE: one output element through element source ``g``
                                      (g.load(k, index) is input k at an index, g.e the emitter, g.value(ix) an index
@@ -90,6 +96,8 @@ class OpDef:
     samples: Callable[..., list[tuple[tuple[np.ndarray, ...], dict[str, Any]]]]
     dtypes: tuple[Any, ...]
     canon: Callable[[tuple[TensorType, ...], dict[str, Any]], dict[str, Any]] | None = None
+    jvp: Callable[..., Any] | None = None
+    batch: Callable[..., Any] | None = None
     scalar: Callable[..., Any] | None = None
     element: Callable[..., Any] | None = None
     segments: Callable[..., Any] | None = None
@@ -135,9 +143,9 @@ _REQUIRED: dict[Kind, tuple[str, ...]] = {
     Kind.ELEMENTWISE: ("scalar",),
     Kind.REDUCE: ("lift", "combine", "init", "finish"),
     Kind.SCAN: ("lift", "combine", "init", "finish", "lower"),
-    Kind.VIEW: ("element",),
-    Kind.SEGMENT: ("segments",),
-    Kind.GATHER: ("element", "raises"),
+    Kind.VIEW: ("element", "batch"),
+    Kind.SEGMENT: ("segments", "batch"),
+    Kind.GATHER: ("element", "raises", "batch"),
     Kind.SCATTER: ("raises", "lower"),
     Kind.CREATE: ("element",),
     Kind.CONTRACT: ("contraction", "contracting"),

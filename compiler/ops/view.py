@@ -10,6 +10,7 @@ import numpy as np
 from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.compiler.ir.types import Dim, Shape, TensorType, same_extents, same_size, static_size
 from hybridflow.compiler.ops import rules, samples
+from hybridflow.compiler.ops.batched import together
 from hybridflow.compiler.ops.table import Kind, define
 from hybridflow.errors import ArgumentError, ShapeError
 
@@ -71,6 +72,7 @@ _view(
     reference=_broadcast_reference,
     element=lambda g, index, shape, axes: g.load(0, tuple(index[a] for a in axes)),
     vjp=_broadcast_vjp,
+    batch=together(lambda n, a: {"shape": (n, *a["shape"]), "axes": (0, *(k + 1 for k in a["axes"]))}),
 )
 
 
@@ -125,6 +127,7 @@ _view(
     reference=lambda x, shape: x.reshape(shape),
     element=lambda g, index, shape: g.load_linear(0, g.linear(index)),
     vjp=lambda b, g, out, x, shape: (b.reshape(g, shape=x.type.shape),),
+    batch=together(lambda n, a: {"shape": (n, *a["shape"])}),
     shares_memory=True,
 )
 
@@ -165,6 +168,7 @@ _view(
     reference=lambda x, perm: np.transpose(x, perm),
     element=_transpose_element,
     vjp=lambda b, g, out, x, perm: (b.transpose(g, perm=_inverse(perm)),),
+    batch=together(lambda n, a: {"perm": (0, *(k + 1 for k in a["perm"]))}),
 )
 
 
@@ -232,6 +236,7 @@ _view(
     reference=lambda x, start, stop, step: x[(..., *map(slice, start, stop, step))],
     element=_slice_element,
     vjp=_slice_vjp,
+    batch=together(lambda n, a: {"start": (0, *a["start"]), "stop": (n, *a["stop"]), "step": (1, *a["step"])}),
 )
 
 
@@ -256,5 +261,6 @@ _view(
     reference=lambda x, axes: np.flip(x, axes),
     element=_reverse_element,
     vjp=lambda b, g, out, x, axes: (b.reverse(g, axes=axes),),
+    batch=together(lambda n, a: {"axes": tuple(k + 1 for k in a["axes"])}),
     facts={"involution": True},
 )
