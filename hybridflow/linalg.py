@@ -7,6 +7,7 @@ from collections.abc import Hashable, Sequence
 from typing import Any
 
 from hybridflow.compiler.ir import dtypes
+from hybridflow.compiler.ir.dtypes import DType
 from hybridflow.compiler.ir.types import Extent, Shape, broadcast_shapes, is_one, is_static
 from hybridflow.compiler.ops import TABLE, rules
 from hybridflow.convert import as_tensor, broadcast_all, common_dtype, expand, reshape_to, to_dtype
@@ -25,12 +26,15 @@ def _operands(stage: str, *values: Any) -> list[Tensor]:
     return tensors
 
 
-def matmul(x1: Any, x2: Any) -> Tensor:
+def matmul(x1: Any, x2: Any, sum_dtype: Any = None) -> Tensor:
     """The matrix product over the last axis of ``x1`` and the last but one of ``x2``; leading axes broadcast.
 
     A one-dimensional operand counts as a row on the left, as a column on the right, and that axis goes from the result.
+    ``sum_dtype`` is the dtype in which products are summed and which the result has, one that holds all values of the
+    operands' dtype: int32 for exact products of int8, float32 for those of bfloat16 without a last rounding.
     """
     x, y = _operands("matmul", x1, x2)
+    wanted = x.dtype if sum_dtype is None else to_dtype(sum_dtype, "matmul")
     if not x.ndim or not y.ndim:
         raise ShapeError("matmul", f"scalars have no matrix product: x is {x.type}, y is {y.type}. Use x * y.")
     inner = y.shape[-2] if y.ndim > 1 else y.shape[0]
@@ -43,7 +47,7 @@ def matmul(x1: Any, x2: Any) -> Tensor:
     row, column = x.ndim == 1, y.ndim == 1
     x = expand_dims(x, 0) if row else x
     y = expand_dims(y, 1) if column else y
-    out = _matmul(x, y)
+    out = _matmul(x, y, wanted)
     if row or column:
         shape = out.shape[:-2] + (() if row else out.shape[-2:-1]) + (() if column else out.shape[-1:])
         out = reshape_to(out, shape)
@@ -59,17 +63,18 @@ def _matmul_hint(x: Tensor, y: Tensor) -> str:
     return ""
 
 
-def _matmul(x: Tensor, y: Tensor) -> Tensor:
-    """The product of stacks of matrices whose inner sizes fit."""
+def _matmul(x: Tensor, y: Tensor, dtype: DType) -> Tensor:
+    """The product of stacks of matrices whose inner sizes fit, with sums in ``dtype``."""
     if x.ndim > 2 and y.ndim == 2 and is_static(x.shape[:-1]):
         # One large product: every row meets the same matrix.
         rows = reshape_to(x, (math.prod(x.shape[:-1]), x.shape[-1]))
-        return reshape_to(apply(TABLE["matmul"], rows, y), (*x.shape[:-1], y.shape[-1]))
+        return reshape_to(apply(TABLE["matmul"], rows, y, sum_dtype=dtype), (*x.shape[:-1], y.shape[-1]))
     try:
         batch = broadcast_shapes(x.shape[:-2], y.shape[:-2])
     except ValueError:
         raise ShapeError("matmul", f"leading axes do not broadcast: x is {x.type}, y is {y.type}.") from None
-    return apply(TABLE["matmul"], expand(x, (*batch, *x.shape[-2:])), expand(y, (*batch, *y.shape[-2:])))
+    x, y = expand(x, (*batch, *x.shape[-2:])), expand(y, (*batch, *y.shape[-2:]))
+    return apply(TABLE["matmul"], x, y, sum_dtype=dtype)
 
 
 def vecdot(x1: Any, x2: Any, axis: int = -1, dtype: Any = None) -> Tensor:

@@ -50,6 +50,8 @@ def emit_matmul(
     dtype: Any,
     batch: Sequence[int | str],
     *sizes: int | str,
+    sum_dtype: Any = None,
+    lanes: bool = False,
     transpose_a: bool = False,
     transpose_b: bool = False,
     dims: Sequence[str] = (),
@@ -75,7 +77,9 @@ def emit_matmul(
         position = code.add(code.mul(line, code.extent(n)), col)
         e.store(value, code.at("%a2", position, value.dtype.itemsize), mask)
 
-    return emit_product(module, code, symbol, left, right, Shape(leading, m, n, k), epilogue or store, buffers)
+    result = np.dtype(sum_dtype or dtype)
+    shape = Shape(leading, m, n, k)
+    return emit_product(module, code, symbol, left, right, shape, epilogue or store, buffers, result, lanes)
 
 
 class Kernel:

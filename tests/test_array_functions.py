@@ -449,6 +449,53 @@ def test_matmul(a, b, dtype):
     np.testing.assert_array_equal((hf.asarray(x) @ y).numpy(), ours.numpy())
 
 
+@pytest.mark.parametrize(
+    "dtype, sum_dtype", [("int8", "int32"), ("uint8", "int64"), ("bfloat16", "float32"), ("float32", "float64")]
+)
+def test_sums_of_products_in_a_wider_dtype(dtype, sum_dtype):
+    rng = np.random.default_rng(4)
+    x, y = ((100 * rng.standard_normal(shape)).astype(np.dtype(dtype)) for shape in ((3, 70), (70, 5)))
+    exact = x.astype(np.float64) @ y.astype(np.float64)
+    for a, b, expected in ((x, y, exact), (x, y[:, 0], exact[:, 0]), (x[0], y, exact[0])):
+        out = hf.matmul(a, b, sum_dtype=sum_dtype)
+        assert str(out.dtype) == sum_dtype
+        np.testing.assert_allclose(out.numpy(), expected, rtol=1e-2 if dtype == "bfloat16" else 1e-12, atol=1)
+        compiled = hf.function(lambda a, b: hf.matmul(a, b, sum_dtype=sum_dtype))(hf.constant(a), hf.constant(b))
+        assert compiled.numpy().tobytes() == out.numpy().tobytes()
+    assert hf.matmul(x, y).dtype == x.dtype
+    with pytest.raises(hf.errors.DTypeError, match="Expected a dtype of the same kind that holds all"):
+        hf.matmul(x, y, sum_dtype="int16" if "float" in dtype else "float32")
+
+
+def test_gradients_of_products_with_wider_sums_have_the_dtype_of_the_factors():
+    x, y = (hf.constant(np.random.default_rng(k).standard_normal((4, 4)), "bfloat16") for k in (1, 2))
+    with hf.GradientTape() as tape:
+        tape.watch([x, y])
+        out = hf.sum(hf.matmul(x, y, sum_dtype="float32"))
+    for g, other, axis in zip(tape.gradient(out, [x, y]), (y, x), (1, 0)):
+        assert g.dtype == x.dtype
+        sums = other.numpy().astype(np.float64).sum(axis)
+        expected = np.broadcast_to(sums[None] if axis else sums[:, None], (4, 4))
+        np.testing.assert_allclose(g.numpy().astype(np.float64), expected, rtol=0.01)
+
+
+def test_products_with_one_column_have_the_bits_of_eager_however_the_matrix_is_made():
+    rng = np.random.default_rng(5)
+    x, v = (hf.constant(rng.standard_normal(shape), "float32") for shape in ((70, 70), (70,)))
+    for function in (
+        lambda x, v: x @ v,
+        lambda x, v: v @ x,
+        lambda x, v: x.T @ v,
+        lambda x, v: v @ x.T,
+        lambda x, v: v @ v,
+        lambda x, v: hf.tanh(x @ v + v),
+        lambda x, v: hf.tanh(x.T @ hf.reshape(v, (70, 1)) + 1),
+        lambda x, v: hf.reshape(x, (7, 10, 70)) @ v,
+        lambda x, v: hf.matmul(hf.reshape(v, (7, 1, 10)), hf.reshape(v, (7, 10, 1))),
+    ):
+        assert hf.function(function)(x, v).numpy().tobytes() == function(x, v).numpy().tobytes()
+
+
 def test_matmul_errors():
     with pytest.raises(
         errors.ShapeError, match=r"x is f32\[2,3\], y is f32\[4,3\].*y\.shape\[-2\].*Did you mean x @ y\.T"

@@ -46,9 +46,9 @@ def matmul_kernel(dtype, batch, m, n, k, target=BEST, dims=(), **options):
     return Kernel(emit, target, 3, dims)
 
 
-def product(kernel, x, y, transpose_a=False, transpose_b=False, cuts=(), **extents):
+def product(kernel, x, y, transpose_a=False, transpose_b=False, cuts=(), sum_dtype=None, **extents):
     *batch, m, _ = x.shape
-    out = np.full((*batch, m, y.shape[-1]), 77, x.dtype)
+    out = np.full((*batch, m, y.shape[-1]), 77, sum_dtype or x.dtype)
     a = np.ascontiguousarray(np.swapaxes(x, -1, -2)) if transpose_a else x
     b = np.ascontiguousarray(np.swapaxes(y, -1, -2)) if transpose_b else y
     assert kernel(a, b, out, cuts=cuts, **extents) is None
@@ -123,9 +123,8 @@ def test_narrow_floats_are_summed_in_float32_and_rounded_once(dtype, transpose_a
     swaps = {"transpose_a": transpose_a, "transpose_b": transpose_b}
     for m, n, k in [(5, 19, 300), (33, 8, 40)]:
         x, y = random_matrices(dtype, (), m, n, k)
-        wide = product(matmul_kernel(np.float32, (), m, n, k), x.astype(np.float32), y.astype(np.float32))
         out = product(matmul_kernel(dtype, (), m, n, k, **swaps), x, y, **swaps)
-        np.testing.assert_array_equal(out.astype(np.float32), wide.astype(dtype).astype(np.float32))
+        np.testing.assert_array_equal(bits(out), bits(order.ordered_product(x, y, np.dtype(dtype))))
 
 
 @pytest.mark.parametrize("dtype", dt.INTEGERS, ids=str)
@@ -143,6 +142,78 @@ def test_nan_inf_and_signed_zeros_flow_through():
     out = product(matmul_kernel(np.float32, (), 3, 3, 2), x, y)
     np.testing.assert_array_equal(out, [[np.inf, np.nan, np.nan], [np.nan] * 3, [0.0, 0.0, np.nan]])
     assert not np.signbit(out[2, :2]).any()  # a sum starts from +0.0
+
+
+def bits(x):
+    return np.ascontiguousarray(x).view(f"u{x.dtype.itemsize}")
+
+
+DEPTHS = (1, 2, 3, 63, 64, 65, 255, 256, 257, 700, 4096, 4097, 8193)
+
+
+@pytest.mark.parametrize("target", RUNNABLE.values(), ids=RUNNABLE)
+@pytest.mark.parametrize(
+    "dtype, sum_dtype", [(dt.float32, dt.float32), (dt.bfloat16, dt.float32), (dt.int8, dt.int32)], ids=str
+)
+@pytest.mark.parametrize("column, transposed", TRANSPOSES)
+def test_one_row_or_column_by_lanes_is_a_row_reduction(dtype, sum_dtype, column, transposed, target):
+    """Whether the lines lie side by side or element by element, cut or not, and for symbolic extents."""
+    swaps = {"transpose_a" if column else "transpose_b": transposed}
+    options = {**swaps, "sum_dtype": sum_dtype, "lanes": True, "dims": ("l", "k")}
+    symbolic = matmul_kernel(dtype, (2,), *((Dim("l"), 1) if column else (1, Dim("l"))), Dim("k"), target, **options)
+    for lines, depth in [(3, 700), (200, 5), (1, 0), *((19, k) for k in DEPTHS)]:
+        m, n = (lines, 1) if column else (1, lines)
+        x, y = random_matrices(dtype, (2,), m, n, depth)
+        expected = order.ordered_product(x, y, sum_dtype, lanes=True)
+        out = product(symbolic, x, y, **swaps, sum_dtype=sum_dtype, cuts=(lines // 2, lines + 1), l=lines, k=depth)
+        np.testing.assert_array_equal(bits(out), bits(expected), err_msg=f"{lines} {depth}")
+        if depth in (3, 63, 700, 4097) and target == BEST:
+            known = matmul_kernel(dtype, (2,), m, n, depth, target, **{**options, "dims": ()})
+            np.testing.assert_array_equal(bits(product(known, x, y, **swaps, sum_dtype=sum_dtype)), bits(expected))
+
+
+@pytest.mark.parametrize("target", RUNNABLE.values(), ids=RUNNABLE)
+@pytest.mark.parametrize("sum_dtype", [dt.bfloat16, dt.float32, dt.float64], ids=str)
+def test_bfloat16_products_go_in_pairs_and_flush(sum_dtype, target):
+    rng = np.random.default_rng(8)
+    for m, n, k in [(5, 37, 300), (9, 20, 1), (3, 1, 65), (1, 70, 513), (2, 3, 0)]:
+        x, y = (
+            (rng.standard_normal(s) * 2.0 ** rng.integers(-70, -55, s)).astype(dt.bfloat16) for s in ((m, k), (k, n))
+        )
+        x.ravel()[::7], y.ravel()[::5] = 1e-39, 2.0**20
+        for ta, tb in TRANSPOSES:
+            swaps = {"transpose_a": ta, "transpose_b": tb}
+            kernel = matmul_kernel(dt.bfloat16, (), m, n, k, target, sum_dtype=sum_dtype, **swaps)
+            out = product(kernel, x, y, **swaps, sum_dtype=sum_dtype)
+            expected = order.ordered_product(x, y, sum_dtype)
+            assert out.dtype == expected.dtype
+            np.testing.assert_array_equal(bits(out), bits(expected), err_msg=f"{m} {n} {k} {ta} {tb}")
+
+
+def test_a_sum_of_bfloat16_products_just_below_the_normal_numbers_is_flushed():
+    """2**-126 less parts of the last bit of numbers below it: flushed, unless that rounds up with any exponent."""
+    parts = np.array([0.5, 0.501953125, 0.703125, 0.4, 0.98], dt.bfloat16).astype(np.float32)
+    x = np.zeros((parts.size, 4), np.float32)
+    x[:, 1], x[:, 2] = 2.0**-63, -parts * 2.0**-75
+    y = np.array([[0], [2.0**-63], [2.0**-75], [0]], np.float32)
+    x, y = x.astype(dt.bfloat16), y.astype(dt.bfloat16)
+    expected = order.ordered_product(x, y, dt.float32)
+    assert (expected == 0).any() and (expected != 0).any()
+    for target in RUNNABLE.values():
+        out = product(
+            matmul_kernel(dt.bfloat16, (), *x.shape[:1], 1, 4, target, sum_dtype=dt.float32), x, y, sum_dtype=dt.float32
+        )
+        np.testing.assert_array_equal(out, expected)
+
+
+@pytest.mark.parametrize("dtype, sum_dtype", [(dt.int8, dt.int32), (dt.uint8, dt.int32), (dt.int16, dt.int64)], ids=str)
+def test_integer_products_are_exact_in_a_wider_dtype(dtype, sum_dtype):
+    for m, n, k in [(5, 37, 700), (64, 33, 513), (3, 1, 9), (2, 3, 0)]:
+        x, y = random_matrices(dtype, (2,), m, n, k)
+        x[..., :2], y[..., :2, :] = np.iinfo(dtype).min, np.iinfo(dtype).min
+        out = product(matmul_kernel(dtype, (2,), m, n, k, sum_dtype=sum_dtype), x, y, sum_dtype=sum_dtype)
+        np.testing.assert_array_equal(out, x.astype(np.int64) @ y.astype(np.int64))
+        assert out.dtype == sum_dtype
 
 
 def test_epilogue_sees_every_element_once_with_its_position():

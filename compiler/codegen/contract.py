@@ -6,7 +6,9 @@ The order of the sum (``ops/order.py``), hence its bits, is the same for every t
         p = 0;  for each k of the block, in order:  p = fma(a, b, p)
         total = total + p
 
-float16 and bfloat16 are summed in float32 and rounded once; integers wrap.
+Sums of narrow floats are kept in float32 and rounded once; integers wrap.  bfloat16 goes in pairs of k, the second of
+a pair first, by an fma that takes denormal numbers for zeros.  One row or one column may be summed in the order of a
+row reduction instead: see ``vectors.py``.
 
 How a kernel runs: the rows and columns that it is asked for are walked in blocks.  Per block and k-block, rows of x
 are packed so that the micro-kernel finds each element at a constant distance; then, panel by panel of columns, y is
@@ -19,30 +21,29 @@ Factors are read through ``operand.Operand``, so whatever a factor is made of is
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
 from hybridflow.compiler.codegen.emitter import Emitter
-from hybridflow.compiler.codegen.micro_kernel import Tile, emit_micro_kernel, multiply_add
+from hybridflow.compiler.codegen.micro_kernel import Tile, emit_micro_kernel, factor, multiply_add, turns
 from hybridflow.compiler.codegen.module import ModuleText
 from hybridflow.compiler.codegen.operand import UNKNOWN, Operand, Reading, stride
 from hybridflow.compiler.codegen.packing import BATCH, DEPTH, FREE, Packing
 from hybridflow.compiler.codegen.phases import KernelCode, kernel_parameters, one_phase
 from hybridflow.compiler.codegen.structured import Code, Ref, lanes_for
 from hybridflow.compiler.codegen.values import Val
+from hybridflow.compiler.codegen.vectors import Lines, Work, emit_lines
 from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.compiler.ir.extents import Extent
-from hybridflow.compiler.loops.index import Ix
-from hybridflow.compiler.ops.order import K_BLOCK
+from hybridflow.compiler.loops.index import Ix, LoopVar
+from hybridflow.compiler.ops.order import K_BLOCK, in_pairs
 from hybridflow.compiler.target import Target
 
 Epilogue = Callable[[Emitter, Val, str, str, str, "Val | None"], None]
 """``epilogue(e, value, batch, row, col, mask)`` stores a finished vector, of the product's dtype and ``e.width`` lanes
 that follow (row, col) in row-major order, which are i64 operands.  ``mask`` is None when all lanes are active."""
-
-_Work = tuple[tuple[Extent, ...], int, Extent]  # units, grain, scratch
 
 _COLUMNS = 512  # of the product per packing of x
 _FEW = 4  # tiles for which no panel of columns is packed that can be read where it lies
@@ -104,6 +105,10 @@ class Shape:
     n: Extent
     k: Extent
 
+    @property
+    def swapped(self) -> Shape:
+        return Shape(self.batch, self.n, self.m, self.k)
+
 
 def emit_product(
     module: ModuleText,
@@ -114,17 +119,23 @@ def emit_product(
     shape: Shape,
     epilogue: Epilogue,
     buffers: int,
+    result: np.dtype,
+    lanes: bool = False,
 ) -> KernelCode:
-    """Add the kernel ``symbol`` over ``buffers`` buffers: out[batch, m, n] = the sum over k of left times right.
+    """Add the kernel ``symbol`` over ``buffers`` buffers: out[batch, m, n] = the sum over k of left times right, of
+    dtype ``result``; a single row or column is summed by ``lanes`` where asked for.
 
     The parts of the operands are batch, rows or columns, and depth (see ``packing``).  ``code`` writes the kernel's
     body, from its beginning.  Units on a CPU: rows (or columns, where there are more of them than rows) of each batch
     entry; on a GPU: elements of the product.
     """
-    product = _Product(code, left, right, shape, epilogue)
+    product = _Product(code, left, right, shape, epilogue, result)
     if shape.n == 1 and shape.m != 1:
         product = product.swapped()
-    work = product.elementwise() if code.e.target.kind == "cuda" else product.blocked(module, symbol)
+    if lanes:
+        work = product.by_lanes()
+    else:
+        work = product.elementwise() if code.e.target.kind == "cuda" else product.blocked(module, symbol)
     code.e.line("ret void")
     return one_phase(module.function(code.e, symbol, kernel_parameters(buffers), linkage="internal"), *work)
 
@@ -132,23 +143,36 @@ def emit_product(
 class _Product:
     """One product being emitted."""
 
-    def __init__(self, code: Code, left: Operand, right: Operand, shape: Shape, epilogue: Epilogue) -> None:
+    def __init__(
+        self, code: Code, left: Operand, right: Operand, shape: Shape, epilogue: Epilogue, result: np.dtype
+    ) -> None:
         self.c, self.e, self.left, self.right, self.shape, self.epilogue = code, code.e, left, right, shape, epilogue
-        self.dtype, self.sum_dtype = left.dtype, dt.compute_dtype(left.dtype)
+        self.result, self.sum_dtype = result, dt.compute_dtype(result)
+        self.paired = in_pairs(left.dtype, self.sum_dtype)
         self.m, self.n, self.k = (code.extent(x) for x in (shape.m, shape.n, shape.k))
 
     def swapped(self) -> _Product:
         """The same for a product of one column, as one row: vectors then run along it."""
-        finish, shape = self.epilogue, self.shape
+        finish = self.epilogue
 
         def epilogue(e: Emitter, value: Val, batch: str, row: str, col: str, mask: Val | None) -> None:
             finish(e, value, batch, col, row, mask)
 
-        return _Product(self.c, self.right, self.left, Shape(shape.batch, shape.n, shape.m, shape.k), epilogue)
+        return _Product(self.c, self.right, self.left, self.shape.swapped, epilogue, self.result)
+
+    def by_lanes(self) -> Work:
+        """One row: the lines are the columns of the other factor."""
+        shape = self.shape
+
+        def finish(value: Val, entry: Ref, line: Ref, mask: Val | None) -> None:
+            self.epilogue(self.e, self.e.convert(value, self.result), str(entry), "0", str(line), mask)
+
+        lines = Lines(self.right, self.left, self.sum_dtype, shape.batch, shape.n, shape.k)
+        return emit_lines(self.c, lines, finish)
 
     # ---- one element at a time
 
-    def elementwise(self) -> _Work:
+    def elementwise(self) -> Work:
         """A thread of a GPU computes whole elements."""
         c, e, shape = self.c, self.e, self.shape
         e.width = 1
@@ -161,19 +185,26 @@ class _Product:
             y = self.right.start.at(BATCH, entry).at(FREE, col)
             with c.loop(0, self.k, K_BLOCK, [e.zero(self.sum_dtype)]) as block:
                 last = c.min(c.add(block.index, K_BLOCK), self.k)
-                with c.loop(block.index, last, 1, [e.zero(self.sum_dtype)]) as at_k:
-                    a, b = (
-                        e.convert(factor.value(factor.counters_at(DEPTH, at_k.index)), self.sum_dtype)
-                        for factor in (x, y)
-                    )
-                    at_k.next = [multiply_add(e, a, b, at_k.carried[0])]
-                block.next = [e.add(block.carried[0], at_k.carried[0])]
-            self.epilogue(e, e.convert(block.carried[0], self.dtype), str(entry), str(row), str(col), None)
+                total = e.zero(self.sum_dtype)
+                for begin, end, offsets in turns(c, block.index, last, self.paired):
+                    with c.loop(begin, end, len(offsets), [total]) as turn:
+                        total = turn.carried[0]
+                        for offset in offsets:
+                            k = c.add(turn.index, offset)
+                            a, b = (self._factor(reading, reading.counters_at(DEPTH, k)) for reading in (x, y))
+                            total = multiply_add(e, a, b, total, self.paired)
+                        turn.next = [total]
+                    total = turn.carried[0]
+                block.next = [e.add(block.carried[0], total)]
+            self.epilogue(e, e.convert(block.carried[0], self.result), str(entry), str(row), str(col), None)
         return (*shape.batch, shape.m, shape.n), 1, 0
+
+    def _factor(self, reading: Reading, counters: Mapping[LoopVar, Ref]) -> Val:
+        return factor(self.e, reading.value(counters), self.sum_dtype, self.paired)
 
     # ---- blocks and tiles
 
-    def blocked(self, module: ModuleText, symbol: str) -> _Work:
+    def blocked(self, module: ModuleText, symbol: str) -> Work:
         c, shape = self.c, self.shape
         m, n = shape.m, shape.n
         by_columns = (n if isinstance(n, int) else UNKNOWN) > (m if isinstance(m, int) else UNKNOWN)
@@ -206,7 +237,7 @@ class _Product:
             line = c.at(totals, c.mul(r.index, tile.columns), item)
 
             def hand_over(j: Ref, mask: Val | None) -> None:
-                value = e.convert(e.load(c.at(line, j, item), self.sum_dtype), self.dtype)
+                value = e.convert(e.load(c.at(line, j, item), self.sum_dtype), self.result)
                 self.epilogue(e, value, str(entry), str(c.add(row, r.index)), str(c.add(col, j)), mask)
 
             c.vector_loop(0, width, tile.width, hand_over)
@@ -250,7 +281,16 @@ class BlockRoutine:
         row_step, k_step = (self.pitch, 1) if self.lines else (1, tile.rows)
         target, fastmath = code.e.target, code.e.fastmath
         self.micro_kernel = emit_micro_kernel(
-            module, symbol, target, fastmath, dtype, tile, row_step, k_step, blocks.one_block
+            module,
+            symbol,
+            target,
+            fastmath,
+            dtype,
+            tile,
+            row_step,
+            k_step,
+            blocks.one_block,
+            in_pairs(left.dtype, dtype),
         )
 
     def run(

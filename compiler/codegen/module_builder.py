@@ -175,7 +175,10 @@ class ModuleBuilder:
 
         finishing = between(kernel, kernel.roots, space.full, {node, *places}, self.fusion.is_leaf)
         left, right = (Operand(code, factor, parts, places) for factor, parts in zip(node.inputs, axes))
-        return contract.emit_product(self.module, code, symbol, left, right, shape, epilogue, len(operands))
+        lanes = node.attrs.get("lanes", False)
+        return contract.emit_product(
+            self.module, code, symbol, left, right, shape, epilogue, len(operands), node.dtype, lanes
+        )
 
     def _special(self, e: Emitter, symbol: str, kernel: Kernel) -> KernelCode:
         """Kinds whose kernels take their operands as they lie in memory."""

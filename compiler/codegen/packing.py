@@ -17,10 +17,12 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from hybridflow.compiler.codegen.micro_kernel import factor
 from hybridflow.compiler.codegen.operand import Operand, Reading
 from hybridflow.compiler.codegen.structured import Code, Ref
 from hybridflow.compiler.codegen.tiles import transposed
 from hybridflow.compiler.codegen.values import Val
+from hybridflow.compiler.ops.order import in_pairs
 
 BATCH, FREE, DEPTH = 0, 1, 2
 
@@ -29,10 +31,12 @@ _DEAR = 16  # instructions of an element from which on it is not computed by cod
 
 
 class Packing:
-    """Packs one operand into elements of ``dtype``, by vectors of up to ``width`` lanes."""
+    """Packs one operand into elements of ``dtype``, by vectors of up to ``width`` lanes; without denormal numbers where
+    they are to be summed in pairs."""
 
     def __init__(self, code: Code, operand: Operand, dtype: np.dtype, width: int) -> None:
         self.code, self.e, self.operand, self.dtype, self.width = code, code.e, operand, dtype, width
+        self.paired = in_pairs(operand.dtype, dtype)
         self.free, self.depth = operand.loops[FREE][-1], operand.loops[DEPTH][-1]
 
     # ---- elements
@@ -41,7 +45,7 @@ class Packing:
         """The elements at the innermost counters of both parts, by lanes along one of the parts."""
         counters = {self.depth: depth} if free is None else {self.free: free, self.depth: depth}
         lane = {FREE: self.free, DEPTH: self.depth}.get(along)
-        return self.e.convert(at.value(counters, lane, mask), self.dtype)
+        return factor(self.e, at.value(counters, lane, mask), self.dtype, self.paired)
 
     def _at(self, base: str, position: Ref) -> str:
         return self.code.at(base, position, self.dtype.itemsize)

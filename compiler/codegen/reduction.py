@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from hybridflow.compiler.codegen.elements import Elements
 from hybridflow.compiler.codegen.emitter import Emitter
 from hybridflow.compiler.codegen.structured import Code, Ref
 from hybridflow.compiler.codegen.values import Val
+from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.compiler.ir.graph import Node
 from hybridflow.compiler.ir.types import Extent, product
 from hybridflow.compiler.loops.index import ZERO, Index, Ix, variable
@@ -64,10 +65,38 @@ class Fold:
         return self.rules.lift(e, values, elements.lanes(within))
 
 
+@dataclass(frozen=True)
+class Sum:
+    """The sum of numbers of ``dtype``, for kernels that make the terms themselves."""
+
+    dtype: np.dtype
+
+    @property
+    def identity(self) -> Sequence[tuple[Any, np.dtype]]:
+        return ((-0.0 if dt.is_float(self.dtype) else 0, self.dtype),)
+
+    def start(self, e: Emitter) -> State:
+        return tuple(e.const(value, dtype) for value, dtype in self.identity)
+
+    def combine(self, e: Emitter, a: State, b: State) -> State:
+        return (e.add(a[0], b[0]),)
+
+
+class Accumulation(Protocol):
+    """What the loops need to know of a fold: ``Fold`` and ``Sum``."""
+
+    @property
+    def identity(self) -> Sequence[tuple[Any, np.dtype]]: ...
+
+    def start(self, e: Emitter) -> State: ...
+
+    def combine(self, e: Emitter, a: State, b: State) -> State: ...
+
+
 class Cells:
     """Accumulators in memory: ``slots`` elements for every component of every fold's state."""
 
-    def __init__(self, code: Code, allocate: Callable[[int], str], folds: Sequence[Fold], slots: int) -> None:
+    def __init__(self, code: Code, allocate: Callable[[int], str], folds: Sequence[Accumulation], slots: int) -> None:
         self.code, self.folds = code, folds
         self.pointers = [[(allocate(slots * dtype.itemsize), dtype) for _, dtype in fold.identity] for fold in folds]
 
@@ -86,15 +115,15 @@ class Cells:
         self.store(at, [f.combine(e, old, new) for f, old, new in zip(self.folds, self.load(at), states)])
 
 
-def starts(e: Emitter, folds: Sequence[Fold]) -> list[State]:
+def starts(e: Emitter, folds: Sequence[Accumulation]) -> list[State]:
     return [fold.start(e) for fold in folds]
 
 
-def combine_all(e: Emitter, folds: Sequence[Fold], a: list[State], b: list[State]) -> list[State]:
+def combine_all(e: Emitter, folds: Sequence[Accumulation], a: list[State], b: list[State]) -> list[State]:
     return [fold.combine(e, x, y) for fold, x, y in zip(folds, a, b)]
 
 
-def only_active(e: Emitter, folds: Sequence[Fold], states: list[State], mask: Val | None) -> list[State]:
+def only_active(e: Emitter, folds: Sequence[Accumulation], states: list[State], mask: Val | None) -> list[State]:
     """The states, with the identity in the lanes that the mask switches off."""
     if mask is None:
         return states
@@ -108,7 +137,7 @@ class LaneFold:
     """
 
     def __init__(
-        self, code: Code, allocate: Callable[[int], str], folds: Sequence[Fold], extent: int | None, light: bool
+        self, code: Code, allocate: Callable[[int], str], folds: Sequence[Accumulation], extent: int | None, light: bool
     ) -> None:
         self.code, self.folds, self.light = code, folds, light
         self.known = extent
@@ -237,7 +266,12 @@ class Cascade:
     """Folds a sequence of ``terms`` states, scalars or (``slots`` > 1) vectors of them, kept in memory."""
 
     def __init__(
-        self, code: Code, allocate: Callable[[int], str], folds: Sequence[Fold], terms: int | None, slots: int = 1
+        self,
+        code: Code,
+        allocate: Callable[[int], str],
+        folds: Sequence[Accumulation],
+        terms: int | None,
+        slots: int = 1,
     ) -> None:
         self.code, self.folds = code, folds
         depth = LEVELS

@@ -18,13 +18,35 @@ _NUMERIC = frozenset(rules.NUMERIC)
 
 
 def _matmul_canon(types: tuple[TensorType, ...], attrs: dict[str, Any]) -> dict[str, Any]:
-    return {name: bool(attrs.get(name, False)) for name in ("transpose_a", "transpose_b")}
+    found: dict[str, Any] = {name: bool(attrs.get(name, False)) for name in ("transpose_a", "transpose_b")}
+    found["sum_dtype"] = attrs.get("sum_dtype") or types[0].dtype
+    found["lanes"] = bool(
+        attrs.get("lanes", _contiguous(types[0], types[1], found["transpose_a"], found["transpose_b"]))
+    )
+    return found
 
 
-def _matmul_infer(x: TensorType, y: TensorType, transpose_a: bool, transpose_b: bool) -> TensorType:
+def _contiguous(x: TensorType, y: TensorType, transpose_a: bool, transpose_b: bool) -> bool:
+    """Whether the product has one row or one column, and neighbours along k lie side by side in both factors."""
+    if x.ndim < 2 or y.ndim < 2:
+        return False
+    row = x.shape[-1 if transpose_a else -2] == 1
+    column = y.shape[-2 if transpose_b else -1] == 1
+    return bool((row or column) and (row or not transpose_a) and (column or transpose_b))
+
+
+def _matmul_infer(
+    x: TensorType, y: TensorType, transpose_a: bool, transpose_b: bool, sum_dtype: Any, lanes: bool
+) -> TensorType:
     if x.dtype != y.dtype:
         raise DTypeError("matmul", f"dtypes differ: {x} and {y}. Expected equal dtypes. Convert one with astype.")
     rules.check_dtype("matmul", x, _NUMERIC)
+    if sum_dtype != x.dtype and (dt.is_float(sum_dtype) != dt.is_float(x.dtype) or not dt.embeds(x.dtype, sum_dtype)):
+        raise DTypeError(
+            "matmul",
+            f"sum_dtype is {sum_dtype}, the factors are {x} and {y}. Expected a dtype of the same kind that holds all "
+            f"values of {x.dtype}.",
+        )
     if x.ndim < 2 or y.ndim < 2:
         raise ShapeError("matmul", f"x is {x}, y is {y}. Expected at least two axes of each.")
     if x.shape[:-2] != y.shape[:-2]:
@@ -37,30 +59,50 @@ def _matmul_infer(x: TensorType, y: TensorType, transpose_a: bool, transpose_b: 
         raise ShapeError(
             "matmul", f"inner sizes differ: x is {x}, y is {y}; x.shape[{a}] must equal y.shape[{b}].{hint}"
         )
-    return TensorType((*x.shape[:-2], rows, columns), x.dtype)
+    if lanes and rows != 1 and columns != 1:
+        raise ShapeError("matmul", f"lanes are for one row or one column: x is {x}, y is {y}.")
+    return TensorType((*x.shape[:-2], rows, columns), sum_dtype)
 
 
-def _matmul_reference(x: np.ndarray, y: np.ndarray, transpose_a: bool, transpose_b: bool) -> np.ndarray:
+def _matmul_reference(
+    x: np.ndarray, y: np.ndarray, transpose_a: bool, transpose_b: bool, sum_dtype: Any, lanes: bool
+) -> np.ndarray:
     a = np.swapaxes(x, -1, -2) if transpose_a else x
     b = np.swapaxes(y, -1, -2) if transpose_b else y
     if not dt.is_float(x.dtype):
-        return np.matmul(a, b)
+        return np.matmul(a.astype(sum_dtype), b.astype(sum_dtype))
     with np.errstate(all="ignore"):
-        return arrays.convert(np.matmul(a.astype(np.float64), b.astype(np.float64)), x.dtype)
+        return arrays.convert(np.matmul(a.astype(np.float64), b.astype(np.float64)), sum_dtype)
 
 
-def _matmul_vjp(b: Any, g: Any, out: Any, x: Any, y: Any, transpose_a: bool, transpose_b: bool) -> tuple[Any, ...]:
+def _matmul_vjp(
+    b: Any,
+    g: Any,
+    out: Any,
+    x: Any,
+    y: Any,
+    transpose_a: bool,
+    transpose_b: bool,
+    sum_dtype: Any,
+    lanes: bool,
+) -> tuple[Any, ...]:
     """The transposed factors are read in place, through the attributes."""
+
+    def factor(value: Any) -> Any:
+        return value if value.dtype == sum_dtype else b.convert(value, dtype=sum_dtype)
+
+    def cotangent(value: Any) -> Any:
+        return value if value.dtype == x.dtype else b.convert(value, dtype=x.dtype)
 
     def for_x() -> Any:
         if transpose_a:
-            return b.matmul(y, g, transpose_a=transpose_b, transpose_b=True)
-        return b.matmul(g, y, transpose_a=False, transpose_b=not transpose_b)
+            return cotangent(b.matmul(factor(y), g, transpose_a=transpose_b, transpose_b=True))
+        return cotangent(b.matmul(g, factor(y), transpose_a=False, transpose_b=not transpose_b))
 
     def for_y() -> Any:
         if transpose_b:
-            return b.matmul(g, x, transpose_a=True, transpose_b=transpose_a)
-        return b.matmul(x, g, transpose_a=not transpose_a, transpose_b=False)
+            return cotangent(b.matmul(g, factor(x), transpose_a=True, transpose_b=transpose_a))
+        return cotangent(b.matmul(factor(x), g, transpose_a=not transpose_a, transpose_b=False))
 
     return for_x, for_y
 
@@ -105,6 +147,11 @@ def _matmul_samples(rng: np.random.Generator, dtype: Any) -> list[samples.Sample
                 x = samples.values(rng, dtype, (*batch, *((k, m) if transpose_a else (m, k))))
                 y = samples.values(rng, dtype, (*batch, *((n, k) if transpose_b else (k, n))))
                 found.append(((x, y), {"transpose_a": transpose_a, "transpose_b": transpose_b}))
+    wider = [d for d in (dt.int32, dt.int64, dt.float32, dt.float64) if d != dtype and dt.embeds(dtype, d)]
+    for sum_dtype in (d for d in wider if dt.is_float(d) == dt.is_float(dtype)):
+        for m, k, n in ((3, 5, 4), (2, 70, 1)):
+            x, y = samples.values(rng, dtype, (m, k)), samples.values(rng, dtype, (k, n))
+            found.append(((x, y), {"sum_dtype": sum_dtype}))
     return found
 
 
@@ -113,7 +160,10 @@ define(
     Kind.CONTRACT,
     2,
     doc="""Matrix products x[...,m,k] @ y[...,k,n] over equal leading axes; either matrix may be given transposed.
-    Floats narrower than 32 bits are summed in float32 and rounded once.""",
+    The factors' elements are converted to ``sum_dtype``, their own dtype unless given, which the result has; sums of
+    floats narrower than 32 bits are kept in float32 and rounded once.  With ``lanes`` a product of one row or one
+    column is summed in the order of a row reduction, else by blocks of k (order.py); unless given, that is so where
+    neighbours along k lie side by side in both factors.""",
     canon=_matmul_canon,
     infer=_matmul_infer,
     reference=_matmul_reference,

@@ -14,7 +14,10 @@ other.  The outer sequence folds in a cascade: TERMS terms into a first level, T
 into the total.
 
 **Products.**  The sum over k goes in blocks of K_BLOCK consecutive k, each from 0, one k after the other, each an fma;
-the blocks' sums are added one after the other.  bfloat16 factors whose sums are float32 go in pairs (see `PAIR`).
+the blocks' sums are added one after the other.  bfloat16 factors whose sums are float32 go in pairs of k: the second
+of a pair comes first, and denormal factors and sums (those of a block, before they are added up) are zeros.
+A product of one row or one column that goes by ``lanes`` is the sum, in the order of a row reduction, of the rounded
+products of its elements, in the dtype of the sums.
 
 **Scans.**  A line goes in chunks of SCAN_CHUNK elements, of runs of SCAN_RUN.  Each run is scanned by itself, from the
 identity; totals of runs carry over to the next run of the chunk, and totals of chunks to the next chunk, one after the
@@ -123,11 +126,21 @@ def _chunk(combine: Combine, start: np.ndarray, x: np.ndarray) -> np.ndarray:
 # ---- products
 
 
-def ordered_product(x: np.ndarray, y: np.ndarray, sum_dtype: np.dtype) -> np.ndarray:
-    """x[..., m, k] @ y[..., k, n] with sums kept in ``sum_dtype``, and not rounded to a narrower one."""
-    paired = in_pairs(x.dtype, sum_dtype)
-    a, b = (arrays.convert(v, sum_dtype) for v in (x, y))
-    k = a.shape[-1]
+def ordered_product(x: np.ndarray, y: np.ndarray, sum_dtype: np.dtype, lanes: bool = False) -> np.ndarray:
+    """The bits of x[..., m, k] @ y[..., k, n] with that ``sum_dtype``, which the result has."""
+    wide = dt.compute_dtype(sum_dtype)
+    a, b = (arrays.convert(v, wide) for v in (x, y))
+    if lanes:
+        with np.errstate(all="ignore"):
+            terms = a[..., :, None, :] * np.swapaxes(b, -1, -2)[..., None, :, :]
+        sums = ordered_sum(terms, (terms.ndim - 1,)) if dt.is_float(wide) else terms.sum(-1, dtype=wide)
+    else:
+        sums = _by_blocks(a, b, in_pairs(x.dtype, wide))
+    return arrays.convert(sums, sum_dtype)
+
+
+def _by_blocks(a: np.ndarray, b: np.ndarray, paired: bool) -> np.ndarray:
+    k, sum_dtype = a.shape[-1], a.dtype
     zero = np.zeros((*a.shape[:-1], b.shape[-1]), sum_dtype)
     total = zero
     with np.errstate(all="ignore"):

@@ -1,0 +1,171 @@
+"""Products of a matrix with a vector whose sums go in the order of a row reduction (``order.py``).
+
+Each line of the matrix is multiplied with the vector, element by element, and the products are summed like a row of
+them: the result is that of ``sum(line * vector)``, in the dtype of the sums.  Lines whose elements lie side by side are
+folded one by one, in vectors along the line.  Where neighbouring lines lie side by side instead, vectors run across
+lines, and the 64 logical lanes are as many vectors in memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from hybridflow.compiler.codegen.operand import Operand, Reading
+from hybridflow.compiler.codegen.packing import BATCH, DEPTH, FREE
+from hybridflow.compiler.codegen.reduction import LaneFold, State, Sum
+from hybridflow.compiler.codegen.structured import Code, Ref, lanes_for
+from hybridflow.compiler.codegen.values import Val
+from hybridflow.compiler.ir import dtypes as dt
+from hybridflow.compiler.ir.extents import Extent
+from hybridflow.compiler.ops.order import CHUNK, LANES, SUPERCHUNK
+
+_VECTORS = 4  # of neighbouring lines at once, so that a whole cache line or more is read of each k
+
+Work = tuple[tuple[Extent, ...], int, Extent]
+"""What a kernel does: its units, the grain at which they may be cut, and bytes of scratch."""
+
+Finish = Callable[[Val, Ref, Ref, "Val | None"], None]
+"""``finish(sums, entry, line, mask)`` stores the sums of ``e.width`` lines of a batch entry from ``line``."""
+
+_Fold = Callable[[Reading, Reading, Ref, Ref, Ref], None]
+"""``fold(matrix, vector, entry, first, last)`` finishes the lines [first, last) of a batch entry."""
+
+
+@dataclass(frozen=True)
+class Lines:
+    """``count`` lines (the free part of ``matrix``) of ``depth`` elements in each entry of the batch, and the entry's
+    vector, whose free part has one element."""
+
+    matrix: Operand
+    vector: Operand
+    dtype: np.dtype  # of the sums
+    batch: tuple[Extent, ...]
+    count: Extent
+    depth: Extent
+
+
+def emit_lines(c: Code, lines: Lines, finish: Finish) -> Work:
+    """The body of a kernel whose units are lines."""
+    return _Lines(c, lines, finish).emit()
+
+
+class _Lines:
+    def __init__(self, c: Code, lines: Lines, finish: Finish) -> None:
+        self.c, self.e, self.lines, self.finish = c, c.e, lines, finish
+        self.count, self.depth = c.extent(lines.count), c.extent(lines.depth)
+        self.known = lines.depth if isinstance(lines.depth, int) else None
+        self.sum = Sum(lines.dtype)
+        self.scratch = 0
+
+    def emit(self) -> Work:
+        c, lines = self.c, self.lines
+        matrix, vector = lines.matrix, lines.vector
+        one_loop = len(matrix.loops[DEPTH]) == len(vector.loops[DEPTH]) == 1
+        along = one_loop and matrix.along(DEPTH) >= matrix.along(FREE)
+        fold, grain = self._along() if along else self._across()
+        with c.spans("%begin", "%end", self.count) as (entry, first, last):
+            line = vector.start.at(BATCH, entry).at(FREE, 0)
+            fold(matrix.start.at(BATCH, entry), line, entry, first, last)
+        return (*lines.batch, lines.count), grain, self.scratch
+
+    def _allocate(self, nbytes: int) -> str:
+        """A piece of scratch."""
+        start, self.scratch = self.scratch, self.scratch + -(-nbytes // 64) * 64
+        return self.c.at("%scratch", start, 1)
+
+    def _widened(self, value: Val) -> Val:
+        return self.e.splat(self.e.convert(value, self.lines.dtype))
+
+    def _finish(self, total: Val, entry: Ref, line: Ref, mask: Val | None) -> None:
+        e = self.e
+        if dt.is_float(total.dtype):
+            total = e.add(e.const(0.0, total.dtype), total)  # as the sum of nothing is 0.0, not the identity -0.0
+        self.finish(total, entry, line, mask)
+
+    # ---- lines one by one
+
+    def _along(self) -> tuple[_Fold, int]:
+        c, e = self.c, self.e
+        width = min(e.target.lanes(8 * self.lines.dtype.itemsize), LANES)
+        fold = LaneFold(c, self._allocate, [self.sum], self.known, light=True)
+        loops = [operand.loops[DEPTH][-1] for operand in (self.lines.matrix, self.lines.vector)]
+
+        def run(matrix: Reading, vector: Reading, entry: Ref, first: Ref, last: Ref) -> None:
+            with c.loop(first, last) as line:
+                factors = matrix.at(FREE, line.index), vector
+
+                def products(k: Ref, mask: Val | None) -> list[State]:
+                    a, b = (self._widened(x.value({loop: k}, loop, mask)) for x, loop in zip(factors, loops))
+                    return [(e.mul(a, b),)]
+
+                with c.width(width):
+                    ((total,),) = fold.run(self.depth, products)
+                with c.width(1):
+                    self._finish(total, entry, line.index, None)
+
+        return run, 1
+
+    # ---- neighbouring lines at once
+
+    def _across(self) -> tuple[_Fold, int]:
+        c, lines = self.c, self.lines
+        width = lanes_for(c.e.target, lines.dtype, lines.count) if len(lines.matrix.loops[FREE]) == 1 else 1
+        most = _VECTORS * width if width > 1 else 1
+        lanes, totals = (self._allocate(LANES * most * lines.dtype.itemsize) for _ in range(2))
+
+        def run(matrix: Reading, vector: Reading, entry: Ref, first: Ref, last: Ref) -> None:
+            def fold(line: Ref, mask: Val | None) -> None:
+                at = matrix.with_(matrix.counters_at(FREE, line))
+                self._finish(self._fold_across(at, vector, mask, lanes, totals), entry, line, mask)
+
+            c.vector_loop(first, last, most, fold, rest_width=width)
+
+        return run, most
+
+    def _fold_across(self, matrix: Reading, vector: Reading, mask: Val | None, lanes: str, totals: str) -> Val:
+        """The sums of ``e.width`` lines, the lanes of a chunk at ``lanes``, of a superchunk at ``totals``."""
+        c, e, dtype = self.c, self.e, self.lines.dtype
+        many_chunks = self.known is None or self.known > CHUNK
+        chunk_lanes = lanes if many_chunks else totals
+        ((identity,),) = (self.sum.start(e),)
+        free = matrix.operand.loops[FREE][-1]
+
+        def cell(base: str, lane: Ref) -> str:
+            return c.at(base, c.mul(lane, e.width), dtype.itemsize)
+
+        def clear(base: str) -> None:
+            with c.loop(0, LANES) as lane:
+                e.store(identity, cell(base, lane.index))
+
+        def grow(base: str, lane: Ref, term: Val) -> None:
+            e.store(e.add(e.load(cell(base, lane), dtype), term), cell(base, lane))
+
+        def chunk(begin: Ref, end: Ref) -> None:
+            clear(chunk_lanes)
+            with c.loop(begin, end, LANES) as step, c.loop(0, c.min(LANES, c.sub(end, step.index))) as lane:
+                k = c.add(step.index, lane.index)
+                terms = self._widened(matrix.value(matrix.counters_at(DEPTH, k), free, mask))
+                with c.width(1):
+                    factor = self._widened(vector.value(vector.counters_at(DEPTH, k)))
+                grow(chunk_lanes, lane.index, e.mul(terms, e.splat(factor)))
+
+        with c.loop(0, self.depth, SUPERCHUNK, [identity]) as outer:
+            end = c.min(c.add(outer.index, SUPERCHUNK), self.depth)
+            if many_chunks:
+                clear(totals)
+                with c.loop(outer.index, end, CHUNK) as loop:
+                    chunk(loop.index, c.min(c.add(loop.index, CHUNK), end))
+                    with c.loop(0, LANES) as lane:
+                        grow(totals, lane.index, e.load(cell(chunk_lanes, lane.index), dtype))
+            else:
+                chunk(outer.index, end)
+            half = LANES // 2
+            while half:
+                with c.loop(0, half) as lane:
+                    grow(totals, lane.index, e.load(cell(totals, c.add(lane.index, half)), dtype))
+                half //= 2
+            outer.next = [e.add(outer.carried[0], e.load(cell(totals, 0), dtype))]
+        return outer.carried[0]
