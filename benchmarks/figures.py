@@ -194,8 +194,8 @@ def beside_a_step(peers: tuple[str, ...]) -> list[Figure]:
 
 def arithmetic(executable: object) -> measure.Sampler:
     """Calls of a program's machine code on fixed buffers, by a loop in native code: what no caller can avoid."""
-    from hybridflow.runtime import host, machine_code
     from hybridflow.runtime.dtypes import NUMPY
+    from hybridflow.runtime.machine import host, machine_code
 
     program = executable.program  # type: ignore[attr-defined]
     buffers = [np.ones(slot.shape, NUMPY[slot.dtype]) for slot in (*program.inputs, *program.outputs)]

@@ -4,44 +4,14 @@
 differentiates either.  Array functions carry the names of the Python array API standard, the rest TensorFlow 2's.
 """
 
-from __future__ import annotations
-
+import importlib as _importlib
 import math as _math
 import sys as _sys
+from typing import TYPE_CHECKING as _TYPE_CHECKING, Any as _Any
 
-from hybridflow import (
-    config as config,
-    creation as creation,
-    display as display,
-    elementwise as elementwise,
-    errors as errors,
-    flags as _flags,
-    indexing as indexing,
-    linalg as linalg,
-    losses as losses,
-    memory as memory,
-    nn as nn,
-    random as random,
-    reductions as reductions,
-    shapes as shapes,
-    sorting as sorting,
-)
-from hybridflow.compiler.ir.dtypes import (
-    bfloat16 as bfloat16,
-    bool_ as bool_,
-    float16 as float16,
-    float32 as float32,
-    float64 as float64,
-    int8 as int8,
-    int16 as int16,
-    int32 as int32,
-    int64 as int64,
-    uint8 as uint8,
-    uint16 as uint16,
-    uint32 as uint32,
-    uint64 as uint64,
-)
-from hybridflow.creation import (
+from hybridflow import config as config, errors as errors, flags as _flags, memory as memory
+from hybridflow.array import assignment as _assignment, operators as _operators
+from hybridflow.array.creation import (
     arange as arange,
     asarray as asarray,
     constant as constant,
@@ -59,15 +29,14 @@ from hybridflow.creation import (
     zeros as zeros,
     zeros_like as zeros_like,
 )
-from hybridflow.datatypes import (
+from hybridflow.array.datatypes import (
     can_cast as can_cast,
     finfo as finfo,
     iinfo as iinfo,
     isdtype as isdtype,
     result_type as result_type,
 )
-from hybridflow.devices import device as device, list_devices as list_devices
-from hybridflow.elementwise import (
+from hybridflow.array.elementwise import (
     abs as abs,
     acos as acos,
     acosh as acosh,
@@ -139,9 +108,7 @@ from hybridflow.elementwise import (
     trunc as trunc,
     where as where,
 )
-from hybridflow.function import function as function
-from hybridflow.gradients import custom_gradient as custom_gradient
-from hybridflow.indexing import (
+from hybridflow.array.indexing import (
     gather as gather,
     gather_nd as gather_nd,
     nonzero as nonzero,
@@ -150,7 +117,7 @@ from hybridflow.indexing import (
     take as take,
     take_along_axis as take_along_axis,
 )
-from hybridflow.linalg import (
+from hybridflow.array.linalg import (
     diagonal as diagonal,
     einsum as einsum,
     matmul as matmul,
@@ -159,7 +126,7 @@ from hybridflow.linalg import (
     trace as trace,
     vecdot as vecdot,
 )
-from hybridflow.reductions import (
+from hybridflow.array.reductions import (
     all as all,
     any as any,
     argmax as argmax,
@@ -180,7 +147,7 @@ from hybridflow.reductions import (
     sum as sum,
     var as var,
 )
-from hybridflow.shapes import (
+from hybridflow.array.shapes import (
     broadcast_arrays as broadcast_arrays,
     broadcast_to as broadcast_to,
     concat as concat,
@@ -199,11 +166,38 @@ from hybridflow.shapes import (
     tile as tile,
     unstack as unstack,
 )
-from hybridflow.sorting import argsort as argsort, sort as sort, top_k as top_k
-from hybridflow.spec import TensorSpec as TensorSpec
-from hybridflow.tape import GradientTape as GradientTape
-from hybridflow.tensor import Tensor as Tensor
-from hybridflow.variable import Variable as Variable
+from hybridflow.array.sorting import argsort as argsort, sort as sort, top_k as top_k
+from hybridflow.compiler.ir.dtypes import (
+    bfloat16 as bfloat16,
+    bool_ as bool_,
+    float16 as float16,
+    float32 as float32,
+    float64 as float64,
+    int8 as int8,
+    int16 as int16,
+    int32 as int32,
+    int64 as int64,
+    uint8 as uint8,
+    uint16 as uint16,
+    uint32 as uint32,
+    uint64 as uint64,
+)
+from hybridflow.core import native_type as _native_type
+from hybridflow.core.devices import device as device, list_devices as list_devices
+from hybridflow.core.tensor import Tensor as Tensor
+from hybridflow.core.variable import Variable as Variable
+
+_operators.install()
+_assignment.install()
+_native_type.introduce()
+
+if _TYPE_CHECKING:  # what is loaded when it is first used, see ``_LATER``
+    from hybridflow.array import random as random
+    from hybridflow.autodiff.custom import custom_gradient as custom_gradient
+    from hybridflow.autodiff.tape import GradientTape as GradientTape
+    from hybridflow.jit.function import function as function
+    from hybridflow.jit.keys import TensorSpec as TensorSpec
+    from hybridflow.nn import functional as nn, losses as losses
 
 if _flags.KEEP_TEXT.value == "1" or hasattr(_sys, "ps1") or "code" in _sys.modules:
     from hybridflow.tracing.convert import texts as _texts
@@ -217,3 +211,39 @@ __array_api_version__ = "2024.12"
 e, pi, inf, nan = _math.e, _math.pi, _math.inf, _math.nan
 newaxis = None
 bool = bool_
+
+# What a first operation does without: where it is.  Modules of this package are the name itself.
+_LATER = {
+    "GradientTape": "autodiff.tape",
+    "TensorSpec": "jit.keys",
+    "custom_gradient": "autodiff.custom",
+    "function": "jit.function",
+    "losses": "",
+    "nn": "",
+    "random": "",
+}
+_PUBLIC_MODULES = frozenset(("config", "errors", "losses", "memory", "nn", "random"))
+
+
+def __getattr__(name: str) -> _Any:
+    if name not in _LATER:
+        raise AttributeError(f"module 'hybridflow' has no attribute {name!r}")
+    module = _importlib.import_module(f"hybridflow.{_LATER[name] or name}")
+    found = globals()[name] = getattr(module, name) if _LATER[name] else module
+    _hide_rooms()
+    return found
+
+
+def __dir__() -> list[str]:
+    return [*__all__, *(name for name in globals() if name.startswith("__"))]
+
+
+def _hide_rooms() -> None:
+    """Take the names of internal modules, which importing them leaves here, away again."""
+    for name, value in list(globals().items()):
+        if type(value) is type(_sys) and name not in _PUBLIC_MODULES and not name.startswith("_"):
+            globals().pop(name, None)
+
+
+_hide_rooms()
+__all__ = sorted({name for name in globals() if not name.startswith("_")} | _LATER.keys())

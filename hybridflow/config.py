@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from hybridflow.context import add_process_reason
+from hybridflow.core.context import add_process_reason
 from hybridflow.errors import ArgumentError
-from hybridflow.runtime import disk_cache, memory
+from hybridflow.runtime.machine import disk_cache
+from hybridflow.runtime.memory import blocks as memory
 
 _eager = False
 

@@ -13,8 +13,10 @@ import numpy as np
 
 from hybridflow.compiler.program import Program, Slot, value_at
 from hybridflow.errors import CompileError
-from hybridflow.runtime import arguments, host, machine_code, memory, program_host
+from hybridflow.runtime import arguments, program_host
 from hybridflow.runtime.dtypes import NUMPY
+from hybridflow.runtime.machine import host, machine_code
+from hybridflow.runtime.memory import blocks as memory
 
 _ENTRY = ctypes.CFUNCTYPE(ctypes.c_int32, *[ctypes.c_void_p] * 4)  # releases the GIL
 

@@ -17,9 +17,9 @@ from hybridflow import flags
 from hybridflow.compiler import target
 from hybridflow.compiler.loops import cluster, reader, stored
 from hybridflow.compiler.ops import TABLE
-from hybridflow.convert import as_tensor
-from hybridflow.dispatch import apply
-from hybridflow.runtime import host
+from hybridflow.eager.dispatch import apply
+from hybridflow.eager.operands import as_tensor
+from hybridflow.runtime.machine import host
 
 from .bits import same_bits
 from .programs import Program, Settings, Values

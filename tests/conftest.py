@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from typing import Any
 
 import pytest
 
 from hybridflow import flags
-from hybridflow.runtime import entry, layout
+from hybridflow.jit import function as compiled
+from hybridflow.runtime.calls import entry
+from hybridflow.runtime.native import layout
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -44,13 +45,12 @@ class Traced:
 @pytest.fixture
 def traced(monkeypatch: pytest.MonkeyPatch) -> Traced:
     """Counts traces without touching what is traced, whose effects would be repeated at each call."""
-    module = sys.modules["hybridflow.function"]
-    trace, made = module.trace_signature, Traced()
+    trace, made = compiled.trace_signature, Traced()
 
     def counting(python: Any, binder: Any, key: Any, *args: Any, **kwargs: Any) -> Any:
         made.keys.append(key)
         time.sleep(made.seconds)
         return trace(python, binder, key, *args, **kwargs)
 
-    monkeypatch.setattr(module, "trace_signature", counting)
+    monkeypatch.setattr(compiled, "trace_signature", counting)
     return made

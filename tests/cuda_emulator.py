@@ -18,7 +18,8 @@ import numpy as np
 import pytest
 
 from hybridflow.compiler.program import Program
-from hybridflow.runtime import cuda, host, machine_code
+from hybridflow.runtime.cuda import executable as cuda
+from hybridflow.runtime.machine import host, machine_code
 
 REGISTERS = ("tid.x", "ntid.x", "ctaid.x", "nctaid.x")
 

@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from hybridflow import flags
-from hybridflow.runtime import machine_code
+from hybridflow.runtime.machine import machine_code
 
 from .compare_programs import Difference, difference
 from .programs import Program

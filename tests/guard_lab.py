@@ -32,7 +32,7 @@ import numpy as np
 
 import hybridflow as hf
 from hybridflow.errors import HybridflowError
-from hybridflow.trace import Trace
+from hybridflow.tracing.trace import Trace
 
 PROGRAMS = pathlib.Path(__file__).parent / "guard_programs"
 FLAGS = {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hybridflow.compiler.program import Check, Dim, DimSource, Extent, Program, Slot
-from hybridflow.runtime import host
+from hybridflow.runtime.machine import host
 
 _LLVM = {"f32": "float", "f64": "double", "i32": "i32", "i64": "i64", "u8": "i8"}
 

@@ -21,7 +21,7 @@ from hybridflow.compiler.ir.graph import parameter
 from hybridflow.compiler.ir.types import TensorType
 from hybridflow.compiler.program import Check, value_at
 from hybridflow.compiler.target import Target
-from hybridflow.runtime import machine_code
+from hybridflow.runtime.machine import machine_code
 
 Emit = Callable[[ModuleText, Emitter], KernelCode]
 

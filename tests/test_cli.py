@@ -18,7 +18,7 @@ from hybridflow import flags
 from hybridflow.cli import bench, commands, fair, limits, measure, output, subject
 from hybridflow.cli.measure import Timing
 from hybridflow.errors import ArgumentError
-from hybridflow.runtime import disk_cache
+from hybridflow.runtime.machine import disk_cache
 
 ROOT = Path(__file__).resolve().parent.parent
 

@@ -8,8 +8,9 @@ import threading
 import pytest
 
 import hybridflow as hf
-from hybridflow.context import busy, idle, now
-from hybridflow.runtime import entry, layout
+from hybridflow.core.context import busy, idle, now
+from hybridflow.runtime.calls import entry
+from hybridflow.runtime.native import layout
 
 native = pytest.mark.skipif(layout.problem() is not None, reason="native calls are off here")
 

@@ -19,7 +19,7 @@ from hybridflow.compiler.pipeline import compile_graph
 from hybridflow.compiler.program import Program
 from hybridflow.compiler.target import CUDA_SM80, CUDA_SM90
 from hybridflow.errors import CompileError
-from hybridflow.runtime import ptx
+from hybridflow.runtime.cuda import ptx
 from tests.device_programs import PROGRAMS, graph_of, largest_sample, traced, typical_dtypes
 
 # Arithmetic without a rounding mode may be contracted by ptxas; the others are not IEEE's.

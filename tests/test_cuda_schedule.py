@@ -15,7 +15,9 @@ from hybridflow.compiler.ops import TABLE
 from hybridflow.compiler.pipeline import compile_graph
 from hybridflow.compiler.target import CUDA_SM90
 from hybridflow.errors import ArgumentError, DTypeError, HybridflowError, IndexRangeError
-from hybridflow.runtime import cpu, cuda, host
+from hybridflow.runtime import cpu
+from hybridflow.runtime.cuda import executable as cuda
+from hybridflow.runtime.machine import host
 from tests.bits import same_bits
 from tests.cuda_emulator import Array, emulated  # noqa: F401
 from tests.device_programs import PROGRAMS, graph_of, largest_sample, traced, typical_dtypes

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import hybridflow as hf
-from hybridflow.context import busy
+from hybridflow.core.context import busy
 from hybridflow.errors import DeviceError
-from hybridflow.runtime import cuda
+from hybridflow.runtime.cuda import executable as cuda
 from tests.bits import same_bits
 from tests.cuda_emulator import Array, emulated  # noqa: F401
 from tests.device_programs import PROGRAMS

@@ -17,7 +17,9 @@ import pytest
 
 import hybridflow as hf
 from hybridflow import flags
-from hybridflow.runtime import cpu, disk_cache, machine_code, native
+from hybridflow.runtime import cpu
+from hybridflow.runtime.machine import disk_cache, machine_code
+from hybridflow.runtime.native import functions as native
 from tests.runtime_programs import plus_one
 
 

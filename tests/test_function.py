@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import hybridflow as hf
-from hybridflow.context import tracing
+from hybridflow.core.context import tracing
 from hybridflow.errors import (
     ArgumentError,
     ArgumentTypeError,
@@ -21,7 +21,7 @@ from hybridflow.errors import (
     ShapeError,
     TraceError,
 )
-from hybridflow.trace import Trace
+from hybridflow.tracing.trace import Trace
 
 
 def tensor(values, dtype=np.float64):

@@ -16,7 +16,9 @@ from hybridflow.compiler.ir.graph import Role
 from hybridflow.compiler.ir.types import TensorType
 from hybridflow.compiler.ops import TABLE
 from hybridflow.compiler.pipeline import compile_graph
-from hybridflow.runtime import cpu, host, machine_code, ptx
+from hybridflow.runtime import cpu
+from hybridflow.runtime.cuda import ptx
+from hybridflow.runtime.machine import host, machine_code
 from tests.test_cuda_emission import assert_assembles
 from tests.test_kernels import eager, same_bits
 

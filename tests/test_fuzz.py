@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 import hybridflow as hf
-from hybridflow import flags, one_op
+from hybridflow import flags
 from hybridflow.compiler.interpret import interpret
 from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.compiler.ir.graph import Graph, Node
@@ -26,8 +26,10 @@ from hybridflow.compiler.ops.table import Kind
 from hybridflow.compiler.passes.driver import run
 from hybridflow.compiler.passes.standard import PASSES, SIMPLIFY_PIPELINE
 from hybridflow.compiler.pipeline import compile_graph
+from hybridflow.eager import one_op
 from hybridflow.errors import HybridflowError
-from hybridflow.runtime import cpu, host
+from hybridflow.runtime import cpu
+from hybridflow.runtime.machine import host
 
 from .bits import same_bits
 from .compare_programs import compare, difference

@@ -12,7 +12,9 @@ import hybridflow as hf
 from hybridflow.compiler.ops import TABLE
 from hybridflow.compiler.pipeline import compile_graph
 from hybridflow.errors import DeviceError, HybridflowError, IndexRangeError
-from hybridflow.runtime import cpu, cuda, host
+from hybridflow.runtime import cpu
+from hybridflow.runtime.cuda import executable as cuda
+from hybridflow.runtime.machine import host
 from tests.bits import same_bits
 from tests.device_programs import PROGRAMS, graph_of, largest_sample, traced
 

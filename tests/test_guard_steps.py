@@ -20,11 +20,12 @@ from hypothesis import given, settings, strategies as st
 
 from hybridflow import errors
 from hybridflow.compiler.ir.extents import Dim
-from hybridflow.runtime import cpu, entry
-from hybridflow.runtime.entry import Dispatcher
-from hybridflow.runtime.guards import CHECK, READ, Step, first_failing, holds
-from hybridflow.runtime.signature import Signature, TensorArg
-from hybridflow.tensor import wrap
+from hybridflow.core.tensor import wrap
+from hybridflow.runtime import cpu
+from hybridflow.runtime.calls import entry
+from hybridflow.runtime.calls.entry import Dispatcher
+from hybridflow.runtime.calls.native_call import Signature, TensorArg
+from hybridflow.runtime.calls.steps import CHECK, READ, Step, first_failing, holds
 from tests.runtime_programs import plus_one
 
 X = wrap(np.ones(3, np.float32))

@@ -12,9 +12,9 @@ import sys
 import pytest
 
 import hybridflow as hf
-from hybridflow import transaction
-from hybridflow.context import current, suspended
-from hybridflow.runtime import turns
+from hybridflow.core import transaction
+from hybridflow.core.context import current, suspended
+from hybridflow.runtime.calls import turns
 
 WHERE = {"tape.py", "context.py", "devices.py", "transaction.py", "turns.py"}
 

@@ -10,15 +10,16 @@ import zlib
 import numpy as np
 import pytest
 
-from hybridflow import one_op
 from hybridflow.compiler import target
 from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.compiler.ir.build import GraphBuilder
 from hybridflow.compiler.ir.types import TensorType
 from hybridflow.compiler.ops import TABLE
 from hybridflow.compiler.pipeline import compile_graph
+from hybridflow.eager import one_op
 from hybridflow.errors import HybridflowError
-from hybridflow.runtime import cpu, host, machine_code
+from hybridflow.runtime import cpu
+from hybridflow.runtime.machine import host, machine_code
 
 TOLERANCE = {dt.float16: 2e-3, dt.bfloat16: 2e-2, dt.float32: 3e-6, dt.float64: 1e-14}
 

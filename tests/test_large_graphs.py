@@ -17,7 +17,8 @@ from hybridflow.compiler.ops import TABLE
 from hybridflow.compiler.pipeline import compile_graph
 from hybridflow.compiler.program import Program
 from hybridflow.compiler.target import AVX512, CUDA_SM90, Target
-from hybridflow.runtime import cpu, host
+from hybridflow.runtime import cpu
+from hybridflow.runtime.machine import host
 
 
 def builder() -> GraphBuilder:

@@ -12,7 +12,7 @@ import pytest
 
 import hybridflow as hf
 from hybridflow.errors import IndexRangeError
-from hybridflow.runtime import memory
+from hybridflow.runtime.memory import blocks as memory
 
 CALLS = 300
 

@@ -16,8 +16,9 @@ from hybridflow import errors
 from hybridflow.compiler.ir import dtypes
 from hybridflow.compiler.program import Program, Slot
 from hybridflow.compiler.target import AARCH64, CUDA_SM90, SSE2
-from hybridflow.runtime import cpu, host, machine_code
+from hybridflow.runtime import cpu
 from hybridflow.runtime.dtypes import NUMPY
+from hybridflow.runtime.machine import host, machine_code
 from tests import runtime_programs
 from tests.runtime_programs import accumulate
 

@@ -9,7 +9,7 @@ import pytest
 
 import hybridflow as hf
 from hybridflow.compiler.target import NAMED
-from hybridflow.runtime import host
+from hybridflow.runtime.machine import host
 
 DTYPES = ("bool", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "bfloat16", "float16", "float32")
 SOURCES = ("int8", "uint16", "int32", "int64", "bfloat16", "float32", "float64")

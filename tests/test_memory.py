@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 import hybridflow as hf
-from hybridflow.runtime import layout, memory
+from hybridflow.runtime.memory import blocks as memory
+from hybridflow.runtime.native import layout
 
 pytestmark = pytest.mark.skipif(layout.problem() is not None, reason="there is no pool")
 BYTES = np.dtype("u1")

@@ -13,12 +13,14 @@ import pytest
 
 from hybridflow import errors
 from hybridflow.compiler.ir.extents import Dim
-from hybridflow.context import add_process_reason, reasons
-from hybridflow.runtime import cpu, entry, front_end, memory, turns
-from hybridflow.runtime.entry import Dispatcher
-from hybridflow.runtime.guards import Step
-from hybridflow.runtime.signature import ConstantInput, LiteralArg, Signature, TensorArg, VariableInput
-from hybridflow.tensor import Tensor, wrap
+from hybridflow.core.context import add_process_reason, reasons
+from hybridflow.core.tensor import Tensor, wrap
+from hybridflow.runtime import cpu
+from hybridflow.runtime.calls import entry, front_end, turns
+from hybridflow.runtime.calls.entry import Dispatcher
+from hybridflow.runtime.calls.native_call import ConstantInput, LiteralArg, Signature, TensorArg, VariableInput
+from hybridflow.runtime.calls.steps import Step
+from hybridflow.runtime.memory import blocks as memory
 from tests.runtime_programs import accumulate, add, plus_one, pointwise, square_table
 
 F32, F64 = np.dtype("f4"), np.dtype("f8")

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from hybridflow.compiler.ir.extents import Dim, value_at
+from hybridflow.core.tensor import Tensor, wrap
 from hybridflow.runtime import cpu
-from hybridflow.runtime.entry import Dispatcher
-from hybridflow.runtime.signature import LiteralArg, Signature, TensorArg
-from hybridflow.tensor import Tensor, wrap
+from hybridflow.runtime.calls.entry import Dispatcher
+from hybridflow.runtime.calls.native_call import LiteralArg, Signature, TensorArg
 from tests.runtime_programs import add
 
 EXECUTABLE = []

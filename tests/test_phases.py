@@ -20,7 +20,9 @@ from hybridflow.compiler.ops import TABLE
 from hybridflow.compiler.pipeline import compile_graph
 from hybridflow.compiler.program import HOST, DimSource, Program, Slot, value_at
 from hybridflow.compiler.target import CUDA_SM90, Target
-from hybridflow.runtime import cuda, host, program_host
+from hybridflow.runtime import program_host
+from hybridflow.runtime.cuda import executable as cuda
+from hybridflow.runtime.machine import host
 from tests.cuda_emulator import Array, emulated  # noqa: F401
 from tests.cutting_host import check_cuts, cutting, outcome
 from tests.device_programs import PROGRAMS, graph_of, largest_sample, traced, typical_dtypes

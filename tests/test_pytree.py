@@ -8,7 +8,7 @@ from typing import NamedTuple
 import pytest
 from hypothesis import given, strategies as st
 
-from hybridflow import pytree
+from hybridflow.core import pytree
 
 
 class Point(NamedTuple):

@@ -19,7 +19,9 @@ from hybridflow.compiler.ir.types import Dim, TensorType
 from hybridflow.compiler.ops import TABLE
 from hybridflow.compiler.pipeline import compile_graph
 from hybridflow.errors import DivisionError, HybridflowError, IndexRangeError
-from hybridflow.runtime import cpu, cuda, host, ptx
+from hybridflow.runtime import cpu
+from hybridflow.runtime.cuda import executable as cuda, ptx
+from hybridflow.runtime.machine import host
 from tests.cuda_emulator import Array, emulated  # noqa: F401
 from tests.test_cuda_emission import assert_assembles
 from tests.test_fusion import build, rows, run_one_by_one

@@ -8,10 +8,11 @@ import struct
 import numpy as np
 import pytest
 
-from hybridflow.runtime import cpu, entry
-from hybridflow.runtime.ir_builder import I64, NULL, PTR, Module
-from hybridflow.runtime.records import HEAD, TENSOR, WORD, Item, Items, Words, Writer
-from hybridflow.tensor import wrap
+from hybridflow.core.tensor import wrap
+from hybridflow.runtime import cpu
+from hybridflow.runtime.calls import entry
+from hybridflow.runtime.native.ir_builder import I64, NULL, PTR, Module
+from hybridflow.runtime.native.records import HEAD, TENSOR, WORD, Item, Items, Words, Writer
 from tests.runtime_programs import plus_one
 
 

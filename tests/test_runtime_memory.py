@@ -12,8 +12,9 @@ import numpy as np
 import pytest
 
 from hybridflow import flags
-from hybridflow.runtime import layout, memory
 from hybridflow.runtime.dtypes import NUMPY
+from hybridflow.runtime.memory import blocks as memory
+from hybridflow.runtime.native import layout
 
 F32 = np.dtype("f4")
 

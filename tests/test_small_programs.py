@@ -22,7 +22,8 @@ from hybridflow.compiler.ops import TABLE
 from hybridflow.compiler.pipeline import compile_graph
 from hybridflow.compiler.target import AVX512
 from hybridflow.errors import CompileError
-from hybridflow.runtime import cpu, host
+from hybridflow.runtime import cpu
+from hybridflow.runtime.machine import host
 from tests.test_fusion import build, rows, run_one_by_one
 from tests.test_kernels import same_bits
 

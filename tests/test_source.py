@@ -10,11 +10,13 @@ import dataclasses
 import doctest
 import enum
 import gc
+import importlib
 import importlib.util
 import inspect
 import json.decoder
 import linecache
 import os
+import pkgutil
 import py_compile
 import subprocess
 import sys
@@ -33,6 +35,7 @@ from typing import Any
 
 import pytest
 
+import hybridflow as hf
 from hybridflow.tracing.convert import texts, unit
 from hybridflow.tracing.convert.rebuild import Rebuilder, rebuild
 from hybridflow.tracing.convert.source import ByCode, Missing, Source, find, remember
@@ -219,7 +222,7 @@ def test_future_statements_hold(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "module",
     [argparse, dataclasses, collections, textwrap, json.decoder, enum, typing, inspect, unittest.mock, asyncio.tasks]
-    + [m for name, m in sorted(sys.modules.items()) if name.startswith("hybridflow.") and hasattr(m, "__loader__")],
+    + [importlib.import_module(found.name) for found in pkgutil.walk_packages(hf.__path__, "hybridflow.")],
     ids=lambda module: module.__name__,
 )
 def test_identity_reproduces_the_byte_code(module: ModuleType) -> None:

@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 
 import hybridflow as hf
-from hybridflow.context import current
+from hybridflow.core.context import current
 from hybridflow.errors import IndexRangeError
-from hybridflow.runtime import turns
+from hybridflow.runtime.calls import turns
 
 LARGE = 400_000  # elements: programs give up the interpreter's lock
 

@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 import hybridflow as hf
-from hybridflow.context import busy, current, pop_tape
+from hybridflow.core.context import busy, current, pop_tape
 from hybridflow.errors import IndexRangeError
 
 from .test_function_threads import run_all

@@ -13,8 +13,8 @@ import pytest
 import hybridflow as hf
 from hybridflow import errors
 from hybridflow.compiler.ir import dtypes
-from hybridflow.context import tracing
-from hybridflow.trace import Trace
+from hybridflow.core.context import tracing
+from hybridflow.tracing.trace import Trace
 
 DTYPES = dtypes.ALL
 _INT_ORDER = {1: "int8", 2: "int16", 4: "int32", 8: "int64"}

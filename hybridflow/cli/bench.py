@@ -23,10 +23,10 @@ from hybridflow.cli.measure import Timing
 from hybridflow.compiler.ir.extents import Dim, value_at
 from hybridflow.compiler.ir.graph import Role
 from hybridflow.compiler.loops.buffers import byte_size
-from hybridflow.concrete import ConcreteFunction
 from hybridflow.errors import ArgumentError
-from hybridflow.function import Function
-from hybridflow.runtime import host
+from hybridflow.jit.concrete import ConcreteFunction
+from hybridflow.jit.function import Function
+from hybridflow.runtime.machine import host
 
 _FORMAT = 1  # of the JSON
 _DESCRIPTION = f"""Time programs eagerly and compiled, in turns (A B A B ...). Without FILE::function it runs a built-in

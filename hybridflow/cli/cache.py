@@ -8,7 +8,7 @@ import time
 from typing import Any
 
 from hybridflow.cli import output
-from hybridflow.runtime import disk_cache
+from hybridflow.runtime.machine import disk_cache
 
 
 def add_to(commands: Any) -> None:

@@ -18,7 +18,11 @@ import numpy as np
 import hybridflow as hf
 from hybridflow import flags
 from hybridflow.cli import cache, output
-from hybridflow.runtime import cuda, disk_cache, entry, host, machine_code, memory, native
+from hybridflow.runtime.calls import entry
+from hybridflow.runtime.cuda import executable as cuda
+from hybridflow.runtime.machine import disk_cache, host, machine_code
+from hybridflow.runtime.memory import blocks as memory
+from hybridflow.runtime.native import functions as native
 
 
 @dataclass(frozen=True)

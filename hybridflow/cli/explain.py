@@ -7,7 +7,7 @@ import dataclasses
 from typing import Any
 
 from hybridflow.cli import output, subject
-from hybridflow.introspect import Table
+from hybridflow.jit.introspect import Table
 
 
 def add_to(commands: Any) -> None:

@@ -9,10 +9,11 @@ import os
 import tempfile
 from typing import Any
 
-from hybridflow import flags, introspect
+from hybridflow import flags
 from hybridflow.cli import explain, output, subject
 from hybridflow.compiler import pipeline
 from hybridflow.compiler.ir.graph import Graph
+from hybridflow.jit import introspect
 
 
 def add_to(commands: Any) -> None:

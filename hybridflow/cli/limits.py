@@ -13,7 +13,7 @@ import numpy as np
 
 from hybridflow.cli import measure
 from hybridflow.compiler.target import Target
-from hybridflow.runtime import host, machine_code
+from hybridflow.runtime.machine import host, machine_code
 
 _BYTES = 192 << 20  # of memory that is read; far more than caches hold
 LARGE = 32 << 20  # bytes from which a program is held against the limits of memory

@@ -17,8 +17,8 @@ import numpy as np
 import hybridflow as hf
 from hybridflow.compiler.ir import dtypes
 from hybridflow.errors import ArgumentError
-from hybridflow.function import Function
-from hybridflow.spec import TensorSpec
+from hybridflow.jit.function import Function
+from hybridflow.jit.keys import TensorSpec
 
 _SHAPE = re.compile(r"(?P<extents>scalar|\d+(?:x\d+)*)(?::(?P<dtype>\w+))?")
 _DTYPES = {**dtypes.FROM_SHORT, **{dtype.name: dtype for dtype in dtypes.ALL}}

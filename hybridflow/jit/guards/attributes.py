@@ -14,13 +14,13 @@ from typing import Any
 
 import numpy as np
 
+from hybridflow.core.tensor import Tensor
+from hybridflow.core.variable import Variable
 from hybridflow.jit.guards.libraries import is_recorded, is_users_class
+from hybridflow.jit.guards.recognition import ATOMS, CONTAINERS, ArrayContents, ArrayType
 from hybridflow.jit.guards.recording import Recording
 from hybridflow.jit.guards.twins import follow
-from hybridflow.jit.guards.values import ATOMS, CONTAINERS, ArrayContents, ArrayType
-from hybridflow.runtime.entry import Dispatcher
-from hybridflow.tensor import Tensor
-from hybridflow.variable import Variable
+from hybridflow.runtime.calls.entry import Dispatcher
 
 MISSING = object()
 _ARRAY_TYPE = frozenset(("shape", "dtype", "ndim", "size", "itemsize", "nbytes"))

@@ -18,9 +18,9 @@ from typing import Any
 
 import numpy as np
 
-from hybridflow.binding import name_of
-from hybridflow.context import current
+from hybridflow.core.context import current
 from hybridflow.errors import TraceError
+from hybridflow.jit.binding import name_of
 from hybridflow.jit.guards import models
 from hybridflow.jit.guards.attributes import (
     MISSING,
@@ -44,11 +44,11 @@ from hybridflow.jit.guards.contents import (
     read_text,
 )
 from hybridflow.jit.guards.libraries import is_recorded, is_users_class, is_users_function
+from hybridflow.jit.guards.recognition import ATOMS, MAPPINGS, SameResult
 from hybridflow.jit.guards.recording import Recording, caller_globals
 from hybridflow.jit.guards.twins import follow
-from hybridflow.jit.guards.values import ATOMS, MAPPINGS, SameResult
-from hybridflow.runtime.entry import Dispatcher
-from hybridflow.tensor import SymbolicTensor
+from hybridflow.runtime.calls.entry import Dispatcher
+from hybridflow.tracing.symbolic import SymbolicTensor
 
 _BUILTIN = (types.BuiltinFunctionType, types.MethodWrapperType)
 _DESCRIPTORS = (types.MethodDescriptorType, types.WrapperDescriptorType, types.ClassMethodDescriptorType)

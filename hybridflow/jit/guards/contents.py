@@ -13,12 +13,12 @@ from typing import Any
 
 import numpy as np
 
+from hybridflow.core.tensor import Tensor
+from hybridflow.core.variable import Variable
 from hybridflow.jit.guards import models
 from hybridflow.jit.guards.attributes import IMMUTABLE, MISSING, in_class, lookup_of, own_dict, read_attribute
 from hybridflow.jit.guards.libraries import is_recorded, is_users_class
-from hybridflow.jit.guards.recording import Recording
-from hybridflow.jit.guards.twins import follow, is_generated
-from hybridflow.jit.guards.values import (
+from hybridflow.jit.guards.recognition import (
     ATOMS,
     CONTAINERS,
     MAPPINGS,
@@ -28,9 +28,9 @@ from hybridflow.jit.guards.values import (
     SameResult,
     items_of,
 )
-from hybridflow.runtime.entry import Dispatcher
-from hybridflow.tensor import Tensor
-from hybridflow.variable import Variable
+from hybridflow.jit.guards.recording import Recording
+from hybridflow.jit.guards.twins import follow, is_generated
+from hybridflow.runtime.calls.entry import Dispatcher
 
 _MOST_ITEMS = 256  # of a container whose items are checked one by one
 _DEPTH = 16  # of containers in containers; what lies deeper is compared by identity

@@ -69,7 +69,7 @@ PURE_MODULES = frozenset(
 )
 # Libraries whose functions compute from their arguments alone, but for the modules named below.
 PURE_PACKAGES = frozenset(("numpy", "ml_dtypes", "scipy", "hybridflow"))
-IMPURE_MODULES = ("numpy.random", "scipy.stats", "hybridflow.cli", "hybridflow.config", "hybridflow.memory")
+IMPURE_MODULES = ("numpy.random", "scipy.stats", "hybridflow.cli", "hybridflow.config", "hybridflow.runtime")
 # Functions of pure modules that read or change something else.
 IMPURE = frozenset(
     (
@@ -211,11 +211,23 @@ STATEFUL_TYPES = frozenset(
 )
 # Modules of hybridflow whose functions make tensors of the arrays that they are given, and look at nothing else.
 TENSOR_MODULES = frozenset(
-    ("hybridflow.elementwise", "hybridflow.linalg", "hybridflow.reductions", "hybridflow.nn", "hybridflow.losses")
+    (
+        "hybridflow.array.elementwise",
+        "hybridflow.array.linalg",
+        "hybridflow.array.reductions",
+        "hybridflow.nn.functional",
+        "hybridflow.nn.losses",
+    )
 )
 # Modules of hybridflow whose functions may call the user's.
 CALLING_MODULES = frozenset(
-    ("hybridflow.config", "hybridflow.function", "hybridflow.gradients", "hybridflow.tape", "hybridflow.variable")
+    (
+        "hybridflow.autodiff.custom",
+        "hybridflow.autodiff.tape",
+        "hybridflow.config",
+        "hybridflow.core.variable",
+        "hybridflow.jit.function",
+    )
 )
 TENSOR_FUNCTIONS = frozenset(("asarray", "constant"))
 

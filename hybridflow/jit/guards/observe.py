@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from hybridflow import pytree
-from hybridflow.cache import Guards
+from hybridflow.core import pytree
+from hybridflow.jit.cache import Guards
 from hybridflow.jit.guards import calls
 from hybridflow.jit.guards.contents import is_plain
 from hybridflow.jit.guards.libraries import is_recorded

@@ -16,12 +16,13 @@ from typing import Any
 
 import numpy as np
 
-from hybridflow.context import current
+from hybridflow.core.context import current
+from hybridflow.core.tensor import Tensor
 from hybridflow.jit.guards import calls, contents
 from hybridflow.jit.guards.attributes import before_attribute, read_attribute
+from hybridflow.jit.guards.recognition import ATOMS
 from hybridflow.jit.guards.recording import Recording, active
-from hybridflow.jit.guards.values import ATOMS
-from hybridflow.tensor import SymbolicTensor, Tensor
+from hybridflow.tracing.symbolic import SymbolicTensor
 
 MISSING = calls.MISSING
 

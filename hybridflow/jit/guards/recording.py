@@ -22,9 +22,9 @@ from typing import Any
 
 from hybridflow.errors import TraceError, is_internal, user_location
 from hybridflow.jit.guards.libraries import is_users_class
-from hybridflow.jit.guards.values import ATOMS, CONTAINERS, MAPPINGS, check_of, items_of, same_items
-from hybridflow.runtime.guards import Step, first_failing
-from hybridflow.tensor import SymbolicTensor
+from hybridflow.jit.guards.recognition import ATOMS, CONTAINERS, MAPPINGS, check_of, items_of, same_items
+from hybridflow.runtime.calls.steps import Step, first_failing
+from hybridflow.tracing.symbolic import SymbolicTensor
 
 _KEEP = "return what changes, or keep it in an hf.Variable"
 _NOTHING = object()

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from hybridflow.cache import Guards
 from hybridflow.errors import TraceError, short_location
+from hybridflow.jit.cache import Guards
+from hybridflow.jit.guards.recognition import ATOMS
 from hybridflow.jit.guards.recording import Reason, Recording
-from hybridflow.jit.guards.values import ATOMS
-from hybridflow.retracing import Cause, outside_cause
-from hybridflow.runtime.guards import Step, failure
+from hybridflow.jit.retracing import Cause, outside_cause
+from hybridflow.runtime.calls.steps import Step, failure
 
 
 class Report:

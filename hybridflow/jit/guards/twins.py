@@ -15,7 +15,7 @@ from typing import Any
 from hybridflow.jit.guards.libraries import is_recorded
 from hybridflow.jit.guards.recording import Recording
 from hybridflow.runtime import locks
-from hybridflow.runtime.guards import stand_ins
+from hybridflow.runtime.calls.steps import stand_ins
 from hybridflow.tracing.convert.instrument import instrument
 from hybridflow.tracing.convert.rebuild import Rebuilder
 from hybridflow.tracing.convert.source import Source

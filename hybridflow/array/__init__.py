@@ -1,0 +1,1 @@
+"""The functions of arrays: those of the array API standard, and their relatives."""

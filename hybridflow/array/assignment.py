@@ -1,0 +1,96 @@
+"""Making variables and assigning to them: what needs the functions that are built on the class (see ``operators``)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from hybridflow.array import elementwise
+from hybridflow.array.creation import asarray
+from hybridflow.core.context import current, now
+from hybridflow.core.methods import give
+from hybridflow.core.tensor import Tensor
+from hybridflow.core.variable import Variable
+from hybridflow.eager.operands import as_tensor, weak_kind
+from hybridflow.errors import DTypeError, ShapeError
+from hybridflow.runtime.calls.turns import in_turn
+
+_AS_IT_IS = frozenset((Tensor, float, int))  # types of most of what is added: operators take them as they are
+
+
+def _start(self: Variable, initial: Any, trainable: bool = True, dtype: Any = None, name: str | None = None) -> None:
+    """A variable that starts as ``initial``: anything that ``hf.asarray`` takes, or a function that returns such.
+
+    Inside a traced function it must be guarded so that it is made once; raises TraceError otherwise.
+    """
+    trace = current.trace
+    if trace is not None:
+        trace.before_variable_creation()
+    tensor = asarray(initial() if callable(initial) else initial, dtype=dtype)
+    self._begin(tensor if trace is None else trace.initial_value(tensor), trainable, name)
+
+
+def _assign(self: Variable, value: Any) -> Variable:
+    """Set the value, and return the variable.
+
+    Python numbers, lists and NumPy arrays are converted to the variable's dtype.  Raises DTypeError when a tensor
+    has another dtype, ShapeError when the shape differs.
+    """
+    tensor = value if type(value) is Tensor and _fits(self, value) else _fitting(self, value)
+    state = now()
+    for tape in state.tapes:
+        tape.note_assign(self, tensor)
+    if state.trace is not None:
+        state.trace.write_variable(self, tensor)
+    else:
+        self._write(tensor)
+    return self
+
+
+def _assign_add(self: Variable, delta: Any) -> Variable:
+    """Add ``delta`` (broadcast to the variable's shape) to the value; raises as ``assign`` does."""
+    return _updated(self, elementwise.add, delta)
+
+
+def _assign_sub(self: Variable, delta: Any) -> Variable:
+    """Subtract ``delta`` (broadcast to the variable's shape) from the value; raises as ``assign`` does."""
+    return _updated(self, elementwise.subtract, delta)
+
+
+def _updated(variable: Variable, op: Callable[..., Tensor], delta: Any) -> Variable:
+    if type(delta) not in _AS_IT_IS and not isinstance(delta, (Tensor, Variable)) and weak_kind(delta) is None:
+        delta = as_tensor(delta, "assign", variable.dtype)  # arrays and lists, as in ``assign``
+    state = now()
+    if state.trace is None and not state.tapes:
+        seen = variable._current()
+        result = op(seen, delta)
+        if variable._write(result if _fits(variable, result) else _fitting(variable, result), expected=seen):
+            return variable  # nobody else has written meanwhile
+    return in_turn((variable._gate,), lambda: variable.assign(op(variable._read(), delta)))
+
+
+def _fits(variable: Variable, tensor: Tensor) -> bool:
+    """Whether a tensor, which is no symbolic one, has the variable's type."""
+    new, old = tensor._array, variable._tensor._array
+    return bool(new.dtype == old.dtype and new.shape == old.shape)
+
+
+def _fitting(variable: Variable, value: Any) -> Tensor:
+    """What is assigned, as a tensor of the variable's type."""
+    is_tensor = isinstance(value, (Tensor, Variable))
+    tensor = as_tensor(value, "assign", None if is_tensor else variable.dtype)
+    if tensor.dtype != variable.dtype:
+        raise DTypeError(
+            "assign", f"{variable._title()} cannot take {tensor.type}. Convert it with x.astype(hf.{variable.dtype})."
+        )
+    if tensor.shape != variable.shape:
+        raise ShapeError("assign", f"{variable._title()} cannot take {tensor.type}: its shape is fixed.")
+    return tensor
+
+
+def install() -> None:
+    """Give the class these methods; called once, when the package is imported."""
+    give(Variable, "__init__", _start)
+    give(Variable, "assign", _assign)
+    give(Variable, "assign_add", _assign_add)
+    give(Variable, "assign_sub", _assign_sub)

@@ -1,0 +1,204 @@
+"""Functions that make tensors from values, shapes and ranges."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from hybridflow.array.elementwise import add, greater_equal, less_equal, multiply, where
+from hybridflow.compiler.ir import dtypes
+from hybridflow.compiler.ir.types import Shape
+from hybridflow.compiler.ops import TABLE, rules
+from hybridflow.core.tensor import Tensor, wrap
+from hybridflow.eager.dispatch import apply
+from hybridflow.eager.operands import (
+    as_tensor,
+    cast,
+    default_float,
+    default_int,
+    expand,
+    filled,
+    result_dtype,
+    scalar,
+    to_dtype,
+    to_shape,
+    weak_kind,
+)
+from hybridflow.errors import ArgumentError, DTypeError, ShapeError
+
+
+def asarray(value: Any, dtype: Any = None, device: str | None = None, copy: bool | None = None) -> Tensor:
+    """``value`` as a tensor: a tensor, variable, number, nested list, NumPy array or object with ``__array__``.
+
+    Without ``dtype``, arrays keep theirs and Python values become bool, int64 or float32.  Tensors are immutable, so
+    they are returned as they are; arrays are copied.  Raises ArgumentError for ragged lists and numbers that do not
+    fit the dtype.
+    """
+    tensor = as_tensor(value, "asarray", None if dtype is None else to_dtype(dtype, "asarray"))
+    return tensor if device is None else tensor.to_device(device)
+
+
+def constant(value: Any, dtype: Any = None, shape: Any = None) -> Tensor:
+    """``value`` as a tensor, as ``asarray``; ``shape`` reshapes it, or repeats a single element."""
+    tensor = as_tensor(value, "constant", None if dtype is None else to_dtype(dtype, "constant"))
+    if shape is None:
+        return tensor
+    wanted = to_shape(shape, "constant")
+    if tensor.size == 1:
+        return expand(apply(TABLE["reshape"], tensor, shape=()), wanted)
+    if tensor.size != wanted_size(wanted):
+        raise ShapeError("constant", f"{tensor.type} has {tensor.size} elements, which do not fill the shape {wanted}.")
+    return apply(TABLE["reshape"], tensor, shape=wanted)
+
+
+def wanted_size(shape: Shape) -> int:
+    return int(np.prod([int(n) for n in shape]))  # type: ignore[arg-type]
+
+
+def from_dlpack(x: Any, device: str | None = None, copy: bool | None = None) -> Tensor:
+    """A tensor over the buffer of ``x``, which exports DLPack (torch, JAX, CuPy, NumPy ...), without a copy.
+
+    Its owner must not write to the buffer while the tensor lives; pass ``copy=True`` otherwise.  Raises DTypeError for
+    dtypes that NumPy cannot import (bfloat16 is one: export it as float32).
+    """
+    try:
+        array = np.from_dlpack(x)
+    except (BufferError, RuntimeError, TypeError) as error:
+        raise DTypeError("from_dlpack", f"{type(x).__name__} cannot be imported: {error}.") from None
+    if copy or not array.flags.c_contiguous:
+        array = np.array(array, order="C")
+    tensor = wrap(array)
+    tensor = as_tensor(tensor, "from_dlpack", to_dtype(array.dtype, "from_dlpack"))
+    return tensor if device is None else tensor.to_device(device)
+
+
+def full(shape: Any, fill_value: Any, dtype: Any = None) -> Tensor:
+    """A tensor of ``shape`` that holds the scalar ``fill_value`` everywhere."""
+    wanted = None if dtype is None else to_dtype(dtype, "full")
+    if weak_kind(fill_value) is not None:
+        wanted = result_dtype("full", (fill_value,)) if wanted is None else wanted
+        return filled(fill_value, wanted, to_shape(shape, "full"), "full")
+    value = as_tensor(fill_value, "full", wanted)
+    if value.shape:
+        raise ShapeError("full", f"the fill value is {value.type}; it must be a scalar. Use hf.broadcast_to.")
+    return expand(value, to_shape(shape, "full"))
+
+
+def zeros(shape: Any, dtype: Any = default_float) -> Tensor:
+    """Zeros."""
+    return filled(0, to_dtype(dtype, "zeros"), to_shape(shape, "zeros"), "zeros")
+
+
+def ones(shape: Any, dtype: Any = default_float) -> Tensor:
+    """Ones."""
+    return filled(1, to_dtype(dtype, "ones"), to_shape(shape, "ones"), "ones")
+
+
+def empty(shape: Any, dtype: Any = default_float) -> Tensor:
+    """A tensor whose values are not to be relied on.  They are zeros: tensors cannot be filled later."""
+    return zeros(shape, dtype)
+
+
+def full_like(x: Any, fill_value: Any, dtype: Any = None) -> Tensor:
+    """The scalar ``fill_value`` everywhere, with the shape and dtype of ``x``."""
+    x = as_tensor(x, "full_like")
+    return full(x.shape, fill_value, x.dtype if dtype is None else dtype)
+
+
+def zeros_like(x: Any, dtype: Any = None) -> Tensor:
+    """Zeros with the shape and dtype of ``x``."""
+    x = as_tensor(x, "zeros_like")
+    return zeros(x.shape, x.dtype if dtype is None else dtype)
+
+
+def ones_like(x: Any, dtype: Any = None) -> Tensor:
+    """Ones with the shape and dtype of ``x``."""
+    x = as_tensor(x, "ones_like")
+    return ones(x.shape, x.dtype if dtype is None else dtype)
+
+
+def iota(shape: Shape, axis: int, dtype: np.dtype[Any]) -> Tensor:
+    """The position along ``axis`` at every element."""
+    return apply(TABLE["iota"], shape=shape, axis=axis, dtype=dtype)
+
+
+def arange(start: Any, stop: Any = None, step: Any = 1, dtype: Any = None) -> Tensor:
+    """``start``, ``start + step``, ... below ``stop`` (above it for a negative step); ``arange(n)`` counts from 0.
+
+    Element i is ``start + i * step``; int64 when all three are integers, else float32.  Raises ArgumentError for a step
+    of 0.
+    """
+    if stop is None:
+        start, stop = 0, start
+    bounds = [v if weak_kind(v) is not None else np.asarray(v).item() for v in (start, stop, step)]
+    first, last, by = bounds
+    if by == 0:
+        raise ArgumentError("arange", "the step is 0, so the range does not end.")
+    is_float = any(isinstance(v, float) for v in bounds)
+    count = max(0, int(np.ceil((last - first) / by)) if is_float else -((first - last) // by))
+    chosen = (default_float if is_float else default_int) if dtype is None else to_dtype(dtype, "arange")
+    # Positions are exact in the wide dtype; the values are rounded to the chosen dtype once, at the end.
+    wide = dtypes.float64 if is_float else default_int
+    values = iota((count,), 0, wide)
+    if by != 1:
+        values = multiply(values, by)
+    return cast(add(values, first) if first != 0 else values, chosen)
+
+
+def linspace(start: Any, stop: Any, num: int, dtype: Any = None, endpoint: bool = True) -> Tensor:
+    """``num`` evenly spaced values from ``start`` to ``stop``, which is the last one exactly when ``endpoint``."""
+    count = rules.integer("linspace", "num", num)
+    if count < 0:
+        raise ArgumentError("linspace", f"num is {count}; it must not be negative.")
+    dtype = default_float if dtype is None else to_dtype(dtype, "linspace")
+    intervals = count - 1 if endpoint else count
+    start, stop = (as_tensor(v, "linspace", dtypes.float64) for v in (start, stop))
+    position = iota((count,), 0, dtypes.float64)
+    values = add(start, multiply(position, (stop - start) / max(intervals, 1)))
+    if endpoint and count > 1:
+        values = where(greater_equal(position, count - 1), stop, values)
+    return cast(values, dtype)
+
+
+def eye(n_rows: int, n_cols: int | None = None, k: int = 0, dtype: Any = default_float) -> Tensor:
+    """Ones on the ``k``-th diagonal (above the main one for positive ``k``), zeros elsewhere."""
+    shape = to_shape((n_rows, n_rows if n_cols is None else n_cols), "eye")
+    row, column = iota(shape, 0, default_int), iota(shape, 1, default_int)
+    on_diagonal = apply(TABLE["equal"], add(row, k), column)
+    return cast(on_diagonal, to_dtype(dtype, "eye"))
+
+
+def _triangle(x: Any, k: int, stage: str, keep: Any) -> Tensor:
+    x = as_tensor(x, stage)
+    if x.ndim < 2:
+        raise ShapeError(stage, f"{x.type} is not a matrix or a stack of matrices.")
+    row, column = (iota(x.shape, x.ndim - 2 + axis, default_int) for axis in (0, 1))
+    return where(keep(column, add(row, k)), x, scalar(0, x.dtype, stage))
+
+
+def tril(x: Any, k: int = 0) -> Tensor:
+    """``x`` with zeros above the ``k``-th diagonal of the last two axes."""
+    return _triangle(x, k, "tril", less_equal)
+
+
+def triu(x: Any, k: int = 0) -> Tensor:
+    """``x`` with zeros below the ``k``-th diagonal of the last two axes."""
+    return _triangle(x, k, "triu", greater_equal)
+
+
+def meshgrid(*arrays: Any, indexing: str = "xy") -> tuple[Tensor, ...]:
+    """Coordinate grids of one-dimensional ``arrays``: with "ij", grid k varies along axis k; "xy" swaps two."""
+    if indexing not in ("xy", "ij"):
+        raise ArgumentError("meshgrid", f"indexing is {indexing!r}; it must be 'xy' or 'ij'.")
+    axes = [as_tensor(a, "meshgrid") for a in arrays]
+    for a in axes:
+        if a.ndim != 1:
+            raise ShapeError("meshgrid", f"{a.type} is not one-dimensional.")
+    order = list(range(len(axes)))
+    if indexing == "xy" and len(axes) > 1:
+        order[0], order[1] = 1, 0
+    shape: list[Any] = [None] * len(axes)
+    for a, position in zip(axes, order):
+        shape[position] = a.shape[0]
+    return tuple(apply(TABLE["broadcast"], a, shape=tuple(shape), axes=(p,)) for a, p in zip(axes, order))

@@ -1,0 +1,86 @@
+"""Questions about dtypes, under the names of the array API standard."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+from hybridflow.compiler.ir import dtypes
+from hybridflow.core.tensor import Operators
+from hybridflow.eager.operands import result_dtype, to_dtype, weak_kind
+from hybridflow.errors import ArgumentError, DTypeError
+
+_KINDS = {
+    "bool": dtypes.is_bool,
+    "signed integer": dtypes.is_signed,
+    "unsigned integer": dtypes.is_unsigned,
+    "integral": dtypes.is_integer,
+    "real floating": dtypes.is_float,
+    "complex floating": lambda dtype: False,
+    "numeric": lambda dtype: not dtypes.is_bool(dtype),
+}
+
+
+def _dtype_of(value: Any, stage: str) -> np.dtype[Any]:
+    return value.dtype if isinstance(value, (Operators, np.ndarray)) else to_dtype(value, stage)
+
+
+def result_type(*values: Any) -> np.dtype[Any]:
+    """The dtype that an operation on ``values`` (tensors, arrays, dtypes and Python scalars) computes in.
+
+    Raises DTypeError when two of them do not combine, ArgumentError without any.
+    """
+    if not values:
+        raise ArgumentError("result_type", "at least one tensor, dtype or number is needed.")
+    return result_dtype("result_type", [_Typed.of(v) for v in values])
+
+
+class _Typed:
+    """Stands for a value of which only the dtype matters."""
+
+    def __init__(self, dtype: np.dtype[Any]) -> None:
+        self.dtype = dtype
+
+    @staticmethod
+    def of(value: Any) -> Any:
+        return value if weak_kind(value) is not None else _Typed(_dtype_of(value, "result_type"))
+
+
+def can_cast(source: Any, target: Any) -> bool:
+    """Whether a tensor or dtype combines with the dtype ``target`` to give that dtype."""
+    start, goal = _dtype_of(source, "can_cast"), to_dtype(target, "can_cast")
+    try:
+        return dtypes.promote(start, goal) == goal
+    except TypeError:
+        return False
+
+
+def isdtype(dtype: Any, kind: Any) -> bool:
+    """Whether ``dtype`` is of a ``kind``: a dtype, one of "bool", "signed integer", "unsigned integer", "integral",
+    "real floating", "complex floating" and "numeric", or a tuple of those.  Raises ArgumentError for another name."""
+    if isinstance(kind, tuple):
+        return any(isdtype(dtype, k) for k in kind)
+    found = to_dtype(dtype, "isdtype")
+    if not isinstance(kind, str):
+        return found == to_dtype(kind, "isdtype")
+    if kind not in _KINDS:
+        raise ArgumentError("isdtype", f"{kind!r} is no kind; the kinds are {', '.join(map(repr, _KINDS))}.")
+    return _KINDS[kind](found)
+
+
+def finfo(dtype: Any) -> Any:
+    """The limits of a float dtype (or of a tensor's): bits, eps, max, min, smallest_normal."""
+    found = _dtype_of(dtype, "finfo")
+    if not dtypes.is_float(found):
+        raise DTypeError("finfo", f"{found} is not a float dtype.")
+    return ml_dtypes.finfo(found)
+
+
+def iinfo(dtype: Any) -> Any:
+    """The limits of an integer dtype (or of a tensor's): bits, max, min."""
+    found = _dtype_of(dtype, "iinfo")
+    if not dtypes.is_integer(found):
+        raise DTypeError("iinfo", f"{found} is not an integer dtype.")
+    return np.iinfo(found)

@@ -1,0 +1,534 @@
+"""Elementwise functions.
+
+All of them broadcast their operands and bring them to one dtype as ``convert`` describes; errors are DTypeError for
+dtypes that the function does not take, ShapeError for shapes that do not broadcast.  NaN, infinities and signed zeros
+behave as IEEE 754 and NumPy have them.
+"""
+
+from __future__ import annotations
+
+import builtins
+import math
+from typing import Any
+
+import numpy as np
+
+from hybridflow.compiler.ir import dtypes
+from hybridflow.compiler.ops import TABLE
+from hybridflow.core.context import busy, idle, now
+from hybridflow.core.tensor import Tensor
+from hybridflow.core.variable import Variable
+from hybridflow.eager import execute as eager
+from hybridflow.eager.dispatch import apply
+from hybridflow.eager.operands import (
+    as_tensor,
+    broadcast_all,
+    cast,
+    default_float,
+    float_operand,
+    result_dtype,
+    strong,
+    to_dtype,
+    weak_cast,
+    weak_kind,
+)
+from hybridflow.errors import ArgumentError, DTypeError
+
+# ---- the shapes of elementwise functions
+
+
+def _binary(op: Any, x: Any, y: Any) -> Tensor:
+    """``op`` on operands of one promoted dtype."""
+    if not busy.value or now() is idle:
+        out = eager.try_binary(op, x, y)
+        if out is not None:
+            return out
+    if type(x) is Variable:
+        x = x._read()
+    if type(y) is Variable:
+        y = y._read()
+    if _alike(x, y):
+        return apply(op, x, y)
+    stage = op.name
+    x, y = strong(x, stage), strong(y, stage)
+    dtype = result_dtype(stage, (x, y))
+    tensors = broadcast_all(stage, (weak_cast(x, dtype, stage), weak_cast(y, dtype, stage)))
+    return apply(op, *tensors)
+
+
+def _alike(x: Any, y: Any) -> bool:
+    """Whether two operands are tensors of one type, which need neither promotion nor broadcasting."""
+    if type(x) is not Tensor or type(y) is not Tensor:
+        return False
+    a, b = x._array, y._array
+    return a.dtype is b.dtype and a.shape == b.shape and type(a) is type(b)  # scalars may have to change devices
+
+
+def _float_binary(op: Any, x: Any, y: Any) -> Tensor:
+    """``op``, which takes floats only: integers and bools become float32."""
+    if not busy.value or now() is idle:
+        out = eager.try_binary(op, x, y)
+        if out is not None:
+            return out
+    if _alike(x, y) and dtypes.is_float(x.dtype):
+        return apply(op, x, y)
+    stage = op.name
+    x, y = strong(x, stage), strong(y, stage)
+    dtype = result_dtype(stage, (x, y))
+    dtype = dtype if dtypes.is_float(dtype) else default_float
+    return apply(op, *broadcast_all(stage, (weak_cast(x, dtype, stage), weak_cast(y, dtype, stage))))
+
+
+def _unary(op: Any, x: Any) -> Tensor:
+    """``op`` on an operand of any dtype."""
+    out = eager.try_unary(op, x) if not busy.value or now() is idle else None
+    return apply(op, as_tensor(x, op.name)) if out is None else out
+
+
+def _float_unary(op: Any, x: Any) -> Tensor:
+    """``op``, which takes floats only: integers and bools become float32."""
+    out = eager.try_unary(op, x) if not busy.value or now() is idle else None
+    return apply(op, float_operand(x, op.name)) if out is None else out
+
+
+def _rounding(op: Any, x: Any) -> Tensor:
+    """Integers are round already."""
+    x = as_tensor(x, op.name)
+    return x if dtypes.is_integer(x.dtype) else apply(op, x)
+
+
+def _logical(op: Any, x: Any, y: Any) -> Tensor:
+    """``op`` on truth values: anything but zero is true."""
+    tensors = (as_tensor(x, op.name, dtypes.bool_), as_tensor(y, op.name, dtypes.bool_))
+    return apply(op, *broadcast_all(op.name, tensors))
+
+
+def _classify(op: Any, x: Any, of_integers: bool) -> Tensor:
+    """A predicate about floats, which is the same for every integer."""
+    x = as_tensor(x, op.name)
+    if dtypes.is_float(x.dtype):
+        return apply(op, x)
+    x = cast(x, default_float)
+    return apply(TABLE["equal" if of_integers else "not_equal"], x, x)
+
+
+# ---- arithmetic
+
+
+def add(x1: Any, x2: Any) -> Tensor:
+    """``x1 + x2``.  Integers wrap around."""
+    return _binary(_ADD, x1, x2)
+
+
+def subtract(x1: Any, x2: Any) -> Tensor:
+    """``x1 - x2``.  Integers wrap around."""
+    return _binary(_SUBTRACT, x1, x2)
+
+
+def multiply(x1: Any, x2: Any) -> Tensor:
+    """``x1 * x2``.  Integers wrap around."""
+    return _binary(_MULTIPLY, x1, x2)
+
+
+def divide(x1: Any, x2: Any) -> Tensor:
+    """``x1 / x2`` in floats; integers and bools are converted to float32 first."""
+    return _float_binary(_DIVIDE, x1, x2)
+
+
+_ADD, _SUBTRACT, _MULTIPLY, _DIVIDE = (TABLE[name] for name in ("add", "subtract", "multiply", "divide"))
+
+
+def floor_divide(x1: Any, x2: Any) -> Tensor:
+    """``x1 // x2``, rounded towards minus infinity.  Raises DivisionError for an integer divided by zero."""
+    return _binary(TABLE["floor_divide"], x1, x2)
+
+
+def remainder(x1: Any, x2: Any) -> Tensor:
+    """``x1 % x2``, with the sign of ``x2``.  Raises DivisionError for an integer remainder by zero."""
+    return _binary(TABLE["remainder"], x1, x2)
+
+
+def pow(x1: Any, x2: Any) -> Tensor:
+    """``x1 ** x2``.  Raises ArgumentError for a negative Python exponent of integers."""
+    if weak_kind(x2) is int and x2 < 0 and not dtypes.is_float(_dtype_of(x1)):
+        raise ArgumentError("pow", f"an integer to the power {x2} is not an integer; convert with hf.astype first.")
+    return _binary(TABLE["pow"], x1, x2)
+
+
+def _dtype_of(x: Any) -> np.dtype[Any]:
+    return result_dtype("pow", (strong(x, "pow"),))
+
+
+def negative(x: Any) -> Tensor:
+    """``-x``.  Unsigned integers wrap around; raises DTypeError for bool."""
+    return _unary(TABLE["negative"], x)
+
+
+def positive(x: Any) -> Tensor:
+    """``+x``: ``x`` as a tensor."""
+    return x if isinstance(x, Tensor) else as_tensor(x, "positive")
+
+
+def abs(x: Any) -> Tensor:
+    """The absolute value.  Its derivative at 0 is 0."""
+    return _unary(TABLE["abs"], x)
+
+
+def sign(x: Any) -> Tensor:
+    """-1, 0 or 1; NaN for NaN."""
+    return _unary(TABLE["sign"], x)
+
+
+def square(x: Any) -> Tensor:
+    """``x * x``."""
+    return _unary(TABLE["square"], x)
+
+
+def reciprocal(x: Any) -> Tensor:
+    """``1 / x`` in floats."""
+    return _float_unary(TABLE["reciprocal"], x)
+
+
+# ---- exponentials and logarithms (floats; integers and bools are converted to float32 first)
+
+
+def exp(x: Any) -> Tensor:
+    """e to the power ``x``."""
+    return _float_unary(TABLE["exp"], x)
+
+
+def expm1(x: Any) -> Tensor:
+    """``exp(x) - 1``, exact near 0."""
+    return _float_unary(TABLE["expm1"], x)
+
+
+def log(x: Any) -> Tensor:
+    """The natural logarithm: -inf at 0, NaN below."""
+    return _float_unary(TABLE["log"], x)
+
+
+def log1p(x: Any) -> Tensor:
+    """``log(1 + x)``, exact near 0."""
+    return _float_unary(TABLE["log1p"], x)
+
+
+def log2(x: Any) -> Tensor:
+    """The logarithm to base 2."""
+    return _float_unary(TABLE["log2"], x)
+
+
+def log10(x: Any) -> Tensor:
+    """The logarithm to base 10."""
+    return _float_unary(TABLE["log10"], x)
+
+
+def logaddexp(x1: Any, x2: Any) -> Tensor:
+    """``log(exp(x1) + exp(x2))`` without overflow."""
+    return _float_binary(TABLE["logaddexp"], x1, x2)
+
+
+def sqrt(x: Any) -> Tensor:
+    """The square root; NaN below 0."""
+    return _float_unary(TABLE["sqrt"], x)
+
+
+def rsqrt(x: Any) -> Tensor:
+    """``1 / sqrt(x)``."""
+    return _float_unary(TABLE["rsqrt"], x)
+
+
+def erf(x: Any) -> Tensor:
+    """The error function."""
+    return _float_unary(TABLE["erf"], x)
+
+
+def sigmoid(x: Any) -> Tensor:
+    """``1 / (1 + exp(-x))`` without overflow."""
+    return _float_unary(TABLE["sigmoid"], x)
+
+
+# ---- trigonometric and hyperbolic functions (floats; integers and bools are converted to float32 first)
+
+
+def sin(x: Any) -> Tensor:
+    """The sine of ``x`` radians."""
+    return _float_unary(TABLE["sin"], x)
+
+
+def cos(x: Any) -> Tensor:
+    """The cosine of ``x`` radians."""
+    return _float_unary(TABLE["cos"], x)
+
+
+def tan(x: Any) -> Tensor:
+    """The tangent of ``x`` radians."""
+    return _float_unary(TABLE["tan"], x)
+
+
+def asin(x: Any) -> Tensor:
+    """The angle in [-pi/2, pi/2] whose sine is ``x``; NaN outside [-1, 1]."""
+    return _float_unary(TABLE["asin"], x)
+
+
+def acos(x: Any) -> Tensor:
+    """The angle in [0, pi] whose cosine is ``x``; NaN outside [-1, 1]."""
+    return _float_unary(TABLE["acos"], x)
+
+
+def atan(x: Any) -> Tensor:
+    """The angle in [-pi/2, pi/2] whose tangent is ``x``."""
+    return _float_unary(TABLE["atan"], x)
+
+
+def atan2(x1: Any, x2: Any) -> Tensor:
+    """The angle of the point (``x2``, ``x1``) in [-pi, pi]."""
+    return _float_binary(TABLE["atan2"], x1, x2)
+
+
+def sinh(x: Any) -> Tensor:
+    """The hyperbolic sine."""
+    return _float_unary(TABLE["sinh"], x)
+
+
+def cosh(x: Any) -> Tensor:
+    """The hyperbolic cosine."""
+    return _float_unary(TABLE["cosh"], x)
+
+
+def tanh(x: Any) -> Tensor:
+    """The hyperbolic tangent."""
+    return _float_unary(TABLE["tanh"], x)
+
+
+def asinh(x: Any) -> Tensor:
+    """The inverse of ``sinh``."""
+    return _float_unary(TABLE["asinh"], x)
+
+
+def acosh(x: Any) -> Tensor:
+    """The non-negative inverse of ``cosh``; NaN below 1."""
+    return _float_unary(TABLE["acosh"], x)
+
+
+def atanh(x: Any) -> Tensor:
+    """The inverse of ``tanh``; NaN outside [-1, 1]."""
+    return _float_unary(TABLE["atanh"], x)
+
+
+def hypot(x1: Any, x2: Any) -> Tensor:
+    """``sqrt(x1**2 + x2**2)`` without overflow in between."""
+    return _float_binary(TABLE["hypot"], x1, x2)
+
+
+# ---- rounding and floating-point facts
+
+
+def floor(x: Any) -> Tensor:
+    """The largest whole number not above ``x``, in the dtype of ``x``."""
+    return _rounding(TABLE["floor"], x)
+
+
+def ceil(x: Any) -> Tensor:
+    """The smallest whole number not below ``x``, in the dtype of ``x``."""
+    return _rounding(TABLE["ceil"], x)
+
+
+def round(x: Any) -> Tensor:
+    """The nearest whole number; halves go to the even one."""
+    return _rounding(TABLE["round"], x)
+
+
+def trunc(x: Any) -> Tensor:
+    """``x`` without its fraction."""
+    return _rounding(TABLE["trunc"], x)
+
+
+def isnan(x: Any) -> Tensor:
+    """Where ``x`` is NaN, as bool."""
+    return _classify(TABLE["isnan"], x, False)
+
+
+def isinf(x: Any) -> Tensor:
+    """Where ``x`` is infinite, as bool."""
+    return _classify(TABLE["isinf"], x, False)
+
+
+def isfinite(x: Any) -> Tensor:
+    """Where ``x`` is neither infinite nor NaN, as bool."""
+    return _classify(TABLE["isfinite"], x, True)
+
+
+def copysign(x1: Any, x2: Any) -> Tensor:
+    """The magnitude of ``x1`` with the sign of ``x2``, in floats."""
+    return _float_binary(TABLE["copysign"], x1, x2)
+
+
+# ---- extremes
+
+
+def maximum(x1: Any, x2: Any) -> Tensor:
+    """The larger operand; NaN if either is.  The gradient of a tie goes to ``x1``."""
+    return _binary(TABLE["maximum"], x1, x2)
+
+
+def minimum(x1: Any, x2: Any) -> Tensor:
+    """The smaller operand; NaN if either is.  The gradient of a tie goes to ``x1``."""
+    return _binary(TABLE["minimum"], x1, x2)
+
+
+def clip(x: Any, min: Any = None, max: Any = None) -> Tensor:
+    """``x`` limited to [``min``, ``max``]; a bound of None is no bound.  The result has the dtype of ``x``.
+
+    Raises DTypeError when a bound is a float and ``x`` is not.
+    """
+    x = as_tensor(x, "clip")
+    for bound, name in ((min, "min"), (max, "max")):
+        if bound is not None and not dtypes.is_float(x.dtype) and dtypes.is_float(_dtype_of(bound)):
+            raise DTypeError("clip", f"{name} is a float and x is {x.type}; convert x with hf.astype first.")
+    if min is not None:
+        x = cast(maximum(x, min), x.dtype)
+    if max is not None:
+        x = cast(minimum(x, max), x.dtype)
+    return x
+
+
+# ---- comparisons (bool results)
+
+
+def equal(x1: Any, x2: Any) -> Tensor:
+    """``x1 == x2``; NaN equals nothing."""
+    return _binary(TABLE["equal"], x1, x2)
+
+
+def not_equal(x1: Any, x2: Any) -> Tensor:
+    """``x1 != x2``; NaN differs from everything."""
+    return _binary(TABLE["not_equal"], x1, x2)
+
+
+def less(x1: Any, x2: Any) -> Tensor:
+    """``x1 < x2``."""
+    return _binary(TABLE["less"], x1, x2)
+
+
+def less_equal(x1: Any, x2: Any) -> Tensor:
+    """``x1 <= x2``."""
+    return _binary(TABLE["less_equal"], x1, x2)
+
+
+def greater(x1: Any, x2: Any) -> Tensor:
+    """``x1 > x2``."""
+    return _binary(TABLE["greater"], x1, x2)
+
+
+def greater_equal(x1: Any, x2: Any) -> Tensor:
+    """``x1 >= x2``."""
+    return _binary(TABLE["greater_equal"], x1, x2)
+
+
+def isclose(x1: Any, x2: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> Tensor:
+    """Where ``|x1 - x2| <= atol + rtol * |x2|``; equal infinities are close, NaN only with ``equal_nan``."""
+    x1, x2 = float_operand(x1, "isclose"), float_operand(x2, "isclose")
+    near = logical_and(less_equal(abs(subtract(x1, x2)), add(atol, multiply(rtol, abs(x2)))), isfinite(x2))
+    close = logical_or(near, equal(x1, x2))
+    return logical_or(close, logical_and(isnan(x1), isnan(x2))) if equal_nan else close
+
+
+# ---- logic and bits
+
+
+def logical_and(x1: Any, x2: Any) -> Tensor:
+    """Both are true; anything but zero is true."""
+    return _logical(TABLE["logical_and"], x1, x2)
+
+
+def logical_or(x1: Any, x2: Any) -> Tensor:
+    """Either is true; anything but zero is true."""
+    return _logical(TABLE["logical_or"], x1, x2)
+
+
+def logical_xor(x1: Any, x2: Any) -> Tensor:
+    """Exactly one is true; anything but zero is true."""
+    return _logical(TABLE["logical_xor"], x1, x2)
+
+
+def logical_not(x: Any) -> Tensor:
+    """Where ``x`` is zero."""
+    return apply(TABLE["logical_not"], as_tensor(x, "logical_not", dtypes.bool_))
+
+
+def bitwise_and(x1: Any, x2: Any) -> Tensor:
+    """``x1 & x2`` of integers or bools."""
+    return _binary(TABLE["bitwise_and"], x1, x2)
+
+
+def bitwise_or(x1: Any, x2: Any) -> Tensor:
+    """``x1 | x2`` of integers or bools."""
+    return _binary(TABLE["bitwise_or"], x1, x2)
+
+
+def bitwise_xor(x1: Any, x2: Any) -> Tensor:
+    """``x1 ^ x2`` of integers or bools."""
+    return _binary(TABLE["bitwise_xor"], x1, x2)
+
+
+def bitwise_invert(x: Any) -> Tensor:
+    """``~x`` of integers or bools."""
+    return _unary(TABLE["bitwise_invert"], x)
+
+
+def bitwise_left_shift(x1: Any, x2: Any) -> Tensor:
+    """``x1 << x2`` of integers."""
+    return _binary(TABLE["bitwise_left_shift"], x1, x2)
+
+
+def bitwise_right_shift(x1: Any, x2: Any) -> Tensor:
+    """``x1 >> x2`` of integers; the sign is kept."""
+    return _binary(TABLE["bitwise_right_shift"], x1, x2)
+
+
+# ---- selection, conversion
+
+
+def where(condition: Any, x1: Any, x2: Any) -> Tensor:
+    """``x1`` where ``condition`` is true, ``x2`` elsewhere; all three broadcast.
+
+    Raises DTypeError when ``condition`` is not bool.
+    """
+    condition = as_tensor(condition, "where")
+    if not dtypes.is_bool(condition.dtype):
+        raise DTypeError("where", f"the condition is {condition.type}; it must be bool. Compare it, as in x != 0.")
+    x1, x2 = strong(x1, "where"), strong(x2, "where")
+    dtype = result_dtype("where", (x1, x2))
+    values = (weak_cast(x1, dtype, "where"), weak_cast(x2, dtype, "where"))
+    return apply(TABLE["where"], *broadcast_all("where", (condition, *values)))
+
+
+def astype(x: Any, dtype: Any, copy: bool = True) -> Tensor:
+    """``x`` with another dtype.  Floats become integers by truncation (NaN becomes 0, what is out of range the nearest
+    limit); integers wrap around; everything but zero becomes True.  Tensors are immutable, so ``copy`` changes nothing.
+    """
+    wanted = to_dtype(dtype, "astype")
+    # Python floats go to the wanted float dtype at once; ints wrap around, as those in tensors do.
+    return as_tensor(x, "astype", wanted) if dtypes.is_float(wanted) else cast(as_tensor(x, "astype"), wanted)
+
+
+def nan_to_num(x: Any, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None) -> Tensor:
+    """``x`` with NaN and the infinities replaced; by default by 0 and the dtype's extreme finite values."""
+    x = as_tensor(x, "nan_to_num")
+    if not dtypes.is_float(x.dtype):
+        return x
+    largest = _largest(x.dtype)
+    x = where(isnan(x), nan, x)
+    x = where(equal(x, math.inf), largest if posinf is None else posinf, x)
+    return where(equal(x, -math.inf), -largest if neginf is None else neginf, x)
+
+
+def _largest(dtype: np.dtype[Any]) -> float:
+    if dtype == dtypes.bfloat16:
+        return float.fromhex("0x1.fep127")
+    return builtins.float(np.finfo(dtype).max)
+
+
+def stop_gradient(x: Any) -> Tensor:
+    """``x``, through which no gradient flows."""
+    return _unary(TABLE["stop_gradient"], x)

@@ -1,0 +1,412 @@
+"""Indexing: ``x[...]`` with NumPy's meaning, and the functions that look elements up by position.
+
+Everything becomes slice, reverse, reshape, transpose and take ops, so gradients flow.  Negative positions count from
+the end.  A position out of range raises IndexRangeError: Python ints at once, positions in tensors when the op runs.
+"""
+
+from __future__ import annotations
+
+import builtins
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from hybridflow.array.creation import iota
+from hybridflow.array.elementwise import add, equal, greater_equal, less, logical_and, multiply, where
+from hybridflow.array.shapes import expand_dims, known_extent, moveaxis, unstack
+from hybridflow.compiler.ir import dtypes
+from hybridflow.compiler.ops import TABLE, rules
+from hybridflow.core.tensor import Tensor
+from hybridflow.core.variable import Variable
+from hybridflow.eager.dispatch import apply
+from hybridflow.eager.operands import (
+    as_tensor,
+    broadcast_all,
+    cast,
+    common_dtype,
+    default_float,
+    default_int,
+    expand,
+    from_numpy,
+    literal,
+    reshape_to,
+    scalar,
+    to_dtype,
+)
+from hybridflow.errors import ArgumentTypeError, DTypeError, IndexRangeError, ShapeError, TraceError
+
+
+class _New(NamedTuple):
+    """A new axis of extent 1."""
+
+
+class _Position(NamedTuple):
+    """One position of an axis, which goes away."""
+
+    at: int
+
+
+class _Range(NamedTuple):
+    """``start, start + step, ...`` below ``stop`` with step >= 1, then in reverse order if asked."""
+
+    start: Any
+    stop: Any
+    step: int
+    reverse: bool
+
+
+class _Lookup(NamedTuple):
+    """Positions of an axis in an integer tensor."""
+
+    at: Tensor
+
+
+_Entry = Any  # one of the four
+
+
+def getitem(x: Any, key: Any) -> Tensor:
+    """``x[key]``: ints, slices, None, Ellipsis, integer arrays and bool masks, combined as NumPy combines them.
+
+    A mask's result has a size that depends on values, so a symbolic mask raises TraceError.
+    """
+    x = as_tensor(x, "getitem")
+    parts = [_part(p) for p in (key if isinstance(key, tuple) else (key,))]
+    entries = _entries(x, parts)
+    if not builtins.any(isinstance(e, _Lookup) for e in entries):
+        return _basic(x, entries)
+    # NumPy counts ints as arrays here, and an Ellipsis as something in between even where it stands for no axis.
+    places = [k for k, p in enumerate(parts) if isinstance(p, (int, Tensor))]
+    return _lookup(x, entries, together=places == list(range(places[0], places[-1] + 1)))
+
+
+# ---- reading the key
+
+
+def _entries(x: Tensor, parts: list[Any]) -> list[_Entry]:
+    """What the parts of the key ask of each axis of ``x``, with new axes in between."""
+    if builtins.sum(p is Ellipsis for p in parts) > 1:
+        raise ArgumentTypeError("getitem", "an index may contain one Ellipsis ('...') only.")
+    used = builtins.sum(_axes_used(p) for p in parts)
+    if used > x.ndim:
+        raise IndexRangeError("getitem", f"{used} indices are too many for {x.type}, which has {x.ndim} axes.")
+    if not builtins.any(p is Ellipsis for p in parts):
+        parts = [*parts, Ellipsis]
+    entries: list[_Entry] = []
+    axis = 0
+    for part in parts:
+        if part is None:
+            entries.append(_New())
+        elif part is Ellipsis:
+            entries.extend(_Range(0, x.shape[axis + k], 1, False) for k in range(x.ndim - used))
+            axis += x.ndim - used
+        elif isinstance(part, slice):
+            entries.append(_range(x, axis, part))
+            axis += 1
+        elif isinstance(part, int):
+            entries.append(_position(x, axis, part))
+            axis += 1
+        elif dtypes.is_bool(part.dtype):
+            entries.extend(_mask(x, axis, part))
+            axis += part.ndim
+        else:
+            entries.append(_Lookup(part))
+            axis += 1
+    return entries
+
+
+def _part(part: Any) -> Any:
+    """One part of the key: None, Ellipsis, a slice, an int, or an index tensor (int64 or bool)."""
+    if part is None or part is Ellipsis or isinstance(part, slice) or type(part) is int:
+        return part
+    if isinstance(part, (bool, np.bool_)):
+        raise ArgumentTypeError(
+            "getitem", "a Python bool is no index. Use hf.where(condition, x, y), or x[None] for True."
+        )
+    if isinstance(part, float):
+        raise ArgumentTypeError("getitem", f"{part!r} is a float; an index must be an integer. Use int(...) or //.")
+    if isinstance(part, (list, Tensor, Variable, np.ndarray, tuple, range)):
+        if isinstance(part, (list, tuple, range)) and len(part) == 0:
+            return as_tensor([], "getitem", default_int)
+        index = as_tensor(part, "getitem")
+        if dtypes.is_bool(index.dtype):
+            return index
+        if not dtypes.is_integer(index.dtype):
+            raise ArgumentTypeError("getitem", f"an index of {index.type} is not an integer or a bool mask.")
+        return cast(index, default_int)
+    try:
+        return int(part.__index__())
+    except AttributeError:
+        raise ArgumentTypeError(
+            "getitem",
+            f"{type(part).__name__} is no index; use ints, slices, None, '...', integer arrays or bool masks.",
+        ) from None
+
+
+def _axes_used(part: Any) -> int:
+    if part is None or part is Ellipsis:
+        return 0
+    return part.ndim if isinstance(part, Tensor) and dtypes.is_bool(part.dtype) else 1
+
+
+def _position(x: Tensor, axis: int, index: int) -> _Entry:
+    extent = x.shape[axis]
+    if not isinstance(extent, int):  # whether it is in range is known at run time
+        return _Lookup(scalar(index, default_int, "getitem"))
+    if not -extent <= index < extent:
+        raise IndexRangeError("getitem", f"index {index} is out of range for axis {axis} of {x.type}.")
+    return _Position(index % extent)
+
+
+def _range(x: Tensor, axis: int, part: slice) -> _Range:
+    extent = x.shape[axis]
+    bounds = [None if v is None else rules.integer("getitem", "a slice bound", v) for v in (part.start, part.stop)]
+    step = 1 if part.step is None else rules.integer("getitem", "a slice step", part.step)
+    if step == 0:
+        raise ArgumentTypeError("getitem", "a slice step must not be 0.")
+    if not isinstance(extent, int):
+        if bounds == [None, None] and step in (1, -1):
+            return _Range(0, extent, 1, step < 0)
+        raise rules.symbolic("getitem", f"{part} slices axis {axis} of {x.type}")
+    found = range(*slice(bounds[0], bounds[1], step).indices(extent))
+    if len(found) == 0:
+        return _Range(0, 0, 1, False)
+    first, last = (found[0], found[-1]) if step > 0 else (found[-1], found[0])
+    return _Range(first, last + 1, builtins.abs(step), step < 0)
+
+
+def _mask(x: Tensor, axis: int, mask: Tensor) -> list[_Entry]:
+    """A mask over the axes from ``axis`` as the positions where it is true."""
+    covered = x.shape[axis : axis + mask.ndim]
+    if mask.shape != covered:
+        raise IndexRangeError(
+            "getitem", f"the mask {mask.type} does not have the shape of the axes it covers in {x.type}."
+        )
+    if not mask.ndim:
+        raise ArgumentTypeError("getitem", "a scalar mask is no index. Use hf.where(condition, x, y).")
+    array = mask._known()
+    if array is None:
+        raise TraceError(
+            "getitem",
+            f"the mask {mask!r} selects as many elements as its values say, so the result has no shape while tracing. "
+            "Keep the shape with hf.where(mask, x, 0), or select outside the traced function.",
+        )
+    return [_Lookup(from_numpy(index, "getitem")) for index in np.nonzero(array)]
+
+
+# ---- applying it
+
+
+def _sliced(x: Tensor, entries: list[_Entry]) -> Tensor:
+    """``x`` with its ranges cut out and positions cut to extent 1; looked-up axes stay whole."""
+    starts, stops, steps, reversed_axes = [], [], [], []
+    for axis, entry in enumerate(e for e in entries if not isinstance(e, _New)):
+        if isinstance(entry, _Range):
+            start, stop, step = entry.start, entry.stop, entry.step
+            if entry.reverse:
+                reversed_axes.append(axis)
+        elif isinstance(entry, _Position):
+            start, stop, step = entry.at, entry.at + 1, 1
+        else:
+            start, stop, step = 0, x.shape[axis], 1
+        starts.append(start)
+        stops.append(stop)
+        steps.append(step)
+    if tuple(stops) != x.shape or builtins.any(starts) or builtins.any(s != 1 for s in steps):
+        x = apply(TABLE["slice"], x, start=tuple(starts), stop=tuple(stops), step=tuple(steps))
+    return apply(TABLE["reverse"], x, axes=tuple(reversed_axes)) if reversed_axes else x
+
+
+def _basic(x: Tensor, entries: list[_Entry]) -> Tensor:
+    x = _sliced(x, entries)
+    shape, axis = [], 0
+    for entry in entries:
+        if isinstance(entry, _New):
+            shape.append(1)
+        else:
+            if isinstance(entry, _Range):
+                shape.append(x.shape[axis])
+            axis += 1
+    return reshape_to(x, tuple(shape))
+
+
+def _lookup(x: Tensor, entries: list[_Entry], together: bool) -> Tensor:
+    """Indexing with arrays, whose axes go where they stand in the key when they stand together, in front otherwise."""
+    x = _sliced(x, entries)
+    first = next(k for k, e in enumerate(entries) if isinstance(e, (_Lookup, _Position)))
+    kept = [e for e in entries if not isinstance(e, _New)]
+    x = reshape_to(x, tuple(n for n, e in zip(x.shape, kept) if not isinstance(e, _Position)))
+    axes = [k for k, e in enumerate(e for e in kept if not isinstance(e, _Position)) if isinstance(e, _Lookup)]
+    indices = broadcast_all("getitem", [e.at for e in entries if isinstance(e, _Lookup)])
+
+    # The looked-up axes become one axis at ``place``, which one take replaces by the axes of the index.
+    place = axes[0]
+    if axes != list(range(place, place + len(axes))):
+        x, axes, place = moveaxis(x, axes, list(range(len(axes)))), list(range(len(axes))), 0
+    if len(axes) == 1:
+        index = indices[0]
+    else:
+        extents = tuple(known_extent(x, k, "getitem") for k in axes)
+        index = _linear_index(indices, extents, x)
+        x = reshape_to(x, (*x.shape[:place], math.prod(extents), *x.shape[axes[-1] + 1 :]))
+    x = apply(TABLE["take"], x, index, axis=place)
+    if not together and place:
+        x = moveaxis(x, list(range(place, place + index.ndim)), list(range(index.ndim)))
+        place = 0
+
+    rest = iter((*x.shape[:place], *x.shape[place + index.ndim :]))
+    shape: list[Any] = [] if together else list(index.shape)
+    for k, entry in enumerate(entries):
+        if together and k == first:
+            shape.extend(index.shape)
+        if isinstance(entry, _New):
+            shape.append(1)
+        elif isinstance(entry, _Range):
+            shape.append(next(rest))
+    return reshape_to(x, tuple(shape))
+
+
+def _linear_index(indices: list[Tensor], extents: tuple[int, ...], x: Tensor) -> Tensor:
+    """Positions in the axes ``extents`` as positions in those axes flattened."""
+    arrays = [array for x in indices if (array := x._known()) is not None]
+    if len(arrays) == len(indices):
+        for array, extent in zip(arrays, extents):
+            outside = array[(array < -extent) | (array >= extent)]
+            if outside.size:
+                raise IndexRangeError(
+                    "getitem", f"index {outside.flat[0]} is out of range for an axis of {extent} of {x.type}."
+                )
+        wrapped = tuple(array % extent if array.size else array for array, extent in zip(arrays, extents))
+        return literal(np.asarray(np.ravel_multi_index(wrapped, extents) if arrays[0].size else arrays[0], np.int64))
+    linear, inside = None, None
+    for index, extent in zip(indices, extents):
+        index = where(less(index, 0), add(index, extent), index)
+        valid = logical_and(greater_equal(index, 0), less(index, extent))
+        linear = index if linear is None else add(multiply(linear, extent), index)
+        inside = valid if inside is None else logical_and(inside, valid)
+    assert linear is not None and inside is not None
+    # A position outside its own axis could be inside the flattened one: send it where take raises.
+    return where(inside, linear, math.prod(extents))
+
+
+# ---- functions
+
+
+def _indices(indices: Any, stage: str) -> Tensor:
+    found = as_tensor(indices, stage)
+    if isinstance(indices, (list, tuple)) and len(indices) == 0:
+        return cast(found, default_int)
+    if not dtypes.is_integer(found.dtype):
+        raise DTypeError(stage, f"the indices are {found.type}; they must be integers. Convert them with hf.astype.")
+    return found if found.dtype in (dtypes.int32, dtypes.int64) else cast(found, default_int)
+
+
+def take(x: Any, indices: Any, axis: int | None = None) -> Tensor:
+    """The elements of ``x`` at ``indices`` along ``axis`` (needed unless ``x`` has one axis), which become the axes of
+    ``indices``.  Raises IndexRangeError for a position out of range."""
+    x = as_tensor(x, "take")
+    if axis is None:
+        if x.ndim != 1:
+            raise ShapeError("take", f"axis must be given for {x.type}.")
+        axis = 0
+    return apply(TABLE["take"], x, _indices(indices, "take"), axis=rules.axis("take", x.type, axis))
+
+
+def take_along_axis(x: Any, indices: Any, axis: int = -1) -> Tensor:
+    """For each element of ``indices``, the element of ``x`` at that position along ``axis`` and that place otherwise.
+
+    Both have the same number of axes; the extents of the other axes broadcast.
+    """
+    x, indices = as_tensor(x, "take_along_axis"), _indices(indices, "take_along_axis")
+    axis = rules.axis("take_along_axis", x.type, axis)
+    x, indices = _matched(x, indices, axis, "take_along_axis")
+    return apply(TABLE["take_along_axis"], x, indices, axis=axis)
+
+
+def _matched(x: Tensor, indices: Tensor, axis: int, stage: str) -> tuple[Tensor, Tensor]:
+    """Both with equal extents on all axes but ``axis``."""
+    if indices.ndim != x.ndim:
+        raise ShapeError(stage, f"the indices {indices.type} must have as many axes as {x.type}.")
+    shapes = []
+    for n, m in zip(x.shape, indices.shape):
+        shapes.append(m if n == 1 else n)
+    for k, (n, m) in enumerate(zip(x.shape, indices.shape)):
+        if (k != axis and shapes[k] not in (n, m)) or (k != axis and m not in (1, shapes[k])):
+            raise ShapeError(stage, f"axis {k} of the indices {indices.type} does not fit {x.type}.")
+    others = [(*shapes[:axis], t.shape[axis], *shapes[axis + 1 :]) for t in (x, indices)]
+    return expand(x, others[0]), expand(indices, others[1])
+
+
+def gather(params: Any, indices: Any, axis: int = 0, batch_dims: int = 0) -> Tensor:
+    """Slices of ``params`` along ``axis`` at ``indices``; the first ``batch_dims`` axes of both go together.
+
+    The result has the shape ``params.shape[:axis] + indices.shape[batch_dims:] + params.shape[axis + 1:]``.
+    """
+    params, indices = as_tensor(params, "gather"), _indices(indices, "gather")
+    axis = rules.axis("gather", params.type, axis)
+    if not 0 <= batch_dims <= builtins.min(axis, indices.ndim):
+        raise ShapeError("gather", f"batch_dims {batch_dims} must lie in [0, min(axis, indices.ndim)].")
+    if batch_dims == 0:
+        return apply(TABLE["take"], params, indices, axis=axis)
+    if params.shape[:batch_dims] != indices.shape[:batch_dims]:
+        raise ShapeError("gather", f"the first {batch_dims} axes of {params.type} and {indices.type} differ.")
+    batch = [
+        iota((*indices.shape[:batch_dims], *(1,) * (indices.ndim - batch_dims)), k, default_int)
+        for k in range(batch_dims)
+    ]
+    moved = moveaxis(params, axis, batch_dims)
+    found = getitem(moved, (*batch, indices))
+    inner = list(range(batch_dims, indices.ndim))
+    return moveaxis(found, inner, [k + axis - batch_dims for k in inner])
+
+
+def gather_nd(params: Any, indices: Any) -> Tensor:
+    """The elements or slices of ``params`` at the index vectors in the last axis of ``indices``."""
+    params, indices = as_tensor(params, "gather_nd"), _indices(indices, "gather_nd")
+    if not indices.ndim or known_extent(indices, indices.ndim - 1, "gather_nd") > params.ndim:
+        raise ShapeError(
+            "gather_nd", f"the last axis of {indices.type} must index at most the {params.ndim} axes of {params.type}."
+        )
+    return getitem(params, unstack(indices, -1))
+
+
+def scatter_add(x: Any, indices: Any, updates: Any, axis: int = 0) -> Tensor:
+    """``x`` with ``updates`` added at ``indices`` along ``axis``; a position given twice receives both.
+
+    ``updates`` has the shape of ``hf.take(x, indices, axis)``, or broadcasts to it.
+    """
+    x, updates = common_dtype("scatter_add", (as_tensor(x, "scatter_add"), updates))
+    indices = _indices(indices, "scatter_add")
+    axis = rules.axis("scatter_add", x.type, axis)
+    shape = (*x.shape[:axis], *indices.shape, *x.shape[axis + 1 :])
+    try:
+        updates = expand(updates, shape) if updates.ndim <= len(shape) else updates
+    except ShapeError:
+        raise ShapeError("scatter_add", f"the updates {updates.type} do not fit {list(shape)}.") from None
+    return apply(TABLE["scatter_add"], x, indices, updates, axis=axis)
+
+
+def nonzero(x: Any) -> tuple[Tensor, ...]:
+    """The positions of elements that are not zero, one int64 tensor per axis.  Raises TraceError while tracing."""
+    x = as_tensor(x, "nonzero")
+    array = x._known()
+    if array is None:
+        raise TraceError(
+            "nonzero", f"the result's size depends on the values of {x!r}; call it outside, or use hf.where."
+        )
+    if not x.ndim:
+        raise ShapeError("nonzero", "a scalar has no positions.")
+    return tuple(from_numpy(index, "nonzero") for index in np.nonzero(array))
+
+
+def one_hot(indices: Any, depth: int, axis: int = -1, dtype: Any = default_float) -> Tensor:
+    """1 at the position that each index names along a new axis of extent ``depth``, 0 elsewhere.
+
+    An index outside [0, depth) gives zeros.
+    """
+    indices = _indices(indices, "one_hot")
+    extent = rules.integer("one_hot", "depth", depth)
+    axis = rules.axis("one_hot", expand_dims(indices).type, axis)
+    wide = expand_dims(indices, axis)
+    positions = iota((*wide.shape[:axis], extent, *wide.shape[axis + 1 :]), axis, indices.dtype)
+    return cast(equal(wide, positions), to_dtype(dtype, "one_hot"))

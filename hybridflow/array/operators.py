@@ -1,0 +1,103 @@
+"""Python's operators on tensors and variables.
+
+The classes are below the functions that these are made of, so they are installed here: an operator is the function of
+the same meaning, and cannot differ from it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from hybridflow.array import elementwise, indexing, linalg, reductions, shapes
+from hybridflow.core.methods import give
+from hybridflow.core.tensor import Operators, Tensor
+from hybridflow.errors import ArgumentError
+
+_OF_TWO: dict[str, Callable[[Any, Any], Any]] = {
+    "add": elementwise.add,
+    "sub": elementwise.subtract,
+    "mul": elementwise.multiply,
+    "truediv": elementwise.divide,
+    "floordiv": elementwise.floor_divide,
+    "mod": elementwise.remainder,
+    "pow": elementwise.pow,
+    "matmul": linalg.matmul,
+    "and": elementwise.bitwise_and,
+    "or": elementwise.bitwise_or,
+    "xor": elementwise.bitwise_xor,
+    "lshift": elementwise.bitwise_left_shift,
+    "rshift": elementwise.bitwise_right_shift,
+}
+_COMPARISONS: dict[str, Callable[[Any, Any], Tensor]] = {
+    "eq": elementwise.equal,
+    "ne": elementwise.not_equal,
+    "lt": elementwise.less,
+    "le": elementwise.less_equal,
+    "gt": elementwise.greater,
+    "ge": elementwise.greater_equal,
+}
+_OF_ONE: dict[str, Callable[[Any], Tensor]] = {
+    "neg": elementwise.negative,
+    "pos": elementwise.positive,
+    "abs": elementwise.abs,
+    "invert": elementwise.bitwise_invert,
+}
+
+
+def _reflected(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    """The operator of the right operand, which Python asks when the left one does not know what to do."""
+
+    def of_right(self: Any, other: Any, /) -> Any:
+        return function(other, self)
+
+    return of_right
+
+
+def _divmod(x: Any, y: Any, /) -> tuple[Tensor, Tensor]:
+    return elementwise.floor_divide(x, y), elementwise.remainder(x, y)
+
+
+def _round(x: Any, digits: int | None = None, /) -> Tensor:
+    if digits is not None:
+        raise ArgumentError("round", f"rounding to {digits} digits is not offered; scale, round and scale back.")
+    return elementwise.round(x)
+
+
+def _contains(x: Any, value: Any, /) -> bool:
+    return bool(reductions.any(elementwise.equal(x, value)))
+
+
+def _transpose_2d(x: Any) -> Tensor:
+    """The transpose of a matrix.  Raises ShapeError for other ranks: use ``.mT`` or ``hf.permute_dims`` there."""
+    return shapes.transpose_2d(x)
+
+
+def _transpose(x: Any) -> Tensor:
+    """The last two axes swapped."""
+    return shapes.matrix_transpose(x)
+
+
+def _astype(self: Any, dtype: Any) -> Tensor:
+    """See ``hf.astype``."""
+    return elementwise.astype(self, dtype)
+
+
+def _reshape(self: Any, *shape: Any) -> Tensor:
+    """See ``hf.reshape``; the extents come as one tuple or one by one."""
+    return shapes.reshape(self, shape[0] if len(shape) == 1 and not isinstance(shape[0], int) else shape)
+
+
+def install() -> None:
+    """Give the classes their operators; called once, when the package is imported."""
+    for name, function in (*_OF_TWO.items(), *_COMPARISONS.items(), *_OF_ONE.items(), ("getitem", indexing.getitem)):
+        setattr(Operators, f"__{name}__", function)
+    for name, function in (*_OF_TWO.items(), ("divmod", _divmod)):
+        give(Operators, f"__r{name}__", _reflected(function))
+    give(Operators, "__divmod__", _divmod)
+    give(Operators, "__round__", _round)
+    give(Operators, "__contains__", _contains)
+    give(Operators, "astype", _astype)
+    give(Operators, "reshape", _reshape)
+    Operators.T = property(_transpose_2d)  # type: ignore[assignment, method-assign]
+    Operators.mT = property(_transpose)  # type: ignore[assignment, method-assign]

@@ -1,0 +1,211 @@
+"""Reductions: ``axis`` is None (all axes), an int or several; ``keepdims`` leaves reduced axes with extent 1.
+
+The order in which floats are summed depends on shape and axes alone, so results have the same bits everywhere.
+Errors: ShapeError for axes out of range or given twice, and for an extreme over no elements.
+"""
+
+from __future__ import annotations
+
+import builtins
+from typing import Any
+
+import numpy as np
+
+from hybridflow.array.elementwise import (
+    add,
+    divide,
+    exp,
+    isfinite,
+    log,
+    not_equal,
+    sqrt,
+    square,
+    stop_gradient,
+    subtract,
+    where,
+)
+from hybridflow.compiler.ir import dtypes
+from hybridflow.compiler.ir.types import Dim, is_static, static_size
+from hybridflow.compiler.ops import TABLE, rules
+from hybridflow.core.tensor import Tensor
+from hybridflow.eager.dispatch import apply
+from hybridflow.eager.operands import as_tensor, cast, default_int, expand, float_operand, reshape_to, scalar, to_dtype
+from hybridflow.errors import ArgumentError, ShapeError
+
+
+def _reduce(op: Any, x: Tensor, axes: tuple[int, ...], keepdims: bool) -> Tensor:
+    out = apply(op, x, axes=axes)
+    return keep_axes(out, x, axes) if keepdims else out
+
+
+def keep_axes(out: Tensor, x: Tensor, axes: tuple[int, ...]) -> Tensor:
+    """The reduction ``out`` of ``x`` with its axes back, at extent 1."""
+    return reshape_to(out, tuple(1 if k in axes else extent for k, extent in enumerate(x.shape)))
+
+
+def _sum_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """Small integers and bools are summed in 64 bits."""
+    if dtypes.is_float(dtype):
+        return dtype
+    return dtypes.uint64 if dtypes.is_unsigned(dtype) else dtypes.int64
+
+
+_ALL_AXES = [tuple(range(ndim)) for ndim in range(65)]  # NumPy's bound on axes is 64
+
+
+def _fold(name: str, x: Any, axis: Any, dtype: Any, keepdims: bool) -> Tensor:
+    if type(x) is not Tensor:
+        x = as_tensor(x, name)
+    if axis is None and dtype is None and not keepdims and dtypes.is_float(x.dtype):  # the usual loss
+        return apply(TABLE[name], x, axes=_ALL_AXES[len(x.shape)])
+    wanted = _sum_dtype(x.dtype) if dtype is None else to_dtype(dtype, name)
+    return _reduce(TABLE[name], x if x.dtype == wanted else cast(x, wanted), rules.axes(name, x.type, axis), keepdims)
+
+
+def sum(x: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Tensor:
+    """The sum over ``axis``; 0 for no elements.  Bools and integers are summed as int64 (uint64 for unsigned ones)."""
+    return _fold("sum", x, axis, dtype, keepdims)
+
+
+def prod(x: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Tensor:
+    """The product over ``axis``; 1 for no elements.  Bools and integers are multiplied as int64 (uint64)."""
+    return _fold("prod", x, axis, dtype, keepdims)
+
+
+def _extreme(name: str, x: Any, axis: Any, keepdims: bool) -> Tensor:
+    x = as_tensor(x, name)
+    axes = rules.axes(name, x.type, axis)
+    for k in axes:
+        if x.shape[k] == 0:
+            raise ShapeError(name, f"{x.type} has no elements along axis {k}, and no elements have no {name}.")
+    return _reduce(TABLE[name], x, axes, keepdims)
+
+
+def max(x: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
+    """The largest element over ``axis``; NaN if there is one.  The gradient is shared evenly by ties."""
+    return _extreme("max", x, axis, keepdims)
+
+
+def min(x: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
+    """The smallest element over ``axis``; NaN if there is one.  The gradient is shared evenly by ties."""
+    return _extreme("min", x, axis, keepdims)
+
+
+def _arg_extreme(name: str, x: Any, axis: int | None, keepdims: bool) -> Tensor:
+    x = as_tensor(x, name)
+    if axis is not None:
+        axis = rules.axis(name, x.type, axis)
+    axes = rules.axes(name, x.type, axis)
+    for k in axes:
+        if x.shape[k] == 0:
+            raise ShapeError(name, f"{x.type} has no elements along axis {k}, so none of them is the extreme one.")
+    return _reduce(TABLE[name], x, axes, keepdims)
+
+
+def argmax(x: Any, axis: int | None = None, keepdims: bool = False) -> Tensor:
+    """The position of the first largest element along ``axis`` (of the flattened tensor for None), as int64.
+
+    NaN counts as the largest.
+    """
+    return _arg_extreme("argmax", x, axis, keepdims)
+
+
+def argmin(x: Any, axis: int | None = None, keepdims: bool = False) -> Tensor:
+    """The position of the first smallest element along ``axis`` (of the flattened tensor for None), as int64.
+
+    NaN counts as the smallest.
+    """
+    return _arg_extreme("argmin", x, axis, keepdims)
+
+
+def all(x: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
+    """Whether all elements over ``axis`` are true (not zero); True for no elements."""
+    x = as_tensor(x, "all", dtypes.bool_)
+    return _reduce(TABLE["all"], x, rules.axes("all", x.type, axis), keepdims)
+
+
+def any(x: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
+    """Whether an element over ``axis`` is true (not zero); False for no elements."""
+    x = as_tensor(x, "any", dtypes.bool_)
+    return _reduce(TABLE["any"], x, rules.axes("any", x.type, axis), keepdims)
+
+
+def count_nonzero(x: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
+    """How many elements over ``axis`` are not zero, as int64."""
+    x = as_tensor(x, "count_nonzero")
+    return sum(x if dtypes.is_bool(x.dtype) else not_equal(x, 0), axis, default_int, keepdims)
+
+
+def _count(x: Tensor, axes: tuple[int, ...], correction: float, dtype: np.dtype[Any]) -> Tensor:
+    """The number of elements over ``axes`` less ``correction``, not below 0, as a scalar."""
+    extents = tuple(x.shape[k] for k in axes)
+    if is_static(extents):
+        return scalar(builtins.max(0.0, static_size(extents) - float(correction)), dtype, "count")
+    known = [extent for extent in extents if not isinstance(extent, Dim)]
+    ones = expand(scalar(static_size(tuple(known)), dtype, "count"), tuple(e for e in extents if isinstance(e, Dim)))
+    counted = apply(TABLE["sum"], ones, axes=tuple(range(ones.ndim)))
+    return apply(TABLE["maximum"], scalar(0, dtype, "count"), subtract(counted, float(correction)))
+
+
+def _accurate(x: Tensor) -> Tensor:
+    """Narrow floats as float32: a mean of them must not overflow on the way."""
+    return cast(x, dtypes.compute_dtype(x.dtype))
+
+
+def mean(x: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Tensor:
+    """The arithmetic mean over ``axis``, in float32 for bools and integers; NaN for no elements."""
+    x = float_operand(x, "mean")
+    out_dtype = x.dtype if dtype is None else to_dtype(dtype, "mean")
+    axes = rules.axes("mean", x.type, axis)
+    x = _accurate(cast(x, out_dtype))
+    total = _reduce(TABLE["sum"], x, axes, keepdims)
+    return cast(divide(total, _count(x, axes, 0, x.dtype)), out_dtype)
+
+
+def var(x: Any, axis: Any = None, correction: float = 0.0, keepdims: bool = False) -> Tensor:
+    """The variance over ``axis``: the mean squared distance from the mean, divided by ``n - correction``."""
+    x = float_operand(x, "var")
+    out_dtype = x.dtype
+    axes = rules.axes("var", x.type, axis)
+    x = _accurate(x)
+    centred = subtract(x, mean(x, axes, keepdims=True))
+    total = _reduce(TABLE["sum"], square(centred), axes, keepdims)
+    return cast(divide(total, _count(x, axes, correction, x.dtype)), out_dtype)
+
+
+def std(x: Any, axis: Any = None, correction: float = 0.0, keepdims: bool = False) -> Tensor:
+    """The standard deviation over ``axis``: the square root of ``var``."""
+    return sqrt(var(x, axis, correction, keepdims))
+
+
+def logsumexp(x: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
+    """``log(sum(exp(x)))`` over ``axis`` without overflow; -inf for no elements."""
+    x = float_operand(x, "logsumexp")
+    axes = rules.axes("logsumexp", x.type, axis)
+    if builtins.any(x.shape[k] == 0 for k in axes):
+        return log(_reduce(TABLE["sum"], exp(x), axes, keepdims))
+    highest = stop_gradient(_reduce(TABLE["max"], x, axes, True))
+    shift = where(isfinite(highest), highest, 0)  # inf - inf would be NaN
+    total = _reduce(TABLE["sum"], exp(subtract(x, shift)), axes, True)
+    out = add(log(total), shift)
+    return out if keepdims else reshape_to(out, tuple(n for k, n in enumerate(x.shape) if k not in axes))
+
+
+def cumulative_sum(x: Any, axis: int | None = None, dtype: Any = None, include_initial: bool = False) -> Tensor:
+    """The running sum along ``axis`` (not needed for one axis); ``include_initial`` puts a 0 in front."""
+    x = as_tensor(x, "cumulative_sum")
+    if axis is None:
+        if x.ndim != 1:
+            raise ArgumentError("cumulative_sum", f"axis must be given for {x.type}.")
+        axis = 0
+    axis = rules.axis("cumulative_sum", x.type, axis)
+    x = cast(x, _sum_dtype(x.dtype) if dtype is None else to_dtype(dtype, "cumulative_sum"))
+    out = apply(TABLE["cumulative_sum"], x, axis=axis)
+    if not include_initial:
+        return out
+    first = expand(scalar(0, x.dtype, "cumulative_sum"), (*x.shape[:axis], 1, *x.shape[axis + 1 :]))
+    return apply(TABLE["concat"], first, out, axis=axis)
+
+
+# TensorFlow's names for the most used ones.
+reduce_sum, reduce_mean, reduce_max, reduce_min, reduce_prod = sum, mean, max, min, prod

@@ -1,0 +1,330 @@
+"""Manipulation of shapes: the values stay, their places change.  Errors are ShapeError unless another is named."""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Sequence
+from typing import Any
+
+from hybridflow.compiler.ir.types import Dim, Extent, Shape, broadcast_shapes, is_one, product, same_size
+from hybridflow.compiler.ops import TABLE, rules
+from hybridflow.core.tensor import Tensor
+from hybridflow.eager.dispatch import apply
+from hybridflow.eager.operands import as_tensor, broadcast_all, common_dtype, default_int, expand, reshape_to, to_shape
+from hybridflow.errors import ArgumentError, ShapeError
+
+
+def reshape(x: Any, shape: Any) -> Tensor:
+    """``x`` with another shape of the same size, in row-major order; one extent may be -1, which is worked out."""
+    x = as_tensor(x, "reshape")
+    given = tuple(shape) if isinstance(shape, (tuple, list)) else (shape,)
+    unknown = [k for k, extent in enumerate(given) if not isinstance(extent, Dim) and extent == -1]
+    if len(unknown) > 1:
+        raise ShapeError("reshape", f"only one extent of {given} may be -1.")
+    if unknown:
+        rest = to_shape(given[: unknown[0]] + given[unknown[0] + 1 :], "reshape")
+        wanted = (*rest[: unknown[0]], _missing_extent(x, rest, given), *rest[unknown[0] :])
+    else:
+        wanted = to_shape(given, "reshape")
+    if not same_size(x.shape, wanted):
+        raise ShapeError("reshape", f"{x.type} does not have as many elements as the shape {_text(wanted)}.")
+    return reshape_to(x, wanted)
+
+
+def _text(shape: Shape) -> str:
+    return f"[{','.join(map(str, shape))}]"
+
+
+def _missing_extent(x: Tensor, rest: Shape, given: tuple[Any, ...]) -> Extent:
+    """The extent that makes ``rest`` hold the size of ``x``."""
+    size, known = product(x.shape), product(rest)
+    if known == 0:
+        raise ShapeError("reshape", f"-1 in {given} is not determined: the other extents hold no elements.")
+    whole = size // known
+    if whole * known == size:
+        return whole
+    if isinstance(size, int) and isinstance(known, int):
+        raise ShapeError("reshape", f"{x.type} cannot take the shape {given}: {size} is not a multiple of {known}.")
+    raise rules.symbolic("reshape", f"the -1 of {given} stands for a part of {x.type}")
+
+
+def permute_dims(x: Any, axes: Sequence[int] | None = None) -> Tensor:
+    """``x`` with its axes in another order: output axis k is input axis ``axes[k]``.  None reverses them."""
+    x = as_tensor(x, "permute_dims")
+    if axes is None:
+        axes = range(x.ndim)[::-1]
+    perm = tuple(rules.axis("permute_dims", x.type, a) for a in axes)
+    if sorted(perm) != list(range(x.ndim)):
+        raise ShapeError("permute_dims", f"{tuple(axes)} is no permutation of the {x.ndim} axes of {x.type}.")
+    return _transpose(x, perm)
+
+
+def _transpose(x: Tensor, perm: tuple[int, ...]) -> Tensor:
+    return x if perm == tuple(range(x.ndim)) else apply(TABLE["transpose"], x, perm=perm)
+
+
+def matrix_transpose(x: Any) -> Tensor:
+    """``x`` with its last two axes swapped."""
+    x = as_tensor(x, "matrix_transpose")
+    if x.ndim < 2:
+        raise ShapeError("matrix_transpose", f"{x.type} is not a matrix or a stack of matrices.")
+    return _transpose(x, (*range(x.ndim - 2), x.ndim - 1, x.ndim - 2))
+
+
+def transpose_2d(x: Any) -> Tensor:
+    """``x.T``."""
+    x = as_tensor(x, "T")
+    if x.ndim != 2:
+        raise ShapeError("T", f"{x.type} is not a matrix. Use x.mT for stacks of matrices, hf.permute_dims otherwise.")
+    return _transpose(x, (1, 0))
+
+
+def moveaxis(x: Any, source: Any, destination: Any) -> Tensor:
+    """``x`` with the ``source`` axes at the ``destination`` places; the other axes keep their order."""
+    x = as_tensor(x, "moveaxis")
+    listed = [v if isinstance(v, (tuple, list)) else (v,) for v in (source, destination)]
+    origin, target = ([rules.axis("moveaxis", x.type, a) for a in v] for v in listed)
+    if len(origin) != len(target) or len(set(origin)) != len(origin) or len(set(target)) != len(target):
+        raise ShapeError(
+            "moveaxis", f"source {listed[0]} and destination {listed[1]} must be equally many distinct axes."
+        )
+    perm = [a for a in range(x.ndim) if a not in origin]
+    for place, axis in sorted(zip(target, origin)):
+        perm.insert(place, axis)
+    return _transpose(x, tuple(perm))
+
+
+def expand_dims(x: Any, axis: Any = 0) -> Tensor:
+    """``x`` with axes of extent 1 inserted, so that they stand at ``axis`` (an int or several) of the result."""
+    x = as_tensor(x, "expand_dims")
+    places = axis if isinstance(axis, (tuple, list)) else (axis,)
+    result = x.type.with_shape((1,) * (x.ndim + len(places)))
+    inserted = rules.axes("expand_dims", result, tuple(places))
+    rest = iter(x.shape)
+    return reshape_to(x, tuple(1 if k in inserted else next(rest) for k in range(result.ndim)))
+
+
+def squeeze(x: Any, axis: Any = None) -> Tensor:
+    """``x`` without the axes ``axis`` of extent 1; None removes all that are known to be 1."""
+    x = as_tensor(x, "squeeze")
+    if axis is None:
+        axes = tuple(k for k, extent in enumerate(x.shape) if is_one(extent))
+    else:
+        axes = rules.axes("squeeze", x.type, axis)
+    for k in axes:
+        if not is_one(x.shape[k]):
+            raise ShapeError("squeeze", f"axis {k} of {x.type} has extent {x.shape[k]}; only axes of extent 1 can go.")
+    return reshape_to(x, tuple(n for k, n in enumerate(x.shape) if k not in axes))
+
+
+def broadcast_to(x: Any, shape: Any) -> Tensor:
+    """``x`` repeated along axes of extent 1 and new leading axes to ``shape``."""
+    x = as_tensor(x, "broadcast_to")
+    wanted = to_shape(shape, "broadcast_to")
+    try:
+        fits = broadcast_shapes(x.shape, wanted) == wanted
+    except ValueError:
+        fits = False
+    if not fits:
+        raise ShapeError("broadcast_to", f"{x.type} does not broadcast to the shape {_text(wanted)}.")
+    return expand(x, wanted)
+
+
+def broadcast_arrays(*arrays: Any) -> tuple[Tensor, ...]:
+    """``arrays`` broadcast to one shape."""
+    return (
+        tuple(broadcast_all("broadcast_arrays", [as_tensor(a, "broadcast_arrays") for a in arrays])) if arrays else ()
+    )
+
+
+def concat(arrays: Sequence[Any], axis: int | None = 0) -> Tensor:
+    """``arrays``, promoted to one dtype, one after the other along ``axis``; None flattens them first."""
+    tensors = common_dtype("concat", [as_tensor(a, "concat") for a in _several("concat", arrays)])
+    if axis is None:
+        tensors, axis = [reshape(t, (-1,)) if t.size else reshape(t, (0,)) for t in tensors], 0
+    if not tensors[0].shape:
+        raise ShapeError("concat", "scalars cannot be concatenated; use hf.stack.")
+    axis = rules.axis("concat", tensors[0].type, axis)
+    for t in tensors[1:]:
+        if t.ndim != tensors[0].ndim or builtins.any(
+            k != axis and n != m for k, (n, m) in enumerate(zip(tensors[0].shape, t.shape))
+        ):
+            raise ShapeError(
+                "concat",
+                f"{tensors[0].type} and {t.type} may differ along axis {axis} only. Reshape or slice one of them.",
+            )
+    return tensors[0] if len(tensors) == 1 else apply(TABLE["concat"], *tensors, axis=axis)
+
+
+def _several(stage: str, arrays: Any) -> list[Any]:
+    found = list(arrays)
+    if not found:
+        raise ArgumentError(stage, "at least one array is needed.")
+    return found
+
+
+def stack(arrays: Sequence[Any], axis: int = 0) -> Tensor:
+    """``arrays`` of one shape, promoted to one dtype, along a new axis at ``axis``."""
+    tensors = common_dtype("stack", [as_tensor(a, "stack") for a in _several("stack", arrays)])
+    for t in tensors[1:]:
+        if t.shape != tensors[0].shape:
+            raise ShapeError("stack", f"shapes differ: {tensors[0].type} and {t.type}.")
+    return concat([expand_dims(t, axis) for t in tensors], rules.axis("stack", expand_dims(tensors[0]).type, axis))
+
+
+def unstack(x: Any, axis: int = 0) -> tuple[Tensor, ...]:
+    """The slices of ``x`` along ``axis``, without that axis."""
+    x = as_tensor(x, "unstack")
+    axis = rules.axis("unstack", x.type, axis)
+    rest = (*x.shape[:axis], *x.shape[axis + 1 :])
+    return tuple(reshape_to(slice_axis(x, axis, i, i + 1), rest) for i in range(known_extent(x, axis, "unstack")))
+
+
+def known_extent(x: Tensor, axis: int, stage: str) -> int:
+    """The extent of ``axis`` as an int.  Raises SymbolicExtentError when it is symbolic."""
+    extent = x.shape[axis]
+    if not isinstance(extent, int):
+        raise rules.symbolic(stage, f"this needs axis {axis} of {x.type}")
+    return extent
+
+
+def slice_axis(x: Tensor, axis: int, start: int, stop: int, step: int = 1) -> Tensor:
+    """``x[start:stop:step]`` along one axis, with 0 <= start <= stop and step >= 1."""
+    if (start, stop, step) == (0, x.shape[axis], 1):
+        return x
+    starts = tuple(start if k == axis else 0 for k in range(x.ndim))
+    stops = tuple(stop if k == axis else n for k, n in enumerate(x.shape))
+    steps = tuple(step if k == axis else 1 for k in range(x.ndim))
+    return apply(TABLE["slice"], x, start=starts, stop=stops, step=steps)
+
+
+def split(x: Any, num_or_sizes: Any, axis: int = 0) -> list[Tensor]:
+    """``x`` cut along ``axis``: into that many equal parts, or into parts of the given sizes (one may be -1)."""
+    x = as_tensor(x, "split")
+    axis = rules.axis("split", x.type, axis)
+    extent = known_extent(x, axis, "split")
+    if isinstance(num_or_sizes, (tuple, list)):
+        sizes = [rules.integer("split", "a size", n) for n in num_or_sizes]
+        if sizes.count(-1) == 1:
+            sizes[sizes.index(-1)] = extent - (builtins.sum(sizes) + 1)
+        if builtins.any(n < 0 for n in sizes) or builtins.sum(sizes) != extent:
+            raise ShapeError("split", f"the sizes {list(num_or_sizes)} do not add up to axis {axis} of {x.type}.")
+    else:
+        parts = rules.integer("split", "the number of parts", num_or_sizes)
+        if parts < 1 or extent % parts:
+            raise ShapeError(
+                "split", f"axis {axis} of {x.type} cannot be cut into {parts} equal parts; give the sizes."
+            )
+        sizes = [extent // parts] * parts
+    out, start = [], 0
+    for n in sizes:
+        out.append(slice_axis(x, axis, start, start + n))
+        start += n
+    return out
+
+
+def flip(x: Any, axis: Any = None) -> Tensor:
+    """``x`` in reverse order along ``axis`` (None: all, an int or several)."""
+    x = as_tensor(x, "flip")
+    axes = rules.axes("flip", x.type, axis)
+    return apply(TABLE["reverse"], x, axes=axes) if axes else x
+
+
+def roll(x: Any, shift: Any, axis: Any = None) -> Tensor:
+    """``x`` shifted cyclically by ``shift`` places along ``axis``; None rolls the flattened tensor."""
+    x = as_tensor(x, "roll")
+    if axis is None:
+        if isinstance(shift, (tuple, list)):
+            raise ArgumentError("roll", "several shifts need as many axes.")
+        return reshape_to(roll(reshape_to(x, (x.size,)), shift, 0), x.shape)
+    shifts, axes = (v if isinstance(v, (tuple, list)) else (v,) for v in (shift, axis))
+    if len(shifts) == 1:
+        shifts = tuple(shifts) * len(axes)
+    if len(shifts) != len(axes):
+        raise ArgumentError("roll", f"{len(shifts)} shifts for {len(axes)} axes.")
+    for by, a in zip(shifts, axes):
+        k = rules.axis("roll", x.type, a)
+        extent = known_extent(x, k, "roll")
+        cut = -rules.integer("roll", "shift", by) % extent if extent else 0
+        if cut:
+            x = apply(TABLE["concat"], slice_axis(x, k, cut, extent), slice_axis(x, k, 0, cut), axis=k)
+    return x
+
+
+def tile(x: Any, repetitions: Any) -> Tensor:
+    """``x`` repeated ``repetitions[k]`` times along axis k; missing leading axes are added."""
+    x = as_tensor(x, "tile")
+    counts = to_shape(repetitions, "tile")
+    ndim = builtins.max(x.ndim, len(counts))
+    counts = (1,) * (ndim - len(counts)) + counts
+    x = reshape_to(x, (1,) * (ndim - x.ndim) + x.shape)
+    extents = tuple(known_extent(x, k, "tile") if counts[k] != 1 else n for k, n in enumerate(x.shape))
+    interleaved = tuple(v for pair in zip(counts, extents) for v in pair)
+    spread = apply(TABLE["broadcast"], x, shape=interleaved, axes=tuple(range(1, 2 * ndim, 2)))
+    return reshape_to(spread, tuple(c * n if c != 1 else n for c, n in zip(counts, extents)))
+
+
+def repeat(x: Any, repeats: Any, axis: int | None = None) -> Tensor:
+    """Each element ``repeats`` times, next to each other, along ``axis``; None flattens first.
+
+    ``repeats`` is an int, or one int per element of the axis.
+    """
+    x = as_tensor(x, "repeat")
+    if axis is None:
+        x, axis = reshape_to(x, (x.size,)), 0
+    axis = rules.axis("repeat", x.type, axis)
+    extent = known_extent(x, axis, "repeat")
+    counts = tuple(rules.integer("repeat", "repeats", n) for n in to_shape(repeats, "repeat"))
+    if len(counts) == 1:
+        wide = (*x.shape[: axis + 1], counts[0], *x.shape[axis + 1 :])
+        kept = tuple(k for k in range(len(wide)) if k != axis + 1)
+        spread = apply(TABLE["broadcast"], x, shape=wide, axes=kept)
+        return reshape_to(spread, (*x.shape[:axis], extent * counts[0], *x.shape[axis + 1 :]))
+    if len(counts) != extent:
+        raise ShapeError("repeat", f"{len(counts)} repeats for the {extent} elements along axis {axis} of {x.type}.")
+    rows = [i for i, count in enumerate(counts) for _ in range(count)]
+    return apply(TABLE["take"], x, as_tensor(rows, "repeat", default_int), axis=axis)
+
+
+def pad(x: Any, paddings: Any, mode: str = "constant", constant_values: Any = 0) -> Tensor:
+    """``x`` with ``paddings[k] = (before, after)`` elements more along axis k.
+
+    ``mode`` is "constant" (``constant_values``), "reflect" (mirrored without the edge), "symmetric" (mirrored with the
+    edge) or "edge" (the edge repeated).  Raises ArgumentError for another mode.
+    """
+    x = as_tensor(x, "pad")
+    pairs = [to_shape(pair, "pad") for pair in (paddings.tolist() if hasattr(paddings, "tolist") else paddings)]
+    if len(pairs) != x.ndim or builtins.any(len(pair) != 2 for pair in pairs):
+        raise ShapeError("pad", f"paddings {paddings} are not one (before, after) for each axis of {x.type}.")
+    if mode == "constant":
+        low, high = zip(*pairs) if pairs else ((), ())
+        return apply(TABLE["pad"], x, low=low, high=high, interior=(0,) * x.ndim, value=constant_values)
+    if mode not in ("reflect", "symmetric", "edge"):
+        raise ArgumentError("pad", f"mode is {mode!r}; it must be 'constant', 'reflect', 'symmetric' or 'edge'.")
+    for k, (before, after) in enumerate(pairs):
+        x = _pad_mirrored(x, k, int(before), int(after), mode)  # type: ignore[arg-type]
+    return x
+
+
+def _pad_mirrored(x: Tensor, axis: int, before: int, after: int, mode: str) -> Tensor:
+    extent = known_extent(x, axis, "pad")
+    limit = extent - (mode == "reflect")
+    if mode == "edge":
+        limit = builtins.max(before, after) if extent else 0
+    if builtins.max(before, after) > limit:
+        raise ShapeError(
+            "pad", f"({before}, {after}) is more than {limit} along axis {axis} of {x.type} in mode {mode!r}."
+        )
+    parts = [x]
+    if mode == "edge":
+        first, last = slice_axis(x, axis, 0, 1), slice_axis(x, axis, extent - 1, extent)
+        widths = ((before, first), (after, last))
+        ends = [expand(end, (*x.shape[:axis], n, *x.shape[axis + 1 :])) for n, end in widths]
+        parts = [ends[0], x, ends[1]]
+    else:
+        skip = int(mode == "reflect")
+        if before:
+            parts.insert(0, flip(slice_axis(x, axis, skip, skip + before), axis))
+        if after:
+            parts.append(flip(slice_axis(x, axis, extent - skip - after, extent - skip), axis))
+    return apply(TABLE["concat"], *parts, axis=axis) if len(parts) > 1 else x

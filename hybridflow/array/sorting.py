@@ -1,0 +1,40 @@
+"""Sorting and selection by order.  NaN comes last, in either direction; equal elements keep their order."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hybridflow.array.shapes import known_extent, slice_axis
+from hybridflow.compiler.ops import TABLE, rules
+from hybridflow.core.tensor import Tensor
+from hybridflow.eager.dispatch import apply
+from hybridflow.eager.operands import as_tensor
+from hybridflow.errors import ArgumentError
+
+
+def argsort(x: Any, axis: int = -1, descending: bool = False, stable: bool = True) -> Tensor:
+    """The positions, as int64, that sort ``x`` along ``axis``.  The sort is stable whatever ``stable`` says."""
+    x = as_tensor(x, "argsort")
+    return apply(TABLE["argsort"], x, axis=rules.axis("argsort", x.type, axis), descending=bool(descending))
+
+
+def sort(x: Any, axis: int = -1, descending: bool = False, stable: bool = True) -> Tensor:
+    """``x`` sorted along ``axis``."""
+    x = as_tensor(x, "sort")
+    axis = rules.axis("sort", x.type, axis)
+    return apply(TABLE["take_along_axis"], x, argsort(x, axis, descending), axis=axis)
+
+
+def top_k(x: Any, k: int) -> tuple[Tensor, Tensor]:
+    """The ``k`` largest elements along the last axis in descending order, and their positions as int64.
+
+    Of equal elements the first comes first.  Raises ArgumentError when the axis has fewer than ``k`` elements.
+    """
+    x = as_tensor(x, "top_k")
+    axis = rules.axis("top_k", x.type, -1)
+    extent = known_extent(x, axis, "top_k")
+    count = rules.integer("top_k", "k", k)
+    if not 0 <= count <= extent:
+        raise ArgumentError("top_k", f"k = {count} must lie in [0, {extent}] for {x.type}.")
+    positions = slice_axis(argsort(x, axis, descending=True), axis, 0, count)
+    return apply(TABLE["take_along_axis"], x, positions, axis=axis), positions

@@ -1,0 +1,1 @@
+"""Gradients of what ran: tapes, and functions with a derivative of their own."""

@@ -1,0 +1,146 @@
+"""custom_gradient: a function with a derivative of its own."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+from hybridflow.compiler.ir.dtypes import is_float
+from hybridflow.core import pytree
+from hybridflow.core.context import current, pop_tape, push_tape
+from hybridflow.core.tensor import Tensor
+from hybridflow.core.variable import Variable
+from hybridflow.eager.dispatch import builder
+from hybridflow.eager.operands import as_tensor
+from hybridflow.errors import ArgumentTypeError, GradientError, ShapeError
+
+
+class _VariableWatcher:
+    """Stands among the tapes to learn which variables a function reads."""
+
+    __slots__ = ("_recording", "reads")
+
+    def __init__(self) -> None:
+        self._recording = True
+        self.reads: dict[int, tuple[Variable, Tensor]] = {}
+
+    def record(self, *what: Any) -> None:
+        """Ops are of no interest."""
+
+    record_custom = note_assign = follow = record
+
+    def watch_read(self, variable: Variable, tensor: Tensor) -> None:
+        if variable.is_watched:
+            self.reads[id(variable)] = (variable, tensor)
+
+    def watches(self, variable: Variable) -> bool:
+        return False
+
+    def tracks(self, tensor: Tensor) -> bool:
+        return False
+
+
+def custom_gradient(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Decorate ``function(*args) -> (outputs, grad_fn)`` so that it returns ``outputs`` with ``grad_fn`` as derivative.
+
+    ``grad_fn`` takes one cotangent per output tensor and returns one per tensor argument (None for no derivative).
+    When ``function`` reads trainable variables, ``grad_fn`` must take ``variables=`` and return the pair (cotangents of
+    the arguments, cotangents of the variables).  Higher derivatives are those of the operations in ``grad_fn``.
+    """
+
+    @functools.wraps(function)
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        stage = getattr(function, "__name__", "custom_gradient")
+        watcher = _VariableWatcher()
+        # The tapes go on recording: what grad_fn closes over may depend on the arguments, for second derivatives.
+        try:
+            push_tape(watcher)
+            result = function(*args, **kwargs)
+        finally:
+            pop_tape(watcher)
+        if not isinstance(result, tuple) or len(result) != 2 or not callable(result[1]):
+            raise ArgumentTypeError(stage, "a custom_gradient function must return a pair (outputs, grad_fn).")
+        outputs, grad_fn = result
+        leaves, structure = pytree.flatten(outputs)
+        inputs = tuple(x for x in pytree.flatten((args, kwargs))[0] if isinstance(x, Tensor))
+        variables = [variable for variable, _ in watcher.reads.values()]
+        derivative = _Derivative(stage, grad_fn, inputs, variables)
+        all_inputs = (*inputs, *(tensor for _, tensor in watcher.reads.values()))
+        # Fresh tensors, so that the only path from inputs to outputs is the one recorded here.
+        with_paths = [_fresh(x) if isinstance(x, Tensor) else x for x in leaves]
+        tensors = tuple(x for x in with_paths if isinstance(x, Tensor))
+        derivative.output_types = tuple(t.type for t in tensors)
+        trace = current.trace
+        if trace is not None:
+            trace.add_span(all_inputs, tensors, derivative)
+        for tape in current.tapes:
+            tape.record_custom(all_inputs, tensors, derivative)
+        return pytree.unflatten(structure, with_paths)
+
+    return wrapper
+
+
+def _fresh(x: Tensor) -> Tensor:
+    return builder.stop_gradient(x)
+
+
+class _Derivative:
+    """Calls the user's grad_fn, and checks what it returns."""
+
+    __slots__ = ("_grad_fn", "_input_types", "_stage", "_variables", "output_types")
+
+    def __init__(
+        self, stage: str, grad_fn: Callable[..., Any], inputs: tuple[Tensor, ...], variables: list[Variable]
+    ) -> None:
+        if variables and not _takes_variables(grad_fn):
+            names = ", ".join(v.name or str(v._tensor.type) for v in variables)
+            raise ArgumentTypeError(
+                stage,
+                f"the function reads trainable variables ({names}), so its grad_fn must take a `variables` keyword and "
+                "return (cotangents of the arguments, cotangents of the variables).",
+            )
+        self._stage, self._grad_fn, self._variables = stage, grad_fn, variables
+        self._input_types = tuple(x.type for x in inputs)
+        self.output_types: tuple[Any, ...] = ()
+
+    def __call__(self, *cotangents: Tensor | None) -> list[Tensor | None]:
+        filled = [builder.full(0, t) if g is None else g for g, t in zip(cotangents, self.output_types)]
+        if not self._variables:
+            return self._checked(self._grad_fn(*filled), self._input_types, "argument")
+        result = self._grad_fn(*filled, variables=list(self._variables))
+        if not isinstance(result, tuple) or len(result) != 2:
+            raise GradientError(
+                self._stage, "grad_fn must return the pair (cotangents of the arguments, cotangents of the variables)."
+            )
+        return self._checked(result[0], self._input_types, "argument") + self._checked(
+            result[1], tuple(v._tensor.type for v in self._variables), "variable"
+        )
+
+    def _checked(self, value: Any, types: tuple[Any, ...], what: str) -> list[Tensor | None]:
+        given = pytree.flatten(value)[0]
+        if not types and given == [None]:
+            return []
+        if len(given) != len(types):
+            raise GradientError(
+                self._stage, f"grad_fn returned {len(given)} cotangents for {len(types)} tensor {what}s."
+            )
+        out: list[Tensor | None] = []
+        for k, (g, type) in enumerate(zip(given, types)):
+            if g is None or not is_float(type.dtype):
+                out.append(None)
+                continue
+            g = as_tensor(g, self._stage, type.dtype)
+            if g.shape != type.shape:
+                raise ShapeError(self._stage, f"grad_fn returned {g.type} for {what} {k}, which is {type}.")
+            out.append(g)
+        return out
+
+
+def _takes_variables(grad_fn: Callable[..., Any]) -> bool:
+    try:
+        parameters = inspect.signature(grad_fn).parameters
+    except (TypeError, ValueError):
+        return True
+    return "variables" in parameters or any(p.kind is p.VAR_KEYWORD for p in parameters.values())

@@ -1,0 +1,457 @@
+"""GradientTape: records ops on watched tensors, and walks them backwards.
+
+A tape keys its records by the ids of tensors that it holds alive.  It is told of each op by ``dispatch.apply``, of each
+variable read and assignment by Variable, and of compiled calls and custom gradients through ``record_custom``.  Ops
+through which no derivative passes are remembered with the user's line, so that a missing gradient can be explained.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+from hybridflow.compiler.autodiff import Record, backward
+from hybridflow.compiler.ir.dtypes import int64, is_float
+from hybridflow.compiler.ir.types import TensorType
+from hybridflow.compiler.ops import TABLE
+from hybridflow.compiler.ops.table import NOT_DIFFERENTIABLE
+from hybridflow.core import pytree
+from hybridflow.core.context import current, pop_tape, push_tape
+from hybridflow.core.tensor import Tensor
+from hybridflow.core.variable import Variable
+from hybridflow.eager.dispatch import builder
+from hybridflow.eager.operands import as_tensor
+from hybridflow.errors import ArgumentError, ArgumentTypeError, GradientError, ShapeError, short_location, user_location
+
+_STOP_GRADIENT = TABLE["stop_gradient"]
+_CONVERT = TABLE["convert"]
+_make = tuple.__new__  # as Record(...) does, without a Python frame
+# Ops that may end a path of derivatives; a conversion does when its result is no float.
+_CUTTING = {op for op in TABLE.values() if op.vjp is NOT_DIFFERENTIABLE} | {_STOP_GRADIENT, _CONVERT}
+
+
+class _Cut(NamedTuple):
+    """Where a path of derivatives ended: the ids of the tensors that went in, and the variable that was assigned."""
+
+    what: str
+    inputs: tuple[int, ...]
+    where: str | None
+
+
+class _Reads:
+    """The tensors that were read from one variable."""
+
+    __slots__ = ("tensors", "variable")
+
+    def __init__(self, variable: Variable) -> None:
+        self.variable = variable
+        self.tensors: list[Tensor] = []
+
+
+class GradientTape:
+    """Records operations for automatic differentiation.
+
+    ``persistent=True`` allows several ``gradient`` calls; otherwise the first one frees the records.  Trainable
+    variables are watched when they are read, unless ``watch_accessed_variables=False``; tensors need ``watch``.
+    Tapes nest: the gradient computation of an inner tape is recorded by the outer ones.
+    """
+
+    __slots__ = (
+        "_cuts",
+        "_reads",
+        "_reasons",
+        "_recording",
+        "_records",
+        "_roots",
+        "_tracked",
+        "_used",
+        "_watch_accessed",
+        "persistent",
+    )
+
+    def __init__(self, persistent: bool = False, watch_accessed_variables: bool = True) -> None:
+        self.persistent = persistent
+        self._watch_accessed = watch_accessed_variables
+        self._recording = False
+        self._used = False
+        self._reasons: dict[int, tuple[Any, str]] = {}
+        self._forget()
+
+    def _forget(self) -> None:
+        self._tracked: dict[int, Tensor] = {}  # what is watched, and what was computed from it, by id
+        self._roots: set[int] = set()  # what is watched
+        self._records: list[Record] = []
+        self._reads: dict[int, _Reads] = {}
+        self._cuts: list[_Cut] = []
+
+    # Recording
+
+    def __enter__(self) -> GradientTape:
+        if self._recording:
+            raise GradientError("GradientTape", "this tape is already recording. Make a second tape to nest.")
+        try:
+            self._recording = True
+            push_tape(self)
+            if current.trace is not None:
+                current.trace.tells_apart = True
+        except BaseException:  # of a signal handler: without an ``__enter__`` that returns there is no ``__exit__``
+            self.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        # Also where a gradient that was asked for within the block, perhaps in another context, stopped it.
+        try:
+            self._recording = False
+            pop_tape(self)
+        except BaseException:  # of a signal handler
+            self._recording = False
+            pop_tape(self)
+            raise
+
+    def _pause(self) -> None:
+        if self._recording:
+            self.__exit__()
+
+    def record(self, op: Any, inputs: tuple[Tensor, ...], attrs: Mapping[str, Any], out: Tensor) -> None:
+        """Called for each op in contexts that hold the tape."""
+        if not self._recording:
+            return
+        tracked = self._tracked
+        for x in inputs:
+            if id(x) in tracked:
+                break
+        else:
+            return
+        if op in _CUTTING and (op is not _CONVERT or not is_float(out.dtype)):
+            self._cuts.append(_Cut(op.name, tuple(map(id, inputs)), user_location()))
+            return
+        tracked[id(out)] = out
+        self._records.append(_make(Record, (op, inputs, attrs, (out,), None)))
+
+    def record_custom(self, inputs: tuple[Any, ...], outputs: Sequence[Any], vjp: Callable[..., Any]) -> None:
+        """Record ``outputs``, computed somehow from ``inputs``, with ``vjp(*cotangents of outputs)``.
+
+        A list of outputs may get more entries later: see ``follow``.
+        """
+        tracked = self._tracked
+        if self._recording and any(id(x) in tracked for x in inputs):
+            for out in outputs:
+                if is_float(out.dtype):
+                    tracked[id(out)] = out
+            self._records.append(Record(None, inputs, {}, outputs, vjp))
+
+    def follow(self, value: Any, outputs: Sequence[Any]) -> None:
+        """Called when ``value`` turns out to be one more of an operation's ``outputs``: it is tracked like them."""
+        if any(id(out) in self._tracked for out in outputs):
+            self._tracked[id(value)] = value
+
+    def watch_read(self, variable: Variable, tensor: Tensor) -> None:
+        """Called when ``variable`` is read as ``tensor``."""
+        if self._recording:
+            self._note_read(variable, tensor)
+
+    def _note_read(self, variable: Variable, tensor: Tensor) -> None:
+        if id(tensor) in self._tracked:
+            return
+        reads = self._reads.get(id(variable))
+        if reads is None:
+            if not (self._watch_accessed and variable.is_watched):
+                return
+            reads = self._reads[id(variable)] = _Reads(variable)
+        self._tracked[id(tensor)] = tensor
+        self._roots.add(id(tensor))
+        reads.tensors.append(tensor)
+
+    def watches(self, variable: Variable) -> bool:
+        """Whether what is read from ``variable`` is tracked."""
+        return self._recording and (id(variable) in self._reads or (self._watch_accessed and variable.is_watched))
+
+    def note_assign(self, variable: Variable, value: Tensor) -> None:
+        """Called when ``value`` is assigned to ``variable``: no derivative passes from the one to the other."""
+        if self._recording and id(value) in self._tracked:
+            name = f"the variable {variable.name}" if variable.name else "a variable"
+            self._cuts.append(_Cut(f"assign to {name}", (id(value),), user_location()))
+
+    def tracks(self, tensor: Tensor) -> bool:
+        """Whether what is computed from ``tensor`` is recorded."""
+        return self._recording and id(tensor) in self._tracked
+
+    def watch(self, value: Any) -> None:
+        """Watch tensors or variables, alone or nested.  Raises ArgumentTypeError for anything else."""
+        if type(value) is Tensor:
+            if is_float(value.dtype):
+                self._tracked[id(value)] = value
+                self._roots.add(id(value))
+            return
+        leaves, structure = pytree.flatten(value)
+        for k, leaf in enumerate(leaves):
+            if isinstance(leaf, Variable):
+                if is_float(leaf.dtype):
+                    self._reads.setdefault(id(leaf), _Reads(leaf))
+                    self._note_read(leaf, leaf._read())
+            elif isinstance(leaf, Tensor):
+                if is_float(leaf.dtype):
+                    self._tracked[id(leaf)] = leaf
+                    self._roots.add(id(leaf))
+            else:
+                path = pytree.paths(structure, "value")[k]
+                raise ArgumentTypeError(
+                    "GradientTape.watch",
+                    f"{path} is a {type(leaf).__name__}; only tensors and variables can be watched. "
+                    "Make it one with hf.constant(value).",
+                )
+
+    def watched_variables(self) -> tuple[Variable, ...]:
+        """The variables that the tape watches, in the order of their first reads."""
+        return tuple(reads.variable for reads in self._reads.values())
+
+    @contextmanager
+    def stop_recording(self) -> Iterator[None]:
+        """Leave out what runs in the block."""
+        was_recording = self._recording
+        self._pause()
+        try:
+            yield
+        finally:
+            if was_recording:
+                self.__enter__()
+
+    def reset(self) -> None:
+        """Forget everything recorded and watched."""
+        self._forget()
+        self._reasons.clear()
+        self._used = False
+
+    # Gradients
+
+    def gradient(
+        self,
+        target: Any,
+        sources: Any,
+        output_gradients: Any = None,
+        unconnected_gradients: str = "none",
+    ) -> Any:
+        """The derivative of the sum of all elements of ``target`` with respect to each of ``sources``.
+
+        Target and sources may be nested; the result has the structure of ``sources``.  ``output_gradients``, of the
+        structure of ``target``, weights its elements.  A source that the target does not depend on gives None, or zeros
+        for ``unconnected_gradients="zero"``; ``why_none(source)`` says why.  Raises GradientError when the records of a
+        tape that is not persistent have been used.
+        """
+        self._check_mode(unconnected_gradients)
+        self._begin()
+        leaves, structure = pytree.flatten(sources)
+        self._check_sources(leaves, structure)
+        targets = [target] if type(target) is Tensor else self._targets(target)
+        weights = None if output_gradients is None else self._weights(target, output_gradients)
+        found = self._walk(self._seeds(targets, weights), leaves)
+        for k, source in enumerate(leaves):
+            if found[k] is None:
+                self._reasons[id(source)] = (source, self._explain(source, targets))
+                if unconnected_gradients == "zero":
+                    found[k] = builder.full(0, source.type)
+        self._end()
+        return pytree.unflatten(structure, found)
+
+    def _check_mode(self, unconnected: str) -> None:
+        if unconnected not in ("none", "zero"):
+            raise ArgumentError(
+                "GradientTape.gradient", f'unconnected_gradients must be "none" or "zero", got {unconnected!r}.'
+            )
+
+    def _begin(self) -> None:
+        if self._used and not self.persistent:
+            raise GradientError(
+                "GradientTape.gradient",
+                "the records of this tape were freed by its first gradient call. Ask for all gradients in one call, or "
+                "make the tape with persistent=True.",
+            )
+        if not self.persistent:
+            self._pause()
+
+    def _end(self) -> None:
+        self._used = True
+        if not self.persistent:
+            for held in (self._tracked, self._roots, self._records, self._reads, self._cuts):
+                held.clear()
+
+    def _check_sources(self, leaves: Sequence[Any], structure: pytree.Structure) -> None:
+        for leaf in leaves:
+            if not isinstance(leaf, (Tensor, Variable)):
+                k = next(k for k, other in enumerate(leaves) if other is leaf)
+                raise ArgumentTypeError(
+                    "GradientTape.gradient",
+                    f"{pytree.paths(structure, 'sources')[k]} is a {type(leaf).__name__}; "
+                    "sources are tensors or variables.",
+                )
+
+    def _targets(self, target: Any) -> list[Tensor]:
+        leaves, structure = pytree.flatten(target)
+        for k, leaf in enumerate(leaves):
+            if not isinstance(leaf, (Tensor, Variable)):
+                raise ArgumentTypeError(
+                    "GradientTape.gradient",
+                    f"{pytree.paths(structure, 'target')[k]} is a {type(leaf).__name__}; targets are tensors.",
+                )
+        return [leaf._read() if isinstance(leaf, Variable) else leaf for leaf in leaves]
+
+    def _weights(self, target: Any, output_gradients: Any) -> list[Any]:
+        """The output gradient of each target tensor."""
+        try:
+            parts = pytree.flatten_up_to(pytree.flatten(target)[1], output_gradients, "output_gradients")
+        except ValueError as error:
+            raise ArgumentError("GradientTape.gradient", f"{error}, as in the target.") from None
+        return [weight for _, weight in parts]
+
+    def _seeds(self, targets: list[Tensor], weights: Sequence[Any] | None) -> list[tuple[Tensor, Tensor]]:
+        """The tracked targets and the cotangent that each starts with."""
+        if weights is None:
+            return [(t, builder.full(1, t)) for t in targets if id(t) in self._tracked]
+        seeds = []
+        for t, weight in zip(targets, weights):
+            if id(t) not in self._tracked or weight is None:
+                continue
+            seed = as_tensor(weight, "GradientTape.gradient", t.dtype)
+            if seed.shape != t.shape:
+                raise ShapeError("GradientTape.gradient", f"the output gradient {seed.type} is for a target {t.type}.")
+            seeds.append((t, seed))
+        return seeds
+
+    def _walk(self, seeds: list[tuple[Tensor, Tensor]], sources: Sequence[Any]) -> list[Tensor | None]:
+        """Cotangents of the sources, None for those that no seed depends on."""
+        wanted: list[Tensor] = []
+        owners: list[int] = []
+        for k, source in enumerate(sources):
+            if isinstance(source, Variable):
+                reads = self._reads.get(id(source))
+                tensors = reads.tensors if reads is not None else []
+            else:
+                tensors = [source] if id(source) in self._tracked else []
+            wanted += tensors
+            owners += [k] * len(tensors)
+        found: list[Tensor | None] = [None] * len(sources)
+        # Where everything watched is a source, everything recorded depends on a source.
+        path = self._tracked if self._roots.issubset(map(id, wanted)) else None
+        for k, cotangent in zip(owners, backward(builder, self._records, seeds, wanted, path)):
+            if cotangent is not None:
+                so_far = found[k]
+                found[k] = cotangent if so_far is None else builder.add(so_far, cotangent)
+        return found
+
+    def jacobian(self, target: Any, sources: Any, unconnected_gradients: str = "none") -> Any:
+        """The derivative of each element of the tensor ``target`` with respect to each element of ``sources``.
+
+        The result has the structure of ``sources``, each entry of shape ``target.shape + source.shape``.
+        """
+        self._check_mode(unconnected_gradients)
+        self._begin()
+        (target,) = self._targets(target)
+        leaves, structure = pytree.flatten(sources)
+        self._check_sources(leaves, structure)
+        rows = [self._walk(self._seeds([target], [seed]), leaves) for seed in _one_hots(target.type)]
+        out: list[Tensor | None] = []
+        for k, source in enumerate(leaves):
+            column = [row[k] for row in rows]
+            out.append(self._stacked(column, (*target.shape, *source.shape), 0, source, unconnected_gradients))
+        self._end()
+        return pytree.unflatten(structure, out)
+
+    def batch_jacobian(self, target: Any, source: Any, unconnected_gradients: str = "none") -> Any:
+        """The derivative of ``target[i]`` with respect to ``source[i]`` for each i of the first axis.
+
+        The result has the shape ``target.shape + source.shape[1:]``; ``target[i]`` may depend on ``source[i]`` only.
+        """
+        self._check_mode(unconnected_gradients)
+        self._begin()
+        (target,) = self._targets(target)
+        self._check_sources([source], pytree.LEAF)
+        if not target.shape or not source.shape or target.shape[0] != source.shape[0]:
+            raise ShapeError(
+                "GradientTape.batch_jacobian",
+                f"target {target.type} and source {source.type} must have one first extent, the batch.",
+            )
+        seeds = _one_hots(target.type.with_shape(target.shape[1:]))
+        shape = target.shape
+        axes = tuple(range(1, len(shape)))
+        rows = [
+            self._walk(self._seeds([target], [builder.broadcast(s, shape=shape, axes=axes)]), [source]) for s in seeds
+        ]
+        column = [row[0] for row in rows]
+        out = self._stacked(column, (*shape, *source.shape[1:]), 1, source, unconnected_gradients)
+        self._end()
+        return out
+
+    def _stacked(
+        self, rows: list[Tensor | None], shape: tuple[int, ...], axis: int, source: Any, unconnected: str
+    ) -> Tensor | None:
+        """The rows side by side along a new axis, in the given shape; None or zeros where there are none."""
+        present = [row for row in rows if row is not None]
+        if not present:
+            if rows:
+                self._reasons[id(source)] = (source, self._explain(source, []))
+            return builder.full(0, source.type.with_shape(shape)) if unconnected == "zero" or not rows else None
+        first = present[0].shape
+        wide = [builder.reshape(row, shape=(*first[:axis], 1, *first[axis:])) for row in present]
+        return builder.reshape(builder.concat(*wide, axis=axis), shape=shape)
+
+    # Explanations
+
+    def why_none(self, source: Any) -> str:
+        """Why the last gradient with respect to ``source`` was None."""
+        known = self._reasons.get(id(source))
+        if known is not None and known[0] is source:
+            return known[1]
+        if self._used:
+            return "the last gradient call did not ask for it, or its gradient was not None"
+        return self._explain(source, [])
+
+    def _explain(self, source: Any, targets: list[Tensor]) -> str:
+        if not is_float(source.dtype):
+            return f"integer dtype: it is {source.type}, and only floats have derivatives; convert it to a float first"
+        if isinstance(source, Variable):
+            reads = self._reads.get(id(source))
+            start = [id(t) for t in reads.tensors] if reads is not None else []
+            if not start:
+                return self._explain_unread(source)
+        elif id(source) in self._tracked:
+            start = [id(source)]
+        else:
+            return "not watched: call tape.watch(x) before x is used"
+        reached = self._reached(start)
+        cuts = [cut for cut in self._cuts if not reached.isdisjoint(cut.inputs)]
+        if cuts:
+            ends = "; ".join(dict.fromkeys(_describe(cut) for cut in cuts[:3]))
+            return f"no derivative passes through {ends}"
+        if targets and not any(id(t) in self._tracked for t in targets):
+            return "the target was not recorded: it was not computed from anything watched while the tape was recording"
+        return "not on any path: the target was computed without it"
+
+    def _explain_unread(self, variable: Variable) -> str:
+        if not variable.trainable:
+            return "not watched: it is not trainable; call tape.watch(variable) before it is used"
+        if not self._watch_accessed:
+            return "not watched: the tape was made with watch_accessed_variables=False; call tape.watch(variable)"
+        return "not read: nothing recorded by the tape reads the variable"
+
+    def _reached(self, start: list[int]) -> set[int]:
+        """The ids of all recorded tensors that depend on those in ``start``."""
+        reached = set(start)
+        for record in self._records:
+            if any(id(x) in reached for x in record.inputs):
+                reached.update(map(id, record.outputs))
+        return reached
+
+
+def _one_hots(type: TensorType) -> Iterator[Tensor]:
+    """Tensors of ``type`` with a single 1, at each position in turn."""
+    positions = builder.iota(shape=(type.size,), axis=0, dtype=int64)
+    for k in range(type.size):
+        is_here = builder.equal(positions, builder.full(k, positions.type))
+        yield builder.reshape(builder.convert(is_here, dtype=type.dtype), shape=type.shape)
+
+
+def _describe(cut: _Cut) -> str:
+    place = f" at {short_location(cut.where)}" if cut.where else ""
+    return f"{cut.what}{place}"

@@ -1,0 +1,227 @@
+"""What the running code is doing: tracing, recording gradients, placing on a device, or none of it.
+
+The state follows Python's contexts (``contextvars``), so each thread and each asyncio task has its own, and a task
+starts with that of the code which made it.  A state is never changed, only replaced.
+
+``busy`` counts the states in use that are not ``idle``, and the reasons of the whole process (functions run eagerly),
+for which a call may not take a native shortcut.  It is a C integer because native code reads it first: mostly it is
+zero, and there is nothing more to look at.  Only if not does the context's own state, or ``everywhere``, decide.
+A state leaves the count when the last context that holds it is gone, be it that its thread died inside a tape.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from contextvars import ContextVar
+from typing import Any, Protocol
+
+from hybridflow.runtime.calls.front_end import Reasons
+
+
+class Recorder(Protocol):
+    """What is told of everything that is computed: a tape, or what stands among the tapes to listen.
+
+    Values are tensors, or what a compiled program has in the place of one; ``vjp`` maps the cotangents of outputs to
+    those of inputs.
+    """
+
+    _recording: bool  # whether it is still there
+
+    def record(self, op: Any, inputs: tuple[Any, ...], attrs: Mapping[str, Any], out: Any, /) -> None:
+        """An op has been applied."""
+
+    def record_custom(self, inputs: tuple[Any, ...], outputs: Sequence[Any], vjp: Callable[..., Any], /) -> None:
+        """Something with a derivative of its own has been."""
+
+    def follow(self, value: Any, outputs: Sequence[Any], /) -> None:
+        """A value came to be one of the ``outputs`` of an earlier ``record_custom``."""
+
+    def watch_read(self, variable: Any, tensor: Any, /) -> None:
+        """A variable was read, and had this value."""
+
+    def note_assign(self, variable: Any, value: Any, /) -> None:
+        """A variable was assigned."""
+
+    def watches(self, variable: Any, /) -> bool:
+        """Whether derivatives with respect to reads of the variable are of interest."""
+
+    def tracks(self, tensor: Any, /) -> bool:
+        """Whether derivatives with respect to the tensor are."""
+
+
+class Tracer(Protocol):
+    """What ops go into instead of being run."""
+
+    name: str  # of the function that is traced
+    live_arrays: Mapping[int, Any]  # arrays of others, by id, that the program reads anew at each call
+    tells_apart: bool  # whether something looked at which tensors are one object
+
+    def record(self, op: Any, inputs: Iterable[Any], attrs: Mapping[str, Any], /) -> Any:
+        """Append one op; the tensor that stands for its result."""
+
+    def add_span(self, inputs: Iterable[Any], outputs: Iterable[Any], vjp: Callable[..., Any], /) -> None:
+        """Give ``outputs``, just recorded, their own derivative with respect to ``inputs``."""
+
+    def read_variable(self, variable: Any, /) -> Any:
+        """The variable's value at this point."""
+
+    def write_variable(self, variable: Any, value: Any, /) -> None:
+        """Later reads of the variable see ``value``."""
+
+    def before_variable_creation(self) -> None:
+        """A variable is about to be made; raises TraceError where none may be."""
+
+    def initial_value(self, tensor: Any, /) -> Any:
+        """The value, now, of what a variable made here starts from."""
+
+
+busy = ctypes.c_int32(0)
+everywhere = ctypes.c_int32(0)  # those of the reasons that hold in every context
+
+
+class State:
+    """The ``trace`` that ops go into, the active ``tapes``, outermost first, and the ``device`` of the innermost scope.
+
+    A tape may have stopped recording in another context than the one that holds it here.
+    """
+
+    __slots__ = ("_is_counted", "device", "tapes", "trace")
+
+    def __init__(
+        self, trace: Tracer | None = None, tapes: tuple[Recorder, ...] = (), device: str | None = None
+    ) -> None:
+        self._is_counted = False
+        self.trace, self.tapes, self.device = trace, tapes, device
+
+    def count(self) -> None:
+        # No lock, which a thread that does not exist in a forked child could hold when states of such threads are
+        # freed there: the interpreter does not switch threads within these statements.
+        busy.value += 1
+        self._is_counted = True
+
+    def __del__(self) -> None:
+        try:
+            if self._is_counted:
+                busy.value -= 1
+        except AttributeError:  # a signal handler has raised as soon as there was the object
+            pass
+
+
+idle = State()
+_state = ContextVar("hybridflow", default=idle)
+now: Callable[[], State] = _state.get  # the state of the running code
+reasons = Reasons(busy, everywhere, _state, idle)
+
+
+class _Current:
+    """The fields of ``now()``, for code where a Python call more does not matter."""
+
+    __slots__ = ()
+
+    @property
+    def trace(self) -> Tracer | None:
+        return now().trace
+
+    @property
+    def tapes(self) -> tuple[Recorder, ...]:
+        return now().tapes
+
+    @property
+    def device(self) -> str | None:
+        return now().device
+
+
+current = _Current()
+
+
+def add_process_reason(step: int) -> None:
+    """One reason more, or less, in every context."""
+    busy.value += step
+    everywhere.value += step
+
+
+def _enter(trace: Tracer | None, tapes: tuple[Recorder, ...], device: str | None) -> None:
+    if trace is None and not tapes and device is None:
+        _state.set(idle)
+        return
+    state = State(trace, tapes, device)
+    state.count()
+    _state.set(state)
+
+
+def enter_device(device: str | None) -> str | None:
+    """Make ``device`` that of the innermost scope; returns the one before."""
+    before = now()
+    _enter(before.trace, before.tapes, device)
+    return before.device
+
+
+class _Replaced:
+    """A block with another trace, and without the tapes from outside.
+
+    A class: a signal handler that raises as a generator's context manager is entered leaves the block open.  Where one
+    raises as ``__exit__`` begins, the block is left when nobody holds this any more.
+    """
+
+    __slots__ = ("_before", "_inside", "_trace")
+
+    def __init__(self, trace: Tracer | None) -> None:
+        self._trace = trace
+        self._before = self._inside = idle
+
+    def __enter__(self) -> None:
+        self._before = now()
+        try:
+            _enter(self._trace, (), self._before.device)
+            self._inside = now()
+        except BaseException:
+            self._leave()
+            raise
+
+    def __exit__(self, *error: object) -> None:
+        try:
+            self._leave()
+        except BaseException:
+            self._leave()
+            raise
+
+    def _leave(self) -> None:
+        _enter(self._before.trace, self._before.tapes, now().device)
+        self._inside = idle
+
+    def __del__(self) -> None:
+        try:
+            if self._inside is not idle and now() is self._inside:  # else this is another thread
+                self._leave()
+        except AttributeError:  # as in State
+            pass
+
+
+def tracing(trace: Tracer) -> AbstractContextManager[None]:
+    """Record ops into ``trace``.  Tapes from outside do not see what happens inside."""
+    return _Replaced(trace)
+
+
+def suspended() -> AbstractContextManager[None]:
+    """Run eagerly and unrecorded, whatever surrounds the block."""
+    return _Replaced(None)
+
+
+def push_tape(tape: Recorder) -> None:
+    state = now()
+    _enter(state.trace, (*filter(_records, state.tapes), tape), state.device)
+
+
+def pop_tape(tape: Recorder) -> None:
+    """Take the tape from the active ones.  Other contexts that hold it find that it does not record any more."""
+    state = now()
+    if tape not in state.tapes:
+        return
+    _enter(state.trace, tuple([t for t in state.tapes if t is not tape and _records(t)]), state.device)
+
+
+def _records(tape: Recorder) -> bool:
+    """Whether the tape is still there: a generator that holds one may have been closed in another context."""
+    return tape._recording

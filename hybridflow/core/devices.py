@@ -1,0 +1,104 @@
+"""Devices: where arrays lie, and ``hf.device``.
+
+A device is named "cpu", or "gpu:0", "gpu:1" ...  An array itself says where it lies; nothing else is kept.
+Operations run where their operands lie, and values made from nothing go to the device of the innermost scope.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+
+from hybridflow.core.context import current, enter_device
+from hybridflow.errors import DeviceError
+
+CPU = "cpu"
+
+_NAME = re.compile(r"cpu|gpu:(0|[1-9]\d*)")
+
+
+def parse(name: str) -> str:
+    """The canonical name of a device; "gpu" is the first one.  Raises DeviceError for what names none."""
+    if name == "gpu":
+        return "gpu:0"
+    if not isinstance(name, str) or not _NAME.fullmatch(name):
+        raise DeviceError("device", f"{name!r} is not a device. Devices are 'cpu', 'gpu:0', 'gpu:1' ...")
+    return name
+
+
+def number(device: str) -> int:
+    """The number of a GPU."""
+    return int(device.removeprefix("gpu:"))
+
+
+class device:  # a lower-case name, because it reads as a statement
+    """Put what is created inside the block onto a device: ``with hf.device("gpu:0"):``.
+
+    Tensors that exist already stay where they are; inside a traced function a scope means nothing, because the whole
+    function runs where its arguments lie.  Raises DeviceError where there is no such device.
+    """
+
+    __slots__ = ("_before", "name")
+
+    def __init__(self, name: str) -> None:
+        self.name = parse(name)
+        if self.name != CPU:
+            from hybridflow.runtime.cuda import executable as cuda
+
+            cuda.check_device(number(self.name))
+        self._before: list[str | None] = []
+
+    def __enter__(self) -> None:
+        self._before.append(current.device)
+        try:
+            enter_device(self.name)
+        except BaseException:  # of a signal handler: there will be no ``__exit__``
+            self.__exit__()
+            raise
+
+    def __exit__(self, *error: object) -> None:
+        try:
+            enter_device(self._before[-1])
+        except BaseException:
+            enter_device(self._before[-1])
+            raise
+        finally:
+            self._before.pop()
+
+
+def list_devices() -> list[str]:
+    """The devices of this process."""
+    from hybridflow.runtime.cuda import executable as cuda
+
+    return [CPU, *(f"gpu:{k}" for k in range(cuda.count()))]
+
+
+def scope() -> str:
+    """The device of the innermost scope."""
+    return current.device or CPU
+
+
+def of(array: Any) -> str:
+    """Where an array lies."""
+    return CPU if isinstance(array, np.ndarray) else f"gpu:{array.device.id}"
+
+
+def moved(array: Any, device: str) -> Any:
+    """The array on a device: itself if it lies there, else a copy."""
+    here = of(array)
+    if here == device:
+        return array
+    if here != CPU:
+        array = array.get()
+    if device == CPU:
+        return array
+    from hybridflow.runtime.cuda import executable as cuda
+
+    return cuda.to_device(array, number(device))
+
+
+def placed(array: np.ndarray) -> Any:
+    """A fresh array on the device of the innermost scope."""
+    return array if current.device is None else moved(array, current.device)

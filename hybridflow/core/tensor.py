@@ -1,0 +1,304 @@
+"""Tensors: immutable values over a device buffer.
+
+Python's operators live in ``Operators``, which Variable shares.  They are the public functions themselves, which are
+built on the classes of this module: ``array.operators`` puts them there.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from hybridflow.compiler.ir.dtypes import bfloat16, is_integer
+from hybridflow.compiler.ir.types import TensorType, is_static, static_size
+from hybridflow.core import devices, display, pytree
+from hybridflow.errors import ArgumentError, ArgumentTypeError, DTypeError, ShapeError, SymbolicExtentError
+
+
+class Operators:
+    """Python's operators and the array attributes, over anything that the functions accept as a tensor."""
+
+    __slots__ = ()
+    __array_priority__ = 1000
+    __array_ufunc__ = None  # numpy_array + tensor comes to __radd__ instead of an element loop
+
+    shape: Any
+    dtype: Any
+
+    if TYPE_CHECKING:  # what ``array.operators`` installs
+
+        def __add__(self, other: Any, /) -> Tensor: ...
+        def __radd__(self, other: Any, /) -> Tensor: ...
+        def __sub__(self, other: Any, /) -> Tensor: ...
+        def __rsub__(self, other: Any, /) -> Tensor: ...
+        def __mul__(self, other: Any, /) -> Tensor: ...
+        def __rmul__(self, other: Any, /) -> Tensor: ...
+        def __truediv__(self, other: Any, /) -> Tensor: ...
+        def __rtruediv__(self, other: Any, /) -> Tensor: ...
+        def __floordiv__(self, other: Any, /) -> Tensor: ...
+        def __rfloordiv__(self, other: Any, /) -> Tensor: ...
+        def __mod__(self, other: Any, /) -> Tensor: ...
+        def __rmod__(self, other: Any, /) -> Tensor: ...
+        def __pow__(self, other: Any, /) -> Tensor: ...
+        def __rpow__(self, other: Any, /) -> Tensor: ...
+        def __matmul__(self, other: Any, /) -> Tensor: ...
+        def __rmatmul__(self, other: Any, /) -> Tensor: ...
+        def __and__(self, other: Any, /) -> Tensor: ...
+        def __rand__(self, other: Any, /) -> Tensor: ...
+        def __or__(self, other: Any, /) -> Tensor: ...
+        def __ror__(self, other: Any, /) -> Tensor: ...
+        def __xor__(self, other: Any, /) -> Tensor: ...
+        def __rxor__(self, other: Any, /) -> Tensor: ...
+        def __lshift__(self, other: Any, /) -> Tensor: ...
+        def __rlshift__(self, other: Any, /) -> Tensor: ...
+        def __rshift__(self, other: Any, /) -> Tensor: ...
+        def __rrshift__(self, other: Any, /) -> Tensor: ...
+        def __divmod__(self, other: Any, /) -> tuple[Tensor, Tensor]: ...
+        def __rdivmod__(self, other: Any, /) -> tuple[Tensor, Tensor]: ...
+        def __eq__(self, other: Any, /) -> Tensor: ...  # type: ignore[override]
+        def __ne__(self, other: Any, /) -> Tensor: ...  # type: ignore[override]
+        def __lt__(self, other: Any, /) -> Tensor: ...
+        def __le__(self, other: Any, /) -> Tensor: ...
+        def __gt__(self, other: Any, /) -> Tensor: ...
+        def __ge__(self, other: Any, /) -> Tensor: ...
+        def __neg__(self) -> Tensor: ...
+        def __pos__(self) -> Tensor: ...
+        def __abs__(self) -> Tensor: ...
+        def __invert__(self) -> Tensor: ...
+        def __round__(self, digits: int | None = None, /) -> Tensor: ...
+        def __getitem__(self, key: Any, /) -> Tensor: ...
+        def __contains__(self, value: Any, /) -> bool: ...
+        def astype(self, dtype: Any) -> Tensor: ...
+        def reshape(self, *shape: Any) -> Tensor: ...
+        @property
+        def T(self) -> Tensor: ...
+        @property
+        def mT(self) -> Tensor: ...
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        raise ArgumentTypeError(
+            "setitem",
+            "tensors are immutable, x[...] = v cannot change one. Build a new tensor with hf.where(mask, v, x) or "
+            "hf.scatter_add, or keep the state in an hf.Variable and assign it.",
+        )
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise ArgumentTypeError("len", f"a scalar tensor ({self.type}) has no length.")
+        if not isinstance(self.shape[0], int):
+            raise SymbolicExtentError(
+                "len", f"the first extent of {self.type} is symbolic, so its length is no Python int."
+            )
+        return self.shape[0]
+
+    def __iter__(self) -> Iterator[Tensor]:
+        if not self.shape:
+            raise ArgumentTypeError("iter", f"a scalar tensor ({self.type}) cannot be iterated over.")
+        return (self[i] for i in range(len(self)))
+
+    def __array_namespace__(self, *, api_version: str | None = None) -> Any:
+        """The module that holds the functions for this array, for code written to the array API standard."""
+        return sys.modules["hybridflow"]
+
+    @property
+    def type(self) -> TensorType:
+        """Shape and dtype as the compiler's type; prints as ``f32[2,3]``."""
+        return TensorType(self.shape, self.dtype)
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        """Number of elements.  Raises SymbolicExtentError when an extent is symbolic."""
+        if not is_static(self.shape):
+            raise SymbolicExtentError("size", f"{self.type} has a symbolic extent, so its size is no Python int.")
+        return static_size(self.shape)
+
+
+@pytree.declare_leaf
+class Tensor(Operators):
+    """An n-dimensional array value; make one with ``hf.asarray`` or ``hf.constant``.
+
+    ``_array`` is the buffer: a numpy.ndarray on the CPU, a cupy.ndarray on a GPU.  It is never written after the
+    tensor was made, except by a Variable that is its only owner.  Native code reads the slot at a fixed offset.
+    """
+
+    __slots__ = ("__weakref__", "_array")
+    _array: Any
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        raise ArgumentTypeError(
+            "Tensor", "is not made by calling the class; use hf.asarray(value) or hf.constant(value)."
+        )
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return self._array.dtype
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self._array.shape
+
+    @property
+    def type(self) -> TensorType:
+        """Shape and dtype as the compiler's type; prints as ``f32[2,3]``."""
+        return TensorType(self._array.shape, self._array.dtype)
+
+    @property
+    def device(self) -> str:
+        """Where the value lies: ``"cpu"``, ``"gpu:0"`` ..."""
+        return devices.of(self._array)
+
+    def to_device(self, device: str, /, *, stream: Any = None) -> Tensor:
+        """This tensor on ``device``; itself when it lies there.  Raises DeviceError where there is no such device.
+
+        ``stream`` is part of the array API; copies go through CuPy's current stream.
+        """
+        wanted = devices.parse(device)
+        return self if wanted == self.device else wrap(devices.moved(self._array, wanted))
+
+    # Values leave through the methods below; each raises on a symbolic tensor (see SymbolicTensor._array).
+
+    def numpy(self) -> np.ndarray:
+        """The value as a NumPy array: a read-only view without a copy on the CPU, a copy from a GPU.
+
+        ``setflags(write=True)`` of the view is refused; what owns the memory (``view.base``) could still be unlocked.
+        """
+        array = self._array
+        if not isinstance(array, np.ndarray):
+            array = array.get()
+        elif array.flags.writeable:
+            _lock(array)
+        view = array.view()
+        view.flags.writeable = False
+        return view
+
+    def _known(self) -> np.ndarray | None:
+        """The elements where they are known: while tracing, those of constants, which tensors of one element may be."""
+        return self.numpy()
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        if copy:
+            return np.array(self.numpy(), dtype)
+        view = self.numpy()
+        if dtype is None or np.dtype(dtype) == view.dtype:
+            return view
+        if copy is False:
+            raise ArgumentError("array", f"{self.type} cannot become {np.dtype(dtype)} without a copy.")
+        return view.astype(dtype)
+
+    def item(self) -> Any:
+        """The one element as a Python scalar.  Raises ShapeError when there is not exactly one."""
+        return self._single("item").item()
+
+    def tolist(self) -> Any:
+        """The value as nested Python lists, or a scalar."""
+        return self.numpy().tolist()
+
+    def _single(self, stage: str) -> np.ndarray:
+        array = self.numpy()
+        if array.size != 1:
+            raise ShapeError(
+                stage,
+                f"{self.type} has {array.size} elements, one is needed. Reduce it with hf.all, hf.any or hf.sum first.",
+            )
+        return array.reshape(())
+
+    def __bool__(self) -> bool:
+        return bool(self._single("bool"))
+
+    def __int__(self) -> int:
+        return int(self._single("int"))
+
+    def __float__(self) -> float:
+        return float(self._single("float"))
+
+    def __complex__(self) -> complex:
+        return complex(float(self._single("complex")))
+
+    def __index__(self) -> int:
+        if not is_integer(self.dtype):
+            raise DTypeError("index", f"{self.type} is not an integer, so it cannot be an index or a size.")
+        return int(self._single("index"))
+
+    def __hash__(self) -> int:
+        raise ArgumentTypeError(
+            "hash", "tensors are compared element by element, so they are not hashable. Use id(x) as the key."
+        )
+
+    def __dlpack__(
+        self,
+        *,
+        stream: Any = None,
+        max_version: tuple[int, int] | None = None,
+        dl_device: tuple[int, int] | None = None,
+        copy: bool | None = None,
+    ) -> Any:
+        """A DLPack capsule over this tensor's buffer, or over a copy of it.
+
+        The buffer itself goes, marked as read-only, to consumers that know DLPack 1.0; others could write to it, and
+        get a copy.  So does everybody for a tensor on a GPU, because CuPy cannot mark its buffers.  Raises BufferError
+        where ``copy=False`` asks for what takes a copy.  DLPack knows bfloat16, NumPy's exporter does not: pass
+        ``x.astype(hf.float32)`` instead.
+        """
+        array = self._array
+        if array.dtype == bfloat16:
+            raise DTypeError("dlpack", f"{self.type} cannot be exported; pass x.astype(hf.float32).")
+        on_cpu = isinstance(array, np.ndarray)
+        if on_cpu and max_version is not None and max_version[0] >= 1 and not copy:
+            array = self.numpy()
+        elif copy is False:
+            raise BufferError(
+                f"[dlpack] {self.type} is immutable, and without DLPack 1.0 or from a GPU it cannot be exported as "
+                "read-only. Allow a copy."
+            )
+        else:
+            array, copy = array.copy(), None
+        return array.__dlpack__(stream=stream, max_version=max_version, dl_device=dl_device, copy=copy)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return self._array.__dlpack_device__()
+
+    def __reduce__(self) -> Any:
+        return wrap, (np.asarray(self),)
+
+    def __copy__(self) -> Tensor:
+        return self
+
+    def __deepcopy__(self, memo: Any) -> Tensor:
+        return self
+
+    def __repr__(self) -> str:
+        return display.describe(self)
+
+    def __str__(self) -> str:
+        return display.value_text(self)
+
+    def __format__(self, spec: str) -> str:
+        """``f"{x:.3f}"`` formats a single element; other tensors take the empty spec only."""
+        if not spec:
+            return str(self)
+        return format(self._single("format").item(), spec)
+
+
+def _lock(array: np.ndarray) -> None:
+    """Make an array read-only, and those that it is a view of: while one is not, NumPy lets its views be unlocked."""
+    base: Any = array
+    while isinstance(base, np.ndarray):
+        base.flags.writeable = False
+        base = base.base
+
+
+_new = object.__new__
+
+
+def wrap(array: np.ndarray) -> Tensor:
+    """A tensor over ``array`` without a copy; the caller gives the array away."""
+    tensor = _new(Tensor)
+    tensor._array = array
+    return tensor

@@ -1,0 +1,92 @@
+"""A call of a function is a transaction: when it raises, every variable has the value that it had before.
+
+Compiled programs see to that themselves: they let no new value be seen until every check has passed.  What is written
+in Python meanwhile (a body that runs eagerly, the initial values of variables that a trace makes) is noted here, and
+taken back when the outermost call raises.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any, Protocol, TypeVar
+
+T = TypeVar("T")
+
+
+class Place(Protocol):
+    """A variable, as far as it matters here."""
+
+    def _take_back(self, after: Any, before: Any, /) -> None:
+        """Make ``before`` the value again, if it is still ``after``."""
+
+
+class _Write:
+    """The value of a variable before a call, and the last one that the call gave it."""
+
+    __slots__ = ("after", "before", "variable")
+
+    def __init__(self, variable: Place, before: Any) -> None:
+        self.variable, self.before, self.after = variable, before, before
+
+
+class _Call:
+    """What a call has written, by id of the variable.  It goes on while somebody holds the lock, which a ``with``
+    statement lets go of whatever interrupts it."""
+
+    __slots__ = ("lock", "writes")
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.writes: dict[int, _Write] = {}
+
+    def take_back(self) -> None:
+        """Give the variables their old values; once more does no harm."""
+        for write in self.writes.values():
+            write.variable._take_back(write.after, write.before)
+
+
+class _Thread(threading.local):
+    call: _Call | None = None  # the last one that was begun
+
+
+_thread = _Thread()
+
+
+def _open() -> _Call | None:
+    call = _thread.call
+    return call if call is not None and call.lock.locked() else None
+
+
+def is_open() -> bool:
+    """Whether a call is going on in this thread whose writes may have to be taken back."""
+    return _open() is not None
+
+
+def note(variable: Place, before: Any, after: Any) -> None:
+    """A variable is about to be written; its old value must stay what it is."""
+    call = _open()
+    if call is not None:
+        call.writes.setdefault(id(variable), _Write(variable, before)).after = after
+
+
+def run(body: Callable[[], T]) -> T:
+    """``body()``; if it raises, whatever it is, variables get back the values that they had before.
+
+    A call inside of another is part of that.  A variable that another thread has written since keeps that value.
+    """
+    if is_open():
+        return body()
+    call = _Call()
+    try:
+        with call.lock:
+            _thread.call = call
+            return body()
+    except BaseException:
+        try:
+            call.take_back()
+        finally:
+            call.take_back()  # all of them, also if a signal handler has raised meanwhile
+        raise
+    finally:
+        _thread.call = None

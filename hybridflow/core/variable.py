@@ -1,0 +1,201 @@
+"""Variables: named mutable state around an immutable tensor."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from itertools import repeat
+from operator import is_
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from hybridflow.compiler.ir.dtypes import is_float
+from hybridflow.core import display, pytree, transaction
+from hybridflow.core.context import now
+from hybridflow.core.tensor import Operators, Tensor, wrap
+from hybridflow.runtime.calls.turns import IN_PLACE, RUNNING, Gate, at_once, in_turn, set_all
+
+if TYPE_CHECKING:
+    from hybridflow.compiler.ir.types import Shape
+
+
+@pytree.declare_leaf
+class Variable(Operators):
+    """State that functions read and assign; shape and dtype are fixed when it is made.
+
+    A variable stands for its value in every function and operator.  Reads and assignments inside a traced function
+    are part of its program, in order.  ``trainable`` float variables are watched by every active tape that reads them.
+    Assigning binds the variable to another tensor and never writes into a buffer that someone else may hold.
+
+    Any thread may read and write.  Writers of one variable take turns; a reader gets the old value or the new one.
+
+    ``_tensor`` is the value.  ``_own`` is the same object when its memory is the variable's own: made by a program for
+    this variable, and shown to nobody, so that the next program may write there.  Whoever lets the value be seen says
+    so, see ``_current``.  Native code reads and sets both slots, and the words of ``_gate`` (see ``runtime.turns``).
+    """
+
+    __slots__ = ("__weakref__", "_gate", "_own", "_tensor", "name", "trainable")
+    _tensor: Tensor
+    _own: Tensor | None
+
+    if TYPE_CHECKING:  # what ``array.assignment`` installs
+
+        def __init__(
+            self, initial: Any, trainable: bool = True, dtype: Any = None, name: str | None = None
+        ) -> None: ...
+        def assign(self, value: Any) -> Variable: ...
+        def assign_add(self, delta: Any) -> Variable: ...
+        def assign_sub(self, delta: Any) -> Variable: ...
+
+    def _begin(self, tensor: Tensor, trainable: bool, name: str | None) -> None:
+        """``__init__`` with the value that the variable starts from."""
+        # An object of its own: tapes must not take the variable for the tensor that it started from.
+        self._tensor, self._own = wrap(tensor._array), None
+        self._gate = Gate()
+        self.trainable = bool(trainable)
+        self.name = name
+
+    @property
+    def shape(self) -> Shape:
+        return self._tensor.shape
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return self._tensor.dtype
+
+    @property
+    def device(self) -> str:
+        return self._tensor.device
+
+    def _read(self) -> Tensor:
+        """The current value: of the trace while tracing, else the tensor; tapes are told."""
+        state = now()
+        trace = state.trace
+        tensor = self._current() if trace is None else trace.read_variable(self)
+        for tape in state.tapes:
+            tape.watch_read(self, tensor)
+        return tensor
+
+    def _current(self) -> Tensor:
+        """The value outside of traces, to keep: nothing writes into its memory from here on."""
+        while True:
+            self._own = None
+            tensor = self._tensor
+            if self._gate.words[RUNNING] == IN_PLACE:  # some thread writes there just now
+                self._gate.wait_while_written(functools.partial(self._holds_another, tensor))
+            if self._own is not tensor:
+                return tensor
+            # Another thread gave the variable this value, as its own, after the first line.
+
+    def _holds_another(self, tensor: Tensor) -> bool:
+        return self._tensor is not tensor
+
+    def _write(self, tensor: Tensor, expected: Tensor | None = None) -> bool:
+        """Make this the value, outside of traces; if a value is expected, only in place of that, at once.  Whether it
+        has been done."""
+        value = wrap(tensor._array)  # an object of its own, as in ``_begin``
+        # What it held is let go of when the turn is over: that may run Python code.
+        held = at_once(self._gate, self._replace, value, expected)
+        if held is None and expected is None:
+            held = in_turn((self._gate,), functools.partial(self._replace, value, None))
+        return held is not None
+
+    def _replace(self, value: Tensor, expected: Tensor | None) -> Tensor | None:
+        """Set the value, by who has the turn; returns the old one, or None if that is not what was expected."""
+        before = self._tensor
+        if expected is not None and before is not expected:
+            return None
+        if transaction.is_open():
+            before = self._current()
+            transaction.note(self, before, value)
+        self._own = None
+        self._tensor = value
+        return before
+
+    def _take_back(self, after: Tensor, before: Tensor) -> None:
+        """Make ``before`` the value again, if it is still ``after``."""
+
+        def restore() -> None:
+            if self._tensor is after:
+                self._own = None
+                self._tensor = before
+
+        in_turn((self._gate,), restore)
+
+    def value(self) -> Tensor:
+        """The current value as a tensor; later assignments do not change that tensor."""
+        return self._read()
+
+    read_value = value
+
+    def _title(self) -> str:
+        return f"variable {self.name + ' ' if self.name else ''}{self.type}"
+
+    @property
+    def is_watched(self) -> bool:
+        """Whether tapes watch the variable when it is read."""
+        return self.trainable and is_float(self.dtype)
+
+    def numpy(self) -> np.ndarray:
+        """The value as a read-only NumPy array.  Raises TraceError while tracing."""
+        return self._read().numpy()
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        return self._read().__array__(dtype, copy)
+
+    def item(self) -> Any:
+        return self._read().item()
+
+    def tolist(self) -> Any:
+        return self._read().tolist()
+
+    def __bool__(self) -> bool:
+        return bool(self._read())
+
+    def __int__(self) -> int:
+        return int(self._read())
+
+    def __float__(self) -> float:
+        return float(self._read())
+
+    def __index__(self) -> int:
+        return self._read().__index__()
+
+    def __format__(self, spec: str) -> str:
+        return format(self._read(), spec)
+
+    def __hash__(self) -> int:
+        """By identity: a variable is a place, and stays the same place whatever it holds."""
+        return object.__hash__(self)
+
+    def __reduce__(self) -> Any:
+        return Variable, (self._current(), self.trainable, None, self.name)
+
+    def __deepcopy__(self, memo: Any) -> Variable:
+        return Variable(self._current(), self.trainable, None, self.name)
+
+    def __repr__(self) -> str:
+        title = f"Variable {self.name!r}" if self.name else "Variable"
+        return display.describe(self._current(), title + ("" if self.trainable else " not trainable"))
+
+
+_tensor_of: Callable[[Variable], Tensor] = vars(Variable)["_tensor"].__get__
+_own_of: Callable[[Variable], Tensor | None] = vars(Variable)["_own"].__get__
+_set_own: Callable[[Variable, Tensor | None], None] = vars(Variable)["_own"].__set__
+
+
+def current_values(variables: Sequence[Variable]) -> list[Tensor]:
+    """The values of variables, to keep, as they are together at one moment: a call that updates several of them has
+    updated all or none.  Lists of slots are read and set in one call each, within which no other thread runs."""
+    if len(variables) == 1:
+        return [variables[0]._current()]
+    while True:
+        set_all(_set_own, variables, repeat(None))
+        for variable in variables:
+            if variable._gate.words[RUNNING] == IN_PLACE:  # the program may write others elsewhere, all seen at its end
+                variable._gate.wait_while_written(functools.partial(variable._holds_another, variable._tensor))
+        tensors = list(map(_tensor_of, variables))
+        if not any(map(is_, map(_own_of, variables), tensors)):
+            return tensors
+        # Another thread gave one of them a value, as its own, after the first line.

@@ -1,0 +1,80 @@
+"""The choke point: every op, eager or traced, recorded on tapes or not, passes through ``apply``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from hybridflow.compiler.ir.build import Builder
+from hybridflow.compiler.ops import TABLE, Kind
+from hybridflow.core.context import idle, now
+from hybridflow.core.tensor import Tensor, wrap
+from hybridflow.eager import execute as eager
+
+
+def apply(op: Any, *inputs: Tensor, **given: Any) -> Tensor:
+    """Apply a primitive op to tensors whose shapes and dtypes already fit: run it, or record it while tracing.
+
+    Raises the op's ShapeError, DTypeError or ArgumentError.
+    """
+    attrs: Mapping[str, Any] = given
+    state = now()
+    trace = state.trace
+    if trace is not None:
+        out: Tensor = trace.record(op, inputs, given)
+        if state.tapes and op.canon is not None:
+            attrs = op.canon(tuple([x.type for x in inputs]), given)
+    else:
+        out, attrs = eager.execute(op, inputs, given)
+    for tape in state.tapes:
+        tape.record(op, inputs, attrs, out)
+    return out
+
+
+class TensorBuilder(Builder):
+    """The builder over live or symbolic tensors: derivative rules run through it."""
+
+    emit = staticmethod(apply)
+
+    def __getattr__(self, name: str) -> Any:
+        general = super().__getattr__(name)
+        op = TABLE[name]
+        if op.kind is not Kind.ELEMENTWISE or op.arity != 2:
+            return general
+
+        def of_two(x: Tensor, y: Tensor) -> Tensor:
+            if now() is idle:
+                out = eager.try_pair(op, x, y)
+                if out is not None:
+                    return out
+            return apply(op, x, y)
+
+        self.__dict__[name] = of_two
+        return of_two
+
+    def full(self, value: Any, like: Any) -> Tensor:
+        state = now()
+        if state.trace is not None or state.device is not None:
+            return super().full(value, like)
+        if type(like) is Tensor:
+            like = like._array  # whose attributes cost no Python call
+        array: Any = np.empty(like.shape, like.dtype)
+        array.fill(value)
+        return wrap(array)
+
+    def broadcast(self, x: Tensor, shape: tuple[int, ...], axes: tuple[int, ...]) -> Tensor:
+        """One element is filled in rather than viewed with strides of 0, which every reader would have to copy."""
+        state = now()
+        if state.trace is None and not state.tapes and type(x._array) is np.ndarray and x._array.size == 1:
+            array: Any = np.empty(shape, x._array.dtype)
+            array[...] = x._array
+            return wrap(array)
+        return apply(_BROADCAST, x, shape=shape, axes=axes)
+
+
+_BROADCAST = TABLE["broadcast"]
+
+
+builder = TensorBuilder(TABLE)

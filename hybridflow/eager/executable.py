@@ -1,0 +1,37 @@
+"""From a graph to something that runs: the one place that says what executes traced programs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from hybridflow.compiler.ir.graph import Graph
+from hybridflow.core import devices
+from hybridflow.runtime.machine import machine_code
+
+if TYPE_CHECKING:
+    from hybridflow.runtime.cpu import Executable
+    from hybridflow.runtime.cuda.executable import CudaExecutable
+
+
+def executable_for(graph: Graph, fastmath: bool = False, device: str = devices.CPU) -> Executable | CudaExecutable:
+    """Make ``graph`` runnable on a device.  ``run`` takes one array per graph input, all on that device, and returns
+    fresh outputs; arrays of updated STATE inputs are written in place."""
+    # The code generator, LLVM and CuPy are loaded when something is compiled, not at import.
+    from hybridflow.compiler.pipeline import compile_graph
+
+    if device == devices.CPU:
+        from hybridflow.runtime import cpu
+        from hybridflow.runtime.machine import host
+
+        return cpu.load(compile_graph(graph, host.target(), fastmath))
+    from hybridflow.runtime.cuda import executable as cuda
+
+    number = devices.number(device)
+    return cuda.load(compile_graph(graph, cuda.target(number), fastmath), number)
+
+
+def _import_compiler() -> None:
+    from hybridflow.compiler import pipeline  # noqa: F401
+
+
+machine_code.import_before_fork(_import_compiler)

@@ -1,0 +1,232 @@
+"""One op as a compiled program that serves every shape: how eager operations run.
+
+The arrays are first brought to a normal form in which only a few extents remain (an elementwise op sees one axis, a
+reduction sees alternating kept and reduced axes, an op along an axis sees what is before, along and behind it); those
+extents are symbolic, so a program is compiled once for an op, its dtypes and its attributes, and kept on disk.  The
+pipeline is the one that compiles functions, which is why eager and compiled results have the same bits.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from hybridflow.compiler.ir.build import GraphBuilder
+from hybridflow.compiler.ir.types import Dim, Shape, TensorType, static_size
+from hybridflow.compiler.ops import TABLE, Kind, OpDef
+from hybridflow.compiler.ops.contraction import Contraction, Factor
+from hybridflow.core import devices
+from hybridflow.core.tensor import Tensor, wrap
+from hybridflow.eager import executable as execution
+from hybridflow.runtime import locks
+from hybridflow.runtime.calls import entry
+from hybridflow.runtime.native.records import MAX_INPUTS
+
+Attrs = Mapping[str, Any]
+Types = tuple[Any, ...]  # TensorTypes of live arrays: their extents are numbers
+
+_programs: dict[Any, Any] = {}
+_lock = locks.make()
+
+
+@dataclass(frozen=True)
+class Form:
+    """The normal form of an application of an op: for each input the shape it is given, and the shape that the program
+    is compiled for; and the attributes as they are then."""
+
+    shapes: tuple[tuple[int, ...], ...]
+    dims: tuple[Shape, ...]
+    attrs: Attrs
+
+
+def run(op: OpDef, arrays: tuple[Any, ...], attrs: Attrs, out: TensorType) -> Any:
+    """Run ``op`` with canonical attributes; ``out`` is the inferred type of the result."""
+    if 0 in out.shape and op.kind not in (Kind.GATHER, Kind.SCATTER):  # whose indices are checked all the same
+        return devices.moved(np.empty(out.shape, out.dtype), devices.of(arrays[0]) if arrays else devices.scope())
+    if op.kind is Kind.CREATE:
+        return _created(op, arrays, attrs, out)
+    if op.kind is Kind.VIEW or op.kind is Kind.SEGMENT:
+        return _moved(op, arrays, attrs, out)
+    types = tuple(TensorType(array.shape, array.dtype) for array in arrays)
+    form = _FORMS[op.kind](op, types, attrs)
+    executable = _executable(op, types, form, devices.of(arrays[0]))
+    (result,) = executable.run([array.reshape(shape) for array, shape in zip(arrays, form.shapes)])
+    return result.reshape(out.shape)
+
+
+def shortcut(op: OpDef, types: Types, attrs: Attrs) -> Callable[..., Any] | None:
+    """A function of CPU tensors of these types that applies the op with canonical attributes, or returns NotImplemented
+    for tensors that it cannot take as they are; None when there is none.  For ELEMENTWISE ops shapes do not matter."""
+    if op.kind is Kind.VIEW:
+        return functools.partial(_view, op, attrs)
+    form_of = _FORMS.get(op.kind)
+    out: Any = op.infer(*types, **attrs)
+    if form_of is None or 0 in out.shape or len(types) > MAX_INPUTS or entry.enable() is None:
+        return None
+    form = form_of(op, types, attrs)
+    executable = _executable(op, types, form, devices.CPU)
+    if op.kind is Kind.ELEMENTWISE:
+        return entry.elementwise(executable, op.name)
+    return entry.fixed(executable, [(t.dtype, t.shape) for t in types], form.shapes, (out.dtype, out.shape))
+
+
+def _view(op: OpDef, attrs: Attrs, x: Tensor) -> Any:
+    array = x._array
+    if type(array) is not np.ndarray:
+        return NotImplemented
+    return wrap(op.reference(array, **attrs))
+
+
+def _executable(op: OpDef, types: Types, form: Form, device: str) -> Any:
+    key = (op, tuple(t.dtype for t in types), form.dims, _frozen(form.attrs), device)
+    found = _programs.get(key)
+    if found is None:
+        with _lock:
+            found = _programs.get(key)
+            if found is None:
+                b = GraphBuilder(TABLE, op.name)
+                parameters = [b.parameter(TensorType(shape, t.dtype)) for shape, t in zip(form.dims, types)]
+                found = execution.executable_for(b.finish([b.emit(op, *parameters, **form.attrs)]), device=device)
+                _programs[key] = found
+    return found
+
+
+def _frozen(attrs: Attrs) -> str:
+    return repr(sorted(attrs.items()))  # as text 0.0 and -0.0 differ
+
+
+def _symbols(shape: tuple[int, ...], names: Sequence[str]) -> Shape:
+    """Symbols for the extents of 2 and more, as in functions: loops over one element or none are written as such."""
+    return tuple(extent if extent < 2 else Dim(name) for extent, name in zip(shape, names))
+
+
+def _flat(op: OpDef, types: Types, attrs: Attrs) -> Form:
+    """ELEMENTWISE: one axis of n elements, of which there may be none or one: their order does not matter."""
+    return Form(((types[0].size,),) * len(types), ((Dim("n"),),) * len(types), attrs)
+
+
+def _reduced(op: OpDef, types: Types, attrs: Attrs) -> Form:
+    """REDUCE: neighbouring axes of one kind joined, axes of one element dropped."""
+    extents: list[int] = []
+    reduced: list[bool] = []
+    for axis, extent in enumerate(types[0].shape):
+        folds = axis in attrs["axes"]
+        if extent == 1:
+            continue
+        if reduced and reduced[-1] == folds:
+            extents[-1] *= extent
+        else:
+            extents.append(extent)
+            reduced.append(folds)
+    if not any(reduced):
+        extents.append(1)
+        reduced.append(True)
+    dims = _symbols(tuple(extents), [f"n{k}" for k in range(len(extents))])
+    count = len(types)  # of one shape
+    axes = tuple(k for k, folds in enumerate(reduced) if folds)
+    return Form((tuple(extents),) * count, (dims,) * count, {**attrs, "axes": axes})
+
+
+def _around(shape: tuple[int, ...], axis: int) -> tuple[int, int, int]:
+    """Elements before an axis, along it and behind it."""
+    return static_size(shape[:axis]), shape[axis], static_size(shape[axis + 1 :])
+
+
+def _along_axis(op: OpDef, types: Types, attrs: Attrs) -> Form:
+    """SCAN and SORT: three axes, the middle one being the op's."""
+    shape = _around(types[0].shape, attrs["axis"])
+    return Form((shape,) * len(types), (_symbols(shape, "anc"),) * len(types), {**attrs, "axis": 1})
+
+
+def _indexed(op: OpDef, types: Types, attrs: Attrs) -> Form:
+    """GATHER and SCATTER: the data as [a, n, c]; the indices as [m], or as [a, m, c] for ops along an axis.
+
+    There may be any number m of indices, none or one too: they are taken one by one.
+    """
+    x, indices, *updates = types
+    before, along, behind = _around(x.shape, attrs["axis"])
+    a, n, c = _symbols((before, along, behind), "anc")
+    if op.facts.get("along_axis"):
+        count = indices.shape[attrs["axis"]]
+        index_shape: tuple[int, ...] = (before, count, behind)
+        index_dims: Shape = (a, Dim("m"), c)
+    else:
+        count = indices.size
+        index_shape, index_dims = (count,), (Dim("m"),)
+    shapes = ((before, along, behind), index_shape, *[(before, count, behind)] * len(updates))
+    return Form(shapes, ((a, n, c), index_dims, *[(a, Dim("m"), c)] * len(updates)), {"axis": 1})
+
+
+def _product(op: OpDef, types: Types, attrs: Attrs) -> Form:
+    """CONTRACT: the axes of each part (batch, rows, columns, summed) joined to one; they lie side by side."""
+    assert op.contraction and op.contracting, op  # the table sees to it
+    given = op.contraction(types, attrs)
+    joined = [(static_size(extents),) if extents else () for extents in given.extents(*types)]
+    factors = Contraction(*map(_joined, given))
+
+    def shapes(batch: Any, rows: Any, columns: Any, summed: Any) -> tuple[Any, Any]:
+        return factors.left.arranged(batch, rows, summed), factors.right.arranged(batch, columns, summed)
+
+    symbols = [_symbols(extents, name) for extents, name in zip(joined, "bmnk")]
+    return Form(shapes(*joined), shapes(*symbols), {**attrs, **(op.contracting(factors) or {})})
+
+
+def _joined(factor: Factor) -> Factor:
+    """The factor of an operand in which the axes of each part have become one."""
+    order = sorted((part for part in factor if part), key=lambda part: part[0])
+    return Factor(*((order.index(part),) if part else () for part in factor))
+
+
+_FORMS: dict[Kind, Callable[[OpDef, Types, Attrs], Form]] = {
+    Kind.ELEMENTWISE: _flat,
+    Kind.REDUCE: _reduced,
+    Kind.SCAN: _along_axis,
+    Kind.SORT: _along_axis,
+    Kind.GATHER: _indexed,
+    Kind.SCATTER: _indexed,
+    Kind.CONTRACT: _product,
+}
+
+
+def _created(op: OpDef, arrays: tuple[Any, ...], attrs: Attrs, out: TensorType) -> Any:
+    """CREATE, on the device of the innermost scope.  From a key: an array that is never read tells the program how many
+    elements to make."""
+    if not arrays:
+        return devices.placed(op.reference(**attrs))
+    (key,) = (devices.moved(array, devices.scope()) for array in arrays)
+    many = key.shape[:-1]  # several keys make as many results, one after another
+    if many:
+        key = key.reshape(static_size(many), key.shape[-1])
+    n, device = Dim("n"), devices.of(key)
+    dims = (*_symbols(key.shape[:-1], "m"), key.shape[-1])
+    known = (op, dims, device)
+    executable = _programs.get(known)
+    if executable is None:
+        b = GraphBuilder(TABLE, op.name)
+        parameters = [b.parameter(TensorType(dims, key.dtype))]
+        b.parameter(TensorType((n,), np.dtype(np.bool_)), "extent")
+        executable = execution.executable_for(b.finish([b.emit(op, *parameters, shape=(n,))]), device=device)
+        _programs[known] = executable
+    extent = np.empty(static_size(attrs["shape"]), np.bool_)
+    (result,) = executable.run([key, devices.moved(extent, device)])
+    return result.reshape(out.shape)
+
+
+def _moved(op: OpDef, arrays: tuple[Any, ...], attrs: Attrs, out: TensorType) -> Any:
+    """VIEW and SEGMENT: elements change places and not their bits, which NumPy does without a copy where it can.
+
+    On a GPU there is a program for each combination of shapes, because those of the results are no symbols.
+    """
+    device = devices.of(arrays[0])
+    if device == devices.CPU:
+        return op.reference(*arrays, **attrs)
+    if op.shares_memory:
+        return arrays[0].reshape(out.shape)
+    types = tuple(TensorType(array.shape, array.dtype) for array in arrays)
+    shapes = tuple(array.shape for array in arrays)
+    (result,) = _executable(op, types, Form(shapes, shapes, attrs), device).run(list(arrays))
+    return result

@@ -1,0 +1,358 @@
+"""Anything -> Tensor, and operands -> one dtype and one shape: the one place of promotion and broadcasting.
+
+The rules (Python scalars are weak):
+
+- tensors, NumPy arrays and NumPy scalars have their own dtype, and combine by ``dtypes.promote``;
+- a Python bool, int or float takes the dtype of what it meets, if that dtype's kind can hold it; an int that meets only
+  bools becomes int64, a float that meets only bools and integers becomes float32;
+- alone, Python values become bool, int64 and float32.
+
+NumPy arrays are copied, because their owner may write to them later.  The IR has no implicit promotion or
+broadcasting: what is done here is recorded as ``convert``, ``reshape`` and ``broadcast`` ops.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from hybridflow.compiler.ir import dtypes
+from hybridflow.compiler.ir.graph import MAX_LITERAL_BYTES, Literal
+from hybridflow.compiler.ir.types import MAX_AXES, Shape, broadcast_shapes, is_one
+from hybridflow.compiler.ops import TABLE, rules
+from hybridflow.core import devices
+from hybridflow.core.context import current
+from hybridflow.core.tensor import Tensor, wrap
+from hybridflow.core.variable import Variable
+from hybridflow.eager.dispatch import apply
+from hybridflow.eager import placement
+from hybridflow.errors import ArgumentError, ArgumentTypeError, DTypeError, ShapeError
+
+default_float = dtypes.float32
+default_int = dtypes.int64
+
+_PYTHON_DTYPE = {bool: dtypes.bool_, int: dtypes.int64, float: dtypes.float32}
+_RANK = {bool: 0, int: 1, float: 2}
+_SUPPORTED = frozenset(dtypes.ALL)
+
+
+def to_dtype(dtype: Any, stage: str) -> np.dtype[Any]:
+    """The dtype that a user named: a NumPy dtype, its name, ``"f32"``, or Python's bool, int (int64), float (float32).
+
+    Raises DTypeError when it is not one of hybridflow's.
+    """
+    if isinstance(dtype, type) and dtype in _PYTHON_DTYPE:
+        return _PYTHON_DTYPE[dtype]
+    if isinstance(dtype, str) and dtype in dtypes.FROM_SHORT:
+        return dtypes.FROM_SHORT[dtype]
+    try:
+        found = np.dtype(dtype)
+    except TypeError:
+        found = None
+    if dtype is None or found is None or found not in _SUPPORTED:
+        raise DTypeError(stage, f"{dtype!r} is not a dtype here; the dtypes are {', '.join(map(str, dtypes.ALL))}.")
+    return found
+
+
+def weak_kind(value: Any) -> type | None:
+    """bool, int or float when ``value`` is a Python scalar; None for everything else."""
+    kind = type(value)
+    if kind in _RANK:
+        return kind
+    if isinstance(value, (bool, int, float)) and not isinstance(value, np.generic):
+        return bool if isinstance(value, bool) else int if isinstance(value, int) else float
+    return None
+
+
+def scalar_array(value: Any, dtype: np.dtype[Any], stage: str) -> np.ndarray:
+    """A Python scalar as a 0-d array.  Raises ArgumentError when the dtype cannot hold it."""
+    if dtypes.is_integer(dtype):
+        value = _check_whole(value, dtype, stage)
+    elif isinstance(value, int) and not -(2**63) <= value < 2**63:
+        try:
+            value = float(value)  # as Python rounds it; ints within int64 are rounded once, to the dtype itself
+        except OverflowError:
+            raise ArgumentError(stage, f"a Python int of {value.bit_length()} bits is too large for {dtype}.") from None
+    with np.errstate(over="ignore"):
+        return np.asarray(value).astype(dtype)
+
+
+def literal(array: np.ndarray) -> Tensor:
+    """A tensor that is a constant of the program when tracing; ``array`` is given away.
+
+    Large ones stay arrays that the trace captures: constants are part of the compiled code.
+    """
+    if current.trace is None or array.nbytes > MAX_LITERAL_BYTES:
+        return wrap(devices.placed(array))
+    return apply(TABLE["constant"], value=Literal.of(array))
+
+
+def scalar(value: Any, dtype: np.dtype[Any], stage: str) -> Tensor:
+    """A Python scalar as a 0-d tensor of ``dtype``."""
+    return literal(scalar_array(value, dtype, stage))
+
+
+def filled(value: Any, dtype: np.dtype[Any], shape: Shape, stage: str) -> Tensor:
+    """A Python scalar everywhere in ``shape``."""
+    array = scalar_array(value, dtype, stage)
+    if current.trace is None:
+        return wrap(devices.placed(np.full(shape, array)))  # type: ignore[arg-type]  # ints, outside of traces
+    return expand(literal(array), shape)
+
+
+def array_dtype(array: Any, stage: str, what: str = "the value") -> np.dtype[Any]:
+    """The dtype that a tensor made of a NumPy array or scalar has.  Raises DTypeError when there is none for it."""
+    dtype = array.dtype.newbyteorder("=") if not array.dtype.isnative else array.dtype
+    if dtype not in _SUPPORTED:
+        raise DTypeError(
+            stage,
+            f"{what} is an array of dtype {array.dtype}, which is not supported; the dtypes are "
+            f"{', '.join(map(str, dtypes.ALL))}.",
+        )
+    return dtype
+
+
+def _check_array(array: np.ndarray, stage: str) -> np.ndarray:
+    """``array`` in native byte order, if its dtype is one of ours."""
+    dtype = array_dtype(array, stage)
+    return array if dtype is array.dtype else array.astype(dtype)
+
+
+def from_numpy(array: np.ndarray, stage: str) -> Tensor:
+    """A tensor with a copy of ``array``; over ``array`` itself where a program is to read it anew at each call."""
+    trace = current.trace
+    if trace is not None and id(array) in trace.live_arrays:
+        return wrap(array.view())
+    copied = np.array(_check_array(array, stage), order="C", copy=True, subok=False)
+    return literal(copied) if copied.size == 1 else wrap(devices.placed(copied))
+
+
+def _from_gpu(array: Any, stage: str) -> Tensor:
+    """A tensor with a copy of an array on a GPU (CuPy's, PyTorch's ...), on that GPU."""
+    from hybridflow.runtime.cuda import executable as cuda
+
+    return wrap(_check_array(cuda.copied(array), stage))
+
+
+def _nested_shape(value: Any, path: str, stage: str) -> tuple[int, ...]:
+    """The shape of nested sequences; raises ArgumentError naming the first row that does not fit."""
+    if not isinstance(value, (list, tuple)):
+        return (
+            tuple(np.shape(value))
+            if isinstance(value, (np.ndarray, np.generic))
+            else tuple(getattr(value, "shape", ()))
+        )
+    if not value:
+        return (0,)
+    if path.count("[") == MAX_AXES:
+        raise ArgumentError(stage, f"the list is nested deeper than {MAX_AXES} axes, or contains itself.")
+    first = _nested_shape(value[0], f"{path}[0]", stage)
+    for i, item in enumerate(value):
+        shape = _nested_shape(item, f"{path}[{i}]", stage)
+        if shape != first:
+            inside = f" of {path[5:]}" if path != "value" else ""
+            raise ArgumentError(
+                stage,
+                f"the rows are ragged: row {i}{inside} has {_extent_text(shape)}, row 0 has {_extent_text(first)}. "
+                "All rows must have one length; pad them first.",
+            )
+    return (len(value), *first)
+
+
+def _extent_text(shape: tuple[int, ...]) -> str:
+    if not shape:
+        return "no elements (it is a scalar)"
+    if len(shape) == 1:
+        return f"{shape[0]} element{'s' if shape[0] != 1 else ''}"
+    return f"shape {shape}"
+
+
+def _leaves(value: Any) -> list[Any]:
+    if isinstance(value, (list, tuple)):
+        return [leaf for item in value for leaf in _leaves(item)]
+    return [value]
+
+
+def _from_sequence(value: Sequence[Any], dtype: np.dtype[Any] | None, stage: str) -> Tensor:
+    shape = _nested_shape(value, "value", stage)
+    leaves = _leaves(value)
+    if any(isinstance(leaf, (Tensor, Variable)) for leaf in leaves):
+        tensors = common_dtype(stage, leaves)
+        rows = [reshape_to(t, (1, *t.shape)) for t in tensors]
+        out = reshape_to(apply(TABLE["concat"], *rows, axis=0) if len(rows) > 1 else rows[0], shape)
+        return out if dtype is None else cast(out, dtype)
+    if dtype is None:
+        # One stand-in per Python type and dtype: promotion does not depend on how many there are.
+        kinds = {weak_kind(leaf) or np.asarray(leaf).dtype: leaf for leaf in leaves}
+        dtype = result_dtype(stage, [strong(leaf, stage) for leaf in kinds.values()]) if kinds else default_float
+    if dtypes.is_integer(dtype):
+        for leaf in leaves:
+            if isinstance(leaf, (int, float)):
+                _check_whole(leaf, dtype, stage)
+    with np.errstate(over="ignore"):
+        return literal(np.array(value, dtype).reshape(shape))
+
+
+def _check_whole(value: float, dtype: np.dtype[Any], stage: str) -> int:
+    """A Python number as an int that ``dtype`` holds; raises ArgumentError when it is none."""
+    if isinstance(value, float) and not value.is_integer():
+        raise ArgumentError(stage, f"the Python float {value!r} is not a whole number, so it is no {dtype}.")
+    limits = np.iinfo(dtype)
+    if not limits.min <= value <= limits.max:
+        raise ArgumentError(stage, f"the Python number {value} does not fit {dtype} ({limits.min} to {limits.max}).")
+    return int(value)
+
+
+def as_tensor(value: Any, stage: str, dtype: np.dtype[Any] | None = None) -> Tensor:
+    """``value`` as a tensor; without ``dtype`` it keeps its own, or takes the default of its Python type.
+
+    Accepts tensors, variables, Python scalars, nested lists and tuples, NumPy arrays and scalars, and objects with
+    ``__dlpack__`` or ``__array__``.  Raises ArgumentTypeError for other objects, DTypeError for other dtypes.
+    """
+    kind = type(value)
+    if isinstance(value, Tensor):
+        out = value
+    elif isinstance(value, Variable):
+        out = value._read()
+    elif (weak := weak_kind(value)) is not None:
+        return scalar(value, dtype or _PYTHON_DTYPE[weak], stage)
+    elif isinstance(value, (np.ndarray, np.generic)):
+        out = from_numpy(np.asarray(value), stage)
+    elif isinstance(value, (list, tuple)):
+        return _from_sequence(value, dtype, stage)
+    elif isinstance(value, range):
+        return _from_sequence(list(value), dtype or default_int, stage)
+    elif hasattr(value, "__cuda_array_interface__"):
+        out = _from_gpu(value, stage)
+    elif hasattr(value, "__array__"):
+        out = from_numpy(np.asarray(value), stage)
+    elif hasattr(value, "__dlpack__"):
+        out = from_numpy(np.from_dlpack(value), stage)
+    elif isinstance(value, complex):
+        raise DTypeError(stage, f"complex numbers are not supported: {value!r}.")
+    else:
+        raise ArgumentTypeError(
+            stage, f"{kind.__name__} is not a tensor, a number, a nested list of numbers or an array: {value!r:.60}."
+        )
+    return out if dtype is None else cast(out, dtype)
+
+
+def cast(x: Tensor, dtype: np.dtype[Any]) -> Tensor:
+    """``x`` as ``dtype``; itself when it has that dtype already."""
+    return x if x.dtype == dtype else apply(TABLE["convert"], x, dtype=dtype)
+
+
+def promote(a: np.dtype[Any], b: np.dtype[Any], stage: str) -> np.dtype[Any]:
+    try:
+        return dtypes.promote(a, b)
+    except TypeError as error:
+        raise DTypeError(stage, f"{error}. Convert one operand with hf.astype.") from None
+
+
+def result_dtype(stage: str, values: Sequence[Any]) -> np.dtype[Any]:
+    """The dtype that ``values`` (tensors and Python scalars) combine to."""
+    dtype: np.dtype[Any] | None = None
+    weak: type | None = None
+    for value in values:
+        kind = weak_kind(value)
+        if kind is not None:
+            weak = kind if weak is None or _RANK[kind] > _RANK[weak] else weak
+        else:
+            dtype = value.dtype if dtype is None else promote(dtype, value.dtype, stage)
+    if dtype is None:
+        assert weak is not None
+        return _PYTHON_DTYPE[weak]
+    if weak is float and not dtypes.is_float(dtype):
+        return default_float
+    if weak is int and dtypes.is_bool(dtype):
+        return default_int
+    return dtype
+
+
+def strong(value: Any, stage: str) -> Any:
+    """``value`` as a tensor, unless it is a weak scalar, which stays as it is."""
+    return value if isinstance(value, Tensor) or weak_kind(value) is not None else as_tensor(value, stage)
+
+
+def common_dtype(stage: str, values: Sequence[Any]) -> list[Tensor]:
+    """``values`` as tensors of the one dtype that they promote to."""
+    values = [strong(v, stage) for v in values]
+    dtype = result_dtype(stage, values)
+    return [weak_cast(v, dtype, stage) for v in values]
+
+
+def weak_cast(value: Any, dtype: np.dtype[Any], stage: str) -> Tensor:
+    """A tensor or weak scalar as a tensor of ``dtype``."""
+    return cast(value, dtype) if isinstance(value, Tensor) else scalar(value, dtype, stage)
+
+
+def broadcast_all(stage: str, tensors: Sequence[Tensor]) -> list[Tensor]:
+    """``tensors`` broadcast to one shape.  Raises ShapeError naming the two types that do not fit."""
+    tensors = _on_one_device(stage, tensors)
+    shape: Shape = tensors[0].shape
+    if all(t.shape == shape for t in tensors):
+        return list(tensors)
+    for t in tensors[1:]:
+        try:
+            shape = broadcast_shapes(shape, t.shape)
+        except ValueError:
+            types = " with ".join(str(u.type) for u in tensors)
+            raise ShapeError(
+                stage,
+                f"shapes do not broadcast: {types}. Aligned from the right, extents must be equal or 1"
+                f"{_broadcast_hint(tensors)}.",
+            ) from None
+    return [expand(t, shape) for t in tensors]
+
+
+def _on_one_device(stage: str, tensors: Sequence[Tensor]) -> Sequence[Tensor]:
+    """Scalars go where the other operands lie.  A trace has no devices: its program runs on one, as a whole."""
+    if current.trace is not None or all(isinstance(t._array, np.ndarray) for t in tensors):
+        return tensors
+    device = placement.meeting_place(stage, tensors)
+    return [t if t.device == device else wrap(devices.moved(t._array, device)) for t in tensors]
+
+
+def _broadcast_hint(tensors: Sequence[Tensor]) -> str:
+    """What would make two operands fit, when a last axis for the one with fewer axes does."""
+    if len(tensors) != 2 or tensors[0].ndim == tensors[1].ndim:
+        return ""
+    first = tensors[0].ndim < tensors[1].ndim
+    x, y = (tensors[0], tensors[1]) if first else (tensors[1], tensors[0])
+    try:
+        broadcast_shapes((*x.shape, 1), y.shape)
+    except ValueError:
+        return ""
+    return f"; give the {'first' if first else 'second'} operand a last axis with x[..., None]"
+
+
+def expand(x: Tensor, shape: Shape) -> Tensor:
+    """``x`` broadcast to ``shape``, which it is known to fit: expanding axes of extent 1 go, then all come at once."""
+    if x.shape == shape:
+        return x
+    offset = len(shape) - len(x.shape)
+    axes = tuple(
+        offset + k for k, extent in enumerate(x.shape) if not (is_one(extent) and not is_one(shape[offset + k]))
+    )
+    x = reshape_to(x, tuple(shape[k] for k in axes))
+    return apply(TABLE["broadcast"], x, shape=shape, axes=axes)
+
+
+def reshape_to(x: Tensor, shape: Shape) -> Tensor:
+    """``x`` with another shape of the same size."""
+    return x if x.shape == shape else apply(TABLE["reshape"], x, shape=shape)
+
+
+def to_shape(shape: Any, stage: str) -> Shape:
+    """``shape`` (an int, a symbolic extent, or several) as a tuple.  Raises ShapeError if an extent is negative."""
+    if isinstance(shape, (np.ndarray, Tensor)):
+        shape = np.asarray(shape).tolist()
+    return rules.shape(stage, shape if isinstance(shape, (tuple, list)) else (shape,))
+
+
+def float_operand(value: Any, stage: str) -> Tensor:
+    """``value`` as a float tensor: integers and bools become float32."""
+    x = as_tensor(value, stage)
+    return x if dtypes.is_float(x.dtype) else cast(x, default_float)

@@ -1,0 +1,38 @@
+"""On which device tensors are combined."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from hybridflow.core.devices import scope
+from hybridflow.core.tensor import Tensor
+from hybridflow.errors import DeviceError
+
+
+def common(stage: str, tensors: Iterable[Tensor]) -> str | None:
+    """The device of all ``tensors``; None when there are none.  Raises DeviceError when they lie on several."""
+    first: Tensor | None = None
+    for tensor in tensors:
+        if first is None:
+            first = tensor
+        elif tensor.device != first.device:
+            raise DeviceError(
+                stage,
+                f"the operands lie on different devices: {first.type} on {first.device}, {tensor.type} on "
+                f"{tensor.device}. Move one with x.to_device({first.device!r}), or create it inside `with "
+                f"hf.device({first.device!r})`.",
+            )
+    return None if first is None else first.device
+
+
+def meeting_place(stage: str, tensors: Iterable[Tensor], movable: int = 0) -> str:
+    """The device on which ``tensors`` are to be combined.
+
+    Scalars, and tensors of up to ``movable`` bytes, follow the others; alone, they meet on a GPU if one lies there.
+    Raises DeviceError when the others lie on several devices.
+    """
+    tensors = list(tensors)
+    large = common(stage, (t for t in tensors if t.ndim and t._array.nbytes > movable))
+    if large is not None:
+        return large
+    return max((t.device for t in tensors), default=scope())  # "gpu" sorts after "cpu"

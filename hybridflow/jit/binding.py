@@ -1,0 +1,95 @@
+"""Binding of call arguments to a Python function's parameters, so that f(1, b=2) and f(1, 2) are one call."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import operator
+from collections.abc import Callable
+from typing import Any
+
+from hybridflow.core import pytree
+from hybridflow.errors import ArgumentTypeError
+
+_ANY = inspect.Signature(
+    [
+        inspect.Parameter("args", inspect.Parameter.VAR_POSITIONAL),
+        inspect.Parameter("kwargs", inspect.Parameter.VAR_KEYWORD),
+    ]
+)
+
+
+def name_of(function: Callable[..., Any]) -> str:
+    """A short name for messages, whatever kind of callable it is."""
+    if isinstance(function, functools.partial):
+        return name_of(function.func)
+    return getattr(function, "__name__", None) or type(function).__name__
+
+
+def _defaults_of(function: Any) -> list[Any]:
+    """The default values of a Python function, or of the one behind a method."""
+    unwrapped = getattr(function, "unwrapped", None)
+    python = unwrapped()[0] if unwrapped is not None else getattr(function, "__func__", function)
+    named = getattr(python, "__kwdefaults__", None) or {}
+    return [*(getattr(python, "__defaults__", None) or ()), *named.keys(), *named.values()]
+
+
+class Binder:
+    """The parameters of one callable.  Bound arguments are a tuple with one value per parameter."""
+
+    __slots__ = ("_defaults", "_kinds", "_plain", "_signature", "name", "parameters")
+
+    def __init__(self, function: Callable[..., Any], name: str) -> None:
+        try:
+            signature = inspect.signature(function)
+        except (TypeError, ValueError):  # builtins without a text signature
+            signature = _ANY
+        self.name = name
+        self._defaults = _defaults_of(function)
+        self._signature = signature
+        self.parameters = tuple(signature.parameters)
+        self._kinds = tuple(p.kind for p in signature.parameters.values())
+        plain = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+        self._plain = all(kind in plain for kind in self._kinds)
+
+    def is_current(self, function: Callable[..., Any]) -> bool:
+        """Whether the function still has the defaults that it had."""
+        now = _defaults_of(function)
+        return len(now) == len(self._defaults) and all(map(operator.is_, now, self._defaults))
+
+    def bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
+        """One value per parameter, defaults filled in.  Raises ArgumentTypeError as a call of the function would."""
+        if self._plain and not kwargs and len(args) == len(self.parameters):
+            return args
+        try:
+            bound = self._signature.bind(*args, **kwargs)
+        except TypeError as error:
+            raise ArgumentTypeError(self.name, f"{error}; the signature is {self.name}{self._signature}.") from None
+        bound.apply_defaults()
+        return tuple(bound.arguments[name] for name in self.parameters)
+
+    def places(self, positional: int, names: tuple[str, ...]) -> tuple[int, ...] | None:
+        """The parameters that take such arguments, in the order of a call; None when some are variadic."""
+        variadic = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+        if any(kind in variadic for kind in self._kinds):
+            return None
+        return (*range(positional), *map(self.parameters.index, names))
+
+    def split(self, values: tuple[Any, ...]) -> tuple[list[Any], dict[str, Any]]:
+        """Bound values as the positional and keyword arguments of a call."""
+        args: list[Any] = []
+        kwargs: dict[str, Any] = {}
+        for name, kind, value in zip(self.parameters, self._kinds, values):
+            if kind is inspect.Parameter.VAR_POSITIONAL:
+                args.extend(value)
+            elif kind is inspect.Parameter.VAR_KEYWORD:
+                kwargs.update(value)
+            elif kind is inspect.Parameter.KEYWORD_ONLY:
+                kwargs[name] = value
+            else:
+                args.append(value)
+        return args, kwargs
+
+    def paths(self, structure: pytree.Structure) -> list[str]:
+        """How each leaf of bound values is reached from the parameters: ``batch["x"][0]``."""
+        return [path for name, child in zip(self.parameters, structure.children) for path in pytree.paths(child, name)]

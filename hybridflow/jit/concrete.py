@@ -1,0 +1,251 @@
+"""ConcreteFunction: one signature of a Function, traced and compiled."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from typing import Any
+
+import numpy as np
+
+from hybridflow.compiler.ir.graph import Graph, Node, Role
+from hybridflow.compiler.ir.types import Dim, TensorType
+from hybridflow.core import devices, pytree
+from hybridflow.core.context import current, tracing
+from hybridflow.core.tensor import Tensor
+from hybridflow.core.variable import Variable
+from hybridflow.eager import placement
+from hybridflow.eager.operands import as_tensor
+from hybridflow.errors import ArgumentTypeError, DTypeError, ShapeError
+from hybridflow.jit import aliases
+from hybridflow.jit.binding import Binder
+from hybridflow.jit.keys import IdentityKey, SameKey, TensorKey, is_tensor_like, leaf_key, value_key
+from hybridflow.jit.retracing import Key
+from hybridflow.tracing.staged import Staged
+from hybridflow.tracing.symbolic import SymbolicTensor
+from hybridflow.tracing.trace import State, Trace
+
+# Where a leaf of the result comes from: a program output, an argument handed through, or a value that never changes.
+_RESULT, _ARGUMENT, _VALUE = range(3)
+
+
+class ConcreteFunction:
+    """A traced and compiled signature.  Call it with arguments of exactly that signature; for open extents that are 0
+    or 1, and dicts in another order, another trace of the same function runs.
+
+    ``graph`` is what was traced; ``variables`` are those it reads or assigns; ``trace_ms`` and ``compile_ms`` are what
+    it cost to make.
+    """
+
+    __slots__ = (
+        "__weakref__",
+        "_binder",
+        "_plan",
+        "captured",
+        "compile_ms",
+        "is_open",
+        "key",
+        "name",
+        "results",
+        "specialise",
+        "staged",
+        "tensor_leaves",
+        "trace_ms",
+    )
+
+    def __init__(
+        self, binder: Binder, key: Key, staged: Staged, plan: list[tuple[int, Any]], results: pytree.Structure
+    ) -> None:
+        self.name = binder.name
+        self._binder, self.key, self.staged = binder, key, staged
+        self._plan, self.results = plan, results
+        self.tensor_leaves = tuple(k for k, leaf in enumerate(key.leaves) if isinstance(leaf, TensorKey))
+        self.captured = frozenset(map(id, self.captures))
+        self.is_open = any(isinstance(leaf, TensorKey) and None in leaf.shape for leaf in key.leaves)
+        self.trace_ms = self.compile_ms = 0.0
+        # The concrete function for open extents that are 0 or 1, or dicts in another order: set by the function.
+        self.specialise: Callable[..., ConcreteFunction] | None = None
+
+    @property
+    def graph(self) -> Graph:
+        return self.staged.graph
+
+    @property
+    def variables(self) -> tuple[Variable, ...]:
+        return tuple(source.variable for source in self.staged.sources if isinstance(source, State))
+
+    @property
+    def captures(self) -> tuple[Tensor, ...]:
+        """The tensors from outside that the program reads."""
+        return tuple(source for source in self.staged.sources if isinstance(source, Tensor))
+
+    @property
+    def tells_apart(self) -> bool:
+        """Whether the program may depend on which tensors are one object: see ``aliases``."""
+        return self.staged.trace.tells_apart
+
+    @property
+    def arguments(self) -> list[tuple[str, str]]:
+        """The path and the type of each argument leaf."""
+        return list(zip(self._binder.paths(self.key.structure), map(str, self.key.leaves)))
+
+    @property
+    def returns_arguments(self) -> bool:
+        """Whether an argument is handed through to the result."""
+        return any(kind == _ARGUMENT for kind, _ in self._plan)
+
+    @property
+    def returns_outputs_in_order(self) -> bool:
+        """Whether the leaves of the result are the outputs of the program, one by one."""
+        return self._plan == [(_RESULT, k) for k in range(len(self.graph.outputs))]
+
+    @property
+    def returns_none(self) -> bool:
+        return self.results.kind is None and self._plan[0][0] == _VALUE and self._plan[0][1] is None
+
+    @property
+    def holds_objects(self) -> bool:
+        """Whether it keeps objects of the user's alive: results that are no tensors, custom gradients."""
+        plan = any(kind == _VALUE and value_key(value) is None for kind, value in self._plan)
+        return plan or bool(self.staged.trace.spans)
+
+    def key_for(self, key: Key, leaves: Sequence[Any]) -> Key:
+        """The key of what answers a call with these leaves, whose key is this one's: the very ``key`` if this does."""
+        if self.tells_apart:
+            return aliases.with_same(key, leaves, self.captured)
+        if self.is_open and current.tapes:
+            return aliases.with_same(key, leaves)  # to a tape it is one value, so it has one type
+        return key
+
+    def call_leaves(self, leaves: Sequence[Any]) -> Any:
+        """Run with argument leaves that are known to fit."""
+        arguments = self._tensors([leaves[k] for k in self.tensor_leaves])
+        return self.assemble(self.staged(arguments), arguments)
+
+    def _tensors(self, leaves: list[Any]) -> list[Tensor]:
+        """Argument leaves as tensors; arrays go where the tensors among them lie."""
+        tensors = [leaf for leaf in leaves if isinstance(leaf, Tensor)]
+        if len(tensors) == len(leaves):
+            return tensors
+        with devices.device(devices.scope() if current.trace else placement.meeting_place(self.name, tensors)):
+            return [leaf if isinstance(leaf, Tensor) else as_tensor(leaf, self.name) for leaf in leaves]
+
+    def compile_for(self, leaves: Sequence[Any]) -> None:
+        """Compile for the device on which a call with these argument leaves runs."""
+        self.staged.compile(self.staged.device_for(leaf for leaf in leaves if isinstance(leaf, Tensor)))
+
+    def assemble(self, outputs: Sequence[Tensor], arguments: Sequence[Tensor] = ()) -> Any:
+        """The result of the Python function, from the program's outputs and the tensor arguments."""
+        leaves = []
+        for kind, value in self._plan:
+            if kind == _RESULT:
+                leaves.append(outputs[value])
+            elif kind == _ARGUMENT:
+                leaves.append(arguments[value])
+            else:
+                # An array could be changed by the caller, who must not see that change in the next result.
+                leaves.append(value.copy() if isinstance(value, np.ndarray) else value)
+        return pytree.unflatten(self.results, leaves)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Run.  Raises ShapeError, DTypeError or ArgumentTypeError for arguments of another signature."""
+        structure, keys = self.key.structure, self.key.leaves
+        leaves, given = pytree.flatten(self._binder.bind(args, kwargs))
+        if not given.same_entries(structure):
+            raise ArgumentTypeError(
+                self.name, f"the arguments are nested as {given!r}, this signature as {structure!r}."
+            )
+        for path, leaf, key in zip(self._binder.paths(structure), leaves, keys):
+            self._check(path, leaf, key, leaves)
+        return self._serving(leaves, given).call_leaves(leaves)
+
+    def _serving(self, leaves: Sequence[Any], structure: pytree.Structure) -> ConcreteFunction:
+        """The concrete function for leaves that fit: this one, or another of the same function."""
+        keys = tuple(k.for_shape(x.shape) if isinstance(k, TensorKey) else k for k, x in zip(self.key.leaves, leaves))
+        key = self.key_for(Key(structure, keys), leaves)
+        if self.specialise is None or key == self.key:
+            return self
+        known = [None if isinstance(leaf, SymbolicTensor) else leaf for leaf in leaves]
+        return self.specialise(known, key)
+
+    def _check(self, path: str, leaf: Any, key: Any, leaves: Sequence[Any]) -> None:
+        if isinstance(key, SameKey) or (isinstance(key, IdentityKey) and isinstance(leaf, Tensor)):
+            one = leaves[key.position] if isinstance(key, SameKey) else key.reference()
+            if leaf is not one:
+                raise ArgumentTypeError(self.name, f"{path} is another tensor; this concrete function takes {key}.")
+        elif isinstance(key, TensorKey) and is_tensor_like(leaf):
+            if leaf.dtype != key.dtype:
+                raise DTypeError(self.name, f"{path} has dtype {leaf.dtype}; this concrete function takes {key}.")
+            if not key.accepts_shape(leaf.shape):
+                given = TensorType(tuple(leaf.shape), leaf.dtype)
+                raise ShapeError(self.name, f"{path} is {given}; this concrete function takes {key}.")
+        elif isinstance(leaf, SymbolicTensor) or leaf_key(leaf, path, self.name) != key:
+            raise ArgumentTypeError(self.name, f"{path} is {leaf!r}; this concrete function takes {key}.")
+
+    def __repr__(self) -> str:
+        arguments = ", ".join(f"{path}: {type}" for path, type in self.arguments)
+        outputs = ", ".join(str(node.type) for node in self.graph.outputs)
+        return f"<concrete function {self.name}({arguments}) -> {outputs or 'no tensors'}>"
+
+
+def _argument_type(key: TensorKey, path: str, taken: set[Dim]) -> TensorType:
+    """The type of an argument; each open extent becomes a symbol named after the argument, other than those ``taken``,
+    to which it is added."""
+    name = re.sub(r"\W+", "_", path).strip("_")
+    shape: list[int | Dim] = []
+    for axis, extent in enumerate(key.shape):
+        if extent is None:
+            symbol = Dim(f"{name}{axis}")
+            while symbol in taken:
+                symbol = Dim(f"{symbol}_")
+            taken.add(symbol)
+        shape.append(symbol if extent is None else extent)
+    return TensorType(tuple(shape), key.dtype)
+
+
+def trace_signature(
+    python: Callable[..., Any],
+    binder: Binder,
+    key: Key,
+    leaves: Sequence[Any],
+    *,
+    fastmath: bool,
+    may_create_variables: bool,
+    observing: Callable[[Trace, Sequence[Any]], AbstractContextManager[None]],
+) -> tuple[ConcreteFunction, bool]:
+    """Run ``python`` once on symbolic tensors.  Also says whether it made variables, and so must be traced again.
+
+    ``observing`` surrounds the run: it is given the trace and what the parameters are bound to.
+    """
+    structure, keys = key.structure, key.leaves
+    borrowed = [leaf for leaf in leaves if isinstance(leaf, Variable)]
+    trace = Trace(binder.name, borrowed=borrowed, may_create_variables=may_create_variables)
+    stand_ins: list[Any] = []
+    taken: set[Dim] = set()
+    for path, leaf, leaf_type in zip(binder.paths(structure), leaves, keys):
+        if isinstance(leaf_type, TensorKey):
+            stand_ins.append(trace.argument(_argument_type(leaf_type, path, taken), path))
+        elif isinstance(leaf_type, SameKey):
+            stand_ins.append(stand_ins[leaf_type.position])
+        else:
+            stand_ins.append(leaf)
+    values = pytree.unflatten(structure, stand_ins)
+    args, kwargs = binder.split(values)
+    with tracing(trace), observing(trace, values):
+        result = python(*args, **kwargs)
+    positions = {node: k for k, node in enumerate(n for n in trace.inputs if n.attrs["role"] is Role.ARGUMENT)}
+    outputs: dict[Node, int] = {}
+    plan: list[tuple[int, Any]] = []
+    result_leaves, results = pytree.flatten(result)
+    for leaf in result_leaves:
+        if not isinstance(leaf, SymbolicTensor):
+            plan.append((_VALUE, leaf))
+            continue
+        node = trace.node_of(leaf)
+        if node in positions:
+            plan.append((_ARGUMENT, positions[node]))
+        else:
+            plan.append((_RESULT, outputs.setdefault(node, len(outputs))))
+    staged = Staged(trace, tuple(outputs), fastmath)
+    return ConcreteFunction(binder, key, staged, plan, results), trace.created_variables

@@ -1,0 +1,544 @@
+"""hf.function: a Python function that is traced and compiled once per signature of its arguments."""
+
+from __future__ import annotations
+
+import copy
+import functools
+import inspect
+import time
+import weakref
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple
+
+from hybridflow import config
+from hybridflow.core import pytree, transaction
+from hybridflow.core.context import current
+from hybridflow.core.tensor import Tensor
+from hybridflow.eager.operands import as_tensor, weak_kind
+from hybridflow.errors import ArgumentError, ArgumentTypeError, DTypeError, ShapeError, user_location
+from hybridflow.jit import aliases, introspect
+from hybridflow.jit.binding import Binder, name_of
+from hybridflow.jit.cache import Entry, SignatureCache
+from hybridflow.jit.concrete import ConcreteFunction, trace_signature
+from hybridflow.jit.keys import LeafKey, TensorKey, TensorSpec, leaf_key
+from hybridflow.jit.methods import InstanceTable
+from hybridflow.jit.native_calls import Form, signature_for
+from hybridflow.jit.retracing import Cause, Key, Retrace, RetraceLog, cause_of
+from hybridflow.runtime import locks
+from hybridflow.runtime.calls.entry import Dispatcher
+from hybridflow.runtime.machine import machine_code
+
+_TENSOR_PLACEHOLDER = object()  # the leaf that stands for a TensorSpec while tracing
+
+
+class _Options(NamedTuple):
+    """What the decorator was told."""
+
+    input_signature: tuple[Any, ...] | None
+    fastmath: bool
+    cache_size: int
+    name: str
+    strict: bool
+
+
+class Function(Dispatcher):
+    """A callable that runs ``python`` compiled.
+
+    Tensors and NumPy arrays are told apart by shape and dtype, Python scalars by type and value, nested lists, tuples
+    and dicts by structure, variables and other objects by identity; each combination is traced and compiled once, and
+    the ``cache_size`` least recently used ones are kept.  Inside another trace the body is inlined.
+    """
+
+    __slots__ = (
+        "__dict__",
+        "__weakref__",
+        "_binder",
+        "_cache",
+        "_instances",
+        "_observer",
+        "_options",
+        "_python",
+        "_retraces",
+        "_signature",
+        "_trace_lock",
+        "_was_traced",
+        "holds_objects",
+    )
+
+    def __init__(self, python: Callable[..., Any], options: _Options) -> None:
+        self._python, self._options = python, options
+        self._binder = Binder(python, options.name)
+        self._signature = _Signature(options.input_signature, self._binder) if options.input_signature else None
+        self._cache = SignatureCache(options.cache_size)
+        self._dispatch = ()  # native code reads it, see entry.Dispatcher
+        self._trace_lock = locks.make()  # one trace at a time: a first trace may create variables
+        self._was_traced = False
+        self._retraces = RetraceLog(options.name)
+        self._observer: Any = None  # of what it reads from outside: made when it is first traced
+        self._instances = InstanceTable()
+        self.holds_objects = False  # whether what was traced keeps objects of the user's: see methods.py
+        functools.update_wrapper(self, python, updated=())
+
+    # Calling
+
+    def _call_slow(self, *args: Any, **kwargs: Any) -> Any:
+        """A call that the native entry does not take: any arguments, any context."""
+        if current.trace is not None or config.functions_run_eagerly():
+            return self._call_body(args, kwargs)
+        leaves, key = self._leaves_and_key(args, kwargs)
+        found = self._find(key, leaves)
+        if found is None:
+            # A trace may write variables: those that it draws the first values of others from.
+            found, result = transaction.run(lambda: self._make_and_call(key, leaves))
+        else:
+            result = found.concrete.call_leaves(leaves)
+        found.python_calls += 1
+        form = len(args), tuple(kwargs)
+        if found.guards is not None and form not in found.shortcuts:
+            self._add_shortcut(found, form, args, kwargs)
+        return result
+
+    def _call_body(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Run the Python function itself; what it assigns is taken back if it raises, unless that goes into a trace."""
+        if self._signature is not None:
+            positional, kwargs = self._binder.split(self._signature.convert(self._binder.bind(args, kwargs)))
+            args = tuple(positional)
+        if current.trace is not None:
+            return self._python(*args, **kwargs)
+        return transaction.run(lambda: self._python(*args, **kwargs))
+
+    def _make_and_call(self, key: Key, leaves: Sequence[Any]) -> tuple[Entry, Any]:
+        found = self._find_or_make(key, leaves)
+        return found, found.concrete.call_leaves(leaves)
+
+    def _find(self, key: Key, leaves: Sequence[Any]) -> Entry | None:
+        """What is known to answer a call with these leaves, some of which may be one tensor."""
+        found = self._cache.find(key)
+        while found is not None and (own := found.concrete.key_for(key, leaves)) is not key:
+            key, found = own, self._cache.find(own)
+        return found
+
+    def _find_or_make(self, key: Key, leaves: Sequence[Any]) -> Entry:
+        """What answers a call with these leaves.  Only a trace shows whether it matters that some are one tensor."""
+        while True:
+            try:
+                found = self._cache.find(key) or self._make(key, leaves)
+            except Exception:
+                own = aliases.with_same(key, leaves)  # with two tensors for one it may fail
+                if own is key:
+                    raise
+            else:
+                own = found.concrete.key_for(key, leaves)
+                if own is key:
+                    return found
+            key = own
+
+    def _add_shortcut(self, found: Entry, form: Form, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """Let native code answer calls like this one from now on, if it can."""
+        assert found.guards is not None, "what has none never answers again"
+        shortcut = signature_for(found.concrete, found.guards.steps, self._binder, args, kwargs)
+        found.shortcuts[form] = shortcut
+        if shortcut is not None:
+            self._dispatch = self._cache.shortcuts()
+
+    def _leaves_and_key(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[list[Any], Key]:
+        if not self._binder.is_current(self._python):  # somebody gave it other defaults
+            self._binder = Binder(self._python, self._options.name)
+        values = self._binder.bind(args, kwargs)
+        if self._signature is not None:
+            return self._signature.leaves_and_key(values)
+        leaves, structure = pytree.flatten(values)
+        return leaves, Key(structure, self._keys(leaves, structure))
+
+    def _keys(self, leaves: Sequence[Any], structure: pytree.Structure) -> tuple[LeafKey, ...]:
+        name = self._options.name
+        try:
+            return tuple([leaf_key(leaf, "", name) for leaf in leaves])
+        except (ArgumentTypeError, TypeError):
+            # Again, with the paths that only an error message needs.
+            paths = self._binder.paths(structure)
+            return tuple([leaf_key(leaf, path, name) for path, leaf in zip(paths, leaves)])
+
+    # Tracing
+
+    def _make(self, key: Key, leaves: Sequence[Any]) -> Entry:
+        """The entry of a signature that is not in the cache: traced and compiled."""
+        where = user_location()
+
+        def make() -> Entry:
+            cause = self._cause(key)
+            entry = self._trace(key, leaves)
+            started = time.perf_counter()
+            concrete = entry.concrete
+            if concrete.key_for(key, leaves) is key:  # or it is not what will run
+                concrete.compile_for(leaves)
+            concrete.compile_ms = (time.perf_counter() - started) * 1e3
+            if cause is not None and entry.guards is not None:  # else it is traced at each call, whatever differs
+                self._retraces.add(cause, where, concrete.trace_ms, concrete.compile_ms, self._count_calls() + 1)
+            return entry
+
+        made = self._cache.find_or_make(key, make)
+        self.holds_objects |= made.concrete.holds_objects or bool(made.guards and made.guards.steps)
+        self._dispatch = self._cache.shortcuts()  # without those of a signature that was dropped for it
+        return made
+
+    def _cause(self, key: Key) -> Cause | None:
+        """Why the signatures that are known do not serve a call."""
+        known = self._cache.entries()
+        for entry in reversed(known):
+            if entry.concrete.key == key and entry.guards is not None:
+                from hybridflow.jit.guards import report
+
+                return report.cause(entry.guards)
+        return cause_of(self._binder, key, [entry.concrete.key for entry in known])
+
+    def _count_calls(self) -> int:
+        return sum(entry.python_calls + entry.native_calls for entry in self._cache.entries())
+
+    def _trace(self, key: Key, leaves: Sequence[Any]) -> Entry:
+        with self._trace_lock:
+            started = time.perf_counter()
+            entry, recording, created = self._trace_once(key, leaves, not self._was_traced)
+            if created:
+                # The variables exist now.  The body must find them, as it will in every later call: a body that would
+                # make them again is an error, and what computed their first values is no part of the program.
+                self._was_traced = True
+                entry, recording, _ = self._trace_once(key, leaves, False)
+            self._was_traced = True
+            if entry.guards is None:
+                self._observer.unguarded(recording, self._options.strict)
+            entry.concrete.trace_ms = (time.perf_counter() - started) * 1e3
+            return entry
+
+    def _trace_once(self, key: Key, leaves: Sequence[Any], may_create: bool) -> tuple[Entry, Any, bool]:
+        """One run of the body: the entry, what was recorded, and whether variables were made."""
+        observe = _observe()
+        if self._observer is None:
+            self._observer = observe.Observer(self._options.name)
+        recording = observe.Recording(self._options.name)
+
+        def observing(trace: Any, values: Any) -> Any:
+            trace.live_arrays = recording.live
+            return self._observer.observing(recording, self._python, self._binder.parameters, values)
+
+        concrete, created = trace_signature(
+            self._python,
+            self._binder,
+            key,
+            leaves,
+            fastmath=self._options.fastmath,
+            may_create_variables=may_create,
+            observing=observing,
+        )
+        if not created:
+            recording.finish()
+        return Entry(concrete, self._observer.guards(recording)), recording, created
+
+    def get_concrete_function(self, *args: Any, **kwargs: Any) -> ConcreteFunction:
+        """The concrete function for these arguments, made if need be; a TensorSpec may stand for each tensor."""
+        if self._signature is not None and not args and not kwargs:
+            leaves, key = self._signature.own_key()
+        elif self._signature is not None:
+            leaves, key = self._leaves_and_key(args, kwargs)
+        else:
+            leaves, structure = pytree.flatten(self._binder.bind(args, kwargs))
+            paths = self._binder.paths(structure)
+            keys = tuple(
+                TensorKey(leaf.shape, leaf.dtype)
+                if isinstance(leaf, TensorSpec)
+                else leaf_key(leaf, path, self._options.name)
+                for path, leaf in zip(paths, leaves)
+            )
+            key = Key(structure, keys)
+        concrete = self._find_or_make(key, leaves).concrete
+        concrete.specialise = self._specialised
+        return concrete
+
+    def _specialised(self, leaves: Sequence[Any], key: Key) -> ConcreteFunction:
+        """What a concrete function runs for an open extent that is 0 or 1, for dicts in another order, or for one
+        tensor in two places."""
+        return self._find_or_make(key, leaves).concrete
+
+    # Methods of classes
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        """The function of one instance, with a cache of its own that lives as long as the instance."""
+        if instance is None:
+            return self
+        function = self._instances.get(instance)
+        if function is None:
+            try:
+                function = self._instances.add(instance, self._of_instance)
+            except TypeError:
+                raise ArgumentTypeError(
+                    self._options.name,
+                    f"instances of {type(instance).__name__} cannot be weakly referenced, so a method of theirs cannot "
+                    "be an hf.function. Add '__weakref__' to the class's __slots__.",
+                ) from None
+        return BoundFunction(function, instance)
+
+    def _of_instance(self, reference: weakref.ref[Any]) -> Function:
+        return Function(_WeakMethod(self._python, reference), self._options)
+
+    def unwrapped(self) -> tuple[Callable[..., Any], Any]:
+        """The user's function, and a weak reference to the instance of a method."""
+        python = self._python
+        return python.unwrapped() if isinstance(python, _WeakMethod) else (python, None)
+
+    # Copies, as of Python's own functions
+
+    def __copy__(self) -> Function:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Function:
+        """Itself, but for a method of an object that is copied along: that becomes a function of the copy."""
+        python = copy.deepcopy(self._python, memo)
+        return self if python is self._python else Function(python, self._options)
+
+    def __reduce__(self) -> str:
+        """Pickled by name, so it must be importable."""
+        return getattr(self, "__qualname__", self._options.name)
+
+    # Looking inside
+
+    def explain(self, *args: Any, **kwargs: Any) -> introspect.Explanation:
+        """What these arguments run: the signature, its program, kernels, memory, and why it was traced again."""
+        return introspect.explain(self.get_concrete_function(*args, **kwargs), self.retraces())
+
+    def ir(self, *args: Any, stage: str = "traced", **kwargs: Any) -> str:
+        """The program of these arguments as text.  Stages: see ``introspect.STAGES``."""
+        return introspect.ir(self.get_concrete_function(*args, **kwargs), stage)
+
+    def kernels(self, *args: Any, **kwargs: Any) -> introspect.Table:
+        """The kernels of the signature of these arguments; without arguments, of all signatures."""
+        return introspect.kernels(self._chosen(args, kwargs))
+
+    def memory_plan(self, *args: Any, **kwargs: Any) -> introspect.Table:
+        """The buffers of the signature of these arguments; without arguments, of all signatures."""
+        return introspect.memory_plan(self._chosen(args, kwargs))
+
+    def signatures(self) -> introspect.Table:
+        """One row per signature in the cache."""
+        return introspect.signatures([(entry.concrete, entry.hits) for entry in self._cache.entries()])
+
+    def retraces(self) -> list[Retrace]:
+        """Why it was traced again, oldest first."""
+        return list(self._retraces.records)
+
+    def concrete_functions(self) -> list[ConcreteFunction]:
+        """The concrete functions in the cache, oldest first."""
+        return [entry.concrete for entry in self._cache.entries()]
+
+    def cache_clear(self) -> None:
+        """Forget all signatures; the next call traces again."""
+        self._cache.clear()
+        self._dispatch = ()
+        self._retraces.clear()
+
+    def _chosen(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[ConcreteFunction]:
+        return [self.get_concrete_function(*args, **kwargs)] if args or kwargs else self.concrete_functions()
+
+    @property
+    def python_function(self) -> Callable[..., Any]:
+        """The function as it was before the decorator."""
+        return self._python
+
+    @property
+    def input_signature(self) -> tuple[Any, ...] | None:
+        return self._options.input_signature
+
+    def __repr__(self) -> str:
+        entries = self._cache.entries()
+        parts = [_count(len(entries), "trace"), _count(sum(entry.hits for entry in entries), "hit")]
+        last = self._retraces.describe_last(self._count_calls())
+        return f"<function {self._options.name}: {', '.join(parts + [last] * bool(last))}>"
+
+
+def _observe() -> Any:
+    """The module that records what a run reads: it parses source, and is not needed to import."""
+    from hybridflow.jit.guards import observe
+
+    return observe
+
+
+machine_code.import_before_fork(_observe)
+
+
+def _count(n: int, noun: str) -> str:
+    return f"{n} {noun}{'' if n == 1 else 's'}"
+
+
+class _WeakMethod:
+    """A method that does not keep its instance alive; callers hold the instance while they call."""
+
+    def __init__(self, function: Callable[..., Any], reference: Callable[[], Any]) -> None:
+        self._function, self._reference = function, reference
+        self.__wrapped__ = function.__get__(_Unbound())  # for the signature, less self
+        self.__name__ = name_of(function)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self._function(self._reference(), *args, **kwargs)
+
+    def unwrapped(self) -> tuple[Callable[..., Any], Any]:
+        return self._function, self._reference
+
+
+class _Unbound:
+    """Stands for ``self`` where only a method's signature is of interest."""
+
+
+class BoundFunction(Dispatcher):
+    """A Function taken from an instance: calls it with the instance held, and offers all it offers."""
+
+    __slots__ = ("__self__", "_function")
+
+    def __init__(self, function: Function, instance: Any) -> None:
+        self._function, self.__self__ = function, instance
+        self._dispatch = function._dispatch
+
+    def _call_slow(self, *args: Any, **kwargs: Any) -> Any:
+        result = self._function(*args, **kwargs)
+        self._dispatch = self._function._dispatch
+        return result
+
+    def unwrapped(self) -> tuple[Callable[..., Any], Any]:
+        return self._function.unwrapped()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._function, name)
+
+    def __copy__(self) -> BoundFunction:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+        """The method of the copy of the instance."""
+        return getattr(copy.deepcopy(self.__self__, memo), name_of(self.unwrapped()[0]))
+
+    def __reduce__(self) -> Any:
+        return getattr, (self.__self__, name_of(self.unwrapped()[0]))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, BoundFunction) and self._function is other._function
+
+    def __hash__(self) -> int:
+        return hash(self._function)
+
+    def __repr__(self) -> str:
+        return repr(self._function)
+
+
+class _Signature:
+    """The ``input_signature``: what arguments are converted to and checked against."""
+
+    __slots__ = ("_binder", "_keys", "_specs", "_structures")
+
+    def __init__(self, specs: Sequence[Any], binder: Binder) -> None:
+        if len(specs) > len(binder.parameters):
+            raise ArgumentError(
+                binder.name, f"input_signature has {len(specs)} entries for {len(binder.parameters)} parameters."
+            )
+        self._binder = binder
+        flat = [pytree.flatten(spec) for spec in specs]
+        for name, (leaves, structure) in zip(binder.parameters, flat):
+            for path, leaf in zip(pytree.paths(structure, name), leaves):
+                if not isinstance(leaf, TensorSpec):
+                    raise ArgumentTypeError(binder.name, f"input_signature: {path} is {leaf!r}; give an hf.TensorSpec.")
+        self._structures = [structure for _, structure in flat]
+        self._specs = [leaf for leaves, _ in flat for leaf in leaves]
+        self._keys = tuple(TensorKey(spec.shape, spec.dtype) for spec in self._specs)
+
+    def own_key(self) -> tuple[list[Any], Key]:
+        """The key when every parameter is in the signature or has a default."""
+        stand_ins = [pytree.unflatten(s, [_TENSOR_PLACEHOLDER] * s.leaves) for s in self._structures]
+        values = self._binder.bind(tuple(stand_ins), {})
+        return self._key(pytree.flatten(values)[0], values)
+
+    def leaves_and_key(self, values: tuple[Any, ...]) -> tuple[list[Any], Key]:
+        values = self.convert(values)
+        return self._key(pytree.flatten(values)[0], values)
+
+    def _key(self, leaves: list[Any], values: tuple[Any, ...]) -> tuple[list[Any], Key]:
+        structure = pytree.flatten(values)[1]
+        paths = self._binder.paths(structure)
+        given = len(self._keys)
+        rest = tuple(leaf_key(v, p, self._binder.name) for p, v in zip(paths[given:], leaves[given:]))
+        keys = [k.for_shape(x.shape) if isinstance(x, Tensor) else k for k, x in zip(self._keys, leaves)]
+        return leaves, Key(structure, (*keys, *rest))
+
+    def convert(self, values: tuple[Any, ...]) -> tuple[Any, ...]:
+        """The arguments with tensors where the signature has specs.  Raises an error that names what does not fit."""
+        out: list[Any] = []
+        specs = iter(self._specs)
+        for name, structure, value in zip(self._binder.parameters, self._structures, values):
+            try:
+                parts = pytree.flatten_up_to(structure, value, name)
+            except ValueError as error:
+                raise ArgumentTypeError(self._binder.name, f"{error} by the input_signature.") from None
+            leaves = [self._tensor(p, v, next(specs)) for p, v in parts]
+            out.append(pytree.unflatten(pytree.ordered_like(structure, value), leaves))
+        return (*out, *values[len(out) :])
+
+    def _tensor(self, path: str, value: Any, spec: TensorSpec) -> Tensor:
+        is_weak = weak_kind(value) is not None or isinstance(value, (list, tuple))
+        tensor = as_tensor(value, self._binder.name, spec.dtype if is_weak else None)
+        if tensor.dtype != spec.dtype:
+            raise DTypeError(self._binder.name, f"{path} is {tensor.type}; the input_signature says {spec}.")
+        if not spec.accepts_shape(tensor.shape):
+            raise ShapeError(self._binder.name, f"{path} is {tensor.type}; the input_signature says {spec}.")
+        return tensor
+
+
+def function(
+    python: Callable[..., Any] | None = None,
+    *,
+    input_signature: Iterable[Any] | None = None,
+    fastmath: bool = False,
+    cache_size: int = 64,
+    name: str | None = None,
+    strict: bool = False,
+) -> Any:
+    """Compile a Python function: ``@hf.function``, or ``@hf.function(input_signature=[...])``.
+
+    ``input_signature`` gives one TensorSpec (or a nest of them) per parameter; there is one trace for all calls then,
+    and one more for each open extent that is 0 or 1.
+    ``fastmath`` lets the compiled program differ from eager execution in the last bits.  ``cache_size`` bounds the
+    signatures that are kept.
+
+    What the function reads from outside (globals, closures, attributes, items) is watched: another value is another
+    trace.  What cannot be watched (a call of ``time.time``), or has to happen at each call (an item appended to a list
+    that outlives it), is warned of once, and the function is traced at each call; ``strict`` makes it a TraceError.
+
+    A call that raises leaves every variable as it was.
+
+    Works on functions, methods, lambdas and any other callable.
+    """
+    if python is None:
+        return functools.partial(
+            function,
+            input_signature=input_signature,
+            fastmath=fastmath,
+            cache_size=cache_size,
+            name=name,
+            strict=strict,
+        )
+    if isinstance(python, (classmethod, staticmethod)):
+        name = type(python).__name__
+        raise ArgumentTypeError("function", f"write @{name} above @hf.function, so that it is applied last.")
+    if not callable(python):
+        raise ArgumentTypeError(
+            "function", f"{python!r} is not callable. Decorate a function, or pass options by keyword."
+        )
+    if inspect.isgeneratorfunction(python) or inspect.iscoroutinefunction(python) or inspect.isasyncgenfunction(python):
+        raise ArgumentTypeError(
+            "function",
+            f"{name_of(python)} is a generator or a coroutine: its body runs after the call. Return a list or a tuple.",
+        )
+    if cache_size < 1:
+        raise ArgumentError("function", f"cache_size must be at least 1, got {cache_size}.")
+    code = getattr(python, "__code__", None)
+    if code is not None and code.co_filename.startswith("<"):  # typed, or given to exec: the text may soon be gone
+        from hybridflow.tracing.convert import source
+
+        source.remember(python)  # type: ignore[arg-type]
+    signature = None if input_signature is None else tuple(input_signature)
+    return Function(python, _Options(signature, fastmath, cache_size, name or name_of(python), strict))

@@ -1,0 +1,234 @@
+"""TensorSpec, and the cache keys by which a Function tells one signature from another.
+
+A key is hashable and equal exactly when one trace may serve both arguments: tensors by shape and dtype, Python scalars
+and other immutable values by type and bits (``values``), variables and other objects by identity.  Identity is held
+through a weak reference, so that an object made later at the same address is never mistaken for one that is gone.
+"""
+
+from __future__ import annotations
+
+import types
+import weakref
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from hybridflow.compiler.ir.types import Dim, TensorType
+from hybridflow.core.tensor import Tensor
+from hybridflow.core.variable import Variable
+from hybridflow.eager.operands import array_dtype, to_dtype
+from hybridflow.errors import ArgumentError, ArgumentTypeError, TraceError
+from hybridflow.jit.value_keys import ValueKey as ValueKey, value_key as value_key
+from hybridflow.tracing.symbolic import SymbolicTensor
+
+
+class TensorSpec:
+    """Shape, dtype and optional name of an argument.  An extent of None stands for any extent.
+
+    Extents of 0 and 1 change broadcasting, orders of folding and what is an error, so a function has a program of its
+    own for each of them; one program serves all larger extents.
+    """
+
+    __slots__ = ("dtype", "name", "shape")
+
+    def __init__(self, shape: Iterable[int | None], dtype: Any = "float32", name: str | None = None) -> None:
+        if shape is None or isinstance(shape, (int, str)):
+            raise ArgumentError("TensorSpec", f"shape must be a sequence of extents such as (None, 4), got {shape!r}.")
+        self.shape = tuple(None if extent is None else int(extent) for extent in shape)
+        if any(extent is not None and extent < 0 for extent in self.shape):
+            raise ArgumentError("TensorSpec", f"the shape {self.shape} has a negative extent.")
+        self.dtype = to_dtype(dtype, "TensorSpec")
+        self.name = name
+
+    @classmethod
+    def of(cls, tensor: Any, name: str | None = None) -> TensorSpec:
+        """The spec that exactly ``tensor``'s shape and dtype fit."""
+        return cls(tensor.shape, tensor.dtype, name)
+
+    def accepts_shape(self, shape: tuple[Any, ...]) -> bool:
+        """Whether a tensor of that shape fits."""
+        return len(shape) == len(self.shape) and all(w is None or w == h for w, h in zip(self.shape, shape))
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, TensorSpec):
+            return NotImplemented
+        return (self.shape, self.dtype) == (other.shape, other.dtype)
+
+    def __hash__(self) -> int:
+        return hash((self.shape, self.dtype))
+
+    def __repr__(self) -> str:
+        tail = f", name={self.name!r}" if self.name else ""
+        return f"TensorSpec({self.shape}, {str(self.dtype)!r}{tail})"
+
+    def __str__(self) -> str:
+        return _type_text(self.shape, self.dtype)
+
+
+def _type_text(shape: tuple[int | None, ...], dtype: np.dtype[Any]) -> str:
+    """``f32[?,4]``"""
+    return str(TensorType(tuple(Dim("?") if extent is None else extent for extent in shape), dtype))
+
+
+class TensorKey:
+    """Key of a tensor argument.  An extent of None, from a TensorSpec, stands for any extent but 0 and 1.
+
+    ``declared`` is the TensorSpec's shape, which equality does not see; None where no extent was open.
+    """
+
+    __slots__ = ("_hash", "declared", "dtype", "shape")
+
+    def __init__(
+        self, shape: tuple[int | None, ...], dtype: np.dtype[Any], declared: tuple[int | None, ...] | None = None
+    ) -> None:
+        self.shape, self.dtype = shape, dtype
+        self.declared = shape if declared is None and None in shape else declared
+        self._hash = hash((shape, dtype.num))
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is TensorKey and self.shape == other.shape and self.dtype == other.dtype
+
+    def for_shape(self, shape: tuple[Any, ...]) -> TensorKey:
+        """The key under which a tensor of that shape, which fits, is traced: its extents 0 and 1 are no open ones."""
+        if None not in self.shape:
+            return self
+        known = tuple(h if w is None and (h == 0 or h == 1) else w for w, h in zip(self.shape, shape))
+        return self if known == self.shape else TensorKey(known, self.dtype, self.declared)
+
+    def accepts_shape(self, shape: tuple[Any, ...]) -> bool:
+        """Whether a tensor of that shape fits, its open extents being whatever they are."""
+        return len(shape) == len(self.shape) and all(w is None or w == h for w, h in zip(self.shape, shape))
+
+    def __str__(self) -> str:
+        return _type_text(self.shape, self.dtype)
+
+
+class IdentityKey:
+    """Key of an object by identity.  Equal to nothing, itself excepted, once the object is gone."""
+
+    __slots__ = ("_hash", "kind", "reference", "where")
+
+    def __init__(self, value: Any) -> None:
+        self.reference = weakref.ref(value)
+        self._hash = id(value)
+        self.kind = type(value)
+        self.where = f"0x{id(value):x}"
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
+        if type(other) is not IdentityKey or self._hash != other._hash:
+            return False
+        value = self.reference()
+        return value is not None and value is other.reference()
+
+    def __str__(self) -> str:
+        return f"{self.kind.__name__} object at {self.where}"
+
+
+class SameKey:
+    """Key of an argument that is the very tensor of an earlier one, at ``position`` among the leaves."""
+
+    __slots__ = ("position",)
+
+    def __init__(self, position: int) -> None:
+        self.position = position
+
+    def __hash__(self) -> int:
+        return hash((SameKey, self.position))
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is SameKey and self.position == other.position
+
+    def __str__(self) -> str:
+        return f"the tensor of argument {self.position}"
+
+
+_VIEWS = (memoryview, types.MappingProxyType)  # hashable, sometimes, but of memory that others may change
+_IMMUTABLE_TYPE = 1 << 8  # Py_TPFLAGS_IMMUTABLETYPE: a class of the interpreter or of an extension module
+OPEN_EXTENT = "open extent"  # the kind of a difference that ends by itself
+LeafKey = TensorKey | ValueKey | IdentityKey | SameKey
+
+
+def leaf_key(value: Any, path: str, owner: str) -> LeafKey:
+    """The key of one argument leaf.  Raises ArgumentTypeError, naming ``path``, where there can be no safe key."""
+    kind = type(value)
+    if kind is Tensor:
+        return TensorKey(value.shape, value.dtype)
+    if isinstance(value, (np.ndarray, np.generic)):
+        return TensorKey(value.shape, array_dtype(value, owner, path or "an argument"))
+    plain = value_key(value)
+    if plain is not None:
+        return plain
+    if kind is SymbolicTensor:
+        raise TraceError(
+            owner, f"{path} is {value!r}, which belongs to a trace that is over. Return it from its function instead."
+        )
+    if kind is slice:
+        return ValueKey(value, tuple(_bound_key(v, path, owner) for v in (value.start, value.stop, value.step)))
+    if kind.__hash__ is None or kind in _VIEWS:
+        raise ArgumentTypeError(
+            owner,
+            f"{path} is a {kind.__name__}, whose changes would go unnoticed. "
+            "Pass tensors, Python scalars, strings, lists, tuples, dicts or dataclasses of them, or a hashable object.",
+        )
+    try:
+        return IdentityKey(value)
+    except TypeError:
+        raise ArgumentTypeError(
+            owner,
+            f"{path} is a {kind.__name__}, which cannot be weakly referenced, so it cannot be told from later objects. "
+            + _remedy(value),
+        ) from None
+
+
+def _bound_key(bound: Any, path: str, owner: str) -> LeafKey:
+    """The key of a slice's bound, which is no argument: a tensor's value counts, so that it is told by identity."""
+    if isinstance(bound, np.ndarray):
+        raise ArgumentTypeError(
+            owner, f"{path} is a slice with an array for a bound, whose changes would go unnoticed. Pass an integer."
+        )
+    return value_key(bound) or (IdentityKey(bound) if type(bound) is Tensor else leaf_key(bound, path, owner))
+
+
+def _remedy(value: Any) -> str:
+    """What to do about an object that can neither be told by its value nor be weakly referenced."""
+    written_in_python = not type(value).__flags__ & _IMMUTABLE_TYPE and "__slots__" in vars(type(value))
+    if written_in_python and type(value).__itemsize__ == 0:
+        return "Add '__weakref__' to its __slots__, or pass its parts."
+    return "Pass its parts: tensors, Python scalars, strings, or lists, tuples and dicts of them."
+
+
+def is_tensor_like(value: Any) -> bool:
+    """Whether a traced function sees ``value`` as a tensor argument."""
+    return isinstance(value, (Tensor, np.ndarray, np.generic))
+
+
+def difference(old: LeafKey, new: LeafKey) -> tuple[str, str]:
+    """What differs between two keys of one argument: (kind of the difference, what to do about it)."""
+    if isinstance(old, TensorKey) and isinstance(new, TensorKey):
+        if old.dtype != new.dtype:
+            return "dtype", f"pass one dtype: convert with hf.astype(x, hf.{old.dtype}) before the call"
+        if len(old.shape) != len(new.shape):
+            return "rank", "pass one rank: reshape before the call"
+        if old.declared is not None and old.declared == new.declared:
+            return OPEN_EXTENT, "an open extent of 0 or 1 has a trace of its own, once; larger ones share one trace"
+        return "shape", "pad or batch to one shape, or declare the open extents: input_signature=[hf.TensorSpec(...)]"
+    if isinstance(old, ValueKey) and isinstance(new, ValueKey):
+        if new.kind in (bool, int, float):
+            return "value", "pass it as a tensor, hf.constant(value), so that it becomes an input of one trace"
+        return "value", "each value is a trace of its own: keep the set of values small"
+    if isinstance(old, IdentityKey) and isinstance(new, IdentityKey):
+        if issubclass(new.kind, Variable):
+            return "variable", "each variable is a trace of its own: pass its value, v.value(), if it is only read"
+        return "object", "make the object once and pass the same one, or pass its tensors and scalars"
+    if any(isinstance(key, SameKey) or getattr(key, "kind", None) is Tensor for key in (old, new)):
+        return "identity", "one tensor in two places is a trace of its own where tapes or `is` tell tensors apart"
+    return "type", "pass one type: for numbers hf.constant(value)"

@@ -1,0 +1,240 @@
+"""Functions of neural networks: activations, normalisations, dropout.
+
+They are compositions of primitives, which the compiler fuses.  float16 and bfloat16 inputs of softmax and the
+normalisations are computed in float32 and rounded once.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from hybridflow.array import random
+from hybridflow.array.creation import zeros_like
+from hybridflow.array.elementwise import (
+    abs,
+    add,
+    divide,
+    erf,
+    exp,
+    expm1,
+    greater,
+    log,
+    logaddexp,
+    maximum,
+    minimum,
+    multiply,
+    negative,
+    rsqrt,
+    sigmoid,
+    square,
+    stop_gradient,
+    subtract,
+    tanh,
+    where,
+)
+from hybridflow.array.indexing import one_hot
+from hybridflow.array.reductions import max, mean, sum, var
+from hybridflow.compiler.ir import dtypes
+from hybridflow.core.tensor import Tensor
+from hybridflow.eager.operands import cast, float_operand, weak_kind
+from hybridflow.errors import ArgumentError
+from hybridflow.nn.losses import (
+    huber,
+    mean_absolute_error,
+    mean_squared_error,
+    sigmoid_cross_entropy,
+    softmax_cross_entropy,
+)
+
+__all__ = [
+    "dropout",
+    "elu",
+    "gelu",
+    "hard_sigmoid",
+    "hard_swish",
+    "huber",
+    "l2_normalize",
+    "layer_norm",
+    "leaky_relu",
+    "log_sigmoid",
+    "log_softmax",
+    "mean_absolute_error",
+    "mean_squared_error",
+    "moments",
+    "one_hot",
+    "relu",
+    "relu6",
+    "rms_norm",
+    "selu",
+    "sigmoid",
+    "sigmoid_cross_entropy",
+    "silu",
+    "softmax",
+    "softmax_cross_entropy",
+    "softplus",
+    "softsign",
+    "swish",
+    "tanh",
+]
+
+# ---- activations
+
+
+def relu(x: Any) -> Tensor:
+    """``max(x, 0)``; NaN stays NaN.  The derivative at 0 is 0."""
+    return maximum(0, x)  # the gradient of a tie goes to the first operand
+
+
+def relu6(x: Any) -> Tensor:
+    """``min(max(x, 0), 6)``.  The derivative at 0 and 6 is 0."""
+    return minimum(6, relu(x))
+
+
+def leaky_relu(x: Any, alpha: float = 0.2) -> Tensor:
+    """``x`` where positive, ``alpha * x`` elsewhere."""
+    x = float_operand(x, "leaky_relu")
+    return where(greater(x, 0), x, multiply(x, alpha))
+
+
+def elu(x: Any, alpha: float = 1.0) -> Tensor:
+    """``x`` where positive, ``alpha * (exp(x) - 1)`` elsewhere."""
+    x = float_operand(x, "elu")
+    return where(greater(x, 0), x, multiply(expm1(minimum(x, 0)), alpha))
+
+
+def selu(x: Any) -> Tensor:
+    """The self-normalising ``elu`` of Klambauer et al.: scaled so that mean 0 and variance 1 are kept."""
+    return multiply(elu(x, 1.6732632423543772), 1.0507009873554805)
+
+
+def gelu(x: Any, approximate: bool = False) -> Tensor:
+    """``x`` times the normal distribution function at ``x``; ``approximate`` takes the formula with tanh."""
+    x = float_operand(x, "gelu")
+    if approximate:
+        inner = multiply(add(x, multiply(multiply(square(x), x), 0.044715)), math.sqrt(2 / math.pi))
+        return multiply(multiply(x, 0.5), add(tanh(inner), 1))
+    return multiply(multiply(x, 0.5), add(erf(multiply(x, math.sqrt(0.5))), 1))
+
+
+def silu(x: Any) -> Tensor:
+    """``x * sigmoid(x)``, also called swish."""
+    x = float_operand(x, "silu")
+    return multiply(x, sigmoid(x))
+
+
+swish = silu
+
+
+def hard_sigmoid(x: Any) -> Tensor:
+    """``x / 6 + 1/2`` limited to [0, 1]."""
+    x = float_operand(x, "hard_sigmoid")
+    return divide(relu6(add(x, 3)), 6)
+
+
+def hard_swish(x: Any) -> Tensor:
+    """``x * hard_sigmoid(x)``."""
+    x = float_operand(x, "hard_swish")
+    return multiply(x, hard_sigmoid(x))
+
+
+def softplus(x: Any) -> Tensor:
+    """``log(1 + exp(x))`` without overflow."""
+    x = float_operand(x, "softplus")
+    return logaddexp(x, zeros_like(x))
+
+
+def log_sigmoid(x: Any) -> Tensor:
+    """``log(sigmoid(x))`` without underflow."""
+    return negative(softplus(negative(float_operand(x, "log_sigmoid"))))
+
+
+def softsign(x: Any) -> Tensor:
+    """``x / (1 + |x|)``."""
+    x = float_operand(x, "softsign")
+    return divide(x, add(abs(x), 1))
+
+
+# ---- normalisations
+
+
+def _wide(x: Any, stage: str) -> tuple[Tensor, Any]:
+    """``x`` in the dtype to compute in, and the dtype of the result."""
+    x = float_operand(x, stage)
+    return cast(x, dtypes.compute_dtype(x.dtype)), x.dtype
+
+
+def _shifted(x: Tensor, axis: Any) -> Tensor:
+    """``x`` less its maximum, through which no gradient needs to flow: softmax does not change under a shift."""
+    return subtract(x, stop_gradient(max(x, axis, keepdims=True)))
+
+
+def softmax(x: Any, axis: Any = -1) -> Tensor:
+    """``exp(x) / sum(exp(x))`` over ``axis`` without overflow.  Raises ShapeError over no elements."""
+    x, dtype = _wide(x, "softmax")
+    powers = exp(_shifted(x, axis))
+    return cast(divide(powers, sum(powers, axis, keepdims=True)), dtype)
+
+
+def log_softmax(x: Any, axis: Any = -1) -> Tensor:
+    """The logarithm of ``softmax(x)``, exact where that underflows."""
+    x, dtype = _wide(x, "log_softmax")
+    shifted = _shifted(x, axis)
+    return cast(subtract(shifted, log(sum(exp(shifted), axis, keepdims=True))), dtype)
+
+
+def moments(x: Any, axis: Any, keepdims: bool = False) -> tuple[Tensor, Tensor]:
+    """Mean and variance over ``axis``."""
+    return mean(x, axis, keepdims=keepdims), var(x, axis, keepdims=keepdims)
+
+
+def layer_norm(x: Any, scale: Any = None, offset: Any = None, axis: Any = -1, epsilon: float = 1e-5) -> Tensor:
+    """``(x - mean) / sqrt(variance + epsilon) * scale + offset``, with mean and variance over ``axis``."""
+    x, dtype = _wide(x, "layer_norm")
+    centred = subtract(x, mean(x, axis, keepdims=True))
+    variance = mean(square(centred), axis, keepdims=True)
+    return _affine(multiply(centred, rsqrt(add(variance, epsilon))), scale, offset, dtype)
+
+
+def rms_norm(x: Any, scale: Any = None, axis: Any = -1, epsilon: float = 1e-6) -> Tensor:
+    """``x / sqrt(mean(x**2) + epsilon) * scale``, with the mean over ``axis``."""
+    x, dtype = _wide(x, "rms_norm")
+    return _affine(multiply(x, rsqrt(add(mean(square(x), axis, keepdims=True), epsilon))), scale, None, dtype)
+
+
+def _affine(x: Tensor, scale: Any, offset: Any, dtype: Any) -> Tensor:
+    if scale is not None:
+        x = multiply(x, scale)
+    if offset is not None:
+        x = add(x, offset)
+    return cast(x, dtype)
+
+
+def l2_normalize(x: Any, axis: Any = -1, epsilon: float = 1e-12) -> Tensor:
+    """``x / sqrt(max(sum(x**2), epsilon))``, with the sum over ``axis``."""
+    x, dtype = _wide(x, "l2_normalize")
+    return cast(multiply(x, rsqrt(maximum(sum(square(x), axis, keepdims=True), epsilon))), dtype)
+
+
+# ---- dropout
+
+
+def dropout(x: Any, rate: float, training: bool = True, generator: Any = None, seed: Any = None) -> Tensor:
+    """``x`` with elements zeroed with probability ``rate`` and the others scaled by ``1 / (1 - rate)``.
+
+    The choice comes from ``generator`` (a ``hf.random.Generator``), is a function of ``seed`` (two integers), or comes
+    from the global generator.  Without ``training``, or at rate 0, ``x`` is returned as it is.
+    Raises ArgumentError for a rate outside [0, 1).
+    """
+    x = float_operand(x, "dropout")
+    if weak_kind(rate) is None or not 0 <= rate < 1:
+        raise ArgumentError("dropout", f"the rate is {rate!r}; it must be a Python number in [0, 1).")
+    if generator is not None and seed is not None:
+        raise ArgumentError("dropout", "a generator and a seed are both given; give one.")
+    if not training or rate == 0:
+        return x
+    if seed is not None:
+        kept = random.stateless_bernoulli(1 - rate, seed, x.shape)
+    else:
+        kept = (generator or random.global_generator()).bernoulli(1 - rate, x.shape)
+    return where(kept, multiply(x, 1 / (1 - rate)), 0)

@@ -1,0 +1,106 @@
+"""Losses.  ``reduction`` is "mean" over all of them, "sum" or "none"; errors: ShapeError, DTypeError, ArgumentError.
+
+Labels come first and predictions second, as in Keras; a cross entropy takes logits, not probabilities.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hybridflow.array.elementwise import abs, add, logaddexp, minimum, multiply, square, subtract
+from hybridflow.array.indexing import take_along_axis
+from hybridflow.array.reductions import logsumexp, mean, sum
+from hybridflow.array.shapes import expand_dims, squeeze
+from hybridflow.compiler.ir import dtypes
+from hybridflow.compiler.ops import rules
+from hybridflow.core.tensor import Tensor
+from hybridflow.eager.operands import as_tensor, cast, common_dtype, default_int, float_operand
+from hybridflow.errors import ArgumentError, DTypeError, ShapeError
+
+
+def _reduced(losses: Tensor, reduction: str, stage: str) -> Tensor:
+    if reduction == "mean":
+        return mean(losses)
+    if reduction == "sum":
+        return sum(losses)
+    if reduction == "none":
+        return losses
+    raise ArgumentError(stage, f"reduction is {reduction!r}; it must be 'mean', 'sum' or 'none'.")
+
+
+def _pair(labels: Any, predictions: Any, stage: str) -> tuple[Tensor, Tensor]:
+    """Labels and predictions of one shape and one float dtype: broadcasting here would hide a mistake."""
+    labels, predictions = as_tensor(labels, stage), float_operand(predictions, stage)
+    if labels.shape != predictions.shape:
+        raise ShapeError(
+            stage,
+            f"the labels {labels.type} and the predictions {predictions.type} must have one shape; reshape one.",
+        )
+    found = common_dtype(stage, (labels, predictions))
+    return found[0], found[1]
+
+
+def mean_squared_error(labels: Any, predictions: Any, reduction: str = "mean") -> Tensor:
+    """``(predictions - labels)**2``."""
+    y, p = _pair(labels, predictions, "mean_squared_error")
+    return _reduced(square(subtract(p, y)), reduction, "mean_squared_error")
+
+
+def mean_absolute_error(labels: Any, predictions: Any, reduction: str = "mean") -> Tensor:
+    """``|predictions - labels|``."""
+    y, p = _pair(labels, predictions, "mean_absolute_error")
+    return _reduced(abs(subtract(p, y)), reduction, "mean_absolute_error")
+
+
+def huber(labels: Any, predictions: Any, delta: float = 1.0, reduction: str = "mean") -> Tensor:
+    """Half the squared error up to an error of ``delta``, growing linearly beyond."""
+    y, p = _pair(labels, predictions, "huber")
+    error = abs(subtract(p, y))
+    inner = minimum(error, delta)
+    return _reduced(add(multiply(square(inner), 0.5), multiply(subtract(error, inner), delta)), reduction, "huber")
+
+
+def sigmoid_cross_entropy(labels: Any, logits: Any, reduction: str = "mean") -> Tensor:
+    """``-labels * log(sigmoid(logits)) - (1 - labels) * log(1 - sigmoid(logits))``, without overflow."""
+    z, x = _pair(labels, logits, "sigmoid_cross_entropy")
+    return _reduced(subtract(logaddexp(x, 0.0), multiply(x, z)), reduction, "sigmoid_cross_entropy")
+
+
+def softmax_cross_entropy(
+    labels: Any, logits: Any, axis: int = -1, label_smoothing: float = 0.0, reduction: str = "mean"
+) -> Tensor:
+    """``-sum(labels * log_softmax(logits))`` over ``axis``, the classes.
+
+    Integer ``labels`` are class numbers, of the shape of ``logits`` without ``axis``; float ``labels`` are
+    probabilities, of the shape of ``logits``.  ``label_smoothing`` shares that much probability evenly over all
+    classes.  A class number out of range raises IndexRangeError when the loss is computed.
+    """
+    stage = "softmax_cross_entropy"
+    labels, logits = as_tensor(labels, stage), as_tensor(logits, stage)
+    if not dtypes.is_float(logits.dtype):
+        raise DTypeError(stage, f"the logits are {logits.type}; they must be floats. Labels come first, logits second.")
+    if not 0 <= label_smoothing <= 1:
+        raise ArgumentError(stage, f"label_smoothing is {label_smoothing}; it must lie in [0, 1].")
+    axis = rules.axis(stage, logits.type, axis)
+    dtype = logits.dtype
+    x = cast(logits, dtypes.compute_dtype(dtype))
+    per_example = (*x.shape[:axis], *x.shape[axis + 1 :])
+    normalizer = logsumexp(x, axis)
+    if dtypes.is_integer(labels.dtype):
+        if labels.shape != per_example:
+            raise ShapeError(
+                stage, f"the labels {labels.type} must have the shape of the logits {logits.type} without axis {axis}."
+            )
+        numbers = cast(labels, default_int)
+        picked = squeeze(take_along_axis(x, expand_dims(numbers, axis), axis), axis)
+    else:
+        if labels.shape != logits.shape:
+            raise ShapeError(stage, f"the labels {labels.type} must have the shape of the logits {logits.type}.")
+        weights = cast(labels, x.dtype)
+        picked = sum(multiply(weights, x), axis)
+        normalizer = multiply(normalizer, sum(weights, axis))
+    losses = subtract(normalizer, picked)
+    if label_smoothing:
+        uniform = subtract(logsumexp(x, axis), mean(x, axis))
+        losses = add(multiply(losses, 1 - label_smoothing), multiply(uniform, label_smoothing))
+    return cast(_reduced(losses, reduction, stage), dtype)

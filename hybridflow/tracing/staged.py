@@ -1,0 +1,556 @@
+"""Staged programs: finished traces that run compiled, and that tapes see as one differentiable operation.
+
+When a tape watches an input, the program that runs also returns the intermediate values that its derivative needs, and
+the derivative is a staged program itself, made by the same reverse walk that the tape uses.  That program is recorded
+on outer tapes in turn, so derivatives of any order work, and each is traced and compiled once.
+
+Cotangents are added up in the order of eager mode, so every value must be one value to the tapes, whichever programs
+read it: see ``_Recomputed``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from hybridflow.compiler.autodiff import Record, backward
+from hybridflow.compiler.ir.dtypes import is_float
+from hybridflow.compiler.ir.graph import Graph, Node
+from hybridflow.compiler.ir.types import Dim, Extent
+from hybridflow.compiler.ops.table import NOT_DIFFERENTIABLE
+from hybridflow.core import devices, transaction
+from hybridflow.core.context import current, tracing
+from hybridflow.core.tensor import Tensor, wrap
+from hybridflow.core.variable import Variable, current_values
+from hybridflow.eager.dispatch import apply, builder
+from hybridflow.eager.executable import executable_for
+from hybridflow.eager import placement
+from hybridflow.errors import TraceError
+from hybridflow.runtime import locks
+from hybridflow.runtime.calls.turns import in_turn, running_in_place, set_all
+from hybridflow.tracing.symbolic import SymbolicTensor
+from hybridflow.tracing.trace import State, Trace
+
+_SMALL = 64  # bytes of an argument or variable that is moved to where a call runs: a counter, a generator's state
+
+# The positions of the watched values (``Staged.values``), those that are one and the same value together.
+Watched = tuple[tuple[int, ...], ...]
+
+
+_set_own: Any = vars(Variable)["_own"].__set__
+_set_tensor: Any = vars(Variable)["_tensor"].__set__
+
+
+class _LaterRead(NamedTuple):
+    """What is read from a variable (the input ``position``) after an assignment: ``node``.  It is ``final`` when that
+    is the value that the variable has after the call."""
+
+    position: int
+    node: Node
+    final: bool
+
+
+class Staged:
+    """A finished trace and its graph.  Arguments are the tensors for its ARGUMENT inputs, in order.
+
+    ``origin`` is the derivative that a backward program belongs to.  ``values`` are what a tape may know of it: its
+    inputs, what it reads from variables later (``later``), and the values of ancestors that it computes again, whose
+    nodes there are ``again``.
+    """
+
+    __slots__ = (
+        "__weakref__",
+        "_copies",
+        "_derivatives",
+        "_executables",
+        "_lock",
+        "_updates",
+        "again",
+        "fastmath",
+        "graph",
+        "later",
+        "origin",
+        "sources",
+        "trace",
+        "values",
+    )
+
+    def __init__(
+        self, trace: Trace, outputs: Sequence[Node], fastmath: bool, origin: _Derivative | None = None
+    ) -> None:
+        self.trace, self.origin = trace, origin
+        self.graph: Graph = trace.finish(outputs)
+        self.sources = trace.sources
+        self.fastmath = fastmath
+        again = {node: ancestor for ancestor, node in trace.lifted.items() if not node.is_parameter}
+        self.again = tuple(again.values())
+        self.later = tuple(_later_reads(self.sources))
+        self.values = (*self.graph.inputs, *(read.node for read in self.later), *again)
+        self._updates = tuple(self.graph.updates)
+        self._executables: dict[str, Any] = {}
+        self._copies: dict[tuple[int, str], Tensor] = {}  # captured tensors, on devices other than their own
+        self._derivatives: dict[Watched, _Derivative] = {}
+        self._lock = locks.make()
+
+    def compile(self, device: str = devices.CPU) -> Any:
+        """The executable of the plain program on a device, made on first use."""
+        found = self._executables.get(device)
+        if found is None:
+            with self._lock:
+                found = self._executables.get(device)
+                if found is None:
+                    found = self._executables[device] = executable_for(self.graph, self.fastmath, device)
+        return found
+
+    def device_for(self, arguments: Iterable[Tensor]) -> str:
+        """Where a call runs: where its arguments and variables lie.  Raises DeviceError if that is not one device.
+
+        Captured tensors are constants of the program, and go where it runs.
+        """
+        variables = [source.variable._tensor for source in self.sources if isinstance(source, State)]
+        return placement.meeting_place(self.graph.name, [*arguments, *variables], _SMALL)
+
+    def _on_device(self, inputs: Sequence[Tensor], device: str) -> list[Tensor]:
+        """The inputs on the device where they run; captured tensors are copied there once."""
+        return [x if x.device == device else self._copy(i, x, device) for i, x in enumerate(inputs)]
+
+    def _copy(self, position: int, x: Tensor, device: str) -> Tensor:
+        if not isinstance(self.sources[position], Tensor):
+            return x.to_device(device)
+        copy = self._copies.get((position, device))
+        if copy is None:
+            copy = self._copies[position, device] = x.to_device(device)
+        return copy
+
+    def __call__(self, arguments: Sequence[Tensor], pullback: _Pullback | None = None) -> list[Tensor]:
+        """Run on ``arguments``: eagerly, into the trace that is going on, and onto the tapes that are active.
+
+        ``pullback`` is the caller of a backward program.
+        """
+        if current.trace is not None:
+            return self._inline(arguments)
+        device = self.device_for(arguments)
+        if not self._updates:
+            return self._call_on(device, arguments, pullback)
+        gates = [variable._gate for variable in self._updated_variables()]
+        return in_turn(gates, lambda: self._call_on(device, arguments, pullback))
+
+    def _call_on(self, device: str, arguments: Sequence[Tensor], pullback: _Pullback | None) -> list[Tensor]:
+        inputs = self._inputs(arguments)
+        if current.tapes:
+            again = [pullback.known(node) for node in self.again] if pullback is not None else []
+            known = [*inputs, *[None] * len(self.later), *again]
+            watched = self._watch(known)
+            if watched:
+                return self._recorded(inputs, known, watched, pullback, device)
+        return self._run(self.compile(device), self._on_device(inputs, device))
+
+    def _inputs(self, arguments: Sequence[Tensor]) -> list[Tensor]:
+        """One tensor per graph input.  Nobody writes into their memory: those of variables to be updated are seen by
+        this call only, unless there are tapes, which may keep them."""
+        given = iter(arguments)
+        alone = () if current.tapes else self._updates
+        states = [(i, s.variable) for i, s in enumerate(self.sources) if isinstance(s, State) and i not in alone]
+        read = dict(zip((i for i, _ in states), current_values([variable for _, variable in states])))
+        return [
+            (source.variable._tensor if i in alone else read[i])
+            if isinstance(source, State)
+            else source
+            if isinstance(source, Tensor)
+            else next(given)
+            for i, source in enumerate(self.sources)
+        ]
+
+    def _updated_variables(self) -> list[Variable]:
+        return [self.sources[position].variable for position in self._updates]  # type: ignore[union-attr]
+
+    def _run(self, executable: Any, inputs: Sequence[Tensor]) -> list[Tensor]:
+        """The outputs of the program; variables get their new values if nothing is raised, all at once."""
+        arrays = [x._array for x in inputs]
+        variables = self._updated_variables()
+        done = None
+        if variables and executable.may_write_in_place and not transaction.is_open():
+
+            def write_in_place() -> tuple[list[Any], list[Any]] | None:
+                owned = all(v._own is v._tensor is inputs[i] for i, v in zip(self._updates, variables))
+                return executable.compute(arrays, in_place=True) if owned else None
+
+            done = running_in_place([v._gate for v in variables], write_in_place)
+        if done is None:
+            done = executable.compute(arrays, in_place=False)
+            self._publish(variables, done[1], own=True)
+        return [wrap(out) for out in done[0]]
+
+    def _run_to_keep(self, executable: Any, inputs: Sequence[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
+        """As ``_run``; also returns the new values of the variables, which somebody else may hold from now on."""
+        outputs, updates = executable.compute([x._array for x in inputs], in_place=False)
+        new = self._publish(self._updated_variables(), updates, own=False)
+        return [wrap(out) for out in outputs], new
+
+    @staticmethod
+    def _publish(variables: Sequence[Variable], arrays: Sequence[Any], own: bool) -> list[Tensor]:
+        """Let variables have new values, whose memory is their own or not."""
+        if not variables:
+            return []
+        tensors = [wrap(devices.moved(array, v.device)) for v, array in zip(variables, arrays)]
+        before = [(v._own, v._tensor) for v in variables]  # let go when all is done: that may run Python code
+        for variable, (_, old), new in zip(variables, before, tensors):
+            transaction.note(variable, old, new)
+        # First whose memory it is: a reader meanwhile takes it for visible, which is safe (see Variable._current).
+        set_all(_set_own, variables, tensors if own else [None] * len(tensors))
+        set_all(_set_tensor, variables, tensors)
+        return tensors
+
+    def _inline(self, arguments: Sequence[Tensor]) -> list[Tensor]:
+        """Record the ops of the graph anew, into the trace that is going on."""
+        if self.trace.spans:
+            raise TraceError(
+                self.graph.name,
+                "it holds a custom gradient, so it cannot be called as a concrete function inside another trace. "
+                "Call the hf.function itself there.",
+            )
+        given = iter(arguments)
+        values: dict[Node, Tensor] = {}
+        for node, source in zip(self.graph.inputs, self.sources):
+            if isinstance(source, State):
+                values[node] = source.variable._read()
+            else:
+                values[node] = source if isinstance(source, Tensor) else next(given)
+        extents = _extents(values)
+        for node in self.graph.nodes:
+            values[node] = apply(node.op, *(values[n] for n in node.inputs), **_known(dict(node.attrs), extents))
+        for position, node in self.graph.updates.items():
+            self.sources[position].variable.assign(values[node])  # type: ignore[union-attr]
+        return [values[node] for node in self.graph.outputs]
+
+    # Derivatives
+
+    def _watch(self, known: Sequence[Any]) -> Watched:
+        """Tell the tapes which variables are read; those of the program's values that some tape tracks."""
+        tapes = current.tapes
+        for node, source, tensor in zip(self.graph.inputs, self.sources, known):
+            if isinstance(source, State) and source.reads:
+                is_read = source.reads[0]._node is node
+                for tape in tapes:
+                    if is_read or not tape.watches(source.variable):
+                        tape.watch_read(source.variable, tensor)
+        groups: dict[int, list[int]] = {}
+        for i, x in enumerate(known):
+            if x is not None and any(tape.tracks(x) for tape in tapes):
+                groups.setdefault(id(x), []).append(i)
+        later = [
+            (position,)
+            for position, read in enumerate(self.later, len(self.sources))
+            if any(tape.watches(self._variable(read)) for tape in tapes)
+        ]
+        return (*map(tuple, groups.values()), *later)
+
+    def _variable(self, read: _LaterRead) -> Variable:
+        return self.sources[read.position].variable  # type: ignore[union-attr]
+
+    def _recorded(
+        self, inputs: list[Tensor], known: list[Any], watched: Watched, outer: _Pullback | None, device: str
+    ) -> list[Tensor]:
+        with self._lock:
+            derivative = self._derivatives.get(watched)
+            if derivative is None:
+                derivative = self._derivatives[watched] = _Derivative(self, watched)
+        values = self._on_device(inputs, device)
+        results, new = self._run_to_keep(derivative.compile(device), values)
+        reads = self._read_later(watched, dict(zip(derivative.results, results)), new)
+        for read, value in reads.items():
+            known[len(self.sources) + self.later.index(read)] = value
+            for tape in current.tapes:
+                if tape.watches(self._variable(read)):
+                    tape.watch_read(self._variable(read), value)
+        given = {read.node: value for read, value in reads.items()}
+        results = [given[n] if isinstance(given.get(n), Tensor) else x for n, x in zip(derivative.results, results)]
+        pullback = _Pullback(derivative, values, results, given, outer)
+        sources = tuple(known[group[0]] for group in watched)
+        for tape in current.tapes:
+            tape.record_custom(sources, pullback.outputs, pullback)
+        same = dict(zip(self.graph.inputs, inputs))  # to the tapes an input that is a result is one value
+        return [same.get(node, result) for node, result in zip(self.graph.outputs, results)]
+
+    def _read_later(
+        self, watched: Watched, results: Mapping[Node, Tensor], new: Sequence[Tensor]
+    ) -> dict[_LaterRead, Any]:
+        """What the tapes know the watched later reads by: the variable's new value, or what stands for one between."""
+        after = dict(zip(self._updates, new))
+        found: dict[_LaterRead, Any] = {}
+        for position, *_ in watched:
+            k = position - len(self.sources)
+            if 0 <= k < len(self.later):
+                read = self.later[k]
+                kept = after[read.position] if read.final else results.get(read.node)
+                found[read] = _Recomputed(read.node.dtype) if kept is None else kept
+        return found
+
+
+def _later_reads(sources: Sequence[Any]) -> Iterator[_LaterRead]:
+    for i, source in enumerate(sources):
+        if isinstance(source, State):  # one that has its first value again may have been read in between
+            for value in source.reads:
+                if value._node is not source.parameter._node:
+                    is_last = source.fresh and value is source.reads[-1]
+                    yield _LaterRead(i, value._node, is_last and source.is_written)
+
+
+def _extents(values: Mapping[Node, Tensor]) -> dict[Dim, Extent]:
+    """What the symbolic extents of a graph's inputs are, where those inputs are ``values``."""
+    pairs = [pair for node, x in values.items() for pair in zip(node.type.shape, x.shape)]
+    return {symbol: extent for symbol, extent in pairs if isinstance(symbol, Dim)}
+
+
+def _known(attribute: Any, extents: Mapping[Dim, Extent]) -> Any:
+    """An attribute with what its symbolic extents are."""
+    if isinstance(attribute, Dim):
+        return extents[attribute]
+    if isinstance(attribute, tuple):
+        return tuple([_known(part, extents) for part in attribute])
+    if isinstance(attribute, dict):
+        return {name: _known(value, extents) for name, value in attribute.items()}
+    return attribute
+
+
+class _Recomputed:
+    """A value of a program that no tensor holds: programs that need it compute it again, because that is cheaper.
+
+    To tapes it is still one value.  It has one total of cotangents, from the operations of all programs that read it,
+    as in eager mode, where it is one tensor; what they add up to goes on from where it was first computed.
+    """
+
+    __slots__ = ("dtype",)
+
+    def __init__(self, dtype: Any) -> None:
+        self.dtype = dtype
+
+
+class _Pullback:
+    """The derivative of one call: the values of its inputs and results, and the program to run on them.
+
+    ``outer`` is the pullback that made the call, when it was a backward program's: a derivative of a derivative may use
+    values of the first program that the second one does not.  ``outputs`` are the values that may have a cotangent, in
+    the order in which it is called with them: the results, and what other programs compute again, as they come to be.
+    """
+
+    __slots__ = ("_derivative", "_outer", "_reads", "_recomputed", "_values", "outputs")
+
+    accumulates = True  # see ``autodiff.Record``
+
+    def __init__(
+        self,
+        derivative: _Derivative,
+        inputs: Sequence[Tensor],
+        results: Sequence[Tensor],
+        reads: Mapping[Node, Any],
+        outer: _Pullback | None,
+    ) -> None:
+        self._derivative, self._outer, self._reads = derivative, outer, reads
+        self._values = [inputs[position] if is_input else results[position] for is_input, position in derivative.places]
+        self._recomputed: dict[Node, _Recomputed] = {}
+        inside = derivative.inside  # results that are inputs, or later reads, have their cotangents as such
+        self.outputs: list[Any] = [
+            result if node in inside and node not in reads else _Recomputed(node.dtype)
+            for node, result in zip(derivative.results, results)
+        ]
+
+    def __call__(self, *cotangents: Tensor | None, so_far: Sequence[Tensor | None]) -> list[Tensor | None]:
+        derivative = self._derivative
+        nodes = (*derivative.results, *self._recomputed, *derivative.sources)
+        seeds = [(node, g) for node, g in zip(nodes, (*cotangents, *so_far)) if g is not None]
+        program = derivative.program(tuple([node for node, _ in seeds]))
+        arguments = [*(g for _, g in seeds), *(self._value(node) for node in program.kept)]
+        return program(arguments, self)
+
+    def _value(self, node: Node) -> Tensor:
+        position = self._derivative.index.get(node)
+        if position is not None:
+            return self._values[position]
+        assert self._outer is not None, "a program keeps values of its ancestors only"
+        return self._outer._value(node)
+
+    def known(self, node: Node) -> Any:
+        """What the tapes know a value of this program or of an ancestor by, when a program computes it again: a tensor
+        that there is anyway, or what stands for it.  None where no derivative passes."""
+        derivative = self._derivative
+        if node in self._reads:
+            return self._reads[node]
+        position = derivative.index.get(node)
+        if position is not None:
+            return self._values[position]
+        if node in derivative.again or node not in derivative.inside:
+            assert self._outer is not None, "a program computes values of its ancestors again only"
+            return self._outer.known(derivative.again.get(node, node))
+        if node not in derivative.dependent:
+            return None
+        found = self._recomputed.get(node)
+        if found is None:
+            found = self._recomputed[node] = _Recomputed(node.dtype)
+            self.outputs.append(found)
+        for tape in current.tapes:
+            tape.follow(found, self.outputs)
+        return found
+
+
+class _Backward:
+    """A derivative program: ``kept`` are the forward values it takes after the cotangents, ``totals`` the node of the
+    total of each group of watched values, None where there is no path to it."""
+
+    __slots__ = ("_totals", "kept", "staged")
+
+    def __init__(self, staged: Staged, totals: Sequence[Node | None]) -> None:
+        self.staged, self._totals = staged, totals
+        self.kept = [source for source in staged.sources if isinstance(source, Node)]
+
+    def __call__(self, arguments: Sequence[Tensor], caller: _Pullback) -> list[Tensor | None]:
+        """The totals.  One value is one tensor, be it a total of several groups or an argument that nothing is added
+        to, as it is in eager mode: tapes tell values apart by identity."""
+        results = self.staged(arguments, caller) if self.staged.graph.outputs else []
+        values = dict(zip(self.staged.graph.inputs, self.staged._inputs(arguments)))
+        values.update(zip(self.staged.graph.outputs, results))
+        return [None if node is None else values[node] for node in self._totals]
+
+
+class _Derivative:
+    """The derivative of a staged program with respect to its ``watched`` values.
+
+    ``results`` are the program's outputs and the intermediate values kept for the derivative.  All of them may have a
+    cotangent: the kept values get one from the derivative of the derivative.  So may values that other programs compute
+    again, and the watched ones (``sources``), from what happened after the call.  ``again`` maps what this program
+    computes again to the nodes of ancestors; ``inside`` are its own nodes, ``dependent`` those with a derivative.
+    """
+
+    __slots__ = (
+        "_executables",
+        "_lock",
+        "_programs",
+        "_staged",
+        "_watched",
+        "again",
+        "dependent",
+        "index",
+        "inside",
+        "places",
+        "results",
+        "sources",
+    )
+
+    def __init__(self, staged: Staged, watched: Watched) -> None:
+        self._staged, self._watched = staged, watched
+        self._lock = locks.make()
+        graph = staged.graph
+        self.sources = [staged.values[group[0]] for group in watched]
+        self.again = dict(zip(staged.values[len(graph.inputs) + len(staged.later) :], staged.again))
+        self.inside = set(graph.nodes)
+        self.dependent = self._dependent()
+        usual = tuple([node for node in graph.outputs if is_float(node.dtype)])
+        first = self._trace_backward(usual, graph.outputs, everything_available=True)
+        known = set(graph.outputs)
+        self.results = (*graph.outputs, *(node for node in first.kept if node in self.inside and node not in known))
+        # Where each value that a derivative program may take is found: (whether among the inputs, position).
+        found: dict[Node, tuple[bool, int]] = {node: (False, k) for k, node in enumerate(self.results)}
+        found.update((node, (True, i)) for i, node in enumerate(graph.inputs))
+        self.places = list(found.values())
+        self.index = {node: k for k, node in enumerate(found)}
+        extra = len(self.results) - len(graph.outputs)
+        self._programs = {usual: first}
+        self._executables: dict[str, Any] | None = {} if extra else None  # None: the plain program will do
+
+    def _dependent(self) -> set[Node]:
+        """The nodes that depend on a watched value."""
+        found = {self._staged.values[i] for group in self._watched for i in group}
+        for node in self._staged.graph.nodes:
+            if is_float(node.dtype) and not found.isdisjoint(node.inputs):
+                found.add(node)
+        return found
+
+    def compile(self, device: str) -> Any:
+        """The forward program that also returns the kept values."""
+        if self._executables is None:
+            return self._staged.compile(device)
+        with self._lock:
+            found = self._executables.get(device)
+            if found is None:
+                graph = self._staged.graph
+                extended = Graph(graph.name, graph.inputs, graph.nodes, self.results, graph.updates)
+                found = self._executables[device] = executable_for(extended, self._staged.fastmath, device)
+            return found
+
+    def program(self, seeded: tuple[Node, ...]) -> _Backward:
+        """The derivative program for cotangents of those nodes."""
+        with self._lock:
+            found = self._programs.get(seeded)
+            if found is None:
+                found = self._programs[seeded] = self._trace_backward(seeded, self.results)
+            return found
+
+    def _trace_backward(
+        self, seeded: Sequence[Node], results: Sequence[Node], everything_available: bool = False
+    ) -> _Backward:
+        forward, values = self._staged.trace, self._staged.values
+        available = set(results)
+        origin = self._staged.origin
+        while origin is not None:
+            available.update(origin.results)
+            origin = origin._staged.origin
+        trace = Trace(
+            f"{forward.name}.gradient",
+            parent=forward,
+            available=available,
+            everything_available=everything_available,
+        )
+        # One symbol per value: inputs that hold the same tensor are one value, as they are to the tape.
+        symbols: dict[Node, SymbolicTensor] = {}
+        for group in self._watched:
+            symbols.update(dict.fromkeys([values[i] for i in group], SymbolicTensor(values[group[0]], forward)))
+
+        def symbol(node: Node) -> SymbolicTensor:
+            if node not in symbols:
+                symbols[node] = SymbolicTensor(node, forward)
+            return symbols[node]
+
+        with tracing(trace):
+            seeds = [(symbol(n), trace.argument(n.type, f"cotangent{k}")) for k, n in enumerate(seeded)]
+            sources = [symbol(node) for node in self.sources]
+            totals = backward(builder, _records(self._staged, symbol), seeds, sources)
+            nodes = [None if total is None else trace.node_of(total) for total in totals]
+            _take_extents(trace, forward)
+        outputs = dict.fromkeys(node for node in nodes if node is not None and not node.is_parameter)
+        return _Backward(Staged(trace, tuple(outputs), self._staged.fastmath, self), nodes)
+
+
+def _take_extents(trace: Trace, parent: Trace) -> None:
+    """Make inputs of ``parent`` inputs of ``trace`` too where only they have its symbolic extents: it may fill shapes
+    that none of its own inputs has."""
+    have = {extent for node in trace.inputs for extent in node.type.shape}
+    for node in trace.nodes:
+        for extent in node.type.shape:
+            if isinstance(extent, Dim) and extent not in have:
+                source = next(n for n in parent.inputs if extent in n.type.shape)
+                trace.node_of(SymbolicTensor(source, parent))
+                have.update(source.type.shape)
+
+
+def _records(staged: Staged, symbol: Callable[[Node], SymbolicTensor]) -> list[Record]:
+    """What was traced, as records for the reverse walk; custom gradients replace the nodes that carry them.
+
+    What was computed again has none: its derivative is that of where it was first computed.
+    """
+    trace = staged.trace
+    span_of = {out._node: span for span in trace.spans for out in span.outputs}
+    records: list[Record] = []
+    done: set[int] = set()
+    again = set(staged.values[len(trace.inputs) + len(staged.later) :])
+    for node in trace.nodes:
+        if node in again:
+            continue
+        span = span_of.get(node)
+        if span is None:
+            if node.op.vjp is not NOT_DIFFERENTIABLE:
+                records.append(Record(node.op, tuple(map(symbol, node.inputs)), node.attrs, (symbol(node),)))
+        elif id(span) not in done:
+            done.add(id(span))
+            inputs = tuple(symbol(x._node) for x in span.inputs)
+            records.append(Record(None, inputs, {}, tuple(symbol(x._node) for x in span.outputs), span.vjp))
+    return records

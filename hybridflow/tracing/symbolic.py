@@ -1,0 +1,98 @@
+"""Symbolic tensors: what stands for a tensor's value while a function is traced."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from hybridflow.compiler.ir.graph import Node
+from hybridflow.compiler.ir.types import TensorType
+from hybridflow.core import pytree
+from hybridflow.core.context import Tracer
+from hybridflow.core.tensor import Tensor
+from hybridflow.errors import TraceError, short_location
+
+
+@pytree.declare_leaf
+class SymbolicTensor(Tensor):
+    """The value of a node while a function is traced: it has a type, and no data yet."""
+
+    __slots__ = ("_node", "_trace")
+    _node: Node
+    _trace: Tracer
+
+    def __init__(self, node: Node, trace: Tracer) -> None:
+        self._node, self._trace = node, trace
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return self._node.type.dtype
+
+    @property
+    def shape(self) -> tuple[Any, ...]:
+        return self._node.type.shape
+
+    @property
+    def type(self) -> TensorType:
+        return self._node.type
+
+    @property
+    def device(self) -> str:
+        """Where the function runs is decided when it is called."""
+        return "cpu"
+
+    @property
+    def _array(self) -> Any:
+        raise TraceError(
+            "trace",
+            f"{self!r} has no value: it was made while tracing and is used where a value is needed. "
+            "Return it from the function, or keep it in an hf.Variable.",
+        )
+
+    def _known(self) -> np.ndarray | None:
+        value = self._node.attrs.get("value") if self._node.op.name == "constant" else None
+        return None if value is None else np.asarray(value.array)
+
+    def _no_value(self, stage: str, wish: str, remedy: str) -> TraceError:
+        return TraceError(stage, f"{wish} {self!r} needs its value, which does not exist while tracing. {remedy}")
+
+    def numpy(self) -> np.ndarray:
+        raise self._no_value("numpy", "turning into a NumPy array:", "Return it and convert the result.")
+
+    def item(self) -> Any:
+        raise self._no_value("item", "reading the element of", "Return it and read the result.")
+
+    def __bool__(self) -> bool:
+        raise self._no_value(
+            "bool",
+            "branching on",
+            "Choose by value with hf.where(condition, a, b), or branch on a Python argument.",
+        )
+
+    def __int__(self) -> int:
+        raise self._no_value("int", "int() of", "Convert with hf.astype(x, hf.int64), or make it a Python argument.")
+
+    def __float__(self) -> float:
+        raise self._no_value(
+            "float", "float() of", "Convert with hf.astype(x, hf.float32), or make it a Python argument."
+        )
+
+    def __index__(self) -> int:
+        raise self._no_value(
+            "index", "a size or position taken from", "Index with hf.take(x, i), or make the size a Python argument."
+        )
+
+    def __reduce__(self) -> Any:
+        raise self._no_value("pickle", "pickling", "Return it and pickle the result.")
+
+    def __str__(self) -> str:
+        return repr(self)
+
+    def __format__(self, spec: str) -> str:
+        return repr(self)
+
+    def __repr__(self) -> str:
+        node = self._node
+        source = f" from {short_location(node.where)}" if node.where else ""
+        return f'<sym {node.type}{source} "{node.op.name}">'

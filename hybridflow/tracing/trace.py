@@ -1,0 +1,318 @@
+"""Traces: what ops are recorded into while a Python function runs on symbolic tensors.
+
+A trace turns everything it meets into graph inputs: arguments, eager tensors (captures, held alive) and variables
+(state).  State is functional in the graph: reads see the latest write, and the last write leaves as an update.
+
+A trace may have a ``parent``: a finished trace whose values, and whose parent's values, it uses freely.  Such values
+become inputs of this trace, which is how a backward program finds out what the forward program has to keep for it.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import Any, NamedTuple
+
+from hybridflow.compiler.ir.build import GraphBuilder
+from hybridflow.compiler.ir.graph import Graph, Node, Role
+from hybridflow.compiler.ir.types import TensorType
+from hybridflow.compiler.ops import TABLE
+from hybridflow.compiler.ops.table import Kind
+from hybridflow.core.context import suspended
+from hybridflow.core.tensor import Tensor
+from hybridflow.core.variable import Variable
+from hybridflow.eager import execute as eager
+from hybridflow.errors import TraceError, short_location, user_location
+from hybridflow.tracing.symbolic import SymbolicTensor
+
+
+class State:
+    """A variable inside a trace: its input, its value so far, and every distinct value that was read."""
+
+    __slots__ = ("_strong", "_weak", "fresh", "is_assigned", "parameter", "reads", "start", "value")
+
+    def __init__(self, variable: Variable, held: bool, parameter: SymbolicTensor) -> None:
+        self._strong = variable if held else None
+        self._weak = weakref.ref(variable)
+        self.parameter = parameter
+        self.value = parameter
+        self.reads: list[SymbolicTensor] = []
+        self.start: Tensor | None = variable._current()  # when the trace first met it; let go when it is over
+        self.fresh = True  # whether the last entry of ``reads``, if any, is the present value
+        self.is_assigned = False  # even if it was the value that it had
+
+    @property
+    def variable(self) -> Variable:
+        """The variable; a caller that passed it as an argument still holds it."""
+        variable = self._weak()
+        assert variable is not None, "a variable argument outlives the call that passes it"
+        return variable
+
+    @property
+    def is_held(self) -> bool:
+        """Whether the trace keeps the variable alive, as it does unless the variable is an argument."""
+        return self._strong is not None
+
+    @property
+    def is_written(self) -> bool:
+        return self.value._node is not self.parameter._node
+
+
+class Span(NamedTuple):
+    """Values with a derivative of their own: ``vjp(*cotangents of outputs)`` returns the cotangents of ``inputs``."""
+
+    inputs: tuple[SymbolicTensor, ...]
+    outputs: tuple[SymbolicTensor, ...]
+    vjp: Callable[..., Any]
+
+
+class Trace:
+    """One run of a Python function on symbolic tensors.  ``name`` is the function's, for messages.
+
+    ``available`` are the values of ancestors that may become inputs, besides their inputs; the others are computed
+    again.  With ``everything_available`` all of the parent's may.
+    """
+
+    __slots__ = (
+        "__weakref__",
+        "_available",
+        "_borrowed",
+        "_builder",
+        "_captured",
+        "_everything_available",
+        "_may_create",
+        "_states",
+        "created_variables",
+        "finished",
+        "lifted",
+        "live_arrays",
+        "name",
+        "parent",
+        "sources",
+        "spans",
+        "tells_apart",
+    )
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        parent: Trace | None = None,
+        available: Collection[Node] = (),
+        everything_available: bool = False,
+        borrowed: Iterable[Variable] = (),
+        may_create_variables: bool = False,
+    ) -> None:
+        self.name = name
+        self.parent = parent
+        self.lifted: dict[Node, Node] = {}  # nodes of ancestors -> nodes here
+        self.sources: list[Tensor | State | Node | None] = []  # per input: capture, state, ancestor's node, or argument
+        self.spans: list[Span] = []
+        self.live_arrays: Mapping[int, Any] = {}  # arrays of others, by id, that the program reads anew at each call
+        self.finished = False
+        self.tells_apart = False  # whether something looked at which tensors are one object: see ``aliases``
+        self.created_variables = False
+        self._available, self._everything_available = available, everything_available
+        self._may_create = may_create_variables
+        self._borrowed = {id(v) for v in borrowed}  # variables that the caller passes, and that are not kept alive here
+        self._builder = GraphBuilder(TABLE, name)
+        self._captured: dict[int, Node] = {}
+        self._states: dict[int, State] = {}
+
+    # Inputs
+
+    def _input(self, type: TensorType, name: str, role: Role, source: Tensor | Node | None) -> Node:
+        node = self._builder.parameter(type, name, role)
+        self.sources.append(source)
+        return node
+
+    def argument(self, type: TensorType, name: str) -> SymbolicTensor:
+        """A new argument of the traced function."""
+        return SymbolicTensor(self._input(type, name, Role.ARGUMENT, None), self)
+
+    def _capture(self, tensor: Tensor) -> Node:
+        node = self._captured.get(id(tensor))
+        if node is None:
+            node = self._input(tensor.type, f"capture{len(self._captured)}", Role.CAPTURE, tensor)
+            self._captured[id(tensor)] = node
+        return node
+
+    def _state(self, variable: Variable) -> State:
+        state = self._states.get(id(variable))
+        if state is None:
+            name = variable.name or f"variable{len(self._states)}"
+            node = self._input(variable._tensor.type, name, Role.STATE, None)
+            state = State(variable, id(variable) not in self._borrowed, SymbolicTensor(node, self))
+            self.sources[-1] = state
+            self._states[id(variable)] = state
+        return state
+
+    def _node(self, tensor: Tensor) -> Node:
+        if not isinstance(tensor, SymbolicTensor):
+            return self._capture(tensor)
+        node = tensor._node
+        if tensor._trace is self:
+            return node
+        found = self.lifted.get(node)
+        if found is not None:
+            return found
+        ancestor = self.parent
+        while ancestor is not None:
+            if tensor._trace is ancestor:
+                return self._lift(node, ancestor)
+            if node in ancestor.lifted:
+                return self._lift(ancestor.lifted[node], ancestor)
+            ancestor = ancestor.parent
+        origin = tensor._trace.name
+        raise TraceError(
+            self.name,
+            f"a tensor ({node.type} made by {node.op.name} at {short_location(node.where) or 'an unknown line'}) "
+            f"leaked out of the trace of {origin} and is used here. It stood for a value during that trace only: "
+            f"return it from {origin}, or keep it in an hf.Variable.",
+        )
+
+    # Values of ancestors
+
+    def _computed_again(self, node: Node, owner: Trace) -> bool:
+        """Whether a value of an ancestor is computed here instead of being kept: because that is free, or forced."""
+        if node.is_parameter:
+            return False
+        if node.op.kind is Kind.CREATE or node.op.name == "broadcast":
+            return True
+        if owner is self.parent and self._everything_available:
+            return False
+        return node not in self._available
+
+    def _lift(self, wanted: Node, owner: Trace) -> Node:
+        stack = [wanted]
+        while stack:
+            node = stack[-1]
+            if node in self.lifted:
+                stack.pop()
+            elif not self._computed_again(node, owner):
+                self.lifted[node] = self._input(node.type, f"kept{len(self.sources)}", Role.ARGUMENT, node)
+            elif missing := [n for n in node.inputs if n not in self.lifted]:
+                stack.extend(missing)
+            else:
+                self._builder.location = node.where
+                self.lifted[node] = self._builder.emit(node.op, *(self.lifted[n] for n in node.inputs), **node.attrs)
+        return self.lifted[wanted]
+
+    # Recording
+
+    def record(self, op: Any, inputs: Iterable[Tensor], attrs: Mapping[str, Any]) -> SymbolicTensor:
+        """Append one op; called by ``dispatch.apply``.  Raises the op's errors, and TraceError for leaked tensors."""
+        nodes = [self._node(x) for x in inputs]
+        self._builder.location = user_location(2)
+        return SymbolicTensor(self._builder.emit(op, *nodes, **attrs), self)
+
+    def add_span(self, inputs: Iterable[Tensor], outputs: Iterable[Tensor], vjp: Callable[..., Any]) -> None:
+        """Give ``outputs``, just recorded, their own derivative with respect to ``inputs``."""
+        given, made = (
+            tuple([SymbolicTensor(self._node(x), self) for x in inputs]),
+            tuple([x for x in outputs if isinstance(x, SymbolicTensor)]),
+        )
+        self.spans.append(Span(given, made, vjp))
+
+    def read_variable(self, variable: Variable) -> SymbolicTensor:
+        """The variable's value at this point of the trace.
+
+        A value read after a write is cut off from what was written, as it is in eager mode: the gradient with respect
+        to a variable is that of what was read from it.
+        """
+        state = self._state(variable)
+        if not state.reads or not state.fresh:
+            value = state.value
+            state.reads.append(self.record(TABLE["stop_gradient"], (value,), {}) if state.is_assigned else value)
+            state.fresh = True
+        return state.reads[-1]
+
+    def write_variable(self, variable: Variable, value: Tensor) -> None:
+        """Later reads of the variable in this trace see ``value``, and so does the variable after each call."""
+        state = self._state(variable)
+        state.value = SymbolicTensor(self._node(value), self)
+        state.fresh, state.is_assigned = False, True
+
+    def before_variable_creation(self) -> None:
+        """Called when a variable is about to be made; raises TraceError unless this is the function's first trace."""
+        if not self._may_create:
+            raise TraceError(
+                "Variable",
+                f"{self.name} makes a variable each time it is traced, and would start it anew each time. Make it "
+                "once: either outside of the function, or inside under a guard such as `if self.v is None: self.v = "
+                "hf.Variable(...)`.",
+            )
+        self.created_variables = True
+
+    def initial_value(self, tensor: Tensor) -> Tensor:
+        """The value, now, of a tensor that depends on no argument: what a variable made here starts from.
+
+        Variables that were read and written to compute it, such as the state of a random generator, keep what was
+        written: the trace itself will not run, because a function that made variables is traced again.
+        """
+        if not isinstance(tensor, SymbolicTensor):
+            return tensor
+        values: dict[Node, Tensor] = {}
+        for node, source in zip(self._builder.inputs, self.sources):
+            if isinstance(source, State):
+                assert source.start is not None
+                values[node] = source.start
+            elif isinstance(source, Tensor):
+                values[node] = source
+        wanted = self._node(tensor)
+        needed = self._needed(wanted)
+        written = [state for state in self._states.values() if state.is_written and state.parameter._node in needed]
+        for state in written:
+            needed += self._needed(state.value._node)
+        with suspended():
+            for node in needed:
+                if node in values:
+                    continue
+                if node.is_parameter:
+                    raise TraceError(
+                        "Variable",
+                        f"the initial value depends on the argument {node.attrs['name']} of {self.name}, which has no "
+                        "value while tracing. Make the variable outside of the function.",
+                    )
+                values[node], _ = eager.execute(node.op, tuple(values[n] for n in node.inputs), dict(node.attrs))
+        for state in written:
+            state.variable._write(values[state.value._node])
+        return values[wanted]
+
+    def _needed(self, node: Node) -> list[Node]:
+        """The nodes that ``node`` is computed from, itself included, in program order."""
+        wanted = {node}
+        for candidate in reversed(self._builder.nodes):
+            if candidate in wanted:
+                wanted.update(candidate.inputs)
+        return [n for n in (*self._builder.inputs, *self._builder.nodes) if n in wanted]
+
+    # Results
+
+    @property
+    def inputs(self) -> list[Node]:
+        return self._builder.inputs
+
+    @property
+    def nodes(self) -> list[Node]:
+        return self._builder.nodes
+
+    @property
+    def states(self) -> Collection[State]:
+        return self._states.values()
+
+    def node_of(self, tensor: Tensor) -> Node:
+        """The node that stands for ``tensor``; eager tensors become captures.  Raises TraceError for leaked ones."""
+        return self._node(tensor)
+
+    def finish(self, outputs: Iterable[Node]) -> Graph:
+        """The graph of everything recorded.  Tensors of this trace that are used later are reported as leaked."""
+        self.finished = True
+        for state in self._states.values():
+            state.start = None
+        updates = {
+            i: source.value._node
+            for i, source in enumerate(self.sources)
+            if isinstance(source, State) and source.is_written
+        }
+        return self._builder.finish(outputs, updates)

@@ -1,0 +1,1 @@
+"""Native calls: from a Python call to machine code without a Python frame between."""

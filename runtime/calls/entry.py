@@ -1,0 +1,197 @@
+"""The native entry: calls of compiled programs with no Python frame between the caller and the machine code.
+
+``Dispatcher`` is the base of callables: ``f(x)`` tries the signatures in ``f._dispatch``, a tuple of ``Signature``,
+and runs the program of the first that fits; else it calls ``f._call_slow(*args, **kwargs)``.  ``elementwise`` makes
+a function of one op.  They are LLVM code that reads CPython's and NumPy's objects (``entry_code``); where that cannot
+work (``problem`` says why) every call is a slow one, with the same result, and there are no functions of one op.
+
+Nothing native happens before the first call that finds a signature, or the first elementwise function: importing this
+module is cheap.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from hybridflow import flags
+from hybridflow.compiler.program import Dim, DimSource, Program, Slot
+from hybridflow.errors import CompileError
+from hybridflow.runtime.calls import front_end, steps as guards, turns
+from hybridflow.runtime.calls.native_call import Signature, TensorArg
+from hybridflow.runtime.calls.op_calls import Fixed, Kernel
+from hybridflow.runtime.cpu import Executable
+from hybridflow.runtime.dtypes import NUMPY
+from hybridflow.runtime.machine import host, machine_code
+from hybridflow.runtime.memory import blocks as memory
+from hybridflow.runtime.native import functions as native, layout
+from hybridflow.runtime.native.records import Offsets
+
+
+class Dispatcher:
+    """Base of callables that run compiled programs.  Subclasses define ``_call_slow(*args, **kwargs)``, which also
+    puts signatures into ``_dispatch``: a tuple, replaced as a whole, most likely signature first."""
+
+    __slots__ = ("_dispatch",)
+    _dispatch: tuple[Signature, ...]
+
+    def _call_slow(self, *args: Any, **kwargs: Any) -> Any:
+        raise NotImplementedError(f"{type(self).__name__}._call_slow")
+
+    def _call_python(self, *args: Any, **kwargs: Any) -> Any:
+        """``__call__`` in Python: native code takes its place at the first call that finds a signature."""
+        if getattr(self, "_dispatch", ()) and enable() is not None:
+            return Dispatcher.__call__(self, *args, **kwargs)
+        return self._call_slow(*args, **kwargs)
+
+    __call__ = _call_python
+
+
+def elementwise(executable: Executable, name: str = "elementwise") -> Callable[..., Any] | None:
+    """A function of tensors, for a program over ``n`` elements: inputs [n] each, output [n], one symbolic extent.
+
+    All tensors must have one shape, which the result has too; for anything else the result is NotImplemented.  Tapes
+    and traces are the caller's business.  None where there is no native code.
+    """
+    kernel = Kernel(executable)
+    addresses = enable()
+    if addresses is None:
+        return None
+    kernel._definition = native.method_def(name, addresses["elementwise"])
+    return native.builtin(kernel._definition, kernel)
+
+
+def fixed(
+    executable: Executable,
+    types: Sequence[tuple[np.dtype[Any], tuple[int, ...]]],
+    shapes: Sequence[tuple[int, ...]],
+    out: tuple[np.dtype[Any], tuple[int, ...]],
+) -> Callable[..., Any] | None:
+    """A function of tensors of exactly these types (dtype and shape), for a program of one output.
+
+    The program sees the same elements as arrays of ``shapes``, and its output as an array of the type ``out``.  For
+    any other arguments the result is NotImplemented.  Tapes and traces are the caller's business.  None where there is
+    no native code.
+    """
+    kernel = Fixed(executable, types, shapes, out)
+    addresses = enable()
+    if addresses is None:
+        return None
+    kernel._definition = native.method_def(executable.program.name, addresses["fixed"])
+    return native.builtin(kernel._definition, kernel)
+
+
+def enable() -> dict[str, int] | None:
+    """Load the native code and give it to Dispatcher, once.  Addresses by symbol, or None where every call is slow."""
+    found = _enabled()
+    return found if isinstance(found, dict) else None
+
+
+def problem() -> str | None:
+    """Why calls are slow ones, or None when native code answers them.  Loads it."""
+    found = _enabled()
+    return found if isinstance(found, str) else None
+
+
+@native.once
+def _enabled() -> dict[str, int] | str:
+    """Addresses by symbol, or what is wrong: calls must work wherever Python does."""
+    try:
+        pool = memory.pool()
+        if pool is None:
+            return memory.problem() or "there is no pool"
+        addresses = _loaded(pool, bool(flags.VERIFY.value))
+    except (AttributeError, CompileError, OSError, TypeError) as error:  # no such symbol, field or library
+        return f"native code does not load: {error}"
+    definition = native.method_def("__call__", addresses["call"], keywords=True)
+    native_call = native.method(definition, Dispatcher)
+    if not _self_test(native_call, addresses):
+        return "its self-test failed"
+    Dispatcher.__call__ = native_call  # type: ignore[method-assign]
+    return addresses
+
+
+def _loaded(pool: memory.Pool, checked: bool) -> dict[str, int]:
+    known = front_end.known()
+    offsets = Offsets(
+        tensor_array=layout.slot_offset(known.tensor_type, known.array_slot),
+        dispatch_table=layout.slot_offset(Dispatcher, "_dispatch"),
+        signature_record=layout.slot_offset(Signature, "_record"),
+        kernel_record=layout.slot_offset(Kernel, "_record"),
+        fixed_record=layout.slot_offset(Fixed, "_record"),
+    )
+    imports = {
+        "Tensor_Type": id(known.tensor_type),
+        "Signature_Type": id(Signature),
+        "PyArray_Type": id(np.ndarray),
+        "Name_fail": id(_NAMES[0]),
+        "Name_slow": id(_NAMES[1]),
+        "Python_lookup": id(guards.lookup),
+        "Python_method": id(guards.method),
+        "busy": ctypes.addressof(known.reasons.busy),
+        "everywhere": ctypes.addressof(known.reasons.everywhere),
+        "State": id(known.reasons.state),
+        "Idle": id(known.reasons.idle),
+        "running": ctypes.addressof(turns.running),
+        "closed": ctypes.addressof(turns.closed),
+        **{name: pool.addresses[name] for name in ("pool_allocate", "pool_release", "make_array")},
+    }
+
+    symbols = ("call", "elementwise", "fixed", "sample", *(("owned_references",) if checked else ()))
+    settings = (offsets, *layout.SETTINGS, layout.finds_methods(), layout.finds_in_classes(), checked)
+    return native.load(lambda: _entry_code().build(offsets, checked), settings, symbols, imports)
+
+
+def _entry_code() -> ModuleType:
+    from hybridflow.runtime.calls import entry_code  # only where the disk cache has no machine code for it
+
+    return entry_code
+
+
+machine_code.import_before_fork(_entry_code)
+
+_NAMES = ("_fail", "_call_slow")  # the objects whose addresses native code holds
+
+
+class _Sample(Dispatcher):
+    """A callable over a known program, whose slow calls tell that native code did not take them."""
+
+    __slots__ = ()
+
+    def _call_slow(self, *args: Any, **kwargs: Any) -> Any:
+        return NotImplemented
+
+
+def _self_test(native_call: Callable[..., Any], addresses: Mapping[str, int]) -> bool:
+    """Whether calls of a known program give the right result, and every reference that they took back."""
+    vector = Slot((Dim("n"),), "f32")
+    program = Program("sample", host.detect(), "", "sample", (vector,), (vector,), (DimSource("n", 0, 0),), 0)
+    executable = Executable(program, machine_code.Code({"sample": addresses["sample"]}))
+    kernel = Kernel(executable)
+    kernel._definition = native.method_def("sample", addresses["elementwise"])
+    sample = _Sample()
+    sample._dispatch = (Signature(executable, [TensorArg(NUMPY["f32"], vector.shape, 0)]),)
+    values = np.arange(5, dtype=np.float32)
+    x, expected = front_end.wrap(values), ~values.view(np.int32)
+    probe = object()  # with as many references as a result that nobody else holds
+    watched = (x, kernel, sample, sample._dispatch, sample._dispatch[0])
+    before = list(map(sys.getrefcount, watched))
+    for call in (native.builtin(kernel._definition, kernel), functools.partial(native_call, sample)):
+        for _ in range(3):
+            result = call(x)
+            if result is NotImplemented and not front_end.is_idle():
+                break  # the first use came under a tape or in a trace, where calls go the slow way
+            if type(result) is not front_end.tensor_type() or sys.getrefcount(result) != sys.getrefcount(probe):
+                return False
+            array = getattr(result, front_end.known().array_slot)
+            if array.shape != (5,) or not np.array_equal(array.view(np.int32), expected):
+                return False
+            del result, array
+        del call
+    return list(map(sys.getrefcount, watched)) == before

@@ -1,0 +1,324 @@
+"""The native entry: LLVM code that takes a Python call to a compiled program and back without a Python frame.
+
+``call`` is the ``__call__`` of functions: it walks the records of the known signatures, and runs the program of the
+first that fits.  ``elementwise`` is one op over tensors of any one shape.  Both give up, by calling Python, on
+whatever they do not know; they never guess.  A record says what a call must look like (see ``records``).
+
+Python code can run while an object is allocated (a finalizer) or a guard is read (a property), and nothing else may
+change under us: records are held by a reference to their table, arguments by the caller, and the pointers of
+variables are read after the last such moment.
+"""
+
+from __future__ import annotations
+
+import llvmlite.ir as ir
+
+from hybridflow.runtime.calls import entry_match, idle_code, op_code, state_code, step_code as guard_code
+from hybridflow.runtime.calls.entry_words import is_type, items
+from hybridflow.runtime.native import layout
+from hybridflow.runtime.native.ir_builder import BALANCE, I1, I8, I32, I64, NULL, PTR, VOID, Function, Module, i32, i64
+from hybridflow.runtime.native.records import HEAD, OUTPUT, RELEASE_GIL_BYTES, SIZE, STRUCTURE, TERM, WORD, Offsets
+
+MAX_NDIM = 64  # NumPy's bound
+UNDER_WAY = "calls_under_way"  # in a checked module: of all threads, and nested ones
+
+_NO, _YES = ir.Constant(I1, 0), ir.Constant(I1, 1)
+
+
+def build(offsets: Offsets, checked: bool = False) -> str:
+    """The module's text.  A ``checked`` one counts the references that it owns, and a call that does not end with as
+    many as before raises SystemError."""
+    module = Module(checked)
+    module.variable("miss", I8)  # its address says: not this signature
+    if checked:
+        module.variable(UNDER_WAY, I64)
+        module.text("unbalanced", "hybridflow: a native call leaked a reference, or gave one back twice")
+    idle_code.define(module)
+    entry_match.define(module, offsets)
+    guard_code.define(module)
+    _make_tensor(module, offsets)
+    _size_at(module)
+    _run(module)
+    _fail(module)
+    _fresh_tensor(module)
+    _make_outputs(module)
+    state_code.define(module)
+    _result(module)
+    _attempt(module, offsets)
+    _try_all(module, offsets)
+    _call(module)
+    op_code.define(module, offsets)
+    for name, body in op_code.BODIES.items():
+        _export(module, name, body)
+    _sample(module)
+    return str(module.ir)
+
+
+def _make_tensor(module: Module, offsets: Offsets) -> None:
+    """PyObject *make_tensor(descr, i32 ndim, shape, i64 bytes): a Tensor over a fresh array, or null and an error."""
+    f = module.function("make_tensor", PTR, PTR, I32, PTR, I64, inline=True)
+    with f.owned(f.call("make_array", PTR, *f.args)) as array:
+        f.ret_if(f.is_null(array.value), NULL)
+        with f.owned(f.call("PyType_GenericAlloc", PTR, module.symbol("Tensor_Type"), i64(0))) as tensor:
+            f.ret_if(f.is_null(tensor.value), NULL)
+            f.store(array.given(), tensor.value, offsets.tensor_array)
+            f.ret(tensor.given())
+
+
+def _size_at(module: Module) -> None:
+    """i64 size_at(words, dims): a size (see ``records.SIZE``) for these extents."""
+    f = module.function("size_at", I64, PTR, PTR, inline=True)
+    words, dims = f.args
+    size = SIZE.at(f, words)
+    total, cursor = f.local(I64, i64(0)), f.local(PTR, size.first)
+    with f.count(size.terms):
+        term = TERM.at(f, f.get(cursor, PTR))
+        product, names, indices = f.local(I64, term.factor), term.names, term.indices
+        with f.count(names) as i:
+            extent = f.get(f.element(dims, f.get(f.element(indices, i, I64), I64), I64), I64)
+            f.set(product, f.b.mul(f.get(product, I64), extent))
+        f.set(total, f.b.add(f.get(total, I64), f.get(product, I64)))
+        f.set(cursor, f.words_after(indices, names))
+    f.ret(f.get(total, I64))
+
+
+def _run(module: Module) -> None:
+    """i32 run(entry, buffers, dims, i64 arena bytes, i1 release): the program; -1 when there is no memory."""
+    f = module.function("run", I32, PTR, PTR, PTR, I64, I1, inline=True)
+    entry, buffers, dims, size, release = f.args
+    arena = f.local(PTR, NULL)
+    with f.b.if_then(f.ne(size, i64(0))):
+        f.set(arena, f.call("pool_allocate", PTR, size))
+        f.ret_if(f.is_null(f.get(arena, PTR)), i32(-1))
+    status = f.local(I32)
+    with f.b.if_else(release, likely=False) as (large, small):
+        with large:
+            thread = f.call("PyEval_SaveThread", PTR)
+            f.set(status, f.call_pointer(entry, I32, buffers, dims, f.get(arena, PTR), NULL))
+            f.call("PyEval_RestoreThread", VOID, thread)
+        with small:
+            f.set(status, f.call_pointer(entry, I32, buffers, dims, f.get(arena, PTR), NULL))
+    with f.b.if_then(f.ne(size, i64(0))):
+        f.call("pool_release", VOID, f.get(arena, PTR))
+    f.ret(f.get(status, I32))
+
+
+def _fail(module: Module) -> None:
+    """void fail(owner, i32 status): set the Python error that a nonzero status stands for."""
+    f = module.function("fail", VOID, PTR, I32)
+    owner, status = f.args
+    with f.b.if_then(f.eq(status, i32(-1))):
+        f.call("PyErr_NoMemory", PTR)
+        f.ret()
+    with f.owned(f.call("PyLong_FromLong", PTR, f.b.sext(status, I64))) as number:
+        with f.b.if_then(f.is_null(number.value)):
+            f.ret()
+        arguments = f.local_array(PTR, i64(2))
+        f.store(owner, arguments)
+        f.store(number.value, arguments, WORD)
+        raised = f.call("PyObject_VectorcallMethod", PTR, module.symbol("Name_fail"), arguments, i64(2), NULL)
+        with f.owned(raised):
+            f.ret()
+
+
+def _fresh_tensor(module: Module) -> None:
+    """PyObject *fresh_tensor(descr, i64 itemsize, i64 ndim, extents, dims): a tensor of these extents, or null and an
+    error."""
+    f = module.function("fresh_tensor", PTR, PTR, I64, I64, PTR, PTR)
+    descr, itemsize, ndim, extents, dims = f.args
+    shape = f.local_array(I64, i64(MAX_NDIM))
+    size = f.local(I64, itemsize)
+    with f.count(ndim) as axis:
+        extent = f.local(I64, f.get(f.element(extents, axis, I64), I64))
+        with f.b.if_then(f.b.icmp_signed("<", f.get(extent, I64), i64(0)), likely=False):
+            f.set(extent, f.get(f.element(dims, f.b.sub(i64(-1), f.get(extent, I64)), I64), I64))
+        f.set(f.element(shape, axis, I64), f.get(extent, I64))
+        product = f.b.umul_with_overflow(f.get(size, I64), f.get(extent, I64))
+        with f.b.if_then(f.b.extract_value(product, 1), likely=False):
+            f.ret(f.call("PyErr_NoMemory", PTR))
+        f.set(size, f.b.extract_value(product, 0))
+    f.ret(f.call("make_tensor", PTR, descr, f.b.trunc(ndim, I32), shape, f.get(size, I64)))
+
+
+def _make_outputs(module: Module) -> None:
+    """i1 make_outputs(record, dims, outs): put a fresh tensor per output; or false and an error, the rest null."""
+    f = module.function("make_outputs", I1, PTR, PTR, PTR)
+    record, dims, outs = f.args
+    head = HEAD.at(f, record)
+    with items(f, head.output_items, head.outputs) as (i, item):
+        output = OUTPUT.at(f, item)
+        tensor = f.call("fresh_tensor", PTR, output.dtype, output.itemsize, output.ndim, output.extents, dims)
+        f.put(f.element(outs, i, PTR), tensor)
+        f.ret_if(f.is_null(tensor), _NO)
+    f.ret(_YES)
+
+
+def _result(module: Module) -> None:
+    """PyObject *result(record, outs): the call's result, or null with an error; takes references out of outs."""
+    f = module.function("result", PTR, PTR, PTR)
+    record, outs = f.args
+    head = HEAD.at(f, record)
+    structure, count = head.structure, head.outputs
+    with f.b.if_then(f.eq(structure, i64(STRUCTURE["single"]))):
+        f.ret(f.take(outs))
+    with f.b.if_then(f.eq(structure, i64(STRUCTURE["none"]))):
+        f.ret(f.incref(module.symbol("_Py_NoneStruct")))
+    for make, fill, condition in (
+        ("PyList_New", "PyList_SetItem", f.eq(structure, i64(STRUCTURE["list"]))),
+        ("PyTuple_New", "PyTuple_SetItem", _YES),
+    ):
+        with f.b.if_then(condition), f.owned(f.call(make, PTR, count)) as made:
+            f.ret_if(f.is_null(made.value), NULL)
+            with f.count(count) as i:
+                f.call(fill, I32, made.value, i, f.take(f.element(outs, i, PTR)))  # which steals it
+            with f.b.if_then(f.ne(structure, i64(STRUCTURE["call"]))):
+                f.ret(made.given())
+            f.ret(f.call("PyObject_CallOneArg", PTR, head.callable, made.value))
+    f.b.unreachable()
+
+
+def _attempt(module: Module, offsets: Offsets) -> None:
+    """PyObject *attempt(signature, args, i64 positional, kwnames): the call's result, or null with an error, or the
+    address of ``miss`` when the signature does not fit."""
+    f = module.function("attempt", PTR, PTR, PTR, I64, PTR)
+    signature, args, positional, kwnames = f.args
+    miss = module.symbol("miss")
+    holder = f.load(signature, offsets.signature_record, PTR)
+    f.ret_if(f.is_null(holder), miss)
+    record = f.at(holder, layout.BYTES_DATA)
+    head = HEAD.at(f, record)
+    inputs, outputs, dim_count = head.inputs, head.outputs, head.dims
+    buffer_count = f.b.add(f.b.add(inputs, outputs), head.updates)
+    buffers, dims = f.local_array(PTR, buffer_count), f.local_array(I64, dim_count)
+    with f.count(dim_count) as i:
+        f.set(f.element(dims, i, I64), i64(-1))
+    fits = f.call("match_arguments", I1, record, args, positional, kwnames, buffers, dims)
+    f.ret_if(f.b.not_(fits), miss)
+    with f.b.if_then(f.ne(head.guards, i64(0)), likely=False):
+        verdict = f.call("match_guards", I32, record)
+        f.ret_if(f.eq(verdict, i32(guard_code.ERROR)), NULL)
+        f.ret_if(f.eq(verdict, i32(guard_code.FAILS)), miss)
+
+    with f.owned_array(outputs) as outs:
+        f.ret_if(f.b.not_(f.call("make_outputs", I1, record, dims, outs)), NULL)
+        with f.count(outputs) as i:
+            array = f.call("array_of", PTR, f.get(f.element(outs, i, PTR), PTR))
+            f.set(f.element(buffers, f.b.add(inputs, i), PTR), f.load(array, layout.ARRAY_DATA, PTR))
+        without_captures = f.eq(head.captures, i64(0))
+        with f.b.if_else(without_captures, likely=True) as (alone, with_captures):
+            with alone:
+                arena, large = _needs(f, record, dims)
+                status = f.call("run", I32, head.entry, buffers, dims, arena, large)
+                _fail_if(f, signature, status)
+            with with_captures:
+                _run_with_captures(f, signature, record, buffers, dims)
+        f.set(head.address("calls"), f.b.add(head.calls, i64(1)))
+        f.ret(f.call("result", PTR, record, outs))
+
+
+def _needs(f: Function, record: ir.Value, dims: ir.Value) -> tuple[ir.Value, ir.Value]:
+    """Bytes of the arena, and whether to run without the interpreter's lock."""
+    head = HEAD.at(f, record)
+    arena, work = (f.call("size_at", I64, words, dims) for words in (head.arena, head.work))
+    return arena, f.b.icmp_unsigned(">=", work, i64(RELEASE_GIL_BYTES))
+
+
+def _fail_if(f: Function, signature: ir.Value, status: ir.Value) -> None:
+    with f.b.if_then(f.ne(status, i32(0)), likely=False):
+        f.call("fail", VOID, signature, status)
+        f.ret(NULL)
+
+
+def _run_with_captures(f: Function, signature: ir.Value, record: ir.Value, buffers: ir.Value, dims: ir.Value) -> None:
+    """Run the program, and give variables their new values; or return a miss, or an error.  Between the reading of the
+    variables and the setting of the new values no Python code of this thread runs, and nothing is allocated through
+    Python."""
+    head = HEAD.at(f, record)
+    miss, captures, updates = f.module.symbol("miss"), head.captures, head.updates
+    arena, large = _needs(f, record, dims)
+    closed = f.ne(f.get(f.module.symbol("closed"), I32), i32(0))
+    f.ret_if(f.b.and_(large, closed), miss)
+    with f.owned_array(f.b.add(captures, f.b.mul(updates, i64(2)))) as held:
+        fresh = f.element(held, captures, PTR)
+        olds = f.element(fresh, updates, PTR)
+        found = f.local(I32, f.call("gather_captures", I32, record, buffers, dims, fresh))
+        elsewhere = f.eq(f.get(found, I32), i32(state_code.TARGETS))
+        with f.b.if_then(elsewhere, likely=False):
+            f.ret_if(f.b.not_(f.call("make_targets", I1, record, dims, fresh)), NULL)
+            f.set(found, f.call("gather_captures", I32, record, buffers, dims, fresh))
+        f.ret_if(f.ne(f.get(found, I32), i32(state_code.FITS)), miss)
+        with f.b.if_then(large, likely=False):
+            f.call("begin", VOID, record, held, fresh)
+        status = f.call("run", I32, head.entry, buffers, dims, arena, large)
+        with f.b.if_then(large, likely=False):
+            f.call("end", VOID, record)
+        _fail_if(f, signature, status)
+        with f.b.if_then(elsewhere, likely=False):
+            f.call("publish", VOID, record, fresh, olds)
+
+
+def _try_all(module: Module, offsets: Offsets) -> None:
+    """PyObject *try_all(self, args, i64 nargs, kwnames): the result by the first signature that fits, or ``miss``."""
+    f = module.function("try_all", PTR, PTR, PTR, I64, PTR)
+    self, args, nargs, kwnames = f.args
+    miss = module.symbol("miss")
+    table = f.load(self, offsets.dispatch_table, PTR)
+    f.ret_if(f.b.not_(f.b.and_(idle_code.is_idle(f), f.b.not_(f.is_null(table)))), miss)
+    f.ret_if(f.b.not_(is_type(f, table, "PyTuple_Type")), miss)
+    with f.owned(f.incref(table)), f.count(f.load(table, layout.SIZE, I64)) as i:
+        signature = f.get(f.element(f.at(table, layout.TUPLE_ITEMS), i, PTR), PTR)
+        with f.b.if_then(is_type(f, signature, "Signature_Type"), likely=True):
+            result = f.call("attempt", PTR, signature, args, nargs, kwnames)
+            with f.b.if_then(f.ne(result, miss), likely=True):
+                f.ret(result)
+    f.ret(miss)
+
+
+def _call(module: Module) -> None:
+    """PyObject *call(self, args, i64 nargs, kwnames): ``self(*args, **kwargs)``."""
+    f = module.function("call", PTR, PTR, PTR, I64, PTR)
+    self, args, nargs, kwnames = f.args
+    result = _balanced(f, "try_all", *f.args)
+    f.ret_if(f.ne(result, module.symbol("miss")), result)
+    method = f.call("PyObject_GetAttr", PTR, self, module.symbol("Name_slow"))
+    with f.owned(method, counted=False) as slow:  # other calls begin and end while it runs
+        f.ret_if(f.is_null(slow.value), NULL)
+        f.ret(f.call("PyObject_Vectorcall", PTR, slow.value, args, nargs, kwnames))
+
+
+def _export(module: Module, name: str, body: str) -> None:
+    """PyObject *name(kernel, args, i64 nargs): what ``body`` gives, NotImplemented for a miss."""
+    f = module.function(name, PTR, PTR, PTR, I64)
+    result = _balanced(f, body, *f.args)
+    f.ret_if(f.ne(result, module.symbol("miss")), result)
+    f.ret(f.incref(module.symbol("_Py_NotImplementedStruct")))
+
+
+def _balanced(f: Function, body: str, *args: ir.Value) -> ir.Value:
+    """Call a function; in a checked module, when no call is under way any more, SystemError for references that are
+    still owned, or were given back too often."""
+    if not f.module.checked:
+        return f.call(body, PTR, *args)
+    under_way, balance = (f.module.ir.globals[name] for name in (UNDER_WAY, BALANCE))
+    f.set(under_way, f.b.add(f.get(under_way, I64), i64(1)))
+    result = f.local(PTR, f.call(body, PTR, *args))
+    left = f.b.sub(f.get(under_way, I64), i64(1))
+    f.set(under_way, left)
+    wrong = f.b.and_(f.eq(left, i64(0)), f.ne(f.get(balance, I64), i64(0)))
+    with f.b.if_then(wrong, likely=False):
+        f.set(balance, i64(0))
+        error = f.get(f.module.symbol("PyExc_SystemError"), PTR)
+        f.call("PyErr_SetString", VOID, error, f.module.symbol("unbalanced"))
+        f.set(result, NULL)
+    return f.get(result, PTR)
+
+
+def _sample(module: Module) -> None:
+    """i32 sample(buffers, dims, arena, host): a program for the self-test: inverts the bits of float32[n]."""
+    f = module.function("sample", I32, PTR, PTR, PTR, PTR)
+    buffers, dims = f.args[:2]
+    x, y = f.get(buffers, PTR), f.load(buffers, WORD, PTR)
+    with f.count(f.get(dims, I64)) as i:
+        value = f.get(f.element(x, i, I32), I32)
+        f.set(f.element(y, i, I32), f.b.not_(value))
+    f.ret(i32(0))

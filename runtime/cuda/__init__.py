@@ -1,0 +1,1 @@
+"""NVIDIA GPUs: assembling, loading and launching of programs."""

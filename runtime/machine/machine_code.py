@@ -1,0 +1,243 @@
+"""LLVM text to object bytes, and object bytes to callable code.
+
+Emission leaves little for IR passes to do (it writes explicit vectors in SSA form), so two cheap ones run, which save
+the code generator more time than they take; a usual pipeline would take as long as the code generator itself.
+Loading goes through ORC with JITLink: 0.1 ms and about 40 KiB per module, all of which unloading returns (see
+``_Linkers``).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import itertools
+import sys
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from hybridflow.compiler.target import Target
+from hybridflow.errors import CompileError
+from hybridflow.runtime import locks
+from hybridflow.runtime.machine import disk_cache, host
+from hybridflow.runtime.machine.llvm import binding
+
+_lock = threading.RLock()  # around everything that enters LLVM: its objects are not thread-safe
+
+
+class _ForkGuard:
+    """Keeps a child from inheriting LLVM in the middle of what another thread does.
+
+    Besides our lock it takes llvmlite's own: finalizers of llvmlite's objects enter LLVM wherever they run.
+    """
+
+    def __init__(self) -> None:
+        self._held: list[Any] = []
+        self.imports: list[Callable[[], object]] = []  # what is to be loaded completely before a fork
+
+    def before(self) -> None:
+        if len(sys._current_frames()) > 1:
+            # Another thread may be in the middle of an import, whose lock nobody would release in the child.
+            for load in self.imports:
+                load()
+        _lock.acquire()
+        ffi = sys.modules.get("llvmlite.binding.ffi")
+        if ffi is not None:
+            ffi.lib._lock.__enter__()
+            self._held.append(ffi.lib._lock)
+
+    def after(self) -> None:
+        while self._held:
+            self._held.pop().__exit__(None, None, None)
+        _lock.release()
+
+
+_fork_guard = _ForkGuard()
+locks.at_fork(before=_fork_guard.before, after_in_parent=_fork_guard.after, after_in_child=_fork_guard.after)
+
+
+def import_before_fork(load: Callable[[], object]) -> None:
+    """Have a function that imports what compiling needs called before a process with several threads forks."""
+    _fork_guard.imports.append(load)
+
+
+def _import_all() -> None:
+    import hashlib  # noqa: F401
+    import tempfile  # noqa: F401
+
+    import llvmlite.binding
+    import llvmlite.ir  # noqa: F401
+
+
+import_before_fork(_import_all)
+
+_names = itertools.count()
+
+_PASSES = ("sroa", "simplify_cfg")
+_CODE_GENERATION = 2  # LLVM's level; 3 takes as long and changes nothing on the kernels of the pipeline
+
+
+class Code:
+    """A loaded module: addresses by symbol.  They stay valid as long as this object lives; then it is unloaded."""
+
+    def __init__(self, addresses: dict[str, int], tracker: Any = None) -> None:
+        self.addresses = addresses
+        self._tracker = tracker  # LLVM unloads the module with it
+
+
+@functools.cache
+def versions() -> str:
+    """What besides the text and the target decides the machine code."""
+    import llvmlite
+    import llvmlite.binding as llvm
+
+    return f"llvmlite {llvmlite.__version__} LLVM {'.'.join(map(str, llvm.llvm_version_info))}"
+
+
+@functools.cache
+def _llvm() -> Any:
+    llvm = binding()
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    return llvm
+
+
+@functools.cache
+def _initialize_all_targets() -> None:
+    llvm = _llvm()
+    llvm.initialize_all_targets()
+    llvm.initialize_all_asmprinters()
+
+
+def _target_machine(target: Target, jit: bool = False) -> Any:
+    llvm = _llvm()
+    if target.triple.partition("-")[0] != host.detect().triple.partition("-")[0]:
+        _initialize_all_targets()
+    try:
+        machine = llvm.Target.from_triple(target.triple)
+        return machine.create_target_machine(
+            cpu=target.cpu, features=target.features, opt=_CODE_GENERATION, reloc="pic", codemodel="default", jit=jit
+        )
+    except RuntimeError as error:
+        raise CompileError("machine code", f"LLVM has no code generator for {target.triple}: {error}") from None
+
+
+@functools.lru_cache(maxsize=16)
+def _cached_target_machine(target: Target) -> Any:
+    return _target_machine(target)
+
+
+class _Linkers:
+    """LLVM's linker forgets nothing about a module that was unloaded (9 KiB each) until it goes itself; so each links
+    some modules, and lives until the last of them is unloaded."""
+
+    MODULES = 32
+
+    def __init__(self) -> None:
+        self._jit: Any = None
+        self._linked = 0
+
+    def next(self) -> Any:
+        """A linker.  It never compiles, so its own target machine matters for the object format only."""
+        if self._linked % self.MODULES == 0:
+            self._jit = _llvm().create_lljit_compiler(_target_machine(host.detect(), jit=True), use_jit_link=True)
+        self._linked += 1
+        return self._jit
+
+
+_linkers = _Linkers()  # used under the lock
+
+
+def _excerpt(text: str) -> str:
+    """The text of a module as an error message shows it: short ones whole, long ones at both ends."""
+    if len(text) <= 4000:
+        return text
+    return (
+        f"{text[:2000]}\n... {len(text) - 4000} characters left out; HF_DUMP=folder keeps them all ...\n{text[-2000:]}"
+    )
+
+
+def _parsed(text: str, target: Target, optimize: bool) -> tuple[Any, Any]:
+    """The target machine and the verified module of a text."""
+    llvm = _llvm()
+    machine = _cached_target_machine(target)
+    # A context of its own: types and constants of a module die with it instead of growing the global context.
+    context = llvm.create_context()
+    try:
+        module = llvm.parse_assembly(text, context)
+        module.triple = machine.triple
+        module.data_layout = str(machine.target_data)
+        module.verify()
+        builder = llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options(speed_level=2))
+        if optimize:
+            passes = builder.getModulePassManager()
+        else:
+            passes = llvm.create_new_module_pass_manager()
+            for name in _PASSES:
+                getattr(passes, f"add_{name}_pass")()
+        passes.run(module, builder)
+    except RuntimeError as error:
+        raise CompileError("machine code", f"LLVM rejects the module: {error}\n{_excerpt(text)}") from None
+    return machine, module
+
+
+def _emitted(emit: Callable[[Any], Any], module: Any, text: str) -> Any:
+    try:
+        return emit(module)
+    except RuntimeError as error:
+        raise CompileError("machine code", f"LLVM cannot emit the module: {error}\n{_excerpt(text)}") from None
+
+
+def compile_object(text: str, target: Target, optimize: bool = False) -> bytes:
+    """Machine code of an LLVM module, as a relocatable object file; ``optimize`` runs LLVM's usual IR passes first."""
+    with _lock:
+        machine, module = _parsed(text, target, optimize)
+        return _emitted(machine.emit_object, module, text)
+
+
+def compile_assembly(text: str, target: Target, optimize: bool = False) -> str:
+    """The same as assembly text, also for targets other than the host."""
+    with _lock:
+        machine, module = _parsed(text, target, optimize)
+        return _emitted(machine.emit_assembly, module, text)
+
+
+def object_key(source: str, target: Target) -> str:
+    """Key of machine code in the disk cache: all that decides its bytes.  ``source`` is the text or stands for it."""
+    settings = f"{_CODE_GENERATION} {_PASSES}"
+    return "\n".join(("object", versions(), settings, target.triple, target.cpu, target.features, source))
+
+
+def load_object(image: bytes, *symbols: str, imports: dict[str, int] | None = None) -> Code:
+    """Link object code into the process.  ``symbols`` get addresses; ``imports`` name addresses that the code uses.
+
+    Other undefined symbols (memcpy, fmaf ...) are looked up in the process, libm and libc included.
+    """
+    with _lock:
+        library = _llvm().JITLibraryBuilder().add_object_img(image).add_current_process()
+        for symbol in symbols:
+            library.export_symbol(symbol)
+        for name, address in (imports or {}).items():
+            library.import_symbol(name, address)
+        try:
+            tracker = library.link(_linkers.next(), f"hybridflow.{next(_names)}")
+        except RuntimeError as error:  # LLVM has written the reason, such as an unknown symbol, to standard error
+            names = ", ".join(symbols)
+            raise CompileError("machine code", f"object code of {names} does not link: {error}; see stderr.") from None
+        return Code({symbol: tracker[symbol] for symbol in symbols}, tracker)
+
+
+def cached_code(
+    key: str | None, compile_: Callable[[], bytes], *symbols: str, imports: dict[str, int] | None = None
+) -> Code:
+    """Object code linked into the process (see ``load_object``): from disk where it was kept under ``key``, else, and
+    where that does not link, of ``compile_``, and kept.  Without a key nothing is looked up or kept."""
+    image = disk_cache.get(key) if key is not None else None
+    if image is not None:
+        with contextlib.suppress(CompileError):
+            return load_object(image, *symbols, imports=imports)
+    image = compile_()
+    code = load_object(image, *symbols, imports=imports)
+    if key is not None:
+        disk_cache.put(key, image)
+    return code

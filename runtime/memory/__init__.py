@@ -1,0 +1,1 @@
+"""The memory of arrays: a pool of blocks that are used again."""

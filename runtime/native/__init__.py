@@ -1,0 +1,1 @@
+"""Native code over Python's own objects: their layout, a builder of LLVM IR, records, callables."""

@@ -1,0 +1,86 @@
+"""Loading of the runtime's own native modules, and Python callables made from their functions."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import os
+from collections.abc import Callable, Iterable
+from typing import Any, TypeVar
+
+from hybridflow.runtime import locks
+from hybridflow.runtime.machine import disk_cache, host, machine_code
+
+T = TypeVar("T")
+
+_METHOD_FASTCALL, _METHOD_KEYWORDS = 0x0080, 0x0002
+
+
+class MethodDef(ctypes.Structure):
+    """PyMethodDef.  CPython keeps a pointer to it for as long as the function object lives."""
+
+    _fields_ = [
+        ("name", ctypes.c_char_p),
+        ("address", ctypes.c_void_p),
+        ("flags", ctypes.c_int),
+        ("doc", ctypes.c_char_p),
+    ]
+
+
+def method_def(name: str, address: int, keywords: bool = False, doc: str | None = None) -> MethodDef:
+    """Definition of a native function ``f(self, args, nargs[, kwnames])``."""
+    flags = _METHOD_FASTCALL | (_METHOD_KEYWORDS if keywords else 0)
+    return MethodDef(name.encode(), address, flags, doc.encode() if doc else None)
+
+
+def builtin(definition: MethodDef, self: Any) -> Callable[..., Any]:
+    """A builtin function object.  The caller keeps ``definition`` alive; the function keeps ``self``."""
+    make = ctypes.pythonapi.PyCFunction_NewEx
+    make.argtypes, make.restype = [ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p], ctypes.py_object
+    return make(ctypes.addressof(definition), self, None)
+
+
+def method(definition: MethodDef, owner: type) -> Any:
+    """A method of ``owner`` made of a native function; it and the definition live as long as the process."""
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(definition))
+    make = ctypes.pythonapi.PyDescr_NewMethod
+    make.argtypes, make.restype = [ctypes.py_object, ctypes.c_void_p], ctypes.py_object
+    return make(owner, ctypes.addressof(definition))
+
+
+def source() -> str | None:
+    """What stands for the runtime's source in keys of the disk cache; None where it is not to be found."""
+    return disk_cache.fingerprint(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
+
+def load(
+    build: Callable[[], str], settings: Iterable[object], symbols: tuple[str, ...], imports: dict[str, int]
+) -> dict[str, int]:
+    """Compile one of the runtime's own modules and load it for the life of the process; addresses by symbol.
+
+    The text is a function of the runtime's source and of ``settings``, so it is built only where the disk cache has
+    no machine code for these.
+    """
+    target = host.detect()
+    known = source()
+    key = machine_code.object_key(f"{symbols} {known} {tuple(settings)}", target) if known else None
+    code = machine_code.cached_code(
+        key, lambda: machine_code.compile_object(build(), target, optimize=True), *symbols, imports=imports
+    )
+    # Objects that outlive every module (an array freed at interpreter exit) still call this code: never unload it.
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(code))
+    return code.addresses
+
+
+def once(make: Callable[[], T]) -> Any:
+    """``functools.cache`` for a function without arguments that must not run twice, whatever threads call it."""
+    lock = locks.make()
+    cached = functools.cache(make)
+
+    @functools.wraps(make)
+    def get() -> T:
+        with lock:
+            return cached()
+
+    get.cache_info = cached.cache_info  # type: ignore[attr-defined]
+    return get

@@ -1,0 +1,217 @@
+"""The records that native code reads: arrays of 64-bit words inside a bytes object, each declared once.
+
+A record begins with a head; the sections behind it, to which words of the head point as offsets in words, hold items.
+What a declaration says is all that there is to know of a layout: ``pack`` writes by it, and ``at`` gives native code
+a view whose attributes are the words.  A word that is not declared cannot be written (TypeError) or read
+(AttributeError, when the native code is built).
+
+Words are named ``count`` (an integer), ``*dtype`` (an address) or ``@arguments`` (a section of the record).
+Symbolic extents are written as negative numbers: -1 - index.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from hybridflow.compiler.program import Extent, products_of
+
+if TYPE_CHECKING:
+    from hybridflow.runtime.native.ir_builder import Function
+
+WORD = 8
+_MASK = (1 << 64) - 1
+
+
+class Words:
+    """Words in a row, by name."""
+
+    def __init__(self, words: str, tail: str | None = None, first: int = 0) -> None:
+        given = words.split()
+        self.names = tuple(word.lstrip("*@") for word in given)
+        self.tail = tail  # words of any number behind the others
+        self._places = {name: first + k for k, name in enumerate(self.names)}
+        self._kinds = {name: word[0] if word[0] in "*@" else "" for name, word in zip(self.names, given)}
+        self.size = first + len(given)
+        if len(self._places) != len(given) or tail in self._places:
+            raise TypeError(f"a name is given twice in {words!r}")
+
+    def in_order(self, words: Mapping[str, int]) -> list[int]:
+        """The words as they are declared; exactly these must be given, or it is a TypeError."""
+        if words.keys() != self._places.keys():
+            wrong = ", ".join(sorted(words.keys() ^ self._places.keys()))
+            raise TypeError(f"not the words of the declaration: {wrong}")
+        return [words[name] for name in self.names]
+
+    def offset(self, name: str) -> int:
+        """Bytes from the start to a word, or to the tail."""
+        if name == self.tail:
+            return WORD * self.size
+        if name not in self._places:
+            raise AttributeError(f"no word {name!r} is declared, only {', '.join(self.names)}")
+        return WORD * self._places[name]
+
+    def at(self, f: Function, start: Any) -> View:
+        """For native code: the words at the address ``start``."""
+        return View(f, start, self)
+
+    def read(self, f: Function, start: Any, name: str) -> Any:
+        """For native code: the value of a word; the address of the tail, or of the section that a word points to."""
+        offset = self.offset(name)
+        kind = self._kinds.get(name)
+        if kind is None:
+            return f.at(start, offset)
+        if kind == "*":
+            return f.pointer(start, offset)
+        value = f.word(start, offset)
+        return f.words_after(start, value) if kind == "@" else value
+
+
+class View:
+    """Words at an address, for native code: ``view.name`` emits the read of a word (see ``Words.read``)."""
+
+    def __init__(self, f: Function, start: Any, words: Words) -> None:
+        self._f, self._start, self._words = f, start, words
+
+    def __getattr__(self, name: str) -> Any:
+        return self._words.read(self._f, self._start, name)
+
+    def address(self, name: str) -> Any:
+        """Where the word lies."""
+        return self._f.at(self._start, self._words.offset(name))
+
+
+class Item(Words):
+    """One kind of item of a section: its code and its length in words come first."""
+
+    code: int  # given by Items
+
+    def __init__(self, name: str, words: str = "", tail: str | None = None) -> None:
+        super().__init__(words, tail, first=ITEM.size)
+        self.name = name
+
+    def pack(self, *tail: int, **words: int) -> tuple[int, ...]:
+        """The item; ``tail`` only where one is declared."""
+        if tail and self.tail is None:
+            raise TypeError(f"items {self.name!r} have no tail")
+        body = (*self.in_order(words), *tail)
+        return self.code, ITEM.size + len(body), *body
+
+    def is_kind(self, f: Function, item: Any) -> Any:
+        """For native code: whether the item at this address is of this kind."""
+        return f.eq(ITEM.at(f, item).kind, f.constant(self.code))
+
+
+ITEM = Words("kind length")  # what every item begins with
+
+
+class Items:
+    """The kinds of items that one section holds."""
+
+    def __init__(self, *kinds: Item) -> None:
+        self.kinds = kinds
+        for code, kind in enumerate(kinds):
+            if hasattr(kind, "code"):
+                raise TypeError(f"{kind.name!r} belongs to two sections")
+            kind.code = code
+
+
+TENSOR = Item("tensor", "input *dtype ndim", tail="extents")  # input -1: the program does not read it
+IDENTITY = Item("identity", "*object")
+FLOAT = Item("float", "bits")
+INT = Item("int", "value")
+ARGUMENT = Items(TENSOR, IDENTITY, FLOAT, INT)
+
+CONSTANT = Item("constant", "input *data")
+# tensor, own: offsets of the slots in the object.  words: of its gate (see ``turns``).  update: position among the
+# updates of the program, -1 for none.
+VARIABLE = Item("variable", "input *object tensor own *words update in_place *dtype itemsize ndim", tail="extents")
+CAPTURE = Items(CONSTANT, VARIABLE)
+
+OUTPUT = Item("output", "*dtype itemsize ndim", tail="extents")
+OUTPUTS = Items(OUTPUT)
+
+STEP = Words("read owner *operand check *expected keep")  # of guards, see ``guards.step_words``
+
+# A signature.  positional, keywords: how many arguments are given by position, and by name.  apart: whether arrays may
+# be in one place only.  dims: symbolic extents.
+# guards: how many steps; keeps: for how many of them native code takes a reference.  inputs: buffers of the program.
+# calls: answered so far, the one word that native code writes.
+HEAD = Words(
+    "*entry positional keywords @keyword_names @arguments apart dims @minimums guards @guard_steps keeps inputs "
+    "captures @capture_items updates outputs @output_items @arena @work structure *callable calls"
+)
+STRUCTURE = {"none": 0, "single": 1, "tuple": 2, "list": 3, "call": 4}  # of the result; call: of a tuple of tensors
+
+# An op over tensors of any one shape, and one over tensors of known types.
+KERNEL = Words("*entry inputs @specs *dtype itemsize arena")
+KERNEL_INPUT = Item("kernel input", "*dtype")
+KERNEL_INPUTS = Items(KERNEL_INPUT)
+FIXED = Words("*entry inputs @specs @dims *dtype ndim @shape bytes arena")
+FIXED_INPUT = Item("fixed input", "*dtype ndim", tail="extents")
+FIXED_INPUTS = Items(FIXED_INPUT)
+
+# A size: how many terms there are, then each of them: a factor, and the indices of the extents that multiply it.
+SIZE = Words("terms", tail="first")
+TERM = Words("factor names", tail="indices")
+
+
+@dataclass(frozen=True)
+class Offsets:
+    """Slots of the classes that native code reads; they lie where Python put them, so they are settings of the code."""
+
+    tensor_array: int
+    dispatch_table: int
+    signature_record: int
+    kernel_record: int
+    fixed_record: int
+
+
+# Variables of the pool, 64 bits each: settings, counters of bytes and calls, what was looked at and asked for last, and
+# the ends of the list of free blocks.
+POOL_STATE = (
+    *("limit", "poison", "age"),
+    *("cached", "small", "held", "live", "peak", "peak_before", "hits", "misses"),
+    *("looked", "last", "requests", "oldest", "newest"),
+)
+
+RELEASE_GIL_BYTES = 1 << 20  # programs that touch at least this much run without the GIL
+FLOPS_PER_BYTE = 8  # ... or that compute as long as a machine takes for so many bytes
+
+MAX_INPUTS = 8  # of an elementwise kernel
+MAX_BUFFERS = 4096  # of a program: its native call keeps them on the stack
+MAX_STEPS = 8192  # of guards, whose values are on the stack as well
+
+
+class Writer:
+    """Collects a head and sections, and packs them into bytes."""
+
+    def __init__(self, head: Words) -> None:
+        self._head = head
+        self._sections: list[int] = []
+
+    def section(self, words: Iterable[int]) -> int:
+        """Append a section; returns its offset in words."""
+        offset = self._head.size + len(self._sections)
+        self._sections.extend(words)
+        return offset
+
+    def items(self, items: Iterable[tuple[int, ...]]) -> int:
+        """Append items, each as ``Item.pack`` makes them."""
+        return self.section(word for item in items for word in item)
+
+    def pack(self, **head: int) -> bytes:
+        words = [*self._head.in_order(head), *self._sections]
+        return struct.pack(f"<{len(words)}Q", *(word & _MASK for word in words))
+
+
+def size_words(size: Extent, dims: Mapping[str, int]) -> list[int]:
+    """A size as native code evaluates it; ``dims`` gives the index of each symbol."""
+    terms = products_of(size)
+    words = SIZE.in_order({"terms": len(terms)})
+    for factor, names in terms:
+        words += TERM.in_order({"factor": factor, "names": len(names)})
+        words += [dims[str(name)] for name in names]
+    return words
