@@ -192,12 +192,11 @@ _assignment.install()
 _native_type.introduce()
 
 if _TYPE_CHECKING:  # what is loaded when it is first used, see ``_LATER``
-    from hybridflow.array import random as random
+    from hybridflow import losses as losses, nn as nn, random as random
     from hybridflow.autodiff.custom import custom_gradient as custom_gradient
     from hybridflow.autodiff.tape import GradientTape as GradientTape
     from hybridflow.jit.function import function as function
     from hybridflow.jit.keys import TensorSpec as TensorSpec
-    from hybridflow.nn import functional as nn, losses as losses
 
 if _flags.KEEP_TEXT.value == "1" or hasattr(_sys, "ps1") or "code" in _sys.modules:
     from hybridflow.tracing.convert import texts as _texts

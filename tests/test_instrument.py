@@ -15,13 +15,14 @@ _PROGRAM = """
 import gc, importlib, io, sys, types, unittest
 import hybridflow
 from hybridflow.jit.guards import twins
+from hybridflow.jit.guards.recorder import RECORDER
 
 names = [sys.argv[1], "test.test_" + sys.argv[1]]
 for name in names:
     importlib.import_module(name)
 count = 0
 for function in [f for f in gc.get_objects() if isinstance(f, types.FunctionType) and f.__module__ in names]:
-    twin = twins.twin_of(function)
+    twin = twins.twin_of(function, RECORDER)
     if isinstance(twin, types.CodeType):
         function.__code__ = twin
         count += 1

@@ -13,8 +13,7 @@ from hybridflow.compiler.ir.dtypes import INTEGERS
 from hybridflow.compiler.ops import Kind
 from hybridflow.core.tensor import Tensor, wrap
 from hybridflow.core.variable import Variable
-from hybridflow.eager import one_op
-from hybridflow.eager import placement
+from hybridflow.eager import one_op, placement
 from hybridflow.errors import HybridflowError
 
 Attrs = Mapping[str, Any]

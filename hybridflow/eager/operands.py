@@ -26,8 +26,8 @@ from hybridflow.core import devices
 from hybridflow.core.context import current
 from hybridflow.core.tensor import Tensor, wrap
 from hybridflow.core.variable import Variable
-from hybridflow.eager.dispatch import apply
 from hybridflow.eager import placement
+from hybridflow.eager.dispatch import apply
 from hybridflow.errors import ArgumentError, ArgumentTypeError, DTypeError, ShapeError
 
 default_float = dtypes.float32

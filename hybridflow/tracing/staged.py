@@ -22,9 +22,9 @@ from hybridflow.core import devices, transaction
 from hybridflow.core.context import current, tracing
 from hybridflow.core.tensor import Tensor, wrap
 from hybridflow.core.variable import Variable, current_values
+from hybridflow.eager import placement
 from hybridflow.eager.dispatch import apply, builder
 from hybridflow.eager.executable import executable_for
-from hybridflow.eager import placement
 from hybridflow.errors import TraceError
 from hybridflow.runtime import locks
 from hybridflow.runtime.calls.turns import in_turn, running_in_place, set_all

@@ -215,7 +215,7 @@ def consume(recording: Recording, value: Any, depth: int = _DEPTH, live: bool = 
             for item in items[:_WALKED]:
                 consume(recording, item, depth - 1, whole=whole)  # an array in a list is copied with it
     elif isinstance(value, _FUNCTIONS):
-        _prepare(recording, value)
+        recording.prepare(recording, value)
     elif is_users_class(type(value)):
         follow_methods(recording, value, depth, whole)
     elif hasattr(type(value), "__next__") and recording.slot_of(value) is not None:
@@ -260,12 +260,6 @@ def can_be_live(array: np.ndarray) -> bool:
         and array.dtype.isnative
         and not array.dtype.hasobject
     )
-
-
-def _prepare(recording: Recording, value: Any) -> None:
-    from hybridflow.jit.guards.calls import prepare  # which reads contents itself
-
-    prepare(recording, value)
 
 
 def follow_methods(recording: Recording, value: Any, depth: int = 0, whole: bool = False) -> None:

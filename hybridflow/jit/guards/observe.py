@@ -14,7 +14,7 @@ from hybridflow.jit.cache import Guards
 from hybridflow.jit.guards import calls
 from hybridflow.jit.guards.contents import is_plain
 from hybridflow.jit.guards.libraries import is_recorded
-from hybridflow.jit.guards.recorder import recording_to
+from hybridflow.jit.guards.recorder import RECORDER, recording_to
 from hybridflow.jit.guards.recording import Recording
 from hybridflow.jit.guards.report import Report, hide_recorder, unseen_reason
 from hybridflow.jit.guards.twins import Swaps, follow, is_twin
@@ -35,7 +35,7 @@ class Observer:
         self, recording: Recording, python: Callable[..., Any], paths: Sequence[str], values: Any
     ) -> Iterator[None]:
         """Record what the block, a call of ``python`` with the bound arguments ``values``, reads and changes."""
-        recording.swaps = Swaps()
+        recording.swaps, recording.prepare = Swaps(RECORDER), calls.prepare
         for path, value in zip(paths, values):
             _note_argument(recording, path, value)
         try:

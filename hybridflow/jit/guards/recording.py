@@ -69,6 +69,7 @@ class Recording:
         self.reasons: list[Reason] = []
         self.followed: dict[int, types.FunctionType] = {}  # functions that are recorded as they run, by id
         self.swaps: Any = None  # see twins.Swaps
+        self.prepare: Any = None  # see calls.prepare, which needs what needs this class
         self.tracer: Any = None  # of sys.settrace, while this recording alone has one: see unseen
         self.consumed: set[tuple[int, bool]] = set()  # ids of objects that were given to others: see contents
         self.unseen: set[types.CodeType] = set()  # code that ran although nothing recorded what it reads

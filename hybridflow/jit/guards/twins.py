@@ -94,7 +94,8 @@ def is_generated(code: types.CodeType) -> bool:
 class Swaps:
     """The functions that run their twins for one trace; ``undo`` gives them their own code back."""
 
-    def __init__(self) -> None:
+    def __init__(self, recorder: object) -> None:
+        self._recorder = recorder
         self._functions: list[types.FunctionType] = []
 
     def add(self, function: types.FunctionType) -> str | None:
@@ -106,7 +107,7 @@ class Swaps:
                 self._functions.append(function)
                 return None
             code = function.__code__
-            twin = twin_of(function)
+            twin = twin_of(function, self._recorder)
             if isinstance(twin, str):
                 return twin
             _swapped[id(function)] = [function, code, twin, 1]
@@ -131,10 +132,10 @@ class Swaps:
                 self._functions.pop()
 
 
-def twin_of(function: types.FunctionType) -> types.CodeType | str:
-    """The instrumented code of a function; the reason if its source is not known."""
+def twin_of(function: types.FunctionType, recorder: object) -> types.CodeType | str:
+    """A function's code with calls of ``recorder`` in it; the reason if its source is not known."""
     code = function.__code__
-    twin = _rebuilder().code(code, function)
+    twin = _rebuilder(recorder).code(code, function)
     if not isinstance(twin, types.CodeType):
         return twin.reason
     if not is_twin(twin):
@@ -154,10 +155,8 @@ _RECORDER = "hybridflow recorder \N{LOCK}"  # stands for the recorder in a tree
 
 
 @functools.cache
-def _rebuilder() -> Rebuilder:
-    from hybridflow.jit.guards.recorder import RECORDER  # which follows functions itself
-
-    return Rebuilder(_instrumented_tree, {_RECORDER: RECORDER})
+def _rebuilder(recorder: object) -> Rebuilder:
+    return Rebuilder(_instrumented_tree, {_RECORDER: recorder})
 
 
 def _instrumented_tree(node: Function, source: Source) -> Function:
