@@ -405,7 +405,7 @@ _POOL = """
 import gc, random, time
 import numpy as np
 import hybridflow as hf
-from hybridflow.runtime import memory
+from hybridflow.runtime.memory import blocks as memory
 
 def resident():
     gc.collect()

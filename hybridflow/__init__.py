@@ -186,6 +186,7 @@ from hybridflow.core import native_type as _native_type
 from hybridflow.core.devices import device as device, list_devices as list_devices
 from hybridflow.core.tensor import Tensor as Tensor
 from hybridflow.core.variable import Variable as Variable
+from hybridflow.runtime.machine import machine_code as _machine_code
 
 _operators.install()
 _assignment.install()
@@ -227,10 +228,24 @@ _PUBLIC_MODULES = frozenset(("config", "errors", "losses", "memory", "nn", "rand
 def __getattr__(name: str) -> _Any:
     if name not in _LATER:
         raise AttributeError(f"module 'hybridflow' has no attribute {name!r}")
+    if name == "function":
+        _load_all()  # what a traced function meets must be there: loading it would be recorded as its doing
+    return _load(name)
+
+
+def _load(name: str) -> _Any:
     module = _importlib.import_module(f"hybridflow.{_LATER[name] or name}")
     found = globals()[name] = getattr(module, name) if _LATER[name] else module
     _hide_rooms()
     return found
+
+
+def _load_all() -> None:
+    for name in _LATER:
+        _load(name)
+
+
+_machine_code.import_before_fork(_load_all)
 
 
 def __dir__() -> list[str]:

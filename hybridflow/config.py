@@ -5,7 +5,7 @@ from __future__ import annotations
 from hybridflow.core.context import add_process_reason
 from hybridflow.errors import ArgumentError
 from hybridflow.runtime.machine import disk_cache
-from hybridflow.runtime.memory import blocks as memory
+from hybridflow.runtime.memory import blocks
 
 _eager = False
 
@@ -32,8 +32,8 @@ def memory_limit(limit: int | None = None) -> int:
     At first 4 GiB, or an eighth of the memory that this process may use where that is less.
     """
     if limit is not None:
-        memory.set_limit(_size("memory_limit", limit))
-    return memory.limit()
+        blocks.set_limit(_size("memory_limit", limit))
+    return blocks.limit()
 
 
 def cache_limit(limit: int | None = None) -> int:

@@ -6,11 +6,14 @@ What these locks guard is changed by single operations of the interpreter, so it
 
 from __future__ import annotations
 
+import functools
 import os
 import threading
 import weakref
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
+
+T = TypeVar("T")
 
 _locks: weakref.WeakSet[Any] = weakref.WeakSet()
 
@@ -20,6 +23,20 @@ def make() -> Any:
     lock = threading.RLock()
     _locks.add(lock)
     return lock
+
+
+def once(compute: Callable[[], T]) -> Any:
+    """``functools.cache`` for a function without arguments that must not run twice, whatever threads call it."""
+    lock = make()
+    cached = functools.cache(compute)
+
+    @functools.wraps(compute)
+    def get() -> T:
+        with lock:
+            return cached()
+
+    get.cache_info = cached.cache_info  # type: ignore[attr-defined]
+    return get
 
 
 def _open_in_child() -> None:

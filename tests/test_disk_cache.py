@@ -239,7 +239,8 @@ def test_machine_code_is_found_again(folder, monkeypatch):
 def test_second_process_compiles_nothing(folder):
     code = """
 import numpy as np
-from hybridflow.runtime import cpu, machine_code
+from hybridflow.runtime import cpu
+from hybridflow.runtime.machine import machine_code
 from tests.runtime_programs import plus_one
 compiled = []
 real = machine_code.compile_object
@@ -323,7 +324,9 @@ def test_pipes_sockets_and_folders_are_no_entries(folder):
         bound.bind(paths[2].name)
         os.chdir(here)
         paths[3].symlink_to("/dev/zero")
-        code = "from hybridflow.runtime import disk_cache; print([disk_cache.get(f'key {k}') for k in range(4)])"
+        code = (
+            "from hybridflow.runtime.machine import disk_cache; print([disk_cache.get(f'key {k}') for k in range(4)])"
+        )
         done = subprocess.run(
             [sys.executable, "-c", code],
             env={**os.environ, "HF_CACHE_DIR": str(folder)},

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork")
 _PROGRAM = """
     import os, signal, threading
     import hybridflow as hf
-    from hybridflow.context import reasons
+    from hybridflow.core.context import reasons
 
     x = hf.constant([1.0, 2.0, 3.0])
     v, w = hf.Variable([0.0, 0.0, 0.0]), hf.Variable([0.0, 0.0, 0.0])
@@ -87,7 +87,7 @@ def test_fork_inside_a_tape_and_a_trace():
     out = run("""
         import os
         import hybridflow as hf
-        from hybridflow.context import busy
+        from hybridflow.core.context import busy
 
         x = hf.constant([1.0, 2.0])
 

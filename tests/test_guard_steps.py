@@ -24,7 +24,7 @@ from hybridflow.core.tensor import wrap
 from hybridflow.runtime import cpu
 from hybridflow.runtime.calls import entry
 from hybridflow.runtime.calls.entry import Dispatcher
-from hybridflow.runtime.calls.native_call import Signature, TensorArg
+from hybridflow.runtime.calls.native_call import NativeCall, TensorArg
 from hybridflow.runtime.calls.steps import CHECK, READ, Step, first_failing, holds
 from tests.runtime_programs import plus_one
 
@@ -46,7 +46,7 @@ class Guarded(Dispatcher):
     __slots__ = ("__weakref__",)
 
     def __init__(self, *steps):
-        self._dispatch = (Signature(EXECUTABLE[0], [TensorArg(np.dtype("f4"), (Dim("n"),), 0)], guards=steps),)
+        self._dispatch = (NativeCall(EXECUTABLE[0], [TensorArg(np.dtype("f4"), (Dim("n"),), 0)], guards=steps),)
 
     def _call_slow(self, x):
         return None
@@ -677,7 +677,7 @@ def test_what_guards_hold_goes_with_them():
 def test_without_the_private_functions_of_the_interpreter():
     """Where the process does not offer them, native code asks Python."""
     program = """
-from hybridflow.runtime import layout
+from hybridflow.runtime.native import layout
 layout.finds_methods = layout.finds_in_classes = lambda: False
 import pytest, sys
 sys.exit(pytest.main(["-q", "-p", "no:cacheprovider", "-p", "no:xdist", *sys.argv[1:]]))

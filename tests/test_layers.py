@@ -38,6 +38,7 @@ LEVELS = {
     "hybridflow.runtime.arguments": 6,
     "hybridflow.runtime.dtypes": 6,
     "hybridflow.runtime.locks": 6,
+    "hybridflow.runtime.program_host": 6,
     "hybridflow.runtime.machine": 6.1,
     "hybridflow.runtime.native": 6.2,
     "hybridflow.runtime.memory": 6.3,

@@ -161,7 +161,7 @@ def test_the_system_gets_it_back():
     code = """
 import numpy as np
 import hybridflow as hf
-from hybridflow.runtime import memory
+from hybridflow.runtime.memory import blocks as memory
 
 def resident():
     return int(open("/proc/self/statm").read().split()[1]) * 4096 >> 20

@@ -218,4 +218,4 @@ def test_many_instances_and_collections():
     del models[::2], model
     gc.collect()
     table = Model.__dict__["scaled"]._instances
-    assert sum(entry.instance() in models for entry in table._entries.values()) == len(table._entries) == 10
+    assert sum(held.instance() in models for held in table._held.values()) == len(table._held) == 10

@@ -18,7 +18,7 @@ from hybridflow.core.tensor import Tensor, wrap
 from hybridflow.runtime import cpu
 from hybridflow.runtime.calls import entry, front_end, turns
 from hybridflow.runtime.calls.entry import Dispatcher
-from hybridflow.runtime.calls.native_call import ConstantInput, LiteralArg, Signature, TensorArg, VariableInput
+from hybridflow.runtime.calls.native_call import ConstantInput, LiteralArg, NativeCall, TensorArg, VariableInput
 from hybridflow.runtime.calls.steps import Step
 from hybridflow.runtime.memory import blocks as memory
 from tests.runtime_programs import accumulate, add, plus_one, pointwise, square_table
@@ -77,7 +77,7 @@ def check(result, expected):
 
 @pytest.mark.parametrize("n", [0, 1, 3, 64, 1000])
 def test_tensor(n):
-    f = Callable(Signature(cpu.load(plus_one()), [vector()]))
+    f = Callable(NativeCall(cpu.load(plus_one()), [vector()]))
     x = np.linspace(-1, 1, n, dtype=np.float32)
     result = f(wrap(x))
     check(result, x + np.float32(1))
@@ -115,7 +115,7 @@ def test_calls_that_do_not_fit():
         ((wrap(np.zeros(3, np.float32)[::-1]),), {}),
         ((wrap(np.zeros(13, np.uint8)[1:].view(np.float32)),), {}),  # not aligned
     ]
-    f = Callable(Signature(cpu.load(plus_one()), [vector()]))
+    f = Callable(NativeCall(cpu.load(plus_one()), [vector()]))
     for count, (args, kwargs) in enumerate(calls, 1):
         result = f(*args, **kwargs)
         assert is_slow(result) and result[2] == kwargs
@@ -127,7 +127,7 @@ def test_calls_that_do_not_fit():
 def test_empty_and_odd_tables():
     f = Callable()
     assert is_slow(f(tensor(1)))
-    for table in ([Signature(cpu.load(plus_one()), [vector()])], (1, None, "x"), None, "no"):
+    for table in ([NativeCall(cpu.load(plus_one()), [vector()])], (1, None, "x"), None, "no"):
         f._dispatch = table
         assert is_slow(f(tensor(1)))
     del f._dispatch
@@ -137,8 +137,8 @@ def test_empty_and_odd_tables():
 def test_static_shape_and_several_signatures():
     executable = cpu.load(plus_one(dims=False))
     f = Callable(
-        Signature(executable, [vector(shape=(4,)), vector(None, (2, Dim("k")), F64)]),
-        Signature(executable, [vector(shape=(4,))]),
+        NativeCall(executable, [vector(shape=(4,)), vector(None, (2, Dim("k")), F64)]),
+        NativeCall(executable, [vector(shape=(4,))]),
     )
     x = tensor(1, 2, 3, 4)
     check(f(x), np.array([2, 3, 4, 5], np.float32))
@@ -148,7 +148,7 @@ def test_static_shape_and_several_signatures():
 
 
 def test_symbolic_extents_agree_and_have_minimums():
-    f = Callable(Signature(cpu.load(add()), [vector(), vector(1)], minimums={"n": 2}))
+    f = Callable(NativeCall(cpu.load(add()), [vector(), vector(1)], minimums={"n": 2}))
     check(f(tensor(1, 2), tensor(10, 20)), np.array([11, 22], np.float32))
     assert is_slow(f(tensor(1, 2), tensor(10, 20, 30)))
     assert is_slow(f(tensor(1), tensor(2)))
@@ -160,18 +160,18 @@ def test_literals():
     marker = object()
     values = [1, 1.0, True, 0.0, -0.0, nan, None, "text", 1 << 80, -7, marker]
     for value in values:
-        f = Callable(Signature(cpu.load(program), [vector(), LiteralArg(value)]))
+        f = Callable(NativeCall(cpu.load(program), [vector(), LiteralArg(value)]))
         assert not is_slow(f(tensor(1), value))
         for other in values:
             if other is not value:
                 assert is_slow(f(tensor(1), other)), (value, other)
     # Equal values of the same type fit, whichever object they are.
-    f = Callable(Signature(cpu.load(program), [vector(), LiteralArg(1234567.25), LiteralArg(987654321)]))
+    f = Callable(NativeCall(cpu.load(program), [vector(), LiteralArg(1234567.25), LiteralArg(987654321)]))
     assert not is_slow(f(tensor(1), float("1234567.25"), int("987654321")))
 
 
 def test_keywords():
-    f = Callable(Signature(cpu.load(plus_one()), [vector(), LiteralArg(True)], keywords=["training"]))
+    f = Callable(NativeCall(cpu.load(plus_one()), [vector(), LiteralArg(True)], keywords=["training"]))
     x = tensor(1)
     check(f(x, training=True), np.array([2], np.float32))
     assert is_slow(f(x, training=False))
@@ -187,7 +187,7 @@ def test_keywords():
 def test_guards():
     cell, module, owner = types.CellType(1.5), {"w": F32}, types.SimpleNamespace(w=F64)
     f = Callable(
-        Signature(
+        NativeCall(
             cpu.load(plus_one()),
             [vector()],
             guards=[
@@ -222,7 +222,7 @@ def test_guards():
 def test_constant_and_variable():
     constant, variable = np.array([10, 20, 30, 40], np.float32), Variable(np.array([1, 2, 3, 4], np.float32))
     executable = cpu.load(add(dims=False))
-    f = Callable(Signature(executable, [], [ConstantInput(0, constant), VariableInput(1, variable)]))
+    f = Callable(NativeCall(executable, [], [ConstantInput(0, constant), VariableInput(1, variable)]))
     check(f(), np.array([11, 22, 33, 44], np.float32))
     variable._tensor = tensor(5, 5, 5, 5)
     check(f(), np.array([15, 25, 35, 45], np.float32))
@@ -235,7 +235,7 @@ def test_constant_and_variable():
 
 def state_function(array, own=False, in_place=True):
     variable = Variable(array, own)
-    signature = Signature(
+    signature = NativeCall(
         cpu.load(accumulate(outputs=1, in_place=in_place)),
         [vector(1, (4,), F64)],
         [VariableInput(0, variable)],
@@ -300,7 +300,7 @@ def test_result_structures():
     x = tensor(1)
 
     def f(structure):
-        return Callable(Signature(executable, [vector()], structure=structure))(x)
+        return Callable(NativeCall(executable, [vector()], structure=structure))(x)
 
     for kind in (tuple, list):
         result = f(kind.__name__)
@@ -313,12 +313,12 @@ def test_result_structures():
     check(named["b"], np.array([2], np.float32))
     with pytest.raises(KeyError, match="broken"):
         f(lambda outs: {}["broken"])
-    none = Callable(Signature(cpu.load(plus_one(outputs=0)), [vector()], structure="tuple"))
+    none = Callable(NativeCall(cpu.load(plus_one(outputs=0)), [vector()], structure="tuple"))
     assert none(x) == ()
 
 
 def test_failed_check():
-    f = Callable(Signature(cpu.load(plus_one(unlucky=3)), [vector()]))
+    f = Callable(NativeCall(cpu.load(plus_one(unlucky=3)), [vector()]))
     e = entry.elementwise(cpu.load(plus_one(unlucky=3)))
     live = memory.stats().live
     for call in (f, e) * 20:
@@ -344,7 +344,7 @@ def test_slow_path_errors_pass():
 
 
 def test_busy():
-    f = Callable(Signature(cpu.load(plus_one()), [vector()]))
+    f = Callable(NativeCall(cpu.load(plus_one()), [vector()]))
     add_process_reason(1)
     try:
         assert is_slow(f(tensor(1)))
@@ -354,7 +354,7 @@ def test_busy():
 
 
 def test_no_memory():
-    f = Callable(Signature(cpu.load(square_table()), [vector(dtype=np.dtype("u1"))]))
+    f = Callable(NativeCall(cpu.load(square_table()), [vector(dtype=np.dtype("u1"))]))
     assert f(wrap(np.zeros(10, np.uint8)))._array.shape == (10, 10)
     live = memory.stats().live
     with pytest.raises(MemoryError):
@@ -371,7 +371,7 @@ def test_no_memory():
 def test_nothing_leaks():
     variable, constant = Variable(np.ones(4, np.float32)), np.ones(4, np.float32)
     f = Callable(
-        Signature(
+        NativeCall(
             cpu.load(pointwise("%r = fadd float %v0, %v2", inputs=3, dims=False, outputs=2)),
             [vector(0, (4,)), LiteralArg(2.5)],
             [ConstantInput(1, constant), VariableInput(2, variable)],
@@ -400,7 +400,7 @@ def test_nothing_leaks():
 def test_everything_goes_with_its_function():
     variable = Variable(np.ones(4, np.float32))
     f = Callable(
-        Signature(cpu.load(add(dims=False)), [vector(0, (4,))], [VariableInput(1, variable)]),
+        NativeCall(cpu.load(add(dims=False)), [vector(0, (4,))], [VariableInput(1, variable)]),
     )
     f(tensor(1, 2, 3, 4))
     code = weakref.ref(f._dispatch[0].executable._code)
@@ -416,10 +416,10 @@ def test_threads():
     """Large programs run without the GIL, read variables that others replace, and share the pool."""
     n = 1 << 18
     executable = cpu.load(add())
-    f = Callable(Signature(executable, [vector(), vector(1)]))
+    f = Callable(NativeCall(executable, [vector(), vector(1)]))
     variable = Variable(np.zeros(n, np.float32))
     g = Callable(
-        Signature(
+        NativeCall(
             cpu.load(add()),
             [vector()],
             [VariableInput(1, variable)],
@@ -449,7 +449,7 @@ def test_threads():
 
 
 def test_call_as_an_attribute():
-    f = Callable(Signature(cpu.load(plus_one()), [vector()]))
+    f = Callable(NativeCall(cpu.load(plus_one()), [vector()]))
     assert callable(f) and callable(Dispatcher.__call__)
     check(f.__call__(tensor(1)), np.array([2], np.float32))
     check(Callable.__call__(f, tensor(1)), np.array([2], np.float32))
@@ -464,15 +464,15 @@ def test_call_as_an_attribute():
 @pytest.mark.parametrize(
     "make",
     [
-        lambda ex: Signature(ex, [vector()]),  # input 1 has no source
-        lambda ex: Signature(ex, [vector(), vector(0)]),
-        lambda ex: Signature(ex, [vector(), vector(1), vector(2)]),
-        lambda ex: Signature(ex, [vector(), vector(1, dtype=F64)]),
-        lambda ex: Signature(ex, [vector(), vector(1, (Dim("n"), 1))]),
-        lambda ex: Signature(ex, [vector(), vector(1)], structure="dict"),
-        lambda ex: Signature(ex, [vector(), vector(1)], keywords=["a", "b", "c"]),
-        lambda ex: Signature(ex, [], [VariableInput(0, Variable(np.zeros(2))), ConstantInput(1, np.zeros(2))]),
-        lambda ex: Signature(ex, [vector()], [VariableInput(1, object())]),
+        lambda ex: NativeCall(ex, [vector()]),  # input 1 has no source
+        lambda ex: NativeCall(ex, [vector(), vector(0)]),
+        lambda ex: NativeCall(ex, [vector(), vector(1), vector(2)]),
+        lambda ex: NativeCall(ex, [vector(), vector(1, dtype=F64)]),
+        lambda ex: NativeCall(ex, [vector(), vector(1, (Dim("n"), 1))]),
+        lambda ex: NativeCall(ex, [vector(), vector(1)], structure="dict"),
+        lambda ex: NativeCall(ex, [vector(), vector(1)], keywords=["a", "b", "c"]),
+        lambda ex: NativeCall(ex, [], [VariableInput(0, Variable(np.zeros(2))), ConstantInput(1, np.zeros(2))]),
+        lambda ex: NativeCall(ex, [vector()], [VariableInput(1, object())]),
     ],
 )
 def test_inconsistent_signatures_raise(make):

@@ -13,7 +13,7 @@ from hybridflow.compiler.ir.extents import Dim, value_at
 from hybridflow.core.tensor import Tensor, wrap
 from hybridflow.runtime import cpu
 from hybridflow.runtime.calls.entry import Dispatcher
-from hybridflow.runtime.calls.native_call import LiteralArg, Signature, TensorArg
+from hybridflow.runtime.calls.native_call import LiteralArg, NativeCall, TensorArg
 from tests.runtime_programs import add
 
 EXECUTABLE = []
@@ -92,7 +92,7 @@ def random_signature(rng):
     keywords = ["k", "l", "m"][: rng.randrange(min(4, len(arguments) + 1))]
     known = {str(e) for a in arguments if isinstance(a, TensorArg) for e in a.shape if isinstance(e, Dim)}
     minimums = {name: rng.randrange(4) for name in sorted(known) if rng.random() < 0.5}
-    return Signature(EXECUTABLE[0], arguments, keywords=keywords, minimums=minimums)
+    return NativeCall(EXECUTABLE[0], arguments, keywords=keywords, minimums=minimums)
 
 
 def random_call(rng, signature):

@@ -7,6 +7,7 @@ import pytest
 
 import hybridflow as hf
 from hybridflow import errors
+from hybridflow.array import random as generators
 
 
 def philox(seed, start, count):
@@ -89,7 +90,7 @@ def test_seeds():
 
 
 def test_the_first_draw_of_all_may_happen_in_a_trace(monkeypatch):
-    monkeypatch.setattr(hf.random, "_global", None)
+    monkeypatch.setattr(generators, "_global", None)
     draw = hf.function(lambda: hf.random.uniform((2,)))
     assert draw().tolist() != draw().tolist()
 

@@ -157,7 +157,7 @@ def test_poison(pool):
 def test_poison_from_the_environment():
     code = """
 import numpy as np
-from hybridflow.runtime import memory
+from hybridflow.runtime.memory import blocks as memory
 print(np.isnan(memory.empty((64,), np.dtype('f4'))).all())
 """
     done = subprocess.run(
@@ -176,7 +176,7 @@ def test_arrays_may_outlive_everything():
     code = """
 import atexit, sys
 import numpy as np
-from hybridflow.runtime import memory
+from hybridflow.runtime.memory import blocks as memory
 held = [memory.empty((n,), np.dtype('f4')) for n in (1, 1000, 1 << 20)]
 sys.modules['numpy'].held = held
 class Late:

@@ -10,7 +10,9 @@ import pytest
 
 PROGRAM = """
 import numpy as np
-from hybridflow.runtime import entry, layout, memory, native
+from hybridflow.runtime.calls import entry
+from hybridflow.runtime.memory import blocks as memory
+from hybridflow.runtime.native import layout, functions as native
 
 real = native.load
 def load(build, settings, symbols, imports):

@@ -18,8 +18,8 @@ from hybridflow.compiler.ops import TABLE
 from hybridflow.core.context import busy, idle, now
 from hybridflow.core.tensor import Tensor
 from hybridflow.core.variable import Variable
-from hybridflow.eager import execute as eager
 from hybridflow.eager.dispatch import apply
+from hybridflow.eager.execute import try_binary, try_unary
 from hybridflow.eager.operands import (
     as_tensor,
     broadcast_all,
@@ -40,7 +40,7 @@ from hybridflow.errors import ArgumentError, DTypeError
 def _binary(op: Any, x: Any, y: Any) -> Tensor:
     """``op`` on operands of one promoted dtype."""
     if not busy.value or now() is idle:
-        out = eager.try_binary(op, x, y)
+        out = try_binary(op, x, y)
         if out is not None:
             return out
     if type(x) is Variable:
@@ -67,7 +67,7 @@ def _alike(x: Any, y: Any) -> bool:
 def _float_binary(op: Any, x: Any, y: Any) -> Tensor:
     """``op``, which takes floats only: integers and bools become float32."""
     if not busy.value or now() is idle:
-        out = eager.try_binary(op, x, y)
+        out = try_binary(op, x, y)
         if out is not None:
             return out
     if _alike(x, y) and dtypes.is_float(x.dtype):
@@ -81,13 +81,13 @@ def _float_binary(op: Any, x: Any, y: Any) -> Tensor:
 
 def _unary(op: Any, x: Any) -> Tensor:
     """``op`` on an operand of any dtype."""
-    out = eager.try_unary(op, x) if not busy.value or now() is idle else None
+    out = try_unary(op, x) if not busy.value or now() is idle else None
     return apply(op, as_tensor(x, op.name)) if out is None else out
 
 
 def _float_unary(op: Any, x: Any) -> Tensor:
     """``op``, which takes floats only: integers and bools become float32."""
-    out = eager.try_unary(op, x) if not busy.value or now() is idle else None
+    out = try_unary(op, x) if not busy.value or now() is idle else None
     return apply(op, float_operand(x, op.name)) if out is None else out
 
 

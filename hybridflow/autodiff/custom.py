@@ -66,7 +66,7 @@ def custom_gradient(function: Callable[..., Any]) -> Callable[..., Any]:
         leaves, structure = pytree.flatten(outputs)
         inputs = tuple(x for x in pytree.flatten((args, kwargs))[0] if isinstance(x, Tensor))
         variables = [variable for variable, _ in watcher.reads.values()]
-        derivative = _Derivative(stage, grad_fn, inputs, variables)
+        derivative = _UserDerivative(stage, grad_fn, inputs, variables)
         all_inputs = (*inputs, *(tensor for _, tensor in watcher.reads.values()))
         # Fresh tensors, so that the only path from inputs to outputs is the one recorded here.
         with_paths = [_fresh(x) if isinstance(x, Tensor) else x for x in leaves]
@@ -86,7 +86,7 @@ def _fresh(x: Tensor) -> Tensor:
     return builder.stop_gradient(x)
 
 
-class _Derivative:
+class _UserDerivative:
     """Calls the user's grad_fn, and checks what it returns."""
 
     __slots__ = ("_grad_fn", "_input_types", "_stage", "_variables", "output_types")

@@ -21,8 +21,8 @@ from hybridflow.cli import cache, output
 from hybridflow.runtime.calls import entry
 from hybridflow.runtime.cuda import executable as cuda
 from hybridflow.runtime.machine import disk_cache, host, machine_code
-from hybridflow.runtime.memory import blocks as memory
-from hybridflow.runtime.native import functions as native
+from hybridflow.runtime.memory import blocks
+from hybridflow.runtime.native import functions
 
 
 @dataclass(frozen=True)
@@ -97,17 +97,17 @@ def _native_entry() -> list[Finding]:
 
 
 def _memory() -> list[Finding]:
-    problem = memory.problem()
+    problem = blocks.problem()
     if problem is not None:
         return [Finding("memory pool", "note", f"off, all memory is new: {problem}")]
-    return [Finding("memory pool", "ok", f"keeps up to {memory.limit() >> 20} MiB of freed memory")]
+    return [Finding("memory pool", "ok", f"keeps up to {blocks.limit() >> 20} MiB of freed memory")]
 
 
 def _cache() -> list[Finding]:
     stat = disk_cache.stat()
     state = "ok" if stat.folder is not None and stat.writable else "note"
     found = [Finding("disk cache", state, cache.describe(stat))]
-    if stat.folder is not None and native.source() is None:
+    if stat.folder is not None and functions.source() is None:
         text = "compiled anew in each process: their source, which would be part of their key, is not to be found"
         found.append(Finding("native calls", "note", text))
     return found

@@ -11,7 +11,7 @@ from hybridflow.compiler.ir.build import Builder
 from hybridflow.compiler.ops import TABLE, Kind
 from hybridflow.core.context import idle, now
 from hybridflow.core.tensor import Tensor, wrap
-from hybridflow.eager import execute as eager
+from hybridflow.eager.execute import execute, try_pair
 
 
 def apply(op: Any, *inputs: Tensor, **given: Any) -> Tensor:
@@ -27,7 +27,7 @@ def apply(op: Any, *inputs: Tensor, **given: Any) -> Tensor:
         if state.tapes and op.canon is not None:
             attrs = op.canon(tuple([x.type for x in inputs]), given)
     else:
-        out, attrs = eager.execute(op, inputs, given)
+        out, attrs = execute(op, inputs, given)
     for tape in state.tapes:
         tape.record(op, inputs, attrs, out)
     return out
@@ -46,7 +46,7 @@ class TensorBuilder(Builder):
 
         def of_two(x: Tensor, y: Tensor) -> Tensor:
             if now() is idle:
-                out = eager.try_pair(op, x, y)
+                out = try_pair(op, x, y)
                 if out is not None:
                     return out
             return apply(op, x, y)

@@ -21,7 +21,7 @@ from hybridflow.compiler.ops import TABLE, Kind, OpDef
 from hybridflow.compiler.ops.contraction import Contraction, Factor
 from hybridflow.core import devices
 from hybridflow.core.tensor import Tensor, wrap
-from hybridflow.eager import executable as execution
+from hybridflow.eager.executable import executable_for
 from hybridflow.runtime import locks
 from hybridflow.runtime.calls import entry
 from hybridflow.runtime.native.records import MAX_INPUTS
@@ -34,7 +34,7 @@ _lock = locks.make()
 
 
 @dataclass(frozen=True)
-class Form:
+class NormalForm:
     """The normal form of an application of an op: for each input the shape it is given, and the shape that the program
     is compiled for; and the attributes as they are then."""
 
@@ -81,7 +81,7 @@ def _view(op: OpDef, attrs: Attrs, x: Tensor) -> Any:
     return wrap(op.reference(array, **attrs))
 
 
-def _executable(op: OpDef, types: Types, form: Form, device: str) -> Any:
+def _executable(op: OpDef, types: Types, form: NormalForm, device: str) -> Any:
     key = (op, tuple(t.dtype for t in types), form.dims, _frozen(form.attrs), device)
     found = _programs.get(key)
     if found is None:
@@ -90,7 +90,7 @@ def _executable(op: OpDef, types: Types, form: Form, device: str) -> Any:
             if found is None:
                 b = GraphBuilder(TABLE, op.name)
                 parameters = [b.parameter(TensorType(shape, t.dtype)) for shape, t in zip(form.dims, types)]
-                found = execution.executable_for(b.finish([b.emit(op, *parameters, **form.attrs)]), device=device)
+                found = executable_for(b.finish([b.emit(op, *parameters, **form.attrs)]), device=device)
                 _programs[key] = found
     return found
 
@@ -104,12 +104,12 @@ def _symbols(shape: tuple[int, ...], names: Sequence[str]) -> Shape:
     return tuple(extent if extent < 2 else Dim(name) for extent, name in zip(shape, names))
 
 
-def _flat(op: OpDef, types: Types, attrs: Attrs) -> Form:
+def _flat(op: OpDef, types: Types, attrs: Attrs) -> NormalForm:
     """ELEMENTWISE: one axis of n elements, of which there may be none or one: their order does not matter."""
-    return Form(((types[0].size,),) * len(types), ((Dim("n"),),) * len(types), attrs)
+    return NormalForm(((types[0].size,),) * len(types), ((Dim("n"),),) * len(types), attrs)
 
 
-def _reduced(op: OpDef, types: Types, attrs: Attrs) -> Form:
+def _reduced(op: OpDef, types: Types, attrs: Attrs) -> NormalForm:
     """REDUCE: neighbouring axes of one kind joined, axes of one element dropped."""
     extents: list[int] = []
     reduced: list[bool] = []
@@ -128,7 +128,7 @@ def _reduced(op: OpDef, types: Types, attrs: Attrs) -> Form:
     dims = _symbols(tuple(extents), [f"n{k}" for k in range(len(extents))])
     count = len(types)  # of one shape
     axes = tuple(k for k, folds in enumerate(reduced) if folds)
-    return Form((tuple(extents),) * count, (dims,) * count, {**attrs, "axes": axes})
+    return NormalForm((tuple(extents),) * count, (dims,) * count, {**attrs, "axes": axes})
 
 
 def _around(shape: tuple[int, ...], axis: int) -> tuple[int, int, int]:
@@ -136,13 +136,13 @@ def _around(shape: tuple[int, ...], axis: int) -> tuple[int, int, int]:
     return static_size(shape[:axis]), shape[axis], static_size(shape[axis + 1 :])
 
 
-def _along_axis(op: OpDef, types: Types, attrs: Attrs) -> Form:
+def _along_axis(op: OpDef, types: Types, attrs: Attrs) -> NormalForm:
     """SCAN and SORT: three axes, the middle one being the op's."""
     shape = _around(types[0].shape, attrs["axis"])
-    return Form((shape,) * len(types), (_symbols(shape, "anc"),) * len(types), {**attrs, "axis": 1})
+    return NormalForm((shape,) * len(types), (_symbols(shape, "anc"),) * len(types), {**attrs, "axis": 1})
 
 
-def _indexed(op: OpDef, types: Types, attrs: Attrs) -> Form:
+def _indexed(op: OpDef, types: Types, attrs: Attrs) -> NormalForm:
     """GATHER and SCATTER: the data as [a, n, c]; the indices as [m], or as [a, m, c] for ops along an axis.
 
     There may be any number m of indices, none or one too: they are taken one by one.
@@ -158,10 +158,10 @@ def _indexed(op: OpDef, types: Types, attrs: Attrs) -> Form:
         count = indices.size
         index_shape, index_dims = (count,), (Dim("m"),)
     shapes = ((before, along, behind), index_shape, *[(before, count, behind)] * len(updates))
-    return Form(shapes, ((a, n, c), index_dims, *[(a, Dim("m"), c)] * len(updates)), {"axis": 1})
+    return NormalForm(shapes, ((a, n, c), index_dims, *[(a, Dim("m"), c)] * len(updates)), {"axis": 1})
 
 
-def _product(op: OpDef, types: Types, attrs: Attrs) -> Form:
+def _product(op: OpDef, types: Types, attrs: Attrs) -> NormalForm:
     """CONTRACT: the axes of each part (batch, rows, columns, summed) joined to one; they lie side by side."""
     assert op.contraction and op.contracting, op  # the table sees to it
     given = op.contraction(types, attrs)
@@ -172,7 +172,7 @@ def _product(op: OpDef, types: Types, attrs: Attrs) -> Form:
         return factors.left.arranged(batch, rows, summed), factors.right.arranged(batch, columns, summed)
 
     symbols = [_symbols(extents, name) for extents, name in zip(joined, "bmnk")]
-    return Form(shapes(*joined), shapes(*symbols), {**attrs, **(op.contracting(factors) or {})})
+    return NormalForm(shapes(*joined), shapes(*symbols), {**attrs, **(op.contracting(factors) or {})})
 
 
 def _joined(factor: Factor) -> Factor:
@@ -181,7 +181,7 @@ def _joined(factor: Factor) -> Factor:
     return Factor(*((order.index(part),) if part else () for part in factor))
 
 
-_FORMS: dict[Kind, Callable[[OpDef, Types, Attrs], Form]] = {
+_FORMS: dict[Kind, Callable[[OpDef, Types, Attrs], NormalForm]] = {
     Kind.ELEMENTWISE: _flat,
     Kind.REDUCE: _reduced,
     Kind.SCAN: _along_axis,
@@ -209,7 +209,7 @@ def _created(op: OpDef, arrays: tuple[Any, ...], attrs: Attrs, out: TensorType) 
         b = GraphBuilder(TABLE, op.name)
         parameters = [b.parameter(TensorType(dims, key.dtype))]
         b.parameter(TensorType((n,), np.dtype(np.bool_)), "extent")
-        executable = execution.executable_for(b.finish([b.emit(op, *parameters, shape=(n,))]), device=device)
+        executable = executable_for(b.finish([b.emit(op, *parameters, shape=(n,))]), device=device)
         _programs[known] = executable
     extent = np.empty(static_size(attrs["shape"]), np.bool_)
     (result,) = executable.run([key, devices.moved(extent, device)])
@@ -228,5 +228,5 @@ def _moved(op: OpDef, arrays: tuple[Any, ...], attrs: Attrs, out: TensorType) ->
         return arrays[0].reshape(out.shape)
     types = tuple(TensorType(array.shape, array.dtype) for array in arrays)
     shapes = tuple(array.shape for array in arrays)
-    (result,) = _executable(op, types, Form(shapes, shapes, attrs), device).run(list(arrays))
+    (result,) = _executable(op, types, NormalForm(shapes, shapes, attrs), device).run(list(arrays))
     return result

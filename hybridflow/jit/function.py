@@ -18,11 +18,11 @@ from hybridflow.eager.operands import as_tensor, weak_kind
 from hybridflow.errors import ArgumentError, ArgumentTypeError, DTypeError, ShapeError, user_location
 from hybridflow.jit import aliases, introspect
 from hybridflow.jit.binding import Binder, name_of
-from hybridflow.jit.cache import Entry, SignatureCache
+from hybridflow.jit.cache import SignatureCache, Variant
 from hybridflow.jit.concrete import ConcreteFunction, trace_signature
 from hybridflow.jit.keys import LeafKey, TensorKey, TensorSpec, leaf_key
 from hybridflow.jit.methods import InstanceTable
-from hybridflow.jit.native_calls import Form, signature_for
+from hybridflow.jit.native_calls import CallForm, native_call_for
 from hybridflow.jit.retracing import Cause, Key, Retrace, RetraceLog, cause_of
 from hybridflow.runtime import locks
 from hybridflow.runtime.calls.entry import Dispatcher
@@ -94,8 +94,8 @@ class Function(Dispatcher):
             result = found.concrete.call_leaves(leaves)
         found.python_calls += 1
         form = len(args), tuple(kwargs)
-        if found.guards is not None and form not in found.shortcuts:
-            self._add_shortcut(found, form, args, kwargs)
+        if found.guards is not None and form not in found.native_calls:
+            self._add_native_call(found, form, args, kwargs)
         return result
 
     def _call_body(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -107,18 +107,18 @@ class Function(Dispatcher):
             return self._python(*args, **kwargs)
         return transaction.run(lambda: self._python(*args, **kwargs))
 
-    def _make_and_call(self, key: Key, leaves: Sequence[Any]) -> tuple[Entry, Any]:
+    def _make_and_call(self, key: Key, leaves: Sequence[Any]) -> tuple[Variant, Any]:
         found = self._find_or_make(key, leaves)
         return found, found.concrete.call_leaves(leaves)
 
-    def _find(self, key: Key, leaves: Sequence[Any]) -> Entry | None:
+    def _find(self, key: Key, leaves: Sequence[Any]) -> Variant | None:
         """What is known to answer a call with these leaves, some of which may be one tensor."""
         found = self._cache.find(key)
         while found is not None and (own := found.concrete.key_for(key, leaves)) is not key:
             key, found = own, self._cache.find(own)
         return found
 
-    def _find_or_make(self, key: Key, leaves: Sequence[Any]) -> Entry:
+    def _find_or_make(self, key: Key, leaves: Sequence[Any]) -> Variant:
         """What answers a call with these leaves.  Only a trace shows whether it matters that some are one tensor."""
         while True:
             try:
@@ -133,13 +133,13 @@ class Function(Dispatcher):
                     return found
             key = own
 
-    def _add_shortcut(self, found: Entry, form: Form, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    def _add_native_call(self, found: Variant, form: CallForm, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Let native code answer calls like this one from now on, if it can."""
         assert found.guards is not None, "what has none never answers again"
-        shortcut = signature_for(found.concrete, found.guards.steps, self._binder, args, kwargs)
-        found.shortcuts[form] = shortcut
-        if shortcut is not None:
-            self._dispatch = self._cache.shortcuts()
+        native = native_call_for(found.concrete, found.guards.steps, self._binder, args, kwargs)
+        found.native_calls[form] = native
+        if native is not None:
+            self._dispatch = self._cache.native_calls()
 
     def _leaves_and_key(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[list[Any], Key]:
         if not self._binder.is_current(self._python):  # somebody gave it other defaults
@@ -161,57 +161,57 @@ class Function(Dispatcher):
 
     # Tracing
 
-    def _make(self, key: Key, leaves: Sequence[Any]) -> Entry:
-        """The entry of a signature that is not in the cache: traced and compiled."""
+    def _make(self, key: Key, leaves: Sequence[Any]) -> Variant:
+        """The variant of a signature that is not in the cache: traced and compiled."""
         where = user_location()
 
-        def make() -> Entry:
+        def make() -> Variant:
             cause = self._cause(key)
-            entry = self._trace(key, leaves)
+            variant = self._trace(key, leaves)
             started = time.perf_counter()
-            concrete = entry.concrete
+            concrete = variant.concrete
             if concrete.key_for(key, leaves) is key:  # or it is not what will run
                 concrete.compile_for(leaves)
             concrete.compile_ms = (time.perf_counter() - started) * 1e3
-            if cause is not None and entry.guards is not None:  # else it is traced at each call, whatever differs
+            if cause is not None and variant.guards is not None:  # else it is traced at each call, whatever differs
                 self._retraces.add(cause, where, concrete.trace_ms, concrete.compile_ms, self._count_calls() + 1)
-            return entry
+            return variant
 
         made = self._cache.find_or_make(key, make)
         self.holds_objects |= made.concrete.holds_objects or bool(made.guards and made.guards.steps)
-        self._dispatch = self._cache.shortcuts()  # without those of a signature that was dropped for it
+        self._dispatch = self._cache.native_calls()  # without those of a signature that was dropped for it
         return made
 
     def _cause(self, key: Key) -> Cause | None:
         """Why the signatures that are known do not serve a call."""
-        known = self._cache.entries()
-        for entry in reversed(known):
-            if entry.concrete.key == key and entry.guards is not None:
+        known = self._cache.variants()
+        for variant in reversed(known):
+            if variant.concrete.key == key and variant.guards is not None:
                 from hybridflow.jit.guards import report
 
-                return report.cause(entry.guards)
-        return cause_of(self._binder, key, [entry.concrete.key for entry in known])
+                return report.cause(variant.guards)
+        return cause_of(self._binder, key, [variant.concrete.key for variant in known])
 
     def _count_calls(self) -> int:
-        return sum(entry.python_calls + entry.native_calls for entry in self._cache.entries())
+        return sum(variant.python_calls + variant.native_hits for variant in self._cache.variants())
 
-    def _trace(self, key: Key, leaves: Sequence[Any]) -> Entry:
+    def _trace(self, key: Key, leaves: Sequence[Any]) -> Variant:
         with self._trace_lock:
             started = time.perf_counter()
-            entry, recording, created = self._trace_once(key, leaves, not self._was_traced)
+            variant, recording, created = self._trace_once(key, leaves, not self._was_traced)
             if created:
                 # The variables exist now.  The body must find them, as it will in every later call: a body that would
                 # make them again is an error, and what computed their first values is no part of the program.
                 self._was_traced = True
-                entry, recording, _ = self._trace_once(key, leaves, False)
+                variant, recording, _ = self._trace_once(key, leaves, False)
             self._was_traced = True
-            if entry.guards is None:
+            if variant.guards is None:
                 self._observer.unguarded(recording, self._options.strict)
-            entry.concrete.trace_ms = (time.perf_counter() - started) * 1e3
-            return entry
+            variant.concrete.trace_ms = (time.perf_counter() - started) * 1e3
+            return variant
 
-    def _trace_once(self, key: Key, leaves: Sequence[Any], may_create: bool) -> tuple[Entry, Any, bool]:
-        """One run of the body: the entry, what was recorded, and whether variables were made."""
+    def _trace_once(self, key: Key, leaves: Sequence[Any], may_create: bool) -> tuple[Variant, Any, bool]:
+        """One run of the body: the variant, what was recorded, and whether variables were made."""
         observe = _observe()
         if self._observer is None:
             self._observer = observe.Observer(self._options.name)
@@ -232,7 +232,7 @@ class Function(Dispatcher):
         )
         if not created:
             recording.finish()
-        return Entry(concrete, self._observer.guards(recording)), recording, created
+        return Variant(concrete, self._observer.guards(recording)), recording, created
 
     def get_concrete_function(self, *args: Any, **kwargs: Any) -> ConcreteFunction:
         """The concrete function for these arguments, made if need be; a TensorSpec may stand for each tensor."""
@@ -319,7 +319,7 @@ class Function(Dispatcher):
 
     def signatures(self) -> introspect.Table:
         """One row per signature in the cache."""
-        return introspect.signatures([(entry.concrete, entry.hits) for entry in self._cache.entries()])
+        return introspect.signatures([(variant.concrete, variant.hits) for variant in self._cache.variants()])
 
     def retraces(self) -> list[Retrace]:
         """Why it was traced again, oldest first."""
@@ -327,7 +327,7 @@ class Function(Dispatcher):
 
     def concrete_functions(self) -> list[ConcreteFunction]:
         """The concrete functions in the cache, oldest first."""
-        return [entry.concrete for entry in self._cache.entries()]
+        return [variant.concrete for variant in self._cache.variants()]
 
     def cache_clear(self) -> None:
         """Forget all signatures; the next call traces again."""
@@ -348,8 +348,8 @@ class Function(Dispatcher):
         return self._options.input_signature
 
     def __repr__(self) -> str:
-        entries = self._cache.entries()
-        parts = [_count(len(entries), "trace"), _count(sum(entry.hits for entry in entries), "hit")]
+        variants = self._cache.variants()
+        parts = [_count(len(variants), "trace"), _count(sum(variant.hits for variant in variants), "hit")]
         last = self._retraces.describe_last(self._count_calls())
         return f"<function {self._options.name}: {', '.join(parts + [last] * bool(last))}>"
 

@@ -26,7 +26,7 @@ class InstanceFunction(Protocol):
     holds_objects: bool
 
 
-class _Entry:
+class _Held:
     """The function of one instance.  ``strong`` is None while the instance itself holds it."""
 
     __slots__ = ("instance", "strong", "weak")
@@ -57,45 +57,45 @@ class _Entry:
 class InstanceTable:
     """Functions by instance, held weakly."""
 
-    __slots__ = ("__weakref__", "_attribute", "_entries", "_lent")
+    __slots__ = ("__weakref__", "_attribute", "_held", "_lent")
 
     def __init__(self) -> None:
-        self._entries: dict[int, _Entry] = {}
-        self._lent: list[_Entry] = []
+        self._held: dict[int, _Held] = {}
+        self._lent: list[_Held] = []
         self._attribute = f"_hf_function_{id(self):x}"  # where instances hold their functions during a collection
 
     def get(self, instance: Any) -> Any:
         """The function of ``instance``, or None."""
-        entry = self._entries.get(id(instance))
-        if entry is None or entry.instance() is not instance:
+        held = self._held.get(id(instance))
+        if held is None or held.instance() is not instance:
             return None
-        return entry.strong or entry.weak()
+        return held.strong or held.weak()
 
     def add(self, instance: Any, make: Callable[[weakref.ref[Any]], InstanceFunction]) -> Any:
         """The function of ``instance``, made of a weak reference to it unless another thread was faster.
 
         Raises TypeError for an object that cannot be weakly referenced.
         """
-        entries, number = self._entries, id(instance)
+        table, number = self._held, id(instance)
 
         def forget(gone: weakref.ref[Any]) -> None:
-            entry = entries.get(number)
-            if entry is not None and entry.instance is gone:  # not that of a later object at the same address
-                del entries[number]
+            held = table.get(number)
+            if held is not None and held.instance is gone:  # not that of a later object at the same address
+                del table[number]
 
         reference = weakref.ref(instance, forget)
-        made = _Entry(reference, make(reference))
-        entry = entries.setdefault(number, made)
-        if entry.instance() is not instance:
-            entry = entries[number] = made
+        made = _Held(reference, make(reference))
+        held = table.setdefault(number, made)
+        if held.instance() is not instance:
+            held = table[number] = made
         if not _tables:
             gc.callbacks.append(_around_collection)
         _tables.add(self)
-        return entry.strong or entry.weak()
+        return held.strong or held.weak()
 
     def lend(self) -> None:
         """Let the instances hold the functions that may refer back to them."""
-        self._lent += [entry for entry in list(self._entries.values()) if entry.lend(self._attribute)]
+        self._lent += [held for held in list(self._held.values()) if held.lend(self._attribute)]
 
     def take_back(self) -> None:
         """Undo ``lend``."""

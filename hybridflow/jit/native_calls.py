@@ -1,4 +1,4 @@
-"""Native shortcuts: which calls of a Function may run without a Python frame, and the signatures that say so."""
+"""Native calls: which calls of a Function may run without a Python frame, and what says so to native code."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from hybridflow.core.tensor import Tensor
 from hybridflow.jit.binding import Binder
 from hybridflow.jit.concrete import ConcreteFunction
 from hybridflow.jit.keys import TensorKey, ValueKey
-from hybridflow.runtime.calls import native_call as signature
+from hybridflow.runtime.calls import native_call
 from hybridflow.runtime.calls.steps import Step
 from hybridflow.runtime.native.records import MAX_BUFFERS, MAX_STEPS
 from hybridflow.tracing.trace import State
 
 MAX_COMPARED = 1024  # pairs of tensors, in calls of programs that tell them apart
-Form = tuple[int, tuple[str, ...]]  # how a call was written: arguments by position, and the names of the others
+CallForm = tuple[int, tuple[str, ...]]  # how a call was written: arguments by position, and the names of the others
 
 
-def signature_for(
+def native_call_for(
     concrete: ConcreteFunction,
     guards: Sequence[Step],
     binder: Binder,
     args: Sequence[Any],
     kwargs: dict[str, Any],
-) -> signature.Signature | None:
+) -> native_call.NativeCall | None:
     """What native code needs to answer calls like this one with ``concrete``; None when it has to be done in Python.
 
     Native are calls whose arguments are tensors and plain Python values, not nested, with results that are new tensors.
@@ -46,14 +46,14 @@ def signature_for(
     if len(program.inputs) + len(program.outputs) > MAX_BUFFERS or len(guards) > MAX_STEPS:
         return None
     inputs = dict(zip(concrete.tensor_leaves, _argument_inputs(concrete)))
-    arguments: list[signature.Argument] = []
+    arguments: list[native_call.Argument] = []
     for parameter, value in zip(parameters, (*args, *kwargs.values())):
         key = keys[parameter]
         if isinstance(key, TensorKey) and type(value) is Tensor and isinstance(value._array, np.ndarray):
             slot = program.inputs[inputs[parameter]]
-            arguments.append(signature.TensorArg(key.dtype, slot.shape, inputs[parameter]))
+            arguments.append(native_call.TensorArg(key.dtype, slot.shape, inputs[parameter]))
         elif isinstance(key, ValueKey) and key.is_plain:
-            arguments.append(signature.LiteralArg(value))
+            arguments.append(native_call.LiteralArg(value))
         else:
             return None
     omitted = set(range(len(keys))) - set(parameters)
@@ -61,18 +61,18 @@ def signature_for(
         return None
     if concrete.tells_apart and len(tensors) * (len(tensors) + len(concrete.captures)) > MAX_COMPARED:
         return None
-    captures: list[signature.Capture] = []
+    captures: list[native_call.Capture] = []
     for i, source in enumerate(concrete.staged.sources):
         if isinstance(source, State):
             if not (source.is_held and isinstance(source.variable._tensor._array, np.ndarray)):
                 return None
-            captures.append(signature.VariableInput(i, source.variable))
+            captures.append(native_call.VariableInput(i, source.variable))
         elif isinstance(source, Tensor):
             array = source._array
             if not (isinstance(array, np.ndarray) and array.flags.c_contiguous and array.flags.aligned):
                 return None
-            captures.append(signature.ConstantInput(i, array))
-    return signature.Signature(
+            captures.append(native_call.ConstantInput(i, array))
+    return native_call.NativeCall(
         concrete.staged.compile(),
         arguments,
         captures,
@@ -84,9 +84,9 @@ def signature_for(
     )
 
 
-def _minimums(arguments: Sequence[signature.Argument]) -> dict[str, int]:
+def _minimums(arguments: Sequence[native_call.Argument]) -> dict[str, int]:
     """Open extents are 2 or more: 0 and 1 have programs of their own."""
-    shapes = [argument.shape for argument in arguments if isinstance(argument, signature.TensorArg)]
+    shapes = [argument.shape for argument in arguments if isinstance(argument, native_call.TensorArg)]
     return {str(extent): LEAST for shape in shapes for extent in shape if not isinstance(extent, int)}
 
 

@@ -21,7 +21,7 @@ from hybridflow.compiler.ops.table import Kind
 from hybridflow.core.context import suspended
 from hybridflow.core.tensor import Tensor
 from hybridflow.core.variable import Variable
-from hybridflow.eager import execute as eager
+from hybridflow.eager.execute import execute
 from hybridflow.errors import TraceError, short_location, user_location
 from hybridflow.tracing.symbolic import SymbolicTensor
 
@@ -274,7 +274,7 @@ class Trace:
                         f"the initial value depends on the argument {node.attrs['name']} of {self.name}, which has no "
                         "value while tracing. Make the variable outside of the function.",
                     )
-                values[node], _ = eager.execute(node.op, tuple(values[n] for n in node.inputs), dict(node.attrs))
+                values[node], _ = execute(node.op, tuple(values[n] for n in node.inputs), dict(node.attrs))
         for state in written:
             state.variable._write(values[state.value._node])
         return values[wanted]

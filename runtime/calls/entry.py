@@ -1,11 +1,11 @@
 """The native entry: calls of compiled programs with no Python frame between the caller and the machine code.
 
-``Dispatcher`` is the base of callables: ``f(x)`` tries the signatures in ``f._dispatch``, a tuple of ``Signature``,
+``Dispatcher`` is the base of callables: ``f(x)`` tries what is in ``f._dispatch``, a tuple of ``NativeCall``,
 and runs the program of the first that fits; else it calls ``f._call_slow(*args, **kwargs)``.  ``elementwise`` makes
 a function of one op.  They are LLVM code that reads CPython's and NumPy's objects (``entry_code``); where that cannot
 work (``problem`` says why) every call is a slow one, with the same result, and there are no functions of one op.
 
-Nothing native happens before the first call that finds a signature, or the first elementwise function: importing this
+Nothing native happens before the first call that finds a NativeCall, or the first elementwise function: importing this
 module is cheap.
 """
 
@@ -23,29 +23,30 @@ import numpy as np
 from hybridflow import flags
 from hybridflow.compiler.program import Dim, DimSource, Program, Slot
 from hybridflow.errors import CompileError
-from hybridflow.runtime.calls import front_end, steps as guards, turns
-from hybridflow.runtime.calls.native_call import Signature, TensorArg
-from hybridflow.runtime.calls.op_calls import Fixed, Kernel
+from hybridflow.runtime import locks
+from hybridflow.runtime.calls import front_end, steps, turns
+from hybridflow.runtime.calls.native_call import NativeCall, TensorArg
+from hybridflow.runtime.calls.op_calls import ElementwiseCall, FixedCall
 from hybridflow.runtime.cpu import Executable
 from hybridflow.runtime.dtypes import NUMPY
 from hybridflow.runtime.machine import host, machine_code
-from hybridflow.runtime.memory import blocks as memory
-from hybridflow.runtime.native import functions as native, layout
+from hybridflow.runtime.memory import blocks
+from hybridflow.runtime.native import functions, layout
 from hybridflow.runtime.native.records import Offsets
 
 
 class Dispatcher:
     """Base of callables that run compiled programs.  Subclasses define ``_call_slow(*args, **kwargs)``, which also
-    puts signatures into ``_dispatch``: a tuple, replaced as a whole, most likely signature first."""
+    puts native calls into ``_dispatch``: a tuple, replaced as a whole, the most likely first."""
 
     __slots__ = ("_dispatch",)
-    _dispatch: tuple[Signature, ...]
+    _dispatch: tuple[NativeCall, ...]
 
     def _call_slow(self, *args: Any, **kwargs: Any) -> Any:
         raise NotImplementedError(f"{type(self).__name__}._call_slow")
 
     def _call_python(self, *args: Any, **kwargs: Any) -> Any:
-        """``__call__`` in Python: native code takes its place at the first call that finds a signature."""
+        """``__call__`` in Python: native code takes its place at the first call that finds a NativeCall."""
         if getattr(self, "_dispatch", ()) and enable() is not None:
             return Dispatcher.__call__(self, *args, **kwargs)
         return self._call_slow(*args, **kwargs)
@@ -59,12 +60,12 @@ def elementwise(executable: Executable, name: str = "elementwise") -> Callable[.
     All tensors must have one shape, which the result has too; for anything else the result is NotImplemented.  Tapes
     and traces are the caller's business.  None where there is no native code.
     """
-    kernel = Kernel(executable)
+    kernel = ElementwiseCall(executable)
     addresses = enable()
     if addresses is None:
         return None
-    kernel._definition = native.method_def(name, addresses["elementwise"])
-    return native.builtin(kernel._definition, kernel)
+    kernel._definition = functions.method_def(name, addresses["elementwise"])
+    return functions.builtin(kernel._definition, kernel)
 
 
 def fixed(
@@ -79,12 +80,12 @@ def fixed(
     any other arguments the result is NotImplemented.  Tapes and traces are the caller's business.  None where there is
     no native code.
     """
-    kernel = Fixed(executable, types, shapes, out)
+    kernel = FixedCall(executable, types, shapes, out)
     addresses = enable()
     if addresses is None:
         return None
-    kernel._definition = native.method_def(executable.program.name, addresses["fixed"])
-    return native.builtin(kernel._definition, kernel)
+    kernel._definition = functions.method_def(executable.program.name, addresses["fixed"])
+    return functions.builtin(kernel._definition, kernel)
 
 
 def enable() -> dict[str, int] | None:
@@ -99,41 +100,41 @@ def problem() -> str | None:
     return found if isinstance(found, str) else None
 
 
-@native.once
+@locks.once
 def _enabled() -> dict[str, int] | str:
     """Addresses by symbol, or what is wrong: calls must work wherever Python does."""
     try:
-        pool = memory.pool()
+        pool = blocks.pool()
         if pool is None:
-            return memory.problem() or "there is no pool"
+            return blocks.problem() or "there is no pool"
         addresses = _loaded(pool, bool(flags.VERIFY.value))
     except (AttributeError, CompileError, OSError, TypeError) as error:  # no such symbol, field or library
         return f"native code does not load: {error}"
-    definition = native.method_def("__call__", addresses["call"], keywords=True)
-    native_call = native.method(definition, Dispatcher)
+    definition = functions.method_def("__call__", addresses["call"], keywords=True)
+    native_call = functions.method(definition, Dispatcher)
     if not _self_test(native_call, addresses):
         return "its self-test failed"
     Dispatcher.__call__ = native_call  # type: ignore[method-assign]
     return addresses
 
 
-def _loaded(pool: memory.Pool, checked: bool) -> dict[str, int]:
+def _loaded(pool: blocks.Pool, checked: bool) -> dict[str, int]:
     known = front_end.known()
     offsets = Offsets(
         tensor_array=layout.slot_offset(known.tensor_type, known.array_slot),
         dispatch_table=layout.slot_offset(Dispatcher, "_dispatch"),
-        signature_record=layout.slot_offset(Signature, "_record"),
-        kernel_record=layout.slot_offset(Kernel, "_record"),
-        fixed_record=layout.slot_offset(Fixed, "_record"),
+        call_record=layout.slot_offset(NativeCall, "_record"),
+        elementwise_record=layout.slot_offset(ElementwiseCall, "_record"),
+        fixed_record=layout.slot_offset(FixedCall, "_record"),
     )
     imports = {
         "Tensor_Type": id(known.tensor_type),
-        "Signature_Type": id(Signature),
+        "NativeCall_Type": id(NativeCall),
         "PyArray_Type": id(np.ndarray),
         "Name_fail": id(_NAMES[0]),
         "Name_slow": id(_NAMES[1]),
-        "Python_lookup": id(guards.lookup),
-        "Python_method": id(guards.method),
+        "Python_lookup": id(steps.lookup),
+        "Python_method": id(steps.method),
         "busy": ctypes.addressof(known.reasons.busy),
         "everywhere": ctypes.addressof(known.reasons.everywhere),
         "State": id(known.reasons.state),
@@ -145,7 +146,7 @@ def _loaded(pool: memory.Pool, checked: bool) -> dict[str, int]:
 
     symbols = ("call", "elementwise", "fixed", "sample", *(("owned_references",) if checked else ()))
     settings = (offsets, *layout.SETTINGS, layout.finds_methods(), layout.finds_in_classes(), checked)
-    return native.load(lambda: _entry_code().build(offsets, checked), settings, symbols, imports)
+    return functions.load(lambda: _entry_code().build(offsets, checked), settings, symbols, imports)
 
 
 def _entry_code() -> ModuleType:
@@ -173,16 +174,16 @@ def _self_test(native_call: Callable[..., Any], addresses: Mapping[str, int]) ->
     vector = Slot((Dim("n"),), "f32")
     program = Program("sample", host.detect(), "", "sample", (vector,), (vector,), (DimSource("n", 0, 0),), 0)
     executable = Executable(program, machine_code.Code({"sample": addresses["sample"]}))
-    kernel = Kernel(executable)
-    kernel._definition = native.method_def("sample", addresses["elementwise"])
+    kernel = ElementwiseCall(executable)
+    kernel._definition = functions.method_def("sample", addresses["elementwise"])
     sample = _Sample()
-    sample._dispatch = (Signature(executable, [TensorArg(NUMPY["f32"], vector.shape, 0)]),)
+    sample._dispatch = (NativeCall(executable, [TensorArg(NUMPY["f32"], vector.shape, 0)]),)
     values = np.arange(5, dtype=np.float32)
     x, expected = front_end.wrap(values), ~values.view(np.int32)
     probe = object()  # with as many references as a result that nobody else holds
     watched = (x, kernel, sample, sample._dispatch, sample._dispatch[0])
     before = list(map(sys.getrefcount, watched))
-    for call in (native.builtin(kernel._definition, kernel), functools.partial(native_call, sample)):
+    for call in (functions.builtin(kernel._definition, kernel), functools.partial(native_call, sample)):
         for _ in range(3):
             result = call(x)
             if result is NotImplemented and not front_end.is_idle():

@@ -1,6 +1,6 @@
 """The native entry: LLVM code that takes a Python call to a compiled program and back without a Python frame.
 
-``call`` is the ``__call__`` of functions: it walks the records of the known signatures, and runs the program of the
+``call`` is the ``__call__`` of functions: it walks the records of the known native calls, and runs the program of the
 first that fits.  ``elementwise`` is one op over tensors of any one shape.  Both give up, by calling Python, on
 whatever they do not know; they never guess.  A record says what a call must look like (see ``records``).
 
@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import llvmlite.ir as ir
 
-from hybridflow.runtime.calls import entry_match, idle_code, op_code, state_code, step_code as guard_code
+from hybridflow.runtime.calls import entry_match, idle_code, op_code, state_code, step_code
 from hybridflow.runtime.calls.entry_words import is_type, items
 from hybridflow.runtime.native import layout
 from hybridflow.runtime.native.ir_builder import BALANCE, I1, I8, I32, I64, NULL, PTR, VOID, Function, Module, i32, i64
@@ -29,13 +29,13 @@ def build(offsets: Offsets, checked: bool = False) -> str:
     """The module's text.  A ``checked`` one counts the references that it owns, and a call that does not end with as
     many as before raises SystemError."""
     module = Module(checked)
-    module.variable("miss", I8)  # its address says: not this signature
+    module.variable("miss", I8)  # its address says: not this one
     if checked:
         module.variable(UNDER_WAY, I64)
         module.text("unbalanced", "hybridflow: a native call leaked a reference, or gave one back twice")
     idle_code.define(module)
     entry_match.define(module, offsets)
-    guard_code.define(module)
+    step_code.define(module)
     _make_tensor(module, offsets)
     _size_at(module)
     _run(module)
@@ -178,12 +178,12 @@ def _result(module: Module) -> None:
 
 
 def _attempt(module: Module, offsets: Offsets) -> None:
-    """PyObject *attempt(signature, args, i64 positional, kwnames): the call's result, or null with an error, or the
-    address of ``miss`` when the signature does not fit."""
+    """PyObject *attempt(known, args, i64 positional, kwnames): the call's result, or null with an error, or the
+    address of ``miss`` when the NativeCall does not fit."""
     f = module.function("attempt", PTR, PTR, PTR, I64, PTR)
-    signature, args, positional, kwnames = f.args
+    known, args, positional, kwnames = f.args
     miss = module.symbol("miss")
-    holder = f.load(signature, offsets.signature_record, PTR)
+    holder = f.load(known, offsets.call_record, PTR)
     f.ret_if(f.is_null(holder), miss)
     record = f.at(holder, layout.BYTES_DATA)
     head = HEAD.at(f, record)
@@ -196,8 +196,8 @@ def _attempt(module: Module, offsets: Offsets) -> None:
     f.ret_if(f.b.not_(fits), miss)
     with f.b.if_then(f.ne(head.guards, i64(0)), likely=False):
         verdict = f.call("match_guards", I32, record)
-        f.ret_if(f.eq(verdict, i32(guard_code.ERROR)), NULL)
-        f.ret_if(f.eq(verdict, i32(guard_code.FAILS)), miss)
+        f.ret_if(f.eq(verdict, i32(step_code.ERROR)), NULL)
+        f.ret_if(f.eq(verdict, i32(step_code.FAILS)), miss)
 
     with f.owned_array(outputs) as outs:
         f.ret_if(f.b.not_(f.call("make_outputs", I1, record, dims, outs)), NULL)
@@ -209,9 +209,9 @@ def _attempt(module: Module, offsets: Offsets) -> None:
             with alone:
                 arena, large = _needs(f, record, dims)
                 status = f.call("run", I32, head.entry, buffers, dims, arena, large)
-                _fail_if(f, signature, status)
+                _fail_if(f, known, status)
             with with_captures:
-                _run_with_captures(f, signature, record, buffers, dims)
+                _run_with_captures(f, known, record, buffers, dims)
         f.set(head.address("calls"), f.b.add(head.calls, i64(1)))
         f.ret(f.call("result", PTR, record, outs))
 
@@ -223,13 +223,13 @@ def _needs(f: Function, record: ir.Value, dims: ir.Value) -> tuple[ir.Value, ir.
     return arena, f.b.icmp_unsigned(">=", work, i64(RELEASE_GIL_BYTES))
 
 
-def _fail_if(f: Function, signature: ir.Value, status: ir.Value) -> None:
+def _fail_if(f: Function, known: ir.Value, status: ir.Value) -> None:
     with f.b.if_then(f.ne(status, i32(0)), likely=False):
-        f.call("fail", VOID, signature, status)
+        f.call("fail", VOID, known, status)
         f.ret(NULL)
 
 
-def _run_with_captures(f: Function, signature: ir.Value, record: ir.Value, buffers: ir.Value, dims: ir.Value) -> None:
+def _run_with_captures(f: Function, known: ir.Value, record: ir.Value, buffers: ir.Value, dims: ir.Value) -> None:
     """Run the program, and give variables their new values; or return a miss, or an error.  Between the reading of the
     variables and the setting of the new values no Python code of this thread runs, and nothing is allocated through
     Python."""
@@ -252,13 +252,13 @@ def _run_with_captures(f: Function, signature: ir.Value, record: ir.Value, buffe
         status = f.call("run", I32, head.entry, buffers, dims, arena, large)
         with f.b.if_then(large, likely=False):
             f.call("end", VOID, record)
-        _fail_if(f, signature, status)
+        _fail_if(f, known, status)
         with f.b.if_then(elsewhere, likely=False):
             f.call("publish", VOID, record, fresh, olds)
 
 
 def _try_all(module: Module, offsets: Offsets) -> None:
-    """PyObject *try_all(self, args, i64 nargs, kwnames): the result by the first signature that fits, or ``miss``."""
+    """PyObject *try_all(self, args, i64 nargs, kwnames): the result by the first NativeCall that fits, or ``miss``."""
     f = module.function("try_all", PTR, PTR, PTR, I64, PTR)
     self, args, nargs, kwnames = f.args
     miss = module.symbol("miss")
@@ -266,9 +266,9 @@ def _try_all(module: Module, offsets: Offsets) -> None:
     f.ret_if(f.b.not_(f.b.and_(idle_code.is_idle(f), f.b.not_(f.is_null(table)))), miss)
     f.ret_if(f.b.not_(is_type(f, table, "PyTuple_Type")), miss)
     with f.owned(f.incref(table)), f.count(f.load(table, layout.SIZE, I64)) as i:
-        signature = f.get(f.element(f.at(table, layout.TUPLE_ITEMS), i, PTR), PTR)
-        with f.b.if_then(is_type(f, signature, "Signature_Type"), likely=True):
-            result = f.call("attempt", PTR, signature, args, nargs, kwnames)
+        known = f.get(f.element(f.at(table, layout.TUPLE_ITEMS), i, PTR), PTR)
+        with f.b.if_then(is_type(f, known, "NativeCall_Type"), likely=True):
+            result = f.call("attempt", PTR, known, args, nargs, kwnames)
             with f.b.if_then(f.ne(result, miss), likely=True):
                 f.ret(result)
     f.ret(miss)

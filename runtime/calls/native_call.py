@@ -1,6 +1,6 @@
-"""Signatures: what a call must look like, and the program that answers it.
+"""Native calls: what a call must look like, and the program that answers it.
 
-A signature writes itself as a record for native code (``entry_code``).
+A NativeCall writes itself as a record for native code (``entry_code``).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 
 from hybridflow.compiler.program import Dim, Extent, Slot
 from hybridflow.errors import ArgumentError
-from hybridflow.runtime.calls import steps as guard_program
+from hybridflow.runtime.calls import steps as guard_steps
 from hybridflow.runtime.calls.steps import Step
 from hybridflow.runtime.cpu import Executable
 from hybridflow.runtime.dtypes import NUMPY, canonical
@@ -79,7 +79,7 @@ Argument = TensorArg | LiteralArg
 Capture = ConstantInput | VariableInput
 
 
-class Signature:
+class NativeCall:
     """One kind of call and the program that answers it; it keeps alive everything that it points to.
 
     ``arguments``  those given by position, then those given by name, whose names are ``keywords`` in that order
@@ -87,7 +87,7 @@ class Signature:
     ``structure``  "none", "single", "tuple" or "list" of the outputs as tensors, or a callable that is given the tuple
     ``apart``      whether it answers only calls in which no array is in two places
     ``minimums``   the least value of a symbolic extent, 0 where it is not named
-    ``guards``     what else must be as it was (see ``guards``)
+    ``guards``     what else must be as it was (see ``steps``)
     Raises ArgumentError when the parts do not make a whole.
     """
 
@@ -119,7 +119,7 @@ class Signature:
     ) -> None:
         self.executable, self.apart = executable, apart
         self.arguments, self.captures = tuple(arguments), tuple(captures)
-        self.guards = guard_program.checked(guards)
+        self.guards = guard_steps.checked(guards)
         # Keyword names are compared by address, and those of calls written in source are interned.
         self.keywords = tuple(map(sys.intern, keywords))
         self.structure, self.minimums = structure, dict(minimums or {})
@@ -170,14 +170,14 @@ class Signature:
 
     def _require(self, condition: bool, message: str) -> None:
         if not condition:
-            raise ArgumentError("signature", f"{message}, in a signature of {self.executable.program.name}.")
+            raise ArgumentError("native call", f"{message}, in one of {self.executable.program.name}.")
 
     # The record.
 
     def _packed(self) -> bytes:
         program, writer = self.executable.program, Writer(HEAD)
         structure = "call" if callable(self.structure) else self.structure
-        steps, keeps = guard_program.step_words(self.guards)
+        steps, keeps = guard_steps.step_words(self.guards)
         least = [self.minimums.get(name, 0) for name in self._names]
         return writer.pack(
             entry=self.executable.address,
@@ -265,4 +265,4 @@ def _inherited_slot_offset(type_: type, name: str) -> int:
     for base in type_.__mro__:
         if name in base.__dict__:
             return layout.slot_offset(base, name)
-    raise ArgumentError("signature", f"{type_.__name__} has no slot {name!r}.")
+    raise ArgumentError("native call", f"{type_.__name__} has no slot {name!r}.")

@@ -12,14 +12,14 @@ from hybridflow.compiler.program import value_at
 from hybridflow.errors import ArgumentError
 from hybridflow.runtime.cpu import Executable
 from hybridflow.runtime.dtypes import NUMPY, canonical
-from hybridflow.runtime.native import functions as native
-from hybridflow.runtime.native.records import FIXED, FIXED_INPUT, KERNEL, KERNEL_INPUT, MAX_INPUTS, Writer
+from hybridflow.runtime.native import functions
+from hybridflow.runtime.native.records import ELEMENTWISE, ELEMENTWISE_INPUT, FIXED, FIXED_INPUT, MAX_INPUTS, Writer
 
 
-class Kernel:
+class ElementwiseCall:
     """What stands behind a function made by ``elementwise``."""
 
-    _definition: native.MethodDef
+    _definition: functions.MethodDef
     __slots__ = ("_definition", "_executable", "_record")
 
     def __init__(self, executable: Executable) -> None:
@@ -31,11 +31,11 @@ class Kernel:
         self._executable = executable
         out = canonical(NUMPY[program.outputs[0].dtype])
         dtypes = [canonical(NUMPY[slot.dtype]) for slot in program.inputs]
-        writer = Writer(KERNEL)
+        writer = Writer(ELEMENTWISE)
         self._record = writer.pack(
             entry=executable.address,
             inputs=len(dtypes),
-            specs=writer.items(KERNEL_INPUT.pack(dtype=id(dtype)) for dtype in dtypes),
+            specs=writer.items(ELEMENTWISE_INPUT.pack(dtype=id(dtype)) for dtype in dtypes),
             dtype=id(out),
             itemsize=out.itemsize,
             arena=arena,
@@ -46,10 +46,10 @@ class Kernel:
         self._executable.raise_check(status)
 
 
-class Fixed:
+class FixedCall:
     """What stands behind a function made by ``fixed``."""
 
-    _definition: native.MethodDef
+    _definition: functions.MethodDef
     __slots__ = ("_definition", "_executable", "_record")
 
     def __init__(

@@ -8,10 +8,10 @@ from hybridflow.runtime.calls.entry_words import is_type, items
 from hybridflow.runtime.native import layout
 from hybridflow.runtime.native.ir_builder import I1, I32, I64, NULL, PTR, VOID, Function, Module, i32, i64
 from hybridflow.runtime.native.records import (
+    ELEMENTWISE,
+    ELEMENTWISE_INPUT,
     FIXED,
     FIXED_INPUT,
-    KERNEL,
-    KERNEL_INPUT,
     MAX_INPUTS,
     RELEASE_GIL_BYTES,
     Offsets,
@@ -33,7 +33,7 @@ def _elementwise(module: Module, offsets: Offsets) -> None:
     f = module.function("try_elementwise", PTR, PTR, PTR, I64)
     kernel, args, nargs = f.args
     miss = module.symbol("miss")
-    head = KERNEL.at(f, f.at(f.load(kernel, offsets.kernel_record, PTR), layout.BYTES_DATA))
+    head = ELEMENTWISE.at(f, f.at(f.load(kernel, offsets.elementwise_record, PTR), layout.BYTES_DATA))
     f.ret_if(f.ne(nargs, head.inputs), miss)
     # The type of the first array is looked at before its fields; of the others, in check_array.
     like = f.call("array_of", PTR, f.get(args, PTR))
@@ -45,7 +45,7 @@ def _elementwise(module: Module, offsets: Offsets) -> None:
     with items(f, head.specs, nargs) as (i, item):
         array = f.call("array_of", PTR, f.get(f.element(args, i, PTR), PTR))
         f.ret_if(f.is_null(array), miss)
-        fits = f.call("check_array", I1, array, KERNEL_INPUT.at(f, item).dtype, axes, shape, NULL)
+        fits = f.call("check_array", I1, array, ELEMENTWISE_INPUT.at(f, item).dtype, axes, shape, NULL)
         f.ret_if(f.b.not_(fits), miss)
         f.set(f.element(buffers, i, PTR), f.load(array, layout.ARRAY_DATA, PTR))
     count = f.local(I64, i64(1))

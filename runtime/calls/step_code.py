@@ -1,4 +1,4 @@
-"""LLVM code for the guard program of a signature (see ``guards``).
+"""LLVM code for the guards of a NativeCall (see ``steps``).
 
 Values are borrowed from what holds them while nothing but this code runs.  Reading an attribute, a dict with keys of
 the user's classes or a predicate can run Python code, which may drop anything; so a value that a later step uses has
@@ -130,7 +130,7 @@ def _read(f: Function, step: View, slots: ir.Value, value: ir.Value, fresh: ir.V
 
 
 def _in_python(f: Function, function: str, owner: ir.Value, name: ir.Value) -> ir.Value:
-    """What a function of ``guards`` returns: a new reference, or null and an error."""
+    """What a function of ``steps`` returns: a new reference, or null and an error."""
     arguments = f.local(ir.ArrayType(PTR, 2))
     f.store(owner, arguments)
     f.store(name, arguments, WORD)

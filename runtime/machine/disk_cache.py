@@ -40,7 +40,7 @@ _logged: set[str] = set()
 
 
 @dataclass(frozen=True)
-class Entry:
+class CacheEntry:
     """One payload on disk: the digest of its key, the bytes that it takes there, and when it was last used."""
 
     digest: str
@@ -144,11 +144,11 @@ def put(key: str, payload: bytes) -> None:
     _account(where, _blocks(len(header) + len(payload)))
 
 
-def entries() -> list[Entry]:
+def entries() -> list[CacheEntry]:
     """All entries, least recently used first."""
     where = folder()
     found = [] if where is None else _scan(where)
-    return [Entry(os.path.basename(path).removesuffix(_SUFFIX), size, used) for used, size, path in found]
+    return [CacheEntry(os.path.basename(path).removesuffix(_SUFFIX), size, used) for used, size, path in found]
 
 
 def stat() -> Stat:

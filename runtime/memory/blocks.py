@@ -19,8 +19,9 @@ import numpy as np
 
 from hybridflow import flags
 from hybridflow.errors import CompileError
+from hybridflow.runtime import locks
 from hybridflow.runtime.machine import host, machine_code
-from hybridflow.runtime.native import functions as native, layout
+from hybridflow.runtime.native import functions, layout
 from hybridflow.runtime.native.records import POOL_STATE
 
 ALIGNMENT = 64
@@ -89,14 +90,14 @@ class Pool:
     """The process's pool.  ``addresses`` are those of its native functions, for other native code to call."""
 
     def __init__(self) -> None:
-        functions = ("pool_allocate", "pool_release", "pool_trim", "pool_look", "make_array", "empty")
+        entries = ("pool_allocate", "pool_release", "pool_trim", "pool_look", "make_array", "empty")
         hooks = ("handler_malloc", "handler_calloc", "handler_realloc", "handler_free")
         imports = {
             "PyArray_Type": layout.numpy_api(layout.API_ARRAY_TYPE),
             "PyArray_NewFromDescr": layout.numpy_api(layout.API_NEW_FROM_DESCR),
         }
-        symbols = (*functions, *hooks, *POOL_STATE, "handler")
-        self.addresses = native.load(lambda: _pool_code().build(), layout.SETTINGS, symbols, imports)
+        symbols = (*entries, *hooks, *POOL_STATE, "handler")
+        self.addresses = functions.load(lambda: _pool_code().build(), layout.SETTINGS, symbols, imports)
         self._state = {name: ctypes.c_int64.from_address(self.addresses[name]) for name in POOL_STATE}
         self._handler = _Handler(b"hybridflow", 1, None, *(self.addresses[name] for name in hooks))
         make = ctypes.pythonapi.PyCapsule_New
@@ -107,9 +108,9 @@ class Pool:
         self.set_limit(limit())
         self.set_age(AGE)
         self.set_poison(bool(flags.POISON.value))
-        self._definition = native.method_def("empty", self.addresses["empty"])
+        self._definition = functions.method_def("empty", self.addresses["empty"])
         self.empty: Callable[[tuple[int, ...], np.dtype[Any], int], np.ndarray]
-        self.empty = native.builtin(self._definition, self._capsule)
+        self.empty = functions.builtin(self._definition, self._capsule)
         # PYFUNCTYPE keeps the GIL, which is what guards the pool.
         self.trim = ctypes.PYFUNCTYPE(None)(self.addresses["pool_trim"])
         self.look = ctypes.PYFUNCTYPE(None)(self.addresses["pool_look"])
@@ -140,7 +141,7 @@ def problem() -> str | None:
     return found if isinstance(found, str) else None
 
 
-@native.once
+@locks.once
 def _loaded() -> Pool | str:
     """The pool, or what is wrong."""
     problem = layout.problem()

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import ctypes
-import functools
 import os
 from collections.abc import Callable, Iterable
-from typing import Any, TypeVar
+from typing import Any
 
-from hybridflow.runtime import locks
 from hybridflow.runtime.machine import disk_cache, host, machine_code
-
-T = TypeVar("T")
 
 _METHOD_FASTCALL, _METHOD_KEYWORDS = 0x0080, 0x0002
 
@@ -70,17 +66,3 @@ def load(
     # Objects that outlive every module (an array freed at interpreter exit) still call this code: never unload it.
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(code))
     return code.addresses
-
-
-def once(make: Callable[[], T]) -> Any:
-    """``functools.cache`` for a function without arguments that must not run twice, whatever threads call it."""
-    lock = locks.make()
-    cached = functools.cache(make)
-
-    @functools.wraps(make)
-    def get() -> T:
-        with lock:
-            return cached()
-
-    get.cache_info = cached.cache_info  # type: ignore[attr-defined]
-    return get

@@ -133,10 +133,10 @@ CAPTURE = Items(CONSTANT, VARIABLE)
 OUTPUT = Item("output", "*dtype itemsize ndim", tail="extents")
 OUTPUTS = Items(OUTPUT)
 
-STEP = Words("read owner *operand check *expected keep")  # of guards, see ``guards.step_words``
+STEP = Words("read owner *operand check *expected keep")  # of guards, see ``steps.step_words``
 
-# A signature.  positional, keywords: how many arguments are given by position, and by name.  apart: whether arrays may
-# be in one place only.  dims: symbolic extents.
+# A native call.  positional, keywords: how many arguments are given by position, and by name.  apart: whether arrays
+# may be in one place only.  dims: symbolic extents.
 # guards: how many steps; keeps: for how many of them native code takes a reference.  inputs: buffers of the program.
 # calls: answered so far, the one word that native code writes.
 HEAD = Words(
@@ -146,9 +146,9 @@ HEAD = Words(
 STRUCTURE = {"none": 0, "single": 1, "tuple": 2, "list": 3, "call": 4}  # of the result; call: of a tuple of tensors
 
 # An op over tensors of any one shape, and one over tensors of known types.
-KERNEL = Words("*entry inputs @specs *dtype itemsize arena")
-KERNEL_INPUT = Item("kernel input", "*dtype")
-KERNEL_INPUTS = Items(KERNEL_INPUT)
+ELEMENTWISE = Words("*entry inputs @specs *dtype itemsize arena")
+ELEMENTWISE_INPUT = Item("elementwise input", "*dtype")
+ELEMENTWISE_INPUTS = Items(ELEMENTWISE_INPUT)
 FIXED = Words("*entry inputs @specs @dims *dtype ndim @shape bytes arena")
 FIXED_INPUT = Item("fixed input", "*dtype ndim", tail="extents")
 FIXED_INPUTS = Items(FIXED_INPUT)
@@ -164,8 +164,8 @@ class Offsets:
 
     tensor_array: int
     dispatch_table: int
-    signature_record: int
-    kernel_record: int
+    call_record: int
+    elementwise_record: int
     fixed_record: int
 
 
