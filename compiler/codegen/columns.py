@@ -3,35 +3,50 @@ A statistic is an element of the tile."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import cached_property
 
 from hybridflow.compiler.codegen.elements import Elements, Place
 from hybridflow.compiler.codegen.nest import Nest
-from hybridflow.compiler.codegen.reduction import Cascade, Fold, known_product, position_within
+from hybridflow.compiler.codegen.reduction import Cascade, Cells, Fold, depth_for, known_product, position_within
 from hybridflow.compiler.codegen.structured import Ref
 from hybridflow.compiler.codegen.values import Val
 from hybridflow.compiler.ir.graph import Node
-from hybridflow.compiler.loops.index import Index
+from hybridflow.compiler.loops.index import Index, Ix, LoopVar
 from hybridflow.compiler.loops.stages import Stage
 
 
 class Columns(Nest):
     """``cells`` are the statistics of the tile that are ready: addresses of ``slots`` elements each."""
 
+    @cached_property
+    def within(self) -> Ix:
+        return position_within(self.space)
+
+    @property
+    def column(self) -> LoopVar:
+        return self.space.vars[-1]
+
     def _write(self) -> None:
-        code = self.code
-        self.column, self.within = self.space.vars[-1], position_within(self.space)
-        self.cells: dict[Node, str] = {}
-        self.slots = self.schedule.tile
-        start, stop = self._bounds(self.column)
-        with self._loops(self.space.kept[:-1]), code.loop(start, stop, self.slots) as tile:
-            self.begin, self.end = tile.index, code.min(code.add(tile.index, self.slots), stop)
+        with self._tiles():
             for stage in self.schedule.stages:
                 self._finish(stage.ready)
                 if stage.folds or stage.roots:
                     self._stage(stage)
                 for node in stage.roots:
                     self.places[node] = Place(self.pointers[node])
+
+    @contextmanager
+    def _tiles(self, *more: LoopVar) -> Iterator[None]:
+        """Tiles of columns, in ``more`` loops within the other kept ones."""
+        code, self.slots = self.code, self.schedule.tile
+        self.cells: dict[Node, str] = {}
+        with self._loops((*self.space.kept[:-1], *more)):
+            start, stop = self._bounds(self.column)
+            with code.loop(start, stop, self.slots) as tile:
+                self.begin, self.end = tile.index, code.min(code.add(tile.index, self.slots), stop)
+                yield
 
     def _columns(self, action: Callable[[Val | None], None]) -> None:
         """``action(mask)`` at each vector of the tile."""
@@ -55,15 +70,20 @@ class Columns(Nest):
         """Elements at the current vector of columns, the statistics that are ready being read from their cells."""
         elements = self._elements(self.column, mask)
         elements.given = {
-            node: self.e.load(self._cell(pointer, node), node.dtype) for node, pointer in self.cells.items()
+            node: self.e.load(self._cell(pointer, node), node.dtype, self._cell_mask(mask))
+            for node, pointer in self.cells.items()
         }
         return elements
 
     def _keep(self, elements: Elements, node: Node, value: Val, pointer: str) -> None:
         """Put a statistic into its cell, and where the result is wanted."""
-        self.e.store(value, self._cell(pointer, node))
+        self.e.store(value, self._cell(pointer, node), self._cell_mask(elements.mask))
         if node in self.kernel.roots:
             elements.store(value, self.pointers[node], self.space.row)
+
+    def _cell_mask(self, mask: Val | None) -> Val | None:
+        """There are cells for whole vectors."""
+        return None
 
     def _new_cells(self, nodes: Sequence[Node]) -> dict[Node, str]:
         return {node: self._allocate(self.slots * node.dtype.itemsize) for node in nodes}
@@ -85,31 +105,40 @@ class Columns(Nest):
 
     def _stage(self, stage: Stage) -> None:
         code, folded = self.code, self.space.folded
-        folds = [Fold(node) for node in stage.folds]
-        cascade = Cascade(code, self._allocate, folds, known_product([v.extent for v in folded]), self.slots)
+        cascade = self._cascade(stage.folds, depth_for(known_product([v.extent for v in folded])))
+        self._fold(stage, cascade, lambda: code.add(self._position(folded), 1))
+        if stage.folds:
+            self._finish_folds(stage.folds, cascade.finish(self._each_slot))
 
-        def each_slot(action: Callable[[Ref], None]) -> None:
-            self._columns(lambda mask: action(self._slot()))
+    def _cascade(self, folds: Sequence[Node], depth: int) -> Cascade:
+        cascade = Cascade(self.code, self._allocate, [Fold(node) for node in folds], depth, self.slots)
+        cascade.start(self._each_slot)
+        return cascade
+
+    def _each_slot(self, action: Callable[[Ref], None]) -> None:
+        self._columns(lambda mask: action(self._slot()))
+
+    def _fold(self, stage: Stage, cascade: Cascade, count: Callable[[], Ref]) -> None:
+        """Do what the stage does with each element of the tile's columns.  ``count`` are the terms that are through."""
 
         def body(mask: Val | None) -> None:
             elements = self._column_elements(mask)
             self._store_roots(elements, stage.roots, self.space.full)
-            if folds:
+            if stage.folds:
                 self._compute(elements, [n for fold in stage.folds for n in fold.inputs])
-                cascade.add(self._slot(), [fold.lift(elements, self.space.full, self.within) for fold in folds])
+                states = [fold.lift(elements, self.space.full, self.within) for fold in map(Fold, stage.folds)]
+                cascade.add(self._slot(), states)
 
-        cascade.start(each_slot)
-        with self._loops(folded):
+        with self._loops(self.space.folded):
             self._columns(body)
-            cascade.carry(code.add(self._position(folded), 1), each_slot)
-        if not folds:
-            return
-        totals = cascade.finish(each_slot)
-        new = self._new_cells([fold.node for fold in folds])
+            cascade.carry(count(), self._each_slot)
+
+    def _finish_folds(self, nodes: Sequence[Node], totals: Cells) -> None:
+        new = self._new_cells(nodes)
 
         def store(mask: Val | None) -> None:
             elements = self._elements(self.column, mask)
-            for fold, state in zip(folds, totals.load(self._slot())):
+            for fold, state in zip(map(Fold, nodes), totals.load(self._slot())):
                 self._keep(elements, fold.node, fold.finish(self.e, state), new[fold.node])
 
         self._columns(store)

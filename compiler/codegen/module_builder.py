@@ -14,11 +14,13 @@ from hybridflow.compiler.codegen.elements import Elements, Place
 from hybridflow.compiler.codegen.emitter import Emitter
 from hybridflow.compiler.codegen.maps import Map
 from hybridflow.compiler.codegen.module import ModuleText
-from hybridflow.compiler.codegen.nest import Nest
+from hybridflow.compiler.codegen.nest import Nest, PhaseText
 from hybridflow.compiler.codegen.operand import Operand, counters_at
-from hybridflow.compiler.codegen.phases import KernelCode, kernel_parameters, one_phase
+from hybridflow.compiler.codegen.phases import KernelCode, Phase, kernel_parameters
 from hybridflow.compiler.codegen.rows import Rows
 from hybridflow.compiler.codegen.segments import Segments
+from hybridflow.compiler.codegen.split_columns import SplitColumns
+from hybridflow.compiler.codegen.split_rows import SplitRows
 from hybridflow.compiler.codegen.structured import Code, Ref
 from hybridflow.compiler.codegen.templates import structure
 from hybridflow.compiler.codegen.values import Val
@@ -28,7 +30,7 @@ from hybridflow.compiler.ir.graph import Graph, Node
 from hybridflow.compiler.ir.types import is_static, product, static_size
 from hybridflow.compiler.loops.buffers import Plan, byte_size
 from hybridflow.compiler.loops.index import Index, LoopVar
-from hybridflow.compiler.loops.kernel import Fusion, IsLeaf, Kernel, base, between, loops_of
+from hybridflow.compiler.loops.kernel import Fusion, Kernel, base, between, loops_of
 from hybridflow.compiler.loops.schedule import Form, schedule
 from hybridflow.compiler.ops import Kind
 from hybridflow.compiler.ops.contraction import Contraction
@@ -46,6 +48,16 @@ def dim_sources(graph: Graph) -> tuple[DimSource, ...]:
             if isinstance(extent, Dim) and extent.symbol is not None:
                 found.setdefault(extent.symbol, DimSource(extent.symbol, i, axis))
     return tuple(found.values())
+
+
+NESTS: dict[Form, type[Nest]] = {
+    Form.MAP: Map,
+    Form.TURNED: Map,
+    Form.ROWS: Rows,
+    Form.SPLIT_ROWS: SplitRows,
+    Form.COLUMNS: Columns,
+    Form.SPLIT_COLUMNS: SplitColumns,
+}
 
 
 class ModuleBuilder:
@@ -114,32 +126,41 @@ class ModuleBuilder:
 
     def _write(self, kernel: Kernel) -> tuple[KernelCode, str]:
         """Write a kernel over ``_operands``; its code, and its schedule as text."""
-        symbol, e = self.module.fresh("k"), self._emitter(kernel)
         kind = kernel.cluster.kind
         if kind is Kind.ELEMENTWISE or kind is Kind.SEGMENT:
-            return self._loops(e, symbol, kernel)
+            return self._loops(kernel)
+        symbol, e = self.module.fresh("k"), self._emitter(kernel)
         if kind is Kind.CONTRACT:
             return self._contraction(e, symbol, kernel), ""
         return self._special(e, symbol, kernel), ""
 
-    def _loops(self, e: Emitter, symbol: str, kernel: Kernel) -> tuple[KernelCode, str]:
+    def _loops(self, kernel: Kernel) -> tuple[KernelCode, str]:
         operands = _operands(kernel)
         pointers = {node: f"%a{i}" for i, node in enumerate(operands)}
-        code = Code(e, self.dim_names, [Dim(name) for name in self.dim_names])
-        units: tuple[Extent, ...] = ()
+
+        def new_code() -> Code:
+            return Code(self._emitter(kernel), self.dim_names, [Dim(name) for name in self.dim_names])
+
+        is_leaf = self.fusion.is_leaf
         scratch: Extent = 0
-        grain, how = 1, ""
+        shared: Extent = 0
         if kernel.cluster.kind is Kind.SEGMENT:
-            Segments(e, code, kernel, self.fusion.is_leaf, pointers).write()
+            code = new_code()
+            Segments(code.e, code, kernel, is_leaf, pointers).write()
+            code.e.line("ret void")
+            written, how = [PhaseText(code.e, (), 1)], ""
         else:
-            nest = _loop_nest(e, code, kernel, self.fusion.is_leaf, pointers)
-            nest.write()
-            units, grain, how = nest.schedule.units, nest.schedule.grain, str(nest.schedule)
-            for size in nest.scratch:
-                scratch = scratch + size
-        e.line("ret void")
-        symbol = self.module.function(e, symbol, kernel_parameters(len(operands)), linkage="internal")
-        return one_phase(symbol, units, grain, scratch), how
+            space = loops_of(kernel, is_leaf)
+            found = schedule(kernel, space, self.target, is_leaf, instructions)
+            nest = NESTS[found.form](new_code, kernel, space, found, is_leaf, pointers)
+            written, scratch, shared, how = nest.write(), nest.scratch, nest.shared.size, str(found)
+        phases = []
+        for e, units, grain in written:
+            symbol = self.module.function(
+                e, self.module.fresh("k"), kernel_parameters(len(operands)), linkage="internal"
+            )
+            phases.append(Phase(symbol, units, grain))
+        return KernelCode(tuple(phases), scratch, shared), how
 
     def _contraction(self, e: Emitter, symbol: str, kernel: Kernel) -> KernelCode:
         node = kernel.cluster.anchor
@@ -216,9 +237,6 @@ class ModuleBuilder:
         )
 
 
-NESTS: dict[Form, type[Nest]] = {Form.MAP: Map, Form.TURNED: Map, Form.ROWS: Rows, Form.COLUMNS: Columns}
-
-
 def contraction_of(node: Node) -> Contraction:
     """What a contraction contracts."""
     return node.op.contraction(tuple(n.type for n in node.inputs), node.attrs)
@@ -229,12 +247,6 @@ def _operands(kernel: Kernel) -> list[Node]:
     if kernel.cluster.kind in (Kind.ELEMENTWISE, Kind.SEGMENT, Kind.CONTRACT):
         return [*kernel.inputs, *kernel.roots]
     return [*(base(n) for n in kernel.cluster.anchor.inputs), kernel.cluster.anchor]
-
-
-def _loop_nest(e: Emitter, code: Code, kernel: Kernel, is_leaf: IsLeaf, pointers: dict[Node, str]) -> Nest:
-    space = loops_of(kernel, is_leaf)
-    found = schedule(kernel, space, e.target, is_leaf, instructions)
-    return NESTS[found.form](e, code, kernel, space, found, is_leaf, pointers)
 
 
 def _slot(node: Node, updated: bool = False, in_place: bool = False) -> Slot:

@@ -11,9 +11,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from typing import NamedTuple
 
 from hybridflow.compiler.codegen.elements import Elements, Place
 from hybridflow.compiler.codegen.emitter import Emitter
+from hybridflow.compiler.codegen.shared import Shared
 from hybridflow.compiler.codegen.structured import Code, Ref
 from hybridflow.compiler.codegen.values import Val
 from hybridflow.compiler.ir.extents import Extent
@@ -26,60 +28,84 @@ from hybridflow.compiler.loops.space import Space
 NESTED = 32  # nodes of a kernel that may wait for each other
 
 
+class PhaseText(NamedTuple):
+    """A phase that is written: the emitter that holds its lines, the extents of its parallel loops, its grain."""
+
+    e: Emitter
+    units: tuple[Extent, ...]
+    grain: int
+
+
 class Nest:
-    """Writes one kernel over the loops of ``space``.  ``pointers`` has the address of each root and of each input."""
+    """Writes one kernel over the loops of ``space``.  ``pointers`` has the address of each root and of each input,
+    ``new_code`` begins a function."""
+
+    code: Code
+    e: Emitter
 
     def __init__(
         self,
-        e: Emitter,
-        code: Code,
+        new_code: Callable[[], Code],
         kernel: Kernel,
         space: Space,
         schedule: Schedule,
         is_leaf: IsLeaf,
         pointers: dict[Node, str],
     ) -> None:
-        self.e, self.code, self.kernel, self.is_leaf = e, code, kernel, is_leaf
+        self.new_code, self.kernel, self.is_leaf = new_code, kernel, is_leaf
         self.space, self.schedule = space, schedule
         self.rows = kernel.cluster.rows
         self.pointers = pointers
-        self.counters: dict[LoopVar, Ref] = {}
-        self.fixed: dict[LoopVar, Ref] = {}  # loops of which this call runs one turn, and which
-        self.given: dict[Node, Val] = {}
-        self.places: dict[Node, Place] = {n: Place(pointers[n]) for n in kernel.inputs}
-        self.sequences: dict[tuple[Node, ...], list[Node]] = {}
-        self.allocas: list[str] = []
-        self.scratch: list[Extent] = []
+        self.scratch: Extent = 0
+        self.shared = Shared()
         self.width = schedule.lanes
+        self.phases: list[PhaseText] = []
 
-    def write(self) -> None:
-        self.e.width = 1
-        if self._is_gpu:
-            self._fix_kept_loops()
-        self._write()
-        self.e.lines[0:0] = self.allocas  # in the entry block, so that the stack does not grow in a loop
-
-    @property
-    def _is_gpu(self) -> bool:
-        return self.e.target.kind == "cuda"
-
-    def _fix_kept_loops(self) -> None:
-        """A thread of a GPU has a single unit: one turn of all kept loops."""
-        rest: Ref = "%begin"
-        for var in reversed(self.space.kept[1:]):
-            extent = self.code.extent(var.extent)
-            self.fixed[var] = self.code.rem(rest, extent)
-            rest = self.code.div(rest, extent)
-        if self._outer is not None:
-            self.fixed[self._outer] = rest
-
-    @property
-    def _outer(self) -> LoopVar | None:
-        kept = self.space.kept
-        return kept[0] if kept else None
+    def write(self) -> list[PhaseText]:
+        """The kernel's phases, in order."""
+        with self._phase(self.schedule.parallel, self.schedule.grain):
+            self._write()
+        return self.phases
 
     def _write(self) -> None:
         raise NotImplementedError
+
+    @contextmanager
+    def _phase(self, parallel: Sequence[LoopVar], grain: int = 1) -> Iterator[None]:
+        """Write a phase whose units are the turns of the ``parallel`` loops, the outermost first.  Within, they have to
+        be opened in that order, and only what this call runs of them is run."""
+        self.code = self.new_code()
+        self.e = self.code.e
+        self.counters: dict[LoopVar, Ref] = {}
+        self.given: dict[Node, Val] = {}
+        self.places: dict[Node, Place] = {n: Place(self.pointers[n]) for n in self.kernel.inputs}
+        self.sequences: dict[tuple[Node, ...], list[Node]] = {}
+        self.allocas: list[str] = []
+        self.ranges: dict[LoopVar, tuple[Ref, Ref]] = {}  # of loops that are cut, what is run now
+        self.inside: dict[LoopVar, Sequence[LoopVar]] = {}  # ... and the others that are cut with it, within it
+        if self.e.target.kind == "cuda":
+            self._fix(parallel)
+        else:
+            self._cut(parallel, "%begin", "%end")
+        yield
+        self.e.lines[0:0] = self.allocas  # in the entry block, so that the stack does not grow in a loop
+        self.e.line("ret void")
+        self.phases.append(PhaseText(self.e, tuple(v.extent for v in parallel), grain))
+
+    def _cut(self, vars: Sequence[LoopVar], begin: Ref, end: Ref) -> None:
+        """Of the loops, run the turns [begin, end), counted in row-major order."""
+        if vars:
+            self.ranges[vars[0]] = begin, end
+            self.inside.update((var, vars[k + 1 :]) for k, var in enumerate(vars))
+
+    def _fix(self, vars: Sequence[LoopVar]) -> None:
+        """A thread of a GPU has a single unit: one turn of all parallel loops."""
+        rest: Ref = "%begin"
+        for k in reversed(range(len(vars))):
+            extent = self.code.extent(vars[k].extent)
+            turn = rest if k == 0 else self.code.rem(rest, extent)
+            self.ranges[vars[k]] = turn, self.code.add(turn, 1)
+            rest = self.code.div(rest, extent) if k else rest
 
     def _allocate(self, nbytes: int) -> str:
         name = self.e.fresh("cells")
@@ -97,18 +123,27 @@ class Nest:
         return Elements(self.code, self.counters, lane, self.places, self.given, mask)
 
     def _bounds(self, var: LoopVar) -> tuple[Ref, Ref]:
-        """The part of a loop that this call runs: the kernel's share of the outermost kept loop."""
-        if var in self.fixed:
-            return self.fixed[var], self.code.add(self.fixed[var], 1)
-        return ("%begin", "%end") if var is self._outer else (0, self.code.extent(var.extent))
+        """The part of a loop that is run now."""
+        return self.ranges.get(var) or (0, self.code.extent(var.extent))
 
     @contextmanager
     def _loops(self, vars: Sequence[LoopVar]) -> Iterator[None]:
         with ExitStack() as stack:
             for var in vars:
-                start, stop = self._bounds(var)
-                self.counters[var] = stack.enter_context(self.code.loop(start, stop)).index
+                self.counters[var] = stack.enter_context(self._turns(var))
             yield
+
+    @contextmanager
+    def _turns(self, var: LoopVar) -> Iterator[Ref]:
+        start, stop = self._bounds(var)
+        inside = self.inside.get(var)
+        if not inside:
+            with self.code.loop(start, stop) as loop:
+                yield loop.index
+            return
+        with self.code.spans(start, stop, self.code.product([v.extent for v in inside])) as (turn, first, last):
+            self.ranges[inside[0]] = first, last
+            yield turn
 
     def _vector_loop(self, var: LoopVar, body: Callable[[Val | None], None]) -> None:
         """``body(mask)`` for each vector along ``var``."""

@@ -96,19 +96,21 @@ class Accumulation(Protocol):
 class Cells:
     """Accumulators in memory: ``slots`` elements for every component of every fold's state."""
 
-    def __init__(self, code: Code, allocate: Callable[[int], str], folds: Sequence[Accumulation], slots: int) -> None:
+    def __init__(
+        self, code: Code, allocate: Callable[[Any], str], folds: Sequence[Accumulation], slots: Extent
+    ) -> None:
         self.code, self.folds = code, folds
         self.pointers = [[(allocate(slots * dtype.itemsize), dtype) for _, dtype in fold.identity] for fold in folds]
 
-    def load(self, at: Ref) -> list[State]:
+    def load(self, at: Ref, mask: Val | None = None) -> list[State]:
         e = self.code.e
-        return [tuple(e.load(self.code.at(p, at, d.itemsize), d) for p, d in cells) for cells in self.pointers]
+        return [tuple(e.load(self.code.at(p, at, d.itemsize), d, mask) for p, d in cells) for cells in self.pointers]
 
-    def store(self, at: Ref, states: list[State]) -> None:
+    def store(self, at: Ref, states: list[State], mask: Val | None = None) -> None:
         e = self.code.e
         for cells, state in zip(self.pointers, states):
             for (pointer, dtype), value in zip(cells, state):
-                e.store(value, self.code.at(pointer, at, dtype.itemsize))
+                e.store(value, self.code.at(pointer, at, dtype.itemsize), mask)
 
     def fold_in(self, at: Ref, states: list[State]) -> None:
         e = self.code.e
@@ -187,9 +189,24 @@ class LaneFold:
         code, e = self.code, self.code.e
         self._clear(self.super_lanes)
         with code.loop(begin, end, CHUNK) as loop:
-            self._chunk(loop.index, code.min(code.add(loop.index, CHUNK), end), body)
+            lanes, at = self._lanes_of(loop.index, end, body)
             for lane in range(0, LANES, e.width):
-                self.super_lanes.fold_in(lane, self.lanes.load(lane))
+                self.super_lanes.fold_in(lane, lanes.load(code.add(at, lane)))
+
+    def _lanes_of(self, begin: Ref, end: Ref, body: Body) -> tuple[Cells, Ref]:
+        """The cells that hold the lanes of the chunk that begins there, and where in them."""
+        self._chunk(begin, self.code.min(self.code.add(begin, CHUNK), end), body)
+        return self.lanes, 0
+
+    def chunk(self, begin: Ref, end: Ref, body: Body) -> Cells:
+        """The lanes of one chunk."""
+        self._chunk(begin, end, body)
+        return self.lanes
+
+    def superchunk(self, begin: Ref, end: Ref, body: Body) -> list[State]:
+        """Scalar states of one superchunk."""
+        self._superchunk(begin, end, body)
+        return self._tree(self.super_lanes)
 
     def _clear(self, cells: Cells) -> None:
         e = self.code.e
@@ -257,6 +274,25 @@ class LaneFold:
         return states
 
 
+class StoredLanes(LaneFold):
+    """Folds chunks whose lanes lie in ``cells``, those of chunk k from ``first + 64 * k`` on."""
+
+    def __init__(
+        self,
+        code: Code,
+        allocate: Callable[[int], str],
+        folds: Sequence[Fold],
+        extent: int | None,
+        cells: Cells,
+        first: Ref,
+    ) -> None:
+        super().__init__(code, allocate, folds, extent, light=False)
+        self.cells, self.first = cells, first
+
+    def _lanes_of(self, begin: Ref, end: Ref, body: Body) -> tuple[Cells, Ref]:
+        return self.cells, self.code.add(self.first, self.code.div(begin, CHUNK // LANES))
+
+
 def _part(e: Emitter, value: Val, first: int, width: int) -> Val:
     """Lanes first, first + 1, ... of a vector, ``width`` of them."""
     return e.extract(value, first) if width == 1 else e.shuffle(value, None, range(first, first + width))
@@ -266,17 +302,10 @@ class Cascade:
     """Folds a sequence of ``terms`` states, scalars or (``slots`` > 1) vectors of them, kept in memory."""
 
     def __init__(
-        self,
-        code: Code,
-        allocate: Callable[[int], str],
-        folds: Sequence[Accumulation],
-        terms: int | None,
-        slots: int = 1,
+        self, code: Code, allocate: Callable[[int], str], folds: Sequence[Accumulation], depth: int, slots: int = 1
     ) -> None:
+        """``depth`` levels are enough for the terms (see ``depth_for``)."""
         self.code, self.folds = code, folds
-        depth = LEVELS
-        if terms is not None:
-            depth = 1 if terms <= TERMS else 2 if terms <= TERMS * TERMS else LEVELS
         self.levels = [Cells(code, allocate, folds, slots) for _ in range(depth)]
 
     def start(self, positions: Callable[[Callable[[Ref], None]], None]) -> None:
@@ -306,6 +335,13 @@ class Cascade:
     def _move(self, low: Cells, high: Cells, at: Ref) -> None:
         high.fold_in(at, low.load(at))
         low.store(at, starts(self.code.e, self.folds))
+
+
+def depth_for(terms: int | None) -> int:
+    """The levels of a cascade that so many terms reach; None: any number of them."""
+    if terms is None or terms > TERMS * TERMS:
+        return LEVELS
+    return 1 if terms <= TERMS else 2
 
 
 def known_product(extents: Sequence[Extent]) -> int | None:

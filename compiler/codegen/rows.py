@@ -3,23 +3,37 @@ statistic of the row is a scalar."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import cached_property
 
 from hybridflow.compiler.codegen.elements import Place
 from hybridflow.compiler.codegen.nest import Nest
-from hybridflow.compiler.codegen.reduction import Cascade, Fold, LaneFold, State, known_product, position_within
+from hybridflow.compiler.codegen.reduction import (
+    Body,
+    Cascade,
+    Fold,
+    LaneFold,
+    State,
+    depth_for,
+    known_product,
+    position_within,
+)
 from hybridflow.compiler.codegen.structured import Ref
 from hybridflow.compiler.codegen.values import Val
 from hybridflow.compiler.ir.extents import aligned
 from hybridflow.compiler.ir.graph import Node
 from hybridflow.compiler.ir.types import product
-from hybridflow.compiler.loops.index import Index, LoopVar
+from hybridflow.compiler.loops.index import Index, Ix
 from hybridflow.compiler.loops.stages import Kept, Stage
 
 
 class Rows(Nest):
+    @cached_property
+    def within(self) -> Ix:
+        return position_within(self.space)
+
     def _write(self) -> None:
-        self.within = position_within(self.space)
         with self._loops(self.space.kept):
             for stage in self.schedule.stages:
                 with self.code.width(1):
@@ -43,17 +57,37 @@ class Rows(Nest):
 
     def _stage(self, stage: Stage, kept: dict[Kept, str]) -> None:
         """``kept`` are addresses in the scratch memory of a row."""
-        code, e, space = self.code, self.e, self.space
-        folds = [Fold(node) for node in stage.folds]
+        code, space = self.code, self.space
         row_var, sequence = space.vars[-1], space.folded[:-1]
-        # Once per row, not once per vector: statistics of the row in every lane.
+        body = self._body(stage, kept)
+        with self._statistics_in_lanes():
+            if not stage.folds:
+                with self._loops(sequence):
+                    self._vector_loop(row_var, lambda mask: self._drop(body(mask)))
+                return
+            folds = [Fold(node) for node in stage.folds]
+            lanes = self._lane_fold(stage)
+            extent = code.extent(row_var.extent)
+            with code.width(self.width):
+                states = self._sequence(folds, lambda: lanes.run(extent, self._along(body)))
+        self._finish_folds(folds, states)
+
+    @contextmanager
+    def _statistics_in_lanes(self) -> Iterator[None]:
+        """Statistics of the row in every lane: once per row, not once per vector."""
         scalars = dict(self.given)
-        with code.width(self.width):
+        with self.code.width(self.width):
             for node in self.given:
-                self.given[node] = e.splat(self.given[node])
+                self.given[node] = self.e.splat(self.given[node])
+        yield
+        self.given = scalars
+
+    def _body(self, stage: Stage, kept: dict[Kept, str]) -> Callable[[Val | None], list[State]]:
+        """What a stage does with a vector of elements."""
+        space, folds = self.space, [Fold(node) for node in stage.folds]
 
         def body(mask: Val | None) -> list[State]:
-            elements = self._elements(row_var, mask)
+            elements = self._elements(space.vars[-1], mask)
             self._store_roots(elements, stage.roots, space.full)
             self._compute(elements, [*(node for node, _ in kept), *(n for fold in stage.folds for n in fold.inputs)])
             for (node, position), pointer in kept.items():
@@ -61,43 +95,41 @@ class Rows(Nest):
                 elements.store(value, pointer, self.within)
             return [fold.lift(elements, space.full, self.within) for fold in folds]
 
-        if not folds:
+        return body
 
-            def plain(mask: Val | None) -> None:
-                body(mask)
-
-            with self._loops(sequence):
-                self._vector_loop(row_var, plain)
-            self.given = scalars
-            return
+    def _along(self, body: Callable[[Val | None], list[State]]) -> Body:
+        """The body as one at an element of the row."""
 
         def at(i: Ref, mask: Val | None) -> list[State]:
-            self.counters[row_var] = i
+            self.counters[self.space.vars[-1]] = i
             return body(mask)
 
-        extent = row_var.extent
-        light = self.schedule.light(stage)
-        lanes = LaneFold(code, self._allocate, folds, extent if isinstance(extent, int) else None, light)
-        terms = known_product([v.extent for v in sequence])
-        with code.width(self.width):
-            if terms == 1:
-                states = lanes.run(code.extent(extent), at)
-            else:
-                states = self._sequence(sequence, folds, terms, lambda: lanes.run(code.extent(extent), at))
-        self.given = scalars
-        with code.width(1):
+        return at
+
+    @staticmethod
+    def _drop(states: list[State]) -> None:
+        """A body that only writes."""
+
+    def _lane_fold(self, stage: Stage) -> LaneFold:
+        extent, folds = self.space.vars[-1].extent, [Fold(node) for node in stage.folds]
+        known = extent if isinstance(extent, int) else None
+        return LaneFold(self.code, self._allocate, folds, known, self.schedule.light(stage))
+
+    def _finish_folds(self, folds: Sequence[Fold], states: list[State]) -> None:
+        with self.code.width(1):
             for fold, state in zip(folds, states):
-                result = fold.finish(e, state)
+                result = fold.finish(self.e, state)
                 self.given[fold.node] = result
                 if fold.node in self.kernel.roots:
-                    self._elements(None).store(result, self.pointers[fold.node], space.row)
+                    self._elements(None).store(result, self.pointers[fold.node], self.space.row)
 
-    def _sequence(
-        self, sequence: Sequence[LoopVar], folds: Sequence[Fold], terms: int | None, term: Callable[[], list[State]]
-    ) -> list[State]:
-        """Fold ``term()`` over the loops in ``sequence``."""
-        code = self.code
-        cascade = Cascade(code, self._allocate, folds, terms)
+    def _sequence(self, folds: Sequence[Fold], term: Callable[[], list[State]]) -> list[State]:
+        """Fold ``term()``, the states of one run, over the folded loops outside of it."""
+        code, sequence = self.code, self.space.folded[:-1]
+        terms = known_product([v.extent for v in sequence])
+        if terms == 1:
+            return term()
+        cascade = Cascade(code, self._allocate, folds, depth_for(terms))
 
         def once(action: Callable[[Ref], None]) -> None:
             with code.width(1):
@@ -114,8 +146,6 @@ class Rows(Nest):
 
     def _reserve(self, itemsize: int) -> str:
         """Scratch memory for a row of elements; its pointer."""
-        at: Ref = 0
-        for size in self.scratch:
-            at = self.code.add(at, self.code.extent(size))
-        self.scratch.append(aligned(product(tuple(v.extent for v in self.space.folded)) * itemsize, 64))
+        at = self.code.extent(self.scratch)
+        self.scratch += aligned(product(tuple(v.extent for v in self.space.folded)) * itemsize, 64)
         return self.code.at("%scratch", at, 1)

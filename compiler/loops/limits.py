@@ -40,3 +40,13 @@ LIGHT = 48  # instructions of a body that may be repeated for each vector of a r
 
 TILE = 2048  # columns whose accumulators stay in a first-level cache of 32 KiB together: `thresholds.py tile`
 CELLS = 128 * 1024  # bytes that all statistics of a tile may take, which lie on the stack of a thread
+
+# ---- units (``schedule``): what may be cut among threads
+
+ENOUGH = 64  # units that keep the threads of any machine busy until the end: loops within them are not cut as well
+SMALL = 4096  # elements of a unit that is not cut further: about 2 us of work, as long as it takes to wake a thread
+STRIP = 64  # columns of a strip that is not cut further: lines of a cache, whole vectors, and not just one of them
+SPLIT = 1 << 18  # elements from which on few results are folded in two phases: `thresholds.py split`
+LEAST_PIECE = 256  # elements for one partial result, which would take too much memory and time for fewer
+ENOUGH_ON_GPU = 1 << 14  # threads that fill a GPU of 128 multiprocessors to a few per scheduler; not measured
+SPLIT_ON_GPU = 1 << 13  # a second launch costs as much as one thread takes for these; not measured

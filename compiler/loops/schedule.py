@@ -6,18 +6,34 @@ nests of ``codegen`` obey, that ``f.kernels()`` prints and that golden files pin
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 
 from hybridflow.compiler.ir.graph import Node
-from hybridflow.compiler.ir.types import Extent
+from hybridflow.compiler.ir.types import Extent, is_static, product, static_size
 from hybridflow.compiler.loops.index import Ix, LoopVar
 from hybridflow.compiler.loops.kernel import IsLeaf, Kernel, accesses
-from hybridflow.compiler.loops.limits import BUSY, CELLS, LIGHT, LONG, MOST_VECTORS, TILE
+from hybridflow.compiler.loops.limits import (
+    BUSY,
+    CELLS,
+    ENOUGH,
+    ENOUGH_ON_GPU,
+    LEAST_PIECE,
+    LIGHT,
+    LONG,
+    MOST_VECTORS,
+    SMALL,
+    SPLIT,
+    SPLIT_ON_GPU,
+    STRIP,
+    TILE,
+)
 from hybridflow.compiler.loops.space import Space
 from hybridflow.compiler.loops.stages import Cost, Stage, names_of, stages_of, work_of
 from hybridflow.compiler.ops import Kind
 from hybridflow.compiler.ops.folding import Folding
+from hybridflow.compiler.ops.order import CHUNK, SUPERCHUNK, TERMS
 from hybridflow.compiler.target import Target
 
 LEVELS = 3  # of a cascade of partial results (see ``ops.order``), which a column may keep at once
@@ -26,12 +42,15 @@ LEVELS = 3  # of a cascade of partial results (see ``ops.order``), which a colum
 class Form(Enum):
     """MAP: nothing is reduced, vectors run along the last loop.  TURNED: the same in square tiles, because something is
     read across.  ROWS: the last loop is reduced, vectors run along the row.  COLUMNS: the last loop is kept, vectors
-    run across columns."""
+    run across columns.  SPLIT: the same in two phases, partial results of pieces first, which are then folded in the
+    order that is laid down for all of them."""
 
     MAP = "map"
     TURNED = "turned map"
     ROWS = "rows"
+    SPLIT_ROWS = "rows in pieces"
     COLUMNS = "columns"
+    SPLIT_COLUMNS = "columns in pieces"
 
 
 @dataclass(frozen=True)
@@ -46,7 +65,8 @@ class Turned:
 class Schedule:
     """``parallel`` are the loops whose turns, as one row-major range of units, may be cut at multiples of ``grain`` and
     run in any order.  ``lanes`` are the elements of a vector, ``vectors`` those that a turn of the inner loop handles.
-    ``tile`` are the columns whose accumulators are kept together.  A GPU runs each unit as a thread of its own."""
+    ``tile`` are the columns whose accumulators are kept together, ``piece`` the elements of a row, or the terms of a
+    column, that make a partial result.  A GPU runs each unit as a thread of its own."""
 
     form: Form
     lanes: int
@@ -54,6 +74,7 @@ class Schedule:
     grain: int = 1
     vectors: int = 1
     tile: int = 1
+    piece: int = 0
     turned: Turned | None = None
     stages: tuple[Stage, ...] = ()
 
@@ -73,13 +94,15 @@ class Schedule:
             parts.append(f"{self.lanes} lanes" + (f" x {self.vectors}" if self.vectors > 1 else ""))
         if self.turned is not None:
             parts.append(f"{len(self.turned.reads)} reads turned along {self.turned.across.name}")
+        if self.piece:
+            parts.append(f"pieces of {self.piece}")
         if self.tile > 1:
             parts.append(f"tiles of {self.tile}")
         for number, stage in enumerate(self.stages):
             does = [f"fold {names_of(stage.folds)}"] if stage.folds else []
             does += [f"keep {names_of([k.node for k in stage.kept])}"] if stage.kept else []
             does += [f"write {names_of(stage.roots)}"] if stage.roots else []
-            does += ["light"] if stage.folds and self.light(stage) and self.form is Form.ROWS else []
+            does += ["light"] if stage.folds and self.light(stage) and self.form in (Form.ROWS, Form.SPLIT_ROWS) else []
             if does:
                 parts.append(f"pass {number + 1}: {', '.join(does)}")
         return f"{self.form.value}, {'; '.join(parts)}"
@@ -89,18 +112,85 @@ def schedule(kernel: Kernel, space: Space, target: Target, is_leaf: IsLeaf, cost
     """How the loops ``space`` of a kernel run.  ``cost(node)`` counts the instructions of one element of a node."""
     if not space.has_reduction:
         found = _map(kernel, space, target, is_leaf, cost)
+    elif space.reduced[-1]:
+        found = _rows(kernel, space, target, is_leaf, cost)
     else:
-        stages = stages_of(kernel, space, is_leaf, cost, keeps=target.kind != "cuda" and space.reduced[-1])
-        lanes = _lanes(kernel, space, target)
-        if space.reduced[-1]:
-            found = Schedule(Form.ROWS, lanes, space.kept[:1], stages=stages)
-        else:
-            tile = _tile(kernel, space, target, lanes)
-            grain = tile if len(space.kept) == 1 else 1
-            found = Schedule(Form.COLUMNS, lanes, space.kept[:1], grain, tile=tile, stages=stages)
-    if target.kind == "cuda":  # memory for a row of every thread would cost more than computing again
-        return replace(found, parallel=space.kept, grain=1)
-    return found
+        found = _columns(kernel, space, target, is_leaf, cost)
+    return replace(found, parallel=space.kept, grain=1) if target.kind == "cuda" else found
+
+
+def _rows(kernel: Kernel, space: Space, target: Target, is_leaf: IsLeaf, cost: Cost) -> Schedule:
+    # On a GPU memory for a row of every thread would cost more than computing again.
+    stages = stages_of(kernel, space, is_leaf, cost, keeps=target.kind != "cuda")
+    lanes = _lanes(kernel, space, target)
+    piece = _piece_of_row(space, stages, target)
+    if piece:
+        return Schedule(Form.SPLIT_ROWS, lanes, space.kept, piece=piece, stages=stages)
+    return Schedule(Form.ROWS, lanes, _parallel(space.kept, space.folded), stages=stages)
+
+
+def _columns(kernel: Kernel, space: Space, target: Target, is_leaf: IsLeaf, cost: Cost) -> Schedule:
+    stages = stages_of(kernel, space, is_leaf, cost, keeps=False)
+    lanes, tile = _lanes(kernel, space, target), _tile(kernel, space, target, _lanes(kernel, space, target))
+    piece = _piece_of_column(space, target)
+    if piece:
+        return Schedule(Form.SPLIT_COLUMNS, lanes, space.kept, STRIP, tile=tile, piece=piece, stages=stages)
+    parallel = _parallel(space.kept, space.folded)
+    grain = STRIP if space.vars[-1] in parallel else 1
+    return Schedule(Form.COLUMNS, lanes, parallel, grain, tile=tile, stages=stages)
+
+
+def _parallel(loops: Sequence[LoopVar], inner: Sequence[LoopVar] = ()) -> tuple[LoopVar, ...]:
+    """The outermost of the loops, which have ``inner`` ones within: as few as make enough units, or small ones.  Of an
+    extent that is not known it is known that it is 2 or more."""
+    units = 1
+    for k, var in enumerate(loops):
+        rest = tuple(v.extent for v in (*loops[k:], *inner))
+        if units >= ENOUGH or (k and is_static(rest) and static_size(rest) <= SMALL):
+            return tuple(loops[:k])
+        units *= var.extent if isinstance(var.extent, int) else 2
+    return tuple(loops)
+
+
+def _piece_of_row(space: Space, stages: Sequence[Stage], target: Target) -> int:
+    """How many neighbouring elements of a row fold into one partial result: all, a superchunk or a chunk, as many as
+    leave enough pieces to share out.  0 where rows themselves are enough, or the work is little."""
+    run, lines = space.vars[-1].extent, product(tuple(v.extent for v in space.vars[:-1]))
+    if not _pays(space, target) or any(stage.kept for stage in stages):
+        return 0
+    if not isinstance(run, int) or not isinstance(lines, int):
+        return CHUNK if len(space.folded) == 1 else 0
+    if run < LEAST_PIECE:
+        return 0
+    for piece in (run, SUPERCHUNK, CHUNK):
+        if piece <= run and lines * -(-run // piece) >= _enough(target):
+            return piece
+    return min(run, CHUNK)
+
+
+def _piece_of_column(space: Space, target: Target) -> int:
+    """How many terms of the columns' folds make one partial result; 0 where columns themselves are enough, or the work
+    is little."""
+    terms, columns = (product(tuple(v.extent for v in vars)) for vars in (space.folded, space.kept))
+    if not _pays(space, target) or (isinstance(terms, int) and terms <= TERMS):
+        return 0
+    if not isinstance(terms, int) or not isinstance(columns, int):
+        return TERMS
+    strips = columns if target.kind == "cuda" else columns // STRIP
+    return TERMS * TERMS if strips * -(-terms // TERMS**2) >= _enough(target) else TERMS
+
+
+def _enough(target: Target) -> int:
+    return ENOUGH_ON_GPU if target.kind == "cuda" else ENOUGH
+
+
+def _pays(space: Space, target: Target) -> bool:
+    """Whether to fold in two phases: there are few results, and each is of much, or may be."""
+    kept, elements = (product(tuple(v.extent for v in vars)) for vars in (space.kept, space.vars))
+    strip = STRIP if target.kind == "cpu" and not space.reduced[-1] else 1
+    if not isinstance(kept, int) or kept >= _enough(target) * strip:
+        return False
+    return not isinstance(elements, int) or elements >= (SPLIT_ON_GPU if target.kind == "cuda" else SPLIT)
 
 
 def _lanes(kernel: Kernel, space: Space, target: Target) -> int:
@@ -117,12 +207,15 @@ def _map(kernel: Kernel, space: Space, target: Target, is_leaf: IsLeaf, cost: Co
     lanes = _lanes(kernel, space, target)
     if not space.vars:
         return Schedule(Form.MAP, lanes)
-    grain = lanes if len(space.vars) == 1 else 1
     turned = turned_reads(space, accesses(kernel, space, is_leaf).of_input, lanes)
     if turned is not None:
-        return Schedule(Form.TURNED, lanes, space.kept[:1], grain, turned=turned)
-    work = work_of(kernel.roots, set(kernel.inputs), cost)
-    return Schedule(Form.MAP, lanes, space.kept[:1], grain, _vectors(space.vars[-1].extent, lanes, work))
+        outer = [v for v in space.vars[:-1] if v is not turned.across]
+        parallel = _parallel([*outer, turned.across], space.vars[-1:])
+        return Schedule(Form.TURNED, lanes, parallel, lanes if turned.across in parallel else 1, turned=turned)
+    last = space.vars[-1]
+    vectors = _vectors(last.extent, lanes, work_of(kernel.roots, set(kernel.inputs), cost))
+    parallel = _parallel(space.vars)
+    return Schedule(Form.MAP, lanes, parallel, lanes * vectors if last in parallel else 1, vectors)
 
 
 def _vectors(extent: Extent, lanes: int, work: int) -> int:

@@ -1,0 +1,104 @@
+"""Few long columns: partial results of groups of their terms, which any threads may make, and then each column's fold
+of its groups in order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import cached_property
+
+from hybridflow.compiler.codegen.columns import Columns
+from hybridflow.compiler.codegen.elements import Place
+from hybridflow.compiler.codegen.nest import PhaseText
+from hybridflow.compiler.codegen.reduction import Cells
+from hybridflow.compiler.codegen.structured import Ref
+from hybridflow.compiler.codegen.values import Val
+from hybridflow.compiler.ir.graph import Node
+from hybridflow.compiler.ir.types import Extent, product
+from hybridflow.compiler.loops.index import LoopVar
+from hybridflow.compiler.loops.stages import Stage
+from hybridflow.compiler.ops.order import TERMS
+
+
+class SplitColumns(Columns):
+    """``ready`` are values of columns that earlier phases have left in shared memory, ``stored`` the results of the
+    full space that they have written."""
+
+    def write(self) -> list[PhaseText]:
+        self.ready: list[Node] = []
+        self.stored: list[Node] = []
+        folded: tuple[Node, ...] = ()
+        kept, grain = self.space.kept, self.schedule.grain
+        for stage in self.schedule.stages:
+            if folded or stage.ready:
+                with self._phase(kept, grain), self._known_tiles():
+                    if folded:
+                        self._finish_groups(folded)
+                    self._finish(stage.ready)
+                self.ready += (*folded, *stage.ready)
+            if stage.folds or stage.roots:
+                with self._phase((*kept[:-1], self.group, self.column), grain), self._known_tiles(self.group):
+                    self._group(stage)
+                self.stored += stage.roots
+            folded = stage.folds
+        return self.phases
+
+    @cached_property
+    def terms(self) -> Extent:
+        return product(tuple(v.extent for v in self.space.folded))
+
+    @cached_property
+    def group(self) -> LoopVar:
+        return LoopVar("group", -(-self.terms // self.schedule.piece))
+
+    @contextmanager
+    def _known_tiles(self, *more: LoopVar) -> Iterator[None]:
+        """Tiles of columns, with what is known of them."""
+        self.places.update((node, Place(self.pointers[node])) for node in self.stored)
+        with self._tiles(*more):
+            self.cells = self._new_cells(self.ready)
+            yield
+
+    def _new_cells(self, nodes: Sequence[Node]) -> dict[Node, str]:
+        """Statistics lie in shared memory, one for each result."""
+        code, kept = self.code, self.space.kept
+        count = product(tuple(v.extent for v in kept))
+        first = code.add(code.mul(self._position(kept[:-1]), code.extent(self.column.extent)), self.begin)
+        return {n: code.at(self.shared.result(code, n, count), first, n.dtype.itemsize) for n in nodes}
+
+    def _cell_mask(self, mask: Val | None) -> Val | None:
+        """Behind a tile's last column lie others'."""
+        return mask
+
+    def _partials(self, nodes: Sequence[Node]) -> Cells:
+        lines = product(tuple(v.extent for v in (*self.space.kept, self.group)))
+        return self.shared.partial(self.code, nodes, lines)
+
+    def _partial_at(self, group: Ref) -> Ref:
+        """The place of the current column's state of that group."""
+        code = self.code
+        line = code.add(code.mul(self._position(self.space.kept[:-1]), code.extent(self.group.extent)), group)
+        return code.add(code.mul(line, code.extent(self.column.extent)), self.counters[self.column])
+
+    def _group(self, stage: Stage) -> None:
+        code, size = self.code, self.schedule.piece
+        group = self.counters[self.group]
+        first = code.mul(group, size)
+        self._cut(self.space.folded, first, code.min(code.add(first, size), code.extent(self.terms)))
+        cascade = self._cascade(stage.folds, 1 if size == TERMS else 2)
+        self._fold(stage, cascade, lambda: code.add(code.sub(self._position(self.space.folded), first), 1))
+        if not stage.folds:
+            return
+        totals, cells = cascade.finish(self._each_slot), self._partials(stage.folds)
+        self._columns(lambda mask: cells.store(self._partial_at(group), totals.load(self._slot()), mask))
+
+    def _finish_groups(self, nodes: tuple[Node, ...]) -> None:
+        code = self.code
+        groups = self.group.extent
+        few = isinstance(groups, int) and groups <= TERMS
+        cascade = self._cascade(nodes, 2 if self.schedule.piece == TERMS and not few else 1)
+        cells = self._partials(nodes)
+        with code.loop(0, code.extent(groups)) as loop:
+            self._columns(lambda mask: cascade.add(self._slot(), cells.load(self._partial_at(loop.index), mask)))
+            cascade.carry(code.add(loop.index, 1), self._each_slot)
+        self._finish_folds(nodes, cascade.finish(self._each_slot))

@@ -1,0 +1,140 @@
+"""Few long rows: partial results of pieces of them, which any threads may make, and then each row's fold of its pieces,
+in the order in which one thread would have come to them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import cached_property
+
+from hybridflow.compiler.codegen.elements import Place
+from hybridflow.compiler.codegen.nest import PhaseText
+from hybridflow.compiler.codegen.reduction import Cells, Fold, State, StoredLanes
+from hybridflow.compiler.codegen.rows import Rows
+from hybridflow.compiler.codegen.structured import Ref
+from hybridflow.compiler.codegen.values import Val
+from hybridflow.compiler.ir.graph import Node
+from hybridflow.compiler.ir.types import Extent, product
+from hybridflow.compiler.loops.index import LoopVar
+from hybridflow.compiler.loops.stages import Stage
+from hybridflow.compiler.ops.order import CHUNK, LANES, SUPERCHUNK
+
+
+class SplitRows(Rows):
+    """``ready`` are values of rows that earlier phases have left in shared memory, ``stored`` the results of the full
+    space that they have written."""
+
+    def write(self) -> list[PhaseText]:
+        self.ready: list[Node] = []
+        self.stored: list[Node] = []
+        folded: tuple[Node, ...] = ()
+        for stage in self.schedule.stages:
+            if folded or stage.ready:
+                with self._phase(self.space.kept), self._rows():
+                    self._finish_rows(folded, stage.ready)
+                self.ready += (*folded, *stage.ready)
+            if stage.folds or stage.roots:
+                with self._phase((*self.space.kept, *self.space.folded[:-1], self.piece)), self._rows():
+                    self._pieces(stage)
+                self.stored += stage.roots
+            folded = stage.folds
+        return self.phases
+
+    @cached_property
+    def run(self) -> Extent:
+        """Elements that fold in lanes: the last loop."""
+        return self.space.vars[-1].extent
+
+    @cached_property
+    def piece(self) -> LoopVar:
+        return LoopVar("piece", -(-self.run // self.schedule.piece))
+
+    @property
+    def by_chunk(self) -> bool:
+        """Whether a piece leaves the 64 lanes of a chunk, not a single state."""
+        return self.schedule.piece == CHUNK and self.run != CHUNK
+
+    @contextmanager
+    def _rows(self) -> Iterator[None]:
+        """The kept loops, with what is known of their rows."""
+        self.places.update((node, Place(self.pointers[node])) for node in self.stored)
+        with self._loops(self.space.kept), self.code.width(1):
+            for node in self.ready:
+                self.given[node] = self.e.load(self._result(node), node.dtype)
+            yield
+
+    def _result(self, node: Node) -> str:
+        """The address of the current row's value."""
+        kept = self.space.kept
+        pointer = self.shared.result(self.code, node, product(tuple(v.extent for v in kept)))
+        return self.code.at(pointer, self._position(kept), node.dtype.itemsize)
+
+    def _partials(self, nodes: Sequence[Node]) -> Cells:
+        lines = product(tuple(v.extent for v in (*self.space.vars[:-1], self.piece)))
+        return self.shared.partial(self.code, nodes, lines * (LANES if self.by_chunk else 1))
+
+    def _first_partial(self, pieces: Ref = 0) -> Ref:
+        """The place of the current line's piece of that number."""
+        code = self.code
+        line = self._position((*self.space.kept, *self.space.folded[:-1]))
+        at = code.add(code.mul(line, code.extent(self.piece.extent)), pieces)
+        return code.mul(at, LANES) if self.by_chunk else at
+
+    # ---- phases of pieces
+
+    def _pieces(self, stage: Stage) -> None:
+        code, body = self.code, self._body(stage, {})
+        with self._loops((*self.space.folded[:-1], self.piece)), self._statistics_in_lanes():
+            begin = code.mul(self.counters[self.piece], self.schedule.piece)
+            end = code.min(code.add(begin, self.schedule.piece), code.extent(self.run))
+            if stage.folds:
+                with code.width(self.width):
+                    self._fold_piece(stage, begin, end, body)
+                return
+            self.ranges[self.space.vars[-1]] = begin, end
+            self._vector_loop(self.space.vars[-1], lambda mask: self._drop(body(mask)))
+
+    def _fold_piece(self, stage: Stage, begin: Ref, end: Ref, body: Callable[[Val | None], list[State]]) -> None:
+        code, lanes, along = self.code, self._lane_fold(stage), self._along(body)
+        cells, at = self._partials(stage.folds), self._first_partial(self.counters[self.piece])
+        if self.by_chunk:
+            found = lanes.chunk(begin, end, along)
+            for lane in range(0, LANES, self.e.width):
+                cells.store(code.add(at, lane), found.load(lane))
+            return
+        whole = self.piece.extent == 1
+        states = lanes.run(code.extent(self.run), along) if whole else lanes.superchunk(begin, end, along)
+        with code.width(1):
+            cells.store(at, states)
+
+    # ---- phases of rows
+
+    def _finish_rows(self, nodes: Sequence[Node], ready: Sequence[Node]) -> None:
+        if nodes:
+            folds = [Fold(node) for node in nodes]
+            cells = self._partials(nodes)
+            self._finish_folds(folds, self._sequence(folds, lambda: self._line(folds, cells)))
+        self._finish_row(ready)
+        for node in (*nodes, *ready):
+            self.e.store(self.given[node], self._result(node))
+
+    def _line(self, folds: Sequence[Fold], cells: Cells) -> list[State]:
+        """The states of one run, from those of its pieces."""
+        code, first = self.code, self._first_partial()
+        if self.by_chunk:
+            with code.width(self.width):
+                known = self.run if isinstance(self.run, int) else None
+                lanes = StoredLanes(code, self._allocate, folds, known, cells, first)
+                return lanes.run(code.extent(self.run), _nothing)
+        if self.piece.extent == 1:
+            return cells.load(first)
+        assert self.schedule.piece == SUPERCHUNK
+        total = Cells(code, self._allocate, folds, 1)
+        total.store(0, [fold.start(self.e) for fold in folds])
+        with code.loop(0, code.extent(self.piece.extent)) as loop:
+            total.fold_in(0, cells.load(code.add(first, loop.index)))
+        return total.load(0)
+
+
+def _nothing(i: Ref, mask: Val | None) -> list[State]:
+    raise AssertionError("the elements of stored lanes are not computed again")

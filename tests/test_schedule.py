@@ -1,0 +1,277 @@
+"""Schedules: what may run in parallel, in which form; and that the bits do not depend on where units are cut."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+
+from hybridflow.compiler.ir import dtypes as dt
+from hybridflow.compiler.ir.build import GraphBuilder
+from hybridflow.compiler.ir.types import Dim, TensorType
+from hybridflow.compiler.loops import schedule as schedules
+from hybridflow.compiler.ops import TABLE, order
+from hybridflow.compiler.pipeline import compile_graph
+from hybridflow.compiler.program import Program
+from hybridflow.compiler.target import AVX2, CUDA_SM90, SSE2
+from hybridflow.runtime import cuda, host
+from tests.bits import same_bits
+from tests.cuda_emulator import Array, emulated  # noqa: F401
+from tests.cutting_host import check_cuts, cutting, outcome
+
+FOLDS = ("sum", "prod", "max", "min", "any", "all", "argmax", "argmin")
+
+
+def values(shape, dtype=np.float32, seed=0):
+    rng = np.random.default_rng(seed)
+    if dtype == np.bool_:
+        return rng.random(shape) < 1e-5
+    if np.issubdtype(dtype, np.integer):
+        return rng.integers(-9, 9, shape).astype(dtype)
+    return (1 + rng.normal(size=shape) / 1024).astype(dtype)
+
+
+def folded(op, array, axes):
+    b = GraphBuilder(TABLE, op)
+    x = b.parameter(TensorType(array.shape, array.dtype))
+    return b.finish([getattr(b, op)(x, axes=axes)])
+
+
+def most_units(program: Program) -> list[int]:
+    """For each phase, into how many pieces it may be cut."""
+    assert program.target.kind == "cpu"
+    found = re.findall(r"\(ptr %host, ptr @k\d+\.task, ptr %args, i64 (\d+), i64 (\d+)\)", program.text)
+    return [-(-int(units) // int(grain)) for units, grain in found]
+
+
+def compiled(graph, target=None):
+    return compile_graph(graph, target or host.target())
+
+
+@pytest.fixture
+def small_pieces(monkeypatch):
+    """Everything is cut as if it were large."""
+    monkeypatch.setattr(schedules, "SPLIT", 1)
+    monkeypatch.setattr(schedules, "SMALL", 1)
+
+
+# ---- units
+
+
+def test_large_kernels_have_many_units():
+    b = GraphBuilder(TABLE, "many")
+    flat = b.parameter(TensorType((1 << 24,), dt.float32))
+    square = b.parameter(TensorType((1000, 1000), dt.float32))
+    wide, bias = b.parameter(TensorType((4, 1 << 20), dt.float32)), b.parameter(TensorType((1 << 20,), dt.float32))
+    cases = [
+        b.sum(flat, axes=(0,)),
+        b.argmax(flat, axes=(0,)),
+        b.sum(square, axes=(0,)),
+        b.sum(square, axes=(0, 1)),
+        b.add(wide, b.broadcast(bias, shape=wide.shape, axes=(1,))),
+        b.sum(wide, axes=(1,)),
+        b.max(wide, axes=(0,)),
+    ]
+    for result in cases:
+        assert max(most_units(compiled(b.finish([result])))) >= 64
+
+
+def test_little_work_has_one_phase():
+    for shape, axes in (((1000,), (0,)), ((300, 200), (0,)), ((4000, 4000), (1,))):
+        b = GraphBuilder(TABLE, "little")
+        x = b.parameter(TensorType(shape, dt.float32))
+        assert len(most_units(compiled(b.finish([b.sum(x, axes=axes)])))) == 1
+
+
+def test_as_few_loops_as_needed_are_cut():
+    b = GraphBuilder(TABLE, "loops")
+    x, c = b.parameter(TensorType((100, 100, 10), dt.float32)), b.parameter(TensorType((100, 10), dt.float32))
+    graph = b.finish([b.add(x, b.broadcast(c, shape=x.shape, axes=(0, 2)))])
+    (kernel,) = compiled(graph).kernels
+    assert kernel.schedule.startswith("map, 100 units; ")
+
+
+# ---- bits
+
+
+@pytest.mark.parametrize("op", FOLDS)
+@pytest.mark.parametrize(
+    ("shape", "axes"),
+    [
+        ((300_000,), (0,)),
+        ((3, 9000), (1,)),
+        ((2, 7, 300), (0, 2)),
+        ((5, 3, 5000), (0, 2)),
+        ((300, 20), (0,)),
+        ((9000, 3), (0,)),
+        ((3, 200, 37), (1,)),
+        ((70, 3, 80, 5), (0, 2)),
+    ],
+)
+@pytest.mark.usefixtures("small_pieces")
+def test_folds_of_pieces(op, shape, axes):
+    if op.startswith("arg") and len(axes) not in (1, len(shape)):
+        pytest.skip("one axis, or all")
+    dtypes = (np.bool_,) if op in ("any", "all") else (np.float32, np.float64, np.int8, dt.bfloat16)
+    for dtype in dtypes:
+        array = values(shape, dtype)
+        graph = folded(op, array, axes)
+        program = compiled(graph)
+        assert "in pieces" in program.kernels[0].schedule
+        (result,) = check_cuts(program, [array])[1:]
+        if dtype in (np.float32, np.float64) and op in ("sum", "prod"):
+            twin = order.ordered_sum if op == "sum" else order.ordered_prod
+            assert same_bits(result, twin(array, axes))
+
+
+@pytest.mark.parametrize("shape", [(2 * order.SUPERCHUNK + 5000,), (3, order.SUPERCHUNK + 1)])
+@pytest.mark.parametrize("enough", [2, 64])
+def test_superchunks_and_chunks(monkeypatch, shape, enough):
+    monkeypatch.setattr(schedules, "ENOUGH", enough)
+    array, axes = values(shape), (len(shape) - 1,)
+    program = compiled(folded("sum", array, axes))
+    if len(shape) == 1 or enough > 3:
+        assert f"pieces of {order.SUPERCHUNK if enough == 2 else order.CHUNK}" in program.kernels[0].schedule
+    assert same_bits(check_cuts(program, [array])[1], order.ordered_sum(array, axes))
+
+
+@pytest.mark.parametrize("terms", [65, 64 * 64, 64 * 64 + 1, 3 * 64 * 64 + 70])
+@pytest.mark.parametrize("enough", [1, 64])
+@pytest.mark.usefixtures("small_pieces")
+def test_groups_of_terms(monkeypatch, terms, enough):
+    monkeypatch.setattr(schedules, "ENOUGH", enough)
+    array = values((terms, 21))
+    program = compiled(folded("sum", array, (0,)))
+    if enough > 1:
+        assert "columns in pieces" in program.kernels[0].schedule
+    assert same_bits(check_cuts(program, [array])[1], order.ordered_sum(array, (0,)))
+
+
+@pytest.mark.parametrize("op", ["sum", "max", "argmin"])
+@pytest.mark.parametrize(
+    ("shape", "axes"),
+    [
+        (("n",), (0,)),
+        ((3, "n"), (1,)),
+        (("n", 7), (0,)),
+        ((2, "n", 9), (1,)),
+        (("n", "m", 5), (0, 1)),
+        (("n", "m"), (0, 1)),
+    ],
+)
+def test_folds_of_symbolic_extents(op, shape, axes):
+    if op.startswith("arg") and len(axes) not in (1, len(shape)):
+        pytest.skip("one axis, or all")
+    b = GraphBuilder(TABLE, "symbolic")
+    x = b.parameter(TensorType(tuple(Dim(n) if isinstance(n, str) else n for n in shape), dt.float32))
+    result = getattr(b, op)(x, axes=axes)
+    program = compiled(b.finish([result, b.exp(b.convert(result, dtype=dt.float32))]))
+    assert "in pieces" in program.kernels[0].schedule
+    for n, m in ((2, 2), (63, 3), (64, 64), (4096, 2), (4097, 5), (30_000, 2)):
+        array = values(tuple({"n": n, "m": m}.get(k, k) for k in shape))
+        found = check_cuts(program, [array])[1]
+        assert same_bits(found, outcome(compiled(folded(op, array, axes)), [array])[1])
+
+
+def statistics(b, x, axes):
+    """Two folds, one of which needs the other's result, what follows from both, and results of every element."""
+    kept = tuple(k for k in range(len(x.shape)) if k not in axes)
+    total = b.sum(x, axes=axes)
+    most = b.max(x, axes=axes)
+    spread = b.broadcast(b.tanh(total), shape=x.shape, axes=kept)
+    apart = b.subtract(x, spread)
+    other = b.sum(b.multiply(apart, apart), axes=axes)
+    return [
+        b.add(total, most),
+        b.exp(other),
+        b.add(x, b.broadcast(b.sqrt(b.abs(other)), shape=x.shape, axes=kept)),
+        apart,
+    ]
+
+
+@pytest.mark.parametrize(
+    ("shape", "axes"),
+    [((9000,), (0,)), ((3, 4, 5000), (0, 2)), ((300, 21), (0,)), ((2, 200, 37), (1,)), ((70, 80, 5), (0, 1))],
+)
+@pytest.mark.usefixtures("small_pieces")
+def test_several_folds_and_what_follows(monkeypatch, shape, axes):
+    b = GraphBuilder(TABLE, "statistics")
+    array = values(shape)
+    graph = b.finish(statistics(b, b.parameter(TensorType(shape, dt.float32)), axes))
+    split = [check_cuts(compiled(graph, target), [array]) for target in (host.target(), AVX2, SSE2)]
+    assert "in pieces" in compiled(graph).kernels[0].schedule
+    monkeypatch.setattr(schedules, "SPLIT", 1 << 40)
+    whole = outcome(compiled(graph), [array])
+    for found in split:
+        assert all(same_bits(a, b) for a, b in zip(found[1:], whole[1:], strict=True))
+
+
+@pytest.mark.parametrize("shape", [(4, 5000), (3, 7, 1000), (2, 3, 4, 5, 129), (1 << 13,)])
+@pytest.mark.usefixtures("small_pieces")
+def test_maps_are_cut_within_their_rows(shape):
+    b = GraphBuilder(TABLE, "map")
+    x, c = b.parameter(TensorType(shape, dt.float32)), b.parameter(TensorType(shape[-1:], dt.float32))
+    graph = b.finish([b.multiply(x, b.broadcast(c, shape=shape, axes=(len(shape) - 1,))), b.exp(x)])
+    check_cuts(compiled(graph), [values(shape), values(shape[-1:], seed=1)], range(5))
+
+
+@pytest.mark.parametrize("shape", [(70, 90), (5, 33, 40), (2, 3, 64, 48)])
+@pytest.mark.usefixtures("small_pieces")
+def test_turned_maps_are_cut(shape):
+    b = GraphBuilder(TABLE, "turned")
+    x = b.parameter(TensorType(shape, dt.float32))
+    perm = (*range(len(shape) - 2), len(shape) - 1, len(shape) - 2)
+    graph = b.finish([b.exp(b.transpose(x, perm=perm))])
+    assert "turned" in compiled(graph).kernels[0].schedule
+    check_cuts(compiled(graph), [values(shape)], range(5))
+
+
+@pytest.mark.parametrize("extents", [(2, 3), (17, 5000), (300, 2), (64, 64)])
+def test_symbolic_maps_are_cut_within_their_rows(extents):
+    b = GraphBuilder(TABLE, "symbolic")
+    n, m = Dim("n"), Dim("m")
+    x, c = b.parameter(TensorType((n, m), dt.float32)), b.parameter(TensorType((m,), dt.float32))
+    graph = b.finish(
+        [b.multiply(x, b.broadcast(c, shape=x.shape, axes=(1,))), b.sum(x, axes=(1,)), b.max(x, axes=(0,))]
+    )
+    check_cuts(compiled(graph), [values(extents), values(extents[1:], seed=1)], range(4))
+
+
+def test_the_grain_of_an_update_in_place_keeps_pieces_apart():
+    # A piece that ran past its end would apply the update twice.
+    from hybridflow.compiler.ir.graph import Role
+
+    b = GraphBuilder(TABLE, "update")
+    x = b.parameter(TensorType((4096,), dt.float32), role=Role.STATE)
+    graph = b.finish([], {0: b.add(x, x)})
+    program = compiled(graph)
+    assert program.inputs[0].in_place
+    array = values((4096,))
+    with cutting(3) as cutter:
+        found = outcome(program, [array])
+    assert cutter.loops and same_bits(found[1], array + array)
+
+
+# ---- GPU
+
+
+@pytest.mark.usefixtures("emulated", "small_pieces")
+@pytest.mark.parametrize(
+    ("shape", "axes"), [((9000,), (0,)), ((3, 5000), (1,)), ((300, 5), (0,)), ((7, 3, 800), (0, 2))]
+)
+def test_pieces_on_a_gpu(monkeypatch, shape, axes):
+    monkeypatch.setattr(schedules, "SPLIT_ON_GPU", 1)
+    b = GraphBuilder(TABLE, "gpu")
+    array = values(shape)
+    graph = b.finish(statistics(b, b.parameter(TensorType(shape, dt.float32)), axes))
+    program = compile_graph(graph, CUDA_SM90)
+    assert len(program.launches) > len(program.kernels)
+    found = [out.get() for out in cuda.load(program, 0).run([Array(np.array(array), 0)])]
+    want = outcome(compiled(graph), [array])[1:]
+    assert all(same_bits(a, b) for a, b in zip(found, want, strict=True))
+
+
+def test_a_full_sum_on_a_gpu_has_many_threads():
+    program = compile_graph(folded("sum", values((1 << 20,)), (0,)), CUDA_SM90)
+    assert [launch.units for launch in program.launches] == [256, 1]
