@@ -15,7 +15,8 @@ from hybridflow.compiler.ops import TABLE, order
 from hybridflow.compiler.pipeline import compile_graph
 from hybridflow.compiler.program import Program
 from hybridflow.compiler.target import AVX2, CUDA_SM90, SSE2
-from hybridflow.runtime import cuda, host
+from hybridflow.runtime.cuda import executable as cuda
+from hybridflow.runtime.machine import host
 from tests.bits import same_bits
 from tests.cuda_emulator import Array, emulated  # noqa: F401
 from tests.cutting_host import check_cuts, cutting, outcome
