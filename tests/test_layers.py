@@ -31,6 +31,8 @@ LEVELS = {
     "hybridflow.compiler.forward": 3,
     "hybridflow.compiler.passes": 3,
     "hybridflow.compiler.loops": 4,
+    "hybridflow.compiler.loops.index": 2,  # what a view does, to passes and to loops
+    "hybridflow.compiler.loops.operands": 2,
     "hybridflow.compiler.codegen": 4,
     "hybridflow.compiler.pipeline": 5,
     "hybridflow.compiler.interpret": 5,

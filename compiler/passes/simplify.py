@@ -17,11 +17,11 @@ import numpy as np
 from hybridflow.compiler.ir import dtypes
 from hybridflow.compiler.ir.build import GraphBuilder
 from hybridflow.compiler.ir.graph import Graph, Node
-from hybridflow.compiler.ir.types import Dim, is_one
 from hybridflow.compiler.ops import TABLE
 from hybridflow.compiler.ops.table import Kind
 from hybridflow.compiler.passes.match import Apply, Match, Number, Value, find, op, splat
 from hybridflow.compiler.passes.rewrite import rewrite
+from hybridflow.compiler.passes.views import BROADCAST, normal_view
 
 
 class Row(NamedTuple):
@@ -40,6 +40,8 @@ def _apply_rows(b: GraphBuilder, node: Node) -> Node | None:
             replacement = row.replace(b, match)
             if replacement is not None:
                 return replacement
+    if node.op.kind is Kind.VIEW:
+        return normal_view(b, node)
     return _before_broadcast(b, node) if node.op.kind is Kind.ELEMENTWISE else None
 
 
@@ -107,78 +109,11 @@ CONVERSIONS = [
 ]
 
 
-# Views
-
-BROADCAST, RESHAPE, TRANSPOSE = op.broadcast(X), op.reshape(X), op.transpose(X)
-SLICE, REVERSE = op.slice(X), op.reverse(X)
+# Joins
 
 
 def _unchanged(b: GraphBuilder, m: Match) -> Node | None:
     return m[X] if m[X].type == m.root.type else None
-
-
-def _broadcast_as_reshape(b: GraphBuilder, m: Match) -> Node | None:
-    """New axes that all have extent 1 repeat nothing."""
-    new = [e for a, e in enumerate(m.root.shape) if a not in m.root.attrs["axes"]]
-    return b.reshape(m[X], shape=m.root.shape) if all(map(is_one, new)) else None
-
-
-def _broadcast_once(b: GraphBuilder, m: Match) -> Node:
-    outer = m.root.attrs["axes"]
-    return b.broadcast(m[X], shape=m.root.shape, axes=tuple(outer[a] for a in m[BROADCAST].attrs["axes"]))
-
-
-def _reshape_of_scalar(b: GraphBuilder, m: Match) -> Node | None:
-    return None if m[X].shape else b.broadcast(m[X], shape=m.root.shape, axes=())
-
-
-def _transpose_as_reshape(b: GraphBuilder, m: Match) -> Node | None:
-    """Axes of extent 1 may move freely; if the others keep their order, so do the elements."""
-    moved = [a for a in m.root.attrs["perm"] if not is_one(m[X].shape[a])]
-    return b.reshape(m[X], shape=m.root.shape) if moved == sorted(moved) else None
-
-
-def _transpose_once(b: GraphBuilder, m: Match) -> Node:
-    inner = m[TRANSPOSE].attrs["perm"]
-    return b.transpose(m[X], perm=tuple(inner[a] for a in m.root.attrs["perm"]))
-
-
-def _transpose_before_broadcast(b: GraphBuilder, m: Match) -> Node:
-    """The smaller array is transposed."""
-    perm = m.root.attrs["perm"]
-    places = [perm.index(a) for a in m[BROADCAST].attrs["axes"]]
-    order = tuple(sorted(range(len(places)), key=places.__getitem__))
-    return b.broadcast(b.transpose(m[X], perm=order), shape=m.root.shape, axes=tuple(sorted(places)))
-
-
-def _slice_once(b: GraphBuilder, m: Match) -> Node:
-    """Element i of the outer slice is element start + step * i of the inner one."""
-    start, stop, step = [], [], []
-    cuts = (m[SLICE].attrs[k] for k in ("start", "step"))
-    for inner_start, inner_step, outer_start, outer_step, extent in zip(
-        *cuts, m.root.attrs["start"], m.root.attrs["step"], m.root.shape
-    ):
-        start.append(inner_start + outer_start * inner_step)
-        step.append(inner_step * outer_step)
-        stop.append(extent if isinstance(extent, Dim) else start[-1] + max(0, (extent - 1) * step[-1] + 1))
-    return b.slice(m[X], start=tuple(start), stop=tuple(stop), step=tuple(step))
-
-
-def _slice_before_broadcast(b: GraphBuilder, m: Match) -> Node:
-    axes = m[BROADCAST].attrs["axes"]
-    cut = {name: tuple(values[a] for a in axes) for name, values in m.root.attrs.items()}
-    return b.broadcast(b.slice(m[X], **cut), shape=m.root.shape, axes=axes)
-
-
-def _reverse_once(b: GraphBuilder, m: Match) -> Node:
-    return b.reverse(m[X], axes=tuple(set(m[REVERSE].attrs["axes"]) ^ set(m.root.attrs["axes"])))
-
-
-def _reverse_of_single(b: GraphBuilder, m: Match) -> Node | None:
-    axes = tuple(a for a in m.root.attrs["axes"] if not is_one(m[X].shape[a]))
-    if axes == m.root.attrs["axes"] and axes:
-        return None
-    return b.reverse(m[X], axes=axes) if axes else m[X]
 
 
 def _concat_of_nonempty(b: GraphBuilder, m: Match) -> Node | None:
@@ -189,23 +124,9 @@ def _concat_of_nonempty(b: GraphBuilder, m: Match) -> Node | None:
     return b.concat(*parts, axis=axis) if len(parts) > 1 else parts[0]
 
 
-VIEWS = [
-    Row(BROADCAST, _unchanged),
-    Row(RESHAPE, _unchanged),
-    Row(SLICE, _unchanged),  # as many elements in each axis: all of them
+JOINS = [
     Row(op.pad(X), _unchanged),
     Row(op.concat(...), _concat_of_nonempty),
-    Row(REVERSE, _reverse_of_single),
-    Row(BROADCAST, _broadcast_as_reshape),
-    Row(TRANSPOSE, _transpose_as_reshape),  # a reshape to the same shape goes next
-    Row(op.broadcast(BROADCAST), _broadcast_once),
-    Row(op.reshape(RESHAPE), lambda b, m: b.reshape(m[X], shape=m.root.shape)),
-    Row(op.reshape(BROADCAST), _reshape_of_scalar),
-    Row(op.transpose(TRANSPOSE), _transpose_once),
-    Row(op.transpose(BROADCAST), _transpose_before_broadcast),
-    Row(op.slice(SLICE), _slice_once),
-    Row(op.slice(BROADCAST), _slice_before_broadcast),
-    Row(op.reverse(REVERSE), _reverse_once),
 ]
 
 
@@ -245,7 +166,7 @@ FACTS = [
 ]
 
 _ROWS_OF: dict[str, list[Row]] = {}
-for _row in (*ARITHMETIC, *TRUTH, *CONVERSIONS, *VIEWS, *FACTS):
+for _row in (*ARITHMETIC, *TRUTH, *CONVERSIONS, *JOINS, *FACTS):
     _ROWS_OF.setdefault(_row.pattern.op.name, []).append(_row)
 
 
@@ -258,7 +179,7 @@ def _before_broadcast(b: GraphBuilder, node: Node) -> Node | None:
     The inputs must be broadcasts of equal shapes along equal axes, or of scalars.  An op that may raise stays:
     the broadcast may be empty and what it repeats not.
     """
-    if any(n.op is not BROADCAST.op for n in node.inputs):
+    if any(n.op is not BROADCAST for n in node.inputs):
         return None
     if node.may_raise:
         return None
