@@ -18,7 +18,7 @@ import pytest
 
 import hybridflow as hf
 from hybridflow.compiler.ir import dtypes as dt
-from hybridflow.runtime import host
+from hybridflow.runtime.machine import host
 from tests.jit_helper import runnable_targets
 
 FILE = Path(__file__).parent / "golden" / "bits.txt"
