@@ -7,6 +7,7 @@ import re
 import numpy as np
 import pytest
 
+import hybridflow.errors as hf_errors
 from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.compiler.ir.build import GraphBuilder
 from hybridflow.compiler.ir.types import Dim, TensorType
@@ -276,3 +277,63 @@ def test_pieces_on_a_gpu(monkeypatch, shape, axes):
 def test_a_full_sum_on_a_gpu_has_many_threads():
     program = compile_graph(folded("sum", values((1 << 20,)), (0,)), CUDA_SM90)
     assert [launch.units for launch in program.launches] == [256, 1]
+
+
+# ---- joins
+
+
+JOINS = {
+    "rows": lambda b, x, y: b.concat(x, y, axis=0),
+    "columns": lambda b, x, y: b.concat(x, y, x, axis=1),
+    "computed": lambda b, x, y: b.concat(b.exp(x), b.transpose(b.transpose(y, perm=(1, 0)), perm=(1, 0)), axis=0),
+    "two dtypes": lambda b, x, y: b.concat(b.convert(x, dtype=dt.float64), b.convert(y, dtype=dt.float64), axis=1),
+    "pad": lambda b, x, y: b.pad(x, low=(1, 2), high=(3, 0), value=7),
+    "spread": lambda b, x, y: b.pad(y, low=(0, 1), high=(2, 1), interior=(1, 2), value=-1),
+}
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (2, 3), (100, 3), (3, 100), (65, 70), (700, 2)])
+@pytest.mark.parametrize("name", JOINS)
+@pytest.mark.parametrize("small", [1, 4096])
+def test_joins_are_cut_anywhere(monkeypatch, name, shape, small):
+    monkeypatch.setattr(schedules, "SMALL", small)
+    b = GraphBuilder(TABLE, name)
+    x, y = (b.parameter(TensorType(shape, dt.float32)) for _ in range(2))
+    graph = b.finish([JOINS[name](b, x, y)])
+    arrays = [values(shape), values(shape, seed=1)]
+    for target in (host.target(), AVX2, SSE2):
+        check_cuts(compiled(graph, target), arrays, range(4))
+
+
+@pytest.mark.parametrize("extents", [(2, 2), (100, 3), (3, 100)])
+@pytest.mark.parametrize("axis", [0, 1])
+def test_joins_of_symbolic_extents(extents, axis):
+    b = GraphBuilder(TABLE, "symbolic")
+    x, y = (b.parameter(TensorType((Dim("n"), Dim("m")), dt.float32)) for _ in range(2))
+    try:
+        graph = b.finish([b.concat(x, y, axis=axis)])
+    except hf_errors.ShapeError:
+        pytest.skip("not supported of symbolic extents")
+    arrays = [values(extents), values(extents, seed=1)]
+    (found,) = check_cuts(compiled(graph), arrays, range(4))[1:]
+    assert same_bits(found, np.concatenate(arrays, axis))
+
+
+def test_large_joins_have_many_units():
+    b = GraphBuilder(TABLE, "joins")
+    x, m = b.parameter(TensorType((1 << 20,), dt.float32)), b.parameter(TensorType((1000, 1000), dt.float32))
+    for result in (b.concat(x, x, axis=0), b.concat(m, m, axis=1), b.pad(m, low=(1, 1), high=(1, 1), value=0)):
+        assert most_units(compiled(b.finish([result])))[0] >= 64
+
+
+@pytest.mark.usefixtures("emulated")
+@pytest.mark.parametrize("name", JOINS)
+def test_joins_on_a_gpu(name):
+    b = GraphBuilder(TABLE, name)
+    x, y = (b.parameter(TensorType((7, 5), dt.float32)) for _ in range(2))
+    graph = b.finish([JOINS[name](b, x, y)])
+    arrays = [values((7, 5)), values((7, 5), seed=1)]
+    program = compile_graph(graph, CUDA_SM90)
+    assert program.launches[0].units > 1
+    (found,) = cuda.load(program, 0).run([Array(np.array(a), 0) for a in arrays])
+    assert same_bits(found.get(), outcome(compiled(graph), arrays)[1])

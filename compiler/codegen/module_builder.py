@@ -14,7 +14,7 @@ from hybridflow.compiler.codegen.elements import Elements, Place
 from hybridflow.compiler.codegen.emitter import Emitter
 from hybridflow.compiler.codegen.maps import Map
 from hybridflow.compiler.codegen.module import ModuleText
-from hybridflow.compiler.codegen.nest import Nest, PhaseText
+from hybridflow.compiler.codegen.nest import Nest
 from hybridflow.compiler.codegen.operand import Operand, counters_at
 from hybridflow.compiler.codegen.phases import KernelCode, Phase, kernel_parameters
 from hybridflow.compiler.codegen.rows import Rows
@@ -25,7 +25,7 @@ from hybridflow.compiler.codegen.structured import Code, Ref
 from hybridflow.compiler.codegen.templates import structure
 from hybridflow.compiler.codegen.values import Val
 from hybridflow.compiler.ir.dtypes import SHORT
-from hybridflow.compiler.ir.extents import Dim, Extent
+from hybridflow.compiler.ir.extents import Dim
 from hybridflow.compiler.ir.graph import Graph, Node
 from hybridflow.compiler.ir.types import is_static, product, static_size
 from hybridflow.compiler.loops.buffers import Plan, byte_size
@@ -57,6 +57,7 @@ NESTS: dict[Form, type[Nest]] = {
     Form.SPLIT_ROWS: SplitRows,
     Form.COLUMNS: Columns,
     Form.SPLIT_COLUMNS: SplitColumns,
+    Form.SEGMENTS: Segments,
 }
 
 
@@ -142,25 +143,16 @@ class ModuleBuilder:
             return Code(self._emitter(kernel), self.dim_names, [Dim(name) for name in self.dim_names])
 
         is_leaf = self.fusion.is_leaf
-        scratch: Extent = 0
-        shared: Extent = 0
-        if kernel.cluster.kind is Kind.SEGMENT:
-            code = new_code()
-            Segments(code.e, code, kernel, is_leaf, pointers).write()
-            code.e.line("ret void")
-            written, how = [PhaseText(code.e, (), 1)], ""
-        else:
-            space = loops_of(kernel, is_leaf)
-            found = schedule(kernel, space, self.target, is_leaf, instructions)
-            nest = NESTS[found.form](new_code, kernel, space, found, is_leaf, pointers)
-            written, scratch, shared, how = nest.write(), nest.scratch, nest.shared.size, str(found)
+        space = loops_of(kernel, is_leaf)
+        found = schedule(kernel, space, self.target, is_leaf, instructions)
+        nest = NESTS[found.form](new_code, kernel, space, found, is_leaf, pointers)
         phases = []
-        for e, units, grain in written:
+        for e, units, grain in nest.write():
             symbol = self.module.function(
                 e, self.module.fresh("k"), kernel_parameters(len(operands)), linkage="internal"
             )
             phases.append(Phase(symbol, units, grain))
-        return KernelCode(tuple(phases), scratch, shared), how
+        return KernelCode(tuple(phases), nest.scratch, nest.shared.size), str(found)
 
     def _contraction(self, e: Emitter, symbol: str, kernel: Kernel) -> KernelCode:
         node = kernel.cluster.anchor

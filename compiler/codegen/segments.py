@@ -1,37 +1,35 @@
 """Kernels of concat and pad: one loop nest for each input that is laid into the output, after a fill if there is one.
 
-Inputs that are computed rather than stored are computed here, so a concat of activations needs no copies.
+Inputs that are computed rather than stored are computed here, so a concat of activations needs no copies.  A unit is a
+part of the output: each nest runs the turns that fall into it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Sequence
 from contextlib import ExitStack
 
-from hybridflow.compiler.codegen.elements import Elements, Place
-from hybridflow.compiler.codegen.emitter import Emitter
-from hybridflow.compiler.codegen.structured import Code, Ref
+from hybridflow.compiler.codegen.elements import Elements
+from hybridflow.compiler.codegen.nest import Nest
+from hybridflow.compiler.codegen.structured import Ref
 from hybridflow.compiler.codegen.values import Val
+from hybridflow.compiler.ir.extents import Extent, compare
 from hybridflow.compiler.ir.graph import Node
-from hybridflow.compiler.ir.types import Shape
+from hybridflow.compiler.ir.types import Shape, product
 from hybridflow.compiler.loops import space as spaces
 from hybridflow.compiler.loops.index import Index, Ix, LoopVar
-from hybridflow.compiler.loops.kernel import Kernel
 from hybridflow.compiler.loops.operands import Reads
 
 
-class Segments:
-    """Writes the kernel of a SEGMENT node."""
+class Segments(Nest):
+    """Writes the kernel of a SEGMENT node; ``space`` has the loops over its elements."""
 
-    def __init__(
-        self, e: Emitter, code: Code, kernel: Kernel, is_leaf: Callable[[Node], bool], pointers: dict[Node, str]
-    ) -> None:
-        self.e, self.code, self.kernel, self.is_leaf, self.pointers = e, code, kernel, is_leaf, pointers
-        self.node = kernel.cluster.anchor
-        self.places = {n: Place(pointers[n]) for n in kernel.inputs}
-
-    def write(self) -> None:
-        node = self.node
+    def _write(self) -> None:
+        self.node = node = self.kernel.cluster.anchor
+        # Elements of the output in a unit, and those that this call writes.
+        self.unit = product(tuple(v.extent for v in self.space.vars[len(self.schedule.parallel) :]))
+        size = self.code.extent(self.unit)
+        self.first, self.end = self.code.mul("%begin", size), self.code.mul("%end", size)
         types = tuple(n.type for n in node.inputs)
         for k, offsets, steps in node.op.segments(types, node.type, **node.attrs):
             if k is None:
@@ -39,7 +37,7 @@ class Segments:
             else:
                 self._lay(node.inputs[k], node.inputs[k].shape, offsets, steps)
 
-    def _lay(self, source: Node | None, shape: Shape, offsets: tuple[int, ...], steps: tuple[int, ...]) -> None:
+    def _lay(self, source: Node | None, shape: Shape, offsets: Sequence[Extent], steps: Sequence[Extent]) -> None:
         if 0 in shape:
             return
 
@@ -54,22 +52,57 @@ class Segments:
             reads.follow(source, Index(shape, linear=space.full))
             accesses += [index.linear for _, index in reads.leaves] + reads.positions
         space = spaces.merged(space, accesses)
-        width = self.e.target.lanes(32)
-        if not space.vars:
-            self._store(source, shape, space, target(space), None, {}, None)
-            return
-        last = space.vars[-1]
-        counters: dict[LoopVar, Ref] = {}
-        code = self.code
+        position = target(space)
+        at = self.code.extent(position.strides.get(None, 0))
         with ExitStack() as stack:
-            for var in space.vars[:-1]:
-                counters[var] = stack.enter_context(code.loop(0, code.extent(var.extent))).index
+            for k, var in enumerate(space.vars[:-1]):
+                begin, end = self._part(position, space.vars, k, at)
+                self.counters[var] = stack.enter_context(self.code.loop(begin, end)).index
+                stride = self.code.extent(position.strides[var])
+                at = self.code.add(at, self.code.mul(self.counters[var], stride))
+            if not space.vars:
+                inside = self.code.both(
+                    self.code.compare("sle", self.first, at), self.code.compare("slt", at, self.end)
+                )
+                stack.enter_context(self.code.when(inside))
+                self._store(source, shape, space, position, None)
+                return
+            last = space.vars[-1]
 
-            def at(i: Ref, mask: Val | None) -> None:
-                counters[last] = i
-                self._store(source, shape, space, target(space), last, counters, mask)
+            def store(i: Ref, mask: Val | None) -> None:
+                self.counters[last] = i
+                self._store(source, shape, space, position, last, mask)
 
-            code.vector_loop(0, code.extent(last.extent), width, at)
+            begin, end = self._part(position, space.vars, len(space.vars) - 1, at)
+            self.code.vector_loop(begin, end, self.width, store)
+
+    def _part(self, position: Ix, vars: Sequence[LoopVar], k: int, at: Ref) -> tuple[Ref, Ref]:
+        """The turns of loop ``k`` that write elements of this call's units, where turn 0 of it and of all within it
+        writes element ``at``."""
+        code, extent = self.code, self.code.extent(vars[k].extent)
+        if self._stays_in_a_unit(position, vars, k):
+            return 0, extent
+        stride = code.extent(position.strides[vars[k]])
+        within: Ref = 0  # the last element of a turn, from its first
+        for var in vars[k + 1 :]:
+            last = code.sub(code.extent(var.extent), 1)
+            within = code.add(within, code.mul(last, code.extent(position.strides[var])))
+
+        def turns_before(element: Ref, from_start: Ref) -> Ref:
+            """How many turns begin, or end, before an element."""
+            gone = code.max(code.sub(code.sub(element, at), from_start), 0)
+            return code.min(code.div(code.add(gone, code.sub(stride, 1)), stride), extent)
+
+        return turns_before(self.first, within), turns_before(self.end, 0)
+
+    def _stays_in_a_unit(self, position: Ix, vars: Sequence[LoopVar], k: int) -> bool:
+        """Whether all turns of loop ``k`` write one unit, which the loops around it have found to be this call's."""
+        strides, unit = position.strides, self.unit
+        outer = [strides.get(None, 0), *(strides[v] for v in vars[:k])]
+        within: Extent = outer[0] % unit
+        for var in vars[k:]:
+            within = within + strides[var] * (var.extent - 1)
+        return all(n % unit == 0 for n in outer[1:]) and compare(unit, within + 1) is True
 
     def _store(
         self,
@@ -78,10 +111,9 @@ class Segments:
         space: spaces.Space,
         target: Ix,
         lane: LoopVar | None,
-        counters: dict[LoopVar, Ref],
-        mask: Val | None,
+        mask: Val | None = None,
     ) -> None:
-        elements = Elements(self.code, counters, lane, self.places, {}, mask)
+        elements = Elements(self.code, self.counters, lane, self.places, {}, mask)
         if source is None:
             value = self.e.const(self.node.attrs["value"], self.node.dtype)
         else:

@@ -71,6 +71,8 @@ def base(node: Node) -> Node:
 def loops_of(kernel: Kernel, is_leaf: IsLeaf) -> Space:
     """The loops for a kernel: of the shapes that its nodes offer, the one whose accesses divide least, merged."""
     cluster = kernel.cluster
+    if cluster.kind is Kind.SEGMENT:
+        return spaces.over(cluster.shape)
     if cluster.space.has_reduction:
         options = [cluster.space]
     else:

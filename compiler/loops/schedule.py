@@ -43,7 +43,8 @@ class Form(Enum):
     """MAP: nothing is reduced, vectors run along the last loop.  TURNED: the same in square tiles, because something is
     read across.  ROWS: the last loop is reduced, vectors run along the row.  COLUMNS: the last loop is kept, vectors
     run across columns.  SPLIT: the same in two phases, partial results of pieces first, which are then folded in the
-    order that is laid down for all of them."""
+    order that is laid down for all of them.  SEGMENTS: a nest for each part of
+    the output, all of which the loops are over."""
 
     MAP = "map"
     TURNED = "turned map"
@@ -51,6 +52,7 @@ class Form(Enum):
     SPLIT_ROWS = "rows in pieces"
     COLUMNS = "columns"
     SPLIT_COLUMNS = "columns in pieces"
+    SEGMENTS = "segments"
 
 
 @dataclass(frozen=True)
@@ -110,7 +112,11 @@ class Schedule:
 
 def schedule(kernel: Kernel, space: Space, target: Target, is_leaf: IsLeaf, cost: Cost) -> Schedule:
     """How the loops ``space`` of a kernel run.  ``cost(node)`` counts the instructions of one element of a node."""
-    if not space.has_reduction:
+    if kernel.cluster.kind is Kind.SEGMENT:
+        parallel = _parallel(space.vars)
+        grain = STRIP if len(parallel) == len(space.vars) else 1
+        found = Schedule(Form.SEGMENTS, target.lanes(32), parallel, grain)
+    elif not space.has_reduction:
         found = _map(kernel, space, target, is_leaf, cost)
     elif space.reduced[-1]:
         found = _rows(kernel, space, target, is_leaf, cost)
