@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import functools
+
+from hybridflow.compiler.codegen.contract import times_read
 from hybridflow.compiler.codegen.cost import instructions
 from hybridflow.compiler.codegen.module_builder import ModuleBuilder
 from hybridflow.compiler.ir.graph import Graph
 from hybridflow.compiler.loops.buffers import plan
 from hybridflow.compiler.loops.cluster import fuse
+from hybridflow.compiler.loops.kernel import Fusion
 from hybridflow.compiler.loops.sound import check_fusion, check_plan
 from hybridflow.compiler.passes import driver
 from hybridflow.compiler.passes.standard import SIMPLIFY_PIPELINE
@@ -19,13 +23,18 @@ def optimize(graph: Graph) -> Graph:
     return driver.run(graph, SIMPLIFY_PIPELINE)
 
 
+def partition(graph: Graph, target: Target) -> Fusion:
+    """The kernels of an optimised graph."""
+    return fuse(graph, target, instructions, functools.partial(times_read, target))
+
+
 def compile_graph(graph: Graph, target: Target, fastmath: bool = False) -> Program:
     """Compile a graph for a target.  ``fastmath`` lets floats be reassociated and contracted.
 
     The same graph, target and flag give the same text: the disk cache is keyed by it.
     """
     graph = optimize(graph)
-    fusion = fuse(graph, target, instructions)
+    fusion = partition(graph, target)
     check_fusion(graph, fusion)
     buffers = plan(graph, fusion)
     check_plan(graph, fusion, buffers)

@@ -17,15 +17,13 @@ from pathlib import Path
 
 import pytest
 
-from hybridflow.compiler.codegen.cost import instructions
 from hybridflow.compiler.ir.extents import Extent, products_of
 from hybridflow.compiler.ir.graph import Graph
 from hybridflow.compiler.ir.text import parse, to_text, value_names
 from hybridflow.compiler.ir.verify import verify
 from hybridflow.compiler.loops.buffers import ArenaRange, InputBuffer, Location, Plan, plan
-from hybridflow.compiler.loops.cluster import fuse
 from hybridflow.compiler.ops import TABLE
-from hybridflow.compiler.pipeline import compile_graph, optimize
+from hybridflow.compiler.pipeline import compile_graph, optimize, partition
 from hybridflow.compiler.program import Program
 from hybridflow.compiler.target import NAMED, Target
 
@@ -91,7 +89,7 @@ def shortened(lines: list[str]) -> list[str]:
 
 def made(graph: Graph, target: Target) -> str:
     fused = optimize(graph)
-    found = plan(fused, fuse(fused, target, instructions))
+    found = plan(fused, partition(fused, target))
     parts = {
         "fused": to_text(fused).splitlines(),
         "kernels": kernels_text(fused, found),

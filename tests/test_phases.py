@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from hybridflow.compiler.codegen import cuda as cuda_code, driver
-from hybridflow.compiler.codegen.cost import instructions
 from hybridflow.compiler.codegen.emitter import Emitter
 from hybridflow.compiler.codegen.module import ModuleText
 from hybridflow.compiler.codegen.phases import KernelCode, Phase, kernel_parameters
@@ -15,9 +14,8 @@ from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.compiler.ir.build import GraphBuilder
 from hybridflow.compiler.ir.types import Dim, TensorType
 from hybridflow.compiler.loops.buffers import plan
-from hybridflow.compiler.loops.cluster import fuse
 from hybridflow.compiler.ops import TABLE
-from hybridflow.compiler.pipeline import compile_graph
+from hybridflow.compiler.pipeline import compile_graph, partition
 from hybridflow.compiler.program import HOST, DimSource, Program, Slot, value_at
 from hybridflow.compiler.target import CUDA_SM90, Target
 from hybridflow.runtime import program_host
@@ -121,7 +119,7 @@ def _block_sums(target: Target) -> Program:
     b = GraphBuilder(TABLE, "block_sums")
     x = b.parameter(TensorType((Dim("n"),), dt.float64))
     graph = b.finish([b.sum(x, axes=(0,))])
-    module, found = ModuleText(target), plan(graph, fuse(graph, target, instructions))
+    module, found = ModuleText(target), plan(graph, partition(graph, target))
     calls = [driver.KernelCall(_two_phases(module), [x, graph.outputs[0]], None)]
     launches = {}
     if target.kind == "cuda":

@@ -11,15 +11,14 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from hybridflow.compiler.codegen.cost import instructions
 from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.compiler.ir.build import GraphBuilder
 from hybridflow.compiler.ir.graph import Graph, Node, Role
 from hybridflow.compiler.ir.types import TensorType
-from hybridflow.compiler.loops import buffers, cluster, order, sound
-from hybridflow.compiler.loops.kernel import Cluster, Fusion
+from hybridflow.compiler.loops import buffers, order, sound
+from hybridflow.compiler.loops.kernel import Fusion
 from hybridflow.compiler.ops import TABLE
-from hybridflow.compiler.pipeline import compile_graph
+from hybridflow.compiler.pipeline import compile_graph, partition
 from hybridflow.compiler.target import AVX512
 from hybridflow.errors import CompileError
 from hybridflow.runtime import cpu
@@ -97,20 +96,8 @@ def residual() -> Graph:
     return b.finish([b.add(b.matmul(a, a), a)])
 
 
-def test_a_product_that_swallows_its_operand_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    opened = cluster._Clustering.open
-
-    def forgetful(self: cluster._Clustering, node: Node, new: Cluster) -> None:
-        opened(self, node, new)
-        new.elsewhere.clear()
-
-    monkeypatch.setattr(cluster._Clustering, "open", forgetful)
-    with pytest.raises(CompileError, match="before a kernel has computed it"):
-        compile_graph(residual(), AVX512)
-
-
 def test_a_cycle_of_clusters_is_an_error() -> None:
-    fusion = cluster.fuse(residual(), AVX512, instructions)
+    fusion = partition(residual(), AVX512)
     first, second = (kernel.cluster for kernel in fusion.kernels)
     clusters = order.Order()
     clusters.append(first, ())
@@ -123,7 +110,7 @@ def test_a_cycle_of_clusters_is_an_error() -> None:
 
 def test_kernels_that_are_missing_or_too_early_are_errors() -> None:
     graph = residual()
-    fusion = cluster.fuse(graph, AVX512, instructions)
+    fusion = partition(graph, AVX512)
     sound.check_fusion(graph, fusion)
     for kernels, message in [
         ([], "no kernel computes the result"),
@@ -138,7 +125,7 @@ def test_kernels_that_are_missing_or_too_early_are_errors() -> None:
 
 def test_plans_that_leave_a_kernel_or_a_result_out_are_errors() -> None:
     graph = residual()
-    fusion = cluster.fuse(graph, AVX512, instructions)
+    fusion = partition(graph, AVX512)
     plan = buffers.plan(graph, fusion)
     sound.check_plan(graph, fusion, plan)
     with pytest.raises(CompileError, match="never run: tanh"):
@@ -150,7 +137,7 @@ def test_plans_that_leave_a_kernel_or_a_result_out_are_errors() -> None:
     b = GraphBuilder(TABLE, "update")
     v = b.parameter(TensorType((4,), dt.float32), "v", Role.STATE)
     step = b.finish([], {0: b.tanh(v)})
-    fused = cluster.fuse(step, AVX512, instructions)
+    fused = partition(step, AVX512)
     direct = buffers.plan(step, fused)
     sound.check_plan(step, fused, direct)
     lost = {node: place if node is v else buffers.OutputBuffer(0) for node, place in direct.locations.items()}

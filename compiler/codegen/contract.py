@@ -37,7 +37,10 @@ from hybridflow.compiler.codegen.values import Val
 from hybridflow.compiler.codegen.vectors import Lines, Work, emit_lines
 from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.compiler.ir.extents import Extent
+from hybridflow.compiler.ir.graph import Node
+from hybridflow.compiler.ir.types import product
 from hybridflow.compiler.loops.index import Ix, LoopVar
+from hybridflow.compiler.ops import Kind
 from hybridflow.compiler.ops.order import K_BLOCK, in_pairs
 from hybridflow.compiler.target import Target
 
@@ -94,6 +97,28 @@ def choose_blocks(target: Target, dtype: np.dtype, m: Extent, n: Extent, k: Exte
     columns = _up_to(_COLUMNS, tile.columns, n)
     direct = m <= _FEW * tile.rows if isinstance(m, int) else None
     return Blocks(tile, rows, columns, depth, isinstance(k, int) and k <= K_BLOCK, direct)
+
+
+def times_read(target: Target, node: Node) -> tuple[int | None, ...]:
+    """How often the kernel of ``node`` comes to each element of each of its inputs: how often a factor is packed."""
+    if node.op.kind is not Kind.CONTRACT:
+        return (1,) * len(node.inputs)
+    if 0 in node.shape:
+        return None, None
+    types = tuple(n.type for n in node.inputs)
+    _, m, n, k = (product(part) for part in node.op.contraction(types, node.attrs).extents(*types))
+    swapped = n == 1 and m != 1
+    if swapped:
+        m, n = n, m
+    rows, columns = (extent if isinstance(extent, int) else UNKNOWN for extent in (m, n))
+    if node.attrs.get("lanes"):  # the row goes with each line of the other factor
+        times = columns, 1
+    elif target.kind == "cuda":
+        times = columns, rows
+    else:
+        blocks = choose_blocks(target, dt.compute_dtype(node.dtype), m, n, k)
+        times = -(-columns // blocks.columns), -(-rows // blocks.rows)
+    return times[::-1] if swapped else times
 
 
 @dataclass(frozen=True)

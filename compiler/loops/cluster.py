@@ -9,7 +9,6 @@ needs both.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
 
 from hybridflow.compiler.ir.graph import Graph, Node
 from hybridflow.compiler.ir.types import Shape, is_static, same_size, static_size
@@ -21,11 +20,9 @@ from hybridflow.compiler.loops.operands import Reads
 from hybridflow.compiler.loops.order import Order
 from hybridflow.compiler.loops.reader import Reader, visited_shape
 from hybridflow.compiler.loops.space import Space
-from hybridflow.compiler.loops.stored import choose_stored
+from hybridflow.compiler.loops.stored import Cost, Times, choose_stored
 from hybridflow.compiler.ops import Kind
 from hybridflow.compiler.target import Target
-
-Cost = Callable[[Node], int]
 
 
 class _Clustering:
@@ -177,13 +174,14 @@ class _Clustering:
         self.order.merge(other, cluster)
 
 
-def fuse(graph: Graph, target: Target, cost: Cost) -> Fusion:
-    """Partition a graph into kernels.  ``cost(node)`` estimates the instructions of one element of a node."""
+def fuse(graph: Graph, target: Target, cost: Cost, times: Times) -> Fusion:
+    """Partition a graph into kernels.  ``cost(node)`` estimates the instructions of one element of a node,
+    ``times(node)`` how often a node with a kernel of its own comes to each element of its inputs."""
     reader = Reader(graph)
     clustering = _Clustering(reader, target, cost)
     for node in graph.nodes:
         if node in reader.computed:
             clustering.place(node)
     clustering.order.check()
-    kernels = choose_stored(reader, list(clustering.order), clustering.cluster_of, cost)
+    kernels = choose_stored(reader, list(clustering.order), clustering.cluster_of, cost, times)
     return Fusion(kernels, reader.computed)

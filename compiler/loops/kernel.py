@@ -16,6 +16,10 @@ from hybridflow.compiler.ops import Kind
 # Kinds with kernels of their own.  The result of a contraction may be finished (bias, activation) as it is stored.
 OWN_KERNEL = frozenset({Kind.CONTRACT, Kind.SORT, Kind.SCAN, Kind.SCATTER, Kind.SEGMENT})
 
+# Those of them whose kernels take their inputs as they lie in memory; others read through views, and through what is
+# cheap to compute.
+READS_MEMORY = frozenset({Kind.SORT, Kind.SCAN, Kind.SCATTER})
+
 IsLeaf = Callable[[Node], bool]
 
 
@@ -151,7 +155,20 @@ def read_in_place(kernel: Kernel, is_leaf: IsLeaf) -> set[Node]:
     if cluster.kind not in (Kind.ELEMENTWISE, Kind.CONTRACT) or cluster.space.has_reduction:
         return set()
     found = accesses(kernel, cluster.space, is_leaf)
-    operands = {base(n) for n in cluster.anchor.inputs} if cluster.kind is Kind.CONTRACT else set()
+    operands = _beneath(cluster.anchor.inputs, kernel) if cluster.kind is Kind.CONTRACT else set()
     return {
         leaf for leaf, positions in found.of_input.items() if positions == {cluster.space.full} and leaf not in operands
     }
+
+
+def _beneath(nodes: Sequence[Node], kernel: Kernel) -> set[Node]:
+    """The kernel's inputs of which ``nodes`` are made."""
+    inputs, found, seen, stack = set(kernel.inputs), set(), set(), list(nodes)
+    while stack:
+        node = stack.pop()
+        if node in inputs:
+            found.add(node)
+        elif node not in seen:
+            seen.add(node)
+            stack += node.inputs
+    return found

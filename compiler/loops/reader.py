@@ -6,7 +6,7 @@ from hybridflow.compiler.ir.graph import Graph, Node
 from hybridflow.compiler.ir.types import Shape, is_static, static_size
 from hybridflow.compiler.loops import space as spaces
 from hybridflow.compiler.loops.index import Index, Ix, variable
-from hybridflow.compiler.loops.kernel import OWN_KERNEL, base
+from hybridflow.compiler.loops.kernel import READS_MEMORY, base
 from hybridflow.compiler.loops.limits import MAX_DIVISIONS, MAX_VIEWS
 from hybridflow.compiler.loops.operands import Reads, reads_of
 from hybridflow.compiler.loops.space import Space
@@ -32,7 +32,7 @@ class Reader:
     def _mark(self) -> None:
         must_store = {base(n) for n in self.graph.results}
         for node in self.graph.nodes:
-            if node.op.kind in OWN_KERNEL and node.op.kind is not Kind.SEGMENT:
+            if node.op.kind in READS_MEMORY:
                 must_store.update(base(n) for n in node.inputs)
         views: dict[Node, int] = {}  # how many views lie between a view and a leaf, itself included
         for node in self.graph.nodes:

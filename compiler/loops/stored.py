@@ -12,22 +12,28 @@ from hybridflow.compiler.ir.graph import Node
 from hybridflow.compiler.ir.types import Shape, is_static, same_size, static_size
 from hybridflow.compiler.loops.coverage import permutes
 from hybridflow.compiler.loops.index import Index, Ix
-from hybridflow.compiler.loops.kernel import OWN_KERNEL, Cluster, Kernel, base
+from hybridflow.compiler.loops.kernel import OWN_KERNEL, READS_MEMORY, Cluster, Kernel, base
 from hybridflow.compiler.loops.limits import CHEAP, MAX_AGAIN, MAX_DEPTH, MAX_MOVED
 from hybridflow.compiler.loops.operands import Reads
 from hybridflow.compiler.loops.reader import Reader
 from hybridflow.compiler.loops.space import Space
 from hybridflow.compiler.ops import Kind
 
+Cost = Callable[[Node], int]
+Times = Callable[[Node], Sequence["int | None"]]
+"""How often the kernel of a node comes to each element of each input, None where it may not come to any."""
+
 
 class _Visit(NamedTuple):
     """A place where a kernel reads a value: the position, the loops around it with the shape that they walk, and which
-    of several loop nests (the inputs of a concat have one each)."""
+    of several loop nests (the inputs of a concat have one each).  ``times`` says how often a kernel of its own comes to
+    an element there, None that it may not come to any."""
 
     position: Ix
     shape: Shape
     space: Space
     nest: int = 0
+    times: int | None = 1
 
 
 class _Work(NamedTuple):
@@ -40,6 +46,8 @@ class _Work(NamedTuple):
 def covers(visit: _Visit, node: Node) -> bool:
     """Whether each element of the node is sure to be read there, none left out."""
     space = visit.space
+    if visit.times is None:
+        return False
     if same_size(node.shape, visit.shape) and permutes(visit.position, space):
         return True
     kept, folded = (tuple(v.extent for v in loops) for loops in (space.kept, space.folded))
@@ -48,15 +56,15 @@ def covers(visit: _Visit, node: Node) -> bool:
 
 
 def choose_stored(
-    reader: Reader, clusters: Sequence[Cluster], cluster_of: dict[Node, Cluster], cost: Callable[[Node], int]
+    reader: Reader, clusters: Sequence[Cluster], cluster_of: dict[Node, Cluster], cost: Cost, times: Times
 ) -> list[Kernel]:
     """The kernels of ``clusters``, which are given in an order in which they can run."""
-    return _Storage(reader, cluster_of, cost).kernels(clusters)
+    return _Storage(reader, cluster_of, cost, times).kernels(clusters)
 
 
 class _Storage:
-    def __init__(self, reader: Reader, cluster_of: dict[Node, Cluster], cost: Callable[[Node], int]) -> None:
-        self.reader, self.cluster_of, self.cost = reader, cluster_of, cost
+    def __init__(self, reader: Reader, cluster_of: dict[Node, Cluster], cost: Cost, times: Times) -> None:
+        self.reader, self.cluster_of, self.cost, self.times = reader, cluster_of, cost, times
         self.stored = set(reader.stored)
         self.users = reader.graph.users()
         self.number = {node: k for k, node in enumerate(reader.graph.nodes)}
@@ -118,14 +126,15 @@ class _Storage:
             _, node = heapq.heappop(latest)
             if self.cluster_of[node] is cluster:
                 own = self.own_visit(node, cluster)
-                if node.op.kind is Kind.SEGMENT:
+                if node.op.kind in READS_MEMORY:
+                    inputs.update(dict.fromkeys(base(source) for source in node.inputs))  # see Reader
+                elif node.op.kind in OWN_KERNEL:
+                    times = self.times(node)
                     for nest, source in enumerate(node.inputs):
                         reads = Reads(self.reader.is_leaf)
                         space = self.reader.flat(source.shape)
                         reads.follow(source, Index(source.shape, linear=space.full))
-                        visit_all(reads, _Visit(space.full, source.shape, space, nest))
-                elif node.op.kind in OWN_KERNEL:
-                    inputs.update(dict.fromkeys(base(source) for source in node.inputs))  # in memory, see Reader
+                        visit_all(reads, _Visit(space.full, source.shape, space, nest, times[nest]))
                 else:
                     visit_all(self.reader.reads(node, own.position), own)
             elif node in self.stored or again > MAX_AGAIN or not self.recomputable(node, cluster, list(visits[node])):
@@ -155,8 +164,9 @@ class _Storage:
         if work is None:
             return False
         moves = self.readers(leaf) == {cluster}
-        once = len(visits) == 1 and same_size(leaf.shape, visits[0].shape)
-        if work.instructions > CHEAP and not (moves and once):
+        times = max(place.times or 1 for place in visits)
+        once = len(visits) == times == 1 and same_size(leaf.shape, visits[0].shape)
+        if work.instructions * times > CHEAP and not (moves and once):
             return False
         if moves:
             self.moved_to[leaf] = cluster
