@@ -11,6 +11,7 @@ from hybridflow.compiler.ops import (  # noqa: F401  (imported for their declara
     reduce,
     segment,
     view,
+    windows,
 )
 from hybridflow.compiler.ops.table import NOT_DIFFERENTIABLE, TABLE, Kind, OpDef, define
 

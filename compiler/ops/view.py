@@ -15,7 +15,7 @@ from hybridflow.compiler.ops.table import Kind, define
 from hybridflow.errors import ArgumentError, ShapeError
 
 
-def _view_samples(*cases: tuple[tuple[int, ...], dict[str, Any]]) -> samples.Samples:
+def view_samples(*cases: tuple[tuple[int, ...], dict[str, Any]]) -> samples.Samples:
     def make(rng: np.random.Generator, dtype: Any) -> list[samples.Sample]:
         return [((samples.values(rng, dtype, shape),), attrs) for shape, attrs in cases]
 
@@ -24,7 +24,7 @@ def _view_samples(*cases: tuple[tuple[int, ...], dict[str, Any]]) -> samples.Sam
 
 def _view(name: str, *cases: tuple[tuple[int, ...], dict[str, Any]], **fields: Any) -> None:
     facts = {"exact": True, **fields.pop("facts", {})}
-    define(name, Kind.VIEW, 1, samples=_view_samples(*cases), dtypes=dt.ALL, facts=facts, **fields)
+    define(name, Kind.VIEW, 1, samples=view_samples(*cases), dtypes=dt.ALL, facts=facts, **fields)
 
 
 # ---- broadcast
