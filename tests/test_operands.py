@@ -11,7 +11,9 @@ from hybridflow.compiler.ir.types import TensorType
 from hybridflow.compiler.ops import TABLE
 from hybridflow.compiler.pipeline import compile_graph
 from hybridflow.errors import IndexRangeError
-from hybridflow.runtime import cpu, host, ptx
+from hybridflow.runtime import cpu
+from hybridflow.runtime.cuda import ptx
+from hybridflow.runtime.machine import host
 from tests.cutting_host import check_cuts
 from tests.test_autodiff import records_of
 from tests.test_cuda_emission import assert_assembles
