@@ -90,6 +90,7 @@ class KernelInfo:
     flops: int | None
     note: str = ""  # why it was not fused with its neighbours
     schedule: str = ""  # how its loops run
+    wave: int = 0  # those of one wave may run side by side
 
 
 @dataclass(frozen=True)

@@ -9,17 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from hybridflow.compiler.codegen.driver import (
-    KernelCall,
-    Memory,
-    earliest_check,
-    failed_before,
-    memory_of,
-)
 from hybridflow.compiler.codegen.emitter import Emitter
 from hybridflow.compiler.codegen.module import ModuleText
 from hybridflow.compiler.codegen.phases import Phase, kernel_arguments
 from hybridflow.compiler.codegen.structured import Code, Ref
+from hybridflow.compiler.codegen.turns import KernelCall, Memory, earliest_checks, limit_before, shared_places
 from hybridflow.compiler.ir.extents import Dim, aligned
 from hybridflow.compiler.ir.graph import Graph
 from hybridflow.compiler.ir.types import product
@@ -47,20 +41,19 @@ def write_launches(
     def device_copy(copy: Copy) -> DeviceCopy:
         return DeviceCopy(buffer(copy.source), buffer(copy.target), copy.size)
 
-    memory = memory_of(plan, calls)._replace(scratch=0)
-    shared = Buffer("arena", offset=aligned(plan.arena, ALIGNMENT))
-    for k, call in enumerate(calls):
+    places, memory = shared_places(plan, calls)
+    for call, shared, earliest in zip(calls, places, earliest_checks(calls)):
         for phase in call.code.phases:
             launches.append(
                 Launch(
-                    _write_entry_point(module, dim_names, call, phase, checked, earliest_check(calls[k:])),
-                    (*(buffer(plan.locations[base(n)]) for n in call.operands), shared),
+                    _write_entry_point(module, dim_names, call, phase, checked, earliest),
+                    (*(buffer(plan.locations[base(n)]) for n in call.operands), Buffer("arena", offset=shared.offset)),
                     product(phase.units),
                     aligned(call.code.scratch, ALIGNMENT),
                     call.raises,
                 )
             )
-    return memory, {
+    return memory._replace(scratch=0), {
         "launches": tuple(launches),
         "before": tuple(map(device_copy, plan.before)),
         "after": tuple(map(device_copy, plan.after)),
@@ -114,7 +107,9 @@ def _return_if_failed(e: Emitter, raises: bool, first: int | None) -> None:
     if raises:
         e.line(f"{e.fresh()} = atomicrmw umax ptr %status, i32 {value} monotonic")
     stop, go_on = e.new_label("stop"), e.new_label("run")
-    e.branch_if(failed_before(e, value, first), stop, go_on)
+    failed = e.fresh("c")
+    e.line(f"{failed} = icmp ugt i32 {value}, {limit_before(first)}")
+    e.branch_if(failed, stop, go_on)
     e.label(stop)
     e.line("ret void")
     e.label(go_on)

@@ -1,57 +1,36 @@
-"""The driver of a CPU program: one native function that walks the kernels over the planned buffers."""
+"""The driver of a CPU program: the native function that runs the kernels over the planned buffers.
+
+Kernels run in *turns*, one for each of their phases.  Turns make up *steps*: what runs in a step may run side by side,
+and does where there is a host with workers.  Without one a program of few turns is a sequence of calls, and a longer
+one a loop over tables (see ``turns``), so that machine code does not grow with the program.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from itertools import islice
 
 from hybridflow.compiler.codegen.emitter import Emitter
 from hybridflow.compiler.codegen.module import ModuleText
-from hybridflow.compiler.codegen.phases import KernelCode, kernel_arguments
-from hybridflow.compiler.codegen.structured import Code
-from hybridflow.compiler.codegen.tasks import WORDS, parallel_for, store_words, write_task
-from hybridflow.compiler.ir.extents import Dim, Extent, aligned, larger
-from hybridflow.compiler.ir.graph import Graph, Node
-from hybridflow.compiler.loops.buffers import ALIGNMENT, ArenaRange, Copy, InputBuffer, Location, Plan, UpdateBuffer
-from hybridflow.compiler.loops.kernel import base
+from hybridflow.compiler.codegen.phases import kernel_arguments
+from hybridflow.compiler.codegen.structured import Code, Ref
+from hybridflow.compiler.codegen.tasks import (
+    COMMON,
+    FIRST_PLACE,
+    PIECES,
+    WAVE_WORDS,
+    load,
+    parallel_for,
+    store,
+    write_wave_task,
+)
+from hybridflow.compiler.codegen.turns import ARENA, KernelCall, Memory, Place, Steps, Tables, Turn
+from hybridflow.compiler.ir.extents import Dim
+from hybridflow.compiler.ir.graph import Graph
+from hybridflow.compiler.loops.buffers import Copy, Plan
 
 ENTRY = "hf_main"
-
-
-class KernelCall(NamedTuple):
-    """An emitted kernel: ``operands`` are the nodes whose buffers it takes, ``first_check`` the least code of its
-    checks, None where it has none."""
-
-    code: KernelCode
-    operands: list[Node]
-    first_check: int | None
-
-    @property
-    def raises(self) -> bool:
-        return self.first_check is not None
-
-
-class Memory(NamedTuple):
-    """What a program needs besides its buffers: ``arena`` bytes, and behind them ``scratch`` bytes for each worker."""
-
-    arena: Extent
-    scratch: Extent
-
-
-def earliest_check(calls: Sequence[KernelCall]) -> int | None:
-    """The least code of what ``calls`` can find failed.  While it is less than that of a check that has failed, they
-    have to run: the error to report is that of the first check in program order."""
-    return min((call.first_check for call in calls if call.first_check is not None), default=None)
-
-
-def memory_of(plan: Plan, calls: Sequence[KernelCall]) -> Memory:
-    """The memory of a program: what kernels share lies behind the planned arena, and is any kernel's in turn."""
-    shared: Extent = 0
-    scratch: Extent = 0
-    for call in calls:
-        shared = larger(shared, aligned(call.code.shared, ALIGNMENT))
-        scratch = larger(scratch, aligned(call.code.scratch, ALIGNMENT))
-    return Memory(aligned(plan.arena, ALIGNMENT) + shared, scratch)
+FEW = 16  # turns that are calls one after another
 
 
 def write(
@@ -66,125 +45,216 @@ def write(
     """Write the function ``name`` that runs a program: the entry (see ``program``), or one for a sub-graph that the
     driver of another graph calls.  An ``inner`` one takes the scratch memory of all workers, which its caller shares
     out, as a fifth argument."""
-    _Driver(module, graph, plan, dim_names, calls, inner).write(name)
-    return memory_of(plan, calls)
+    steps = Steps(graph, plan, calls)
+    tables = Tables(module, name, steps)
+    _Hosted(module, steps, tables, dim_names, inner).write(f"{name}.hosted")
+    _Alone(module, steps, tables, dim_names, inner).write(name)
+    return steps.memory
 
 
-class _Driver:
-    def __init__(
-        self,
-        module: ModuleText,
-        graph: Graph,
-        plan: Plan,
-        dim_names: Sequence[str],
-        calls: Sequence[KernelCall],
-        inner: bool,
-    ) -> None:
-        self.module, self.graph, self.plan, self.calls, self.inner = module, graph, plan, calls, inner
+class _Function:
+    """What both functions share: the one that runs everything in place, and the one that shares it out."""
+
+    def __init__(self, module: ModuleText, steps: Steps, tables: Tables, dim_names: Sequence[str], inner: bool) -> None:
+        self.module, self.steps, self.tables, self.inner = module, steps, tables, inner
         self.e = Emitter(module.target, 1)
         self.code = Code(self.e, dim_names, [Dim(name) for name in dim_names])
-        self.updates = {i: k for k, i in enumerate(sorted(graph.updates))}
-        self.memory = memory_of(plan, calls)
+        self.given = ["%buffers", "%dims", "%arena", "%host", *(["%scratch"] if inner else [])]
 
-    def write(self, name: str) -> None:
+    def write(self, name: str, linkage: str = "") -> None:
         e = self.e
-        self._prepare()
-        for item in self.plan.before:
+        self._begin(name)
+        for item in self.steps.plan.before:
             self._copy(item)
-        for k, call in enumerate(self.calls):
-            self._run(call)
-            if call.raises:
-                _return_if_failed(e, self.status, earliest_check(self.calls[k + 1 :]))
-        for item in self.plan.after:
+        self._run()
+        for item in self.steps.plan.after:
             self._copy(item)
         e.line("ret i32 0")
-        scratch = ", ptr %scratch" if self.inner else ""
-        self.module.function(e, name, f"ptr %buffers, ptr %dims, ptr %arena, ptr %host{scratch}", result="i32")
+        self.module.function(e, name, ", ".join(f"ptr {p}" for p in self.given), result="i32", linkage=linkage)
 
-    def _prepare(self) -> None:
-        """What all kernels share."""
-        e, code = self.e, self.code
-        words = max((len(call.operands) for call in self.calls), default=0) + len(WORDS)
-        e.line(f"%args = alloca [{words} x i64], align 8")
+    def _begin(self, name: str) -> None:
         self.status = "null"
-        if any(call.raises for call in self.calls):
-            self.status = e.fresh("status")
-            e.line(f"{self.status} = alloca i32, align 4")
-            e.line(f"store i32 0, ptr {self.status}, align 4")
-        self.shared = self.scratch = "null"
-        if any(call.code.shared != 0 for call in self.calls):
-            self.shared = code.at("%arena", code.extent(aligned(self.plan.arena, ALIGNMENT)), 1)
-        if self.memory.scratch != 0:
-            end = code.extent(self.memory.arena)
-            self.scratch = "%scratch" if self.inner else code.at("%arena", end, 1)
-        self.stride = code.extent(self.memory.scratch)
-        self.hosted = e.fresh("hosted")
-        e.line(f"{self.hosted} = icmp ne ptr %host, null")
+        if self.steps.raise_:
+            self.status = self._allocate(1)
+            self.e.line(f"store i32 0, ptr {self.status}, align 4")
+        self.scratch = "null"
+        if self.steps.memory.scratch != 0:
+            end = self.code.extent(self.steps.memory.arena)
+            self.scratch = "%scratch" if self.inner else self.code.at("%arena", end, 1)
 
-    def _run(self, call: KernelCall) -> None:
-        """The phases of a kernel: shared out by the host, or in place where there is none."""
-        e = self.e
-        alone, together, after = e.new_label("alone"), e.new_label("together"), e.new_label("after")
-        e.branch_if(self.hosted, together, alone)
-        e.label(alone)
-        buffers = self._buffers(call)
-        for phase in call.code.phases:
-            units = self.code.product(phase.units)
-            given = kernel_arguments(buffers, self.shared, self.scratch, "%dims", self.status, 0, units)
-            e.line(f"call void @{phase.symbol}({given})")
-        e.branch(after)
-        e.label(together)
-        words = [f"ptr {self.shared}", f"ptr {self.scratch}", f"i64 {self.stride}", "ptr %dims", f"ptr {self.status}"]
-        store_words(self.code, [*words, *(f"ptr {b}" for b in self._buffers(call))], "%args")
-        for phase in call.code.phases:
-            task = write_task(self.module, phase.symbol, len(call.operands))
-            parallel_for(self.code, "%host", task, "%args", self.code.product(phase.units), phase.grain)
-        e.branch(after)
-        e.label(after)
+    def _run(self) -> None:
+        raise NotImplementedError
 
-    def _buffers(self, call: KernelCall) -> list[str]:
-        return [self._pointer(self.plan.locations[base(n)]) for n in call.operands]
+    def _allocate(self, words: int) -> str:
+        name = self.e.fresh("words")
+        self.e.line(f"{name} = alloca [{words} x i64], align 8")
+        return name
 
-    def _pointer(self, place: Location) -> str:
+    def _prepare_tables(self) -> None:
+        """What is found once, before the first turn: what all tasks share, and sizes that depend on extents."""
+        code = self.code
+        self.common = self._allocate(len(COMMON))
+        stride = code.extent(self.steps.memory.scratch)
+        for k, word in enumerate((f"ptr {self.scratch}", f"i64 {stride}", "ptr %dims", f"ptr {self.status}")):
+            store(code, word, self.common, k)
+        self.sizes = self._allocate(len(self.tables.sizes))
+        for k, size in enumerate(self.tables.sizes):
+            store(code, f"i64 {code.extent(size)}", self.sizes, k)
+        self.tables.used_by(self.e)
+
+    def _pointer(self, place: Place) -> str:
         """An address, found anew for each use: a program has more of them than registers to keep them in."""
-        e, code = self.e, self.code
-        if isinstance(place, ArenaRange):
-            return code.at("%arena", code.extent(place.offset), 1)
-        inputs, outputs = len(self.graph.inputs), len(self.graph.outputs)
-        if isinstance(place, UpdateBuffer):
-            slot = inputs + outputs + self.updates[place.number]
-        else:
-            slot = place.number + (0 if isinstance(place, InputBuffer) else inputs)
-        address = e.fresh("b")
-        e.line(f"{address} = load ptr, ptr {code.at('%buffers', slot, 8)}, align 8")
-        return address
+        buffer = "%arena" if place.buffer == ARENA else load(self.code, "%buffers", place.buffer, "ptr")
+        return self.code.at(buffer, self.code.extent(place.offset), 1)
 
     def _copy(self, item: Copy) -> None:
         e = self.e
         e.declares.add("declare void @llvm.memmove.p0.p0.i64(ptr, ptr, i64, i1)")  # an update may lie over its input
-        target, source = self._pointer(item.target), self._pointer(item.source)
+        target, source = (self._pointer(self.steps.place(p)) for p in (item.target, item.source))
         size = self.code.extent(item.size)
         e.line(f"call void @llvm.memmove.p0.p0.i64(ptr {target}, ptr {source}, i64 {size}, i1 false)")
 
+    def _return_if_failed(self, limit: Ref) -> None:
+        """Stop when a check has failed that is earlier than all of the kernels to come: above their ``limit``."""
+        e = self.e
+        value, failed, code = e.fresh("s"), e.fresh("c"), e.fresh("s")
+        e.line(f"{value} = load i32, ptr {self.status}, align 4")
+        e.line(f"{failed} = icmp ugt i32 {value}, {limit}")
+        stop, go_on = e.new_label("stop"), e.new_label("next")
+        e.branch_if(failed, stop, go_on)
+        e.label(stop)
+        e.line(f"{code} = sub i32 0, {value}")  # checks are recorded as negative codes, see Emitter.raise_if
+        e.line(f"ret i32 {code}")
+        e.label(go_on)
 
-def _return_if_failed(e: Emitter, status: str, later: int | None) -> None:
-    """Stop when a check has failed that is earlier than all of the kernels to come, whose first one is ``later``."""
-    value = e.fresh("s")
-    e.line(f"{value} = load i32, ptr {status}, align 4")
-    stop, go_on = e.new_label("stop"), e.new_label("next")
-    e.branch_if(failed_before(e, value, later), stop, go_on)
-    e.label(stop)
-    code = e.fresh("s")
-    e.line(f"{code} = sub i32 0, {value}")  # checks are recorded as negative codes, see Emitter.raise_if
-    e.line(f"ret i32 {code}")
-    e.label(go_on)
+    # ---- turns out of tables
+
+    def _read_turn(self, turn: Ref, cursor: Ref, args: str) -> tuple[str, Ref, Ref, Ref]:
+        """Lay the arguments of a turn into ``args``: its task, units, grain and number of places, which begin at
+        ``cursor``."""
+        code, tables = self.code, self.tables
+        task = load(code, tables.turns, code.mul(turn, tables.turn_words))
+        function = load(code, tables.tasks, task, "ptr")
+        count, grain = (load(code, tables.kinds, code.add(code.mul(task, 2), k)) for k in range(2))
+        units = self._size(tables.turns, code.add(code.mul(turn, tables.turn_words), 1))
+        store(code, f"ptr {self.common}", args, 0)
+        with code.loop(0, count) as k:
+            entry = code.mul(code.add(cursor, k.index), tables.place_words)
+            buffer = load(code, tables.places, entry)
+            in_arena = code.compare("slt", buffer, 0)
+            other = load(code, "%buffers", code.max(buffer, 0), "ptr")
+            start = code.choose_pointer(in_arena, "%arena", other)
+            address = code.at(start, self._size(tables.places, code.add(entry, 1)), 1)
+            store(code, f"ptr {address}", args, code.add(k.index, 1))
+        return function, units, grain, count
+
+    def _limit(self, turn: Ref) -> Ref:
+        narrow = self.e.fresh("n")
+        self.e.line(f"{narrow} = trunc i64 {load(self.code, self.tables.limits, turn)} to i32")
+        return narrow
+
+    def _size(self, table: str, entry: Ref) -> Ref:
+        """A size in a table: a number and, where sizes depend on extents, which of those is added to it."""
+        code = self.code
+        known = load(code, table, entry)
+        if not self.tables.symbolic:
+            return known
+        return code.add(known, load(code, self.sizes, load(code, table, code.add(entry, 1))))
 
 
-def failed_before(e: Emitter, status: str, later: int | None) -> str:
-    """Whether a status tells of a failed check whose code is less than ``later``."""
-    failed = e.fresh("c")
-    if later is None:
-        e.line(f"{failed} = icmp ne i32 {status}, 0")
-    else:  # among negative numbers taken as unsigned the largest is the smallest code, and 0 is below them all
-        e.line(f"{failed} = icmp ugt i32 {status}, {-later}")
-    return failed
+class _Alone(_Function):
+    """The function that runs everything in the calling thread, unless there is a host."""
+
+    def _begin(self, name: str) -> None:
+        super()._begin(name)
+        e = self.e
+        self.straight = len(self.steps.turns) <= FEW
+        if not self.straight:
+            self._prepare_tables()
+            self.args = self._allocate(max(self.tables.words))
+        hosted, together, alone = e.fresh("hosted"), e.new_label("together"), e.new_label("alone")
+        e.line(f"{hosted} = icmp ne ptr %host, null")
+        e.branch_if(hosted, together, alone)
+        e.label(together)
+        result = e.fresh("r")
+        e.line(f"{result} = call i32 @{name}.hosted({', '.join(f'ptr {p}' for p in self.given)})")
+        e.line(f"ret i32 {result}")
+        e.label(alone)
+
+    def _run(self) -> None:
+        if self.straight:
+            for turn in self.steps.turns:
+                self._call(turn)
+            return
+        code = self.code
+        with code.loop(0, len(self.steps.turns), 1, [code.value(0)]) as at:
+            cursor = at.carried[0].ref
+            task, units, _, count = self._read_turn(at.index, cursor, self.args)
+            self.e.line(f"call void {task}(ptr {self.args}, i64 0, i64 {units}, i64 0)")
+            if self.steps.raise_:
+                self._return_if_failed(self._limit(at.index))
+            at.next = [code.value(code.add(cursor, count))]
+
+    def _call(self, turn: Turn) -> None:
+        shared, *buffers = map(self._pointer, turn.places)
+        units = self.code.extent(turn.units)
+        given = kernel_arguments(buffers, shared, self.scratch, "%dims", self.status, 0, units)
+        self.e.line(f"call void @{turn.phase.symbol}({given})")
+        if turn.raises:
+            self._return_if_failed(turn.limit)
+
+
+class _Hosted(_Function):
+    """The function that has a host share out what runs in each step."""
+
+    def write(self, name: str, linkage: str = "internal") -> None:
+        super().write(name, linkage)
+
+    def _begin(self, name: str) -> None:
+        super()._begin(name)
+        self._prepare_tables()
+        rest = iter(self.tables.words)
+        self.args = self._allocate(max((sum(islice(rest, size)) for size in self.steps.sizes), default=0))
+        self.most = max(self.steps.sizes, default=0)
+        self.wave = self._allocate(len(WAVE_WORDS) * self.most)
+
+    def _run(self) -> None:
+        code = self.code
+        if not self.steps.turns:
+            return
+        with code.loop(0, len(self.steps.sizes), 1, [code.value(0), code.value(0)]) as step:
+            first, cursor = (v.ref for v in step.carried)
+            count = load(code, self.tables.steps, step.index)
+            with code.loop(0, count, 1, [code.value(ref) for ref in (cursor, 0, 0, 0, 0)]) as at:
+                refs = [v.ref for v in at.carried[:3]]
+                at.next = [code.value(ref) for ref in self._lay(code.add(first, at.index), at.index, *refs)]
+            cursor, _, pieces, units, grain = (v.ref for v in at.carried)
+            self._share_out(count, pieces, units, grain)
+            last = code.add(first, count)
+            if self.steps.raise_:
+                self._return_if_failed(self._limit(code.sub(last, 1)))
+            step.next = [code.value(last), code.value(cursor)]
+
+    def _lay(self, turn: Ref, number: Ref, cursor: Ref, words: Ref, pieces: Ref) -> tuple[Ref, ...]:
+        """Lay down the ``number``-th turn of a step: its arguments, of which there are ``words`` so far, and what the
+        task of the step must know of it.  The cursor, words and ``pieces`` after it; its units and grain."""
+        code = self.code
+        args = code.at(self.args, words, 8)
+        task, units, grain, count = self._read_turn(turn, cursor, args)
+        grains = code.max(code.div(code.add(units, code.sub(grain, 1)), grain), 1)
+        piece = code.mul(code.div(code.add(grains, PIECES - 1), PIECES), grain)
+        end = code.add(pieces, code.div(code.add(units, code.sub(piece, 1)), piece))
+        entry = code.at(self.wave, code.mul(number, len(WAVE_WORDS)), 8)
+        for k, word in enumerate((f"ptr {task}", f"ptr {args}", f"i64 {units}", f"i64 {piece}", f"i64 {end}")):
+            store(code, word, entry, k)
+        return code.add(cursor, count), code.add(code.add(words, count), FIRST_PLACE), end, units, grain
+
+    def _share_out(self, count: Ref, pieces: Ref, units: Ref, grain: Ref) -> None:
+        """Run the step that was laid down: a single turn in units of its own, several in pieces."""
+        code = self.code
+        alone = code.compare("eq", count, 1)
+        with code.when(alone):
+            parallel_for(code, "%host", load(code, self.wave, 0, "ptr"), self.args, units, grain)
+        if self.most > 1:
+            with code.when(code.negation(alone)):
+                parallel_for(code, "%host", f"@{write_wave_task(self.module)}", self.wave, pieces, 1)

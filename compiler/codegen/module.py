@@ -16,6 +16,7 @@ class ModuleText:
     def __init__(self, target: Target) -> None:
         self.target = target
         self._counts: dict[str, int] = {}
+        self._names: set[str] = set()
         self._functions: dict[tuple[str, str], str] = {}  # what stands before and after the name -> name
         self._globals: dict[str, str] = {}
         self._declares: set[str] = set()
@@ -24,13 +25,17 @@ class ModuleText:
         """Add the function whose body ``emitter`` wrote, with the declarations and tables that it uses.
 
         ``linkage`` is what stands before the result type ("internal", "ptx_kernel" ...).  Returns the name to call:
-        that of an equal function where there is one.
+        that of an equal function where there is one, another where a function of that name is there.
         """
         self._declares |= emitter.declares
         self._globals.update(emitter.globals)
         head = f"define {linkage + ' ' if linkage else ''}{result} @"
         text = "\n".join([f"({parameters}) #0 {{", "entry:", *emitter.lines, "}"])
-        return self._functions.setdefault((head, text), name)
+        found = self._functions.get((head, text))
+        if found is None:
+            found = self._functions[head, text] = name if name not in self._names else self.fresh(f"{name}.")
+            self._names.add(found)
+        return found
 
     def fresh(self, hint: str) -> str:
         """A name that no other function has."""

@@ -9,7 +9,6 @@ from typing import Any
 from hybridflow.compiler.codegen import contract, cuda, driver, scan, scatter, sort
 from hybridflow.compiler.codegen.columns import Columns
 from hybridflow.compiler.codegen.cost import instructions
-from hybridflow.compiler.codegen.driver import KernelCall
 from hybridflow.compiler.codegen.elements import Elements, Place
 from hybridflow.compiler.codegen.emitter import Emitter
 from hybridflow.compiler.codegen.maps import Map
@@ -23,6 +22,7 @@ from hybridflow.compiler.codegen.split_columns import SplitColumns
 from hybridflow.compiler.codegen.split_rows import SplitRows
 from hybridflow.compiler.codegen.structured import Code, Ref
 from hybridflow.compiler.codegen.templates import structure
+from hybridflow.compiler.codegen.turns import KernelCall
 from hybridflow.compiler.codegen.values import Val
 from hybridflow.compiler.ir.dtypes import SHORT
 from hybridflow.compiler.ir.extents import Dim
@@ -74,7 +74,7 @@ class ModuleBuilder:
         self.written: dict[Hashable, tuple[KernelCode, str]] = {}  # kernels by structure
 
     def build(self) -> Program:
-        emitted = [self._kernel(kernel) for kernel in self.plan.kernels]
+        emitted = [self._kernel(kernel, wave) for kernel, wave in zip(self.plan.kernels, self.plan.waves)]
         calls = [c for c in emitted if c is not None]
         launches: dict[str, Any] = {}
         if self.target.kind == "cuda":
@@ -111,7 +111,7 @@ class ModuleBuilder:
         e.on_check, e.status = code_of, "%status"
         return e
 
-    def _kernel(self, kernel: Kernel) -> KernelCall | None:
+    def _kernel(self, kernel: Kernel, wave: int) -> KernelCall | None:
         codes = [self.check_codes[n] for n in kernel.nodes if n in self.check_codes]
         if not codes and all(is_static(r.shape) and static_size(r.shape) == 0 for r in kernel.roots):
             return None
@@ -122,8 +122,8 @@ class ModuleBuilder:
             if key is not None:
                 self.written[key] = written
         emitted, how = written
-        self.infos.append(self._info(emitted.phases[0].symbol, kernel, how))
-        return KernelCall(emitted, _operands(kernel), min(codes, default=None))
+        self.infos.append(self._info(emitted.phases[0].symbol, kernel, how, wave))
+        return KernelCall(emitted, _operands(kernel), min(codes, default=None), wave)
 
     def _write(self, kernel: Kernel) -> tuple[KernelCode, str]:
         """Write a kernel over ``_operands``; its code, and its schedule as text."""
@@ -211,7 +211,7 @@ class ModuleBuilder:
 
     # ---- for people
 
-    def _info(self, symbol: str, kernel: Kernel, how: str) -> KernelInfo:
+    def _info(self, symbol: str, kernel: Kernel, how: str, wave: int) -> KernelInfo:
         names = [n.op.name for n in kernel.nodes]
         lines = dict.fromkeys(n.where for n in kernel.nodes if n.where)
         name = "_".join(dict.fromkeys(names))
@@ -226,6 +226,7 @@ class ModuleBuilder:
             _operations(kernel),
             kernel.cluster.why,
             how,
+            wave,
         )
 
 

@@ -1,7 +1,8 @@
 """Phases as tasks of a host: functions of one type, which find their arguments in memory.
 
 A host runs ``void task(ptr args, i64 begin, i64 end, i64 worker)`` on the pieces that it cuts (see ``program``).  The
-words of ``args`` are those of ``WORDS``, then the buffers of the phase.
+words of ``args`` are the address of what all tasks of a run share (``COMMON``), the kernel's shared memory, and the
+buffers of the phase.
 """
 
 from __future__ import annotations
@@ -11,46 +12,88 @@ from collections.abc import Sequence
 from hybridflow.compiler.codegen.emitter import Emitter
 from hybridflow.compiler.codegen.module import ModuleText
 from hybridflow.compiler.codegen.phases import kernel_arguments
-from hybridflow.compiler.codegen.structured import Code
+from hybridflow.compiler.codegen.structured import Code, Ref
 from hybridflow.compiler.program import HOST
 
 # "scratch" is that of worker 0, "stride" the bytes from one worker's to the next one's.
-WORDS = ("shared", "scratch", "stride", "dims", "status")
+COMMON = ("scratch", "stride", "dims", "status")
+FIRST_PLACE = 1  # the word of ``args`` from which on places stand: shared memory, then buffers
+PARAMETERS = "ptr %args, i64 %begin, i64 %end, i64 %worker"
+
+WAVE_TASK = "hf_wave"
+WAVE_WORDS = ("task", "args", "units", "piece", "end")  # of each task in a wave; "end" is where its pieces end
+PIECES = 64  # of a task in a wave, at the most
 
 
-def task_symbol(phase: str) -> str:
-    return f"{phase}.task"
+def load(code: Code, base: str, position: Ref, kind: str = "i64") -> str:
+    """The word at ``position`` after ``base``."""
+    value = code.e.fresh("w")
+    code.e.line(f"{value} = load {kind}, ptr {code.at(base, position, 8)}, align 8")
+    return value
+
+
+def store(code: Code, word: str, base: str, position: Ref) -> None:
+    """``word`` is an operand with its type."""
+    code.e.line(f"store {word}, ptr {code.at(base, position, 8)}, align 8")
 
 
 def write_task(module: ModuleText, phase: str, buffers: int) -> str:
     """Add the task that runs a phase over ``buffers`` buffers; its name."""
     e = Emitter(module.target, 1)
     code = Code(e)
-
-    def word(number: int, kind: str) -> str:
-        value = e.fresh("w")
-        e.line(f"{value} = load {kind}, ptr {code.at('%args', number, 8)}, align 8")
-        return value
-
-    named = {name: word(k, "i64" if name == "stride" else "ptr") for k, name in enumerate(WORDS)}
-    given = [word(len(WORDS) + k, "ptr") for k in range(buffers)]
-    scratch = code.at(named["scratch"], code.mul("%worker", named["stride"]), 1)
-    arguments = kernel_arguments(given, named["shared"], scratch, named["dims"], named["status"], "%begin", "%end")
-    e.line(f"call void @{phase}({arguments})")
+    common = load(code, "%args", 0, "ptr")
+    shared, *given = (load(code, "%args", FIRST_PLACE + k, "ptr") for k in range(1 + buffers))
+    first, stride, dims, status = (
+        load(code, common, k, "i64" if word == "stride" else "ptr") for k, word in enumerate(COMMON)
+    )
+    scratch = code.at(first, code.mul("%worker", stride), 1)
+    e.line(f"call void @{phase}({kernel_arguments(given, shared, scratch, dims, status, '%begin', '%end')})")
     e.line("ret void")
-    name = task_symbol(phase)
-    return module.function(e, name, "ptr %args, i64 %begin, i64 %end, i64 %worker", linkage="internal")
+    return module.function(e, f"{phase}.task", PARAMETERS, linkage="internal")
 
 
-def store_words(code: Code, words: Sequence[str], args: str) -> None:
-    """Fill ``args`` with words: operands with their types."""
-    for k, word in enumerate(words):
-        code.e.line(f"store {word}, ptr {code.at(args, k, 8)}, align 8")
+def write_wave_task(module: ModuleText) -> str:
+    """Add the task that runs pieces of several tasks, which are in memory at ``args`` as ``WAVE_WORDS`` says."""
+    e = Emitter(module.target, 1)
+    code = Code(e)
+    with code.loop("%begin", "%end") as piece:
+        # Pieces are counted through all tasks.  Few share a wave, so the one that a piece is of is looked for.
+        entry, start = _entry_of(code, piece.index)
+        task, args = (load(code, entry, WAVE_WORDS.index(word), "ptr") for word in ("task", "args"))
+        units, size = (load(code, entry, WAVE_WORDS.index(word)) for word in ("units", "piece"))
+        first = code.mul(code.sub(piece.index, start), size)
+        last = code.min(code.add(first, size), units)
+        e.line(f"call void {task}(ptr {args}, i64 {first}, i64 {last}, i64 %worker)")
+    e.line("ret void")
+    return module.function(e, WAVE_TASK, PARAMETERS, linkage="internal")
 
 
-def parallel_for(code: Code, host: str, task: str, args: str, units: object, grain: int) -> None:
-    """Have the host run a task over ``units`` units."""
+def _entry_of(code: Code, piece: Ref) -> tuple[str, Ref]:
+    """The address of the task in a wave that a piece is of, and the number of that task's first piece."""
     e = code.e
-    function = e.fresh("f")
-    e.line(f"{function} = load ptr, ptr {code.at(host, HOST.index('parallel_for'), 8)}, align 8")
-    e.line(f"call void {function}(ptr {host}, ptr @{task}, ptr {args}, i64 {units}, i64 {grain})")
+    before, head, more, found = e.block, e.new_label("search"), e.new_label("more"), e.new_label("found")
+    entry, start, following = e.fresh("p"), e.fresh("i"), e.fresh("p")
+    e.branch(head)
+    e.label(head)
+    e.line(f"{entry} = phi ptr [ %args, %{before} ], [ {following}, %{more} ]")
+    e.line(f"{start} = phi i64 [ 0, %{before} ], [ {start}.end, %{more} ]")
+    end = code.at(entry, WAVE_WORDS.index("end"), 8)
+    e.line(f"{start}.end = load i64, ptr {end}, align 8")
+    beyond = code.compare("sge", piece, f"{start}.end")
+    e.branch_if(str(beyond), more, found)
+    e.label(more)
+    e.line(f"{following} = getelementptr i64, ptr {entry}, i64 {len(WAVE_WORDS)}")
+    e.branch(head)
+    e.label(found)
+    return entry, start
+
+
+def parallel_for(code: Code, host: str, task: str, args: str, units: Ref, grain: Ref) -> None:
+    """Have the host run a task over ``units`` units."""
+    function = load(code, host, HOST.index("parallel_for"), "ptr")
+    code.e.line(f"call void {function}(ptr {host}, ptr {task}, ptr {args}, i64 {units}, i64 {grain})")
+
+
+def words_text(words: Sequence[int]) -> str:
+    """Numbers as a constant array of i64."""
+    return f"[{len(words)} x i64] [{', '.join([f'i64 {word}' for word in words])}]"

@@ -1,7 +1,7 @@
 """Buffer assignment: where every stored value lies, in which order the kernels run, and which copies remain.
 
 Outputs and new values of state are buffers that the caller gives, each written by the kernel that computes it;
-everything else shares one arena, where a value's range is free again after its last reader.
+everything else shares one arena, where a value's range is free again after the wave of its last reader.
 
 A program that fails leaves state as it was.  So a new value may be written over the old one (``Plan.in_place``) only
 where every check has passed by then: the kernels that can raise run first wherever the data allow it.  Where they do
@@ -10,14 +10,19 @@ not, the caller gives fresh memory, which takes the old one's place at the end, 
 
 from __future__ import annotations
 
-import heapq
+import itertools
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from operator import itemgetter
 from typing import Union
 
 from hybridflow.compiler.ir.extents import Extent, aligned
 from hybridflow.compiler.ir.graph import Graph, Node
 from hybridflow.compiler.ir.types import product
 from hybridflow.compiler.loops.kernel import Fusion, Kernel, base, raises, read_in_place
+from hybridflow.compiler.loops.ranges import Ranges
+from hybridflow.compiler.loops.waves import waves
 
 ALIGNMENT = 64
 
@@ -58,9 +63,14 @@ class Copy:
 @dataclass(eq=False)
 class Plan:
     """``kernels`` in running order; ``before`` and ``after`` are copies around them.  ``in_place`` are the state inputs
-    whose new value may be written over the old one."""
+    whose new value may be written over the old one.
+
+    ``waves`` has the wave of each kernel: those of one wave may run side by side, waves run one after another.
+    ``last_use`` is the last wave that reads a value; from the next one on its memory holds something else.
+    """
 
     kernels: list[Kernel]
+    waves: list[int] = field(default_factory=list)
     locations: dict[Node, Location] = field(default_factory=dict)
     before: list[Copy] = field(default_factory=list)
     after: list[Copy] = field(default_factory=list)
@@ -94,6 +104,12 @@ class _Planner:
         self.after: dict[Kernel, set[Kernel]] = {
             kernel: {self.maker[n] for n in kernel.inputs if n in self.maker} for kernel in fusion.kernels
         }
+        self.number = {kernel: k for k, kernel in enumerate(fusion.kernels)}
+        self.readers_of: dict[Node, list[Kernel]] = defaultdict(list)
+        for kernel in fusion.kernels:
+            for node in dict.fromkeys(kernel.inputs):
+                self.readers_of[node].append(kernel)
+        self.reordered: set[Kernel] = set()  # that may wait for kernels which stand after them, directly or not
         self.raising = {kernel for kernel in fusion.kernels if raises(kernel)}
         self.plan = Plan([])
 
@@ -104,7 +120,8 @@ class _Planner:
             self.plan.locations[node] = InputBuffer(i)
         for i, node in sorted(self.graph.updates.items()):
             self._place_update(i, base(node))
-        self.plan.kernels = self._ordered()
+        # The fusion's order, but for kernels that must wait, or may run beside those before them.
+        self.plan.kernels, self.plan.waves = waves(self.fusion.kernels, self.after)
         self._place_outputs()
 
     def _place_update(self, i: int, value: Node) -> None:
@@ -131,43 +148,38 @@ class _Planner:
             return False
         if state in writer.inputs and (state not in self.in_place[writer] or value in writer.cluster.rows):
             return False
-        readers = {k for k in self.fusion.kernels if state in k.inputs and k is not writer}
-        before = set(self.after[writer])
-        self.after[writer] |= readers | self.raising
-        if any(self._waits(earlier, writer) for earlier in readers | self.raising):
-            self.after[writer] = before
+        earlier = {k for k in self.readers_of[state] if k is not writer} | self.raising
+        if self._any_waits(earlier, writer):
             return False
+        self.after[writer] |= earlier
+        self._mark_reordered(writer)
         return True
 
-    def _waits(self, kernel: Kernel, on: Kernel) -> bool:
-        stack, seen = [kernel], {kernel}
+    def _any_waits(self, kernels: Iterable[Kernel], on: Kernel) -> bool:
+        """Whether one of the kernels has to run after ``on``.  A kernel only needs what stands before it in the
+        fusion's order, unless it is, or needs, one that was made to wait for others."""
+        first = self.number[on]
+        stack, seen = list(kernels), set(kernels)
         while stack:
-            for earlier in self.after[stack.pop()]:
-                if earlier is on:
-                    return True
+            kernel = stack.pop()
+            if kernel is on:
+                return True
+            if self.number[kernel] < first and kernel not in self.reordered:
+                continue
+            for earlier in self.after[kernel]:
                 if earlier not in seen:
                     seen.add(earlier)
                     stack.append(earlier)
         return False
 
-    def _ordered(self) -> list[Kernel]:
-        """The fusion's order, but for kernels that must wait."""
-        number = {kernel: k for k, kernel in enumerate(self.fusion.kernels)}
-        missing = {kernel: len(self.after[kernel]) for kernel in number}
-        released_by: dict[Kernel, list[Kernel]] = {kernel: [] for kernel in number}
-        for kernel, earlier in self.after.items():
-            for other in earlier:
-                released_by[other].append(kernel)
-        ready = [k for kernel, k in number.items() if not missing[kernel]]
-        found: list[Kernel] = []
-        while ready:
-            kernel = self.fusion.kernels[heapq.heappop(ready)]
-            found.append(kernel)
-            for other in released_by[kernel]:
-                missing[other] -= 1
-                if not missing[other]:
-                    heapq.heappush(ready, number[other])
-        return found
+    def _mark_reordered(self, kernel: Kernel) -> None:
+        """Note that a kernel, and so all that need it, may wait for kernels behind it."""
+        stack = [kernel]
+        while stack:
+            kernel = stack.pop()
+            if kernel not in self.reordered:
+                self.reordered.add(kernel)
+                stack += [reader for root in kernel.roots for reader in self.readers_of[root]]
 
     def _place_outputs(self) -> None:
         for j, node in enumerate(self.graph.outputs):
@@ -182,55 +194,66 @@ class _Planner:
     # ---- arena
 
     def place_arena(self) -> None:
-        kernels, plan = self.plan.kernels, self.plan
-        for k, kernel in enumerate(kernels):
-            for node in kernel.inputs:
-                plan.last_use[node] = k
+        plan = self.plan
+        self.readers: dict[Node, list[Kernel]] = {}  # of the last wave that reads a value
+        for kernel, wave in zip(plan.kernels, plan.waves):
+            for node in dict.fromkeys(kernel.inputs):
+                if plan.last_use.get(node) != wave:
+                    self.readers[node] = []
+                self.readers[node].append(kernel)
+                plan.last_use[node] = wave
         end: Extent = 0  # of those of symbolic size
-        free: list[tuple[int, int]] = []  # (offset, size) of static ranges
+        free = Ranges()
         used = 0
-        for k, kernel in enumerate(kernels):
-            for root in kernel.roots:
-                if root in plan.locations:
-                    continue
-                nbytes = room(root)
-                if not isinstance(nbytes, int):
-                    plan.locations[root] = ArenaRange(end, byte_size(root))
-                    end = end + nbytes
-                    continue
-                donor = self._donor(kernel, k, root)
-                if donor is not None:
-                    plan.locations[root] = plan.locations[donor]
-                    plan.last_use[donor] = -1  # its range now belongs to the root
-                    continue
-                offset = _take(free, nbytes)
-                if offset is None:
-                    offset, used = used, used + nbytes
-                plan.locations[root] = ArenaRange(offset, byte_size(root))
-            for node in dict.fromkeys((*kernel.inputs, *kernel.roots)):
-                place = plan.locations[node]
-                if plan.last_use.get(node, k) == k and isinstance(place, ArenaRange):
-                    start, size = place.offset, room(node)
-                    if isinstance(start, int) and isinstance(size, int):
-                        _give(free, start, size)
+        for wave, group in itertools.groupby(zip(plan.waves, plan.kernels), key=itemgetter(0)):
+            kernels = [kernel for _, kernel in group]
+            for kernel in kernels:
+                for root in kernel.roots:
+                    if root in plan.locations:
+                        continue
+                    nbytes = room(root)
+                    if not isinstance(nbytes, int):
+                        plan.locations[root] = ArenaRange(end, byte_size(root))
+                        end = end + nbytes
+                        continue
+                    donor = self._donor(kernel, wave, root)
+                    if donor is not None:
+                        plan.locations[root] = plan.locations[donor]
+                        plan.last_use[donor] = -1  # its range now belongs to the root
+                        continue
+                    offset = free.take(nbytes)
+                    if offset is None:
+                        offset, used = used, used + nbytes
+                    plan.locations[root] = ArenaRange(offset, byte_size(root))
+            self._release(kernels, wave, free)
         # Static temporaries lie first, then those of symbolic size.
         for node, place in plan.locations.items():
             if isinstance(place, ArenaRange) and not self._is_temporary(node):
                 plan.locations[node] = ArenaRange(place.offset + used, place.size)
         plan.arena = end + used
 
+    def _release(self, kernels: Sequence[Kernel], wave: int, free: Ranges) -> None:
+        """Give back the ranges of what no kernel after this wave reads."""
+        for node in dict.fromkeys(node for kernel in kernels for node in (*kernel.inputs, *kernel.roots)):
+            place = self.plan.locations[node]
+            if self.plan.last_use.get(node, wave) == wave and isinstance(place, ArenaRange):
+                start, size = place.offset, room(node)
+                if isinstance(start, int) and isinstance(size, int):
+                    free.give(start, size)
+
     def _is_temporary(self, node: Node) -> bool:
         """Whether the value may share its range with others: it is of known size."""
         return isinstance(byte_size(node), int)
 
-    def _donor(self, kernel: Kernel, k: int, root: Node) -> Node | None:
+    def _donor(self, kernel: Kernel, wave: int, root: Node) -> Node | None:
         """An input that dies here and whose memory the root may take over, element by element."""
         if root in kernel.cluster.rows:
             return None
         for node in kernel.inputs:
             if (
                 node in self.in_place[kernel]
-                and self.plan.last_use.get(node) == k
+                and self.plan.last_use.get(node) == wave
+                and self.readers[node] == [kernel]
                 and isinstance(self.plan.locations.get(node), ArenaRange)
                 and self._is_temporary(node)
                 and byte_size(node) == byte_size(root)
@@ -238,29 +261,3 @@ class _Planner:
             ):
                 return node
         return None
-
-
-def _take(free: list[tuple[int, int]], nbytes: int) -> int | None:
-    """The tightest free range that is large enough."""
-    fitting = [(size, offset) for offset, size in free if size >= nbytes]
-    if not fitting:
-        return None
-    size, offset = min(fitting)
-    free.remove((offset, size))
-    if size > nbytes:
-        free.append((offset + nbytes, size - nbytes))
-    return offset
-
-
-def _give(free: list[tuple[int, int]], offset: int, nbytes: int) -> None:
-    """Return a range, joining it with free neighbours."""
-    if nbytes == 0:
-        return
-    for start, size in list(free):
-        if start + size == offset:
-            free.remove((start, size))
-            offset, nbytes = start, nbytes + size
-        elif offset + nbytes == start:
-            free.remove((start, size))
-            nbytes += size
-    free.append((offset, nbytes))

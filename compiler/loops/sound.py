@@ -6,7 +6,9 @@ checks cost a walk over the kernels' operands, which is little beside writing th
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Sequence
+from operator import itemgetter
 
 from hybridflow.compiler.ir.graph import Graph, Node
 from hybridflow.compiler.loops.buffers import ArenaRange, Location, OutputBuffer, Plan
@@ -33,6 +35,7 @@ def check_plan(graph: Graph, fusion: Fusion, plan: Plan) -> None:
         for node in (*kernel.inputs, *kernel.roots):
             if node not in plan.locations:
                 raise _fault("plan", graph, f"{node!r} has no place in memory", node)
+    _check_waves(graph, plan)
     filled: set[Location] = {copy.target for copy in (*plan.before, *plan.after)}
     filled.update(plan.locations[root] for kernel in plan.kernels for root in kernel.roots)
     for j, node in enumerate(graph.outputs):
@@ -42,6 +45,38 @@ def check_plan(graph: Graph, fusion: Fusion, plan: Plan) -> None:
     for i, node in graph.updates.items():
         if i not in states and base(node) is not graph.inputs[i]:
             raise _fault("plan", graph, f"nothing is written to state input {i}, {base(node)!r}", base(node))
+
+
+def _check_waves(graph: Graph, plan: Plan) -> None:
+    """Kernels of one wave write where no other of them reads or writes."""
+    if len(plan.waves) != len(plan.kernels) or plan.waves != sorted(plan.waves):
+        raise _fault("plan", graph, "waves are not in the order of their kernels")
+    for _, group in itertools.groupby(zip(plan.waves, plan.kernels), key=itemgetter(0)):
+        kernels = [kernel for _, kernel in group]
+        if len(kernels) == 1:
+            continue
+        touched = [(_span(plan.locations[n]), k, n in k.roots, n) for k in kernels for n in (*k.inputs, *k.roots)]
+        # By where they begin: one that overlaps another's begins before the end of what came before.
+        touched.sort(key=lambda item: (item[0][0], item[0][1]))
+        open_: list[tuple[tuple[str, int, int], Kernel, bool, Node]] = []
+        for span, kernel, writes, node in touched:
+            open_ = [other for other in open_ if other[0][0] == span[0] and other[0][2] > span[1]]
+            for _, other, other_writes, _ in open_:
+                if other is not kernel and (writes or other_writes):
+                    raise _fault(
+                        "plan", graph, f"{_names([kernel, other])} share a wave and the memory of {node!r}", node
+                    )
+            open_.append((span, kernel, writes, node))
+
+
+def _span(place: Location) -> tuple[str, int, int]:
+    """The memory of a place: which one, its first byte and its end.  Ranges at places that are not known when compiling
+    are memories of their own, which nothing else uses."""
+    if not isinstance(place, ArenaRange):
+        return repr(place), 0, 1
+    if isinstance(place.offset, int) and isinstance(place.size, int):
+        return "arena", place.offset, place.offset + place.size
+    return repr(place), 0, 1
 
 
 def _run_through(graph: Graph, kernels: Sequence[Kernel], stage: str) -> set[Node]:

@@ -139,14 +139,15 @@ def kernels(functions: Sequence[ConcreteFunction]) -> Table:
     for f in functions:
         program = getattr(f.staged.compile(), "program", None)
         for kernel in program.kernels if program is not None else ():
-            shown = (kernel.ops, kernel.lines, kernel.bytes, kernel.flops, kernel.note, kernel.schedule)
+            shown = (kernel.ops, kernel.lines, kernel.bytes, kernel.flops, kernel.note, kernel.schedule, kernel.wave)
             rows.append((f.name, kernel.name, *shown))
-    return Table(("function", "kernel", "ops", "lines", "bytes", "flops", "note", "schedule"), rows)
+    return Table(("function", "kernel", "ops", "lines", "bytes", "flops", "note", "schedule", "wave"), rows)
 
 
 def memory_plan(functions: Sequence[ConcreteFunction]) -> Table:
     """One row per input, output and arena, and per update of a variable: in place, or into fresh memory because a check
-    may fail after it, or because the old value is still needed."""
+    may fail after it, or because the old value is still needed.  The arena holds what kernels hand on, the scratch
+    memory of one worker, and all that one wave of kernels needs at a time."""
     rows: list[tuple[Any, ...]] = []
     for f in functions:
         program = getattr(f.staged.compile(), "program", None)
@@ -163,5 +164,6 @@ def memory_plan(functions: Sequence[ConcreteFunction]) -> Table:
                 label = f.graph.inputs[i].attrs["name"]
                 rows.append((f.name, kind, label, str(node.type), 0 if program.inputs[i].in_place else size))
             arena = program.memory()
-            rows.append((f.name, "arena", "", "", arena if isinstance(arena, int) else None))
+            waves = 1 + max((kernel.wave for kernel in program.kernels), default=-1)
+            rows.append((f.name, "arena", f"{waves} waves", "", arena if isinstance(arena, int) else None))
     return Table(("function", "kind", "name", "type", "bytes"), rows)

@@ -1,0 +1,195 @@
+"""In which turns the phases of kernels run, where their buffers lie, and the tables that say so to machine code."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import groupby
+from typing import NamedTuple
+
+from hybridflow.compiler.codegen.emitter import Emitter
+from hybridflow.compiler.codegen.module import ModuleText
+from hybridflow.compiler.codegen.phases import KernelCode, Phase
+from hybridflow.compiler.codegen.tasks import FIRST_PLACE, words_text, write_task
+from hybridflow.compiler.ir.extents import Extent, aligned, larger
+from hybridflow.compiler.ir.graph import Graph, Node
+from hybridflow.compiler.ir.types import product
+from hybridflow.compiler.loops.buffers import ALIGNMENT, ArenaRange, InputBuffer, Location, Plan, UpdateBuffer
+from hybridflow.compiler.loops.kernel import base
+
+ARENA = -1
+
+
+class KernelCall(NamedTuple):
+    """An emitted kernel: ``operands`` are the nodes whose buffers it takes, ``first_check`` the least code of its
+    checks, None where it has none.  Those of one ``wave`` may run side by side."""
+
+    code: KernelCode
+    operands: list[Node]
+    first_check: int | None
+    wave: int
+
+    @property
+    def raises(self) -> bool:
+        return self.first_check is not None
+
+
+class Memory(NamedTuple):
+    """What a program needs besides its buffers: ``arena`` bytes, and behind them ``scratch`` bytes for each worker."""
+
+    arena: Extent
+    scratch: Extent
+
+
+class Place(NamedTuple):
+    """Memory: that of a number among the buffers which the entry is given, or ``ARENA``; and the bytes before it."""
+
+    buffer: int
+    offset: Extent
+
+
+class Turn(NamedTuple):
+    """A phase of a kernel.  ``places`` are those of shared memory and of the buffers.  When it is over the program
+    stops if its status, as an unsigned number, is above ``limit``: then a check has failed that is earlier than all
+    that can still fail."""
+
+    phase: Phase
+    places: tuple[Place, ...]
+    raises: bool
+    limit: int
+
+    @property
+    def units(self) -> Extent:
+        return product(self.phase.units)
+
+
+def earliest_checks(calls: Sequence[KernelCall]) -> list[int | None]:
+    """For each call, and behind the last one, the least code of what it, or one after it, can find failed.  While that
+    is less than the code of a check that has failed, they have to run: the error to report is that of the first check
+    in program order."""
+    found: list[int | None] = [None]
+    for call in reversed(calls):
+        codes = [code for code in (call.first_check, found[-1]) if code is not None]
+        found.append(min(codes, default=None))
+    return found[::-1]
+
+
+def shared_places(plan: Plan, calls: Sequence[KernelCall]) -> tuple[list[Place], Memory]:
+    """Where the shared memory of each kernel lies, and the memory of the program: shared memory lies behind the planned
+    arena, side by side for the kernels of a wave, in one place for those of different waves."""
+    start = aligned(plan.arena, ALIGNMENT)
+    scratch: Extent = 0
+    most: Extent = 0
+    places = []
+    for _, wave in groupby(calls, key=lambda call: call.wave):
+        used: Extent = 0
+        for call in wave:
+            places.append(Place(ARENA, start + used))
+            used = used + aligned(call.code.shared, ALIGNMENT)
+            scratch = larger(scratch, aligned(call.code.scratch, ALIGNMENT))
+        most = larger(most, used)
+    return places, Memory(start + most, scratch)
+
+
+class Steps:
+    """The turns of a program, by the steps in which they run."""
+
+    def __init__(self, graph: Graph, plan: Plan, calls: Sequence[KernelCall]) -> None:
+        self.graph, self.plan = graph, plan
+        self._updates = {i: k for k, i in enumerate(sorted(graph.updates))}
+        self.raise_ = any(call.raises for call in calls)
+        shared, self.memory = shared_places(plan, calls)
+        ordered = [
+            (call, place, phase)
+            for _, wave in groupby(zip(calls, shared), key=lambda item: item[0].wave)
+            for step in _phases_together(list(wave))
+            for call, place, phase in step
+        ]
+        later = earliest_checks([call for call, _, _ in ordered])
+        self.turns: list[Turn] = []
+        self.sizes: list[int] = []  # how many turns each step has
+        step: tuple[int, int] | None = None
+        for k, (call, place, phase) in enumerate(ordered):
+            places = (place, *(self.place(plan.locations[base(n)]) for n in call.operands))
+            self.turns.append(Turn(phase, places, call.raises, limit_before(later[k + 1])))
+            own = call.wave, call.code.phases.index(phase)
+            if own != step:
+                self.sizes.append(0)
+                step = own
+            self.sizes[-1] += 1
+
+    def place(self, location: Location) -> Place:
+        if isinstance(location, ArenaRange):
+            return Place(ARENA, location.offset)
+        inputs, outputs = len(self.graph.inputs), len(self.graph.outputs)
+        if isinstance(location, UpdateBuffer):
+            return Place(inputs + outputs + self._updates[location.number], 0)
+        return Place(location.number + (0 if isinstance(location, InputBuffer) else inputs), 0)
+
+
+def _phases_together(
+    kernels: Sequence[tuple[KernelCall, Place]],
+) -> Iterable[list[tuple[KernelCall, Place, Phase]]]:
+    """The first phases of a wave's kernels, then the second ones, and so on."""
+    for k in range(max(len(call.code.phases) for call, _ in kernels)):
+        yield [(call, place, call.code.phases[k]) for call, place in kernels if k < len(call.code.phases)]
+
+
+def limit_before(later: int | None) -> int:
+    """As unsigned 32 bits above it lies the status of a check that is earlier than check ``later``, if there is one:
+    statuses are negative codes, so that among them the largest is the smallest code, and 0 is below them all."""
+    return 0 if later is None else -later
+
+
+class Tables:
+    """Turns as constant data, which the driver reads instead of growing with them.
+
+    ``turns``   for each turn the number of its task, its units, and, where sizes depend on extents (``symbolic``), the
+                number in ``sizes`` of what is added to the units
+    ``places``  of all turns, one after another: the buffer, the bytes before it, and in the same way what is added
+    ``tasks``   the tasks; ``kinds`` for each of them how many places it has, and its grain
+    ``steps``   how many turns each step has
+    ``limits``  of each turn
+    """
+
+    def __init__(self, module: ModuleText, name: str, steps: Steps) -> None:
+        self._name = name
+        self.sizes: dict[Extent, int] = {0: 0}
+        self.symbolic = any(
+            not isinstance(size, int) for turn in steps.turns for size in (turn.units, *(p.offset for p in turn.places))
+        )
+        self.turn_words, self.place_words = (3, 3) if self.symbolic else (2, 2)
+        numbers: dict[tuple[str, int, int], int] = {}
+        turns: list[int] = []
+        places: list[int] = []
+        for turn in steps.turns:
+            kind = turn.phase.symbol, len(turn.places), turn.phase.grain
+            turns += (numbers.setdefault(kind, len(numbers)), *self._size(turn.units))
+            for place in turn.places:
+                places += (place.buffer, *self._size(place.offset))
+        self.words = [FIRST_PLACE + len(turn.places) for turn in steps.turns]  # of the arguments of each turn
+        tasks = [write_task(module, symbol, count - 1) for symbol, count, _ in numbers]
+        pointers = ", ".join(f"ptr @{task}" for task in tasks)
+        self.constants: dict[str, str] = {}
+        self.tasks = self._constant("tasks", f"[{len(tasks)} x ptr] [{pointers}]")
+        self.turns = self._constant("turns", words_text(turns))
+        self.places = self._constant("places", words_text(places))
+        self.kinds = self._constant("kinds", words_text([n for _, *kind in numbers for n in kind]))
+        self.steps = self._constant("steps", words_text(steps.sizes))
+        self.limits = self._constant("limits", words_text([turn.limit for turn in steps.turns]))
+
+    def _constant(self, name: str, text: str) -> str:
+        symbol = f"@{self._name}.{name}"
+        self.constants[symbol] = f"{symbol} = internal constant {text}, align 8"
+        return symbol
+
+    def _size(self, size: Extent) -> tuple[int, ...]:
+        if not self.symbolic:
+            assert isinstance(size, int)
+            return (size,)
+        if isinstance(size, int):
+            return size, 0
+        return 0, self.sizes.setdefault(size, len(self.sizes))
+
+    def used_by(self, e: Emitter) -> None:
+        """Have the module of this function hold the tables."""
+        e.globals.update(self.constants)
