@@ -9,23 +9,11 @@ from __future__ import annotations
 import math
 import struct
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import numpy as np
 
 from hybridflow.compiler.ir import dtypes as dt
-
-
-class Val(NamedTuple):
-    """An LLVM operand: its text, dtype and lanes."""
-
-    ref: str
-    dtype: np.dtype
-    width: int
-
-
-Number = int | float | bool
-Operand = Val | Number
+from hybridflow.compiler.ops.emission import Number as Number, Operand as Operand, Val as Val
 
 LLVM = {
     dt.bool_: "i1",

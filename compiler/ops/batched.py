@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from hybridflow.compiler.ir.build import Builder
 from hybridflow.compiler.ir.types import Extent
 
 Attrs = Mapping[str, Any]
 
 
-def in_front(b: Any, x: Any, has_axis: bool, size: Extent) -> Any:
+def in_front(b: Builder, x: Any, has_axis: bool, size: Extent) -> Any:
     """``x`` with the axis of examples: repeated along it, unless it has it already."""
     if has_axis:
         return x
@@ -27,7 +28,7 @@ def together(attrs_of: Callable[[Extent, Attrs], dict[str, Any]]) -> Callable[..
     ``attrs_of(size, attrs)`` are the attributes when every input has the axis.
     """
 
-    def rule(b: Any, op: Any, size: Extent, batched: Sequence[bool], *inputs: Any, **attrs: Any) -> Any:
+    def rule(b: Builder, op: Any, size: Extent, batched: Sequence[bool], *inputs: Any, **attrs: Any) -> Any:
         operands = [in_front(b, x, own, size) for x, own in zip(inputs, batched)]
         return b.emit(op, *operands, **attrs_of(size, attrs))
 

@@ -10,6 +10,7 @@ from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.compiler.ir.graph import MAX_LITERAL_BYTES, Literal
 from hybridflow.compiler.ir.types import Shape, TensorType, product
 from hybridflow.compiler.ops import arrays, rules, samples
+from hybridflow.compiler.ops.emission import ElementSource, Val
 from hybridflow.compiler.ops.table import NOT_DIFFERENTIABLE, Kind, define
 from hybridflow.errors import ArgumentError, ArgumentTypeError, ShapeError
 
@@ -126,7 +127,7 @@ def _random_bits_infer(state: TensorType, shape: Shape) -> TensorType:
     return TensorType((*state.shape[:-1], *shape), dt.uint32)
 
 
-def _random_bits_element(g: Any, index: tuple[Any, ...], shape: Shape) -> Any:
+def _random_bits_element(g: ElementSource, index: tuple[Any, ...], shape: Shape) -> Val:
     e = g.e
     u32, u64 = dt.uint32, dt.uint64
 
@@ -154,7 +155,7 @@ def _random_bits_element(g: Any, index: tuple[Any, ...], shape: Shape) -> Any:
             e.xor(e.xor(high(first), words[3]), keys[1]),
             low(first),
         )
-        keys = tuple(e.add(key, e.const(w, u32)) for key, w in zip(keys, _PHILOX_WEYL))
+        keys = (e.add(keys[0], e.const(_PHILOX_WEYL[0], u32)), e.add(keys[1], e.const(_PHILOX_WEYL[1], u32)))
     which = e.and_(low(position), e.const(3, u32))
     odd = e.ne(e.and_(which, e.const(1, u32)), zero)
     upper = e.ge(which, e.const(2, u32))

@@ -13,6 +13,7 @@ import numpy as np
 
 from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.compiler.ops import arrays, rules, samples
+from hybridflow.compiler.ops.emission import Emit, Val
 from hybridflow.compiler.ops.table import NOT_DIFFERENTIABLE, Kind, define
 from hybridflow.compiler.program import Check
 from hybridflow.errors import DivisionError
@@ -29,7 +30,7 @@ def _reference(name: str, function: Any) -> Any:
     return reference
 
 
-def _integer_parts(e: Any, name: str, x: Any, y: Any) -> tuple[Any, Any]:
+def _integer_parts(e: Emit, name: str, x: Val, y: Val) -> tuple[Val, Val]:
     """Quotient rounded down, and remainder."""
     zero, one = e.const(0, x.dtype), e.const(1, x.dtype)
     by_zero = e.eq(y, zero)
@@ -42,7 +43,7 @@ def _integer_parts(e: Any, name: str, x: Any, y: Any) -> tuple[Any, Any]:
     return e.select(below, e.sub(quotient, one), quotient), e.select(below, e.add(remainder, divisor), remainder)
 
 
-def _float_parts(e: Any, x: Any, y: Any) -> tuple[Any, Any]:
+def _float_parts(e: Emit, x: Val, y: Val) -> tuple[Val, Val]:
     """Quotient rounded down, and remainder, from the remainder of the division truncated (which is exact)."""
     dtype = x.dtype
     zero, one = e.const(0.0, dtype), e.const(1.0, dtype)
@@ -59,7 +60,7 @@ def _float_parts(e: Any, x: Any, y: Any) -> tuple[Any, Any]:
     return e.select(e.eq(y, zero), e.div(x, y), floor), remainder
 
 
-def _truncated_remainder(e: Any, x: Any, y: Any) -> Any:
+def _truncated_remainder(e: Emit, x: Val, y: Val) -> Val:
     """x - trunc(x / y) * y without any rounding, with the sign of x; NaN for an infinite x or a zero y.
 
     This is C's fmod, for which no target has an instruction.  Each turn takes off the rounded quotient times the
@@ -92,7 +93,7 @@ def _truncated_remainder(e: Any, x: Any, y: Any) -> Any:
         return e.select(finite, e.copysign(left, x), e.select(defined, x, e.const(math.nan, dtype)))
 
 
-def _scaled(e: Any, size: Any, divisor: Any) -> Any:
+def _scaled(e: Emit, size: Val, divisor: Val) -> Val:
     """The divisor times a power of two, where the quotient would overflow otherwise."""
     scale = e.const(2.0**100 if size.dtype == dt.float32 else 2.0**900, size.dtype)
     for _ in range(2):  # the largest float over the smallest is below 2**278 (float32) or 2**2098
@@ -102,7 +103,7 @@ def _scaled(e: Any, size: Any, divisor: Any) -> Any:
 
 
 def _scalar(name: str, part: int) -> Any:
-    def scalar(e: Any, x: Any, y: Any) -> Any:
+    def scalar(e: Emit, x: Val, y: Val) -> Val:
         return (_float_parts(e, x, y) if dt.is_float(x.dtype) else _integer_parts(e, name, x, y))[part]
 
     return scalar

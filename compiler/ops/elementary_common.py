@@ -10,15 +10,14 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from hybridflow.compiler.ir import dtypes as dt
+from hybridflow.compiler.ops.emission import Emit, Operand, Val
 
-# The emitter and its values (compiler.codegen.emitter) stand a level above this one.
-Emit = Any
-Value = Any
+Value = Val
 
 
 class Pair(NamedTuple):
@@ -85,6 +84,7 @@ def polynomial(e: Emit, x: Value, coefficients: Sequence[float], square: Value |
     result = pairs[-1]
     for pair in reversed(pairs[:-1]):
         result = e.fma(square, result, pair)
+    assert isinstance(result, Val)  # of more than one coefficient
     return result
 
 
@@ -101,7 +101,7 @@ def fast_two_sum(e: Emit, a: Value, b: Value) -> Pair:
     return Pair(hi, e.sub(b, e.sub(hi, a)))
 
 
-def two_product(e: Emit, a: Value, b: Value) -> Pair:
+def two_product(e: Emit, a: Value, b: Operand) -> Pair:
     """a * b exactly."""
     hi = e.mul(a, b)
     return Pair(hi, e.fma(a, b, e.neg(hi)))

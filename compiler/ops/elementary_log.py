@@ -117,16 +117,15 @@ def log(e: Emit, x: Value) -> Value:
 @elementary
 def log1p(e: Emit, x: Value) -> Value:
     """log of 1 + x as a double word: what the addition drops joins f."""
-    return _log1p_pair(e, Pair(x, None), x)
+    return _log1p_pair(e, x, None, x)
 
 
-def _log1p_pair(e: Emit, argument: Pair, sign: Value) -> Value:
-    """log1p(hi + lo); the result takes its sign from ``sign``."""
-    x = argument.hi
+def _log1p_pair(e: Emit, x: Value, lo: Value | None, sign: Value) -> Value:
+    """log1p(x + lo); the result takes its sign from ``sign``."""
     fmt = FORMATS[x.dtype]
     u, dropped = two_sum(e, e.const(1.0, x.dtype, x.width), x)
-    if argument.lo is not None:
-        dropped = e.add(dropped, argument.lo)
+    if lo is not None:
+        dropped = e.add(dropped, lo)
     k, m = _split(e, u)
     # 2**-k, or 0 where that is no normal number and what was dropped is nothing beside u.
     scale = e.bitcast(e.shl(e.sub(fmt.bias, e.minimum(k, fmt.bias)), fmt.mantissa), x.dtype)
@@ -171,7 +170,7 @@ def asinh(e: Emit, x: Value) -> Value:
     square = two_product(e, inside, inside)
     root = e.sqrt(e.add(square.hi, 1.0))
     small = two_sum(e, inside, e.div(square.hi, e.add(root, 1.0)))
-    result = _log1p_pair(e, small, x)
+    result = _log1p_pair(e, *small, x)
     return e.select(huge, e.copysign(e.add(log(e, a), math.log(2)), x), result)
 
 
@@ -190,7 +189,7 @@ def acosh(e: Emit, x: Value) -> Value:
     rest = e.add(e.fma(e.neg(root), root, radicand), radicand_lo)
     root_lo = e.div(rest, e.add(e.add(root, root), FORMATS[x.dtype].tiny))
     hi, lo = two_sum(e, t, root)
-    result = _log1p_pair(e, Pair(hi, e.add(lo, root_lo)), hi)
+    result = _log1p_pair(e, hi, e.add(lo, root_lo), hi)
     return e.select(huge, e.add(log(e, x), math.log(2)), result)
 
 
@@ -204,7 +203,7 @@ def atanh(e: Emit, x: Value) -> Value:
     remainder = e.fma(e.neg(quotient), rest.lo, e.fma(e.neg(quotient), rest.hi, e.add(a, a)))
     finite = e.lt(e.abs(quotient), math.inf)
     low = e.select(finite, e.div(remainder, rest.hi), 0.0)
-    return e.mul(_log1p_pair(e, Pair(quotient, low), x), 0.5)
+    return e.mul(_log1p_pair(e, quotient, low, x), 0.5)
 
 
 @elementary

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.compiler.ops.elementary_common import (
@@ -20,13 +21,21 @@ from hybridflow.compiler.ops.elementary_common import (
 from hybridflow.compiler.ops.elementary_exp import exp, exp_pair
 from hybridflow.compiler.ops.elementary_log import log, split
 
+
+class Constant(NamedTuple):
+    """A double word that is known."""
+
+    hi: float
+    lo: float
+
+
 # ((log((1 + s) / (1 - s)) - 2 s) / s**3 - 2/3) / s**2 in s**2 <= 0.02945, to 2**-73.5 of the logarithm
 _LOG = (
     *(0.3999999999999998, 0.28571428571445145, 0.22222222217527546, 0.18181818871422442),
     *(0.1538455679468826, 0.13336320378222802, 0.11674758032797984, 0.11989519756159443),
 )
-_TWO_THIRDS = Pair(0.6666666666666666, 3.700743415417188e-17)
-_LN2 = Pair(0.6931471805599453, 2.3190468138462996e-17)
+_TWO_THIRDS = Constant(0.6666666666666666, 3.700743415417188e-17)
+_LN2 = Constant(0.6931471805599453, 2.3190468138462996e-17)
 
 
 def _log_pair(e: Emit, x: Value) -> Pair:

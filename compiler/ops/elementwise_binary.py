@@ -11,8 +11,10 @@ from typing import Any
 import numpy as np
 
 from hybridflow.compiler.ir import dtypes as dt
+from hybridflow.compiler.ir.build import Builder
 from hybridflow.compiler.ir.types import TensorType
 from hybridflow.compiler.ops import arrays, elementary, rules, samples
+from hybridflow.compiler.ops.emission import Emit, Val
 from hybridflow.compiler.ops.rules import masked
 from hybridflow.compiler.ops.table import NOT_DIFFERENTIABLE, Kind, define
 
@@ -56,7 +58,7 @@ _binary(
 )
 
 
-def _multiply_vjp(b: Any, g: Any, out: Any, x: Any, y: Any) -> tuple[Any, ...]:
+def _multiply_vjp(b: Builder, g: Any, out: Any, x: Any, y: Any) -> tuple[Any, ...]:
     if x is y:  # the two shares of a square are one product
         share = b.multiply(g, x)
         return b.add(share, share), None
@@ -73,7 +75,7 @@ _binary(
 )
 
 
-def _divide_vjp(b: Any, g: Any, out: Any, x: Any, y: Any) -> tuple[Any, ...]:
+def _divide_vjp(b: Builder, g: Any, out: Any, x: Any, y: Any) -> tuple[Any, ...]:
     # A zero cotangent gives zero even over a zero divisor (see rules.masked).
     zero = b.full(0, like=g.type)
     pole = b.logical_and(b.equal(g, zero), b.logical_not(b.isfinite(out)))
@@ -107,7 +109,7 @@ def _pow_reference(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     return np.where(y < 0, inverse, positive)
 
 
-def _pow_scalar(e: Any, x: Any, y: Any) -> Any:
+def _pow_scalar(e: Emit, x: Val, y: Val) -> Val:
     """Floats: elementary.pow.  Integers: repeated squaring over the bits of the exponent, which wraps as it should."""
     dtype = x.dtype
     if dt.is_float(dtype):
@@ -129,7 +131,7 @@ def _pow_scalar(e: Any, x: Any, y: Any) -> Any:
     return e.select(e.lt(y, zero), inverse, power)
 
 
-def _pow_vjp(b: Any, g: Any, out: Any, x: Any, y: Any) -> tuple[Any, ...]:
+def _pow_vjp(b: Builder, g: Any, out: Any, x: Any, y: Any) -> tuple[Any, ...]:
     zero, one = b.full(0, like=x.type), b.full(1, like=x.type)
 
     def for_base() -> Any:
@@ -166,7 +168,7 @@ _binary(
 )
 
 
-def _atan2_vjp(b: Any, g: Any, out: Any, x: Any, y: Any) -> tuple[Any, ...]:
+def _atan2_vjp(b: Builder, g: Any, out: Any, x: Any, y: Any) -> tuple[Any, ...]:
     # Over hypot twice instead of the sum of squares, which under- and overflows.
     length = b.hypot(x, y)
     return (
@@ -197,7 +199,7 @@ _binary(
 )
 
 
-def _logaddexp_vjp(b: Any, g: Any, out: Any, x: Any, y: Any) -> tuple[Any, ...]:
+def _logaddexp_vjp(b: Builder, g: Any, out: Any, x: Any, y: Any) -> tuple[Any, ...]:
     # Equal infinities share the cotangent evenly; their difference would be NaN.
     zero = b.full(0, like=x.type)
     difference = b.where(b.equal(x, y), zero, b.subtract(x, y))
@@ -245,7 +247,7 @@ def _extreme(pick: Any, signed: bool) -> Any:
 def _choice_vjp(first: str) -> Any:
     """All of the cotangent to the input that was taken; to the first when they are equal."""
 
-    def vjp(b: Any, g: Any, out: Any, x: Any, y: Any) -> tuple[Any, ...]:
+    def vjp(b: Builder, g: Any, out: Any, x: Any, y: Any) -> tuple[Any, ...]:
         zero = b.full(0, like=g.type)
         taken = getattr(b, first)(x, y)
         return lambda: b.where(taken, g, zero), lambda: b.where(taken, zero, g)
@@ -385,18 +387,18 @@ _binary(
 )
 
 
-def _within(e: Any, y: Any) -> Any:
+def _within(e: Emit, y: Val) -> Val:
     """Whether a shift amount lies in 0 .. width-1; outside, LLVM's shifts have no value."""
     unsigned = np.dtype(f"u{y.dtype.itemsize}")
     return e.lt(e.convert(y, unsigned), e.const(8 * y.dtype.itemsize, unsigned))
 
 
-def _shift_left_scalar(e: Any, x: Any, y: Any) -> Any:
+def _shift_left_scalar(e: Emit, x: Val, y: Val) -> Val:
     zero, within = e.const(0, x.dtype), _within(e, y)
     return e.select(within, e.shl(x, e.select(within, y, zero)), zero)
 
 
-def _shift_right_scalar(e: Any, x: Any, y: Any) -> Any:
+def _shift_right_scalar(e: Emit, x: Val, y: Val) -> Val:
     within, last = _within(e, y), e.const(8 * x.dtype.itemsize - 1, x.dtype)
     if dt.is_signed(x.dtype):
         return e.ashr(x, e.select(within, y, last))
@@ -435,7 +437,7 @@ def _where_infer(condition: TensorType, x: TensorType, y: TensorType) -> TensorT
     return x
 
 
-def _where_vjp(b: Any, g: Any, out: Any, condition: Any, x: Any, y: Any) -> tuple[Any, ...]:
+def _where_vjp(b: Builder, g: Any, out: Any, condition: Any, x: Any, y: Any) -> tuple[Any, ...]:
     zero = b.full(0, like=g.type)
     return None, lambda: b.where(condition, g, zero), lambda: b.where(condition, zero, g)
 

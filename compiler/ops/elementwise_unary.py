@@ -8,8 +8,10 @@ from typing import Any
 import numpy as np
 
 from hybridflow.compiler.ir import dtypes as dt
+from hybridflow.compiler.ir.build import Builder
 from hybridflow.compiler.ir.types import TensorType
 from hybridflow.compiler.ops import arrays, elementary, rules, samples
+from hybridflow.compiler.ops.emission import Emit, Val
 from hybridflow.compiler.ops.rules import masked
 from hybridflow.compiler.ops.table import NOT_DIFFERENTIABLE, Kind, define
 from hybridflow.errors import ArgumentTypeError
@@ -38,7 +40,7 @@ def _test(name: str, *, dtypes: Any = dt.FLOATS, **fields: Any) -> None:
     _unary(name, dtypes=dtypes, infer=infer, vjp=NOT_DIFFERENTIABLE, **fields)
 
 
-def _one(b: Any, x: Any) -> Any:
+def _one(b: Builder, x: Any) -> Any:
     return b.full(1, like=x.type)
 
 
@@ -56,7 +58,7 @@ _unary(
 )
 
 
-def _abs_scalar(e: Any, x: Any) -> Any:
+def _abs_scalar(e: Emit, x: Val) -> Val:
     if dt.is_float(x.dtype):
         return e.abs(x)
     if dt.is_unsigned(x.dtype):
@@ -75,7 +77,7 @@ _unary(
 )
 
 
-def _sign_scalar(e: Any, x: Any) -> Any:
+def _sign_scalar(e: Emit, x: Val) -> Val:
     zero, one = e.const(0, x.dtype), e.const(1, x.dtype)
     positive = e.gt(x, zero)
     if dt.is_unsigned(x.dtype):
@@ -259,7 +261,7 @@ _unary(
 )
 
 
-def _one_minus_square(b: Any, x: Any) -> Any:
+def _one_minus_square(b: Builder, x: Any) -> Any:
     """1 - x**2, as a product so that nothing cancels near |x| = 1."""
     one = _one(b, x)
     return b.multiply(b.subtract(one, x), b.add(one, x))
@@ -430,7 +432,7 @@ def _convert_canon(types: tuple[TensorType, ...], attrs: dict[str, Any]) -> dict
     return {"dtype": dtype}
 
 
-def _convert_vjp(b: Any, g: Any, out: Any, x: Any, dtype: Any) -> tuple[Any, ...]:
+def _convert_vjp(b: Builder, g: Any, out: Any, x: Any, dtype: Any) -> tuple[Any, ...]:
     return (b.convert(g, dtype=x.type.dtype) if dt.is_float(x.type.dtype) and dt.is_float(dtype) else None,)
 
 

@@ -7,11 +7,10 @@ from typing import Any
 
 from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.compiler.ir.types import TensorType
+from hybridflow.compiler.ops.emission import Emit, State, Val
 from hybridflow.compiler.ops.table import OpDef
 
 Component = tuple[Any, dt.DType]  # a number and the dtype in which it is kept
-State = tuple[Any, ...]
-
 _LOOPS = ("axes", "axis")  # attributes that say what is folded, not how
 
 
@@ -31,17 +30,17 @@ class Folding:
         assert self.op.init is not None, self.op
         return tuple(self.op.init(self.dtypes[0], **self.attrs))
 
-    def lift(self, e: Any, values: Sequence[Any], position: Any) -> State:
+    def lift(self, e: Emit, values: Sequence[Val], position: Val) -> State:
         """The state of one element: its value in each input, and its position among what is folded together."""
         assert self.op.lift is not None, self.op
         wide = [e.convert(value, dtype) for value, dtype in zip(values, self.dtypes)]
         return tuple(self.op.lift(e, *wide, position, **self.attrs))
 
-    def combine(self, e: Any, first: State, second: State) -> State:
+    def combine(self, e: Emit, first: State, second: State) -> State:
         assert self.op.combine is not None, self.op
         return tuple(self.op.combine(e, first, second, **self.attrs))
 
-    def finish(self, e: Any, state: State, dtype: dt.DType) -> Any:
+    def finish(self, e: Emit, state: State, dtype: dt.DType) -> Val:
         """The result, of ``dtype``."""
         assert self.op.finish is not None, self.op
         return e.convert(self.op.finish(e, state, dtype, **self.attrs), dtype)

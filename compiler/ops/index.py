@@ -12,9 +12,11 @@ from typing import Any
 import numpy as np
 
 from hybridflow.compiler.ir import dtypes as dt
+from hybridflow.compiler.ir.build import Builder
 from hybridflow.compiler.ir.types import TensorType, product
 from hybridflow.compiler.ops import arrays, rules, samples
 from hybridflow.compiler.ops.batched import in_front, together
+from hybridflow.compiler.ops.emission import ElementSource, Val
 from hybridflow.compiler.ops.lowering import Adding, Ranking
 from hybridflow.compiler.ops.table import NOT_DIFFERENTIABLE, Kind, define
 from hybridflow.compiler.program import Check
@@ -47,7 +49,7 @@ def _always(types: Any, attrs: Any) -> bool:
     return True
 
 
-def _checked(name: str, g: Any, i: Any, axis: int) -> Any:
+def _checked(name: str, g: ElementSource, i: Val, axis: int) -> Any:
     """The index in the value ``i``, checked against ``axis`` of the first input."""
     x = g.types[0]
     return g.checked(i, x.shape[axis], range_check(name, x, axis, g.e.where))
@@ -65,7 +67,7 @@ def _take_infer(x: TensorType, indices: TensorType, axis: int) -> TensorType:
     return x.with_shape(_taken_shape(x, indices, axis))
 
 
-def _take_element(g: Any, index: tuple[Any, ...], axis: int) -> Any:
+def _take_element(g: ElementSource, index: tuple[Any, ...], axis: int) -> Val:
     behind = axis + g.types[1].ndim
     j = _checked("take", g, g.load(1, index[axis:behind]), axis)
     return g.load(0, (*index[:axis], j, *index[behind:]))
@@ -98,14 +100,14 @@ def _take_samples(rng: np.random.Generator, dtype: Any) -> list[samples.Sample]:
     ]
 
 
-def _lines(b: Any, x: TensorType, indices: Any, axis: int) -> Any:
+def _lines(b: Builder, x: TensorType, indices: Any, axis: int) -> Any:
     """The indices of each example for each line along ``axis`` of ``x``, whose first axis is that of the examples."""
     size, count = x.shape[0], product(indices.type.shape[1:])
     shape = (*x.shape[:axis], count, *x.shape[axis + 1 :])
     return b.broadcast(b.reshape(indices, shape=(size, count)), shape=shape, axes=(0, axis))
 
 
-def _take_batch(b: Any, op: Any, size: Any, batched: Sequence[bool], x: Any, indices: Any, axis: int) -> Any:
+def _take_batch(b: Builder, op: Any, size: Any, batched: Sequence[bool], x: Any, indices: Any, axis: int) -> Any:
     if not batched[1]:
         return b.take(x, indices, axis=axis + 1)
     if not batched[0]:
@@ -154,7 +156,7 @@ def _take_along_axis_infer(x: TensorType, indices: TensorType, axis: int) -> Ten
     return x.with_shape(indices.shape)
 
 
-def _take_along_axis_element(g: Any, index: tuple[Any, ...], axis: int) -> Any:
+def _take_along_axis_element(g: ElementSource, index: tuple[Any, ...], axis: int) -> Val:
     j = _checked("take_along_axis", g, g.load(1, index), axis)
     return g.load(0, (*index[:axis], j, *index[axis + 1 :]))
 

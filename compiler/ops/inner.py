@@ -7,8 +7,10 @@ from typing import Any
 import numpy as np
 
 from hybridflow.compiler.ir import dtypes as dt
+from hybridflow.compiler.ir.build import Builder
 from hybridflow.compiler.ir.types import TensorType
 from hybridflow.compiler.ops import arrays, rules, samples
+from hybridflow.compiler.ops.emission import Emit, State, Val
 from hybridflow.compiler.ops.reduce import spread, sum_finish, sum_identity
 from hybridflow.compiler.ops.table import Kind, define
 from hybridflow.errors import DTypeError
@@ -36,12 +38,12 @@ def _vecdot_reference(x: np.ndarray, y: np.ndarray, axes: tuple[int, ...], dtype
         return arrays.convert(np.asarray(0.0 + total if dt.is_float(dtype) else total), dtype)
 
 
-def _vecdot_lift(e: Any, x: Any, y: Any, i: Any, dtype: dt.DType) -> tuple[Any, ...]:
+def _vecdot_lift(e: Emit, x: Val, y: Val, i: Val, dtype: dt.DType) -> State:
     wide = dt.compute_dtype(dtype)
     return (e.mul(e.convert(x, wide), e.convert(y, wide)),)
 
 
-def _vecdot_vjp(b: Any, g: Any, out: Any, x: Any, y: Any, axes: tuple[int, ...], dtype: Any) -> tuple[Any, ...]:
+def _vecdot_vjp(b: Builder, g: Any, out: Any, x: Any, y: Any, axes: tuple[int, ...], dtype: Any) -> tuple[Any, ...]:
     if not dt.is_float(x.type.dtype):
         return None, None
 

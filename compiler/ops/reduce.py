@@ -14,8 +14,10 @@ from typing import Any
 import numpy as np
 
 from hybridflow.compiler.ir import dtypes as dt
+from hybridflow.compiler.ir.build import Builder
 from hybridflow.compiler.ir.types import TensorType
 from hybridflow.compiler.ops import arrays, rules, samples
+from hybridflow.compiler.ops.emission import Emit, State, Val
 from hybridflow.compiler.ops.lowering import Running
 from hybridflow.compiler.ops.table import NOT_DIFFERENTIABLE, Kind, define
 from hybridflow.errors import ShapeError
@@ -80,11 +82,11 @@ def _fold(name: str, dtypes: Any, *, result: Any = None, empty: bool = True, **f
     )
 
 
-def _rounded(e: Any, state: tuple[Any, ...], dtype: Any) -> Any:
+def _rounded(e: Emit, state: State, dtype: Any) -> Val:
     return state[0] if state[0].dtype == dtype else e.convert(state[0], dtype)
 
 
-def spread(b: Any, value: Any, x: Any, axes: tuple[int, ...]) -> Any:
+def spread(b: Builder, value: Any, x: Any, axes: tuple[int, ...]) -> Any:
     """A reduction's result (or its cotangent) repeated along the axes that were reduced."""
     if not axes:
         return value
@@ -108,7 +110,7 @@ def sum_identity(dtype: Any) -> tuple[tuple[Any, Any], ...]:
     return ((-0.0 if dt.is_float(dtype) else 0, dt.compute_dtype(dtype)),)
 
 
-def sum_finish(e: Any, state: tuple[Any, ...], dtype: Any) -> Any:
+def sum_finish(e: Emit, state: State, dtype: Any) -> Val:
     """The total, in the dtype of the result."""
     total = state[0]
     if dt.is_float(total.dtype):
@@ -135,7 +137,7 @@ def _prod_reference(x: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
         return arrays.convert(np.prod(x.astype(np.float64), axis=axes), x.dtype)
 
 
-def _prod_vjp(b: Any, g: Any, out: Any, x: Any, axes: tuple[int, ...]) -> tuple[Any, ...]:
+def _prod_vjp(b: Builder, g: Any, out: Any, x: Any, axes: tuple[int, ...]) -> tuple[Any, ...]:
     """The product of all other elements, without dividing by an element, which may be 0: along one axis at a time, of
     what comes before times what comes after.
 
@@ -157,7 +159,7 @@ def _prod_vjp(b: Any, g: Any, out: Any, x: Any, axes: tuple[int, ...]) -> tuple[
     return (rules.as_dtype(b, cotangent, x.dtype),)
 
 
-def _reversed(b: Any, x: Any, axis: int) -> Any:
+def _reversed(b: Builder, x: Any, axis: int) -> Any:
     return b.reverse(x, axes=(axis,))
 
 
@@ -199,7 +201,7 @@ def _extreme_reference(pick: Any, zero_sign: Any) -> Any:
     return reference
 
 
-def _extreme_vjp(b: Any, g: Any, out: Any, x: Any, axes: tuple[int, ...]) -> tuple[Any, ...]:
+def _extreme_vjp(b: Builder, g: Any, out: Any, x: Any, axes: tuple[int, ...]) -> tuple[Any, ...]:
     """Elements that equal the result share the cotangent evenly."""
     taken = b.equal(x, spread(b, out, x, axes))
     zero, one = b.full(0, like=x.type), b.full(1, like=x.type)
@@ -207,7 +209,7 @@ def _extreme_vjp(b: Any, g: Any, out: Any, x: Any, axes: tuple[int, ...]) -> tup
     return (b.where(taken, spread(b, b.divide(g, ties), x, axes), zero),)
 
 
-def _pick(e: Any, x: Any, y: Any, larger: bool) -> Any:
+def _pick(e: Emit, x: Val, y: Val, larger: bool) -> Val:
     if dt.is_float(x.dtype):
         return e.maximum(x, y) if larger else e.minimum(x, y)
     return e.select(e.gt(x, y) if larger else e.lt(x, y), x, y)
@@ -277,7 +279,7 @@ def _position_combine(larger: bool) -> Any:
     Comparing positions makes the result the same in whatever order the pairs are combined.
     """
 
-    def combine(e: Any, s: tuple[Any, ...], t: tuple[Any, ...]) -> tuple[Any, ...]:
+    def combine(e: Emit, s: State, t: State) -> State:
         (x, i), (y, j) = s, t
         better, tie = (e.gt(y, x) if larger else e.lt(y, x)), e.eq(x, y)
         if dt.is_float(x.dtype):
@@ -420,7 +422,7 @@ def _running_samples(inputs: int) -> Any:
     return make
 
 
-def _carried(b: Any, factors: Any, g: Any, axis: int) -> Any:
+def _carried(b: Builder, factors: Any, g: Any, axis: int) -> Any:
     """The cotangent of what each element adds to the total: the recurrence of the transposed chain, from the end."""
     turned = b.linear_recurrence(_reversed(b, factors, axis), _reversed(b, g, axis), axis=axis)
     return _reversed(b, turned, axis)
@@ -446,7 +448,7 @@ define(
 )
 
 
-def _linear_recurrence_combine(e: Any, s: tuple[Any, ...], t: tuple[Any, ...]) -> tuple[Any, ...]:
+def _linear_recurrence_combine(e: Emit, s: State, t: State) -> State:
     """Linear maps, one after the other.  Nothing times an infinity is nothing, as for cotangents elsewhere: of totals,
     and of factors, so that a zero factor ends what came before in whatever groups maps are joined."""
     (factor, total), (a, b) = s, t
@@ -455,7 +457,7 @@ def _linear_recurrence_combine(e: Any, s: tuple[Any, ...], t: tuple[Any, ...]) -
     return product, e.select(e.eq(total, zero), b, e.add(e.mul(a, total), b))
 
 
-def _linear_recurrence_vjp(b: Any, g: Any, out: Any, factors: Any, terms: Any, axis: int) -> tuple[Any, ...]:
+def _linear_recurrence_vjp(b: Builder, g: Any, out: Any, factors: Any, terms: Any, axis: int) -> tuple[Any, ...]:
     carried = _carried(b, factors, g, axis)
     return b.multiply(carried, out), carried
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from hybridflow.compiler.ir import dtypes as dt
+from hybridflow.compiler.ir.build import Builder
 from hybridflow.compiler.ir.types import Dim, Extent, Shape, TensorType, shape_fault
 from hybridflow.errors import (
     ArgumentError,
@@ -168,7 +169,7 @@ def symbolic(name: str, what: str) -> SymbolicExtentError:
 # ---- derivatives
 
 
-def masked(b: Any, g: Any, d: Any) -> Any:
+def masked(b: Builder, g: Any, d: Any) -> Any:
     """``g * d``, where a zero cotangent gives zero even though the derivative ``d`` is infinite or NaN there.
 
     For ops whose derivative has poles: in ``where(x > 0, sqrt(x), 0)`` the cotangent that reaches sqrt at x = 0 is
@@ -180,7 +181,7 @@ def masked(b: Any, g: Any, d: Any) -> Any:
     return b.multiply(g, b.where(pole, zero, d))
 
 
-def as_dtype(b: Any, x: Any, dtype: Any) -> Any:
+def as_dtype(b: Builder, x: Any, dtype: Any) -> Any:
     """``x`` converted, unless it has the dtype already."""
     return x if x.type.dtype == dtype else b.convert(x, dtype=dtype)
 

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from hybridflow.compiler.ir import dtypes as dt
+from hybridflow.compiler.ir.build import Builder
 from hybridflow.compiler.ir.types import Dim, TensorType
 from hybridflow.compiler.ops import arrays, rules, samples
 from hybridflow.compiler.ops.batched import together
@@ -148,7 +149,7 @@ def _concat_segments(types: tuple[TensorType, ...], out: TensorType, axis: int) 
     return found
 
 
-def _concat_vjp(b: Any, g: Any, out: Any, *inputs: Any, axis: int) -> tuple[Any, ...]:
+def _concat_vjp(b: Builder, g: Any, out: Any, *inputs: Any, axis: int) -> tuple[Any, ...]:
     if len(inputs) == 1:
         return (g,)
     types = tuple(x.type for x in inputs)

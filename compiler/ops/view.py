@@ -8,9 +8,11 @@ from typing import Any
 import numpy as np
 
 from hybridflow.compiler.ir import dtypes as dt
+from hybridflow.compiler.ir.build import Builder
 from hybridflow.compiler.ir.types import Dim, Shape, TensorType, same_extents, same_size, static_size
 from hybridflow.compiler.ops import rules, samples
 from hybridflow.compiler.ops.batched import together
+from hybridflow.compiler.ops.emission import ElementSource, Val
 from hybridflow.compiler.ops.table import Kind, define
 from hybridflow.errors import ArgumentError, ShapeError
 
@@ -52,7 +54,7 @@ def _broadcast_reference(x: np.ndarray, shape: tuple[int, ...], axes: tuple[int,
     return np.broadcast_to(aligned, shape)
 
 
-def _broadcast_vjp(b: Any, g: Any, out: Any, x: Any, shape: Shape, axes: tuple[int, ...]) -> tuple[Any, ...]:
+def _broadcast_vjp(b: Builder, g: Any, out: Any, x: Any, shape: Shape, axes: tuple[int, ...]) -> tuple[Any, ...]:
     new = rules.kept_axes(len(shape), axes)
     return (b.sum(g, axes=new) if new else g,)
 
@@ -150,7 +152,7 @@ def _transpose_canon(types: tuple[TensorType, ...], attrs: dict[str, Any]) -> di
     return {"perm": result}
 
 
-def _transpose_element(g: Any, index: tuple[Any, ...], perm: tuple[int, ...]) -> Any:
+def _transpose_element(g: ElementSource, index: tuple[Any, ...], perm: tuple[int, ...]) -> Val:
     return g.load(0, tuple(index[a] for a in _inverse(perm)))
 
 
@@ -210,11 +212,11 @@ def _slice_infer(x: TensorType, start: Shape, stop: Shape, step: tuple[int, ...]
     return x.with_shape(tuple(b if isinstance(b, Dim) else -(-(b - a) // s) for a, b, s in zip(start, stop, step)))
 
 
-def _slice_element(g: Any, index: tuple[Any, ...], start: Any, stop: Any, step: Any) -> Any:
+def _slice_element(g: ElementSource, index: tuple[Any, ...], start: Any, stop: Any, step: Any) -> Val:
     return g.load(0, tuple(i * s + a for i, a, s in zip(index, start, step)))
 
 
-def _slice_vjp(b: Any, g: Any, out: Any, x: Any, start: Any, stop: Any, step: Any) -> tuple[Any, ...]:
+def _slice_vjp(b: Builder, g: Any, out: Any, x: Any, start: Any, stop: Any, step: Any) -> tuple[Any, ...]:
     if 0 in g.type.shape:
         return (b.full(0, like=x.type),)
     high = tuple(0 if isinstance(size, Dim) else size - end for size, end in zip(x.type.shape, stop))
@@ -243,7 +245,7 @@ _view(
 # ---- reverse
 
 
-def _reverse_element(g: Any, index: tuple[Any, ...], axes: tuple[int, ...]) -> Any:
+def _reverse_element(g: ElementSource, index: tuple[Any, ...], axes: tuple[int, ...]) -> Val:
     shape = g.types[0].shape
     return g.load(0, tuple(i * -1 + shape[a] - 1 if a in axes else i for a, i in enumerate(index)))
 

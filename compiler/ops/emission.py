@@ -1,0 +1,156 @@
+"""What the rules of ops see of code generation: values, the emitter that makes them, and the source of elements.
+
+The emitter itself (``compiler.codegen.emitter``) stands levels above the table; rules are written against these
+protocols, and type checkers hold both sides to them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from hybridflow.compiler.ir.dtypes import DType
+from hybridflow.compiler.ir.graph import Literal
+from hybridflow.compiler.ir.types import Extent, TensorType
+from hybridflow.compiler.program import Check
+
+
+class Val(NamedTuple):
+    """An LLVM operand: its text, dtype and lanes.  What rules see of it is the dtype."""
+
+    ref: str
+    dtype: np.dtype
+    width: int
+
+
+Number = int | float | bool
+Operand = Val | Number
+
+State = tuple[Val, ...]
+"""What a fold keeps of the elements that it has seen."""
+
+
+class Emit(Protocol):
+    """An emitter of code for values in lanes.  Numbers stand for constants of the other operand's dtype."""
+
+    where: str | None  # the user's line of the node whose code is made
+
+    def strict(self) -> AbstractContextManager[None]:
+        """IEEE operations to the letter within, whatever ``fastmath`` says."""
+
+    def const(self, value: Number | np.generic, dtype: DType, width: int | None = None) -> Val: ...
+    def zero(self, dtype: DType) -> Val: ...
+    def convert(self, a: Val, dtype: DType) -> Val: ...
+    def bitcast(self, a: Val, dtype: DType) -> Val: ...
+
+    # Floats and integers; integers wrap.
+    def add(self, a: Operand, b: Operand) -> Val: ...
+    def sub(self, a: Operand, b: Operand) -> Val: ...
+    def mul(self, a: Operand, b: Operand) -> Val: ...
+    def neg(self, a: Val) -> Val: ...
+    def abs(self, a: Val) -> Val: ...
+
+    # Floats.
+    def div(self, a: Operand, b: Operand) -> Val: ...
+    def fma(self, a: Operand, b: Operand, c: Operand) -> Val:
+        """a * b + c, rounded once on every target."""
+
+    def sqrt(self, a: Val) -> Val: ...
+    def floor(self, a: Val) -> Val: ...
+    def ceil(self, a: Val) -> Val: ...
+    def trunc(self, a: Val) -> Val: ...
+    def rint(self, a: Val) -> Val: ...
+    def copysign(self, a: Operand, sign: Operand) -> Val: ...
+    def minimum(self, a: Operand, b: Operand) -> Val:
+        """The smaller; NaN if either is NaN, and -0.0 is less than 0.0."""
+
+    def maximum(self, a: Operand, b: Operand) -> Val:
+        """The larger; NaN if either is NaN, and 0.0 is more than -0.0."""
+
+    def is_nan(self, a: Val) -> Val: ...
+    def scale2(self, a: Val, exponent: Val) -> Val:
+        """a * 2**exponent, rounded once."""
+
+    # Integers: divisors of active lanes are not zero, shifts take amounts below the number of bits.
+    def idiv(self, a: Operand, b: Operand) -> Val: ...
+    def irem(self, a: Operand, b: Operand) -> Val: ...
+    def shl(self, a: Operand, b: Operand) -> Val: ...
+    def lshr(self, a: Operand, b: Operand) -> Val: ...
+    def ashr(self, a: Operand, b: Operand) -> Val: ...
+
+    # Bits and truth.
+    def and_(self, a: Operand, b: Operand) -> Val: ...
+    def or_(self, a: Operand, b: Operand) -> Val: ...
+    def xor(self, a: Operand, b: Operand) -> Val: ...
+    def not_(self, a: Val) -> Val: ...
+
+    # Comparisons, false for NaN but for ``ne``; and choice.
+    def eq(self, a: Operand, b: Operand) -> Val: ...
+    def ne(self, a: Operand, b: Operand) -> Val: ...
+    def lt(self, a: Operand, b: Operand) -> Val: ...
+    def le(self, a: Operand, b: Operand) -> Val: ...
+    def gt(self, a: Operand, b: Operand) -> Val: ...
+    def ge(self, a: Operand, b: Operand) -> Val: ...
+    def select(self, condition: Val, a: Operand, b: Operand) -> Val: ...
+
+    # Tables, code that seldom runs, checks.
+    def table(self, values: np.ndarray, hint: str) -> str:
+        """A constant array in the module; the operand that points to it."""
+
+    def gather(self, base: str, dtype: DType, offsets: Val) -> Val: ...
+    def rarely(
+        self, condition: Val, usual: Sequence[Val], name: str, unusual: Callable[..., Sequence[Val]], *operands: Val
+    ) -> list[Val]:
+        """``unusual(e, *operands)`` in the lanes where ``condition`` holds, ``usual`` in the others."""
+
+    def raise_if(self, condition: Val, check: Check) -> None:
+        """Record that ``check`` failed when the condition holds in an active lane; computing goes on."""
+
+    # Loops by hand, in basic blocks.
+    lines: list[str]
+    block: str
+
+    def any(self, mask: Val) -> str: ...
+    def new_label(self, hint: str = ...) -> str: ...
+    def label(self, name: str, /) -> None: ...
+    def branch(self, target: str, /) -> None: ...
+    def branch_if(self, condition: str, yes: str, no: str, /) -> None: ...
+    def phi(self, *incoming: tuple[Val, str]) -> Val: ...
+
+
+class ElementSource(Protocol):
+    """Where an ``element`` rule finds the elements of its op's inputs."""
+
+    @property
+    def e(self) -> Emit:
+        """The emitter."""
+
+    @property
+    def types(self) -> tuple[TensorType, ...]:
+        """The types of the inputs."""
+
+    @property
+    def out(self) -> TensorType:
+        """The type of the result."""
+
+    def load(self, k: int, index: Any) -> Val:
+        """The element of input k at an index: expressions or numbers, one for each axis."""
+
+    def load_linear(self, k: int, position: Any) -> Val:
+        """The element of input k at a row-major position."""
+
+    def linear(self, index: Any) -> Any:
+        """The row-major position that an index means."""
+
+    def value(self, ix: Any) -> Val:
+        """An index expression as an int64 value."""
+
+    def literal(self, value: Literal, index: Any) -> Val:
+        """The element of a constant."""
+
+    def checked(self, value: Val, extent: Extent, check: Check) -> Any:
+        """An index read from a tensor as an index expression: counted from the end when negative; ``check`` fails where
+        it is out of range."""
