@@ -9,7 +9,7 @@ from hybridflow.compiler.codegen.emitter import Emitter
 from hybridflow.compiler.codegen.values import Val
 from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.compiler.ir.graph import Node
-from hybridflow.compiler.ops import Kind
+from hybridflow.compiler.ops import Kind, OpDef
 from hybridflow.compiler.ops.folding import Folding
 from hybridflow.compiler.target import AVX512
 
@@ -33,13 +33,13 @@ def _freeze(attrs: Any) -> tuple[tuple[str, Any], ...]:
 
 
 @functools.lru_cache(maxsize=4096)
-def _measured(op: Any, dtypes: tuple[Any, ...], attrs: tuple[tuple[str, Any], ...]) -> int:
+def _measured(op: OpDef, dtypes: tuple[Any, ...], attrs: tuple[tuple[str, Any], ...]) -> int:
     e = Emitter(AVX512)
     e.on_check, e.status = (lambda check: 1), "%status"
     values = [Val(f"%x{k}", dt.compute_dtype(d), 1) for k, d in enumerate(dtypes)]
-    if op.kind is Kind.REDUCE:
+    if op.lift and op.combine:
         state = op.lift(e, *values, Val("%i", dt.int64, 1), **dict(attrs))
         op.combine(e, state, state, **dict(attrs))
-    else:
+    elif op.scalar:
         op.scalar(e, *values, **dict(attrs))
     return sum(not line.endswith(":") and " br " not in line for line in e.lines)

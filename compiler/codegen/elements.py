@@ -20,6 +20,7 @@ from hybridflow.compiler.ir.graph import Literal, Node
 from hybridflow.compiler.ir.types import Dim, Extent, TensorType
 from hybridflow.compiler.loops.index import Computed, Index, Ix, LoopVar, Quotient, Remainder, as_index, computed
 from hybridflow.compiler.ops import Kind
+from hybridflow.compiler.ops.emission import ElementSource
 from hybridflow.compiler.program import Check
 
 
@@ -89,7 +90,8 @@ class Elements:
             else:
                 self.e.at(node)
                 self.e.mask = self.mask
-                found = self.e.convert(node.op.element(_Source(self, node), index, **node.attrs), node.dtype)
+                source: ElementSource = _Source(self, node)
+                found = self.e.convert(node.op.element(source, index, **node.attrs), node.dtype)
             self._values[key] = found
         return found
 

@@ -8,15 +8,19 @@ from __future__ import annotations
 
 import enum
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Concatenate
 
 import numpy as np
 
-from hybridflow.compiler.ir.types import TensorType, shape_fault
+from hybridflow.compiler.ir.build import Builder
+from hybridflow.compiler.ir.dtypes import DType
+from hybridflow.compiler.ir.types import Extent, TensorType, shape_fault
 from hybridflow.compiler.ops.contraction import Contraction
+from hybridflow.compiler.ops.emission import ElementSource, Emit, State, Val
 from hybridflow.compiler.ops.lowering import Lowering
+from hybridflow.compiler.ops.samples import Samples
 from hybridflow.errors import ShapeError
 
 
@@ -42,6 +46,22 @@ class _NotDifferentiable:
 
 NOT_DIFFERENTIABLE: Any = _NotDifferentiable()
 """Said on purpose in place of a ``vjp``: the output does not depend smoothly on any input."""
+
+
+Types = tuple[TensorType, ...]
+Attrs = Mapping[str, Any]
+Canon = Callable[[Types, dict[str, Any]], dict[str, Any]]
+Derivative = Callable[Concatenate[Builder, Any, Any, ...], Sequence[Any]]
+Tangent = Callable[Concatenate[Builder, tuple[Any, ...], Any, ...], Any]
+Batch = Callable[Concatenate[Builder, Any, Extent, Sequence[bool], ...], Any]
+Scalar = Callable[Concatenate[Emit, ...], Val]
+Element = Callable[Concatenate[ElementSource, Any, ...], Val]
+Segment = tuple[int | None, Sequence[Extent], Sequence[int]]
+Segments = Callable[Concatenate[Types, TensorType, ...], Sequence[Segment]]
+Lift = Callable[Concatenate[Emit, ...], State]
+Combine = Callable[Concatenate[Emit, State, State, ...], State]
+Init = Callable[Concatenate[DType, ...], Sequence[tuple[Any, DType]]]
+Finish = Callable[Concatenate[Emit, State, DType, ...], Val]
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,23 +112,23 @@ class OpDef:
     doc: str
     infer: Callable[..., TensorType]
     reference: Callable[..., np.ndarray]
-    vjp: Any
-    samples: Callable[..., list[tuple[tuple[np.ndarray, ...], dict[str, Any]]]]
-    dtypes: tuple[Any, ...]
-    canon: Callable[[tuple[TensorType, ...], dict[str, Any]], dict[str, Any]] | None = None
-    jvp: Callable[..., Any] | None = None
-    batch: Callable[..., Any] | None = None
-    scalar: Callable[..., Any] | None = None
-    element: Callable[..., Any] | None = None
-    segments: Callable[..., Any] | None = None
-    lift: Callable[..., Any] | None = None
-    combine: Callable[..., Any] | None = None
-    init: Callable[..., Any] | None = None
-    finish: Callable[..., Any] | None = None
-    contraction: Callable[[tuple[TensorType, ...], Mapping[str, Any]], Contraction] | None = None
+    vjp: Derivative
+    samples: Samples
+    dtypes: tuple[DType, ...]
+    canon: Canon | None = None
+    jvp: Tangent | None = None
+    batch: Batch | None = None
+    scalar: Scalar | None = None
+    element: Element | None = None
+    segments: Segments | None = None
+    lift: Lift | None = None
+    combine: Combine | None = None
+    init: Init | None = None
+    finish: Finish | None = None
+    contraction: Callable[[Types, Attrs], Contraction] | None = None
     contracting: Callable[[Contraction], dict[str, Any] | None] | None = None
-    lower: Callable[[tuple[TensorType, ...], Mapping[str, Any]], Lowering] | None = None
-    raises: Callable[..., bool] | None = None
+    lower: Callable[[Types, Attrs], Lowering] | None = None
+    raises: Callable[[Types, Attrs], bool] | None = None
     numpy: Callable[..., Any] | None = None
     shares_memory: bool = False
     facts: Mapping[str, Any] = field(default_factory=dict)
