@@ -7,6 +7,8 @@ from hybridflow.errors import ArgumentError
 from hybridflow.runtime.machine import disk_cache
 from hybridflow.runtime.memory import blocks
 
+__all__ = ["cache_limit", "functions_run_eagerly", "memory_limit", "run_functions_eagerly"]
+
 _eager = False
 
 

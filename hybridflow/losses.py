@@ -6,9 +6,17 @@
 from __future__ import annotations
 
 from hybridflow.nn.losses import (
-    huber as huber,
-    mean_absolute_error as mean_absolute_error,
-    mean_squared_error as mean_squared_error,
-    sigmoid_cross_entropy as sigmoid_cross_entropy,
-    softmax_cross_entropy as softmax_cross_entropy,
+    huber,
+    mean_absolute_error,
+    mean_squared_error,
+    sigmoid_cross_entropy,
+    softmax_cross_entropy,
 )
+
+__all__ = [
+    "huber",
+    "mean_absolute_error",
+    "mean_squared_error",
+    "sigmoid_cross_entropy",
+    "softmax_cross_entropy",
+]

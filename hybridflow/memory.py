@@ -7,4 +7,10 @@ waits for it), beyond ``hf.config.memory_limit``, and by ``trim``.
 
 from __future__ import annotations
 
-from hybridflow.runtime.memory.blocks import Stats as Stats, stats as stats, trim as trim
+from hybridflow.runtime.memory.blocks import Stats, stats, trim
+
+__all__ = [
+    "Stats",
+    "stats",
+    "trim",
+]

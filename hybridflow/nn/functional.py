@@ -33,50 +33,11 @@ from hybridflow.array.elementwise import (
     tanh,
     where,
 )
-from hybridflow.array.indexing import one_hot
 from hybridflow.array.reductions import max, mean, sum, var
 from hybridflow.compiler.ir import dtypes
 from hybridflow.core.tensor import Tensor
 from hybridflow.eager.operands import cast, float_operand, weak_kind
 from hybridflow.errors import ArgumentError
-from hybridflow.nn.losses import (
-    huber,
-    mean_absolute_error,
-    mean_squared_error,
-    sigmoid_cross_entropy,
-    softmax_cross_entropy,
-)
-
-__all__ = [
-    "dropout",
-    "elu",
-    "gelu",
-    "hard_sigmoid",
-    "hard_swish",
-    "huber",
-    "l2_normalize",
-    "layer_norm",
-    "leaky_relu",
-    "log_sigmoid",
-    "log_softmax",
-    "mean_absolute_error",
-    "mean_squared_error",
-    "moments",
-    "one_hot",
-    "relu",
-    "relu6",
-    "rms_norm",
-    "selu",
-    "sigmoid",
-    "sigmoid_cross_entropy",
-    "silu",
-    "softmax",
-    "softmax_cross_entropy",
-    "softplus",
-    "softsign",
-    "swish",
-    "tanh",
-]
 
 # ---- activations
 

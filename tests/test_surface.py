@@ -1,0 +1,88 @@
+"""What users see: the names of ``hf`` and of its public modules, and nothing of how the house is built."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+import hybridflow as hf
+
+ROOT = Path(__file__).resolve().parent.parent
+_TEXT = """
+GradientTape Tensor TensorSpec Variable abs acos acosh add all any arange argmax argmin argsort asarray asin asinh
+astype atan atan2 atanh bfloat16 bitwise_and bitwise_invert bitwise_left_shift bitwise_or bitwise_right_shift
+bitwise_xor bool bool_ broadcast_arrays broadcast_to can_cast ceil clip concat config constant copysign cos cosh
+count_nonzero cumulative_sum custom_gradient device diagonal divide e einsum empty equal erf errors exp expand_dims
+expm1 eye finfo flip float16 float32 float64 floor floor_divide from_dlpack full full_like function gather gather_nd
+greater greater_equal hypot iinfo inf int16 int32 int64 int8 isclose isdtype isfinite isinf isnan less less_equal
+linspace list_devices log log10 log1p log2 logaddexp logical_and logical_not logical_or logical_xor logsumexp losses
+matmul matrix_transpose max maximum mean memory meshgrid min minimum moveaxis multiply nan nan_to_num negative
+newaxis nn nonzero not_equal one_hot ones ones_like outer pad permute_dims pi positive pow prod random reciprocal
+reduce_max reduce_mean reduce_min reduce_prod reduce_sum remainder repeat reshape result_type roll round rsqrt
+scatter_add sigmoid sign sin sinh sort split sqrt square squeeze stack std stop_gradient subtract sum take
+take_along_axis tan tanh tensordot tile top_k trace tril triu trunc uint16 uint32 uint64 uint8 unstack var vecdot
+where zeros zeros_like
+"""
+NAMES = _TEXT.split()
+MODULES = {
+    "config": "cache_limit functions_run_eagerly memory_limit run_functions_eagerly",
+    "losses": "huber mean_absolute_error mean_squared_error sigmoid_cross_entropy softmax_cross_entropy",
+    "memory": "Stats stats trim",
+    "nn": """dropout elu gelu hard_sigmoid hard_swish huber l2_normalize layer_norm leaky_relu log_sigmoid log_softmax
+        mean_absolute_error mean_squared_error moments one_hot relu relu6 rms_norm selu sigmoid sigmoid_cross_entropy
+        silu softmax softmax_cross_entropy softplus softsign swish tanh""",
+    "random": """Generator bernoulli bits categorical exponential global_generator normal permutation randint set_seed
+        shuffle stateless_bernoulli stateless_normal stateless_permutation stateless_randint stateless_uniform
+        uniform""",
+}
+
+
+def test_names_of_the_package() -> None:
+    assert sorted(name for name in dir(hf) if not name.startswith("_")) == sorted(hf.__all__) == NAMES
+    assert {name for name in NAMES if isinstance(getattr(hf, name), ModuleType)} == {*MODULES, "errors"}
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_names_of_a_module(module: str) -> None:
+    found = getattr(hf, module)
+    assert found.__name__ == f"hybridflow.{module}"
+    assert sorted(found.__all__) == MODULES[module].split()
+    assert all(hasattr(found, name) for name in found.__all__)
+
+
+def test_all_can_be_imported() -> None:
+    namespace: dict[str, object] = {}
+    exec("from hybridflow import *", namespace)
+    assert namespace.keys() - {"__builtins__"} == set(NAMES)
+    exec("import hybridflow.random, hybridflow.losses as a\nfrom hybridflow.random import normal", namespace)
+
+
+USE = """
+import sys
+import hybridflow as hf
+{first}
+x = hf.ones((2, 2))
+v = hf.Variable(x)
+step = hf.function(lambda x: hf.nn.softmax(x @ v))
+with hf.GradientTape() as tape:
+    y = step(x)
+tape.gradient(y, v)
+hf.random.normal((2,)), hf.losses.huber(x, x)
+print(*(name for name, value in vars(hf).items() if type(value) is type(sys) and not name.startswith("_")))
+"""
+
+
+@pytest.mark.parametrize("first", ["", "from hybridflow.random import normal", "from hybridflow.nn import relu"])
+def test_rooms_are_no_attributes(first: str) -> None:
+    """``hf.tensor([1])`` is not to say that a module is not callable."""
+    done = subprocess.run([sys.executable, "-c", USE.format(first=first)], cwd=ROOT, capture_output=True, text=True)
+    assert sorted(done.stdout.split()) == sorted({*MODULES, "errors"}), done.stderr
+
+
+def test_a_missing_name() -> None:
+    with pytest.raises(AttributeError, match="module 'hybridflow' has no attribute 'tensor'"):
+        hf.tensor  # noqa: B018
