@@ -16,7 +16,15 @@ import numpy as np
 from hybridflow.core.tensor import Tensor
 from hybridflow.core.variable import Variable
 from hybridflow.jit.guards import models
-from hybridflow.jit.guards.attributes import IMMUTABLE, MISSING, in_class, lookup_of, own_dict, read_attribute
+from hybridflow.jit.guards.attributes import (
+    IMMUTABLE,
+    MISSING,
+    before_attribute,
+    in_class,
+    lookup_of,
+    own_dict,
+    read_attribute,
+)
 from hybridflow.jit.guards.libraries import is_recorded, is_users_class
 from hybridflow.jit.guards.recognition import (
     ATOMS,
@@ -355,3 +363,22 @@ def before_operator(recording: Recording, value: Any, *names: str) -> None:
 
 def is_followed_class(kind: type) -> bool:
     return not issubclass(kind, (Tensor, Variable, Dispatcher, np.ndarray))
+
+
+def outlives(recording: Recording, value: Any) -> bool:
+    """Whether others see a change of the value."""
+    return recording.slot_of(value) is not None or recording.is_copy(value)
+
+
+def note_write(recording: Recording, value: Any, name: str) -> None:
+    """An attribute is set or deleted: an effect, if others see that."""
+    shared = isinstance(value, (type, types.ModuleType)) or value is decimal.getcontext()
+    if shared or outlives(recording, value):
+        recording.effect(value, f"sets {{}}.{name}")
+
+
+def before_write(recording: Recording, value: Any, name: str) -> None:
+    """Note that an attribute is about to be set or deleted, and follow what that runs."""
+    note_write(recording, value, name)
+    before_attribute(recording, value, name)
+    before_operator(recording, value, "__setattr__", "__delattr__")

@@ -18,19 +18,15 @@ import numpy as np
 
 from hybridflow.core.context import current
 from hybridflow.core.tensor import Tensor
-from hybridflow.jit.guards import calls, contents
-from hybridflow.jit.guards.attributes import before_attribute, read_attribute
+from hybridflow.jit.guards import calls, contents, questions
+from hybridflow.jit.guards.attributes import MISSING, before_attribute, read_attribute
 from hybridflow.jit.guards.recognition import ATOMS
 from hybridflow.jit.guards.recording import Recording, active
+from hybridflow.tracing.convert.instrument import OPERATORS
 from hybridflow.tracing.symbolic import SymbolicTensor
 
-MISSING = calls.MISSING
-
-
-_INERT = (ATOMS - {decimal.Decimal}) | {
-    Tensor,
-    SymbolicTensor,
-}  # types of values of which nothing is read that could change
+# Types of values of which nothing is read that could change.
+_INERT = (ATOMS - {decimal.Decimal}) | {Tensor, SymbolicTensor}
 
 
 class Recorder:
@@ -57,7 +53,7 @@ class Recorder:
         recording = active.recording
         if recording is None or type(value) in _INERT:
             return getattr(value, name)
-        return calls.get_attribute(recording, value, name)
+        return questions.get_attribute(recording, value, name)
 
     def method(self, value: Any, name: str) -> Any:
         """An attribute that is called."""
@@ -76,14 +72,14 @@ class Recorder:
             if type(key) not in ATOMS:
                 recording.note(contents.consume, key)
             return value[key]
-        return calls.get_item(recording, value, key)
+        return questions.get_item(recording, value, key)
 
     slice = staticmethod(slice)
 
     def iterate(self, value: Any) -> Any:
         recording = active.recording
         if recording is not None and type(value) not in _INERT:
-            recording.note(calls.iterate, value)
+            recording.note(questions.iterate, value)
         return value
 
     def test(self, value: Any) -> Any:
@@ -189,7 +185,7 @@ class Recorder:
         """Before ``value.name`` is assigned or deleted."""
         recording = active.recording
         if recording is not None:
-            recording.note(_note_write, value, name)
+            recording.note(contents.before_write, value, name)
         return value
 
     def updates(self, value: Any, name: str) -> Any:
@@ -211,11 +207,6 @@ class Recorder:
         recording = active.recording
         if recording is not None and type(value) not in _INERT:
             recording.note(_note_update, name, value)
-
-
-def _outlives(recording: Recording, value: Any) -> bool:
-    """Whether others see a change of the value."""
-    return recording.slot_of(value) is not None or recording.is_copy(value)
 
 
 def _global(namespace: dict[str, Any], name: str) -> Any:
@@ -343,34 +334,21 @@ def _note_import(recording: Recording, namespace: dict[str, Any], module: str, l
         read_attribute(recording, found, name, getattr(found, name, MISSING))
 
 
-def _note_write(recording: Recording, value: Any, name: str) -> None:
-    shared = isinstance(value, (type, types.ModuleType)) or value is decimal.getcontext()
-    if shared or _outlives(recording, value):
-        recording.effect(value, f"sets {{}}.{name}")
-    before_attribute(recording, value, name)
-    contents.before_operator(recording, value, "__setattr__", "__delattr__")
-
-
 def _note_item_write(recording: Recording, value: Any) -> None:
-    if _outlives(recording, value):
+    if contents.outlives(recording, value):
         recording.effect(value, "sets items of {}")
     contents.before_operator(recording, value, "__setitem__", "__delitem__", "__getitem__")
 
 
 def _note_update(recording: Recording, name: str, value: Any) -> None:
     mutable = contents.base_container(value) not in (None, tuple, frozenset) or isinstance(value, np.ndarray)
-    if mutable and _outlives(recording, value):
+    if mutable and contents.outlives(recording, value):
         recording.effect(value, "changes {} in place")
     contents.consume(recording, value)
     contents.before_operator(recording, value, f"__i{name.strip('_')}__")
 
 
-_OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
-    name: getattr(operator, name)
-    for name in (
-        ["add", "sub", "mul", "matmul", "truediv", "mod", "pow", "lshift", "rshift", "or_", "xor", "and_", "floordiv"]
-    )
-}
+_OPERATORS: dict[str, Callable[[Any, Any], Any]] = {name: getattr(operator, name) for name in OPERATORS.values()}
 
 RECORDER = Recorder()
 

@@ -18,7 +18,8 @@ from hybridflow.tracing.convert.unit import Function
 
 N = TypeVar("N", bound=ast.AST)
 
-_OPERATORS = {
+# The operators of two operands, and their functions in ``operator``.
+OPERATORS = {
     ast.Add: "add",
     ast.Sub: "sub",
     ast.Mult: "mul",
@@ -288,7 +289,7 @@ class _Instrumenter(ast.NodeTransformer):
     def visit_BinOp(self, node: ast.BinOp) -> ast.AST:
         if isinstance(node.left, ast.Constant) and isinstance(node.right, ast.Constant):
             return node  # folded by Python's compiler
-        operator = self._text(node, _OPERATORS[type(node.op)])
+        operator = self._text(node, OPERATORS[type(node.op)])
         return self._call(node, "binary", operator, self._visit(node.left), self._visit(node.right))
 
     def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.AST:
@@ -383,7 +384,7 @@ class _Instrumenter(ast.NodeTransformer):
         return node
 
     def visit_AugAssign(self, node: ast.AugAssign) -> Any:
-        target, operator = node.target, _OPERATORS[type(node.op)]
+        target, operator = node.target, OPERATORS[type(node.op)]
         node.value = self._use(node.value)
         if isinstance(target, ast.Attribute):
             name = self._text(target, mangled(target.attr, self._owner))

@@ -1,0 +1,271 @@
+"""Calls of functions and methods written in C, each by what it is known to read and change."""
+
+from __future__ import annotations
+
+import contextvars
+import functools
+import operator
+import sys
+import types
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from hybridflow.core.context import current
+from hybridflow.errors import TraceError
+from hybridflow.jit.guards import models
+from hybridflow.jit.guards.attributes import (
+    MISSING,
+    in_class,
+    read_attribute,
+    read_plain_attribute,
+)
+from hybridflow.jit.guards.classes import constructor
+from hybridflow.jit.guards.consuming import Consuming, is_pure, is_python, is_stateful, unknown
+from hybridflow.jit.guards.contents import (
+    base_container,
+    consume,
+    is_plain,
+    note_write,
+    read_elements,
+    read_item,
+    read_items,
+)
+from hybridflow.jit.guards.libraries import is_users_class
+from hybridflow.jit.guards.questions import SPECIAL, get_attribute, get_item
+from hybridflow.jit.guards.recognition import MAPPINGS, SameResult
+from hybridflow.jit.guards.recording import Recording, caller_globals
+from hybridflow.tracing.symbolic import SymbolicTensor
+
+BUILTIN = (types.BuiltinFunctionType, types.MethodWrapperType)
+
+DESCRIPTORS = (types.MethodDescriptorType, types.WrapperDescriptorType, types.ClassMethodDescriptorType)
+
+_IDENTITY = (id, operator.is_, operator.is_not)
+
+_EXCEPTION_STATE = frozenset(f for f in (sys.exc_info, getattr(sys, "exception", None)) if f is not None)
+
+
+def builtin(recording: Recording, f: Any) -> Any:
+    owner = f.__self__
+    if owner is not None and not isinstance(owner, (types.ModuleType, type)):
+        return _method(recording, f, owner)
+    if f in _IDENTITY and current.trace is not None:
+        current.trace.tells_apart = True
+    name = f.__name__
+    if isinstance(f, types.MethodWrapperType) and isinstance(owner, type):
+        return _wrapper_of_class(recording, f, owner)
+    module = f.__module__ or ("builtins" if owner is None else getattr(owner, "__module__", None) or "")
+    if isinstance(owner, type):
+        module = owner.__module__
+    special = SPECIAL.get(f) if module == "builtins" else None
+    if special is not None:
+        return functools.partial(special, recording)
+    if f is globals or f is locals:
+        recording.root(caller_globals(), "globals()")
+        return f
+    if f in _EXCEPTION_STATE:
+        return functools.partial(_exception_state, recording, f)
+    if (module, name) in models.OF_CALLER:
+        unknown(recording, f)
+        return f  # it looks at the frame that calls it
+    if (module, name) in models.EFFECTS:
+        return functools.partial(_effect, recording, f)
+    if is_pure(module, name):
+        return Consuming(recording, f)
+    return unknown(recording, f)
+
+
+def _wrapper_of_class(recording: Recording, f: Any, kind: type) -> Any:
+    """A special method of a class's own class, as ``super().__call__`` in a metaclass finds it."""
+    if f.__name__ == "__call__":
+        return constructor(recording, kind)(f)
+    if f.__name__ == "__getattribute__":
+
+        def get(attribute: str) -> Any:
+            recording.note(read_attribute, kind, attribute, MISSING)
+            return f(attribute)
+
+        return get
+    if f.__name__ in ("__setattr__", "__delattr__"):
+        recording.effect(kind, "sets an attribute of {}")
+    return Consuming(recording, f)
+
+
+def descriptor(recording: Recording, f: Any) -> Any:
+    """``list.append``, ``object.__setattr__``: methods taken from a class, which get their instance as an argument."""
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if f is object.__getattribute__ and len(args) == 2:
+            recording.note(read_plain_attribute, *args)
+            return f(*args)
+        if f in (object.__setattr__, object.__delattr__) and args:
+            recording.note(note_write, args[0], str(args[1]) if len(args) > 1 else "")
+            return f(*args)
+        if args and not is_plain(args[0]):
+            recording.note(_note_method, args[0], f.__name__, args[1:])
+        return Consuming(recording, f)(*args, **kwargs)
+
+    return call
+
+
+def _method(recording: Recording, f: Any, owner: Any) -> Any:
+    """A method written in C, taken from its instance."""
+    name = f.__name__
+    if name == "__getattribute__" and not isinstance(f, types.BuiltinFunctionType):
+
+        def get(attribute: str) -> Any:
+            recording.note(read_plain_attribute, owner, attribute)
+            return f(attribute)
+
+        return get
+    if name in ("__setattr__", "__delattr__"):
+        note_write(recording, owner, "an attribute")
+        return f
+    if name == "__get__" and isinstance(owner, (types.MemberDescriptorType, types.GetSetDescriptorType)):
+        return lambda value, *kind: get_attribute(recording, value, owner.__name__)
+    if isinstance(owner, contextvars.ContextVar):
+        return _context_variable(recording, f, owner)
+    if is_stateful(type(owner).__module__ or ""):
+        return unknown(recording, f)
+    if recording.slot_of(f) is not None and recording.slot_of(owner) is None:
+        recording.root(owner, f"{recording.text_of(f)}.__self__")  # the method was kept, and its instance with it
+    if name == "get" and base_container(owner) in MAPPINGS and not is_python(in_class(type(owner), "get")):
+        return functools.partial(_get, recording, owner, f)
+    _note_method(recording, owner, name, ())
+    return Consuming(recording, f)
+
+
+def _note_method(recording: Recording, owner: Any, name: str, args: Any) -> None:
+    """Note what a method written in C reads and changes of its instance."""
+    outside = recording.slot_of(owner) is not None or recording.is_copy(owner)
+    if not outside or is_plain(owner):
+        return
+    if isinstance(owner, np.ndarray):
+        if name in models.ARRAY_MUTATORS:
+            recording.effect(owner, f"calls {{}}.{name}")
+        elif name in models.ARRAY_WRITERS:
+            recording.reason(f"calls {name} of an array", "call it outside", is_effect=True)
+        else:
+            read_elements(recording, owner)
+    elif base_container(owner) is not None:
+        if name in models.MUTATORS:
+            recording.effect(owner, f"calls {{}}.{name}")
+        elif name == "__getitem__" and args:
+            read_item(recording, owner, args[0], *_look_up(owner, args[0]))
+        elif name in models.SHALLOW:
+            read_items(recording, owner)
+        else:
+            consume(recording, owner)
+    elif name in ("__next__", "send", "throw", "close"):
+        recording.effect(owner, f"calls {{}}.{name}")
+    elif is_users_class(type(owner)):
+        consume(recording, owner)
+    elif not is_pure(type(owner).__module__ or "", name):
+        recording.reason(
+            f"calls {type(owner).__name__}.{name}, which is not known", "call it outside and pass the result"
+        )
+
+
+def _look_up(owner: Any, key: Any) -> tuple[Any, bool]:
+    try:
+        return owner[key], False
+    except (LookupError, TypeError):
+        return MISSING, True
+
+
+def _get(recording: Recording, owner: Any, f: Any, key: Any, default: Any = None) -> Any:
+    """``mapping.get``: one entry, or its absence."""
+    recording.note(_note_entry, owner, key)
+    return f(key, default)
+
+
+def _note_entry(recording: Recording, owner: Any, key: Any) -> None:
+    slot = recording.slot_of(owner)
+    if slot is None:
+        return
+    found = dict.get(owner, key, MISSING)
+    if found is MISSING:
+        recording.absent(slot, "item", key, f"{recording.texts[slot]}[{key!r}]")
+    else:
+        read_item(recording, owner, key, found, False)
+
+
+def _context_variable(recording: Recording, f: Any, variable: contextvars.ContextVar[Any]) -> Any:
+    if f.__name__ != "get":
+        recording.effect(variable, "changes the context variable {}")
+        return f
+
+    def get(*default: Any) -> Any:
+        value = f(*default)
+        recording.note(_note_result, variable, variable.name, lambda v: v.get(*default), value)
+        return value
+
+    return get
+
+
+def _exception_state(recording: Recording, f: Any) -> Any:
+    """``sys.exc_info``: that nothing is being handled can be asked again."""
+    if sys.exc_info()[1] is None:
+        recording.check(recording.root(f, f"sys.{f.__name__}"), "call", _nothing_is_handled)
+    else:
+        recording.note(unknown, f)
+    return f()
+
+
+def _nothing_is_handled(_: Any) -> bool:
+    return sys.exc_info()[1] is None
+
+
+def dereference(recording: Recording, reference: weakref.ref[Any]) -> Any:
+    value = reference()
+    recording.note(_note_result, reference, "a weak reference", lambda r: r(), value)
+    return value
+
+
+def cached(recording: Recording, f: Any, /, *args: Any, **kwargs: Any) -> Any:
+    """``functools.lru_cache``: what is in the cache counts, not what it was computed from."""
+    value = recording.note(lambda _: f(*args, **kwargs))
+    text = f.__wrapped__.__name__
+    recording.note(_note_result, f, text, lambda g: g(*args, **kwargs), value, (args, tuple(kwargs.items())))
+    return value
+
+
+def _note_result(
+    recording: Recording, source: Any, text: str, function: Callable[[Any], Any], value: Any, key: Any = None
+) -> None:
+    """What ``function(source)`` gave: asked again by a guard."""
+    recording.check(recording.weak_root(source, text), "call", SameResult(function, value), ("result", key))
+    if not is_plain(value):
+        recording.weak_root(value, f"{text}()")
+
+
+def getter(recording: Recording, f: Any, value: Any) -> Any:
+    """What ``operator.attrgetter``, ``itemgetter`` and ``methodcaller`` do, step by step."""
+    _, args = f.__reduce__()[:2]
+    if isinstance(f, operator.methodcaller):
+        return recording.note(recording.prepare, get_attribute(recording, value, args[0]))(*args[1:])
+    found = []
+    for name in args:
+        part = value
+        if isinstance(f, operator.attrgetter):
+            for step in name.split("."):
+                part = get_attribute(recording, part, step)
+        else:
+            part = get_item(recording, value, name)
+        found.append(part)
+    return found[0] if len(args) == 1 else tuple(found)
+
+
+def _effect(recording: Recording, f: Any, /, *args: Any, **kwargs: Any) -> Any:
+    """``print``: done now, and again at each call."""
+    if any(isinstance(value, SymbolicTensor) for value in (*args, *kwargs.values())):
+        raise TraceError(
+            recording.name,
+            f"{f.__name__} of a tensor in a compiled function: it has no value while tracing. Return it and "
+            f"{f.__name__} the result, or debug with hf.config.run_functions_eagerly(True).",
+        )
+    recording.reason(f"calls {f.__name__}", "leave it out of the compiled function", is_effect=True)
+    return Consuming(recording, f)(*args, **kwargs)
