@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import hybridflow as hf
+from hybridflow import errors
 from hybridflow.runtime.memory import blocks as memory
 from hybridflow.runtime.native import layout
 
@@ -179,3 +180,9 @@ print("done")
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.stdout.strip() == "done", done.stderr
+
+
+def test_statistics_are_no_constants_of_a_trace():
+    step = hf.function(lambda x: x * float(hf.memory.stats().live), strict=True)
+    with pytest.raises(errors.TraceError, match=r"calls hybridflow\.runtime\.memory\.blocks\.stats"):
+        step(hf.ones(2))
