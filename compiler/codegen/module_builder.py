@@ -37,7 +37,7 @@ from hybridflow.compiler.ops.contraction import Contraction
 from hybridflow.compiler.ops.lowering import Ranking, Running
 from hybridflow.compiler.program import Check, DimSource, KernelInfo, Program, Slot
 from hybridflow.compiler.target import Target
-from hybridflow.errors import HybridflowError, short_location
+from hybridflow.errors import HybridflowError
 
 
 def dim_sources(graph: Graph) -> tuple[DimSource, ...]:
@@ -221,7 +221,7 @@ class ModuleBuilder:
             name,
             symbol,
             tuple(names),
-            tuple(short_location(w) for w in lines),
+            tuple(lines),
             _traffic(kernel),
             _operations(kernel),
             kernel.cluster.why,

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from hybridflow.compiler.ir.graph import Graph
 from hybridflow.core import devices
+from hybridflow.eager.programs import program_for
 from hybridflow.runtime.machine import machine_code
 
 if TYPE_CHECKING:
@@ -16,18 +17,16 @@ if TYPE_CHECKING:
 def executable_for(graph: Graph, fastmath: bool = False, device: str = devices.CPU) -> Executable | CudaExecutable:
     """Make ``graph`` runnable on a device.  ``run`` takes one array per graph input, all on that device, and returns
     fresh outputs; arrays of updated STATE inputs are written in place."""
-    # The code generator, LLVM and CuPy are loaded when something is compiled, not at import.
-    from hybridflow.compiler.pipeline import compile_graph
-
+    # LLVM and CuPy are loaded when something is compiled, not at import.
     if device == devices.CPU:
         from hybridflow.runtime import cpu
         from hybridflow.runtime.machine import host
 
-        return cpu.load(compile_graph(graph, host.target(), fastmath))
+        return cpu.load(program_for(graph, host.target(), fastmath))
     from hybridflow.runtime.cuda import executable as cuda
 
     number = devices.number(device)
-    return cuda.load(compile_graph(graph, cuda.target(number), fastmath), number)
+    return cuda.load(program_for(graph, cuda.target(number), fastmath), number)
 
 
 def _import_compiler() -> None:

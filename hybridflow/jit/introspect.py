@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from hybridflow.compiler.ir.text import to_text
-from hybridflow.errors import ArgumentError
+from hybridflow.errors import ArgumentError, short_location
 
 if TYPE_CHECKING:
     from hybridflow.jit.concrete import ConcreteFunction
@@ -139,7 +139,8 @@ def kernels(functions: Sequence[ConcreteFunction]) -> Table:
     for f in functions:
         program = getattr(f.staged.compile(), "program", None)
         for kernel in program.kernels if program is not None else ():
-            shown = (kernel.ops, kernel.lines, kernel.bytes, kernel.flops, kernel.note, kernel.schedule, kernel.wave)
+            lines = tuple(map(short_location, kernel.lines))
+            shown = (kernel.ops, lines, kernel.bytes, kernel.flops, kernel.note, kernel.schedule, kernel.wave)
             rows.append((f.name, kernel.name, *shown))
     return Table(("function", "kernel", "ops", "lines", "bytes", "flops", "note", "schedule", "wave"), rows)
 
