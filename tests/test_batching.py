@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hybridflow import errors, one_op
+from hybridflow import errors
 from hybridflow.compiler.batching import batch
 from hybridflow.compiler.interpret import interpret
 from hybridflow.compiler.ir import dtypes as dt
@@ -18,6 +18,7 @@ from hybridflow.compiler.ir.text import to_text
 from hybridflow.compiler.ir.types import Dim, TensorType
 from hybridflow.compiler.ir.verify import verify
 from hybridflow.compiler.ops import TABLE, Kind, OpDef
+from hybridflow.eager import one_op
 from hybridflow.errors import HybridflowError
 
 from .bits import same_bits
