@@ -28,7 +28,7 @@ def together(attrs_of: Callable[[Extent, Attrs], dict[str, Any]]) -> Callable[..
     ``attrs_of(size, attrs)`` are the attributes when every input has the axis.
     """
 
-    def rule(b: Builder, op: Any, size: Extent, batched: Sequence[bool], *inputs: Any, **attrs: Any) -> Any:
+    def rule(b: Builder, op: Any, size: Extent, batched: Sequence[bool], /, *inputs: Any, **attrs: Any) -> Any:
         operands = [in_front(b, x, own, size) for x, own in zip(inputs, batched)]
         return b.emit(op, *operands, **attrs_of(size, attrs))
 
