@@ -438,9 +438,11 @@ def test_scans_have_the_stated_order_around_runs_and_chunks(name, target):
                         op.arity + 1,
                         dims,
                     )
-                out = np.full(shape, 7, np.float32)
-                kernel(*inputs, out, **({"a": 2, "n": n} if dims else {}))
-                np.testing.assert_array_equal(out, expected, err_msg=f"{n} {dims}")
+                grain = kernel.info.phases[0].grain
+                for cuts in ((), (grain,), (grain, 2 * grain, 3 * grain)):
+                    out = np.full(shape, 7, np.float32)
+                    kernel(*inputs, out, cuts=cuts, **({"a": 2, "n": n} if dims else {}))
+                    np.testing.assert_array_equal(out, expected, err_msg=f"{n} {dims} {cuts}")
 
 
 # ---- scattering

@@ -3,33 +3,42 @@
 Exclusive ones leave out element i itself: out[i] = finish(state of the elements before i).
 The order is that of ``ops/order.py``: runs inside chunks, each scanned from the identity, with carries.  States have
 the dtype in which the op accumulates; each output is rounded on its own.
-Lines along the last axis are folded one by one, others by vectors across neighbouring lines: the order within a line,
-hence the bits, is the same.
+
+Long lines are cut at chunks where there are few of them.  The kernel then has three phases: totals of the chunks, in
+shared memory; the carries that these make; and the chunks, each from its carry.  Where the first phase is asked for
+all units at once, nobody works beside it, and it scans them one after the other, which reads the input once.
+
+Lines along the last axis are scanned by vectors across their runs: eight runs are laid out in scratch, squares of
+them turned in registers, scanned and turned back, and the carries of the runs are added on the way out.  Other lines
+are scanned by vectors across neighbouring lines, and short ones in plain order.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
 
 import numpy as np
 
 from hybridflow.compiler.codegen.emitter import Emitter
 from hybridflow.compiler.codegen.module import ModuleText
-from hybridflow.compiler.codegen.phases import KernelCode, kernel_parameters, one_phase
-from hybridflow.compiler.codegen.structured import (
-    Code,
-    Ref,
-    lanes_for,
-    merged_extent,
-)
+from hybridflow.compiler.codegen.phases import KernelCode, Phase, kernel_parameters
+from hybridflow.compiler.codegen.structured import Code, Ref, lanes_for, merged_extent
+from hybridflow.compiler.codegen.tiles import transposed
 from hybridflow.compiler.codegen.values import Val
 from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.compiler.ir.extents import Extent
 from hybridflow.compiler.ops.order import SCAN_CHUNK, SCAN_RUN
 from hybridflow.compiler.ops.table import OpDef
 
+_SQUARE = 8  # runs that are scanned together: squares of 16 cost more to compile than they save
+_LONG = 256  # elements from which on a line's runs are worth turning
+_ENOUGH = 64  # vectors of lines, from which on lines are not cut
+_FLAG = 64  # bytes of shared memory in front, for a word that says that the first phase has done it all
+
 State = tuple[Val, ...]
-Part = Callable[[Ref, Ref, State], State]
 
 
 def emit_scan(
@@ -42,52 +51,351 @@ def emit_scan(
     axis: int,
     dims: Sequence[str] = (),
 ) -> KernelCode:
-    """Add the kernel ``symbol`` of a SCAN op: inputs of ``shape``, then the output.  Units: lines along ``axis``."""
-    init, lift, combine, finish = op.init, op.lift, op.combine, op.finish
-    assert init and lift and combine and finish, op  # the table sees to it
-    c = Code(e, dims, shape)
-    inputs = [f"%a{k}" for k in range(op.arity or 0)]
-    out = f"%a{len(inputs)}"
-    n, inner, item = c.extent(shape[axis]), c.product(shape[axis + 1 :]), dtype.itemsize
-    exclusive = bool(op.facts.get("exclusive"))
-    state_dtype = dt.compute_dtype(dtype)
-    width = lanes_for(e.target, state_dtype, merged_extent(shape[axis + 1 :]))
-    with c.spans("%begin", "%end", inner) as (outer, first, last):
-        start = c.mul(c.mul(outer, n), inner)
+    """Add the kernel ``symbol`` of a SCAN op: inputs of ``shape``, then the output.
 
-        def line(i: Ref, mask: Val | None) -> None:
-            begin = c.add(start, i)
-            identity = tuple(e.const(value, d) for value, d in init(dtype))
+    Units: lines along ``axis``, or their chunks.
+    """
+    before, behind = tuple(shape[:axis]), tuple(shape[axis + 1 :])
+    width = lanes_for(e.target, dt.compute_dtype(dtype), merged_extent(behind))
+    n, lines = shape[axis], math.prod((*before, *behind))
+    chunks: Extent = 1
+    if not (isinstance(n, int) and n <= SCAN_CHUNK) and not (isinstance(lines, int) and lines >= _ENOUGH * width):
+        chunks = (n - 1) // SCAN_CHUNK + 1
 
-            def step(at: Ref, carried: State, local: State) -> State:
-                position = c.add(begin, c.mul(at, inner))
-                xs = [e.convert(e.load(c.at(x, position, item), dtype, mask), state_dtype) for x in inputs]
-                state = tuple(combine(e, local, lift(e, *xs, e.splat(c.value(at)))))
-                shown = combine(e, carried, local if exclusive else state)
-                e.store(finish(e, shown, dtype), c.at(out, position, item), mask)
-                return state
+    def written(body: Emitter, name: str, write: Callable[[_Scan], None]) -> str:
+        scan = _Scan(body, op, dtype, shape, axis, dims, width, chunks)
+        write(scan)
+        body.line("ret void")
+        return module.function(body, name, kernel_parameters((op.arity or 0) + 1), linkage="internal")
 
-            def run(begin: Ref, end: Ref, carried: State) -> State:
-                with c.loop(begin, end, 1, identity) as element:
-                    element.next = step(element.index, carried, tuple(element.carried))
-                return tuple(element.carried)
+    components = op.init(dtype) if op.init else ()
+    scratch = _scratch(components)
+    units = (*before, chunks, *behind)
+    if chunks == 1:
+        return KernelCode((Phase(written(e, symbol, _Scan.chunks), units, width),), scratch)
+    main = written(e, symbol, _Scan.chunks)
+    totals, carries, rest = (Emitter(e.target, 1, e.fastmath) for _ in range(3))
+    phases = (
+        Phase(written(totals, f"{symbol}.totals", lambda scan: scan.totals(main, units)), units, width),
+        Phase(written(carries, f"{symbol}.carries", _Scan.carries), (*before, *behind), width),
+        Phase(written(rest, f"{symbol}.rest", lambda scan: scan.rest(main)), units, width),
+    )
+    return KernelCode(phases, scratch, _FLAG + lines * (chunks - 1) * sum(d.itemsize for _, d in components))
 
-            def parts(begin: Ref, end: Ref, size: int, carried: State, part: Part) -> State:
-                """``part`` of each ``size`` elements, with what those before make of ``carried``; the total of all."""
-                if isinstance(begin, int) and isinstance(end, int) and end - begin <= size:
-                    return part(begin, end, carried)
-                with c.loop(begin, end, size, identity) as loop:
-                    before = tuple(loop.carried)
-                    stop = c.min(c.add(loop.index, size), end)
-                    loop.next = combine(e, before, part(loop.index, stop, tuple(combine(e, carried, before))))
-                return tuple(loop.carried)
 
-            def chunk(begin: Ref, end: Ref, carried: State) -> State:
-                return parts(begin, end, SCAN_RUN, carried, run)
+def _scratch(components: Sequence[tuple[Any, np.dtype]]) -> int:
+    """Bytes for the states of runs that are scanned together, and for the total of each."""
+    return sum((SCAN_RUN + 1) * _SQUARE * dtype.itemsize for _, dtype in components)
 
-            parts(0, n, SCAN_CHUNK, identity, chunk)
 
-        c.vector_loop(first, last, width, line)
-    e.line("ret void")
-    symbol = module.function(e, symbol, kernel_parameters(len(inputs) + 1), linkage="internal")
-    return one_phase(symbol, (*shape[:axis], *shape[axis + 1 :]), width)
+class _Scan:
+    """The writer of one phase; ``chunk_count`` is 1 where lines are not cut."""
+
+    def __init__(
+        self,
+        e: Emitter,
+        op: OpDef,
+        dtype: np.dtype,
+        shape: Sequence[Extent],
+        axis: int,
+        dims: Sequence[str],
+        width: int,
+        chunk_count: Extent,
+    ) -> None:
+        assert op.init and op.lift and op.combine and op.finish, op  # the table sees to it
+        self.e, self.op, self.dtype, self.width = e, op, dtype, width
+        self.c = c = Code(e, dims, shape)
+        self.inputs = [f"%a{k}" for k in range(op.arity or 0)]
+        self.out = f"%a{len(self.inputs)}"
+        self.n, self.inner = c.extent(shape[axis]), c.product(shape[axis + 1 :])
+        self.lines = c.mul(c.product(shape[:axis]), self.inner)
+        self.state_dtype = dt.compute_dtype(dtype)
+        self.components = list(op.init(dtype))
+        self.exclusive = bool(op.facts.get("exclusive"))
+        self.cut = chunk_count != 1
+        self.count = c.extent(chunk_count)
+        self.followed = c.sub(self.count, 1)  # chunks of a line whose totals carry over
+        known = shape[axis]
+        self.many_runs = not (isinstance(known, int) and known <= SCAN_RUN)
+        self.many_chunks = not (isinstance(known, int) and known <= SCAN_CHUNK)
+        # Runs in lanes: where a line's elements lie side by side, and make enough runs.
+        self.square = min(lanes_for(e.target, self.state_dtype, _SQUARE), _SQUARE)
+        side_by_side = merged_extent(shape[axis + 1 :]) == 1 and self.square > 1
+        self.long = c.compare("sge", self.n, _LONG) if side_by_side else False
+
+    # ---- phases
+
+    def chunks(self) -> None:
+        """The outputs.  Of a cut line, what the next chunk starts from is left in shared memory where all are done in
+        turn."""
+        c = self.c
+        alone = self._alone() if self.cut else False
+        if self.cut:
+            with self._rows() as (line, chunk, first, last):
+                self._columns(line, first, last, chunk, c.add(chunk, 1), alone)
+            return
+        chunks = c.div(c.add(self.n, SCAN_CHUNK - 1), SCAN_CHUNK)
+        with c.spans("%begin", "%end", self.inner) as (line, first, last):
+            self._columns(line, first, last, 0, chunks)
+
+    @contextmanager
+    def _rows(self) -> Iterator[tuple[Ref, Ref, Ref, Ref]]:
+        """The lines and chunks of units, and the columns of each.  Without columns nothing is divided on the way."""
+        c, e = self.c, self.e
+        if self.inner != 1:
+            with c.spans("%begin", "%end", self.inner) as (row, first, last):
+                yield c.div(row, self.count), c.rem(row, self.count), first, last
+            return
+        start = [c.value(c.div("%begin", self.count)), c.value(c.rem("%begin", self.count))]
+        with c.loop("%begin", "%end", 1, start) as loop:
+            line, chunk = loop.carried
+            yield line.ref, chunk.ref, 0, 1
+            following = e.add(chunk, 1)
+            wraps = e.eq(following, c.value(self.count))
+            loop.next = [e.select(wraps, e.add(line, 1), line), e.select(wraps, 0, following)]
+
+    def totals(self, main: str, units: tuple[Extent, ...]) -> None:
+        """Of each chunk that is followed by another; or all of the work, by ``main``, if these are all units."""
+        c, e = self.c, self.e
+        alone = c.both(c.compare("eq", "%begin", 0), c.compare("eq", "%end", c.product(units)))
+        e.line(f"store atomic i64 {c.choose(alone, 1, 0)}, ptr %shared monotonic, align 8")
+        with c.when(alone):
+            self._call(main)
+        with c.when(c.negation(alone)), self._rows() as (line, chunk, first, last):
+
+            def total(column: Ref, mask: Val | None) -> None:
+                begin = c.mul(chunk, SCAN_CHUNK)
+                state = self._chunk(line, column, begin, c.add(begin, SCAN_CHUNK), None, mask, self.long)
+                self._share(line, chunk, column, state, mask)
+
+            with c.when(c.compare("slt", chunk, self.followed)):
+                c.vector_loop(first, last, self.width, total)
+
+    def carries(self) -> None:
+        """Of totals, in their place: what each chunk but the first starts from."""
+        c = self.c
+        with c.when(c.negation(self._alone())), c.spans("%begin", "%end", self.inner) as (line, first, last):
+
+            def add_up(column: Ref, mask: Val | None) -> None:
+                with c.loop(0, self.followed, 1, self._identity()) as chunk:
+                    state = self._combined(chunk.carried, self._shared(line, chunk.index, column, mask))
+                    self._share(line, chunk.index, column, state, mask)
+                    chunk.next = state
+
+            c.vector_loop(first, last, self.width, add_up)
+
+    def rest(self, main: str) -> None:
+        """The outputs, if the first phase has not made them."""
+        with self.c.when(self.c.negation(self._alone())):
+            self._call(main)
+
+    def _alone(self) -> str:
+        """Whether the first phase was asked for all units at once."""
+        e, flag, found = self.e, self.e.fresh("f"), self.e.fresh("c")
+        e.line(f"{flag} = load atomic i64, ptr %shared monotonic, align 8")
+        e.line(f"{found} = icmp ne i64 {flag}, 0")
+        return found
+
+    def _call(self, main: str) -> None:
+        self.e.line(f"call void @{main}({kernel_parameters(len(self.inputs) + 1)})")
+
+    def _columns(self, line: Ref, first: Ref, last: Ref, begin: Ref, end: Ref, alone: str | bool = False) -> None:
+        """Chunks [begin, end) of the lines in columns [first, last)."""
+        c = self.c
+
+        def column(i: Ref, mask: Val | None) -> None:
+            with c.when(self.long):
+                self._scan(line, i, begin, end, alone, mask, by_runs=True)
+            if self.long is not True:
+                with c.when(c.negation(self.long)):
+                    self._scan(line, i, begin, end, alone, mask, by_runs=False)
+
+        if self.long is False:
+            c.vector_loop(first, last, self.width, lambda i, mask: self._scan(line, i, begin, end, alone, mask, False))
+        else:
+            c.vector_loop(first, last, self.width, column)
+
+    def _scan(
+        self, line: Ref, column: Ref, begin: Ref, end: Ref, alone: str | bool, mask: Val | None, by_runs: bool
+    ) -> None:
+        c = self.c
+        if not self.many_chunks:
+            self._chunk(line, column, 0, self.n, self._identity(), mask, by_runs)
+            return
+        start = self._identity() if begin == 0 else self._carry(line, begin, column, mask)
+        with c.loop(begin, end, 1, start) as chunk:
+            at = c.mul(chunk.index, SCAN_CHUNK)
+            stop = c.min(c.add(at, SCAN_CHUNK), self.n)
+            before = tuple(chunk.carried)
+            state = self._combined(before, self._chunk(line, column, at, stop, before, mask, by_runs))
+            if self.cut:
+                with c.when(c.both(alone, c.compare("slt", chunk.index, self.followed))):
+                    self._share(line, chunk.index, column, state, mask)
+            chunk.next = state
+
+    # ---- states
+
+    def _identity(self) -> State:
+        return tuple(self.e.const(value, dtype) for value, dtype in self.components)
+
+    def _combined(self, first: Sequence[Val], second: Sequence[Val]) -> State:
+        assert self.op.combine is not None
+        return tuple(self.op.combine(self.e, tuple(first), tuple(second)))
+
+    def _lifted(self, position: Ref, at: Ref, mask: Val | None) -> State:
+        """The states of the elements from ``position`` of the arrays, ``at`` along their lines."""
+        assert self.op.lift is not None
+        c, e, item = self.c, self.e, self.dtype.itemsize
+        xs = [e.convert(e.load(c.at(x, position, item), self.dtype, mask), self.state_dtype) for x in self.inputs]
+        return tuple(self.op.lift(e, *xs, e.splat(c.value(at))))
+
+    def _finish(self, state: State, position: Ref, mask: Val | None) -> None:
+        assert self.op.finish is not None
+        out = self.c.at(self.out, position, self.dtype.itemsize)
+        self.e.store(self.op.finish(self.e, state, self.dtype), out, mask)
+
+    def _slots(self, line: Ref, chunk: Ref, column: Ref) -> list[str]:
+        """Where the total of a chunk lies, and then the carry of the next: an array for each component."""
+        c = self.c
+        at = c.add(c.mul(c.add(c.mul(line, self.followed), chunk), self.inner), column)
+        size, slots, base = c.mul(self.lines, self.followed), [], c.at("%shared", _FLAG, 1)
+        for _, dtype in self.components:
+            slots.append(c.at(base, at, dtype.itemsize))
+            base = c.at(base, size, dtype.itemsize)
+        return slots
+
+    def _share(self, line: Ref, chunk: Ref, column: Ref, state: State, mask: Val | None) -> None:
+        self._store(state, self._slots(line, chunk, column), mask)
+
+    def _shared(self, line: Ref, chunk: Ref, column: Ref, mask: Val | None) -> State:
+        return self._load(self._slots(line, chunk, column), mask)
+
+    def _carry(self, line: Ref, chunk: Ref, column: Ref, mask: Val | None) -> State:
+        """What a chunk starts from; nothing was shared for the first."""
+        c, e = self.c, self.e
+        has = e.splat(Val(str(c.compare("ne", chunk, 0)), dt.bool_, 1))
+        active = has if mask is None else e.and_(has, mask)
+        found = self._shared(line, c.sub(chunk, 1), column, active)
+        return tuple(e.select(has, value, start) for value, start in zip(found, self._identity()))
+
+    # ---- one chunk
+
+    def _chunk(
+        self,
+        line: Ref,
+        column: Ref,
+        begin: Ref,
+        end: Ref,
+        carried: State | None,
+        mask: Val | None,
+        by_runs: str | bool,
+    ) -> State:
+        """Write elements [begin, end) of a line, before which there is ``carried`` (None: write nothing); the total of
+        the chunk, which nobody looks at where it is not full."""
+        start = self.c.add(self.c.mul(self.c.mul(line, self.n), self.inner), column)
+        if by_runs is False:
+            return self._chunk_in_turn(start, begin, end, carried, mask)
+        return self._chunk_by_runs(start, begin, end, carried)
+
+    def _chunk_in_turn(self, start: Ref, begin: Ref, end: Ref, carried: State | None, mask: Val | None) -> State:
+        c = self.c
+
+        def run(first: Ref, last: Ref, before: State | None) -> State:
+            with c.loop(first, last, 1, self._identity()) as at:
+                position = c.add(start, c.mul(at.index, self.inner))
+                local = tuple(at.carried)
+                state = self._combined(local, self._lifted(position, at.index, mask))
+                if before is not None:
+                    self._finish(self._combined(before, local if self.exclusive else state), position, mask)
+                at.next = state
+            return tuple(at.carried)
+
+        if not self.many_runs:
+            return run(begin, end, carried)
+        with c.loop(begin, end, SCAN_RUN, self._identity()) as runs:
+            before = None if carried is None else self._combined(carried, runs.carried)
+            total = run(runs.index, c.min(c.add(runs.index, SCAN_RUN), end), before)
+            runs.next = self._combined(runs.carried, total)
+        return tuple(runs.carried)
+
+    def _chunk_by_runs(self, start: Ref, begin: Ref, end: Ref, carried: State | None) -> State:
+        c = self.c
+        group_size = SCAN_RUN * self.square
+        with c.loop(begin, end, group_size, self._identity()) as group:
+            count = c.min(c.sub(end, group.index), group_size)
+            self._lay_out(start, group.index, count)
+            self._scan_runs(count, carried is not None)
+            group.next = self._carry_over(tuple(group.carried), count, carried)
+            if carried is not None:
+                self._show(start, group.index, count)
+        return tuple(group.carried)
+
+    def _staged(self, at: Ref = 0, run: Ref | None = None) -> list[str]:
+        """Where the state of element ``at`` of a group of runs lies in scratch, or what belongs to a run."""
+        c, found, base = self.c, [], "%scratch"
+        for _, dtype in self.components:
+            place = at if run is None else c.add(run, SCAN_RUN * _SQUARE)
+            found.append(c.at(base, place, dtype.itemsize))
+            base = c.at(base, (SCAN_RUN + 1) * _SQUARE, dtype.itemsize)
+        return found
+
+    def _load(self, places: Sequence[str], mask: Val | None = None) -> State:
+        return tuple(self.e.load(place, dtype, mask) for place, (_, dtype) in zip(places, self.components))
+
+    def _store(self, state: Sequence[Val], places: Sequence[str], mask: Val | None = None) -> None:
+        for value, place in zip(state, places):
+            self.e.store(value, place, mask)
+
+    def _vectors(self, begin: Ref, end: Ref, body: Callable[[Ref, Val | None], None]) -> None:
+        self.c.vector_loop(begin, end, lanes_for(self.e.target, self.state_dtype, SCAN_RUN), body)
+
+    def _lay_out(self, start: Ref, first: Ref, count: Ref) -> None:
+        """The elements from ``first`` of the line that begins at ``start``, as states."""
+        c = self.c
+
+        def lay(i: Ref, mask: Val | None) -> None:
+            at = c.add(first, i)
+            self._store(self._lifted(c.add(start, at), at, mask), self._staged(i), mask)
+
+        self._vectors(0, count, lay)
+
+    def _carry_over(self, before: State, count: Ref, carried: State | None) -> State:
+        """``before`` and the totals of the runs, which are replaced by what their elements start from."""
+        c = self.c
+        with c.loop(0, count, SCAN_RUN, before) as runs:
+            places = self._staged(run=c.div(runs.index, SCAN_RUN))
+            total = self._load(places)
+            if carried is not None:
+                self._store(self._combined(carried, runs.carried), places)
+            runs.next = self._combined(runs.carried, total)
+        return tuple(runs.carried)
+
+    def _show(self, start: Ref, first: Ref, count: Ref) -> None:
+        c, e = self.c, self.e
+        with c.loop(0, count, SCAN_RUN) as run:
+            offset = self._load(self._staged(run=c.div(run.index, SCAN_RUN)))
+
+            def show(i: Ref, mask: Val | None) -> None:
+                state = self._combined([e.splat(value) for value in offset], self._load(self._staged(i), mask))
+                self._finish(state, c.add(start, c.add(first, i)), mask)
+
+            self._vectors(run.index, c.min(c.add(run.index, SCAN_RUN), count), show)
+
+    def _scan_runs(self, count: Ref, keep: bool) -> None:
+        """Scan the runs of a group of ``count`` elements, behind which there is anything: each from the identity, in
+        place if ``keep``."""
+        c, e, size = self.c, self.e, self.square
+        with c.width(size):
+            with c.loop(0, c.min(SCAN_RUN, count), size, self._identity()) as at:
+                rows = [self._staged(c.add(at.index, r * SCAN_RUN)) for r in range(size)]
+                elements = [transposed(e, list(values)) for values in zip(*(self._load(row) for row in rows))]
+                state, shown = tuple(at.carried), []
+                for step in zip(*elements):
+                    after = self._combined(state, step)
+                    shown.append(state if self.exclusive else after)
+                    state = after
+                if keep:
+                    for row, values in zip(rows, zip(*(transposed(e, list(values)) for values in zip(*shown)))):
+                        self._store(values, row)
+                at.next = state
+            self._store(tuple(at.carried), self._staged(run=0))
