@@ -41,11 +41,11 @@ class Slow:
             self.function(self.x)
 
     def python_calls(self, calls=5):
-        entry_of = self.function._cache.entries()[0]
-        before = entry_of.python_calls
+        variant = self.function._cache.variants()[0]
+        before = variant.python_calls
         for _ in range(calls):
             assert self.function(self.x).tolist() == [2.0, 2.0, 2.0]
-        return entry_of.python_calls - before
+        return variant.python_calls - before
 
 
 @native
