@@ -197,7 +197,7 @@ if _TYPE_CHECKING:  # what is loaded when it is first used, see ``_LATER``
     from hybridflow.autodiff.custom import custom_gradient as custom_gradient
     from hybridflow.autodiff.tape import GradientTape as GradientTape
     from hybridflow.jit.function import function as function
-    from hybridflow.jit.keys import TensorSpec as TensorSpec
+    from hybridflow.jit.tensor_spec import TensorSpec as TensorSpec
 
 if _flags.KEEP_TEXT.value == "1" or hasattr(_sys, "ps1") or "code" in _sys.modules:
     from hybridflow.tracing.convert import texts as _texts
@@ -215,7 +215,7 @@ bool = bool_
 # What a first operation does without: where it is.  Modules of this package are the name itself.
 _LATER = {
     "GradientTape": "autodiff.tape",
-    "TensorSpec": "jit.keys",
+    "TensorSpec": "jit.tensor_spec",
     "custom_gradient": "autodiff.custom",
     "function": "jit.function",
     "losses": "",

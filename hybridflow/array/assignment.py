@@ -9,9 +9,10 @@ from hybridflow.array import elementwise
 from hybridflow.array.creation import asarray
 from hybridflow.core.context import current, now
 from hybridflow.core.methods import give
+from hybridflow.core.promotion import weak_kind
 from hybridflow.core.tensor import Tensor
 from hybridflow.core.variable import Variable
-from hybridflow.eager.operands import as_tensor, weak_kind
+from hybridflow.eager.operands import as_tensor
 from hybridflow.errors import DTypeError, ShapeError
 from hybridflow.runtime.calls.turns import in_turn
 

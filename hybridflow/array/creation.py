@@ -10,21 +10,10 @@ from hybridflow.array.elementwise import add, greater_equal, less_equal, multipl
 from hybridflow.compiler.ir import dtypes
 from hybridflow.compiler.ir.types import Shape
 from hybridflow.compiler.ops import TABLE, rules
+from hybridflow.core.promotion import default_float, default_int, result_dtype, to_dtype, weak_kind
 from hybridflow.core.tensor import Tensor, wrap
 from hybridflow.eager.dispatch import apply
-from hybridflow.eager.operands import (
-    as_tensor,
-    cast,
-    default_float,
-    default_int,
-    expand,
-    filled,
-    result_dtype,
-    scalar,
-    to_dtype,
-    to_shape,
-    weak_kind,
-)
+from hybridflow.eager.operands import as_tensor, cast, expand, filled, scalar, to_shape
 from hybridflow.errors import ArgumentError, DTypeError, ShapeError
 
 

@@ -8,8 +8,8 @@ import ml_dtypes
 import numpy as np
 
 from hybridflow.compiler.ir import dtypes
+from hybridflow.core.promotion import result_dtype, to_dtype, weak_kind
 from hybridflow.core.tensor import Operators
-from hybridflow.eager.operands import result_dtype, to_dtype, weak_kind
 from hybridflow.errors import ArgumentError, DTypeError
 
 _KINDS = {

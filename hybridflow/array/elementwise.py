@@ -16,22 +16,12 @@ import numpy as np
 from hybridflow.compiler.ir import dtypes
 from hybridflow.compiler.ops import TABLE
 from hybridflow.core.context import busy, idle, now
+from hybridflow.core.promotion import default_float, result_dtype, to_dtype, weak_kind
 from hybridflow.core.tensor import Tensor
 from hybridflow.core.variable import Variable
 from hybridflow.eager.dispatch import apply
-from hybridflow.eager.execute import try_binary, try_unary
-from hybridflow.eager.operands import (
-    as_tensor,
-    broadcast_all,
-    cast,
-    default_float,
-    float_operand,
-    result_dtype,
-    strong,
-    to_dtype,
-    weak_cast,
-    weak_kind,
-)
+from hybridflow.eager.operands import as_tensor, broadcast_all, cast, float_operand, strong, weak_cast
+from hybridflow.eager.quick import try_binary, try_unary
 from hybridflow.errors import ArgumentError, DTypeError
 
 # ---- the shapes of elementwise functions

@@ -17,6 +17,7 @@ from hybridflow.array.elementwise import add, equal, greater_equal, less, logica
 from hybridflow.array.shapes import expand_dims, known_extent, moveaxis, unstack
 from hybridflow.compiler.ir import dtypes
 from hybridflow.compiler.ops import TABLE, rules
+from hybridflow.core.promotion import default_float, default_int, to_dtype
 from hybridflow.core.tensor import Tensor
 from hybridflow.core.variable import Variable
 from hybridflow.eager.dispatch import apply
@@ -25,14 +26,11 @@ from hybridflow.eager.operands import (
     broadcast_all,
     cast,
     common_dtype,
-    default_float,
-    default_int,
     expand,
     from_numpy,
     literal,
     reshape_to,
     scalar,
-    to_dtype,
 )
 from hybridflow.errors import ArgumentTypeError, DTypeError, IndexRangeError, ShapeError, TraceError
 

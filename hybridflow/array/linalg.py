@@ -13,9 +13,10 @@ from hybridflow.compiler.ir import dtypes
 from hybridflow.compiler.ir.dtypes import DType
 from hybridflow.compiler.ir.types import Extent, Shape, broadcast_shapes, is_one, is_static
 from hybridflow.compiler.ops import TABLE, rules
+from hybridflow.core.promotion import to_dtype
 from hybridflow.core.tensor import Tensor
 from hybridflow.eager.dispatch import apply
-from hybridflow.eager.operands import as_tensor, broadcast_all, common_dtype, expand, reshape_to, to_dtype
+from hybridflow.eager.operands import as_tensor, broadcast_all, common_dtype, expand, reshape_to
 from hybridflow.errors import ArgumentError, DTypeError, ShapeError
 
 

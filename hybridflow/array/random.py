@@ -36,10 +36,11 @@ from hybridflow.compiler.ir.types import Shape, is_static, static_size
 from hybridflow.compiler.ops import TABLE, rules
 from hybridflow.core.context import suspended
 from hybridflow.core.devices import device
+from hybridflow.core.promotion import default_float, default_int, to_dtype, weak_kind
 from hybridflow.core.tensor import Tensor
 from hybridflow.core.variable import Variable
 from hybridflow.eager.dispatch import apply
-from hybridflow.eager.operands import as_tensor, cast, default_float, default_int, scalar, to_dtype, to_shape, weak_kind
+from hybridflow.eager.operands import as_tensor, cast, scalar, to_shape
 from hybridflow.errors import ArgumentError, ArgumentTypeError, DTypeError, ShapeError
 from hybridflow.runtime import locks
 from hybridflow.runtime.calls.turns import in_turn

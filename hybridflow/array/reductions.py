@@ -27,9 +27,10 @@ from hybridflow.array.elementwise import (
 from hybridflow.compiler.ir import dtypes
 from hybridflow.compiler.ir.types import Dim, is_static, static_size
 from hybridflow.compiler.ops import TABLE, rules
+from hybridflow.core.promotion import default_int, to_dtype
 from hybridflow.core.tensor import Tensor
 from hybridflow.eager.dispatch import apply
-from hybridflow.eager.operands import as_tensor, cast, default_int, expand, float_operand, reshape_to, scalar, to_dtype
+from hybridflow.eager.operands import as_tensor, cast, expand, float_operand, reshape_to, scalar
 from hybridflow.errors import ArgumentError, ShapeError
 
 

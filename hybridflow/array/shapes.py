@@ -8,9 +8,10 @@ from typing import Any
 
 from hybridflow.compiler.ir.types import Dim, Extent, Shape, broadcast_shapes, is_one, product, same_size
 from hybridflow.compiler.ops import TABLE, rules
+from hybridflow.core.promotion import default_int
 from hybridflow.core.tensor import Tensor
 from hybridflow.eager.dispatch import apply
-from hybridflow.eager.operands import as_tensor, broadcast_all, common_dtype, default_int, expand, reshape_to, to_shape
+from hybridflow.eager.operands import as_tensor, broadcast_all, common_dtype, expand, reshape_to, to_shape
 from hybridflow.errors import ArgumentError, ShapeError
 
 

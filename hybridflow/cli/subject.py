@@ -18,7 +18,7 @@ import hybridflow as hf
 from hybridflow.compiler.ir import dtypes
 from hybridflow.errors import ArgumentError
 from hybridflow.jit.function import Function
-from hybridflow.jit.keys import TensorSpec
+from hybridflow.jit.tensor_spec import TensorSpec
 
 _SHAPE = re.compile(r"(?P<extents>scalar|\d+(?:x\d+)*)(?::(?P<dtype>\w+))?")
 _DTYPES = {**dtypes.FROM_SHORT, **{dtype.name: dtype for dtype in dtypes.ALL}}

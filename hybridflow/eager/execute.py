@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import contextvars
-import threading
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 
-from hybridflow.compiler.ir.dtypes import INTEGERS
 from hybridflow.compiler.ops import Kind
 from hybridflow.core.tensor import Tensor, wrap
-from hybridflow.core.variable import Variable
 from hybridflow.eager import one_op, placement
 from hybridflow.errors import HybridflowError
 
@@ -126,82 +122,3 @@ def _explained(error: HybridflowError, op: Any, inputs: tuple[Tensor, ...], attr
     except HybridflowError as exact:
         return exact
     return error
-
-
-class _Quiet(threading.local):
-    """``run(ufunc, ...)`` calls a ufunc without NumPy's warnings: in a context of this thread that has them off, which
-    costs a tenth of ``np.errstate`` and leaves the user's settings alone."""
-
-    def __init__(self) -> None:
-        context = contextvars.Context()
-        context.run(np.seterr, all="ignore")
-        self.run = context.run
-
-
-_quiet = _Quiet()
-
-_INT_LIMITS = {d: (np.iinfo(d).min, np.iinfo(d).max) for d in INTEGERS}
-_EXACT_INT = 2**11  # every float dtype that NumPy knows holds the integers up to here
-
-
-def try_unary(op: Any, x: Any) -> Tensor | None:
-    """The short way for one tensor while nothing records: None when there is none for this op and this type."""
-    if op.numpy is None or type(x) is not Tensor:
-        return None
-    a = x._array
-    if type(a) is not np.ndarray or a.dtype.kind not in op.numpy_kinds:
-        return None
-    out = _quiet.run(op.numpy, a)
-    return wrap(out if type(out) is np.ndarray else np.asarray(out))
-
-
-def try_binary(op: Any, x: Any, y: Any) -> Tensor | None:
-    """The short way for two tensors of one dtype, or a tensor and a Python number, while nothing records.
-
-    None when there is none for this op and these types, or when the long way has an error to explain.
-    """
-    if op.numpy is None:
-        return None
-    a = x._array if type(x) is Tensor else _operand(x)
-    b = y._array if type(y) is Tensor else _operand(y)
-    if type(a) is np.ndarray:
-        dtype = a.dtype
-        if type(b) is np.ndarray:
-            if b.dtype is not dtype:
-                return None
-        elif not _fits(b, dtype):
-            return None
-    elif type(b) is np.ndarray:
-        dtype = b.dtype
-        if not _fits(a, dtype):
-            return None
-    else:
-        return None
-    if dtype.kind not in op.numpy_kinds:
-        return None
-    try:
-        out = _quiet.run(op.numpy, a, b)
-    except ValueError:  # shapes that do not broadcast
-        return None
-    return wrap(out if type(out) is np.ndarray else np.asarray(out))
-
-
-def _operand(value: Any) -> Any:
-    """The array of a variable, a Python number as it is, and None for anything else."""
-    kind = type(value)
-    if kind is float or kind is int:
-        return value
-    return value._current()._array if kind is Variable else None
-
-
-def _fits(value: Any, dtype: Any) -> bool:
-    """Whether NumPy takes the Python number ``value`` as we do, next to an array of ``dtype``."""
-    kind = type(value)
-    if kind is float:
-        return dtype.kind == "f"
-    if kind is not int:
-        return False
-    if dtype.kind == "f":
-        return -_EXACT_INT <= value <= _EXACT_INT
-    low, high = _INT_LIMITS.get(dtype, (0, -1))
-    return low <= value <= high

@@ -1,11 +1,4 @@
-"""Anything -> Tensor, and operands -> one dtype and one shape: the one place of promotion and broadcasting.
-
-The rules (Python scalars are weak):
-
-- tensors, NumPy arrays and NumPy scalars have their own dtype, and combine by ``dtypes.promote``;
-- a Python bool, int or float takes the dtype of what it meets, if that dtype's kind can hold it; an int that meets only
-  bools becomes int64, a float that meets only bools and integers becomes float32;
-- alone, Python values become bool, int64 and float32.
+"""Anything -> Tensor, and operands -> one dtype (by the rules of ``core.promotion``) and one shape.
 
 NumPy arrays are copied, because their owner may write to them later.  The IR has no implicit promotion or
 broadcasting: what is done here is recorded as ``convert``, ``reshape`` and ``broadcast`` ops.
@@ -24,59 +17,21 @@ from hybridflow.compiler.ir.types import MAX_AXES, Shape, broadcast_shapes, is_o
 from hybridflow.compiler.ops import TABLE, rules
 from hybridflow.core import devices
 from hybridflow.core.context import current
+from hybridflow.core.promotion import (
+    PYTHON_DTYPE,
+    array_dtype,
+    check_whole,
+    default_float,
+    default_int,
+    result_dtype,
+    scalar_array,
+    weak_kind,
+)
 from hybridflow.core.tensor import Tensor, wrap
 from hybridflow.core.variable import Variable
 from hybridflow.eager import placement
 from hybridflow.eager.dispatch import apply
 from hybridflow.errors import ArgumentError, ArgumentTypeError, DTypeError, ShapeError
-
-default_float = dtypes.float32
-default_int = dtypes.int64
-
-_PYTHON_DTYPE = {bool: dtypes.bool_, int: dtypes.int64, float: dtypes.float32}
-_RANK = {bool: 0, int: 1, float: 2}
-_SUPPORTED = frozenset(dtypes.ALL)
-
-
-def to_dtype(dtype: Any, stage: str) -> np.dtype[Any]:
-    """The dtype that a user named: a NumPy dtype, its name, ``"f32"``, or Python's bool, int (int64), float (float32).
-
-    Raises DTypeError when it is not one of hybridflow's.
-    """
-    if isinstance(dtype, type) and dtype in _PYTHON_DTYPE:
-        return _PYTHON_DTYPE[dtype]
-    if isinstance(dtype, str) and dtype in dtypes.FROM_SHORT:
-        return dtypes.FROM_SHORT[dtype]
-    try:
-        found = np.dtype(dtype)
-    except TypeError:
-        found = None
-    if dtype is None or found is None or found not in _SUPPORTED:
-        raise DTypeError(stage, f"{dtype!r} is not a dtype here; the dtypes are {', '.join(map(str, dtypes.ALL))}.")
-    return found
-
-
-def weak_kind(value: Any) -> type | None:
-    """bool, int or float when ``value`` is a Python scalar; None for everything else."""
-    kind = type(value)
-    if kind in _RANK:
-        return kind
-    if isinstance(value, (bool, int, float)) and not isinstance(value, np.generic):
-        return bool if isinstance(value, bool) else int if isinstance(value, int) else float
-    return None
-
-
-def scalar_array(value: Any, dtype: np.dtype[Any], stage: str) -> np.ndarray:
-    """A Python scalar as a 0-d array.  Raises ArgumentError when the dtype cannot hold it."""
-    if dtypes.is_integer(dtype):
-        value = _check_whole(value, dtype, stage)
-    elif isinstance(value, int) and not -(2**63) <= value < 2**63:
-        try:
-            value = float(value)  # as Python rounds it; ints within int64 are rounded once, to the dtype itself
-        except OverflowError:
-            raise ArgumentError(stage, f"a Python int of {value.bit_length()} bits is too large for {dtype}.") from None
-    with np.errstate(over="ignore"):
-        return np.asarray(value).astype(dtype)
 
 
 def literal(array: np.ndarray) -> Tensor:
@@ -100,18 +55,6 @@ def filled(value: Any, dtype: np.dtype[Any], shape: Shape, stage: str) -> Tensor
     if current.trace is None:
         return wrap(devices.placed(np.full(shape, array)))  # type: ignore[arg-type]  # ints, outside of traces
     return expand(literal(array), shape)
-
-
-def array_dtype(array: Any, stage: str, what: str = "the value") -> np.dtype[Any]:
-    """The dtype that a tensor made of a NumPy array or scalar has.  Raises DTypeError when there is none for it."""
-    dtype = array.dtype.newbyteorder("=") if not array.dtype.isnative else array.dtype
-    if dtype not in _SUPPORTED:
-        raise DTypeError(
-            stage,
-            f"{what} is an array of dtype {array.dtype}, which is not supported; the dtypes are "
-            f"{', '.join(map(str, dtypes.ALL))}.",
-        )
-    return dtype
 
 
 def _check_array(array: np.ndarray, stage: str) -> np.ndarray:
@@ -190,19 +133,9 @@ def _from_sequence(value: Sequence[Any], dtype: np.dtype[Any] | None, stage: str
     if dtypes.is_integer(dtype):
         for leaf in leaves:
             if isinstance(leaf, (int, float)):
-                _check_whole(leaf, dtype, stage)
+                check_whole(leaf, dtype, stage)
     with np.errstate(over="ignore"):
         return literal(np.array(value, dtype).reshape(shape))
-
-
-def _check_whole(value: float, dtype: np.dtype[Any], stage: str) -> int:
-    """A Python number as an int that ``dtype`` holds; raises ArgumentError when it is none."""
-    if isinstance(value, float) and not value.is_integer():
-        raise ArgumentError(stage, f"the Python float {value!r} is not a whole number, so it is no {dtype}.")
-    limits = np.iinfo(dtype)
-    if not limits.min <= value <= limits.max:
-        raise ArgumentError(stage, f"the Python number {value} does not fit {dtype} ({limits.min} to {limits.max}).")
-    return int(value)
 
 
 def as_tensor(value: Any, stage: str, dtype: np.dtype[Any] | None = None) -> Tensor:
@@ -217,7 +150,7 @@ def as_tensor(value: Any, stage: str, dtype: np.dtype[Any] | None = None) -> Ten
     elif isinstance(value, Variable):
         out = value._read()
     elif (weak := weak_kind(value)) is not None:
-        return scalar(value, dtype or _PYTHON_DTYPE[weak], stage)
+        return scalar(value, dtype or PYTHON_DTYPE[weak], stage)
     elif isinstance(value, (np.ndarray, np.generic)):
         out = from_numpy(np.asarray(value), stage)
     elif isinstance(value, (list, tuple)):
@@ -242,33 +175,6 @@ def as_tensor(value: Any, stage: str, dtype: np.dtype[Any] | None = None) -> Ten
 def cast(x: Tensor, dtype: np.dtype[Any]) -> Tensor:
     """``x`` as ``dtype``; itself when it has that dtype already."""
     return x if x.dtype == dtype else apply(TABLE["convert"], x, dtype=dtype)
-
-
-def promote(a: np.dtype[Any], b: np.dtype[Any], stage: str) -> np.dtype[Any]:
-    try:
-        return dtypes.promote(a, b)
-    except TypeError as error:
-        raise DTypeError(stage, f"{error}. Convert one operand with hf.astype.") from None
-
-
-def result_dtype(stage: str, values: Sequence[Any]) -> np.dtype[Any]:
-    """The dtype that ``values`` (tensors and Python scalars) combine to."""
-    dtype: np.dtype[Any] | None = None
-    weak: type | None = None
-    for value in values:
-        kind = weak_kind(value)
-        if kind is not None:
-            weak = kind if weak is None or _RANK[kind] > _RANK[weak] else weak
-        else:
-            dtype = value.dtype if dtype is None else promote(dtype, value.dtype, stage)
-    if dtype is None:
-        assert weak is not None
-        return _PYTHON_DTYPE[weak]
-    if weak is float and not dtypes.is_float(dtype):
-        return default_float
-    if weak is int and dtypes.is_bool(dtype):
-        return default_int
-    return dtype
 
 
 def strong(value: Any, stage: str) -> Any:

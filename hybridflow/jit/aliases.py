@@ -10,8 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from hybridflow.core.tensor import Tensor
-from hybridflow.jit.keys import IdentityKey, LeafKey, SameKey, TensorKey
-from hybridflow.jit.retracing import Key
+from hybridflow.jit.keys import IdentityKey, Key, LeafKey, SameKey, TensorKey
 
 
 def with_same(key: Key, leaves: Sequence[Any], captured: frozenset[int] = frozenset()) -> Key:

@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from hybridflow.jit.concrete import ConcreteFunction
+from hybridflow.jit.keys import Key
 from hybridflow.jit.native_calls import CallForm
-from hybridflow.jit.retracing import Key
 from hybridflow.runtime import locks
 from hybridflow.runtime.calls.native_call import NativeCall
 from hybridflow.runtime.calls.steps import Step, holds

@@ -20,8 +20,8 @@ from hybridflow.eager.operands import as_tensor
 from hybridflow.errors import ArgumentTypeError, DTypeError, ShapeError
 from hybridflow.jit import aliases
 from hybridflow.jit.binding import Binder
-from hybridflow.jit.keys import IdentityKey, SameKey, TensorKey, is_tensor_like, leaf_key, value_key
-from hybridflow.jit.retracing import Key
+from hybridflow.jit.keys import IdentityKey, Key, SameKey, TensorKey, is_tensor_like, leaf_key
+from hybridflow.jit.value_keys import value_key
 from hybridflow.tracing.staged import Staged
 from hybridflow.tracing.symbolic import SymbolicTensor
 from hybridflow.tracing.trace import State, Trace

@@ -13,22 +13,21 @@ from typing import Any, NamedTuple
 from hybridflow import config
 from hybridflow.core import pytree, transaction
 from hybridflow.core.context import current
-from hybridflow.core.tensor import Tensor
-from hybridflow.eager.operands import as_tensor, weak_kind
-from hybridflow.errors import ArgumentError, ArgumentTypeError, DTypeError, ShapeError, user_location
+from hybridflow.errors import ArgumentError, ArgumentTypeError, user_location
 from hybridflow.jit import aliases, introspect
 from hybridflow.jit.binding import Binder, name_of
+from hybridflow.jit.bound import BoundFunction, WeakMethod
 from hybridflow.jit.cache import SignatureCache, Variant
 from hybridflow.jit.concrete import ConcreteFunction, trace_signature
-from hybridflow.jit.keys import LeafKey, TensorKey, TensorSpec, leaf_key
+from hybridflow.jit.input_signature import InputSignature
+from hybridflow.jit.keys import Key, LeafKey, TensorKey, leaf_key
 from hybridflow.jit.methods import InstanceTable
 from hybridflow.jit.native_calls import CallForm, native_call_for
-from hybridflow.jit.retracing import Cause, Key, Retrace, RetraceLog, cause_of
+from hybridflow.jit.retracing import Cause, Retrace, RetraceLog, cause_of
+from hybridflow.jit.tensor_spec import TensorSpec
 from hybridflow.runtime import locks
 from hybridflow.runtime.calls.entry import Dispatcher
 from hybridflow.runtime.machine import machine_code
-
-_TENSOR_PLACEHOLDER = object()  # the leaf that stands for a TensorSpec while tracing
 
 
 class _Options(NamedTuple):
@@ -68,7 +67,7 @@ class Function(Dispatcher):
     def __init__(self, python: Callable[..., Any], options: _Options) -> None:
         self._python, self._options = python, options
         self._binder = Binder(python, options.name)
-        self._signature = _Signature(options.input_signature, self._binder) if options.input_signature else None
+        self._signature = InputSignature(options.input_signature, self._binder) if options.input_signature else None
         self._cache = SignatureCache(options.cache_size)
         self._dispatch = ()  # native code reads it, see entry.Dispatcher
         self._trace_lock = locks.make()  # one trace at a time: a first trace may create variables
@@ -278,12 +277,12 @@ class Function(Dispatcher):
         return BoundFunction(function, instance)
 
     def _of_instance(self, reference: weakref.ref[Any]) -> Function:
-        return Function(_WeakMethod(self._python, reference), self._options)
+        return Function(WeakMethod(self._python, reference), self._options)
 
     def unwrapped(self) -> tuple[Callable[..., Any], Any]:
         """The user's function, and a weak reference to the instance of a method."""
         python = self._python
-        return python.unwrapped() if isinstance(python, _WeakMethod) else (python, None)
+        return python.unwrapped() if isinstance(python, WeakMethod) else (python, None)
 
     # Copies, as of Python's own functions
 
@@ -366,126 +365,6 @@ machine_code.import_before_fork(_observe)
 
 def _count(n: int, noun: str) -> str:
     return f"{n} {noun}{'' if n == 1 else 's'}"
-
-
-class _WeakMethod:
-    """A method that does not keep its instance alive; callers hold the instance while they call."""
-
-    def __init__(self, function: Callable[..., Any], reference: Callable[[], Any]) -> None:
-        self._function, self._reference = function, reference
-        self.__wrapped__ = function.__get__(_Unbound())  # for the signature, less self
-        self.__name__ = name_of(function)
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return self._function(self._reference(), *args, **kwargs)
-
-    def unwrapped(self) -> tuple[Callable[..., Any], Any]:
-        return self._function, self._reference
-
-
-class _Unbound:
-    """Stands for ``self`` where only a method's signature is of interest."""
-
-
-class BoundFunction(Dispatcher):
-    """A Function taken from an instance: calls it with the instance held, and offers all it offers."""
-
-    __slots__ = ("__self__", "_function")
-
-    def __init__(self, function: Function, instance: Any) -> None:
-        self._function, self.__self__ = function, instance
-        self._dispatch = function._dispatch
-
-    def _call_slow(self, *args: Any, **kwargs: Any) -> Any:
-        result = self._function(*args, **kwargs)
-        self._dispatch = self._function._dispatch
-        return result
-
-    def unwrapped(self) -> tuple[Callable[..., Any], Any]:
-        return self._function.unwrapped()
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._function, name)
-
-    def __copy__(self) -> BoundFunction:
-        return self
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
-        """The method of the copy of the instance."""
-        return getattr(copy.deepcopy(self.__self__, memo), name_of(self.unwrapped()[0]))
-
-    def __reduce__(self) -> Any:
-        return getattr, (self.__self__, name_of(self.unwrapped()[0]))
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, BoundFunction) and self._function is other._function
-
-    def __hash__(self) -> int:
-        return hash(self._function)
-
-    def __repr__(self) -> str:
-        return repr(self._function)
-
-
-class _Signature:
-    """The ``input_signature``: what arguments are converted to and checked against."""
-
-    __slots__ = ("_binder", "_keys", "_specs", "_structures")
-
-    def __init__(self, specs: Sequence[Any], binder: Binder) -> None:
-        if len(specs) > len(binder.parameters):
-            raise ArgumentError(
-                binder.name, f"input_signature has {len(specs)} entries for {len(binder.parameters)} parameters."
-            )
-        self._binder = binder
-        flat = [pytree.flatten(spec) for spec in specs]
-        for name, (leaves, structure) in zip(binder.parameters, flat):
-            for path, leaf in zip(pytree.paths(structure, name), leaves):
-                if not isinstance(leaf, TensorSpec):
-                    raise ArgumentTypeError(binder.name, f"input_signature: {path} is {leaf!r}; give an hf.TensorSpec.")
-        self._structures = [structure for _, structure in flat]
-        self._specs = [leaf for leaves, _ in flat for leaf in leaves]
-        self._keys = tuple(TensorKey(spec.shape, spec.dtype) for spec in self._specs)
-
-    def own_key(self) -> tuple[list[Any], Key]:
-        """The key when every parameter is in the signature or has a default."""
-        stand_ins = [pytree.unflatten(s, [_TENSOR_PLACEHOLDER] * s.leaves) for s in self._structures]
-        values = self._binder.bind(tuple(stand_ins), {})
-        return self._key(pytree.flatten(values)[0], values)
-
-    def leaves_and_key(self, values: tuple[Any, ...]) -> tuple[list[Any], Key]:
-        values = self.convert(values)
-        return self._key(pytree.flatten(values)[0], values)
-
-    def _key(self, leaves: list[Any], values: tuple[Any, ...]) -> tuple[list[Any], Key]:
-        structure = pytree.flatten(values)[1]
-        paths = self._binder.paths(structure)
-        given = len(self._keys)
-        rest = tuple(leaf_key(v, p, self._binder.name) for p, v in zip(paths[given:], leaves[given:]))
-        keys = [k.for_shape(x.shape) if isinstance(x, Tensor) else k for k, x in zip(self._keys, leaves)]
-        return leaves, Key(structure, (*keys, *rest))
-
-    def convert(self, values: tuple[Any, ...]) -> tuple[Any, ...]:
-        """The arguments with tensors where the signature has specs.  Raises an error that names what does not fit."""
-        out: list[Any] = []
-        specs = iter(self._specs)
-        for name, structure, value in zip(self._binder.parameters, self._structures, values):
-            try:
-                parts = pytree.flatten_up_to(structure, value, name)
-            except ValueError as error:
-                raise ArgumentTypeError(self._binder.name, f"{error} by the input_signature.") from None
-            leaves = [self._tensor(p, v, next(specs)) for p, v in parts]
-            out.append(pytree.unflatten(pytree.ordered_like(structure, value), leaves))
-        return (*out, *values[len(out) :])
-
-    def _tensor(self, path: str, value: Any, spec: TensorSpec) -> Tensor:
-        is_weak = weak_kind(value) is not None or isinstance(value, (list, tuple))
-        tensor = as_tensor(value, self._binder.name, spec.dtype if is_weak else None)
-        if tensor.dtype != spec.dtype:
-            raise DTypeError(self._binder.name, f"{path} is {tensor.type}; the input_signature says {spec}.")
-        if not spec.accepts_shape(tensor.shape):
-            raise ShapeError(self._binder.name, f"{path} is {tensor.type}; the input_signature says {spec}.")
-        return tensor
 
 
 def function(

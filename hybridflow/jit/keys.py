@@ -1,7 +1,7 @@
-"""TensorSpec, and the cache keys by which a Function tells one signature from another.
+"""The cache keys by which a Function tells one signature from another.
 
 A key is hashable and equal exactly when one trace may serve both arguments: tensors by shape and dtype, Python scalars
-and other immutable values by type and bits (``values``), variables and other objects by identity.  Identity is held
+and other immutable values by type and bits (``value_keys``), variables and other objects by identity.  Identity is held
 through a weak reference, so that an object made later at the same address is never mistaken for one that is gone.
 """
 
@@ -9,66 +9,18 @@ from __future__ import annotations
 
 import types
 import weakref
-from collections.abc import Iterable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from hybridflow.compiler.ir.types import Dim, TensorType
+from hybridflow.core import pytree
+from hybridflow.core.promotion import array_dtype
 from hybridflow.core.tensor import Tensor
 from hybridflow.core.variable import Variable
-from hybridflow.eager.operands import array_dtype, to_dtype
-from hybridflow.errors import ArgumentError, ArgumentTypeError, TraceError
-from hybridflow.jit.value_keys import ValueKey as ValueKey, value_key as value_key
+from hybridflow.errors import ArgumentTypeError, TraceError
+from hybridflow.jit.tensor_spec import type_text
+from hybridflow.jit.value_keys import ValueKey, value_key
 from hybridflow.tracing.symbolic import SymbolicTensor
-
-
-class TensorSpec:
-    """Shape, dtype and optional name of an argument.  An extent of None stands for any extent.
-
-    Extents of 0 and 1 change broadcasting, orders of folding and what is an error, so a function has a program of its
-    own for each of them; one program serves all larger extents.
-    """
-
-    __slots__ = ("dtype", "name", "shape")
-
-    def __init__(self, shape: Iterable[int | None], dtype: Any = "float32", name: str | None = None) -> None:
-        if shape is None or isinstance(shape, (int, str)):
-            raise ArgumentError("TensorSpec", f"shape must be a sequence of extents such as (None, 4), got {shape!r}.")
-        self.shape = tuple(None if extent is None else int(extent) for extent in shape)
-        if any(extent is not None and extent < 0 for extent in self.shape):
-            raise ArgumentError("TensorSpec", f"the shape {self.shape} has a negative extent.")
-        self.dtype = to_dtype(dtype, "TensorSpec")
-        self.name = name
-
-    @classmethod
-    def of(cls, tensor: Any, name: str | None = None) -> TensorSpec:
-        """The spec that exactly ``tensor``'s shape and dtype fit."""
-        return cls(tensor.shape, tensor.dtype, name)
-
-    def accepts_shape(self, shape: tuple[Any, ...]) -> bool:
-        """Whether a tensor of that shape fits."""
-        return len(shape) == len(self.shape) and all(w is None or w == h for w, h in zip(self.shape, shape))
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, TensorSpec):
-            return NotImplemented
-        return (self.shape, self.dtype) == (other.shape, other.dtype)
-
-    def __hash__(self) -> int:
-        return hash((self.shape, self.dtype))
-
-    def __repr__(self) -> str:
-        tail = f", name={self.name!r}" if self.name else ""
-        return f"TensorSpec({self.shape}, {str(self.dtype)!r}{tail})"
-
-    def __str__(self) -> str:
-        return _type_text(self.shape, self.dtype)
-
-
-def _type_text(shape: tuple[int | None, ...], dtype: np.dtype[Any]) -> str:
-    """``f32[?,4]``"""
-    return str(TensorType(tuple(Dim("?") if extent is None else extent for extent in shape), dtype))
 
 
 class TensorKey:
@@ -104,7 +56,7 @@ class TensorKey:
         return len(shape) == len(self.shape) and all(w is None or w == h for w, h in zip(self.shape, shape))
 
     def __str__(self) -> str:
-        return _type_text(self.shape, self.dtype)
+        return type_text(self.shape, self.dtype)
 
 
 class IdentityKey:
@@ -232,3 +184,10 @@ def difference(old: LeafKey, new: LeafKey) -> tuple[str, str]:
     if any(isinstance(key, SameKey) or getattr(key, "kind", None) is Tensor for key in (old, new)):
         return "identity", "one tensor in two places is a trace of its own where tapes or `is` tell tensors apart"
     return "type", "pass one type: for numbers hf.constant(value)"
+
+
+class Key(NamedTuple):
+    """What a signature is found by: the nesting and the leaves of its arguments."""
+
+    structure: pytree.Structure
+    leaves: tuple[LeafKey, ...]

@@ -13,7 +13,8 @@ from hybridflow.core import devices
 from hybridflow.core.tensor import Tensor
 from hybridflow.jit.binding import Binder
 from hybridflow.jit.concrete import ConcreteFunction
-from hybridflow.jit.keys import TensorKey, ValueKey
+from hybridflow.jit.keys import TensorKey
+from hybridflow.jit.value_keys import ValueKey
 from hybridflow.runtime.calls import native_call
 from hybridflow.runtime.calls.steps import Step
 from hybridflow.runtime.native.records import MAX_BUFFERS, MAX_STEPS

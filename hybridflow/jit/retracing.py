@@ -5,20 +5,11 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from hybridflow.core import pytree
 from hybridflow.errors import short_location
 from hybridflow.jit.binding import Binder
-from hybridflow.jit.keys import OPEN_EXTENT, LeafKey, difference
-
-
-class Key(NamedTuple):
-    """What a signature is found by: the nesting and the leaves of its arguments."""
-
-    structure: pytree.Structure
-    leaves: tuple[LeafKey, ...]
-
+from hybridflow.jit.keys import OPEN_EXTENT, Key, LeafKey, difference
 
 _KEPT = 256  # retraces remembered per function
 _WARN_AT = 3  # retraces of one cause

@@ -35,8 +35,9 @@ from hybridflow.array.elementwise import (
 )
 from hybridflow.array.reductions import max, mean, sum, var
 from hybridflow.compiler.ir import dtypes
+from hybridflow.core.promotion import weak_kind
 from hybridflow.core.tensor import Tensor
-from hybridflow.eager.operands import cast, float_operand, weak_kind
+from hybridflow.eager.operands import cast, float_operand
 from hybridflow.errors import ArgumentError
 
 # ---- activations

@@ -13,8 +13,9 @@ from hybridflow.array.reductions import logsumexp, mean, sum
 from hybridflow.array.shapes import expand_dims, squeeze
 from hybridflow.compiler.ir import dtypes
 from hybridflow.compiler.ops import rules
+from hybridflow.core.promotion import default_int
 from hybridflow.core.tensor import Tensor
-from hybridflow.eager.operands import as_tensor, cast, common_dtype, default_int, float_operand
+from hybridflow.eager.operands import as_tensor, cast, common_dtype, float_operand
 from hybridflow.errors import ArgumentError, DTypeError, ShapeError
 
 

@@ -226,6 +226,7 @@ CALLING_MODULES = frozenset(
         "hybridflow.autodiff.tape",
         "hybridflow.config",
         "hybridflow.core.variable",
+        "hybridflow.jit.bound",
         "hybridflow.jit.function",
     )
 )

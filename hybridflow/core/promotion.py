@@ -1,0 +1,115 @@
+"""Dtypes of values, and the one dtype that several combine to.
+
+Python scalars are weak:
+
+- tensors, NumPy arrays and NumPy scalars have their own dtype, and combine by ``dtypes.promote``;
+- a Python bool, int or float takes the dtype of what it meets, if that dtype's kind can hold it; an int that meets only
+  bools becomes int64, a float that meets only bools and integers becomes float32;
+- alone, Python values become bool, int64 and float32.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from hybridflow.compiler.ir import dtypes
+from hybridflow.errors import ArgumentError, DTypeError
+
+default_float = dtypes.float32
+default_int = dtypes.int64
+PYTHON_DTYPE = {bool: dtypes.bool_, int: dtypes.int64, float: dtypes.float32}
+_RANK = {bool: 0, int: 1, float: 2}
+_SUPPORTED = frozenset(dtypes.ALL)
+
+
+def to_dtype(dtype: Any, stage: str) -> np.dtype[Any]:
+    """The dtype that a user named: a NumPy dtype, its name, ``"f32"``, or Python's bool, int (int64), float (float32).
+
+    Raises DTypeError when it is not one of hybridflow's.
+    """
+    if isinstance(dtype, type) and dtype in PYTHON_DTYPE:
+        return PYTHON_DTYPE[dtype]
+    if isinstance(dtype, str) and dtype in dtypes.FROM_SHORT:
+        return dtypes.FROM_SHORT[dtype]
+    try:
+        found = np.dtype(dtype)
+    except TypeError:
+        found = None
+    if dtype is None or found is None or found not in _SUPPORTED:
+        raise DTypeError(stage, f"{dtype!r} is not a dtype here; the dtypes are {', '.join(map(str, dtypes.ALL))}.")
+    return found
+
+
+def weak_kind(value: Any) -> type | None:
+    """bool, int or float when ``value`` is a Python scalar; None for everything else."""
+    kind = type(value)
+    if kind in _RANK:
+        return kind
+    if isinstance(value, (bool, int, float)) and not isinstance(value, np.generic):
+        return bool if isinstance(value, bool) else int if isinstance(value, int) else float
+    return None
+
+
+def scalar_array(value: Any, dtype: np.dtype[Any], stage: str) -> np.ndarray:
+    """A Python scalar as a 0-d array.  Raises ArgumentError when the dtype cannot hold it."""
+    if dtypes.is_integer(dtype):
+        value = check_whole(value, dtype, stage)
+    elif isinstance(value, int) and not -(2**63) <= value < 2**63:
+        try:
+            value = float(value)  # as Python rounds it; ints within int64 are rounded once, to the dtype itself
+        except OverflowError:
+            raise ArgumentError(stage, f"a Python int of {value.bit_length()} bits is too large for {dtype}.") from None
+    with np.errstate(over="ignore"):
+        return np.asarray(value).astype(dtype)
+
+
+def array_dtype(array: Any, stage: str, what: str = "the value") -> np.dtype[Any]:
+    """The dtype that a tensor made of a NumPy array or scalar has.  Raises DTypeError when there is none for it."""
+    dtype = array.dtype.newbyteorder("=") if not array.dtype.isnative else array.dtype
+    if dtype not in _SUPPORTED:
+        raise DTypeError(
+            stage,
+            f"{what} is an array of dtype {array.dtype}, which is not supported; the dtypes are "
+            f"{', '.join(map(str, dtypes.ALL))}.",
+        )
+    return dtype
+
+
+def check_whole(value: float, dtype: np.dtype[Any], stage: str) -> int:
+    """A Python number as an int that ``dtype`` holds; raises ArgumentError when it is none."""
+    if isinstance(value, float) and not value.is_integer():
+        raise ArgumentError(stage, f"the Python float {value!r} is not a whole number, so it is no {dtype}.")
+    limits = np.iinfo(dtype)
+    if not limits.min <= value <= limits.max:
+        raise ArgumentError(stage, f"the Python number {value} does not fit {dtype} ({limits.min} to {limits.max}).")
+    return int(value)
+
+
+def promote(a: np.dtype[Any], b: np.dtype[Any], stage: str) -> np.dtype[Any]:
+    try:
+        return dtypes.promote(a, b)
+    except TypeError as error:
+        raise DTypeError(stage, f"{error}. Convert one operand with hf.astype.") from None
+
+
+def result_dtype(stage: str, values: Sequence[Any]) -> np.dtype[Any]:
+    """The dtype that ``values`` (tensors and Python scalars) combine to."""
+    dtype: np.dtype[Any] | None = None
+    weak: type | None = None
+    for value in values:
+        kind = weak_kind(value)
+        if kind is not None:
+            weak = kind if weak is None or _RANK[kind] > _RANK[weak] else weak
+        else:
+            dtype = value.dtype if dtype is None else promote(dtype, value.dtype, stage)
+    if dtype is None:
+        assert weak is not None
+        return PYTHON_DTYPE[weak]
+    if weak is float and not dtypes.is_float(dtype):
+        return default_float
+    if weak is int and dtypes.is_bool(dtype):
+        return default_int
+    return dtype

@@ -1,0 +1,78 @@
+"""What an ``input_signature`` says: to what arguments are converted, and against what they are checked."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from hybridflow.core import pytree
+from hybridflow.core.promotion import weak_kind
+from hybridflow.core.tensor import Tensor
+from hybridflow.eager.operands import as_tensor
+from hybridflow.errors import ArgumentError, ArgumentTypeError, DTypeError, ShapeError
+from hybridflow.jit.binding import Binder
+from hybridflow.jit.keys import Key, TensorKey, leaf_key
+from hybridflow.jit.tensor_spec import TensorSpec
+
+_TENSOR_PLACEHOLDER = object()  # the leaf that stands for a TensorSpec while tracing
+
+
+class InputSignature:
+    """The ``input_signature``: what arguments are converted to and checked against."""
+
+    __slots__ = ("_binder", "_keys", "_specs", "_structures")
+
+    def __init__(self, specs: Sequence[Any], binder: Binder) -> None:
+        if len(specs) > len(binder.parameters):
+            raise ArgumentError(
+                binder.name, f"input_signature has {len(specs)} entries for {len(binder.parameters)} parameters."
+            )
+        self._binder = binder
+        flat = [pytree.flatten(spec) for spec in specs]
+        for name, (leaves, structure) in zip(binder.parameters, flat):
+            for path, leaf in zip(pytree.paths(structure, name), leaves):
+                if not isinstance(leaf, TensorSpec):
+                    raise ArgumentTypeError(binder.name, f"input_signature: {path} is {leaf!r}; give an hf.TensorSpec.")
+        self._structures = [structure for _, structure in flat]
+        self._specs = [leaf for leaves, _ in flat for leaf in leaves]
+        self._keys = tuple(TensorKey(spec.shape, spec.dtype) for spec in self._specs)
+
+    def own_key(self) -> tuple[list[Any], Key]:
+        """The key when every parameter is in the signature or has a default."""
+        stand_ins = [pytree.unflatten(s, [_TENSOR_PLACEHOLDER] * s.leaves) for s in self._structures]
+        values = self._binder.bind(tuple(stand_ins), {})
+        return self._key(pytree.flatten(values)[0], values)
+
+    def leaves_and_key(self, values: tuple[Any, ...]) -> tuple[list[Any], Key]:
+        values = self.convert(values)
+        return self._key(pytree.flatten(values)[0], values)
+
+    def _key(self, leaves: list[Any], values: tuple[Any, ...]) -> tuple[list[Any], Key]:
+        structure = pytree.flatten(values)[1]
+        paths = self._binder.paths(structure)
+        given = len(self._keys)
+        rest = tuple(leaf_key(v, p, self._binder.name) for p, v in zip(paths[given:], leaves[given:]))
+        keys = [k.for_shape(x.shape) if isinstance(x, Tensor) else k for k, x in zip(self._keys, leaves)]
+        return leaves, Key(structure, (*keys, *rest))
+
+    def convert(self, values: tuple[Any, ...]) -> tuple[Any, ...]:
+        """The arguments with tensors where the signature has specs.  Raises an error that names what does not fit."""
+        out: list[Any] = []
+        specs = iter(self._specs)
+        for name, structure, value in zip(self._binder.parameters, self._structures, values):
+            try:
+                parts = pytree.flatten_up_to(structure, value, name)
+            except ValueError as error:
+                raise ArgumentTypeError(self._binder.name, f"{error} by the input_signature.") from None
+            leaves = [self._tensor(p, v, next(specs)) for p, v in parts]
+            out.append(pytree.unflatten(pytree.ordered_like(structure, value), leaves))
+        return (*out, *values[len(out) :])
+
+    def _tensor(self, path: str, value: Any, spec: TensorSpec) -> Tensor:
+        is_weak = weak_kind(value) is not None or isinstance(value, (list, tuple))
+        tensor = as_tensor(value, self._binder.name, spec.dtype if is_weak else None)
+        if tensor.dtype != spec.dtype:
+            raise DTypeError(self._binder.name, f"{path} is {tensor.type}; the input_signature says {spec}.")
+        if not spec.accepts_shape(tensor.shape):
+            raise ShapeError(self._binder.name, f"{path} is {tensor.type}; the input_signature says {spec}.")
+        return tensor
