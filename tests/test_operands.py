@@ -14,7 +14,7 @@ from hybridflow.errors import IndexRangeError
 from hybridflow.runtime import cpu
 from hybridflow.runtime.cuda import ptx
 from hybridflow.runtime.machine import host
-from tests.cutting_host import check_cuts
+from tests.cutting_host import check_cuts, cutting
 from tests.test_autodiff import records_of
 from tests.test_cuda_emission import assert_assembles
 from tests.test_fusion import build, floats, run_one_by_one
@@ -145,6 +145,22 @@ def test_factors_take_no_memory_and_keep_their_bits(name):
             same_bits(got, expected[0])
     check_cuts(compile_graph(graph, host.target()), arrays)
     assert_assembles(ptx.assemble(compile_graph(graph, target.CUDA_SM90)))
+
+
+@pytest.mark.parametrize(("m", "n", "k"), [(600, 70, 300), (33, 700, 40), (1030, 130, 20), (64, 1, 30), (1, 200, 520)])
+def test_blocks_of_rows_and_columns_may_be_cut_anywhere(m, n, k):
+    arrays = [floats(m, k), floats(k, n)]
+    check_cuts(compile_graph(build(lambda b, x, y: b.matmul(x, y), arrays), host.target()), arrays)
+
+
+def test_a_large_product_has_work_for_many():
+    arrays = [floats(2048, 4), floats(4, 2048)]
+    compiled = compile_graph(build(lambda b, x, y: b.matmul(x, y), arrays), host.target())
+    with cutting(0) as workers:
+        cpu.load(compiled).run(arrays)
+    ((units, pieces),) = workers.loops
+    assert units >= 64
+    assert pieces > 1
 
 
 def test_heads_are_moved_apart_and_together_without_copies():

@@ -49,6 +49,7 @@ Epilogue = Callable[[Emitter, Val, str, str, str, "Val | None"], None]
 that follow (row, col) in row-major order, which are i64 operands.  ``mask`` is None when all lanes are active."""
 
 _COLUMNS = 512  # of the product per packing of x
+_PANELS = 2  # of columns in a unit of work
 _FEW = 4  # tiles for which no panel of columns is packed that can be read where it lies
 _CYCLES_PER_TILE = 60  # a call, and the latencies at the ends of its loop
 
@@ -151,8 +152,8 @@ def emit_product(
     dtype ``result``; a single row or column is summed by ``lanes`` where asked for.
 
     The parts of the operands are batch, rows or columns, and depth (see ``packing``).  ``code`` writes the kernel's
-    body, from its beginning.  Units on a CPU: rows (or columns, where there are more of them than rows) of each batch
-    entry; on a GPU: elements of the product.
+    body, from its beginning.  Units on a CPU: blocks of rows by a few panels of columns, of each batch entry; on a GPU:
+    elements of the product.
     """
     product = _Product(code, left, right, shape, epilogue, result)
     if shape.n == 1 and shape.m != 1:
@@ -231,29 +232,27 @@ class _Product:
 
     def blocked(self, module: ModuleText, symbol: str) -> Work:
         c, shape = self.c, self.shape
-        m, n = shape.m, shape.n
-        by_columns = (n if isinstance(n, int) else UNKNOWN) > (m if isinstance(m, int) else UNKNOWN)
-        block = choose_blocks(self.e.target, self.sum_dtype, m, n, shape.k)
+        block = choose_blocks(self.e.target, self.sum_dtype, shape.m, shape.n, shape.k)
         routine = BlockRoutine(module, f"{symbol}.tile", c, self.left, self.right, self.sum_dtype, block)
-        tile = block.tile
+        tile, part = block.tile, _PANELS * block.tile.columns
+        row_step = _even(c, 0, self.m, block.rows, tile.rows)
+        down, across = (_steps(extent, step) for extent, step in ((shape.m, block.rows), (shape.n, part)))
 
-        with c.spans("%begin", "%end", self.n if by_columns else self.m) as (entry, first, last):
+        with c.spans("%begin", "%end", c.extent(across)) as (line, first, last):
+            entry, row = c.div(line, c.extent(down)), c.mul(c.rem(line, c.extent(down)), row_step)
+            height = c.min(row_step, c.sub(self.m, row))
             x, y = self.left.start.at(BATCH, entry), self.right.start.at(BATCH, entry)
-            col_range = (first, last) if by_columns else (0, self.n)
-            row_range = (0, self.m) if by_columns else (first, last)
-            col_step = _even(c, *col_range, block.columns, tile.columns)
-            row_step = _even(c, *row_range, block.rows, tile.rows)
+            begin, end = c.mul(first, part), c.min(c.mul(last, part), self.n)
+            col_step = _even(c, begin, end, block.columns, tile.columns)
 
             def finish(totals: str, row: Ref, height: Ref, col: Ref, width: Ref) -> None:
                 self._finish(totals, tile, entry, row, height, col, width)
 
-            with c.loop(*col_range, col_step) as cols, c.loop(*row_range, row_step) as rows:
-                height = c.min(row_step, c.sub(row_range[1], rows.index))
-                length = c.min(col_step, c.sub(col_range[1], cols.index))
+            with c.loop(begin, end, col_step) as cols:
+                length = c.min(col_step, c.sub(end, cols.index))
                 with c.loop(0, c.max(self.k, 1), K_BLOCK) as at_k:  # an empty sum takes one turn as well
-                    routine.run(x, y, rows.index, height, cols.index, length, at_k.index, self.k, finish)
-        unit, grain = (n, tile.columns) if by_columns else (m, tile.rows)
-        return (*shape.batch, unit), grain, routine.scratch
+                    routine.run(x, y, row, height, cols.index, length, at_k.index, self.k, finish)
+        return (*shape.batch, down, across), 1, routine.scratch
 
     def _finish(self, totals: str, tile: Tile, entry: Ref, row: Ref, height: Ref, col: Ref, width: Ref) -> None:
         """Hand the finished tile to the epilogue, vector by vector."""
@@ -384,6 +383,11 @@ class BlockRoutine:
         """Whether columns of y lie side by side in memory, and its rows equally far apart."""
         single = all(len(self.right.operand.loops[part]) == 1 for part in (FREE, DEPTH))
         return single and position.is_affine and position.coefficient(self.right.free) == 1
+
+
+def _steps(extent: Extent, step: int) -> Extent:
+    """How many steps reach to ``extent``."""
+    return (extent + (step - 1)) // step
 
 
 def _even(c: Code, begin: Ref, end: Ref, most: int, grain: int) -> Ref:
