@@ -10,11 +10,20 @@ from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from hybridflow.compiler.ir import dtypes as dt
-from hybridflow.compiler.ops.table import NOT_DIFFERENTIABLE
+from hybridflow.compiler.ir.graph import Node
+from hybridflow.compiler.ir.results import TupleType
+from hybridflow.compiler.ops.table import NOT_DIFFERENTIABLE, Kind
+
+
+class Results(tuple[Any, ...]):
+    """The results of an operation that has several."""
 
 
 class Record(NamedTuple):
     """One operation: an op of the table with its attributes, or any function with ``vjp(*cotangents of outputs)``.
+
+    ``outputs`` of an op with several results are ``Results``: those that somebody reads, None in the places of the
+    others.  Its rule takes the cotangents, and the outputs, likewise.
 
     A ``vjp`` takes None for an output that has no cotangent, and returns one cotangent (or None) per input.  One with
     ``accumulates`` true stands for several operations: it also takes, as ``so_far=``, what has come together for each
@@ -24,7 +33,7 @@ class Record(NamedTuple):
     op: Any
     inputs: tuple[Any, ...]
     attrs: Mapping[str, Any]
-    outputs: Sequence[Any]
+    outputs: Sequence[Any]  # a Results where the op has several
     vjp: Callable[..., Sequence[Any]] | None = None
 
 
@@ -51,7 +60,12 @@ def backward(
             cotangents[key] = cotangent if key not in cotangents else b.add(cotangents[key], cotangent)
     for record in reversed(records):
         op, inputs, attrs, outputs, vjp = record
-        if vjp is None:
+        if vjp is None and isinstance(outputs, Results):
+            gs = [None if out is None else _taken(cotangents, wanted, id(out)) for out in outputs]
+            if all(g is None for g in gs):
+                continue
+            results = op.vjp(b, tuple(gs), outputs, *inputs, **attrs)
+        elif vjp is None:
             out = outputs[0]
             key = id(out)
             g = cotangents.get(key) if key in wanted else cotangents.pop(key, None)  # as _taken, without the call
@@ -87,10 +101,29 @@ def _on_path(records: Sequence[Record], sources: Sequence[Any]) -> set[int]:
             if id(value) in path:
                 if record.vjp is not None or record.op.vjp is not NOT_DIFFERENTIABLE:
                     for out in record.outputs:
-                        if dt.is_float(out.dtype):
+                        if out is not None and dt.is_float(out.dtype):
                             path.add(id(out))
                 break
     return path
+
+
+def records_of(nodes: Sequence[Node]) -> list[Record]:
+    """A graph's nodes as records, whose values are the nodes.  One with several results takes the place of the nodes
+    that project them."""
+    first: dict[tuple[Node, int], Node] = {}
+    for node in nodes:
+        if node.op.kind is Kind.PROJECT:
+            first.setdefault((node.inputs[0], node.attrs["index"]), node)
+    records = []
+    for node in nodes:
+        if isinstance(node.type, TupleType):
+            outputs = Results([first.get((node, k)) for k in range(len(node.type.parts))])
+            records.append(Record(node.op, node.inputs, node.attrs, outputs))
+        elif node.op.kind is not Kind.PROJECT:
+            records.append(Record(node.op, node.inputs, node.attrs, (node,)))
+        elif (same := first[node.inputs[0], node.attrs["index"]]) is not node:
+            records.append(Record(None, (same,), {}, (node,), lambda g: (g,)))
+    return records
 
 
 def _taken(cotangents: dict[int, Any], wanted: set[int], key: int) -> Any:

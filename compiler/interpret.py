@@ -9,32 +9,64 @@ import numpy as np
 
 from hybridflow.compiler.ir.extents import Dim, value_at
 from hybridflow.compiler.ir.graph import Graph, Node
+from hybridflow.compiler.ir.results import parts_of
+from hybridflow.compiler.ir.types import Shape
+from hybridflow.compiler.ops import Kind
 from hybridflow.errors import ShapeError
 
 
 def interpret(graph: Graph, inputs: Sequence[np.ndarray]) -> tuple[list[np.ndarray], dict[int, np.ndarray]]:
     """The outputs, and the updates (input position -> final value), of a graph for arrays of its inputs' types."""
-    dims = _bind(graph, inputs)
-    values: dict[Node, np.ndarray] = dict(zip(graph.inputs, inputs))
-    for node in graph.nodes:
-        attrs = {name: _concrete(value, dims) for name, value in node.attrs.items()} if dims else node.attrs
-        result = node.op.reference(*(values[source] for source in node.inputs), **attrs)
-        expected = _concrete(node.shape, dims)
-        if result.shape != expected or result.dtype != node.dtype:
-            raise ShapeError(
-                "interpret",
-                f"{node.op.name} made {result.dtype}{list(result.shape)}. Expected {node.dtype}{list(expected)}.",
-                node.where,
-            )
-        values[node] = result
+    dims: dict[str, int] = {}
+    values = _Run(dims).values(graph, inputs)
     return [values[node] for node in graph.outputs], {k: values[node] for k, node in graph.updates.items()}
 
 
-def _bind(graph: Graph, inputs: Sequence[np.ndarray]) -> dict[str, int]:
-    """The values of the symbolic extents, read from the arguments' shapes."""
+class _Run:
+    """One run of a program.  Called with a sub-graph and arrays, it gives the sub-graph's outputs."""
+
+    def __init__(self, dims: dict[str, int]) -> None:
+        self.dims = dims
+
+    def __call__(self, graph: Graph, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
+        values = self.values(graph, arrays)
+        return [values[node] for node in graph.outputs]
+
+    def shape(self, shape: Shape) -> tuple[int, ...]:
+        found: tuple[int, ...] = _concrete(shape, self.dims)
+        return found
+
+    def values(self, graph: Graph, inputs: Sequence[np.ndarray]) -> dict[Node, Any]:
+        """The value of each node: an array, or a tuple of arrays."""
+        _bind(graph, inputs, self.dims)
+        values: dict[Node, Any] = dict(zip(graph.inputs, inputs))
+        for node in graph.nodes:
+            dims = self.dims
+            attrs = {name: _concrete(value, dims) for name, value in node.attrs.items()} if dims else node.attrs
+            given = [values[source] for source in node.inputs]
+            if node.op.kind is Kind.CONTROL:
+                given.insert(0, self)
+            values[node] = self.checked(node, node.op.reference(*given, **attrs))
+        return values
+
+    def checked(self, node: Node, result: Any) -> Any:
+        """What a reference made, if it is of the node's type."""
+        several = isinstance(result, tuple)
+        for type, array in zip(parts_of(node.type), result if several else (result,), strict=True):
+            expected = self.shape(type.shape)
+            if array.shape != expected or array.dtype != type.dtype:
+                raise ShapeError(
+                    "interpret",
+                    f"{node.op.name} made {array.dtype}{list(array.shape)}. Expected {type.dtype}{list(expected)}.",
+                    node.where,
+                )
+        return result
+
+
+def _bind(graph: Graph, inputs: Sequence[np.ndarray], dims: dict[str, int]) -> None:
+    """Read the values of the symbolic extents from the arguments' shapes."""
     if len(inputs) != len(graph.inputs):
         raise ShapeError("interpret", f"{len(inputs)} arrays are given. Expected {len(graph.inputs)}.")
-    dims: dict[str, int] = {}
     for node, array in zip(graph.inputs, inputs):
         fits = array.dtype == node.dtype and array.ndim == node.type.ndim
         for size, actual in zip(node.shape, array.shape):
@@ -45,7 +77,6 @@ def _bind(graph: Graph, inputs: Sequence[np.ndarray]) -> dict[str, int]:
     for node, array in zip(graph.inputs, inputs):
         if _concrete(node.shape, dims) != array.shape:
             raise _misfit(node, array)
-    return dims
 
 
 def _misfit(node: Node, array: np.ndarray) -> ShapeError:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import struct
 
 import ml_dtypes
@@ -182,7 +183,9 @@ def test_errors_show_the_place(before, after, message, under):
     with pytest.raises(ParseError) as caught:
         parse(text, TABLE)
     said = str(caught.value)
-    assert message in said
-    _, shown, caret = said.split("\n")[:3]
+    place, shown, caret = said.split("\n")[:3]
+    column = re.search(r", column (\d+): ", place)
+    assert column is not None and int(column[1]) == caret.index("^") - 1  # two spaces stand before the line
+    assert message in said.replace(column[0], ": ")
     if under is not None:
         assert shown[caret.index("^") :].startswith(under.split("\n")[0])

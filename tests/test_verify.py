@@ -7,6 +7,7 @@ import pytest
 
 from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.compiler.ir.graph import MAX_LITERAL_BYTES, Graph, Literal, Node, Role, parameter
+from hybridflow.compiler.ir.results import TOKEN, TupleType
 from hybridflow.compiler.ir.types import Dim, TensorType
 from hybridflow.compiler.ir.verify import RULES, verify
 from hybridflow.compiler.ops import TABLE
@@ -38,7 +39,37 @@ ONE = constant(np.float32(1))
 SUM = node("sum", X, type=TensorType((), dt.float32), axes=(0,))
 
 
+def pair(*inputs: Node, **attrs) -> Node:
+    return node("call", *inputs, type=TupleType((F3, F3)), body=graph(inputs=(X,), outputs=(X, X)), **attrs)
+
+
+PAIR = pair(X)
+TOKENS = graph(inputs=(T := parameter(TOKEN, "t"), X), outputs=(T, X))
+
+
+def taking(token: Node, body: Graph = TOKENS) -> Node:
+    return node("call", token, X, type=TupleType((TOKEN, F3)), body=body)
+
+
 BROKEN = {
+    "several": [
+        (
+            graph(PAIR, node("exp", PAIR)),
+            "reads a value of type (f32[3], f32[3]); its results are read through project",
+        ),
+        (graph(PAIR), "is a result of the graph, of type (f32[3], f32[3])"),
+        (graph(inputs=(P := parameter(TupleType((F3,)), "p"),), outputs=()), "is an input of type (f32[3],)"),
+    ],
+    "tokens": [
+        (TOKENS, "%0 is a token, which nobody can pass to a program"),
+        (graph(T, node("exp", T), inputs=(X,), outputs=()), "reads a token, but has no effect to be put in order"),
+    ],
+    "closed": [
+        (
+            graph(node("call", body=Graph("inner", (S := parameter(SYMBOLIC, "s"),), (), (S,)), type=TupleType(()))),
+            "in graph 0 of call: %0 has the symbolic extent n, which no input of the program has",
+        )
+    ],
     "parameters": [
         (graph(EXP, W, inputs=(X,)), "%2 is a parameter but no input of the graph"),
         (graph(inputs=(EXP,), outputs=()), "%0 is an input of the graph but no parameter"),
@@ -88,7 +119,7 @@ def test_each_rule_is_enforced(rule):
         with pytest.raises(VerifyError) as caught:
             verify(broken, "after pass 'x'", rules=(rule,))
         said = str(caught.value)
-        assert message in said and said.startswith("[verify] after pass 'x': ")
+        assert message in said and said.startswith("[verify] after pass 'x'")
         assert f"rule: {rule.name}: {rule.meaning}" in said
         with pytest.raises(VerifyError):
             verify(broken)

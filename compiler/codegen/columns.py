@@ -134,12 +134,14 @@ class Columns(Nest):
             cascade.carry(count(), self._each_slot)
 
     def _finish_folds(self, nodes: Sequence[Node], totals: Cells) -> None:
-        new = self._new_cells(nodes)
+        folds = [Fold(node) for node in nodes]
+        new = self._new_cells([node for fold in folds for node in self._made_by(fold)])
 
         def store(mask: Val | None) -> None:
             elements = self._elements(self.column, mask)
-            for fold, state in zip(map(Fold, nodes), totals.load(self._slot())):
-                self._keep(elements, fold.node, fold.finish(self.e, state), new[fold.node])
+            for fold, state in zip(folds, totals.load(self._slot())):
+                for node, result in self._finished(fold, state):
+                    self._keep(elements, node, result, new[node])
 
         self._columns(store)
         self.cells.update(new)

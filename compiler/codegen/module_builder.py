@@ -27,10 +27,12 @@ from hybridflow.compiler.codegen.values import Val
 from hybridflow.compiler.ir.dtypes import SHORT
 from hybridflow.compiler.ir.extents import Dim
 from hybridflow.compiler.ir.graph import Graph, Node
+from hybridflow.compiler.ir.results import parts_of
 from hybridflow.compiler.ir.types import is_static, product, static_size
 from hybridflow.compiler.loops.buffers import Plan, byte_size
 from hybridflow.compiler.loops.index import Index, LoopVar
-from hybridflow.compiler.loops.kernel import Fusion, Kernel, base, between, loops_of
+from hybridflow.compiler.loops.kernel import Fusion, Kernel, base, between, has_effect, loops_of
+from hybridflow.compiler.loops.reader import visited_shape
 from hybridflow.compiler.loops.schedule import Form, schedule
 from hybridflow.compiler.ops import Kind
 from hybridflow.compiler.ops.contraction import Contraction
@@ -113,7 +115,8 @@ class ModuleBuilder:
 
     def _kernel(self, kernel: Kernel, wave: int) -> KernelCall | None:
         codes = [self.check_codes[n] for n in kernel.nodes if n in self.check_codes]
-        if not codes and all(is_static(r.shape) and static_size(r.shape) == 0 for r in kernel.roots):
+        nothing = all(part.is_static and part.size == 0 for r in kernel.roots for part in parts_of(r.type))
+        if nothing and not has_effect(kernel):
             return None
         key = structure(kernel, self.fusion.is_leaf)
         written = self.written.get(key) if key is not None else None
@@ -257,8 +260,8 @@ def _operations(kernel: Kernel) -> int | None:
     """Arithmetic instructions of elements: two for each product of a contraction, else as the op's rule emits them."""
     total = 0
     for node in kernel.nodes:
-        shape = node.inputs[0].shape if node.op.kind is Kind.REDUCE else node.shape
-        if not is_static(shape):
+        shape = visited_shape(node)
+        if node.op.kind is Kind.CONTROL or not is_static(shape):
             return None
         if node.op.kind is Kind.CONTRACT:
             summed = contraction_of(node).extents(*(n.type for n in node.inputs)).summed

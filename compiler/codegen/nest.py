@@ -15,15 +15,18 @@ from typing import NamedTuple
 
 from hybridflow.compiler.codegen.elements import Elements, Place
 from hybridflow.compiler.codegen.emitter import Emitter
+from hybridflow.compiler.codegen.reduction import Fold, State
 from hybridflow.compiler.codegen.shared import Shared
 from hybridflow.compiler.codegen.structured import Code, Ref
 from hybridflow.compiler.codegen.values import Val
 from hybridflow.compiler.ir.extents import Extent
 from hybridflow.compiler.ir.graph import Node
+from hybridflow.compiler.ir.results import TupleType
 from hybridflow.compiler.loops.index import Index, Ix, LoopVar
 from hybridflow.compiler.loops.kernel import IsLeaf, Kernel, between
 from hybridflow.compiler.loops.schedule import Schedule
 from hybridflow.compiler.loops.space import Space
+from hybridflow.compiler.ops import Kind
 
 NESTED = 32  # nodes of a kernel that may wait for each other
 
@@ -168,6 +171,17 @@ class Nest:
             self.sequences[key] = between(self.kernel, wanted, self.space.full, known, self.is_leaf)
         for node in self.sequences[key]:
             elements.value(node, Index(node.shape, linear=self.space.full))
+
+    def _made_by(self, fold: Fold) -> list[Node]:
+        """What is wanted of a fold: its node, or the projections of one with several results."""
+        if not isinstance(fold.node.type, TupleType):
+            return [fold.node]
+        return [n for n in self.kernel.nodes if n.op.kind is Kind.PROJECT and n.inputs[0] is fold.node]
+
+    def _finished(self, fold: Fold, state: State) -> list[tuple[Node, Val]]:
+        """The nodes that a fold makes, and their values."""
+        values = fold.finish(self.e, state)
+        return [(node, values[node.attrs.get("index", 0)]) for node in self._made_by(fold)]
 
     def _store_roots(self, elements: Elements, roots: Sequence[Node], position: Ix) -> None:
         """Compute all, then store all: a root may be written over what another one reads."""

@@ -23,6 +23,7 @@ from hybridflow.compiler.codegen.structured import Code, Ref
 from hybridflow.compiler.codegen.values import Val
 from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.compiler.ir.graph import Node
+from hybridflow.compiler.ir.results import TupleType, parts_of
 from hybridflow.compiler.ir.types import Extent, product
 from hybridflow.compiler.loops.index import ZERO, Index, Ix, variable
 from hybridflow.compiler.loops.schedule import LEVELS
@@ -54,8 +55,12 @@ class Fold:
     def combine(self, e: Emitter, a: State, b: State) -> State:
         return self.rules.combine(e, a, b)
 
-    def finish(self, e: Emitter, state: State) -> Val:
-        return self.rules.finish(e, state, self.node.dtype)
+    def finish(self, e: Emitter, state: State) -> tuple[Val, ...]:
+        """The fold's result, or its results where there are several."""
+        dtypes = tuple([part.dtype for part in parts_of(self.node.type)])
+        if not isinstance(self.node.type, TupleType):
+            return (self.rules.finish(e, state, dtypes[0]),)
+        return self.rules.finish_several(e, state, dtypes)
 
     def lift(self, elements: Elements, full: Ix, within: Ix) -> State:
         """The state of the element at position ``full`` of its space, ``within`` among those that fold together."""

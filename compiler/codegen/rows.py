@@ -118,10 +118,10 @@ class Rows(Nest):
     def _finish_folds(self, folds: Sequence[Fold], states: list[State]) -> None:
         with self.code.width(1):
             for fold, state in zip(folds, states):
-                result = fold.finish(self.e, state)
-                self.given[fold.node] = result
-                if fold.node in self.kernel.roots:
-                    self._elements(None).store(result, self.pointers[fold.node], self.space.row)
+                for node, result in self._finished(fold, state):
+                    self.given[node] = result
+                    if node in self.kernel.roots:
+                        self._elements(None).store(result, self.pointers[node], self.space.row)
 
     def _sequence(self, folds: Sequence[Fold], term: Callable[[], list[State]]) -> list[State]:
         """Fold ``term()``, the states of one run, over the folded loops outside of it."""

@@ -12,10 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from hybridflow.compiler.ir.graph import Literal, Node
-from hybridflow.compiler.ir.types import Dim
+from hybridflow.compiler.ir.graph import Graph, Literal, Node
+from hybridflow.compiler.ir.results import TokenType
+from hybridflow.compiler.ir.types import Dim, TensorType
 
-_PLAIN = (int, str, Dim, Literal, type(None))
+_PLAIN = (int, str, Dim, Literal, TensorType, TokenType, type(None))
 
 
 def float_bits(value: float) -> bytes:
@@ -39,6 +40,8 @@ def key(value: Any) -> Hashable:
         return (float, float_bits(value))
     if isinstance(value, np.dtype):
         return (np.dtype, value)
+    if kind is Graph:
+        return graph_key(value)
     raise TypeError(f"{value!r} of type {kind.__name__} may not be an attribute")
 
 
@@ -57,6 +60,40 @@ def node_attrs_key(node: Node) -> Hashable:
         found = attrs_key(node.attrs)
         object.__setattr__(node, "_attrs_key", found)
         return found
+
+
+class _GraphKey:
+    """The structure of a graph, hashed once."""
+
+    __slots__ = ("_hash", "parts")
+
+    def __init__(self, parts: Hashable) -> None:
+        self.parts = parts
+        self._hash = hash(parts)
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (type(other) is _GraphKey and self._hash == other._hash and self.parts == other.parts)
+
+
+def graph_key(graph: Graph) -> Hashable:
+    """Equal keys mean graphs that compute the same: names and the user's lines do not count."""
+    found = graph.__dict__.get("_key")
+    if found is None:
+        number: dict[Node, int] = {}
+        for node in (*graph.inputs, *graph.nodes):
+            number.setdefault(node, len(number))
+
+        def place(node: Node) -> int:
+            return number.get(node, -1)  # -1: a value of another graph, which the verifier refuses
+
+        nodes = [(n.op.name, tuple(map(place, n.inputs)), n.type, node_attrs_key(n)) for n in graph.nodes]
+        results = (tuple(map(place, graph.outputs)), tuple((i, place(n)) for i, n in sorted(graph.updates.items())))
+        found = _GraphKey((tuple(n.type for n in graph.inputs), tuple(nodes), *results))
+        graph.__dict__["_key"] = found
+    return found
 
 
 def same_attrs(a: Mapping[str, Any], b: Mapping[str, Any]) -> bool:

@@ -39,6 +39,10 @@ class Builder:
         """A scalar constant of shape ()."""
         return self.constant(value=Literal.of(np.asarray(value, dtype)))
 
+    def results(self, value: Any) -> tuple[Any, ...]:
+        """The results of an op with several, as values of their own."""
+        return tuple([self.project(value, index=k) for k in range(len(value.type.parts))])
+
     def full(self, value: Any, like: Any) -> Any:
         """``value`` everywhere, with the shape and dtype of ``like``, a type or a value."""
         scalar = self.literal(value, like.dtype)

@@ -1,7 +1,10 @@
 """Graphs: typed SSA in program order, with immutable nodes.
 
-A node is its own (single) value.  Ops that will need several results return a tuple type and a projection, as in
-XLA; there is none yet.  State is functional: a variable enters as an input with role STATE, and the value it has at
+A node is its own value.  One with several results has a tuple type (``results.TupleType``), and a ``project`` node for
+each result that somebody reads.  An attribute may be a graph: control flow carries its bodies so.  Such sub-graphs are
+closed: all that they read comes in through their inputs, but for symbolic extents, which are the whole program's.
+
+State is functional: a variable enters as an input with role STATE, and the value it has at
 the end leaves in ``Graph.updates``; the order of its reads and writes is therefore data flow, which no pass can
 break, and the buffer plan turns an update into a write in place.
 """
@@ -11,17 +14,28 @@ from __future__ import annotations
 import enum
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
 
+from hybridflow.compiler.ir.results import is_token
 from hybridflow.compiler.ir.types import TensorType
+
+
+class Effect(enum.Enum):
+    """What else computing a node may do; nodes with an effect are never left out."""
+
+    NONE = "none"
+    RAISES = "raises"  # it may fail a check; of two such nodes the first in program order is the one that counts
+    ORDERED = "ordered"  # it takes a token and hands one on: all of these happen, once each, in the tokens' order
 
 
 class Op(Protocol):
     """What the IR knows of an op; the full declaration is ``compiler.ops.table.OpDef``."""
 
     name: str
+    effect: Effect  # the most that any use of it does
     raises: Any  # (types, attrs) -> bool: whether it may fail a check; None where it never does
 
 
@@ -49,6 +63,7 @@ class _Parameter:
     """The pseudo-op of graph inputs."""
 
     name = "parameter"
+    effect = Effect.NONE
     raises = None
 
     def __repr__(self) -> str:
@@ -74,7 +89,7 @@ class Node:
     op: Any
     inputs: tuple[Node, ...]
     attrs: Mapping[str, Any]
-    type: TensorType
+    type: Any  # a TensorType, or a TupleType where there are several results
     where: str | None  # the user's file:line
     _attrs_key: Any  # see ir.attributes.node_attrs_key, which sets it when it is first asked
 
@@ -83,7 +98,7 @@ class Node:
         op: Any,
         inputs: Iterable[Node],
         attrs: Mapping[str, Any],
-        type: TensorType,
+        type: Any,
         where: str | None = None,
     ) -> None:
         put = object.__setattr__
@@ -114,6 +129,16 @@ class Node:
         op = self.op
         return op.raises is not None and op.raises(tuple([n.type for n in self.inputs]), self.attrs)
 
+    @property
+    def effect(self) -> Effect:
+        """What computing this node may do besides making its value."""
+        most = self.op.effect
+        if most is Effect.NONE:
+            return most
+        if most is Effect.ORDERED and any(is_token(n.type) for n in self.inputs):
+            return most
+        return Effect.RAISES if self.may_raise else Effect.NONE
+
     def __repr__(self) -> str:
         return f"<{self.op.name} {self.type}>"
 
@@ -122,7 +147,7 @@ def parameter(type: TensorType, name: str, role: Role = Role.ARGUMENT, where: st
     return Node(PARAMETER, (), {"name": name, "role": role}, type, where)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Graph:
     """``nodes`` holds every non-parameter node, each after its inputs.  ``outputs`` and the values of ``updates``
     (input position -> final value of that STATE input) may be any node, parameters and repeats included."""
@@ -137,6 +162,11 @@ class Graph:
     def results(self) -> tuple[Node, ...]:
         """Outputs, then updates in input order: everything that must be computed."""
         return self.outputs + tuple(self.updates[i] for i in sorted(self.updates))
+
+    @cached_property
+    def may_raise(self) -> bool:
+        """Whether running it may fail a check."""
+        return any(node.may_raise for node in self.nodes)
 
     def users(self) -> dict[Node, list[Node]]:
         """The nodes that read each node, a reader once per use."""
@@ -155,3 +185,15 @@ class Graph:
             tuple(replaced.get(n, n) for n in self.outputs),
             {i: replaced.get(n, n) for i, n in self.updates.items()},
         )
+
+
+def graphs_in(attrs: Mapping[str, Any]) -> list[Graph]:
+    """The sub-graphs among a node's attributes, in the order of their names."""
+    found: list[Graph] = []
+    for name in sorted(attrs):
+        value = attrs[name]
+        if isinstance(value, Graph):
+            found.append(value)
+        elif isinstance(value, tuple):
+            found += [part for part in value if isinstance(part, Graph)]
+    return found

@@ -9,6 +9,19 @@
 Parsing what was printed gives the same graph, to the bit: floats print with all their digits, NaNs that carry a
 payload and larger constants print as hexadecimal bytes.  The parser believes the types that it reads; whether they
 are right is the verifier's question.
+
+Sub-graphs print in their place, and count their values anew; nothing outside of them has a name there:
+
+      %4: (f32[], i64[]) = while(%0, %1) {
+        body=graph body(%0: f32[] "x", %1: i64[] "i") {
+          ...
+          return %2, %3
+        },
+        cond=graph cond(%0: f32[] "x", %1: i64[] "i") {
+          ...
+        }
+      }
+      %5: f32[] = project(%4) {index=0}
 """
 
 from __future__ import annotations
@@ -16,7 +29,8 @@ from __future__ import annotations
 import difflib
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
@@ -24,15 +38,18 @@ import numpy as np
 from hybridflow.compiler.ir import dtypes, extents
 from hybridflow.compiler.ir.attributes import float_bits
 from hybridflow.compiler.ir.extents import Dim, Extent
-from hybridflow.compiler.ir.graph import Graph, Literal, Node, Role, parameter
-from hybridflow.compiler.ir.types import TensorType
+from hybridflow.compiler.ir.graph import Graph, Literal, Node, Role, graphs_in, parameter
+from hybridflow.compiler.ir.results import TOKEN, TokenType, TupleType
+from hybridflow.compiler.ir.types import TensorType, shape_fault
 from hybridflow.errors import ParseError
 
 _READABLE = 16  # elements of a constant that print as numbers; more print as bytes
+_DEEPEST = 50  # graphs within graphs, and tuples within tuples
 _NAN_BITS = float_bits(float("nan"))
+_DIGITS = 1000  # of a whole number: Python itself refuses to read some thousands
 _WORD = re.compile(r"[^\W\d]\w*")
 _WORDS = {"True": True, "False": False, "None": None}
-_RESERVED = frozenset({*_WORDS, *dtypes.FROM_SHORT, "nan", "inf"})
+_RESERVED = frozenset({*_WORDS, *dtypes.FROM_SHORT, "nan", "inf", "graph", "token"})
 
 
 # Printing
@@ -51,7 +68,12 @@ def _extent_text(extent: Extent) -> str:
     return extents.text(extent, _symbol_text)
 
 
-def type_text(type: TensorType) -> str:
+def type_text(type: Any) -> str:
+    if isinstance(type, TupleType):
+        parts = [type_text(part) for part in type.parts]
+        return f"({', '.join(parts)}{',' if len(parts) == 1 else ''})"
+    if isinstance(type, TokenType):
+        return str(type)
     return f"{dtypes.SHORT[type.dtype]}[{','.join(map(_extent_text, type.shape))}]"
 
 
@@ -88,10 +110,15 @@ def _literal(type: TensorType, elements: Iterable[Any]) -> Literal:
     return Literal(type, np.array(list(elements), type.dtype).tobytes())
 
 
-def value_text(value: Any) -> str:
-    """One attribute value."""
+def value_text(value: Any, locations: bool = True, indent: str = "") -> str:
+    """One attribute value.  Graphs take several lines, of which all but the first begin with ``indent``."""
+    if isinstance(value, Graph):
+        return _graph_text(value, locations, indent)
     if isinstance(value, tuple):
-        return f"({', '.join(map(value_text, value))}{',' if len(value) == 1 else ''})"
+        parts = [value_text(part, locations, indent) for part in value]
+        return f"({', '.join(parts)}{',' if len(value) == 1 else ''})"
+    if isinstance(value, TensorType):
+        return type_text(value)
     if isinstance(value, float):
         return _float_text(value)
     if isinstance(value, str):
@@ -105,15 +132,21 @@ def value_text(value: Any) -> str:
     return repr(value)
 
 
-def node_text(node: Node, names: Mapping[Node, str]) -> str:
+def node_text(node: Node, names: Mapping[Node, str], locations: bool = True, indent: str = "") -> str:
     """One node as it stands in the text of its graph; a value without a name prints as ``%?``."""
     head = f"{names.get(node, '%?')}: {type_text(node.type)}"
     if node.is_parameter:
         role = node.attrs["role"]
         return f"{head} {json.dumps(node.attrs['name'])}{'' if role is Role.ARGUMENT else ' ' + role.value}"
     inputs = ", ".join([names.get(n, "%?") for n in node.inputs])
-    attrs = ", ".join([f"{k}={value_text(node.attrs[k])}" for k in sorted(node.attrs)])
-    return f"{head} = {node.op.name}({inputs}){f' {{{attrs}}}' if attrs else ''}"
+    head = f"{head} = {node.op.name}({inputs})"
+    if not node.attrs:
+        return head
+    if not graphs_in(node.attrs):
+        return f"{head} {{{', '.join([f'{k}={value_text(node.attrs[k])}' for k in sorted(node.attrs)])}}}"
+    deeper = indent + "  "
+    attrs = [f"{deeper}{k}={value_text(node.attrs[k], locations, deeper)}" for k in sorted(node.attrs)]
+    return "\n".join([f"{head} {{", ",\n".join(attrs), f"{indent}}}"])
 
 
 def value_names(graph: Graph) -> dict[Node, str]:
@@ -123,14 +156,20 @@ def value_names(graph: Graph) -> dict[Node, str]:
 
 def to_text(graph: Graph, locations: bool = True) -> str:
     """The graph as text; with ``locations`` each node's user line follows it as a comment."""
+    return _graph_text(graph, locations, "") + "\n"
+
+
+def _graph_text(graph: Graph, locations: bool, indent: str) -> str:
     names = value_names(graph)
+    deeper = indent + "  "
 
     def where(node: Node) -> str:
         return f"  # {node.where}" if locations and node.where else ""
 
     parameters = [node_text(n, names) for n in graph.inputs]
     if any(where(n) for n in graph.inputs):  # a comment ends its line, so each parameter takes one
-        signature = "".join([f"\n  {text}{where(n)}" for text, n in zip(parameters, graph.inputs)]) + "\n"
+        lines = [f"\n{deeper}{text}{where(n)}" for text, n in zip(parameters, graph.inputs)]
+        signature = f"{''.join(lines)}\n{indent}"
     else:
         signature = ", ".join(parameters)
 
@@ -138,11 +177,11 @@ def to_text(graph: Graph, locations: bool = True) -> str:
         return ", ".join([names.get(n, "%?") for n in nodes])
 
     lines = [f"graph {_name(graph.name)}({signature}) {{"]
-    lines += [f"  {node_text(n, names)}{where(n)}" for n in graph.nodes]
-    lines.append(f"  return {values(graph.outputs)}".rstrip())
-    lines += [f"  update %{i} = {values([graph.updates[i]])}" for i in sorted(graph.updates)]
-    lines.append("}")
-    return "\n".join(lines) + "\n"
+    lines += [f"{deeper}{node_text(n, names, locations, deeper)}{where(n)}" for n in graph.nodes]
+    lines.append(f"{deeper}return {values(graph.outputs)}".rstrip())
+    lines += [f"{deeper}update %{i} = {values([graph.updates[i]])}" for i in sorted(graph.updates)]
+    lines.append(f"{indent}}}")
+    return "\n".join(lines)
 
 
 # Parsing
@@ -154,14 +193,21 @@ class _Token(NamedTuple):
     start: int
 
 
+def _shown(token: _Token) -> str:
+    """A token as errors name it."""
+    if not token.text:
+        return "the end"
+    return repr(token.text if len(token.text) <= 40 else token.text[:37] + "...")
+
+
 _TOKEN = re.compile(
     r"""
       (?P<space>\s+)
     | (?P<comment>\#[^\n]*)
     | (?P<string>"(?:[^"\\\n]|\\.)*")
-    | (?P<value>%\d+)
+    | (?P<value>%[0-9]+)
     | (?P<bytes>0x[0-9a-f]*)
-    | (?P<number>-?(?:\d+\.?\d*(?:e[+-]?\d+)?|(?:inf|nan)\b))
+    | (?P<number>-?(?:[0-9]+\.?[0-9]*(?:e[+-]?[0-9]+)?|(?:inf|nan)\b))
     | (?P<word>[^\W\d]\w*)
     | (?P<mark>//|[(){}\[\],:=@+*-])
     | (?P<error>.)
@@ -177,6 +223,7 @@ class _Parser:
         self.text, self.table = text, table
         self.values: dict[str, Node] = {}
         self.tokens: list[_Token] = []
+        self.depth = 0  # of what is being read
         self.comments: dict[int, str] = {}  # position of a token -> the comment behind it on its line
         self.position = 0
         line_break = True
@@ -196,7 +243,10 @@ class _Parser:
         line = self.text.count("\n", 0, start) + 1
         first = self.text.rfind("\n", 0, start) + 1
         shown = self.text[first:].split("\n", 1)[0]
-        raise ParseError("parse", f"line {line}: {message}\n  {shown}\n  {' ' * (start - first)}^")
+        column = start - first
+        cut = max(0, column - 100)  # long lines are shown around the place
+        shown, marked = shown[cut : cut + 160], column - cut
+        raise ParseError("parse", f"line {line}, column {column + 1}: {message}\n  {shown}\n  {' ' * marked}^")
 
     def peek(self) -> _Token:
         return self.tokens[self.position]
@@ -215,13 +265,13 @@ class _Parser:
     def expect(self, text: str) -> _Token:
         token = self.peek()
         if not self.accept(text):
-            self.fail(f"expected {text!r}, found {token.text!r}" if token.text else f"expected {text!r}, found the end")
+            self.fail(f"expected {text!r}, found {_shown(token)}")
         return token
 
     def expect_kind(self, kind: str, what: str) -> _Token:
         token = self.peek()
         if token.kind != kind:
-            self.fail(f"expected {what}, found {token.text!r}" if token.text else f"expected {what}, found the end")
+            self.fail(f"expected {what}, found {_shown(token)}")
         return self.next()
 
     def separated(self, close: str, item: Any) -> list[Any]:
@@ -235,12 +285,22 @@ class _Parser:
             items.append(item())
         return items
 
+    @contextmanager
+    def deeper(self) -> Iterator[None]:
+        self.depth += 1
+        if self.depth > _DEEPEST:
+            self.fail(f"more than {_DEEPEST} graphs or tuples within each other")
+        yield
+        self.depth -= 1
+
     def string(self) -> str:
         token = self.expect_kind("string", "a quoted string")
         try:
-            return str(json.loads(token.text))
+            text = str(json.loads(token.text))
+            text.encode()
         except ValueError as error:
             self.fail(f"not a string: {error}", token)
+        return text
 
     def name(self) -> str:
         if self.peek().kind == "string":
@@ -296,21 +356,35 @@ class _Parser:
     def _integer(self) -> int:
         token = self.next()
         if not token.text.lstrip("-").isdigit():
-            self.fail(f"{token.text} is no whole number", token)
+            self.fail(f"{_shown(token)} is no whole number", token)
+        if len(token.text) > _DIGITS:
+            self.fail(f"a number of {len(token.text)} digits", token)
         return int(token.text)
 
     def type(self) -> TensorType:
         token = self.expect_kind("word", "a type such as f32[2,3]")
+        if token.text == str(TOKEN):
+            return TOKEN
         if token.text not in dtypes.FROM_SHORT:
             self.fail(f"{token.text!r} is no dtype; there are {', '.join(dtypes.FROM_SHORT)}", token)
         self.expect("[")
         shape = tuple(self.separated("]", self.extent))
         if any(isinstance(extent, int) and extent < 0 for extent in shape):
             self.fail(f"the shape {shape} has a negative extent", token)
+        fault = shape_fault(shape)
+        if fault is not None:
+            self.fail(f"the shape {fault}", token)
         return TensorType(shape, dtypes.FROM_SHORT[token.text])
 
+    def result_type(self) -> Any:
+        """The type of a node: of one result, or of several."""
+        return TupleType(tuple(self.separated(")", self.type))) if self.accept("(") else self.type()
+
     def number(self) -> bool | int | float:
-        text = self.expect_kind("number", "a number").text
+        token = self.expect_kind("number", "a number")
+        text = token.text
+        if len(text) > _DIGITS and text.lstrip("-").isdigit():
+            self.fail(f"a number of {len(text)} digits", token)
         if text == "nan" and self.accept("("):
             data = self.data(8)
             self.expect(")")
@@ -332,13 +406,19 @@ class _Parser:
             return _element(self.next().text)
         return self.number()
 
-    def literal(self) -> Literal:
+    def literal(self) -> Literal | TensorType:
+        """A constant, or its type alone."""
         token = self.peek()
         type = self.type()
+        if self.peek().kind in ("mark", "end") and self.peek().text != "[":
+            return type
         if not type.is_static:
             self.fail("a constant needs a static shape", token)
         if self.peek().kind == "bytes":
-            return Literal(type, self.data(type.size * type.dtype.itemsize))
+            at, data = self.peek(), self.data(type.size * type.dtype.itemsize)
+            if dtypes.is_bool(type.dtype) and not set(data) <= {0, 1}:
+                self.fail("a truth value is one of the bytes 00 and 01", at)
+            return Literal(type, data)
         if type.shape:
             self.expect("[")
             elements = self.separated("]", self.element)
@@ -358,11 +438,16 @@ class _Parser:
         if token.kind == "string":
             return self.string()
         if self.accept("("):
-            return self._tuple_or_extent()
+            with self.deeper():
+                return self._tuple_or_extent()
         if token.text in ("@", "-"):
             return self.extent()
         if token.kind != "word":
-            self.fail(f"expected an attribute's value, found {token.text!r}")
+            self.fail(f"expected an attribute's value, found {_shown(token)}")
+        if token.text == "graph":
+            return self.graph()
+        if token.text == str(TOKEN):
+            return self.type()
         if token.text in dtypes.FROM_SHORT:
             if self.tokens[self.position + 1].text == "[":
                 return self.literal()
@@ -412,7 +497,8 @@ class _Parser:
     def use(self) -> Node:
         token = self.expect_kind("value", "a value such as %0")
         if token.text not in self.values:
-            self.fail(f"{token.text} is not defined above", token)
+            inner = "" if self.depth < 2 else " in this graph; a sub-graph reads nothing but its own inputs and nodes"
+            self.fail(f"{token.text} is not defined above{inner}", token)
         return self.values[token.text]
 
     def parameter(self) -> Node:
@@ -430,7 +516,7 @@ class _Parser:
 
     def node(self) -> Node:
         name = self.new_value()
-        type = self.type()
+        type = self.result_type()
         self.expect("=")
         token = self.expect_kind("word", "an op's name")
         if token.text not in self.table:
@@ -443,6 +529,14 @@ class _Parser:
         return node
 
     def graph(self) -> Graph:
+        """A graph with values of its own, whatever it stands in."""
+        outside, self.values = self.values, {}
+        with self.deeper():
+            found = self._graph()
+        self.values = outside
+        return found
+
+    def _graph(self) -> Graph:
         self.expect("graph")
         name = self.name()
         self.expect("(")
@@ -468,11 +562,13 @@ class _Parser:
             self.expect("=")
             updates[inputs.index(target)] = self.use()
         self.expect("}")
-        if self.peek().kind != "end":
-            self.fail(f"expected the end after the graph, found {self.peek().text!r}")
         return Graph(name, tuple(inputs), tuple(nodes), tuple(outputs), updates)
 
 
 def parse(text: str, table: Mapping[str, Any]) -> Graph:
     """Read a graph; ``table`` maps the names of ops to them.  Raises ParseError, which shows the place."""
-    return _Parser(text, table).graph()
+    parser = _Parser(text, table)
+    graph = parser.graph()
+    if parser.peek().kind != "end":
+        parser.fail(f"expected the end after the graph, found {_shown(parser.peek())}")
+    return graph

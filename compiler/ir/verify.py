@@ -7,26 +7,37 @@ the user's line that the node came from.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 from hybridflow.compiler.ir.attributes import attrs_key, same_attrs
-from hybridflow.compiler.ir.graph import MAX_LITERAL_BYTES, Graph, Literal, Node, Role
+from hybridflow.compiler.ir.graph import MAX_LITERAL_BYTES, Effect, Graph, Literal, Node, Role, graphs_in
+from hybridflow.compiler.ir.results import TupleType, is_token, parts_of
 from hybridflow.compiler.ir.text import node_text, value_names
 from hybridflow.compiler.ir.types import Dim
 from hybridflow.errors import VerifyError
+
+
+@dataclass(frozen=True)
+class Scope:
+    """Where a graph stands: the symbolic extents of the whole program, and whether it is part of another graph."""
+
+    extents: frozenset[Any]
+    inside: bool = False
+
 
 Fault = tuple[Node, str]  # the node, and what is wrong with it, as the end of a sentence that begins with its name
 
 
 class Rule(NamedTuple):
-    """``faults(graph)`` yields each node that breaks the rule, and how."""
+    """``faults(graph, scope)`` yields each node that breaks the rule, and how."""
 
     name: str
     meaning: str
-    faults: Callable[[Graph], Iterator[Fault]]
+    faults: Callable[[Graph, Scope], Iterator[Fault]]
 
 
-def _parameters(graph: Graph) -> Iterator[Fault]:
+def _parameters(graph: Graph, scope: Scope) -> Iterator[Fault]:
     for node in graph.inputs:
         if not node.is_parameter:
             yield node, "is an input of the graph but no parameter"
@@ -35,7 +46,7 @@ def _parameters(graph: Graph) -> Iterator[Fault]:
             yield node, "is a parameter but no input of the graph"
 
 
-def _definitions(graph: Graph) -> Iterator[Fault]:
+def _definitions(graph: Graph, scope: Scope) -> Iterator[Fault]:
     seen: set[Node] = set()
     for node in (*graph.inputs, *graph.nodes):
         if node in seen:
@@ -43,7 +54,7 @@ def _definitions(graph: Graph) -> Iterator[Fault]:
         seen.add(node)
 
 
-def _order(graph: Graph) -> Iterator[Fault]:
+def _order(graph: Graph, scope: Scope) -> Iterator[Fault]:
     known = set(graph.inputs)
     for node in graph.nodes:
         for i, source in enumerate(node.inputs):
@@ -52,14 +63,14 @@ def _order(graph: Graph) -> Iterator[Fault]:
         known.add(node)
 
 
-def _results(graph: Graph) -> Iterator[Fault]:
+def _results(graph: Graph, scope: Scope) -> Iterator[Fault]:
     known = {*graph.inputs, *graph.nodes}
     for node in graph.results:
         if node not in known:
             yield node, "is a result of the graph but not one of its nodes"
 
 
-def _updates(graph: Graph) -> Iterator[Fault]:
+def _updates(graph: Graph, scope: Scope) -> Iterator[Fault]:
     for i, value in graph.updates.items():
         if not 0 <= i < len(graph.inputs):
             yield value, f"updates input {i}, but the graph has {len(graph.inputs)} inputs"
@@ -71,13 +82,13 @@ def _updates(graph: Graph) -> Iterator[Fault]:
             yield value, f"has type {value.type} but updates input {i} of type {target.type}"
 
 
-def _arity(graph: Graph) -> Iterator[Fault]:
+def _arity(graph: Graph, scope: Scope) -> Iterator[Fault]:
     for node in graph.nodes:
         if node.op.arity is not None and node.op.arity != len(node.inputs):
             yield node, f"has {len(node.inputs)} inputs but {node.op.name} takes {node.op.arity}"
 
 
-def _types(graph: Graph) -> Iterator[Fault]:
+def _types(graph: Graph, scope: Scope) -> Iterator[Fault]:
     for node in graph.nodes:
         try:
             expected = node.op.infer(*[n.type for n in node.inputs], **node.attrs)
@@ -88,15 +99,71 @@ def _types(graph: Graph) -> Iterator[Fault]:
             yield node, f"has type {node.type} but {node.op.name} infers {expected}"
 
 
-def _symbols(graph: Graph) -> Iterator[Fault]:
-    known = {extent for node in graph.inputs for extent in node.type.shape}
+def _several(graph: Graph, scope: Scope) -> Iterator[Fault]:
+    for node in graph.inputs:
+        if isinstance(node.type, TupleType):
+            yield node, f"is an input of type {node.type}; an input is one value"
     for node in graph.nodes:
+        for source in node.inputs:
+            if isinstance(source.type, TupleType) and node.op.name != "project":
+                yield node, f"reads a value of type {source.type}; its results are read through project"
+    for node in graph.results:
+        if isinstance(node.type, TupleType):
+            yield node, f"is a result of the graph, of type {node.type}; a result is one value"
+
+
+def _tokens(graph: Graph, scope: Scope) -> Iterator[Fault]:
+    """One chain: each token comes from one place and goes to one, so that effects have one order."""
+    begun = [n for n in graph.inputs if is_token(n.type)]
+    for node in begun:
+        if not scope.inside:
+            yield node, "is a token, which nobody can pass to a program"
+    for node in graph.nodes:
+        if not node.inputs and is_token(node.type):
+            begun.append(node)
+            if scope.inside:
+                yield node, "begins a new order of effects inside of a sub-graph, whose token comes in as an input"
+    for node in begun[1:]:
+        yield node, "begins a second order of effects"
+    readers: dict[Node, int] = {}
+    for node in graph.nodes:
+        given = [n for n in node.inputs if is_token(n.type)]
+        if given and node.op.effect is not Effect.ORDERED:
+            yield node, "reads a token, but has no effect to be put in order"
+        if len(given) > 1:
+            yield node, "reads two tokens"
+        for source in given:
+            readers[source] = readers.get(source, 0) + 1
+            if readers[source] > 1:
+                yield node, "reads a token that another effect has taken already"
+    returned = [n for n in graph.outputs if is_token(n.type)]
+    for node in returned:
+        if not scope.inside:
+            yield node, "is a token, which no program returns"
+        if node in readers:
+            yield node, "is a token that is returned, although an effect has taken it"
+    if scope.inside and len(returned) != len(begun):
+        yield (returned or begun)[0], "is a token; a sub-graph returns as many as it takes"
+
+
+def _symbols(graph: Graph, scope: Scope) -> Iterator[Fault]:
+    known = {*scope.extents, *(extent for node in graph.inputs for extent in node.type.shape)}
+    for node in graph.nodes:
+        for part in parts_of(node.type):
+            for extent in part.shape:
+                if isinstance(extent, Dim) and extent not in known:
+                    yield node, f"has the symbolic extent {extent}, which no input of the graph has"
+
+
+def _closed(graph: Graph, scope: Scope) -> Iterator[Fault]:
+    """Symbolic extents are those of the whole program: a sub-graph brings none of its own."""
+    for node in graph.inputs:
         for extent in node.type.shape:
-            if isinstance(extent, Dim) and extent not in known:
-                yield node, f"has the symbolic extent {extent}, which no input of the graph has"
+            if scope.inside and isinstance(extent, Dim) and extent not in scope.extents:
+                yield node, f"has the symbolic extent {extent}, which no input of the program has"
 
 
-def _attributes(graph: Graph) -> Iterator[Fault]:
+def _attributes(graph: Graph, scope: Scope) -> Iterator[Fault]:
     for node in graph.nodes:
         try:
             attrs_key(node.attrs)
@@ -104,7 +171,7 @@ def _attributes(graph: Graph) -> Iterator[Fault]:
             yield node, f"has an attribute that cannot be hashed and printed: {error}"
 
 
-def _canonical(graph: Graph) -> Iterator[Fault]:
+def _canonical(graph: Graph, scope: Scope) -> Iterator[Fault]:
     for node in graph.nodes:
         if node.op.canon is None:
             continue
@@ -117,7 +184,7 @@ def _canonical(graph: Graph) -> Iterator[Fault]:
             yield node, f"has attributes that are not canonical, which would be {canonical}"
 
 
-def _constants(graph: Graph) -> Iterator[Fault]:
+def _constants(graph: Graph, scope: Scope) -> Iterator[Fault]:
     for node in graph.nodes:
         for value in node.attrs.values():
             if isinstance(value, Literal) and len(value.data) > MAX_LITERAL_BYTES:
@@ -132,6 +199,8 @@ STRUCTURE = (
     Rule("definitions", "each node stands in the graph once", _definitions),
     Rule("order", "each node stands after its inputs", _order),
     Rule("results", "outputs and updates are values of the graph", _results),
+    Rule("several", "only project reads a value with several results", _several),
+    Rule("tokens", "effects are in one order, and a token is taken once", _tokens),
     Rule("updates", "an update gives a state input a value of the same type", _updates),
 )
 """What holds a graph together.  Quick: it looks at no op."""
@@ -142,6 +211,7 @@ MEANING = (
     Rule("canonical", "attributes are as the op's canon leaves them", _canonical),
     Rule("types", "each node has the type that its op infers", _types),
     Rule("symbols", "each symbolic extent is an extent of some input", _symbols),
+    Rule("closed", "the symbolic extents of sub-graphs are those of the program", _closed),
     Rule("constants", f"a constant has at most {MAX_LITERAL_BYTES} bytes", _constants),
 )
 """What makes each node a use of its op.  Asks every op again."""
@@ -154,8 +224,17 @@ def verify(graph: Graph, stage: str = "", rules: tuple[Rule, ...] = RULES) -> No
 
     Rules are checked in order: a later one may rely on the earlier ones.
     """
+    extents = frozenset(extent for node in graph.inputs for part in parts_of(node.type) for extent in part.shape)
+    _verify(graph, stage, rules, Scope(extents))
+
+
+def _verify(graph: Graph, stage: str, rules: tuple[Rule, ...], scope: Scope) -> None:
+    for node in graph.nodes:
+        for k, inner in enumerate(graphs_in(node.attrs)):
+            place = f"{stage + ', ' if stage else ''}in graph {k} of {node.op.name}"
+            _verify(inner, place, rules, Scope(scope.extents, inside=True))
     for rule in rules:
-        for node, fault in rule.faults(graph):
+        for node, fault in rule.faults(graph, scope):
             names = value_names(graph)
             raise VerifyError(
                 "verify",

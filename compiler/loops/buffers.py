@@ -19,6 +19,7 @@ from typing import Union
 
 from hybridflow.compiler.ir.extents import Extent, aligned
 from hybridflow.compiler.ir.graph import Graph, Node
+from hybridflow.compiler.ir.results import TupleType
 from hybridflow.compiler.ir.types import product
 from hybridflow.compiler.loops.kernel import Fusion, Kernel, base, raises, read_in_place
 from hybridflow.compiler.loops.ranges import Ranges
@@ -80,6 +81,8 @@ class Plan:
 
 
 def byte_size(node: Node) -> Extent:
+    if isinstance(node.type, TupleType):
+        return 0  # its results lie in memory
     return product(node.shape) * node.dtype.itemsize
 
 
@@ -247,7 +250,7 @@ class _Planner:
 
     def _donor(self, kernel: Kernel, wave: int, root: Node) -> Node | None:
         """An input that dies here and whose memory the root may take over, element by element."""
-        if root in kernel.cluster.rows:
+        if root in kernel.cluster.rows or isinstance(root.type, TupleType):
             return None
         for node in kernel.inputs:
             if (

@@ -33,11 +33,16 @@ class _Clustering:
 
     def place(self, node: Node) -> None:
         kind = node.op.kind
-        if kind in OWN_KERNEL:
-            space = self.reader.flat(node.shape)
-            self.open(node, Cluster(kind, space, node.shape, node, [], why="has a kernel of its own"))
-            return
         shape = visited_shape(node)
+        if kind in OWN_KERNEL:
+            self.open(node, Cluster(kind, self.reader.flat(shape), shape, node, [], why="has a kernel of its own"))
+            return
+        if kind is Kind.PROJECT:  # made by the loops, or the kernel, that make the node with the results
+            home = self.cluster_of[node.inputs[0]]
+            if node.inputs[0] in home.rows:
+                home.rows.add(node)
+            self.add(node, home)
+            return
         why = ""
         for cluster in self.candidates(self.reader.own_reads(node)):
             level, refusal = self.fits(node, cluster, shape)

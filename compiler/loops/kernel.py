@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass, field
 
-from hybridflow.compiler.ir.graph import Node
+from hybridflow.compiler.ir.graph import Effect, Node
 from hybridflow.compiler.ir.types import Shape, same_size
 from hybridflow.compiler.loops import space as spaces
 from hybridflow.compiler.loops.index import Index, Ix
@@ -14,7 +14,7 @@ from hybridflow.compiler.loops.space import Space
 from hybridflow.compiler.ops import Kind
 
 # Kinds with kernels of their own.  The result of a contraction may be finished (bias, activation) as it is stored.
-OWN_KERNEL = frozenset({Kind.CONTRACT, Kind.SORT, Kind.SCAN, Kind.SCATTER, Kind.SEGMENT})
+OWN_KERNEL = frozenset({Kind.CONTRACT, Kind.SORT, Kind.SCAN, Kind.SCATTER, Kind.SEGMENT, Kind.CONTROL})
 
 # Those of them whose kernels take their inputs as they lie in memory; others read through views, and through what is
 # cheap to compute.
@@ -52,6 +52,10 @@ class Kernel:
 
 def raises(kernel: Kernel) -> bool:
     return any(node.may_raise for node in kernel.nodes)
+
+
+def has_effect(kernel: Kernel) -> bool:
+    return any(node.effect is not Effect.NONE for node in kernel.nodes)
 
 
 @dataclass(eq=False)

@@ -101,7 +101,7 @@ def reads_of(node: Node, index: Index, is_leaf: IsLeaf) -> Reads:
     input)."""
     reads = Reads(is_leaf)
     kind = node.op.kind
-    if kind is Kind.ELEMENTWISE or kind is Kind.REDUCE:
+    if kind in (Kind.ELEMENTWISE, Kind.REDUCE, Kind.PROJECT):
         for source in node.inputs:
             reads.follow(source, index)
     else:

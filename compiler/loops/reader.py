@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from hybridflow.compiler.ir.graph import Graph, Node
+from hybridflow.compiler.ir.results import TupleType
 from hybridflow.compiler.ir.types import Shape, is_static, static_size
 from hybridflow.compiler.loops import space as spaces
 from hybridflow.compiler.loops.index import Index, Ix, variable
@@ -34,6 +35,8 @@ class Reader:
         for node in self.graph.nodes:
             if node.op.kind in READS_MEMORY:
                 must_store.update(base(n) for n in node.inputs)
+            elif node.op.kind is Kind.PROJECT and node.inputs[0].op.kind in OWN_KERNEL:
+                must_store.add(node)  # a kernel of its own knows memory only
         views: dict[Node, int] = {}  # how many views lie between a view and a leaf, itself included
         for node in self.graph.nodes:
             kind = node.op.kind
@@ -95,5 +98,7 @@ class Reader:
 
 
 def visited_shape(node: Node) -> Shape:
-    """The shape that loops over a node walk: for a reduction that of its input."""
-    return node.inputs[0].shape if node.op.kind is Kind.REDUCE else node.shape
+    """The shape that loops over a node walk: for a reduction that of its input; none around several results."""
+    if node.op.kind is Kind.REDUCE:
+        return node.inputs[0].shape
+    return () if isinstance(node.type, TupleType) else node.shape

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 
 from hybridflow.compiler.ir.graph import Node
+from hybridflow.compiler.ir.results import parts_of
 from hybridflow.compiler.ir.types import Extent, is_static, product, static_size
 from hybridflow.compiler.loops.index import Ix, LoopVar
 from hybridflow.compiler.loops.kernel import IsLeaf, Kernel, accesses
@@ -201,7 +202,8 @@ def _pays(space: Space, target: Target) -> bool:
 
 def _lanes(kernel: Kernel, space: Space, target: Target) -> int:
     """Lanes: those of four-byte elements unless everything is wider, and no more than the last loop has."""
-    bits = 64 if all(n.dtype.itemsize == 8 for n in (*kernel.nodes, *kernel.inputs)) else 32
+    types = [part for n in (*kernel.nodes, *kernel.inputs) for part in parts_of(n.type)]
+    bits = 64 if all(type.dtype.itemsize == 8 for type in types) else 32
     lanes = target.lanes(bits)
     last = space.vars[-1].extent if space.vars else 1
     while isinstance(last, int) and lanes > 1 and lanes // 2 >= last:
@@ -243,7 +245,7 @@ def _tile(kernel: Kernel, space: Space, target: Target, lanes: int) -> int:
         return 1
     each = 0  # bytes of a column
     for node in kernel.cluster.rows:
-        each += node.dtype.itemsize
+        each += sum(part.dtype.itemsize for part in parts_of(node.type))
         if node.op.kind is Kind.REDUCE:
             state = Folding(node.op, [n.type for n in node.inputs], node.attrs).identity
             each += LEVELS * sum(dtype.itemsize for _, dtype in state)

@@ -30,9 +30,9 @@ class Kept(NamedTuple):
 
 @dataclass(frozen=True)
 class Stage:
-    """``ready``: members with one element per row, reductions apart, that can be computed before the stage.  ``folds``
-    are its reductions, ``roots`` the results of the full space that it writes, ``kept`` what it keeps for later ones.
-    ``work`` counts the instructions of one element, ``kept`` apart."""
+    """``ready``: members with one element per row, apart from reductions and their results, that can be computed before
+    the stage.  ``folds`` are its reductions, ``roots`` the results of the full space that it writes, ``kept`` what it
+    keeps for later ones.  ``work`` counts the instructions of one element, ``kept`` apart."""
 
     ready: tuple[Node, ...]
     folds: tuple[Node, ...] = ()
@@ -97,7 +97,8 @@ def stages_of(kernel: Kernel, space: Space, is_leaf: IsLeaf, cost: Cost, keeps: 
     found: list[Stage] = []
     known = set(kernel.inputs)
     for stage in range(count + 1):
-        row_nodes = tuple(n for n in kernel.nodes if n in rows and n.op.kind is not Kind.REDUCE and ready[n] == stage)
+        made = (Kind.REDUCE, Kind.PROJECT)
+        row_nodes = tuple(n for n in kernel.nodes if n in rows and n.op.kind not in made and ready[n] == stage)
         known.update(row_nodes)
         if stage == count:
             found.append(Stage(row_nodes))

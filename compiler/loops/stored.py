@@ -8,7 +8,7 @@ import heapq
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from hybridflow.compiler.ir.graph import Node
+from hybridflow.compiler.ir.graph import Effect, Node
 from hybridflow.compiler.ir.types import Shape, is_static, same_size, static_size
 from hybridflow.compiler.loops.coverage import permutes
 from hybridflow.compiler.loops.index import Index, Ix
@@ -78,7 +78,7 @@ class _Storage:
         found: list[Kernel] = []
         for cluster in reversed(clusters):  # so that every reader is seen before what it reads
             cluster.members.sort(key=self.number.__getitem__)
-            self.stored.update(m for m in cluster.members if m.may_raise and not self.reaches_stored(m))
+            self.stored.update(m for m in cluster.members if m.effect is not Effect.NONE and not self.reaches_stored(m))
             roots = [m for m in cluster.members if m in self.stored]
             if roots:
                 found.append(self.kernel(cluster, roots))

@@ -2,6 +2,7 @@
 
 from hybridflow.compiler.ops import (  # noqa: F401  (imported for their declarations)
     contract,
+    control,
     create,
     division,
     elementwise_binary,

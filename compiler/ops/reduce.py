@@ -15,11 +15,12 @@ import numpy as np
 
 from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.compiler.ir.build import Builder
+from hybridflow.compiler.ir.results import TupleType
 from hybridflow.compiler.ir.types import TensorType
 from hybridflow.compiler.ops import arrays, rules, samples
 from hybridflow.compiler.ops.emission import Emit, State, Val
 from hybridflow.compiler.ops.lowering import Running
-from hybridflow.compiler.ops.table import NOT_DIFFERENTIABLE, Kind, define
+from hybridflow.compiler.ops.table import NOT_DIFFERENTIABLE, TABLE, Kind, define
 from hybridflow.errors import ShapeError
 
 # Reduces for an element that is absent: larger than the position of any that is there.
@@ -320,6 +321,52 @@ def _position(name: str, find: Any, larger: bool, doc: str) -> None:
     )
 
 
+def _position_with_value(name: str, find: Any, larger: bool, doc: str) -> None:
+    """Value and position of an extreme along one axis, from one pass over the data."""
+    one_position = _infer(name, rules.NUMERIC, dt.int64, empty=False)
+
+    def canon(types: tuple[TensorType, ...], attrs: dict[str, Any]) -> dict[str, Any]:
+        attrs = rules.canon_axes(name)(types, attrs)
+        if len(attrs["axes"]) != 1:
+            raise ShapeError(name, f"axes are {attrs['axes']} of {types[0]}. Expected one axis.")
+        return attrs
+
+    def infer(x: TensorType, axes: tuple[int, ...]) -> TupleType:
+        position = one_position(x, axes)
+        return TupleType((position.with_dtype(x.dtype), position))
+
+    def reference(x: np.ndarray, axes: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
+        position = np.asarray(find(arrays.computed(x), axis=axes[0]), np.int64)
+        value = np.take_along_axis(x, np.expand_dims(position, axes[0]), axes[0])
+        return value.squeeze(axes[0]), position
+
+    def vjp(b: Any, gs: Any, outs: Any, x: Any, axes: tuple[int, ...]) -> tuple[Any, ...]:
+        g, position = gs[0], outs[1]
+        if g is None:
+            return (None,)
+        positions = b.iota(shape=x.shape, axis=axes[0], dtype=dt.int64)
+        taken = b.equal(positions, _spread(b, position, x, axes))
+        return (b.where(taken, _spread(b, g, x, axes), b.full(0, like=x.type)),)
+
+    define(
+        name,
+        Kind.REDUCE,
+        1,
+        doc=doc,
+        canon=canon,
+        infer=infer,
+        reference=reference,
+        lift=lambda e, x, i: (x, i),
+        combine=_position_combine(larger),
+        init=TABLE[f"arg{name[:3]}"].init,
+        finish=lambda e, state, dtypes: state,
+        vjp=vjp,
+        samples=lambda rng, dtype: [s for s in _position_samples(rng, dtype) if len(s[1]["axes"]) == 1],
+        dtypes=rules.NUMERIC,
+        facts={"exact": True},
+    )
+
+
 _position(
     "argmax",
     np.argmax,
@@ -331,6 +378,20 @@ _position(
     np.argmin,
     False,
     "Position of the first smallest element, or of the first NaN: in row-major order over the axes.",
+)
+
+_position_with_value(
+    "max_with_position",
+    np.argmax,
+    True,
+    doc="The first largest element along an axis, or the first NaN, and where it is.",
+)
+
+_position_with_value(
+    "min_with_position",
+    np.argmin,
+    False,
+    doc="The first smallest element along an axis, or the first NaN, and where it is.",
 )
 
 

@@ -16,6 +16,8 @@ import numpy as np
 
 from hybridflow.compiler.ir.build import Builder
 from hybridflow.compiler.ir.dtypes import DType
+from hybridflow.compiler.ir.graph import Effect
+from hybridflow.compiler.ir.results import parts_of
 from hybridflow.compiler.ir.types import Extent, TensorType, shape_fault
 from hybridflow.compiler.ops.contraction import Contraction
 from hybridflow.compiler.ops.emission import ElementSource, Emit, State, Val
@@ -37,6 +39,8 @@ class Kind(enum.Enum):
     SCATTER = "scatter"  # updates folded into a copy of the first input, in row-major order of the updates
     SORT = "sort"  # a permutation along one axis
     CREATE = "create"  # no tensor inputs, or only a key: out[i] = f(i)
+    PROJECT = "project"  # one of the results of its input, which has several
+    CONTROL = "control"  # runs sub-graphs, or the host; results are always several
 
 
 class _NotDifferentiable:
@@ -69,9 +73,12 @@ class OpDef:
     """One primitive op.  See docs/architecture.md for a walk through a declaration.
 
     canon(types, attrs) -> attrs     normalised, complete, hashable attributes; raises the op's argument errors
-    infer(*types, **attrs) -> type   result type; raises ShapeError / DTypeError.  Shapes and dtypes never adapt here:
-                                     promotion and broadcasting are the front end's, explicit in the IR
-    reference(*arrays, **attrs)      meaning in NumPy; in float64 inside where that is more exact, rounded at the end
+    infer(*types, **attrs) -> type   result type, a TupleType where there are several; raises ShapeError / DTypeError.
+                                     Shapes and dtypes never adapt here: promotion and broadcasting are the front end's,
+                                     explicit in the IR
+    reference(*arrays, **attrs)      meaning in NumPy; in float64 inside where that is more exact, rounded at the end;
+                                     a tuple of arrays where there are several results.  That of CONTROL ops takes
+                                     ``run`` first, see control.py
     vjp(b, g, out, *ins, **attrs)    cotangents, one per input (None where there is none), through builder ``b``; an
                                      entry may be a function without arguments, called only if that cotangent is wanted
     jvp(b, tangents, out, *ins, **attrs)
@@ -93,6 +100,8 @@ class OpDef:
     contracting(contraction)         CONTRACT: the attributes that say so, for operands whose axes lie otherwise; None
                                      where its attributes cannot
     lower(types, attrs) -> Lowering  SCAN, SORT and SCATTER: the building block that makes the result (lowering.py)
+    effect                           the most that running it does besides making its results: nothing (the default),
+                                     raising (where there is ``raises``), or an effect that a token puts in order
     raises(types, attrs) -> bool     whether running it may raise (never pruned then)
     numpy                            the NumPy function whose bits IEEE 754 (or two's complement) fixes to be the op's,
                                      for the dtypes that NumPy itself has
@@ -128,6 +137,7 @@ class OpDef:
     contraction: Callable[[Types, Attrs], Contraction] | None = None
     contracting: Callable[[Contraction], dict[str, Any] | None] | None = None
     lower: Callable[[Types, Attrs], Lowering] | None = None
+    effect: Effect = Effect.NONE
     raises: Callable[[Types, Attrs], bool] | None = None
     numpy: Callable[..., Any] | None = None
     shares_memory: bool = False
@@ -136,13 +146,14 @@ class OpDef:
     def __repr__(self) -> str:
         return f"<op {self.name}>"
 
-    def result(self, types: tuple[TensorType, ...], attrs: Mapping[str, Any]) -> TensorType:
+    def result(self, types: tuple[TensorType, ...], attrs: Mapping[str, Any]) -> Any:
         """The result type for canonical attributes.  Raises what ``infer`` raises, and ShapeError for a shape that
         no tensor may have."""
         found = self.infer(*types, **attrs)
-        fault = shape_fault(found.shape)
-        if fault is not None:
-            raise ShapeError(self.name, f"the result's shape {fault}")
+        for part in parts_of(found):
+            fault = shape_fault(part.shape)
+            if fault is not None:
+                raise ShapeError(self.name, f"the result's shape {fault}")
         return found
 
     @functools.cached_property
@@ -170,6 +181,8 @@ _REQUIRED: dict[Kind, tuple[str, ...]] = {
     Kind.CREATE: ("element",),
     Kind.CONTRACT: ("contraction", "contracting"),
     Kind.SORT: ("lower",),
+    Kind.PROJECT: (),
+    Kind.CONTROL: ("canon",),
 }
 
 
@@ -177,6 +190,8 @@ def define(name: str, kind: Kind, arity: int | None, **fields: Any) -> OpDef:
     """Add an op to the table; an incomplete or repeated declaration fails at import, naming what is missing."""
     if name in TABLE:
         raise ValueError(f"[ops] {name} is declared twice")
+    if fields.get("raises") is not None:
+        fields.setdefault("effect", Effect.RAISES)
     op = OpDef(name, kind, arity, **fields)
     missing = [field for field in _REQUIRED[kind] if getattr(op, field) is None]
     if op.vjp is None:

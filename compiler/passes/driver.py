@@ -24,6 +24,7 @@ from hybridflow import flags
 from hybridflow.compiler.ir.graph import Graph
 from hybridflow.compiler.ir.text import to_text
 from hybridflow.compiler.ir.verify import RULES, STRUCTURE, verify
+from hybridflow.compiler.passes.subgraphs import everywhere
 from hybridflow.errors import CompileError
 
 
@@ -76,7 +77,7 @@ class _Run:
         if one.name in self.skipped:
             return False
         before, start = self.graph, time.perf_counter()
-        self.graph = one.function(before)
+        self.graph = everywhere(one.function, before)
         changed = self.graph is not before
         if self.records is not None:
             seconds = time.perf_counter() - start

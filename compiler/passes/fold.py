@@ -10,6 +10,7 @@ import numpy as np
 
 from hybridflow.compiler.ir.build import GraphBuilder
 from hybridflow.compiler.ir.graph import MAX_LITERAL_BYTES, Graph, Literal, Node
+from hybridflow.compiler.ir.results import TupleType
 from hybridflow.compiler.passes.match import literal
 from hybridflow.compiler.passes.rewrite import rewrite
 
@@ -20,6 +21,8 @@ def fold(graph: Graph) -> Graph:
 
 def _fold(b: GraphBuilder, node: Node) -> Node | None:
     if not node.inputs or not node.op.facts.get("exact"):
+        return None
+    if isinstance(node.type, TupleType):
         return None
     literals = [literal(n) for n in node.inputs]
     if not all(literals) or not node.type.is_static:

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from hybridflow.compiler.autodiff import Record, backward
+from hybridflow.compiler.autodiff import Record, Results, backward, records_of
 from hybridflow.compiler.ir.dtypes import is_float
 from hybridflow.compiler.ir.graph import Graph, Node
 from hybridflow.compiler.ir.types import Dim, Extent
@@ -542,13 +542,15 @@ def _records(staged: Staged, symbol: Callable[[Node], SymbolicTensor]) -> list[R
     records: list[Record] = []
     done: set[int] = set()
     again = set(staged.values[len(trace.inputs) + len(staged.later) :])
-    for node in trace.nodes:
-        if node in again:
-            continue
-        span = span_of.get(node)
+    for record in records_of([node for node in trace.nodes if node not in again]):
+        made = [node for node in record.outputs if node is not None]
+        span = next((span_of[node] for node in made if node in span_of), None)
         if span is None:
-            if node.op.vjp is not NOT_DIFFERENTIABLE:
-                records.append(Record(node.op, tuple(map(symbol, node.inputs)), node.attrs, (symbol(node),)))
+            if record.vjp is not None or record.op.vjp is not NOT_DIFFERENTIABLE:
+                outputs = tuple([None if n is None else symbol(n) for n in record.outputs])
+                if isinstance(record.outputs, Results):
+                    outputs = Results(outputs)
+                records.append(record._replace(inputs=tuple(map(symbol, record.inputs)), outputs=outputs))
         elif id(span) not in done:
             done.add(id(span))
             inputs = tuple(symbol(x._node) for x in span.inputs)

@@ -1,0 +1,302 @@
+"""Control flow: ops that run sub-graphs, which are attributes.
+
+A sub-graph is closed: what it reads of its surroundings are operands, handed on to its inputs (symbolic extents alone
+are those of the whole program).  Its inputs are plain arguments, and it updates no state: a variable that a body reads
+and writes is a carry.  Where effects happen inside, a token comes in and goes out like any other carry.
+
+    call(*xs) {body}                         the results of ``body(*xs)``
+    cond(which, *xs) {branches}              those of one branch: with a bool the first of two where it is True; with an
+                                             integer the branch of that number, the last one where there is none
+    while(*xs) {cond, body}                  ``body`` returns new values of the first operands (the carries); the others
+                                             are the same in each turn.  Turns go on while ``cond(*xs)`` is True
+    scan(*xs) {body, carries, stacked,       ``length`` turns.  The operands are ``carries`` carries, then ``stacked``
+               length, reverse}              arrays, of which each turn sees the next slice along axis 0 (where
+                                             ``reverse``, from the last to the first), then what is the same in each
+                                             turn.  ``body`` returns the new carries, then slices that are stacked at
+                                             the same positions
+
+All of them have several results, which ``project`` nodes read.  Whether one may raise follows from its sub-graphs, and
+what is inside of a sub-graph is computed only when that is run: nothing that may raise leaves its branch or body.
+
+Their derivatives are sub-graphs again.  That of ``cond`` is a ``cond`` over the branches' derivatives, each of which
+computes what it needs of the forward branch anew or takes it as one of the forward ``cond``'s further results.  That of
+``scan`` is a ``scan`` in reverse: what a turn's derivative needs of the forward turn leaves the forward scan as further
+stacked results and enters the backward scan as stacked operands; cotangents are carries, and those of operands that are
+the same in each turn are carries that grow by addition.  A ``while`` does not know its number of turns: its forward
+pass counts them and stacks the same residuals into memory that grows, and the derivative is a ``scan`` over the count.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NoReturn, Protocol
+
+import numpy as np
+
+from hybridflow.compiler.ir import dtypes as dt
+from hybridflow.compiler.ir.graph import Effect, Graph, Role, graphs_in
+from hybridflow.compiler.ir.results import TupleType
+from hybridflow.compiler.ir.types import Dim, Extent, Shape, TensorType
+from hybridflow.compiler.ops.table import NOT_DIFFERENTIABLE, Kind, define
+from hybridflow.errors import ArgumentError, ArgumentTypeError, DTypeError, GradientError, ShapeError
+
+Types = Sequence[TensorType]
+Arrays = Sequence[np.ndarray]
+
+
+class Run(Protocol):
+    """What references of control flow run sub-graphs with."""
+
+    def __call__(self, graph: Graph, arrays: Arrays) -> list[np.ndarray]:
+        """The outputs of a sub-graph."""
+
+    def shape(self, shape: Shape) -> tuple[int, ...]:
+        """What a shape is in this run."""
+
+
+# ---- one of several results
+
+
+def _project_canon(types: Types, attrs: dict[str, Any]) -> dict[str, Any]:
+    index, whole = attrs["index"], types[0]
+    if not isinstance(whole, TupleType):
+        raise ArgumentTypeError("project", f"the input is {whole}. Expected a value with several results.")
+    if type(index) is not int or not 0 <= index < len(whole.parts):
+        raise ArgumentError("project", f"index is {index!r}. Expected a number below {len(whole.parts)}, of {whole}.")
+    return attrs
+
+
+define(
+    "project",
+    Kind.PROJECT,
+    1,
+    doc="One of the results of a node that has several.",
+    canon=_project_canon,
+    infer=lambda whole, index: whole.parts[index],
+    reference=lambda whole, index: whole[index],
+    vjp=NOT_DIFFERENTIABLE,  # the derivative is that of the node with the results, see autodiff
+    samples=lambda rng, dtype: [],
+    dtypes=(),
+)
+
+
+# ---- what sub-graphs must be like
+
+
+def _graph(name: str, what: str, value: Any) -> Graph:
+    if not isinstance(value, Graph):
+        raise ArgumentTypeError(name, f"{what} is {value!r}. Expected a graph.")
+    if value.updates or any(n.is_parameter and n.attrs["role"] is not Role.ARGUMENT for n in value.inputs):
+        raise ArgumentError(
+            name, f"{what} has state or captures of its own. Expected plain arguments: a variable goes in and comes "
+            "out as a carry."
+        )  # fmt: skip
+    return value
+
+
+def _check_inputs(name: str, what: str, graph: Graph, given: Types) -> None:
+    wanted = [n.type for n in graph.inputs]
+    if len(wanted) != len(given):
+        raise ArgumentError(name, f"{what} takes {len(wanted)} values, and is given {len(given)}.")
+    for i, (inner, outer) in enumerate(zip(wanted, given)):
+        _check_type(name, f"input {i} ({graph.inputs[i].attrs['name']!r}) of {what}", inner, outer, "it is given")
+
+
+def _check_type(name: str, what: str, found: Any, expected: Any, whose: str) -> None:
+    if found == expected:
+        return
+    differ = DTypeError if getattr(found, "dtype", None) != getattr(expected, "dtype", None) else ShapeError
+    raise differ(name, f"{what} is {found}, and {whose} {expected}. Expected equal types.")
+
+
+def _outputs(graph: Graph) -> tuple[Any, ...]:
+    return tuple([n.type for n in graph.outputs])
+
+
+def _check_carries(name: str, found: Types, carries: Types) -> None:
+    for i, (new, old) in enumerate(zip(found, carries)):
+        _check_type(name, f"result {i} of the body", new, old, f"carry {i} is")
+
+
+def _may_raise(types: Any, attrs: Any) -> bool:
+    return any(graph.may_raise for graph in graphs_in(attrs))
+
+
+def _no_derivative(name: str) -> Callable[..., Any]:
+    def vjp(*args: Any, **attrs: Any) -> NoReturn:
+        raise GradientError(name, f"there is no derivative through {name} yet.")
+
+    return vjp
+
+
+def _control(name: str, **fields: Any) -> None:
+    define(
+        name,
+        Kind.CONTROL,
+        None,
+        effect=Effect.ORDERED,
+        raises=_may_raise,
+        vjp=_no_derivative(name),
+        samples=lambda rng, dtype: [],
+        dtypes=(),
+        **fields,
+    )
+
+
+# ---- call
+
+
+def _call_infer(*types: TensorType, body: Graph) -> TupleType:
+    _check_inputs("call", "the body", body, types)
+    return TupleType(_outputs(body))
+
+
+_control(
+    "call",
+    doc="The results of a sub-graph.",
+    canon=lambda types, attrs: {"body": _graph("call", "the body", attrs["body"])},
+    infer=_call_infer,
+    reference=lambda run, *xs, body: tuple(run(body, xs)),
+)
+
+
+# ---- cond
+
+
+def _cond_canon(types: Types, attrs: dict[str, Any]) -> dict[str, Any]:
+    branches = attrs["branches"]
+    if not isinstance(branches, tuple) or not branches:
+        raise ArgumentTypeError("cond", f"branches are {branches!r}. Expected a tuple of graphs, at least one.")
+    for k, branch in enumerate(branches):
+        _graph("cond", f"branch {k}", branch)
+    return {"branches": branches}
+
+
+def _cond_infer(which: TensorType, *types: TensorType, branches: tuple[Graph, ...]) -> TupleType:
+    if which.shape or which.dtype not in (dt.bool_, dt.int32, dt.int64):
+        raise DTypeError("cond", f"what chooses the branch is {which}. Expected bool[], i32[] or i64[].")
+    if which.dtype == dt.bool_ and len(branches) != 2:
+        raise ArgumentError("cond", f"a bool chooses among {len(branches)} branches. Expected two.")
+    first = _outputs(branches[0])
+    for k, branch in enumerate(branches):
+        _check_inputs("cond", f"branch {k}", branch, types)
+        found = _outputs(branch)
+        if len(found) != len(first):
+            raise ArgumentError("cond", f"branch {k} has {len(found)} results, and branch 0 has {len(first)}.")
+        for i, (one, other) in enumerate(zip(found, first)):
+            _check_type("cond", f"result {i} of branch {k}", one, other, "that of branch 0 is")
+    return TupleType(first)
+
+
+def chosen(which: Any, branches: int) -> int:
+    """The number of the branch that a value chooses."""
+    if isinstance(which, (bool, np.bool_)):
+        return 0 if which else 1
+    return int(which) if 0 <= which < branches else branches - 1
+
+
+_control(
+    "cond",
+    doc="The results of the branch that the first operand chooses; no other is run.",
+    canon=_cond_canon,
+    infer=_cond_infer,
+    reference=lambda run, which, *xs, branches: tuple(run(branches[chosen(which[()], len(branches))], xs)),
+)
+
+
+# ---- while
+
+
+def _while_canon(types: Types, attrs: dict[str, Any]) -> dict[str, Any]:
+    return {"cond": _graph("while", "the condition", attrs["cond"]), "body": _graph("while", "the body", attrs["body"])}
+
+
+def _while_infer(*types: TensorType, cond: Graph, body: Graph) -> TupleType:
+    _check_inputs("while", "the condition", cond, types)
+    _check_inputs("while", "the body", body, types)
+    if _outputs(cond) != (TensorType((), dt.bool_),):
+        found = ", ".join(map(str, _outputs(cond))) or "nothing"
+        raise DTypeError("while", f"the condition returns {found}. Expected bool[].")
+    carries = _outputs(body)
+    if len(carries) > len(types):
+        raise ArgumentError("while", f"the body returns {len(carries)} values for {len(types)} carries.")
+    _check_carries("while", carries, types)
+    return TupleType(carries)
+
+
+def _while_reference(run: Run, *xs: np.ndarray, cond: Graph, body: Graph) -> tuple[np.ndarray, ...]:
+    carries, rest = list(xs[: len(body.outputs)]), xs[len(body.outputs) :]
+    while run(cond, (*carries, *rest))[0]:
+        carries = run(body, (*carries, *rest))
+    return tuple(carries)
+
+
+_control(
+    "while",
+    doc="The carries after the last turn of a loop that goes on as long as its condition holds.",
+    canon=_while_canon,
+    infer=_while_infer,
+    reference=_while_reference,
+)
+
+
+# ---- scan
+
+
+def _scan_canon(types: Types, attrs: dict[str, Any]) -> dict[str, Any]:
+    body = _graph("scan", "the body", attrs["body"])
+    carries, stacked = attrs["carries"], attrs["stacked"]
+    length, reverse = attrs["length"], attrs.get("reverse", False)
+    for what, count in (("carries", carries), ("stacked", stacked)):
+        if type(count) is not int or count < 0:
+            raise ArgumentTypeError("scan", f"{what} is {count!r}. Expected a number of operands.")
+    if carries + stacked > len(types) or carries > len(body.outputs):
+        raise ArgumentError(
+            "scan", f"there are {carries} carries and {stacked} stacked operands, but {len(types)} operands and "
+            f"{len(body.outputs)} results of the body."
+        )  # fmt: skip
+    if isinstance(length, bool) or not isinstance(length, (int, Dim)) or (isinstance(length, int) and length < 0):
+        raise ArgumentTypeError("scan", f"length is {length!r}. Expected an extent.")
+    if not isinstance(reverse, bool):
+        raise ArgumentTypeError("scan", f"reverse is {reverse!r}. Expected True or False.")
+    return {"body": body, "carries": carries, "stacked": stacked, "length": length, "reverse": reverse}
+
+
+def _scan_infer(
+    *types: TensorType, body: Graph, carries: int, stacked: int, length: Extent, reverse: bool
+) -> TupleType:
+    slices = []
+    for i, type in enumerate(types[carries : carries + stacked], carries):
+        if not type.shape or type.shape[0] != length:
+            raise ShapeError("scan", f"operand {i} is {type}. Expected {length} slices along its first axis.")
+        slices.append(type.with_shape(type.shape[1:]))
+    _check_inputs("scan", "the body", body, (*types[:carries], *slices, *types[carries + stacked :]))
+    found = _outputs(body)
+    _check_carries("scan", found[:carries], types)
+    return TupleType((*found[:carries], *(t.with_shape((length, *t.shape)) for t in found[carries:])))
+
+
+def _scan_reference(
+    run: Run, *xs: np.ndarray, body: Graph, carries: int, stacked: int, length: int, reverse: bool
+) -> tuple[np.ndarray, ...]:
+    held, arrays, rest = list(xs[:carries]), xs[carries : carries + stacked], xs[carries + stacked :]
+    made: list[list[np.ndarray]] = [[] for _ in body.outputs[carries:]]
+    for k in reversed(range(length)) if reverse else range(length):
+        results = run(body, (*held, *(x[k] for x in arrays), *rest))
+        held = results[:carries]
+        for slices, one in zip(made, results[carries:]):
+            slices.insert(0, one) if reverse else slices.append(one)
+    stacks = [
+        np.stack(slices) if slices else np.empty((0, *run.shape(node.shape)), node.dtype)
+        for slices, node in zip(made, body.outputs[carries:])
+    ]
+    return (*held, *stacks)
+
+
+_control(
+    "scan",
+    doc="The carries after a loop over slices, and what the turns made, stacked.",
+    canon=_scan_canon,
+    infer=_scan_infer,
+    reference=_scan_reference,
+)
