@@ -22,8 +22,8 @@ class Results(tuple[Any, ...]):
 class Record(NamedTuple):
     """One operation: an op of the table with its attributes, or any function with ``vjp(*cotangents of outputs)``.
 
-    ``outputs`` of an op with several results are ``Results``: those that somebody reads, None in the places of the
-    others.  Its rule takes the cotangents, and the outputs, likewise.
+    ``outputs`` of an op with several results are ``Results``, all of them.  Its rule takes a tuple of cotangents, None
+    for a result that has none, and the results.
 
     A ``vjp`` takes None for an output that has no cotangent, and returns one cotangent (or None) per input.  One with
     ``accumulates`` true stands for several operations: it also takes, as ``so_far=``, what has come together for each
@@ -61,7 +61,7 @@ def backward(
     for record in reversed(records):
         op, inputs, attrs, outputs, vjp = record
         if vjp is None and isinstance(outputs, Results):
-            gs = [None if out is None else _taken(cotangents, wanted, id(out)) for out in outputs]
+            gs = [_taken(cotangents, wanted, id(out)) for out in outputs]
             if all(g is None for g in gs):
                 continue
             results = op.vjp(b, tuple(gs), outputs, *inputs, **attrs)
@@ -101,7 +101,7 @@ def _on_path(records: Sequence[Record], sources: Sequence[Any]) -> set[int]:
             if id(value) in path:
                 if record.vjp is not None or record.op.vjp is not NOT_DIFFERENTIABLE:
                     for out in record.outputs:
-                        if out is not None and dt.is_float(out.dtype):
+                        if dt.is_float(out.dtype):
                             path.add(id(out))
                 break
     return path
@@ -109,7 +109,7 @@ def _on_path(records: Sequence[Record], sources: Sequence[Any]) -> set[int]:
 
 def records_of(nodes: Sequence[Node]) -> list[Record]:
     """A graph's nodes as records, whose values are the nodes.  One with several results takes the place of the nodes
-    that project them."""
+    that project them, which there must be for all its results (see ``Builder.results``)."""
     first: dict[tuple[Node, int], Node] = {}
     for node in nodes:
         if node.op.kind is Kind.PROJECT:
@@ -117,7 +117,7 @@ def records_of(nodes: Sequence[Node]) -> list[Record]:
     records = []
     for node in nodes:
         if isinstance(node.type, TupleType):
-            outputs = Results([first.get((node, k)) for k in range(len(node.type.parts))])
+            outputs = Results([first[node, k] for k in range(len(node.type.parts))])
             records.append(Record(node.op, node.inputs, node.attrs, outputs))
         elif node.op.kind is not Kind.PROJECT:
             records.append(Record(node.op, node.inputs, node.attrs, (node,)))

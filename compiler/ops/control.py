@@ -37,6 +37,7 @@ from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.compiler.ir.graph import Effect, Graph, Role, graphs_in
 from hybridflow.compiler.ir.results import TupleType
 from hybridflow.compiler.ir.types import Dim, Extent, Shape, TensorType
+from hybridflow.compiler.ops.lowering import Choice, Repetition, Walk
 from hybridflow.compiler.ops.table import NOT_DIFFERENTIABLE, Kind, define
 from hybridflow.errors import ArgumentError, ArgumentTypeError, DTypeError, GradientError, ShapeError
 
@@ -156,6 +157,7 @@ _control(
     doc="The results of a sub-graph.",
     canon=lambda types, attrs: {"body": _graph("call", "the body", attrs["body"])},
     infer=_call_infer,
+    lower=lambda types, attrs: Choice((attrs["body"],), fixed=True),
     reference=lambda run, *xs, body: tuple(run(body, xs)),
 )
 
@@ -200,6 +202,7 @@ _control(
     doc="The results of the branch that the first operand chooses; no other is run.",
     canon=_cond_canon,
     infer=_cond_infer,
+    lower=lambda types, attrs: Choice(attrs["branches"]),
     reference=lambda run, which, *xs, branches: tuple(run(branches[chosen(which[()], len(branches))], xs)),
 )
 
@@ -236,6 +239,7 @@ _control(
     doc="The carries after the last turn of a loop that goes on as long as its condition holds.",
     canon=_while_canon,
     infer=_while_infer,
+    lower=lambda types, attrs: Repetition(attrs["cond"], attrs["body"]),
     reference=_while_reference,
 )
 
@@ -298,5 +302,6 @@ _control(
     doc="The carries after a loop over slices, and what the turns made, stacked.",
     canon=_scan_canon,
     infer=_scan_infer,
+    lower=lambda types, attrs: Walk(**attrs),
     reference=_scan_reference,
 )

@@ -1,6 +1,6 @@
 """What an op with a kernel of its own is made of: the building blocks that the code generator has for such ops.
 
-An op of ``Kind.SCAN``, ``SORT`` or ``SCATTER`` says by ``OpDef.lower`` which of these makes its result, and
+An op of ``Kind.SCAN``, ``SORT``, ``SCATTER`` or ``CONTROL`` says by ``OpDef.lower`` which of these makes its result, and
 a contraction by ``OpDef.contraction`` which axes it sums (``contraction.py``).  Code generation goes by these
 descriptions alone.
 """
@@ -10,6 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Union
 
+from hybridflow.compiler.ir.graph import Graph
+from hybridflow.compiler.ir.types import Extent
 from hybridflow.compiler.program import Check
 
 
@@ -41,4 +43,32 @@ class Adding:
     check: Check
 
 
-Lowering = Union[Running, Ranking, Adding]
+@dataclass(frozen=True)
+class Choice:
+    """What runs one of ``branches``.  The first operand says which: with a bool the first of two where it is True, else
+    the one of that number, or the last; where it is ``fixed``, there is no such operand and one branch."""
+
+    branches: tuple[Graph, ...]
+    fixed: bool = False
+
+
+@dataclass(frozen=True)
+class Repetition:
+    """A loop while ``cond`` holds; see ``control``."""
+
+    cond: Graph
+    body: Graph
+
+
+@dataclass(frozen=True)
+class Walk:
+    """A loop over ``length`` slices; see ``control``."""
+
+    body: Graph
+    carries: int
+    stacked: int
+    length: Extent
+    reverse: bool
+
+
+Lowering = Union[Running, Ranking, Adding, Choice, Repetition, Walk]

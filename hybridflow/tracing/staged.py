@@ -543,14 +543,13 @@ def _records(staged: Staged, symbol: Callable[[Node], SymbolicTensor]) -> list[R
     done: set[int] = set()
     again = set(staged.values[len(trace.inputs) + len(staged.later) :])
     for record in records_of([node for node in trace.nodes if node not in again]):
-        made = [node for node in record.outputs if node is not None]
-        span = next((span_of[node] for node in made if node in span_of), None)
+        span = next((span_of[node] for node in record.outputs if node in span_of), None)
         if span is None:
             if record.vjp is not None or record.op.vjp is not NOT_DIFFERENTIABLE:
-                outputs = tuple([None if n is None else symbol(n) for n in record.outputs])
-                if isinstance(record.outputs, Results):
-                    outputs = Results(outputs)
-                records.append(record._replace(inputs=tuple(map(symbol, record.inputs)), outputs=outputs))
+                outputs = tuple(map(symbol, record.outputs))
+                several = isinstance(record.outputs, Results)
+                inputs = tuple(map(symbol, record.inputs))
+                records.append(record._replace(inputs=inputs, outputs=Results(outputs) if several else outputs))
         elif id(span) not in done:
             done.add(id(span))
             inputs = tuple(symbol(x._node) for x in span.inputs)
