@@ -12,6 +12,7 @@ import hybridflow as hf
 from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.compiler.ir.build import GraphBuilder
 from hybridflow.compiler.ir.graph import Graph
+from hybridflow.compiler.ir.results import TupleType
 from hybridflow.compiler.ir.types import TensorType
 from hybridflow.compiler.ops import TABLE, OpDef
 
@@ -30,7 +31,8 @@ def largest_sample(op: OpDef, dtype: Any) -> tuple[list[np.ndarray], dict[str, A
 def graph_of(op: OpDef, arrays: list[np.ndarray], attrs: dict[str, Any]) -> Graph:
     """The op alone."""
     b = GraphBuilder(TABLE, op.name)
-    return b.finish([b.emit(op, *(b.parameter(TensorType(a.shape, a.dtype)) for a in arrays), **attrs)])
+    out = b.emit(op, *(b.parameter(TensorType(a.shape, a.dtype)) for a in arrays), **attrs)
+    return b.finish(b.results(out) if isinstance(out.type, TupleType) else [out])
 
 
 def traced(name: str) -> Graph:

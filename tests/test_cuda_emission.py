@@ -36,7 +36,7 @@ def assert_assembles(text):
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-@pytest.mark.parametrize("name", list(TABLE))
+@pytest.mark.parametrize("name", [name for name, op in TABLE.items() if op.dtypes])
 def test_every_op_becomes_ptx(name):
     op = TABLE[name]
     for dtype in typical_dtypes(op):

@@ -40,7 +40,7 @@ def assert_same(got, want):
     assert all(same_bits(g, w) for g, w in zip(got, want)), (got, want)
 
 
-@pytest.mark.parametrize("name", list(TABLE))
+@pytest.mark.parametrize("name", [name for name, op in TABLE.items() if op.dtypes])
 def test_ops_have_the_bits_of_the_cpu(name):
     op = TABLE[name]
     for dtype in typical_dtypes(op):

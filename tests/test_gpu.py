@@ -33,20 +33,20 @@ def on_gpu(graph, arrays):
     return [out.get() for out in executable.run([cuda.to_device(a, 0) for a in arrays])]
 
 
-@pytest.mark.parametrize("name", list(TABLE))
+@pytest.mark.parametrize("name", [name for name, op in TABLE.items() if op.dtypes])
 def test_ops_have_the_bits_of_the_cpu(name):
     op = TABLE[name]
     for dtype in op.dtypes:
         arrays, attrs = largest_sample(op, dtype)
         graph = graph_of(op, arrays, attrs)
         try:
-            (want,) = cpu.load(compile_graph(graph, host.target())).run(arrays)
+            want = cpu.load(compile_graph(graph, host.target())).run(arrays)
         except HybridflowError as error:
             with pytest.raises(type(error)):
                 on_gpu(graph, arrays)
             continue
-        (got,) = on_gpu(graph, arrays)
-        assert same_bits(got, want), (dtype, got, want)
+        for a, b in zip(on_gpu(graph, arrays), want, strict=True):
+            assert same_bits(a, b), (dtype, a, b)
 
 
 @pytest.mark.parametrize("name", list(PROGRAMS))

@@ -13,6 +13,7 @@ import pytest
 from hybridflow.compiler import target
 from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.compiler.ir.build import GraphBuilder
+from hybridflow.compiler.ir.results import TupleType, parts_of
 from hybridflow.compiler.ir.types import TensorType
 from hybridflow.compiler.ops import TABLE
 from hybridflow.compiler.pipeline import compile_graph
@@ -35,14 +36,20 @@ def samples(name, dtype):
 def graph_of(op, arrays, attrs):
     b = GraphBuilder(TABLE, op.name)
     parameters = [b.parameter(TensorType(a.shape, a.dtype)) for a in arrays]
-    return b.finish([b.emit(op, *parameters, **attrs)])
+    out = b.emit(op, *parameters, **attrs)
+    return b.finish(b.results(out) if isinstance(out.type, TupleType) else [out])
 
 
 def eager(op, arrays, attrs):
     types = tuple(TensorType(a.shape, a.dtype) for a in arrays)
     attrs = op.canon(types, dict(attrs)) if op.canon else attrs
     out = op.infer(*types, **attrs)
-    return np.asarray(one_op.run(op, arrays, attrs, out), out.dtype)
+    made = [np.asarray(x, part.dtype) for x, part in zip(several(one_op.run(op, arrays, attrs, out)), parts_of(out))]
+    return tuple(made) if isinstance(out, TupleType) else made[0]
+
+
+def several(results):
+    return results if isinstance(results, tuple) else (results,)
 
 
 def bits(array):
@@ -66,30 +73,36 @@ def test_compiled_op(name, dtype):
         arrays = tuple(np.asarray(a) for a in arrays)
         graph = graph_of(op, arrays, attrs)
         try:
-            want = np.asarray(op.reference(*arrays, **graph.nodes[0].attrs))
+            wanted = several(op.reference(*arrays, **graph.nodes[0].attrs))
         except HybridflowError as error:
             with pytest.raises(type(error)):
                 cpu.load(compile_graph(graph, host.target())).run(list(arrays))
             with pytest.raises(type(error)):
                 eager(op, arrays, attrs)
             continue
-        (got,) = cpu.load(compile_graph(graph, host.target())).run(list(arrays))
-        tolerance = TOLERANCE.get(want.dtype)
-        if tolerance is None:
-            np.testing.assert_array_equal(got, want)
-        else:
-            assert got.dtype == want.dtype and got.shape == want.shape
-            reference = want.astype(np.float64)
-            finite = np.abs(reference[np.isfinite(reference)])
-            folds = op.kind.value in ("contract", "scan", "reduce")
-            with np.errstate(all="ignore"):
-                np.testing.assert_allclose(
-                    got.astype(np.float64), reference, rtol=tolerance, atol=tolerance * finite.max(initial=0) * folds
-                )
-        same_bits(eager(op, arrays, attrs), got)
+        made = cpu.load(compile_graph(graph, host.target())).run(list(arrays))
+        for got, want, alone in zip(made, wanted, several(eager(op, arrays, attrs)), strict=True):
+            close(op, got, np.asarray(want))
+            same_bits(alone, got)
 
 
-@pytest.mark.parametrize("name", list(TABLE))
+def close(op, got, want):
+    """Near enough to the reference."""
+    tolerance = TOLERANCE.get(want.dtype)
+    if tolerance is None:
+        np.testing.assert_array_equal(got, want)
+    else:
+        assert got.dtype == want.dtype and got.shape == want.shape
+        reference = want.astype(np.float64)
+        finite = np.abs(reference[np.isfinite(reference)])
+        folds = op.kind.value in ("contract", "scan", "reduce")
+        with np.errstate(all="ignore"):
+            np.testing.assert_allclose(
+                got.astype(np.float64), reference, rtol=tolerance, atol=tolerance * finite.max(initial=0) * folds
+            )
+
+
+@pytest.mark.parametrize("name", [name for name, op in TABLE.items() if op.dtypes])
 @pytest.mark.parametrize("other", ["sse2", "avx2", "avx512", "aarch64"])
 def test_op_compiles_for_every_cpu(name, other):
     op = TABLE[name]

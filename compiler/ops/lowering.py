@@ -1,7 +1,7 @@
 """What an op with a kernel of its own is made of: the building blocks that the code generator has for such ops.
 
-An op of ``Kind.SCAN``, ``SORT``, ``SCATTER`` or ``CONTROL`` says by ``OpDef.lower`` which of these makes its result, and
-a contraction by ``OpDef.contraction`` which axes it sums (``contraction.py``).  Code generation goes by these
+An op of ``Kind.SCAN``, ``SORT``, ``SCATTER`` or ``CONTROL`` says by ``OpDef.lower`` which of these makes its result,
+and a contraction by ``OpDef.contraction`` which axes it sums (``contraction.py``).  Code generation goes by these
 descriptions alone.
 """
 

@@ -345,8 +345,8 @@ def _position_with_value(name: str, find: Any, larger: bool, doc: str) -> None:
         if g is None:
             return (None,)
         positions = b.iota(shape=x.shape, axis=axes[0], dtype=dt.int64)
-        taken = b.equal(positions, _spread(b, position, x, axes))
-        return (b.where(taken, _spread(b, g, x, axes), b.full(0, like=x.type)),)
+        taken = b.equal(positions, spread(b, position, x, axes))
+        return (b.where(taken, spread(b, g, x, axes), b.full(0, like=x.type)),)
 
     define(
         name,

@@ -99,7 +99,7 @@ class OpDef:
     contraction(types, attrs)        CONTRACT: which axes of the operands it multiplies and sums (contraction.py)
     contracting(contraction)         CONTRACT: the attributes that say so, for operands whose axes lie otherwise; None
                                      where its attributes cannot
-    lower(types, attrs) -> Lowering  SCAN, SORT, SCATTER, CONTROL: the building block that makes the result (lowering.py)
+    lower(types, attrs) -> Lowering  SCAN, SORT, SCATTER, CONTROL: the building block that makes it (lowering.py)
     effect                           the most that running it does besides making its results: nothing (the default),
                                      raising (where there is ``raises``), or an effect that a token puts in order
     raises(types, attrs) -> bool     whether running it may raise (never pruned then)

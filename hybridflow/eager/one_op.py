@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from hybridflow.compiler.ir.build import GraphBuilder
+from hybridflow.compiler.ir.results import TupleType
 from hybridflow.compiler.ir.types import Dim, Shape, TensorType, static_size
 from hybridflow.compiler.ops import TABLE, Kind, OpDef
 from hybridflow.compiler.ops.contraction import Contraction, Factor
@@ -43,19 +44,28 @@ class NormalForm:
     attrs: Attrs
 
 
-def run(op: OpDef, arrays: tuple[Any, ...], attrs: Attrs, out: TensorType) -> Any:
-    """Run ``op`` with canonical attributes; ``out`` is the inferred type of the result."""
+def run(op: OpDef, arrays: tuple[Any, ...], attrs: Attrs, out: Any) -> Any:
+    """Run ``op`` with canonical attributes; ``out`` is the inferred type of the result.  Where that is several types,
+    so are the results a tuple."""
+    if isinstance(out, TupleType):
+        return tuple([result.reshape(part.shape) for result, part in zip(_results(op, arrays, attrs), out.parts)])
     if 0 in out.shape and op.kind not in (Kind.GATHER, Kind.SCATTER):  # whose indices are checked all the same
         return devices.moved(np.empty(out.shape, out.dtype), devices.of(arrays[0]) if arrays else devices.scope())
     if op.kind is Kind.CREATE:
         return _created(op, arrays, attrs, out)
     if op.kind is Kind.VIEW or op.kind is Kind.SEGMENT:
         return _moved(op, arrays, attrs, out)
+    (result,) = _results(op, arrays, attrs)
+    return result.reshape(out.shape)
+
+
+def _results(op: OpDef, arrays: tuple[Any, ...], attrs: Attrs) -> list[Any]:
+    """The results in the shapes of the op's normal form."""
     types = tuple(TensorType(array.shape, array.dtype) for array in arrays)
     form = _FORMS[op.kind](op, types, attrs)
     executable = _executable(op, types, form, devices.of(arrays[0]))
-    (result,) = executable.run([array.reshape(shape) for array, shape in zip(arrays, form.shapes)])
-    return result.reshape(out.shape)
+    results: list[Any] = executable.run([array.reshape(shape) for array, shape in zip(arrays, form.shapes)])
+    return results
 
 
 def shortcut(op: OpDef, types: Types, attrs: Attrs) -> Callable[..., Any] | None:
@@ -90,7 +100,9 @@ def _executable(op: OpDef, types: Types, form: NormalForm, device: str) -> Any:
             if found is None:
                 b = GraphBuilder(TABLE, op.name)
                 parameters = [b.parameter(TensorType(shape, t.dtype)) for shape, t in zip(form.dims, types)]
-                found = executable_for(b.finish([b.emit(op, *parameters, **form.attrs)]), device=device)
+                out = b.emit(op, *parameters, **form.attrs)
+                outputs = b.results(out) if isinstance(out.type, TupleType) else [out]
+                found = executable_for(b.finish(outputs), device=device)
                 _programs[key] = found
     return found
 
