@@ -135,7 +135,7 @@ class Columns(Nest):
 
     def _finish_folds(self, nodes: Sequence[Node], totals: Cells) -> None:
         folds = [Fold(node) for node in nodes]
-        new = self._new_cells([node for fold in folds for node in self._made_by(fold)])
+        new = self._new_cells(self._made_by(*nodes))
 
         def store(mask: Val | None) -> None:
             elements = self._elements(self.column, mask)

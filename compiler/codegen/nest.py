@@ -172,16 +172,16 @@ class Nest:
         for node in self.sequences[key]:
             elements.value(node, Index(node.shape, linear=self.space.full))
 
-    def _made_by(self, fold: Fold) -> list[Node]:
-        """What is wanted of a fold: its node, or the projections of one with several results."""
-        if not isinstance(fold.node.type, TupleType):
-            return [fold.node]
-        return [n for n in self.kernel.nodes if n.op.kind is Kind.PROJECT and n.inputs[0] is fold.node]
+    def _made_by(self, *folds: Node) -> list[Node]:
+        """What is wanted of folds: their nodes, or the projections of one with several results."""
+        several = {node for node in folds if isinstance(node.type, TupleType)}
+        projected = [n for n in self.kernel.nodes if several and n.op.kind is Kind.PROJECT and n.inputs[0] in several]
+        return [*(node for node in folds if node not in several), *projected]
 
     def _finished(self, fold: Fold, state: State) -> list[tuple[Node, Val]]:
         """The nodes that a fold makes, and their values."""
         values = fold.finish(self.e, state)
-        return [(node, values[node.attrs.get("index", 0)]) for node in self._made_by(fold)]
+        return [(node, values[node.attrs.get("index", 0)]) for node in self._made_by(fold.node)]
 
     def _store_roots(self, elements: Elements, roots: Sequence[Node], position: Ix) -> None:
         """Compute all, then store all: a root may be written over what another one reads."""

@@ -35,7 +35,7 @@ class SplitColumns(Columns):
                     if folded:
                         self._finish_groups(folded)
                     self._finish(stage.ready)
-                self.ready += (*folded, *stage.ready)
+                self.ready += (*self._made_by(*folded), *stage.ready)
             if stage.folds or stage.roots:
                 with self._phase((*kept[:-1], self.group, self.column), grain), self._known_tiles(self.group):
                     self._group(stage)

@@ -32,7 +32,7 @@ class SplitRows(Rows):
             if folded or stage.ready:
                 with self._phase(self.space.kept), self._rows():
                     self._finish_rows(folded, stage.ready)
-                self.ready += (*folded, *stage.ready)
+                self.ready += (*self._made_by(*folded), *stage.ready)
             if stage.folds or stage.roots:
                 with self._phase((*self.space.kept, *self.space.folded[:-1], self.piece)), self._rows():
                     self._pieces(stage)
@@ -115,7 +115,7 @@ class SplitRows(Rows):
             cells = self._partials(nodes)
             self._finish_folds(folds, self._sequence(folds, lambda: self._line(folds, cells)))
         self._finish_row(ready)
-        for node in (*nodes, *ready):
+        for node in (*self._made_by(*nodes), *ready):
             self.e.store(self.given[node], self._result(node))
 
     def _line(self, folds: Sequence[Fold], cells: Cells) -> list[State]:
