@@ -18,7 +18,7 @@ OWN_KERNEL = frozenset({Kind.CONTRACT, Kind.SORT, Kind.SCAN, Kind.SCATTER, Kind.
 
 # Those of them whose kernels take their inputs as they lie in memory; others read through views, and through what is
 # cheap to compute.
-READS_MEMORY = frozenset({Kind.SORT, Kind.SCAN, Kind.SCATTER})
+READS_MEMORY = frozenset({Kind.SORT, Kind.SCAN, Kind.SCATTER, Kind.CONTROL})
 
 IsLeaf = Callable[[Node], bool]
 

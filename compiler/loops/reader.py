@@ -35,7 +35,7 @@ class Reader:
         for node in self.graph.nodes:
             if node.op.kind in READS_MEMORY:
                 must_store.update(base(n) for n in node.inputs)
-            elif node.op.kind is Kind.PROJECT and node.inputs[0].op.kind in OWN_KERNEL:
+            elif node.op.kind is Kind.PROJECT and node.inputs[0].op.kind in READS_MEMORY:
                 must_store.add(node)  # a kernel of its own knows memory only
         views: dict[Node, int] = {}  # how many views lie between a view and a leaf, itself included
         for node in self.graph.nodes:
