@@ -12,6 +12,7 @@ from hybridflow.compiler.codegen.emitter import Emitter
 from hybridflow.compiler.codegen.module import ModuleText
 from hybridflow.compiler.codegen.phases import KernelCode, Phase, kernel_parameters
 from hybridflow.compiler.codegen.structured import Code
+from hybridflow.compiler.codegen.templates import Part
 from hybridflow.compiler.codegen.turns import KernelCall
 from hybridflow.compiler.interpret import interpret
 from hybridflow.compiler.ir import dtypes as dt
@@ -174,7 +175,7 @@ def _block_sums(target: Target) -> Program:
     x = b.parameter(TensorType((Dim("n"),), dt.float64))
     graph = b.finish([b.sum(x, axes=(0,))])
     module, found = ModuleText(target), plan(graph, partition(graph, target))
-    calls = [KernelCall(_two_phases(module), [x, graph.outputs[0]], None, 0)]
+    calls = [KernelCall(_two_phases(module), [Part(x, 0), Part(graph.outputs[0], 0)], None, 0)]
     launches = {}
     if target.kind == "cuda":
         memory, launches = cuda_code.write_launches(module, graph, found, ["n"], calls)

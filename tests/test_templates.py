@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import re
 
+import numpy as np
 import pytest
 
 from hybridflow.compiler.codegen import module_builder
+from hybridflow.compiler.interpret import interpret
 from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.compiler.ir.build import GraphBuilder
 from hybridflow.compiler.ir.types import TensorType
 from hybridflow.compiler.ops import TABLE
 from hybridflow.compiler.pipeline import compile_graph
-from hybridflow.compiler.target import AVX512, CUDA_SM90
+from hybridflow.compiler.target import AVX2, AVX512, CUDA_SM90
+from hybridflow.runtime.machine import host
+from tests.cutting_host import check_cuts
 from tests.device_programs import PROGRAMS, traced
 
 
@@ -62,3 +66,43 @@ def test_what_differs_is_written_for_itself(differs, monkeypatch):
         return b.sum(v, axes=(0 if differs == "axis" and changed else 1,))
 
     assert _written(monkeypatch, b.finish([step(False), step(True)])) == (2 if differs else 1)
+
+
+def test_steps_that_read_other_slices_are_written_once(monkeypatch):
+    b = GraphBuilder(TABLE, "slices")
+    xs, w = b.parameter(TensorType((40, 4, 8), dt.float32)), b.parameter(TensorType((8, 8), dt.float32))
+    h = b.parameter(TensorType((4, 8), dt.float32))
+    for t in range(40):
+        x = b.slice(xs, start=(t, 0, 0), stop=(t + 1, 4, 8), step=(1, 1, 1))
+        h = b.tanh(b.add(b.matmul(b.reshape(x, shape=(4, 8)), w), h))
+    assert _written(monkeypatch, b.finish([h])) <= 3
+
+
+@pytest.mark.parametrize("target", [None, AVX512, AVX2, CUDA_SM90], ids=["host", "avx512", "avx2", "cuda"])
+def test_slices_begin_where_they_did(target):
+    """Kernels that read several slices of one value, which is itself an argument or made by a kernel, strided ones and
+    the whole beside its parts."""
+    b = GraphBuilder(TABLE, "slices")
+    given, y = b.parameter(TensorType((9, 10), dt.float32)), b.parameter(TensorType((3, 3), dt.float32))
+    results = []
+    for x in (given, b.cumulative_sum(given, axis=0)):
+        for k in range(4):
+            one = b.slice(x, start=(k, 2 * k), stop=(k + 5, 2 * k + 3), step=(2, 1))
+            other = b.slice(x, start=(8 - k, k), stop=(9 - k, k + 5), step=(1, 2))
+            row = b.broadcast(b.reshape(other, shape=(3,)), shape=(3, 3), axes=(0,))
+            results.append(b.add(b.multiply(one, row), y))
+            results.append(b.matmul(one, y))
+            results.append(b.sum(b.subtract(one, row), axes=(1,)))
+            results.append(b.pad(one, low=(k, 0), high=(0, k), interior=(0, 1), value=0))
+        whole = b.slice(x, start=(1, 0), stop=(9, 10), step=(1, 1))
+        results.append(b.add(whole, b.slice(x, start=(0, 0), stop=(8, 10), step=(1, 1))))
+    graph = b.finish(results)
+    if target is not None and not host.can_run(target):
+        compile_graph(graph, target)
+        return
+    rng = np.random.default_rng(6)
+    arrays = [rng.normal(size=n.shape).astype(np.float32) for n in graph.inputs]
+    raised, *found = check_cuts(compile_graph(graph, target or host.target()), arrays)
+    assert not raised
+    for expected, result in zip(interpret(graph, arrays)[0], found):
+        np.testing.assert_allclose(result, expected, rtol=1e-5, atol=1e-6)

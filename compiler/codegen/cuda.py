@@ -47,7 +47,10 @@ def write_launches(
             launches.append(
                 Launch(
                     _write_entry_point(module, dim_names, call, phase, checked, earliest),
-                    (*(buffer(plan.locations[base(n)]) for n in call.operands), Buffer("arena", offset=shared.offset)),
+                    (
+                        *(buffer(plan.locations[base(n)]) for n, _ in call.operands),
+                        Buffer("arena", offset=shared.offset),
+                    ),
                     product(phase.units),
                     aligned(call.code.scratch, ALIGNMENT),
                     call.raises,

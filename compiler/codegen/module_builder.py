@@ -21,7 +21,7 @@ from hybridflow.compiler.codegen.segments import Segments
 from hybridflow.compiler.codegen.split_columns import SplitColumns
 from hybridflow.compiler.codegen.split_rows import SplitRows
 from hybridflow.compiler.codegen.structured import Code, Ref
-from hybridflow.compiler.codegen.templates import structure
+from hybridflow.compiler.codegen.templates import Part, Template, structure, template_of
 from hybridflow.compiler.codegen.turns import KernelCall
 from hybridflow.compiler.codegen.values import Val
 from hybridflow.compiler.ir.dtypes import SHORT
@@ -74,6 +74,7 @@ class ModuleBuilder:
         self.checks = [Check(HybridflowError.__name__, n.op.name, "a check failed.", n.where) for n in self.check_codes]
         self.infos: list[KernelInfo] = []
         self.written: dict[Hashable, tuple[KernelCode, str]] = {}  # kernels by structure
+        self.computed = set(fusion.computed)  # with the nodes of templates
 
     def build(self) -> Program:
         emitted = [self._kernel(kernel, wave) for kernel, wave in zip(self.plan.kernels, self.plan.waves)]
@@ -118,15 +119,22 @@ class ModuleBuilder:
         nothing = all(part.is_static and part.size == 0 for r in kernel.roots for part in parts_of(r.type))
         if nothing and not has_effect(kernel):
             return None
-        key = structure(kernel, self.fusion.is_leaf)
+        # A GPU is given whole buffers.
+        template = Template(kernel, {}, {}) if self.target.kind == "cuda" else template_of(kernel)
+        self.computed.update(copy for node, copy in template.copies.items() if node in self.computed)
+        key = structure(template.kernel, self.is_leaf)
         written = self.written.get(key) if key is not None else None
         if written is None:
-            written = self._write(kernel)
+            written = self._write(template.kernel)
             if key is not None:
                 self.written[key] = written
         emitted, how = written
         self.infos.append(self._info(emitted.phases[0].symbol, kernel, how, wave))
-        return KernelCall(emitted, _operands(kernel), min(codes, default=None), wave)
+        operands = [template.parts.get(node, Part(node, 0)) for node in _operands(template.kernel)]
+        return KernelCall(emitted, operands, min(codes, default=None), wave)
+
+    def is_leaf(self, node: Node) -> bool:
+        return node.is_parameter or node in self.computed
 
     def _write(self, kernel: Kernel) -> tuple[KernelCode, str]:
         """Write a kernel over ``_operands``; its code, and its schedule as text."""
@@ -145,7 +153,7 @@ class ModuleBuilder:
         def new_code() -> Code:
             return Code(self._emitter(kernel), self.dim_names, [Dim(name) for name in self.dim_names])
 
-        is_leaf = self.fusion.is_leaf
+        is_leaf = self.is_leaf
         space = loops_of(kernel, is_leaf)
         found = schedule(kernel, space, self.target, is_leaf, instructions)
         nest = NESTS[found.form](new_code, kernel, space, found, is_leaf, pointers)
@@ -189,7 +197,7 @@ class ModuleBuilder:
             for root, result in zip(kernel.roots, values):
                 elements.store(result, pointers[root], space.full)
 
-        finishing = between(kernel, kernel.roots, space.full, {node, *places}, self.fusion.is_leaf)
+        finishing = between(kernel, kernel.roots, space.full, {node, *places}, self.is_leaf)
         left, right = (Operand(code, factor, parts, places) for factor, parts in zip(node.inputs, axes))
         lanes = node.attrs.get("lanes", False)
         return contract.emit_product(

@@ -7,19 +7,21 @@ by what stands in its key, and by what all kernels of a program share: target, f
 
 from __future__ import annotations
 
-from collections.abc import Hashable
-from typing import Any
+from collections.abc import Hashable, Iterable
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 from hybridflow.compiler.ir.attributes import node_attrs_key
-from hybridflow.compiler.ir.graph import Node
-from hybridflow.compiler.loops.kernel import IsLeaf, Kernel
+from hybridflow.compiler.ir.graph import Node, parameter
+from hybridflow.compiler.loops.kernel import IsLeaf, Kernel, raises
 from hybridflow.compiler.loops.space import Space
+from hybridflow.compiler.ops import Kind
 
 
 def structure(kernel: Kernel, is_leaf: IsLeaf) -> Hashable | None:
     """A key that kernels of the same code share; None for one that no other shares: the codes of its checks are part
     of its code."""
-    if any(node.may_raise for node in kernel.nodes):
+    if raises(kernel):
         return None
     cluster = kernel.cluster
     numbers: dict[Node, int] = {}
@@ -45,11 +47,71 @@ def structure(kernel: Kernel, is_leaf: IsLeaf) -> Hashable | None:
     )
 
 
+class Part(NamedTuple):
+    """What lies in the buffer of a node from a byte on."""
+
+    node: Node
+    offset: int
+
+
+class Template(NamedTuple):
+    """A kernel that stands for those which differ from it in where they read: ``parts`` has what its nodes, where they
+    are not the graph's own, stand for.  ``copies`` are its nodes that stand for others, by those."""
+
+    kernel: Kernel
+    parts: dict[Node, Part]
+    copies: dict[Node, Node]
+
+
+def template_of(kernel: Kernel) -> Template:
+    """The kernel, with each slice of something in memory replaced by one that begins with the first element there is
+    of memory that begins later.  Steps of an unrolled loop, which read other slices of one input, become equal."""
+    parts: dict[Node, Part] = {}
+    copies: dict[Node, Node] = {}
+    if kernel.cluster.kind not in (Kind.ELEMENTWISE, Kind.SEGMENT, Kind.CONTRACT) or raises(kernel):
+        return Template(kernel, parts, copies)
+    begun: dict[Part, Node] = {}
+    inputs = dict.fromkeys(kernel.inputs)
+    used: set[Node] = set()
+    for node in _sources(kernel, inputs):
+        reads, attrs = [copies.get(n, n) for n in node.inputs], node.attrs
+        origin = node.op.facts.get("origin")
+        found = origin(node.inputs[0].type, **attrs) if origin is not None and node.inputs[0] in inputs else None
+        if found is not None and found[0]:
+            place, attrs = found
+            part = Part(node.inputs[0], place * node.dtype.itemsize)
+            reads = [begun.setdefault(part, parameter(part.node.type, "part"))]
+            parts[reads[0]] = part
+        if reads != list(node.inputs):
+            copies[node] = Node(node.op, reads, attrs, node.type, node.where)
+        used.update(reads)
+    if not copies:
+        return Template(kernel, parts, copies)
+    parts.update((copies[root], Part(root, 0)) for root in kernel.roots if root in copies)
+    cluster = kernel.cluster
+    return Template(
+        replace(
+            kernel,
+            cluster=replace(
+                cluster,
+                anchor=copies.get(cluster.anchor, cluster.anchor),
+                members=[copies.get(n, n) for n in cluster.members],
+                rows={copies.get(n, n) for n in cluster.rows},
+            ),
+            roots=[copies.get(n, n) for n in kernel.roots],
+            inputs=[*(n for n in kernel.inputs if n in used), *begun.values()],
+            nodes=[copies.get(n, n) for n in kernel.nodes],
+        ),
+        parts,
+        copies,
+    )
+
+
 def _loops(space: Space) -> Hashable:
     return tuple([(var.name, var.extent) for var in space.vars]), space.reduced
 
 
-def _sources(kernel: Kernel, known: dict[Node, int]) -> list[Node]:
+def _sources(kernel: Kernel, known: Iterable[Node]) -> list[Node]:
     """What the kernel computes, and what lies between that and its inputs, each after its own sources."""
     done: set[Node] = set(known)
     ordered: list[Node] = []

@@ -10,8 +10,9 @@ from hybridflow.compiler.codegen.emitter import Emitter
 from hybridflow.compiler.codegen.module import ModuleText
 from hybridflow.compiler.codegen.phases import KernelCode, Phase
 from hybridflow.compiler.codegen.tasks import FIRST_PLACE, words_text, write_task
+from hybridflow.compiler.codegen.templates import Part
 from hybridflow.compiler.ir.extents import Extent, aligned, larger
-from hybridflow.compiler.ir.graph import Graph, Node
+from hybridflow.compiler.ir.graph import Graph
 from hybridflow.compiler.ir.types import product
 from hybridflow.compiler.loops.buffers import ALIGNMENT, ArenaRange, InputBuffer, Location, Plan, UpdateBuffer
 from hybridflow.compiler.loops.kernel import base
@@ -20,11 +21,11 @@ ARENA = -1
 
 
 class KernelCall(NamedTuple):
-    """An emitted kernel: ``operands`` are the nodes whose buffers it takes, ``first_check`` the least code of its
-    checks, None where it has none.  Those of one ``wave`` may run side by side."""
+    """An emitted kernel: ``operands`` are the parts of nodes' buffers that it takes, ``first_check`` the least code of
+    its checks, None where it has none.  Those of one ``wave`` may run side by side."""
 
     code: KernelCode
-    operands: list[Node]
+    operands: list[Part]
     first_check: int | None
     wave: int
 
@@ -109,13 +110,17 @@ class Steps:
         self.sizes: list[int] = []  # how many turns each step has
         step: tuple[int, int] | None = None
         for k, (call, place, phase) in enumerate(ordered):
-            places = (place, *(self.place(plan.locations[base(n)]) for n in call.operands))
+            places = (place, *(self.part(part) for part in call.operands))
             self.turns.append(Turn(phase, places, call.raises, limit_before(later[k + 1])))
             own = call.wave, call.code.phases.index(phase)
             if own != step:
                 self.sizes.append(0)
                 step = own
             self.sizes[-1] += 1
+
+    def part(self, part: Part) -> Place:
+        buffer, offset = self.place(self.plan.locations[base(part.node)])
+        return Place(buffer, offset + part.offset)
 
     def place(self, location: Location) -> Place:
         if isinstance(location, ArenaRange):

@@ -216,6 +216,17 @@ def _slice_element(g: ElementSource, index: tuple[Any, ...], start: Any, stop: A
     return g.load(0, tuple(i * s + a for i, a, s in zip(index, start, step)))
 
 
+def _slice_origin(x: TensorType, start: Any, stop: Any, step: Any) -> tuple[int, dict[str, Any]] | None:
+    """The place of the first element in memory, and the attributes of the slice of this form that begins with the first
+    element of x; None where extents are symbolic."""
+    if not x.is_static:
+        return None
+    place = 0
+    for first, size in zip(start, x.shape):
+        place = place * size + first
+    return place, {"start": (0,) * len(start), "stop": tuple(b - a for a, b in zip(start, stop)), "step": step}
+
+
 def _slice_vjp(b: Builder, g: Any, out: Any, x: Any, start: Any, stop: Any, step: Any) -> tuple[Any, ...]:
     if 0 in g.type.shape:
         return (b.full(0, like=x.type),)
@@ -238,6 +249,7 @@ _view(
     reference=lambda x, start, stop, step: x[(..., *map(slice, start, stop, step))],
     element=_slice_element,
     vjp=_slice_vjp,
+    facts={"origin": _slice_origin},
     batch=together(lambda n, a: {"start": (0, *a["start"]), "stop": (n, *a["stop"]), "step": (1, *a["step"])}),
 )
 
