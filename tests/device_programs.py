@@ -99,6 +99,16 @@ def scattered(updates, indices):
     return hf.scatter_add(hf.zeros((5, 3)), indices, updates), hf.cumulative_sum(updates, axis=0)
 
 
+@_program(_floats(9000), _floats(8200, 3))
+def scanned(line, lines):
+    return hf.cumulative_sum(line), hf.cumulative_sum(lines, axis=0)
+
+
+@_program(_floats(40, 300), _floats(300), _floats(40))
+def matrix_times_vector(matrix, along, across):
+    return hf.tanh(matrix @ along + across), matrix.T @ across, across @ matrix
+
+
 @_program(_floats(19, 300), _floats(300, 23), _floats(23))
 def matmul_with_epilogue(x, w, b):
     return hf.nn.relu(x @ w + b)

@@ -525,6 +525,25 @@ def test_scatters_with_symbolic_extents_cut_anywhere_on_every_target():
         np.testing.assert_array_equal(out, scattered_along(x, indices, updates, 1), err_msg=name)
 
 
+def test_one_dimensional_scatters_are_cut_at_rows():
+    rng = np.random.default_rng(9)
+    for n, count in ((1000, 5000), (3, 700), (70, 0)):
+        x, updates = edge_values(np.float32, n), edge_values(np.float32, count, 1)
+        indices = rng.integers(-n, n, count)
+        kernel = scatter_kernel(np.float32, np.int64, (n,), (count,), 0)
+        along = along_kernel(np.float32, np.int64, (n,), count, 0)
+        assert [np.prod(phase.units) for phase in kernel.info.phases] == [count, n]
+        expected = scattered(x, indices, updates, 0)
+        for cuts in ((), (64,), (1, 2), tuple(range(64, max(n, count), 64))):
+            if any(cut % 64 for cut in cuts) and count > 2:
+                continue
+            for each in (kernel, along):
+                for out in (np.full(n, 7, np.float32), x.copy()):
+                    given = out if out[0] != 7 else x  # in place, too
+                    assert each(given, indices, updates, out, cuts=cuts) is None
+                    assert out.tobytes() == zero_nans(expected, out).tobytes()
+
+
 @pytest.mark.parametrize("bad", [7, -8, 2**62, -(2**63)])
 @pytest.mark.parametrize("target", RUNNABLE.values(), ids=RUNNABLE)
 def test_an_index_out_of_range_fails_the_check_and_touches_nothing(bad, target):

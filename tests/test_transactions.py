@@ -331,3 +331,21 @@ def test_results_are_assembled_without_the_users_code(mode):
         result = call(mode, step, hf.asarray([1.0, 1.0]))
         assert type(result) is Scaled and values(v) == [[1.0 + k, 2.0 + k]]
         assert [x.item() for x in result] == [3.0 + 2 * k, 6.0 + 4 * k]
+
+
+def test_adding_at_indices_writes_a_table_in_place_and_not_at_all_when_one_is_bad() -> None:
+    table = hf.Variable(np.arange(12, dtype=np.float32).reshape(6, 2))
+
+    @hf.function
+    def step(indices: hf.Tensor, updates: hf.Tensor) -> None:
+        table.assign(hf.scatter_add(table, indices, updates))
+
+    good, ones = hf.constant([1, -1, 1]), hf.ones((3, 2))
+    step(good, ones)
+    expected = np.arange(12, dtype=np.float32).reshape(6, 2)
+    np.add.at(expected, [1, 5, 1], 1)
+    np.testing.assert_array_equal(table.numpy(), expected)
+    assert "in-place update" in str(step.memory_plan(good, ones))
+    with pytest.raises(hf.errors.IndexRangeError):
+        step(hf.constant([1, 6, 2]), ones)
+    np.testing.assert_array_equal(table.numpy(), expected)

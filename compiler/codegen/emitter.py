@@ -223,6 +223,13 @@ class Emitter(Conversions):
             [f"define internal {returned} {symbol}({given}) #0 {{", "entry:", *inner.lines, "}"]
         )
 
+    def beside(self) -> Emitter:
+        """An emitter for another function of the same kernel, whose checks go where this one's do."""
+        other = Emitter(self.target, 1, self.fastmath)
+        other.on_check, other.status = self.on_check, self.status
+        other.node, other.where = self.node, self.where
+        return other
+
     # ---- checks ----
 
     def at(self, node: Node) -> None:

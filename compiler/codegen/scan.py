@@ -76,9 +76,9 @@ def emit_scan(
     main = written(e, symbol, _Scan.chunks)
     totals, carries, rest = (Emitter(e.target, 1, e.fastmath) for _ in range(3))
     phases = (
-        Phase(written(totals, f"{symbol}.totals", lambda scan: scan.totals(main, units)), units, width),
-        Phase(written(carries, f"{symbol}.carries", _Scan.carries), (*before, *behind), width),
-        Phase(written(rest, f"{symbol}.rest", lambda scan: scan.rest(main)), units, width),
+        Phase(written(totals, f"{symbol}_totals", lambda scan: scan.totals(main, units)), units, width),
+        Phase(written(carries, f"{symbol}_carries", _Scan.carries), (*before, *behind), width),
+        Phase(written(rest, f"{symbol}_rest", lambda scan: scan.rest(main)), units, width),
     )
     return KernelCode(phases, scratch, _FLAG + lines * (chunks - 1) * sum(d.itemsize for _, d in components))
 

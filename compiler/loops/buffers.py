@@ -21,7 +21,7 @@ from hybridflow.compiler.ir.extents import Extent, aligned
 from hybridflow.compiler.ir.graph import Graph, Node
 from hybridflow.compiler.ir.results import TupleType
 from hybridflow.compiler.ir.types import product
-from hybridflow.compiler.loops.kernel import Fusion, Kernel, base, raises, read_in_place
+from hybridflow.compiler.loops.kernel import Fusion, Kernel, base, checks_first, raises, read_in_place
 from hybridflow.compiler.loops.ranges import Ranges
 from hybridflow.compiler.loops.waves import waves
 
@@ -147,11 +147,11 @@ class _Planner:
         """Whether the kernel that computes ``value`` may write it over state input ``i``: after all that read the old
         value, and all that raise, for which it waits from now on."""
         state, writer = self.graph.inputs[i], self.maker[value]
-        if writer in self.raising:
+        if writer in self.raising and not checks_first(writer):
             return False
         if state in writer.inputs and (state not in self.in_place[writer] or value in writer.cluster.rows):
             return False
-        earlier = {k for k in self.readers_of[state] if k is not writer} | self.raising
+        earlier = {*self.readers_of[state], *self.raising} - {writer}
         if self._any_waits(earlier, writer):
             return False
         self.after[writer] |= earlier

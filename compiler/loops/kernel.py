@@ -156,6 +156,9 @@ def between(
 def read_in_place(kernel: Kernel, is_leaf: IsLeaf) -> set[Node]:
     """Inputs of which element i is read only to make element i of the results: a result may take their memory."""
     cluster = kernel.cluster
+    if cluster.kind is Kind.SCATTER:
+        target, *others = (base(node) for node in cluster.anchor.inputs)
+        return {target} - set(others)
     if cluster.kind not in (Kind.ELEMENTWISE, Kind.CONTRACT) or cluster.space.has_reduction:
         return set()
     found = accesses(kernel, cluster.space, is_leaf)
@@ -163,6 +166,11 @@ def read_in_place(kernel: Kernel, is_leaf: IsLeaf) -> set[Node]:
     return {
         leaf for leaf, positions in found.of_input.items() if positions == {cluster.space.full} and leaf not in operands
     }
+
+
+def checks_first(kernel: Kernel) -> bool:
+    """Whether a kernel that raises does so before it writes anything."""
+    return kernel.cluster.kind is Kind.SCATTER
 
 
 def _beneath(nodes: Sequence[Node], kernel: Kernel) -> set[Node]:
