@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import os
+import re
 import subprocess
 import sys
 import types
@@ -210,3 +211,13 @@ def test_importing_the_folder_fails_at_once(folder: str) -> None:
     done = subprocess.run([sys.executable, "-c", f"import {folder}"], cwd=ROOT, capture_output=True, text=True)
     assert done.returncode
     assert f"import hybridflow.{folder}, not the folder '{folder}'" in done.stderr
+
+
+PROSE = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+ROOMS = ("", "compiler", "runtime", "hybridflow", "hybridflow/jit", "hybridflow/tracing")
+
+
+@pytest.mark.parametrize("page", PROSE, ids=lambda page: page.name)
+def test_files_that_prose_names_are_there(page: Path) -> None:
+    named = re.findall(r"`((?:\w+/)+(?:\w+\.py)?)`", page.read_text(encoding="utf-8"))
+    assert not [name for name in named if not any((ROOT / room / name).exists() for room in ROOMS)]
