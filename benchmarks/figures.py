@@ -405,7 +405,7 @@ _POOL = """
 import gc, random, time
 import numpy as np
 import hybridflow as hf
-from hybridflow.runtime.memory import blocks as memory
+from hybridflow.runtime.memory import blocks
 
 def resident():
     gc.collect()
@@ -413,7 +413,7 @@ def resident():
         return int(file.read().split()[1]) * 4096
 
 def tensor(megabytes):
-    array = memory.empty((int(megabytes * 1e6),), np.dtype("u1"))
+    array = blocks.empty((int(megabytes * 1e6),), np.dtype("u1"))
     array[::4096] = 1
     return array
 
@@ -427,7 +427,7 @@ held = resident() - start
 hf.memory.trim()
 many = [tensor(7) for _ in range(100)]
 del many
-time.sleep(memory.AGE + 1)
+time.sleep(blocks.AGE + 1)
 for _ in range(2000):
     hf.exp(x)
 print(held / 160e6, (resident() - start) / 1e6)

@@ -16,7 +16,7 @@ from hybridflow.errors import CompileError
 from hybridflow.runtime import arguments, program_host
 from hybridflow.runtime.dtypes import NUMPY
 from hybridflow.runtime.machine import host, machine_code
-from hybridflow.runtime.memory import blocks as memory
+from hybridflow.runtime.memory import blocks
 
 _ENTRY = ctypes.CFUNCTYPE(ctypes.c_int32, *[ctypes.c_void_p] * 4)  # releases the GIL
 
@@ -78,7 +78,7 @@ class Executable:
         outputs = [self._empty(slot, dims) for slot in program.outputs]
         pointers = self._pointers(*(array.ctypes.data for array in (*inputs, *outputs, *targets)))
         runner = program_host.current()
-        arena = memory.empty((value_at(program.memory(runner.workers if runner else 1), dims),), NUMPY["u8"])
+        arena = blocks.empty((value_at(program.memory(runner.workers if runner else 1), dims),), NUMPY["u8"])
         address = ctypes.addressof(runner) if runner else None
         status = self._call(pointers, self._extents(*dims.values()), arena.ctypes.data, address)
         if status:
@@ -87,7 +87,7 @@ class Executable:
 
     @staticmethod
     def _empty(slot: Slot, dims: dict[str, int]) -> np.ndarray:
-        return memory.empty(arguments.extents(slot, dims), NUMPY[slot.dtype])
+        return blocks.empty(arguments.extents(slot, dims), NUMPY[slot.dtype])
 
     def raise_check(self, status: int) -> None:
         """Raise the error of the check that a nonzero status stands for."""

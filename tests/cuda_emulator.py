@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 
 from hybridflow.compiler.program import Program
-from hybridflow.runtime.cuda import executable as cuda
+from hybridflow.runtime.cuda import executable, gpus
 from hybridflow.runtime.machine import host, machine_code
 
 REGISTERS = ("tid.x", "ntid.x", "ctaid.x", "nctaid.x")
@@ -139,8 +139,8 @@ class Emulator:
 def emulated(monkeypatch: pytest.MonkeyPatch) -> Emulator:
     """Two emulated GPUs in the place of CuPy's."""
     emulator = Emulator(2)
-    monkeypatch.setattr(cuda, "cupy", lambda: emulator)
-    monkeypatch.setattr(cuda, "_entry_points", entry_points)
-    cuda.target.cache_clear()
+    monkeypatch.setattr(gpus, "cupy", lambda: emulator)
+    monkeypatch.setattr(executable, "_entry_points", entry_points)
+    gpus.target.cache_clear()
     yield emulator
-    cuda.target.cache_clear()
+    gpus.target.cache_clear()

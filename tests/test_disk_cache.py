@@ -19,7 +19,7 @@ import hybridflow as hf
 from hybridflow import flags
 from hybridflow.runtime import cpu
 from hybridflow.runtime.machine import disk_cache, machine_code
-from hybridflow.runtime.native import functions as native
+from hybridflow.runtime.native import functions
 from tests.runtime_programs import plus_one
 
 
@@ -299,9 +299,9 @@ def test_versions_do_not_share_a_fingerprint(tmp_path, monkeypatch):
 
 
 def test_without_sources_native_modules_are_compiled_each_time(folder, monkeypatch):
-    monkeypatch.setattr(native, "source", lambda: None)
+    monkeypatch.setattr(functions, "source", lambda: None)
     for _ in range(2):
-        addresses = native.load(lambda: f"define i32 @{NAME}() {{ ret i32 7 }}", (), (NAME,), {})
+        addresses = functions.load(lambda: f"define i32 @{NAME}() {{ ret i32 7 }}", (), (NAME,), {})
         assert ctypes.CFUNCTYPE(ctypes.c_int32)(addresses[NAME])() == 7
     assert disk_cache.entries() == []
 

@@ -13,14 +13,14 @@ from hybridflow.compiler.ops import TABLE
 from hybridflow.compiler.pipeline import compile_graph
 from hybridflow.errors import DeviceError, HybridflowError, IndexRangeError
 from hybridflow.runtime import cpu
-from hybridflow.runtime.cuda import executable as cuda
+from hybridflow.runtime.cuda import executable as cuda, gpus
 from hybridflow.runtime.machine import host
 from tests.bits import same_bits
 from tests.device_programs import PROGRAMS, graph_of, largest_sample, traced
 
 pytestmark = [
     pytest.mark.gpu,
-    pytest.mark.skipif(not cuda.count(), reason="needs CuPy and an NVIDIA GPU"),
+    pytest.mark.skipif(not gpus.count(), reason="needs CuPy and an NVIDIA GPU"),
 ]
 
 
@@ -29,8 +29,8 @@ def gpu(value):
 
 
 def on_gpu(graph, arrays):
-    executable = cuda.load(compile_graph(graph, cuda.target(0)), 0)
-    return [out.get() for out in executable.run([cuda.to_device(a, 0) for a in arrays])]
+    executable = cuda.load(compile_graph(graph, gpus.target(0)), 0)
+    return [out.get() for out in executable.run([gpus.to_device(a, 0) for a in arrays])]
 
 
 @pytest.mark.parametrize("name", [name for name, op in TABLE.items() if op.dtypes])

@@ -12,7 +12,6 @@ import pytest
 
 import hybridflow as hf
 from hybridflow.errors import IndexRangeError
-from hybridflow.runtime.memory import blocks as memory
 
 CALLS = 300
 
@@ -186,18 +185,18 @@ def test_calls_keep_nothing(case: Callable[[], Case]) -> None:
     def counts() -> tuple[list[int], int, int]:
         """References of the watched objects, bytes of live buffers, and blocks of Python's memory."""
         gc.collect()
-        return [sys.getrefcount(o) for o in watched], memory.stats().live, sys.getallocatedblocks()
+        return [sys.getrefcount(o) for o in watched], blocks.stats().live, sys.getallocatedblocks()
 
     calls()
     grown = []
     for _ in range(3):
-        references, live, blocks = counts()
+        references, live, allocated = counts()
         calls()
-        again, live_again, blocks_again = counts()
+        again, live_again, allocated_again = counts()
         kept = {repr(o)[:60]: b - a for o, a, b in zip(watched, references, again) if abs(b - a) >= CALLS // 2}
         assert not kept, kept
         assert live_again <= live  # less, where something of an earlier test went
-        grown.append(blocks_again - blocks)
+        grown.append(allocated_again - allocated)
     assert min(grown) < CALLS // 4, grown  # Python's own free lists and caches grow once, a leak each time
 
 
@@ -240,9 +239,9 @@ def test_new_functions_and_shapes_are_given_back() -> None:
     for k in range(20):
         make(k)
     gc.collect()
-    blocks, objects = sys.getallocatedblocks(), len(gc.get_objects())
+    allocated, objects = sys.getallocatedblocks(), len(gc.get_objects())
     for k in range(40):
         make(k)
     gc.collect()
     assert len(gc.get_objects()) - objects < 40 * 5
-    assert sys.getallocatedblocks() - blocks < 40 * 40
+    assert sys.getallocatedblocks() - allocated < 40 * 40

@@ -20,7 +20,7 @@ from hybridflow.runtime.calls import entry, front_end, turns
 from hybridflow.runtime.calls.entry import Dispatcher
 from hybridflow.runtime.calls.native_call import ConstantInput, LiteralArg, NativeCall, TensorArg, VariableInput
 from hybridflow.runtime.calls.steps import Step
-from hybridflow.runtime.memory import blocks as memory
+from hybridflow.runtime.memory import blocks
 from tests.runtime_programs import accumulate, add, plus_one, pointwise, square_table
 
 F32, F64 = np.dtype("f4"), np.dtype("f8")
@@ -320,12 +320,12 @@ def test_result_structures():
 def test_failed_check():
     f = Callable(NativeCall(cpu.load(plus_one(unlucky=3)), [vector()]))
     e = entry.elementwise(cpu.load(plus_one(unlucky=3)))
-    live = memory.stats().live
+    live = blocks.stats().live
     for call in (f, e) * 20:
         with pytest.raises(errors.DivisionError, match=r"\[pointwise\] 3 elements.  \(train.py:7\)"):
             call(tensor(1, 2, 3))
         check(call(tensor(1)), np.array([2], np.float32))
-    assert memory.stats().live == live and f.slow_calls == 0
+    assert blocks.stats().live == live and f.slow_calls == 0
 
 
 def test_slow_path_errors_pass():
@@ -356,10 +356,10 @@ def test_busy():
 def test_no_memory():
     f = Callable(NativeCall(cpu.load(square_table()), [vector(dtype=np.dtype("u1"))]))
     assert f(wrap(np.zeros(10, np.uint8)))._array.shape == (10, 10)
-    live = memory.stats().live
+    live = blocks.stats().live
     with pytest.raises(MemoryError):
         f(wrap(np.zeros(1 << 22, np.uint8)))  # 128 TiB
-    assert memory.stats().live == live
+    assert blocks.stats().live == live
     with pytest.raises(MemoryError):
         f(wrap(np.broadcast_to(np.zeros(1, np.uint8), (1,)).repeat(1 << 22)))
     assert f(wrap(np.zeros(3, np.uint8)))._array.shape == (3, 3)
@@ -389,12 +389,12 @@ def test_nothing_leaks():
 
     calls()
     gc.collect()
-    before, live, objects = [sys.getrefcount(o) for o in watched], memory.stats().live, len(gc.get_objects())
+    before, live, objects = [sys.getrefcount(o) for o in watched], blocks.stats().live, len(gc.get_objects())
     calls()
     gc.collect()
     after = [sys.getrefcount(o) for o in watched]
     assert all(abs(b - a) <= 3 for a, b in zip(before, after)), (before, after)
-    assert memory.stats().live == live and abs(len(gc.get_objects()) - objects) < 100
+    assert blocks.stats().live == live and abs(len(gc.get_objects()) - objects) < 100
 
 
 def test_everything_goes_with_its_function():

@@ -13,7 +13,7 @@ import pytest
 
 from hybridflow import flags
 from hybridflow.runtime.dtypes import NUMPY
-from hybridflow.runtime.memory import blocks as memory
+from hybridflow.runtime.memory import blocks
 from hybridflow.runtime.native import layout
 
 F32 = np.dtype("f4")
@@ -21,20 +21,20 @@ F32 = np.dtype("f4")
 
 @pytest.fixture
 def pool():
-    made = memory.pool()
+    made = blocks.pool()
     if made is None:
         pytest.skip(layout.problem())
     made.trim()
     yield made
     made.set_poison(bool(flags.POISON.value))
-    made.set_limit(memory.default_limit())
+    made.set_limit(blocks.default_limit())
     made.trim()
 
 
 @pytest.fixture(params=["pool", "numpy"])
 def path(request, monkeypatch):
     if request.param == "numpy":
-        monkeypatch.setattr(memory, "pool", lambda: None)
+        monkeypatch.setattr(blocks, "pool", lambda: None)
     elif layout.problem() is not None:
         pytest.skip(layout.problem())
     return request.param
@@ -43,7 +43,7 @@ def path(request, monkeypatch):
 @pytest.mark.parametrize("dtype", NUMPY.values(), ids=NUMPY.keys())
 @pytest.mark.parametrize("shape", [(), (0,), (1,), (3, 5), (2, 0, 4), (1000, 33), (1,) * 20])
 def test_empty(path, shape, dtype):
-    array = memory.empty(shape, dtype)
+    array = blocks.empty(shape, dtype)
     assert type(array) is np.ndarray and array.shape == shape and array.dtype is dtype
     assert array.ctypes.data % 64 == 0 or array.size == 0
     assert array.flags.c_contiguous and array.flags.aligned and array.flags.writeable
@@ -53,25 +53,25 @@ def test_empty(path, shape, dtype):
 
 def test_bad_shapes(path):
     with pytest.raises(ValueError, match="negative"):
-        memory.empty((2, -1), F32)
+        blocks.empty((2, -1), F32)
     with pytest.raises(TypeError):
-        memory.empty((2.5,), F32)
-    assert memory.empty((np.int64(2), True), F32).shape == (2, 1)
+        blocks.empty((2.5,), F32)
+    assert blocks.empty((np.int64(2), True), F32).shape == (2, 1)
     for shape in ((1 << 45,), (1 << 62,), (1 << 40, 1 << 40), (1 << 63,)):
         with pytest.raises((MemoryError, ValueError, OverflowError)):
-            memory.empty(shape, F32)
+            blocks.empty(shape, F32)
 
 
 def test_blocks_are_reused(pool):
-    array = memory.empty((1 << 20,), F32)
+    array = blocks.empty((1 << 20,), F32)
     address = array.ctypes.data
-    before = memory.stats()
+    before = blocks.stats()
     del array
-    after = memory.stats()
+    after = blocks.stats()
     assert after.cached > before.cached and after.live < before.live
-    again = memory.empty((1 << 20,), F32)
-    assert again.ctypes.data == address and memory.stats().hits == after.hits + 1
-    other = memory.empty((1 << 20,), F32)
+    again = blocks.empty((1 << 20,), F32)
+    assert again.ctypes.data == address and blocks.stats().hits == after.hits + 1
+    other = blocks.empty((1 << 20,), F32)
     assert other.ctypes.data != address
 
 
@@ -80,7 +80,7 @@ def test_live_blocks_never_overlap(pool):
     held: list[tuple[np.ndarray, int]] = []
     for k in range(2000):
         size = int(2 ** rng.uniform(0, 18))
-        array = memory.empty((size,), np.dtype("u1"))
+        array = blocks.empty((size,), np.dtype("u1"))
         array[:] = k % 251
         held.append((array, k % 251))
         if len(held) > 30:
@@ -88,77 +88,77 @@ def test_live_blocks_never_overlap(pool):
             assert (old == value).all()
             del old
     assert all((array == value).all() for array, value in held)
-    base = memory.stats().live
+    base = blocks.stats().live
     held.clear()
     del array
-    assert memory.stats().live < base
+    assert blocks.stats().live < base
 
 
 def test_kept_memory_is_bounded(pool):
     pool.set_limit(1 << 20)
-    arrays = [memory.empty((1 << 18,), np.dtype("u1")) for _ in range(12)]
+    arrays = [blocks.empty((1 << 18,), np.dtype("u1")) for _ in range(12)]
     del arrays
-    assert memory.stats().cached <= 1 << 20
-    big = memory.empty((1 << 22,), np.dtype("u1"))
+    assert blocks.stats().cached <= 1 << 20
+    big = blocks.empty((1 << 22,), np.dtype("u1"))
     del big  # larger than the limit: given back at once
-    assert memory.stats().cached <= 1 << 20
-    memory.trim()
-    assert memory.stats().cached == 0
+    assert blocks.stats().cached <= 1 << 20
+    blocks.trim()
+    assert blocks.stats().cached == 0
     pool.set_limit(0)
-    del_me = memory.empty((100,), F32)
+    del_me = blocks.empty((100,), F32)
     del del_me
-    assert memory.stats().cached == 0
+    assert blocks.stats().cached == 0
 
 
 def test_ownership(pool):
     gc.collect()  # what earlier tests left behind
-    live = memory.stats().live
-    array = memory.empty((100,), F32)
+    live = blocks.stats().live
+    array = blocks.empty((100,), F32)
     array[:] = 7
     view = array[10:20].reshape(2, 5)
     buffer = memoryview(array)
     del array
     gc.collect()
-    assert memory.stats().live > live and (view == 7).all() and buffer[99] == 7
+    assert blocks.stats().live > live and (view == 7).all() and buffer[99] == 7
     del view, buffer
     gc.collect()
-    assert memory.stats().live == live
+    assert blocks.stats().live == live
 
 
 def test_numpy_may_resize(pool):
-    live = memory.stats().live
-    array = memory.empty((10,), F32)
+    live = blocks.stats().live
+    array = blocks.empty((10,), F32)
     array[:] = np.arange(10)
     array.resize(100_000, refcheck=False)
     np.testing.assert_array_equal(array[:10], np.arange(10))
     array.resize(3, refcheck=False)
     np.testing.assert_array_equal(array, np.arange(3))
     del array
-    assert memory.stats().live == live
+    assert blocks.stats().live == live
 
 
 def test_poison(pool):
     pool.set_poison(True)
     pool.trim()
-    fresh = memory.empty((3, 1000), F32)
+    fresh = blocks.empty((3, 1000), F32)
     assert np.isnan(fresh).all()
     fresh[:] = 1
     del fresh
-    assert np.isnan(memory.empty((3, 1000), F32)).all()  # freed, poisoned, and handed out again
+    assert np.isnan(blocks.empty((3, 1000), F32)).all()  # freed, poisoned, and handed out again
     pool.set_poison(False)
-    again = memory.empty((3, 1000), F32)
+    again = blocks.empty((3, 1000), F32)
     again[:] = 2
     address = again.ctypes.data
     del again
-    kept = memory.empty((3, 1000), F32)
+    kept = blocks.empty((3, 1000), F32)
     assert kept.ctypes.data == address and (kept == 2).all()
 
 
 def test_poison_from_the_environment():
     code = """
 import numpy as np
-from hybridflow.runtime.memory import blocks as memory
-print(np.isnan(memory.empty((64,), np.dtype('f4'))).all())
+from hybridflow.runtime.memory import blocks
+print(np.isnan(blocks.empty((64,), np.dtype('f4'))).all())
 """
     done = subprocess.run(
         [sys.executable, "-c", code],
@@ -176,14 +176,14 @@ def test_arrays_may_outlive_everything():
     code = """
 import atexit, sys
 import numpy as np
-from hybridflow.runtime.memory import blocks as memory
-held = [memory.empty((n,), np.dtype('f4')) for n in (1, 1000, 1 << 20)]
+from hybridflow.runtime.memory import blocks
+held = [blocks.empty((n,), np.dtype('f4')) for n in (1, 1000, 1 << 20)]
 sys.modules['numpy'].held = held
 class Late:
-    def __init__(self): self.array = memory.empty((1 << 16,), np.dtype('f4'))
+    def __init__(self): self.array = blocks.empty((1 << 16,), np.dtype('f4'))
     def __del__(self): self.array = None
 builtins_late = Late()
-atexit.register(lambda: memory.empty((5,), np.dtype('f4')))
+atexit.register(lambda: blocks.empty((5,), np.dtype('f4')))
 """
     root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=root)
@@ -191,25 +191,25 @@ atexit.register(lambda: memory.empty((5,), np.dtype('f4')))
 
 
 def test_fork(pool):
-    array = memory.empty((1 << 16,), F32)
+    array = blocks.empty((1 << 16,), F32)
     array[:] = 3
     child = os.fork()
     if child == 0:
         ok = (array == 3).all()
         del array
-        ok = ok and memory.empty((1 << 16,), F32).shape == (1 << 16,)
+        ok = ok and blocks.empty((1 << 16,), F32).shape == (1 << 16,)
         os._exit(0 if ok else 1)
     assert os.waitpid(child, 0)[1] == 0 and (array == 3).all()
 
 
 def test_threads(pool):
     failures = []
-    live = memory.stats().live
+    live = blocks.stats().live
 
     def work(k):
         try:
             for i in range(200):
-                array = memory.empty((i * 37 % 5000,), F32)
+                array = blocks.empty((i * 37 % 5000,), F32)
                 array[:] = k
                 assert (array == k).all()
         except BaseException as error:
@@ -220,7 +220,7 @@ def test_threads(pool):
         thread.start()
     for thread in threads:
         thread.join()
-    assert not failures and memory.stats().live == live
+    assert not failures and blocks.stats().live == live
 
 
 def test_layout_refuses_what_it_does_not_know(monkeypatch):

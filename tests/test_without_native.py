@@ -11,13 +11,13 @@ import pytest
 PROGRAM = """
 import numpy as np
 from hybridflow.runtime.calls import entry
-from hybridflow.runtime.memory import blocks as memory
-from hybridflow.runtime.native import layout, functions as native
+from hybridflow.runtime.memory import blocks
+from hybridflow.runtime.native import layout, functions
 
-real = native.load
+real = functions.load
 def load(build, settings, symbols, imports):
     return real(lambda: build().replace({symbol!r}, "Py_IsNotInThisVersion"), (*settings, "broken"), symbols, imports)
-native.load = load
+functions.load = load
 
 import hybridflow as hf
 
@@ -38,7 +38,7 @@ for k in (1, 1, 2, 1):
 for k in range(1, 4):
     np.testing.assert_array_equal(step(x).numpy(), k * x.numpy())
 assert "does not l" in entry.problem(), entry.problem()
-assert entry.enable() is None and (memory.pool() is None) == {no_pool}
+assert entry.enable() is None and (blocks.pool() is None) == {no_pool}
 from hybridflow.cli import doctor
 (finding,) = doctor._native_entry()
 assert finding.state == "note" and entry.problem() in finding.text

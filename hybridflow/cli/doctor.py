@@ -19,7 +19,7 @@ import hybridflow as hf
 from hybridflow import flags
 from hybridflow.cli import cache, output
 from hybridflow.runtime.calls import entry
-from hybridflow.runtime.cuda import executable as cuda
+from hybridflow.runtime.cuda import gpus
 from hybridflow.runtime.machine import disk_cache, host, machine_code
 from hybridflow.runtime.memory import blocks
 from hybridflow.runtime.native import functions
@@ -144,16 +144,16 @@ def _gpu() -> list[Finding]:
 
 def _cupy() -> list[Finding]:
     try:
-        cupy = cuda.cupy()
+        cupy = gpus.cupy()
     except Exception as error:  # a broken installation raises whatever its parts raise
         return [Finding("cupy", "note", f"cannot be imported: {error}")]
-    count = cuda.count()
+    count = gpus.count()
     found = [Finding("cupy", "ok", f"{cupy.__version__} in {os.path.dirname(cupy.__file__)}")]
     if not count:
         return [*found, Finding("gpu", "note", "CuPy finds none")]
     for number in range(count):
         name = cupy.cuda.runtime.getDeviceProperties(number)["name"].decode()
-        found.append(Finding(f"gpu:{number}", "ok", f"{name}, target {cuda.target(number).cpu}"))
+        found.append(Finding(f"gpu:{number}", "ok", f"{name}, target {gpus.target(number).cpu}"))
     return found
 
 

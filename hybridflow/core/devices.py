@@ -45,9 +45,9 @@ class device:  # a lower-case name, because it reads as a statement
     def __init__(self, name: str) -> None:
         self.name = parse(name)
         if self.name != CPU:
-            from hybridflow.runtime.cuda import executable as cuda
+            from hybridflow.runtime.cuda import gpus
 
-            cuda.check_device(number(self.name))
+            gpus.check_device(number(self.name))
         self._before: list[str | None] = []
 
     def __enter__(self) -> None:
@@ -70,9 +70,9 @@ class device:  # a lower-case name, because it reads as a statement
 
 def list_devices() -> list[str]:
     """The devices of this process."""
-    from hybridflow.runtime.cuda import executable as cuda
+    from hybridflow.runtime.cuda import gpus
 
-    return [CPU, *(f"gpu:{k}" for k in range(cuda.count()))]
+    return [CPU, *(f"gpu:{k}" for k in range(gpus.count()))]
 
 
 def scope() -> str:
@@ -94,9 +94,9 @@ def moved(array: Any, device: str) -> Any:
         array = array.get()
     if device == CPU:
         return array
-    from hybridflow.runtime.cuda import executable as cuda
+    from hybridflow.runtime.cuda import gpus
 
-    return cuda.to_device(array, number(device))
+    return gpus.to_device(array, number(device))
 
 
 def placed(array: np.ndarray) -> Any:

@@ -23,10 +23,10 @@ def executable_for(graph: Graph, fastmath: bool = False, device: str = devices.C
         from hybridflow.runtime.machine import host
 
         return cpu.load(program_for(graph, host.target(), fastmath))
-    from hybridflow.runtime.cuda import executable as cuda
+    from hybridflow.runtime.cuda import executable as cuda, gpus
 
     number = devices.number(device)
-    return cuda.load(program_for(graph, cuda.target(number), fastmath), number)
+    return cuda.load(program_for(graph, gpus.target(number), fastmath), number)
 
 
 def _import_compiler() -> None:

@@ -74,9 +74,9 @@ def from_numpy(array: np.ndarray, stage: str) -> Tensor:
 
 def _from_gpu(array: Any, stage: str) -> Tensor:
     """A tensor with a copy of an array on a GPU (CuPy's, PyTorch's ...), on that GPU."""
-    from hybridflow.runtime.cuda import executable as cuda
+    from hybridflow.runtime.cuda import gpus
 
-    return wrap(_check_array(cuda.copied(array), stage))
+    return wrap(_check_array(gpus.copied(array), stage))
 
 
 def _nested_shape(value: Any, path: str, stage: str) -> tuple[int, ...]:

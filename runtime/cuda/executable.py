@@ -1,86 +1,25 @@
-"""CUDA programs: load them onto a GPU and run them.  Memory, streams and launches are CuPy's.
-
-CuPy is imported, and a device touched, when something first runs there; everything else of the product does without.
-"""
+"""CUDA programs: load them onto a GPU and run them.  Launches are CuPy's."""
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from hybridflow.compiler.program import Buffer, DeviceCopy, Extent, Launch, Program, value_at
-from hybridflow.compiler.target import CUDA_SM80, CUDA_SM90, Target
-from hybridflow.errors import DeviceError
 from hybridflow.runtime import arguments
-from hybridflow.runtime.cuda import ptx
+from hybridflow.runtime.cuda import gpus, ptx
 from hybridflow.runtime.dtypes import NUMPY
 
 BLOCK = 128  # threads of a block
 MOST_THREADS = 1 << 20  # of a launch: several for each that a GPU runs at once; each walks several units then
 SCRATCH_BYTES = 1 << 28  # of a launch: what needs scratch runs on so few threads that they share this much
 
-_INSTALL = "Install CuPy for your CUDA version: pip install 'hybridflow[gpu]'."
-
-
-@functools.cache
-def cupy() -> Any:
-    """The CuPy module.  Raises DeviceError where it is not installed."""
-    try:
-        import cupy
-    except ImportError as error:
-        raise DeviceError("cuda", f"CuPy cannot be imported ({error}). {_INSTALL}") from None
-    return cupy
-
-
-def count() -> int:
-    """The number of GPUs that this process can use."""
-    try:
-        return cupy().cuda.runtime.getDeviceCount()
-    except Exception:  # no CuPy, no driver, or none of this version: CuPy raises errors of its own for the latter
-        return 0
-
-
-def check_device(number: int) -> None:
-    """Raises DeviceError unless there is a GPU of that number."""
-    cupy()
-    found = count()
-    if number >= found:
-        has = "no GPU" if not found else f"gpu:0 to gpu:{found - 1}" if found > 1 else "gpu:0 alone"
-        raise DeviceError("cuda", f"there is no gpu:{number} here; this process has {has}. Check nvidia-smi.")
-
-
-@functools.cache
-def target(number: int) -> Target:
-    """The Target that programs for a GPU are compiled for.  Raises DeviceError for one that is too old."""
-    check_device(number)
-    capability = int(cupy().cuda.Device(number).compute_capability)
-    if capability < CUDA_SM80.sm:
-        raise DeviceError("cuda", f"gpu:{number} is of compute capability {capability}; {CUDA_SM80.sm} is needed.")
-    return CUDA_SM90 if capability >= CUDA_SM90.sm else CUDA_SM80
-
-
-def to_device(array: np.ndarray, number: int) -> Any:
-    """A copy of a host array on a GPU."""
-    check_device(number)
-    with cupy().cuda.Device(number):
-        copied = cupy().empty(array.shape, array.dtype)
-        copied.set(np.ascontiguousarray(array).reshape(array.shape))
-    return copied
-
-
-def copied(array: Any) -> Any:
-    """A contiguous copy of a GPU array of any library, on its GPU."""
-    array = cupy().asarray(array)
-    with array.device:
-        return cupy().array(array, order="C", copy=True)
-
 
 def _entry_points(program: Program) -> dict[str, Any]:
     """The loaded entry points of a program, on the current device."""
-    module = cupy().cuda.function.Module()
+    module = gpus.cupy().cuda.function.Module()
     module.load(ptx.assemble(program).encode() + b"\0")
     return {launch.symbol: module.get_function(launch.symbol) for launch in program.launches}
 
@@ -90,7 +29,7 @@ class CudaExecutable:
 
     def __init__(self, program: Program, device: int) -> None:
         self.program, self.device = program, device
-        with cupy().cuda.Device(device):
+        with gpus.cupy().cuda.Device(device):
             self._functions = _entry_points(program)
         self.updated = arguments.updated(program)
 
@@ -105,10 +44,10 @@ class CudaExecutable:
         for i in self.updated:
             if not arrays[i].flags.c_contiguous:
                 raise arguments.not_updatable(self.program, i)
-        with cupy().cuda.Device(self.device):
+        with gpus.cupy().cuda.Device(self.device):
             inputs = self._without_aliases([self._checked(i, array, dims) for i, array in enumerate(arrays)])
             targets = [
-                inputs[i] if self.program.inputs[i].in_place else cupy().empty(inputs[i].shape, inputs[i].dtype)
+                inputs[i] if self.program.inputs[i].in_place else gpus.cupy().empty(inputs[i].shape, inputs[i].dtype)
                 for i in self.updated
             ]
             outputs = self._run(inputs, targets, dims)
@@ -121,13 +60,13 @@ class CudaExecutable:
         """The outputs, and the new values of the state: fresh arrays, or where ``in_place`` says so, and every slot
         allows it, the arrays of the old ones.  Raises as ``run`` does; what is raised leaves the state as it was."""
         dims = arguments.bind_dims(self.program, arrays)
-        with cupy().cuda.Device(self.device):
+        with gpus.cupy().cuda.Device(self.device):
             inputs = [self._checked(i, array, dims) for i, array in enumerate(arrays)]
             if in_place:
                 targets = [inputs[i] for i in self.updated]
             else:
                 slots = [self.program.inputs[i] for i in self.updated]
-                targets = [cupy().empty(arguments.extents(s, dims), NUMPY[s.dtype]) for s in slots]
+                targets = [gpus.cupy().empty(arguments.extents(s, dims), NUMPY[s.dtype]) for s in slots]
             return self._run(inputs, targets, dims), targets
 
     @property
@@ -136,7 +75,7 @@ class CudaExecutable:
         return all(self.program.inputs[i].in_place for i in self.updated)
 
     def _run(self, inputs: list[Any], targets: list[Any], dims: dict[str, int]) -> list[Any]:
-        outputs = [cupy().empty(arguments.extents(s, dims), NUMPY[s.dtype]) for s in self.program.outputs]
+        outputs = [gpus.cupy().empty(arguments.extents(s, dims), NUMPY[s.dtype]) for s in self.program.outputs]
         buffers = {"input": inputs, "output": outputs, "update": targets}
         _Run(self.program, self._functions, buffers, dims).perform()
         return outputs
@@ -144,7 +83,7 @@ class CudaExecutable:
     def _checked(self, i: int, array: Any, dims: dict[str, int]) -> Any:
         """The array as kernels may read it: of the slot's type, and contiguous."""
         arguments.check(self.program, i, array, dims)
-        return array if array.flags.c_contiguous else cupy().ascontiguousarray(array)
+        return array if array.flags.c_contiguous else gpus.cupy().ascontiguousarray(array)
 
     def _without_aliases(self, inputs: list[Any]) -> list[Any]:
         """Copies in the place of inputs that overlap one that is written in place."""
@@ -174,7 +113,7 @@ class _Run:
         self.arena = _bytes(value_at(program.arena_bytes, dims))
         # A word for the state before the first launch, which is good, and one for each launch that raises.
         raising = sum(launch.raises for launch in program.launches)
-        self.words = cupy().zeros(1 + raising, np.int32) if raising else None
+        self.words = gpus.cupy().zeros(1 + raising, np.int32) if raising else None
         self.raised = 0  # launches so far that may have raised
 
     def perform(self) -> None:
@@ -224,15 +163,15 @@ class _Run:
 
 
 def _copy_bytes(target: int, source: int, size: int) -> None:
-    runtime, stream = cupy().cuda.runtime, cupy().cuda.get_current_stream()
+    runtime, stream = gpus.cupy().cuda.runtime, gpus.cupy().cuda.get_current_stream()
     runtime.memcpyAsync(target, source, size, runtime.memcpyDeviceToDevice, stream.ptr)
 
 
 def _bytes(size: int) -> Any:
-    return cupy().empty(size, np.uint8)
+    return gpus.cupy().empty(size, np.uint8)
 
 
 def load(program: Program, device: int) -> CudaExecutable:
     """A CUDA program, loaded onto a GPU.  Raises DeviceError where there is none of that number."""
-    check_device(device)
+    gpus.check_device(device)
     return CudaExecutable(program, device)

@@ -190,8 +190,9 @@ def _sources(top: str) -> Iterator[tuple[str, bytes]]:
         for name in sorted(names):
             stem, suffix = os.path.splitext(name)
             if suffix == ".py" or (suffix == ".pyc" and stem + ".py" not in names):
-                with open(os.path.join(where, name), "rb") as file:
-                    yield name, file.read()
+                path = os.path.join(where, name)
+                with open(path, "rb") as file:
+                    yield os.path.relpath(path, top), file.read()
 
 
 def _zipped(top: str) -> Iterator[tuple[str, bytes]]:
