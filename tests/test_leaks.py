@@ -12,6 +12,7 @@ import pytest
 
 import hybridflow as hf
 from hybridflow.errors import IndexRangeError
+from hybridflow.runtime.memory import blocks
 
 CALLS = 300
 
