@@ -9,7 +9,7 @@ import math as _math
 import sys as _sys
 from typing import TYPE_CHECKING as _TYPE_CHECKING, Any as _Any
 
-from hybridflow import config as config, errors as errors, flags as _flags, memory as memory
+from hybridflow import errors as errors, flags as _flags
 from hybridflow.array import assignment as _assignment, operators as _operators
 from hybridflow.array.creation import (
     arange as arange,
@@ -193,7 +193,7 @@ _assignment.install()
 _native_type.introduce()
 
 if _TYPE_CHECKING:  # what is loaded when it is first used, see ``_LATER``
-    from hybridflow import losses as losses, nn as nn, random as random
+    from hybridflow import config as config, losses as losses, memory as memory, nn as nn, random as random
     from hybridflow.autodiff.custom import custom_gradient as custom_gradient
     from hybridflow.autodiff.tape import GradientTape as GradientTape
     from hybridflow.jit.function import function as function
@@ -216,9 +216,11 @@ bool = bool_
 _LATER = {
     "GradientTape": "autodiff.tape",
     "TensorSpec": "jit.tensor_spec",
+    "config": "",
     "custom_gradient": "autodiff.custom",
     "function": "jit.function",
     "losses": "",
+    "memory": "",
     "nn": "",
     "random": "",
 }
