@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import Any
 
+from hybridflow.autodiff.explanation import Cut, Evidence, explain
 from hybridflow.compiler.autodiff import Record, backward
 from hybridflow.compiler.ir.dtypes import int64, is_float
 from hybridflow.compiler.ir.types import TensorType
@@ -22,21 +23,13 @@ from hybridflow.core.tensor import Tensor
 from hybridflow.core.variable import Variable
 from hybridflow.eager.dispatch import builder
 from hybridflow.eager.operands import as_tensor
-from hybridflow.errors import ArgumentError, ArgumentTypeError, GradientError, ShapeError, short_location, user_location
+from hybridflow.errors import ArgumentError, ArgumentTypeError, GradientError, ShapeError, user_location
 
 _STOP_GRADIENT = TABLE["stop_gradient"]
 _CONVERT = TABLE["convert"]
 _make = tuple.__new__  # as Record(...) does, without a Python frame
 # Ops that may end a path of derivatives; a conversion does when its result is no float.
 _CUTTING = {op for op in TABLE.values() if op.vjp is NOT_DIFFERENTIABLE} | {_STOP_GRADIENT, _CONVERT}
-
-
-class _Cut(NamedTuple):
-    """Where a path of derivatives ended: the ids of the tensors that went in, and the variable that was assigned."""
-
-    what: str
-    inputs: tuple[int, ...]
-    where: str | None
 
 
 class _Reads:
@@ -83,7 +76,7 @@ class GradientTape:
         self._roots: set[int] = set()  # what is watched
         self._records: list[Record] = []
         self._reads: dict[int, _Reads] = {}
-        self._cuts: list[_Cut] = []
+        self._cuts: list[Cut] = []
 
     # Recording
 
@@ -125,7 +118,7 @@ class GradientTape:
         else:
             return
         if op in _CUTTING and (op is not _CONVERT or not is_float(out.dtype)):
-            self._cuts.append(_Cut(op.name, tuple(map(id, inputs)), user_location()))
+            self._cuts.append(Cut(op.name, tuple(map(id, inputs)), user_location()))
             return
         tracked[id(out)] = out
         self._records.append(_make(Record, (op, inputs, attrs, (out,), None)))
@@ -172,7 +165,7 @@ class GradientTape:
         """Called when ``value`` is assigned to ``variable``: no derivative passes from the one to the other."""
         if self._recording and id(value) in self._tracked:
             name = f"the variable {variable.name}" if variable.name else "a variable"
-            self._cuts.append(_Cut(f"assign to {name}", (id(value),), user_location()))
+            self._cuts.append(Cut(f"assign to {name}", (id(value),), user_location()))
 
     def tracks(self, tensor: Tensor) -> bool:
         """Whether what is computed from ``tensor`` is recorded."""
@@ -408,40 +401,11 @@ class GradientTape:
         return self._explain(source, [])
 
     def _explain(self, source: Any, targets: list[Tensor]) -> str:
-        if not is_float(source.dtype):
-            return f"integer dtype: it is {source.type}, and only floats have derivatives; convert it to a float first"
-        if isinstance(source, Variable):
-            reads = self._reads.get(id(source))
-            start = [id(t) for t in reads.tensors] if reads is not None else []
-            if not start:
-                return self._explain_unread(source)
-        elif id(source) in self._tracked:
-            start = [id(source)]
-        else:
-            return "not watched: call tape.watch(x) before x is used"
-        reached = self._reached(start)
-        cuts = [cut for cut in self._cuts if not reached.isdisjoint(cut.inputs)]
-        if cuts:
-            ends = "; ".join(dict.fromkeys(_describe(cut) for cut in cuts[:3]))
-            return f"no derivative passes through {ends}"
-        if targets and not any(id(t) in self._tracked for t in targets):
-            return "the target was not recorded: it was not computed from anything watched while the tape was recording"
-        return "not on any path: the target was computed without it"
-
-    def _explain_unread(self, variable: Variable) -> str:
-        if not variable.trainable:
-            return "not watched: it is not trainable; call tape.watch(variable) before it is used"
-        if not self._watch_accessed:
-            return "not watched: the tape was made with watch_accessed_variables=False; call tape.watch(variable)"
-        return "not read: nothing recorded by the tape reads the variable"
-
-    def _reached(self, start: list[int]) -> set[int]:
-        """The ids of all recorded tensors that depend on those in ``start``."""
-        reached = set(start)
-        for record in self._records:
-            if any(id(x) in reached for x in record.inputs):
-                reached.update(map(id, record.outputs))
-        return reached
+        reads = self._reads.get(id(source))
+        evidence = Evidence(
+            self._records, self._tracked, self._cuts, [] if reads is None else reads.tensors, self._watch_accessed
+        )
+        return explain(source, targets, evidence)
 
 
 def _one_hots(type: TensorType) -> Iterator[Tensor]:
@@ -450,8 +414,3 @@ def _one_hots(type: TensorType) -> Iterator[Tensor]:
     for k in range(type.size):
         is_here = builder.equal(positions, builder.full(k, positions.type))
         yield builder.reshape(builder.convert(is_here, dtype=type.dtype), shape=type.shape)
-
-
-def _describe(cut: _Cut) -> str:
-    place = f" at {short_location(cut.where)}" if cut.where else ""
-    return f"{cut.what}{place}"
