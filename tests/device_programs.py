@@ -104,6 +104,11 @@ def scanned(line, lines):
     return hf.cumulative_sum(line), hf.cumulative_sum(lines, axis=0)
 
 
+@_program(_floats(70_000))
+def ranked(line):
+    return hf.argsort(line, descending=True)
+
+
 @_program(_floats(40, 300), _floats(300), _floats(40))
 def matrix_times_vector(matrix, along, across):
     return hf.tanh(matrix @ along + across), matrix.T @ across, across @ matrix

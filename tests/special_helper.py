@@ -37,6 +37,7 @@ def kernel_text(emit: Emit, target: Target, buffers: int, checks: list[Check] | 
     parameters = kernel_parameters(buffers)
     for k, phase in enumerate(kernel.phases):
         caller = Emitter(target)
+        caller.line(f"; phase {k}")  # or equal functions would become one
         caller.line(f"call void @{phase.symbol}({parameters})")
         caller.line("ret void")
         module.function(caller, f"entry{k}", parameters, linkage="ptx_kernel" if target.kind == "cuda" else "")

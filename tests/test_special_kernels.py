@@ -356,6 +356,24 @@ def test_argsort_of_equal_and_of_nearly_equal_keys():
         np.testing.assert_array_equal(out, np.argsort(x, kind="stable"))
 
 
+@pytest.mark.parametrize("dtype", [dt.float32, dt.int64, dt.uint8, dt.bfloat16], ids=str)
+@pytest.mark.parametrize("descending", [False, True])
+def test_one_long_line_is_sorted_by_blocks(dtype, descending):
+    symbolic = sort_kernel(dtype, (Dim("n"),), 0, descending, dims=("n",))
+    for n in (1, 300, 100_000):
+        x = edge_values(dtype, n)
+        x = x.astype(dt.int64) % 1000 if dtype == dt.int64 else x  # digits in which all agree
+        expected = TABLE["argsort"].reference(x, axis=0, descending=descending)
+        kernels = [(symbolic, {"n": n})]
+        if n == 100_000:
+            kernels.append((sort_kernel(dtype, (n,), 0, descending), {}))
+        for kernel, extents in kernels:
+            for cuts in ((), (1,), (2, 3)):
+                out = np.full(n, -7, np.int64)
+                kernel(x, out, cuts=cuts, **extents)
+                np.testing.assert_array_equal(out, expected)
+
+
 # ---- running folds
 
 

@@ -3,24 +3,33 @@
 Every element becomes an unsigned key whose order is the wanted one; equal elements have equal keys.  Keys are sorted
 with their positions by radix, one byte per pass from the lowest: a pass is stable, costs the same for any data, and is
 left out when all keys agree in its byte.  Short lines are sorted by counting, for each element, those before it.
+
+A single long line is cut into blocks.  Each pass then has three phases: blocks count their digits, the counts become
+places, and blocks move their elements there, so the order is that of one worker.  Where the first phase is asked for
+all blocks at once, nobody works beside it, and it sorts the line like any other.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
 
 import numpy as np
 
 from hybridflow.compiler.codegen.emitter import Emitter
 from hybridflow.compiler.codegen.module import ModuleText
-from hybridflow.compiler.codegen.phases import KernelCode, kernel_parameters, one_phase
-from hybridflow.compiler.codegen.structured import Code, Extent, Ref, lanes_for
+from hybridflow.compiler.codegen.phases import KernelCode, Phase, kernel_arguments, kernel_parameters, one_phase
+from hybridflow.compiler.codegen.structured import MOST_LANES, Code, Extent, Ref, lanes_for
 from hybridflow.compiler.codegen.values import Val
 from hybridflow.compiler.ir import dtypes as dt
 
 _SHORT = 64  # elements up to which comparing all pairs is quicker than clearing and summing counters
 _DIGITS = 256
 _POSITION = 8  # bytes
+_BLOCK = 1 << 15  # elements of a single line that are counted and moved together
+_HEAD = 64  # bytes of words in shared memory
 
 
 def emit_argsort(
@@ -33,12 +42,37 @@ def emit_argsort(
     descending: bool = False,
     dims: Sequence[str] = (),
 ) -> KernelCode:
-    """Add the kernel ``symbol``: %a0 = x of ``shape``, %a1 = int64 positions.  Units: lines along ``axis``."""
-    sort = _Sort(e, dtype, shape, axis, descending, dims)
-    sort.write()
-    e.line("ret void")
-    symbol = module.function(e, symbol, kernel_parameters(2), linkage="internal")
-    return one_phase(symbol, (*shape[:axis], *shape[axis + 1 :]), scratch=sort.scratch)
+    """Add the kernel ``symbol``: %a0 = x of ``shape``, %a1 = int64 positions.  Units: lines along ``axis``, or the
+    blocks of a single one."""
+    shape = tuple(shape)
+    lines, n = (*shape[:axis], *shape[axis + 1 :]), shape[axis]
+    single = math.prod(lines) == 1 and not (isinstance(n, int) and n <= _BLOCK)
+
+    def written(body: Emitter, name: str, write: Callable[[_Sort], None]) -> str:
+        sort = (_Blocks if single and name != symbol else _Sort)(body, dtype, shape, axis, descending, dims)
+        write(sort)
+        body.line("ret void")
+        return module.function(body, name, kernel_parameters(2), linkage="internal")
+
+    whole = written(e, symbol, _Sort.write)
+    needed = n * (2 * (_POSITION + dtype.itemsize)) + _DIGITS * _POSITION + 2 * MOST_LANES * dtype.itemsize
+    if not single:
+        return one_phase(whole, lines, scratch=needed)
+    blocks = (n + _BLOCK - 1) // _BLOCK
+    steps: dict[str, tuple[Callable[[Any], None], Extent]] = {
+        "keys": (lambda sort: sort.make_keys(whole), blocks),
+        "count": (_Blocks.count, blocks),
+        "place": (_Blocks.place, 1),
+        "move": (_Blocks.move, blocks),
+        "out": (_Blocks.show, blocks),
+    }
+    phases = {}
+    for name, (write, units) in steps.items():
+        body = Emitter(e.target, 1, e.fastmath)
+        phases[name] = Phase(written(body, f"{symbol}_{name}", write), (units,))
+    digits = [phases[name] for name in ("count", "place", "move")] * dtype.itemsize
+    shared = _HEAD + blocks * (_DIGITS * _POSITION) + needed
+    return KernelCode((phases["keys"], *digits, phases["out"]), shared=shared)
 
 
 class _Sort:
@@ -53,9 +87,6 @@ class _Sort:
         self.n = c.extent(shape[axis])
         self.inner = c.product(shape[axis + 1 :])
         self.lanes = lanes_for(e.target, self.key, _SHORT)
-        item = self.key.itemsize
-        padding = self.lanes * item
-        self.scratch = shape[axis] * (2 * (_POSITION + item)) + (_DIGITS * _POSITION + 2 * padding)
         self.counters = "%scratch"
         self.positions = c.at("%scratch", _DIGITS, _POSITION)
         self.keys = c.at(self.positions, c.mul(self.n, 2), _POSITION)
@@ -168,3 +199,130 @@ class _Sort:
     def _counter(self, key: Val, shift: Val) -> str:
         digit = self.e.and_(self.e.lshr(key, shift), _DIGITS - 1)
         return self.c.at(self.counters, self.e.convert(digit, dt.int64).ref, _POSITION)
+
+
+class _Blocks(_Sort):
+    """The phases of the sort of one line by blocks of its elements, all in shared memory: a head of words, counters of
+    each block, and the arrays of positions and keys."""
+
+    _WORDS = ("done", "count_shift", "move_shift", "source", "moved")
+
+    def __init__(
+        self, e: Emitter, dtype: np.dtype, shape: Sequence[Extent], axis: int, descending: bool, dims: Sequence[str]
+    ) -> None:
+        super().__init__(e, dtype, shape, axis, descending, dims)
+        c = self.c
+        self.blocks = c.div(c.add(self.n, _BLOCK - 1), _BLOCK)
+        self.counters = c.at("%shared", _HEAD, 1)
+        self.positions = c.at(self.counters, c.mul(self.blocks, _DIGITS), _POSITION)
+        self.keys = c.at(self.positions, c.mul(self.n, 2), _POSITION)
+        self.key_pitch = self.n
+
+    # ---- words
+
+    def _word(self, name: str) -> str:
+        return self.c.at("%shared", self._WORDS.index(name), 8)
+
+    def _set(self, name: str, value: Ref) -> None:
+        """Several pieces of a phase may store a word at once, and then the same value."""
+        self.e.line(f"store atomic i64 {value}, ptr {self._word(name)} monotonic, align 8")
+
+    def _get(self, name: str) -> Val:
+        return self.e.assign(f"load atomic i64, ptr {self._word(name)} monotonic, align 8", dt.int64, 1)
+
+    def _pending(self) -> str:
+        return self.e.eq(self._get("done"), 0).ref
+
+    def _current(self) -> Val:
+        """Which of the two arrays hold the line."""
+        return self.e.xor(self._get("source"), self._get("moved"))
+
+    # ---- phases
+
+    def make_keys(self, whole: str) -> None:
+        """Keys and positions; or all of the work, by the function ``whole``, if nobody works beside this piece."""
+        c, e = self.c, self.e
+        alone = c.both(c.compare("eq", "%begin", 0), c.compare("eq", "%end", self.blocks))
+        self._set("done", c.choose(alone, 1, 0))
+        for word in self._WORDS[1:]:
+            self._set(word, 0)
+        with c.when(alone):
+            memory = c.at("%shared", _HEAD, 1)
+            given = kernel_arguments(["%a0", "%a1"], "%shared", memory, "%dims", "%status", 0, 1)
+            e.line(f"call void @{whole}({given})")
+        with c.when(c.negation(alone)), self._elements() as (_, j):
+            e.store(self._key(c.at("%a0", j, self.dtype.itemsize)), c.at(self.keys, j, self.key.itemsize))
+            e.store(c.value(j), c.at(self.positions, j, _POSITION))
+
+    def count(self) -> None:
+        """How often each digit occurs in each block."""
+        c, e, item = self.c, self.e, self.key.itemsize
+        with c.when(self._pending()):
+            shift = e.convert(self._get("count_shift"), self.key)
+            keys, _ = self._arrays(self._current().ref)
+            with c.loop("%begin", "%end") as block, c.loop(0, _DIGITS) as d:
+                e.store(c.value(0), self._of_block(block.index, d.index))
+            with self._elements() as (block, j):
+                counter = self._digit_of_block(block, e.load(c.at(keys, j, item), self.key, width=1), shift)
+                e.store(e.add(e.load(counter, dt.int64, width=1), 1), counter)
+
+    def place(self) -> None:
+        """Counts become places: of the first element with a digit in a block, after all with lower digits and those
+        with the same one in the blocks before.  Nothing is moved where all keys agree."""
+        c, e = self.c, self.e
+        with c.when(self._pending()), c.loop("%begin", "%end"):
+            zero = c.value(0)
+            with c.loop(0, _DIGITS, 1, [zero, e.const(False, dt.bool_, 1)]) as d:
+                with c.loop(0, self.blocks, 1, [d.carried[0]]) as block:
+                    counter = self._of_block(block.index, d.index)
+                    count = e.load(counter, dt.int64, width=1)
+                    e.store(block.carried[0], counter)
+                    block.next = [e.add(block.carried[0], count)]
+                total = e.sub(block.carried[0], d.carried[0])
+                d.next = [block.carried[0], e.or_(d.carried[1], e.eq(total, c.value(self.n)))]
+            mixed = e.convert(e.not_(d.carried[1]), dt.int64)
+            self._set("source", self._current().ref)
+            self._set("moved", mixed.ref)
+            shift = self._get("count_shift")
+            self._set("move_shift", shift.ref)
+            self._set("count_shift", e.add(shift, 8).ref)
+
+    def move(self) -> None:
+        c, e, item = self.c, self.e, self.key.itemsize
+        with c.when(c.both(self._pending(), e.ne(self._get("moved"), 0).ref)):
+            shift, source = e.convert(self._get("move_shift"), self.key), self._get("source")
+            keys, positions = self._arrays(source.ref)
+            to_keys, to_positions = self._arrays(e.sub(1, source).ref)
+            with self._elements() as (block, j):
+                key = e.load(c.at(keys, j, item), self.key, width=1)
+                counter = self._digit_of_block(block, key, shift)
+                place = e.load(counter, dt.int64, width=1)
+                e.store(e.add(place, 1), counter)
+                e.store(key, c.at(to_keys, place.ref, item))
+                position = e.load(c.at(positions, j, _POSITION), dt.int64, width=1)
+                e.store(position, c.at(to_positions, place.ref, _POSITION))
+
+    def show(self) -> None:
+        c, e = self.c, self.e
+        with c.when(self._pending()):
+            _, positions = self._arrays(self._current().ref)
+            with self._elements() as (_, j):
+                position = e.load(c.at(positions, j, _POSITION), dt.int64, width=1)
+                e.store(position, c.at("%a1", j, _POSITION))
+
+    @contextmanager
+    def _elements(self) -> Iterator[tuple[Ref, Ref]]:
+        """The blocks of a piece, and the elements of each."""
+        c = self.c
+        with c.loop("%begin", "%end") as block:
+            first = c.mul(block.index, _BLOCK)
+            with c.loop(first, c.min(c.add(first, _BLOCK), self.n)) as j:
+                yield block.index, j.index
+
+    def _of_block(self, block: Ref, digit: Ref) -> str:
+        return self.c.at(self.counters, self.c.add(self.c.mul(block, _DIGITS), digit), _POSITION)
+
+    def _digit_of_block(self, block: Ref, key: Val, shift: Val) -> str:
+        e = self.e
+        digit = e.and_(e.lshr(key, shift), _DIGITS - 1)
+        return self._of_block(block, e.convert(digit, dt.int64).ref)
