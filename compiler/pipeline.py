@@ -8,7 +8,7 @@ from hybridflow.compiler.codegen.contract import times_read
 from hybridflow.compiler.codegen.cost import instructions
 from hybridflow.compiler.codegen.module_builder import ModuleBuilder
 from hybridflow.compiler.ir.graph import Graph
-from hybridflow.compiler.loops.buffers import plan
+from hybridflow.compiler.loops.buffers import Plan, plan
 from hybridflow.compiler.loops.cluster import fuse
 from hybridflow.compiler.loops.kernel import Fusion
 from hybridflow.compiler.loops.sound import check_fusion, check_plan
@@ -33,9 +33,13 @@ def compile_graph(graph: Graph, target: Target, fastmath: bool = False) -> Progr
 
     The same graph, target and flag give the same text: the disk cache is keyed by it.
     """
-    graph = optimize(graph)
+    return ModuleBuilder(optimize(graph), functools.partial(_planned, target), target, fastmath).build()
+
+
+def _planned(target: Target, graph: Graph) -> tuple[Fusion, Plan]:
+    """The kernels and the buffers of an optimised graph, or of one that is part of it."""
     fusion = partition(graph, target)
     check_fusion(graph, fusion)
     buffers = plan(graph, fusion)
     check_plan(graph, fusion, buffers)
-    return ModuleBuilder(graph, fusion, buffers, target, fastmath).build()
+    return fusion, buffers

@@ -34,34 +34,35 @@ FEW = 16  # turns that are calls one after another
 
 
 def write(
-    module: ModuleText,
-    name: str,
-    graph: Graph,
-    plan: Plan,
-    dim_names: Sequence[str],
-    calls: Sequence[KernelCall],
-    inner: bool = False,
+    module: ModuleText, name: str, graph: Graph, plan: Plan, dim_names: Sequence[str], calls: Sequence[KernelCall]
 ) -> Memory:
-    """Write the function ``name`` that runs a program: the entry (see ``program``), or one for a sub-graph that the
-    driver of another graph calls.  An ``inner`` one takes the scratch memory of all workers, which its caller shares
-    out, as a fifth argument."""
+    """Write the entry of a program (see ``program``)."""
     steps = Steps(graph, plan, calls)
     tables = Tables(module, name, steps)
-    _Hosted(module, steps, tables, dim_names, inner).write(f"{name}.hosted")
-    _Alone(module, steps, tables, dim_names, inner).write(name)
+    _Hosted(module, steps, tables, dim_names).write(f"{name}.hosted")
+    _Alone(module, steps, tables, dim_names).write(name)
     return steps.memory
+
+
+def write_function(
+    module: ModuleText, name: str, graph: Graph, plan: Plan, dim_names: Sequence[str], calls: Sequence[KernelCall]
+) -> tuple[str, Memory]:
+    """Write the function of a sub-graph, which a kernel runs in its own thread: an entry whose fifth parameter is the
+    scratch memory.  The name that it has, and what it needs."""
+    steps = Steps(graph, plan, calls)
+    return _Inner(module, steps, Tables(module, name, steps), dim_names).write(name, "internal"), steps.memory
 
 
 class _Function:
     """What both functions share: the one that runs everything in place, and the one that shares it out."""
 
-    def __init__(self, module: ModuleText, steps: Steps, tables: Tables, dim_names: Sequence[str], inner: bool) -> None:
-        self.module, self.steps, self.tables, self.inner = module, steps, tables, inner
+    def __init__(self, module: ModuleText, steps: Steps, tables: Tables, dim_names: Sequence[str]) -> None:
+        self.module, self.steps, self.tables = module, steps, tables
         self.e = Emitter(module.target, 1)
         self.code = Code(self.e, dim_names, [Dim(name) for name in dim_names])
-        self.given = ["%buffers", "%dims", "%arena", "%host", *(["%scratch"] if inner else [])]
+        self.given = ["%buffers", "%dims", "%arena", "%host"]
 
-    def write(self, name: str, linkage: str = "") -> None:
+    def write(self, name: str, linkage: str = "") -> str:
         e = self.e
         self._begin(name)
         for item in self.steps.plan.before:
@@ -70,7 +71,8 @@ class _Function:
         for item in self.steps.plan.after:
             self._copy(item)
         e.line("ret i32 0")
-        self.module.function(e, name, ", ".join(f"ptr {p}" for p in self.given), result="i32", linkage=linkage)
+        parameters = ", ".join(f"ptr {p}" for p in self.given)
+        return self.module.function(e, name, parameters, result="i32", linkage=linkage)
 
     def _begin(self, name: str) -> None:
         self.status = "null"
@@ -80,7 +82,7 @@ class _Function:
         self.scratch = "null"
         if self.steps.memory.scratch != 0:
             end = self.code.extent(self.steps.memory.arena)
-            self.scratch = "%scratch" if self.inner else self.code.at("%arena", end, 1)
+            self.scratch = self.code.at("%arena", end, 1)
 
     def _run(self) -> None:
         raise NotImplementedError
@@ -167,11 +169,18 @@ class _Alone(_Function):
 
     def _begin(self, name: str) -> None:
         super()._begin(name)
-        e = self.e
+        self._choose_form()
+        self._hand_on(name)
+
+    def _choose_form(self) -> None:
         self.straight = len(self.steps.turns) <= FEW
         if not self.straight:
             self._prepare_tables()
             self.args = self._allocate(max(self.tables.words))
+
+    def _hand_on(self, name: str) -> None:
+        """Leave it to the other function where there is a host."""
+        e = self.e
         hosted, together, alone = e.fresh("hosted"), e.new_label("together"), e.new_label("alone")
         e.line(f"{hosted} = icmp ne ptr %host, null")
         e.branch_if(hosted, together, alone)
@@ -204,11 +213,43 @@ class _Alone(_Function):
             self._return_if_failed(turn.limit)
 
 
+class _Inner(_Alone):
+    """The function of a sub-graph.  On a GPU, where a unit is a thread's, its one thread runs them all in turn."""
+
+    def __init__(self, module: ModuleText, steps: Steps, tables: Tables, dim_names: Sequence[str]) -> None:
+        super().__init__(module, steps, tables, dim_names)
+        self.given.append("%scratch")
+
+    def _begin(self, name: str) -> None:
+        _Function._begin(self, name)
+        self.scratch = "%scratch"
+        self._choose_form()
+
+    def _choose_form(self) -> None:
+        if self.module.target.kind == "cuda":
+            self.straight = True
+        else:
+            super()._choose_form()
+
+    def _call(self, turn: Turn) -> None:
+        if self.module.target.kind != "cuda":
+            super()._call(turn)
+            return
+        code = self.code
+        shared, *buffers = map(self._pointer, turn.places)
+        with code.loop(0, code.extent(turn.units)) as unit:
+            end = code.add(unit.index, 1)
+            given = kernel_arguments(buffers, shared, self.scratch, "%dims", self.status, unit.index, end)
+            self.e.line(f"call void @{turn.phase.symbol}({given})")
+        if turn.raises:
+            self._return_if_failed(turn.limit)
+
+
 class _Hosted(_Function):
     """The function that has a host share out what runs in each step."""
 
-    def write(self, name: str, linkage: str = "internal") -> None:
-        super().write(name, linkage)
+    def write(self, name: str, linkage: str = "internal") -> str:
+        return super().write(name, linkage)
 
     def _begin(self, name: str) -> None:
         super()._begin(name)

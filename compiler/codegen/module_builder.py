@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from dataclasses import replace
 from typing import Any
 
 from hybridflow.compiler.codegen import contract, cuda, driver, scan, scatter, sort
 from hybridflow.compiler.codegen.columns import Columns
+from hybridflow.compiler.codegen.control import Function, operands_of, write_control
 from hybridflow.compiler.codegen.cost import instructions
 from hybridflow.compiler.codegen.elements import Elements, Place
 from hybridflow.compiler.codegen.emitter import Emitter
+from hybridflow.compiler.codegen.inline import checks_of
 from hybridflow.compiler.codegen.maps import Map
 from hybridflow.compiler.codegen.module import ModuleText
 from hybridflow.compiler.codegen.nest import Nest
@@ -52,6 +54,8 @@ def dim_sources(graph: Graph) -> tuple[DimSource, ...]:
     return tuple(found.values())
 
 
+Planned = Callable[[Graph], tuple[Fusion, Plan]]
+
 NESTS: dict[Form, type[Nest]] = {
     Form.MAP: Map,
     Form.TURNED: Map,
@@ -64,21 +68,52 @@ NESTS: dict[Form, type[Nest]] = {
 
 
 class ModuleBuilder:
-    def __init__(self, graph: Graph, fusion: Fusion, plan: Plan, target: Target, fastmath: bool) -> None:
-        self.graph, self.fusion, self.plan, self.target, self.fastmath = graph, fusion, plan, target, fastmath
-        self.module = ModuleText(target)
-        self.dims = dim_sources(graph)
+    """Builds the program of a graph, or the function of a sub-graph as part of the module of ``outer``.
+
+    ``planned`` gives the kernels and the buffers of a graph.
+    """
+
+    def __init__(
+        self, graph: Graph, planned: Planned, target: Target, fastmath: bool, outer: ModuleBuilder | None = None
+    ) -> None:
+        self.graph, self.planned, self.target, self.fastmath = graph, planned, target, fastmath
+        self.fusion, self.plan = planned(graph)
+        self.module: ModuleText = ModuleText(target) if outer is None else outer.module
+        self.dims: tuple[DimSource, ...] = dim_sources(graph) if outer is None else outer.dims
         self.dim_names = [d.name for d in self.dims]
-        # Codes of checks count the nodes that can raise in program order, so that the least is the first to fail.
-        self.check_codes = {node: k + 1 for k, node in enumerate(n for n in graph.nodes if n.may_raise)}
-        self.checks = [Check(HybridflowError.__name__, n.op.name, "a check failed.", n.where) for n in self.check_codes]
-        self.infos: list[KernelInfo] = []
+        self.functions: dict[Graph, Function] = {} if outer is None else outer.functions
+        self.infos: list[KernelInfo] = [] if outer is None else outer.infos
+        # Codes of checks count what can fail in program order, so that the least is the first to fail.
+        self.check_codes: dict[Node, int] = {}
+        self.checks: list[Check] = []
+        for node in graph.nodes:
+            count = checks_of(node)
+            if count:
+                self.check_codes[node] = len(self.checks) + 1
+                self.checks += [Check(HybridflowError.__name__, node.op.name, "a check failed.", node.where)] * count
         self.written: dict[Hashable, tuple[KernelCode, str]] = {}  # kernels by structure
-        self.computed = set(fusion.computed)  # with the nodes of templates
+        self.computed = set(self.fusion.computed)  # with the nodes of templates
+
+    def function_of(self, graph: Graph) -> Function:
+        """The function of a sub-graph, one for all places where it is run."""
+        found = self.functions.get(graph)
+        if found is None:
+            inner = ModuleBuilder(graph, self.planned, self.target, self.fastmath, self)
+            name, calls = self.module.fresh("g"), inner._calls()
+            symbol, memory = driver.write_function(self.module, name, graph, inner.plan, self.dim_names, calls)
+            found = self.functions[graph] = Function(symbol, memory, inner.checks)
+        return found
+
+    def note(self, code: int, check: Check) -> None:
+        """What the check of that code is."""
+        self.checks[code - 1] = check
+
+    def _calls(self) -> list[KernelCall]:
+        emitted = [self._kernel(kernel, wave) for kernel, wave in zip(self.plan.kernels, self.plan.waves)]
+        return [call for call in emitted if call is not None]
 
     def build(self) -> Program:
-        emitted = [self._kernel(kernel, wave) for kernel, wave in zip(self.plan.kernels, self.plan.waves)]
-        calls = [c for c in emitted if c is not None]
+        calls = self._calls()
         launches: dict[str, Any] = {}
         if self.target.kind == "cuda":
             memory, launches = cuda.write_launches(self.module, self.graph, self.plan, self.dim_names, calls)
@@ -108,7 +143,7 @@ class ModuleBuilder:
         def code_of(check: Check) -> int:
             assert e.node is not None
             code = self.check_codes[e.node]
-            self.checks[code - 1] = check
+            self.note(code, check)
             return code
 
         e.on_check, e.status = code_of, "%status"
@@ -144,6 +179,8 @@ class ModuleBuilder:
         symbol, e = self.module.fresh("k"), self._emitter(kernel)
         if kind is Kind.CONTRACT:
             return self._contraction(e, symbol, kernel), ""
+        if kind is Kind.CONTROL:
+            return write_control(self, e, symbol, kernel, self.check_codes.get(kernel.cluster.anchor, 0)), ""
         return self._special(e, symbol, kernel), ""
 
     def _loops(self, kernel: Kernel) -> tuple[KernelCode, str]:
@@ -250,6 +287,8 @@ def _operands(kernel: Kernel) -> list[Node]:
     """The nodes over whose buffers a kernel runs, in the order of its parameters."""
     if kernel.cluster.kind in (Kind.ELEMENTWISE, Kind.SEGMENT, Kind.CONTRACT):
         return [*kernel.inputs, *kernel.roots]
+    if kernel.cluster.kind is Kind.CONTROL:
+        return operands_of(kernel)
     return [*(base(n) for n in kernel.cluster.anchor.inputs), kernel.cluster.anchor]
 
 

@@ -1,0 +1,440 @@
+"""Kernels of control flow: they run graphs.
+
+What a sub-graph computes is either written in place, where that is single elements (``inline``), or planned and emitted
+as a function of its own with the parameters of a program's entry, which finds its buffers through a table of addresses.
+A loop has two memories for its carries: each turn reads one and writes the other, and only the tables change places.
+
+Such a kernel is a single unit: whoever runs it, a worker of a host or a thread of a GPU, runs all of its sub-graphs.
+
+A check that fails ends the kernel with its code, counted from where the sub-graph's checks begin.  Where an earlier one
+has failed already, nothing is run: with what it found wrong a loop might not end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+from hybridflow.compiler.codegen.elements import Place
+from hybridflow.compiler.codegen.emitter import Emitter
+from hybridflow.compiler.codegen.inline import Inline, count_checks, is_inline
+from hybridflow.compiler.codegen.module import ModuleText
+from hybridflow.compiler.codegen.phases import KernelCode, Phase, kernel_parameters
+from hybridflow.compiler.codegen.structured import Code, Ref
+from hybridflow.compiler.codegen.turns import Memory
+from hybridflow.compiler.codegen.values import Val
+from hybridflow.compiler.ir.extents import Dim, Extent, aligned, larger
+from hybridflow.compiler.ir.graph import Graph, Node
+from hybridflow.compiler.ir.results import is_token
+from hybridflow.compiler.ir.types import Shape, product
+from hybridflow.compiler.loops.buffers import ALIGNMENT, byte_size
+from hybridflow.compiler.loops.kernel import Kernel, base
+from hybridflow.compiler.ops import Kind
+from hybridflow.compiler.ops.lowering import Choice, Repetition, Walk
+from hybridflow.compiler.program import Check
+
+
+class Function(NamedTuple):
+    """A sub-graph's function, the memory that it needs, and its checks, whose codes count from 1."""
+
+    symbol: str
+    memory: Memory
+    checks: list[Check]
+
+
+class Home(Protocol):
+    """The builder of the program that a kernel is part of."""
+
+    module: ModuleText
+    dim_names: list[str]
+
+    def function_of(self, graph: Graph) -> Function:
+        """The function of a sub-graph.  Its buffers begin at multiples of their elements' size, not of more."""
+
+    def note(self, code: int, check: Check) -> None:
+        """What the check of that code is."""
+
+
+def operands_of(kernel: Kernel) -> list[Node]:
+    """The nodes over whose buffers a kernel of control flow runs: what its graphs are given, then what is wanted of
+    their results."""
+    results = [root for root in kernel.roots if root.op.kind is Kind.PROJECT]
+    return [*(base(n) for n in kernel.cluster.anchor.inputs), *results]
+
+
+def write_control(home: Home, e: Emitter, symbol: str, kernel: Kernel, first: int) -> KernelCode:
+    """Add the kernel.  ``first`` is the code of its first check."""
+    writer = _Control(home, e, kernel, first)
+    writer.write()
+    e.line("ret void")
+    name = home.module.function(e, symbol, kernel_parameters(len(operands_of(kernel))), linkage="internal")
+    return KernelCode((Phase(name, ()),), writer.scratch, writer.shared)
+
+
+@dataclass(frozen=True)
+class _Step:
+    """A sub-graph as it is run: its function, None where it is written in place, and the code of its first check."""
+
+    graph: Graph
+    first: int
+    function: Function | None
+
+
+class _Control:
+    def __init__(self, home: Home, e: Emitter, kernel: Kernel, first: int) -> None:
+        self.home, self.e, self.first = home, e, first
+        self.node = node = kernel.cluster.anchor
+        self.code = Code(e, home.dim_names, [Dim(name) for name in home.dim_names])
+        self.inline = Inline(self.code, home.note)
+        self.shared: Extent = 0
+        self.scratch: Extent = 0
+        self.arena: Extent = 0
+        self.given = node.inputs
+        self.types = node.type.parts
+        self.sources = [f"%a{i}" for i in range(len(self.given))]
+        self.targets: list[str | None] = [None] * len(self.types)  # where each result is wanted
+        self.also: list[tuple[int, str]] = []  # results that are wanted in a second place
+        for i, root in enumerate(operands_of(kernel)[len(self.given) :], len(self.given)):
+            number = root.attrs["index"]
+            if self.targets[number] is None:
+                self.targets[number] = f"%a{i}"
+            else:
+                self.also.append((number, f"%a{i}"))
+
+    def write(self) -> None:
+        node = self.node
+        assert node.op.lower is not None
+        how = node.op.lower(tuple(n.type for n in node.inputs), node.attrs)
+        self._end_if_failed_before()
+        self.inline.begin(node.may_raise)
+        if isinstance(how, Choice):
+            self._choice(how)
+        elif isinstance(how, Repetition):
+            self._repetition(how)
+        else:
+            assert isinstance(how, Walk)
+            self._walk(how)
+        for number, target in self.also:
+            first = self.targets[number]
+            assert first is not None
+            self._copy(target, first, self._bytes(number))
+
+    # ---- memory
+
+    def _bytes(self, number: int) -> Ref:
+        """The size of a result."""
+        type = self.types[number]
+        return self.code.extent(product(type.shape) * type.dtype.itemsize)
+
+    def _reserve(self, size: Extent) -> str:
+        """Memory of this kernel."""
+        pointer = self.code.at("%shared", self.code.extent(self.shared), 1)
+        self.shared = self.shared + aligned(size, ALIGNMENT)
+        return pointer
+
+    def _step(self, graph: Graph, first: int) -> _Step:
+        if is_inline(graph):
+            return _Step(graph, first, None)
+        function = self.home.function_of(graph)
+        self.arena = larger(self.arena, function.memory.arena)
+        self.scratch = larger(self.scratch, function.memory.scratch)
+        for k, check in enumerate(function.checks):
+            self.home.note(first + k, check)
+        return _Step(graph, first, function)
+
+    def _table(self, addresses: Sequence[str]) -> str:
+        """A table of addresses."""
+        table = self.e.fresh("table")
+        self.e.line(f"{table} = alloca [{max(len(addresses), 1)} x ptr], align 8")
+        for k, address in enumerate(addresses):
+            self._set(table, k, address)
+        return table
+
+    def _set(self, table: str, k: int, address: str) -> None:
+        self.e.line(f"store ptr {address}, ptr {self.code.at(table, k, 8)}, align 8")
+
+    def _get(self, table: str, k: int) -> str:
+        address = self.e.fresh("p")
+        self.e.line(f"{address} = load ptr, ptr {self.code.at(table, k, 8)}, align 8")
+        return address
+
+    def _copy(self, target: str, source: str, size: Ref) -> None:
+        if size != 0:
+            self.e.declare("declare void @llvm.memmove.p0.p0.i64(ptr, ptr, i64, i1)")
+            self.e.line(f"call void @llvm.memmove.p0.p0.i64(ptr {target}, ptr {source}, i64 {size}, i1 false)")
+
+    # ---- running a sub-graph
+
+    def _call(self, step: _Step, table: str) -> None:
+        """Run a sub-graph's function; where a check fails, the kernel ends."""
+        e, function = self.e, step.function
+        assert function is not None
+        status = e.fresh("r")
+        arguments = f"ptr {table}, ptr %dims, ptr {self.inner_arena}, ptr null, ptr %scratch"
+        e.line(f"{status} = call i32 @{function.symbol}({arguments})")
+        if not function.checks:
+            return
+        failed, failing, go_on = e.fresh("c"), e.new_label("failed"), e.new_label("go")
+        e.line(f"{failed} = icmp ne i32 {status}, 0")
+        e.branch_if(failed, failing, go_on)
+        e.label(failing)
+        code, negative = e.fresh("s"), e.fresh("s")
+        e.line(f"{code} = add i32 {status}, {step.first - 1}")
+        e.line(f"{negative} = sub i32 0, {code}")  # as Emitter.raise_if records it
+        e.line(f"{e.fresh()} = atomicrmw umax ptr %status, i32 {negative} monotonic")
+        e.line("ret void")
+        e.label(go_on)
+
+    def _end_if_failed(self) -> None:
+        failed = self.inline.failed()
+        if failed is not None:
+            self._end_if(failed)
+
+    def _end_if_failed_before(self) -> None:
+        """Among statuses, negative codes taken as unsigned, those of earlier checks are larger."""
+        e = self.e
+        checked, status, look, after = e.fresh("c"), e.fresh("s"), e.new_label("look"), e.new_label("after")
+        e.line(f"{checked} = icmp ne ptr %status, null")
+        e.branch_if(checked, look, after)
+        e.label(look)
+        e.line(f"{status} = load i32, ptr %status, align 4")
+        failed = e.fresh("c")
+        e.line(f"{failed} = icmp ugt i32 {status}, {-self.first}")
+        self._end_if(failed)
+        e.branch(after)
+        e.label(after)
+
+    def _end_if(self, condition: str) -> None:
+        e = self.e
+        end, go_on = e.new_label("end"), e.new_label("go")
+        e.branch_if(condition, end, go_on)
+        e.label(end)
+        e.line("ret void")
+        e.label(go_on)
+
+    def _given(self, graph: Graph, addresses: Sequence[str]) -> list[Val | Place]:
+        """A graph's inputs from where they lie."""
+        return [self._given_one(node, address) for node, address in zip(graph.inputs, addresses)]
+
+    def _given_one(self, node: Node, address: str) -> Val | Place:
+        """Single elements are loaded; arrays stay where they are."""
+        return self.e.load(address, node.dtype, width=1) if _is_single(node) else Place(address)
+
+    def _store(self, values: Sequence[Val], numbers: Sequence[int]) -> None:
+        for value, number in zip(values, numbers):
+            target = self.targets[number]
+            if target is not None:
+                self.e.store(value, target)
+
+    # ---- cond, call
+
+    def _choice(self, how: Choice) -> None:
+        e, first = self.e, self.first
+        steps = []
+        for branch in how.branches:
+            steps.append(self._step(branch, first))
+            first += count_checks(branch)
+        sources = self.sources if how.fixed else self.sources[1:]
+        table = None
+        if any(step.function is not None for step in steps):
+            targets = [t or self._reserve(byte_size(n)) for t, n in zip(self.targets, how.branches[0].outputs)]
+            table = self._table([*sources, *targets])
+        self._place_arena()
+        if how.fixed:
+            self._run(steps[0], sources, table)
+            return
+        which = e.load(self.sources[0], self.given[0].dtype, width=1)
+        after = e.new_label("after")
+        for step, enter in zip(steps, self.inline.branches(how, which)):
+            enter()
+            self._run(step, sources, table)
+            e.branch(after)
+        e.label(after)
+
+    def _run(self, step: _Step, sources: Sequence[str], table: str | None) -> None:
+        if step.function is not None:
+            assert table is not None
+            self._call(step, table)
+            return
+        values = self.inline.run(step.graph, self._given(step.graph, sources), step.first)
+        self._store(values, range(len(values)))
+
+    def _place_arena(self) -> None:
+        """Where the functions have their arenas: behind all else."""
+        self.inner_arena = self._reserve(self.arena) if self.arena != 0 else "null"
+
+    # ---- loops
+
+    def _repetition(self, how: Repetition) -> None:
+        e, body = self.e, how.body
+        cond_step = self._step(how.cond, self.first)
+        step = self._step(body, self.first + count_checks(how.cond))
+        count = len(body.outputs)
+        if cond_step.function is None and step.function is None:
+            given = self._given(body, self.sources)
+            carries = [x for x in given[:count] if isinstance(x, Val)]
+            rest = given[count:]
+
+            def goes_on(now: list[Val]) -> str:
+                return self.inline.run(how.cond, [*now, *rest], cond_step.first)[0].ref
+
+            ended = self.inline.loop(carries, goes_on, lambda now: self.inline.run(body, [*now, *rest], step.first))
+            self._store(ended, range(count))
+            return
+        tables = self._tables(step, count)
+        asked: list[str] = []
+        if cond_step.function is not None:
+            answer = self._reserve(1)
+            asked = [self._table([*tables.inputs[k], answer]) for k in range(3)]
+        self._place_arena()
+
+        def more(table: str, cond_table: str) -> str:
+            if cond_step.function is not None:
+                self._call(cond_step, cond_table)
+                return e.load(answer, how.cond.outputs[0].dtype, width=1).ref
+            given = [self._get(table, k) for k in range(len(body.inputs))]
+            (value,) = self.inline.run(how.cond, self._given(how.cond, given), cond_step.first)
+            self._end_if_failed()
+            return value.ref
+
+        self._turns(tables, asked, more, lambda table: self._body(step, table))
+
+    def _body(self, step: _Step, table: str) -> None:
+        """One turn: from the addresses of a table to those behind them."""
+        if step.function is not None:
+            self._call(step, table)
+            return
+        inputs = len(step.graph.inputs)
+        given = self._given(step.graph, [self._get(table, k) for k in range(inputs)])
+        for k, value in enumerate(self.inline.run(step.graph, given, step.first)):
+            self.e.store(value, self._get(table, inputs + k))
+        self._end_if_failed()
+
+    def _tables(self, step: _Step, count: int) -> _Tables:
+        """The tables of a loop with ``count`` carries, whose other entries are those of the operands and results."""
+        carried = step.graph.outputs[:count]
+        here = [target or self._reserve(byte_size(n)) for target, n in zip(self.targets, carried)]
+        there = [self._reserve(byte_size(n)) for n in carried]
+        rest = self.sources[count:]
+        stacked = ["null"] * (len(step.graph.outputs) - count)
+        inputs = [[*self.sources[:count], *rest], [*here, *rest], [*there, *rest]]
+        outputs = [[*here, *stacked], [*there, *stacked], [*here, *stacked]]
+        tables = [self._table([*i, *o]) for i, o in zip(inputs, outputs)]
+        return _Tables(tables, inputs, here, count)
+
+    def _turns(
+        self, tables: _Tables, asked: list[str], more: Callable[[str, str], str], turn: Callable[[str], None]
+    ) -> None:
+        """The first turn reads the operands; then two tables take turns.  At the end the carries lie where the table of
+        the turn that did not come has its inputs."""
+        e = self.e
+        head, body, done = (e.new_label(hint) for hint in ("head", "body", "done"))
+        before, latch = e.block, e.new_label("latch")
+        start, one, two = tables.tables
+        table, following = e.fresh("t"), e.fresh("t")
+        e.branch(head)
+        e.label(head)
+        e.line(f"{table} = phi ptr [ {start}, %{before} ], [ {following}, %{latch} ]")
+        cond_table = ""
+        if asked:
+            cond_table, cond_following = e.fresh("t"), e.fresh("t")
+            e.line(f"{cond_table} = phi ptr [ {asked[0]}, %{before} ], [ {cond_following}, %{latch} ]")
+        e.branch_if(more(table, cond_table), body, done)
+        e.label(body)
+        turn(table)
+        e.branch(latch)
+        e.label(latch)
+        at_one = e.fresh("c")
+        e.line(f"{at_one} = icmp eq ptr {table}, {one}")
+        e.line(f"{following} = select i1 {at_one}, ptr {two}, ptr {one}")
+        if asked:
+            e.line(f"{cond_following} = select i1 {at_one}, ptr {asked[2]}, ptr {asked[1]}")
+        e.branch(head)
+        e.label(done)
+        elsewhere, move, placed = e.fresh("c"), e.new_label("move"), e.new_label("placed")
+        e.line(f"{elsewhere} = icmp ne ptr {table}, {one}")
+        e.branch_if(elsewhere, move, placed)
+        e.label(move)
+        for k in range(tables.carries):
+            if self.targets[k] is not None:
+                self._copy(tables.here[k], self._get(table, k), self._bytes(k))
+        e.branch(placed)
+        e.label(placed)
+
+    # ---- scan
+
+    def _walk(self, how: Walk) -> None:
+        code, step, count = self.code, self._step(how.body, self.first), how.carries
+        length = code.extent(how.length)
+        slices = range(count, count + how.stacked)
+        made = range(count, len(self.types))
+
+        def slice_of(pointer: str, shape: Shape, itemsize: int, position: Ref) -> str:
+            return code.at(pointer, code.mul(position, code.extent(product(shape))), itemsize)
+
+        def source(k: int, position: Ref) -> str:
+            node = how.body.inputs[k]
+            return slice_of(self.sources[k], node.shape, node.dtype.itemsize, position)
+
+        if step.function is None and all(map(_is_single, how.body.outputs[:count])):
+            given = [
+                None if k in slices else self._given_one(node, address)
+                for k, (node, address) in enumerate(zip(how.body.inputs, self.sources))
+            ]
+            carries = [x for x in given[:count] if isinstance(x, Val)]
+            rest = [x for x in given[count + how.stacked :] if x is not None]
+
+            def turn(now: list[Val], position: Ref) -> list[Val]:
+                inputs = [self._given_one(how.body.inputs[k], source(k, position)) for k in slices]
+                values = self.inline.run(how.body, [*now, *inputs, *rest], step.first)
+                for k in made:
+                    pointer = self.targets[k]
+                    if pointer is not None:
+                        self.e.store(values[k], code.at(pointer, position, values[k].dtype.itemsize))
+                return values[:count]
+
+            self._store(self.inline.walk(length, how.reverse, carries, turn), range(count))
+            return
+        tables = self._tables(step, count)
+        unread = [self.targets[k] or self._reserve(byte_size(how.body.outputs[k])) for k in made]
+        counter = self._reserve(8)
+        self.e.store(code.value(0), counter)
+        self._place_arena()
+
+        def more(table: str, _: str) -> str:
+            return str(code.compare("slt", self._load_counter(counter), length))
+
+        def walk(table: str) -> None:
+            turn_number = self._load_counter(counter)
+            position = code.sub(code.sub(length, 1), turn_number) if how.reverse else turn_number
+            for k in slices:
+                self._set(table, k, source(k, position))
+            for k, pointer in zip(made, unread):
+                node = how.body.outputs[k]
+                if self.targets[k] is not None:
+                    pointer = slice_of(pointer, node.shape, node.dtype.itemsize, position)
+                self._set(table, len(how.body.inputs) + k, pointer)
+            self._body(step, table)
+            self.e.store(code.value(code.add(self._load_counter(counter), 1)), counter)
+
+        self._turns(tables, [], more, walk)
+
+    def _load_counter(self, counter: str) -> str:
+        value = self.e.fresh("i")
+        self.e.line(f"{value} = load i64, ptr {counter}, align 8")
+        return value
+
+
+class _Tables(NamedTuple):
+    """Tables of addresses, inputs before outputs: of the first turn, which reads the operands, and of those that come
+    after a turn that wrote ``here``, or elsewhere."""
+
+    tables: list[str]
+    inputs: list[list[str]]
+    here: list[str]
+    carries: int
+
+
+def _is_single(node: Node) -> bool:
+    return node.type.is_static and node.type.size == 1 and not is_token(node.type)
