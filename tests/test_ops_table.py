@@ -155,6 +155,12 @@ def test_incomplete_declarations_are_refused(missing: str) -> None:
     fields[missing] = "" if missing == "doc" else None
     with pytest.raises(ValueError, match=f"lacks {missing}"):
         define("no_such_op", Kind.ELEMENTWISE, 1, **fields)
+    fields[missing] = {"scalar": lambda e, x: x, "vjp": NOT_DIFFERENTIABLE, "doc": "x"}[missing]
+    with pytest.raises(ValueError, match=r"has no use for combine, the fact 'comutative'"):
+        define("no_such_op", Kind.ELEMENTWISE, 1, **fields, combine=lambda e, s, t: s, facts={"comutative": True})
+    with pytest.raises(ValueError, match="has no use for jvp"):
+        define("no_such_op", Kind.ELEMENTWISE, 1, **fields, jvp=lambda b, tangents, out, x: tangents[0])
+    assert "no_such_op" not in TABLE
     with pytest.raises(ValueError, match="declared twice"):
         define("add", Kind.ELEMENTWISE, 1, **fields)
 

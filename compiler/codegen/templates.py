@@ -75,7 +75,7 @@ def template_of(kernel: Kernel) -> Template:
     used: set[Node] = set()
     for node in _sources(kernel, inputs):
         reads, attrs = [copies.get(n, n) for n in node.inputs], node.attrs
-        origin = node.op.facts.get("origin")
+        origin = node.op.origin
         found = origin(node.inputs[0].type, **attrs) if origin is not None and node.inputs[0] in inputs else None
         if found is not None and found[0]:
             place, attrs = found

@@ -187,7 +187,8 @@ define(
     batch=_along_batch,
     samples=_take_along_axis_samples,
     dtypes=dt.ALL,
-    facts={"exact": True, "along_axis": True},
+    facts={"exact": True},
+    paired=True,
 )
 
 
@@ -296,7 +297,7 @@ define(
     batch=_along_batch,
     samples=_scatter_samples(_take_along_axis_samples),
     dtypes=rules.NUMERIC,
-    facts={"along_axis": True},
+    paired=True,
 )
 
 

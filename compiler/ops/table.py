@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import enum
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Concatenate
 
@@ -106,6 +106,7 @@ class OpDef:
     numpy                            the NumPy function whose bits IEEE 754 (or two's complement) fixes to be the op's,
                                      for the dtypes that NumPy itself has
     shares_memory                    VIEW: the elements are the input's in the same row-major order, in its memory
+    paired                           GATHER and SCATTER: there is an index for each element, not for whole slices
     facts                            algebra, true of every dtype's bits: commutative, associative, idempotent
                                      (f(x, x) = x, or f(f(x)) = f(x)), involution, identity=<number>,
                                      right_identity=<number>, absorbing=<number>, exact (the reference has the
@@ -141,6 +142,7 @@ class OpDef:
     raises: Callable[[Types, Attrs], bool] | None = None
     numpy: Callable[..., Any] | None = None
     shares_memory: bool = False
+    paired: bool = False
     facts: Mapping[str, Any] = field(default_factory=dict)
 
     def __repr__(self) -> str:
@@ -186,19 +188,37 @@ _REQUIRED: dict[Kind, tuple[str, ...]] = {
 }
 
 
+# Those of them that mean something to these kinds alone.
+_OF_KINDS = {field for fields in _REQUIRED.values() for field in fields} - {"batch", "canon", "raises"}
+
+_FACTS = {
+    *("absorbing", "associative", "commutative", "domain", "exact", "exclusive"),
+    *("idempotent", "identity", "involution", "right_identity"),
+}
+
+
+def _faults(op: OpDef) -> Iterator[str]:
+    """What a declaration lacks, or has and nobody would look at."""
+    missing = [field for field in _REQUIRED[op.kind] if getattr(op, field) is None]
+    missing += ["vjp (or NOT_DIFFERENTIABLE)"] * (op.vjp is None) + ["doc"] * (not op.doc.strip())
+    if missing:
+        yield f"lacks {', '.join(missing)}"
+    surplus = [f for f in sorted(_OF_KINDS) if getattr(op, f) is not None and f not in _REQUIRED[op.kind]]
+    surplus += ["jvp"] * (op.jvp is not None and op.vjp is NOT_DIFFERENTIABLE)
+    surplus += [f"the fact {fact!r}" for fact in sorted(set(op.facts) - _FACTS)]
+    if surplus:
+        yield f"has no use for {', '.join(surplus)}"
+
+
 def define(name: str, kind: Kind, arity: int | None, **fields: Any) -> OpDef:
-    """Add an op to the table; an incomplete or repeated declaration fails at import, naming what is missing."""
+    """Add an op to the table.  A declaration that is repeated, lacks something, or says something that nobody would
+    look at fails at import, naming it."""
     if name in TABLE:
         raise ValueError(f"[ops] {name} is declared twice")
     if fields.get("raises") is not None:
         fields.setdefault("effect", Effect.RAISES)
     op = OpDef(name, kind, arity, **fields)
-    missing = [field for field in _REQUIRED[kind] if getattr(op, field) is None]
-    if op.vjp is None:
-        missing.append("vjp (or NOT_DIFFERENTIABLE)")
-    if not op.doc.strip():
-        missing.append("doc")
-    if missing:
-        raise ValueError(f"[ops] {name} ({kind.value}) lacks {', '.join(missing)}")
+    for fault in _faults(op):
+        raise ValueError(f"[ops] {name} ({kind.value}) {fault}")
     TABLE[name] = op
     return op

@@ -249,7 +249,7 @@ _view(
     reference=lambda x, start, stop, step: x[(..., *map(slice, start, stop, step))],
     element=_slice_element,
     vjp=_slice_vjp,
-    facts={"origin": _slice_origin},
+    origin=_slice_origin,
     batch=together(lambda n, a: {"start": (0, *a["start"]), "stop": (n, *a["stop"]), "step": (1, *a["step"])}),
 )
 

@@ -162,7 +162,7 @@ def _indexed(op: OpDef, types: Types, attrs: Attrs) -> NormalForm:
     x, indices, *updates = types
     before, along, behind = _around(x.shape, attrs["axis"])
     a, n, c = _symbols((before, along, behind), "anc")
-    if op.facts.get("along_axis"):
+    if op.paired:
         count = indices.shape[attrs["axis"]]
         index_shape: tuple[int, ...] = (before, count, behind)
         index_dims: Shape = (a, Dim("m"), c)
