@@ -40,6 +40,10 @@ def _contracted(b: Any, op: OpDef, size: Extent, batched: Sequence[bool], /, *in
     return b.emit(op, *operands, **{**attrs, **(op.contracting(factors) or {})})
 
 
+def _projected(b: Any, op: OpDef, size: Extent, batched: Sequence[bool], whole: Any, /, index: int) -> Any:
+    return b.project(whole, index=index)
+
+
 Rule = Callable[..., Any]
 
 _ALONG_AXES: Rule = together(_behind)
@@ -50,6 +54,7 @@ _RULES: dict[Kind, Rule] = {
     Kind.SCAN: _ALONG_AXES,
     Kind.SORT: _ALONG_AXES,
     Kind.CONTRACT: _contracted,
+    Kind.PROJECT: _projected,
 }
 
 

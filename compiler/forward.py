@@ -12,10 +12,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from hybridflow.compiler.autodiff import Record, backward
+from hybridflow.compiler.autodiff import Record, Results, backward
 from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.compiler.ir.build import Builder, GraphBuilder
 from hybridflow.compiler.ir.graph import Graph, Node
+from hybridflow.compiler.ir.results import TupleType
 from hybridflow.compiler.ops.table import NOT_DIFFERENTIABLE, TABLE, Kind, OpDef
 
 
@@ -23,8 +24,13 @@ def pushed(
     b: Builder, op: OpDef, inputs: Sequence[Any], attrs: Mapping[str, Any], out: Any, tangents: Sequence[Any]
 ) -> Any | None:
     """The tangent of ``out``, which ``op`` made of ``inputs`` under canonical attributes; None where it is zero, or
-    where the result does not depend smoothly on an input.  ``tangents`` has one for each input, or None for zero."""
-    if op.vjp is NOT_DIFFERENTIABLE or not dt.is_float(out.type.dtype) or all(t is None for t in tangents):
+    where the result does not depend smoothly on an input.  ``tangents`` has one for each input, or None for zero.
+
+    Where ``out`` is the ``Results`` of an op with several, a tuple of tangents, or None for all of them.
+    """
+    if op.vjp is NOT_DIFFERENTIABLE or all(t is None for t in tangents):
+        return None
+    if not isinstance(out, Results) and not dt.is_float(out.type.dtype):
         return None
     if op.jvp is not None:
         return op.jvp(b, tuple(tangents), out, *inputs, **attrs)
@@ -66,13 +72,17 @@ class _Recording(Builder):
 
 def _transposed(b: Builder, op: OpDef, inputs: Any, attrs: Any, out: Any, tangents: Any) -> Any | None:
     recording = _Recording(b)
-    cotangent = b.full(0, like=out.type)  # any value would do: what is linear in it has a derivative without it
-    found = op.vjp(recording, cotangent, out, *inputs, **attrs)
+    # Any value would do for a cotangent: what is linear in it has a derivative without it.
+    parts = out if isinstance(out, Results) else (out,)
+    cotangents = tuple(b.full(0, like=part.type) if dt.is_float(part.type.dtype) else None for part in parts)
+    found = op.vjp(recording, cotangents if isinstance(out, Results) else cotangents[0], out, *inputs, **attrs)
     seeds = []
     for share, tangent in zip(found, tangents):
         if tangent is not None and share is not None:
             seeds.append((share() if callable(share) else share, tangent))
-    return backward(b, recording.records, seeds, [cotangent])[0]
+    transposed = iter(backward(b, recording.records, seeds, [g for g in cotangents if g is not None]))
+    made = tuple(None if g is None else next(transposed) for g in cotangents)
+    return made if isinstance(out, Results) else made[0]
 
 
 def jvp(graph: Graph, along: Sequence[int]) -> Graph:
@@ -83,7 +93,7 @@ def jvp(graph: Graph, along: Sequence[int]) -> Graph:
     """
     b = GraphBuilder(TABLE, graph.name)
     b.inputs = list(graph.inputs)
-    tangent: dict[Node, Node | None] = {}
+    tangent: dict[Node, Any] = {}  # a tuple where there are several results
     for k in along:
         primal = graph.inputs[k]
         tangent[primal] = b.parameter(primal.type, f"d_{primal.attrs['name']}")
@@ -91,7 +101,12 @@ def jvp(graph: Graph, along: Sequence[int]) -> Graph:
         b.nodes.append(node)
         b.location = node.where
         given = [tangent.get(n) for n in node.inputs]
-        tangent[node] = pushed(b, node.op, node.inputs, node.attrs, node, given)
+        if node.op.kind is Kind.PROJECT:
+            tangent[node] = given[0] and given[0][node.attrs["index"]]
+            continue
+        moves = any(t is not None for t in given)
+        out = Results(b.results(node)) if moves and isinstance(node.type, TupleType) else node
+        tangent[node] = pushed(b, node.op, node.inputs, node.attrs, out, given)
 
     def of(node: Node) -> Node:
         found = tangent.get(node)

@@ -192,7 +192,7 @@ _REQUIRED: dict[Kind, tuple[str, ...]] = {
 _OF_KINDS = {field for fields in _REQUIRED.values() for field in fields} - {"batch", "canon", "raises"}
 
 _FACTS = {
-    *("absorbing", "associative", "commutative", "domain", "exact", "exclusive"),
+    *("absorbing", "associative", "commutative", "domain", "exact", "exclusive", "origin"),
     *("idempotent", "identity", "involution", "right_identity"),
 }
 
