@@ -106,6 +106,8 @@ class OpDef:
     numpy                            the NumPy function whose bits IEEE 754 (or two's complement) fixes to be the op's,
                                      for the dtypes that NumPy itself has
     shares_memory                    VIEW: the elements are the input's in the same row-major order, in its memory
+    origin(x, **attrs)               VIEW: where in memory its first element lies, and the attributes of the same view
+                                     from x's first element on; None where the two cannot be told apart
     paired                           GATHER and SCATTER: there is an index for each element, not for whole slices
     facts                            algebra, true of every dtype's bits: commutative, associative, idempotent
                                      (f(x, x) = x, or f(f(x)) = f(x)), involution, identity=<number>,
@@ -142,6 +144,7 @@ class OpDef:
     raises: Callable[[Types, Attrs], bool] | None = None
     numpy: Callable[..., Any] | None = None
     shares_memory: bool = False
+    origin: Callable[..., tuple[Extent, dict[str, Any]] | None] | None = None
     paired: bool = False
     facts: Mapping[str, Any] = field(default_factory=dict)
 
@@ -192,7 +195,7 @@ _REQUIRED: dict[Kind, tuple[str, ...]] = {
 _OF_KINDS = {field for fields in _REQUIRED.values() for field in fields} - {"batch", "canon", "raises"}
 
 _FACTS = {
-    *("absorbing", "associative", "commutative", "domain", "exact", "exclusive", "origin"),
+    *("absorbing", "associative", "commutative", "domain", "exact", "exclusive"),
     *("idempotent", "identity", "involution", "right_identity"),
 }
 
