@@ -73,8 +73,11 @@ def native_call_for(
             if not (isinstance(array, np.ndarray) and array.flags.c_contiguous and array.flags.aligned):
                 return None
             captures.append(native_call.ConstantInput(i, array))
+    executable = concrete.staged.compile()
+    if not native_call.can_be_sized(executable.program):
+        return None
     return native_call.NativeCall(
-        concrete.staged.compile(),
+        executable,
         arguments,
         captures,
         keywords=tuple(kwargs),

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from hybridflow.compiler.program import Dim, Extent, Slot
+from hybridflow.compiler.program import Dim, Extent, Program, Slot, products_of
 from hybridflow.errors import ArgumentError
 from hybridflow.runtime.calls import steps as guard_steps
 from hybridflow.runtime.calls.steps import Step
@@ -77,6 +77,12 @@ class VariableInput:
 
 Argument = TensorArg | LiteralArg
 Capture = ConstantInput | VariableInput
+
+
+def can_be_sized(program: Program) -> bool:
+    """Whether native code can tell how much memory a call takes: it evaluates sums of products, and no quotients."""
+    sizes = [program.memory(), *(extent for slot in program.outputs for extent in slot.shape)]
+    return all(isinstance(name, str) for size in sizes for _, names in products_of(size) for name in names)
 
 
 class NativeCall:
