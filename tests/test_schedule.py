@@ -15,7 +15,7 @@ from hybridflow.compiler.loops import schedule as schedules
 from hybridflow.compiler.ops import TABLE, order
 from hybridflow.compiler.pipeline import compile_graph
 from hybridflow.compiler.program import Program
-from hybridflow.compiler.target import AVX2, CUDA_SM90, SSE2
+from hybridflow.compiler.target import AVX2, AVX512, CUDA_SM90, SSE2
 from hybridflow.runtime.cuda import executable as cuda
 from hybridflow.runtime.machine import host
 from tests.bits import same_bits
@@ -337,3 +337,105 @@ def test_joins_on_a_gpu(name):
     assert program.launches[0].units > 1
     (found,) = cuda.load(program, 0).run([Array(np.array(a), 0) for a in arrays])
     assert same_bits(found.get(), outcome(compiled(graph), arrays)[1])
+
+
+# ---- short loops
+
+
+def norms(b, x):
+    """Of rows: the norm, the rows over it, the largest and where it is."""
+    last = len(x.shape) - 1
+    norm = b.sqrt(b.sum(b.multiply(x, x), axes=(last,)))
+    unit = b.divide(x, b.broadcast(norm, shape=x.shape, axes=tuple(range(last))))
+    most = b.argmax(unit, axes=(last,))
+    return [norm, unit, most, b.any(b.greater(x, b.exp(x)), axes=(last,))]
+
+
+def softmax(b, x):
+    last = len(x.shape) - 1
+    kept = tuple(range(last))
+    apart = b.exp(b.subtract(x, b.broadcast(b.max(x, axes=(last,)), shape=x.shape, axes=kept)))
+    return [b.divide(apart, b.broadcast(b.sum(apart, axes=(last,)), shape=x.shape, axes=kept))]
+
+
+def colours(b, x):
+    """Pixels as planes, planes as pixels, and a bias for each colour."""
+    last = len(x.shape) - 1
+    perm = (last, *range(last))
+    bias = b.slice(b.reshape(x, shape=(int(np.prod(x.shape)),)), start=(0,), stop=(x.shape[-1],), step=(1,))
+    planes = b.exp(b.transpose(x, perm=perm))
+    back = b.multiply(
+        b.transpose(planes, perm=(*range(1, last + 1), 0)), b.broadcast(bias, shape=x.shape, axes=(last,))
+    )
+    return [planes, back, b.greater(b.add(x, b.broadcast(bias, shape=x.shape, axes=(last,))), x)]
+
+
+SHORT = {"norms": norms, "softmax": softmax, "colours": colours}
+
+
+@pytest.mark.parametrize("shape", [(2, 2), (40, 3), (5, 33, 3), (100, 7), (64, 10), (17, 16), (130, 4), (3, 20, 6)])
+@pytest.mark.parametrize("name", SHORT)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, dt.bfloat16], ids=["f32", "f64", "bf16"])
+def test_short_loops_across_longer_ones(monkeypatch, name, shape, dtype):
+    monkeypatch.setattr(schedules, "SMALL", 1)
+    b = GraphBuilder(TABLE, name)
+    graph = b.finish(SHORT[name](b, b.parameter(TensorType(shape, np.dtype(dtype)))))
+    array = values(shape, np.float64).astype(dtype) * np.asarray(0.5, dtype)
+    found = []
+    for target in (host.target(), AVX512, AVX2, SSE2):
+        if target is AVX512 and not host.target().masked:
+            continue
+        found.append(check_cuts(compiled(graph, target), [array], (0, 1)))
+    monkeypatch.setattr(schedules, "SHORT", 1)
+    plain = compiled(graph)
+    assert all("across" not in k.schedule for k in plain.kernels)
+    for one in found:
+        assert all(same_bits(a, b) for a, b in zip(one[1:], outcome(plain, [array])[1:], strict=True))
+
+
+@pytest.mark.parametrize("terms", [1, 2, 3, 5, 8, 13, 16])
+def test_the_order_of_short_folds(terms):
+    array = np.random.default_rng(terms).normal(size=(50, terms)).astype(np.float32)
+    program = compiled(folded("sum", array, (1,)), AVX2)
+    assert ("across" in program.kernels[0].schedule) == (terms not in (1, 8, 16))
+    assert same_bits(outcome(program, [array])[1], order.ordered_sum(array, (1,)))
+    pixels = np.random.default_rng(terms).normal(size=(300, 70, terms)).astype(np.float32)
+    program = compiled(folded("sum", pixels, (1,)), AVX2)
+    assert ("1 reads turned" in program.kernels[0].schedule) == (terms in (2, 3))
+    assert same_bits(check_cuts(program, [pixels])[1], order.ordered_sum(pixels, (1,)))
+
+
+@pytest.mark.parametrize(("points", "others"), [(260, 64), (257, 130), (300, 15)])
+def test_forces_on_points(monkeypatch, points, others):
+    """Sums of what is weighted by a value of each pair, over the first or the second of the pair."""
+    monkeypatch.setattr(schedules, "ENOUGH", 4)
+    b = GraphBuilder(TABLE, "forces")
+    x, y = (b.parameter(TensorType((n, 3), dt.float32)) for n in (points, others))
+    pairs = (points, others, 3)
+    apart = b.subtract(b.broadcast(x, shape=pairs, axes=(0, 2)), b.broadcast(y, shape=pairs, axes=(1, 2)))
+    weight = b.parameter(TensorType((points, others), dt.float32))
+    pull = b.multiply(apart, b.broadcast(weight, shape=pairs, axes=(0, 1)))
+    arrays = [values((points, 3)), values((others, 3), seed=1), values((points, others), seed=2)]
+    for axis in (0, 1):
+        graph = b.finish([b.tanh(b.sum(pull, axes=(axis,)))])
+        program = compiled(graph, AVX2)
+        if axis:
+            assert "1 reads turned" in program.kernels[0].schedule
+        found = check_cuts(program, arrays)[1]
+        pulls = (arrays[0][:, None] - arrays[1][None]) * arrays[2][..., None]
+        one = GraphBuilder(TABLE, "tanh")
+        tanh = compiled(one.finish([one.tanh(one.parameter(TensorType(found.shape, dt.float32)))]))
+        assert same_bits(found, outcome(tanh, [order.ordered_sum(pulls, (axis,))])[1])
+
+
+@pytest.mark.parametrize("n", [2, 7, 64, 1000])
+def test_short_loops_beside_symbolic_ones(n):
+    b = GraphBuilder(TABLE, "symbolic")
+    x = b.parameter(TensorType((Dim("n"), 3), dt.float32))
+    program = compiled(b.finish(norms(b, x)))
+    assert "across" in program.kernels[0].schedule
+    array = values((n, 3))
+    b = GraphBuilder(TABLE, "static")
+    static = compiled(b.finish(norms(b, b.parameter(TensorType((n, 3), dt.float32)))))
+    found = check_cuts(program, [array])[1:]
+    assert all(same_bits(a, b) for a, b in zip(found, outcome(static, [array])[1:], strict=True))

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from hybridflow.compiler.codegen import contract, cuda, driver, scan, scatter, sort
+from hybridflow.compiler.codegen.across import Across
 from hybridflow.compiler.codegen.columns import Columns
 from hybridflow.compiler.codegen.control import Function, operands_of, write_control
 from hybridflow.compiler.codegen.cost import instructions
@@ -64,6 +65,7 @@ NESTS: dict[Form, type[Nest]] = {
     Form.COLUMNS: Columns,
     Form.SPLIT_COLUMNS: SplitColumns,
     Form.SEGMENTS: Segments,
+    Form.ACROSS: Across,
 }
 
 

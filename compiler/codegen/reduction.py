@@ -130,6 +130,17 @@ def combine_all(e: Emitter, folds: Sequence[Accumulation], a: list[State], b: li
     return [fold.combine(e, x, y) for fold, x, y in zip(folds, a, b)]
 
 
+def fold_lanes(e: Emitter, folds: Sequence[Accumulation], lanes: list[list[State]]) -> list[State]:
+    """The states of the first lanes of 64, at least one, folded: lane l with lane l + 32, then + 16, ... + 1.  The
+    lanes that are missing hold the identity."""
+    half = LANES // 2
+    while half:
+        paired = [combine_all(e, folds, a, b) for a, b in zip(lanes[:half], lanes[half:])]
+        lanes = [*paired, *lanes[len(paired) : half]]
+        half //= 2
+    return lanes[0]
+
+
 def only_active(e: Emitter, folds: Sequence[Accumulation], states: list[State], mask: Val | None) -> list[State]:
     """The states, with the identity in the lanes that the mask switches off."""
     if mask is None:

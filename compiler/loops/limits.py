@@ -50,3 +50,9 @@ SPLIT = 1 << 18  # elements from which on few results are folded in two phases: 
 LEAST_PIECE = 256  # elements for one partial result, which would take too much memory and time for fewer
 ENOUGH_ON_GPU = 1 << 14  # threads that fill a GPU of 128 multiprocessors to a few per scheduler; not measured
 SPLIT_ON_GPU = 1 << 13  # a second launch costs as much as one thread takes for these; not measured
+
+# ---- short loops across longer ones (``schedule``)
+
+SHORT = 16  # turns of a loop that is unrolled within vectors along another: `thresholds.py short`
+MOST_ACROSS = 2 * LONG  # instructions of such a body
+LEAST_ACROSS = 4  # lanes: shorter vectors are not worth the shuffles

@@ -14,16 +14,19 @@ from hybridflow.compiler.ir.graph import Node
 from hybridflow.compiler.ir.results import parts_of
 from hybridflow.compiler.ir.types import Extent, is_static, product, static_size
 from hybridflow.compiler.loops.index import Ix, LoopVar
-from hybridflow.compiler.loops.kernel import IsLeaf, Kernel, accesses
+from hybridflow.compiler.loops.kernel import Accesses, IsLeaf, Kernel, accesses
 from hybridflow.compiler.loops.limits import (
     BUSY,
     CELLS,
     ENOUGH,
     ENOUGH_ON_GPU,
+    LEAST_ACROSS,
     LEAST_PIECE,
     LIGHT,
     LONG,
+    MOST_ACROSS,
     MOST_VECTORS,
+    SHORT,
     SMALL,
     SPLIT,
     SPLIT_ON_GPU,
@@ -45,7 +48,8 @@ class Form(Enum):
     read across.  ROWS: the last loop is reduced, vectors run along the row.  COLUMNS: the last loop is kept, vectors
     run across columns.  SPLIT: the same in two phases, partial results of pieces first, which are then folded in the
     order that is laid down for all of them.  SEGMENTS: a nest for each part of
-    the output, all of which the loops are over."""
+    the output, all of which the loops are over.  ACROSS: the last loop is short, or another that what is read lies
+    along; it is unrolled within vectors along a longer one."""
 
     MAP = "map"
     TURNED = "turned map"
@@ -54,6 +58,7 @@ class Form(Enum):
     COLUMNS = "columns"
     SPLIT_COLUMNS = "columns in pieces"
     SEGMENTS = "segments"
+    ACROSS = "across"
 
 
 @dataclass(frozen=True)
@@ -69,7 +74,8 @@ class Schedule:
     """``parallel`` are the loops whose turns, as one row-major range of units, may be cut at multiples of ``grain`` and
     run in any order.  ``lanes`` are the elements of a vector, ``vectors`` those that a turn of the inner loop handles.
     ``tile`` are the columns whose accumulators are kept together, ``piece`` the elements of a row, or the terms of a
-    column, that make a partial result.  A GPU runs each unit as a thread of its own."""
+    column, that make a partial result.  ``lane`` is the loop along which vectors run across the loop ``inner``.
+    A GPU runs each unit as a thread of its own."""
 
     form: Form
     lanes: int
@@ -78,6 +84,8 @@ class Schedule:
     vectors: int = 1
     tile: int = 1
     piece: int = 0
+    lane: LoopVar | None = None
+    inner: LoopVar | None = None
     turned: Turned | None = None
     stages: tuple[Stage, ...] = ()
 
@@ -95,6 +103,8 @@ class Schedule:
         parts = [f"{units} units" + (f" by {self.grain}" if self.grain > 1 else "")]
         if self.lanes > 1:
             parts.append(f"{self.lanes} lanes" + (f" x {self.vectors}" if self.vectors > 1 else ""))
+        if self.lane is not None and self.inner is not None:
+            parts.append(f"{self.inner.extent} turns of {self.inner.name} across {self.lane.name}")
         if self.turned is not None:
             parts.append(f"{len(self.turned.reads)} reads turned along {self.turned.across.name}")
         if self.piece:
@@ -117,6 +127,8 @@ def schedule(kernel: Kernel, space: Space, target: Target, is_leaf: IsLeaf, cost
         parallel = _parallel(space.vars)
         grain = STRIP if len(parallel) == len(space.vars) else 1
         found = Schedule(Form.SEGMENTS, target.lanes(32), parallel, grain)
+    elif (across := _across(kernel, space, target, is_leaf, cost)) is not None:
+        found = across
     elif not space.has_reduction:
         found = _map(kernel, space, target, is_leaf, cost)
     elif space.reduced[-1]:
@@ -124,6 +136,100 @@ def schedule(kernel: Kernel, space: Space, target: Target, is_leaf: IsLeaf, cost
     else:
         found = _columns(kernel, space, target, is_leaf, cost)
     return replace(found, parallel=space.kept, grain=1) if target.kind == "cuda" else found
+
+
+def _across(kernel: Kernel, space: Space, target: Target, is_leaf: IsLeaf, cost: Cost) -> Schedule | None:
+    """A schedule with a short loop unrolled across a longer one, where there are two such and nothing is read or
+    written with gaps; else None."""
+    pairs = _across_loops(space)
+    if not pairs or target.kind == "cuda":
+        return None
+    found = accesses(kernel, space, is_leaf)
+    work = work_of([*kernel.roots, *kernel.cluster.rows], set(kernel.inputs), cost)
+    for inner, lane in pairs:
+        lanes = _lanes_along(kernel, lane, target)
+        short = static_size((inner.extent,))
+        if lanes < LEAST_ACROSS or short * work > MOST_ACROSS:
+            continue
+        gaps = _gaps(found, inner, lane)
+        turned = _turned_along(space, found, inner, gaps) if gaps else None
+        if gaps and turned is None:
+            continue
+        outer = [v for v in space.kept if v not in (lane, inner)]
+        if inner is space.vars[-1] and _as_good_along(kernel, inner, short, lanes, space):
+            continue
+        if inner not in space.folded and space.folded and not _fills(outer, lane, lanes):
+            continue
+        if inner is not space.vars[-1] and not _lies_along(found, inner, lane):
+            continue
+        parallel = _parallel([*outer, lane], [v for v in space.vars if v not in outer and v is not lane])
+        grain = lanes if lane in parallel else 1
+        stages = stages_of(kernel, space, is_leaf, cost, keeps=False)
+        return Schedule(Form.ACROSS, lanes, parallel, grain, lane=lane, inner=inner, turned=turned, stages=stages)
+    return None
+
+
+def _across_loops(space: Space) -> list[tuple[LoopVar, LoopVar]]:
+    """Pairs of a short loop and one along which vectors may run instead, the best first."""
+
+    def short(var: LoopVar) -> bool:
+        return isinstance(var.extent, int) and 2 <= var.extent <= SHORT
+
+    if not space.vars:
+        return []
+    last, others = space.vars[-1], [v for v in reversed(space.kept) if v is not space.vars[-1]]
+    if last in space.folded:
+        return [(last, others[0])] if short(last) and space.folded == (last,) and others else []
+    pairs = [(last, lane) for lane in others if not short(lane)] if short(last) else []
+    if not space.folded and not short(last):
+        pairs += [(inner, last) for inner in others if short(inner)]
+    return pairs
+
+
+def _as_good_along(kernel: Kernel, inner: LoopVar, short: int, lanes: int, space: Space) -> bool:
+    """Whether vectors along the short loop, the last one, serve as well: they are more than half full; or they are full
+    and there is little to do with their one sum."""
+    if inner in space.kept:
+        return short > lanes // 2
+    return short % lanes == 0 and len(kernel.roots) == 1 and kernel.roots[0].op.kind is Kind.REDUCE
+
+
+def _gaps(found: Accesses, inner: LoopVar, lane: LoopVar) -> list[Ix]:
+    """Positions with gaps along the lane, but for those that the inner loop fills."""
+
+    def gap(ix: Ix) -> bool:
+        along = ix.coefficient(lane)
+        return along not in (0, 1) and not (along == inner.extent and ix.coefficient(inner) == 1)
+
+    return [ix for ix in found.positions if gap(ix)]
+
+
+def _turned_along(space: Space, found: Accesses, inner: LoopVar, gaps: Sequence[Ix]) -> Turned | None:
+    """The positions as reads that can be turned in blocks along the innermost folded loop, one element after another
+    or those of the inner loop together; None where one cannot."""
+    if inner in space.folded or not space.folded:
+        return None
+    along = space.folded[-1]
+    for ix in gaps:
+        step = inner.extent if ix.depends_on(inner) else 1
+        if not ix.is_affine or ix.coefficient(along) != step or ix.coefficient(inner) != (step != 1):
+            return None
+    reads = tuple((node, ix) for node, positions in found.of_input.items() for ix in positions if ix in gaps)
+    if {ix for _, ix in reads} != set(gaps):
+        return None
+    return Turned(tuple(sorted(reads, key=lambda read: repr(read[1]))), along)
+
+
+def _lies_along(found: Accesses, inner: LoopVar, lane: LoopVar) -> bool:
+    """Whether something is read of which turns of ``inner`` are neighbours, and turns of ``lane`` are not."""
+    reads = (ix for positions in found.of_input.values() for ix in positions)
+    return any(ix.coefficient(lane) == inner.extent and ix.coefficient(inner) == 1 for ix in reads)
+
+
+def _fills(outer: Sequence[LoopVar], lane: LoopVar, lanes: int) -> bool:
+    """Whether vectors along the lane leave units enough, so that nothing needs to be folded in pieces."""
+    extents = tuple(v.extent for v in (*outer, lane))
+    return not is_static(extents) or static_size(extents) >= lanes * ENOUGH // 4
 
 
 def _rows(kernel: Kernel, space: Space, target: Target, is_leaf: IsLeaf, cost: Cost) -> Schedule:
@@ -201,12 +307,15 @@ def _pays(space: Space, target: Target) -> bool:
 
 
 def _lanes(kernel: Kernel, space: Space, target: Target) -> int:
-    """Lanes: those of four-byte elements unless everything is wider, and no more than the last loop has."""
+    return _lanes_along(kernel, space.vars[-1] if space.vars else LoopVar("none", 1), target)
+
+
+def _lanes_along(kernel: Kernel, var: LoopVar, target: Target) -> int:
+    """Lanes: those of four-byte elements unless everything is wider, and no more than the loop has."""
     types = [part for n in (*kernel.nodes, *kernel.inputs) for part in parts_of(n.type)]
     bits = 64 if all(type.dtype.itemsize == 8 for type in types) else 32
     lanes = target.lanes(bits)
-    last = space.vars[-1].extent if space.vars else 1
-    while isinstance(last, int) and lanes > 1 and lanes // 2 >= last:
+    while isinstance(var.extent, int) and lanes > 1 and lanes // 2 >= var.extent:
         lanes //= 2
     return lanes
 

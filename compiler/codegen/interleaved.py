@@ -1,0 +1,130 @@
+"""Elements of a short loop that lie side by side in memory, for vectors along another loop: colours of pixels,
+coordinates of points.
+
+Vectors along the pixels would read, and write, every third element.  Instead as many whole vectors as there are colours
+are read and taken apart by shuffles, once for all colours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from hybridflow.compiler.codegen.elements import Elements, Place
+from hybridflow.compiler.codegen.emitter import Emitter
+from hybridflow.compiler.codegen.structured import Code, Ref
+from hybridflow.compiler.codegen.values import Val
+from hybridflow.compiler.ir import dtypes as dt
+from hybridflow.compiler.ir.graph import Node
+from hybridflow.compiler.ir.types import static_size
+from hybridflow.compiler.loops.index import Index, Ix, LoopVar
+
+
+class Interleaved(Elements):
+    """Elements at one turn of the loop ``inner``.  ``first`` is that of turn 0, which has what all turns share."""
+
+    def __init__(
+        self,
+        code: Code,
+        counters: dict[LoopVar, Ref],
+        lane: LoopVar,
+        places: dict[Node, Place],
+        given: dict[Node, Val],
+        mask: Val | None,
+        inner: LoopVar,
+        turn: int,
+        first: Interleaved | None,
+        turned: Mapping[tuple[str, Ix], str] | None = None,
+    ) -> None:
+        super().__init__(code, {**counters, inner: turn}, lane, places, given, mask, turned)
+        self.inner, self.turn = inner, turn
+        self.first = self if first is None else first
+        self._groups: dict[tuple[str, Ix], list[Val]] = {}
+
+    def value(self, node: Node, index: Index) -> Val:
+        if self.first is not self and not index.linear.depends_on(self.inner):
+            return self.first.value(node, index)
+        return super().value(node, index)
+
+    def load(self, pointer: str, dtype: np.dtype, position: Ix) -> Val:
+        if not self._side_by_side(position):
+            return super().load(pointer, dtype, position)
+        groups = self.first._groups
+        if (pointer, position) not in groups:
+            groups[pointer, position] = self.first._load_group(pointer, dtype, position)
+        return groups[pointer, position][self.turn]
+
+    def _side_by_side(self, position: Ix) -> bool:
+        lane, count = self.lane_var, self.inner.extent
+        if self.e.width == 1 or self.mask is not None or lane is None or not position.is_affine:
+            return False
+        return position.coefficient(lane) == count and position.coefficient(self.inner) == 1
+
+    def _load_group(self, pointer: str, dtype: np.dtype, position: Ix) -> list[Val]:
+        e, count = self.e, static_size((self.inner.extent,))
+        stored = dt.uint8 if dt.is_bool(dtype) else dtype
+        vectors = [e.load(self._address(pointer, position, k, stored), stored) for k in range(count)]
+        found = separated(e, vectors)
+        return [e.ne(v, 0) for v in found] if dt.is_bool(dtype) else found
+
+    def store_group(self, values: Sequence[Val], pointer: str, position: Ix) -> bool:
+        """Store the values of all turns if they lie side by side; whether they do."""
+        if not self._side_by_side(position):
+            return False
+        e = self.e
+        stored = [e.convert(v, dt.uint8) if dt.is_bool(v.dtype) else v for v in values]
+        for k, vector in enumerate(joined(e, stored)):
+            e.store(vector, self._address(pointer, position, k, vector.dtype))
+        return True
+
+    def _address(self, pointer: str, position: Ix, vector: int, dtype: np.dtype) -> str:
+        at = self.code.add(self.first.ref(position), vector * self.e.width)
+        return self.code.at(pointer, at, dtype.itemsize)
+
+
+def separated(e: Emitter, vectors: Sequence[Val]) -> list[Val]:
+    """Of n vectors end to end, the elements 0, n, 2n, ..., then 1, n + 1, ..., and so on: n vectors of the same size.
+
+    Halves of an even n are separated by themselves, after even and odd elements."""
+    n, width = len(vectors), vectors[0].width
+    if n == 1:
+        return list(vectors)
+    if n % 2 == 0:
+        parts = []
+        for odd in (0, 1):
+            lanes = [2 * k + odd for k in range(width)]
+            parts.append(separated(e, [e.shuffle(a, b, lanes) for a, b in zip(vectors[::2], vectors[1::2])]))
+        return [v for pair in zip(*parts) for v in pair]
+    found = []
+    for turn in range(n):
+        source = [divmod(n * k + turn, width) for k in range(width)]
+        found.append(_picked(e, vectors, source))
+    return found
+
+
+def joined(e: Emitter, vectors: Sequence[Val]) -> list[Val]:
+    """What ``separated`` has taken apart."""
+    n, width = len(vectors), vectors[0].width
+    if n == 1:
+        return list(vectors)
+    if n % 2 == 0:
+        found = []
+        for a, b in zip(joined(e, vectors[::2]), joined(e, vectors[1::2])):
+            for half in (0, width // 2):
+                found.append(e.shuffle(a, b, [lane for k in range(half, half + width // 2) for lane in (k, width + k)]))
+        return found
+    return [_picked(e, vectors, [((width * m + k) % n, (width * m + k) // n) for k in range(width)]) for m in range(n)]
+
+
+def _picked(e: Emitter, vectors: Sequence[Val], source: Sequence[tuple[int, int]]) -> Val:
+    """A vector of lanes of others: (which of them, which lane)."""
+    width = len(source)
+    used = sorted({number for number, _ in source})
+    found = vectors[used[0]]
+    lanes = [lane for _, lane in source]
+    for step, number in enumerate(used[1:]):
+        mine = [k for k, (n, _) in enumerate(source) if n == number]
+        keep = [k if step else lanes[k] for k in range(width)]  # from the second on, lanes are in place
+        found = e.shuffle(found, vectors[number], [width + lanes[k] if k in mine else keep[k] for k in range(width)])
+    return found
