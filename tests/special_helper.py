@@ -9,16 +9,18 @@ from typing import Any
 
 import numpy as np
 
+from hybridflow.compiler.codegen import scan, sort
 from hybridflow.compiler.codegen.contract import Epilogue, Shape, emit_product
 from hybridflow.compiler.codegen.elements import Place
 from hybridflow.compiler.codegen.emitter import Emitter
 from hybridflow.compiler.codegen.module import ModuleText
-from hybridflow.compiler.codegen.operand import Operand
+from hybridflow.compiler.codegen.operand import Flat, Operand
 from hybridflow.compiler.codegen.phases import KernelCode, Phase, kernel_parameters
 from hybridflow.compiler.codegen.structured import Code
 from hybridflow.compiler.ir.extents import Dim
 from hybridflow.compiler.ir.graph import parameter
 from hybridflow.compiler.ir.types import TensorType
+from hybridflow.compiler.ops import OpDef
 from hybridflow.compiler.program import Check, value_at
 from hybridflow.compiler.target import Target
 from hybridflow.runtime.machine import machine_code
@@ -81,6 +83,34 @@ def emit_matmul(
     result = np.dtype(sum_dtype or dtype)
     shape = Shape(leading, m, n, k)
     return emit_product(module, code, symbol, left, right, shape, epilogue or store, buffers, result, lanes)
+
+
+def _flat(dtype: Any, shape: Any, pointer: str) -> Flat:
+    node = parameter(TensorType(tuple(shape), np.dtype(dtype)), pointer)
+    return Flat(node, {node: Place(pointer)})
+
+
+def emit_scan(
+    module: ModuleText, e: Emitter, symbol: str, op: OpDef, dtype: Any, shape: Any, axis: int, dims: Sequence[str] = ()
+) -> KernelCode:
+    """Add the kernel of a scan of arrays in memory: the inputs, then the output."""
+    inputs = [_flat(dtype, shape, f"%a{k}") for k in range(op.arity or 0)]
+    return scan.emit_scan(module, e, symbol, op, dtype, shape, axis, dims, inputs, len(inputs) + 1)
+
+
+def emit_argsort(
+    module: ModuleText,
+    e: Emitter,
+    symbol: str,
+    dtype: Any,
+    shape: Any,
+    axis: int,
+    descending: bool = False,
+    dims: Sequence[str] = (),
+) -> KernelCode:
+    """Add the kernel that sorts %a0 = x in memory: %a1 = positions."""
+    x = _flat(dtype, shape, "%a0")
+    return sort.emit_argsort(module, e, symbol, dtype, shape, axis, descending, dims, x, 2)
 
 
 class Kernel:

@@ -276,3 +276,67 @@ def test_a_convolution_and_the_gradient_of_its_weights_lay_out_no_windows():
     padded = 4 * 18 * 18 * 8 * 4
     assert [k.ops for k in compiled.kernels] == [("pad",), ("matmul",), ("matmul",)]
     assert compiled.arena_bytes == -(-padded // 64) * 64
+
+
+# ---- scans and sorts
+
+
+IN_ORDER = {
+    "a running sum of products": (
+        lambda b, x, y: b.cumulative_sum(b.multiply(x, y), axis=1),
+        [floats(5, 700), floats(5, 700)],
+    ),
+    "down the columns": (lambda b, x, y: b.cumulative_sum(b.subtract(x, y), axis=0), [floats(300, 7), floats(300, 7)]),
+    "a long line": (lambda b, x: b.cumulative_sum(b.add(x, b.full(1, x.type)), axis=0), [floats(20_000)]),
+    "from the end": (lambda b, x: b.cumulative_sum(b.reverse(x, axes=(0,)), axis=0), [floats(1001)]),
+    "of a narrow type": (
+        lambda b, x: b.cumulative_sum(b.convert(x, dtype=dt.float32), axis=1),
+        [floats(4, 333, dtype=np.float16)],
+    ),
+    "two inputs": (
+        lambda b, x, y: b.linear_recurrence(b.negative(x), b.multiply(x, y), axis=0),
+        [floats(90, 3), floats(90, 3)],
+    ),
+    "of what is sliced": (
+        lambda b, x: b.cumulative_sum(b.slice(x, start=(3,), stop=(500,), step=(1,)), axis=0),
+        [floats(600)],
+    ),
+    "positions of negated": (lambda b, x: b.argsort(b.negative(x), axis=1, descending=False), [floats(7, 200)]),
+    "positions of a comparison": (
+        lambda b, x, y: b.argsort(b.less(x, y), axis=0, descending=True),
+        [floats(130, 3), floats(130, 3)],
+    ),
+    "positions along a line": (lambda b, x: b.argsort(b.negative(x), axis=0, descending=False), [floats(9000)]),
+    "positions of halves": (
+        lambda b, x: b.argsort(b.convert(x, dtype=dt.float16), axis=0, descending=False),
+        [floats(50)],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", IN_ORDER)
+def test_scans_and_sorts_compute_what_they_read(name):
+    program, arrays = IN_ORDER[name]
+    graph = build(program, arrays)
+    expected = run_one_by_one(graph, arrays)
+    for other in ("sse2", "avx2", "avx512"):
+        if host.can_run(target.NAMED[other]):
+            compiled = compile_graph(graph, target.NAMED[other])
+            assert len(compiled.kernels) == 1, [k.name for k in compiled.kernels]
+            assert name == "positions along a line" or compiled.arena_bytes < 256  # for totals of chunks
+            (got,) = cpu.load(compiled).run(arrays)
+            same_bits(got, expected[0])
+    check_cuts(compile_graph(graph, host.target()), arrays)
+    assert_assembles(ptx.assemble(compile_graph(graph, target.CUDA_SM90)))
+
+
+def test_what_would_divide_positions_in_each_step_is_stored():
+    arrays = [floats(30, 40), floats(40)]
+    for program in (
+        lambda b, x, w: b.cumulative_sum(b.multiply(x, b.broadcast(w, shape=x.shape, axes=(1,))), axis=1),
+        lambda b, x, w: b.cumulative_sum(b.transpose(x, perm=(1, 0)), axis=1),
+    ):
+        graph = build(program, arrays)
+        compiled = compile_graph(graph, host.target())
+        assert len(compiled.kernels) == 2
+        same_bits(cpu.load(compiled).run(arrays)[0], run_one_by_one(graph, arrays)[0])

@@ -11,16 +11,14 @@ import pytest
 
 from hybridflow.compiler import target as targets
 from hybridflow.compiler.codegen.contract import choose_tile
-from hybridflow.compiler.codegen.scan import emit_scan
 from hybridflow.compiler.codegen.scatter import emit_scatter_add, emit_scatter_add_along_axis
-from hybridflow.compiler.codegen.sort import emit_argsort
 from hybridflow.compiler.codegen.structured import Code
 from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.compiler.ir.extents import Dim
 from hybridflow.compiler.ops import TABLE, order
 from hybridflow.compiler.program import Check
 from tests.jit_helper import machine, runnable_targets
-from tests.special_helper import Kernel, emit_matmul, kernel_text
+from tests.special_helper import Kernel, emit_argsort, emit_matmul, emit_scan, kernel_text
 
 RUNNABLE = runnable_targets()
 BEST = list(RUNNABLE.values())[-1]

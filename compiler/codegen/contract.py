@@ -103,7 +103,7 @@ def choose_blocks(target: Target, dtype: np.dtype, m: Extent, n: Extent, k: Exte
 def times_read(target: Target, node: Node) -> tuple[int | None, ...]:
     """How often the kernel of ``node`` comes to each element of each of its inputs: how often a factor is packed."""
     if node.op.kind is not Kind.CONTRACT:
-        return (1,) * len(node.inputs)
+        return (2 if node.op.kind is Kind.SCAN else 1,) * len(node.inputs)  # a long line is summed up first
     if 0 in node.shape:
         return None, None
     types = tuple(n.type for n in node.inputs)

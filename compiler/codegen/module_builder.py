@@ -17,7 +17,7 @@ from hybridflow.compiler.codegen.inline import checks_of
 from hybridflow.compiler.codegen.maps import Map
 from hybridflow.compiler.codegen.module import ModuleText
 from hybridflow.compiler.codegen.nest import Nest
-from hybridflow.compiler.codegen.operand import Operand, counters_at
+from hybridflow.compiler.codegen.operand import Flat, Operand, counters_at
 from hybridflow.compiler.codegen.phases import KernelCode, Phase, kernel_parameters
 from hybridflow.compiler.codegen.rows import Rows
 from hybridflow.compiler.codegen.segments import Segments
@@ -34,7 +34,7 @@ from hybridflow.compiler.ir.results import parts_of
 from hybridflow.compiler.ir.types import is_static, product, static_size
 from hybridflow.compiler.loops.buffers import Plan, byte_size
 from hybridflow.compiler.loops.index import Index, LoopVar
-from hybridflow.compiler.loops.kernel import Fusion, Kernel, base, between, has_effect, loops_of
+from hybridflow.compiler.loops.kernel import READS_MEMORY, Fusion, Kernel, base, between, has_effect, loops_of
 from hybridflow.compiler.loops.reader import visited_shape
 from hybridflow.compiler.loops.schedule import Form, schedule
 from hybridflow.compiler.ops import Kind
@@ -249,10 +249,15 @@ class ModuleBuilder:
         x, dims = node.inputs[0], self.dim_names
         lowered = node.op.lower(tuple(n.type for n in node.inputs), node.attrs)
         axis = lowered.axis
-        if isinstance(lowered, Ranking):
-            return sort.emit_argsort(self.module, e, symbol, x.dtype, x.shape, axis, lowered.descending, dims)
-        if isinstance(lowered, Running):
-            return scan.emit_scan(self.module, e, symbol, node.op, x.dtype, x.shape, axis, dims)
+        if isinstance(lowered, (Ranking, Running)):
+            buffers = len(_operands(kernel))
+            places = {i: Place(f"%a{k}") for k, i in enumerate(kernel.inputs)}
+            inputs = [Flat(n, places) for n in node.inputs]
+            if isinstance(lowered, Running):
+                return scan.emit_scan(self.module, e, symbol, node.op, x.dtype, x.shape, axis, dims, inputs, buffers)
+            return sort.emit_argsort(
+                self.module, e, symbol, x.dtype, x.shape, axis, lowered.descending, dims, inputs[0], buffers
+            )
         indices = node.inputs[1]
         check = replace(lowered.check, where=node.where)
         emit: Any = scatter.emit_scatter_add_along_axis if lowered.paired else scatter.emit_scatter_add
@@ -287,7 +292,7 @@ def contraction_of(node: Node) -> Contraction:
 
 def _operands(kernel: Kernel) -> list[Node]:
     """The nodes over whose buffers a kernel runs, in the order of its parameters."""
-    if kernel.cluster.kind in (Kind.ELEMENTWISE, Kind.SEGMENT, Kind.CONTRACT):
+    if kernel.cluster.kind not in READS_MEMORY:
         return [*kernel.inputs, *kernel.roots]
     if kernel.cluster.kind is Kind.CONTROL:
         return operands_of(kernel)

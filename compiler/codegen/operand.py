@@ -23,9 +23,10 @@ from hybridflow.compiler.codegen.elements import Elements, Known, Place, within
 from hybridflow.compiler.codegen.structured import Code, Ref
 from hybridflow.compiler.codegen.values import Val
 from hybridflow.compiler.ir.graph import Node
+from hybridflow.compiler.ir.types import product
 from hybridflow.compiler.loops import space as spaces
 from hybridflow.compiler.loops.coverage import digit
-from hybridflow.compiler.loops.index import Index, Ix, LoopVar, Quotient, Remainder
+from hybridflow.compiler.loops.index import Index, Ix, LoopVar, Quotient, Remainder, variable
 from hybridflow.compiler.loops.operands import Reads
 from hybridflow.compiler.loops.space import Space
 from hybridflow.compiler.ops import Kind
@@ -153,6 +154,19 @@ class Reading:
         operand = self.operand
         elements = Elements(operand.code, {**self.counters, **counters}, None, {}, {}, known=self._known)
         return operand.code.at(pointer, elements.ref(position), operand.dtype.itemsize)
+
+
+class Flat:
+    """``node`` as a kernel reads it that goes by row-major positions: what lies between does not divide them."""
+
+    def __init__(self, node: Node, places: Mapping[Node, Place]) -> None:
+        self.node, self.places = node, dict(places)
+        self.var = LoopVar("position", product(node.shape))
+
+    def value(self, code: Code, position: Ref, mask: Val | None = None) -> Val:
+        """The elements from a position, one for each of the emitter's lanes."""
+        elements = Elements(code, {self.var: position}, self.var, self.places, {}, mask)
+        return elements.value(self.node, Index(self.node.shape, linear=variable(self.var)))
 
 
 def counters_at(code: Code, loops: Sequence[LoopVar], position: Ref) -> dict[LoopVar, Ref]:

@@ -24,6 +24,7 @@ import numpy as np
 
 from hybridflow.compiler.codegen.emitter import Emitter
 from hybridflow.compiler.codegen.module import ModuleText
+from hybridflow.compiler.codegen.operand import Flat
 from hybridflow.compiler.codegen.phases import KernelCode, Phase, kernel_parameters
 from hybridflow.compiler.codegen.structured import Code, Ref, lanes_for, merged_extent
 from hybridflow.compiler.codegen.tiles import transposed
@@ -49,9 +50,12 @@ def emit_scan(
     dtype: np.dtype,
     shape: Sequence[Extent],
     axis: int,
-    dims: Sequence[str] = (),
+    dims: Sequence[str],
+    inputs: Sequence[Flat],
+    buffers: int,
 ) -> KernelCode:
-    """Add the kernel ``symbol`` of a SCAN op: inputs of ``shape``, then the output.
+    """Add the kernel ``symbol`` of a SCAN op over ``buffers`` buffers.  The last of them is the output, of ``shape``
+    like the ``inputs``.
 
     Units: lines along ``axis``, or their chunks.
     """
@@ -63,10 +67,10 @@ def emit_scan(
         chunks = (n - 1) // SCAN_CHUNK + 1
 
     def written(body: Emitter, name: str, write: Callable[[_Scan], None]) -> str:
-        scan = _Scan(body, op, dtype, shape, axis, dims, width, chunks)
+        scan = _Scan(body, op, dtype, shape, axis, dims, width, chunks, inputs, buffers)
         write(scan)
         body.line("ret void")
-        return module.function(body, name, kernel_parameters((op.arity or 0) + 1), linkage="internal")
+        return module.function(body, name, kernel_parameters(buffers), linkage="internal")
 
     components = op.init(dtype) if op.init else ()
     scratch = _scratch(components)
@@ -101,12 +105,13 @@ class _Scan:
         dims: Sequence[str],
         width: int,
         chunk_count: Extent,
+        inputs: Sequence[Flat],
+        buffers: int,
     ) -> None:
         assert op.init and op.lift and op.combine and op.finish, op  # the table sees to it
         self.e, self.op, self.dtype, self.width = e, op, dtype, width
         self.c = c = Code(e, dims, shape)
-        self.inputs = [f"%a{k}" for k in range(op.arity or 0)]
-        self.out = f"%a{len(self.inputs)}"
+        self.inputs, self.buffers, self.out = inputs, buffers, f"%a{buffers - 1}"
         self.n, self.inner = c.extent(shape[axis]), c.product(shape[axis + 1 :])
         self.lines = c.mul(c.product(shape[:axis]), self.inner)
         self.state_dtype = dt.compute_dtype(dtype)
@@ -197,7 +202,7 @@ class _Scan:
         return found
 
     def _call(self, main: str) -> None:
-        self.e.line(f"call void @{main}({kernel_parameters(len(self.inputs) + 1)})")
+        self.e.line(f"call void @{main}({kernel_parameters(self.buffers)})")
 
     def _columns(self, line: Ref, first: Ref, last: Ref, begin: Ref, end: Ref, alone: str | bool = False) -> None:
         """Chunks [begin, end) of the lines in columns [first, last)."""
@@ -245,8 +250,8 @@ class _Scan:
     def _lifted(self, position: Ref, at: Ref, mask: Val | None) -> State:
         """The states of the elements from ``position`` of the arrays, ``at`` along their lines."""
         assert self.op.lift is not None
-        c, e, item = self.c, self.e, self.dtype.itemsize
-        xs = [e.convert(e.load(c.at(x, position, item), self.dtype, mask), self.state_dtype) for x in self.inputs]
+        c, e = self.c, self.e
+        xs = [e.convert(x.value(c, position, mask), self.state_dtype) for x in self.inputs]
         return tuple(self.op.lift(e, *xs, e.splat(c.value(at))))
 
     def _finish(self, state: State, position: Ref, mask: Val | None) -> None:

@@ -20,6 +20,7 @@ import numpy as np
 
 from hybridflow.compiler.codegen.emitter import Emitter
 from hybridflow.compiler.codegen.module import ModuleText
+from hybridflow.compiler.codegen.operand import Flat
 from hybridflow.compiler.codegen.phases import KernelCode, Phase, kernel_arguments, kernel_parameters, one_phase
 from hybridflow.compiler.codegen.structured import MOST_LANES, Code, Extent, Ref, lanes_for
 from hybridflow.compiler.codegen.values import Val
@@ -39,20 +40,22 @@ def emit_argsort(
     dtype: np.dtype,
     shape: Sequence[Extent],
     axis: int,
-    descending: bool = False,
-    dims: Sequence[str] = (),
+    descending: bool,
+    dims: Sequence[str],
+    x: Flat,
+    buffers: int,
 ) -> KernelCode:
-    """Add the kernel ``symbol``: %a0 = x of ``shape``, %a1 = int64 positions.  Units: lines along ``axis``, or the
-    blocks of a single one."""
+    """Add the kernel ``symbol`` over ``buffers`` buffers, the last of which are the int64 positions of the elements of
+    ``x``, of ``shape``.  Units: lines along ``axis``, or the blocks of a single one."""
     shape = tuple(shape)
     lines, n = (*shape[:axis], *shape[axis + 1 :]), shape[axis]
     single = math.prod(lines) == 1 and not (isinstance(n, int) and n <= _BLOCK)
 
     def written(body: Emitter, name: str, write: Callable[[_Sort], None]) -> str:
-        sort = (_Blocks if single and name != symbol else _Sort)(body, dtype, shape, axis, descending, dims)
+        sort = (_Blocks if single and name != symbol else _Sort)(body, dtype, shape, axis, descending, dims, x, buffers)
         write(sort)
         body.line("ret void")
-        return module.function(body, name, kernel_parameters(2), linkage="internal")
+        return module.function(body, name, kernel_parameters(buffers), linkage="internal")
 
     whole = written(e, symbol, _Sort.write)
     needed = n * (2 * (_POSITION + dtype.itemsize)) + _DIGITS * _POSITION + 2 * MOST_LANES * dtype.itemsize
@@ -79,9 +82,18 @@ class _Sort:
     """Scratch: counters, two arrays of positions, two arrays of keys with one vector of padding behind."""
 
     def __init__(
-        self, e: Emitter, dtype: np.dtype, shape: Sequence[Extent], axis: int, descending: bool, dims: Sequence[str]
+        self,
+        e: Emitter,
+        dtype: np.dtype,
+        shape: Sequence[Extent],
+        axis: int,
+        descending: bool,
+        dims: Sequence[str],
+        x: Flat,
+        buffers: int,
     ) -> None:
-        self.e, self.dtype, self.descending = e, dtype, descending
+        self.e, self.dtype, self.descending, self.x, self.buffers = e, dtype, descending, x, buffers
+        self.out = f"%a{buffers - 1}"
         self.key = np.dtype(f"uint{8 * dtype.itemsize}")
         self.c = c = Code(e, dims, shape)
         self.n = c.extent(shape[axis])
@@ -97,10 +109,9 @@ class _Sort:
         with c.loop("%begin", "%end") as unit:
             outer, inside = c.div(unit.index, self.inner), c.rem(unit.index, self.inner)
             start = c.add(c.mul(c.mul(outer, self.n), self.inner), inside)
-            x = c.at("%a0", start, self.dtype.itemsize)
-            out = c.at("%a1", start, _POSITION)
+            out = c.at(self.out, start, _POSITION)
             with c.loop(0, self.n) as j:
-                key = self._key(c.at(x, c.mul(j.index, self.inner), self.dtype.itemsize))
+                key = self._key(self.x.value(c, c.add(start, c.mul(j.index, self.inner))))
                 self.e.store(key, c.at(self.keys, j.index, self.key.itemsize))
                 self.e.store(c.value(j.index), c.at(self.positions, j.index, _POSITION))
             short = c.compare("sle", self.n, _SHORT)
@@ -109,10 +120,10 @@ class _Sort:
             with c.when(c.negation(short)):
                 self._radix(out)
 
-    def _key(self, address: str) -> Val:
+    def _key(self, value: Val) -> Val:
         """The key of an element."""
         e = self.e
-        bits = e.load(address, self.key, width=1)
+        bits = e.convert(value, self.key) if dt.is_bool(self.dtype) else e.bitcast(value, self.key)
         if not dt.is_float(self.dtype):
             if dt.is_signed(self.dtype):
                 bits = e.xor(bits, 1 << (8 * self.key.itemsize - 1))
@@ -208,9 +219,17 @@ class _Blocks(_Sort):
     _WORDS = ("done", "count_shift", "move_shift", "source", "moved")
 
     def __init__(
-        self, e: Emitter, dtype: np.dtype, shape: Sequence[Extent], axis: int, descending: bool, dims: Sequence[str]
+        self,
+        e: Emitter,
+        dtype: np.dtype,
+        shape: Sequence[Extent],
+        axis: int,
+        descending: bool,
+        dims: Sequence[str],
+        x: Flat,
+        buffers: int,
     ) -> None:
-        super().__init__(e, dtype, shape, axis, descending, dims)
+        super().__init__(e, dtype, shape, axis, descending, dims, x, buffers)
         c = self.c
         self.blocks = c.div(c.add(self.n, _BLOCK - 1), _BLOCK)
         self.counters = c.at("%shared", _HEAD, 1)
@@ -248,10 +267,12 @@ class _Blocks(_Sort):
             self._set(word, 0)
         with c.when(alone):
             memory = c.at("%shared", _HEAD, 1)
-            given = kernel_arguments(["%a0", "%a1"], "%shared", memory, "%dims", "%status", 0, 1)
+            given = kernel_arguments(
+                [f"%a{k}" for k in range(self.buffers)], "%shared", memory, "%dims", "%status", 0, 1
+            )
             e.line(f"call void @{whole}({given})")
         with c.when(c.negation(alone)), self._elements() as (_, j):
-            e.store(self._key(c.at("%a0", j, self.dtype.itemsize)), c.at(self.keys, j, self.key.itemsize))
+            e.store(self._key(self.x.value(c, j)), c.at(self.keys, j, self.key.itemsize))
             e.store(c.value(j), c.at(self.positions, j, _POSITION))
 
     def count(self) -> None:
@@ -308,7 +329,7 @@ class _Blocks(_Sort):
             _, positions = self._arrays(self._current().ref)
             with self._elements() as (_, j):
                 position = e.load(c.at(positions, j, _POSITION), dt.int64, width=1)
-                e.store(position, c.at("%a1", j, _POSITION))
+                e.store(position, c.at(self.out, j, _POSITION))
 
     @contextmanager
     def _elements(self) -> Iterator[tuple[Ref, Ref]]:

@@ -18,7 +18,10 @@ OWN_KERNEL = frozenset({Kind.CONTRACT, Kind.SORT, Kind.SCAN, Kind.SCATTER, Kind.
 
 # Those of them whose kernels take their inputs as they lie in memory; others read through views, and through what is
 # cheap to compute.
-READS_MEMORY = frozenset({Kind.SORT, Kind.SCAN, Kind.SCATTER, Kind.CONTROL})
+READS_MEMORY = frozenset({Kind.SCATTER, Kind.CONTROL})
+
+# Those whose kernels go by row-major positions: they read through what does not divide these.
+READS_FLAT = frozenset({Kind.SORT, Kind.SCAN})
 
 IsLeaf = Callable[[Node], bool]
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from hybridflow.compiler.ir.graph import Graph, Node
 from hybridflow.compiler.ir.results import TupleType
-from hybridflow.compiler.ir.types import Shape, is_static, static_size
+from hybridflow.compiler.ir.types import Shape, is_static, product, static_size
 from hybridflow.compiler.loops import space as spaces
 from hybridflow.compiler.loops.index import Index, Ix, variable
-from hybridflow.compiler.loops.kernel import READS_MEMORY, base
+from hybridflow.compiler.loops.kernel import READS_FLAT, READS_MEMORY, base
 from hybridflow.compiler.loops.limits import MAX_DIVISIONS, MAX_VIEWS
 from hybridflow.compiler.loops.operands import Reads, reads_of
 from hybridflow.compiler.loops.space import Space
@@ -35,7 +35,9 @@ class Reader:
         for node in self.graph.nodes:
             if node.op.kind in READS_MEMORY:
                 must_store.update(base(n) for n in node.inputs)
-            elif node.op.kind is Kind.PROJECT and node.inputs[0].op.kind in READS_MEMORY:
+            elif node.op.kind in READS_FLAT:
+                must_store.update(base(n) for n in node.inputs if not self._reads_flat(n))
+            elif node.op.kind is Kind.PROJECT and node.inputs[0].op.kind in READS_MEMORY | READS_FLAT:
                 must_store.add(node)  # a kernel of its own knows memory only
         views: dict[Node, int] = {}  # how many views lie between a view and a leaf, itself included
         for node in self.graph.nodes:
@@ -58,6 +60,12 @@ class Reader:
                 for leaf in self.leaves_beneath(node.inputs[0]):
                     if not leaf.is_parameter:
                         self.stored.add(leaf)
+
+    def _reads_flat(self, node: Node) -> bool:
+        """Whether the views of a node walk what is beneath them without dividing row-major positions."""
+        reads = Reads(lambda n: n.is_parameter or not (n.op.kind is Kind.VIEW or n.op.kind is Kind.CREATE))
+        reads.follow(node, Index(node.shape, linear=spaces.over((product(node.shape),)).full))
+        return all(ix.is_affine for ix in (*(index.linear for _, index in reads.leaves), *reads.positions))
 
     def _divisions(self, view: Node) -> int:
         """How deep divisions are nested in the position at which a view's elements lie in the leaf beneath it."""

@@ -9,10 +9,11 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from hybridflow.compiler.ir.graph import Effect, Node
-from hybridflow.compiler.ir.types import Shape, is_static, same_size, static_size
+from hybridflow.compiler.ir.types import Shape, is_static, product, same_size, static_size
+from hybridflow.compiler.loops import space as spaces
 from hybridflow.compiler.loops.coverage import permutes
 from hybridflow.compiler.loops.index import Index, Ix
-from hybridflow.compiler.loops.kernel import OWN_KERNEL, READS_MEMORY, Cluster, Kernel, base
+from hybridflow.compiler.loops.kernel import OWN_KERNEL, READS_FLAT, READS_MEMORY, Cluster, Kernel, base
 from hybridflow.compiler.loops.limits import CHEAP, MAX_AGAIN, MAX_DEPTH, MAX_MOVED
 from hybridflow.compiler.loops.operands import Reads
 from hybridflow.compiler.loops.reader import Reader
@@ -27,13 +28,14 @@ Times = Callable[[Node], Sequence["int | None"]]
 class _Visit(NamedTuple):
     """A place where a kernel reads a value: the position, the loops around it with the shape that they walk, and which
     of several loop nests (the inputs of a concat have one each).  ``times`` says how often a kernel of its own comes to
-    an element there, None that it may not come to any."""
+    an element there, None that it may not come to any; ``flat`` that positions are not to be divided."""
 
     position: Ix
     shape: Shape
     space: Space
     nest: int = 0
     times: int | None = 1
+    flat: bool = False
 
 
 class _Work(NamedTuple):
@@ -130,11 +132,12 @@ class _Storage:
                     inputs.update(dict.fromkeys(base(source) for source in node.inputs))  # see Reader
                 elif node.op.kind in OWN_KERNEL:
                     times = self.times(node)
+                    flat = node.op.kind in READS_FLAT
                     for nest, source in enumerate(node.inputs):
                         reads = Reads(self.reader.is_leaf)
-                        space = self.reader.flat(source.shape)
+                        space = spaces.over((product(source.shape),)) if flat else self.reader.flat(source.shape)
                         reads.follow(source, Index(source.shape, linear=space.full))
-                        visit_all(reads, _Visit(space.full, source.shape, space, nest, times[nest]))
+                        visit_all(reads, _Visit(space.full, source.shape, space, nest, times[nest], flat))
                 else:
                     visit_all(self.reader.reads(node, own.position), own)
             elif node in self.stored or again > MAX_AGAIN or not self.recomputable(node, cluster, list(visits[node])):
@@ -161,7 +164,7 @@ class _Storage:
         if leaf.may_raise and not any(covers(place, leaf) for place in visits):
             return False  # what it raises elsewhere would be lost
         work = self.work(leaf)
-        if work is None:
+        if work is None or any(place.flat and self.divides(leaf, place.position) for place in visits):
             return False
         moves = self.readers(leaf) == {cluster}
         times = max(place.times or 1 for place in visits)
@@ -171,6 +174,11 @@ class _Storage:
         if moves:
             self.moved_to[leaf] = cluster
         return True
+
+    def divides(self, leaf: Node, position: Ix) -> bool:
+        """Whether an element at a position is made of others whose positions take a division, or a look-up."""
+        reads = self.reader.reads(leaf, position)
+        return not all(ix.is_affine for ix in (*(index.linear for _, index in reads.leaves), *reads.positions))
 
     def readers(self, leaf: Node) -> set[Cluster]:
         """The clusters whose kernels read a value, through views."""
