@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from hybridflow.compiler import target
-from hybridflow.compiler.autodiff import backward
+from hybridflow.compiler.autodiff import backward, records_of
 from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.compiler.ir.build import GraphBuilder
 from hybridflow.compiler.ir.types import TensorType
@@ -15,7 +15,6 @@ from hybridflow.runtime import cpu
 from hybridflow.runtime.cuda import ptx
 from hybridflow.runtime.machine import host
 from tests.cutting_host import check_cuts, cutting
-from tests.test_autodiff import records_of
 from tests.test_cuda_emission import assert_assembles
 from tests.test_fusion import build, floats, run_one_by_one
 from tests.test_kernels import same_bits
@@ -255,7 +254,7 @@ def test_convolutions_and_their_gradients(name):
     px, pw = b.parameter(TensorType(x_shape, dt.float32)), b.parameter(TensorType(w_shape, dt.float32))
     out = convolution(b, px, pw, step, dilation, pad)
     pg = b.parameter(TensorType(out.shape, dt.float32))
-    graph = b.finish([out, *backward(b, records_of(b), [(out, pg)], [px, pw])])
+    graph = b.finish([out, *backward(b, records_of(b.nodes), [(out, pg)], [px, pw])])
     g = floats(*out.shape)
     arrays = [x, w, g]
     got = cpu.load(compile_graph(graph, host.target())).run(arrays)
@@ -272,7 +271,7 @@ def test_a_convolution_and_the_gradient_of_its_weights_lay_out_no_windows():
     px, pw = b.parameter(TensorType(x_shape, dt.float32)), b.parameter(TensorType(w_shape, dt.float32))
     out = convolution(b, px, pw, 1, 1, 1)
     pg = b.parameter(TensorType(out.shape, dt.float32))
-    compiled = compile_graph(b.finish([out, *backward(b, records_of(b), [(out, pg)], [pw])]), host.target())
+    compiled = compile_graph(b.finish([out, *backward(b, records_of(b.nodes), [(out, pg)], [pw])]), host.target())
     padded = 4 * 18 * 18 * 8 * 4
     assert [k.ops for k in compiled.kernels] == [("pad",), ("matmul",), ("matmul",)]
     assert compiled.arena_bytes == -(-padded // 64) * 64
