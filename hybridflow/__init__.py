@@ -7,7 +7,7 @@ differentiates either.  Array functions carry the names of the Python array API 
 import importlib as _importlib
 import math as _math
 import sys as _sys
-from typing import TYPE_CHECKING as _TYPE_CHECKING, Any as _Any
+import typing as _typing
 
 from hybridflow import errors as errors, flags as _flags
 from hybridflow.array import assignment as _assignment, operators as _operators
@@ -192,7 +192,7 @@ _operators.install()
 _assignment.install()
 _native_type.introduce()
 
-if _TYPE_CHECKING:  # what is loaded when it is first used, see ``_LATER``
+if _typing.TYPE_CHECKING:  # what is loaded when it is first used, see ``_LATER``
     from hybridflow import config as config, losses as losses, memory as memory, nn as nn, random as random
     from hybridflow.autodiff.custom import custom_gradient as custom_gradient
     from hybridflow.autodiff.tape import GradientTape as GradientTape
@@ -227,15 +227,17 @@ _LATER = {
 _PUBLIC_MODULES = frozenset(("config", "errors", "losses", "memory", "nn", "random"))
 
 
-def __getattr__(name: str) -> _Any:
-    if name not in _LATER:
-        raise AttributeError(f"module 'hybridflow' has no attribute {name!r}")
-    if name == "function":
-        _load_all()  # what a traced function meets must be there: loading it would be recorded as its doing
-    return _load(name)
+if not _typing.TYPE_CHECKING:  # a checker would take every name for one of ours
+
+    def __getattr__(name: str) -> _typing.Any:
+        if name not in _LATER:
+            raise AttributeError(f"module 'hybridflow' has no attribute {name!r}")
+        if name == "function":
+            _load_all()  # what a traced function meets must be there: loading it would be recorded as its doing
+        return _load(name)
 
 
-def _load(name: str) -> _Any:
+def _load(name: str) -> _typing.Any:
     module = _importlib.import_module(f"hybridflow.{_LATER[name] or name}")
     found = globals()[name] = getattr(module, name) if _LATER[name] else module
     _hide_rooms()

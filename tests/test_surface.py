@@ -86,3 +86,24 @@ def test_rooms_are_no_attributes(first: str) -> None:
 def test_a_missing_name() -> None:
     with pytest.raises(AttributeError, match="module 'hybridflow' has no attribute 'tensor'"):
         hf.tensor  # noqa: B018
+
+
+def test_a_checker_knows_the_names(tmp_path: Path) -> None:
+    """What loads on first use, and what is installed, has types; what is not there is an error."""
+    program = tmp_path / "program.py"
+    program.write_text(
+        "import hybridflow as hf\n"
+        "x: hf.Tensor = -hf.ones((3,)) + 1\n"
+        "hf.Variable(1.0).assign_add(x[0]).assign(hf.nn.relu(x.T))\n"
+        "with hf.GradientTape() as tape: tape.watch(x)\n"
+        "hf.nonsense(1)\n"
+        "x.nonsense\n",
+        encoding="utf-8",
+    )
+    command = [sys.executable, "-m", "mypy", "--config-file=", "--follow-imports=silent", str(program)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    found = [line for line in done.stdout.splitlines() if ": error: " in line]
+    assert [line.partition("error: ")[2] for line in found] == [
+        'Module has no attribute "nonsense"  [attr-defined]',
+        '"Tensor" has no attribute "nonsense"  [attr-defined]',
+    ], done.stdout
