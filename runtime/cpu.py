@@ -1,6 +1,6 @@
 """CPU programs: load them, and run them from Python.
 
-The native entry (``hybridflow.runtime.entry``) calls the same machine code without a Python frame; this is the path
+The native entry (``runtime.calls.entry``) calls the same machine code without a Python frame; this is the path
 for first calls, for interpreters that the native entry does not know, and for everything that is not hot.
 """
 

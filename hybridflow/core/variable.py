@@ -32,7 +32,7 @@ class Variable(Operators):
 
     ``_tensor`` is the value.  ``_own`` is the same object when its memory is the variable's own: made by a program for
     this variable, and shown to nobody, so that the next program may write there.  Whoever lets the value be seen says
-    so, see ``_current``.  Native code reads and sets both slots, and the words of ``_gate`` (see ``runtime.turns``).
+    so, see ``_current``.  Native code reads and sets both slots, and the words of ``_gate`` (see ``calls.turns``).
     """
 
     __slots__ = ("__weakref__", "_gate", "_own", "_tensor", "name", "trainable")
