@@ -1,0 +1,91 @@
+"""The numbers of ``compiler/loops/limits.py`` that were measured, measured again: programs at which one of them
+decides, with several values for it, one thread, in turns.
+
+    python benchmarks/thresholds.py [name ...]
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+os.environ["HF_VERIFY"] = "1"  # programs are compiled, whatever the disk has of the same graphs
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
+import numpy as np
+
+import hybridflow as hf
+from hybridflow.cli import measure, output
+from hybridflow.compiler.loops import cluster, schedule, stored
+
+
+class Case(NamedTuple):
+    """A limit of a module, values to try, and a program with the shapes of its arguments."""
+
+    module: Any
+    name: str
+    values: tuple[int, ...]
+    program: Callable[..., Any]
+    shapes: tuple[tuple[int, ...], ...]
+
+
+def chain(x: Any) -> Any:
+    for _ in range(100):
+        x = hf.tanh(x) * 1.01 + 0.1
+    return x
+
+
+def shared(x: Any) -> Any:
+    y = x * 2 + 1
+    return hf.cumulative_sum(y), y[::-1] + 1
+
+
+SUM, COLUMNS = (lambda x: hf.sum(x)), (lambda x: hf.sum(x, axis=0))
+CASES = {
+    "members": Case(cluster, "MAX_MEMBERS", (32, 256, 2048), chain, ((1 << 18,),)),
+    "cheap": Case(stored, "CHEAP", (0, 10, 100), shared, ((1 << 20,),)),
+    "turn": Case(schedule, "MOST_VECTORS", (1, 2, 4, 8), hf.exp, ((1 << 16,),)),
+    "light": Case(schedule, "LIGHT", (0, 48, 400), lambda x: hf.sum(hf.exp(x), axis=1), ((256, 1024),)),
+    "tile": Case(schedule, "TILE", (512, 2048, 8192), COLUMNS, ((1024, 8192),)),
+    "split": Case(schedule, "SPLIT", (1, 1 << 40), SUM, ((1 << 18,),)),
+    "short": Case(schedule, "SHORT", (1, 16), lambda x: hf.nn.softmax(x), ((100_000, 10),)),
+}
+
+
+def run(label: str, case: Case) -> list[list[str]]:
+    rng = np.random.default_rng(0)
+    arguments = [hf.asarray(rng.standard_normal(shape, np.float32)) for shape in case.shapes]
+    usual, calls, first = getattr(case.module, case.name), {}, {}
+    for value in case.values:
+        setattr(case.module, case.name, value)
+        function = hf.function(lambda *args: case.program(*args))
+        start = time.perf_counter()
+        function(*arguments)
+        first[value] = time.perf_counter() - start
+        calls[str(value)] = measure.calls(function, *arguments)
+    setattr(case.module, case.name, usual)
+    timings = measure.interleaved(calls, budget=2.0, least_rounds=7)
+    return [
+        [
+            label,
+            f"{case.name} = {v}{' (as it is)' if v == usual else ''}",
+            *map(output.seconds, (timings[str(v)].median, first[v])),
+        ]
+        for v in case.values
+    ]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("names", nargs="*", choices=[*CASES, []], help="what to measure; everything unless given")
+    names = parser.parse_args().names or list(CASES)
+    rows = [row for name in names for row in run(name, CASES[name])]
+    print(output.table(["threshold", "value", "a call", "first call"], rows))
+
+
+if __name__ == "__main__":
+    main()
