@@ -13,6 +13,7 @@ have programs of their own.  What is said of a polynomial (``at_least_zero``, ``
     text(x)             x as it prints, and parses back: 2*n+1, n//2
     value_at(x, sizes)  the number, where symbols have these values
     compare(a, b)       whether a >= b: True, False, or None where it depends
+    holds(x)            whether x >= 0, decided by the trace that is going on where it depends
     larger(a, b)        an extent that is at least as large as both
     aligned(x, to)      x, or a little more, a multiple of ``to``
     symbols(x)          the names of its symbols, sorted
@@ -27,6 +28,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from typing import Any, Union
+
+from hybridflow.errors import SymbolicExtentError
 
 LEAST = 2
 """The least value of a symbol."""
@@ -281,6 +284,12 @@ def quotient(value: Extent, divisor: Extent) -> Extent:
         low, room = left + divisor * back, divisor - 1 - left - divisor * back
         if never_negative(low) and never_negative(room):
             return _extent(whole) - back
+    if not never_negative(left):
+        # Products of names are never negative, so what is divided may not be.
+        if never_negative(left * -1) or not holds(left):
+            return _extent(whole) - quotient(left * -1 + divisor - 1, divisor)
+        if compare(divisor - 1, left):
+            return _extent(whole)
     return _extent(whole) + _extent({(None, (Quotient(_polynomial(left), divisor),)): 1})
 
 
@@ -443,6 +452,23 @@ def equal(a: Extent, b: Extent) -> bool | None:
     if a == b:
         return True
     return False if never_negative(a - b - 1) or never_negative(b - a - 1) else None
+
+
+oracle: Callable[[Dim], bool] | None = None
+"""Who answers whether an extent is 0 or more where that depends on the symbols: the trace that is going on, which
+remembers what it said, and holds only for such values (see ``hybridflow.tracing``).  Set by the front end."""
+
+
+def holds(extent: Extent) -> bool:
+    """Whether ``extent >= 0``, as is known or as the oracle says.  Raises SymbolicExtentError if nobody can say."""
+    if never_negative(extent):
+        return True
+    if never_negative(extent * -1 - 1):
+        return False
+    assert isinstance(extent, Dim)
+    if oracle is None:
+        raise SymbolicExtentError("extent", f"whether {extent} is negative depends on its symbols.")
+    return oracle(extent)
 
 
 # ---- numbers for symbols

@@ -1,0 +1,194 @@
+"""The algebra of extents, against whole numbers: every law is tried at values of the symbols."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import assume, given, settings, strategies as st
+
+from hybridflow.compiler.codegen.emitter import Emitter
+from hybridflow.compiler.codegen.module import ModuleText
+from hybridflow.compiler.codegen.structured import Code
+from hybridflow.compiler.ir import extents
+from hybridflow.compiler.ir.extents import LEAST, Dim, Extent, value_at
+from hybridflow.compiler.ir.graph import Graph, parameter
+from hybridflow.compiler.ir.text import parse, to_text
+from hybridflow.compiler.ir.types import TensorType, product
+from hybridflow.compiler.ops import TABLE
+from hybridflow.errors import SymbolicExtentError
+from hybridflow.compiler.ir import dtypes as dt
+
+NAMES = ("n", "m", "k")
+Evaluate = Callable[[dict[str, int]], int]
+Pair = tuple[Extent, Evaluate]  # an extent, and what it should be
+
+
+def _number(value: int) -> Pair:
+    return value, lambda sizes: value
+
+
+def _symbol(name: str) -> Pair:
+    return Dim(name), lambda sizes: sizes[name]
+
+
+def _binary(op: str, a: Pair, b: Pair) -> Pair:
+    (x, f), (y, g) = a, b
+    if op == "+":
+        return x + y, lambda s: f(s) + g(s)
+    if op == "-":
+        return x - y, lambda s: f(s) - g(s)
+    return x * y, lambda s: f(s) * g(s)
+
+
+def _divided(op: str, a: Pair, divisor: Pair) -> Pair:
+    (x, f), (y, g) = a, divisor
+    try:
+        _ = x // y
+    except SymbolicExtentError:  # what is divided by a symbol may be negative
+        assume(False)
+    return (x // y, lambda s: f(s) // g(s)) if op == "//" else (x % y, lambda s: f(s) % g(s))
+
+
+LEAVES = st.one_of(st.integers(-7, 9).map(_number), st.sampled_from(NAMES).map(_symbol))
+DIVISORS = st.one_of(
+    st.integers(1, 9).map(_number),
+    st.sampled_from(NAMES).map(_symbol),
+    st.sampled_from(NAMES).map(lambda n: (Dim(n) + 1, lambda s: s[n] + 1)),
+)
+PAIRS = st.recursive(
+    LEAVES,
+    lambda inner: st.one_of(
+        st.builds(_binary, st.sampled_from("+-*"), inner, inner),
+        st.builds(_divided, st.sampled_from(["//", "%"]), inner, DIVISORS),
+    ),
+    max_leaves=7,
+)
+SIZES = st.fixed_dictionaries({name: st.integers(LEAST, 40) for name in NAMES})
+
+
+@given(PAIRS, st.lists(SIZES, min_size=1, max_size=4))
+@settings(max_examples=600, deadline=None)
+def test_an_extent_is_the_number_that_its_expression_is(pair: Pair, points: list[dict[str, int]]) -> None:
+    extent, expected = pair
+    for sizes in points:
+        assert value_at(extent, sizes) == expected(sizes)
+        known = {name: sizes[name] for name in NAMES}
+        assert extents.substituted(extent, known) == expected(sizes)
+    assert isinstance(extent, int) == (not extents.symbols(extent))
+
+
+@given(PAIRS, PAIRS)
+@settings(max_examples=300, deadline=None)
+def test_sums_and_products_have_one_form(a: Pair, b: Pair) -> None:
+    x, y = a[0], b[0]
+    for one, other in ((x + y, y + x), (x * y, y * x), (x - y, -1 * (y - x)), ((x + y) - y, x), ((x + y) * 3, 3 * y + 3 * x)):
+        assert one == other and hash(one) == hash(other) and str(one) == str(other)
+    assert x - x == 0 and isinstance(x - x, int)
+
+
+@given(PAIRS, PAIRS, SIZES)
+@settings(max_examples=600, deadline=None)
+def test_what_is_said_of_extents_holds(a: Pair, b: Pair, sizes: dict[str, int]) -> None:
+    x, y = a[0], b[0]
+    p, q = a[1](sizes), b[1](sizes)
+    assert extents.compare(x, y) in (None, p >= q)
+    assert extents.equal(x, y) in (None, p == q)
+    if extents.never_negative(x) and extents.never_negative(y):
+        assert value_at(extents.larger(x, y), sizes) >= max(p, q)
+        assert value_at(extents.aligned(x, 64), sizes) >= p and value_at(extents.aligned(x, 64), sizes) % 64 == 0
+
+
+ODD = st.one_of(st.sampled_from([*NAMES, "f32", "inf", "True", "a b", "n//2", "", '"', "x*y"]))
+
+
+@given(PAIRS, ODD)
+@settings(max_examples=300, deadline=None)
+def test_the_text_of_a_graph_says_its_extents(pair: Pair, name: str) -> None:
+    extent = extents.substituted(pair[0], {"n": Dim(name), "m": Dim("m"), "k": Dim("k")})
+    x = parameter(TensorType((extent * extent + 2,), dt.float32), "x")
+    graph = Graph("g", (x,), (), (x,))
+    text = to_text(graph)
+    assert parse(text, TABLE).inputs[0].type == x.type, text
+    b = TABLE["slice"]
+    from hybridflow.compiler.ir.graph import Node
+
+    node = Node(b, (x,), {"start": (extent,), "stop": (7, extent - 1), "step": (-1, 2)}, x.type)
+    again = parse(to_text(Graph("g", (x,), (node,), (node,))), TABLE).nodes[0]
+    assert again.attrs == node.attrs, to_text(Graph("g", (x,), (node,), (node,)))
+
+
+def test_how_extents_print() -> None:
+    n, m = Dim("n"), Dim("m")
+    shown = {
+        n: "n",
+        2 * n + 1: "2*n+1",
+        n // 2: "n//2",
+        n - 1: "n-1",
+        3 - n: "-n+3",
+        m * n * n - m + 4: "m*n*n-m+4",
+        (n + 1) // 2 * 2: "2*((n+1)//2)",
+        n // m: "n//m",
+        n // 2 // 3: "n//6",
+        (4 * n + 6) // 4: "n+1",
+        n % 2: "n-2*(n//2)",
+        (n - 1) // 2: "(n+1)//2-1",
+        5 // n: "5//n",
+        (n * m + 3 * m) // (n + 3): "m",
+    }
+    for extent, text in shown.items():
+        assert str(extent) == text
+    assert str(TensorType((2 * n + 1, n // 2), dt.float32)) == "f32[2*n+1,n//2]"
+
+
+def test_what_is_known_of_extents() -> None:
+    n, m = Dim("n"), Dim("m")
+    assert extents.compare(n, 2) is True and extents.compare(1, n) is False and extents.compare(n, 3) is None
+    assert extents.equal(2 * n, 0) is False and extents.equal(n, m) is None and extents.equal(n, n + m) is False
+    assert extents.compare(n // 2, 1) is True and extents.compare(n - 2, n // 2) is None
+    assert extents.compare(n, n // 2 + 1) is True and extents.compare(n * m, n + m) is True
+    assert extents.compare((n + 7) // 8 * 8, n) is True
+
+
+def test_extents_are_what_pickle_and_division_make_of_them() -> None:
+    n = Dim("n")
+    for extent in (n, 2 * n // 3 + 1, n // (n + 1)):
+        assert pickle.loads(pickle.dumps(extent)) == extent
+    for zero in (lambda: n // 0, lambda: n % 0):
+        with pytest.raises(ZeroDivisionError):
+            zero()
+    for wrong in (lambda: n + 1.5, lambda: n * "x", lambda: n // None):  # type: ignore[operator]
+        with pytest.raises(TypeError):
+            wrong()
+
+
+@given(PAIRS)
+@settings(max_examples=60, deadline=None)
+def test_code_computes_what_the_algebra_does(pair: Pair) -> None:
+    from tests.jit_helper import machine  # compiled and run below
+
+    assert machine
+    extent = pair[0]
+    import ctypes
+
+    import numpy as np
+
+    from hybridflow.runtime import host, machine_code
+
+    target = host.target()
+    module, e = ModuleText(target), Emitter(target, 1)
+    code = Code(e, NAMES, [Dim(name) for name in NAMES])
+    e.line(f"ret i64 {code.extent(extent)}")
+    module.function(e, "f", "ptr %dims", result="i64")
+    loaded = machine_code.load_object(machine_code.compile_object(module.render(), target), "f")
+    f = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)(loaded.addresses["f"])
+    for values in ((2, 2, 2), (2, 3, 5), (17, 64, 9)):
+        dims = np.array(values, np.int64)
+        assert f(dims.ctypes.data) == value_at(extent, dict(zip(NAMES, values)))
+
+
+def test_a_shape_of_extents_has_their_product_for_its_size() -> None:
+    n: Any = Dim("n")
+    assert product((n + 1, 2, n - 1)) == 2 * n * n - 2
