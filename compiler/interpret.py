@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from hybridflow.compiler.ir.extents import Dim, value_at
+from hybridflow.compiler.ir.extents import Dim, affine, value_at
 from hybridflow.compiler.ir.graph import Graph, Node
 from hybridflow.compiler.ir.results import parts_of
 from hybridflow.compiler.ir.types import Shape
@@ -70,8 +70,10 @@ def _bind(graph: Graph, inputs: Sequence[np.ndarray], dims: dict[str, int]) -> N
     for node, array in zip(graph.inputs, inputs):
         fits = array.dtype == node.dtype and array.ndim == node.type.ndim
         for size, actual in zip(node.shape, array.shape):
-            if isinstance(size, Dim) and size.symbol is not None:
-                dims.setdefault(size.symbol, actual)
+            known = affine(size)
+            if known is not None:
+                name, scale, offset = known
+                dims.setdefault(name, (actual - offset) // scale)
         if not fits:
             raise _misfit(node, array)
     for node, array in zip(graph.inputs, inputs):

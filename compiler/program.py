@@ -25,6 +25,7 @@ from dataclasses import dataclass
 from hybridflow.compiler.ir.extents import (
     Dim as Dim,
     Extent as Extent,
+    Quotient as Quotient,
     products_of as products_of,
     value_at as value_at,
 )
@@ -61,11 +62,16 @@ class Slot:
 
 @dataclass(frozen=True)
 class DimSource:
-    """Where a symbolic extent is read: axis ``axis`` of input ``input``."""
+    """Where a symbol is read: axis ``axis`` of input ``input`` has ``scale * symbol + offset`` elements."""
 
     name: str
     input: int
     axis: int
+    scale: int = 1
+    offset: int = 0
+
+    def value(self, extent: int) -> int:
+        return (extent - self.offset) // self.scale
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ def bind_dims(program: Program, arrays: Sequence[Any]) -> dict[str, int]:
         array = arrays[source.input]
         if source.axis >= array.ndim:
             raise ShapeError(program.name, _mismatch(program, source.input, array))
-        dims[source.name] = array.shape[source.axis]
+        dims[source.name] = source.value(array.shape[source.axis])
     return dims
 
 

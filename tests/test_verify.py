@@ -67,7 +67,7 @@ BROKEN = {
     "closed": [
         (
             graph(node("call", body=Graph("inner", (S := parameter(SYMBOLIC, "s"),), (), (S,)), type=TupleType(()))),
-            "in graph 0 of call: %0 has the symbolic extent n, which no input of the program has",
+            "in graph 0 of call: %0 has the extent n, but no input of the program says what n is",
         )
     ],
     "parameters": [
@@ -106,7 +106,7 @@ BROKEN = {
     "symbols": [
         (
             graph(ONE, node("broadcast", ONE, type=SYMBOLIC, shape=SYMBOLIC.shape, axes=())),
-            "has the symbolic extent n, which no input of the graph has",
+            "has the extent n, but no input of the graph says what n is",
         )
     ],
     "constants": [(graph(BIG), "holds a constant of 4097 bytes; more than 4096 are an argument")],

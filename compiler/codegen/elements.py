@@ -279,8 +279,8 @@ class _Source:
     def linear(self, index: Index) -> Ix:
         return index.linear
 
-    def value(self, ix: Ix) -> Val:
-        return self.elements.lanes(ix)
+    def value(self, ix: Ix | Extent) -> Val:
+        return self.elements.lanes(as_index(ix))
 
     def literal(self, value: Literal, index: Index) -> Val:
         array = value.array.ravel()

@@ -28,7 +28,7 @@ from hybridflow.compiler.codegen.templates import Part, Template, structure, tem
 from hybridflow.compiler.codegen.turns import KernelCall
 from hybridflow.compiler.codegen.values import Val
 from hybridflow.compiler.ir.dtypes import SHORT
-from hybridflow.compiler.ir.extents import Dim
+from hybridflow.compiler.ir.extents import Dim, affine
 from hybridflow.compiler.ir.graph import Graph, Node
 from hybridflow.compiler.ir.results import parts_of
 from hybridflow.compiler.ir.types import is_static, product, static_size
@@ -46,13 +46,15 @@ from hybridflow.errors import HybridflowError
 
 
 def dim_sources(graph: Graph) -> tuple[DimSource, ...]:
-    """Every symbolic extent and the first input axis that has it."""
-    found: dict[str, DimSource] = {}
+    """Every symbol, and the first input axis whose extent it is; else the first from which it can be found."""
+    plain: dict[str, DimSource] = {}
+    other: dict[str, DimSource] = {}
     for i, node in enumerate(graph.inputs):
         for axis, extent in enumerate(node.shape):
-            if isinstance(extent, Dim) and extent.symbol is not None:
-                found.setdefault(extent.symbol, DimSource(extent.symbol, i, axis))
-    return tuple(found.values())
+            known = affine(extent)
+            if known is not None:
+                (plain if known[1:] == (1, 0) else other).setdefault(known[0], DimSource(known[0], i, axis, *known[1:]))
+    return tuple({**other, **plain}[name] for name in dict.fromkeys((*plain, *other)))
 
 
 Planned = Callable[[Graph], tuple[Fusion, Plan]]

@@ -23,11 +23,13 @@ from __future__ import annotations
 
 import itertools
 import math
+import numbers
+import operator
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, Union
+from typing import Any, Protocol, Union
 
 from hybridflow.errors import SymbolicExtentError
 
@@ -44,6 +46,11 @@ class Quotient:
 
     def __str__(self) -> str:
         return self.spelled
+
+    @property
+    def dividend(self) -> Extent:
+        """What is divided, of extents."""
+        return as_extent(self.value)
 
     @cached_property
     def spelled(self) -> str:
@@ -134,7 +141,8 @@ def atom_range(atom: Any) -> tuple[Bound, Bound | None]:
 class Dim(Polynomial):
     """An extent that is not known: ``Dim("n")`` is a symbol, arithmetic makes expressions of it.
 
-    Two Dims are one extent where they are equal polynomials.  A Dim never equals an int.
+    Two Dims are one extent where they are equal polynomials; a Dim is no int.  While a function is traced, comparisons
+    that depend on the symbols are answered as the call that is traced has them (see ``Judge``), and so is int(n).
     """
 
     __slots__ = ("_text",)
@@ -164,14 +172,59 @@ class Dim(Polynomial):
 
     __repr__ = __str__
 
+    @staticmethod
+    def of_name(name: Name) -> Dim:
+        """A symbol, or a quotient, by itself."""
+        found = _extent({(None, (name,)): 1})
+        assert isinstance(found, Dim)
+        return found
+
     def __reduce__(self) -> Any:
         return from_products, (self.products,)
 
-    def __add__(self, other: Any) -> Any:
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, Polynomial) and self.terms == other.terms:
+            return True
         if not isinstance(other, (int, Dim)):
-            return NotImplemented
+            return False
+        found = judge()
+        return found is not None and found.equal(self, other)
+
+    __hash__ = Polynomial.__hash__
+
+    def __ge__(self, other: Any) -> Any:
+        least = _rounded(other, math.ceil)
+        return NotImplemented if least is None else holds(self - least)
+
+    def __gt__(self, other: Any) -> Any:
+        most = _rounded(other, math.floor)
+        return NotImplemented if most is None else holds(self - most - 1)
+
+    def __le__(self, other: Any) -> Any:
+        most = _rounded(other, math.floor)
+        return NotImplemented if most is None else not holds(self - most - 1)
+
+    def __lt__(self, other: Any) -> Any:
+        least = _rounded(other, math.ceil)
+        return NotImplemented if least is None else not holds(self - least)
+
+    def __index__(self) -> int:
+        return _asked(f"the number that {self} is").number(self)
+
+    __int__ = __index__
+
+    def __float__(self) -> float:
+        return float(int(self))
+
+    def __bool__(self) -> bool:
+        return self != 0
+
+    def __add__(self, other: Any) -> Any:
+        given = _whole(other)
+        if given is None:
+            return self._as_number(operator.add, other)
         total = dict(self.terms)
-        for term, factor in _terms(other):
+        for term, factor in _terms(given):
             total[term] = total.get(term, 0) + factor
         return _extent(total)
 
@@ -180,38 +233,90 @@ class Dim(Polynomial):
     def __neg__(self) -> Any:
         return self * -1
 
+    def __pos__(self) -> Any:
+        return self
+
+    def __abs__(self) -> Any:
+        return self if self >= 0 else self * -1
+
     def __sub__(self, other: Any) -> Any:
-        return self + other * -1 if isinstance(other, (int, Dim)) else NotImplemented
+        given = _whole(other)
+        return self._as_number(operator.sub, other) if given is None else self + given * -1
 
     def __rsub__(self, other: Any) -> Any:
-        return self * -1 + other if isinstance(other, (int, Dim)) else NotImplemented
+        given = _whole(other)
+        return self._as_number(operator.sub, other, True) if given is None else self * -1 + given
 
     def __mul__(self, other: Any) -> Any:
-        if not isinstance(other, (int, Dim)):
-            return NotImplemented
+        given = _whole(other)
+        if given is None:
+            return self._as_number(operator.mul, other)
         total: dict[Term, int] = {}
         for (_, names), factor in self.terms:
-            for (_, more), scale in _terms(other):
+            for (_, more), scale in _terms(given):
                 term = (None, multiplied(names, more))
                 total[term] = total.get(term, 0) + factor * scale
         return _extent(total)
 
     __rmul__ = __mul__
 
-    def __floordiv__(self, divisor: Any) -> Any:
-        return quotient(self, divisor) if isinstance(divisor, (int, Dim)) else NotImplemented
+    def __floordiv__(self, other: Any) -> Any:
+        given = _whole(other)
+        return self._as_number(operator.floordiv, other) if given is None else quotient(self, given)
 
-    def __rfloordiv__(self, value: Any) -> Any:
-        return quotient(value, self) if isinstance(value, int) else NotImplemented
+    def __rfloordiv__(self, other: Any) -> Any:
+        given = _whole(other)
+        return self._as_number(operator.floordiv, other, True) if given is None else quotient(given, self)
 
-    def __mod__(self, divisor: Any) -> Any:
-        return self - self // divisor * divisor if isinstance(divisor, (int, Dim)) else NotImplemented
+    def __mod__(self, other: Any) -> Any:
+        given = _whole(other)
+        return self._as_number(operator.mod, other) if given is None else self - quotient(self, given) * given
 
-    def __rmod__(self, value: Any) -> Any:
-        return value - value // self * self if isinstance(value, int) else NotImplemented
+    def __rmod__(self, other: Any) -> Any:
+        given = _whole(other)
+        return self._as_number(operator.mod, other, True) if given is None else given - quotient(given, self) * self
+
+    def __divmod__(self, other: Any) -> Any:
+        return self // other, self % other
+
+    def __truediv__(self, other: Any) -> Any:
+        return self._as_number(operator.truediv, other)
+
+    def __rtruediv__(self, other: Any) -> Any:
+        return self._as_number(operator.truediv, other, True)
+
+    def __pow__(self, other: Any) -> Any:
+        if isinstance(other, int) and 0 <= other <= 8:
+            return math.prod([self] * other)
+        return self._as_number(operator.pow, other)
+
+    def __rpow__(self, other: Any) -> Any:
+        return self._as_number(operator.pow, other, True)
+
+    def _as_number(self, operation: Callable[[Any, Any], Any], other: Any, swapped: bool = False) -> Any:
+        """What has no expression, such as a product with a float: the trace is then for one value of the extent."""
+        if not isinstance(other, (int, float, Dim)):
+            return NotImplemented
+        own, given = int(self), int(other) if isinstance(other, Dim) else other
+        return operation(given, own) if swapped else operation(own, given)
 
 
 Extent = Union[int, Dim]
+_MOST = 2**63  # larger than any extent
+
+
+def _whole(value: Any) -> Extent | None:
+    """What arithmetic on Dims takes: ints, NumPy's too, and Dims; None for anything else."""
+    if isinstance(value, (int, Dim)):
+        return value
+    return int(value) if isinstance(value, numbers.Integral) else None
+
+
+def _rounded(value: Any, how: Callable[[float], int]) -> Extent | None:
+    """A number to compare with, rounded; None for what is no number."""
+    if isinstance(value, float) and value == value:
+        return how(min(max(value, -_MOST), _MOST))
+    return _whole(value)
 
 
 def _terms(extent: Extent) -> Iterable[tuple[Term, int]]:
@@ -266,6 +371,21 @@ def symbols(extent: Extent) -> tuple[str, ...]:
 
     collect(extent)
     return tuple(sorted(found))
+
+
+def affine(extent: Extent) -> tuple[str, int, int] | None:
+    """(symbol, scale, offset) of ``scale * symbol + offset`` with a scale of 1 or more; None for other extents."""
+    if isinstance(extent, int):
+        return None
+    offset, found = 0, None
+    for factor, names in extent.products:
+        if not names:
+            offset = factor
+        elif found is None and len(names) == 1 and isinstance(names[0], str) and factor > 0:
+            found = names[0], factor
+        else:
+            return None
+    return None if found is None else (*found, offset)
 
 
 # ---- division
@@ -449,26 +569,46 @@ def compare(a: Extent, b: Extent) -> bool | None:
 
 def equal(a: Extent, b: Extent) -> bool | None:
     """Whether two extents are one number; None where that depends on the symbols."""
-    if a == b:
-        return True
+    if isinstance(a, int) and isinstance(b, int):
+        return a == b
+    if isinstance(a - b, int):
+        return not a - b
     return False if never_negative(a - b - 1) or never_negative(b - a - 1) else None
 
 
-oracle: Callable[[Dim], bool] | None = None
-"""Who answers whether an extent is 0 or more where that depends on the symbols: the trace that is going on, which
-remembers what it said, and holds only for such values (see ``hybridflow.tracing``).  Set by the front end."""
+class Judge(Protocol):
+    """What answers where an answer depends on the symbols: the trace that is going on, which holds only for calls in
+    which the answer is the same (see ``hybridflow.tracing.assumptions``)."""
+
+    def at_least_zero(self, extent: Extent) -> bool: ...
+
+    def equal(self, a: Extent, b: Extent) -> bool: ...
+
+    def number(self, extent: Dim) -> int: ...
+
+
+def _nobody() -> Judge | None:
+    return None
+
+
+judge: Callable[[], Judge | None] = _nobody
+"""Finds who is to answer; set by the front end."""
 
 
 def holds(extent: Extent) -> bool:
-    """Whether ``extent >= 0``, as is known or as the oracle says.  Raises SymbolicExtentError if nobody can say."""
+    """Whether ``extent >= 0``, as is known or as the judge says.  Raises SymbolicExtentError if nobody can say."""
     if never_negative(extent):
         return True
     if never_negative(extent * -1 - 1):
         return False
-    assert isinstance(extent, Dim)
-    if oracle is None:
-        raise SymbolicExtentError("extent", f"whether {extent} is negative depends on its symbols.")
-    return oracle(extent)
+    return _asked(f"whether {extent} is negative").at_least_zero(extent)
+
+
+def _asked(question: str) -> Judge:
+    found = judge()
+    if found is None:
+        raise SymbolicExtentError("extent", f"{question} depends on its symbols.")
+    return found
 
 
 # ---- numbers for symbols

@@ -56,7 +56,7 @@ class Literal:
 
     @property
     def array(self) -> np.ndarray:
-        return np.frombuffer(self.data, self.type.dtype).reshape(self.type.shape)  # type: ignore[arg-type]
+        return np.frombuffer(self.data, self.type.dtype).reshape(self.type.shape)
 
 
 class _Parameter:

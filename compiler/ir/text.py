@@ -323,7 +323,7 @@ class _Parser:
             elif self.accept("-"):
                 total = total + self._product(None, -1)
             elif token.kind == "number" and token.text[0] == "-":  # n-1: the sign goes with the number
-                total = total + self._product(self._integer(), 1)
+                total = total + self._product(-self._integer(), -1)
             else:
                 return total
 

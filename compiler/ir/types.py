@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from hybridflow.compiler.ir.dtypes import SHORT, DType
-from hybridflow.compiler.ir.extents import Dim as Dim, Extent as Extent
+from hybridflow.compiler.ir.extents import Dim as Dim, Extent as Extent, equal
 
 Shape = tuple[Extent, ...]
 
@@ -82,12 +82,12 @@ def shape_fault(shape: Shape) -> str | None:
 
 
 def is_one(extent: Extent) -> bool:
-    return extent == 1
+    return isinstance(extent, int) and extent == 1
 
 
 def same_extents(a: Shape, b: Shape) -> bool:
     """Whether two shapes are known to be equal."""
-    return a == b
+    return len(a) == len(b) and all(n is m or equal(n, m) is True for n, m in zip(a, b))
 
 
 def product(shape: Shape) -> Extent:
@@ -100,7 +100,7 @@ def product(shape: Shape) -> Extent:
 
 def same_size(a: Shape, b: Shape) -> bool:
     """Whether two shapes are known to hold the same number of elements."""
-    return product(a) == product(b)
+    return equal(product(a), product(b)) is True
 
 
 def broadcast_shapes(a: Shape, b: Shape) -> Shape:

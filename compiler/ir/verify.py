@@ -8,21 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from hybridflow.compiler.ir.attributes import attrs_key, same_attrs
+from hybridflow.compiler.ir.extents import affine, symbols
 from hybridflow.compiler.ir.graph import MAX_LITERAL_BYTES, Effect, Graph, Literal, Node, Role, graphs_in
 from hybridflow.compiler.ir.results import TupleType, is_token, parts_of
 from hybridflow.compiler.ir.text import node_text, value_names
-from hybridflow.compiler.ir.types import Dim
 from hybridflow.errors import VerifyError
 
 
 @dataclass(frozen=True)
 class Scope:
-    """Where a graph stands: the symbolic extents of the whole program, and whether it is part of another graph."""
+    """Where a graph stands: the symbols of the whole program, and whether it is part of another graph."""
 
-    extents: frozenset[Any]
+    symbols: frozenset[str]
     inside: bool = False
 
 
@@ -146,21 +146,29 @@ def _tokens(graph: Graph, scope: Scope) -> Iterator[Fault]:
         yield (returned or begun)[0], "is a token; a sub-graph returns as many as it takes"
 
 
+def _told_by(graph: Graph) -> frozenset[str]:
+    """The symbols that can be read from the extents of the inputs."""
+    extents = [extent for node in graph.inputs for part in parts_of(node.type) for extent in part.shape]
+    return frozenset(source[0] for source in map(affine, extents) if source is not None)
+
+
 def _symbols(graph: Graph, scope: Scope) -> Iterator[Fault]:
-    known = {*scope.extents, *(extent for node in graph.inputs for extent in node.type.shape)}
-    for node in graph.nodes:
+    known = scope.symbols | _told_by(graph)
+    for node in (*graph.inputs, *graph.nodes):
         for part in parts_of(node.type):
             for extent in part.shape:
-                if isinstance(extent, Dim) and extent not in known:
-                    yield node, f"has the symbolic extent {extent}, which no input of the graph has"
+                for name in symbols(extent):
+                    if name not in known:
+                        yield node, f"has the extent {extent}, but no input of the graph says what {name} is"
 
 
 def _closed(graph: Graph, scope: Scope) -> Iterator[Fault]:
-    """Symbolic extents are those of the whole program: a sub-graph brings none of its own."""
+    """Symbols are those of the whole program: a sub-graph brings none of its own."""
     for node in graph.inputs:
         for extent in node.type.shape:
-            if scope.inside and isinstance(extent, Dim) and extent not in scope.extents:
-                yield node, f"has the symbolic extent {extent}, which no input of the program has"
+            for name in symbols(extent):
+                if scope.inside and name not in scope.symbols:
+                    yield node, f"has the extent {extent}, but no input of the program says what {name} is"
 
 
 def _attributes(graph: Graph, scope: Scope) -> Iterator[Fault]:
@@ -210,8 +218,8 @@ MEANING = (
     Rule("attributes", "attributes are hashable values of the few allowed types", _attributes),
     Rule("canonical", "attributes are as the op's canon leaves them", _canonical),
     Rule("types", "each node has the type that its op infers", _types),
-    Rule("symbols", "each symbolic extent is an extent of some input", _symbols),
-    Rule("closed", "the symbolic extents of sub-graphs are those of the program", _closed),
+    Rule("symbols", "each symbol can be read from the extents of the inputs", _symbols),
+    Rule("closed", "the symbols of sub-graphs are those of the program", _closed),
     Rule("constants", f"a constant has at most {MAX_LITERAL_BYTES} bytes", _constants),
 )
 """What makes each node a use of its op.  Asks every op again."""
@@ -224,15 +232,14 @@ def verify(graph: Graph, stage: str = "", rules: tuple[Rule, ...] = RULES) -> No
 
     Rules are checked in order: a later one may rely on the earlier ones.
     """
-    extents = frozenset(extent for node in graph.inputs for part in parts_of(node.type) for extent in part.shape)
-    _verify(graph, stage, rules, Scope(extents))
+    _verify(graph, stage, rules, Scope(_told_by(graph)))
 
 
 def _verify(graph: Graph, stage: str, rules: tuple[Rule, ...], scope: Scope) -> None:
     for node in graph.nodes:
         for k, inner in enumerate(graphs_in(node.attrs)):
             place = f"{stage + ', ' if stage else ''}in graph {k} of {node.op.name}"
-            _verify(inner, place, rules, Scope(scope.extents, inside=True))
+            _verify(inner, place, rules, Scope(scope.symbols, inside=True))
     for rule in rules:
         for node, fault in rule.faults(graph, scope):
             names = value_names(graph)

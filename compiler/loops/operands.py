@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from hybridflow.compiler.ir.extents import Extent
 from hybridflow.compiler.ir.graph import Node
 from hybridflow.compiler.loops.index import Index, Ix, as_index, computed
 from hybridflow.compiler.ops import Kind
@@ -83,8 +84,8 @@ class _Recorder:
     def linear(self, index: Index) -> Ix:
         return index.linear
 
-    def value(self, ix: Ix) -> Any:
-        self.reads.positions.append(ix)
+    def value(self, ix: Ix | Extent) -> Any:
+        self.reads.positions.append(as_index(ix))
         return _ANYTHING
 
     def checked(self, value: Any, extent: Any, check: Any) -> Ix:

@@ -47,6 +47,31 @@ define(
 )
 
 
+# ---- extent
+
+
+def _extent_canon(types: tuple[TensorType, ...], attrs: dict[str, Any]) -> dict[str, Any]:
+    dtype = np.dtype(attrs["dtype"])
+    rules.check_dtype("extent", TensorType((), dtype), frozenset(rules.NUMERIC), "the result")
+    return {"value": rules.whole("extent", "value", attrs["value"]), "dtype": dtype}
+
+
+define(
+    "extent",
+    Kind.CREATE,
+    0,
+    doc="An extent, or what is calculated from extents, as a number.",
+    canon=_extent_canon,
+    infer=lambda value, dtype: TensorType((), dtype),
+    reference=lambda value, dtype: arrays.convert(np.asarray(value, np.int64), dtype),
+    element=lambda g, index, value, dtype: g.e.convert(g.value(value), dt.compute_dtype(dtype)),
+    vjp=NOT_DIFFERENTIABLE,
+    samples=lambda rng, dtype: [((), {"value": value, "dtype": dtype}) for value in (0, 1, 100)],
+    dtypes=rules.NUMERIC,
+    facts={"exact": True},
+)
+
+
 # ---- iota
 
 

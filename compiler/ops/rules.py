@@ -90,13 +90,16 @@ def integer(name: str, what: str, value: Any) -> int:
 
 
 def extent(name: str, what: str, value: Any) -> Extent:
-    """A non-negative int, or a symbolic extent."""
-    if isinstance(value, Dim):
-        return value
-    size = integer(name, what, value)
-    if size < 0:
+    """An int or a Dim that is not known to be negative."""
+    size = whole(name, what, value)
+    if isinstance(size, int) and size < 0:
         raise ShapeError(name, f"{what} holds the negative extent {size}.")
     return size
+
+
+def whole(name: str, what: str, value: Any) -> Extent:
+    """An integer, or an expression over symbolic extents."""
+    return value if isinstance(value, Dim) else integer(name, what, value)
 
 
 def shape(name: str, values: Sequence[Any]) -> Shape:

@@ -12,7 +12,8 @@ import numpy as np
 
 from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.compiler.ir.build import Builder
-from hybridflow.compiler.ir.types import Dim, TensorType
+from hybridflow.compiler.ir.extents import Extent, compare
+from hybridflow.compiler.ir.types import TensorType
 from hybridflow.compiler.ops import arrays, rules, samples
 from hybridflow.compiler.ops.batched import together
 from hybridflow.compiler.ops.table import Kind, define
@@ -29,8 +30,9 @@ def _pad_canon(types: tuple[TensorType, ...], attrs: dict[str, Any]) -> dict[str
     interior = attrs.get("interior") or (0,) * x.ndim
     result: dict[str, Any] = {}
     for what, given in (("low", attrs["low"]), ("high", attrs["high"]), ("interior", interior)):
-        result[what] = tuple(rules.integer("pad", what, v) for v in rules.per_axis("pad", what, x, given))
-        if min(result[what], default=0) < 0:
+        rule = rules.integer if what == "interior" else rules.whole
+        result[what] = tuple(rule("pad", what, v) for v in rules.per_axis("pad", what, x, given))
+        if any(compare(v, 0) is False for v in result[what]):
             raise ArgumentError("pad", f"{what} is {result[what]}. Expected no negative number; slice instead.")
     value = attrs.get("value", 0)
     if not isinstance(value, (bool, int, float, np.generic)):
@@ -43,22 +45,15 @@ def _pad_canon(types: tuple[TensorType, ...], attrs: dict[str, Any]) -> dict[str
 def _pad_infer(x: TensorType, low: Any, high: Any, interior: Any, value: Any) -> TensorType:
     shape = []
     for size, before, after, between in zip(x.shape, low, high, interior):
-        if isinstance(size, Dim):
-            if before or after or between:
-                raise rules.symbolic("pad", f"{x} is padded by {low}, {high}, {interior}")
-            shape.append(size)
-        else:
-            shape.append(before + size + max(size - 1, 0) * between + after)
+        spread = (size - 1) * between if size != 0 else 0
+        shape.append(before + size + spread + after)
     return x.with_shape(tuple(shape))
 
 
 def _pad_slice(x: TensorType, low: Any, interior: Any) -> dict[str, Any]:
     """Attributes of the slice that takes ``x`` out of its padded form."""
     step = tuple(between + 1 for between in interior)
-    stop = tuple(
-        size if isinstance(size, Dim) else before + (size - 1) * s + 1 if size else before
-        for size, before, s in zip(x.shape, low, step)
-    )
+    stop = tuple(before + (size - 1) * s + 1 if size != 0 else before for size, before, s in zip(x.shape, low, step))
     return {"start": low, "stop": stop, "step": step}
 
 
@@ -121,7 +116,8 @@ def _concat_canon(types: tuple[TensorType, ...], attrs: dict[str, Any]) -> dict[
 
 
 def _concat_infer(*types: TensorType, axis: int) -> TensorType:
-    first, total = types[0], 0
+    first = types[0]
+    total: Extent = 0
     for x in types:
         if x.dtype != first.dtype:
             raise DTypeError(
@@ -129,12 +125,7 @@ def _concat_infer(*types: TensorType, axis: int) -> TensorType:
             )
         if x.shape[:axis] != first.shape[:axis] or x.shape[axis + 1 :] != first.shape[axis + 1 :]:
             raise ShapeError("concat", f"shapes differ: {first} and {x}. Expected equal extents but for axis {axis}.")
-        size = x.shape[axis]
-        if isinstance(size, Dim):
-            if len(types) == 1:
-                return first
-            raise rules.symbolic("concat", f"{x} is joined along axis {axis}")
-        total += size
+        total = total + x.shape[axis]
     return first.with_shape((*first.shape[:axis], total, *first.shape[axis + 1 :]))
 
 

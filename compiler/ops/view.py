@@ -9,7 +9,8 @@ import numpy as np
 
 from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.compiler.ir.build import Builder
-from hybridflow.compiler.ir.types import Dim, Shape, TensorType, same_extents, same_size, static_size
+from hybridflow.compiler.ir.extents import Extent, compare, equal
+from hybridflow.compiler.ir.types import Shape, TensorType, product, same_extents, same_size
 from hybridflow.compiler.ops import rules, samples
 from hybridflow.compiler.ops.batched import together
 from hybridflow.compiler.ops.emission import ElementSource, Val
@@ -88,19 +89,9 @@ def _reshape_canon(types: tuple[TensorType, ...], attrs: dict[str, Any]) -> dict
         return {"shape": rules.shape("reshape", wanted)}
     at = wanted.index(-1)
     rest = rules.shape("reshape", wanted[:at] + wanted[at + 1 :])
-    # The symbols that both sides hold cancel; what is left of x must then be one symbol, or a known number.
-    left = list(x.shape)
-    for symbol in [e for e in rest if isinstance(e, Dim)]:
-        if symbol in left:
-            left.remove(symbol)
-    known = static_size(tuple(e for e in rest if not isinstance(e, Dim)))
-    free = [e for e in left if isinstance(e, Dim)]
-    numbers = static_size(tuple(e for e in left if not isinstance(e, Dim)))
-    if known and numbers % known == 0 and not free:
-        found: Any = numbers // known
-    elif numbers == known and len(free) == 1:
-        found = free[0]
-    else:
+    size, known = product(x.shape), product(rest)
+    found = size // known if known != 0 else 0
+    if known == 0 or equal(found * known, size) is not True:
         raise ShapeError("reshape", f"{x} cannot take the shape {_show(wanted)}: nothing fits in place of -1.")
     return {"shape": rest[:at] + (found,) + rest[at:]}
 
@@ -186,30 +177,30 @@ def _slice_canon(types: tuple[TensorType, ...], attrs: dict[str, Any]) -> dict[s
     steps = rules.per_axis("slice", "step", x, attrs.get("step") or (1,) * x.ndim)
     result = []
     for a, (start, stop, step) in enumerate(zip(starts, stops, steps)):
-        size = x.shape[a]
-        if isinstance(size, Dim):
-            if start != 0 or stop != size or step != 1:
-                raise rules.symbolic("slice", f"axis {a} of {x} is cut to {start}:{stop}:{step}")
-        else:
-            start, stop, step = (
-                rules.integer("slice", what, v) for what, v in (("start", start), ("stop", stop), ("step", step))
+        size, step = x.shape[a], rules.integer("slice", "step", step)
+        start, stop = rules.whole("slice", "start", start), rules.whole("slice", "stop", stop)
+        if step < 1 or any(compare(*bounds) is False for bounds in ((start, 0), (stop, start), (size, stop))):
+            raise ArgumentError(
+                "slice",
+                f"axis {a} of {x} is cut to {start}:{stop}:{step}. "
+                f"Expected 0 <= start <= stop <= {size} and step >= 1.",
             )
-            if not 0 <= start <= stop <= size or step < 1:
-                raise ArgumentError(
-                    "slice",
-                    f"axis {a} of {x} is cut to {start}:{stop}:{step}. "
-                    f"Expected 0 <= start <= stop <= {size} and step >= 1.",
-                )
-            count = -(-(stop - start) // step)
-            start, stop = (start, start + (count - 1) * step + 1) if count else (0, 0)
-            step = step if count > 1 else 1
+        count = _count(start, stop, step)
+        known = count if isinstance(count, int) else None
+        start, stop = (0, 0) if known == 0 else (start, start + (count - 1) * step + 1)
+        step = 1 if known in (0, 1) else step
         result.append((start, stop, step))
     start, stop, step = zip(*result) if result else ((), (), ())
     return {"start": start, "stop": stop, "step": step}
 
 
+def _count(start: Extent, stop: Extent, step: int) -> Extent:
+    """How many elements a slice takes."""
+    return (stop - start + (step - 1)) // step
+
+
 def _slice_infer(x: TensorType, start: Shape, stop: Shape, step: tuple[int, ...]) -> TensorType:
-    return x.with_shape(tuple(b if isinstance(b, Dim) else -(-(b - a) // s) for a, b, s in zip(start, stop, step)))
+    return x.with_shape(tuple([_count(a, b, s) for a, b, s in zip(start, stop, step)]))
 
 
 def _slice_element(g: ElementSource, index: tuple[Any, ...], start: Any, stop: Any, step: Any) -> Val:
@@ -230,7 +221,7 @@ def _slice_origin(x: TensorType, start: Any, stop: Any, step: Any) -> tuple[int,
 def _slice_vjp(b: Builder, g: Any, out: Any, x: Any, start: Any, stop: Any, step: Any) -> tuple[Any, ...]:
     if 0 in g.type.shape:
         return (b.full(0, like=x.type),)
-    high = tuple(0 if isinstance(size, Dim) else size - end for size, end in zip(x.type.shape, stop))
+    high = tuple(size - end for size, end in zip(x.type.shape, stop))
     return (b.pad(g, low=start, high=high, interior=tuple(s - 1 for s in step), value=0),)
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from hybridflow.array.elementwise import add, greater_equal, less_equal, multiply, where
 from hybridflow.compiler.ir import dtypes
-from hybridflow.compiler.ir.types import Shape
+from hybridflow.compiler.ir.types import Extent, Shape, product
 from hybridflow.compiler.ops import TABLE, rules
 from hybridflow.core.promotion import default_float, default_int, result_dtype, to_dtype, weak_kind
 from hybridflow.core.tensor import Tensor, wrap
@@ -41,8 +41,8 @@ def constant(value: Any, dtype: Any = None, shape: Any = None) -> Tensor:
     return apply(TABLE["reshape"], tensor, shape=wanted)
 
 
-def wanted_size(shape: Shape) -> int:
-    return int(np.prod([int(n) for n in shape]))  # type: ignore[arg-type]
+def wanted_size(shape: Shape) -> Extent:
+    return product(shape)
 
 
 def from_dlpack(x: Any, device: str | None = None, copy: bool | None = None) -> Tensor:
@@ -137,7 +137,7 @@ def arange(start: Any, stop: Any = None, step: Any = 1, dtype: Any = None) -> Te
 
 def linspace(start: Any, stop: Any, num: int, dtype: Any = None, endpoint: bool = True) -> Tensor:
     """``num`` evenly spaced values from ``start`` to ``stop``, which is the last one exactly when ``endpoint``."""
-    count = rules.integer("linspace", "num", num)
+    count = rules.whole("linspace", "num", num)
     if count < 0:
         raise ArgumentError("linspace", f"num is {count}; it must not be negative.")
     dtype = default_float if dtype is None else to_dtype(dtype, "linspace")

@@ -16,6 +16,8 @@ from hybridflow.array.creation import iota
 from hybridflow.array.elementwise import add, equal, greater_equal, less, logical_and, multiply, where
 from hybridflow.array.shapes import expand_dims, known_extent, moveaxis, unstack
 from hybridflow.compiler.ir import dtypes
+from hybridflow.compiler.ir.extents import Dim, Extent
+from hybridflow.compiler.ir.types import Shape, is_static, same_extents
 from hybridflow.compiler.ops import TABLE, rules
 from hybridflow.core.promotion import default_float, default_int, to_dtype
 from hybridflow.core.tensor import Tensor
@@ -30,7 +32,6 @@ from hybridflow.eager.operands import (
     from_numpy,
     literal,
     reshape_to,
-    scalar,
 )
 from hybridflow.errors import ArgumentTypeError, DTypeError, IndexRangeError, ShapeError, TraceError
 
@@ -42,7 +43,7 @@ class _New(NamedTuple):
 class _Position(NamedTuple):
     """One position of an axis, which goes away."""
 
-    at: int
+    at: Extent
 
 
 class _Range(NamedTuple):
@@ -74,7 +75,7 @@ def getitem(x: Any, key: Any) -> Tensor:
     if not builtins.any(isinstance(e, _Lookup) for e in entries):
         return _basic(x, entries)
     # NumPy counts ints as arrays here, and an Ellipsis as something in between even where it stands for no axis.
-    places = [k for k, p in enumerate(parts) if isinstance(p, (int, Tensor))]
+    places = [k for k, p in enumerate(parts) if isinstance(p, (int, Dim, Tensor))]
     return _lookup(x, entries, together=places == list(range(places[0], places[-1] + 1)))
 
 
@@ -101,7 +102,7 @@ def _entries(x: Tensor, parts: list[Any]) -> list[_Entry]:
         elif isinstance(part, slice):
             entries.append(_range(x, axis, part))
             axis += 1
-        elif isinstance(part, int):
+        elif isinstance(part, (int, Dim)):
             entries.append(_position(x, axis, part))
             axis += 1
         elif dtypes.is_bool(part.dtype):
@@ -115,7 +116,7 @@ def _entries(x: Tensor, parts: list[Any]) -> list[_Entry]:
 
 def _part(part: Any) -> Any:
     """One part of the key: None, Ellipsis, a slice, an int, or an index tensor (int64 or bool)."""
-    if part is None or part is Ellipsis or isinstance(part, slice) or type(part) is int:
+    if part is None or part is Ellipsis or isinstance(part, slice) or type(part) in (int, Dim):
         return part
     if isinstance(part, (bool, np.bool_)):
         raise ArgumentTypeError(
@@ -147,30 +148,45 @@ def _axes_used(part: Any) -> int:
     return part.ndim if isinstance(part, Tensor) and dtypes.is_bool(part.dtype) else 1
 
 
-def _position(x: Tensor, axis: int, index: int) -> _Entry:
+def _position(x: Tensor, axis: int, index: Extent) -> _Entry:
     extent = x.shape[axis]
-    if not isinstance(extent, int):  # whether it is in range is known at run time
-        return _Lookup(scalar(index, default_int, "getitem"))
     if not -extent <= index < extent:
         raise IndexRangeError("getitem", f"index {index} is out of range for axis {axis} of {x.type}.")
-    return _Position(index % extent)
+    return _Position(index if index >= 0 else index + extent)
 
 
 def _range(x: Tensor, axis: int, part: slice) -> _Range:
     extent = x.shape[axis]
-    bounds = [None if v is None else rules.integer("getitem", "a slice bound", v) for v in (part.start, part.stop)]
+    bounds = [None if v is None else rules.whole("getitem", "a slice bound", v) for v in (part.start, part.stop)]
     step = 1 if part.step is None else rules.integer("getitem", "a slice step", part.step)
     if step == 0:
         raise ArgumentTypeError("getitem", "a slice step must not be 0.")
-    if not isinstance(extent, int):
-        if bounds == [None, None] and step in (1, -1):
-            return _Range(0, extent, 1, step < 0)
-        raise rules.symbolic("getitem", f"{part} slices axis {axis} of {x.type}")
+    if not all(v is None or isinstance(v, int) for v in (extent, *bounds)):
+        return _symbolic_range(extent, bounds[0], bounds[1], step)
     found = range(*slice(bounds[0], bounds[1], step).indices(extent))
     if len(found) == 0:
         return _Range(0, 0, 1, False)
     first, last = (found[0], found[-1]) if step > 0 else (found[-1], found[0])
     return _Range(first, last + 1, builtins.abs(step), step < 0)
+
+
+def _symbolic_range(extent: Extent, start: Extent | None, stop: Extent | None, step: int) -> _Range:
+    """What Python's slices mean, of extents."""
+    low, high = (0, extent) if step > 0 else (-1, extent - 1)
+
+    def clamped(bound: Extent | None, default: Extent) -> Extent:
+        if bound is None:
+            return default
+        bound = bound if bound >= 0 else bound + extent
+        return low if bound < low else high if bound > high else bound
+
+    first, behind = clamped(start, low if step > 0 else high), clamped(stop, high if step > 0 else low)
+    length = behind - first if step > 0 else first - behind
+    if length <= 0:
+        return _Range(0, 0, 1, False)
+    if step > 0:
+        return _Range(first, behind, step, False)
+    return _Range(first - (length - 1) // -step * -step, first + 1, -step, True)
 
 
 def _mask(x: Tensor, axis: int, mask: Tensor) -> list[_Entry]:
@@ -210,7 +226,8 @@ def _sliced(x: Tensor, entries: list[_Entry]) -> Tensor:
         starts.append(start)
         stops.append(stop)
         steps.append(step)
-    if tuple(stops) != x.shape or builtins.any(starts) or builtins.any(s != 1 for s in steps):
+    whole = same_extents(tuple(starts), (0,) * x.ndim) and same_extents(tuple(stops), x.shape)
+    if not whole or builtins.any(s != 1 for s in steps):
         x = apply(TABLE["slice"], x, start=tuple(starts), stop=tuple(stops), step=tuple(steps))
     return apply(TABLE["reverse"], x, axes=tuple(reversed_axes)) if reversed_axes else x
 
@@ -244,7 +261,7 @@ def _lookup(x: Tensor, entries: list[_Entry], together: bool) -> Tensor:
     if len(axes) == 1:
         index = indices[0]
     else:
-        extents = tuple(known_extent(x, k, "getitem") for k in axes)
+        extents = tuple(x.shape[k] for k in axes)
         index = _linear_index(indices, extents, x)
         x = reshape_to(x, (*x.shape[:place], math.prod(extents), *x.shape[axes[-1] + 1 :]))
     x = apply(TABLE["take"], x, index, axis=place)
@@ -264,10 +281,10 @@ def _lookup(x: Tensor, entries: list[_Entry], together: bool) -> Tensor:
     return reshape_to(x, tuple(shape))
 
 
-def _linear_index(indices: list[Tensor], extents: tuple[int, ...], x: Tensor) -> Tensor:
+def _linear_index(indices: list[Tensor], extents: Shape, x: Tensor) -> Tensor:
     """Positions in the axes ``extents`` as positions in those axes flattened."""
     arrays = [array for x in indices if (array := x._known()) is not None]
-    if len(arrays) == len(indices):
+    if len(arrays) == len(indices) and is_static(extents):
         for array, extent in zip(arrays, extents):
             outside = array[(array < -extent) | (array >= extent)]
             if outside.size:
@@ -403,7 +420,7 @@ def one_hot(indices: Any, depth: int, axis: int = -1, dtype: Any = default_float
     An index outside [0, depth) gives zeros.
     """
     indices = _indices(indices, "one_hot")
-    extent = rules.integer("one_hot", "depth", depth)
+    extent = rules.extent("one_hot", "depth", depth)
     axis = rules.axis("one_hot", expand_dims(indices).type, axis)
     wide = expand_dims(indices, axis)
     positions = iota((*wide.shape[:axis], extent, *wide.shape[axis + 1 :]), axis, indices.dtype)

@@ -8,10 +8,10 @@ from typing import Any
 
 from hybridflow.array.elementwise import multiply
 from hybridflow.array.reductions import sum
-from hybridflow.array.shapes import expand_dims, known_extent, permute_dims, slice_axis
+from hybridflow.array.shapes import expand_dims, permute_dims, slice_axis
 from hybridflow.compiler.ir import dtypes
 from hybridflow.compiler.ir.dtypes import DType
-from hybridflow.compiler.ir.types import Extent, Shape, broadcast_shapes, is_one, is_static
+from hybridflow.compiler.ir.types import Extent, broadcast_shapes, is_one, product
 from hybridflow.compiler.ops import TABLE, rules
 from hybridflow.core.promotion import to_dtype
 from hybridflow.core.tensor import Tensor
@@ -66,7 +66,7 @@ def _matmul_hint(x: Tensor, y: Tensor) -> str:
 
 def _matmul(x: Tensor, y: Tensor, dtype: DType) -> Tensor:
     """The product of stacks of matrices whose inner sizes fit, with sums in ``dtype``."""
-    if x.ndim > 2 and y.ndim == 2 and is_static(x.shape[:-1]):
+    if x.ndim > 2 and y.ndim == 2:
         # One large product: every row meets the same matrix.
         rows = reshape_to(x, (math.prod(x.shape[:-1]), x.shape[-1]))
         return reshape_to(apply(TABLE["matmul"], rows, y, sum_dtype=dtype), (*x.shape[:-1], y.shape[-1]))
@@ -140,7 +140,7 @@ def diagonal(x: Any, offset: int = 0) -> Tensor:
     x = as_tensor(x, "diagonal")
     if x.ndim < 2:
         raise ShapeError("diagonal", f"{x.type} is not a matrix or a stack of matrices.")
-    rows, columns = (known_extent(x, x.ndim + k, "diagonal") for k in (-2, -1))
+    rows, columns = x.shape[-2:]
     count = max(0, min(rows + min(offset, 0), columns - max(offset, 0)))
     start = max(offset, 0) - min(offset, 0) * columns if count else 0
     flat = reshape_to(x, (*x.shape[:-2], rows * columns))
@@ -286,13 +286,4 @@ def _merged(
     """``t`` with the axes of the batch group first, and one axis for each of the other two groups."""
     batch, *pair = groups
     t = permute_dims(t, [labels.index(v) for group in groups for v in group])
-    return reshape_to(t, (*(extent[v] for v in batch), *(_product([extent[v] for v in g], stage) for g in pair)))
-
-
-def _product(extents: Sequence[Extent], stage: str) -> Extent:
-    if len(extents) == 1:
-        return extents[0]
-    known: Shape = tuple(extents)
-    if not is_static(known):
-        raise rules.symbolic(stage, f"axes of the extents {', '.join(map(str, known))} are to be merged")
-    return math.prod(known)
+    return reshape_to(t, (*(extent[v] for v in batch), *(product(tuple(extent[v] for v in g)) for g in pair)))

@@ -29,10 +29,10 @@ from hybridflow.array.elementwise import (
     where,
 )
 from hybridflow.array.reductions import argmax
-from hybridflow.array.shapes import broadcast_to, concat, expand_dims, reshape, unstack
+from hybridflow.array.shapes import broadcast_to, concat, expand_dims, reshape, stack, unstack
 from hybridflow.array.sorting import argsort
 from hybridflow.compiler.ir import dtypes
-from hybridflow.compiler.ir.types import Shape, is_static, static_size
+from hybridflow.compiler.ir.types import Shape, product
 from hybridflow.compiler.ops import TABLE, rules
 from hybridflow.core.context import suspended
 from hybridflow.core.devices import device
@@ -199,9 +199,11 @@ class Generator(_Source):
         return [Generator(int(word)) for word in self._words64((count,)).numpy()]
 
     def _words(self, shape: Shape) -> Tensor:
-        if not is_static(shape):
-            raise rules.symbolic("random", f"a draw of the shape {list(map(str, shape))} takes a number of words")
-        step = np.array([0, -(-static_size(shape) // 4)], np.uint64)
+        words = (product(shape) + 3) // 4
+        if isinstance(words, int):
+            step: Any = np.array([0, words], np.uint64)
+        else:
+            step = stack([scalar(n, dtypes.uint64, "random") for n in (0, words)])
 
         def advance() -> Tensor:
             state = self._state.value()

@@ -25,7 +25,7 @@ from hybridflow.array.elementwise import (
     where,
 )
 from hybridflow.compiler.ir import dtypes
-from hybridflow.compiler.ir.types import Dim, is_static, static_size
+from hybridflow.compiler.ir.types import product
 from hybridflow.compiler.ops import TABLE, rules
 from hybridflow.core.promotion import default_int, to_dtype
 from hybridflow.core.tensor import Tensor
@@ -140,12 +140,11 @@ def count_nonzero(x: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
 def _count(x: Tensor, axes: tuple[int, ...], correction: float, dtype: np.dtype[Any]) -> Tensor:
     """The number of elements over ``axes`` less ``correction``, not below 0, as a scalar."""
     extents = tuple(x.shape[k] for k in axes)
-    if is_static(extents):
-        return scalar(builtins.max(0.0, static_size(extents) - float(correction)), dtype, "count")
-    known = [extent for extent in extents if not isinstance(extent, Dim)]
-    ones = expand(scalar(static_size(tuple(known)), dtype, "count"), tuple(e for e in extents if isinstance(e, Dim)))
-    counted = apply(TABLE["sum"], ones, axes=tuple(range(ones.ndim)))
-    return apply(TABLE["maximum"], scalar(0, dtype, "count"), subtract(counted, float(correction)))
+    size = product(extents)
+    if isinstance(size, int):
+        return scalar(builtins.max(0.0, size - float(correction)), dtype, "count")
+    count = subtract(scalar(size, dtypes.float64, "count"), float(correction))
+    return cast(apply(TABLE["maximum"], scalar(0, dtypes.float64, "count"), count), dtype)
 
 
 def _accurate(x: Tensor) -> Tensor:

@@ -6,7 +6,8 @@ import builtins
 from collections.abc import Sequence
 from typing import Any
 
-from hybridflow.compiler.ir.types import Dim, Extent, Shape, broadcast_shapes, is_one, product, same_size
+from hybridflow.compiler.ir.extents import Dim, Extent, equal
+from hybridflow.compiler.ir.types import Shape, broadcast_shapes, is_one, product
 from hybridflow.compiler.ops import TABLE, rules
 from hybridflow.core.promotion import default_int
 from hybridflow.core.tensor import Tensor
@@ -27,7 +28,7 @@ def reshape(x: Any, shape: Any) -> Tensor:
         wanted = (*rest[: unknown[0]], _missing_extent(x, rest, given), *rest[unknown[0] :])
     else:
         wanted = to_shape(given, "reshape")
-    if not same_size(x.shape, wanted):
+    if product(x.shape) != product(wanted):
         raise ShapeError("reshape", f"{x.type} does not have as many elements as the shape {_text(wanted)}.")
     return reshape_to(x, wanted)
 
@@ -44,9 +45,7 @@ def _missing_extent(x: Tensor, rest: Shape, given: tuple[Any, ...]) -> Extent:
     whole = size // known
     if whole * known == size:
         return whole
-    if isinstance(size, int) and isinstance(known, int):
-        raise ShapeError("reshape", f"{x.type} cannot take the shape {given}: {size} is not a multiple of {known}.")
-    raise rules.symbolic("reshape", f"the -1 of {given} stands for a part of {x.type}")
+    raise ShapeError("reshape", f"{x.type} cannot take the shape {given}: {size} is not a multiple of {known}.")
 
 
 def permute_dims(x: Any, axes: Sequence[int] | None = None) -> Tensor:
@@ -182,16 +181,13 @@ def unstack(x: Any, axis: int = 0) -> tuple[Tensor, ...]:
 
 
 def known_extent(x: Tensor, axis: int, stage: str) -> int:
-    """The extent of ``axis`` as an int.  Raises SymbolicExtentError when it is symbolic."""
-    extent = x.shape[axis]
-    if not isinstance(extent, int):
-        raise rules.symbolic(stage, f"this needs axis {axis} of {x.type}")
-    return extent
+    """The extent of ``axis`` as an int: where it is symbolic, the trace is for this one from now on."""
+    return rules.integer(stage, f"axis {axis}", x.shape[axis])
 
 
-def slice_axis(x: Tensor, axis: int, start: int, stop: int, step: int = 1) -> Tensor:
+def slice_axis(x: Tensor, axis: int, start: Extent, stop: Extent, step: int = 1) -> Tensor:
     """``x[start:stop:step]`` along one axis, with 0 <= start <= stop and step >= 1."""
-    if (start, stop, step) == (0, x.shape[axis], 1):
+    if step == 1 and equal(start, 0) and equal(stop, x.shape[axis]):
         return x
     starts = tuple(start if k == axis else 0 for k in range(x.ndim))
     stops = tuple(stop if k == axis else n for k, n in enumerate(x.shape))
@@ -203,16 +199,17 @@ def split(x: Any, num_or_sizes: Any, axis: int = 0) -> list[Tensor]:
     """``x`` cut along ``axis``: into that many equal parts, or into parts of the given sizes (one may be -1)."""
     x = as_tensor(x, "split")
     axis = rules.axis("split", x.type, axis)
-    extent = known_extent(x, axis, "split")
+    extent = x.shape[axis]
     if isinstance(num_or_sizes, (tuple, list)):
-        sizes = [rules.integer("split", "a size", n) for n in num_or_sizes]
-        if sizes.count(-1) == 1:
-            sizes[sizes.index(-1)] = extent - (builtins.sum(sizes) + 1)
+        sizes = [rules.whole("split", "a size", n) for n in num_or_sizes]
+        open = [k for k, n in enumerate(sizes) if equal(n, -1)]
+        if len(open) == 1:
+            sizes[open[0]] = extent - (builtins.sum(sizes) + 1)
         if builtins.any(n < 0 for n in sizes) or builtins.sum(sizes) != extent:
             raise ShapeError("split", f"the sizes {list(num_or_sizes)} do not add up to axis {axis} of {x.type}.")
     else:
         parts = rules.integer("split", "the number of parts", num_or_sizes)
-        if parts < 1 or extent % parts:
+        if parts < 1 or extent // parts * parts != extent:
             raise ShapeError(
                 "split", f"axis {axis} of {x.type} cannot be cut into {parts} equal parts; give the sizes."
             )
@@ -237,7 +234,7 @@ def roll(x: Any, shift: Any, axis: Any = None) -> Tensor:
     if axis is None:
         if isinstance(shift, (tuple, list)):
             raise ArgumentError("roll", "several shifts need as many axes.")
-        return reshape_to(roll(reshape_to(x, (x.size,)), shift, 0), x.shape)
+        return reshape_to(roll(reshape_to(x, (product(x.shape),)), shift, 0), x.shape)
     shifts, axes = (v if isinstance(v, (tuple, list)) else (v,) for v in (shift, axis))
     if len(shifts) == 1:
         shifts = tuple(shifts) * len(axes)
@@ -245,11 +242,19 @@ def roll(x: Any, shift: Any, axis: Any = None) -> Tensor:
         raise ArgumentError("roll", f"{len(shifts)} shifts for {len(axes)} axes.")
     for by, a in zip(shifts, axes):
         k = rules.axis("roll", x.type, a)
-        extent = known_extent(x, k, "roll")
-        cut = -rules.integer("roll", "shift", by) % extent if extent else 0
-        if cut:
+        extent = x.shape[k]
+        cut = _turned(rules.whole("roll", "shift", by) * -1, extent) if extent != 0 else 0
+        if cut != 0:
             x = apply(TABLE["concat"], slice_axis(x, k, cut, extent), slice_axis(x, k, 0, cut), axis=k)
     return x
+
+
+def _turned(position: Extent, extent: Extent) -> Extent:
+    """``position % extent``, as simple as it can be said."""
+    for low in (0, extent * -1):
+        if low <= position < low + extent:
+            return position - low
+    return position % int(extent)
 
 
 def tile(x: Any, repetitions: Any) -> Tensor:
@@ -259,7 +264,7 @@ def tile(x: Any, repetitions: Any) -> Tensor:
     ndim = builtins.max(x.ndim, len(counts))
     counts = (1,) * (ndim - len(counts)) + counts
     x = reshape_to(x, (1,) * (ndim - x.ndim) + x.shape)
-    extents = tuple(known_extent(x, k, "tile") if counts[k] != 1 else n for k, n in enumerate(x.shape))
+    extents = x.shape
     interleaved = tuple(v for pair in zip(counts, extents) for v in pair)
     spread = apply(TABLE["broadcast"], x, shape=interleaved, axes=tuple(range(1, 2 * ndim, 2)))
     return reshape_to(spread, tuple(c * n if c != 1 else n for c, n in zip(counts, extents)))
@@ -272,10 +277,10 @@ def repeat(x: Any, repeats: Any, axis: int | None = None) -> Tensor:
     """
     x = as_tensor(x, "repeat")
     if axis is None:
-        x, axis = reshape_to(x, (x.size,)), 0
+        x, axis = reshape_to(x, (product(x.shape),)), 0
     axis = rules.axis("repeat", x.type, axis)
-    extent = known_extent(x, axis, "repeat")
-    counts = tuple(rules.integer("repeat", "repeats", n) for n in to_shape(repeats, "repeat"))
+    extent = x.shape[axis]
+    counts = to_shape(repeats, "repeat")
     if len(counts) == 1:
         wide = (*x.shape[: axis + 1], counts[0], *x.shape[axis + 1 :])
         kept = tuple(k for k in range(len(wide)) if k != axis + 1)
@@ -283,7 +288,7 @@ def repeat(x: Any, repeats: Any, axis: int | None = None) -> Tensor:
         return reshape_to(spread, (*x.shape[:axis], extent * counts[0], *x.shape[axis + 1 :]))
     if len(counts) != extent:
         raise ShapeError("repeat", f"{len(counts)} repeats for the {extent} elements along axis {axis} of {x.type}.")
-    rows = [i for i, count in enumerate(counts) for _ in range(count)]
+    rows = [i for i, count in enumerate(counts) for _ in range(int(count))]
     return apply(TABLE["take"], x, as_tensor(rows, "repeat", default_int), axis=axis)
 
 
@@ -303,15 +308,15 @@ def pad(x: Any, paddings: Any, mode: str = "constant", constant_values: Any = 0)
     if mode not in ("reflect", "symmetric", "edge"):
         raise ArgumentError("pad", f"mode is {mode!r}; it must be 'constant', 'reflect', 'symmetric' or 'edge'.")
     for k, (before, after) in enumerate(pairs):
-        x = _pad_mirrored(x, k, int(before), int(after), mode)  # type: ignore[arg-type]
+        x = _pad_mirrored(x, k, int(before), int(after), mode)
     return x
 
 
 def _pad_mirrored(x: Tensor, axis: int, before: int, after: int, mode: str) -> Tensor:
-    extent = known_extent(x, axis, "pad")
+    extent = x.shape[axis]
     limit = extent - (mode == "reflect")
     if mode == "edge":
-        limit = builtins.max(before, after) if extent else 0
+        limit = builtins.max(before, after) if extent != 0 else 0
     if builtins.max(before, after) > limit:
         raise ShapeError(
             "pad", f"({before}, {after}) is more than {limit} along axis {axis} of {x.type} in mode {mode!r}."

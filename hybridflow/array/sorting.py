@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from hybridflow.array.shapes import known_extent, slice_axis
+from hybridflow.array.shapes import slice_axis
 from hybridflow.compiler.ops import TABLE, rules
 from hybridflow.core.tensor import Tensor
 from hybridflow.eager.dispatch import apply
@@ -32,8 +32,8 @@ def top_k(x: Any, k: int) -> tuple[Tensor, Tensor]:
     """
     x = as_tensor(x, "top_k")
     axis = rules.axis("top_k", x.type, -1)
-    extent = known_extent(x, axis, "top_k")
-    count = rules.integer("top_k", "k", k)
+    extent = x.shape[axis]
+    count = rules.whole("top_k", "k", k)
     if not 0 <= count <= extent:
         raise ArgumentError("top_k", f"k = {count} must lie in [0, {extent}] for {x.type}.")
     positions = slice_axis(argsort(x, axis, descending=True), axis, 0, count)

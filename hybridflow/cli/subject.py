@@ -145,7 +145,7 @@ def random_tensors(wanted: Sequence[TensorSpec], stage: str) -> tuple[Any, ...]:
     generator = np.random.default_rng(0)
     made = []
     for spec in wanted:
-        shape = tuple(extent for extent in spec.shape if extent is not None)
+        shape = tuple(extent for extent in spec.shape if isinstance(extent, int))
         if len(shape) < len(spec.shape):
             raise ArgumentError(stage, f"{spec} leaves an extent open; give the sizes to run with by --shapes.", "")
         is_float = dtypes.is_float(spec.dtype)

@@ -57,6 +57,7 @@ class Tracer(Protocol):
     name: str  # of the function that is traced
     live_arrays: Mapping[int, Any]  # arrays of others, by id, that the program reads anew at each call
     tells_apart: bool  # whether something looked at which tensors are one object
+    assumptions: Any  # what it takes for granted of symbolic extents
 
     def record(self, op: Any, inputs: Iterable[Any], attrs: Mapping[str, Any], /) -> Any:
         """Append one op; the tensor that stands for its result."""

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from hybridflow.compiler.ir import dtypes
+from hybridflow.compiler.ir.extents import Dim
 from hybridflow.errors import ArgumentError, DTypeError
 
 default_float = dtypes.float32
@@ -44,10 +45,12 @@ def to_dtype(dtype: Any, stage: str) -> np.dtype[Any]:
 
 
 def weak_kind(value: Any) -> type | None:
-    """bool, int or float when ``value`` is a Python scalar; None for everything else."""
+    """bool, int or float when ``value`` is a Python scalar or an extent; None for everything else."""
     kind = type(value)
     if kind in _RANK:
         return kind
+    if kind is Dim:
+        return int
     if isinstance(value, (bool, int, float)) and not isinstance(value, np.generic):
         return bool if isinstance(value, bool) else int if isinstance(value, int) else float
     return None

@@ -6,6 +6,7 @@ built on the classes of this module: ``array.operators`` puts them there.
 
 from __future__ import annotations
 
+import operator
 import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
@@ -13,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hybridflow.compiler.ir.dtypes import bfloat16, is_integer
-from hybridflow.compiler.ir.types import TensorType, is_static, static_size
+from hybridflow.compiler.ir.types import Extent, TensorType, product
 from hybridflow.core import devices, display, pytree
-from hybridflow.errors import ArgumentError, ArgumentTypeError, DTypeError, ShapeError, SymbolicExtentError
+from hybridflow.errors import ArgumentError, ArgumentTypeError, DTypeError, ShapeError
 
 
 class Operators:
@@ -88,11 +89,7 @@ class Operators:
     def __len__(self) -> int:
         if not self.shape:
             raise ArgumentTypeError("len", f"a scalar tensor ({self.type}) has no length.")
-        if not isinstance(self.shape[0], int):
-            raise SymbolicExtentError(
-                "len", f"the first extent of {self.type} is symbolic, so its length is no Python int."
-            )
-        return self.shape[0]
+        return operator.index(self.shape[0])
 
     def __iter__(self) -> Iterator[Tensor]:
         if not self.shape:
@@ -113,11 +110,9 @@ class Operators:
         return len(self.shape)
 
     @property
-    def size(self) -> int:
-        """Number of elements.  Raises SymbolicExtentError when an extent is symbolic."""
-        if not is_static(self.shape):
-            raise SymbolicExtentError("size", f"{self.type} has a symbolic extent, so its size is no Python int.")
-        return static_size(self.shape)
+    def size(self) -> Extent:
+        """Number of elements; an expression where an extent is symbolic."""
+        return product(self.shape)
 
 
 @pytree.declare_leaf

@@ -13,7 +13,7 @@ import numpy as np
 
 from hybridflow.compiler.ir import dtypes
 from hybridflow.compiler.ir.graph import MAX_LITERAL_BYTES, Literal
-from hybridflow.compiler.ir.types import MAX_AXES, Shape, broadcast_shapes, is_one
+from hybridflow.compiler.ir.types import MAX_AXES, Dim, Shape, broadcast_shapes, is_one, same_extents
 from hybridflow.compiler.ops import TABLE, rules
 from hybridflow.core import devices
 from hybridflow.core.context import current
@@ -45,15 +45,21 @@ def literal(array: np.ndarray) -> Tensor:
 
 
 def scalar(value: Any, dtype: np.dtype[Any], stage: str) -> Tensor:
-    """A Python scalar as a 0-d tensor of ``dtype``."""
+    """A Python scalar, or an extent, as a 0-d tensor of ``dtype``."""
+    if type(value) is Dim:
+        if dtypes.is_integer(dtype) and not value <= (most := int(np.iinfo(dtype).max)):
+            raise ArgumentError(stage, f"the extent {value} does not fit {dtype}, whose greatest number is {most}.")
+        return apply(TABLE["extent"], value=value, dtype=dtype)
     return literal(scalar_array(value, dtype, stage))
 
 
 def filled(value: Any, dtype: np.dtype[Any], shape: Shape, stage: str) -> Tensor:
     """A Python scalar everywhere in ``shape``."""
+    if type(value) is Dim:
+        return expand(scalar(value, dtype, stage), shape)
     array = scalar_array(value, dtype, stage)
     if current.trace is None:
-        return wrap(devices.placed(np.full(shape, array)))  # type: ignore[arg-type]  # ints, outside of traces
+        return wrap(devices.placed(np.full(shape, array)))
     return expand(literal(array), shape)
 
 
@@ -198,7 +204,7 @@ def broadcast_all(stage: str, tensors: Sequence[Tensor]) -> list[Tensor]:
     """``tensors`` broadcast to one shape.  Raises ShapeError naming the two types that do not fit."""
     tensors = _on_one_device(stage, tensors)
     shape: Shape = tensors[0].shape
-    if all(t.shape == shape for t in tensors):
+    if all(same_extents(t.shape, shape) for t in tensors):
         return list(tensors)
     for t in tensors[1:]:
         try:
@@ -236,7 +242,7 @@ def _broadcast_hint(tensors: Sequence[Tensor]) -> str:
 
 def expand(x: Tensor, shape: Shape) -> Tensor:
     """``x`` broadcast to ``shape``, which it is known to fit: expanding axes of extent 1 go, then all come at once."""
-    if x.shape == shape:
+    if same_extents(x.shape, shape):
         return x
     offset = len(shape) - len(x.shape)
     axes = tuple(
@@ -248,7 +254,7 @@ def expand(x: Tensor, shape: Shape) -> Tensor:
 
 def reshape_to(x: Tensor, shape: Shape) -> Tensor:
     """``x`` with another shape of the same size."""
-    return x if x.shape == shape else apply(TABLE["reshape"], x, shape=shape)
+    return x if same_extents(x.shape, shape) else apply(TABLE["reshape"], x, shape=shape)
 
 
 def to_shape(shape: Any, stage: str) -> Shape:

@@ -37,5 +37,5 @@ def with_same(key: Key, leaves: Sequence[Any], captured: frozenset[int] = frozen
 def _both(a: LeafKey, b: TensorKey) -> TensorKey:
     """The key of a tensor that fits two: an extent is open if it is in both."""
     assert isinstance(a, TensorKey)
-    shape = tuple(n if m is None else m for m, n in zip(a.shape, b.shape))
+    shape = tuple(m if isinstance(m, int) else n for m, n in zip(a.shape, b.shape))
     return a if shape == a.shape else TensorKey(shape, a.dtype, a.declared)

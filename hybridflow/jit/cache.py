@@ -59,22 +59,22 @@ class SignatureCache:
         self._lock = locks.make()
         self._tick = 0
 
-    def find(self, key: Key) -> Variant | None:
-        """The variant of ``key`` whose guards hold, which counts as used.  Raises what the user's code in guards
-        raises, but for exceptions, which tell that a value is not what it was."""
+    def find(self, key: Key, leaves: Sequence[Any]) -> Variant | None:
+        """The variant of ``key`` for these leaves whose guards hold, which counts as used.  Raises what the user's code
+        in guards raises, but for exceptions, which tell that a value is not what it was."""
         for variant in self._variants.get(key, ()):
-            if variant.guards is not None and holds(variant.guards.steps):
+            if variant.guards is not None and variant.concrete.fits(leaves) and holds(variant.guards.steps):
                 self._tick += 1
                 variant.used = self._tick
                 return variant
         return None
 
-    def find_or_make(self, key: Key, make: Callable[[], Variant]) -> Variant:
-        """The variant of ``key``; one thread makes it while the others that want it wait."""
+    def find_or_make(self, key: Key, leaves: Sequence[Any], make: Callable[[], Variant]) -> Variant:
+        """The variant of ``key`` for these leaves; one thread makes it while the others that want it wait."""
         with self._lock:
             making = self._making.setdefault(key, locks.make())
         with making:
-            variant = self.find(key)
+            variant = self.find(key, leaves)
             if variant is None:
                 variant = make()
                 with self._lock:

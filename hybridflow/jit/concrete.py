@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from hybridflow.compiler.ir.extents import LEAST, Dim, Extent, affine, value_at
 from hybridflow.compiler.ir.graph import Graph, Node, Role
-from hybridflow.compiler.ir.types import Dim, TensorType
+from hybridflow.compiler.ir.types import TensorType
 from hybridflow.core import devices, pytree
 from hybridflow.core.context import current, tracing
 from hybridflow.core.tensor import Tensor
@@ -20,8 +21,9 @@ from hybridflow.eager.operands import as_tensor
 from hybridflow.errors import ArgumentTypeError, DTypeError, ShapeError
 from hybridflow.jit import aliases
 from hybridflow.jit.binding import Binder
-from hybridflow.jit.keys import IdentityKey, Key, SameKey, TensorKey, is_tensor_like, leaf_key
+from hybridflow.jit.keys import IdentityKey, Key, SameKey, TensorKey, check_names, is_tensor_like, leaf_key
 from hybridflow.jit.value_keys import value_key
+from hybridflow.tracing.assumptions import Assumptions, Restart, conditions_hold
 from hybridflow.tracing.staged import Staged
 from hybridflow.tracing.symbolic import SymbolicTensor
 from hybridflow.tracing.trace import State, Trace
@@ -62,7 +64,7 @@ class ConcreteFunction:
         self._plan, self.results = plan, results
         self.tensor_leaves = tuple(k for k, leaf in enumerate(key.leaves) if isinstance(leaf, TensorKey))
         self.captured = frozenset(map(id, self.captures))
-        self.is_open = any(isinstance(leaf, TensorKey) and None in leaf.shape for leaf in key.leaves)
+        self.is_open = any(isinstance(leaf, TensorKey) and leaf.is_open for leaf in key.leaves)
         self.trace_ms = self.compile_ms = 0.0
         # The concrete function for open extents that are 0 or 1, or dicts in another order: set by the function.
         self.specialise: Callable[..., ConcreteFunction] | None = None
@@ -110,6 +112,32 @@ class ConcreteFunction:
         plan = any(kind == _VALUE and value_key(value) is None for kind, value in self._plan)
         return plan or bool(self.staged.trace.spans)
 
+    @property
+    def conditions(self) -> tuple[Extent, ...]:
+        """Extents that are 0 or more in all calls that the program serves."""
+        return tuple(self.staged.trace.assumptions.conditions)
+
+    def fits(self, leaves: Sequence[Any]) -> bool:
+        """Whether argument leaves of its key have extents that it was traced for."""
+        if not self.is_open:
+            return True
+        tensors = [leaves[k] for k in self.tensor_leaves]
+        if not all(map(is_tensor_like, tensors)):  # a TensorSpec: any trace that takes nothing for granted will do
+            return self.staged.trace.assumptions.examples is None or not self.conditions
+        types = [node.type.shape for node in self.graph.inputs if node.attrs["role"] is Role.ARGUMENT]
+        pairs = [pair for x, wanted in zip(tensors, types) for pair in zip(x.shape, wanted)]
+        sizes: dict[str, int] = {}
+        for actual, extent in pairs:
+            source = affine(extent)
+            if source is not None and isinstance(actual, int):
+                sizes.setdefault(source[0], (actual - source[2]) // source[1])
+        if any(size < LEAST for size in sizes.values()):
+            return False
+        try:
+            return all(value_at(e, sizes) == n for n, e in pairs) and conditions_hold(self.conditions, sizes)
+        except KeyError:  # an argument without a value, or a trace without examples
+            return False
+
     def key_for(self, key: Key, leaves: Sequence[Any]) -> Key:
         """The key of what answers a call with these leaves, whose key is this one's: the very ``key`` if this does."""
         if self.tells_apart:
@@ -156,18 +184,28 @@ class ConcreteFunction:
             raise ArgumentTypeError(
                 self.name, f"the arguments are nested as {given!r}, this signature as {structure!r}."
             )
-        for path, leaf, key in zip(self._binder.paths(structure), leaves, keys):
+        paths = self._binder.paths(structure)
+        for path, leaf, key in zip(paths, leaves, keys):
             self._check(path, leaf, key, leaves)
+        check_names(self.name, paths, keys, leaves)
         return self._serving(leaves, given).call_leaves(leaves)
 
     def _serving(self, leaves: Sequence[Any], structure: pytree.Structure) -> ConcreteFunction:
         """The concrete function for leaves that fit: this one, or another of the same function."""
         keys = tuple(k.for_shape(x.shape) if isinstance(k, TensorKey) else k for k, x in zip(self.key.leaves, leaves))
         key = self.key_for(Key(structure, keys), leaves)
-        if self.specialise is None or key == self.key:
+        traced = any(isinstance(leaf, SymbolicTensor) for leaf in leaves)  # then the trace that goes on sees whether
+        if key == self.key and (traced or self.fits(leaves)):
             return self
+        if self.specialise is None:
+            if traced or self.fits(leaves):
+                return self
+            raise ShapeError(self.name, f"it was traced for extents where {self._conditions_text()}.")
         known = [None if isinstance(leaf, SymbolicTensor) else leaf for leaf in leaves]
         return self.specialise(known, key)
+
+    def _conditions_text(self) -> str:
+        return " and ".join(f"{condition} is not negative" for condition in self.conditions) or "others are equal"
 
     def _check(self, path: str, leaf: Any, key: Any, leaves: Sequence[Any]) -> None:
         if isinstance(key, SameKey) or (isinstance(key, IdentityKey) and isinstance(leaf, Tensor)):
@@ -189,43 +227,99 @@ class ConcreteFunction:
         return f"<concrete function {self.name}({arguments}) -> {outputs or 'no tensors'}>"
 
 
-def _argument_type(key: TensorKey, path: str, taken: set[Dim]) -> TensorType:
-    """The type of an argument; each open extent becomes a symbol named after the argument, other than those ``taken``,
-    to which it is added."""
-    name = re.sub(r"\W+", "_", path).strip("_")
-    shape: list[int | Dim] = []
-    for axis, extent in enumerate(key.shape):
-        if extent is None:
-            symbol = Dim(f"{name}{axis}")
-            while symbol in taken:
-                symbol = Dim(f"{symbol}_")
-            taken.add(symbol)
-        shape.append(symbol if extent is None else extent)
-    return TensorType(tuple(shape), key.dtype)
+class _Symbols:
+    """The symbols of the arguments' open extents: named as the specs name them, else after the argument.
+
+    ``paths`` say where each was read first, ``examples`` what it is in the call, None if an argument has no extents.
+    """
+
+    def __init__(self, key: Key, paths: Sequence[str], leaves: Sequence[Any]) -> None:
+        self.paths: dict[str, str] = {}
+        self.shapes: list[tuple[int | str, ...]] = []
+        self.examples: dict[str, int] | None = {}
+        self._taken = {e for k in key.leaves if isinstance(k, TensorKey) for e in k.shape if isinstance(e, str)}
+        for path, leaf, own in zip(paths, leaves, key.leaves):
+            if isinstance(own, TensorKey):
+                self._add(own, path, leaf)
+
+    def _add(self, key: TensorKey, path: str, leaf: Any) -> None:
+        actual = leaf.shape if is_tensor_like(leaf) else ()
+        shape: list[int | str] = []
+        for axis, extent in enumerate(key.shape):
+            if isinstance(extent, int):
+                shape.append(extent)
+            else:
+                name = self._name(path, axis) if extent is None else extent
+                shape.append(name)
+                self.paths.setdefault(name, f"{path}.shape[{axis}]")
+                if len(actual) == len(key.shape) and isinstance(actual[axis], int) and self.examples is not None:
+                    self.examples.setdefault(name, actual[axis])
+                else:
+                    self.examples = None
+        self.shapes.append(tuple(shape))
+
+    def _name(self, path: str, axis: int) -> str:
+        name = re.sub(r"\W+", "_", path).strip("_") + str(axis)
+        while name in self._taken:
+            name += "_"
+        self._taken.add(name)
+        return name
 
 
-def trace_signature(
+def trace_signature(python: Callable[..., Any], binder: Binder, key: Key, leaves: Sequence[Any], **how: Any) -> Any:
+    """Run ``python`` on symbolic tensors.  Also says whether it made variables, and so must be traced again.
+
+    Once is enough, unless what the code asks of its symbolic extents says more of them (see ``tracing.assumptions``).
+    """
+    symbols = _Symbols(key, binder.paths(key.structure), leaves)
+    assumptions = Assumptions(symbols.examples, symbols.paths)
+    while True:
+        try:
+            traced = _run(python, binder, key, leaves, symbols, assumptions, **how)
+        except Restart:
+            pass
+        except ShapeError as error:
+            raise _explained(error, assumptions)  # noqa: B904  # the very error, which says more now
+        else:
+            if not assumptions.must_restart:  # or somebody caught that
+                return traced
+        assumptions = assumptions.restarted()
+
+
+def _explained(error: ShapeError, assumptions: Assumptions) -> ShapeError:
+    """The error, with what the symbols in its text were."""
+    text = str(error)
+    named = [name for name in assumptions.paths if re.search(rf"\b{re.escape(name)}\b", text)]
+    if named:
+        error.args = (f"{text}  [{', '.join(assumptions.where(Dim(name)) for name in named)}]",)
+    return error
+
+
+def _run(
     python: Callable[..., Any],
     binder: Binder,
     key: Key,
     leaves: Sequence[Any],
+    symbols: _Symbols,
+    assumptions: Assumptions,
     *,
     fastmath: bool,
     may_create_variables: bool,
     observing: Callable[[Trace, Sequence[Any]], AbstractContextManager[None]],
 ) -> tuple[ConcreteFunction, bool]:
-    """Run ``python`` once on symbolic tensors.  Also says whether it made variables, and so must be traced again.
+    """Run ``python`` once.
 
     ``observing`` surrounds the run: it is given the trace and what the parameters are bound to.
     """
     structure, keys = key.structure, key.leaves
     borrowed = [leaf for leaf in leaves if isinstance(leaf, Variable)]
-    trace = Trace(binder.name, borrowed=borrowed, may_create_variables=may_create_variables)
+    trace = Trace(binder.name, borrowed=borrowed, may_create_variables=may_create_variables, assumptions=assumptions)
     stand_ins: list[Any] = []
-    taken: set[Dim] = set()
+    shapes = iter(symbols.shapes)
     for path, leaf, leaf_type in zip(binder.paths(structure), leaves, keys):
         if isinstance(leaf_type, TensorKey):
-            stand_ins.append(trace.argument(_argument_type(leaf_type, path, taken), path))
+            shape = tuple(assumptions.stands_for(e) if isinstance(e, str) else e for e in next(shapes))
+            stand_ins.append(trace.argument(TensorType(shape, leaf_type.dtype), path))
         elif isinstance(leaf_type, SameKey):
             stand_ins.append(stand_ins[leaf_type.position])
         else:

@@ -112,16 +112,16 @@ class Function(Dispatcher):
 
     def _find(self, key: Key, leaves: Sequence[Any]) -> Variant | None:
         """What is known to answer a call with these leaves, some of which may be one tensor."""
-        found = self._cache.find(key)
+        found = self._cache.find(key, leaves)
         while found is not None and (own := found.concrete.key_for(key, leaves)) is not key:
-            key, found = own, self._cache.find(own)
+            key, found = own, self._cache.find(own, leaves)
         return found
 
     def _find_or_make(self, key: Key, leaves: Sequence[Any]) -> Variant:
         """What answers a call with these leaves.  Only a trace shows whether it matters that some are one tensor."""
         while True:
             try:
-                found = self._cache.find(key) or self._make(key, leaves)
+                found = self._cache.find(key, leaves) or self._make(key, leaves)
             except Exception:
                 own = aliases.with_same(key, leaves)  # with two tensors for one it may fail
                 if own is key:
@@ -176,7 +176,7 @@ class Function(Dispatcher):
                 self._retraces.add(cause, where, concrete.trace_ms, concrete.compile_ms, self._count_calls() + 1)
             return variant
 
-        made = self._cache.find_or_make(key, make)
+        made = self._cache.find_or_make(key, leaves, make)
         self.holds_objects |= made.concrete.holds_objects or bool(made.guards and made.guards.steps)
         self._dispatch = self._cache.native_calls()  # without those of a signature that was dropped for it
         return made

@@ -11,7 +11,7 @@ from hybridflow.core.tensor import Tensor
 from hybridflow.eager.operands import as_tensor
 from hybridflow.errors import ArgumentError, ArgumentTypeError, DTypeError, ShapeError
 from hybridflow.jit.binding import Binder
-from hybridflow.jit.keys import Key, TensorKey, leaf_key
+from hybridflow.jit.keys import Key, TensorKey, check_names, leaf_key
 from hybridflow.jit.tensor_spec import TensorSpec
 
 _TENSOR_PLACEHOLDER = object()  # the leaf that stands for a TensorSpec while tracing
@@ -20,7 +20,7 @@ _TENSOR_PLACEHOLDER = object()  # the leaf that stands for a TensorSpec while tr
 class InputSignature:
     """The ``input_signature``: what arguments are converted to and checked against."""
 
-    __slots__ = ("_binder", "_keys", "_specs", "_structures")
+    __slots__ = ("_binder", "_is_named", "_keys", "_specs", "_structures")
 
     def __init__(self, specs: Sequence[Any], binder: Binder) -> None:
         if len(specs) > len(binder.parameters):
@@ -36,6 +36,7 @@ class InputSignature:
         self._structures = [structure for _, structure in flat]
         self._specs = [leaf for leaves, _ in flat for leaf in leaves]
         self._keys = tuple(TensorKey(spec.shape, spec.dtype) for spec in self._specs)
+        self._is_named = any(key.is_named for key in self._keys)
 
     def own_key(self) -> tuple[list[Any], Key]:
         """The key when every parameter is in the signature or has a default."""
@@ -52,6 +53,8 @@ class InputSignature:
         paths = self._binder.paths(structure)
         given = len(self._keys)
         rest = tuple(leaf_key(v, p, self._binder.name) for p, v in zip(paths[given:], leaves[given:]))
+        if self._is_named:
+            check_names(self._binder.name, paths, self._keys, leaves)
         keys = [k.for_shape(x.shape) if isinstance(x, Tensor) else k for k, x in zip(self._keys, leaves)]
         return leaves, Key(structure, (*keys, *rest))
 

@@ -9,22 +9,24 @@ from __future__ import annotations
 
 import types
 import weakref
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from hybridflow.compiler.ir.extents import LEAST
 from hybridflow.core import pytree
 from hybridflow.core.promotion import array_dtype
 from hybridflow.core.tensor import Tensor
 from hybridflow.core.variable import Variable
-from hybridflow.errors import ArgumentTypeError, TraceError
-from hybridflow.jit.tensor_spec import type_text
+from hybridflow.errors import ArgumentTypeError, ShapeError, TraceError
+from hybridflow.jit.tensor_spec import Wanted, accepts, type_text
 from hybridflow.jit.value_keys import ValueKey, value_key
 from hybridflow.tracing.symbolic import SymbolicTensor
 
 
 class TensorKey:
-    """Key of a tensor argument.  An extent of None, from a TensorSpec, stands for any extent but 0 and 1.
+    """Key of a tensor argument.  An extent of None or a name, from a TensorSpec, stands for any but 0 and 1.
 
     ``declared`` is the TensorSpec's shape, which equality does not see; None where no extent was open.
     """
@@ -32,10 +34,10 @@ class TensorKey:
     __slots__ = ("_hash", "declared", "dtype", "shape")
 
     def __init__(
-        self, shape: tuple[int | None, ...], dtype: np.dtype[Any], declared: tuple[int | None, ...] | None = None
+        self, shape: tuple[Wanted, ...], dtype: np.dtype[Any], declared: tuple[Wanted, ...] | None = None
     ) -> None:
         self.shape, self.dtype = shape, dtype
-        self.declared = shape if declared is None and None in shape else declared
+        self.declared = shape if declared is None and self.is_open else declared
         self._hash = hash((shape, dtype.num))
 
     def __hash__(self) -> int:
@@ -44,16 +46,25 @@ class TensorKey:
     def __eq__(self, other: object) -> bool:
         return type(other) is TensorKey and self.shape == other.shape and self.dtype == other.dtype
 
+    @property
+    def is_named(self) -> bool:
+        return self.declared is not None and any(isinstance(extent, str) for extent in self.declared)
+
+    @property
+    def is_open(self) -> bool:
+        return any(not isinstance(extent, int) for extent in self.shape)
+
     def for_shape(self, shape: tuple[Any, ...]) -> TensorKey:
         """The key under which a tensor of that shape, which fits, is traced: its extents 0 and 1 are no open ones."""
-        if None not in self.shape:
+        if not self.is_open:
             return self
-        known = tuple(h if w is None and (h == 0 or h == 1) else w for w, h in zip(self.shape, shape))
+        pairs = zip(self.shape, shape)
+        known = tuple(h if not isinstance(w, int) and isinstance(h, int) and h < LEAST else w for w, h in pairs)
         return self if known == self.shape else TensorKey(known, self.dtype, self.declared)
 
     def accepts_shape(self, shape: tuple[Any, ...]) -> bool:
         """Whether a tensor of that shape fits, its open extents being whatever they are."""
-        return len(shape) == len(self.shape) and all(w is None or w == h for w, h in zip(self.shape, shape))
+        return accepts(self.shape, shape)
 
     def __str__(self) -> str:
         return type_text(self.shape, self.dtype)
@@ -156,6 +167,21 @@ def _remedy(value: Any) -> str:
     if written_in_python and type(value).__itemsize__ == 0:
         return "Add '__weakref__' to its __slots__, or pass its parts."
     return "Pass its parts: tensors, Python scalars, strings, or lists, tuples and dicts of them."
+
+
+def check_names(owner: str, paths: Iterable[str], keys: Iterable[LeafKey], leaves: Iterable[Any]) -> None:
+    """Raise ShapeError if extents of one name differ."""
+    first: dict[str, tuple[str, Any]] = {}
+    for path, key, leaf in zip(paths, keys, leaves):
+        named = key.declared if isinstance(key, TensorKey) and is_tensor_like(leaf) else None
+        for axis, (name, extent) in enumerate(zip(named or (), getattr(leaf, "shape", ()))):
+            if not isinstance(name, str):
+                continue
+            where, known = first.setdefault(name, (f"{path}.shape[{axis}]", extent))
+            if known != extent:
+                raise ShapeError(
+                    owner, f"extents named {name!r} differ: {where} is {known} and {path}.shape[{axis}] is {extent}."
+                )
 
 
 def is_tensor_like(value: Any) -> bool:

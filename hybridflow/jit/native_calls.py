@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from hybridflow.compiler.ir.extents import LEAST
+from hybridflow.compiler.ir.extents import LEAST, symbols
 from hybridflow.compiler.ir.graph import Role
 from hybridflow.core import devices
 from hybridflow.core.tensor import Tensor
@@ -84,6 +84,7 @@ def native_call_for(
         guards=guards,
         structure=assemble,
         minimums=_minimums(arguments),
+        conditions=concrete.conditions,
         apart=concrete.tells_apart,
     )
 
@@ -91,7 +92,7 @@ def native_call_for(
 def _minimums(arguments: Sequence[native_call.Argument]) -> dict[str, int]:
     """Open extents are 2 or more: 0 and 1 have programs of their own."""
     shapes = [argument.shape for argument in arguments if isinstance(argument, native_call.TensorArg)]
-    return {str(extent): LEAST for shape in shapes for extent in shape if not isinstance(extent, int)}
+    return {name: LEAST for shape in shapes for extent in shape for name in symbols(extent)}
 
 
 def _argument_inputs(concrete: ConcreteFunction) -> list[int]:

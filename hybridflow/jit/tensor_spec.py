@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 
-from hybridflow.compiler.ir.types import Dim, TensorType
+from hybridflow.compiler.ir.extents import Dim
+from hybridflow.compiler.ir.types import TensorType, shape_fault
 from hybridflow.core.promotion import to_dtype
 from hybridflow.errors import ArgumentError
 
+Wanted = int | str | None  # an extent, the name of one, or any
+
 
 class TensorSpec:
-    """Shape, dtype and optional name of an argument.  An extent of None stands for any extent.
+    """Shape, dtype and optional name of an argument.  An extent of None stands for any extent, and so does a name such
+    as "batch"; but extents of one name are equal, in all arguments.
 
     Extents of 0 and 1 change broadcasting, orders of folding and what is an error, so a function has a program of its
     own for each of them; one program serves all larger extents.
@@ -21,12 +26,13 @@ class TensorSpec:
 
     __slots__ = ("dtype", "name", "shape")
 
-    def __init__(self, shape: Iterable[int | None], dtype: Any = "float32", name: str | None = None) -> None:
+    def __init__(self, shape: Iterable[Wanted], dtype: Any = "float32", name: str | None = None) -> None:
         if shape is None or isinstance(shape, (int, str)):
             raise ArgumentError("TensorSpec", f"shape must be a sequence of extents such as (None, 4), got {shape!r}.")
-        self.shape = tuple(None if extent is None else int(extent) for extent in shape)
-        if any(extent is not None and extent < 0 for extent in self.shape):
-            raise ArgumentError("TensorSpec", f"the shape {self.shape} has a negative extent.")
+        self.shape = tuple(map(_wanted, shape))
+        fault = shape_fault(tuple(extent for extent in self.shape if isinstance(extent, int)))
+        if fault is not None:
+            raise ArgumentError("TensorSpec", f"the shape {fault}")
         self.dtype = to_dtype(dtype, "TensorSpec")
         self.name = name
 
@@ -37,7 +43,7 @@ class TensorSpec:
 
     def accepts_shape(self, shape: tuple[Any, ...]) -> bool:
         """Whether a tensor of that shape fits."""
-        return len(shape) == len(self.shape) and all(w is None or w == h for w, h in zip(self.shape, shape))
+        return accepts(self.shape, shape)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, TensorSpec):
@@ -55,6 +61,28 @@ class TensorSpec:
         return type_text(self.shape, self.dtype)
 
 
-def type_text(shape: tuple[int | None, ...], dtype: np.dtype[Any]) -> str:
+def _wanted(extent: Any) -> Wanted:
+    """One extent of a TensorSpec.  Raises ArgumentError for nonsense."""
+    if extent is None:
+        return None
+    if isinstance(extent, str):
+        if not extent.isidentifier():
+            raise ArgumentError("TensorSpec", f"{extent!r} is no name for an extent; use one such as 'batch'.")
+        return extent
+    try:
+        size = operator.index(extent)
+    except TypeError:
+        raise ArgumentError("TensorSpec", f"{extent!r} is no extent: give an int, None, or a name.") from None
+    if size < 0 or isinstance(extent, (bool, Dim)):
+        raise ArgumentError("TensorSpec", f"{extent!r} is no extent: it must be an int of 0 or more, None, or a name.")
+    return size
+
+
+def accepts(wanted: tuple[Wanted, ...], shape: tuple[Any, ...]) -> bool:
+    """Whether a tensor of that shape fits."""
+    return len(shape) == len(wanted) and all(not isinstance(w, int) or w == h for w, h in zip(wanted, shape))
+
+
+def type_text(shape: tuple[Wanted, ...], dtype: np.dtype[Any]) -> str:
     """``f32[?,4]``"""
-    return str(TensorType(tuple(Dim("?") if extent is None else extent for extent in shape), dtype))
+    return str(TensorType(tuple(e if isinstance(e, int) else Dim(e or "?") for e in shape), dtype))

@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 
 from hybridflow.compiler.autodiff import Record, Results, backward, records_of
 from hybridflow.compiler.ir.dtypes import is_float
+from hybridflow.compiler.ir.extents import Dim, Extent, affine, holds, substituted, symbols
 from hybridflow.compiler.ir.graph import Graph, Node
-from hybridflow.compiler.ir.types import Dim, Extent
 from hybridflow.compiler.ops.table import NOT_DIFFERENTIABLE
 from hybridflow.core import devices, transaction
 from hybridflow.core.context import current, tracing
@@ -25,7 +25,7 @@ from hybridflow.core.variable import Variable, current_values
 from hybridflow.eager import placement
 from hybridflow.eager.dispatch import apply, builder
 from hybridflow.eager.executable import executable_for
-from hybridflow.errors import TraceError
+from hybridflow.errors import ShapeError, TraceError
 from hybridflow.runtime import locks
 from hybridflow.runtime.calls.turns import in_turn, running_in_place, set_all
 from hybridflow.tracing.symbolic import SymbolicTensor
@@ -217,6 +217,7 @@ class Staged:
             else:
                 values[node] = source if isinstance(source, Tensor) else next(given)
         extents = _extents(values)
+        _require(self.graph, self.trace.assumptions.conditions, values, extents)
         for node in self.graph.nodes:
             values[node] = apply(node.op, *(values[n] for n in node.inputs), **_known(dict(node.attrs), extents))
         for position, node in self.graph.updates.items():
@@ -296,16 +297,35 @@ def _later_reads(sources: Sequence[Any]) -> Iterator[_LaterRead]:
                     yield _LaterRead(i, value._node, is_last and source.is_written)
 
 
-def _extents(values: Mapping[Node, Tensor]) -> dict[Dim, Extent]:
-    """What the symbolic extents of a graph's inputs are, where those inputs are ``values``."""
-    pairs = [pair for node, x in values.items() for pair in zip(node.type.shape, x.shape)]
-    return {symbol: extent for symbol, extent in pairs if isinstance(symbol, Dim)}
+def _extents(values: Mapping[Node, Tensor]) -> dict[str, Extent]:
+    """What the symbols of a graph's inputs are, where those inputs are ``values``."""
+    found: dict[str, Extent] = {}
+    for wanted, actual in [pair for node, x in values.items() for pair in zip(node.type.shape, x.shape)]:
+        source = affine(wanted)
+        if source is not None:
+            found.setdefault(source[0], (actual - source[2]) // source[1])
+    return found
 
 
-def _known(attribute: Any, extents: Mapping[Dim, Extent]) -> Any:
-    """An attribute with what its symbolic extents are."""
+def _require(
+    graph: Graph, conditions: Sequence[Dim], values: Mapping[Node, Tensor], extents: Mapping[str, Extent]
+) -> None:
+    """Raise ShapeError unless the extents of ``values`` are some that the graph was traced for."""
+    for node in graph.inputs:
+        if tuple(_known(node.type.shape, extents)) != values[node].shape:
+            raise ShapeError(graph.name, f"{values[node].type} is given for {node.type}.")
+    for condition in conditions:
+        if not holds(substituted(condition, extents)):
+            raise ShapeError(
+                graph.name,
+                f"it was traced for extents where {condition} is not negative. Call the hf.function itself here.",
+            )
+
+
+def _known(attribute: Any, extents: Mapping[str, Extent]) -> Any:
+    """An attribute with what its symbols are."""
     if isinstance(attribute, Dim):
-        return extents[attribute]
+        return substituted(attribute, extents)
     if isinstance(attribute, tuple):
         return tuple([_known(part, extents) for part in attribute])
     if isinstance(attribute, dict):
@@ -523,13 +543,18 @@ class _Derivative:
 def _take_extents(trace: Trace, parent: Trace) -> None:
     """Make inputs of ``parent`` inputs of ``trace`` too where only they have its symbolic extents: it may fill shapes
     that none of its own inputs has."""
-    have = {extent for node in trace.inputs for extent in node.type.shape}
-    for node in trace.nodes:
-        for extent in node.type.shape:
-            if isinstance(extent, Dim) and extent not in have:
-                source = next(n for n in parent.inputs if extent in n.type.shape)
+    have = {name for node in trace.inputs for name in _told_by(node)}
+    for node in (*trace.inputs, *trace.nodes):
+        for name in [name for extent in node.type.shape for name in symbols(extent)]:
+            if name not in have:
+                source = next(n for n in parent.inputs if name in _told_by(n))
                 trace.node_of(SymbolicTensor(source, parent))
-                have.update(source.type.shape)
+                have |= _told_by(source)
+
+
+def _told_by(node: Node) -> set[str]:
+    """The symbols that can be read from the extents of an input."""
+    return {source[0] for source in map(affine, node.type.shape) if source is not None}
 
 
 def _records(staged: Staged, symbol: Callable[[Node], SymbolicTensor]) -> list[Record]:

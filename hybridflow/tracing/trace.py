@@ -14,7 +14,9 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, NamedTuple
 
 from hybridflow.compiler.ir.build import GraphBuilder
+from hybridflow.compiler.ir.extents import Dim
 from hybridflow.compiler.ir.graph import Graph, Node, Role
+from hybridflow.compiler.ir.results import parts_of
 from hybridflow.compiler.ir.types import TensorType
 from hybridflow.compiler.ops import TABLE
 from hybridflow.compiler.ops.table import Kind
@@ -23,6 +25,7 @@ from hybridflow.core.tensor import Tensor
 from hybridflow.core.variable import Variable
 from hybridflow.eager.execute import execute
 from hybridflow.errors import TraceError, short_location, user_location
+from hybridflow.tracing.assumptions import Assumptions
 from hybridflow.tracing.symbolic import SymbolicTensor
 
 
@@ -70,7 +73,7 @@ class Trace:
     """One run of a Python function on symbolic tensors.  ``name`` is the function's, for messages.
 
     ``available`` are the values of ancestors that may become inputs, besides their inputs; the others are computed
-    again.  With ``everything_available`` all of the parent's may.
+    again.  With ``everything_available`` all of the parent's may.  ``assumptions`` are those of its symbolic extents.
     """
 
     __slots__ = (
@@ -82,6 +85,7 @@ class Trace:
         "_everything_available",
         "_may_create",
         "_states",
+        "assumptions",
         "created_variables",
         "finished",
         "lifted",
@@ -102,9 +106,11 @@ class Trace:
         everything_available: bool = False,
         borrowed: Iterable[Variable] = (),
         may_create_variables: bool = False,
+        assumptions: Assumptions | None = None,
     ) -> None:
         self.name = name
         self.parent = parent
+        self.assumptions: Assumptions = assumptions or (Assumptions(None, {}) if parent is None else parent.assumptions)
         self.lifted: dict[Node, Node] = {}  # nodes of ancestors -> nodes here
         self.sources: list[Tensor | State | Node | None] = []  # per input: capture, state, ancestor's node, or argument
         self.spans: list[Span] = []
@@ -204,7 +210,12 @@ class Trace:
         """Append one op; called by ``dispatch.apply``.  Raises the op's errors, and TraceError for leaked tensors."""
         nodes = [self._node(x) for x in inputs]
         self._builder.location = user_location(2)
-        return SymbolicTensor(self._builder.emit(op, *nodes, **attrs), self)
+        node = self._builder.emit(op, *nodes, **attrs)
+        for part in parts_of(node.type):
+            for extent in part.shape:
+                if isinstance(extent, Dim):
+                    self.assumptions.settle(extent)
+        return SymbolicTensor(node, self)
 
     def add_span(self, inputs: Iterable[Tensor], outputs: Iterable[Tensor], vjp: Callable[..., Any]) -> None:
         """Give ``outputs``, just recorded, their own derivative with respect to ``inputs``."""
@@ -308,6 +319,7 @@ class Trace:
     def finish(self, outputs: Iterable[Node]) -> Graph:
         """The graph of everything recorded.  Tensors of this trace that are used later are reported as leaked."""
         self.finished = True
+        self.assumptions.close()
         for state in self._states.values():
             state.start = None
         updates = {

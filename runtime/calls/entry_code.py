@@ -20,6 +20,7 @@ from hybridflow.runtime.native.ir_builder import BALANCE, I1, I8, I32, I64, NULL
 from hybridflow.runtime.native.records import HEAD, OUTPUT, RELEASE_GIL_BYTES, SIZE, STRUCTURE, TERM, WORD, Offsets
 
 MAX_NDIM = 64  # NumPy's bound
+_TOO_MUCH = 1 << 62  # bytes
 UNDER_WAY = "calls_under_way"  # in a checked module: of all threads, and nested ones
 
 _NO, _YES = ir.Constant(I1, 0), ir.Constant(I1, 1)
@@ -76,10 +77,16 @@ def _size_at(module: Module) -> None:
         product, names, indices = f.local(I64, term.factor), term.names, term.indices
         with f.count(names) as i:
             extent = f.get(f.element(dims, f.get(f.element(indices, i, I64), I64), I64), I64)
-            f.set(product, f.b.mul(f.get(product, I64), extent))
-        f.set(total, f.b.add(f.get(total, I64), f.get(product, I64)))
+            f.set(product, _checked(f, f.b.smul_with_overflow(f.get(product, I64), extent)))
+        f.set(total, _checked(f, f.b.sadd_with_overflow(f.get(total, I64), f.get(product, I64))))
         f.set(cursor, f.words_after(indices, names))
     f.ret(f.get(total, I64))
+
+
+def _checked(f: Function, result: ir.Value) -> ir.Value:
+    """A sum or product; the function returns more than any memory has where it does not fit."""
+    f.ret_if(f.b.extract_value(result, 1), i64(_TOO_MUCH))
+    return f.b.extract_value(result, 0)
 
 
 def _run(module: Module) -> None:

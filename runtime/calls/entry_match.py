@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import llvmlite.ir as ir
 
+from hybridflow.runtime.calls import dims_code
 from hybridflow.runtime.calls.entry_words import is_type, items
 from hybridflow.runtime.native import layout
 from hybridflow.runtime.native.ir_builder import F64, I1, I32, I64, NULL, PTR, Module, i32, i64
@@ -15,6 +16,7 @@ def define(module: Module, offsets: Offsets) -> None:
     _check_array(module)
     _array_of(module, offsets)
     _match_value(module)
+    dims_code.define(module)
     _are_apart(module, offsets)
     _match_arguments(module)
 
@@ -83,6 +85,8 @@ def _match_arguments(module: Module) -> None:
                 f.ret_if(f.b.not_(f.call("match_value", I1, obj, item)), no)
     with f.b.if_then(f.ne(head.apart, i64(0)), likely=False):
         f.ret_if(f.b.not_(f.call("are_apart", I1, record, args, total)), no)
+    with f.b.if_then(f.ne(head.dim_step_count, i64(0)), likely=False):
+        f.ret_if(f.b.not_(f.call("derive_dims", I1, record, dims)), no)
     minimums = head.minimums
     with f.count(head.dims) as i:
         extent, least = (f.get(f.element(array, i, I64), I64) for array in (dims, minimums))

@@ -16,12 +16,14 @@ import numpy as np
 from hybridflow.compiler.program import Dim, Extent, Program, Slot, products_of
 from hybridflow.errors import ArgumentError
 from hybridflow.runtime.calls import steps as guard_steps
+from hybridflow.runtime.calls.dims import Dims
 from hybridflow.runtime.calls.steps import Step
 from hybridflow.runtime.cpu import Executable
 from hybridflow.runtime.dtypes import NUMPY, canonical
 from hybridflow.runtime.native import layout
 from hybridflow.runtime.native.records import (
     CONSTANT,
+    DIM_STEP,
     FLOAT,
     FLOPS_PER_BYTE,
     HEAD,
@@ -92,18 +94,20 @@ class NativeCall:
     ``captures``   the inputs of the program that are no arguments
     ``structure``  "none", "single", "tuple" or "list" of the outputs as tensors, or a callable that is given the tuple
     ``apart``      whether it answers only calls in which no array is in two places
-    ``minimums``   the least value of a symbolic extent, 0 where it is not named
+    ``minimums``   the least value of a symbol, 0 where it is not named
+    ``conditions`` extents that are 0 or more
     ``guards``     what else must be as it was (see ``steps``)
     Raises ArgumentError when the parts do not make a whole.
     """
 
     __slots__ = (
         "__weakref__",
-        "_names",
+        "_dims",
         "_record",
         "apart",
         "arguments",
         "captures",
+        "conditions",
         "executable",
         "guards",
         "keywords",
@@ -121,6 +125,7 @@ class NativeCall:
         guards: Sequence[Step] = (),
         structure: str | Callable[..., Any] = "single",
         minimums: Mapping[str, int] | None = None,
+        conditions: Sequence[Extent] = (),
         apart: bool = False,
     ) -> None:
         self.executable, self.apart = executable, apart
@@ -129,7 +134,8 @@ class NativeCall:
         # Keyword names are compared by address, and those of calls written in source are interned.
         self.keywords = tuple(map(sys.intern, keywords))
         self.structure, self.minimums = structure, dict(minimums or {})
-        self._names = self._dim_names()
+        self.conditions = tuple(conditions)
+        self._dims = Dims(executable.program.dims, self._named())
         self._check()
         self._record = self._packed()
 
@@ -138,28 +144,18 @@ class NativeCall:
         """Calls that it has answered."""
         return struct.unpack_from("<Q", self._record, HEAD.offset("calls"))[0]
 
-    def _dim_names(self) -> dict[str, int]:
-        """Index of each symbolic extent: the program's first, in its order, then those of unread arguments."""
-        names = {source.name: k for k, source in enumerate(self.executable.program.dims)}
-        for argument in self.arguments:
-            for extent in argument.shape if isinstance(argument, TensorArg) else ():
-                if isinstance(extent, Dim):
-                    names.setdefault(str(extent), len(names))
-        return names
-
     def _check(self) -> None:
         program = self.executable.program
         given = [a.input for a in self.arguments if isinstance(a, TensorArg) and a.input is not None]
         given += [c.input for c in self.captures]
         self._require(sorted(given) == list(range(len(program.inputs))), "each input of the program needs one source")
         self._require(len(self.keywords) <= len(self.arguments), "more keywords than arguments")
-        bound: set[str] = set()
         for argument in self.arguments:
-            if isinstance(argument, TensorArg):
-                bound.update(str(extent) for extent in argument.shape if isinstance(extent, Dim))
-                if argument.input is not None:
-                    self._check_slot(program.inputs[argument.input], argument.dtype, argument.shape)
-        self._require(bound == set(self._names), "each symbolic extent must be an extent of some argument")
+            if isinstance(argument, TensorArg) and argument.input is not None:
+                self._check_slot(program.inputs[argument.input], argument.dtype, argument.shape)
+        named = set(self._named())
+        sources = {Dim(source.name) * source.scale + source.offset for source in program.dims}
+        self._require(sources <= named, "each symbolic extent must be an extent of some argument")
         for capture in self.captures:
             slot = program.inputs[capture.input]
             if isinstance(capture, ConstantInput):
@@ -170,6 +166,10 @@ class NativeCall:
         self._require(buffers <= MAX_BUFFERS, f"more than {MAX_BUFFERS} buffers")
         known = callable(self.structure) or self.structure in STRUCTURE
         self._require(known and (self.structure != "single" or len(program.outputs) == 1), "structure does not fit")
+
+    def _named(self) -> list[Extent]:
+        """The extents that the shapes of arguments say."""
+        return [extent for argument in self.arguments if isinstance(argument, TensorArg) for extent in argument.shape]
 
     def _check_slot(self, slot: Slot, dtype: np.dtype[Any], shape: tuple[Extent, ...]) -> None:
         self._require(NUMPY[slot.dtype] == dtype and slot.shape == shape, f"{dtype}{shape} given for {slot}")
@@ -184,34 +184,44 @@ class NativeCall:
         program, writer = self.executable.program, Writer(HEAD)
         structure = "call" if callable(self.structure) else self.structure
         steps, keeps = guard_steps.step_words(self.guards)
-        least = [self.minimums.get(name, 0) for name in self._names]
+        outputs = writer.items(map(self._output_item, program.outputs))
+        captures = writer.items(map(self._capture_item, self.captures))
+        arguments = writer.items(map(self._argument_item, self.arguments))
+        arena, work = (writer.section(size_words(s, self._dims.index)) for s in (program.memory(), self._work()))
+        least: dict[Extent, int] = {Dim(name): value for name, value in self.minimums.items()}
+        for condition in self.conditions:
+            if isinstance(condition, Dim):
+                self._dims.index(condition)
+                least[condition] = max(least.get(condition, 0), 0)
         return writer.pack(
             entry=self.executable.address,
             positional=len(self.arguments) - len(self.keywords),
             keywords=len(self.keywords),
             keyword_names=writer.section(id(name) for name in self.keywords),
-            arguments=writer.items(map(self._argument_item, self.arguments)),
+            arguments=arguments,
             apart=int(self.apart),
-            dims=len(self._names),
-            minimums=writer.section(least),
+            dims=len(self._dims),
+            dim_step_count=len(self._dims.steps) // DIM_STEP.size,
+            dim_steps=writer.section(self._dims.steps),
+            minimums=writer.section(self._dims.minimums(least)),
             guards=len(self.guards),
             guard_steps=writer.section(steps),
             keeps=keeps,
             inputs=len(program.inputs),
             captures=len(self.captures),
-            capture_items=writer.items(map(self._capture_item, self.captures)),
+            capture_items=captures,
             updates=len(self.executable.updated),
             outputs=len(program.outputs),
-            output_items=writer.items(map(self._output_item, program.outputs)),
-            arena=writer.section(size_words(program.memory(), self._names)),
-            work=writer.section(size_words(self._work(), self._names)),
+            output_items=outputs,
+            arena=arena,
+            work=work,
             structure=STRUCTURE[structure],
             callable=id(self.structure),
             calls=0,
         )
 
     def _extents(self, shape: Iterable[Extent]) -> list[int]:
-        return [-1 - self._names[str(extent)] if isinstance(extent, Dim) else extent for extent in shape]
+        return [-1 - self._dims.index(extent) if isinstance(extent, Dim) else extent for extent in shape]
 
     def _argument_item(self, argument: Argument) -> tuple[int, ...]:
         if isinstance(argument, TensorArg):

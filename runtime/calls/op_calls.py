@@ -63,7 +63,7 @@ class FixedCall:
         if len(types) != len(program.inputs) or len(types) > MAX_INPUTS or len(program.outputs) != 1:
             raise ArgumentError("fixed", f"{program.name} is not a program of {len(types)} inputs, one output.")
         self._executable = executable
-        dims = {source.name: shapes[source.input][source.axis] for source in program.dims}
+        dims = {source.name: source.value(shapes[source.input][source.axis]) for source in program.dims}
         dtype, shape = canonical(out[0]), out[1]
         writer = Writer(FIXED)
         self._record = writer.pack(

@@ -12,11 +12,11 @@ Symbolic extents are written as negative numbers: -1 - index.
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from hybridflow.compiler.program import Extent, products_of
+from hybridflow.compiler.program import Dim, Extent, products_of
 
 if TYPE_CHECKING:
     from hybridflow.runtime.native.ir_builder import Function
@@ -140,9 +140,13 @@ STEP = Words("read owner *operand check *expected keep")  # of guards, see ``ste
 # guards: how many steps; keeps: for how many of them native code takes a reference.  inputs: buffers of the program.
 # calls: answered so far, the one word that native code writes.
 HEAD = Words(
-    "*entry positional keywords @keyword_names @arguments apart dims @minimums guards @guard_steps keeps inputs "
-    "captures @capture_items updates outputs @output_items @arena @work structure *callable calls"
+    "*entry positional keywords @keyword_names @arguments apart dims dim_step_count @dim_steps @minimums "
+    "guards @guard_steps keeps inputs captures @capture_items updates outputs @output_items @arena @work "
+    "structure *callable calls"
 )
+# One step of ``dims``: the place ``target`` becomes ``op`` of the place ``left`` and of ``right``, a place or a number.
+DIM_STEP = Words("op target left right is_place")
+DIM_STEPS = {"add": 0, "multiply": 1, "divide": 2, "same": 3}  # same: both are equal, or the signature does not fit
 STRUCTURE = {"none": 0, "single": 1, "tuple": 2, "list": 3, "call": 4}  # of the result; call: of a tuple of tensors
 
 # An op over tensors of any one shape, and one over tensors of known types.
@@ -207,11 +211,11 @@ class Writer:
         return struct.pack(f"<{len(words)}Q", *(word & _MASK for word in words))
 
 
-def size_words(size: Extent, dims: Mapping[str, int]) -> list[int]:
-    """A size as native code evaluates it; ``dims`` gives the index of each symbol."""
+def size_words(size: Extent, place: Callable[[Dim], int]) -> list[int]:
+    """A size as native code evaluates it; ``place`` gives the index of an extent."""
     terms = products_of(size)
     words = SIZE.in_order({"terms": len(terms)})
     for factor, names in terms:
         words += TERM.in_order({"factor": factor, "names": len(names)})
-        words += [dims[str(name)] for name in names]
+        words += [place(Dim.of_name(name)) for name in names]
     return words

@@ -1,0 +1,235 @@
+"""What a trace takes for granted of its symbolic extents, so that Python code may decide by them.
+
+A trace is made for all values of its symbols.  Where the code asks something that depends on them (is ``n - 3`` an
+extent, is ``n > 100``, are ``n`` and ``m`` equal) the answer is that of the call which is traced, and the trace serves
+only calls for which it is the same: what was answered is kept as ``conditions``.  An answer that ties a symbol to
+others (``m`` equals ``n``, ``n`` is 17) changes the types of the arguments instead, and the trace starts again.
+
+Extents of 0 and 1 are no symbolic ones (see ``ir.extents``), nor are expressions that may be 0 or 1: they are settled
+here when they first appear, so that ``x[1:]`` of two rows has a trace of its own.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+from hybridflow.compiler.ir import extents
+from hybridflow.compiler.ir.extents import LEAST, Dim, Extent, Quotient, never_negative
+from hybridflow.core.context import now
+from hybridflow.errors import SymbolicExtentError
+
+_TYPICAL = 1 << 20  # what a symbol is taken for where no call is traced: larger than any number written in a program
+
+
+class Restart(BaseException):
+    """The trace that is going on knows more of its arguments now, and has to begin anew.
+
+    No Exception: code that is traced must not catch it.
+    """
+
+
+class Assumptions:
+    """``examples`` are the values of the symbols in the call that is traced; None where a trace is made without one.
+
+    ``values`` are what symbols turned out to stand for, ``conditions`` extents that are 0 or more in each call that
+    the trace serves.  ``paths`` say where each symbol was read, for messages.
+    """
+
+    def __init__(self, examples: Mapping[str, int] | None, paths: Mapping[str, str]) -> None:
+        self.examples, self.paths = examples, dict(paths)
+        self.values: dict[str, Extent] = {}
+        self.conditions: list[Dim] = []
+        self.is_closed = False  # when the trace is over nothing may be added
+        self.must_restart = False
+        self._settled: set[Dim] = set()
+
+    def restarted(self) -> Assumptions:
+        """For the next run: what symbols stand for is known from the beginning."""
+        fresh = Assumptions(self.examples, self.paths)
+        fresh.values = dict(self.values)
+        for value in self.values.values():
+            if isinstance(value, Dim):
+                fresh.at_least_zero(value - LEAST)
+        return fresh
+
+    def stands_for(self, name: str) -> Extent:
+        """The extent that an argument has where its type was given the symbol ``name``."""
+        return self.values.get(name, Dim(name))
+
+    def close(self) -> None:
+        """The trace is over: nothing is added from now on.  What follows from other conditions is left out."""
+        self.is_closed = True
+        for one in list(self.conditions):
+            if any(never_negative(one - other) for other in self.conditions if other is not one):
+                self.conditions.remove(one)
+
+    # ---- questions
+
+    def at_least_zero(self, extent: Extent) -> bool:
+        """Whether ``extent >= 0``, from now on."""
+        known = self._known(extent)
+        if known is not None:
+            return known
+        assert isinstance(extent, Dim)
+        answer = self._example(extent) >= 0
+        self._must_be_open(f"whether {extent} is negative")
+        condition = extent if answer else extent * -1 - 1
+        self.conditions.append(condition)
+        return answer
+
+    def equal(self, a: Extent, b: Extent) -> bool:
+        """Whether two extents are one, from now on."""
+        if isinstance(a, int) and isinstance(b, int):
+            return a == b
+        difference = a - b
+        if isinstance(difference, int):
+            return difference == 0
+        if self._known(difference - 1) or self._known(difference * -1 - 1):
+            return False
+        if self._known(difference) and self._known(difference * -1):
+            return True
+        if self.is_closed:
+            return False
+        # Without a call, shapes that meet are taken to be equal; a number is one among many.
+        if self._example(difference) != 0 and (self.examples or isinstance(a, int) or isinstance(b, int)):
+            above = self._example(difference) > 0
+            self.conditions.append(difference - 1 if above else difference * -1 - 1)
+            return False
+        self._tie(difference)
+        raise Restart
+
+    def number(self, extent: Dim) -> int:
+        """The value of an extent: the trace serves only calls in which it has this one.  Raises SymbolicExtentError
+        where there is no call."""
+        if self.examples is None:
+            raise SymbolicExtentError(
+                self.paths.get("", "extent"),
+                f"the code needs {extent} as a number, and there is no call to take it from: {self.where(extent)} is "
+                "open. Give the extent in the TensorSpec, or call the function with tensors.",
+            )
+        self._must_be_open(f"the value of {extent}")
+        value = self._example(extent)
+        self._tie(extent - value)
+        raise Restart
+
+    def settle(self, extent: Dim) -> None:
+        """See to it that an extent of a value is not 0 or 1."""
+        if extent in self._settled:
+            return
+        self._settled.add(extent)
+        if extent.symbol is None and not self.at_least_zero(extent - LEAST):
+            self._tie(extent - self._example(extent))
+            raise Restart
+
+    # ---- answers
+
+    def _known(self, extent: Extent) -> bool | None:
+        """Whether ``extent >= 0`` follows from what is assumed so far."""
+        for sign, answer in ((extent, True), (extent * -1 - 1, False)):
+            if never_negative(sign):
+                return answer
+            for k, one in enumerate(self.conditions):
+                if never_negative(sign - one) or any(
+                    never_negative(sign - one - other) for other in self.conditions[k:]
+                ):
+                    return answer
+        return None
+
+    def _example(self, extent: Extent) -> int:
+        sizes = self.examples
+        if sizes is None:
+            sizes = {name: _TYPICAL + k for k, name in enumerate(extents.symbols(extent))}
+        return extents.value_at(extent, sizes)
+
+    def _must_be_open(self, question: str) -> None:
+        if self.is_closed:
+            raise SymbolicExtentError("extent", f"{question} is asked after the trace is over, which does not know it.")
+
+    def _tie(self, difference: Dim) -> None:
+        """Let a symbol stand for what makes ``difference`` 0; where none can, each of them for its example."""
+        for name in sorted(extents.symbols(difference), key=self._order, reverse=True):
+            value = _solved(difference, name)
+            if value is not None and (isinstance(value, Dim) or value >= 0):
+                self._replace(name, value)
+                break
+        else:
+            if not self._divide(difference):
+                if self.examples is None:
+                    raise SymbolicExtentError("extent", f"nothing is known to make {difference} equal to 0.")
+                for name in extents.symbols(difference):
+                    self._replace(name, self.examples[name])
+        self.must_restart = True
+
+    def _divide(self, difference: Dim) -> bool:
+        """Where ``difference`` is 0 for multiples of a number, let a symbol stand for one.  Returns whether it did."""
+        names = [name for _, part in difference.products for name in part]
+        for division in (name for name in names if isinstance(name, Quotient)):
+            known, divisor = extents.affine(division.dividend), division.divisor
+            if known is None or known[1] != 1 or not isinstance(divisor, int):
+                continue
+            name, _, offset = known
+            part = f"{name}_by_{divisor}"
+            value = Dim(part) * divisor - offset
+            swap: dict[str, Extent] = {n: Dim(n) for n in extents.symbols(difference)} | {name: value}
+            if extents.equal(extents.substituted(difference, swap), 0) is not True:
+                continue
+            if self.examples is not None:
+                count = (self.examples[name] + offset) // divisor
+                if count < LEAST:
+                    continue
+                self.examples = {**self.examples, part: count}
+            self.paths[part] = f"{self.paths.get(name, name)}//{divisor}"
+            self._replace(name, value)
+            return True
+        return False
+
+    def _order(self, name: str) -> int:
+        return list(self.paths).index(name) if name in self.paths else -1
+
+    def _replace(self, name: str, value: Extent) -> None:
+        for other, known in self.values.items():
+            swap: dict[str, Extent] = {n: Dim(n) for n in extents.symbols(known)}
+            self.values[other] = extents.substituted(known, swap | {name: value})
+        self.values[name] = value
+
+    # ---- for others
+
+    def where(self, extent: Extent) -> str:
+        """The arguments' extents that an extent depends on, with their values: ``x.shape[0] is 5``."""
+        parts = []
+        for name in extents.symbols(extent):
+            path = self.paths.get(name, name)
+            parts.append(f"{path} is {self.examples[name]}" if self.examples and name in self.examples else path)
+        return ", ".join(parts)
+
+
+def _solved(difference: Dim, name: str) -> Extent | None:
+    """The extent that the symbol ``name`` has to be for ``difference`` to be 0; None where that is not seen."""
+    own = ((name,),)
+    factor, rest = 0, []
+    for scale, names in difference.products:
+        if names in own:
+            factor = scale
+        else:
+            rest.append((scale, names))
+    others = extents.from_products(rest)
+    if factor == 0 or name in extents.symbols(others):
+        return None
+    common = math.gcd(factor, *(scale for scale, _ in rest))
+    if abs(factor) != common:
+        return None
+    return extents.from_products([(-scale // factor, names) for scale, names in rest])
+
+
+def judge() -> Assumptions | None:
+    """What the trace that is going on assumes."""
+    trace = now().trace
+    return None if trace is None else trace.assumptions
+
+
+extents.judge = judge
+
+
+def conditions_hold(conditions: Sequence[Extent], sizes: Mapping[str, int]) -> bool:
+    return all(extents.value_at(condition, sizes) >= 0 for condition in conditions)
