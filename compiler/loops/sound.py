@@ -56,6 +56,7 @@ def _check_waves(graph: Graph, plan: Plan) -> None:
         if len(kernels) == 1:
             continue
         touched = [(_span(plan.locations[n]), k, n in k.roots, n) for k in kernels for n in (*k.inputs, *k.roots)]
+        touched = [item for item in touched if item[0][1] < item[0][2]]  # the others hold no bytes
         # By where they begin: one that overlaps another's begins before the end of what came before.
         touched.sort(key=lambda item: (item[0][0], item[0][1]))
         open_: list[tuple[tuple[str, int, int], Kernel, bool, Node]] = []
