@@ -12,6 +12,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Mapping, Sequence, Set as AbstractSet
 
+from hybridflow.compiler.ir.results import TupleType
 from hybridflow.compiler.ir.types import product
 from hybridflow.compiler.loops.kernel import Kernel
 
@@ -77,5 +78,6 @@ class _Queue:
 
 def _bytes(kernel: Kernel) -> int:
     """Bytes that a kernel writes.  Results of symbolic size count for nothing: their memory is never used again."""
-    sizes = (product(root.shape) * root.dtype.itemsize for root in kernel.roots)
+    tensors = (root for root in kernel.roots if not isinstance(root.type, TupleType))
+    sizes = (product(root.shape) * root.dtype.itemsize for root in tensors)
     return sum(size for size in sizes if isinstance(size, int))
