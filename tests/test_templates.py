@@ -7,7 +7,7 @@ import re
 import numpy as np
 import pytest
 
-from hybridflow.compiler.codegen import module_builder
+from hybridflow.compiler.codegen import driver, module_builder, templates
 from hybridflow.compiler.interpret import interpret
 from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.compiler.ir.build import GraphBuilder
@@ -16,6 +16,7 @@ from hybridflow.compiler.ops import TABLE
 from hybridflow.compiler.pipeline import compile_graph
 from hybridflow.compiler.target import AVX2, AVX512, CUDA_SM90
 from hybridflow.runtime.machine import host
+from tests.bits import same_bits
 from tests.cutting_host import check_cuts
 from tests.device_programs import PROGRAMS, traced
 
@@ -106,3 +107,33 @@ def test_slices_begin_where_they_did(target):
     assert not raised
     for expected, result in zip(interpret(graph, arrays)[0], found):
         np.testing.assert_allclose(result, expected, rtol=1e-5, atol=1e-6)
+
+
+def numbered(count, dtype=dt.float32):
+    """Kernels that differ in numbers only: of floats, of integers beside them, and of truth values."""
+    b = GraphBuilder(TABLE, "numbers")
+    x = b.parameter(TensorType((7, 5), dtype))
+    results = []
+    for k in range(count):
+        later = b.greater_equal(b.iota(shape=(7, 5), axis=0, dtype=dt.int64), b.full(k, TensorType((7, 5), dt.int64)))
+        y = b.where(later, b.multiply(x, b.full(0.1 * k - 0.5, x.type)), b.full(float(k), x.type))
+        part = b.slice(y, start=(k % 3, 0), stop=(k % 3 + 4, 5), step=(1, 1))
+        results += [b.cumulative_sum(y, axis=0), b.sum(b.exp(part), axes=(1,))]
+    return b.finish(results)
+
+
+@pytest.mark.parametrize(("count", "written"), [(2, 6), (30, 9)])
+def test_kernels_that_differ_in_numbers_only_are_written_once(count, written, monkeypatch):
+    assert _written(monkeypatch, numbered(count)) <= written
+
+
+@pytest.mark.parametrize("few", [-1, 1000], ids=["tables", "calls"])
+@pytest.mark.parametrize("dtype", [dt.float16, dt.float32, dt.float64], ids=str)
+def test_numbers_in_memory_give_the_bits_of_numbers_in_code(dtype, few, monkeypatch):
+    graph = numbered(9, dtype)
+    arrays = [np.random.default_rng(2).normal(size=(7, 5)).astype(dtype)]
+    monkeypatch.setattr(driver, "FEW", few)
+    got = check_cuts(compile_graph(graph, host.target()), arrays)
+    monkeypatch.setattr(templates, "MANY", 10**9)
+    expected = check_cuts(compile_graph(graph, host.target()), arrays)
+    assert not got[0] and all(same_bits(g, e) for g, e in zip(got[1:], expected[1:], strict=True))

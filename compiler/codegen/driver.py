@@ -24,7 +24,7 @@ from hybridflow.compiler.codegen.tasks import (
     store,
     write_wave_task,
 )
-from hybridflow.compiler.codegen.turns import ARENA, KernelCall, Memory, Place, Steps, Tables, Turn
+from hybridflow.compiler.codegen.turns import ARENA, LITERALS, KernelCall, Memory, Place, Steps, Tables, Turn
 from hybridflow.compiler.ir.extents import Dim
 from hybridflow.compiler.ir.graph import Graph
 from hybridflow.compiler.loops.buffers import Copy, Plan
@@ -106,7 +106,8 @@ class _Function:
 
     def _pointer(self, place: Place) -> str:
         """An address, found anew for each use: a program has more of them than registers to keep them in."""
-        buffer = "%arena" if place.buffer == ARENA else load(self.code, "%buffers", place.buffer, "ptr")
+        known = {ARENA: "%arena", LITERALS: self.tables.literals}
+        buffer = known.get(place.buffer) or load(self.code, "%buffers", place.buffer, "ptr")
         return self.code.at(buffer, self.code.extent(place.offset), 1)
 
     def _copy(self, item: Copy) -> None:
@@ -146,6 +147,8 @@ class _Function:
             in_arena = code.compare("slt", buffer, 0)
             other = load(code, "%buffers", code.max(buffer, 0), "ptr")
             start = code.choose_pointer(in_arena, "%arena", other)
+            if self.steps.literals:
+                start = code.choose_pointer(code.compare("eq", buffer, LITERALS), tables.literals, start)
             address = code.at(start, self._size(tables.places, code.add(entry, 1)), 1)
             store(code, f"ptr {address}", args, code.add(k.index, 1))
         return function, units, grain, count

@@ -24,7 +24,7 @@ from hybridflow.compiler.codegen.segments import Segments
 from hybridflow.compiler.codegen.split_columns import SplitColumns
 from hybridflow.compiler.codegen.split_rows import SplitRows
 from hybridflow.compiler.codegen.structured import Code, Ref
-from hybridflow.compiler.codegen.templates import Part, Template, structure, template_of
+from hybridflow.compiler.codegen.templates import Part, Template, structure, templates_of
 from hybridflow.compiler.codegen.turns import KernelCall
 from hybridflow.compiler.codegen.values import Val
 from hybridflow.compiler.ir.dtypes import SHORT
@@ -113,7 +113,12 @@ class ModuleBuilder:
         self.checks[code - 1] = check
 
     def _calls(self) -> list[KernelCall]:
-        emitted = [self._kernel(kernel, wave) for kernel, wave in zip(self.plan.kernels, self.plan.waves)]
+        kernels = self.plan.kernels
+        if self.target.kind == "cuda":  # a GPU is given whole buffers
+            templates = [Template(kernel, {}, {}) for kernel in kernels]
+        else:
+            templates = templates_of(kernels, self.is_leaf)
+        emitted = map(self._kernel, kernels, templates, self.plan.waves)
         return [call for call in emitted if call is not None]
 
     def build(self) -> Program:
@@ -153,13 +158,11 @@ class ModuleBuilder:
         e.on_check, e.status = code_of, "%status"
         return e
 
-    def _kernel(self, kernel: Kernel, wave: int) -> KernelCall | None:
+    def _kernel(self, kernel: Kernel, template: Template, wave: int) -> KernelCall | None:
         codes = [self.check_codes[n] for n in kernel.nodes if n in self.check_codes]
         nothing = all(part.is_static and part.size == 0 for r in kernel.roots for part in parts_of(r.type))
         if nothing and not has_effect(kernel):
             return None
-        # A GPU is given whole buffers.
-        template = Template(kernel, {}, {}) if self.target.kind == "cuda" else template_of(kernel)
         self.computed.update(copy for node, copy in template.copies.items() if node in self.computed)
         key = structure(template.kernel, self.is_leaf)
         written = self.written.get(key) if key is not None else None

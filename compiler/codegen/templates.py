@@ -7,15 +7,17 @@ by what stands in its key, and by what all kernels of a program share: target, f
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
 from hybridflow.compiler.ir.attributes import node_attrs_key
-from hybridflow.compiler.ir.graph import Node, parameter
+from hybridflow.compiler.ir.graph import Literal, Node, parameter
 from hybridflow.compiler.loops.kernel import IsLeaf, Kernel, raises
 from hybridflow.compiler.loops.space import Space
 from hybridflow.compiler.ops import Kind
+
+MANY = 4  # kernels that differ in numbers only, from which on they share their code
 
 
 def structure(kernel: Kernel, is_leaf: IsLeaf) -> Hashable | None:
@@ -63,9 +65,12 @@ class Template(NamedTuple):
     copies: dict[Node, Node]
 
 
-def template_of(kernel: Kernel) -> Template:
+def template_of(kernel: Kernel, lifted: bool = False) -> Template:
     """The kernel, with each slice of something in memory replaced by one that begins with the first element there is
-    of memory that begins later.  Steps of an unrolled loop, which read other slices of one input, become equal."""
+    of memory that begins later.  Steps of an unrolled loop, which read other slices of one input, become equal.
+
+    ``lifted``: constant numbers are read from memory as well.
+    """
     parts: dict[Node, Part] = {}
     copies: dict[Node, Node] = {}
     if kernel.cluster.kind not in (Kind.ELEMENTWISE, Kind.SEGMENT, Kind.CONTRACT) or raises(kernel):
@@ -73,7 +78,12 @@ def template_of(kernel: Kernel) -> Template:
     begun: dict[Part, Node] = {}
     inputs = dict.fromkeys(kernel.inputs)
     used: set[Node] = set()
+    computed = set(kernel.nodes)
     for node in _sources(kernel, inputs):
+        if lifted and literal_of(node) is not None and node not in computed:
+            copies[node] = begun[Part(node, 0)] = parameter(node.type, "part")
+            parts[copies[node]] = Part(node, 0)
+            continue
         reads, attrs = [copies.get(n, n) for n in node.inputs], node.attrs
         origin = node.op.origin
         found = origin(node.inputs[0].type, **attrs) if origin is not None and node.inputs[0] in inputs else None
@@ -105,6 +115,37 @@ def template_of(kernel: Kernel) -> Template:
         parts,
         copies,
     )
+
+
+def literal_of(node: Node) -> Literal | None:
+    """The value of a node that is a constant number."""
+    value = node.attrs.get("value")
+    if not isinstance(value, Literal) or node.op.kind is not Kind.CREATE:
+        return None
+    return value if value.type.shape == () and len(value.data) <= 8 else None
+
+
+def templates_of(kernels: Sequence[Kernel], is_leaf: IsLeaf) -> list[Template]:
+    """The template of each kernel.  Numbers are read from memory where at least ``MANY`` kernels would be equal but
+    for them; elsewhere they are part of the code, which is a little quicker."""
+    plain = [template_of(kernel) for kernel in kernels]
+    lifted = [template_of(kernel, lifted=True) for kernel in kernels]
+    variants: dict[Hashable, set[Hashable]] = {}
+    keys: list[Hashable | None] = []
+    for one, other in zip(plain, lifted):
+        key = None
+        if len(other.parts) > len(one.parts):
+            key = structure(other.kernel, _with_copies(is_leaf, other))
+            variants.setdefault(key, set()).add(structure(one.kernel, _with_copies(is_leaf, one)))
+        keys.append(key)
+    return [
+        other if key is not None and len(variants[key]) >= MANY else one for one, other, key in zip(plain, lifted, keys)
+    ]
+
+
+def _with_copies(is_leaf: IsLeaf, template: Template) -> IsLeaf:
+    originals = {copy: node for node, copy in template.copies.items()}
+    return lambda node: node.is_parameter or is_leaf(originals.get(node, node))
 
 
 def _loops(space: Space) -> Hashable:

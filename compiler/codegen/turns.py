@@ -10,7 +10,7 @@ from hybridflow.compiler.codegen.emitter import Emitter
 from hybridflow.compiler.codegen.module import ModuleText
 from hybridflow.compiler.codegen.phases import KernelCode, Phase
 from hybridflow.compiler.codegen.tasks import FIRST_PLACE, words_text, write_task
-from hybridflow.compiler.codegen.templates import Part
+from hybridflow.compiler.codegen.templates import Part, literal_of
 from hybridflow.compiler.ir.extents import Extent, aligned, larger
 from hybridflow.compiler.ir.graph import Graph
 from hybridflow.compiler.ir.types import product
@@ -18,6 +18,7 @@ from hybridflow.compiler.loops.buffers import ALIGNMENT, ArenaRange, InputBuffer
 from hybridflow.compiler.loops.kernel import base
 
 ARENA = -1
+LITERALS = -2  # constant numbers, see Steps.literals
 
 
 class KernelCall(NamedTuple):
@@ -42,7 +43,8 @@ class Memory(NamedTuple):
 
 
 class Place(NamedTuple):
-    """Memory: that of a number among the buffers which the entry is given, or ``ARENA``; and the bytes before it."""
+    """Memory: that of a number among the buffers which the entry is given, ``ARENA`` or ``LITERALS``; and the bytes
+    before it."""
 
     buffer: int
     offset: Extent
@@ -97,6 +99,7 @@ class Steps:
     def __init__(self, graph: Graph, plan: Plan, calls: Sequence[KernelCall]) -> None:
         self.graph, self.plan = graph, plan
         self._updates = {i: k for k, i in enumerate(sorted(graph.updates))}
+        self.literals: dict[int, int] = {}  # words that hold the constant numbers which kernels read, and their places
         self.raise_ = any(call.raises for call in calls)
         shared, self.memory = shared_places(plan, calls)
         ordered = [
@@ -119,6 +122,10 @@ class Steps:
             self.sizes[-1] += 1
 
     def part(self, part: Part) -> Place:
+        literal = literal_of(part.node)
+        if literal is not None and part.node not in self.plan.locations:
+            word = int.from_bytes(literal.data.ljust(8, b"\0"), "little", signed=True)
+            return Place(LITERALS, 8 * self.literals.setdefault(word, len(self.literals)))
         buffer, offset = self.place(self.plan.locations[base(part.node)])
         return Place(buffer, offset + part.offset)
 
@@ -154,6 +161,7 @@ class Tables:
     ``tasks``   the tasks; ``kinds`` for each of them how many places it has, and its grain
     ``steps``   how many turns each step has
     ``limits``  of each turn
+    ``literals`` constant numbers that kernels read, eight bytes each
     """
 
     def __init__(self, module: ModuleText, name: str, steps: Steps) -> None:
@@ -180,6 +188,7 @@ class Tables:
         self.places = self._constant("places", words_text(places))
         self.kinds = self._constant("kinds", words_text([n for _, *kind in numbers for n in kind]))
         self.steps = self._constant("steps", words_text(steps.sizes))
+        self.literals = self._constant("literals", words_text(list(steps.literals))) if steps.literals else "null"
         self.limits = self._constant("limits", words_text([turn.limit for turn in steps.turns]))
 
     def _constant(self, name: str, text: str) -> str:
