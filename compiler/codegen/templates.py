@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from hybridflow.compiler.ir.attributes import node_attrs_key
 from hybridflow.compiler.ir.graph import Literal, Node, parameter
-from hybridflow.compiler.loops.kernel import IsLeaf, Kernel, raises
+from hybridflow.compiler.loops.kernel import READS_MEMORY, IsLeaf, Kernel, raises
 from hybridflow.compiler.loops.space import Space
 from hybridflow.compiler.ops import Kind
 
@@ -73,7 +73,7 @@ def template_of(kernel: Kernel, lifted: bool = False) -> Template:
     """
     parts: dict[Node, Part] = {}
     copies: dict[Node, Node] = {}
-    if kernel.cluster.kind not in (Kind.ELEMENTWISE, Kind.SEGMENT, Kind.CONTRACT) or raises(kernel):
+    if kernel.cluster.kind in READS_MEMORY or raises(kernel):
         return Template(kernel, parts, copies)
     begun: dict[Part, Node] = {}
     inputs = dict.fromkeys(kernel.inputs)
