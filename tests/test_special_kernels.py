@@ -12,7 +12,7 @@ import pytest
 from hybridflow.compiler import target as targets
 from hybridflow.compiler.codegen.contract import choose_tile
 from hybridflow.compiler.codegen.scatter import emit_scatter_add, emit_scatter_add_along_axis
-from hybridflow.compiler.codegen.structured import Code
+from hybridflow.compiler.codegen.structured import Code, lanes_for
 from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.compiler.ir.extents import Dim
 from hybridflow.compiler.ops import TABLE, order
@@ -237,22 +237,28 @@ def test_epilogue_sees_every_element_once_with_its_position():
         np.testing.assert_array_equal(out, plain + bias + residual)
 
 
-def test_epilogue_of_one_column_gets_neighbouring_rows():
-    m, k = 37, 20
-    x, y = random_matrices(np.float32, (2,), m, 1, k)
-    residual = np.random.default_rng(1).standard_normal((2, m, 1)).astype(np.float32)
+@pytest.mark.parametrize("lanes", [False, True])
+@pytest.mark.parametrize("target", RUNNABLE.values(), ids=RUNNABLE)
+def test_epilogue_of_one_column_gets_neighbouring_rows(target, lanes):
+    for m, k in ((37, 20), (16, 700), (3, 5)):
+        x, y = random_matrices(np.float32, (2,), m, 1, k)
+        residual = np.random.default_rng(1).standard_normal((2, m, 1)).astype(np.float32)
+        widths = set()
 
-    def emit(module, e):
-        def epilogue(e, value, batch, row, col, mask):
-            c = Code(e)
-            here = c.at("%a2", c.add(c.add(c.mul(batch, m), row), col), 4)
-            e.store(e.add(value, e.load(here, dt.float32, mask)), here, mask)
+        def emit(module, e, m=m, k=k, widths=widths):
+            def epilogue(e, value, batch, row, col, mask):
+                c = Code(e)
+                widths.add(value.width)
+                here = c.at("%a2", c.add(c.mul(batch, m), c.add(row, col)), 4)
+                e.store(e.add(value, e.load(here, dt.float32, mask)), here, mask)
 
-        return emit_matmul(module, e, "k", dt.float32, (2,), m, 1, k, epilogue=epilogue)
+            return emit_matmul(module, e, "k", dt.float32, (2,), m, 1, k, epilogue=epilogue, lanes=lanes)
 
-    out = residual.copy()
-    Kernel(emit, BEST, 3)(x, y, out)
-    np.testing.assert_array_equal(out, product(matmul_kernel(np.float32, (2,), m, 1, k), x, y) + residual)
+        out = residual.copy()
+        Kernel(emit, target, 3)(x, y, out, cuts=(m - 1, m + 2))
+        expected = order.ordered_product(x, y, np.dtype(np.float32), lanes=lanes) + residual
+        np.testing.assert_array_equal(bits(out), bits(expected))
+        assert max(widths) == lanes_for(target, np.dtype(np.float32), m)
 
 
 def test_tiles_fit_the_registers_and_small_products_waste_little():

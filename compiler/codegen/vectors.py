@@ -2,8 +2,8 @@
 
 Each line of the matrix is multiplied with the vector, element by element, and the products are summed like a row of
 them: the result is that of ``sum(line * vector)``, in the dtype of the sums.  Lines whose elements lie side by side are
-folded one by one, in vectors along the line.  Where neighbouring lines lie side by side instead, vectors run across
-lines, and the 64 logical lanes are as many vectors in memory.
+folded one by one, in vectors along the line, and finished in vectors across lines.  Where neighbouring lines lie side
+by side instead, vectors run across lines, and the 64 logical lanes are as many vectors in memory.
 """
 
 from __future__ import annotations
@@ -88,23 +88,41 @@ class _Lines:
     # ---- lines one by one
 
     def _along(self) -> tuple[_Fold, int]:
-        c, e = self.c, self.e
-        width = min(e.target.lanes(8 * self.lines.dtype.itemsize), LANES)
+        c, e, dtype = self.c, self.e, self.lines.dtype
+        width = min(e.target.lanes(8 * dtype.itemsize), LANES)
         fold = LaneFold(c, self._allocate, [self.sum], self.known, light=True)
         loops = [operand.loops[DEPTH][-1] for operand in (self.lines.matrix, self.lines.vector)]
 
+        def total(matrix: Reading, vector: Reading, line: Ref) -> Val:
+            factors = matrix.at(FREE, line), vector
+
+            def products(k: Ref, mask: Val | None) -> list[State]:
+                a, b = (self._widened(x.value({loop: k}, loop, mask)) for x, loop in zip(factors, loops))
+                return [(e.mul(a, b),)]
+
+            with c.width(width):
+                ((found,),) = fold.run(self.depth, products)
+            return found
+
+        # What finishes the sums may take longer than they do, so it has vectors, too.
+        together = lanes_for(e.target, dtype, self.lines.count)
+        totals = self._allocate(together * dtype.itemsize) if together > 1 else ""
+
         def run(matrix: Reading, vector: Reading, entry: Ref, first: Ref, last: Ref) -> None:
-            with c.loop(first, last) as line:
-                factors = matrix.at(FREE, line.index), vector
+            def finish(line: Ref, mask: Val | None) -> None:
+                place = c.at(totals, c.sub(line, block.index), dtype.itemsize)
+                self._finish(e.load(place, dtype, mask), entry, line, mask)
 
-                def products(k: Ref, mask: Val | None) -> list[State]:
-                    a, b = (self._widened(x.value({loop: k}, loop, mask)) for x, loop in zip(factors, loops))
-                    return [(e.mul(a, b),)]
-
-                with c.width(width):
-                    ((total,),) = fold.run(self.depth, products)
-                with c.width(1):
-                    self._finish(total, entry, line.index, None)
+            if together == 1:
+                with c.width(1), c.loop(first, last) as line:
+                    self._finish(total(matrix, vector, line.index), entry, line.index, None)
+                return
+            with c.loop(first, last, together) as block:
+                end = c.min(c.add(block.index, together), last)
+                with c.width(1), c.loop(block.index, end) as line:
+                    place = c.at(totals, c.sub(line.index, block.index), dtype.itemsize)
+                    e.store(total(matrix, vector, line.index), place)
+                c.vector_loop(block.index, end, together, finish)
 
         return run, 1
 
