@@ -106,8 +106,11 @@ class _Function:
 
     def _pointer(self, place: Place) -> str:
         """An address, found anew for each use: a program has more of them than registers to keep them in."""
-        known = {ARENA: "%arena", LITERALS: self.tables.literals}
-        buffer = known.get(place.buffer) or load(self.code, "%buffers", place.buffer, "ptr")
+        if place.buffer == LITERALS:
+            self.tables.used_by(self.e, self.tables.literals)
+            buffer = self.tables.literals
+        else:
+            buffer = "%arena" if place.buffer == ARENA else load(self.code, "%buffers", place.buffer, "ptr")
         return self.code.at(buffer, self.code.extent(place.offset), 1)
 
     def _copy(self, item: Copy) -> None:

@@ -204,6 +204,6 @@ class Tables:
             return size, 0
         return 0, self.sizes.setdefault(size, len(self.sizes))
 
-    def used_by(self, e: Emitter) -> None:
-        """Have the module of this function hold the tables."""
-        e.globals.update(self.constants)
+    def used_by(self, e: Emitter, *names: str) -> None:
+        """Have the module of this function hold the tables, or those of them that are named."""
+        e.globals.update({name: self.constants[name] for name in names or self.constants})
