@@ -43,7 +43,7 @@ WORLDS: dict[str, tuple[float, Callable[[Random, int], list[tuple[int, ...]]]]] 
 SETTINGS_SHARE = 0.35  # of programs that are compiled under other limits of fusion; likewise the following
 SKIP_SHARE, TARGET_SHARE, HELD_SHARE, NUMPY_SHARE = 0.15, 0.3, 0.3, 0.15
 SHARED_SHARE, EAGERLY_SHARE, TAPES_SHARE, BAD_SHARE = 0.15, 0.04, 0.25, 0.4
-PASSES = ("simplify", "fold", "cse", "dce", "transpose")
+PASSES = ("simplify", "fold", "cse", "dce", "transpose", "joins")
 
 LIMIT_VALUES = {
     "MAX_MEMBERS": (1, 2, 4),

@@ -322,3 +322,39 @@ def test_the_pipeline_is_skipped_whole_by_skipping_each_pass():
     graph = graph_of(TWICE)
     with flags.SKIP(",".join(PASSES)):
         assert run(graph, [DCE, *SIMPLIFY_PIPELINE]) is graph
+
+
+# ---- sums of parts
+
+
+def sum_of_parts(rng: np.random.Generator, dtype: np.dtype) -> tuple[Graph, list[np.ndarray]]:
+    """A sum of slices' derivatives, in any order, with whole arrays and parts that overlap between them."""
+    width, extent = int(rng.integers(1, 4)), int(rng.integers(1, 9))
+    ends = sorted({0, extent, *rng.integers(0, extent + 1, 3).tolist()})
+    cuts: list[tuple[int, int] | None] = list(itertools.pairwise(ends))
+    rng.shuffle(cuts)
+    cuts = cuts[: 1 + int(rng.integers(0, len(cuts) + 1))]
+    for _ in range(int(rng.integers(0, 3))):
+        other = None if rng.random() < 0.5 else (0, int(rng.integers(0, extent + 1)))
+        cuts.insert(int(rng.integers(0, len(cuts) + 1)), other)
+    b, arrays, total = GraphBuilder(TABLE), [], None
+    for cut in cuts:
+        start, stop = cut or (0, extent)
+        arrays.append(rng.choice(edges(dtype), (width, stop - start)))
+        term = b.parameter(TensorType((width, stop - start), dtype))
+        if cut is not None:
+            term = b.pad(term, low=(0, start), high=(0, extent - stop), interior=(0, 0), value=0)
+        total = term if total is None else b.add(total, term)
+    return b.finish([total]), arrays
+
+
+@pytest.mark.parametrize("dtype", [dt.float32, dt.float16, dt.int16], ids=str)
+def test_joined_parts_have_the_bits_of_their_sum(dtype):
+    """With zeros of both signs, infinities and NaNs."""
+    rng = np.random.default_rng(5)
+    joined = 0
+    for _ in range(60):
+        graph, arrays = sum_of_parts(rng, dtype)
+        after = assert_same_results(graph, *arrays)
+        joined += any(node.op.name == "concat" for node in after.nodes)
+    assert joined > 15

@@ -6,6 +6,7 @@ from hybridflow.compiler.passes.cse import cse
 from hybridflow.compiler.passes.dce import dce
 from hybridflow.compiler.passes.driver import Pass, Step, fix
 from hybridflow.compiler.passes.fold import fold
+from hybridflow.compiler.passes.joins import joins
 from hybridflow.compiler.passes.simplify import simplify
 from hybridflow.compiler.passes.transpose import transpose_folding
 
@@ -14,6 +15,7 @@ CSE = Pass("cse", cse)
 SIMPLIFY = Pass("simplify", simplify)
 FOLD = Pass("fold", fold)
 TRANSPOSE = Pass("transpose", transpose_folding)
+JOINS = Pass("joins", joins)
 
 SIMPLIFY_PIPELINE: list[Step] = [
     DCE,  # a trace holds what Python computed and dropped: later passes need not look at it
@@ -22,10 +24,11 @@ SIMPLIFY_PIPELINE: list[Step] = [
         SIMPLIFY,  # before fold: it moves ops to the small side of broadcasts, where constants meet
         FOLD,
         TRANSPOSE,  # after simplify, which has made one transpose of several
+        JOINS,  # after simplify, which drops what is added in vain, so that terms follow each other
         DCE,  # last: rewriting leaves the old nodes behind
     ),
 ]
 """What every target begins with; the result is the graph that fusion sees."""
 
-PASSES = {p.name: p for p in (DCE, CSE, SIMPLIFY, FOLD, TRANSPOSE)}
+PASSES = {p.name: p for p in (DCE, CSE, SIMPLIFY, FOLD, TRANSPOSE, JOINS)}
 """The passes by name, for HF_SKIP and the command line."""
