@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,23 +10,25 @@ import numpy as np
 from hybridflow.compiler.ir.extents import Dim, affine, value_at
 from hybridflow.compiler.ir.graph import Graph, Node
 from hybridflow.compiler.ir.results import parts_of
-from hybridflow.compiler.ir.types import Shape
+from hybridflow.compiler.ir.types import Shape, TensorType
 from hybridflow.compiler.ops import Kind
 from hybridflow.errors import ShapeError
 
 
-def interpret(graph: Graph, inputs: Sequence[np.ndarray]) -> tuple[list[np.ndarray], dict[int, np.ndarray]]:
-    """The outputs, and the updates (input position -> final value), of a graph for arrays of its inputs' types."""
-    dims: dict[str, int] = {}
-    values = _Run(dims).values(graph, inputs)
+def interpret(
+    graph: Graph, inputs: Sequence[np.ndarray], functions: Sequence[Callable[..., Any]] = ()
+) -> tuple[list[np.ndarray], dict[int, np.ndarray]]:
+    """The outputs, and the updates (input position -> final value), of a graph for arrays of its inputs' types.
+    ``functions`` are what its callbacks call: they return arrays, as many as the op's results."""
+    values = _Run({}, functions).values(graph, inputs)
     return [values[node] for node in graph.outputs], {k: values[node] for k, node in graph.updates.items()}
 
 
 class _Run:
     """One run of a program.  Called with a sub-graph and arrays, it gives the sub-graph's outputs."""
 
-    def __init__(self, dims: dict[str, int]) -> None:
-        self.dims = dims
+    def __init__(self, dims: dict[str, int], functions: Sequence[Callable[..., Any]]) -> None:
+        self.dims, self.functions = dims, functions
 
     def __call__(self, graph: Graph, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
         values = self.values(graph, arrays)
@@ -35,6 +37,12 @@ class _Run:
     def shape(self, shape: Shape) -> tuple[int, ...]:
         found: tuple[int, ...] = _concrete(shape, self.dims)
         return found
+
+    def callback(self, number: int, arrays: Sequence[np.ndarray], types: Sequence[TensorType]) -> list[np.ndarray]:
+        returned = self.functions[number](*[array.copy() for array in arrays])
+        if not types:
+            return []
+        return list(returned) if len(types) > 1 else [returned]
 
     def values(self, graph: Graph, inputs: Sequence[np.ndarray]) -> dict[Node, Any]:
         """The value of each node: an array, or a tuple of arrays."""

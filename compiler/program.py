@@ -10,7 +10,8 @@ The machine-code entry of a CPU program is
 ``dims``      i64 values of the symbolic extents, in the order of ``Program.dims``
 ``arena``     at least ``arena_bytes + W * scratch_bytes`` (functions of dims) bytes, 64-byte aligned, where W is the
               number of the host's workers; dead after the call
-``host``      null, or who runs it (see ``HOST``).  With null it runs all in the calling thread, and W is 1
+``host``      null, or who runs it (see ``HOST``).  With null it runs all in the calling thread, and W is 1.  A program
+              with ``callbacks`` needs one
 returns 0, or 1 + the position in ``checks``, which are in program order, of the first check that failed.  After a
 failure outputs and fresh buffers hold no meaning, and every input holds what it held before: ``in_place`` are only
 updates that are written when no check can fail any more.
@@ -37,9 +38,12 @@ from hybridflow.compiler.target import Target
 # void parallel_for(ptr host, ptr task, ptr args, i64 units, i64 grain)
 #     calls void task(ptr args, i64 begin, i64 end, i64 worker) until the units from 0 to ``units`` are done: in pieces
 #     that begin at multiples of ``grain``, in any order, by its workers side by side.  Calls that overlap in time have
-#     different numbers ``worker``, which are less than ``workers``.  Returns when all is done.
+#     different numbers ``worker``, which are less than ``workers``.  Returns when all is done.  Where it is null, all
+#     runs in the calling thread.
 # i32 callback(ptr host, i64 number, ptr args)
-#     calls the program's function in Python of that number; 0 unless it raises.
+#     calls what ``Program.callbacks`` has at that number.  ``args`` are the addresses of its operands, then of where
+#     its results go.  0 unless it raises, which ends the program like a check that fails.  May come from any thread,
+#     but never from two at a time.
 # ptr alloc(ptr host, i64 bytes)
 #     64-byte aligned memory, null where there is none;
 # void free(ptr host, ptr memory)
@@ -81,6 +85,16 @@ class Check:
     error: str
     stage: str
     message: str
+    where: str | None
+
+
+@dataclass(frozen=True)
+class Callback:
+    """A place where a program calls Python: the function of that ``number``."""
+
+    number: int
+    operands: tuple[Slot, ...]
+    results: tuple[Slot, ...]
     where: str | None
 
 
@@ -151,6 +165,7 @@ class Program:
     arena_bytes: Extent
     checks: tuple[Check, ...] = ()  # in program order
     kernels: tuple[KernelInfo, ...] = ()
+    callbacks: tuple[Callback, ...] = ()
     scratch_bytes: Extent = 0  # CPU: for each worker
     # CUDA: ``before`` are copied first, then come the launches, and ``after`` is copied if no check failed.
     launches: tuple[Launch, ...] = ()

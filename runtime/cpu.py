@@ -13,7 +13,7 @@ import numpy as np
 
 from hybridflow.compiler.program import Program, Slot, value_at
 from hybridflow.errors import CompileError
-from hybridflow.runtime import arguments, program_host
+from hybridflow.runtime import arguments, callbacks, program_host
 from hybridflow.runtime.dtypes import NUMPY
 from hybridflow.runtime.machine import host, machine_code
 from hybridflow.runtime.memory import blocks
@@ -22,10 +22,12 @@ _ENTRY = ctypes.CFUNCTYPE(ctypes.c_int32, *[ctypes.c_void_p] * 4)  # releases th
 
 
 class Executable:
-    """A program and its machine code.  Code is unloaded when the last reference goes."""
+    """A program and its machine code, which is unloaded when the last reference goes.  ``functions`` are those that
+    the program's callbacks call, by their numbers."""
 
-    def __init__(self, program: Program, code: machine_code.Code) -> None:
-        self.program = program
+    def __init__(self, program: Program, code: machine_code.Code, functions: callbacks.Functions = ()) -> None:
+        callbacks.check(program, functions)
+        self.program, self.functions = program, tuple(functions)
         self.address = code.addresses[program.entry]
         self._code = code
         self._call = _ENTRY(self.address)
@@ -37,8 +39,8 @@ class Executable:
         """Run on ``arrays``, one per input slot, and return fresh outputs.  State inputs are updated in place, if
         nothing is raised.
 
-        Raises ShapeError or DTypeError where an array is not of its slot's type, and the error of a run-time check
-        that fails.
+        Raises ShapeError or DTypeError where an array is not of its slot's type, the error of a run-time check that
+        fails, and what a function in Python raises.
         """
         dims = arguments.bind_dims(self.program, arrays)
         for i in self.updated:
@@ -79,9 +81,13 @@ class Executable:
         pointers = self._pointers(*(array.ctypes.data for array in (*inputs, *outputs, *targets)))
         runner = program_host.current()
         arena = blocks.empty((value_at(program.memory(runner.workers if runner else 1), dims),), NUMPY["u8"])
-        address = ctypes.addressof(runner) if runner else None
+        calls = callbacks.Calls(program, self.functions, dims) if program.callbacks else None
+        asked = program_host.calling(calls.answer, runner) if calls else runner
+        address = ctypes.addressof(asked) if asked else None
         status = self._call(pointers, self._extents(*dims.values()), arena.ctypes.data, address)
         if status:
+            if calls:  # nothing is called after a check has failed, so that an error in Python came first
+                calls.raise_error()
             self.raise_check(status)
         return outputs
 
@@ -110,8 +116,9 @@ class Executable:
         return inputs
 
 
-def load(program: Program) -> Executable:
-    """Machine code of a CPU program, loaded; compiled only where the disk cache does not hold it."""
+def load(program: Program, functions: callbacks.Functions = ()) -> Executable:
+    """Machine code of a CPU program, loaded; compiled only where the disk cache does not hold it.  ``functions`` are
+    those that its callbacks call."""
     if not host.can_run(program.target):
         raise CompileError(
             program.name,
@@ -121,5 +128,7 @@ def load(program: Program) -> Executable:
     text, target = program.text, program.target
     key = machine_code.object_key(text, target)
     return Executable(
-        program, machine_code.cached_code(key, lambda: machine_code.compile_object(text, target), program.entry)
+        program,
+        machine_code.cached_code(key, lambda: machine_code.compile_object(text, target), program.entry),
+        functions,
     )

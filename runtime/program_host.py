@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 from hybridflow.compiler.program import HOST
 
@@ -25,6 +26,20 @@ class Host(ctypes.Structure):
 
     _fields_ = [(name, _TYPES[name]) for name in HOST]
     workers: int
+    callback: Any
+    parallel_for: Any
+
+
+def calling(callback: Callable[[int, int, int], int], runner: Host | None) -> Host:
+    """A host that calls ``callback(host, number, args)`` and has ``runner``, where there is one, run tasks."""
+    found = Host(workers=1)
+    found.callback = _TYPES["callback"](callback)
+    if runner is not None:
+        address, function = ctypes.addressof(runner), runner.parallel_for
+        # Its functions are given its own address: it may look for more behind its words.
+        hand_on = _TYPES["parallel_for"](lambda _, *task: function(address, *task))
+        found.parallel_for, found.workers = hand_on, runner.workers
+    return found
 
 
 _current: Host | None = None

@@ -22,8 +22,10 @@ from hybridflow.compiler.codegen.inline import Inline, count_checks, is_inline
 from hybridflow.compiler.codegen.module import ModuleText
 from hybridflow.compiler.codegen.phases import KernelCode, Phase, kernel_parameters
 from hybridflow.compiler.codegen.structured import Code, Ref
+from hybridflow.compiler.codegen.tasks import load, load_host
 from hybridflow.compiler.codegen.turns import Memory
 from hybridflow.compiler.codegen.values import Val
+from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.compiler.ir.extents import Dim, Extent, aligned, larger
 from hybridflow.compiler.ir.graph import Graph, Node
 from hybridflow.compiler.ir.results import is_token
@@ -31,8 +33,9 @@ from hybridflow.compiler.ir.types import Shape, product
 from hybridflow.compiler.loops.buffers import ALIGNMENT, byte_size
 from hybridflow.compiler.loops.kernel import Kernel, base
 from hybridflow.compiler.ops import Kind
-from hybridflow.compiler.ops.lowering import Choice, Repetition, Walk
-from hybridflow.compiler.program import Check
+from hybridflow.compiler.ops.lowering import Asking, Choice, Repetition, Walk
+from hybridflow.compiler.program import HOST, Check
+from hybridflow.errors import CompileError, HybridflowError
 
 
 class Function(NamedTuple):
@@ -54,6 +57,9 @@ class Home(Protocol):
 
     def note(self, code: int, check: Check) -> None:
         """What the check of that code is."""
+
+    def callback(self, node: Node, number: int) -> int:
+        """The number of the place where a node calls the function of that number in Python."""
 
 
 def operands_of(kernel: Kernel) -> list[Node]:
@@ -112,6 +118,8 @@ class _Control:
             self._choice(how)
         elif isinstance(how, Repetition):
             self._repetition(how)
+        elif isinstance(how, Asking):
+            self._ask(how)
         else:
             assert isinstance(how, Walk)
             self._walk(how)
@@ -171,7 +179,8 @@ class _Control:
         e, function = self.e, step.function
         assert function is not None
         status = e.fresh("r")
-        arguments = f"ptr {table}, ptr %dims, ptr {self.inner_arena}, ptr null, ptr %scratch"
+        host = load_host(self.code, "%status") if step.graph.calls_host else "null"
+        arguments = f"ptr {table}, ptr %dims, ptr {self.inner_arena}, ptr {host}, ptr %scratch"
         e.line(f"{status} = call i32 @{function.symbol}({arguments})")
         if not function.checks:
             return
@@ -226,6 +235,29 @@ class _Control:
             target = self.targets[number]
             if target is not None:
                 self.e.store(value, target)
+
+    # ---- callback
+
+    def _ask(self, how: Asking) -> None:
+        """Call Python.  An error there is noted like a check that fails."""
+        e, code = self.e, self.code
+        if self.home.module.target.kind == "cuda":
+            raise CompileError(
+                "callback", "a GPU cannot call a function in Python. Call it outside of what runs on the GPU.",
+                self.node.where,
+            )  # fmt: skip
+        place = self.home.callback(self.node, how.number)
+        sizes = [product(type.shape) * type.dtype.itemsize for type in self.types]
+        results = [target or self._reserve(size) for target, size in zip(self.targets[1:], sizes[1:])]
+        table = self._table([*self.sources[1:], *results])
+        host = load_host(code, "%status")
+        status, failed = e.fresh("r"), e.fresh("c")
+        function = load(code, host, HOST.index("callback"), "ptr")
+        e.line(f"{status} = call i32 {function}(ptr {host}, i64 {place}, ptr {table})")
+        e.line(f"{failed} = icmp ne i32 {status}, 0")
+        check = Check(HybridflowError.__name__, "callback", "a function in Python has failed.", self.node.where)
+        e.raise_if(Val(failed, dt.bool_, 1), check)
+        self._end_if(failed)
 
     # ---- cond, call
 
@@ -283,17 +315,18 @@ class _Control:
             self._store(ended, range(count))
             return
         tables = self._tables(step, count)
+        read = [k for k, node in enumerate(body.inputs) if not is_token(node.type)]  # what the condition is given
         asked: list[str] = []
         if cond_step.function is not None:
             answer = self._reserve(1)
-            asked = [self._table([*tables.inputs[k], answer]) for k in range(3)]
+            asked = [self._table([*(inputs[k] for k in read), answer]) for inputs in tables.inputs]
         self._place_arena()
 
         def more(table: str, cond_table: str) -> str:
             if cond_step.function is not None:
                 self._call(cond_step, cond_table)
                 return e.load(answer, how.cond.outputs[0].dtype, width=1).ref
-            given = [self._get(table, k) for k in range(len(body.inputs))]
+            given = [self._get(table, k) for k in read]
             (value,) = self.inline.run(how.cond, self._given(how.cond, given), cond_step.first)
             self._end_if_failed()
             return value.ref

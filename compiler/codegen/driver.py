@@ -22,12 +22,14 @@ from hybridflow.compiler.codegen.tasks import (
     load,
     parallel_for,
     store,
+    store_host,
     write_wave_task,
 )
 from hybridflow.compiler.codegen.turns import ARENA, LITERALS, KernelCall, Memory, Place, Steps, Tables, Turn
 from hybridflow.compiler.ir.extents import Dim
 from hybridflow.compiler.ir.graph import Graph
 from hybridflow.compiler.loops.buffers import Copy, Plan
+from hybridflow.compiler.program import HOST
 
 ENTRY = "hf_main"
 FEW = 16  # turns that are calls one after another
@@ -77,8 +79,10 @@ class _Function:
     def _begin(self, name: str) -> None:
         self.status = "null"
         if self.steps.raise_:
-            self.status = self._allocate(1)
+            self.status = self._allocate(2 if self.steps.graph.calls_host else 1)
             self.e.line(f"store i32 0, ptr {self.status}, align 4")
+            if self.steps.graph.calls_host:
+                store_host(self.code, "%host", self.status)
         self.scratch = "null"
         if self.steps.memory.scratch != 0:
             end = self.code.extent(self.steps.memory.arena)
@@ -185,10 +189,16 @@ class _Alone(_Function):
             self.args = self._allocate(max(self.tables.words))
 
     def _hand_on(self, name: str) -> None:
-        """Leave it to the other function where there is a host."""
+        """Leave it to the other function where there is a host that runs tasks."""
         e = self.e
         hosted, together, alone = e.fresh("hosted"), e.new_label("together"), e.new_label("alone")
         e.line(f"{hosted} = icmp ne ptr %host, null")
+        if self.steps.graph.calls_host:  # the host may be there for callbacks alone
+            asked = e.new_label("asked")
+            e.branch_if(hosted, asked, alone)
+            e.label(asked)
+            hosted, function = e.fresh("hosted"), load(self.code, "%host", HOST.index("parallel_for"), "ptr")
+            e.line(f"{hosted} = icmp ne ptr {function}, null")
         e.branch_if(hosted, together, alone)
         e.label(together)
         result = e.fresh("r")

@@ -31,7 +31,7 @@ from hybridflow.compiler.ir.dtypes import SHORT
 from hybridflow.compiler.ir.extents import Dim, affine
 from hybridflow.compiler.ir.graph import Graph, Node
 from hybridflow.compiler.ir.results import parts_of
-from hybridflow.compiler.ir.types import is_static, product, static_size
+from hybridflow.compiler.ir.types import TensorType, is_static, product, static_size
 from hybridflow.compiler.loops.buffers import Plan, byte_size
 from hybridflow.compiler.loops.index import Index, LoopVar
 from hybridflow.compiler.loops.kernel import READS_MEMORY, Fusion, Kernel, base, between, has_effect, loops_of
@@ -40,7 +40,7 @@ from hybridflow.compiler.loops.schedule import Form, schedule
 from hybridflow.compiler.ops import Kind
 from hybridflow.compiler.ops.contraction import Contraction
 from hybridflow.compiler.ops.lowering import Ranking, Running
-from hybridflow.compiler.program import Check, DimSource, KernelInfo, Program, Slot
+from hybridflow.compiler.program import Callback, Check, DimSource, KernelInfo, Program, Slot
 from hybridflow.compiler.target import Target
 from hybridflow.errors import HybridflowError
 
@@ -87,6 +87,7 @@ class ModuleBuilder:
         self.dim_names = [d.name for d in self.dims]
         self.functions: dict[Graph, Function] = {} if outer is None else outer.functions
         self.infos: list[KernelInfo] = [] if outer is None else outer.infos
+        self.callbacks: list[Callback] = [] if outer is None else outer.callbacks
         # Codes of checks count what can fail in program order, so that the least is the first to fail.
         self.check_codes: dict[Node, int] = {}
         self.checks: list[Check] = []
@@ -111,6 +112,14 @@ class ModuleBuilder:
     def note(self, code: int, check: Check) -> None:
         """What the check of that code is."""
         self.checks[code - 1] = check
+
+    def callback(self, node: Node, number: int) -> int:
+        """Note that a node calls the function of that number in Python; the number of the place."""
+        operands, results = (
+            [_array_slot(t) for t in types[1:]] for types in ([n.type for n in node.inputs], node.type.parts)
+        )
+        self.callbacks.append(Callback(number, tuple(operands), tuple(results), node.where))
+        return len(self.callbacks) - 1
 
     def _calls(self) -> list[KernelCall]:
         kernels = self.plan.kernels
@@ -139,6 +148,7 @@ class ModuleBuilder:
             memory.arena,
             tuple(self.checks),
             tuple(self.infos),
+            tuple(self.callbacks),
             memory.scratch,
             **launches,
         )
@@ -306,6 +316,10 @@ def _operands(kernel: Kernel) -> list[Node]:
 
 def _slot(node: Node, updated: bool = False, in_place: bool = False) -> Slot:
     return Slot(node.shape, SHORT[node.dtype], str(node.attrs.get("name", "")), updated, in_place)
+
+
+def _array_slot(type: TensorType) -> Slot:
+    return Slot(type.shape, SHORT[type.dtype])
 
 
 def _traffic(kernel: Kernel) -> int | None:

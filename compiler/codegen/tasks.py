@@ -94,6 +94,15 @@ def parallel_for(code: Code, host: str, task: str, args: str, units: Ref, grain:
     code.e.line(f"call void {function}(ptr {host}, ptr {task}, ptr {args}, i64 {units}, i64 {grain})")
 
 
+def store_host(code: Code, host: str, status: str) -> None:
+    """Where kernels call the host, its address lies behind the status."""
+    store(code, f"ptr {host}", status, 1)
+
+
+def load_host(code: Code, status: str) -> str:
+    return load(code, status, 1, "ptr")
+
+
 def words_text(words: Sequence[int]) -> str:
     """Numbers as a constant array of i64."""
     return f"[{len(words)} x i64] [{', '.join([f'i64 {word}' for word in words])}]"

@@ -168,6 +168,20 @@ class Graph:
         """Whether running it may fail a check."""
         return any(node.may_raise for node in self.nodes)
 
+    @cached_property
+    def is_ordered(self) -> bool:
+        """Whether something in it happens in an order that tokens give."""
+        return any(node.effect is Effect.ORDERED for node in self.nodes)
+
+    @cached_property
+    def calls_host(self) -> bool:
+        """Whether there is such an effect in it, rather than tokens that only come through."""
+        for node in self.nodes:
+            inner = graphs_in(node.attrs)
+            if any(graph.calls_host for graph in inner) or (not inner and node.effect is Effect.ORDERED):
+                return True
+        return False
+
     def users(self) -> dict[Node, list[Node]]:
         """The nodes that read each node, a reader once per use."""
         readers: dict[Node, list[Node]] = {n: [] for n in (*self.inputs, *self.nodes)}

@@ -18,7 +18,7 @@ from operator import itemgetter
 from typing import Union
 
 from hybridflow.compiler.ir.extents import Extent, aligned
-from hybridflow.compiler.ir.graph import Graph, Node
+from hybridflow.compiler.ir.graph import Effect, Graph, Node
 from hybridflow.compiler.ir.results import TupleType
 from hybridflow.compiler.ir.types import product
 from hybridflow.compiler.loops.kernel import Fusion, Kernel, base, checks_first, raises, read_in_place
@@ -107,6 +107,8 @@ class _Planner:
         self.after: dict[Kernel, set[Kernel]] = {
             kernel: {self.maker[n] for n in kernel.inputs if n in self.maker} for kernel in fusion.kernels
         }
+        if graph.is_ordered:
+            self._put_effects_after_checks()
         self.number = {kernel: k for k, kernel in enumerate(fusion.kernels)}
         self.readers_of: dict[Node, list[Kernel]] = defaultdict(list)
         for kernel in fusion.kernels:
@@ -115,6 +117,16 @@ class _Planner:
         self.reordered: set[Kernel] = set()  # that may wait for kernels which stand after them, directly or not
         self.raising = {kernel for kernel in fusion.kernels if raises(kernel)}
         self.plan = Plan([])
+
+    def _put_effects_after_checks(self) -> None:
+        """An effect happens when all checks above it have passed: its kernel waits for theirs."""
+        checking = {n: kernel for kernel in self.fusion.kernels for n in kernel.nodes if n.effect is not Effect.NONE}
+        above: set[Kernel] = set()
+        for node in self.graph.nodes:
+            if node.effect is Effect.ORDERED:
+                self.after[checking[node]] |= above
+            if node in checking:
+                above.add(checking[node])
 
     # ---- inputs and outputs
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import itertools
 
-from hybridflow.compiler.ir.graph import Graph, Node
+from hybridflow.compiler.ir.graph import Effect, Graph, Node
 from hybridflow.compiler.ir.types import Shape, is_static, same_size, static_size
 from hybridflow.compiler.loops import space as spaces
 from hybridflow.compiler.loops.index import Ix
@@ -20,7 +20,7 @@ from hybridflow.compiler.loops.operands import Reads
 from hybridflow.compiler.loops.order import Order
 from hybridflow.compiler.loops.reader import Reader, visited_shape
 from hybridflow.compiler.loops.space import Space
-from hybridflow.compiler.loops.stored import Cost, Times, choose_stored
+from hybridflow.compiler.loops.stored import Cost, Times, checked_before_effects, choose_stored
 from hybridflow.compiler.ops import Kind
 from hybridflow.compiler.target import Target
 
@@ -30,12 +30,16 @@ class _Clustering:
         self.reader, self.target, self.cost = reader, target, cost
         self.cluster_of: dict[Node, Cluster] = {}
         self.order = Order()
+        self.checked: list[Node] = []  # what may raise, so far: no later effect happens before it
 
     def place(self, node: Node) -> None:
         kind = node.op.kind
         shape = visited_shape(node)
         if kind in OWN_KERNEL:
             self.open(node, Cluster(kind, self.reader.flat(shape), shape, node, [], why="has a kernel of its own"))
+            if node.effect is Effect.ORDERED:
+                self.order.need(self.cluster_of[node], {self.cluster_of[n] for n in self.checked})
+                self.checked.clear()
             return
         if kind is Kind.PROJECT:  # made by the loops, or the kernel, that make the node with the results
             home = self.cluster_of[node.inputs[0]]
@@ -184,9 +188,12 @@ def fuse(graph: Graph, target: Target, cost: Cost, times: Times) -> Fusion:
     ``times(node)`` how often a node with a kernel of its own comes to each element of its inputs."""
     reader = Reader(graph)
     clustering = _Clustering(reader, target, cost)
+    checked = checked_before_effects(graph)
     for node in graph.nodes:
         if node in reader.computed:
             clustering.place(node)
+            if node in checked:
+                clustering.checked.append(node)
     clustering.order.check()
     kernels = choose_stored(reader, list(clustering.order), clustering.cluster_of, cost, times)
     return Fusion(kernels, reader.computed)

@@ -8,7 +8,7 @@ import heapq
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from hybridflow.compiler.ir.graph import Effect, Node
+from hybridflow.compiler.ir.graph import Effect, Graph, Node
 from hybridflow.compiler.ir.types import Shape, is_static, product, same_size, static_size
 from hybridflow.compiler.loops import space as spaces
 from hybridflow.compiler.loops.coverage import permutes
@@ -64,10 +64,24 @@ def choose_stored(
     return _Storage(reader, cluster_of, cost, times).kernels(clusters)
 
 
+def checked_before_effects(graph: Graph) -> set[Node]:
+    """The nodes that may raise and stand above an effect, which happens only if they do not: they are computed where
+    they stand, not somewhere in the kernels of their readers."""
+    found: set[Node] = set()
+    raising: list[Node] = []
+    if graph.is_ordered:
+        for node in graph.nodes:
+            if node.effect is Effect.ORDERED:
+                found.update(raising)
+            elif node.may_raise:
+                raising.append(node)
+    return found
+
+
 class _Storage:
     def __init__(self, reader: Reader, cluster_of: dict[Node, Cluster], cost: Cost, times: Times) -> None:
         self.reader, self.cluster_of, self.cost, self.times = reader, cluster_of, cost, times
-        self.stored = set(reader.stored)
+        self.stored = set(reader.stored) | checked_before_effects(reader.graph)
         self.users = reader.graph.users()
         self.number = {node: k for k, node in enumerate(reader.graph.nodes)}
         self.moved_to: dict[Node, Cluster] = {}  # of nodes that no kernel but this one computes

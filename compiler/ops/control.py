@@ -8,15 +8,24 @@ and writes is a carry.  Where effects happen inside, a token comes in and goes o
     cond(which, *xs) {branches}              those of one branch: with a bool the first of two where it is True; with an
                                              integer the branch of that number, the last one where there is none
     while(*xs) {cond, body}                  ``body`` returns new values of the first operands (the carries); the others
-                                             are the same in each turn.  Turns go on while ``cond(*xs)`` is True
+                                             are the same in each turn.  Turns go on while ``cond`` is True, which is
+                                             given the same but for a token: it has no effects
     scan(*xs) {body, carries, stacked,       ``length`` turns.  The operands are ``carries`` carries, then ``stacked``
                length, reverse}              arrays, of which each turn sees the next slice along axis 0 (where
                                              ``reverse``, from the last to the first), then what is the same in each
                                              turn.  ``body`` returns the new carries, then slices that are stacked at
                                              the same positions
 
-All of them have several results, which ``project`` nodes read.  Whether one may raise follows from its sub-graphs, and
-what is inside of a sub-graph is computed only when that is run: nothing that may raise leaves its branch or body.
+    token()                                  what the first effect of a program takes
+    callback(token, *xs) {number, types}     the program's function in Python of that number is called with the arrays;
+                                             a token, then the arrays of these types that it returned
+
+All but ``token`` have several results, which ``project`` nodes read.  Whether one may raise follows from its
+sub-graphs, and what is inside of a sub-graph is computed only when that is run: nothing that may raise leaves its
+branch or body.
+
+What a callback may do, nobody knows: it happens once each time it is come to, in the tokens' order; not if a check that
+stands above it in the program fails, and even if one below it does.  An error in Python ends the program like a check.
 
 Their derivatives are sub-graphs again.  That of ``cond`` is a ``cond`` over the branches' derivatives, each of which
 computes what it needs of the forward branch anew or takes it as one of the forward ``cond``'s further results.  That of
@@ -35,9 +44,9 @@ import numpy as np
 
 from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.compiler.ir.graph import Effect, Graph, Role, graphs_in
-from hybridflow.compiler.ir.results import TupleType
+from hybridflow.compiler.ir.results import TOKEN, TupleType, is_token
 from hybridflow.compiler.ir.types import Dim, Extent, Shape, TensorType
-from hybridflow.compiler.ops.lowering import Choice, Repetition, Walk
+from hybridflow.compiler.ops.lowering import Asking, Choice, Repetition, Walk
 from hybridflow.compiler.ops.table import NOT_DIFFERENTIABLE, Kind, define
 from hybridflow.errors import ArgumentError, ArgumentTypeError, DTypeError, GradientError, ShapeError
 
@@ -53,6 +62,9 @@ class Run(Protocol):
 
     def shape(self, shape: Shape) -> tuple[int, ...]:
         """What a shape is in this run."""
+
+    def callback(self, number: int, arrays: Arrays, types: Types) -> list[np.ndarray]:
+        """What the function of that number returns, which must be of these types."""
 
 
 # ---- one of several results
@@ -215,7 +227,7 @@ def _while_canon(types: Types, attrs: dict[str, Any]) -> dict[str, Any]:
 
 
 def _while_infer(*types: TensorType, cond: Graph, body: Graph) -> TupleType:
-    _check_inputs("while", "the condition", cond, types)
+    _check_inputs("while", "the condition", cond, [t for t in types if not is_token(t)])
     _check_inputs("while", "the body", body, types)
     if _outputs(cond) != (TensorType((), dt.bool_),):
         found = ", ".join(map(str, _outputs(cond))) or "nothing"
@@ -229,7 +241,8 @@ def _while_infer(*types: TensorType, cond: Graph, body: Graph) -> TupleType:
 
 def _while_reference(run: Run, *xs: np.ndarray, cond: Graph, body: Graph) -> tuple[np.ndarray, ...]:
     carries, rest = list(xs[: len(body.outputs)]), xs[len(body.outputs) :]
-    while run(cond, (*carries, *rest))[0]:
+    asked = [k for k, node in enumerate(body.inputs) if not is_token(node.type)]
+    while run(cond, [(*carries, *rest)[k] for k in asked])[0]:
         carries = run(body, (*carries, *rest))
     return tuple(carries)
 
@@ -304,4 +317,60 @@ _control(
     infer=_scan_infer,
     lower=lambda types, attrs: Walk(**attrs),
     reference=_scan_reference,
+)
+
+
+# ---- effects
+
+
+define(
+    "token",
+    Kind.CREATE,
+    0,
+    doc="That nothing has happened yet: what the first effect of a program takes.",
+    infer=lambda: TOKEN,
+    reference=lambda: np.empty(TOKEN.shape, TOKEN.dtype),
+    element=lambda g, index: g.e.const(0, TOKEN.dtype),
+    vjp=NOT_DIFFERENTIABLE,
+    samples=lambda rng, dtype: [],
+    dtypes=(),
+)
+
+
+def _callback_canon(types: Types, attrs: dict[str, Any]) -> dict[str, Any]:
+    number, made = attrs["number"], attrs["types"]
+    if type(number) is not int or number < 0:
+        raise ArgumentTypeError("callback", f"number is {number!r}. Expected that of a function, 0 or more.")
+    if not isinstance(made, tuple) or not all(isinstance(t, TensorType) and not is_token(t) for t in made):
+        raise ArgumentTypeError("callback", f"types are {made!r}. Expected a tuple of types of arrays.")
+    return {"number": number, "types": made}
+
+
+def _callback_infer(*given: TensorType, number: int, types: tuple[TensorType, ...]) -> TupleType:
+    if not given or not is_token(given[0]):
+        found = f"the first operand is {given[0]}" if given else "there is no operand"
+        raise ArgumentError("callback", f"{found}. Expected a token, which says what happens before.")
+    return TupleType((TOKEN, *types))
+
+
+def _callback_reference(
+    run: Run, token: np.ndarray, *xs: np.ndarray, number: int, types: tuple[TensorType, ...]
+) -> tuple[np.ndarray, ...]:
+    return (token, *run.callback(number, xs, types))
+
+
+define(
+    "callback",
+    Kind.CONTROL,
+    None,
+    doc="Calls a function in Python, in the order that tokens say.",
+    canon=_callback_canon,
+    infer=_callback_infer,
+    lower=lambda types, attrs: Asking(attrs["number"]),
+    reference=_callback_reference,
+    effect=Effect.ORDERED,
+    raises=lambda types, attrs: True,
+    vjp=_no_derivative("callback"),
+    samples=lambda rng, dtype: [],
+    dtypes=(),
 )

@@ -71,4 +71,11 @@ class Walk:
     reverse: bool
 
 
-Lowering = Union[Running, Ranking, Adding, Choice, Repetition, Walk]
+@dataclass(frozen=True)
+class Asking:
+    """A call of the program's function in Python of that number; the first operand and the first result are tokens."""
+
+    number: int
+
+
+Lowering = Union[Running, Ranking, Adding, Choice, Repetition, Walk, Asking]

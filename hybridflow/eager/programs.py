@@ -17,7 +17,7 @@ from dataclasses import replace
 import numpy as np
 
 from hybridflow import flags
-from hybridflow.compiler.ir.graph import Graph
+from hybridflow.compiler.ir.graph import Graph, graphs_in
 from hybridflow.compiler.program import Program
 from hybridflow.compiler.target import Target
 from hybridflow.runtime.machine import disk_cache
@@ -27,7 +27,7 @@ _Moved = Callable[["str | None"], "str | None"]
 
 def program_for(graph: Graph, target: Target, fastmath: bool = False) -> Program:
     """The program of a graph (see ``compiler.pipeline.compile_graph``)."""
-    places = list(dict.fromkeys(n.where for n in (*graph.inputs, *graph.nodes) if n.where))
+    places = list(dict.fromkeys(where for where in _lines(graph) if where))
     key = None if _is_watched() else _key(graph, target, fastmath, places)
     found = disk_cache.get(key) if key is not None else None
     program = _read(found, target, places) if found is not None else None
@@ -54,9 +54,19 @@ def _key(graph: Graph, target: Target, fastmath: bool, places: list[str]) -> str
     from hybridflow.compiler.ir.text import to_text
 
     numbers = {place: k for k, place in enumerate(places)}
-    lines = [numbers.get(n.where or "", -1) for n in (*graph.inputs, *graph.nodes)]
+    lines = [numbers.get(where or "", -1) for where in _lines(graph)]
     settings = source, np.__version__, target, fastmath, flags.SKIP.value
     return f"program\n{settings}\n{lines}\n{to_text(graph, locations=False)}"
+
+
+def _lines(graph: Graph) -> list[str | None]:
+    """The user's line of each node, those of sub-graphs behind the node that has them."""
+    found: list[str | None] = []
+    for node in (*graph.inputs, *graph.nodes):
+        found.append(node.where)
+        for inner in graphs_in(node.attrs):
+            found += _lines(inner)
+    return found
 
 
 @functools.cache
@@ -94,4 +104,5 @@ def _relocated(program: Program, place: _Moved) -> Program:
             replace(kernel, lines=tuple(line for line in map(place, kernel.lines) if line is not None))
             for kernel in program.kernels
         ),
+        callbacks=tuple(replace(callback, where=place(callback.where)) for callback in program.callbacks),
     )

@@ -148,6 +148,7 @@ class NativeCall:
         program = self.executable.program
         given = [a.input for a in self.arguments if isinstance(a, TensorArg) and a.input is not None]
         given += [c.input for c in self.captures]
+        self._require(not program.callbacks, "native code cannot call Python")
         self._require(sorted(given) == list(range(len(program.inputs))), "each input of the program needs one source")
         self._require(len(self.keywords) <= len(self.arguments), "more keywords than arguments")
         for argument in self.arguments:
