@@ -24,11 +24,16 @@ class Target:
     fma: bool = True
     half: bool = True  # native float16 <-> float32 conversion
     masked: bool = False  # cheap masked loads and stores (AVX-512, SVE)
+    pairs: bool = False  # instructions for pairs of bfloat16 factors that take less time than two fmas
     sm: int = 0  # CUDA compute capability, 90 for sm_90
 
     def lanes(self, bits: int) -> int:
         """Elements of ``bits`` bits that one vector register holds."""
         return max(1, self.vector_bits // bits)
+
+    def has(self, feature: str) -> bool:
+        """Whether ``features`` switches on the one that LLVM calls so."""
+        return f"+{feature}" in self.features.split(",")
 
     def with_(self, **changes: object) -> Target:
         return replace(self, **changes)  # type: ignore[arg-type]

@@ -38,6 +38,15 @@ def runnable_targets() -> dict[str, Target]:
     return dict(order[: [t for _, t in order].index(host) + 1])
 
 
+def product_targets() -> dict[str, Target]:
+    """Those and, where this machine has them, what has instructions for products of narrow numbers besides."""
+    found, features = runnable_targets(), llvm.get_host_cpu_features()
+    for name, extra in (("avx2", "avxvnni"), ("avx512", "avx512vnni"), ("avx512", "avx512bf16")):
+        if name in found and features.get(extra):
+            found[f"{name}+{extra}"] = found[name].with_(features=f"+{extra}", pairs=extra == "avx512bf16")
+    return found
+
+
 def machine(target: Target, opt: int = 2) -> llvm.TargetMachine:
     triple = target.triple
     return llvm.Target.from_triple(triple).create_target_machine(

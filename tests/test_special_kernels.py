@@ -11,16 +11,18 @@ import pytest
 
 from hybridflow.compiler import target as targets
 from hybridflow.compiler.codegen.contract import choose_tile
+from hybridflow.compiler.codegen.factors import form_of
 from hybridflow.compiler.codegen.scatter import emit_scatter_add, emit_scatter_add_along_axis
 from hybridflow.compiler.codegen.structured import Code, lanes_for
 from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.compiler.ir.extents import Dim
 from hybridflow.compiler.ops import TABLE, order
 from hybridflow.compiler.program import Check
-from tests.jit_helper import machine, runnable_targets
+from tests.jit_helper import machine, product_targets, runnable_targets
 from tests.special_helper import Kernel, emit_argsort, emit_matmul, emit_scan, kernel_text
 
 RUNNABLE = runnable_targets()
+PRODUCTS = product_targets()
 BEST = list(RUNNABLE.values())[-1]
 FOREIGN = [targets.AARCH64, targets.CUDA_SM80, targets.CUDA_SM90]
 
@@ -125,12 +127,13 @@ def test_narrow_floats_are_summed_in_float32_and_rounded_once(dtype, transpose_a
         np.testing.assert_array_equal(bits(out), bits(order.ordered_product(x, y, np.dtype(dtype))))
 
 
+@pytest.mark.parametrize("target", PRODUCTS.values(), ids=PRODUCTS)
 @pytest.mark.parametrize("dtype", dt.INTEGERS, ids=str)
-def test_integer_products_wrap(dtype):
+def test_integer_products_wrap(dtype, target):
     for (m, n, k), (transpose_a, transpose_b) in zip([(3, 5, 7), (20, 37, 300), (9, 70, 20), (1, 4, 0)], TRANSPOSES):
         swaps = {"transpose_a": transpose_a, "transpose_b": transpose_b}
         x, y = random_matrices(dtype, (2,), m, n, k)
-        out = product(matmul_kernel(dtype, (2,), m, n, k, **swaps), x, y, **swaps)
+        out = product(matmul_kernel(dtype, (2,), m, n, k, target, **swaps), x, y, **swaps)
         np.testing.assert_array_equal(out, expected_integers(x, y))
 
 
@@ -170,7 +173,7 @@ def test_one_row_or_column_by_lanes_is_a_row_reduction(dtype, sum_dtype, column,
             np.testing.assert_array_equal(bits(product(known, x, y, **swaps, sum_dtype=sum_dtype)), bits(expected))
 
 
-@pytest.mark.parametrize("target", RUNNABLE.values(), ids=RUNNABLE)
+@pytest.mark.parametrize("target", PRODUCTS.values(), ids=PRODUCTS)
 @pytest.mark.parametrize("sum_dtype", [dt.bfloat16, dt.float32, dt.float64], ids=str)
 def test_bfloat16_products_go_in_pairs_and_flush(sum_dtype, target):
     rng = np.random.default_rng(8)
@@ -197,21 +200,76 @@ def test_a_sum_of_bfloat16_products_just_below_the_normal_numbers_is_flushed():
     x, y = x.astype(dt.bfloat16), y.astype(dt.bfloat16)
     expected = order.ordered_product(x, y, dt.float32)
     assert (expected == 0).any() and (expected != 0).any()
-    for target in RUNNABLE.values():
+    for target in PRODUCTS.values():
         out = product(
             matmul_kernel(dt.bfloat16, (), *x.shape[:1], 1, 4, target, sum_dtype=dt.float32), x, y, sum_dtype=dt.float32
         )
         np.testing.assert_array_equal(out, expected)
 
 
-@pytest.mark.parametrize("dtype, sum_dtype", [(dt.int8, dt.int32), (dt.uint8, dt.int32), (dt.int16, dt.int64)], ids=str)
-def test_integer_products_are_exact_in_a_wider_dtype(dtype, sum_dtype):
-    for m, n, k in [(5, 37, 700), (64, 33, 513), (3, 1, 9), (2, 3, 0)]:
+@pytest.mark.parametrize("target", PRODUCTS.values(), ids=PRODUCTS)
+@pytest.mark.parametrize(
+    "dtype, sum_dtype",
+    [(dt.int8, dt.int32), (dt.uint8, dt.int32), (dt.uint8, dt.uint32), (dt.int16, dt.int32), (dt.int16, dt.int64)],
+    ids=str,
+)
+def test_integer_products_are_exact_in_a_wider_dtype(dtype, sum_dtype, target):
+    """With least and largest numbers side by side; those of 16 bits wrap."""
+    for (m, n, k), (ta, tb) in zip([(5, 37, 700), (64, 33, 513), (3, 1, 9), (2, 3, 0), (1, 9, 14)], TRANSPOSES * 2):
+        swaps = {"transpose_a": ta, "transpose_b": tb}
         x, y = random_matrices(dtype, (2,), m, n, k)
         x[..., :2], y[..., :2, :] = np.iinfo(dtype).min, np.iinfo(dtype).min
-        out = product(matmul_kernel(dtype, (2,), m, n, k, sum_dtype=sum_dtype), x, y, sum_dtype=sum_dtype)
-        np.testing.assert_array_equal(out, x.astype(np.int64) @ y.astype(np.int64))
+        x[..., 4:8], y[..., 2:8, :] = np.iinfo(dtype).max, np.iinfo(dtype).max
+        kernel = matmul_kernel(dtype, (2,), m, n, k, target, sum_dtype=sum_dtype, **swaps)
+        out = product(kernel, x, y, **swaps, sum_dtype=sum_dtype)
+        np.testing.assert_array_equal(out, (x.astype(np.int64) @ y.astype(np.int64)).astype(sum_dtype))
         assert out.dtype == sum_dtype
+
+
+@pytest.mark.parametrize("target", PRODUCTS.values(), ids=PRODUCTS)
+@pytest.mark.parametrize("dtype, sum_dtype", [(dt.bfloat16, dt.float32), (dt.int8, dt.int32)], ids=str)
+def test_groups_along_the_depth_of_symbolic_extents(dtype, sum_dtype, target):
+    """Cells are filled up where the depth is not a multiple of them, at any extents and cuts."""
+    for ta, tb in TRANSPOSES:
+        options = {"transpose_a": ta, "transpose_b": tb, "sum_dtype": sum_dtype}
+        extents = Dim("m"), Dim("n"), Dim("k")
+        kernel = matmul_kernel(dtype, (2,), *extents, target, dims=("m", "n", "k"), **options)
+        for m, n, k in [(1, 1, 1), (3, 50, 2), (17, 3, 3), (40, 70, 257), (2, 100, 513), (13, 20, 0)]:
+            x, y = random_matrices(dtype, (2,), m, n, k)
+            total = kernel.units(m=m, n=n, k=k)
+            out = product(kernel, x, y, **options, cuts=sorted({total // 3, total // 2} - {0}), m=m, n=n, k=k)
+            np.testing.assert_array_equal(out, order.ordered_product(x, y, sum_dtype), err_msg=f"{m} {n} {k} {ta} {tb}")
+
+
+@pytest.mark.parametrize("target", PRODUCTS.values(), ids=PRODUCTS)
+def test_bfloat16_products_of_any_bits(target):
+    """Denormal numbers, NaN, infinities and what overflows; of most columns and rows at least something is finite."""
+    rng = np.random.default_rng(3)
+    for m, n, k in [(7, 33, 5), (16, 40, 258), (3, 9, 1), (20, 20, 64)]:
+        x, y = (rng.integers(0, 2**16, s, np.uint16) for s in ((m, k), (k, n)))
+        x[m // 2 :] &= 0xBFFF  # less than 2
+        y[:, : n // 2] &= 0xBFFF
+        y[:, : n // 4] &= 0x9FFF  # and less than 2**-63
+        x, y = x.view(dt.bfloat16), y.view(dt.bfloat16)
+        out = product(matmul_kernel(dt.bfloat16, (), m, n, k, target, sum_dtype=dt.float32), x, y, sum_dtype=dt.float32)
+        expected = order.ordered_product(x, y, dt.float32)
+        np.testing.assert_array_equal(out, expected)
+        np.testing.assert_array_equal(np.signbit(out[out == 0]), np.signbit(expected[out == 0]))
+
+
+@pytest.mark.parametrize("target", PRODUCTS.values(), ids=PRODUCTS)
+@pytest.mark.parametrize("exponent", [-60, -57, -56, -55, -50])
+def test_bfloat16_sums_around_the_least_normal_number(exponent, target):
+    """Factors about as small as they may be without a sum that is flushed, and smaller ones, with much cancellation."""
+    rng = np.random.default_rng(5)
+    x = (rng.integers(-255, 256, (20, 300)) * 2.0 ** (exponent - 7)).astype(dt.bfloat16)
+    y = (rng.integers(-255, 256, (300, 30)) * 2.0 ** (exponent - 7)).astype(dt.bfloat16)
+    x[:, 1::2], y[1::2] = -x[:, ::2], y[::2]
+    y[rng.integers(0, 300, 30)] *= dt.bfloat16.type(1.015625)
+    x[rng.random(x.shape) < 0.2] = 0
+    expected = order.ordered_product(x, y, dt.float32)
+    out = product(matmul_kernel(dt.bfloat16, (), 20, 30, 300, target, sum_dtype=dt.float32), x, y, sum_dtype=dt.float32)
+    np.testing.assert_array_equal(bits(out), bits(expected))
 
 
 def test_epilogue_sees_every_element_once_with_its_position():
@@ -264,10 +322,11 @@ def test_epilogue_of_one_column_gets_neighbouring_rows(target, lanes):
 def test_tiles_fit_the_registers_and_small_products_waste_little():
     for target in (*RUNNABLE.values(), targets.AARCH64):
         for dtype in (dt.float32, dt.float64, dt.int32, dt.int8, dt.int64):
-            tile = choose_tile(target, dtype, Dim("m"), Dim("n"))
+            tile = choose_tile(target, form_of(target, dtype, dtype), Dim("m"), Dim("n"))
             assert tile.rows * tile.vectors + tile.vectors + 1 < target.registers
-    assert choose_tile(targets.AVX512, dt.float32, 1, 1000).rows == 1
-    assert choose_tile(targets.AVX512, dt.float32, 60, 10).columns == 16
+    form = form_of(targets.AVX512, dt.float32, dt.float32)
+    assert choose_tile(targets.AVX512, form, 1, 1000).rows == 1
+    assert choose_tile(targets.AVX512, form, 60, 10).columns == 16
 
 
 @pytest.mark.parametrize("target", FOREIGN, ids=lambda t: t.cpu + t.triple[:5])

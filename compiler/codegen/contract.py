@@ -7,7 +7,8 @@ The order of the sum (``ops/order.py``), hence its bits, is the same for every t
         total = total + p
 
 Sums of narrow floats are kept in float32 and rounded once; integers wrap.  bfloat16 goes in pairs of k, the second of
-a pair first, by an fma that takes denormal numbers for zeros.  One row or one column may be summed in the order of a
+a pair first, by an fma that takes denormal numbers for zeros.  What a target has instructions for decides how factors
+are packed, and changes no bits (``factors.py``).  One row or one column may be summed in the order of a
 row reduction instead: see ``vectors.py``.
 
 How a kernel runs: the rows and columns that it is asked for are walked in blocks.  Per block and k-block, rows of x
@@ -21,13 +22,23 @@ Factors are read through ``operand.Operand``, so whatever a factor is made of is
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
 from hybridflow.compiler.codegen.emitter import Emitter
-from hybridflow.compiler.codegen.micro_kernel import Tile, emit_micro_kernel, factor, multiply_add, turns
+from hybridflow.compiler.codegen.factors import (
+    Form,
+    How,
+    factor,
+    form_of,
+    magnitudes,
+    multiply_add,
+    never_denormal,
+    turns,
+)
+from hybridflow.compiler.codegen.micro_kernel import Tile, emit_micro_kernel
 from hybridflow.compiler.codegen.module import ModuleText
 from hybridflow.compiler.codegen.operand import UNKNOWN, Operand, Reading, stride
 from hybridflow.compiler.codegen.packing import BATCH, DEPTH, FREE, Packing
@@ -39,9 +50,9 @@ from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.compiler.ir.extents import Extent
 from hybridflow.compiler.ir.graph import Node
 from hybridflow.compiler.ir.types import product
-from hybridflow.compiler.loops.index import Ix, LoopVar
+from hybridflow.compiler.loops.index import Ix
 from hybridflow.compiler.ops import Kind
-from hybridflow.compiler.ops.order import K_BLOCK, in_pairs
+from hybridflow.compiler.ops.order import K_BLOCK
 from hybridflow.compiler.target import Target
 
 Epilogue = Callable[[Emitter, Val, str, str, str, "Val | None"], None]
@@ -54,15 +65,17 @@ _FEW = 4  # tiles for which no panel of columns is packed that can be read where
 _CYCLES_PER_TILE = 60  # a call, and the latencies at the ends of its loop
 
 
-def choose_tile(target: Target, dtype: np.dtype, m: Extent, n: Extent, depth: int = K_BLOCK) -> Tile:
-    """The tile with the least estimated time for an m x n product with sums of ``depth``, edges included."""
+def choose_tile(target: Target, form: Form, m: Extent, n: Extent, depth: int = K_BLOCK) -> Tile:
+    """The tile with the least estimated time for an m x n product with sums of ``depth`` cells, edges included."""
     rows = m if isinstance(m, int) else UNKNOWN
     columns = n if isinstance(n, int) else UNKNOWN
-    width = lanes_for(target, dtype, columns)
+    dtype = form.sums
+    width = max(lanes_for(target, dtype, columns), form.least_width)
     # Accumulators, a row of b and one element of a stay in registers, with one left over.  Products that take several
     # instructions need registers themselves, and gain nothing from a large tile.
     simple = target.fma if dt.is_float(dtype) else dtype.itemsize == 4
-    registers = target.registers - 1 if simple else 8
+    registers = target.registers - 1 if simple or form.group > 1 else 8
+    extra = 1 if form.how is How.SIGNED_BYTES else 0  # rows of sums
 
     def time(tile: Tile) -> tuple[float, int]:
         # Cycles per k: two multiply-adds or two loads each, and four until a sum can be added to again.
@@ -71,15 +84,20 @@ def choose_tile(target: Target, dtype: np.dtype, m: Extent, n: Extent, depth: in
         tiles = -(-rows // tile.rows) * -(-columns // tile.columns)
         return tiles * (cycles * depth + _CYCLES_PER_TILE), tile.vectors
 
-    tiles = [Tile(r, v, width) for v in range(1, 9) for r in range(1, registers) if (r + 1) * v + 1 <= registers]
+    tiles = [
+        Tile(r, v, width)
+        for v in range(1, 9)
+        for r in range(1, registers)
+        if (r + 1 + extra) * v + 1 + extra <= registers
+    ]
     return min(tiles, key=time)
 
 
 @dataclass(frozen=True)
 class Blocks:
     """How a product is cut: tiles, the rows and columns for which factors are packed together, the depth of packed
-    panels, and whether that is all of the depth.  ``direct``: so few tiles read a panel of columns that it may be read
-    where it lies; None where that depends on symbolic extents."""
+    panels in cells, and whether that is all of the depth.  ``direct``: so few tiles read a panel of columns that it may
+    be read where it lies; None where that depends on symbolic extents."""
 
     tile: Tile
     rows: int
@@ -89,12 +107,12 @@ class Blocks:
     direct: bool | None
 
 
-def choose_blocks(target: Target, dtype: np.dtype, m: Extent, n: Extent, k: Extent) -> Blocks:
-    """The blocks of an m x n product of depth k with sums of ``dtype``."""
-    depth = min(K_BLOCK, max(k, 1)) if isinstance(k, int) else K_BLOCK
-    tile = choose_tile(target, dtype, m, n, depth)
+def choose_blocks(target: Target, form: Form, m: Extent, n: Extent, k: Extent) -> Blocks:
+    """The blocks of an m x n product of depth k."""
+    depth = -(-(min(K_BLOCK, max(k, 1)) if isinstance(k, int) else K_BLOCK) // form.group)
+    tile = choose_tile(target, form, m, n, depth)
     # Packed rows fill half of the second cache.  Totals are touched once per k-block, so they may lie farther away.
-    rows = _up_to(target.l2 // 2 // (K_BLOCK * dtype.itemsize), tile.rows, m)
+    rows = _up_to(target.l2 // 2 // (K_BLOCK * form.sums.itemsize), tile.rows, m)
     columns = _up_to(_COLUMNS, tile.columns, n)
     direct = m <= _FEW * tile.rows if isinstance(m, int) else None
     return Blocks(tile, rows, columns, depth, isinstance(k, int) and k <= K_BLOCK, direct)
@@ -117,7 +135,7 @@ def times_read(target: Target, node: Node) -> tuple[int | None, ...]:
     elif target.kind == "cuda":
         times = columns, rows
     else:
-        blocks = choose_blocks(target, dt.compute_dtype(node.dtype), m, n, k)
+        blocks = choose_blocks(target, form_of(target, types[0].dtype, node.dtype), m, n, k)
         times = -(-columns // blocks.columns), -(-rows // blocks.rows)
     return times[::-1] if swapped else times
 
@@ -173,8 +191,7 @@ class _Product:
         self, code: Code, left: Operand, right: Operand, shape: Shape, epilogue: Epilogue, result: np.dtype
     ) -> None:
         self.c, self.e, self.left, self.right, self.shape, self.epilogue = code, code.e, left, right, shape, epilogue
-        self.result, self.sum_dtype = result, dt.compute_dtype(result)
-        self.paired = in_pairs(left.dtype, self.sum_dtype)
+        self.result, self.form = result, form_of(code.e.target, left.dtype, result)
         self.m, self.n, self.k = (code.extent(x) for x in (shape.m, shape.n, shape.k))
 
     def swapped(self) -> _Product:
@@ -193,7 +210,7 @@ class _Product:
         def finish(value: Val, entry: Ref, line: Ref, mask: Val | None) -> None:
             self.epilogue(self.e, self.e.convert(value, self.result), str(entry), "0", str(line), mask)
 
-        lines = Lines(self.right, self.left, self.sum_dtype, shape.batch, shape.n, shape.k)
+        lines = Lines(self.right, self.left, dt.compute_dtype(self.result), shape.batch, shape.n, shape.k)
         return emit_lines(self.c, lines, finish)
 
     # ---- one element at a time
@@ -209,31 +226,29 @@ class _Product:
             row, col = c.div(inside, self.n), c.rem(inside, self.n)
             x = self.left.start.at(BATCH, entry).at(FREE, row)
             y = self.right.start.at(BATCH, entry).at(FREE, col)
-            with c.loop(0, self.k, K_BLOCK, [e.zero(self.sum_dtype)]) as block:
+            with c.loop(0, self.k, K_BLOCK, [e.zero(self.form.sums)]) as block:
                 last = c.min(c.add(block.index, K_BLOCK), self.k)
-                total = e.zero(self.sum_dtype)
-                for begin, end, offsets in turns(c, block.index, last, self.paired):
+                total = e.zero(self.form.sums)
+                for begin, end, offsets in turns(c, block.index, last, self.form):
                     with c.loop(begin, end, len(offsets), [total]) as turn:
                         total = turn.carried[0]
                         for offset in offsets:
                             k = c.add(turn.index, offset)
-                            a, b = (self._factor(reading, reading.counters_at(DEPTH, k)) for reading in (x, y))
-                            total = multiply_add(e, a, b, total, self.paired)
+                            a, b = (reading.value(reading.counters_at(DEPTH, k)) for reading in (x, y))
+                            a, b = factor(e, a, self.form, True), factor(e, b, self.form, False)
+                            total = multiply_add(e, self.form, a, b, total)
                         turn.next = [total]
                     total = turn.carried[0]
                 block.next = [e.add(block.carried[0], total)]
             self.epilogue(e, e.convert(block.carried[0], self.result), str(entry), str(row), str(col), None)
         return (*shape.batch, shape.m, shape.n), 1, 0
 
-    def _factor(self, reading: Reading, counters: Mapping[LoopVar, Ref]) -> Val:
-        return factor(self.e, reading.value(counters), self.sum_dtype, self.paired)
-
     # ---- blocks and tiles
 
     def blocked(self, module: ModuleText, symbol: str) -> Work:
         c, shape = self.c, self.shape
-        block = choose_blocks(self.e.target, self.sum_dtype, shape.m, shape.n, shape.k)
-        routine = BlockRoutine(module, f"{symbol}.tile", c, self.left, self.right, self.sum_dtype, block)
+        block = choose_blocks(self.e.target, self.form, shape.m, shape.n, shape.k)
+        routine = BlockRoutine(module, f"{symbol}.tile", c, self.left, self.right, self.form, block)
         tile, part = block.tile, _PANELS * block.tile.columns
         row_step = _even(c, 0, self.m, block.rows, tile.rows)
         down, across = (_steps(extent, step) for extent, step in ((shape.m, block.rows), (shape.n, part)))
@@ -256,12 +271,12 @@ class _Product:
 
     def _finish(self, totals: str, tile: Tile, entry: Ref, row: Ref, height: Ref, col: Ref, width: Ref) -> None:
         """Hand the finished tile to the epilogue, vector by vector."""
-        c, e, item = self.c, self.e, self.sum_dtype.itemsize
+        c, e, sums = self.c, self.e, self.form.sums
         with c.loop(0, height) as r:
-            line = c.at(totals, c.mul(r.index, tile.columns), item)
+            line = c.at(totals, c.mul(r.index, tile.columns), sums.itemsize)
 
             def hand_over(j: Ref, mask: Val | None) -> None:
-                value = e.convert(e.load(c.at(line, j, item), self.sum_dtype), self.result)
+                value = e.convert(e.load(c.at(line, j, sums.itemsize), sums), self.result)
                 self.epilogue(e, value, str(entry), str(c.add(row, r.index)), str(c.add(col, j)), mask)
 
             c.vector_loop(0, width, tile.width, hand_over)
@@ -275,109 +290,157 @@ The rows lie a tile's columns apart at the address ``totals``."""
 class BlockRoutine:
     """The sums of a block of rows and columns over one k-block: packs both factors and runs the micro-kernel.
 
-    Scratch, from %scratch on: packed rows, one packed panel of columns, and totals; ``scratch`` bytes in all.
+    Scratch, from %scratch on: packed rows, one packed panel of columns, totals, and where groups are packed one panel
+    before that; ``scratch`` bytes in all.
     """
 
     def __init__(
-        self,
-        module: ModuleText,
-        symbol: str,
-        code: Code,
-        left: Operand,
-        right: Operand,
-        dtype: np.dtype,
-        blocks: Blocks,
+        self, module: ModuleText, symbol: str, code: Code, left: Operand, right: Operand, form: Form, blocks: Blocks
     ) -> None:
-        self.c, self.e, self.dtype, self.blocks = code, code.e, dtype, blocks
-        self.left, self.right = (Packing(code, operand, dtype, blocks.tile.width) for operand in (left, right))
+        self.c, self.e, self.form, self.blocks = code, code.e, form, blocks
+        width = blocks.tile.width
+        self.left, self.right = Packing(code, left, form, width, True), Packing(code, right, form, width, False)
         # In what direction elements lie side by side: rows of x that do keep theirs, a panel of y that does is copied.
         self.lines = left.along(DEPTH) >= left.along(FREE)
         self.turned = right.along(DEPTH) > right.along(FREE)
-        tile, item = blocks.tile, dtype.itemsize
+        tile, self.item = blocks.tile, form.cell.itemsize
         # A pitch of lines that is not a power of two spreads them over the sets of the cache.
-        self.pitch = blocks.depth + 64 // item if self.lines else blocks.depth
+        self.pitch = blocks.depth + 64 // self.item if self.lines else blocks.depth
         totals = tile.rows * tile.columns if blocks.one_block else blocks.rows * blocks.columns
+        loose = max(tile.rows, tile.columns) * blocks.depth if form.group > 1 else 0
+        cells = blocks.rows * self.pitch, tile.columns * blocks.depth
         offsets = [0]
-        for items in (blocks.rows * self.pitch, tile.columns * blocks.depth, totals):
-            offsets.append(offsets[-1] + -(-items * item // 64) * 64)
-        self.packed_a, self.packed_b, self.totals = (code.at("%scratch", offset, 1) for offset in offsets[:3])
+        for nbytes in (cells[0] * self.item, cells[1] * self.item, totals * form.sums.itemsize, loose * self.item):
+            offsets.append(offsets[-1] + -(-nbytes // 64) * 64)
+        self.packed_a, self.packed_b, self.totals, self.loose = (code.at("%scratch", at, 1) for at in offsets[:4])
         self.scratch = offsets[-1]
-        row_step, k_step = (self.pitch, 1) if self.lines else (1, tile.rows)
+        steps = (self.pitch, 1) if self.lines else (1, tile.rows)
+        forms = {"": form} if form.how is not How.PAIRS else {"": form, ".unflushed": form.unflushed}
         target, fastmath = code.e.target, code.e.fastmath
-        self.micro_kernel = emit_micro_kernel(
-            module,
-            symbol,
-            target,
-            fastmath,
-            dtype,
-            tile,
-            row_step,
-            k_step,
-            blocks.one_block,
-            in_pairs(left.dtype, dtype),
-        )
+        self.micro_kernels = [
+            emit_micro_kernel(module, symbol + suffix, target, fastmath, one, tile, *steps, blocks.one_block)
+            for suffix, one in forms.items()
+        ]
 
     def run(
         self, x: Reading, y: Reading, row: Ref, height: Ref, col: Ref, length: Ref, k: Ref, end: Ref, finish: Finish
     ) -> None:
         """One k-block, from ``k`` of ``end``, for ``height`` rows from ``row`` and ``length`` columns from ``col``.
         After the last k-block each tile is handed to ``finish``."""
-        c, tile, item, blocks = self.c, self.blocks.tile, self.dtype.itemsize, self.blocks
+        c, tile, blocks = self.c, self.blocks.tile, self.blocks
         k = 0 if blocks.one_block else k
         depth = end if blocks.one_block else c.min(K_BLOCK, c.sub(end, k))
         first = True if blocks.one_block else c.compare("eq", k, 0)
         last = True if blocks.one_block else c.compare("sge", c.add(k, K_BLOCK), end)
         self._pack_rows(x, row, height, k, depth)
+        least = self._least_of_rows(height, depth)
+        cells = self.form.cells(c, depth)
         with c.loop(0, length, tile.columns) as panel:
             width = c.min(tile.columns, c.sub(length, panel.index))
             source, pitch = self._panel(y, k, c.add(col, panel.index), depth, width, height)
+            routine = self._micro_kernel(least, source, depth)
             with c.loop(0, height, tile.rows) as down:
                 total: Ref = 0
                 if not blocks.one_block:
                     total = c.add(c.mul(panel.index, blocks.rows), c.mul(down.index, tile.columns))
-                totals = c.at(self.totals, total, item)
-                a = c.at(self.packed_a, c.mul(down.index, self.pitch), item)
+                totals = c.at(self.totals, total, self.form.sums.itemsize)
+                a = c.at(self.packed_a, c.mul(down.index, self.pitch), self.item)
                 starts = str(first).lower()
                 self.e.line(
-                    f"call void @{self.micro_kernel}(ptr {a}, ptr {source}, i64 {pitch}, ptr {totals}, i64 {depth}, "
-                    f"i1 {starts})"
+                    f"call void {routine}(ptr {a}, ptr {source}, i64 {pitch}, ptr {totals}, i64 {cells}, i1 {starts})"
                 )
                 with c.when(last):
                     high = c.min(tile.rows, c.sub(height, down.index))
                     finish(totals, c.add(row, down.index), high, c.add(col, panel.index), width)
 
+    # ---- sums that may be denormal
+
+    def _micro_kernel(self, least: Val | None, panel: str, depth: Ref) -> str:
+        """The function for a panel."""
+        names = [f"@{name}" for name in self.micro_kernels]
+        if least is None:
+            return names[0]
+        own = self._least(panel, 1, 0, self.c.mul(depth, self.blocks.tile.columns))
+        return self.c.choose_pointer(never_denormal(self.e, least, own), names[1], names[0])
+
+    def _least_of_rows(self, height: Ref, depth: Ref) -> Val | None:
+        """The least magnitude among packed rows, where sums are flushed."""
+        if self.form.how is not How.PAIRS:
+            return None
+        c, rows = self.c, self.blocks.tile.rows
+        panels = c.div(c.add(height, rows - 1), rows)
+        if self.lines:
+            return self._least(self.packed_a, c.mul(panels, rows), self.pitch, depth)
+        return self._least(self.packed_a, panels, rows * self.pitch, c.mul(depth, rows))
+
+    def _least(self, base: str, lines: Ref, pitch: Ref, length: Ref) -> Val:
+        """The least magnitude (see ``magnitudes``) of packed elements in lines of that length, ``pitch`` apart."""
+        c, e, width = self.c, self.e, self.blocks.tile.width
+        whole = c.mul(c.div(length, width), width)
+        least = [e.const(np.iinfo(np.uint32).max, dt.uint32, lanes) for lanes in (width, 1)]
+        with c.loop(0, lines, 1, least) as line:
+            start = c.at(base, c.mul(line.index, pitch), self.item)
+            found = []
+            for (begin, end, lanes), before in zip(((0, whole, width), (whole, length, 1)), line.carried):
+                with c.width(lanes), c.loop(begin, end, lanes, [before]) as at:
+                    values = e.load(c.at(start, at.index, self.item), self.form.packed)
+                    at.next = [e.minimum(at.carried[0], magnitudes(e, values))]
+                found.append(at.carried[0])
+            line.next = found
+        vector, one = line.carried
+        for lane in range(width):
+            one = e.minimum(one, e.extract(vector, lane))
+        return one
+
+    # ---- packing
+
     def _pack_rows(self, x: Reading, row: Ref, height: Ref, k: Ref, depth: Ref) -> None:
-        c, rows, item = self.c, self.blocks.tile.rows, self.dtype.itemsize
+        c, rows, group = self.c, self.blocks.tile.rows, self.form.group
         if self.lines:
             padded = c.mul(c.div(c.add(height, rows - 1), rows), rows)
-            self.left.lines(x, self.packed_a, self.pitch, row, height, padded, k, depth)
+            self.left.lines(x, self.packed_a, self.pitch * group, row, height, padded, k, depth)
             return
         with c.loop(0, height, rows) as panel:
-            to = c.at(self.packed_a, c.mul(panel.index, self.pitch), item)
+            to = c.at(self.packed_a, c.mul(panel.index, self.pitch), self.item)
             high = c.min(rows, c.sub(height, panel.index))
-            self.left.panel(x, to, rows, c.add(row, panel.index), high, k, depth)
+            plain = to if group == 1 else self.loose
+            self.left.panel(x, plain, rows, c.add(row, panel.index), high, k, depth)
+            if group > 1:
+                self.left.interleaved(plain, rows, to, rows, depth)
 
     def _panel(self, y: Reading, k: Ref, col: Ref, depth: Ref, width: Ref, height: Ref) -> tuple[str, Ref]:
-        """The address of a full panel of y and the distance of its rows."""
+        """The address of a full panel of y and the distance of its lines in cells."""
+        columns = self.blocks.tile.columns
+        if self.form.group == 1:
+            few = self.blocks.direct
+            enough = self.c.compare("sle", height, _FEW * self.blocks.tile.rows) if few is None else few
+            return self._plain_panel(y, self.packed_b, enough, k, col, depth, width)
+        source, pitch = self._plain_panel(y, self.loose, True, k, col, depth, width)
+        self.right.interleaved(source, pitch, self.packed_b, columns, depth)
+        return self.packed_b, columns
+
+    def _plain_panel(
+        self, y: Reading, to: str, few: str | bool, k: Ref, col: Ref, depth: Ref, width: Ref
+    ) -> tuple[str, Ref]:
+        """Where a full panel of y lies that is not in groups, and the distance of its lines: in memory, if ``few`` of
+        its elements are read again, else packed."""
         c, columns, operand = self.c, self.blocks.tile.columns, self.right.operand
         if self.turned:
-            self.right.turned(y, self.packed_b, columns, col, width, k, depth)
-            return self.packed_b, columns
+            self.right.turned(y, to, columns, col, width, k, depth)
+            return to, columns
         found = operand.in_memory
         direct: str | bool = False
-        if found is not None and operand.dtype == self.dtype and self._even_rows(found[1]):
-            few = self.blocks.direct
-            direct = c.compare("sle", height, _FEW * self.blocks.tile.rows) if few is None else few
-            direct = c.both(direct, c.compare("eq", width, columns))
+        if found is not None and operand.dtype == self.form.packed and self._even_rows(found[1]):
+            direct = c.both(few, c.compare("eq", width, columns))
         if direct is not True:
             with c.when(c.negation(direct)):
-                self.right.panel(y, self.packed_b, columns, col, width, k, depth)
+                self.right.panel(y, to, columns, col, width, k, depth)
         if found is None or direct is False:
-            return self.packed_b, columns
+            return to, columns
         pointer, position = found
         source = y.address(pointer, position, {self.right.free: col, self.right.depth: k})
         pitch = stride(c, position, self.right.depth)
-        return c.choose_pointer(direct, source, self.packed_b), c.choose(direct, pitch, columns)
+        return c.choose_pointer(direct, source, to), c.choose(direct, pitch, columns)
 
     def _even_rows(self, position: Ix) -> bool:
         """Whether columns of y lie side by side in memory, and its rows equally far apart."""

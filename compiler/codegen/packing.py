@@ -15,14 +15,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import numpy as np
-
-from hybridflow.compiler.codegen.micro_kernel import factor
+from hybridflow.compiler.codegen.emitter import Emitter
+from hybridflow.compiler.codegen.factors import CELL, Form, factor
 from hybridflow.compiler.codegen.operand import Operand, Reading
 from hybridflow.compiler.codegen.structured import Code, Ref
 from hybridflow.compiler.codegen.tiles import transposed
 from hybridflow.compiler.codegen.values import Val
-from hybridflow.compiler.ops.order import in_pairs
+from hybridflow.compiler.ir import dtypes as dt
 
 BATCH, FREE, DEPTH = 0, 1, 2
 
@@ -31,12 +30,11 @@ _DEAR = 16  # instructions of an element from which on it is not computed by cod
 
 
 class Packing:
-    """Packs one operand into elements of ``dtype``, by vectors of up to ``width`` lanes; without denormal numbers where
-    they are to be summed in pairs."""
+    """Packs one operand, the ``first`` or the second factor, as ``form`` says, by vectors of up to ``width`` lanes."""
 
-    def __init__(self, code: Code, operand: Operand, dtype: np.dtype, width: int) -> None:
-        self.code, self.e, self.operand, self.dtype, self.width = code, code.e, operand, dtype, width
-        self.paired = in_pairs(operand.dtype, dtype)
+    def __init__(self, code: Code, operand: Operand, form: Form, width: int, first: bool) -> None:
+        self.code, self.e, self.operand, self.form, self.width = code, code.e, operand, form, width
+        self.first = first
         self.free, self.depth = operand.loops[FREE][-1], operand.loops[DEPTH][-1]
 
     # ---- elements
@@ -45,10 +43,10 @@ class Packing:
         """The elements at the innermost counters of both parts, by lanes along one of the parts."""
         counters = {self.depth: depth} if free is None else {self.free: free, self.depth: depth}
         lane = {FREE: self.free, DEPTH: self.depth}.get(along)
-        return factor(self.e, at.value(counters, lane, mask), self.dtype, self.paired)
+        return factor(self.e, at.value(counters, lane, mask), self.form, self.first)
 
     def _at(self, base: str, position: Ref) -> str:
-        return self.code.at(base, position, self.dtype.itemsize)
+        return self.code.at(base, position, self.form.packed.itemsize)
 
     def _pieces(self, extent: int) -> Iterator[tuple[int, int]]:
         """(begin, width) of the widest vectors that fit: 14 is 8 + 4 + 2."""
@@ -61,11 +59,14 @@ class Packing:
     # ---- lines
 
     def lines(self, at: Reading, to: str, pitch: int, first: Ref, height: Ref, padded: Ref, k: Ref, depth: Ref) -> None:
-        """Rows from ``first``, ``pitch`` apart; those from ``height`` to ``padded`` repeat the last."""
+        """Rows from ``first``, ``pitch`` elements apart; those from ``height`` to ``padded`` repeat the last."""
         c = self.code
         with c.loop(0, padded) as r:
             row = at.at(FREE, c.add(first, c.min(r.index, c.sub(height, 1))))
             line = self._at(to, c.mul(r.index, pitch))
+            if self.form.group > 1:  # what fills up the last group must not be NaN
+                last = c.max(c.sub(self.form.cells(c, depth), 1), 0)
+                self.e.store(self.e.zero(dt.int32, 1), c.at(line, last, CELL))
             with row.runs(DEPTH, k, c.add(k, depth)) as (outer, begin, end, behind):
                 here = row.with_(outer)
                 into = self._at(line, c.sub(behind, k))
@@ -127,6 +128,35 @@ class Packing:
                 with c.loop(begin, end) as at_k:
                     self.e.store(self._value(here, None, at_k.index), self._at(into, c.mul(at_k.index, extent)))
 
+    # ---- groups of neighbours along the depth
+
+    def interleaved(self, source: str, pitch: Ref, to: str, extent: int, depth: Ref) -> None:
+        """A panel, whose lines lie ``pitch`` packed elements apart at ``source``, with the elements of each group side
+        by side; the last group is filled up with zeros."""
+        c, group = self.code, self.form.group
+        whole = c.mul(c.div(depth, group), group)
+        rest = c.sub(depth, whole)
+        with c.loop(0, whole, group) as at_k:
+            self._interleaved_lines(source, pitch, to, extent, at_k.index, group)
+        for count in range(1, group):
+            with c.when(c.compare("eq", rest, count)):
+                self._interleaved_lines(source, pitch, to, extent, whole, count)
+
+    def _interleaved_lines(self, source: str, pitch: Ref, to: str, extent: int, k: Ref, count: int) -> None:
+        c, e, group, packed = self.code, self.e, self.form.group, self.form.packed
+        lines = [self._at(source, c.mul(c.add(k, g), pitch)) for g in range(count)]
+        into = self._at(to, c.mul(k, extent))
+        for piece, width in self._pieces(extent):
+            with c.width(width):
+                parts = [e.load(self._at(line, piece), packed) for line in lines]
+                parts += [e.zero(packed)] * (group - count)
+                start = self._at(into, piece * group)
+                if width == 1:
+                    for g, part in enumerate(parts):
+                        e.store(part, self._at(start, g))
+                else:
+                    e.store(_interleaved(e, parts), start)
+
     # ---- panels of what lies along the depth
 
     def turned(self, at: Reading, to: str, extent: int, first: Ref, count: Ref, k: Ref, depth: Ref) -> None:
@@ -175,3 +205,15 @@ class Packing:
                         e.scatter(value, into, e.mul(positions, e.const(extent, positions.dtype)), mask)
 
                 c.vector_loop(begin, end, self.width, at_k)
+
+
+def _interleaved(e: Emitter, parts: list[Val]) -> Val:
+    """The first lanes of all parts, a power of two of them, then the second lanes, and so on."""
+    block = 1
+    while len(parts) > 1:
+        lanes = parts[0].width
+        order = [i + side for i in range(0, lanes, block) for side in (0, lanes)]
+        both = [first + b for first in order for b in range(block)]
+        parts = [e.shuffle(a, b, both) for a, b in zip(parts[::2], parts[1::2])]
+        block *= 2
+    return parts[0]

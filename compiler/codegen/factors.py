@@ -1,0 +1,175 @@
+"""How factors of products are packed, and what multiplies them: the instructions that a target has, and what stands in
+for them.  Whatever is chosen, the bits are those of ``ops/order.py``: sums of integers wrap, in any order.
+
+Some instructions take several neighbours along the depth at once, from 4 bytes that lie side by side: a *cell*.
+
+EACH          one multiply-add for each element
+PAIRS         bfloat16 widened to float32, by an fma and a flush of denormal sums
+UNFLUSHED     the same where no sum can be denormal
+BFLOATS       pairs of bfloat16 (vdpbf16ps)
+WORDS         pairs of 16-bit integers (pmaddwd): also of smaller ones, and of sums that are cut to 16 bits
+SIGNED_BYTES  four bytes, the first factor's taken for unsigned (vpdpbusd): 128 is added to each, and 128 times the sums
+              of the second factor are subtracted
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from enum import Enum
+
+import numpy as np
+
+from hybridflow.compiler.codegen.emitter import Emitter
+from hybridflow.compiler.codegen.structured import Code, Ref
+from hybridflow.compiler.codegen.values import Val, type_text
+from hybridflow.compiler.ir import dtypes as dt
+from hybridflow.compiler.ops.order import PAIR, in_pairs
+from hybridflow.compiler.target import Target
+
+CELL = 4  # bytes
+_LEAST_WIDTH = 4  # cells that an instruction takes
+
+_NORMAL = 2.0**-126  # the least float32 that is not denormal
+_BIAS, _MANTISSA = 127, 23  # of float32
+_LAST_BIT = 7  # of a bfloat16 in [1, 2) is 2**-7
+
+How = Enum("How", "EACH PAIRS UNFLUSHED BFLOATS WORDS SIGNED_BYTES")
+
+
+@dataclass(frozen=True)
+class Form:
+    """``packed`` is the dtype of packed elements, of which ``group`` neighbours along the depth lie side by side;
+    ``sums`` that of their sums."""
+
+    how: How
+    packed: np.dtype
+    sums: np.dtype
+    group: int = 1
+
+    @property
+    def cell(self) -> np.dtype:
+        """What a packed group is loaded as."""
+        return self.packed if self.group == 1 else dt.int32
+
+    @property
+    def least_width(self) -> int:
+        return 1 if self.group == 1 else _LEAST_WIDTH
+
+    @property
+    def by_pairs(self) -> bool:
+        """Whether single elements go through the depth in pairs."""
+        return self.how in (How.PAIRS, How.UNFLUSHED)
+
+    def cells(self, c: Code, depth: Ref) -> Ref:
+        return c.div(c.add(depth, self.group - 1), self.group)
+
+    @property
+    def unflushed(self) -> Form:
+        return replace(self, how=How.UNFLUSHED)
+
+
+def form_of(target: Target, factors: np.dtype, result: np.dtype) -> Form:
+    """The form of products of that dtype whose sums are rounded, or cut, to ``result``."""
+    sums = dt.compute_dtype(result)
+    x86 = target.kind == "cpu" and target.triple.startswith("x86_64")
+    if in_pairs(factors, sums):
+        if x86 and target.pairs:
+            return Form(How.BFLOATS, dt.bfloat16, sums, 2)
+        return Form(How.PAIRS, sums, sums)
+    if x86 and not dt.is_float(sums) and sums.itemsize <= 4:
+        bytes_ = factors == dt.int8 or result.itemsize == 1
+        if bytes_ and target.has("avx512vnni" if target.vector_bits == 512 else "avxvnni"):
+            return Form(How.SIGNED_BYTES, dt.int8, dt.int32, 4)
+        if dt.embeds(factors, dt.int16) or result.itemsize <= 2:
+            return Form(How.WORDS, dt.int16, dt.int32, 2)
+    return Form(How.EACH, sums, sums)
+
+
+def factor(e: Emitter, value: Val, form: Form, first: bool) -> Val:
+    """Elements of the first or the second factor as they are packed."""
+    value = e.convert(value, form.packed)
+    if form.by_pairs:
+        return e.select(e.lt(e.abs(value), _NORMAL), 0, value)
+    return e.xor(value, -128) if first and form.how is How.SIGNED_BYTES else value
+
+
+def turns(c: Code, begin: Ref, end: Ref, form: Form) -> list[tuple[Ref, Ref, tuple[int, ...]]]:
+    """Loops over the depth, one after the other: from, to, and which cells each turn adds, in order."""
+    if not form.by_pairs:
+        return [(begin, end, (0,))]
+    whole = c.add(begin, c.mul(c.div(c.sub(end, begin), PAIR), PAIR))
+    return [(begin, whole, tuple(reversed(range(PAIR)))), (whole, end, (0,))]
+
+
+def multiply_add(e: Emitter, form: Form, a: Val, b: Val, total: Val) -> Val:
+    """One step of a sum of products, over a cell of each factor: fused for floats; integers wrap."""
+    if form.how is How.BFLOATS:
+        return _instruction(e, "avx512bf16.dpbf16ps", [total, a, b], ["", "bfloat", "bfloat"])
+    if form.how is How.SIGNED_BYTES:
+        return _instruction(e, "avx512.vpdpbusd", [total, a, b], ["", "i8", "i8"])
+    if form.how is How.WORDS:
+        name = {4: "sse2.pmadd.wd", 8: "avx2.pmadd.wd", 16: "avx512.pmaddw.d.512"}[a.width]
+        return e.add(_instruction(e, name, [a, b], ["i16", "i16"], dt.int32, suffix=False), total)
+    if not dt.is_float(total.dtype):
+        return e.add(e.mul(a, b), total)
+    if form.how is How.EACH:
+        return e.fma(a, b, total)
+    with e.strict():
+        if form.how is How.UNFLUSHED:
+            return e.fma(a, b, total)
+        # Whether a sum is denormal is asked after rounding as if exponents had no bounds: where it may be, all terms
+        # are small enough to be scaled up.
+        up = 2.0**32
+        scaled = e.fma(e.mul(a, up), e.mul(b, up), e.mul(total, up * up))
+        return e.select(e.lt(e.abs(scaled), _NORMAL * up * up), 0, e.fma(a, b, total))
+
+
+def corrections(e: Emitter, form: Form, b: Val, total: Val) -> Val:
+    """One step of what has to be subtracted from all sums of a column, over a cell of the second factor."""
+    # As unsigned bytes that is 128 four times.
+    return multiply_add(e, form, e.const(-0x7F7F7F80, dt.int32), b, total)
+
+
+def _instruction(
+    e: Emitter,
+    name: str,
+    operands: Sequence[Val],
+    elements: Sequence[str],
+    dtype: np.dtype | None = None,
+    suffix: bool = True,
+) -> Val:
+    """A call of an x86 instruction.  Each operand is 4 bytes a lane, of ``elements``, or as it is where that is ""."""
+    width = operands[0].width
+    size = {"bfloat": 2, "i16": 2, "i8": 1}
+    types, arguments = [], []
+    for value, element in zip(operands, elements):
+        own = wanted = type_text(value.dtype, width)
+        ref = value.ref
+        if element:
+            wanted = f"<{width * CELL // size[element]} x {element}>"
+            ref = e.fresh("b")
+            e.line(f"{ref} = bitcast {own} {value.ref} to {wanted}")
+        types.append(wanted)
+        arguments.append(f"{wanted} {ref}")
+    result = operands[0].dtype if dtype is None else dtype
+    symbol = f"@llvm.x86.{name}" + (f".{32 * width}" if suffix else "")
+    e.declare(f"declare {type_text(result, width)} {symbol}({', '.join(types)})")
+    return e.assign(f"call {type_text(result, width)} {symbol}({', '.join(arguments)})", result, width)
+
+
+# ---- where no sum can be denormal
+
+
+def magnitudes(e: Emitter, values: Val) -> Val:
+    """Packed float32 as numbers that compare like their magnitudes, but that zeros are the largest of all."""
+    return e.sub(e.shl(e.bitcast(values, dt.uint32), 1), 1)
+
+
+def never_denormal(e: Emitter, least_a: Val, least_b: Val) -> str:
+    """Whether no sum of products of bfloat16 can be denormal, given the least magnitudes of both factors.
+
+    All products, hence all their sums, rounded or not, are multiples of the product of the last bits of the least ones.
+    """
+    exponents = e.add(*(e.lshr(least, _MANTISSA + 1) for least in (least_a, least_b)))
+    return e.ge(exponents, 2 * _BIAS - (_BIAS - 1) + 2 * _LAST_BIT).ref
