@@ -84,13 +84,14 @@ class Role(enum.Enum):
 class Node:
     """One operation and its value.  Immutable; compared by identity."""
 
-    __slots__ = ("_attrs_key", "attrs", "inputs", "op", "type", "where")
+    __slots__ = ("_attrs_key", "attrs", "inputs", "kept_by", "op", "type", "where")
 
     op: Any
     inputs: tuple[Node, ...]
     attrs: Mapping[str, Any]
     type: Any  # a TensorType, or a TupleType where there are several results
     where: str | None  # the user's file:line
+    kept_by: tuple[Any, ...]  # rules that are known to leave it as it is, see passes.rewrite
     _attrs_key: Any  # see ir.attributes.node_attrs_key, which sets it when it is first asked
 
     def __init__(
@@ -107,9 +108,13 @@ class Node:
         put(self, "attrs", attrs)
         put(self, "type", type)
         put(self, "where", where)
+        put(self, "kept_by", ())
 
     def __setattr__(self, name: str, value: Any) -> None:
         raise AttributeError(f"[ir] nodes are immutable: cannot set {name!r}")
+
+    def note_kept_by(self, rule: Any) -> None:
+        object.__setattr__(self, "kept_by", (*self.kept_by, rule))
 
     @property
     def shape(self) -> tuple[Any, ...]:

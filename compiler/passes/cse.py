@@ -8,16 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 
-from hybridflow.compiler.ir.build import GraphBuilder
 from hybridflow.compiler.ir.graph import Graph, Node
-from hybridflow.compiler.passes.rewrite import rewrite, value_key
+from hybridflow.compiler.passes.rewrite import value_key
 
 
 def cse(graph: Graph) -> Graph:
     first: dict[Hashable, Node] = {}
-
-    def known(b: GraphBuilder, node: Node) -> Node | None:
+    new: dict[Node, Node] = {}
+    nodes: list[Node] = []
+    for old in graph.nodes:
+        node = old
+        if not new.keys().isdisjoint(old.inputs):
+            node = new[old] = Node(old.op, [new.get(n, n) for n in old.inputs], old.attrs, old.type, old.where)
         found = first.setdefault(value_key(node), node)
-        return None if found is node else found
-
-    return rewrite(graph, known)
+        if found is node:
+            nodes.append(node)
+        else:
+            new[old] = found
+    return graph.rebuild(new, nodes) if new else graph

@@ -13,7 +13,8 @@ from hybridflow.compiler.ops import TABLE
 
 Rule = Callable[[GraphBuilder, Node], "Node | None"]
 """``rule(b, node)``: the value that takes the place of ``node``, made with ``b`` or found among what the node reads;
-None to keep it.  A rule that returns None has built nothing."""
+None to keep it.  A rule that returns None has built nothing, and always returns None for this node: it looks at nothing
+but the node and what that is made of, none of which changes."""
 
 
 def rewrite(graph: Graph, rule: Rule) -> Graph:
@@ -29,17 +30,21 @@ def rewrite(graph: Graph, rule: Rule) -> Graph:
     new: dict[Node, Node] = {}
     for old in graph.nodes:
         node = old
-        if any(n in new for n in old.inputs):
+        if not new.keys().isdisjoint(old.inputs):
             node = Node(old.op, [new.get(n, n) for n in old.inputs], old.attrs, old.type, old.where)
             new[old] = node
-            earlier = builder.known.get(value_key(node))
+            earlier = builder.found(node)
             if earlier is not None:
                 new[old] = earlier
                 continue
+        if rule in node.kept_by:
+            builder.nodes.append(node)
+            continue
         builder.location = old.where
         replacement = rule(builder, node)
         if replacement is None:
-            builder.keep(node)
+            node.note_kept_by(rule)
+            builder.nodes.append(node)
         else:
             new[old] = replacement
     return graph.rebuild(new, builder.nodes) if new else graph
@@ -55,18 +60,24 @@ class _Interning(GraphBuilder):
 
     def __init__(self) -> None:
         super().__init__(TABLE)
-        self.known: dict[Hashable, Node] = {}
+        self._known: dict[Hashable, Node] = {}
+        self._entered = 0  # nodes that have been entered there: none before something is looked for
 
-    def keep(self, node: Node) -> None:
-        self.nodes.append(node)
-        self.known.setdefault(value_key(node), node)
+    def found(self, node: Node) -> Node | None:
+        """The node that is there and equals this one."""
+        for earlier in self.nodes[self._entered :]:
+            self._known.setdefault(value_key(earlier), earlier)
+        self._entered = len(self.nodes)
+        return self._known.get(value_key(node))
 
     def emit(self, op: Any, *inputs: Node, **attrs: Any) -> Node:
         node = super().emit(op, *inputs, **attrs)
-        found = self.known.setdefault(value_key(node), node)
-        if found is not node:
-            self.nodes.pop()
-        return found
+        self.nodes.pop()
+        found = self.found(node)
+        if found is not None:
+            return found
+        self.nodes.append(node)
+        return node
 
 
 def _key(op: Any, inputs: tuple[Node, ...], attrs: Hashable) -> Hashable:

@@ -12,12 +12,14 @@ stays where it is, and the links above and below it are chains of their own.  On
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import functools
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from hybridflow.compiler.ir.attributes import same_attrs
+from hybridflow.compiler.ir.attributes import attrs_key, node_attrs_key
 from hybridflow.compiler.ir.build import GraphBuilder
-from hybridflow.compiler.ir.graph import Node
+from hybridflow.compiler.ir.graph import Node, parameter
 from hybridflow.compiler.ir.types import Extent, Shape, TensorType, is_one, same_extents, same_size
 from hybridflow.compiler.loops.index import Index, Ix, LoopVar, variable
 from hybridflow.compiler.loops.operands import reads_of
@@ -31,11 +33,17 @@ _ORDER = (SLICE, REVERSE, RESHAPE, TRANSPOSE, BROADCAST)
 MOST = 8  # links that are looked at together: what lies beneath them has its normal form already
 
 
-class Link(NamedTuple):
+@dataclass(frozen=True)
+class Link:
     """One view of a chain: an op, and its canonical attributes."""
 
     op: OpDef
-    attrs: Mapping[str, Any]
+    attrs: Mapping[str, Any] = field(compare=False)
+    key: Hashable  # of the attributes
+
+    @staticmethod
+    def of(op: OpDef, attrs: Mapping[str, Any]) -> Link:
+        return Link(op, attrs, attrs_key(attrs))
 
 
 class Run(NamedTuple):
@@ -53,14 +61,27 @@ def normal_view(b: GraphBuilder, node: Node) -> Node | None:
     chain = [node]
     while len(chain) < MOST and _is_view(chain[-1].inputs[0]):
         chain.append(chain[-1].inputs[0])
-    for length in range(len(chain), 0, -1):
-        beneath = chain[length - 1].inputs[0]
-        old = [Link(view.op, view.attrs) for view in reversed(chain[:length])]
-        new = _normal_form(node, beneath)
-        if new is not None and _better(new, old):
-            for link in new:
-                beneath = b.emit(link.op, beneath, **link.attrs)
-            return beneath
+    chain.reverse()
+    found = _better_form(chain[0].inputs[0].type, tuple([Link(n.op, n.attrs, node_attrs_key(n)) for n in chain]))
+    if found is None:
+        return None
+    start, links = found
+    value = chain[start].inputs[0]
+    for link in links:
+        value = b.emit(link.op, value, **link.attrs)
+    return value
+
+
+@functools.lru_cache(maxsize=4096)  # unrolled loops ask for few chains, hundreds of times each
+def _better_form(beneath: TensorType, chain: tuple[Link, ...]) -> tuple[int, list[Link]] | None:
+    """The first link of a chain over a value from which on it has a better form, and that form."""
+    nodes = [parameter(beneath, "")]
+    for link in chain:
+        nodes.append(Node(link.op, [nodes[-1]], link.attrs, link.op.result((nodes[-1].type,), link.attrs)))
+    for start in range(len(chain)):
+        new = _normal_form(nodes[-1], nodes[start])
+        if new is not None and _better(new, chain[start:]):
+            return start, new
     return None
 
 
@@ -72,7 +93,7 @@ def _better(new: Sequence[Link], old: Sequence[Link]) -> bool:
     """Whether the new chain is shorter, or has more reshapes, or its links in better order; a single link may also
     have attributes that say the same more simply.  Each step is towards one end, so rewriting comes to one."""
     if len(new) == len(old) == 1 and new[0].op is old[0].op:
-        return not same_attrs(new[0].attrs, old[0].attrs)
+        return new[0].key != old[0].key
     return _measure(new) < _measure(old)
 
 
@@ -89,7 +110,7 @@ def _normal_form(node: Node, beneath: Node) -> list[Link] | None:
     ((_, index),) = reads_of(node, own, lambda n: n is beneath).leaves
     if same_size(beneath.shape, node.shape) and index.linear == own.linear:
         same = same_extents(beneath.shape, node.shape)
-        return [] if same else [Link(RESHAPE, {"shape": node.shape})]
+        return [] if same else [Link.of(RESHAPE, {"shape": node.shape})]
     runs = [_run(ix, vars) for ix in index.axes]
     found = [run for run in runs if run is not None]
     axes = [run.axis for run in found if run.axis is not None]
@@ -118,9 +139,9 @@ def _links(runs: Sequence[Run], beneath: TensorType, shape: Shape) -> Iterator[L
     """The normal form's links that do something."""
     cut, turned = _cut(runs)
     if not same_extents(tuple(run.turns for run in runs), beneath.shape):
-        yield Link(SLICE, SLICE.canon((beneath,), cut))  # type: ignore[misc]
+        yield Link.of(SLICE, SLICE.canon((beneath,), cut))  # type: ignore[misc]
     if turned:
-        yield Link(REVERSE, {"axes": turned})
+        yield Link.of(REVERSE, {"axes": turned})
     places = _places(runs, shape)
     kept = [place for place in places if place is not None]
     order = sorted(kept)
@@ -128,16 +149,16 @@ def _links(runs: Sequence[Run], beneath: TensorType, shape: Shape) -> Iterator[L
     small = tuple(shape[axis] for axis in order)
     if moved != sorted(moved):
         if len(kept) < len(runs):
-            yield Link(RESHAPE, {"shape": tuple(shape[axis] for axis in kept)})
-        yield Link(TRANSPOSE, {"perm": tuple(kept.index(axis) for axis in order)})
+            yield Link.of(RESHAPE, {"shape": tuple(shape[axis] for axis in kept)})
+        yield Link.of(TRANSPOSE, {"perm": tuple(kept.index(axis) for axis in order)})
     rest = [extent for axis, extent in enumerate(shape) if axis not in kept]
     now = tuple(run.turns for run in runs) if moved == sorted(moved) else small
     if all(map(is_one, rest)):
         small = shape  # new axes of one element repeat nothing
     if not same_extents(now, small):
-        yield Link(RESHAPE, {"shape": small})
+        yield Link.of(RESHAPE, {"shape": small})
     if not same_extents(small, shape):
-        yield Link(BROADCAST, {"shape": shape, "axes": tuple(order)})
+        yield Link.of(BROADCAST, {"shape": shape, "axes": tuple(order)})
 
 
 def _places(runs: Sequence[Run], shape: Shape) -> list[int | None]:
