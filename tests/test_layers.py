@@ -41,6 +41,7 @@ LEVELS = {
     "hybridflow.runtime.arguments": 6,
     "hybridflow.runtime.dtypes": 6,
     "hybridflow.runtime.locks": 6,
+    "hybridflow.runtime.collector": 6,
     "hybridflow.runtime.callbacks": 6,
     "hybridflow.runtime.program_host": 6,
     "hybridflow.runtime.machine": 6.1,

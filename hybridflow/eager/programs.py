@@ -20,6 +20,7 @@ from hybridflow import flags
 from hybridflow.compiler.ir.graph import Graph, graphs_in
 from hybridflow.compiler.program import Program
 from hybridflow.compiler.target import Target
+from hybridflow.runtime import collector
 from hybridflow.runtime.machine import disk_cache
 
 _Moved = Callable[["str | None"], "str | None"]
@@ -35,7 +36,8 @@ def program_for(graph: Graph, target: Target, fastmath: bool = False) -> Program
         # The compiler is loaded when something is compiled, not at import.
         from hybridflow.compiler.pipeline import compile_graph
 
-        program = compile_graph(graph, target, fastmath)
+        with collector.held_back():
+            program = compile_graph(graph, target, fastmath)
         if key is not None:
             disk_cache.put(key, _written(program, places))
     return program

@@ -1,0 +1,51 @@
+"""Python's collector of cycles, held back while something large is made.
+
+What is made all lives until it is finished, and counts as new for all of that time: the collector would go over it
+again and again, for up to a sixth of the time of a large program, and find nothing.
+"""
+
+from __future__ import annotations
+
+import gc
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from hybridflow.runtime import locks
+
+_lock = locks.make()
+_holders: set[int] = set()  # the threads that hold it back
+_was_on = False  # before the first of them did
+
+
+@contextmanager
+def held_back() -> Iterator[None]:
+    """Nothing is collected in here, and, if something was before, it is again when no thread is in here any more."""
+    global _was_on
+    thread = threading.get_ident()
+    with _lock:
+        outermost = thread not in _holders
+        if not _holders:
+            _was_on = gc.isenabled()
+            gc.disable()
+        _holders.add(thread)
+    try:
+        yield
+    finally:
+        if outermost:
+            _release({thread})
+
+
+def _release(threads: set[int]) -> None:
+    with _lock:
+        held = bool(_holders)
+        _holders.difference_update(threads)
+        if held and not _holders and _was_on:
+            gc.enable()
+
+
+def _release_others() -> None:
+    _release(_holders - {threading.get_ident()})
+
+
+locks.at_fork(after_in_child=_release_others)  # they do not exist in the child
