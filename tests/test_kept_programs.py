@@ -57,6 +57,25 @@ def test_the_lines_are_those_of_the_graph_that_asks(compiled):
     assert {check.where for check in moved.checks} == {"b.py:9"}
 
 
+def repeated(line):
+    """A graph that runs a sub-graph with a check, whose nodes have this line."""
+    types = TensorType((5,), dt.float32), TensorType((3,), dt.int64)
+    inner = GraphBuilder(TABLE, "inner")
+    inner.location = line
+    body = inner.finish([inner.take(*map(inner.parameter, types), axis=0)])
+    b = GraphBuilder(TABLE, "g")
+    b.location = "a.py:1"
+    return b.finish(b.results(b.call(*map(b.parameter, types), body=body)))
+
+
+def test_lines_of_sub_graphs_are_those_of_the_graph_that_asks(compiled):
+    for line in ("a.py:3", "a.py:3", "b.py:7"):
+        (check,) = programs.program_for(repeated(line), AVX512).checks
+        assert check.where == line
+    programs.program_for(repeated("a.py:1"), AVX512)  # the same line inside and outside
+    assert len(compiled) == 2
+
+
 @pytest.mark.parametrize(
     "other",
     [
