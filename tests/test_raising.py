@@ -12,6 +12,7 @@ import pytest
 
 import hybridflow as hf
 from hybridflow.compiler import target
+from hybridflow.compiler.codegen import driver
 from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.compiler.ir.build import GraphBuilder
 from hybridflow.compiler.ir.graph import Graph, Node
@@ -22,7 +23,9 @@ from hybridflow.errors import DivisionError, HybridflowError, IndexRangeError
 from hybridflow.runtime import cpu
 from hybridflow.runtime.cuda import executable as cuda, ptx
 from hybridflow.runtime.machine import host
+from hybridflow.runtime.memory import blocks
 from tests.cuda_emulator import Array, emulated  # noqa: F401
+from tests.cutting_host import check_cuts
 from tests.test_cuda_emission import assert_assembles
 from tests.test_fusion import build, rows, run_one_by_one
 from tests.test_kernels import same_bits
@@ -179,6 +182,35 @@ def test_without_elements_to_read_no_index_is_looked_at() -> None:
         reference = TABLE[name].reference(*arrays, axis=0)
         same_bits(got, np.asarray(eager))
         same_bits(got, reference)
+
+
+def added(b: GraphBuilder, x: Node, i: Node) -> Node:
+    return b.scatter_add(x, i, i, axis=0)
+
+
+def summed(b: GraphBuilder, x: Node, i: Node) -> Node:
+    inner = GraphBuilder(TABLE, "inner")
+    body = inner.finish([inner.cumulative_sum(inner.parameter(x.type), axis=0)])
+    return b.results(b.call(b.cumulative_sum(x, axis=0), body=body))[0]
+
+
+@pytest.mark.parametrize("few", [0, 1000], ids=["tables", "calls"])
+@pytest.mark.parametrize("made", [added, summed])
+def test_a_later_failure_keeps_no_value_from_a_check_before_it(made, few, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The last look-up is the only one that fails, and its kernel is one of the first to run.  What is made of zeros
+    until then is what the look-up before it reads."""
+    b = GraphBuilder(TABLE, "later")
+    x, table, i = (b.parameter(TensorType((n,), dt.int64)) for n in (1000, 3, 4))
+    b.location = "user.py:1"
+    good = b.take(table, cut(b, made(b, x, i), 500, 503), axis=0)
+    b.location = "user.py:2"
+    graph = b.finish([good, b.take(table, i, axis=0)])
+    empty = blocks.empty
+    monkeypatch.setattr(blocks, "empty", lambda *given: (found := empty(*given), found.view(np.uint8).fill(0x77))[0])
+    monkeypatch.setattr(driver, "FEW", few)
+    arrays = [np.zeros(1000, np.int64), np.ones(3, np.int64), np.array([0, 1, 2, 3])]
+    raised, *_ = check_cuts(compile_graph(graph, host.target()), arrays)
+    assert raised.startswith("IndexRangeError") and raised.endswith("user.py:2)")
 
 
 @pytest.mark.parametrize("shape", [(0,), (0, 3)], ids=str)

@@ -7,7 +7,8 @@ A loop has two memories for its carries: each turn reads one and writes the othe
 Such a kernel is a single unit: whoever runs it, a worker of a host or a thread of a GPU, runs all of its sub-graphs.
 
 A check that fails ends the kernel with its code, counted from where the sub-graph's checks begin.  Where an earlier one
-has failed already, nothing is run: with what it found wrong a loop might not end.
+has failed already, nothing is run: with what it found wrong a loop might not end.  Where a later one has, all is run as
+ever: others, whose checks come in between, may read what is made here.
 """
 
 from __future__ import annotations
@@ -70,7 +71,7 @@ def operands_of(kernel: Kernel) -> list[Node]:
 
 
 def write_control(home: Home, e: Emitter, symbol: str, kernel: Kernel, first: int) -> KernelCode:
-    """Add the kernel.  ``first`` is the code of its first check."""
+    """Add the kernel.  ``first`` is the code of its first check, or of the next one in program order."""
     writer = _Control(home, e, kernel, first)
     writer.write()
     e.line("ret void")

@@ -27,7 +27,10 @@ def write_launches(
 ) -> tuple[Memory, dict[str, Any]]:
     """Write the entry points; returns the memory and the launches of a CUDA program, whose threads bring scratch memory
     of their own."""
-    checked = any(call.raises for call in calls)
+    places, memory = shared_places(plan, calls)
+    phases = [(call, shared, phase) for call, shared in zip(calls, places) for phase in call.code.phases]
+    checks = [call.checks_in(phase) for call, _, phase in phases]
+    checked = any(code is not None for code in checks)
     launches = []
     updates = {i: k for k, i in enumerate(sorted(graph.updates))}
 
@@ -41,21 +44,19 @@ def write_launches(
     def device_copy(copy: Copy) -> DeviceCopy:
         return DeviceCopy(buffer(copy.source), buffer(copy.target), copy.size)
 
-    places, memory = shared_places(plan, calls)
-    for call, shared, earliest in zip(calls, places, earliest_checks(calls)):
-        for phase in call.code.phases:
-            launches.append(
-                Launch(
-                    _write_entry_point(module, dim_names, call, phase, checked, earliest),
-                    (
-                        *(buffer(plan.locations[base(n)]) for n, _ in call.operands),
-                        Buffer("arena", offset=shared.offset),
-                    ),
-                    product(phase.units),
-                    aligned(call.code.scratch, ALIGNMENT),
-                    call.raises,
-                )
+    for (call, shared, phase), earliest in zip(phases, earliest_checks(checks)):
+        launches.append(
+            Launch(
+                _write_entry_point(module, dim_names, call, phase, checked, earliest),
+                (
+                    *(buffer(plan.locations[base(n)]) for n, _ in call.operands),
+                    Buffer("arena", offset=shared.offset),
+                ),
+                product(phase.units),
+                aligned(call.code.scratch, ALIGNMENT),
+                call.checks_in(phase) is not None,
             )
+        )
     return memory._replace(scratch=0), {
         "launches": tuple(launches),
         "before": tuple(map(device_copy, plan.before)),
@@ -69,12 +70,12 @@ def _write_entry_point(
     """Add what launches a phase; its name.
 
     ``checked``: some kernel of the program raises, so whether an earlier one has failed must be looked up.
-    ``earliest`` is the first check that this kernel, or one after it, could find failed.
+    ``earliest`` is the first check that this phase, or one after it, could find failed.
     """
     e = Emitter(module.target, 1)
     dims = _store_dims(e, len(dim_names))
     if checked:
-        _return_if_failed(e, call.raises, earliest)
+        _return_if_failed(e, call.checks_in(phase) is not None, earliest)
     code = Code(e, dim_names, [Dim(name) for name in dim_names])
     first = code.add(code.mul(_special(e, "ctaid.x"), _special(e, "ntid.x")), _special(e, "tid.x"))
     threads = code.mul(_special(e, "nctaid.x"), _special(e, "ntid.x"))

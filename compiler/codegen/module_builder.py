@@ -90,9 +90,12 @@ class ModuleBuilder:
         self.callbacks: list[Callback] = [] if outer is None else outer.callbacks
         # Codes of checks count what can fail in program order, so that the least is the first to fail.
         self.check_codes: dict[Node, int] = {}
+        self.next_codes: dict[Node, int] = {}  # of control flow: its first check's, else that of the next one behind it
         self.checks: list[Check] = []
         for node in graph.nodes:
             count = checks_of(node)
+            if node.op.kind is Kind.CONTROL:
+                self.next_codes[node] = len(self.checks) + 1
             if count:
                 self.check_codes[node] = len(self.checks) + 1
                 self.checks += [Check(HybridflowError.__name__, node.op.name, "a check failed.", node.where)] * count
@@ -175,6 +178,8 @@ class ModuleBuilder:
             return None
         self.computed.update(copy for node, copy in template.copies.items() if node in self.computed)
         key = structure(template.kernel, self.is_leaf)
+        if key is not None:
+            key = key, self.next_codes.get(kernel.cluster.anchor)
         written = self.written.get(key) if key is not None else None
         if written is None:
             written = self._write(template.kernel)
@@ -197,7 +202,7 @@ class ModuleBuilder:
         if kind is Kind.CONTRACT:
             return self._contraction(e, symbol, kernel), ""
         if kind is Kind.CONTROL:
-            return write_control(self, e, symbol, kernel, self.check_codes.get(kernel.cluster.anchor, 0)), ""
+            return write_control(self, e, symbol, kernel, self.next_codes[kernel.cluster.anchor]), ""
         return self._special(e, symbol, kernel), ""
 
     def _loops(self, kernel: Kernel) -> tuple[KernelCode, str]:

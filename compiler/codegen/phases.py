@@ -25,11 +25,12 @@ from hybridflow.compiler.ir.extents import Extent
 @dataclass(frozen=True)
 class Phase:
     """``units`` are as many as the product of these extents says.  Cutting them at other places than multiples of
-    ``grain`` is not allowed."""
+    ``grain`` is not allowed.  ``checks``: the kernel's checks, where it has any, are made here, or here too."""
 
     symbol: str
     units: tuple[Extent, ...]
     grain: int = 1
+    checks: bool = True
 
 
 @dataclass(frozen=True)

@@ -4,8 +4,9 @@ The order is that of ``ops/order.py``, row-major in the updates, and each sum is
 not depend on how the kernel is cut: a piece of the work has a part of the result to itself, columns where there are
 many, else rows, and walks all indices of that part.
 
-The indices are looked at first, in a phase of their own, and where one is out of range nothing is written.  So x may
-be out's own buffer, even that of state; the copy is left out then.
+The indices are looked at first, in a phase of their own: where one is out of range a program ends before anything is
+written, unless an earlier check is still to come.  So x may be out's own buffer, even that of state; the copy is left
+out then.  What is written does not depend on checks: where one has failed that comes later, others read it.
 """
 
 from __future__ import annotations
@@ -136,12 +137,8 @@ class _Scatter:
 
     @contextmanager
     def parts(self) -> Iterator[tuple[Ref, Range, Range]]:
-        """The parts of the result that units stand for: (outer, rows, columns).  None, where a check has failed."""
-        c, e = self.c, self.e
-        status, fine = e.fresh("s"), e.fresh("c")
-        e.line(f"{status} = load atomic i32, ptr %status monotonic, align 4")
-        e.line(f"{fine} = icmp eq i32 {status}, 0")
-        with c.when(fine), c.spans("%begin", "%end", self.n if self.by_rows else self.inner) as (outer, first, last):
+        """The parts of the result that units stand for: (outer, rows, columns)."""
+        with self.c.spans("%begin", "%end", self.n if self.by_rows else self.inner) as (outer, first, last):
             if self.by_rows:
                 yield outer, (first, last), (0, self.inner)
             else:
@@ -191,13 +188,13 @@ class _Scatter:
         )
         looking.look()
         phases = []
-        for body, name, units, grain in (
-            (looking.e, f"{symbol}_check", indices, _WIDE),
-            (e, symbol, self.units, 1 if self.by_rows else self.width),
+        for body, name, units, grain, checks in (
+            (looking.e, f"{symbol}_check", indices, _WIDE, True),
+            (e, symbol, self.units, 1 if self.by_rows else self.width, False),
         ):
             body.line("ret void")
             written = module.function(body, name, kernel_parameters(4), linkage="internal")
-            phases.append(Phase(written, units, grain))
+            phases.append(Phase(written, units, grain, checks))
         return KernelCode(tuple(phases))
 
     def look(self) -> None:

@@ -30,9 +30,9 @@ class KernelCall(NamedTuple):
     first_check: int | None
     wave: int
 
-    @property
-    def raises(self) -> bool:
-        return self.first_check is not None
+    def checks_in(self, phase: Phase) -> int | None:
+        """The least code of what one of its phases can find failed."""
+        return self.first_check if phase.checks else None
 
 
 class Memory(NamedTuple):
@@ -65,13 +65,13 @@ class Turn(NamedTuple):
         return product(self.phase.units)
 
 
-def earliest_checks(calls: Sequence[KernelCall]) -> list[int | None]:
-    """For each call, and behind the last one, the least code of what it, or one after it, can find failed.  While that
-    is less than the code of a check that has failed, they have to run: the error to report is that of the first check
-    in program order."""
+def earliest_checks(checks: Sequence[int | None]) -> list[int | None]:
+    """Of phases, given the least code of what each can find failed: for each of them, and behind the last one, that of
+    what it, or one after it, can find failed.  While that is less than the code of a check that has failed, they have
+    to run: the error to report is that of the first check in program order."""
     found: list[int | None] = [None]
-    for call in reversed(calls):
-        codes = [code for code in (call.first_check, found[-1]) if code is not None]
+    for own in reversed(checks):
+        codes = [code for code in (own, found[-1]) if code is not None]
         found.append(min(codes, default=None))
     return found[::-1]
 
@@ -100,7 +100,6 @@ class Steps:
         self.graph, self.plan = graph, plan
         self._updates = {i: k for k, i in enumerate(sorted(graph.updates))}
         self.literals: dict[int, int] = {}  # words that hold the constant numbers which kernels read, and their places
-        self.raise_ = any(call.raises for call in calls)
         shared, self.memory = shared_places(plan, calls)
         ordered = [
             (call, place, phase)
@@ -108,13 +107,15 @@ class Steps:
             for step in _phases_together(list(wave))
             for call, place, phase in step
         ]
-        later = earliest_checks([call for call, _, _ in ordered])
+        checks = [call.checks_in(phase) for call, _, phase in ordered]
+        self.raise_ = any(code is not None for code in checks)
+        later = earliest_checks(checks)
         self.turns: list[Turn] = []
         self.sizes: list[int] = []  # how many turns each step has
         step: tuple[int, int] | None = None
         for k, (call, place, phase) in enumerate(ordered):
             places = (place, *(self.part(part) for part in call.operands))
-            self.turns.append(Turn(phase, places, call.raises, limit_before(later[k + 1])))
+            self.turns.append(Turn(phase, places, checks[k] is not None, limit_before(later[k + 1])))
             own = call.wave, call.code.phases.index(phase)
             if own != step:
                 self.sizes.append(0)
