@@ -1,10 +1,6 @@
 """Loop-nest kernels: a cluster's loops around the elements of its nodes.
 
-Three forms, told apart by the cluster's space:
-
-map      nothing is reduced (``maps``)
-rows     the last loop is reduced (``rows``)
-columns  the last loop is kept (``columns``)
+There is a class for each form of schedule (``loops.schedule.Form``); ``module_builder.NESTS`` has them by form.
 """
 
 from __future__ import annotations
