@@ -50,11 +50,11 @@ def test_vecdot_of_narrow_floats_does_not_round_or_overflow_on_the_way() -> None
     x = np.full(8, 300, np.float16)
     signs = np.array([1, -1] * 4, np.float16)
     assert hf.vecdot(x, x * signs).numpy() == 0
-    assert hf.vecdot(x, x, dtype=np.float32).numpy() == 8 * 300.0**2
-    many = hf.vecdot(np.full(300, 100, np.int8), np.full(300, 100, np.int8), dtype=np.int32)
+    assert hf.vecdot(x, x, sum_dtype=np.float32).numpy() == 8 * 300.0**2
+    many = hf.vecdot(np.full(300, 100, np.int8), np.full(300, 100, np.int8), sum_dtype=np.int32)
     assert many.dtype == np.int32 and many.numpy() == 3_000_000
     with pytest.raises(errors.DTypeError, match="holds all of its values"):
-        hf.vecdot(x, x, dtype=np.int32)
+        hf.vecdot(x, x, sum_dtype=np.int32)
 
 
 def test_vecdot_fuses_with_what_it_reads_and_what_reads_it() -> None:
@@ -88,7 +88,7 @@ def test_vecdot_is_differentiable_through_its_wider_sums() -> None:
         with hf.GradientTape() as tape:
             tape.watch(x)
             tape.watch(y)
-            total = hf.sum(hf.vecdot(x, y, axis=0, dtype=np.float32))
+            total = hf.sum(hf.vecdot(x, y, axis=0, sum_dtype=np.float32))
         return tape.gradient(total, [x, y])
 
     for found in (gradients(x, y), hf.function(gradients)(x, y)):

@@ -20,35 +20,37 @@ _NUMERIC = frozenset(rules.NUMERIC)
 
 def _vecdot_canon(types: tuple[TensorType, ...], attrs: dict[str, Any]) -> dict[str, Any]:
     axes = rules.axes("vecdot", types[0], attrs.get("axes"))
-    return {"axes": axes, "dtype": np.dtype(attrs.get("dtype", types[0].dtype))}
+    return {"axes": axes, "sum_dtype": np.dtype(attrs.get("sum_dtype", types[0].dtype))}
 
 
-def _vecdot_infer(x: TensorType, y: TensorType, axes: tuple[int, ...], dtype: dt.DType) -> TensorType:
+def _vecdot_infer(x: TensorType, y: TensorType, axes: tuple[int, ...], sum_dtype: dt.DType) -> TensorType:
     rules.check_dtype("vecdot", x, _NUMERIC)
     rules.check_same("vecdot", x, y)
-    if not dt.embeds(x.dtype, dtype):
-        raise DTypeError("vecdot", f"{x} is to be summed as {dtype}. Expected a dtype that holds all of its values.")
-    return TensorType(tuple(x.shape[a] for a in rules.kept_axes(x.ndim, axes)), dtype)
+    if not dt.embeds(x.dtype, sum_dtype):
+        raise DTypeError(
+            "vecdot", f"{x} is to be summed as {sum_dtype}. Expected a dtype that holds all of its values."
+        )
+    return TensorType(tuple(x.shape[a] for a in rules.kept_axes(x.ndim, axes)), sum_dtype)
 
 
-def _vecdot_reference(x: np.ndarray, y: np.ndarray, axes: tuple[int, ...], dtype: Any) -> np.ndarray:
-    wide = np.dtype(np.float64) if dt.is_float(dtype) else dtype
+def _vecdot_reference(x: np.ndarray, y: np.ndarray, axes: tuple[int, ...], sum_dtype: Any) -> np.ndarray:
+    wide = np.dtype(np.float64) if dt.is_float(sum_dtype) else sum_dtype
     with np.errstate(all="ignore"):
         total = np.sum(x.astype(wide) * y.astype(wide), axis=axes, dtype=wide)
-        return arrays.convert(np.asarray(0.0 + total if dt.is_float(dtype) else total), dtype)
+        return arrays.convert(np.asarray(0.0 + total if dt.is_float(sum_dtype) else total), sum_dtype)
 
 
-def _vecdot_lift(e: Emit, x: Val, y: Val, i: Val, dtype: dt.DType) -> State:
-    wide = dt.compute_dtype(dtype)
+def _vecdot_lift(e: Emit, x: Val, y: Val, i: Val, sum_dtype: dt.DType) -> State:
+    wide = dt.compute_dtype(sum_dtype)
     return (e.mul(e.convert(x, wide), e.convert(y, wide)),)
 
 
-def _vecdot_vjp(b: Builder, g: Any, out: Any, x: Any, y: Any, axes: tuple[int, ...], dtype: Any) -> tuple[Any, ...]:
+def _vecdot_vjp(b: Builder, g: Any, out: Any, x: Any, y: Any, axes: tuple[int, ...], sum_dtype: Any) -> tuple[Any, ...]:
     if not dt.is_float(x.type.dtype):
         return None, None
 
     def share(other: Any) -> Any:
-        product = b.multiply(spread(b, g, x, axes), rules.as_dtype(b, other, dtype))
+        product = b.multiply(spread(b, g, x, axes), rules.as_dtype(b, other, sum_dtype))
         return rules.as_dtype(b, product, x.type.dtype)
 
     return lambda: share(y), lambda: share(x)
@@ -67,7 +69,7 @@ def _vecdot_samples(rng: np.random.Generator, dtype: Any) -> list[samples.Sample
         ((0, 3), (1,)),
     ]
     return [
-        ((samples.values(rng, dtype, shape), samples.values(rng, dtype, shape)), {"axes": axes, "dtype": result})
+        ((samples.values(rng, dtype, shape), samples.values(rng, dtype, shape)), {"axes": axes, "sum_dtype": result})
         for result in dict.fromkeys((dtype, wider.get(dtype, dtype)))
         for shape, axes in cases
     ]
@@ -77,15 +79,15 @@ define(
     "vecdot",
     Kind.REDUCE,
     2,
-    doc="""The sum over axes of x * y.  Products are formed and summed in ``dtype``, float16 and bfloat16 in float32,
-    and the total is rounded once; integers wrap.""",
+    doc="""The sum over axes of x * y.  Products are formed and summed in ``sum_dtype``, float16 and bfloat16 in
+    float32, and the total is rounded once; integers wrap.""",
     canon=_vecdot_canon,
     infer=_vecdot_infer,
     reference=_vecdot_reference,
     lift=_vecdot_lift,
-    combine=lambda e, s, t, dtype: (e.add(s[0], t[0]),),
-    init=lambda x_dtype, dtype: sum_identity(dtype),
-    finish=lambda e, state, out_dtype, dtype: sum_finish(e, state, out_dtype),
+    combine=lambda e, s, t, sum_dtype: (e.add(s[0], t[0]),),
+    init=lambda dtype, sum_dtype: sum_identity(sum_dtype),
+    finish=lambda e, state, dtype, sum_dtype: sum_finish(e, state, dtype),
     vjp=_vecdot_vjp,
     samples=_vecdot_samples,
     dtypes=rules.NUMERIC,

@@ -78,10 +78,10 @@ def _matmul(x: Tensor, y: Tensor, dtype: DType) -> Tensor:
     return apply(TABLE["matmul"], x, y, sum_dtype=dtype)
 
 
-def vecdot(x1: Any, x2: Any, axis: int = -1, dtype: Any = None) -> Tensor:
+def vecdot(x1: Any, x2: Any, axis: int = -1, sum_dtype: Any = None) -> Tensor:
     """The sum of products along ``axis``; the other axes broadcast.
 
-    ``dtype`` is that of products, sums and result (the operands' by default): it must hold all of their values, as
+    ``sum_dtype`` is that of products, sums and result (the operands' by default): it must hold all of their values, as
     int32 does those of int8.  Sums of float16 and bfloat16 are formed in float32 and rounded once.
     """
     x, y = _operands("vecdot", x1, x2)
@@ -93,8 +93,8 @@ def vecdot(x1: Any, x2: Any, axis: int = -1, dtype: Any = None) -> Tensor:
     if x.shape[counted] != y.shape[counted]:
         raise ShapeError("vecdot", f"axis {axis} differs: {x.type} and {y.type}.")
     x, y = broadcast_all("vecdot", (x, y))
-    wanted = x.dtype if dtype is None else to_dtype(dtype, "vecdot")
-    return apply(TABLE["vecdot"], x, y, axes=(x.ndim + counted,), dtype=wanted)
+    wanted = x.dtype if sum_dtype is None else to_dtype(sum_dtype, "vecdot")
+    return apply(TABLE["vecdot"], x, y, axes=(x.ndim + counted,), sum_dtype=wanted)
 
 
 def outer(x1: Any, x2: Any) -> Tensor:
