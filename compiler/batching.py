@@ -35,9 +35,9 @@ def _contracted(b: Any, op: OpDef, size: Extent, batched: Sequence[bool], /, *in
     """One batch axis more.  An op whose attributes cannot say where it lies reads operands that are transposed."""
     assert op.contraction and op.contracting, op
     types = tuple(x.type.with_shape(x.type.shape[1:]) if own else x.type for x, own in zip(inputs, batched))
-    factors = Contraction(*(factor.behind(1) for factor in op.contraction(types, attrs)))
+    left, right = (factor.behind(1) for factor in op.contraction(types, attrs).factors)
     operands = [in_front(b, x, own, size) for x, own in zip(inputs, batched)]
-    return b.emit(op, *operands, **{**attrs, **(op.contracting(factors) or {})})
+    return b.emit(op, *operands, **{**attrs, **(op.contracting(Contraction(left, right)) or {})})
 
 
 def _projected(b: Any, op: OpDef, size: Extent, batched: Sequence[bool], whole: Any, /, index: int) -> Any:

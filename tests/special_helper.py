@@ -95,7 +95,8 @@ def emit_scan(
 ) -> KernelCode:
     """Add the kernel of a scan of arrays in memory: the inputs, then the output."""
     inputs = [_flat(dtype, shape, f"%a{k}") for k in range(op.arity or 0)]
-    return scan.emit_scan(module, e, symbol, op, dtype, shape, axis, dims, inputs, len(inputs) + 1)
+    running = op.lower((), {"axis": axis})
+    return scan.emit_scan(module, e, symbol, op, dtype, shape, running, dims, inputs, len(inputs) + 1)
 
 
 def emit_argsort(

@@ -506,7 +506,7 @@ def test_scans_have_the_stated_order_around_runs_and_chunks(name, target):
             if n > 100:  # huge beside small, and what spreads
                 inputs[-1][0, 70], inputs[-1][0, 90], inputs[-1][1, 66] = 1e30, -1e30, np.inf
                 inputs[0][1, 80:] = 0 if name == "linear_recurrence" else inputs[0][1, 80:]
-            expected = order.ordered_scan(COMBINE[name], identity, inputs, 1, "exclusive" in op.facts)[-1]
+            expected = order.ordered_scan(COMBINE[name], identity, inputs, 1, op.lower((), {"axis": 1}).exclusive)[-1]
             for dims, extents in (((), shape), (("a", "n"), (Dim("a"), Dim("n"), inner))):
                 if dims and "n" in kernels:
                     kernel = kernels["n"]

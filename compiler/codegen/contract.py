@@ -125,12 +125,13 @@ def times_read(target: Target, node: Node) -> tuple[int | None, ...]:
     if 0 in node.shape:
         return None, None
     types = tuple(n.type for n in node.inputs)
-    _, m, n, k = (product(part) for part in node.op.contraction(types, node.attrs).extents(*types))
+    axes = node.op.contraction(types, node.attrs)
+    _, m, n, k = (product(part) for part in axes.extents(*types))
     swapped = n == 1 and m != 1
     if swapped:
         m, n = n, m
     rows, columns = (extent if isinstance(extent, int) else UNKNOWN for extent in (m, n))
-    if node.attrs.get("lanes"):  # the row goes with each line of the other factor
+    if axes.lanes:  # the row goes with each line of the other factor
         times = columns, 1
     elif target.kind == "cuda":
         times = columns, rows

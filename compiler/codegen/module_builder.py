@@ -257,14 +257,13 @@ class ModuleBuilder:
                 elements.store(result, pointers[root], space.full)
 
         finishing = between(kernel, kernel.roots, space.full, {node, *places}, self.is_leaf)
-        left, right = (Operand(code, factor, parts, places) for factor, parts in zip(node.inputs, axes))
-        lanes = node.attrs.get("lanes", False)
+        left, right = (Operand(code, factor, parts, places) for factor, parts in zip(node.inputs, axes.factors))
         return contract.emit_product(
-            self.module, code, symbol, left, right, shape, epilogue, len(operands), node.dtype, lanes
+            self.module, code, symbol, left, right, shape, epilogue, len(operands), node.dtype, axes.lanes
         )
 
     def _special(self, e: Emitter, symbol: str, kernel: Kernel) -> KernelCode:
-        """Kinds whose kernels take their operands as they lie in memory."""
+        """A scan, a sort or a scatter."""
         node = kernel.cluster.anchor
         x, dims = node.inputs[0], self.dim_names
         lowered = node.op.lower(tuple(n.type for n in node.inputs), node.attrs)
@@ -274,7 +273,7 @@ class ModuleBuilder:
             places = {i: Place(f"%a{k}") for k, i in enumerate(kernel.inputs)}
             inputs = [Flat(n, places) for n in node.inputs]
             if isinstance(lowered, Running):
-                return scan.emit_scan(self.module, e, symbol, node.op, x.dtype, x.shape, axis, dims, inputs, buffers)
+                return scan.emit_scan(self.module, e, symbol, node.op, x.dtype, x.shape, lowered, dims, inputs, buffers)
             return sort.emit_argsort(
                 self.module, e, symbol, x.dtype, x.shape, axis, lowered.descending, dims, inputs[0], buffers
             )

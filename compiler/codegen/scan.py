@@ -31,6 +31,7 @@ from hybridflow.compiler.codegen.tiles import transposed
 from hybridflow.compiler.codegen.values import Val
 from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.compiler.ir.extents import Extent
+from hybridflow.compiler.ops.lowering import Running
 from hybridflow.compiler.ops.order import SCAN_CHUNK, SCAN_RUN
 from hybridflow.compiler.ops.table import OpDef
 
@@ -49,16 +50,17 @@ def emit_scan(
     op: OpDef,
     dtype: np.dtype,
     shape: Sequence[Extent],
-    axis: int,
+    running: Running,
     dims: Sequence[str],
     inputs: Sequence[Flat],
     buffers: int,
 ) -> KernelCode:
-    """Add the kernel ``symbol`` of a SCAN op over ``buffers`` buffers.  The last of them is the output, of ``shape``
-    like the ``inputs``.
+    """Add the kernel ``symbol`` of a SCAN op, which makes a ``running`` fold, over ``buffers`` buffers.  The last of
+    them is the output, of ``shape`` like the ``inputs``.
 
-    Units: lines along ``axis``, or their chunks.
+    Units: lines along the fold's axis, or their chunks.
     """
+    axis = running.axis
     before, behind = tuple(shape[:axis]), tuple(shape[axis + 1 :])
     width = lanes_for(e.target, dt.compute_dtype(dtype), merged_extent(behind))
     n, lines = shape[axis], math.prod((*before, *behind))
@@ -67,7 +69,7 @@ def emit_scan(
         chunks = (n - 1) // SCAN_CHUNK + 1
 
     def written(body: Emitter, name: str, write: Callable[[_Scan], None]) -> str:
-        scan = _Scan(body, op, dtype, shape, axis, dims, width, chunks, inputs, buffers)
+        scan = _Scan(body, op, dtype, shape, running, dims, width, chunks, inputs, buffers)
         write(scan)
         body.line("ret void")
         return module.function(body, name, kernel_parameters(buffers), linkage="internal")
@@ -101,7 +103,7 @@ class _Scan:
         op: OpDef,
         dtype: np.dtype,
         shape: Sequence[Extent],
-        axis: int,
+        running: Running,
         dims: Sequence[str],
         width: int,
         chunk_count: Extent,
@@ -111,12 +113,12 @@ class _Scan:
         assert op.init and op.lift and op.combine and op.finish, op  # the table sees to it
         self.e, self.op, self.dtype, self.width = e, op, dtype, width
         self.c = c = Code(e, dims, shape)
+        axis, self.exclusive = running.axis, running.exclusive
         self.inputs, self.buffers, self.out = inputs, buffers, f"%a{buffers - 1}"
         self.n, self.inner = c.extent(shape[axis]), c.product(shape[axis + 1 :])
         self.lines = c.mul(c.product(shape[:axis]), self.inner)
         self.state_dtype = dt.compute_dtype(dtype)
         self.components = list(op.init(dtype))
-        self.exclusive = bool(op.facts.get("exclusive"))
         self.cut = chunk_count != 1
         self.count = c.extent(chunk_count)
         self.followed = c.sub(self.count, 1)  # chunks of a line whose totals carry over

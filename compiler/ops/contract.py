@@ -113,7 +113,8 @@ def _matmul_contraction(types: tuple[TensorType, ...], attrs: Mapping[str, Any])
         free, summed = (last, first) if depth_first else (first, last)
         return Factor(tuple(range(x.ndim - 2)), free, summed)
 
-    return Contraction(factor(types[0], attrs["transpose_a"]), factor(types[1], not attrs["transpose_b"]))
+    left, right = factor(types[0], attrs["transpose_a"]), factor(types[1], not attrs["transpose_b"])
+    return Contraction(left, right, attrs["lanes"])
 
 
 def _matmul_contracting(wanted: Contraction) -> dict[str, Any] | None:

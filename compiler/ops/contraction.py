@@ -43,10 +43,16 @@ class Factor(NamedTuple):
 
 class Contraction(NamedTuple):
     """The factors of a contraction.  The axes of its result are the batch axes, the free ones of the first operand
-    (rows) and the free ones of the second (columns), in this order."""
+    (rows) and the free ones of the second (columns), in this order.  With ``lanes`` one row or one column is summed in
+    the order of a row reduction (see order.py)."""
 
     left: Factor
     right: Factor
+    lanes: bool = False
+
+    @property
+    def factors(self) -> tuple[Factor, Factor]:
+        return self.left, self.right
 
     def extents(self, left: TensorType, right: TensorType) -> Extents:
         return Extents(

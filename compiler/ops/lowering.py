@@ -17,9 +17,11 @@ from hybridflow.compiler.program import Check
 
 @dataclass(frozen=True)
 class Running:
-    """A running fold along ``axis``, by the op's own ``init``, ``lift``, ``combine`` and ``finish``."""
+    """A running fold along ``axis``, by the op's own ``init``, ``lift``, ``combine`` and ``finish``; where it is
+    ``exclusive``, of what lies before each element."""
 
     axis: int
+    exclusive: bool = False
 
 
 @dataclass(frozen=True)

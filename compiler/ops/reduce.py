@@ -420,6 +420,10 @@ def _running(types: tuple[TensorType, ...], attrs: Mapping[str, Any]) -> Running
     return Running(attrs["axis"])
 
 
+def _running_before(types: tuple[TensorType, ...], attrs: Mapping[str, Any]) -> Running:
+    return Running(attrs["axis"], exclusive=True)
+
+
 define(
     "cumulative_sum",
     Kind.SCAN,
@@ -501,11 +505,10 @@ define(
     combine=lambda e, s, t: (e.mul(s[0], t[0]),),
     init=lambda dtype: ((1, dt.compute_dtype(dtype)),),
     finish=_rounded,
-    lower=_running,
+    lower=_running_before,
     vjp=lambda b, g, out, x, axis: (b.multiply(_carried(b, x, g, axis), out),),
     samples=_running_samples(1),
     dtypes=dt.FLOATS,
-    facts={"exclusive": True},
 )
 
 
@@ -536,9 +539,8 @@ define(
     combine=_linear_recurrence_combine,
     init=lambda dtype: ((1, dt.compute_dtype(dtype)), (0, dt.compute_dtype(dtype))),
     finish=lambda e, state, dtype: _rounded(e, state[1:], dtype),
-    lower=_running,
+    lower=_running_before,
     vjp=_linear_recurrence_vjp,
     samples=_running_samples(2),
     dtypes=dt.FLOATS,
-    facts={"exclusive": True},
 )

@@ -112,7 +112,7 @@ class OpDef:
     facts                            algebra, true of every dtype's bits: commutative, associative, idempotent
                                      (f(x, x) = x, or f(f(x)) = f(x)), involution, identity=<number>,
                                      right_identity=<number>, absorbing=<number>, exact (the reference has the
-                                     compiled kernel's bits), exclusive (a SCAN that leaves out the element itself);
+                                     compiled kernel's bits);
                                      domain=((low, high), ...) an interval per input on which the op is smooth
     samples(rng, dtype)              [(arrays, attrs), ...] for tests and fuzzing, edge values included
     dtypes                           input dtypes that the samples may be asked for
@@ -195,7 +195,7 @@ _REQUIRED: dict[Kind, tuple[str, ...]] = {
 _OF_KINDS = {field for fields in _REQUIRED.values() for field in fields} - {"batch", "canon", "raises"}
 
 _FACTS = {
-    *("absorbing", "associative", "commutative", "domain", "exact", "exclusive"),
+    *("absorbing", "associative", "commutative", "domain", "exact"),
     *("idempotent", "identity", "involution", "right_identity"),
 }
 

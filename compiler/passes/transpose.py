@@ -25,9 +25,9 @@ def _into_contraction(b: GraphBuilder, node: Node) -> Node | None:
     for k, source in enumerate(node.inputs):
         if source.op is not _TRANSPOSE:
             continue
-        factors = list(node.op.contraction(tuple(n.type for n in sources), attrs))
+        factors = list(node.op.contraction(tuple(n.type for n in sources), attrs).factors)
         factors[k] = factors[k].through(source.attrs["perm"])
-        found = node.op.contracting(Contraction(*factors))
+        found = node.op.contracting(Contraction(factors[0], factors[1]))
         if found is not None:
             sources[k], attrs = source.inputs[0], {**attrs, **found}
     return None if sources == list(node.inputs) else b.emit(node.op, *sources, **attrs)

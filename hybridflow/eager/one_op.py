@@ -178,7 +178,7 @@ def _product(op: OpDef, types: Types, attrs: Attrs) -> NormalForm:
     assert op.contraction and op.contracting, op  # the table sees to it
     given = op.contraction(types, attrs)
     joined = [(static_size(extents),) if extents else () for extents in given.extents(*types)]
-    factors = Contraction(*map(_joined, given))
+    factors = Contraction(_joined(given.left), _joined(given.right))
 
     def shapes(batch: Any, rows: Any, columns: Any, summed: Any) -> tuple[Any, Any]:
         return factors.left.arranged(batch, rows, summed), factors.right.arranged(batch, columns, summed)
