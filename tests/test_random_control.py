@@ -16,6 +16,7 @@ from hybridflow.compiler.pipeline import compile_graph
 from hybridflow.runtime import cpu
 from hybridflow.runtime.machine import host
 
+from .fuzz import fast_compiler
 from .random_control import Generator
 
 
@@ -28,15 +29,21 @@ def outcome(run: Any) -> Any:
         return type(error).__name__
 
 
-@pytest.mark.parametrize("block", range(26))
-def test_random_programs(block):
-    for seed in range(20 * block, 20 * block + 20):
+BLOCKS = 8
+
+
+@pytest.mark.parametrize("block", range(BLOCKS))
+def test_random_programs(block, request):
+    count = max(request.config.getoption("fuzz") // BLOCKS, 1)
+    first = request.config.getoption("fuzz_seed") + count * block
+    for seed in range(first, first + count):
         graph, arrays = Generator(seed, symbolic=seed % 3 == 0).program()
         verify(graph)
         text = to_text(graph)
         assert to_text(parse(text, TABLE)) == text
         want = outcome(lambda graph=graph, arrays=arrays: interpret(graph, arrays)[0])
-        with flags.SKIP(("", "cse", "dce,fold", "simplify")[seed % 4]):
+        skipped, level = ("", "cse", "dce,fold", "simplify", "control")[seed % 5], 0 if seed % 16 else 2
+        with flags.SKIP(skipped), fast_compiler(level):
             executable = cpu.load(compile_graph(graph, host.target()))
         assert outcome(lambda executable=executable, arrays=arrays: executable.run(arrays)) == want, (
             f"seed {seed}\n{text}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from hybridflow.compiler.passes.control import control
 from hybridflow.compiler.passes.cse import cse
 from hybridflow.compiler.passes.dce import dce
 from hybridflow.compiler.passes.driver import Pass, Step, fix
@@ -16,6 +17,7 @@ SIMPLIFY = Pass("simplify", simplify)
 FOLD = Pass("fold", fold)
 TRANSPOSE = Pass("transpose", transpose_folding)
 JOINS = Pass("joins", joins)
+CONTROL = Pass("control", control)
 
 SIMPLIFY_PIPELINE: list[Step] = [
     DCE,  # a trace holds what Python computed and dropped: later passes need not look at it
@@ -25,10 +27,11 @@ SIMPLIFY_PIPELINE: list[Step] = [
         FOLD,
         TRANSPOSE,  # after simplify, which has made one transpose of several
         JOINS,  # after simplify, which drops what is added in vain, so that terms follow each other
+        CONTROL,  # after fold, which finds what chooses a branch
         DCE,  # last: rewriting leaves the old nodes behind
     ),
 ]
 """What every target begins with; the result is the graph that fusion sees."""
 
-PASSES = {p.name: p for p in (DCE, CSE, SIMPLIFY, FOLD, TRANSPOSE, JOINS)}
+PASSES = {p.name: p for p in (DCE, CSE, SIMPLIFY, FOLD, TRANSPOSE, JOINS, CONTROL)}
 """The passes by name, for HF_SKIP and the command line."""
