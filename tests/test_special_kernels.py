@@ -117,6 +117,29 @@ def test_the_order_of_the_sum_is_as_stated(transpose_a, transpose_b):
     assert (out != (x.astype(np.float64) @ y.astype(np.float64)).astype(np.float32)).any()
 
 
+@pytest.mark.parametrize("target", RUNNABLE.values(), ids=RUNNABLE)
+@pytest.mark.parametrize("transpose_a, transpose_b", TRANSPOSES)
+def test_small_products_go_in_the_one_order(transpose_a, transpose_b, target):
+    """Tiles with edges of every kind, in stacks that are cut; with sums that underflow, overflow or are no numbers."""
+    swaps = {"transpose_a": transpose_a, "transpose_b": transpose_b}
+    sizes = [(2, 2, 2), (3, 3, 3), (4, 4, 4), (8, 8, 8), (5, 7, 31), (17, 15, 9), (33, 35, 20), (1, 6, 3), (6, 1, 3)]
+    for m, n, k in sizes:
+        for dtype in (np.float32, np.float64, np.float16, np.int32) if m == n else (np.float32,):
+            x, y = random_matrices(dtype, (5,), m, n, k)
+            if dtype == np.float32:
+                x[1], y[1] = 1e-30, -1e-30
+                x[2, 0], y[3, 0] = np.inf, np.nan
+            kernel = matmul_kernel(dtype, (5,), m, n, k, target, **swaps)
+            out = product(kernel, x, y, **swaps, cuts=(1, 3, 4))
+            np.testing.assert_array_equal(out, order.ordered_product(x, y, np.dtype(dtype)), err_msg=f"{m} {n} {k}")
+            assert m < 2 or not np.signbit(out[1]).any() or dtype != np.float32
+
+
+def test_small_products_take_no_memory_and_others_do():
+    assert matmul_kernel(np.float32, (3,), 16, 16, 16).info.scratch == 0
+    assert matmul_kernel(np.float32, (3,), 300, 300, 300).info.scratch > 0
+
+
 @pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16])
 @pytest.mark.parametrize("transpose_a, transpose_b", TRANSPOSES)
 def test_narrow_floats_are_summed_in_float32_and_rounded_once(dtype, transpose_a, transpose_b):

@@ -27,6 +27,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from hybridflow.compiler.codegen.direct import Direct, suits
 from hybridflow.compiler.codegen.emitter import Emitter
 from hybridflow.compiler.codegen.factors import (
     Form,
@@ -180,7 +181,7 @@ def emit_product(
     if lanes:
         work = product.by_lanes()
     else:
-        work = product.elementwise() if code.e.target.kind == "cuda" else product.blocked(module, symbol)
+        work = product.elementwise() if code.e.target.kind == "cuda" else product.by_tiles(module, symbol)
     code.e.line("ret void")
     return one_phase(module.function(code.e, symbol, kernel_parameters(buffers), linkage="internal"), *work)
 
@@ -246,9 +247,26 @@ class _Product:
 
     # ---- blocks and tiles
 
-    def blocked(self, module: ModuleText, symbol: str) -> Work:
+    def by_tiles(self, module: ModuleText, symbol: str) -> Work:
+        c, e, (m, n, k) = self.c, self.e, (self.shape.m, self.shape.n, self.shape.k)
+        blocks = choose_blocks(e.target, self.form, m, n, k)
+        if not (isinstance(m, int) and isinstance(n, int) and isinstance(k, int)):
+            return self._blocked(module, symbol, blocks)
+        if not suits(e.target, self.form, self.left, self.right, blocks.tile, m, n, k):
+            return self._blocked(module, symbol, blocks)
+
+        def finish(value: Val, entry: Ref, row: Ref, col: Ref, mask: Val | None) -> None:
+            self.epilogue(e, e.convert(value, self.result), str(entry), str(row), str(col), mask)
+
+        def finish_tile(totals: str, entry: Ref, row: Ref, height: Ref, col: Ref, width: Ref) -> None:
+            self._finish(totals, blocks.tile, entry, row, height, col, width)
+
+        direct = Direct(c, self.form, self.left, self.right, blocks.tile, m, n, k, finish, finish_tile)
+        direct.emit()
+        return (*self.shape.batch, direct.steps), 1, direct.scratch
+
+    def _blocked(self, module: ModuleText, symbol: str, block: Blocks) -> Work:
         c, shape = self.c, self.shape
-        block = choose_blocks(self.e.target, self.form, shape.m, shape.n, shape.k)
         routine = BlockRoutine(module, f"{symbol}.tile", c, self.left, self.right, self.form, block)
         tile, part = block.tile, _PANELS * block.tile.columns
         row_step = _even(c, 0, self.m, block.rows, tile.rows)
