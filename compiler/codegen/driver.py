@@ -17,6 +17,7 @@ from hybridflow.compiler.codegen.structured import Code, Ref
 from hybridflow.compiler.codegen.tasks import (
     COMMON,
     FIRST_PLACE,
+    PHASE,
     PIECES,
     WAVE_WORDS,
     load,
@@ -144,10 +145,11 @@ class _Function:
         ``cursor``."""
         code, tables = self.code, self.tables
         task = load(code, tables.turns, code.mul(turn, tables.turn_words))
-        function = load(code, tables.tasks, task, "ptr")
+        function, phase = (load(code, tables.tasks, code.add(code.mul(task, 2), k), "ptr") for k in range(2))
         count, grain = (load(code, tables.kinds, code.add(code.mul(task, 2), k)) for k in range(2))
         units = self._size(tables.turns, code.add(code.mul(turn, tables.turn_words), 1))
         store(code, f"ptr {self.common}", args, 0)
+        store(code, f"ptr {phase}", args, PHASE)
         with code.loop(0, count) as k:
             entry = code.mul(code.add(cursor, k.index), tables.place_words)
             buffer = load(code, tables.places, entry)
@@ -157,7 +159,7 @@ class _Function:
             if self.steps.literals:
                 start = code.choose_pointer(code.compare("eq", buffer, LITERALS), tables.literals, start)
             address = code.at(start, self._size(tables.places, code.add(entry, 1)), 1)
-            store(code, f"ptr {address}", args, code.add(k.index, 1))
+            store(code, f"ptr {address}", args, code.add(k.index, FIRST_PLACE))
         return function, units, grain, count
 
     def _limit(self, turn: Ref) -> Ref:

@@ -1,8 +1,8 @@
 """Phases as tasks of a host: functions of one type, which find their arguments in memory.
 
 A host runs ``void task(ptr args, i64 begin, i64 end, i64 worker)`` on the pieces that it cuts (see ``program``).  The
-words of ``args`` are the address of what all tasks of a run share (``COMMON``), the kernel's shared memory, and the
-buffers of the phase.
+words of ``args`` are the address of what all tasks of a run share (``COMMON``), the phase, the kernel's shared memory,
+and the buffers of the phase.  All phases over as many buffers have one task.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from hybridflow.compiler.program import HOST
 
 # "scratch" is that of worker 0, "stride" the bytes from one worker's to the next one's.
 COMMON = ("scratch", "stride", "dims", "status")
-FIRST_PLACE = 1  # the word of ``args`` from which on places stand: shared memory, then buffers
+PHASE = 1  # the word of ``args`` that has the phase
+FIRST_PLACE = 2  # the word of ``args`` from which on places stand: shared memory, then buffers
 PARAMETERS = "ptr %args, i64 %begin, i64 %end, i64 %worker"
 
 WAVE_TASK = "hf_wave"
@@ -37,19 +38,19 @@ def store(code: Code, word: str, base: str, position: Ref) -> None:
     code.e.line(f"store {word}, ptr {code.at(base, position, 8)}, align 8")
 
 
-def write_task(module: ModuleText, phase: str, buffers: int) -> str:
-    """Add the task that runs a phase over ``buffers`` buffers; its name."""
+def write_task(module: ModuleText, buffers: int) -> str:
+    """Add the task that runs phases over ``buffers`` buffers; its name."""
     e = Emitter(module.target, 1)
     code = Code(e)
-    common = load(code, "%args", 0, "ptr")
+    common, phase = load(code, "%args", 0, "ptr"), load(code, "%args", PHASE, "ptr")
     shared, *given = (load(code, "%args", FIRST_PLACE + k, "ptr") for k in range(1 + buffers))
     first, stride, dims, status = (
         load(code, common, k, "i64" if word == "stride" else "ptr") for k, word in enumerate(COMMON)
     )
     scratch = code.at(first, code.mul("%worker", stride), 1)
-    e.line(f"call void @{phase}({kernel_arguments(given, shared, scratch, dims, status, '%begin', '%end')})")
+    e.line(f"call void {phase}({kernel_arguments(given, shared, scratch, dims, status, '%begin', '%end')})")
     e.line("ret void")
-    return module.function(e, f"{phase}.task", PARAMETERS, linkage="internal")
+    return module.function(e, f"hf_task{buffers}", PARAMETERS, linkage="internal")
 
 
 def write_wave_task(module: ModuleText) -> str:

@@ -159,7 +159,7 @@ class Tables:
     ``turns``   for each turn the number of its task, its units, and, where sizes depend on extents (``symbolic``), the
                 number in ``sizes`` of what is added to the units
     ``places``  of all turns, one after another: the buffer, the bytes before it, and in the same way what is added
-    ``tasks``   the tasks; ``kinds`` for each of them how many places it has, and its grain
+    ``tasks``   the tasks, each with its phase; ``kinds`` for each of them how many places it has, and its grain
     ``steps``   how many turns each step has
     ``limits``  of each turn
     ``literals`` constant numbers that kernels read, eight bytes each
@@ -181,10 +181,10 @@ class Tables:
             for place in turn.places:
                 places += (place.buffer, *self._size(place.offset))
         self.words = [FIRST_PLACE + len(turn.places) for turn in steps.turns]  # of the arguments of each turn
-        tasks = [write_task(module, symbol, count - 1) for symbol, count, _ in numbers]
-        pointers = ", ".join(f"ptr @{task}" for task in tasks)
+        tasks = [(write_task(module, count - 1), symbol) for symbol, count, _ in numbers]
+        pointers = ", ".join(f"ptr @{symbol}" for pair in tasks for symbol in pair)
         self.constants: dict[str, str] = {}
-        self.tasks = self._constant("tasks", f"[{len(tasks)} x ptr] [{pointers}]")
+        self.tasks = self._constant("tasks", f"[{2 * len(tasks)} x ptr] [{pointers}]")
         self.turns = self._constant("turns", words_text(turns))
         self.places = self._constant("places", words_text(places))
         self.kinds = self._constant("kinds", words_text([n for _, *kind in numbers for n in kind]))
