@@ -14,6 +14,7 @@ from hybridflow.compiler.ops.folding import Folding
 from hybridflow.compiler.target import AVX512
 
 GATHERED = 8  # an element found through an index: a check and a load that cannot be a vector's
+PADDED = 4  # a choice between an element and a fill
 DRAWN = 64  # ten rounds of Philox
 
 
@@ -25,6 +26,8 @@ def instructions(node: Node) -> int:
         return _measured(node.op, tuple(n.dtype for n in node.inputs), _freeze(attrs))
     if kind is Kind.GATHER:
         return GATHERED
+    if kind is Kind.SEGMENT:
+        return PADDED
     return DRAWN if kind is Kind.CREATE and node.inputs else 0
 
 

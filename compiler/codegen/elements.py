@@ -7,7 +7,7 @@ by loading it where it lies in memory and otherwise by running the op's own rule
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Container, Mapping
+from collections.abc import Container, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -49,7 +49,7 @@ class Elements:
     ``counters`` maps loop variables to their i64 operands; ``lane_var`` is the loop whose neighbours make up a vector
     (None for scalar code); ``places`` the nodes that are read from memory; ``given`` values that are already there;
     ``turned`` the addresses of vectors that were prepared (see ``tiles``), by pointer and position; ``known`` what need
-    not be computed here.
+    not be computed here.  Where ``some`` is not so, no lane has an element, and no position means anything.
     """
 
     def __init__(
@@ -62,10 +62,11 @@ class Elements:
         mask: Val | None = None,
         turned: Mapping[tuple[str, Ix], str] | None = None,
         known: Known = _NOTHING,
+        some: str | bool = True,
     ) -> None:
         self.code, self.e, self.known = code, code.e, known
         self.counters, self.lane_var, self.places, self.given, self.mask = counters, lane_var, places, given, mask
-        self.turned = turned or {}
+        self.turned, self.some = turned or {}, some
         self._values: dict[tuple[Node, Ix], Val] = {}
         self._refs: dict[Ix, Ref] = {}
 
@@ -105,6 +106,8 @@ class Elements:
         looked_up = [extent for extent in position.looked_up if extent == 0 or isinstance(extent, Dim)]
         if looked_up:
             return self._load_looked_up(pointer, dtype, position, looked_up)
+        if self.some is not True and (e.width == 1 or lane is None or not position.depends_on(lane)):
+            return self._load_if_some(pointer, dtype, position)
         if e.width == 1 or lane is None or not position.depends_on(lane):
             return e.load_splat(self.code.at(pointer, self.ref(position), dtype.itemsize), dtype)
         stride = position.coefficient(lane)
@@ -129,6 +132,37 @@ class Elements:
             return e.load_splat(code.at(pointer, code.choose(some, self.ref(position), 0), dtype.itemsize), dtype)
         everything = e.splat(code.value(code.choose(some, -1, 0)))
         return e.gather(pointer, dtype, e.and_(self.lanes(position), everything), self.mask)
+
+    def _load_if_some(self, pointer: str, dtype: np.dtype, position: Ix) -> Val:
+        e, code = self.e, self.code
+        pointer = code.choose_pointer(self.some, pointer, e.table(np.zeros(16, np.uint8), "nothing"))
+        return e.load_splat(code.at(pointer, code.choose(self.some, self.ref(position), 0), dtype.itemsize), dtype)
+
+    def inside(self, node: Node, index: Index, where: Sequence[tuple[Ix, Extent]], otherwise: Val) -> Val:
+        """The node's element at ``index`` in the lanes where each expression is at least 0 and below its extent."""
+        e, code = self.e, self.code
+        some, lanes = self.some, self.mask
+        chosen: Val | None = None
+        for ix, extent in where:
+            if e.width == 1 or self.lane_var is None or not ix.depends_on(self.lane_var):
+                at = self.ref(ix)
+                some = code.both(
+                    some, code.both(code.compare("sge", at, 0), code.compare("slt", at, code.extent(extent)))
+                )
+                continue
+            end = e.convert(e.splat(code.value(code.extent(extent))), dt.uint64)
+            within = e.lt(e.convert(self.lanes(ix), dt.uint64), end)  # what is negative is a large number, too
+            chosen = within if chosen is None else e.and_(chosen, within)
+        if some is False:
+            return otherwise
+        if some is not True:
+            everywhere = e.splat(Val(some, dt.bool_, 1))
+            chosen = everywhere if chosen is None else e.and_(chosen, everywhere)
+        if chosen is not None and e.width > 1:
+            lanes = chosen if lanes is None else e.and_(lanes, chosen)
+        part = Elements(code, self.counters, self.lane_var, self.places, self.given, lanes, known=self.known, some=some)
+        value = part.value(node, index)
+        return value if chosen is None else e.select(chosen, value, otherwise)
 
     def store(self, value: Val, pointer: str, position: Ix) -> None:
         e = self.e
@@ -188,9 +222,11 @@ class Elements:
         return total
 
     def _divisor(self, atom: Quotient | Remainder) -> Ref:
-        """At least 1: where an extent is 0 no loop turns, but an index may be looked up in an empty axis."""
+        """At least 1: where an extent is 0 no loop turns, but an index may be looked up in an empty axis, or lie in
+        something else that is filled."""
         divisor = self.code.extent(atom.divisor)
-        return self.code.max(divisor, 1) if atom.value.looked_up else divisor
+        unsure = atom.value.looked_up or self.some is not True or self.mask is not None
+        return self.code.max(divisor, 1) if unsure else divisor
 
     def _divided(self, atom: Quotient | Remainder) -> Val:
         e = self.e
@@ -274,6 +310,14 @@ class _Source:
         value = self.elements.value(source, index)
         self.e.at(self.node)  # as it was before the source's rule ran
         self.e.mask = self.elements.mask
+        return value
+
+    def inside(self, k: int, index: Any, where: Sequence[tuple[Ix, Extent]], otherwise: Any) -> Val:
+        source, e = self.node.inputs[k], self.e
+        fill = e.splat(e.const(otherwise, source.dtype, 1))
+        value = self.elements.inside(source, Index(source.shape, axes=tuple(map(as_index, index))), where, fill)
+        e.at(self.node)
+        e.mask = self.elements.mask
         return value
 
     def linear(self, index: Index) -> Ix:

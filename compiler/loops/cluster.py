@@ -195,5 +195,6 @@ def fuse(graph: Graph, target: Target, cost: Cost, times: Times) -> Fusion:
             if node in checked:
                 clustering.checked.append(node)
     clustering.order.check()
-    kernels = choose_stored(reader, list(clustering.order), clustering.cluster_of, cost, times)
+    masked = target.masked or target.kind == "cuda"
+    kernels = choose_stored(reader, list(clustering.order), clustering.cluster_of, cost, times, masked)
     return Fusion(kernels, reader.computed)

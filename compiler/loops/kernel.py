@@ -119,7 +119,7 @@ def accesses(kernel: Kernel, space: Space, is_leaf: IsLeaf) -> Accesses:
     found.positions.update(dict.fromkeys(position for _, position in stack))
     while stack:
         node, position = stack.pop()
-        if (node, position) in seen or node.op.kind in OWN_KERNEL:
+        if (node, position) in seen or (node is cluster.anchor and node.op.kind in OWN_KERNEL):
             continue
         seen.add((node, position))
         found.of_node.setdefault(node, set()).add(position)

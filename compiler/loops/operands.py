@@ -6,7 +6,7 @@ index that the views make of it.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from hybridflow.compiler.ir.extents import Extent
@@ -80,6 +80,10 @@ class _Recorder:
         source = self.node.inputs[k]
         self.reads.follow(source, Index(source.shape, linear=position))
         return _ANYTHING
+
+    def inside(self, k: int, index: Any, where: Sequence[tuple[Ix, Extent]], otherwise: Any) -> Any:
+        self.reads.positions += [ix for ix, _ in where]
+        return self.load(k, index)
 
     def linear(self, index: Index) -> Ix:
         return index.linear

@@ -142,7 +142,7 @@ def _across(kernel: Kernel, space: Space, target: Target, is_leaf: IsLeaf, cost:
     """A schedule with a short loop unrolled across a longer one, where there are two such and nothing is read or
     written with gaps; else None."""
     pairs = _across_loops(space)
-    if not pairs or target.kind == "cuda":
+    if not pairs or target.kind == "cuda" or _reads_partly(kernel):
         return None
     found = accesses(kernel, space, is_leaf)
     work = work_of([*kernel.roots, *kernel.cluster.rows], set(kernel.inputs), cost)
@@ -167,6 +167,11 @@ def _across(kernel: Kernel, space: Space, target: Target, is_leaf: IsLeaf, cost:
         stages = stages_of(kernel, space, is_leaf, cost, keeps=False)
         return Schedule(Form.ACROSS, lanes, parallel, grain, lane=lane, inner=inner, turned=turned, stages=stages)
     return None
+
+
+def _reads_partly(kernel: Kernel) -> bool:
+    """Whether there are turns in which something is not read: what is read together with neighbours is always."""
+    return any(node.op.kind is Kind.SEGMENT for node in kernel.nodes)
 
 
 def _across_loops(space: Space) -> list[tuple[LoopVar, LoopVar]]:
@@ -324,7 +329,7 @@ def _map(kernel: Kernel, space: Space, target: Target, is_leaf: IsLeaf, cost: Co
     lanes = _lanes(kernel, space, target)
     if not space.vars:
         return Schedule(Form.MAP, lanes)
-    turned = turned_reads(space, accesses(kernel, space, is_leaf).of_input, lanes)
+    turned = None if _reads_partly(kernel) else turned_reads(space, accesses(kernel, space, is_leaf).of_input, lanes)
     if turned is not None:
         outer = [v for v in space.vars[:-1] if v is not turned.across]
         parallel = _parallel([*outer, turned.across], space.vars[-1:])

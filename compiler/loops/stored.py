@@ -28,7 +28,8 @@ Times = Callable[[Node], Sequence["int | None"]]
 class _Visit(NamedTuple):
     """A place where a kernel reads a value: the position, the loops around it with the shape that they walk, and which
     of several loop nests (the inputs of a concat have one each).  ``times`` says how often a kernel of its own comes to
-    an element there, None that it may not come to any; ``flat`` that positions are not to be divided."""
+    an element there, None that it may not come to any; ``flat`` that positions are not to be divided; ``partly`` that
+    there are turns in which the position is none."""
 
     position: Ix
     shape: Shape
@@ -36,6 +37,7 @@ class _Visit(NamedTuple):
     nest: int = 0
     times: int | None = 1
     flat: bool = False
+    partly: bool = False
 
 
 class _Work(NamedTuple):
@@ -48,7 +50,7 @@ class _Work(NamedTuple):
 def covers(visit: _Visit, node: Node) -> bool:
     """Whether each element of the node is sure to be read there, none left out."""
     space = visit.space
-    if visit.times is None:
+    if visit.times is None or visit.partly:
         return False
     if same_size(node.shape, visit.shape) and permutes(visit.position, space):
         return True
@@ -58,10 +60,16 @@ def covers(visit: _Visit, node: Node) -> bool:
 
 
 def choose_stored(
-    reader: Reader, clusters: Sequence[Cluster], cluster_of: dict[Node, Cluster], cost: Cost, times: Times
+    reader: Reader,
+    clusters: Sequence[Cluster],
+    cluster_of: dict[Node, Cluster],
+    cost: Cost,
+    times: Times,
+    masked: bool,
 ) -> list[Kernel]:
-    """The kernels of ``clusters``, which are given in an order in which they can run."""
-    return _Storage(reader, cluster_of, cost, times).kernels(clusters)
+    """The kernels of ``clusters``, which are given in an order in which they can run.  ``masked``: an element that may
+    not be there is read as quickly as any other."""
+    return _Storage(reader, cluster_of, cost, times, masked).kernels(clusters)
 
 
 def checked_before_effects(graph: Graph) -> set[Node]:
@@ -79,8 +87,8 @@ def checked_before_effects(graph: Graph) -> set[Node]:
 
 
 class _Storage:
-    def __init__(self, reader: Reader, cluster_of: dict[Node, Cluster], cost: Cost, times: Times) -> None:
-        self.reader, self.cluster_of, self.cost, self.times = reader, cluster_of, cost, times
+    def __init__(self, reader: Reader, cluster_of: dict[Node, Cluster], cost: Cost, times: Times, masked: bool) -> None:
+        self.reader, self.cluster_of, self.cost, self.times, self.masked = reader, cluster_of, cost, times, masked
         self.stored = set(reader.stored) | checked_before_effects(reader.graph)
         self.users = reader.graph.users()
         self.number = {node: k for k, node in enumerate(reader.graph.nodes)}
@@ -161,6 +169,7 @@ class _Storage:
             else:
                 again += self.cost(node) * len(visits[node])
                 for place in visits[node]:
+                    place = place._replace(partly=place.partly or node.op.kind is Kind.SEGMENT)
                     visit_all(self.reader.reads(node, place.position), place)
             computed.append(node)
         return Kernel(cluster, roots, list(inputs), computed[::-1])
@@ -175,6 +184,10 @@ class _Storage:
         """Whether another cluster's value should be computed where it is read here, instead of being kept in memory."""
         if leaf in self.cluster_of[leaf].rows:
             return False
+        if leaf.op.kind is Kind.SEGMENT and (cluster.kind is not Kind.ELEMENTWISE or cluster.space.has_reduction):
+            return False  # other kernels walk, or move, what they read without asking whether it is there
+        if leaf.op.kind is Kind.GATHER and any(place.partly for place in visits):
+            return False
         if leaf.may_raise and not any(covers(place, leaf) for place in visits):
             return False  # what it raises elsewhere would be lost
         work = self.work(leaf)
@@ -188,6 +201,16 @@ class _Storage:
         if moves:
             self.moved_to[leaf] = cluster
         return True
+
+    def read_by_index(self, node: Node) -> bool:
+        """Whether elements of a padded value are quickly found where they are read: neighbours lie side by side."""
+        if not self.masked or node.op.element is None:
+            return False
+        source = node.inputs[0]
+        space = spaces.over(source.shape)
+        reads = Reads(self.reader.is_leaf)
+        reads.follow(source, Index(source.shape, linear=space.full))
+        return not space.vars or all(index.linear.coefficient(space.vars[-1]) in (0, 1) for _, index in reads.leaves)
 
     def divides(self, leaf: Node, position: Ix) -> bool:
         """Whether an element at a position is made of others whose positions take a division, or a look-up."""
@@ -208,12 +231,15 @@ class _Storage:
 
     def work(self, node: Node) -> _Work | None:
         """The work of one element from memory; None where that takes another kernel, or too much."""
-        if node.op.kind in OWN_KERNEL or node.op.kind is Kind.REDUCE:
+        by_index = node.op.kind is Kind.SEGMENT and self.read_by_index(node)
+        if node.op.kind is Kind.REDUCE or (node.op.kind in OWN_KERNEL and not by_index):
             return None
         instructions, depth = self.cost(node), 0
         for source in node.inputs:
             for leaf in self.reader.leaves_beneath(source):
                 beneath = _Work(1, 0) if leaf.is_parameter or leaf in self.stored else self.work_of[leaf]
+                if by_index and (beneath is None or beneath.instructions > CHEAP):
+                    beneath = _Work(1, 0)  # it has another shape, and so will not move: see ``recomputable``
                 if beneath is None:
                     return None
                 instructions, depth = instructions + beneath.instructions, max(depth, beneath.depth)

@@ -142,6 +142,10 @@ class ElementSource(Protocol):
     def load_linear(self, k: int, position: Any) -> Val:
         """The element of input k at a row-major position."""
 
+    def inside(self, k: int, index: Any, where: Sequence[tuple[Any, Extent]], otherwise: Number) -> Val:
+        """The element of input k at an index where each expression of ``where`` is at least 0 and below its extent;
+        the number elsewhere, where nothing is read."""
+
     def linear(self, index: Any) -> Any:
         """The row-major position that an index means."""
 

@@ -16,6 +16,7 @@ from hybridflow.compiler.ir.extents import Extent, compare
 from hybridflow.compiler.ir.types import TensorType
 from hybridflow.compiler.ops import arrays, rules, samples
 from hybridflow.compiler.ops.batched import together
+from hybridflow.compiler.ops.emission import ElementSource
 from hybridflow.compiler.ops.table import Kind, define
 from hybridflow.errors import ArgumentError, ArgumentTypeError, DTypeError, ShapeError
 
@@ -73,6 +74,21 @@ def _pad_segments(types: Any, out: TensorType, low: Any, high: Any, interior: An
     return [moved] if whole else [(None, (0,) * rank, (1,) * rank), moved]
 
 
+def _pad_element(g: ElementSource, index: Any, low: Any, high: Any, interior: Any, value: Any) -> Any:
+    inner: list[Any] = []
+    where: list[tuple[Any, Extent]] = []
+    for ix, size, before, after, between in zip(index, g.types[0].shape, low, high, interior):
+        step = between + 1
+        back = -(-before // step)
+        ix = ix - before + back * step  # 0 or more, as what is divided has to be
+        if step != 1:
+            where.append((ix % step, 1))
+        inner.append(ix // step - back)
+        if before != 0 or after != 0:
+            where.append((inner[-1], size))
+    return g.inside(0, inner, where, value)
+
+
 def _pad_samples(rng: np.random.Generator, dtype: Any) -> list[samples.Sample]:
     cases: list[tuple[tuple[int, ...], Any, Any, Any]] = [
         ((), (), (), ()),
@@ -98,6 +114,7 @@ define(
     infer=_pad_infer,
     reference=_pad_reference,
     segments=_pad_segments,
+    element=_pad_element,
     vjp=lambda b, g, out, x, low, high, interior, value: (b.slice(g, **_pad_slice(x.type, low, interior)),),
     batch=together(lambda n, a: {**a, **{name: (0, *a[name]) for name in ("low", "high", "interior")}}),
     samples=_pad_samples,

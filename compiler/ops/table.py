@@ -90,7 +90,8 @@ class OpDef:
     scalar(e, *xs, **attrs) -> Val   ELEMENTWISE: the meaning of one element, through emitter ``e``
     element(g, index, **attrs)       VIEW, GATHER, CREATE: one output element through element source ``g``
                                      (g.load(k, index) is input k at an index, g.e the emitter, g.value(ix) an index
-                                     as an int64 value, g.checked(value, extent, what) a bounds-checked index)
+                                     as an int64 value, g.checked(value, extent, what) a bounds-checked index);
+                                     SEGMENT, where it may be computed as it is read: see g.inside
     segments(types, out, **attrs)    SEGMENT: [(input or None for fill, offset per axis, step per axis)], see segment.py
     lift/combine/init/finish         REDUCE and SCAN: state = lift(e, *xs, i); state = combine(e, s, t); init(dtype) are
                                      the identity's components, for the (wide) dtype of the first input; finish(e,
@@ -191,6 +192,8 @@ _REQUIRED: dict[Kind, tuple[str, ...]] = {
 }
 
 
+_OPTIONAL: dict[Kind, tuple[str, ...]] = {Kind.SEGMENT: ("element",)}
+
 # Those of them that mean something to these kinds alone.
 _OF_KINDS = {field for fields in _REQUIRED.values() for field in fields} - {"batch", "canon", "raises"}
 
@@ -206,7 +209,8 @@ def _faults(op: OpDef) -> Iterator[str]:
     missing += ["vjp (or NOT_DIFFERENTIABLE)"] * (op.vjp is None) + ["doc"] * (not op.doc.strip())
     if missing:
         yield f"lacks {', '.join(missing)}"
-    surplus = [f for f in sorted(_OF_KINDS) if getattr(op, f) is not None and f not in _REQUIRED[op.kind]]
+    known = (*_REQUIRED[op.kind], *_OPTIONAL.get(op.kind, ()))
+    surplus = [f for f in sorted(_OF_KINDS) if getattr(op, f) is not None and f not in known]
     surplus += ["jvp"] * (op.jvp is not None and op.vjp is NOT_DIFFERENTIABLE)
     surplus += [f"the fact {fact!r}" for fact in sorted(set(op.facts) - _FACTS)]
     if surplus:
