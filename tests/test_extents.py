@@ -350,7 +350,7 @@ def test_the_derivative_of_a_product_with_an_infinity():
 
 
 def test_memory_that_is_divided_is_counted_at_every_call():
-    # What a cut scan keeps for each chunk is a quotient of the extent, which native code does not count.
+    # What a cut scan keeps for each chunk is a quotient of the extent.
     f = hf.function(lambda x: hf.cumulative_sum(x, axis=0), input_signature=[hf.TensorSpec((None, 1), "float32")])
     for n in (5, 4096, 4097, 9000, 5):
         x = np.random.default_rng(n).normal(size=(n, 1)).astype(np.float32)

@@ -262,19 +262,19 @@ class Dim(Polynomial):
 
     def __floordiv__(self, other: Any) -> Any:
         given = _whole(other)
-        return self._as_number(operator.floordiv, other) if given is None else quotient(self, given)
+        return self._as_number(operator.floordiv, other) if given is None else _floor(self, given)
 
     def __rfloordiv__(self, other: Any) -> Any:
         given = _whole(other)
-        return self._as_number(operator.floordiv, other, True) if given is None else quotient(given, self)
+        return self._as_number(operator.floordiv, other, True) if given is None else _floor(given, self)
 
     def __mod__(self, other: Any) -> Any:
         given = _whole(other)
-        return self._as_number(operator.mod, other) if given is None else self - quotient(self, given) * given
+        return self._as_number(operator.mod, other) if given is None else self - _floor(self, given) * given
 
     def __rmod__(self, other: Any) -> Any:
         given = _whole(other)
-        return self._as_number(operator.mod, other, True) if given is None else given - quotient(given, self) * self
+        return self._as_number(operator.mod, other, True) if given is None else given - _floor(given, self) * self
 
     def __divmod__(self, other: Any) -> Any:
         return self // other, self % other
@@ -391,8 +391,18 @@ def affine(extent: Extent) -> tuple[str, int, int] | None:
 # ---- division
 
 
+def _floor(value: Extent, divisor: Extent) -> Extent:
+    """``value // divisor`` as in Python, whatever the sign of the divisor; where nobody can be asked for that, it is an
+    extent that values have, and not 0.  Raises ZeroDivisionError."""
+    if divisor == 0:
+        raise ZeroDivisionError("integer division or modulo by zero")
+    if isinstance(divisor, int) or judge() is None or holds(divisor):
+        return quotient(value, divisor)
+    return quotient(value * -1, divisor * -1)
+
+
 def quotient(value: Extent, divisor: Extent) -> Extent:
-    """``floor(value / divisor)``."""
+    """``floor(value / divisor)`` by a divisor that is not negative, and not 0."""
     if isinstance(value, int) and isinstance(divisor, int):
         return value // divisor
     if isinstance(divisor, int):

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from hybridflow.compiler.ir.extents import LEAST, Dim, Extent, affine, value_at
+from hybridflow.compiler.ir.extents import LEAST, Dim, Extent, affine, substituted, value_at
 from hybridflow.compiler.ir.graph import Graph, Node, Role
 from hybridflow.compiler.ir.types import TensorType
 from hybridflow.core import devices, pytree
@@ -28,8 +28,9 @@ from hybridflow.tracing.staged import Staged
 from hybridflow.tracing.symbolic import SymbolicTensor
 from hybridflow.tracing.trace import State, Trace
 
-# Where a leaf of the result comes from: a program output, an argument handed through, or a value that never changes.
-_RESULT, _ARGUMENT, _VALUE = range(3)
+# Where a leaf of the result comes from: a program output, an argument handed through, a number that the arguments'
+# extents say, or a value that never changes.
+_RESULT, _ARGUMENT, _EXTENT, _VALUE = range(4)
 
 
 class ConcreteFunction:
@@ -94,8 +95,8 @@ class ConcreteFunction:
 
     @property
     def returns_arguments(self) -> bool:
-        """Whether an argument is handed through to the result."""
-        return any(kind == _ARGUMENT for kind, _ in self._plan)
+        """Whether an argument, or an extent of one, is handed through to the result."""
+        return any(kind in (_ARGUMENT, _EXTENT) for kind, _ in self._plan)
 
     @property
     def returns_outputs_in_order(self) -> bool:
@@ -124,19 +125,28 @@ class ConcreteFunction:
         tensors = [leaves[k] for k in self.tensor_leaves]
         if not all(map(is_tensor_like, tensors)):  # a TensorSpec: any trace that takes nothing for granted will do
             return self.staged.trace.assumptions.examples is None or not self.conditions
-        types = [node.type.shape for node in self.graph.inputs if node.attrs["role"] is Role.ARGUMENT]
-        pairs = [pair for x, wanted in zip(tensors, types) for pair in zip(x.shape, wanted)]
-        sizes: dict[str, int] = {}
-        for actual, extent in pairs:
-            source = affine(extent)
-            if source is not None and isinstance(actual, int):
-                sizes.setdefault(source[0], (actual - source[2]) // source[1])
+        pairs = self._pairs(tensors)
+        sizes = {name: size for name, size in self._sizes(tensors).items() if isinstance(size, int)}
         if any(size < LEAST for size in sizes.values()):
             return False
         try:
             return all(value_at(e, sizes) == n for n, e in pairs) and conditions_hold(self.conditions, sizes)
-        except KeyError:  # an argument without a value, or a trace without examples
+        except (KeyError, ZeroDivisionError):  # an argument without a value, a trace without examples; n // 0
             return False
+
+    def _pairs(self, tensors: Sequence[Any]) -> list[tuple[Extent, Extent]]:
+        """The extents of tensor arguments, each with that for which the trace was made."""
+        types = [node.type.shape for node in self.graph.inputs if node.attrs["role"] is Role.ARGUMENT]
+        return [pair for x, wanted in zip(tensors, types) for pair in zip(x.shape, wanted)]
+
+    def _sizes(self, tensors: Sequence[Any]) -> dict[str, Extent]:
+        """What the symbols are, as far as the tensor arguments say; extents where a trace goes on."""
+        sizes: dict[str, Extent] = {}
+        for actual, extent in self._pairs(tensors):
+            source = affine(extent)
+            if source is not None:
+                sizes.setdefault(source[0], (actual - source[2]) // source[1])
+        return sizes
 
     def key_for(self, key: Key, leaves: Sequence[Any]) -> Key:
         """The key of what answers a call with these leaves, whose key is this one's: the very ``key`` if this does."""
@@ -171,10 +181,16 @@ class ConcreteFunction:
                 leaves.append(outputs[value])
             elif kind == _ARGUMENT:
                 leaves.append(arguments[value])
+            elif kind == _EXTENT:
+                leaves.append(self._extent(value, arguments))
             else:
                 # An array could be changed by the caller, who must not see that change in the next result.
                 leaves.append(value.copy() if isinstance(value, np.ndarray) else value)
         return pytree.unflatten(self.results, leaves)
+
+    def _extent(self, extent: Dim, arguments: Sequence[Tensor]) -> Extent:
+        """A number of the result; an extent of the trace that goes on where that calls this function."""
+        return substituted(extent, self._sizes(arguments))
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run.  Raises ShapeError, DTypeError or ArgumentTypeError for arguments of another signature."""
@@ -334,7 +350,7 @@ def _run(
     result_leaves, results = pytree.flatten(result)
     for leaf in result_leaves:
         if not isinstance(leaf, SymbolicTensor):
-            plan.append((_VALUE, leaf))
+            plan.append((_EXTENT if isinstance(leaf, Dim) else _VALUE, leaf))
             continue
         node = trace.node_of(leaf)
         if node in positions:

@@ -214,9 +214,11 @@ class Function(Dispatcher):
         observe = _observe()
         if self._observer is None:
             self._observer = observe.Observer(self._options.name)
-        recording = observe.Recording(self._options.name)
+        recording: Any = None
 
         def observing(trace: Any, values: Any) -> Any:
+            nonlocal recording  # a run that begins anew is recorded anew
+            recording = observe.Recording(self._options.name)
             trace.live_arrays = recording.live
             return self._observer.observing(recording, self._python, self._binder.parameters, values)
 

@@ -74,7 +74,7 @@ def native_call_for(
                 return None
             captures.append(native_call.ConstantInput(i, array))
     executable = concrete.staged.compile()
-    if executable.program.callbacks or not native_call.can_be_sized(executable.program):
+    if executable.program.callbacks:
         return None
     return native_call.NativeCall(
         executable,

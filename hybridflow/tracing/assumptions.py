@@ -16,9 +16,11 @@ from collections.abc import Mapping, Sequence
 
 from hybridflow.compiler.ir import extents
 from hybridflow.compiler.ir.extents import LEAST, Dim, Extent, Quotient, never_negative
+from hybridflow.compiler.ir.types import MAX_SIZE, Shape, product, shape_fault
 from hybridflow.core.context import now
-from hybridflow.errors import SymbolicExtentError
+from hybridflow.errors import ShapeError, SymbolicExtentError
 
+_TIMES = 1 << 12  # so many times the elements of an argument can be counted: that is less than 2**48 bytes
 _TYPICAL = 1 << 20  # what a symbol is taken for where no call is traced: larger than any number written in a program
 
 
@@ -43,6 +45,8 @@ class Assumptions:
         self.is_closed = False  # when the trace is over nothing may be added
         self.must_restart = False
         self._settled: set[Dim] = set()
+        self._counted: set[Dim] = set()
+        self._arguments: list[Extent] = []  # numbers of elements
 
     def restarted(self) -> Assumptions:
         """For the next run: what symbols stand for is known from the beginning."""
@@ -113,14 +117,35 @@ class Assumptions:
         self._tie(extent - value)
         raise Restart
 
-    def settle(self, extent: Dim) -> None:
-        """See to it that an extent of a value is not 0 or 1."""
-        if extent in self._settled:
+    def settle(self, stage: str, shape: Shape) -> None:
+        """See to it of a value's shape that no symbolic extent is 0 or 1, and that its elements can be counted."""
+        for extent in shape:
+            if isinstance(extent, Dim) and extent not in self._settled:
+                self._settled.add(extent)
+                if extent.symbol is None and not self.at_least_zero(extent - LEAST):
+                    self._tie(extent - self._example(extent))
+                    raise Restart
+        size = _strides_end(shape)
+        if isinstance(size, Dim) and size not in self._counted:
+            self._counted.add(size)
+            self._count(stage, shape, size)
+
+    def argument(self, shape: Shape) -> None:
+        """A shape that an argument has."""
+        self._arguments.append(_strides_end(shape))
+
+    def _count(self, stage: str, shape: Shape, size: Dim) -> None:
+        """See to it that a shape has fewer than MAX_SIZE elements.  Raises ShapeError where the example has more.
+
+        Arguments lie in memory, and so may what is a few times as large.
+        """
+        if any(never_negative(given * _TIMES - size) for given in self._arguments):
             return
-        self._settled.add(extent)
-        if extent.symbol is None and not self.at_least_zero(extent - LEAST):
-            self._tie(extent - self._example(extent))
-            raise Restart
+        if self.examples is None:
+            self.conditions.append(MAX_SIZE - 1 - size)
+        elif not self.at_least_zero(MAX_SIZE - 1 - size):
+            fault = shape_fault(tuple(map(self._example, shape)))
+            raise ShapeError(stage, f"the result's shape {fault}")
 
     # ---- answers
 
@@ -202,6 +227,11 @@ class Assumptions:
             path = self.paths.get(name, name)
             parts.append(f"{path} is {self.examples[name]}" if self.examples and name in self.examples else path)
         return ", ".join(parts)
+
+
+def _strides_end(shape: Shape) -> Extent:
+    """The number of elements, where extents of 0 count as 1: see ``shape_fault``."""
+    return product(tuple(extent for extent in shape if not isinstance(extent, int) or extent))
 
 
 def _solved(difference: Dim, name: str) -> Extent | None:

@@ -14,7 +14,6 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, NamedTuple
 
 from hybridflow.compiler.ir.build import GraphBuilder
-from hybridflow.compiler.ir.extents import Dim
 from hybridflow.compiler.ir.graph import Graph, Node, Role
 from hybridflow.compiler.ir.results import parts_of
 from hybridflow.compiler.ir.types import TensorType
@@ -134,6 +133,7 @@ class Trace:
 
     def argument(self, type: TensorType, name: str) -> SymbolicTensor:
         """A new argument of the traced function."""
+        self.assumptions.argument(type.shape)
         return SymbolicTensor(self._input(type, name, Role.ARGUMENT, None), self)
 
     def _capture(self, tensor: Tensor) -> Node:
@@ -212,9 +212,7 @@ class Trace:
         self._builder.location = user_location(2)
         node = self._builder.emit(op, *nodes, **attrs)
         for part in parts_of(node.type):
-            for extent in part.shape:
-                if isinstance(extent, Dim):
-                    self.assumptions.settle(extent)
+            self.assumptions.settle(op.name, part.shape)
         return SymbolicTensor(node, self)
 
     def add_span(self, inputs: Iterable[Tensor], outputs: Iterable[Tensor], vjp: Callable[..., Any]) -> None:

@@ -17,10 +17,9 @@ from hybridflow.runtime.calls import entry_match, idle_code, op_code, state_code
 from hybridflow.runtime.calls.entry_words import is_type, items
 from hybridflow.runtime.native import layout
 from hybridflow.runtime.native.ir_builder import BALANCE, I1, I8, I32, I64, NULL, PTR, VOID, Function, Module, i32, i64
-from hybridflow.runtime.native.records import HEAD, OUTPUT, RELEASE_GIL_BYTES, SIZE, STRUCTURE, TERM, WORD, Offsets
+from hybridflow.runtime.native.records import HEAD, OUTPUT, RELEASE_GIL_BYTES, STRUCTURE, WORD, Offsets
 
 MAX_NDIM = 64  # NumPy's bound
-_TOO_MUCH = 1 << 62  # bytes
 UNDER_WAY = "calls_under_way"  # in a checked module: of all threads, and nested ones
 
 _NO, _YES = ir.Constant(I1, 0), ir.Constant(I1, 1)
@@ -38,7 +37,6 @@ def build(offsets: Offsets, checked: bool = False) -> str:
     entry_match.define(module, offsets)
     step_code.define(module)
     _make_tensor(module, offsets)
-    _size_at(module)
     _run(module)
     _fail(module)
     _fresh_tensor(module)
@@ -66,27 +64,12 @@ def _make_tensor(module: Module, offsets: Offsets) -> None:
             f.ret(tensor.given())
 
 
-def _size_at(module: Module) -> None:
-    """i64 size_at(words, dims): a size (see ``records.SIZE``) for these extents."""
-    f = module.function("size_at", I64, PTR, PTR, inline=True)
-    words, dims = f.args
-    size = SIZE.at(f, words)
-    total, cursor = f.local(I64, i64(0)), f.local(PTR, size.first)
-    with f.count(size.terms):
-        term = TERM.at(f, f.get(cursor, PTR))
-        product, names, indices = f.local(I64, term.factor), term.names, term.indices
-        with f.count(names) as i:
-            extent = f.get(f.element(dims, f.get(f.element(indices, i, I64), I64), I64), I64)
-            f.set(product, _checked(f, f.b.smul_with_overflow(f.get(product, I64), extent)))
-        f.set(total, _checked(f, f.b.sadd_with_overflow(f.get(total, I64), f.get(product, I64))))
-        f.set(cursor, f.words_after(indices, names))
-    f.ret(f.get(total, I64))
-
-
-def _checked(f: Function, result: ir.Value) -> ir.Value:
-    """A sum or product; the function returns more than any memory has where it does not fit."""
-    f.ret_if(f.b.extract_value(result, 1), i64(_TOO_MUCH))
-    return f.b.extract_value(result, 0)
+def _extent(f: Function, word: ir.Value, dims: ir.Value) -> ir.Value:
+    """The extent, or size, that a word of a record stands for: itself, or the place -1 - word of ``dims``."""
+    extent = f.local(I64, word)
+    with f.b.if_then(f.b.icmp_signed("<", word, i64(0)), likely=False):
+        f.set(extent, f.get(f.element(dims, f.b.sub(i64(-1), word), I64), I64))
+    return f.get(extent, I64)
 
 
 def _run(module: Module) -> None:
@@ -136,11 +119,9 @@ def _fresh_tensor(module: Module) -> None:
     shape = f.local_array(I64, i64(MAX_NDIM))
     size = f.local(I64, itemsize)
     with f.count(ndim) as axis:
-        extent = f.local(I64, f.get(f.element(extents, axis, I64), I64))
-        with f.b.if_then(f.b.icmp_signed("<", f.get(extent, I64), i64(0)), likely=False):
-            f.set(extent, f.get(f.element(dims, f.b.sub(i64(-1), f.get(extent, I64)), I64), I64))
-        f.set(f.element(shape, axis, I64), f.get(extent, I64))
-        product = f.b.umul_with_overflow(f.get(size, I64), f.get(extent, I64))
+        extent = _extent(f, f.get(f.element(extents, axis, I64), I64), dims)
+        f.set(f.element(shape, axis, I64), extent)
+        product = f.b.umul_with_overflow(f.get(size, I64), extent)
         with f.b.if_then(f.b.extract_value(product, 1), likely=False):
             f.ret(f.call("PyErr_NoMemory", PTR))
         f.set(size, f.b.extract_value(product, 0))
@@ -226,7 +207,7 @@ def _attempt(module: Module, offsets: Offsets) -> None:
 def _needs(f: Function, record: ir.Value, dims: ir.Value) -> tuple[ir.Value, ir.Value]:
     """Bytes of the arena, and whether to run without the interpreter's lock."""
     head = HEAD.at(f, record)
-    arena, work = (f.call("size_at", I64, words, dims) for words in (head.arena, head.work))
+    arena, work = (_extent(f, word, dims) for word in (head.arena, head.work))
     return arena, f.b.icmp_unsigned(">=", work, i64(RELEASE_GIL_BYTES))
 
 

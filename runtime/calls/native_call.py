@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from hybridflow.compiler.program import Dim, Extent, Program, Slot, products_of
+from hybridflow.compiler.program import Dim, Extent, Slot
 from hybridflow.errors import ArgumentError
 from hybridflow.runtime.calls import steps as guard_steps
 from hybridflow.runtime.calls.dims import Dims
@@ -35,7 +35,6 @@ from hybridflow.runtime.native.records import (
     TENSOR,
     VARIABLE,
     Writer,
-    size_words,
 )
 
 
@@ -79,12 +78,6 @@ class VariableInput:
 
 Argument = TensorArg | LiteralArg
 Capture = ConstantInput | VariableInput
-
-
-def can_be_sized(program: Program) -> bool:
-    """Whether native code can tell how much memory a call takes: it evaluates sums of products, and no quotients."""
-    sizes = [program.memory(), *(extent for slot in program.outputs for extent in slot.shape)]
-    return all(isinstance(name, str) for size in sizes for _, names in products_of(size) for name in names)
 
 
 class NativeCall:
@@ -188,7 +181,7 @@ class NativeCall:
         outputs = writer.items(map(self._output_item, program.outputs))
         captures = writer.items(map(self._capture_item, self.captures))
         arguments = writer.items(map(self._argument_item, self.arguments))
-        arena, work = (writer.section(size_words(s, self._dims.index)) for s in (program.memory(), self._work()))
+        arena, work = self._extents((program.memory(), self._work()))
         least: dict[Extent, int] = {Dim(name): value for name, value in self.minimums.items()}
         for condition in self.conditions:
             if isinstance(condition, Dim):

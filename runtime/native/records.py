@@ -6,17 +6,15 @@ a view whose attributes are the words.  A word that is not declared cannot be wr
 (AttributeError, when the native code is built).
 
 Words are named ``count`` (an integer), ``*dtype`` (an address) or ``@arguments`` (a section of the record).
-Symbolic extents are written as negative numbers: -1 - index.
+Symbolic extents, and sizes in bytes, are written as negative numbers: -1 - index.
 """
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
-
-from hybridflow.compiler.program import Dim, Extent, products_of
 
 if TYPE_CHECKING:
     from hybridflow.runtime.native.ir_builder import Function
@@ -141,7 +139,7 @@ STEP = Words("read owner *operand check *expected keep")  # of guards, see ``ste
 # calls: answered so far, the one word that native code writes.
 HEAD = Words(
     "*entry positional keywords @keyword_names @arguments apart dims dim_step_count @dim_steps @minimums "
-    "guards @guard_steps keeps inputs captures @capture_items updates outputs @output_items @arena @work "
+    "guards @guard_steps keeps inputs captures @capture_items updates outputs @output_items arena work "
     "structure *callable calls"
 )
 # One step of ``dims``: the place ``target`` becomes ``op`` of the place ``left`` and of ``right``, a place or a number.
@@ -156,10 +154,6 @@ ELEMENTWISE_INPUTS = Items(ELEMENTWISE_INPUT)
 FIXED = Words("*entry inputs @specs @dims *dtype ndim @shape bytes arena")
 FIXED_INPUT = Item("fixed input", "*dtype ndim", tail="extents")
 FIXED_INPUTS = Items(FIXED_INPUT)
-
-# A size: how many terms there are, then each of them: a factor, and the indices of the extents that multiply it.
-SIZE = Words("terms", tail="first")
-TERM = Words("factor names", tail="indices")
 
 
 @dataclass(frozen=True)
@@ -209,13 +203,3 @@ class Writer:
     def pack(self, **head: int) -> bytes:
         words = [*self._head.in_order(head), *self._sections]
         return struct.pack(f"<{len(words)}Q", *(word & _MASK for word in words))
-
-
-def size_words(size: Extent, place: Callable[[Dim], int]) -> list[int]:
-    """A size as native code evaluates it; ``place`` gives the index of an extent."""
-    terms = products_of(size)
-    words = SIZE.in_order({"terms": len(terms)})
-    for factor, names in terms:
-        words += TERM.in_order({"factor": factor, "names": len(names)})
-        words += [place(Dim.of_name(name)) for name in names]
-    return words

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from hybridflow.compiler.ir.extents import Dim
 from hybridflow.errors import TraceError
 from hybridflow.jit.guards.attributes import (
     MISSING,
@@ -29,6 +30,27 @@ from hybridflow.jit.guards.contents import (
 from hybridflow.jit.guards.libraries import is_users_function
 from hybridflow.jit.guards.recognition import ATOMS, SameResult
 from hybridflow.jit.guards.recording import Recording
+
+
+def sought(container: Any, key: Any) -> Any:
+    """What to look for in a container that finds things by their hash: a symbolic extent that is not in it may be
+    there as the number that it is, so it is that number from now on; within tuples too."""
+    if not isinstance(container, (dict, set, frozenset)) or not _has_extents(key):
+        return key
+    try:
+        return key if key in container else _as_numbers(key)
+    except TypeError:  # not hashable: the caller's own lookup says so
+        return key
+
+
+def _has_extents(key: Any) -> bool:
+    return isinstance(key, Dim) or (type(key) is tuple and any(map(_has_extents, key)))
+
+
+def _as_numbers(key: Any) -> Any:
+    if isinstance(key, Dim):
+        return int(key)
+    return tuple(map(_as_numbers, key)) if type(key) is tuple else key
 
 
 def get_item(recording: Recording, value: Any, key: Any) -> Any:

@@ -72,7 +72,7 @@ class Recorder:
             if type(key) not in ATOMS:
                 recording.note(contents.consume, key)
             return value[key]
-        return questions.get_item(recording, value, key)
+        return questions.get_item(recording, value, questions.sought(value, key))
 
     slice = staticmethod(slice)
 
@@ -117,6 +117,7 @@ class Recorder:
         """``item in container``"""
         recording = active.recording
         if recording is not None and type(container) not in _INERT:
+            item = questions.sought(container, item)
             recording.note(_note_membership, item, container)
             _note_identity(item)
         return item in container
