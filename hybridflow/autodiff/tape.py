@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from hybridflow.autodiff.explanation import Cut, Evidence, explain
-from hybridflow.compiler.autodiff import Record, backward
+from hybridflow.compiler.autodiff import Record, Results, backward
 from hybridflow.compiler.ir.dtypes import int64, is_float
 from hybridflow.compiler.ir.types import TensorType
 from hybridflow.compiler.ops import TABLE
@@ -107,8 +107,8 @@ class GradientTape:
         if self._recording:
             self.__exit__()
 
-    def record(self, op: Any, inputs: tuple[Tensor, ...], attrs: Mapping[str, Any], out: Tensor) -> None:
-        """Called for each op in contexts that hold the tape."""
+    def record(self, op: Any, inputs: tuple[Tensor, ...], attrs: Mapping[str, Any], out: Any) -> None:
+        """Called for each op in contexts that hold the tape.  ``out`` is a tuple where there are several results."""
         if not self._recording:
             return
         tracked = self._tracked
@@ -119,6 +119,10 @@ class GradientTape:
             return
         if op in _CUTTING and (op is not _CONVERT or not is_float(out.dtype)):
             self._cuts.append(Cut(op.name, tuple(map(id, inputs)), user_location()))
+            return
+        if type(out) is tuple:
+            tracked.update({id(part): part for part in out if is_float(part.dtype)})
+            self._records.append(Record(op, inputs, attrs, Results(out)))
             return
         tracked[id(out)] = out
         self._records.append(_make(Record, (op, inputs, attrs, (out,), None)))

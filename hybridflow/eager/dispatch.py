@@ -14,8 +14,9 @@ from hybridflow.core.tensor import Tensor, wrap
 from hybridflow.eager.execute import execute, try_pair
 
 
-def apply(op: Any, *inputs: Tensor, **given: Any) -> Tensor:
-    """Apply a primitive op to tensors whose shapes and dtypes already fit: run it, or record it while tracing.
+def apply(op: Any, *inputs: Tensor, **given: Any) -> Any:
+    """Apply a primitive op to tensors whose shapes and dtypes already fit: run it, or record it while tracing.  The
+    result is a tensor, of an op with several results a tuple of them.
 
     Raises the op's ShapeError, DTypeError or ArgumentError.
     """
@@ -23,7 +24,7 @@ def apply(op: Any, *inputs: Tensor, **given: Any) -> Tensor:
     state = now()
     trace = state.trace
     if trace is not None:
-        out: Tensor = trace.record(op, inputs, given)
+        out: Any = trace.record(op, inputs, given)
         if state.tapes and op.canon is not None:
             attrs = op.canon(tuple([x.type for x in inputs]), given)
     else:
@@ -53,6 +54,10 @@ class TensorBuilder(Builder):
 
         self.__dict__[name] = of_two
         return of_two
+
+    def results(self, value: Any) -> tuple[Tensor, ...]:
+        found: tuple[Tensor, ...] = value
+        return found
 
     def full(self, value: Any, like: Any) -> Tensor:
         state = now()

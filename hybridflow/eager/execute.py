@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from hybridflow.compiler.ir.results import TupleType
 from hybridflow.compiler.ops import Kind
 from hybridflow.core.tensor import Tensor, wrap
 from hybridflow.eager import one_op, placement
@@ -18,8 +19,8 @@ _shortcuts: dict[Any, tuple[Callable[..., Any] | None, Attrs]] = {}
 _MOST_SHORTCUTS = 4096  # kinds of applications that are remembered
 
 
-def execute(op: Any, inputs: tuple[Tensor, ...], attrs: Attrs) -> tuple[Tensor, Attrs]:
-    """The op's result, and its canonical attributes, which derivative rules see.
+def execute(op: Any, inputs: tuple[Tensor, ...], attrs: Attrs) -> tuple[Any, Attrs]:
+    """The op's result, a tuple where there are several, and its canonical attributes, which derivative rules see.
 
     From the second application on to tensors of the same types, which need not be checked again, there is a native
     shortcut.  Raises the op's argument errors, and DeviceError for inputs on several devices.
@@ -101,7 +102,7 @@ def _contiguous(x: Tensor) -> Tensor:
     return wrap(np.ascontiguousarray(x._array)) if type(x._array) is np.ndarray else x
 
 
-def _execute(op: Any, inputs: tuple[Tensor, ...], attrs: Attrs) -> tuple[Tensor, Attrs]:
+def _execute(op: Any, inputs: tuple[Tensor, ...], attrs: Attrs) -> tuple[Any, Attrs]:
     types = tuple([x.type for x in inputs])
     if op.canon is not None:
         attrs = op.canon(types, dict(attrs))
@@ -111,6 +112,8 @@ def _execute(op: Any, inputs: tuple[Tensor, ...], attrs: Attrs) -> tuple[Tensor,
         array = one_op.run(op, tuple([x._array for x in inputs]), attrs, out)
     except HybridflowError as error:
         raise _explained(error, op, inputs, attrs) from None
+    if isinstance(out, TupleType):
+        return tuple([wrap(part) for part in array]), attrs
     return wrap(np.asarray(array, out.dtype) if isinstance(array, (np.ndarray, np.generic)) else array), attrs
 
 

@@ -75,6 +75,8 @@ def shortcut(op: OpDef, types: Types, attrs: Attrs) -> Callable[..., Any] | None
         return functools.partial(_view, op, attrs)
     form_of = _FORMS.get(op.kind)
     out: Any = op.infer(*types, **attrs)
+    if isinstance(out, TupleType):
+        return None
     if form_of is None or 0 in out.shape or len(types) > MAX_INPUTS or entry.enable() is None:
         return None
     form = form_of(op, types, attrs)

@@ -17,7 +17,8 @@ from hybridflow.compiler.autodiff import Record, Results, backward, records_of
 from hybridflow.compiler.ir.dtypes import is_float
 from hybridflow.compiler.ir.extents import Dim, Extent, affine, holds, substituted, symbols
 from hybridflow.compiler.ir.graph import Graph, Node
-from hybridflow.compiler.ops.table import NOT_DIFFERENTIABLE
+from hybridflow.compiler.ir.results import TupleType
+from hybridflow.compiler.ops.table import NOT_DIFFERENTIABLE, Kind
 from hybridflow.core import devices, transaction
 from hybridflow.core.context import current, tracing
 from hybridflow.core.tensor import Tensor, wrap
@@ -210,7 +211,7 @@ class Staged:
                 "Call the hf.function itself there.",
             )
         given = iter(arguments)
-        values: dict[Node, Tensor] = {}
+        values: dict[Node, Any] = {}  # of nodes with several results tuples
         for node, source in zip(self.graph.inputs, self.sources):
             if isinstance(source, State):
                 values[node] = source.variable._read()
@@ -219,6 +220,9 @@ class Staged:
         extents = _extents(values)
         _require(self.graph, self.trace.assumptions.conditions, values, extents)
         for node in self.graph.nodes:
+            if node.op.kind is Kind.PROJECT:
+                values[node] = values[node.inputs[0]][node.attrs["index"]]
+                continue
             values[node] = apply(node.op, *(values[n] for n in node.inputs), **_known(dict(node.attrs), extents))
         for position, node in self.graph.updates.items():
             self.sources[position].variable.assign(values[node])  # type: ignore[union-attr]
@@ -481,7 +485,8 @@ class _Derivative:
         """The nodes that depend on a watched value."""
         found = {self._staged.values[i] for group in self._watched for i in group}
         for node in self._staged.graph.nodes:
-            if is_float(node.dtype) and not found.isdisjoint(node.inputs):
+            is_several = isinstance(node.type, TupleType)
+            if (is_several or is_float(node.dtype)) and not found.isdisjoint(node.inputs):
                 found.add(node)
         return found
 

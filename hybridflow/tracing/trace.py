@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from hybridflow.compiler.ir.build import GraphBuilder
 from hybridflow.compiler.ir.graph import Graph, Node, Role
-from hybridflow.compiler.ir.results import parts_of
+from hybridflow.compiler.ir.results import TupleType, parts_of
 from hybridflow.compiler.ir.types import TensorType
 from hybridflow.compiler.ops import TABLE
 from hybridflow.compiler.ops.table import Kind
@@ -201,18 +201,26 @@ class Trace:
                 stack.extend(missing)
             else:
                 self._builder.location = node.where
-                self.lifted[node] = self._builder.emit(node.op, *(self.lifted[n] for n in node.inputs), **node.attrs)
+                lifted = self._builder.emit(node.op, *(self.lifted[n] for n in node.inputs), **node.attrs)
+                self.lifted[node] = lifted
+                if isinstance(node.type, TupleType):
+                    self._builder.results(lifted)  # derivatives ask for all of them
         return self.lifted[wanted]
 
     # Recording
 
-    def record(self, op: Any, inputs: Iterable[Tensor], attrs: Mapping[str, Any]) -> SymbolicTensor:
-        """Append one op; called by ``dispatch.apply``.  Raises the op's errors, and TraceError for leaked tensors."""
+    def record(self, op: Any, inputs: Iterable[Tensor], attrs: Mapping[str, Any]) -> Any:
+        """Append one op; called by ``dispatch.apply``.  Its result, or a tuple of several.
+
+        Raises the op's errors, and TraceError for leaked tensors.
+        """
         nodes = [self._node(x) for x in inputs]
         self._builder.location = user_location(2)
         node = self._builder.emit(op, *nodes, **attrs)
         for part in parts_of(node.type):
             self.assumptions.settle(op.name, part.shape)
+        if isinstance(node.type, TupleType):
+            return tuple([SymbolicTensor(part, self) for part in self._builder.results(node)])
         return SymbolicTensor(node, self)
 
     def add_span(self, inputs: Iterable[Tensor], outputs: Iterable[Tensor], vjp: Callable[..., Any]) -> None:
