@@ -10,8 +10,8 @@ The machine-code entry of a CPU program is
 ``dims``      i64 values of the symbolic extents, in the order of ``Program.dims``
 ``arena``     at least ``arena_bytes + W * scratch_bytes`` (functions of dims) bytes, 64-byte aligned, where W is the
               number of the host's workers; dead after the call
-``host``      null, or who runs it (see ``HOST``).  With null it runs all in the calling thread, and W is 1.  A program
-              with ``callbacks`` needs one
+``host``      null, or who is asked (see ``HOST``).  A program with ``callbacks`` needs one.  ``Program.entry`` runs all
+              in the calling thread, and W is 1; the shared entry, of the same type, has the host run tasks
 returns 0, or 1 + the position in ``checks``, which are in program order, of the first check that failed.  After a
 failure outputs and fresh buffers hold no meaning, and every input holds what it held before: ``in_place`` are only
 updates that are written when no check can fail any more.
@@ -38,8 +38,7 @@ from hybridflow.compiler.target import Target
 # void parallel_for(ptr host, ptr task, ptr args, i64 units, i64 grain)
 #     calls void task(ptr args, i64 begin, i64 end, i64 worker) until the units from 0 to ``units`` are done: in pieces
 #     that begin at multiples of ``grain``, in any order, by its workers side by side.  Calls that overlap in time have
-#     different numbers ``worker``, which are less than ``workers``.  Returns when all is done.  Where it is null, all
-#     runs in the calling thread.
+#     different numbers ``worker``, which are less than ``workers``.  Returns when all is done.
 # i32 callback(ptr host, i64 number, ptr args)
 #     calls what ``Program.callbacks`` has at that number.  ``args`` are the addresses of its operands, then of where
 #     its results go.  0 unless it raises, which ends the program like a check that fails.  May come from any thread,
@@ -51,6 +50,11 @@ from hybridflow.compiler.target import Target
 # i64 workers
 #     how many tasks run side by side at the most.
 HOST = ("parallel_for", "callback", "alloc", "free", "workers")
+
+
+def shared_entry(entry: str) -> str:
+    """The symbol of the entry that has a host run the program, in the text with ``Program.sharing`` behind it."""
+    return f"{entry}.shared"
 
 
 @dataclass(frozen=True)
@@ -167,6 +171,7 @@ class Program:
     kernels: tuple[KernelInfo, ...] = ()
     callbacks: tuple[Callback, ...] = ()
     scratch_bytes: Extent = 0  # CPU: for each worker
+    sharing: str = ""  # CPU: what to add to ``text`` for the shared entry; empty where nothing can be shared out
     # CUDA: ``before`` are copied first, then come the launches, and ``after`` is copied if no check failed.
     launches: tuple[Launch, ...] = ()
     before: tuple[DeviceCopy, ...] = ()

@@ -7,11 +7,12 @@ for first calls, for interpreters that the native entry does not know, and for e
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Sequence
+import functools
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from hybridflow.compiler.program import Program, Slot, value_at
+from hybridflow.compiler.program import Program, Slot, shared_entry, value_at
 from hybridflow.errors import CompileError
 from hybridflow.runtime import arguments, callbacks, program_host
 from hybridflow.runtime.dtypes import NUMPY
@@ -84,12 +85,22 @@ class Executable:
         calls = callbacks.Calls(program, self.functions, dims) if program.callbacks else None
         asked = program_host.calling(calls.answer, runner) if calls else runner
         address = ctypes.addressof(asked) if asked else None
-        status = self._call(pointers, self._extents(*dims.values()), arena.ctypes.data, address)
+        call = self._shared_call if runner else self._call
+        status = call(pointers, self._extents(*dims.values()), arena.ctypes.data, address)
         if status:
             if calls:  # nothing is called after a check has failed, so that an error in Python came first
                 calls.raise_error()
             self.raise_check(status)
         return outputs
+
+    @functools.cached_property
+    def _shared_call(self) -> Callable[..., int]:
+        """The entry for a host, compiled when there is one."""
+        if not self.program.sharing:
+            return self._call
+        symbol = shared_entry(self.program.entry)
+        self._shared_code = _compiled(self.program, self.program.text + self.program.sharing, symbol)
+        return _ENTRY(self._shared_code.addresses[symbol])
 
     @staticmethod
     def _empty(slot: Slot, dims: dict[str, int]) -> np.ndarray:
@@ -125,10 +136,9 @@ def load(program: Program, functions: callbacks.Functions = ()) -> Executable:
             f"this machine ({host.detect().cpu}) cannot run code for {program.target.kind} {program.target.cpu}; "
             "compile for runtime.host.target().",
         )
-    text, target = program.text, program.target
-    key = machine_code.object_key(text, target)
-    return Executable(
-        program,
-        machine_code.cached_code(key, lambda: machine_code.compile_object(text, target), program.entry),
-        functions,
-    )
+    return Executable(program, _compiled(program, program.text, program.entry), functions)
+
+
+def _compiled(program: Program, text: str, symbol: str) -> machine_code.Code:
+    key = machine_code.object_key(text, program.target)
+    return machine_code.cached_code(key, lambda: machine_code.compile_object(text, program.target), symbol)

@@ -77,7 +77,7 @@ def program_text(program: Program) -> Iterator[str]:
         places = [f"{a.kind} {size_text(a.offset) if a.kind == 'arena' else a.number}" for a in launch.arguments]
         raises = ", raises" if launch.raises else ""
         yield f"launch {launch.symbol}({', '.join(places)}): {size_text(launch.units)} units{raises}"
-    for part in re.split(r"(?m)^(?=define )|(?<=^})\n", program.text):
+    for part in re.split(r"(?m)^(?=define )|(?<=^})\n", program.text + program.sharing):
         yield from shortened(part.rstrip("\n").splitlines())
 
 

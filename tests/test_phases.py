@@ -176,16 +176,16 @@ def _block_sums(target: Target) -> Program:
     graph = b.finish([b.sum(x, axes=(0,))])
     module, found = ModuleText(target), plan(graph, partition(graph, target))
     calls = [KernelCall(_two_phases(module), [Part(x, 0), Part(graph.outputs[0], 0)], None, 0)]
-    launches = {}
+    launches, sharing = {}, None
     if target.kind == "cuda":
         memory, launches = cuda_code.write_launches(module, graph, found, ["n"], calls)
     else:
-        memory = driver.write(module, "main", graph, found, ["n"], calls)
+        memory, sharing = driver.write(module, "main", graph, found, ["n"], calls)
     slots = (Slot((Dim("n"),), "f64"),), (Slot((), "f64"),)
     dims = (DimSource("n", 0, 0),)
-    return Program(
-        "s", target, module.render(), "main", *slots, dims, memory.arena, scratch_bytes=memory.scratch, **launches
-    )
+    text = module.render()
+    more = {"scratch_bytes": memory.scratch, "sharing": module.addition(sharing) if sharing else "", **launches}
+    return Program("s", target, text, "main", *slots, dims, memory.arena, **more)
 
 
 def _sum_of_blocks(x: np.ndarray) -> float:

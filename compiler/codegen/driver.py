@@ -1,13 +1,15 @@
 """The driver of a CPU program: the native function that runs the kernels over the planned buffers.
 
-Kernels run in *turns*, one for each of their phases.  Turns make up *steps*: what runs in a step may run side by side,
-and does where there is a host with workers.  Without one a program of few turns is a sequence of calls, and a longer
-one a loop over tables (see ``turns``), so that machine code does not grow with the program.
+Kernels run in *turns*, one for each of their phases.  Turns make up *steps*: what runs in a step may run side by side.
+The entry runs all in the calling thread: a program of few turns is a sequence of calls, and a longer one a loop over
+tables (see ``turns``), so that machine code does not grow with the program.  The shared entry has a host run each step.
+It takes longer to compile than most programs, so it is a text of its own, for those who have a host.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import functools
+from collections.abc import Callable, Sequence
 from itertools import islice
 
 from hybridflow.compiler.codegen.emitter import Emitter
@@ -30,7 +32,7 @@ from hybridflow.compiler.codegen.turns import ARENA, LITERALS, KernelCall, Memor
 from hybridflow.compiler.ir.extents import Dim
 from hybridflow.compiler.ir.graph import Graph
 from hybridflow.compiler.loops.buffers import Copy, Plan
-from hybridflow.compiler.program import HOST
+from hybridflow.compiler.program import shared_entry
 
 ENTRY = "hf_main"
 FEW = 16  # turns that are calls one after another
@@ -38,13 +40,17 @@ FEW = 16  # turns that are calls one after another
 
 def write(
     module: ModuleText, name: str, graph: Graph, plan: Plan, dim_names: Sequence[str], calls: Sequence[KernelCall]
-) -> Memory:
-    """Write the entry of a program (see ``program``)."""
+) -> tuple[Memory, Callable[[], None]]:
+    """Write the entry of a program (see ``program``).  Returns its memory and what writes the shared entry."""
     steps = Steps(graph, plan, calls)
-    tables = Tables(module, name, steps)
-    _Hosted(module, steps, tables, dim_names).write(f"{name}.hosted")
+    tables = functools.cache(lambda: Tables(module, name, steps))
     _Alone(module, steps, tables, dim_names).write(name)
-    return steps.memory
+
+    def write_shared() -> None:
+        if steps.can_be_shared:
+            _Shared(module, steps, tables, dim_names).write(shared_entry(name))
+
+    return steps.memory, write_shared
 
 
 def write_function(
@@ -53,21 +59,29 @@ def write_function(
     """Write the function of a sub-graph, which a kernel runs in its own thread: an entry whose fifth parameter is the
     scratch memory.  The name that it has, and what it needs."""
     steps = Steps(graph, plan, calls)
-    return _Inner(module, steps, Tables(module, name, steps), dim_names).write(name, "internal"), steps.memory
+    tables = functools.cache(lambda: Tables(module, name, steps))
+    return _Inner(module, steps, tables, dim_names).write(name, "internal"), steps.memory
 
 
 class _Function:
     """What both functions share: the one that runs everything in place, and the one that shares it out."""
 
-    def __init__(self, module: ModuleText, steps: Steps, tables: Tables, dim_names: Sequence[str]) -> None:
-        self.module, self.steps, self.tables = module, steps, tables
+    def __init__(
+        self, module: ModuleText, steps: Steps, tables: Callable[[], Tables], dim_names: Sequence[str]
+    ) -> None:
+        self.module, self.steps, self._tables = module, steps, tables
         self.e = Emitter(module.target, 1)
         self.code = Code(self.e, dim_names, [Dim(name) for name in dim_names])
         self.given = ["%buffers", "%dims", "%arena", "%host"]
 
+    @property
+    def tables(self) -> Tables:
+        """Written once something reads them."""
+        return self._tables()
+
     def write(self, name: str, linkage: str = "") -> str:
         e = self.e
-        self._begin(name)
+        self._begin()
         for item in self.steps.plan.before:
             self._copy(item)
         self._run()
@@ -77,7 +91,7 @@ class _Function:
         parameters = ", ".join(f"ptr {p}" for p in self.given)
         return self.module.function(e, name, parameters, result="i32", linkage=linkage)
 
-    def _begin(self, name: str) -> None:
+    def _begin(self) -> None:
         self.status = "null"
         if self.steps.raise_:
             self.status = self._allocate(2 if self.steps.graph.calls_host else 1)
@@ -177,36 +191,17 @@ class _Function:
 
 
 class _Alone(_Function):
-    """The function that runs everything in the calling thread, unless there is a host."""
+    """The function that runs everything in the calling thread."""
 
-    def _begin(self, name: str) -> None:
-        super()._begin(name)
+    def _begin(self) -> None:
+        super()._begin()
         self._choose_form()
-        self._hand_on(name)
 
     def _choose_form(self) -> None:
         self.straight = len(self.steps.turns) <= FEW
         if not self.straight:
             self._prepare_tables()
             self.args = self._allocate(max(self.tables.words))
-
-    def _hand_on(self, name: str) -> None:
-        """Leave it to the other function where there is a host that runs tasks."""
-        e = self.e
-        hosted, together, alone = e.fresh("hosted"), e.new_label("together"), e.new_label("alone")
-        e.line(f"{hosted} = icmp ne ptr %host, null")
-        if self.steps.graph.calls_host:  # the host may be there for callbacks alone
-            asked = e.new_label("asked")
-            e.branch_if(hosted, asked, alone)
-            e.label(asked)
-            hosted, function = e.fresh("hosted"), load(self.code, "%host", HOST.index("parallel_for"), "ptr")
-            e.line(f"{hosted} = icmp ne ptr {function}, null")
-        e.branch_if(hosted, together, alone)
-        e.label(together)
-        result = e.fresh("r")
-        e.line(f"{result} = call i32 @{name}.hosted({', '.join(f'ptr {p}' for p in self.given)})")
-        e.line(f"ret i32 {result}")
-        e.label(alone)
 
     def _run(self) -> None:
         if self.straight:
@@ -234,12 +229,14 @@ class _Alone(_Function):
 class _Inner(_Alone):
     """The function of a sub-graph.  On a GPU, where a unit is a thread's, its one thread runs them all in turn."""
 
-    def __init__(self, module: ModuleText, steps: Steps, tables: Tables, dim_names: Sequence[str]) -> None:
+    def __init__(
+        self, module: ModuleText, steps: Steps, tables: Callable[[], Tables], dim_names: Sequence[str]
+    ) -> None:
         super().__init__(module, steps, tables, dim_names)
         self.given.append("%scratch")
 
-    def _begin(self, name: str) -> None:
-        _Function._begin(self, name)
+    def _begin(self) -> None:
+        _Function._begin(self)
         self.scratch = "%scratch"
         self._choose_form()
 
@@ -263,14 +260,11 @@ class _Inner(_Alone):
             self._return_if_failed(turn.limit)
 
 
-class _Hosted(_Function):
+class _Shared(_Function):
     """The function that has a host share out what runs in each step."""
 
-    def write(self, name: str, linkage: str = "internal") -> str:
-        return super().write(name, linkage)
-
-    def _begin(self, name: str) -> None:
-        super()._begin(name)
+    def _begin(self) -> None:
+        super()._begin()
         self._prepare_tables()
         rest = iter(self.tables.words)
         self.args = self._allocate(max((sum(islice(rest, size)) for size in self.steps.sizes), default=0))

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from itertools import islice
+
 from hybridflow.compiler.codegen.emitter import Emitter
 from hybridflow.compiler.target import Target
 
@@ -54,3 +57,14 @@ class ModuleText:
             f"attributes #0 = {{ nounwind{wide} }}",
         ]
         return "\n".join(parts) + "\n"
+
+    def addition(self, write: Callable[[], None]) -> str:
+        """What ``write`` adds to the module, as text that may follow that of the module before it."""
+        functions, variables, declares = len(self._functions), len(self._globals), set(self._declares)
+        write()
+        parts = [
+            *islice(self._globals.values(), variables, None),
+            *(f"{head}{name}{text}" for (head, text), name in islice(self._functions.items(), functions, None)),
+            *sorted(self._declares - declares),
+        ]
+        return "".join(f"{part}\n" for part in parts)

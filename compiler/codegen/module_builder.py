@@ -135,15 +135,17 @@ class ModuleBuilder:
 
     def build(self) -> Program:
         calls = self._calls()
+        sharing: Callable[[], None] | None = None
         launches: dict[str, Any] = {}
         if self.target.kind == "cuda":
             memory, launches = cuda.write_launches(self.module, self.graph, self.plan, self.dim_names, calls)
         else:
-            memory = driver.write(self.module, driver.ENTRY, self.graph, self.plan, self.dim_names, calls)
+            memory, sharing = driver.write(self.module, driver.ENTRY, self.graph, self.plan, self.dim_names, calls)
+        text = self.module.render()
         return Program(
             self.graph.name,
             self.target,
-            self.module.render(),
+            text,
             driver.ENTRY,
             tuple(_slot(n, i in self.graph.updates, i in self.plan.in_place) for i, n in enumerate(self.graph.inputs)),
             tuple(_slot(n) for n in self.graph.outputs),
@@ -153,6 +155,7 @@ class ModuleBuilder:
             tuple(self.infos),
             tuple(self.callbacks),
             memory.scratch,
+            self.module.addition(sharing) if sharing else "",
             **launches,
         )
 

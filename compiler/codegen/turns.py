@@ -122,6 +122,13 @@ class Steps:
                 step = own
             self.sizes[-1] += 1
 
+    @property
+    def can_be_shared(self) -> bool:
+        """Whether there is anything that two workers could do side by side."""
+        return any(size > 1 for size in self.sizes) or any(
+            not isinstance(turn.units, int) or turn.units > turn.phase.grain for turn in self.turns
+        )
+
     def part(self, part: Part) -> Place:
         literal = literal_of(part.node)
         if literal is not None and part.node not in self.plan.locations:
