@@ -115,7 +115,10 @@ ODD = st.one_of(st.sampled_from([*NAMES, "f32", "inf", "True", "a b", "n//2", ""
 @given(PAIRS, ODD)
 @settings(max_examples=300, deadline=None)
 def test_the_text_of_a_graph_says_its_extents(pair: Pair, name: str) -> None:
-    extent = extents.substituted(pair[0], {"n": Dim(name), "m": Dim("m"), "k": Dim("k")})
+    try:
+        extent = extents.substituted(pair[0], {"n": Dim(name), "m": Dim("m"), "k": Dim("k")})
+    except SymbolicExtentError:  # with n and m one symbol, what is divided is not seen to be positive any more
+        assume(False)
     x = parameter(TensorType((extent * extent + 2,), dt.float32), "x")
     graph = Graph("g", (x,), (), (x,))
     text = to_text(graph)

@@ -640,7 +640,11 @@ def value_at(extent: Extent, sizes: Mapping[str, int]) -> int:
 
 
 def substituted(extent: Extent, values: Mapping[str, Extent]) -> Extent:
-    """The extent with other extents in place of its symbols.  Raises KeyError for a symbol without one."""
+    """The extent with other extents in place of its symbols.
+
+    Raises KeyError for a symbol without one, and SymbolicExtentError where a quotient becomes one whose sign is not
+    known and there is no call to ask (see ``Judge``).
+    """
     if isinstance(extent, int):
         return extent
     total: Extent = 0
