@@ -22,6 +22,7 @@ from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.compiler.ir.graph import Graph
 from hybridflow.compiler.ops import TABLE, Kind
 from hybridflow.compiler.ops.table import OpDef
+from hybridflow.compiler.passes.standard import PASSES
 
 from .compare_programs import LIMITS, TARGETS, load, op
 from .graph_shapes import GRAPH_SHAPES
@@ -43,7 +44,6 @@ WORLDS: dict[str, tuple[float, Callable[[Random, int], list[tuple[int, ...]]]]] 
 SETTINGS_SHARE = 0.35  # of programs that are compiled under other limits of fusion; likewise the following
 SKIP_SHARE, TARGET_SHARE, HELD_SHARE, NUMPY_SHARE = 0.15, 0.3, 0.3, 0.15
 SHARED_SHARE, EAGERLY_SHARE, TAPES_SHARE, BAD_SHARE = 0.15, 0.04, 0.25, 0.4
-PASSES = ("simplify", "fold", "cse", "dce", "transpose", "joins")
 
 LIMIT_VALUES = {
     "MAX_MEMBERS": (1, 2, 4),
@@ -362,7 +362,7 @@ class Generator(Random):
         ways = (1,) if taped else (1, 2)
         return Settings(
             target=self.pick(TARGETS) if self.chance(TARGET_SHARE) else "",
-            skip=self.pick(PASSES) if self.chance(SKIP_SHARE) else "",
+            skip=self.pick(tuple(PASSES)) if self.chance(SKIP_SHARE) else "",
             limits=tuple(limits.items()),
             held=self.chance(HELD_SHARE),
             numpy=self.chance(NUMPY_SHARE),
