@@ -91,6 +91,7 @@ from hybridflow.array.elementwise import (
     not_equal as not_equal,
     positive as positive,
     pow as pow,
+    power as power,
     reciprocal as reciprocal,
     remainder as remainder,
     round as round,

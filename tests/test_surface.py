@@ -21,7 +21,7 @@ expm1 eye finfo flip float16 float32 float64 floor floor_divide from_dlpack full
 greater greater_equal hypot iinfo inf int16 int32 int64 int8 isclose isdtype isfinite isinf isnan less less_equal
 linspace list_devices log log10 log1p log2 logaddexp logical_and logical_not logical_or logical_xor logsumexp losses
 matmul matrix_transpose max maximum mean memory meshgrid min minimum moveaxis multiply nan nan_to_num negative
-newaxis nn nonzero not_equal one_hot ones ones_like outer pad permute_dims pi positive pow prod random reciprocal
+newaxis nn nonzero not_equal one_hot ones ones_like outer pad permute_dims pi positive pow power prod random reciprocal
 reduce_max reduce_mean reduce_min reduce_prod reduce_sum remainder repeat reshape result_type roll round rsqrt
 scatter_add sigmoid sign sin sinh sort split sqrt square squeeze stack std stop_gradient subtract sum take
 take_along_axis tan tanh tensordot tile top_k trace tril triu trunc uint16 uint32 uint64 uint8 unstack var vecdot

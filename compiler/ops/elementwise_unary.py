@@ -212,6 +212,35 @@ _unary(
     domain=(0.25, 4.0),
 )
 
+
+def _as_pow_has_it(e: Emit, x: Val) -> Val:
+    """What has the root that pow(x, 0.5) is: the one of -0.0 is 0.0, and that of minus infinity is infinite."""
+    infinity = e.const(math.inf, x.dtype)
+    return e.select(e.eq(x, e.neg(infinity)), infinity, e.add(x, e.const(0.0, x.dtype)))
+
+
+def _base_of_root(x: np.ndarray) -> np.ndarray:
+    return np.where(x == -np.inf, x.dtype.type(np.inf), x + x.dtype.type(0))
+
+
+_unary(
+    "pow_half",
+    doc="pow(x, 0.5): the square root, but 0.0 at -0.0 and infinite at minus infinity.",
+    reference=arrays.in_compute(lambda x: np.sqrt(_base_of_root(x))),
+    scalar=lambda e, x: e.sqrt(_as_pow_has_it(e, x)),
+    vjp=lambda b, g, out, x: (masked(b, g, b.divide(b.full(0.5, like=x.type), out)),),
+    domain=(0.25, 4.0),
+)
+
+_unary(
+    "pow_minus_half",
+    doc="pow(x, -0.5): 1 / sqrt(x), but infinite at -0.0 and 0.0 at minus infinity.",
+    reference=arrays.in_double(lambda x: 1 / np.sqrt(_base_of_root(x))),
+    scalar=lambda e, x: elementary.rsqrt(e, _as_pow_has_it(e, x)),
+    vjp=lambda b, g, out, x: (masked(b, g, b.divide(b.multiply(b.full(-0.5, like=x.type), out), x)),),
+    domain=(0.25, 4.0),
+)
+
 _unary(
     "reciprocal",
     doc="1 / x.",

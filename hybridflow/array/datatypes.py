@@ -8,7 +8,7 @@ import ml_dtypes
 import numpy as np
 
 from hybridflow.compiler.ir import dtypes
-from hybridflow.core.promotion import result_dtype, to_dtype, weak_kind
+from hybridflow.core.promotion import Typed, result_dtype, to_dtype, weak_kind
 from hybridflow.core.tensor import Operators
 from hybridflow.errors import ArgumentError, DTypeError
 
@@ -34,18 +34,9 @@ def result_type(*values: Any) -> np.dtype[Any]:
     """
     if not values:
         raise ArgumentError("result_type", "at least one tensor, dtype or number is needed.")
-    return result_dtype("result_type", [_Typed.of(v) for v in values])
-
-
-class _Typed:
-    """Stands for a value of which only the dtype matters."""
-
-    def __init__(self, dtype: np.dtype[Any]) -> None:
-        self.dtype = dtype
-
-    @staticmethod
-    def of(value: Any) -> Any:
-        return value if weak_kind(value) is not None else _Typed(_dtype_of(value, "result_type"))
+    return result_dtype(
+        "result_type", [v if weak_kind(v) is not None else Typed(_dtype_of(v, "result_type")) for v in values]
+    )
 
 
 def can_cast(source: Any, target: Any) -> bool:

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import builtins
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from hybridflow.compiler.ir import dtypes
+from hybridflow.compiler.ir.extents import Dim
 from hybridflow.compiler.ops import TABLE
 from hybridflow.core.context import busy, idle, now
 from hybridflow.core.promotion import default_float, result_dtype, to_dtype, weak_kind
@@ -139,14 +141,54 @@ def remainder(x1: Any, x2: Any) -> Tensor:
 
 
 def pow(x1: Any, x2: Any) -> Tensor:
-    """``x1 ** x2``.  Raises ArgumentError for a negative Python exponent of integers."""
-    if weak_kind(x2) is int and x2 < 0 and not dtypes.is_float(_dtype_of(x1)):
-        raise ArgumentError("pow", f"an integer to the power {x2} is not an integer; convert with hf.astype first.")
+    """``x1 ** x2``.  Python's 0, 1, 2, 3, -1, 0.5 and -0.5 as ``x2`` are products, quotients and roots, with the same
+    results at signed zeros, infinities and NaN.  Raises ArgumentError for a negative Python exponent of integers."""
+    kind = weak_kind(x2)
+    if (kind is int or kind is float) and type(x2) is not Dim:
+        if isinstance(x2, Tensor):
+            return _power_by_value(x1, x2)
+        special = _POWERS.get(x2)
+        if special is not None and isinstance(x1, Tensor) and dtypes.is_float(x1.dtype):
+            return special(x1)
+        base = strong(x1, "pow")
+        dtype = result_dtype("pow", (base, x2))
+        if x2 < 0 and not dtypes.is_float(dtype):
+            raise ArgumentError("pow", f"an integer to the power {x2} is not an integer; convert with hf.astype first.")
+        if special is not None and weak_kind(base) is None:
+            return special(cast(base, dtype))
     return _binary(TABLE["pow"], x1, x2)
 
 
-def _dtype_of(x: Any) -> np.dtype[Any]:
-    return result_dtype("pow", (strong(x, "pow"),))
+power = pow
+
+
+def _power_by_value(x1: Any, x2: Tensor) -> Tensor:
+    """A power by a NumPy scalar that an argument of a traced function is: what it is for the value that comes."""
+    base = strong(x1, "pow")
+    out = _binary(TABLE["pow"], base, x2)
+    if weak_kind(base) is None:
+        base = cast(base, out.dtype)
+        for value, special in _POWERS.items():
+            if dtypes.is_float(out.dtype) or (type(value) is int and value >= 0):
+                out = where(equal(x2, value), special(base), out)
+    return out
+
+
+def _cube(x: Tensor) -> Tensor:
+    return multiply(square(x), x)
+
+
+def _ones(x: Tensor) -> Tensor:
+    """1 for every element, NaN too.  It depends on ``x`` to a tape: the derivative is 0, and not missing."""
+    return where(True, 1, x)
+
+
+def _half_power(x: Tensor) -> Tensor:
+    return _unary(TABLE["pow_half"], x)
+
+
+def _minus_half_power(x: Tensor) -> Tensor:
+    return _unary(TABLE["pow_minus_half"], x)
 
 
 def negative(x: Any) -> Tensor:
@@ -177,6 +219,17 @@ def square(x: Any) -> Tensor:
 def reciprocal(x: Any) -> Tensor:
     """``1 / x`` in floats."""
     return _float_unary(TABLE["reciprocal"], x)
+
+
+_POWERS: dict[Any, Callable[[Tensor], Tensor]] = {
+    0: _ones,
+    1: positive,
+    2: square,
+    3: _cube,
+    -1: reciprocal,
+    0.5: _half_power,
+    -0.5: _minus_half_power,
+}
 
 
 # ---- exponentials and logarithms (floats; integers and bools are converted to float32 first)
@@ -373,7 +426,11 @@ def clip(x: Any, min: Any = None, max: Any = None) -> Tensor:
     """
     x = as_tensor(x, "clip")
     for bound, name in ((min, "min"), (max, "max")):
-        if bound is not None and not dtypes.is_float(x.dtype) and dtypes.is_float(_dtype_of(bound)):
+        if (
+            bound is not None
+            and not dtypes.is_float(x.dtype)
+            and dtypes.is_float(result_dtype("clip", (strong(bound, "clip"),)))
+        ):
             raise DTypeError("clip", f"{name} is a float and x is {x.type}; convert x with hf.astype first.")
     if min is not None:
         x = cast(maximum(x, min), x.dtype)

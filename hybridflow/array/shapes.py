@@ -165,7 +165,7 @@ def _several(stage: str, arrays: Any) -> list[Any]:
 
 def stack(arrays: Sequence[Any], axis: int = 0) -> Tensor:
     """``arrays`` of one shape, promoted to one dtype, along a new axis at ``axis``."""
-    tensors = common_dtype("stack", [as_tensor(a, "stack") for a in _several("stack", arrays)])
+    tensors = common_dtype("stack", _several("stack", arrays))
     for t in tensors[1:]:
         if t.shape != tensors[0].shape:
             raise ShapeError("stack", f"shapes differ: {tensors[0].type} and {t.type}.")

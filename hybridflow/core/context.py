@@ -59,7 +59,7 @@ class Tracer(Protocol):
     tells_apart: bool  # whether something looked at which tensors are one object
     assumptions: Any  # what it takes for granted of symbolic extents
 
-    def record(self, op: Any, inputs: Iterable[Any], attrs: Mapping[str, Any], /) -> Any:
+    def record(self, op: Any, inputs: Sequence[Any], attrs: Mapping[str, Any], /) -> Any:
         """Append one op; the tensor that stands for its result."""
 
     def add_span(self, inputs: Iterable[Any], outputs: Iterable[Any], vjp: Callable[..., Any], /) -> None:

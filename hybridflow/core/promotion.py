@@ -1,17 +1,17 @@
 """Dtypes of values, and the one dtype that several combine to.
 
-Python scalars are weak:
+Scalars are weak, Python's and NumPy's:
 
-- tensors, NumPy arrays and NumPy scalars have their own dtype, and combine by ``dtypes.promote``;
-- a Python bool, int or float takes the dtype of what it meets, if that dtype's kind can hold it; an int that meets only
-  bools becomes int64, a float that meets only bools and integers becomes float32;
-- alone, Python values become bool, int64 and float32.
+- tensors and NumPy arrays, those without axes too, have their own dtype, and combine by ``dtypes.promote``;
+- a Python or NumPy bool, int or float takes the dtype of what it meets, if that dtype's kind can hold it; an int that
+  meets only bools becomes int64, a float that meets only bools and integers becomes float32;
+- alone, Python values become bool, int64 and float32, and NumPy scalars keep their dtype.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -45,19 +45,35 @@ def to_dtype(dtype: Any, stage: str) -> np.dtype[Any]:
 
 
 def weak_kind(value: Any) -> type | None:
-    """bool, int or float when ``value`` is a Python scalar or an extent; None for everything else."""
+    """bool, int or float when ``value`` is a Python or NumPy scalar, or an extent; None for everything else."""
     kind = type(value)
     if kind in _RANK:
         return kind
     if kind is Dim:
         return int
-    if isinstance(value, (bool, int, float)) and not isinstance(value, np.generic):
+    if isinstance(value, np.generic) or getattr(value, "is_weak", False):
+        return _kind_of(value.dtype)
+    if isinstance(value, (bool, int, float)):
         return bool if isinstance(value, bool) else int if isinstance(value, int) else float
     return None
 
 
+def _kind_of(dtype: np.dtype[Any]) -> type | None:
+    """The Python scalar that has values of ``dtype``; None for dtypes that are not ours."""
+    if dtype not in _SUPPORTED:
+        return None
+    return bool if dtypes.is_bool(dtype) else int if dtypes.is_integer(dtype) else float
+
+
+def lone_dtype(value: Any, kind: type) -> np.dtype[Any]:
+    """The dtype of a weak scalar that meets nothing else."""
+    return PYTHON_DTYPE[kind] if kind is type(value) else getattr(value, "dtype", PYTHON_DTYPE[kind])
+
+
 def scalar_array(value: Any, dtype: np.dtype[Any], stage: str) -> np.ndarray:
-    """A Python scalar as a 0-d array.  Raises ArgumentError when the dtype cannot hold it."""
+    """A Python or NumPy scalar as a 0-d array.  Raises ArgumentError when the dtype cannot hold it."""
+    if isinstance(value, np.generic):
+        value = value.item()
     if dtypes.is_integer(dtype):
         value = check_whole(value, dtype, stage)
     elif isinstance(value, int) and not -(2**63) <= value < 2**63:
@@ -110,9 +126,24 @@ def result_dtype(stage: str, values: Sequence[Any]) -> np.dtype[Any]:
             dtype = value.dtype if dtype is None else promote(dtype, value.dtype, stage)
     if dtype is None:
         assert weak is not None
-        return PYTHON_DTYPE[weak]
+        return _of_scalars(stage, values, weak)
     if weak is float and not dtypes.is_float(dtype):
         return default_float
     if weak is int and dtypes.is_bool(dtype):
         return default_int
     return dtype
+
+
+def _of_scalars(stage: str, values: Sequence[Any], widest: type) -> np.dtype[Any]:
+    """The dtype of weak scalars among themselves: NumPy's are not weak next to Python's."""
+    own = [value for value in values if hasattr(value, "dtype")]
+    if not own:
+        return PYTHON_DTYPE[widest]
+    typed = [Typed(value.dtype) for value in own]
+    return result_dtype(stage, [*typed, *(value for value in values if not hasattr(value, "dtype"))])
+
+
+class Typed(NamedTuple):
+    """Stands for a value of which only the dtype matters."""
+
+    dtype: np.dtype[Any]

@@ -23,6 +23,7 @@ from hybridflow.core.promotion import (
     check_whole,
     default_float,
     default_int,
+    lone_dtype,
     result_dtype,
     scalar_array,
     weak_kind,
@@ -45,7 +46,7 @@ def literal(array: np.ndarray) -> Tensor:
 
 
 def scalar(value: Any, dtype: np.dtype[Any], stage: str) -> Tensor:
-    """A Python scalar, or an extent, as a 0-d tensor of ``dtype``."""
+    """A weak scalar as a 0-d tensor of ``dtype``."""
     if type(value) is Dim:
         if dtypes.is_integer(dtype) and not value <= (most := int(np.iinfo(dtype).max)):
             raise ArgumentError(stage, f"the extent {value} does not fit {dtype}, whose greatest number is {most}.")
@@ -54,7 +55,7 @@ def scalar(value: Any, dtype: np.dtype[Any], stage: str) -> Tensor:
 
 
 def filled(value: Any, dtype: np.dtype[Any], shape: Shape, stage: str) -> Tensor:
-    """A Python scalar everywhere in ``shape``."""
+    """A weak scalar everywhere in ``shape``."""
     if type(value) is Dim:
         return expand(scalar(value, dtype, stage), shape)
     array = scalar_array(value, dtype, stage)
@@ -134,7 +135,7 @@ def _from_sequence(value: Sequence[Any], dtype: np.dtype[Any] | None, stage: str
         return out if dtype is None else cast(out, dtype)
     if dtype is None:
         # One stand-in per Python type and dtype: promotion does not depend on how many there are.
-        kinds = {weak_kind(leaf) or np.asarray(leaf).dtype: leaf for leaf in leaves}
+        kinds = {_kind_of_leaf(leaf): leaf for leaf in leaves}
         dtype = result_dtype(stage, [strong(leaf, stage) for leaf in kinds.values()]) if kinds else default_float
     if dtypes.is_integer(dtype):
         for leaf in leaves:
@@ -142,6 +143,10 @@ def _from_sequence(value: Sequence[Any], dtype: np.dtype[Any] | None, stage: str
                 check_whole(leaf, dtype, stage)
     with np.errstate(over="ignore"):
         return literal(np.array(value, dtype).reshape(shape))
+
+
+def _kind_of_leaf(leaf: Any) -> Any:
+    return type(leaf) if type(leaf) in PYTHON_DTYPE else getattr(leaf, "dtype", None) or np.asarray(leaf).dtype
 
 
 def as_tensor(value: Any, stage: str, dtype: np.dtype[Any] | None = None) -> Tensor:
@@ -156,7 +161,7 @@ def as_tensor(value: Any, stage: str, dtype: np.dtype[Any] | None = None) -> Ten
     elif isinstance(value, Variable):
         out = value._read()
     elif (weak := weak_kind(value)) is not None:
-        return scalar(value, dtype or PYTHON_DTYPE[weak], stage)
+        return scalar(value, dtype or lone_dtype(value, weak), stage)
     elif isinstance(value, (np.ndarray, np.generic)):
         out = from_numpy(np.asarray(value), stage)
     elif isinstance(value, (list, tuple)):

@@ -74,11 +74,13 @@ def try_binary(op: Any, x: Any, y: Any) -> Tensor | None:
 
 
 def _operand(value: Any) -> Any:
-    """The array of a variable, a Python number as it is, and None for anything else."""
+    """The array of a variable, a Python number as it is, that of a NumPy scalar, and None for anything else."""
     kind = type(value)
     if kind is float or kind is int:
         return value
-    return value._current()._array if kind is Variable else None
+    if kind is Variable:
+        return value._current()._array
+    return value.item() if isinstance(value, np.generic) else None
 
 
 def _fits(value: Any, dtype: Any) -> bool:

@@ -335,7 +335,7 @@ def _run(
     for path, leaf, leaf_type in zip(binder.paths(structure), leaves, keys):
         if isinstance(leaf_type, TensorKey):
             shape = tuple(assumptions.stands_for(e) if isinstance(e, str) else e for e in next(shapes))
-            stand_ins.append(trace.argument(TensorType(shape, leaf_type.dtype), path))
+            stand_ins.append(trace.argument(TensorType(shape, leaf_type.dtype), path, leaf_type.is_weak))
         elif isinstance(leaf_type, SameKey):
             stand_ins.append(stand_ins[leaf_type.position])
         else:

@@ -28,15 +28,20 @@ from hybridflow.tracing.symbolic import SymbolicTensor
 class TensorKey:
     """Key of a tensor argument.  An extent of None or a name, from a TensorSpec, stands for any but 0 and 1.
 
-    ``declared`` is the TensorSpec's shape, which equality does not see; None where no extent was open.
+    ``declared`` is the TensorSpec's shape, which equality does not see; None where no extent was open.  ``is_weak``:
+    it is a NumPy scalar, see ``core.promotion``.
     """
 
-    __slots__ = ("_hash", "declared", "dtype", "shape")
+    __slots__ = ("_hash", "declared", "dtype", "is_weak", "shape")
 
     def __init__(
-        self, shape: tuple[Wanted, ...], dtype: np.dtype[Any], declared: tuple[Wanted, ...] | None = None
+        self,
+        shape: tuple[Wanted, ...],
+        dtype: np.dtype[Any],
+        declared: tuple[Wanted, ...] | None = None,
+        is_weak: bool = False,
     ) -> None:
-        self.shape, self.dtype = shape, dtype
+        self.shape, self.dtype, self.is_weak = shape, dtype, is_weak
         self.declared = shape if declared is None and self.is_open else declared
         self._hash = hash((shape, dtype.num))
 
@@ -44,7 +49,12 @@ class TensorKey:
         return self._hash
 
     def __eq__(self, other: object) -> bool:
-        return type(other) is TensorKey and self.shape == other.shape and self.dtype == other.dtype
+        return (
+            type(other) is TensorKey
+            and self.shape == other.shape
+            and self.dtype == other.dtype
+            and self.is_weak == other.is_weak
+        )
 
     @property
     def is_named(self) -> bool:
@@ -67,7 +77,7 @@ class TensorKey:
         return accepts(self.shape, shape)
 
     def __str__(self) -> str:
-        return type_text(self.shape, self.dtype)
+        return f"NumPy scalar {self.dtype}" if self.is_weak else type_text(self.shape, self.dtype)
 
 
 class IdentityKey:
@@ -125,8 +135,10 @@ def leaf_key(value: Any, path: str, owner: str) -> LeafKey:
     kind = type(value)
     if kind is Tensor:
         return TensorKey(value.shape, value.dtype)
-    if isinstance(value, (np.ndarray, np.generic)):
+    if isinstance(value, np.ndarray):
         return TensorKey(value.shape, array_dtype(value, owner, path or "an argument"))
+    if isinstance(value, np.generic):
+        return TensorKey((), array_dtype(value, owner, path or "an argument"), is_weak=True)
     plain = value_key(value)
     if plain is not None:
         return plain
@@ -194,6 +206,8 @@ def difference(old: LeafKey, new: LeafKey) -> tuple[str, str]:
     if isinstance(old, TensorKey) and isinstance(new, TensorKey):
         if old.dtype != new.dtype:
             return "dtype", f"pass one dtype: convert with hf.astype(x, hf.{old.dtype}) before the call"
+        if old.is_weak != new.is_weak:
+            return "scalar", "pass always a tensor, hf.constant(value), or always a NumPy scalar"
         if len(old.shape) != len(new.shape):
             return "rank", "pass one rank: reshape before the call"
         if old.declared is not None and old.declared == new.declared:

@@ -16,14 +16,17 @@ from hybridflow.errors import TraceError, short_location
 
 @pytree.declare_leaf
 class SymbolicTensor(Tensor):
-    """The value of a node while a function is traced: it has a type, and no data yet."""
+    """The value of a node while a function is traced: it has a type, and no data yet.
 
-    __slots__ = ("_node", "_trace")
+    ``is_weak``: it stands for a NumPy scalar, which has no say in the dtype of what it is combined with.
+    """
+
+    __slots__ = ("_node", "_trace", "is_weak")
     _node: Node
     _trace: Tracer
 
-    def __init__(self, node: Node, trace: Tracer) -> None:
-        self._node, self._trace = node, trace
+    def __init__(self, node: Node, trace: Tracer, is_weak: bool = False) -> None:
+        self._node, self._trace, self.is_weak = node, trace, is_weak
 
     @property
     def dtype(self) -> np.dtype[Any]:

@@ -10,7 +10,7 @@ become inputs of this trace, which is how a backward program finds out what the 
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from hybridflow.compiler.ir.build import GraphBuilder
@@ -66,6 +66,19 @@ class Span(NamedTuple):
     inputs: tuple[SymbolicTensor, ...]
     outputs: tuple[SymbolicTensor, ...]
     vjp: Callable[..., Any]
+
+
+# What Python's operators on a NumPy scalar, which stays one, are while tracing.
+_OPERATOR_TEXT = """
+abs add convert divide floor_divide multiply negative pow pow_half pow_minus_half reciprocal remainder square subtract
+"""
+_OPERATORS = frozenset(_OPERATOR_TEXT.split())
+
+
+def _are_scalars(inputs: Sequence[Any]) -> bool:
+    """Whether operands are NumPy scalars, Python numbers beside them."""
+    weak = [getattr(x, "is_weak", False) for x in inputs]
+    return any(weak) and all(w or (not x.shape and x._known() is not None) for w, x in zip(weak, inputs))
 
 
 class Trace:
@@ -131,10 +144,10 @@ class Trace:
         self.sources.append(source)
         return node
 
-    def argument(self, type: TensorType, name: str) -> SymbolicTensor:
-        """A new argument of the traced function."""
+    def argument(self, type: TensorType, name: str, is_weak: bool = False) -> SymbolicTensor:
+        """A new argument of the traced function; ``is_weak`` for a NumPy scalar."""
         self.assumptions.argument(type.shape)
-        return SymbolicTensor(self._input(type, name, Role.ARGUMENT, None), self)
+        return SymbolicTensor(self._input(type, name, Role.ARGUMENT, None), self, is_weak)
 
     def _capture(self, tensor: Tensor) -> Node:
         node = self._captured.get(id(tensor))
@@ -209,7 +222,7 @@ class Trace:
 
     # Recording
 
-    def record(self, op: Any, inputs: Iterable[Tensor], attrs: Mapping[str, Any]) -> Any:
+    def record(self, op: Any, inputs: Sequence[Tensor], attrs: Mapping[str, Any]) -> Any:
         """Append one op; called by ``dispatch.apply``.  Its result, or a tuple of several.
 
         Raises the op's errors, and TraceError for leaked tensors.
@@ -221,7 +234,7 @@ class Trace:
             self.assumptions.settle(op.name, part.shape)
         if isinstance(node.type, TupleType):
             return tuple([SymbolicTensor(part, self) for part in self._builder.results(node)])
-        return SymbolicTensor(node, self)
+        return SymbolicTensor(node, self, op.name in _OPERATORS and _are_scalars(inputs))
 
     def add_span(self, inputs: Iterable[Tensor], outputs: Iterable[Tensor], vjp: Callable[..., Any]) -> None:
         """Give ``outputs``, just recorded, their own derivative with respect to ``inputs``."""

@@ -1,0 +1,104 @@
+"""NumPy scalars are weak: next to a tensor they have no say in the dtype, wherever the tensor is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import hybridflow as hf
+
+SCALARS = [np.float64(2.5), np.float16(2.5), np.float32(2.5), np.int64(3), np.uint8(3), np.bool_(True)]
+OF_TWO: list[Callable[[Any, Any], Any]] = [
+    lambda x, s: x * s,
+    lambda x, s: s - x,
+    lambda x, s: x / s,
+    lambda x, s: hf.maximum(s, x),
+    lambda x, s: hf.where(x > s, x, s),
+    lambda x, s: hf.clip(x, s, None),
+    lambda x, s: hf.stack([x[0], s]),
+    lambda x, s: hf.asarray([x[0], s]),
+    lambda x, s: x % s,
+    lambda x, s: hf.full_like(x, s),
+]
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
+@pytest.mark.parametrize("scalar", SCALARS, ids=repr)
+def test_they_are_what_python_numbers_are(dtype: str, scalar: Any) -> None:
+    x = hf.asarray([1.5, -2.0, 7.0], dtype=dtype)
+    for form in OF_TWO:
+        got, wanted = form(x, scalar), form(x, scalar.item())
+        assert got.dtype == wanted.dtype == x.dtype
+        assert np.asarray(got).tobytes() == np.asarray(wanted).tobytes()
+
+
+def test_integers_and_bools() -> None:
+    n, b = hf.asarray([1, 2], dtype=hf.int8), hf.asarray([True])
+    assert (n + np.int64(3)).dtype == hf.int8
+    assert (n * np.float64(0.5)).dtype == hf.float32
+    assert (b + np.int8(1)).dtype == hf.int64
+    assert (b * np.float64(1)).dtype == hf.float32
+    assert (n + ml_dtypes.bfloat16(1)).dtype == hf.float32
+    with pytest.raises(hf.errors.ArgumentError, match="does not fit int8"):
+        n + np.int64(1000)
+    with pytest.raises(hf.errors.DTypeError, match="complex128"):
+        n + np.complex128(1)
+
+
+def test_alone_they_keep_their_dtype() -> None:
+    s = np.float64(0.1)
+    assert hf.asarray(s).dtype == hf.sin(s).dtype == hf.add(s, 1).dtype == hf.float64
+    assert hf.asarray([s, 1.0]).dtype == hf.asarray([np.float32(1), s]).dtype == hf.float64
+    assert hf.add(np.float16(1), 2.0).dtype == hf.float16
+    assert hf.asarray(s).item() == s
+    assert hf.asarray(ml_dtypes.bfloat16(1)).dtype == hf.bfloat16
+    assert hf.result_type(s, 1) == hf.float64
+    assert hf.result_type(s, hf.ones(2)) == hf.float32
+
+
+def test_arrays_without_axes_are_not_scalars() -> None:
+    assert (hf.ones(2) * np.asarray(2.0)).dtype == hf.float64
+    assert hf.result_type(np.asarray(2.0), hf.ones(2)) == hf.float64
+
+
+def test_in_traces() -> None:
+    x = hf.asarray([1.5, -2.0])
+    outside = np.sqrt(64.0)
+
+    @hf.function
+    def f(x: Any, s: Any) -> Any:
+        return x / outside, x * s, x * (s * 2 + 1), x - (-s), hf.sqrt(s) * x
+
+    for s in (np.float64(3.7), np.float32(0.1), np.int64(4)):
+        for eager, compiled in zip(f.python_function(x, s), f(x, s)):
+            assert eager.dtype == compiled.dtype
+            assert np.asarray(eager).tobytes() == np.asarray(compiled).tobytes()
+    assert all(part.dtype == hf.float32 for part in f(x, np.float32(1)))
+    assert f(x, np.asarray(3.7))[1].dtype == hf.float64  # an array is told from a scalar
+    assert f(x, hf.asarray(3.7, dtype=hf.float64))[1].dtype == hf.float64
+    assert f(x, np.float64(3.7))[1].dtype == hf.float32
+    assert "NumPy scalar float64" in str(f.retraces())
+
+
+def test_gradients_and_variables() -> None:
+    v = hf.Variable([1.0, 2.0])
+    with hf.GradientTape() as tape:
+        y = hf.sum(v * np.float64(3) / np.sqrt(4.0))
+    assert y.dtype == hf.float32
+    gradient = tape.gradient(y, v)
+    assert gradient is not None and gradient.dtype == hf.float32 and np.asarray(gradient).tolist() == [1.5, 1.5]
+    v.assign_sub(np.float64(0.5) * gradient)
+    v.assign_add(np.float64(1))
+    assert v.dtype == hf.float32 and np.asarray(v).tolist() == [1.25, 2.25]
+    w = hf.Variable(1.0)
+    w.assign(np.float64(0.1))
+    assert w.dtype == hf.float32 and w.value().item() == np.float32(0.1)
+
+
+def test_a_declared_dtype_takes_them() -> None:
+    f = hf.function(lambda s: s * 2, input_signature=[hf.TensorSpec([], hf.float32)])
+    assert f(np.float64(0.1)).dtype == hf.float32
