@@ -187,11 +187,22 @@ from hybridflow.core import native_type as _native_type
 from hybridflow.core.devices import device as device, list_devices as list_devices
 from hybridflow.core.tensor import Tensor as Tensor
 from hybridflow.core.variable import Variable as Variable
+from hybridflow.eager import operations as _operations
 from hybridflow.runtime.machine import machine_code as _machine_code
 
 _operators.install()
 _assignment.install()
 _native_type.introduce()
+
+
+def _planner() -> _operations.Planner:
+    from hybridflow.jit import operation_plans
+
+    return operation_plans.plan
+
+
+_operations.set_planner(_planner)
+_machine_code.import_before_fork(_planner)
 
 if _typing.TYPE_CHECKING:  # what is loaded when it is first used, see ``_LATER``
     from hybridflow import config as config, losses as losses, memory as memory, nn as nn, random as random

@@ -14,6 +14,7 @@ from hybridflow.core.promotion import default_float, default_int, result_dtype, 
 from hybridflow.core.tensor import Tensor, wrap
 from hybridflow.eager.dispatch import apply
 from hybridflow.eager.operands import as_tensor, cast, expand, filled, scalar, to_shape
+from hybridflow.eager.operations import operation
 from hybridflow.errors import ArgumentError, DTypeError, ShapeError
 
 
@@ -166,11 +167,13 @@ def _triangle(x: Any, k: int, stage: str, keep: Any) -> Tensor:
     return where(keep(column, add(row, k)), x, scalar(0, x.dtype, stage))
 
 
+@operation
 def tril(x: Any, k: int = 0) -> Tensor:
     """``x`` with zeros above the ``k``-th diagonal of the last two axes."""
     return _triangle(x, k, "tril", less_equal)
 
 
+@operation
 def triu(x: Any, k: int = 0) -> Tensor:
     """``x`` with zeros below the ``k``-th diagonal of the last two axes."""
     return _triangle(x, k, "triu", greater_equal)

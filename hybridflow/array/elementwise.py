@@ -23,6 +23,7 @@ from hybridflow.core.tensor import Tensor
 from hybridflow.core.variable import Variable
 from hybridflow.eager.dispatch import apply
 from hybridflow.eager.operands import as_tensor, broadcast_all, cast, float_operand, strong, weak_cast
+from hybridflow.eager.operations import operation
 from hybridflow.eager.quick import try_binary, try_unary
 from hybridflow.errors import ArgumentError, DTypeError
 
@@ -130,16 +131,19 @@ def divide(x1: Any, x2: Any) -> Tensor:
 _ADD, _SUBTRACT, _MULTIPLY, _DIVIDE = (TABLE[name] for name in ("add", "subtract", "multiply", "divide"))
 
 
+@operation
 def floor_divide(x1: Any, x2: Any) -> Tensor:
     """``x1 // x2``, rounded towards minus infinity.  Raises DivisionError for an integer divided by zero."""
     return _binary(TABLE["floor_divide"], x1, x2)
 
 
+@operation
 def remainder(x1: Any, x2: Any) -> Tensor:
     """``x1 % x2``, with the sign of ``x2``.  Raises DivisionError for an integer remainder by zero."""
     return _binary(TABLE["remainder"], x1, x2)
 
 
+@operation
 def pow(x1: Any, x2: Any) -> Tensor:
     """``x1 ** x2``.  Python's 0, 1, 2, 3, -1, 0.5 and -0.5 as ``x2`` are products, quotients and roots, with the same
     results at signed zeros, infinities and NaN.  Raises ArgumentError for a negative Python exponent of integers."""
@@ -206,16 +210,19 @@ def abs(x: Any) -> Tensor:
     return _unary(TABLE["abs"], x)
 
 
+@operation
 def sign(x: Any) -> Tensor:
     """-1, 0 or 1; NaN for NaN."""
     return _unary(TABLE["sign"], x)
 
 
+@operation
 def square(x: Any) -> Tensor:
     """``x * x``."""
     return _unary(TABLE["square"], x)
 
 
+@operation
 def reciprocal(x: Any) -> Tensor:
     """``1 / x`` in floats."""
     return _float_unary(TABLE["reciprocal"], x)
@@ -235,56 +242,67 @@ _POWERS: dict[Any, Callable[[Tensor], Tensor]] = {
 # ---- exponentials and logarithms (floats; integers and bools are converted to float32 first)
 
 
+@operation
 def exp(x: Any) -> Tensor:
     """e to the power ``x``."""
     return _float_unary(TABLE["exp"], x)
 
 
+@operation
 def expm1(x: Any) -> Tensor:
     """``exp(x) - 1``, exact near 0."""
     return _float_unary(TABLE["expm1"], x)
 
 
+@operation
 def log(x: Any) -> Tensor:
     """The natural logarithm: -inf at 0, NaN below."""
     return _float_unary(TABLE["log"], x)
 
 
+@operation
 def log1p(x: Any) -> Tensor:
     """``log(1 + x)``, exact near 0."""
     return _float_unary(TABLE["log1p"], x)
 
 
+@operation
 def log2(x: Any) -> Tensor:
     """The logarithm to base 2."""
     return _float_unary(TABLE["log2"], x)
 
 
+@operation
 def log10(x: Any) -> Tensor:
     """The logarithm to base 10."""
     return _float_unary(TABLE["log10"], x)
 
 
+@operation
 def logaddexp(x1: Any, x2: Any) -> Tensor:
     """``log(exp(x1) + exp(x2))`` without overflow."""
     return _float_binary(TABLE["logaddexp"], x1, x2)
 
 
+@operation
 def sqrt(x: Any) -> Tensor:
     """The square root; NaN below 0."""
     return _float_unary(TABLE["sqrt"], x)
 
 
+@operation
 def rsqrt(x: Any) -> Tensor:
     """``1 / sqrt(x)``."""
     return _float_unary(TABLE["rsqrt"], x)
 
 
+@operation
 def erf(x: Any) -> Tensor:
     """The error function."""
     return _float_unary(TABLE["erf"], x)
 
 
+@operation
 def sigmoid(x: Any) -> Tensor:
     """``1 / (1 + exp(-x))`` without overflow."""
     return _float_unary(TABLE["sigmoid"], x)
@@ -293,71 +311,85 @@ def sigmoid(x: Any) -> Tensor:
 # ---- trigonometric and hyperbolic functions (floats; integers and bools are converted to float32 first)
 
 
+@operation
 def sin(x: Any) -> Tensor:
     """The sine of ``x`` radians."""
     return _float_unary(TABLE["sin"], x)
 
 
+@operation
 def cos(x: Any) -> Tensor:
     """The cosine of ``x`` radians."""
     return _float_unary(TABLE["cos"], x)
 
 
+@operation
 def tan(x: Any) -> Tensor:
     """The tangent of ``x`` radians."""
     return _float_unary(TABLE["tan"], x)
 
 
+@operation
 def asin(x: Any) -> Tensor:
     """The angle in [-pi/2, pi/2] whose sine is ``x``; NaN outside [-1, 1]."""
     return _float_unary(TABLE["asin"], x)
 
 
+@operation
 def acos(x: Any) -> Tensor:
     """The angle in [0, pi] whose cosine is ``x``; NaN outside [-1, 1]."""
     return _float_unary(TABLE["acos"], x)
 
 
+@operation
 def atan(x: Any) -> Tensor:
     """The angle in [-pi/2, pi/2] whose tangent is ``x``."""
     return _float_unary(TABLE["atan"], x)
 
 
+@operation
 def atan2(x1: Any, x2: Any) -> Tensor:
     """The angle of the point (``x2``, ``x1``) in [-pi, pi]."""
     return _float_binary(TABLE["atan2"], x1, x2)
 
 
+@operation
 def sinh(x: Any) -> Tensor:
     """The hyperbolic sine."""
     return _float_unary(TABLE["sinh"], x)
 
 
+@operation
 def cosh(x: Any) -> Tensor:
     """The hyperbolic cosine."""
     return _float_unary(TABLE["cosh"], x)
 
 
+@operation
 def tanh(x: Any) -> Tensor:
     """The hyperbolic tangent."""
     return _float_unary(TABLE["tanh"], x)
 
 
+@operation
 def asinh(x: Any) -> Tensor:
     """The inverse of ``sinh``."""
     return _float_unary(TABLE["asinh"], x)
 
 
+@operation
 def acosh(x: Any) -> Tensor:
     """The non-negative inverse of ``cosh``; NaN below 1."""
     return _float_unary(TABLE["acosh"], x)
 
 
+@operation
 def atanh(x: Any) -> Tensor:
     """The inverse of ``tanh``; NaN outside [-1, 1]."""
     return _float_unary(TABLE["atanh"], x)
 
 
+@operation
 def hypot(x1: Any, x2: Any) -> Tensor:
     """``sqrt(x1**2 + x2**2)`` without overflow in between."""
     return _float_binary(TABLE["hypot"], x1, x2)
@@ -366,41 +398,49 @@ def hypot(x1: Any, x2: Any) -> Tensor:
 # ---- rounding and floating-point facts
 
 
+@operation
 def floor(x: Any) -> Tensor:
     """The largest whole number not above ``x``, in the dtype of ``x``."""
     return _rounding(TABLE["floor"], x)
 
 
+@operation
 def ceil(x: Any) -> Tensor:
     """The smallest whole number not below ``x``, in the dtype of ``x``."""
     return _rounding(TABLE["ceil"], x)
 
 
+@operation
 def round(x: Any) -> Tensor:
     """The nearest whole number; halves go to the even one."""
     return _rounding(TABLE["round"], x)
 
 
+@operation
 def trunc(x: Any) -> Tensor:
     """``x`` without its fraction."""
     return _rounding(TABLE["trunc"], x)
 
 
+@operation
 def isnan(x: Any) -> Tensor:
     """Where ``x`` is NaN, as bool."""
     return _classify(TABLE["isnan"], x, False)
 
 
+@operation
 def isinf(x: Any) -> Tensor:
     """Where ``x`` is infinite, as bool."""
     return _classify(TABLE["isinf"], x, False)
 
 
+@operation
 def isfinite(x: Any) -> Tensor:
     """Where ``x`` is neither infinite nor NaN, as bool."""
     return _classify(TABLE["isfinite"], x, True)
 
 
+@operation
 def copysign(x1: Any, x2: Any) -> Tensor:
     """The magnitude of ``x1`` with the sign of ``x2``, in floats."""
     return _float_binary(TABLE["copysign"], x1, x2)
@@ -409,16 +449,19 @@ def copysign(x1: Any, x2: Any) -> Tensor:
 # ---- extremes
 
 
+@operation
 def maximum(x1: Any, x2: Any) -> Tensor:
     """The larger operand; NaN if either is.  The gradient of a tie goes to ``x1``."""
     return _binary(TABLE["maximum"], x1, x2)
 
 
+@operation
 def minimum(x1: Any, x2: Any) -> Tensor:
     """The smaller operand; NaN if either is.  The gradient of a tie goes to ``x1``."""
     return _binary(TABLE["minimum"], x1, x2)
 
 
+@operation
 def clip(x: Any, min: Any = None, max: Any = None) -> Tensor:
     """``x`` limited to [``min``, ``max``]; a bound of None is no bound.  The result has the dtype of ``x``.
 
@@ -472,6 +515,7 @@ def greater_equal(x1: Any, x2: Any) -> Tensor:
     return _binary(TABLE["greater_equal"], x1, x2)
 
 
+@operation
 def isclose(x1: Any, x2: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> Tensor:
     """Where ``|x1 - x2| <= atol + rtol * |x2|``; equal infinities are close, NaN only with ``equal_nan``."""
     x1, x2 = float_operand(x1, "isclose"), float_operand(x2, "isclose")
@@ -483,21 +527,25 @@ def isclose(x1: Any, x2: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan:
 # ---- logic and bits
 
 
+@operation
 def logical_and(x1: Any, x2: Any) -> Tensor:
     """Both are true; anything but zero is true."""
     return _logical(TABLE["logical_and"], x1, x2)
 
 
+@operation
 def logical_or(x1: Any, x2: Any) -> Tensor:
     """Either is true; anything but zero is true."""
     return _logical(TABLE["logical_or"], x1, x2)
 
 
+@operation
 def logical_xor(x1: Any, x2: Any) -> Tensor:
     """Exactly one is true; anything but zero is true."""
     return _logical(TABLE["logical_xor"], x1, x2)
 
 
+@operation
 def logical_not(x: Any) -> Tensor:
     """Where ``x`` is zero."""
     return apply(TABLE["logical_not"], as_tensor(x, "logical_not", dtypes.bool_))
@@ -536,6 +584,7 @@ def bitwise_right_shift(x1: Any, x2: Any) -> Tensor:
 # ---- selection, conversion
 
 
+@operation
 def where(condition: Any, x1: Any, x2: Any) -> Tensor:
     """``x1`` where ``condition`` is true, ``x2`` elsewhere; all three broadcast.
 
@@ -550,6 +599,7 @@ def where(condition: Any, x1: Any, x2: Any) -> Tensor:
     return apply(TABLE["where"], *broadcast_all("where", (condition, *values)))
 
 
+@operation
 def astype(x: Any, dtype: Any, copy: bool = True) -> Tensor:
     """``x`` with another dtype.  Floats become integers by truncation (NaN becomes 0, what is out of range the nearest
     limit); integers wrap around; everything but zero becomes True.  Tensors are immutable, so ``copy`` changes nothing.
@@ -559,6 +609,7 @@ def astype(x: Any, dtype: Any, copy: bool = True) -> Tensor:
     return as_tensor(x, "astype", wanted) if dtypes.is_float(wanted) else cast(as_tensor(x, "astype"), wanted)
 
 
+@operation
 def nan_to_num(x: Any, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None) -> Tensor:
     """``x`` with NaN and the infinities replaced; by default by 0 and the dtype's extreme finite values."""
     x = as_tensor(x, "nan_to_num")

@@ -33,6 +33,7 @@ from hybridflow.eager.operands import (
     literal,
     reshape_to,
 )
+from hybridflow.eager.operations import operation
 from hybridflow.errors import ArgumentTypeError, DTypeError, IndexRangeError, ShapeError, TraceError
 
 
@@ -316,6 +317,7 @@ def _indices(indices: Any, stage: str) -> Tensor:
     return found if found.dtype in (dtypes.int32, dtypes.int64) else cast(found, default_int)
 
 
+@operation
 def take(x: Any, indices: Any, axis: int | None = None) -> Tensor:
     """The elements of ``x`` at ``indices`` along ``axis`` (needed unless ``x`` has one axis), which become the axes of
     ``indices``.  Raises IndexRangeError for a position out of range."""
@@ -327,6 +329,7 @@ def take(x: Any, indices: Any, axis: int | None = None) -> Tensor:
     return apply(TABLE["take"], x, _indices(indices, "take"), axis=rules.axis("take", x.type, axis))
 
 
+@operation
 def take_along_axis(x: Any, indices: Any, axis: int = -1) -> Tensor:
     """For each element of ``indices``, the element of ``x`` at that position along ``axis`` and that place otherwise.
 
@@ -352,6 +355,7 @@ def _matched(x: Tensor, indices: Tensor, axis: int, stage: str) -> tuple[Tensor,
     return expand(x, others[0]), expand(indices, others[1])
 
 
+@operation
 def gather(params: Any, indices: Any, axis: int = 0, batch_dims: int = 0) -> Tensor:
     """Slices of ``params`` along ``axis`` at ``indices``; the first ``batch_dims`` axes of both go together.
 
@@ -375,6 +379,7 @@ def gather(params: Any, indices: Any, axis: int = 0, batch_dims: int = 0) -> Ten
     return moveaxis(found, inner, [k + axis - batch_dims for k in inner])
 
 
+@operation
 def gather_nd(params: Any, indices: Any) -> Tensor:
     """The elements or slices of ``params`` at the index vectors in the last axis of ``indices``."""
     params, indices = as_tensor(params, "gather_nd"), _indices(indices, "gather_nd")
@@ -385,6 +390,7 @@ def gather_nd(params: Any, indices: Any) -> Tensor:
     return getitem(params, unstack(indices, -1))
 
 
+@operation
 def scatter_add(x: Any, indices: Any, updates: Any, axis: int = 0) -> Tensor:
     """``x`` with ``updates`` added at ``indices`` along ``axis``; a position given twice receives both.
 
@@ -414,6 +420,7 @@ def nonzero(x: Any) -> tuple[Tensor, ...]:
     return tuple(from_numpy(index, "nonzero") for index in np.nonzero(array))
 
 
+@operation
 def one_hot(indices: Any, depth: int, axis: int = -1, dtype: Any = default_float) -> Tensor:
     """1 at the position that each index names along a new axis of extent ``depth``, 0 elsewhere.
 

@@ -17,6 +17,7 @@ from hybridflow.core.promotion import to_dtype
 from hybridflow.core.tensor import Tensor
 from hybridflow.eager.dispatch import apply
 from hybridflow.eager.operands import as_tensor, broadcast_all, common_dtype, expand, reshape_to
+from hybridflow.eager.operations import operation
 from hybridflow.errors import ArgumentError, DTypeError, ShapeError
 
 
@@ -27,6 +28,7 @@ def _operands(stage: str, *values: Any) -> list[Tensor]:
     return tensors
 
 
+@operation
 def matmul(x1: Any, x2: Any, sum_dtype: Any = None) -> Tensor:
     """The matrix product over the last axis of ``x1`` and the last but one of ``x2``; leading axes broadcast.
 
@@ -78,6 +80,7 @@ def _matmul(x: Tensor, y: Tensor, dtype: DType) -> Tensor:
     return apply(TABLE["matmul"], x, y, sum_dtype=dtype)
 
 
+@operation
 def vecdot(x1: Any, x2: Any, axis: int = -1, sum_dtype: Any = None) -> Tensor:
     """The sum of products along ``axis``; the other axes broadcast.
 
@@ -97,6 +100,7 @@ def vecdot(x1: Any, x2: Any, axis: int = -1, sum_dtype: Any = None) -> Tensor:
     return apply(TABLE["vecdot"], x, y, axes=(x.ndim + counted,), sum_dtype=wanted)
 
 
+@operation
 def outer(x1: Any, x2: Any) -> Tensor:
     """All products of the elements of two vectors: ``out[i, j] = x1[i] * x2[j]``."""
     x, y = _operands("outer", x1, x2)
@@ -106,6 +110,7 @@ def outer(x1: Any, x2: Any) -> Tensor:
     return multiply(expand_dims(x, 1), expand_dims(y, 0))
 
 
+@operation
 def tensordot(x1: Any, x2: Any, axes: Any = 2) -> Tensor:
     """The sum of products over ``axes``: that many last axes of ``x1`` with first ones of ``x2``, or two lists of axes.
 
@@ -148,6 +153,7 @@ def diagonal(x: Any, offset: int = 0) -> Tensor:
     return slice_axis(flat, flat.ndim - 1, start, stop, columns + 1 if count > 1 else 1)
 
 
+@operation
 def trace(x: Any, offset: int = 0) -> Tensor:
     """The sum of the ``offset``-th diagonal of the last two axes."""
     return sum(diagonal(x, offset), -1)
@@ -158,6 +164,7 @@ def trace(x: Any, offset: int = 0) -> Tensor:
 Labels = list[Hashable]
 
 
+@operation
 def einsum(equation: str, *operands: Any) -> Tensor:
     """Sums of products in Einstein's notation: ``einsum("bij,bjk->bik", x, y)``.
 

@@ -41,6 +41,7 @@ from hybridflow.core.tensor import Tensor
 from hybridflow.core.variable import Variable
 from hybridflow.eager.dispatch import apply
 from hybridflow.eager.operands import as_tensor, cast, scalar, to_shape
+from hybridflow.eager.operations import operation
 from hybridflow.errors import ArgumentError, ArgumentTypeError, DTypeError, ShapeError
 from hybridflow.runtime import locks
 from hybridflow.runtime.calls.turns import in_turn
@@ -258,31 +259,37 @@ def set_seed(seed: int) -> None:
     global_generator().reset(seed)
 
 
+@operation
 def bits(shape: Any) -> Tensor:
     """Independent, uniformly distributed uint32 words."""
     return global_generator().bits(shape)
 
 
+@operation
 def uniform(shape: Any = (), minval: Any = 0.0, maxval: Any = 1.0, dtype: Any = default_float) -> Tensor:
     """Floats in [``minval``, ``maxval``); see ``Generator.uniform``."""
     return global_generator().uniform(shape, minval, maxval, dtype)
 
 
+@operation
 def normal(shape: Any = (), mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = default_float) -> Tensor:
     """Normally distributed floats; see ``Generator.normal``."""
     return global_generator().normal(shape, mean, stddev, dtype)
 
 
+@operation
 def bernoulli(p: Any = 0.5, shape: Any = None) -> Tensor:
     """True with probability ``p``; see ``Generator.bernoulli``."""
     return global_generator().bernoulli(p, shape)
 
 
+@operation
 def randint(shape: Any, minval: int, maxval: int, dtype: Any = default_int) -> Tensor:
     """Integers in [``minval``, ``maxval``); see ``Generator.randint``."""
     return global_generator().randint(shape, minval, maxval, dtype)
 
 
+@operation
 def permutation(x: Any) -> Tensor:
     """A random order of 0 to ``x - 1`` or of the slices of ``x``; see ``Generator.permutation``."""
     return global_generator().permutation(x)
@@ -291,11 +298,13 @@ def permutation(x: Any) -> Tensor:
 shuffle = permutation
 
 
+@operation
 def categorical(logits: Any, shape: Any = ()) -> Tensor:
     """Positions drawn with probabilities ``softmax(logits)``; see ``Generator.categorical``."""
     return global_generator().categorical(logits, shape)
 
 
+@operation
 def exponential(shape: Any = (), rate: Any = 1.0, dtype: Any = default_float) -> Tensor:
     """Exponentially distributed floats; see ``Generator.exponential``."""
     return global_generator().exponential(shape, rate, dtype)

@@ -31,6 +31,7 @@ from hybridflow.core.promotion import default_int, to_dtype
 from hybridflow.core.tensor import Tensor
 from hybridflow.eager.dispatch import apply
 from hybridflow.eager.operands import as_tensor, cast, expand, float_operand, reshape_to, scalar
+from hybridflow.eager.operations import operation
 from hybridflow.errors import ArgumentError, ShapeError
 
 
@@ -63,11 +64,13 @@ def _fold(name: str, x: Any, axis: Any, dtype: Any, keepdims: bool) -> Tensor:
     return _reduce(TABLE[name], x if x.dtype == wanted else cast(x, wanted), rules.axes(name, x.type, axis), keepdims)
 
 
+@operation
 def sum(x: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Tensor:
     """The sum over ``axis``; 0 for no elements.  Bools and integers are summed as int64 (uint64 for unsigned ones)."""
     return _fold("sum", x, axis, dtype, keepdims)
 
 
+@operation
 def prod(x: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Tensor:
     """The product over ``axis``; 1 for no elements.  Bools and integers are multiplied as int64 (uint64)."""
     return _fold("prod", x, axis, dtype, keepdims)
@@ -82,11 +85,13 @@ def _extreme(name: str, x: Any, axis: Any, keepdims: bool) -> Tensor:
     return _reduce(TABLE[name], x, axes, keepdims)
 
 
+@operation
 def max(x: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
     """The largest element over ``axis``; NaN if there is one.  The gradient is shared evenly by ties."""
     return _extreme("max", x, axis, keepdims)
 
 
+@operation
 def min(x: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
     """The smallest element over ``axis``; NaN if there is one.  The gradient is shared evenly by ties."""
     return _extreme("min", x, axis, keepdims)
@@ -103,6 +108,7 @@ def _arg_extreme(name: str, x: Any, axis: int | None, keepdims: bool) -> Tensor:
     return _reduce(TABLE[name], x, axes, keepdims)
 
 
+@operation
 def argmax(x: Any, axis: int | None = None, keepdims: bool = False) -> Tensor:
     """The position of the first largest element along ``axis`` (of the flattened tensor for None), as int64.
 
@@ -111,6 +117,7 @@ def argmax(x: Any, axis: int | None = None, keepdims: bool = False) -> Tensor:
     return _arg_extreme("argmax", x, axis, keepdims)
 
 
+@operation
 def argmin(x: Any, axis: int | None = None, keepdims: bool = False) -> Tensor:
     """The position of the first smallest element along ``axis`` (of the flattened tensor for None), as int64.
 
@@ -119,18 +126,21 @@ def argmin(x: Any, axis: int | None = None, keepdims: bool = False) -> Tensor:
     return _arg_extreme("argmin", x, axis, keepdims)
 
 
+@operation
 def all(x: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
     """Whether all elements over ``axis`` are true (not zero); True for no elements."""
     x = as_tensor(x, "all", dtypes.bool_)
     return _reduce(TABLE["all"], x, rules.axes("all", x.type, axis), keepdims)
 
 
+@operation
 def any(x: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
     """Whether an element over ``axis`` is true (not zero); False for no elements."""
     x = as_tensor(x, "any", dtypes.bool_)
     return _reduce(TABLE["any"], x, rules.axes("any", x.type, axis), keepdims)
 
 
+@operation
 def count_nonzero(x: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
     """How many elements over ``axis`` are not zero, as int64."""
     x = as_tensor(x, "count_nonzero")
@@ -152,6 +162,7 @@ def _accurate(x: Tensor) -> Tensor:
     return cast(x, dtypes.compute_dtype(x.dtype))
 
 
+@operation
 def mean(x: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Tensor:
     """The arithmetic mean over ``axis``, in float32 for bools and integers; NaN for no elements."""
     x = float_operand(x, "mean")
@@ -162,6 +173,7 @@ def mean(x: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) ->
     return cast(divide(total, _count(x, axes, 0, x.dtype)), out_dtype)
 
 
+@operation
 def var(x: Any, axis: Any = None, correction: float = 0.0, keepdims: bool = False) -> Tensor:
     """The variance over ``axis``: the mean squared distance from the mean, divided by ``n - correction``."""
     x = float_operand(x, "var")
@@ -173,11 +185,13 @@ def var(x: Any, axis: Any = None, correction: float = 0.0, keepdims: bool = Fals
     return cast(divide(total, _count(x, axes, correction, x.dtype)), out_dtype)
 
 
+@operation
 def std(x: Any, axis: Any = None, correction: float = 0.0, keepdims: bool = False) -> Tensor:
     """The standard deviation over ``axis``: the square root of ``var``."""
     return sqrt(var(x, axis, correction, keepdims))
 
 
+@operation
 def logsumexp(x: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
     """``log(sum(exp(x)))`` over ``axis`` without overflow; -inf for no elements."""
     x = float_operand(x, "logsumexp")
@@ -191,6 +205,7 @@ def logsumexp(x: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
     return out if keepdims else reshape_to(out, tuple(n for k, n in enumerate(x.shape) if k not in axes))
 
 
+@operation
 def cumulative_sum(x: Any, axis: int | None = None, dtype: Any = None, include_initial: bool = False) -> Tensor:
     """The running sum along ``axis`` (not needed for one axis); ``include_initial`` puts a 0 in front."""
     x = as_tensor(x, "cumulative_sum")

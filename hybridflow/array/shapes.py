@@ -13,6 +13,7 @@ from hybridflow.core.promotion import default_int
 from hybridflow.core.tensor import Tensor
 from hybridflow.eager.dispatch import apply
 from hybridflow.eager.operands import as_tensor, broadcast_all, common_dtype, expand, reshape_to, to_shape
+from hybridflow.eager.operations import operation
 from hybridflow.errors import ArgumentError, ShapeError
 
 
@@ -137,6 +138,7 @@ def broadcast_arrays(*arrays: Any) -> tuple[Tensor, ...]:
     )
 
 
+@operation
 def concat(arrays: Sequence[Any], axis: int | None = 0) -> Tensor:
     """``arrays``, promoted to one dtype, one after the other along ``axis``; None flattens them first."""
     tensors = common_dtype("concat", [as_tensor(a, "concat") for a in _several("concat", arrays)])
@@ -163,6 +165,7 @@ def _several(stage: str, arrays: Any) -> list[Any]:
     return found
 
 
+@operation
 def stack(arrays: Sequence[Any], axis: int = 0) -> Tensor:
     """``arrays`` of one shape, promoted to one dtype, along a new axis at ``axis``."""
     tensors = common_dtype("stack", _several("stack", arrays))
@@ -228,6 +231,7 @@ def flip(x: Any, axis: Any = None) -> Tensor:
     return apply(TABLE["reverse"], x, axes=axes) if axes else x
 
 
+@operation
 def roll(x: Any, shift: Any, axis: Any = None) -> Tensor:
     """``x`` shifted cyclically by ``shift`` places along ``axis``; None rolls the flattened tensor."""
     x = as_tensor(x, "roll")
@@ -257,6 +261,7 @@ def _turned(position: Extent, extent: Extent) -> Extent:
     return position % int(extent)
 
 
+@operation
 def tile(x: Any, repetitions: Any) -> Tensor:
     """``x`` repeated ``repetitions[k]`` times along axis k; missing leading axes are added."""
     x = as_tensor(x, "tile")
@@ -270,6 +275,7 @@ def tile(x: Any, repetitions: Any) -> Tensor:
     return reshape_to(spread, tuple(c * n if c != 1 else n for c, n in zip(counts, extents)))
 
 
+@operation
 def repeat(x: Any, repeats: Any, axis: int | None = None) -> Tensor:
     """Each element ``repeats`` times, next to each other, along ``axis``; None flattens first.
 
@@ -292,6 +298,7 @@ def repeat(x: Any, repeats: Any, axis: int | None = None) -> Tensor:
     return apply(TABLE["take"], x, as_tensor(rows, "repeat", default_int), axis=axis)
 
 
+@operation
 def pad(x: Any, paddings: Any, mode: str = "constant", constant_values: Any = 0) -> Tensor:
     """``x`` with ``paddings[k] = (before, after)`` elements more along axis k.
 

@@ -9,15 +9,18 @@ from hybridflow.compiler.ops import TABLE, rules
 from hybridflow.core.tensor import Tensor
 from hybridflow.eager.dispatch import apply
 from hybridflow.eager.operands import as_tensor
+from hybridflow.eager.operations import operation
 from hybridflow.errors import ArgumentError
 
 
+@operation
 def argsort(x: Any, axis: int = -1, descending: bool = False, stable: bool = True) -> Tensor:
     """The positions, as int64, that sort ``x`` along ``axis``.  The sort is stable whatever ``stable`` says."""
     x = as_tensor(x, "argsort")
     return apply(TABLE["argsort"], x, axis=rules.axis("argsort", x.type, axis), descending=bool(descending))
 
 
+@operation
 def sort(x: Any, axis: int = -1, descending: bool = False, stable: bool = True) -> Tensor:
     """``x`` sorted along ``axis``."""
     x = as_tensor(x, "sort")
@@ -25,6 +28,7 @@ def sort(x: Any, axis: int = -1, descending: bool = False, stable: bool = True) 
     return apply(TABLE["take_along_axis"], x, argsort(x, axis, descending), axis=axis)
 
 
+@operation
 def top_k(x: Any, k: int) -> tuple[Tensor, Tensor]:
     """The ``k`` largest elements along the last axis in descending order, and their positions as int64.
 

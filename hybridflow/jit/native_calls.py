@@ -30,8 +30,10 @@ def native_call_for(
     binder: Binder,
     args: Sequence[Any],
     kwargs: dict[str, Any],
+    repeats: bool = False,
 ) -> native_call.NativeCall | None:
     """What native code needs to answer calls like this one with ``concrete``; None when it has to be done in Python.
+    Calls in which a check fails are made again there if ``repeats`` says so.
 
     Native are calls whose arguments are tensors and plain Python values, not nested, with results that are new tensors.
     """
@@ -86,6 +88,7 @@ def native_call_for(
         minimums=_minimums(arguments),
         conditions=concrete.conditions,
         apart=concrete.tells_apart,
+        repeats=repeats,
     )
 
 

@@ -28,7 +28,7 @@ class ValueKey:
     @property
     def is_plain(self) -> bool:
         """Whether the value may be recognised by its bits (floats, ints) or its identity."""
-        return self.kind in _VALUE_KEYS
+        return self.kind in _VALUE_KEYS or issubclass(self.kind, np.dtype)
 
     def __hash__(self) -> int:
         return self._hash

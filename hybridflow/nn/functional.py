@@ -38,38 +38,45 @@ from hybridflow.compiler.ir import dtypes
 from hybridflow.core.promotion import weak_kind
 from hybridflow.core.tensor import Tensor
 from hybridflow.eager.operands import cast, float_operand
+from hybridflow.eager.operations import operation
 from hybridflow.errors import ArgumentError
 
 # ---- activations
 
 
+@operation
 def relu(x: Any) -> Tensor:
     """``max(x, 0)``; NaN stays NaN.  The derivative at 0 is 0."""
     return maximum(0, x)  # the gradient of a tie goes to the first operand
 
 
+@operation
 def relu6(x: Any) -> Tensor:
     """``min(max(x, 0), 6)``.  The derivative at 0 and 6 is 0."""
     return minimum(6, relu(x))
 
 
+@operation
 def leaky_relu(x: Any, alpha: float = 0.2) -> Tensor:
     """``x`` where positive, ``alpha * x`` elsewhere."""
     x = float_operand(x, "leaky_relu")
     return where(greater(x, 0), x, multiply(x, alpha))
 
 
+@operation
 def elu(x: Any, alpha: float = 1.0) -> Tensor:
     """``x`` where positive, ``alpha * (exp(x) - 1)`` elsewhere."""
     x = float_operand(x, "elu")
     return where(greater(x, 0), x, multiply(expm1(minimum(x, 0)), alpha))
 
 
+@operation
 def selu(x: Any) -> Tensor:
     """The self-normalising ``elu`` of Klambauer et al.: scaled so that mean 0 and variance 1 are kept."""
     return multiply(elu(x, 1.6732632423543772), 1.0507009873554805)
 
 
+@operation
 def gelu(x: Any, approximate: bool = False) -> Tensor:
     """``x`` times the normal distribution function at ``x``; ``approximate`` takes the formula with tanh."""
     x = float_operand(x, "gelu")
@@ -79,6 +86,7 @@ def gelu(x: Any, approximate: bool = False) -> Tensor:
     return multiply(multiply(x, 0.5), add(erf(multiply(x, math.sqrt(0.5))), 1))
 
 
+@operation
 def silu(x: Any) -> Tensor:
     """``x * sigmoid(x)``, also called swish."""
     x = float_operand(x, "silu")
@@ -88,29 +96,34 @@ def silu(x: Any) -> Tensor:
 swish = silu
 
 
+@operation
 def hard_sigmoid(x: Any) -> Tensor:
     """``x / 6 + 1/2`` limited to [0, 1]."""
     x = float_operand(x, "hard_sigmoid")
     return divide(relu6(add(x, 3)), 6)
 
 
+@operation
 def hard_swish(x: Any) -> Tensor:
     """``x * hard_sigmoid(x)``."""
     x = float_operand(x, "hard_swish")
     return multiply(x, hard_sigmoid(x))
 
 
+@operation
 def softplus(x: Any) -> Tensor:
     """``log(1 + exp(x))`` without overflow."""
     x = float_operand(x, "softplus")
     return logaddexp(x, zeros_like(x))
 
 
+@operation
 def log_sigmoid(x: Any) -> Tensor:
     """``log(sigmoid(x))`` without underflow."""
     return negative(softplus(negative(float_operand(x, "log_sigmoid"))))
 
 
+@operation
 def softsign(x: Any) -> Tensor:
     """``x / (1 + |x|)``."""
     x = float_operand(x, "softsign")
@@ -131,6 +144,7 @@ def _shifted(x: Tensor, axis: Any) -> Tensor:
     return subtract(x, stop_gradient(max(x, axis, keepdims=True)))
 
 
+@operation
 def softmax(x: Any, axis: Any = -1) -> Tensor:
     """``exp(x) / sum(exp(x))`` over ``axis`` without overflow.  Raises ShapeError over no elements."""
     x, dtype = _wide(x, "softmax")
@@ -138,6 +152,7 @@ def softmax(x: Any, axis: Any = -1) -> Tensor:
     return cast(divide(powers, sum(powers, axis, keepdims=True)), dtype)
 
 
+@operation
 def log_softmax(x: Any, axis: Any = -1) -> Tensor:
     """The logarithm of ``softmax(x)``, exact where that underflows."""
     x, dtype = _wide(x, "log_softmax")
@@ -145,11 +160,13 @@ def log_softmax(x: Any, axis: Any = -1) -> Tensor:
     return cast(subtract(shifted, log(sum(exp(shifted), axis, keepdims=True))), dtype)
 
 
+@operation
 def moments(x: Any, axis: Any, keepdims: bool = False) -> tuple[Tensor, Tensor]:
     """Mean and variance over ``axis``."""
     return mean(x, axis, keepdims=keepdims), var(x, axis, keepdims=keepdims)
 
 
+@operation
 def layer_norm(x: Any, scale: Any = None, offset: Any = None, axis: Any = -1, epsilon: float = 1e-5) -> Tensor:
     """``(x - mean) / sqrt(variance + epsilon) * scale + offset``, with mean and variance over ``axis``."""
     x, dtype = _wide(x, "layer_norm")
@@ -158,6 +175,7 @@ def layer_norm(x: Any, scale: Any = None, offset: Any = None, axis: Any = -1, ep
     return _affine(multiply(centred, rsqrt(add(variance, epsilon))), scale, offset, dtype)
 
 
+@operation
 def rms_norm(x: Any, scale: Any = None, axis: Any = -1, epsilon: float = 1e-6) -> Tensor:
     """``x / sqrt(mean(x**2) + epsilon) * scale``, with the mean over ``axis``."""
     x, dtype = _wide(x, "rms_norm")
@@ -172,6 +190,7 @@ def _affine(x: Tensor, scale: Any, offset: Any, dtype: Any) -> Tensor:
     return cast(x, dtype)
 
 
+@operation
 def l2_normalize(x: Any, axis: Any = -1, epsilon: float = 1e-12) -> Tensor:
     """``x / sqrt(max(sum(x**2), epsilon))``, with the sum over ``axis``."""
     x, dtype = _wide(x, "l2_normalize")

@@ -16,6 +16,7 @@ from hybridflow.compiler.ops import rules
 from hybridflow.core.promotion import default_int
 from hybridflow.core.tensor import Tensor
 from hybridflow.eager.operands import as_tensor, cast, common_dtype, float_operand
+from hybridflow.eager.operations import operation
 from hybridflow.errors import ArgumentError, DTypeError, ShapeError
 
 
@@ -41,18 +42,21 @@ def _pair(labels: Any, predictions: Any, stage: str) -> tuple[Tensor, Tensor]:
     return found[0], found[1]
 
 
+@operation
 def mean_squared_error(labels: Any, predictions: Any, reduction: str = "mean") -> Tensor:
     """``(predictions - labels)**2``."""
     y, p = _pair(labels, predictions, "mean_squared_error")
     return _reduced(square(subtract(p, y)), reduction, "mean_squared_error")
 
 
+@operation
 def mean_absolute_error(labels: Any, predictions: Any, reduction: str = "mean") -> Tensor:
     """``|predictions - labels|``."""
     y, p = _pair(labels, predictions, "mean_absolute_error")
     return _reduced(abs(subtract(p, y)), reduction, "mean_absolute_error")
 
 
+@operation
 def huber(labels: Any, predictions: Any, delta: float = 1.0, reduction: str = "mean") -> Tensor:
     """Half the squared error up to an error of ``delta``, growing linearly beyond."""
     y, p = _pair(labels, predictions, "huber")
@@ -61,12 +65,14 @@ def huber(labels: Any, predictions: Any, delta: float = 1.0, reduction: str = "m
     return _reduced(add(multiply(square(inner), 0.5), multiply(subtract(error, inner), delta)), reduction, "huber")
 
 
+@operation
 def sigmoid_cross_entropy(labels: Any, logits: Any, reduction: str = "mean") -> Tensor:
     """``-labels * log(sigmoid(logits)) - (1 - labels) * log(1 - sigmoid(logits))``, without overflow."""
     z, x = _pair(labels, logits, "sigmoid_cross_entropy")
     return _reduced(subtract(logaddexp(x, 0.0), multiply(x, z)), reduction, "sigmoid_cross_entropy")
 
 
+@operation
 def softmax_cross_entropy(
     labels: Any, logits: Any, axis: int = -1, label_smoothing: float = 0.0, reduction: str = "mean"
 ) -> Tensor:

@@ -197,7 +197,7 @@ def _attempt(module: Module, offsets: Offsets) -> None:
             with alone:
                 arena, large = _needs(f, record, dims)
                 status = f.call("run", I32, head.entry, buffers, dims, arena, large)
-                _fail_if(f, known, status)
+                _fail_if(f, known, record, status)
             with with_captures:
                 _run_with_captures(f, known, record, buffers, dims)
         f.set(head.address("calls"), f.b.add(head.calls, i64(1)))
@@ -211,8 +211,10 @@ def _needs(f: Function, record: ir.Value, dims: ir.Value) -> tuple[ir.Value, ir.
     return arena, f.b.icmp_unsigned(">=", work, i64(RELEASE_GIL_BYTES))
 
 
-def _fail_if(f: Function, known: ir.Value, status: ir.Value) -> None:
+def _fail_if(f: Function, known: ir.Value, record: ir.Value, status: ir.Value) -> None:
     with f.b.if_then(f.ne(status, i32(0)), likely=False):
+        repeats = f.ne(HEAD.at(f, record).repeats, i64(0))
+        f.ret_if(f.b.and_(repeats, f.ne(status, i32(-1))), f.module.symbol("miss"))
         f.call("fail", VOID, known, status)
         f.ret(NULL)
 
@@ -240,7 +242,7 @@ def _run_with_captures(f: Function, known: ir.Value, record: ir.Value, buffers: 
         status = f.call("run", I32, head.entry, buffers, dims, arena, large)
         with f.b.if_then(large, likely=False):
             f.call("end", VOID, record)
-        _fail_if(f, known, status)
+        _fail_if(f, known, record, status)
         with f.b.if_then(elsewhere, likely=False):
             f.call("publish", VOID, record, fresh, olds)
 

@@ -90,6 +90,7 @@ class NativeCall:
     ``minimums``   the least value of a symbol, 0 where it is not named
     ``conditions`` extents that are 0 or more
     ``guards``     what else must be as it was (see ``steps``)
+    ``repeats``    whether a call in which a run-time check fails is made again in Python, which knows what to raise
     Raises ArgumentError when the parts do not make a whole.
     """
 
@@ -105,6 +106,7 @@ class NativeCall:
         "guards",
         "keywords",
         "minimums",
+        "repeats",
         "structure",
     )
 
@@ -120,8 +122,9 @@ class NativeCall:
         minimums: Mapping[str, int] | None = None,
         conditions: Sequence[Extent] = (),
         apart: bool = False,
+        repeats: bool = False,
     ) -> None:
-        self.executable, self.apart = executable, apart
+        self.executable, self.apart, self.repeats = executable, apart, repeats
         self.arguments, self.captures = tuple(arguments), tuple(captures)
         self.guards = guard_steps.checked(guards)
         # Keyword names are compared by address, and those of calls written in source are interned.
@@ -211,6 +214,7 @@ class NativeCall:
             work=work,
             structure=STRUCTURE[structure],
             callable=id(self.structure),
+            repeats=int(self.repeats),
             calls=0,
         )
 

@@ -136,11 +136,12 @@ STEP = Words("read owner *operand check *expected keep")  # of guards, see ``ste
 # A native call.  positional, keywords: how many arguments are given by position, and by name.  apart: whether arrays
 # may be in one place only.  dims: symbolic extents.
 # guards: how many steps; keeps: for how many of them native code takes a reference.  inputs: buffers of the program.
+# repeats: whether a call in which a check fails is none of this record.
 # calls: answered so far, the one word that native code writes.
 HEAD = Words(
     "*entry positional keywords @keyword_names @arguments apart dims dim_step_count @dim_steps @minimums "
     "guards @guard_steps keeps inputs captures @capture_items updates outputs @output_items arena work "
-    "structure *callable calls"
+    "structure *callable repeats calls"
 )
 # One step of ``dims``: the place ``target`` becomes ``op`` of the place ``left`` and of ``right``, a place or a number.
 DIM_STEP = Words("op target left right is_place")

@@ -12,6 +12,7 @@ import types
 import weakref
 from typing import Any
 
+from hybridflow.eager.operations import Operation
 from hybridflow.jit.binding import name_of
 from hybridflow.jit.guards import models
 from hybridflow.jit.guards.attributes import (
@@ -49,6 +50,8 @@ def prepare(recording: Recording, f: Any) -> Any:
         return _partial(recording, f)
     if kind is functools._lru_cache_wrapper:
         return functools.partial(cached, recording, f)
+    if isinstance(f, Operation):
+        return prepare(recording, f.__wrapped__)
     if isinstance(f, Dispatcher):
         prepare(recording, _python_of(f))
         return f

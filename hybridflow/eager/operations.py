@@ -1,0 +1,143 @@
+"""Public functions at the price of a native call.
+
+The functions of ``array`` and ``nn`` are compositions of primitives in plain Python, which look at their arguments
+anew at each call.  Since compiled and eager results have the same bits, a function that is called again and again in
+one way may be compiled as a whole without anyone noticing: its *plan*, a native call, answers from then on where
+nothing records, traces or asks otherwise.  Whatever fits no plan, and every error, comes from the body.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ParamSpec, TypeVar, cast
+
+import numpy as np
+
+from hybridflow.core.context import reasons
+from hybridflow.core.tensor import Tensor, wrap
+from hybridflow.runtime import locks
+from hybridflow.runtime.calls.entry import Dispatcher
+from hybridflow.runtime.calls.native_call import NativeCall
+
+P = ParamSpec("P")
+R = TypeVar("R")
+# The plan for calls of a body like one that gave a result: (body, args, kwargs, result).
+Planner = Callable[[Callable[..., Any], Sequence[Any], dict[str, Any], Any], NativeCall | None]
+
+_ENOUGH = 3  # calls of one form, after which its plan is made; twice as many for every few plans that there were
+_FEW = 4
+_MOST_PLANS = 16  # of one function: native code looks at them one by one
+_MOST_FORMS = 256  # of one function, that are counted
+_LEAST_OPEN = 2  # extents of 0 and 1 have plans of their own
+_NONE = -1  # in the place of a count: there is no plan for this form
+
+_planner: Callable[[], Planner] | None = None
+_planning = locks.make()
+
+
+def set_planner(load: Callable[[], Planner]) -> None:
+    """Say who makes plans.  ``load`` is called when the first one is due: it may import what an operation does
+    without."""
+    global _planner
+    _planner = load
+
+
+class Operation(Dispatcher):
+    """A function with plans.  To Python it is the function in all but its type."""
+
+    __slots__ = ("__dict__", "__weakref__", "_forms", "_tried")
+    __wrapped__: Callable[..., Any]
+    __qualname__: str
+
+    def __init__(self, body: Callable[..., Any]) -> None:
+        functools.update_wrapper(self, body)
+        self._dispatch = ()
+        self._forms: dict[Any, int] = {}  # how often each was met
+        self._tried = 0  # plans that were tried to make
+
+    def _call_slow(self, *args: Any, **kwargs: Any) -> Any:
+        if not reasons.none_here():
+            return self.__wrapped__(*args, **kwargs)
+        if self._dispatch and any(map(_is_strided, args)):
+            return self(*[wrap(np.ascontiguousarray(x._array)) if _is_strided(x) else x for x in args], **kwargs)
+        result = self.__wrapped__(*args, **kwargs)
+        self._note(args, kwargs, result)
+        return result
+
+    def _note(self, args: Sequence[Any], kwargs: dict[str, Any], result: Any) -> None:
+        """Count a call that no plan answered, and make one if there were enough."""
+        form = _form(args, kwargs)
+        if form is None:
+            return
+        count = self._forms.get(form, 0)
+        if count == _NONE:
+            return
+        if count + 1 < _ENOUGH << min(self._tried // _FEW, 20):
+            if len(self._forms) >= _MOST_FORMS:
+                self._forms.clear()
+            self._forms[form] = count + 1
+        elif _planner is not None and _planning.acquire(blocking=False):  # another thread's plan may wait
+            try:
+                self._plan(form, args, kwargs, result)
+            finally:
+                _planning.release()
+
+    def _plan(self, form: Any, args: Sequence[Any], kwargs: dict[str, Any], result: Any) -> None:
+        assert _planner is not None
+        self._tried += 1
+        self._forms[form] = _NONE
+        made = _planner()(self.__wrapped__, args, kwargs, result)
+        if made is not None:
+            # A plan takes conditions for granted that the form does not tell, so there may be another.
+            self._forms[form] = 0
+            self._dispatch = (made, *self._dispatch[: _MOST_PLANS - 1])
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        return self if instance is None else functools.partial(self, instance)
+
+    def __reduce__(self) -> str:
+        return self.__qualname__
+
+    def __repr__(self) -> str:
+        return f"<function {self.__module__}.{self.__qualname__}>"
+
+
+def operation(body: Callable[P, R]) -> Callable[P, R]:
+    """Let a function whose result depends on its arguments alone, and on the values of variables, have plans."""
+    return cast("Callable[P, R]", Operation(body))
+
+
+def _form(args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+    """What calls that one plan may answer have in common; None where there can be none."""
+    parts = [_part(value) for value in args]
+    for name, value in kwargs.items():
+        parts += (name, _part(value))
+    return None if None in parts else tuple(parts)
+
+
+def _is_strided(value: Any) -> bool:
+    """Whether a program reads the value's elements only from a copy, as that of a body does too."""
+    return type(value) is Tensor and type(value._array) is np.ndarray and not value._array.flags.c_contiguous
+
+
+def _part(value: Any) -> Any:
+    kind = type(value)
+    if kind is Tensor:
+        array = value._array
+        if type(array) is not np.ndarray:
+            return None
+        return array.dtype.num, *[n if n < _LEAST_OPEN else "n" for n in array.shape]
+    if kind is float:
+        return kind, value.hex()  # 0.0 and -0.0 differ, a NaN equals itself
+    if kind in _BY_VALUE:
+        return kind, value
+    if isinstance(value, np.dtype):
+        return np.dtype, value.num
+    if kind is tuple or kind is list:
+        parts = [_part(item) for item in value]
+        return None if None in parts else (kind, *parts)
+    return None
+
+
+_BY_VALUE = frozenset((bool, int, str, type(None)))
