@@ -44,10 +44,15 @@ def shared(x: Any) -> Any:
     return hf.cumulative_sum(y), y[::-1] + 1
 
 
+def padded(x: Any, y: Any) -> Any:
+    return hf.pad(x.T, ((0, 2), (1, 1))) + hf.pad(y.T, ((2, 0), (1, 1)))
+
+
 SUM, COLUMNS = (lambda x: hf.sum(x)), (lambda x: hf.sum(x, axis=0))
 CASES = {
     "members": Case(cluster, "MAX_MEMBERS", (32, 256, 2048), chain, ((1 << 18,),)),
     "cheap": Case(stored, "CHEAP", (0, 10, 100), shared, ((1 << 20,),)),
+    "near": Case(stored, "NEAR", (256, 4096), padded, ((1000, 1000), (1000, 1000))),
     "turn": Case(schedule, "MOST_VECTORS", (1, 2, 4, 8), hf.exp, ((1 << 16,),)),
     "light": Case(schedule, "LIGHT", (0, 48, 400), lambda x: hf.sum(hf.exp(x), axis=1), ((256, 1024),)),
     "tile": Case(schedule, "TILE", (512, 2048, 8192), COLUMNS, ((1024, 8192),)),

@@ -21,8 +21,8 @@ TARGETS = [name for name in ("sse2", "avx2", "avx512") if host.can_run(target.NA
 
 
 def random_sum(rng: np.random.Generator):
-    """A sum of arrays padded to one shape: slices' derivatives, spread or not, of stored, computed, broadcast and
-    reshaped values."""
+    """A sum of arrays padded to one shape: slices' derivatives, spread or not, of stored, computed and broadcast
+    values, and of views in which neighbours lie apart."""
     rank = int(rng.integers(1, 4))
     shape = tuple(int(n) for n in rng.integers(1, [9, 9, 40][-rank:] if rank < 3 else [4, 6, 40]))
     terms, arrays = [], []
@@ -35,8 +35,13 @@ def random_sum(rng: np.random.Generator):
         used = [(n - 1) * (s + 1) + 1 if n else 0 for n, s in zip(size, between)]
         high = [n - a - u for n, a, u in zip(shape, low, used)]
         attrs = {"low": low, "high": high, "interior": between, "value": float(rng.choice([0.0, 0.0, -1.5]))}
-        how = rng.choice(["stored", "computed", "broadcast", "reshaped"])
-        given = {"broadcast": (size[-1],), "reshaped": (int(np.prod(size)),)}.get(how, tuple(size))
+        how = rng.choice(["stored", "computed", "broadcast", "reshaped", "transposed", "strided", "reversed"])
+        given = {
+            "broadcast": (size[-1],),
+            "reshaped": (int(np.prod(size)),),
+            "transposed": tuple(size[::-1]),
+            "strided": (*size, 3),
+        }.get(how, tuple(size))
         arrays.append(rng.standard_normal(given).astype(np.float32))
         terms.append((how, tuple(size), attrs))
 
@@ -49,6 +54,12 @@ def random_sum(rng: np.random.Generator):
                 x = b.broadcast(x, shape=size, axes=(rank - 1,))
             elif how == "reshaped":
                 x = b.reshape(x, shape=size)
+            elif how == "transposed":
+                x = b.transpose(x, perm=tuple(reversed(range(rank))))
+            elif how == "strided":
+                x = b.reshape(b.slice(x, start=(0,) * rank + (1,), stop=(*size, 2), step=(1,) * (rank + 1)), shape=size)
+            elif how == "reversed":
+                x = b.reverse(x, axes=(rank - 1,))
             x = b.pad(x, **attrs)
             total = x if total is None else b.add(b.multiply(total, total), x)
         return total

@@ -22,6 +22,9 @@ MAX_DEPTH = 12  # of computing again what is computed again: rules of ops call e
 MAX_MOVED = 256  # instructions that may move, with a value, into its reader's kernel
 MAX_AGAIN = 4096  # instructions of one kernel that belong to others' values
 
+LINE = 64  # bytes of a line of cache
+NEAR = 256  # lines between two reads of one line, while it is sure to be in a first-level cache: `thresholds.py near`
+
 # ---- how far views are read through (``reader``)
 
 # A view is a piece of index arithmetic, and costs nothing, until reshapes on axes in another order pile up divisions of

@@ -14,7 +14,7 @@ from hybridflow.compiler.loops import space as spaces
 from hybridflow.compiler.loops.coverage import permutes
 from hybridflow.compiler.loops.index import Index, Ix
 from hybridflow.compiler.loops.kernel import OWN_KERNEL, READS_FLAT, READS_MEMORY, Cluster, Kernel, base
-from hybridflow.compiler.loops.limits import CHEAP, MAX_AGAIN, MAX_DEPTH, MAX_MOVED
+from hybridflow.compiler.loops.limits import CHEAP, LINE, MAX_AGAIN, MAX_DEPTH, MAX_MOVED, NEAR
 from hybridflow.compiler.loops.operands import Reads
 from hybridflow.compiler.loops.reader import Reader
 from hybridflow.compiler.loops.space import Space
@@ -57,6 +57,23 @@ def covers(visit: _Visit, node: Node) -> bool:
     kept, folded = (tuple(v.extent for v in loops) for loops in (space.kept, space.folded))
     turning = is_static(folded) and static_size(folded) > 0  # without elements, a row may be passed over
     return visit.position == space.row and same_size(node.shape, kept) and turning
+
+
+def stays_near(leaf: Node, position: Ix, space: Space) -> bool:
+    """Whether a walk in row-major order comes back to a line of memory, if it does, before many others."""
+    vars = spaces.merged(space, [position]).vars
+    if not vars or position.coefficient(vars[-1]) in (0, 1):
+        return True
+    lines = 1  # that the loops within take
+    for var in reversed(vars):
+        stride = position.coefficient(var)
+        if stride is None or not isinstance(var.extent, int):
+            return False
+        if abs(stride) * leaf.dtype.itemsize < LINE and lines > NEAR:
+            return False
+        if stride:
+            lines *= var.extent
+    return True
 
 
 def choose_stored(
@@ -203,14 +220,15 @@ class _Storage:
         return True
 
     def read_by_index(self, node: Node) -> bool:
-        """Whether elements of a padded value are quickly found where they are read: neighbours lie side by side."""
+        """Whether elements of a padded value are quickly found where they are read: neighbours lie side by side, or
+        what else lies in the lines of memory that a row takes is read while they are near."""
         if not self.masked or node.op.element is None:
             return False
         source = node.inputs[0]
         space = spaces.over(source.shape)
         reads = Reads(self.reader.is_leaf)
         reads.follow(source, Index(source.shape, linear=space.full))
-        return not space.vars or all(index.linear.coefficient(space.vars[-1]) in (0, 1) for _, index in reads.leaves)
+        return all(stays_near(leaf, index.linear, space) for leaf, index in reads.leaves)
 
     def divides(self, leaf: Node, position: Ix) -> bool:
         """Whether an element at a position is made of others whose positions take a division, or a look-up."""
