@@ -32,7 +32,7 @@ def bodies(text: str) -> list[str]:
 @pytest.mark.parametrize("name", list(PROGRAMS))
 def test_the_same_code_as_without(name, target, monkeypatch):
     shared = bodies(compile_graph(traced(name), target).text)
-    monkeypatch.setattr(module_builder, "structure", lambda *_: None)
+    monkeypatch.setattr(templates, "structure", lambda *_: None)
     assert bodies(compile_graph(traced(name), target).text) == shared
 
 

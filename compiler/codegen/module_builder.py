@@ -24,7 +24,7 @@ from hybridflow.compiler.codegen.segments import Segments
 from hybridflow.compiler.codegen.split_columns import SplitColumns
 from hybridflow.compiler.codegen.split_rows import SplitRows
 from hybridflow.compiler.codegen.structured import Code, Ref
-from hybridflow.compiler.codegen.templates import Part, Template, structure, templates_of
+from hybridflow.compiler.codegen.templates import Part, Shared, Template, shared, template_of
 from hybridflow.compiler.codegen.turns import KernelCall
 from hybridflow.compiler.codegen.values import Val
 from hybridflow.compiler.ir.dtypes import SHORT
@@ -99,7 +99,7 @@ class ModuleBuilder:
             if count:
                 self.check_codes[node] = len(self.checks) + 1
                 self.checks += [Check(HybridflowError.__name__, node.op.name, "a check failed.", node.where)] * count
-        self.written: dict[Hashable, tuple[KernelCode, str]] = {}  # kernels by structure
+        self.written: dict[Hashable, tuple[KernelCode, KernelInfo]] = {}  # by what kernels of the same code share
         self.computed = set(self.fusion.computed)  # with the nodes of templates
 
     def function_of(self, graph: Graph) -> Function:
@@ -125,12 +125,8 @@ class ModuleBuilder:
         return len(self.callbacks) - 1
 
     def _calls(self) -> list[KernelCall]:
-        kernels = self.plan.kernels
-        if self.target.kind == "cuda":  # a GPU is given whole buffers
-            templates = [Template(kernel, {}, {}) for kernel in kernels]
-        else:
-            templates = templates_of(kernels, self.is_leaf)
-        emitted = map(self._kernel, kernels, templates, self.plan.waves)
+        kernels = shared(self.plan.kernels, self.is_leaf, whole=self.target.kind == "cuda")
+        emitted = map(self._kernel, kernels, self.plan.waves)
         return [call for call in emitted if call is not None]
 
     def build(self) -> Program:
@@ -174,24 +170,30 @@ class ModuleBuilder:
         e.on_check, e.status = code_of, "%status"
         return e
 
-    def _kernel(self, kernel: Kernel, template: Template, wave: int) -> KernelCall | None:
+    def _kernel(self, found: Shared, wave: int) -> KernelCall | None:
+        kernel = found.kernel
         codes = [self.check_codes[n] for n in kernel.nodes if n in self.check_codes]
         nothing = all(part.is_static and part.size == 0 for r in kernel.roots for part in parts_of(r.type))
         if nothing and not has_effect(kernel):
             return None
-        self.computed.update(copy for node, copy in template.copies.items() if node in self.computed)
-        key = structure(template.kernel, self.is_leaf)
-        if key is not None:
-            key = key, self.next_codes.get(kernel.cluster.anchor)
+        anchor = kernel.cluster.anchor
+        key = None if found.key is None else (found.key, self.next_codes.get(anchor))
         written = self.written.get(key) if key is not None else None
         if written is None:
-            written = self._write(template.kernel)
+            template = template_of(found) if found.parts else Template(kernel, {})
+            self.computed.update(copy for node, copy in template.copies.items() if node in self.computed)
+            code, how = self._write(template.kernel)
+            written = code, self._info(code.phases[0].symbol, kernel, how)
             if key is not None:
                 self.written[key] = written
-        emitted, how = written
-        self.infos.append(self._info(emitted.phases[0].symbol, kernel, how, wave))
-        operands = [template.parts.get(node, Part(node, 0)) for node in _operands(template.kernel)]
-        return KernelCall(emitted, operands, min(codes, default=None), wave)
+        code, info = written
+        lines = tuple(dict.fromkeys(n.where for n in kernel.nodes if n.where))
+        self.infos.append(replace(info, lines=lines, note=kernel.cluster.why, wave=wave))
+        if kernel.cluster.kind in READS_MEMORY:
+            operands = [Part(n, 0) for n in _operands(kernel)]
+        else:
+            operands = [*[Part(n, 0) for n in found.inputs], *found.parts, *[Part(n, 0) for n in kernel.roots]]
+        return KernelCall(code, operands, min(codes, default=None), wave)
 
     def is_leaf(self, node: Node) -> bool:
         return node.is_parameter or node in self.computed
@@ -288,23 +290,14 @@ class ModuleBuilder:
 
     # ---- for people
 
-    def _info(self, symbol: str, kernel: Kernel, how: str, wave: int) -> KernelInfo:
+    @staticmethod
+    def _info(symbol: str, kernel: Kernel, how: str) -> KernelInfo:
+        """What all kernels of one code have in common."""
         names = [n.op.name for n in kernel.nodes]
-        lines = dict.fromkeys(n.where for n in kernel.nodes if n.where)
         name = "_".join(dict.fromkeys(names))
         if len(name) > 60:
             name = f"{names[0]}_to_{names[-1]}_{len(names)}_ops"
-        return KernelInfo(
-            name,
-            symbol,
-            tuple(names),
-            tuple(lines),
-            _traffic(kernel),
-            _operations(kernel),
-            kernel.cluster.why,
-            how,
-            wave,
-        )
+        return KernelInfo(name, symbol, tuple(names), (), _traffic(kernel), _operations(kernel), schedule=how)
 
 
 def contraction_of(node: Node) -> Contraction:

@@ -7,46 +7,16 @@ by what stands in its key, and by what all kernels of a program share: target, f
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Container, Hashable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from hybridflow.compiler.ir.attributes import node_attrs_key
+from hybridflow.compiler.ir.attributes import attrs_key, node_attrs_key
 from hybridflow.compiler.ir.graph import Literal, Node, parameter
 from hybridflow.compiler.loops.kernel import READS_MEMORY, IsLeaf, Kernel, raises
-from hybridflow.compiler.loops.space import Space
 from hybridflow.compiler.ops import Kind
 
 MANY = 4  # kernels that differ in numbers only, from which on they share their code
-
-
-def structure(kernel: Kernel, is_leaf: IsLeaf) -> Hashable | None:
-    """A key that kernels of the same code share; None for one that no other shares: the codes of its checks are part
-    of its code."""
-    if raises(kernel):
-        return None
-    cluster = kernel.cluster
-    numbers: dict[Node, int] = {}
-    found: list[Any] = []
-    for node in kernel.inputs:
-        numbers[node] = len(numbers)
-        found.append((node.type, node.is_parameter))
-    inside = set(kernel.nodes)
-    for node in _sources(kernel, numbers):
-        numbers[node] = len(numbers)
-        reads = tuple([numbers[n] for n in node.inputs])
-        attrs = () if node.is_parameter else node_attrs_key(node)
-        found.append((node.op.name, attrs, node.type, reads, node in inside, is_leaf(node)))
-    return (
-        cluster.kind,
-        cluster.shape,
-        _loops(cluster.space),
-        numbers.get(cluster.anchor),
-        tuple(sorted([numbers[n] for n in cluster.rows if n in numbers])),
-        tuple([numbers[n] for n in kernel.nodes]),
-        tuple([numbers[n] for n in kernel.roots]),
-        tuple(found),
-    )
 
 
 class Part(NamedTuple):
@@ -57,99 +27,172 @@ class Part(NamedTuple):
 
 
 class Template(NamedTuple):
-    """A kernel that stands for those which differ from it in where they read: ``parts`` has what its nodes, where they
-    are not the graph's own, stand for.  ``copies`` are its nodes that stand for others, by those."""
+    """A kernel that stands for those of the same code.  ``copies`` are its nodes that stand for others, by those."""
 
     kernel: Kernel
-    parts: dict[Node, Part]
     copies: dict[Node, Node]
 
 
-def template_of(kernel: Kernel, lifted: bool = False) -> Template:
-    """The kernel, with each slice of something in memory replaced by one that begins with the first element there is
-    of memory that begins later.  Steps of an unrolled loop, which read other slices of one input, become equal.
+class Structure(NamedTuple):
+    """What decides a kernel's code, but for the values of constant numbers: kernels with equal ``key`` and ``numbers``
+    have the same code, and those with equal keys too where numbers are read from memory.
 
-    ``lifted``: constant numbers are read from memory as well.
+    ``inputs`` are read as they lie there; ``parts`` have where slices of others begin, and the numbers, in the order in
+    which the kernel comes to them.
     """
-    parts: dict[Node, Part] = {}
-    copies: dict[Node, Node] = {}
-    if kernel.cluster.kind in READS_MEMORY or raises(kernel):
-        return Template(kernel, parts, copies)
-    begun: dict[Part, Node] = {}
-    inputs = dict.fromkeys(kernel.inputs)
-    used: set[Node] = set()
-    computed = set(kernel.nodes)
-    for node in _sources(kernel, inputs):
-        if lifted and literal_of(node) is not None and node not in computed:
-            copies[node] = begun[Part(node, 0)] = parameter(node.type, "part")
-            parts[copies[node]] = Part(node, 0)
+
+    key: Hashable
+    inputs: list[Node]
+    parts: list[Part]
+    numbers: dict[Node, Literal]
+
+
+def structure(kernel: Kernel, is_leaf: IsLeaf, whole: bool = False) -> Structure | None:
+    """The structure of a kernel; None for one that shares its code with no other: the codes of its checks are part of
+    it.  ``whole``: it is given whole buffers, so that where slices begin, and numbers, are part of its code as well."""
+    if raises(kernel):
+        return None
+    whole = whole or kernel.cluster.kind in READS_MEMORY
+    inside = set(kernel.nodes)
+    given = dict.fromkeys(kernel.inputs)
+    sources = _sources(kernel, given)
+    parts: dict[Part, None] = {}
+    begun: dict[Node, tuple[Part, dict[str, Any]]] = {}
+    literals: dict[Node, Literal] = {}
+    read: set[Node] = set()
+    for node in sources:
+        value = None if whole or node in inside else literal_of(node)
+        found = None if whole or value is not None else _origin(node, given)
+        if value is not None:
+            literals[node] = value
+            parts[Part(node, 0)] = None
+        elif found is not None:
+            begun[node] = found
+            parts[found[0]] = None
+        else:
+            read.update(node.inputs)
+    inputs = [n for n in given if n in read] if begun else kernel.inputs
+    numbers: dict[Any, int] = {}
+    for item in (*inputs, *parts, *sources):
+        numbers.setdefault(item, len(numbers))
+    nodes: list[Any] = [n.type for n in inputs]
+    nodes += [part.node.type for part in parts]
+    for node in sources:
+        if node in literals:
+            nodes.append(numbers[Part(node, 0)])
             continue
-        reads, attrs = [copies.get(n, n) for n in node.inputs], node.attrs
-        origin = node.op.origin
-        found = origin(node.inputs[0].type, **attrs) if origin is not None and node.inputs[0] in inputs else None
-        if found is not None and found[0]:
-            place, attrs = found
-            part = Part(node.inputs[0], place * node.dtype.itemsize)
-            reads = [begun.setdefault(part, parameter(part.node.type, "part"))]
-            parts[reads[0]] = part
-        if reads != list(node.inputs):
-            copies[node] = Node(node.op, reads, attrs, node.type, node.where)
-        used.update(reads)
-    if not copies:
-        return Template(kernel, parts, copies)
-    parts.update((copies[root], Part(root, 0)) for root in kernel.roots if root in copies)
+        if node in begun:
+            part, changed = begun[node]
+            attrs, reads = attrs_key(changed), [numbers[part]]
+        else:
+            attrs, reads = node_attrs_key(node), [numbers[n] for n in node.inputs]
+        nodes.append((node.op.name, attrs, node.type, *reads, node in inside, is_leaf(node)))
     cluster = kernel.cluster
-    return Template(
-        replace(
-            kernel,
-            cluster=replace(
-                cluster,
-                anchor=copies.get(cluster.anchor, cluster.anchor),
-                members=[copies.get(n, n) for n in cluster.members],
-                rows={copies.get(n, n) for n in cluster.rows},
-            ),
-            roots=[copies.get(n, n) for n in kernel.roots],
-            inputs=[*(n for n in kernel.inputs if n in used), *begun.values()],
-            nodes=[copies.get(n, n) for n in kernel.nodes],
-        ),
-        parts,
-        copies,
+    key = (
+        cluster.kind,
+        cluster.shape,
+        cluster.space.key,
+        numbers.get(cluster.anchor),
+        tuple(sorted([numbers[n] for n in cluster.rows if n in numbers])),
+        tuple([numbers[n] for n in kernel.nodes]),
+        tuple([numbers[n] for n in kernel.roots]),
+        len(inputs),
+        len(parts),
+        tuple(nodes),
     )
+    return Structure(key, inputs, list(parts), literals)
+
+
+def _origin(node: Node, inputs: Container[Node]) -> tuple[Part, dict[str, Any]] | None:
+    """Of a slice of an input that does not begin with its first element: the part of memory from its own first element
+    on, and the attributes of the slice which takes that part to be the whole."""
+    origin = node.op.origin
+    if origin is None or node.inputs[0] not in inputs:
+        return None
+    found = origin(node.inputs[0].type, **node.attrs)
+    if found is None or not found[0]:
+        return None
+    return Part(node.inputs[0], found[0] * node.dtype.itemsize), found[1]
 
 
 def literal_of(node: Node) -> Literal | None:
     """The value of a node that is a constant number."""
+    if node.is_parameter or node.op.kind is not Kind.CREATE:
+        return None
     value = node.attrs.get("value")
-    if not isinstance(value, Literal) or node.op.kind is not Kind.CREATE:
+    if not isinstance(value, Literal):
         return None
     return value if value.type.shape == () and len(value.data) <= 8 else None
 
 
-def templates_of(kernels: Sequence[Kernel], is_leaf: IsLeaf) -> list[Template]:
-    """The template of each kernel.  Numbers are read from memory where at least ``MANY`` kernels would be equal but
-    for them; elsewhere they are part of the code, which is a little quicker."""
-    plain = [template_of(kernel) for kernel in kernels]
-    lifted = [template_of(kernel, lifted=True) for kernel in kernels]
-    variants: dict[Hashable, set[Hashable]] = {}
-    keys: list[Hashable | None] = []
-    for one, other in zip(plain, lifted):
-        key = None
-        if len(other.parts) > len(one.parts):
-            key = structure(other.kernel, _with_copies(is_leaf, other))
-            variants.setdefault(key, set()).add(structure(one.kernel, _with_copies(is_leaf, one)))
-        keys.append(key)
-    return [
-        other if key is not None and len(variants[key]) >= MANY else one for one, other, key in zip(plain, lifted, keys)
-    ]
+class Shared(NamedTuple):
+    """A kernel whose code may be another's: those of equal ``key``, where it is not None, have the same.  That takes
+    the buffers of ``inputs``, then ``parts``, then those of the kernel's roots.  ``lifted`` as for ``template_of``."""
+
+    kernel: Kernel
+    key: Hashable | None
+    inputs: Sequence[Node]
+    parts: Sequence[Part]
+    lifted: bool
 
 
-def _with_copies(is_leaf: IsLeaf, template: Template) -> IsLeaf:
-    originals = {copy: node for node, copy in template.copies.items()}
-    return lambda node: node.is_parameter or is_leaf(originals.get(node, node))
+def shared(kernels: Sequence[Kernel], is_leaf: IsLeaf, whole: bool = False) -> list[Shared]:
+    """Which kernels have the same code.  Numbers are read from memory where at least ``MANY`` kernels would be equal
+    but for them; elsewhere they are part of the code, which is a little quicker.  ``whole`` as for ``structure``."""
+    number_of: dict[Hashable, int] = {}
+    variants: list[set[tuple[Literal, ...]]] = []
+    found: list[tuple[Structure | None, int, tuple[Literal, ...]]] = []
+    for kernel in kernels:
+        one = structure(kernel, is_leaf, whole)
+        if one is None:
+            found.append((None, -1, ()))
+            continue
+        number, values = number_of.setdefault(one.key, len(variants)), tuple(one.numbers.values())
+        if number == len(variants):
+            variants.append(set())
+        variants[number].add(values)
+        found.append((one, number, values))
+    result = []
+    for kernel, (one, number, values) in zip(kernels, found):
+        if one is None:
+            result.append(Shared(kernel, None, kernel.inputs, (), False))
+            continue
+        lifted = bool(values) and len(variants[number]) >= MANY
+        parts = one.parts if lifted or not values else [part for part in one.parts if part.node not in one.numbers]
+        result.append(Shared(kernel, (number, lifted or values), one.inputs, parts, lifted))
+    return result
 
 
-def _loops(space: Space) -> Hashable:
-    return tuple([(var.name, var.extent) for var in space.vars]), space.reduced
+def template_of(found: Shared) -> Template:
+    """The kernel, with each slice of something in memory replaced by one that begins with the first element there is
+    of memory that begins later, and where they are ``lifted`` with constant numbers read from memory.  Steps of an
+    unrolled loop, which read other slices of one input, become equal."""
+    kernel, cluster = found.kernel, found.kernel.cluster
+    begun = {part: parameter(part.node.type, "part") for part in found.parts}
+    copies: dict[Node, Node] = {part.node: copy for part, copy in begun.items() if literal_of(part.node) is not None}
+    for node in _sources(kernel, kernel.inputs):
+        if node in copies:
+            continue
+        reads, attrs = [copies.get(n, n) for n in node.inputs], node.attrs
+        origin = _origin(node, kernel.inputs)
+        if origin is not None:
+            part, attrs = origin
+            reads = [begun[part]]
+        if reads != list(node.inputs):
+            copies[node] = Node(node.op, reads, attrs, node.type, node.where)
+    replaced = replace(
+        kernel,
+        cluster=replace(
+            cluster,
+            anchor=copies.get(cluster.anchor, cluster.anchor),
+            members=[copies.get(n, n) for n in cluster.members],
+            rows={copies.get(n, n) for n in cluster.rows},
+        ),
+        roots=[copies.get(n, n) for n in kernel.roots],
+        inputs=[*found.inputs, *begun.values()],
+        nodes=[copies.get(n, n) for n in kernel.nodes],
+    )
+    return Template(replaced, copies)
 
 
 def _sources(kernel: Kernel, known: Iterable[Node]) -> list[Node]:

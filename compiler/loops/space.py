@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -16,6 +16,11 @@ class Space:
 
     vars: tuple[LoopVar, ...]
     reduced: tuple[bool, ...]
+
+    @cached_property
+    def key(self) -> Hashable:
+        """Equal for spaces with loops of the same names and extents, of which the same are reduced."""
+        return tuple([(var.name, var.extent) for var in self.vars]), self.reduced
 
     @cached_property
     def full(self) -> Ix:
