@@ -23,7 +23,7 @@ def instructions(node: Node) -> int:
     kind = node.op.kind
     if kind is Kind.ELEMENTWISE or kind is Kind.REDUCE:
         attrs = node.attrs if kind is Kind.ELEMENTWISE else Folding(node.op, (), node.attrs).attrs
-        return _measured(node.op, tuple(n.dtype for n in node.inputs), _freeze(attrs))
+        return _measured(node.op, tuple([n.type.dtype for n in node.inputs]), _freeze(attrs) if attrs else ())
     if kind is Kind.GATHER:
         return GATHERED
     if kind is Kind.SEGMENT:

@@ -26,6 +26,8 @@ from hybridflow.compiler.ir.types import TensorType
 class Effect(enum.Enum):
     """What else computing a node may do; nodes with an effect are never left out."""
 
+    __hash__ = object.__hash__  # members are single objects; the hash of their names takes a call in Python
+
     NONE = "none"
     RAISES = "raises"  # it may fail a check; of two such nodes the first in program order is the one that counts
     ORDERED = "ordered"  # it takes a token and hands one on: all of these happen, once each, in the tokens' order
@@ -81,34 +83,45 @@ class Role(enum.Enum):
     STATE = "state"  # a Variable's buffer, read and perhaps updated
 
 
-class Node:
+class _Draft:
+    """A node that is being made: attributes are set as usual."""
+
+    __slots__ = ("_attrs_key", "attrs", "inputs", "is_parameter", "kept_by", "op", "type", "where")
+
+
+class Node(_Draft):
     """One operation and its value.  Immutable; compared by identity."""
 
-    __slots__ = ("_attrs_key", "attrs", "inputs", "kept_by", "op", "type", "where")
+    __slots__ = ()
 
     op: Any
     inputs: tuple[Node, ...]
     attrs: Mapping[str, Any]
     type: Any  # a TensorType, or a TupleType where there are several results
     where: str | None  # the user's file:line
+    is_parameter: bool
     kept_by: tuple[Any, ...]  # rules that are known to leave it as it is, see passes.rewrite
     _attrs_key: Any  # see ir.attributes.node_attrs_key, which sets it when it is first asked
 
-    def __init__(
-        self,
+    def __new__(
+        cls,
         op: Any,
         inputs: Iterable[Node],
         attrs: Mapping[str, Any],
         type: Any,
         where: str | None = None,
-    ) -> None:
-        put = object.__setattr__
-        put(self, "op", op)
-        put(self, "inputs", tuple(inputs))
-        put(self, "attrs", attrs)
-        put(self, "type", type)
-        put(self, "where", where)
-        put(self, "kept_by", ())
+    ) -> Node:
+        # As a draft, because setting attributes of something immutable takes three times as long.
+        made: Any = object.__new__(_Draft)
+        made.op = op
+        made.inputs = tuple(inputs)
+        made.attrs = attrs
+        made.type = type
+        made.where = where
+        made.is_parameter = op is PARAMETER
+        made.kept_by = ()
+        made.__class__ = cls
+        return made
 
     def __setattr__(self, name: str, value: Any) -> None:
         raise AttributeError(f"[ir] nodes are immutable: cannot set {name!r}")
@@ -123,10 +136,6 @@ class Node:
     @property
     def dtype(self) -> Any:
         return self.type.dtype
-
-    @property
-    def is_parameter(self) -> bool:
-        return self.op is PARAMETER
 
     @property
     def may_raise(self) -> bool:
@@ -189,7 +198,7 @@ class Graph:
 
     def users(self) -> dict[Node, list[Node]]:
         """The nodes that read each node, a reader once per use."""
-        readers: dict[Node, list[Node]] = {n: [] for n in (*self.inputs, *self.nodes)}
+        readers: dict[Node, list[Node]] = {n: [] for n in self.inputs + self.nodes}
         for node in self.nodes:
             for source in node.inputs:
                 readers[source].append(node)
@@ -209,6 +218,8 @@ class Graph:
 def graphs_in(attrs: Mapping[str, Any]) -> list[Graph]:
     """The sub-graphs among a node's attributes, in the order of their names."""
     found: list[Graph] = []
+    if not attrs:
+        return found
     for name in sorted(attrs):
         value = attrs[name]
         if isinstance(value, Graph):

@@ -48,7 +48,11 @@ class TensorType:
 
 
 def is_static(shape: Shape) -> bool:
-    return all(isinstance(extent, int) for extent in shape)
+    # Asked all the time: a loop takes a third of the time of all() over a generator.
+    for extent in shape:  # noqa: SIM110
+        if not isinstance(extent, int):
+            return False
+    return True
 
 
 def static_size(shape: Shape) -> int:
@@ -100,7 +104,7 @@ def product(shape: Shape) -> Extent:
 
 def same_size(a: Shape, b: Shape) -> bool:
     """Whether two shapes are known to hold the same number of elements."""
-    return equal(product(a), product(b)) is True
+    return a == b or equal(product(a), product(b)) is True
 
 
 def broadcast_shapes(a: Shape, b: Shape) -> Shape:

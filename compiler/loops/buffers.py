@@ -10,6 +10,7 @@ not, the caller gives fresh memory, which takes the old one's place at the end, 
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -102,7 +103,7 @@ class _Planner:
     def __init__(self, graph: Graph, fusion: Fusion) -> None:
         self.graph, self.fusion = graph, fusion
         self.maker = {root: kernel for kernel in fusion.kernels for root in kernel.roots}
-        self.in_place = {kernel: read_in_place(kernel, fusion.is_leaf) for kernel in fusion.kernels}
+        self.in_place = functools.cache(functools.partial(read_in_place, is_leaf=fusion.is_leaf))
         self.parameter = {node: i for i, node in enumerate(graph.inputs)}
         self.after: dict[Kernel, set[Kernel]] = {
             kernel: {self.maker[n] for n in kernel.inputs if n in self.maker} for kernel in fusion.kernels
@@ -161,7 +162,7 @@ class _Planner:
         state, writer = self.graph.inputs[i], self.maker[value]
         if writer in self.raising and not checks_first(writer):
             return False
-        if state in writer.inputs and (state not in self.in_place[writer] or value in writer.cluster.rows):
+        if state in writer.inputs and (state not in self.in_place(writer) or value in writer.cluster.rows):
             return False
         earlier = {*self.readers_of[state], *self.raising} - {writer}
         if self._any_waits(earlier, writer):
@@ -266,13 +267,13 @@ class _Planner:
             return None
         for node in kernel.inputs:
             if (
-                node in self.in_place[kernel]
-                and self.plan.last_use.get(node) == wave
+                self.plan.last_use.get(node) == wave
                 and self.readers[node] == [kernel]
                 and isinstance(self.plan.locations.get(node), ArenaRange)
                 and self._is_temporary(node)
                 and byte_size(node) == byte_size(root)
                 and node.dtype.itemsize == root.dtype.itemsize  # else elements of one number lie elsewhere
+                and node in self.in_place(kernel)
             ):
                 return node
         return None

@@ -8,6 +8,7 @@ needs both.
 
 from __future__ import annotations
 
+import functools
 import itertools
 
 from hybridflow.compiler.ir.graph import Effect, Graph, Node
@@ -75,7 +76,7 @@ class _Clustering:
             own = self.reader.flat(visited_shape(node)).full
             reads = self.reader.own_reads(node).leaves
             leaves = {leaf for leaf, _ in reads}
-            cluster.elsewhere.update(leaf for leaf, index in reads if index.linear != own)
+            cluster.elsewhere.update([leaf for leaf, index in reads if index.linear is not own and index.linear != own])
         cluster.leaves |= leaves
         self.order.need(cluster, {self.cluster_of[leaf] for leaf in leaves if leaf in self.cluster_of})
 
@@ -187,6 +188,7 @@ def fuse(graph: Graph, target: Target, cost: Cost, times: Times) -> Fusion:
     """Partition a graph into kernels.  ``cost(node)`` estimates the instructions of one element of a node,
     ``times(node)`` how often a node with a kernel of its own comes to each element of its inputs."""
     reader = Reader(graph)
+    cost = functools.cache(cost)
     clustering = _Clustering(reader, target, cost)
     checked = checked_before_effects(graph)
     for node in graph.nodes:

@@ -7,7 +7,7 @@ are equal objects, which is how fusion recognises that two nodes are visited in 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any, Union
 
@@ -286,6 +286,11 @@ class Index:
                 total = total * extent + ix
             self._linear = total
         return self._linear
+
+    @property
+    def key(self) -> Hashable:
+        """Equal for positions of one shape that were given in the same form."""
+        return self.shape, self._linear if self._axes is None else self._axes
 
     def __getitem__(self, item: Any) -> Any:
         return self.axes[item]

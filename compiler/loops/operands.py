@@ -6,9 +6,10 @@ index that the views make of it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
+from hybridflow.compiler.ir.attributes import node_attrs_key
 from hybridflow.compiler.ir.extents import Extent
 from hybridflow.compiler.ir.graph import Node
 from hybridflow.compiler.loops.index import Index, Ix, as_index, computed
@@ -41,11 +42,54 @@ class _Anything:
 _ANYTHING = _Anything()
 
 
-class Reads:
-    """``leaves``: (node, index) of each read of a leaf.  ``positions``: index expressions used as numbers."""
+class Views:
+    """What rows of views read, found once for all that are of the same ops: those of an unrolled loop's steps."""
 
     def __init__(self, is_leaf: IsLeaf) -> None:
         self.is_leaf = is_leaf
+        self._rows: dict[Node, tuple[int, Node] | None] = {}
+        self._numbers: dict[Hashable, int] = {}
+        self._found: dict[Hashable, Reads] = {}
+
+    def row(self, view: Node) -> tuple[int, Node] | None:
+        """A number that views of the same ops down to what they read share, and what this one reads: a leaf, or
+        something that is created where it is read.  None where it reads something else."""
+        if view in self._rows:
+            return self._rows[view]
+        source = view.inputs[0]
+        beneath: Hashable = None
+        found: tuple[int, Node] | None = None
+        if self.is_leaf(source):
+            found = 0, source
+        elif source.op.kind is Kind.VIEW:
+            found = self.row(source)
+        elif not source.inputs:
+            found, beneath = (0, source), (source.op.name, node_attrs_key(source))
+        if found is not None:
+            key = view.op.name, node_attrs_key(view), view.type, source.type, found[0], beneath
+            found = self._numbers.setdefault(key, len(self._numbers) + 1), found[1]
+        self._rows[view] = found
+        return found
+
+    def reads(self, view: Node, index: Index) -> tuple[Node, Reads] | None:
+        """What is read for the element of a view at ``index``: the node beneath, in place of the leaves' nodes, and the
+        reads; None where that is not one node."""
+        row = self.row(view)
+        if row is None:
+            return None
+        key = row[0], index.key
+        found = self._found.get(key)
+        if found is None:
+            found = self._found[key] = Reads(self.is_leaf)
+            view.op.element(_Recorder(found, view), index, **view.attrs)
+        return row[1], found
+
+
+class Reads:
+    """``leaves``: (node, index) of each read of a leaf.  ``positions``: index expressions used as numbers."""
+
+    def __init__(self, is_leaf: IsLeaf, views: Views | None = None) -> None:
+        self.is_leaf, self.views = is_leaf, views
         self.leaves: list[tuple[Node, Index]] = []
         self.positions: list[Ix] = []
 
@@ -56,7 +100,17 @@ class Reads:
             for source in node.inputs:
                 self.follow(source, index)
         else:
+            self.element(node, index)
+
+    def element(self, node: Node, index: Index) -> None:
+        """Note what the node's own rule reads for its element at ``index``."""
+        known = self.views.reads(node, index) if self.views is not None and node.op.kind is Kind.VIEW else None
+        if known is None:
             node.op.element(_Recorder(self, node), index, **node.attrs)
+            return
+        leaf, reads = known
+        self.leaves += [(leaf, at) for _, at in reads.leaves]
+        self.positions += reads.positions
 
 
 class _Recorder:
@@ -101,14 +155,14 @@ class _Recorder:
         return _ANYTHING
 
 
-def reads_of(node: Node, index: Index, is_leaf: IsLeaf) -> Reads:
+def reads_of(node: Node, index: Index, is_leaf: IsLeaf, views: Views | None = None) -> Reads:
     """What a compute node reads to make its element at ``index`` (for a reduction: of one element at ``index`` of its
-    input)."""
-    reads = Reads(is_leaf)
+    input).  ``views`` keeps what is found of views."""
+    reads = Reads(is_leaf, views)
     kind = node.op.kind
     if kind in (Kind.ELEMENTWISE, Kind.REDUCE, Kind.PROJECT):
         for source in node.inputs:
             reads.follow(source, index)
     else:
-        node.op.element(_Recorder(reads, node), index, **node.attrs)
+        reads.element(node, index)
     return reads

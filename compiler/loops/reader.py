@@ -9,7 +9,7 @@ from hybridflow.compiler.loops import space as spaces
 from hybridflow.compiler.loops.index import Index, Ix, variable
 from hybridflow.compiler.loops.kernel import READS_FLAT, READS_MEMORY, base
 from hybridflow.compiler.loops.limits import MAX_DIVISIONS, MAX_VIEWS
-from hybridflow.compiler.loops.operands import Reads, reads_of
+from hybridflow.compiler.loops.operands import Reads, Views, reads_of
 from hybridflow.compiler.loops.space import Space
 from hybridflow.compiler.ops import Kind
 
@@ -22,13 +22,14 @@ class Reader:
         self.graph = graph
         self.computed: set[Node] = set()
         self.stored: set[Node] = set()
+        self._leaves: set[Node] = set(graph.inputs)
+        self.is_leaf = self._leaves.__contains__
+        self._views = Views(self.is_leaf)
+        self._axes: dict[Shape, Index] = {}
         self._flat: dict[Shape, Space] = {}
         self._reductions: dict[tuple, Space] = {}
         self._reads: dict[tuple[Node, Ix], Reads] = {}
         self._mark()
-
-    def is_leaf(self, node: Node) -> bool:
-        return node.is_parameter or node in self.computed
 
     def _mark(self) -> None:
         must_store = {base(n) for n in self.graph.results}
@@ -43,23 +44,27 @@ class Reader:
         for node in self.graph.nodes:
             kind = node.op.kind
             if kind is not Kind.VIEW and not (kind is Kind.CREATE and not node.inputs):
-                self.computed.add(node)
+                self._compute(node)
                 continue
             if node in must_store:
-                self.computed.add(node)
+                self._compute(node)
             elif kind is Kind.VIEW:
                 views[node] = 1 + views.get(node.inputs[0], 0)
                 # A reshape has no buffer of its own; the next view may have one.
                 if not node.op.shares_memory and (views[node] > MAX_VIEWS or self._divisions(node) > MAX_DIVISIONS):
                     del views[node]
                     must_store.add(node)
-                    self.computed.add(node)
+                    self._compute(node)
         self.stored = {n for n in must_store if not n.is_parameter}
         for node in self.graph.nodes:
             if node.op.kind is Kind.GATHER:  # its data is read at random, so it must lie in memory
                 for leaf in self.leaves_beneath(node.inputs[0]):
                     if not leaf.is_parameter:
                         self.stored.add(leaf)
+
+    def _compute(self, node: Node) -> None:
+        self.computed.add(node)
+        self._leaves.add(node)
 
     def _reads_flat(self, node: Node) -> bool:
         """Whether the views of a node walk what is beneath them without dividing row-major positions."""
@@ -69,8 +74,10 @@ class Reader:
 
     def _divisions(self, view: Node) -> int:
         """How deep divisions are nested in the position at which a view's elements lie in the leaf beneath it."""
-        index = Index(view.shape, axes=[variable(v) for v in spaces.over(view.shape).vars])
-        reads = reads_of(view, index, self.is_leaf)
+        if view.shape not in self._axes:
+            axes = [variable(v) for v in spaces.over(view.shape).vars]
+            self._axes[view.shape] = Index(view.shape, axes=axes)
+        reads = reads_of(view, self._axes[view.shape], self.is_leaf, self._views)
         return max((leaf_index.linear.divisions for _, leaf_index in reads.leaves), default=0)
 
     def leaves_beneath(self, node: Node) -> list[Node]:
@@ -82,10 +89,11 @@ class Reader:
         return found
 
     def flat(self, shape: Shape) -> Space:
-        key = (static_size(shape),) if is_static(shape) else shape
-        if key not in self._flat:
-            self._flat[key] = spaces.flat(shape)
-        return self._flat[key]
+        found = self._flat.get(shape)
+        if found is None:  # one space for all shapes of the same size
+            key = (static_size(shape),) if is_static(shape) else shape
+            found = self._flat[shape] = self._flat.setdefault(key, spaces.flat(shape))
+        return found
 
     def reduction(self, shape: Shape, axes: tuple[int, ...]) -> Space:
         key = (shape, axes)
@@ -95,10 +103,12 @@ class Reader:
 
     def reads(self, node: Node, position: Ix) -> Reads:
         """What ``node`` reads when the loops are at ``position`` of its space."""
-        key = (node, position)
-        if key not in self._reads:
-            self._reads[key] = reads_of(node, Index(visited_shape(node), linear=position), self.is_leaf)
-        return self._reads[key]
+        key = node, position
+        found = self._reads.get(key)
+        if found is None:
+            index = Index(visited_shape(node), linear=position)
+            found = self._reads[key] = reads_of(node, index, self.is_leaf, self._views)
+        return found
 
     def own_reads(self, node: Node) -> Reads:
         """What a node reads at the position of its own element."""

@@ -159,7 +159,8 @@ class _Storage:
 
         def visit_all(reads: Reads, place: _Visit) -> None:
             for leaf, index in reads.leaves:
-                visit(leaf, place._replace(position=index.linear))
+                at = index.linear
+                visit(leaf, place if at is place.position else place._replace(position=at))
 
         for root in roots:
             visit(root, self.own_visit(root, cluster))
@@ -186,7 +187,8 @@ class _Storage:
             else:
                 again += self.cost(node) * len(visits[node])
                 for place in visits[node]:
-                    place = place._replace(partly=place.partly or node.op.kind is Kind.SEGMENT)
+                    if node.op.kind is Kind.SEGMENT and not place.partly:
+                        place = place._replace(partly=True)
                     visit_all(self.reader.reads(node, place.position), place)
             computed.append(node)
         return Kernel(cluster, roots, list(inputs), computed[::-1])

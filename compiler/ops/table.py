@@ -29,6 +29,8 @@ from hybridflow.errors import ShapeError
 class Kind(enum.Enum):
     """What fusion, scheduling and lowering may assume of an op."""
 
+    __hash__ = object.__hash__  # members are single objects; the hash of their names takes a call in Python
+
     ELEMENTWISE = "elementwise"  # out[i] = scalar(in0[i], in1[i], ...); all shapes equal
     REDUCE = "reduce"  # folds whole axes away
     SCAN = "scan"  # a running fold along one axis
@@ -156,6 +158,9 @@ class OpDef:
         """The result type for canonical attributes.  Raises what ``infer`` raises, and ShapeError for a shape that
         no tensor may have."""
         found = self.infer(*types, **attrs)
+        for known in types:
+            if found is known:  # a type that there is already has a shape that may be
+                return found
         for part in parts_of(found):
             fault = shape_fault(part.shape)
             if fault is not None:

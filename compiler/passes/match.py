@@ -137,12 +137,13 @@ class Apply(Pattern):
         return self._accepts(node.inputs, match) or (self.swaps and self._accepts(node.inputs[::-1], match))
 
     def _accepts(self, nodes: tuple[Node, ...], match: Match) -> bool:
-        bound = set(match)
-        if all(p.bind(n, match) for p, n in zip(self.inputs, nodes)):
-            return True
-        for pattern in set(match) - bound:  # undo, for another order
-            del match[pattern]
-        return False
+        bound = len(match)
+        for pattern, node in zip(self.inputs, nodes):
+            if not pattern.bind(node, match):
+                while len(match) > bound:  # undo, for another order
+                    match.popitem()
+                return False
+        return True
 
 
 class _Ops:

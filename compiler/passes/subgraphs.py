@@ -20,7 +20,7 @@ def everywhere(function: GraphPass, graph: Graph) -> Graph:
 
 
 def _inside(graph: Graph, function: GraphPass, done: dict[Graph, Graph]) -> Graph:
-    if all(node.op.kind is not Kind.CONTROL for node in graph.nodes):
+    if not [node for node in graph.nodes if node.op.kind is Kind.CONTROL]:
         return graph
 
     def changed(value: Any) -> Any:
