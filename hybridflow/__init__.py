@@ -16,6 +16,7 @@ from hybridflow.array.creation import (
     asarray as asarray,
     constant as constant,
     empty as empty,
+    empty_like as empty_like,
     eye as eye,
     from_dlpack as from_dlpack,
     full as full,
@@ -36,6 +37,7 @@ from hybridflow.array.datatypes import (
     isdtype as isdtype,
     result_type as result_type,
 )
+from hybridflow.array.differences import diff as diff
 from hybridflow.array.elementwise import (
     abs as abs,
     acos as acos,
@@ -55,6 +57,7 @@ from hybridflow.array.elementwise import (
     bitwise_xor as bitwise_xor,
     ceil as ceil,
     clip as clip,
+    conj as conj,
     copysign as copysign,
     cos as cos,
     cosh as cosh,
@@ -68,6 +71,7 @@ from hybridflow.array.elementwise import (
     greater as greater,
     greater_equal as greater_equal,
     hypot as hypot,
+    imag as imag,
     isclose as isclose,
     isfinite as isfinite,
     isinf as isinf,
@@ -88,16 +92,19 @@ from hybridflow.array.elementwise import (
     multiply as multiply,
     nan_to_num as nan_to_num,
     negative as negative,
+    nextafter as nextafter,
     not_equal as not_equal,
     positive as positive,
     pow as pow,
     power as power,
+    real as real,
     reciprocal as reciprocal,
     remainder as remainder,
     round as round,
     rsqrt as rsqrt,
     sigmoid as sigmoid,
     sign as sign,
+    signbit as signbit,
     sin as sin,
     sinh as sinh,
     sqrt as sqrt,
@@ -118,6 +125,7 @@ from hybridflow.array.indexing import (
     take as take,
     take_along_axis as take_along_axis,
 )
+from hybridflow.array.inspection import namespace_info as __array_namespace_info__  # noqa: F401
 from hybridflow.array.linalg import (
     diagonal as diagonal,
     einsum as einsum,
@@ -133,6 +141,7 @@ from hybridflow.array.reductions import (
     argmax as argmax,
     argmin as argmin,
     count_nonzero as count_nonzero,
+    cumulative_prod as cumulative_prod,
     cumulative_sum as cumulative_sum,
     logsumexp as logsumexp,
     max as max,
@@ -148,8 +157,17 @@ from hybridflow.array.reductions import (
     sum as sum,
     var as var,
 )
+from hybridflow.array.searching import searchsorted as searchsorted
+from hybridflow.array.sets import (
+    isin as isin,
+    unique_all as unique_all,
+    unique_counts as unique_counts,
+    unique_inverse as unique_inverse,
+    unique_values as unique_values,
+)
 from hybridflow.array.shapes import (
     broadcast_arrays as broadcast_arrays,
+    broadcast_shapes as broadcast_shapes,
     broadcast_to as broadcast_to,
     concat as concat,
     expand_dims as expand_dims,
@@ -218,7 +236,7 @@ if _flags.KEEP_TEXT.value == "1" or hasattr(_sys, "ps1") or "code" in _sys.modul
         _texts.listen()  # helpers are typed before the function that calls them
 
 __version__ = "0.1.0"
-__array_api_version__ = "2024.12"
+__array_api_version__ = "2025.12"
 
 e, pi, inf, nan = _math.e, _math.pi, _math.inf, _math.nan
 newaxis = None

@@ -61,6 +61,10 @@ class SymbolicExtentError(ShapeError):
     """An op would have to calculate with a symbolic extent: the function needs a trace with known extents."""
 
 
+class AxisError(ShapeError, IndexError):
+    """An axis is one that the tensor does not have."""
+
+
 class DTypeError(HybridflowError, TypeError):
     """A dtype does not fit the operation, or two dtypes cannot be combined."""
 

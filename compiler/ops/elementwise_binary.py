@@ -14,6 +14,7 @@ from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.compiler.ir.build import Builder
 from hybridflow.compiler.ir.types import TensorType
 from hybridflow.compiler.ops import arrays, elementary, rules, samples
+from hybridflow.compiler.ops.elementary_common import FORMATS
 from hybridflow.compiler.ops.emission import Emit, Val
 from hybridflow.compiler.ops.rules import masked
 from hybridflow.compiler.ops.table import NOT_DIFFERENTIABLE, Kind, define
@@ -227,6 +228,27 @@ _binary(
         lambda: b.full(0, like=y.type),
     ),
     domain=((0.5, 3.0), (0.5, 3.0)),
+)
+
+
+def _next_after(e: Emit, x: Val, y: Val) -> Val:
+    """Floats of one sign are in the order of their bits."""
+    integer = FORMATS[x.dtype].integer
+    bits = e.bitcast(x, integer)
+    towards_zero = e.xor(e.gt(y, x), e.gt(x, 0))
+    moved = e.bitcast(e.select(towards_zero, e.sub(bits, 1), e.add(bits, 1)), x.dtype)
+    least = e.copysign(e.bitcast(e.const(1, integer), x.dtype), y)
+    found = e.select(e.eq(x, y), y, e.select(e.eq(x, 0), least, moved))
+    return e.select(e.or_(e.is_nan(x), e.is_nan(y)), e.add(x, y), found)
+
+
+_binary(
+    "nextafter",
+    doc="The float next to x in the direction of y; y itself where they are equal.",
+    dtypes=(dt.float32, dt.float64),
+    numpy=np.nextafter,
+    scalar=_next_after,
+    vjp=NOT_DIFFERENTIABLE,
 )
 
 

@@ -443,9 +443,9 @@ define(
 )
 
 
-def _like(*inputs: TensorType, axis: int, name: str) -> TensorType:
+def _like(*inputs: TensorType, axis: int, name: str, dtypes: Any = dt.FLOATS) -> TensorType:
     for x in inputs:
-        rules.check_dtype(name, x, frozenset(dt.FLOATS))
+        rules.check_dtype(name, x, frozenset(dtypes))
         if x != inputs[0]:
             raise ShapeError(name, f"the inputs are {inputs[0]} and {x}. Expected equal types.")
     return inputs[0]
@@ -464,6 +464,9 @@ def _exclusive(x: np.ndarray, axis: int, start: Any, step: Any) -> np.ndarray:
 
 
 def _exclusive_product_reference(x: np.ndarray, axis: int) -> np.ndarray:
+    if not dt.is_float(x.dtype):
+        kept, one = (slice(None),) * axis, np.ones((*x.shape[:axis], 1, *x.shape[axis + 1 :]), x.dtype)
+        return np.cumprod(np.concatenate([one, x], axis), axis, dtype=x.dtype)[(*kept, slice(0, x.shape[axis]))]
     lines = np.moveaxis(x.astype(np.float64), axis, 0)
     return _exclusive(x, axis, 1.0, lambda total, i: total * lines[i])
 
@@ -497,9 +500,10 @@ define(
     "exclusive_product",
     Kind.SCAN,
     1,
-    doc="Element i along the axis is the product of the elements before it, in the order of scans; the first is 1.",
+    doc="Element i along the axis is the product of the elements before it, in the order of scans; the first is 1.  "
+    "Integers wrap.",
     canon=rules.canon_axis("exclusive_product"),
-    infer=lambda x, axis: _like(x, axis=axis, name="exclusive_product"),
+    infer=lambda x, axis: _like(x, axis=axis, name="exclusive_product", dtypes=rules.NUMERIC),
     reference=_exclusive_product_reference,
     lift=lambda e, x, i: (x,),
     combine=lambda e, s, t: (e.mul(s[0], t[0]),),
@@ -508,7 +512,7 @@ define(
     lower=_running_before,
     vjp=lambda b, g, out, x, axis: (b.multiply(_carried(b, x, g, axis), out),),
     samples=_running_samples(1),
-    dtypes=dt.FLOATS,
+    dtypes=rules.NUMERIC,
 )
 
 

@@ -12,6 +12,7 @@ from hybridflow.compiler.ir.types import Dim, Extent, Shape, TensorType, shape_f
 from hybridflow.errors import (
     ArgumentError,
     ArgumentTypeError,
+    AxisError,
     DTypeError,
     HybridflowError,
     ShapeError,
@@ -31,6 +32,7 @@ _CLASSES = {
     frozenset(BOOL): "bool",
     frozenset((dt.int32, dt.int64)): "int32 or int64",
     frozenset((dt.uint64,)): "uint64",
+    frozenset((dt.float32, dt.float64)): "float32 or float64",
 }
 
 
@@ -120,7 +122,7 @@ def axis(name: str, x: TensorType, value: Any) -> int:
     position = integer(name, "axis", value)
     if not -x.ndim <= position < x.ndim:
         expected = f"Expected {-x.ndim} <= axis < {x.ndim}." if x.ndim else "A scalar has no axes."
-        raise ShapeError(name, f"axis {position} is out of range for {x}. {expected}")
+        raise AxisError(name, f"axis {position} is out of range for {x}. {expected}")
     return position % x.ndim
 
 

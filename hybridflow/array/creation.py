@@ -12,6 +12,7 @@ from hybridflow.compiler.ir.types import Extent, Shape, product
 from hybridflow.compiler.ops import TABLE, rules
 from hybridflow.core.promotion import default_float, default_int, result_dtype, to_dtype, weak_kind
 from hybridflow.core.tensor import Tensor, wrap
+from hybridflow.core.variable import Variable
 from hybridflow.eager.dispatch import apply
 from hybridflow.eager.operands import as_tensor, cast, expand, filled, scalar, to_shape
 from hybridflow.eager.operations import operation
@@ -21,11 +22,13 @@ from hybridflow.errors import ArgumentError, DTypeError, ShapeError
 def asarray(value: Any, dtype: Any = None, device: str | None = None, copy: bool | None = None) -> Tensor:
     """``value`` as a tensor: a tensor, variable, number, nested list, NumPy array or object with ``__array__``.
 
-    Without ``dtype``, arrays keep theirs and Python values become bool, int64 or float32.  Tensors are immutable, so
-    they are returned as they are; arrays are copied.  Raises ArgumentError for ragged lists and numbers that do not
-    fit the dtype.
+    Without ``dtype``, arrays keep theirs and Python values become bool, int64 or float32.  What is assigned to items of
+    the result is seen by no other tensor, whatever ``copy`` says; arrays are copied.  Raises ArgumentError for ragged
+    lists, for numbers that do not fit the dtype, and for ``copy=False`` where there is no tensor of that dtype yet.
     """
     tensor = as_tensor(value, "asarray", None if dtype is None else to_dtype(dtype, "asarray"))
+    if copy is False and not (isinstance(value, (Tensor, Variable)) and value.dtype == tensor.dtype):
+        raise ArgumentError("asarray", f"{type(value).__name__} cannot become {tensor.type} without a copy.")
     return tensor if device is None else tensor.to_device(device)
 
 
@@ -46,7 +49,7 @@ def wanted_size(shape: Shape) -> Extent:
     return product(shape)
 
 
-def from_dlpack(x: Any, device: str | None = None, copy: bool | None = None) -> Tensor:
+def from_dlpack(x: Any, /, device: str | None = None, copy: bool | None = None) -> Tensor:
     """A tensor over the buffer of ``x``, which exports DLPack (torch, JAX, CuPy, NumPy ...), without a copy.
 
     Its owner must not write to the buffer while the tensor lives; pass ``copy=True`` otherwise.  Raises DTypeError for
@@ -54,8 +57,10 @@ def from_dlpack(x: Any, device: str | None = None, copy: bool | None = None) -> 
     """
     try:
         array = np.from_dlpack(x)
-    except (BufferError, RuntimeError, TypeError) as error:
+    except (AttributeError, BufferError, RuntimeError, TypeError) as error:
         raise DTypeError("from_dlpack", f"{type(x).__name__} cannot be imported: {error}.") from None
+    if copy is False and not array.flags.c_contiguous:
+        raise BufferError("[from_dlpack] the array is not C-contiguous, so it takes a copy. Allow one.")
     if copy or not array.flags.c_contiguous:
         array = np.array(array, order="C")
     tensor = wrap(array)
@@ -63,49 +68,63 @@ def from_dlpack(x: Any, device: str | None = None, copy: bool | None = None) -> 
     return tensor if device is None else tensor.to_device(device)
 
 
-def full(shape: Any, fill_value: Any, dtype: Any = None) -> Tensor:
-    """A tensor of ``shape`` that holds the scalar ``fill_value`` everywhere."""
+def _placed(tensor: Tensor, device: str | None) -> Tensor:
+    return tensor if device is None else tensor.to_device(device)
+
+
+def _dtype_or(default: np.dtype[Any], dtype: Any, stage: str) -> np.dtype[Any]:
+    return default if dtype is None else to_dtype(dtype, stage)
+
+
+def full(shape: Any, fill_value: Any, dtype: Any = None, *, device: str | None = None) -> Tensor:
+    """A tensor of ``shape`` that holds the scalar ``fill_value`` everywhere, in its own dtype unless one is given."""
     wanted = None if dtype is None else to_dtype(dtype, "full")
     if weak_kind(fill_value) is not None:
         wanted = result_dtype("full", (fill_value,)) if wanted is None else wanted
-        return filled(fill_value, wanted, to_shape(shape, "full"), "full")
+        return _placed(filled(fill_value, wanted, to_shape(shape, "full"), "full"), device)
     value = as_tensor(fill_value, "full", wanted)
     if value.shape:
         raise ShapeError("full", f"the fill value is {value.type}; it must be a scalar. Use hf.broadcast_to.")
-    return expand(value, to_shape(shape, "full"))
+    return _placed(expand(value, to_shape(shape, "full")), device)
 
 
-def zeros(shape: Any, dtype: Any = default_float) -> Tensor:
-    """Zeros."""
-    return filled(0, to_dtype(dtype, "zeros"), to_shape(shape, "zeros"), "zeros")
+def zeros(shape: Any, dtype: Any = None, *, device: str | None = None) -> Tensor:
+    """Zeros, float32 unless a dtype is given."""
+    return _placed(filled(0, _dtype_or(default_float, dtype, "zeros"), to_shape(shape, "zeros"), "zeros"), device)
 
 
-def ones(shape: Any, dtype: Any = default_float) -> Tensor:
-    """Ones."""
-    return filled(1, to_dtype(dtype, "ones"), to_shape(shape, "ones"), "ones")
+def ones(shape: Any, dtype: Any = None, *, device: str | None = None) -> Tensor:
+    """Ones, float32 unless a dtype is given."""
+    return _placed(filled(1, _dtype_or(default_float, dtype, "ones"), to_shape(shape, "ones"), "ones"), device)
 
 
-def empty(shape: Any, dtype: Any = default_float) -> Tensor:
-    """A tensor whose values are not to be relied on.  They are zeros: tensors cannot be filled later."""
-    return zeros(shape, dtype)
+def empty(shape: Any, dtype: Any = None, *, device: str | None = None) -> Tensor:
+    """A tensor whose values are not to be relied on.  They are zeros."""
+    return zeros(shape, dtype, device=device)
 
 
-def full_like(x: Any, fill_value: Any, dtype: Any = None) -> Tensor:
+def full_like(x: Any, /, fill_value: Any, dtype: Any = None, *, device: str | None = None) -> Tensor:
     """The scalar ``fill_value`` everywhere, with the shape and dtype of ``x``."""
     x = as_tensor(x, "full_like")
-    return full(x.shape, fill_value, x.dtype if dtype is None else dtype)
+    return full(x.shape, fill_value, x.dtype if dtype is None else dtype, device=device)
 
 
-def zeros_like(x: Any, dtype: Any = None) -> Tensor:
+def zeros_like(x: Any, /, dtype: Any = None, *, device: str | None = None) -> Tensor:
     """Zeros with the shape and dtype of ``x``."""
     x = as_tensor(x, "zeros_like")
-    return zeros(x.shape, x.dtype if dtype is None else dtype)
+    return zeros(x.shape, x.dtype if dtype is None else dtype, device=device)
 
 
-def ones_like(x: Any, dtype: Any = None) -> Tensor:
+def ones_like(x: Any, /, dtype: Any = None, *, device: str | None = None) -> Tensor:
     """Ones with the shape and dtype of ``x``."""
     x = as_tensor(x, "ones_like")
-    return ones(x.shape, x.dtype if dtype is None else dtype)
+    return ones(x.shape, x.dtype if dtype is None else dtype, device=device)
+
+
+def empty_like(x: Any, /, dtype: Any = None, *, device: str | None = None) -> Tensor:
+    """A tensor with the shape and dtype of ``x`` whose values are not to be relied on.  They are zeros."""
+    x = as_tensor(x, "empty_like")
+    return zeros(x.shape, x.dtype if dtype is None else dtype, device=device)
 
 
 def iota(shape: Shape, axis: int, dtype: np.dtype[Any]) -> Tensor:
@@ -113,7 +132,7 @@ def iota(shape: Shape, axis: int, dtype: np.dtype[Any]) -> Tensor:
     return apply(TABLE["iota"], shape=shape, axis=axis, dtype=dtype)
 
 
-def arange(start: Any, stop: Any = None, step: Any = 1, dtype: Any = None) -> Tensor:
+def arange(start: Any, /, stop: Any = None, step: Any = 1, dtype: Any = None, *, device: str | None = None) -> Tensor:
     """``start``, ``start + step``, ... below ``stop`` (above it for a negative step); ``arange(n)`` counts from 0.
 
     Element i is ``start + i * step``; int64 when all three are integers, else float32.  Raises ArgumentError for a step
@@ -133,10 +152,19 @@ def arange(start: Any, stop: Any = None, step: Any = 1, dtype: Any = None) -> Te
     values = iota((count,), 0, wide)
     if by != 1:
         values = multiply(values, by)
-    return cast(add(values, first) if first != 0 else values, chosen)
+    return _placed(cast(add(values, first) if first != 0 else values, chosen), device)
 
 
-def linspace(start: Any, stop: Any, num: int, dtype: Any = None, endpoint: bool = True) -> Tensor:
+def linspace(
+    start: Any,
+    stop: Any,
+    /,
+    num: int,
+    dtype: Any = None,
+    endpoint: bool = True,
+    *,
+    device: str | None = None,
+) -> Tensor:
     """``num`` evenly spaced values from ``start`` to ``stop``, which is the last one exactly when ``endpoint``."""
     count = rules.whole("linspace", "num", num)
     if count < 0:
@@ -148,15 +176,18 @@ def linspace(start: Any, stop: Any, num: int, dtype: Any = None, endpoint: bool 
     values = add(start, multiply(position, (stop - start) / max(intervals, 1)))
     if endpoint and count > 1:
         values = where(greater_equal(position, count - 1), stop, values)
-    return cast(values, dtype)
+    return _placed(cast(values, dtype), device)
 
 
-def eye(n_rows: int, n_cols: int | None = None, k: int = 0, dtype: Any = default_float) -> Tensor:
+def eye(
+    n_rows: int, n_cols: int | None = None, /, k: int = 0, dtype: Any = None, *, device: str | None = None
+) -> Tensor:
     """Ones on the ``k``-th diagonal (above the main one for positive ``k``), zeros elsewhere."""
     shape = to_shape((n_rows, n_rows if n_cols is None else n_cols), "eye")
     row, column = iota(shape, 0, default_int), iota(shape, 1, default_int)
+    k = max(-(2**62), min(2**62, rules.integer("eye", "k", k)))  # further out there are no elements either
     on_diagonal = apply(TABLE["equal"], add(row, k), column)
-    return cast(on_diagonal, to_dtype(dtype, "eye"))
+    return _placed(cast(on_diagonal, _dtype_or(default_float, dtype, "eye")), device)
 
 
 def _triangle(x: Any, k: int, stage: str, keep: Any) -> Tensor:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import ml_dtypes
@@ -61,15 +62,43 @@ def isdtype(dtype: Any, kind: Any) -> bool:
     return _KINDS[kind](found)
 
 
-def finfo(dtype: Any) -> Any:
-    """The limits of a float dtype (or of a tensor's): bits, eps, max, min, smallest_normal."""
+@dataclass(frozen=True)
+class FloatInfo:
+    """The limits of a float dtype, as Python numbers.  ``resolution`` is the power of ten of its decimal digits."""
+
+    bits: int
+    eps: float
+    max: float
+    min: float
+    smallest_normal: float
+    tiny: float
+    resolution: float
+    dtype: np.dtype[Any]
+
+
+def finfo(dtype: Any, /) -> FloatInfo:
+    """The limits of a float dtype (or of a tensor's): bits, eps, max, min, smallest_normal; numbers are Python floats.
+
+    >>> hf.finfo(hf.float32).eps
+    1.1920928955078125e-07
+    """
     found = _dtype_of(dtype, "finfo")
     if not dtypes.is_float(found):
         raise DTypeError("finfo", f"{found} is not a float dtype.")
-    return ml_dtypes.finfo(found)
+    limits = ml_dtypes.finfo(found)
+    return FloatInfo(
+        bits=int(limits.bits),
+        eps=float(limits.eps),
+        max=float(limits.max),
+        min=float(limits.min),
+        smallest_normal=float(limits.smallest_normal),
+        tiny=float(limits.tiny),
+        resolution=float(limits.resolution),
+        dtype=found,
+    )
 
 
-def iinfo(dtype: Any) -> Any:
+def iinfo(dtype: Any, /) -> Any:
     """The limits of an integer dtype (or of a tensor's): bits, max, min."""
     found = _dtype_of(dtype, "iinfo")
     if not dtypes.is_integer(found):

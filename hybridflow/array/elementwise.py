@@ -22,7 +22,7 @@ from hybridflow.core.promotion import default_float, result_dtype, to_dtype, wea
 from hybridflow.core.tensor import Tensor
 from hybridflow.core.variable import Variable
 from hybridflow.eager.dispatch import apply
-from hybridflow.eager.operands import as_tensor, broadcast_all, cast, float_operand, strong, weak_cast
+from hybridflow.eager.operands import as_tensor, broadcast_all, cast, filled, float_operand, strong, weak_cast
 from hybridflow.eager.operations import operation
 from hybridflow.eager.quick import try_binary, try_unary
 from hybridflow.errors import ArgumentError, DTypeError
@@ -446,6 +446,53 @@ def copysign(x1: Any, x2: Any) -> Tensor:
     return _float_binary(TABLE["copysign"], x1, x2)
 
 
+def signbit(x: Any, /) -> Tensor:
+    """Where the sign of ``x`` is set, as bool: below zero, at -0.0, and for NaN with that sign.
+
+    Raises DTypeError for bool and unsigned integers.
+    """
+    x = as_tensor(x, "signbit")
+    if dtypes.is_signed(x.dtype):
+        return less(x, 0)
+    if not dtypes.is_float(x.dtype):
+        raise DTypeError("signbit", f"{x.type} has no sign.")
+    return less(copysign(1, x), 0)
+
+
+def nextafter(x1: Any, x2: Any, /) -> Tensor:
+    """The float next to ``x1`` in the direction of ``x2``; no gradient flows through it.
+
+    Raises DTypeError for float16 and bfloat16.
+    """
+    return _float_binary(TABLE["nextafter"], x1, x2)
+
+
+# ---- parts of numbers, all of which are real
+
+
+def _real(x: Any, stage: str) -> Tensor:
+    tensor = as_tensor(x, stage)
+    if dtypes.is_bool(tensor.dtype):
+        raise DTypeError(stage, f"{tensor.type} is bool, which is no number; convert it with hf.astype.")
+    return tensor
+
+
+def conj(x: Any, /) -> Tensor:
+    """The complex conjugate: ``x`` itself, because there are real numbers only."""
+    return positive(_real(x, "conj"))
+
+
+def real(x: Any, /) -> Tensor:
+    """The real part: ``x`` itself, because there are real numbers only."""
+    return positive(_real(x, "real"))
+
+
+def imag(x: Any, /) -> Tensor:
+    """The imaginary part: zeros, because there are real numbers only."""
+    x = _real(x, "imag")
+    return filled(0, x.dtype, x.shape, "imag")
+
+
 # ---- extremes
 
 
@@ -600,13 +647,16 @@ def where(condition: Any, x1: Any, x2: Any) -> Tensor:
 
 
 @operation
-def astype(x: Any, dtype: Any, copy: bool = True) -> Tensor:
-    """``x`` with another dtype.  Floats become integers by truncation (NaN becomes 0, what is out of range the nearest
-    limit); integers wrap around; everything but zero becomes True.  Tensors are immutable, so ``copy`` changes nothing.
+def astype(x: Any, dtype: Any, /, copy: bool = True, *, device: str | None = None) -> Tensor:
+    """``x`` with another dtype, on ``device`` where that is given.
+
+    Floats become integers by truncation (NaN becomes 0, what is out of range the nearest limit); integers wrap around;
+    everything but zero becomes True.  ``copy`` changes nothing: no tensor sees what is assigned to another one.
     """
     wanted = to_dtype(dtype, "astype")
     # Python floats go to the wanted float dtype at once; ints wrap around, as those in tensors do.
-    return as_tensor(x, "astype", wanted) if dtypes.is_float(wanted) else cast(as_tensor(x, "astype"), wanted)
+    out = as_tensor(x, "astype", wanted) if dtypes.is_float(wanted) else cast(as_tensor(x, "astype"), wanted)
+    return out if device is None else out.to_device(device)
 
 
 @operation

@@ -72,6 +72,7 @@ def getitem(x: Any, key: Any) -> Tensor:
     """
     x = as_tensor(x, "getitem")
     parts = [_part(p) for p in (key if isinstance(key, tuple) else (key,))]
+    x = _unfolded(x, parts)
     entries = _entries(x, parts)
     if not builtins.any(isinstance(e, _Lookup) for e in entries):
         return _basic(x, entries)
@@ -143,6 +144,17 @@ def _part(part: Any) -> Any:
         ) from None
 
 
+def _unfolded(x: Tensor, parts: list[Any]) -> Tensor:
+    """``x`` with an axis of extent 1 where a scalar mask stands, which becomes a mask of that axis in ``parts``."""
+    for k, part in enumerate(parts):
+        if isinstance(part, Tensor) and dtypes.is_bool(part.dtype) and not part.ndim:
+            behind = builtins.any(p is Ellipsis for p in parts[:k])
+            used = builtins.sum(map(_axes_used, parts[k + 1 :] if behind else parts[:k]))
+            x = expand_dims(x, builtins.min(builtins.max(x.ndim - used if behind else used, 0), x.ndim))
+            parts[k] = reshape_to(part, (1,))
+    return x
+
+
 def _axes_used(part: Any) -> int:
     if part is None or part is Ellipsis:
         return 0
@@ -197,8 +209,6 @@ def _mask(x: Tensor, axis: int, mask: Tensor) -> list[_Entry]:
         raise IndexRangeError(
             "getitem", f"the mask {mask.type} does not have the shape of the axes it covers in {x.type}."
         )
-    if not mask.ndim:
-        raise ArgumentTypeError("getitem", "a scalar mask is no index. Use hf.where(condition, x, y).")
     array = mask._known()
     if array is None:
         raise TraceError(

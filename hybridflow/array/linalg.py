@@ -154,9 +154,9 @@ def diagonal(x: Any, offset: int = 0) -> Tensor:
 
 
 @operation
-def trace(x: Any, offset: int = 0) -> Tensor:
-    """The sum of the ``offset``-th diagonal of the last two axes."""
-    return sum(diagonal(x, offset), -1)
+def trace(x: Any, offset: int = 0, dtype: Any = None) -> Tensor:
+    """The sum of the ``offset``-th diagonal of the last two axes, in ``dtype`` where one is given."""
+    return sum(diagonal(x, offset), -1, dtype)
 
 
 # ---- einsum

@@ -17,6 +17,7 @@ from hybridflow.array.elementwise import (
     exp,
     isfinite,
     log,
+    multiply,
     not_equal,
     sqrt,
     square,
@@ -219,6 +220,28 @@ def cumulative_sum(x: Any, axis: int | None = None, dtype: Any = None, include_i
     if not include_initial:
         return out
     first = expand(scalar(0, x.dtype, "cumulative_sum"), (*x.shape[:axis], 1, *x.shape[axis + 1 :]))
+    return apply(TABLE["concat"], first, out, axis=axis)
+
+
+def cumulative_prod(x: Any, /, axis: int | None = None, dtype: Any = None, include_initial: bool = False) -> Tensor:
+    """The running product along ``axis`` (not needed for one axis); ``include_initial`` puts a 1 in front.
+
+    Bools and integers are multiplied as int64 (uint64).
+
+    >>> hf.cumulative_prod(hf.asarray([2, 3, 4])).tolist()
+    [2, 6, 24]
+    """
+    x = as_tensor(x, "cumulative_prod")
+    if axis is None:
+        if x.ndim != 1:
+            raise ArgumentError("cumulative_prod", f"axis must be given for {x.type}.")
+        axis = 0
+    axis = rules.axis("cumulative_prod", x.type, axis)
+    x = cast(x, _sum_dtype(x.dtype) if dtype is None else to_dtype(dtype, "cumulative_prod"))
+    out = multiply(apply(TABLE["exclusive_product"], x, axis=axis), x)
+    if not include_initial:
+        return out
+    first = expand(scalar(1, x.dtype, "cumulative_prod"), (*x.shape[:axis], 1, *x.shape[axis + 1 :]))
     return apply(TABLE["concat"], first, out, axis=axis)
 
 

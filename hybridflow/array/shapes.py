@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from hybridflow.compiler.ir.extents import Dim, Extent, equal
-from hybridflow.compiler.ir.types import Shape, broadcast_shapes, is_one, product
+from hybridflow.compiler.ir.types import Shape, broadcast_shapes as _broadcast_shapes, is_one, product
 from hybridflow.compiler.ops import TABLE, rules
 from hybridflow.core.promotion import default_int
 from hybridflow.core.tensor import Tensor
@@ -17,8 +17,11 @@ from hybridflow.eager.operations import operation
 from hybridflow.errors import ArgumentError, ShapeError
 
 
-def reshape(x: Any, shape: Any) -> Tensor:
-    """``x`` with another shape of the same size, in row-major order; one extent may be -1, which is worked out."""
+def reshape(x: Any, shape: Any, *, copy: bool | None = None) -> Tensor:
+    """``x`` with another shape of the same size, in row-major order; one extent may be -1, which is worked out.
+
+    ``copy`` changes nothing: no tensor sees what is assigned to another one.
+    """
     x = as_tensor(x, "reshape")
     given = tuple(shape) if isinstance(shape, (tuple, list)) else (shape,)
     unknown = [k for k, extent in enumerate(given) if not isinstance(extent, Dim) and extent == -1]
@@ -123,12 +126,31 @@ def broadcast_to(x: Any, shape: Any) -> Tensor:
     x = as_tensor(x, "broadcast_to")
     wanted = to_shape(shape, "broadcast_to")
     try:
-        fits = broadcast_shapes(x.shape, wanted) == wanted
+        fits = _broadcast_shapes(x.shape, wanted) == wanted
     except ValueError:
         fits = False
     if not fits:
         raise ShapeError("broadcast_to", f"{x.type} does not broadcast to the shape {_text(wanted)}.")
     return expand(x, wanted)
+
+
+def broadcast_shapes(*shapes: Any) -> Shape:
+    """The shape to which arrays of these shapes broadcast.  Raises ShapeError where they do not.
+
+    >>> hf.broadcast_shapes((3, 1), (4,))
+    (3, 4)
+    """
+    found: Shape = ()
+    for given in shapes:
+        shape = to_shape(given, "broadcast_shapes")
+        try:
+            found = _broadcast_shapes(found, shape)
+        except ValueError:
+            raise ShapeError(
+                "broadcast_shapes",
+                f"the shapes {', '.join(map(str, shapes))} do not broadcast: extents must be equal or 1.",
+            ) from None
+    return found
 
 
 def broadcast_arrays(*arrays: Any) -> tuple[Tensor, ...]:

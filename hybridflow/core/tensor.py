@@ -18,6 +18,8 @@ from hybridflow.compiler.ir.types import Extent, TensorType, product
 from hybridflow.core import devices, display, pytree
 from hybridflow.errors import ArgumentError, ArgumentTypeError, DTypeError, ShapeError
 
+_STANDARDS = ("2021.12", "2022.12", "2023.12", "2024.12", "2025.12")  # versions of the array API
+
 
 class Operators:
     """Python's operators and the array attributes, over anything that the functions accept as a tensor."""
@@ -97,7 +99,12 @@ class Operators:
         return (self[i] for i in range(len(self)))
 
     def __array_namespace__(self, *, api_version: str | None = None) -> Any:
-        """The module that holds the functions for this array, for code written to the array API standard."""
+        """The module that holds the functions for this array, for code written to the array API standard.
+
+        Raises ArgumentError for a version of the standard that does not exist.
+        """
+        if api_version not in (None, *_STANDARDS):
+            raise ArgumentError("array_namespace", f"{api_version!r} is no version of the standard that is known here.")
         return sys.modules["hybridflow"]
 
     @property

@@ -1,0 +1,102 @@
+"""Sets of elements.  How many there are depends on the values, so the ``unique_`` functions need these: a symbolic
+tensor raises TraceError.  NaN is equal to nothing, -0.0 to 0.0."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from hybridflow.array.elementwise import equal, greater, logical_and, logical_not
+from hybridflow.array.searching import searchsorted
+from hybridflow.array.shapes import reshape
+from hybridflow.array.sorting import sort
+from hybridflow.compiler.ops import TABLE
+from hybridflow.core.promotion import default_int
+from hybridflow.core.tensor import Tensor
+from hybridflow.eager.dispatch import apply
+from hybridflow.eager.operands import as_tensor, cast, common_dtype, filled, from_numpy
+from hybridflow.errors import TraceError
+
+
+class UniqueAll(NamedTuple):
+    """What ``unique_all`` returns."""
+
+    values: Tensor
+    indices: Tensor
+    inverse_indices: Tensor
+    counts: Tensor
+
+
+class UniqueCounts(NamedTuple):
+    """What ``unique_counts`` returns."""
+
+    values: Tensor
+    counts: Tensor
+
+
+class UniqueInverse(NamedTuple):
+    """What ``unique_inverse`` returns."""
+
+    values: Tensor
+    inverse_indices: Tensor
+
+
+def _unique(x: Any, stage: str) -> UniqueAll:
+    x = as_tensor(x, stage)
+    array = x._known()
+    if array is None:
+        raise TraceError(
+            stage, f"the result's size depends on the values of {x!r}; call it outside of the traced function."
+        )
+    found = np.unique(array.reshape(-1), return_index=True, return_inverse=True, return_counts=True, equal_nan=False)
+    _, first, inverse, counts = (np.asarray(part, np.int64) if k else part for k, part in enumerate(found))
+    indices = from_numpy(first, stage)
+    values = apply(TABLE["take"], reshape(x, (x.size,)), indices, axis=0)  # a gather, so that gradients flow
+    return UniqueAll(values, indices, from_numpy(inverse.reshape(array.shape), stage), from_numpy(counts, stage))
+
+
+def unique_all(x: Any, /) -> UniqueAll:
+    """The distinct elements of ``x`` in ascending order (1-d), where each occurs first in the flattened tensor, which
+    of them each element of ``x`` is (in the shape of ``x``), and how often each occurs; positions and counts are int64.
+
+    >>> hf.unique_all(hf.asarray([3, 1, 3])).counts.tolist()
+    [1, 2]
+    """
+    return _unique(x, "unique_all")
+
+
+def unique_counts(x: Any, /) -> UniqueCounts:
+    """The distinct elements of ``x`` in ascending order (1-d), and how often each occurs, as int64."""
+    found = _unique(x, "unique_counts")
+    return UniqueCounts(found.values, found.counts)
+
+
+def unique_inverse(x: Any, /) -> UniqueInverse:
+    """The distinct elements of ``x`` in ascending order (1-d), and which of them each element of ``x`` is, as int64 in
+    the shape of ``x``."""
+    found = _unique(x, "unique_inverse")
+    return UniqueInverse(found.values, found.inverse_indices)
+
+
+def unique_values(x: Any, /) -> Tensor:
+    """The distinct elements of ``x`` in ascending order (1-d)."""
+    return _unique(x, "unique_values").values
+
+
+def isin(x1: Any, x2: Any, /, *, invert: bool = False) -> Tensor:
+    """Where an element of ``x1`` is one of ``x2``, or where it is none if ``invert``: bool in the shape of ``x1``.
+
+    >>> hf.isin(hf.asarray([1, 2, 3]), hf.asarray([3, 1])).tolist()
+    [True, False, True]
+    """
+    x1, x2 = common_dtype("isin", (as_tensor(x1, "isin"), as_tensor(x2, "isin")))
+    if x1.dtype == np.bool_:
+        x1, x2 = cast(x1, default_int), cast(x2, default_int)
+    if x2.size == 0:
+        return filled(bool(invert), np.dtype(np.bool_), x1.shape, "isin")
+    ordered = sort(reshape(x2, (x2.size,)))
+    flat = reshape(x1, (x1.size,))
+    found = greater(searchsorted(ordered, flat, side="right"), searchsorted(ordered, flat, side="left"))
+    found = reshape(logical_and(found, equal(flat, flat)), x1.shape)
+    return logical_not(found) if invert else found
