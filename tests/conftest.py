@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import math
 import time
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from hybridflow import flags
+from hybridflow.eager import quick
 from hybridflow.jit import function as compiled
 from hybridflow.runtime.calls import entry
+from hybridflow.runtime.calls.op_calls import ElementwiseOp
 from hybridflow.runtime.native import layout
 
 
@@ -22,6 +26,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Every test holds graphs against the rules after every pass, and counts the references of native calls."""
     flags.VERIFY.value = 1  # before the first call loads native code
+    ElementwiseOp.WANTED = 1  # so that the second use of an operator is a native one
 
 
 @pytest.fixture(scope="session")
@@ -32,6 +37,18 @@ def native() -> dict[str, int]:
     addresses = entry.enable()
     assert addresses is not None and "owned_references" in addresses, entry.problem()
     return addresses
+
+
+@pytest.fixture(params=["native", "python"])
+def operators(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """Runs a test twice: with operators answered by native code as soon as it can, and all in Python."""
+    monkeypatch.setattr(quick, "_uses_left", math.inf)  # it stays as the test begins
+    if request.param == "native" and not quick.make_native():
+        pytest.skip(entry.problem())
+    if request.param == "python":
+        quick.make_python()
+    yield request.param
+    quick.make_python()
 
 
 class Traced:

@@ -16,6 +16,8 @@ from hybridflow.compiler.ir import dtypes
 from hybridflow.core.context import tracing
 from hybridflow.tracing.trace import Trace
 
+pytestmark = pytest.mark.usefixtures("operators")
+
 DTYPES = dtypes.ALL
 _INT_ORDER = {1: "int8", 2: "int16", 4: "int32", 8: "int64"}
 

@@ -6,7 +6,9 @@ Nothing must record, and both operands must be what NumPy takes as we do; None i
 from __future__ import annotations
 
 import contextvars
+import math
 import threading
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -31,14 +33,52 @@ _INT_LIMITS = {d: (np.iinfo(d).min, np.iinfo(d).max) for d in INTEGERS}
 _EXACT_INT = 2**11  # every float dtype that NumPy knows holds the integers up to here
 
 
+USES = 32  # operators that are answered in Python before native code is loaded, which takes as long as many of them
+LARGE = 1 << 20  # bytes of a result that are worth native code at once: its memory comes from the pool
+
+natives: dict[Any, Callable[..., Any]] = {}  # native functions of ops, which give NotImplemented for what they lack
+_uses_left: float = USES
+
+
+def note_use(nbytes: int) -> None:
+    """An operator was answered in Python, with a result of so many bytes."""
+    global _uses_left
+    _uses_left -= USES if nbytes >= LARGE else 1
+    if _uses_left <= 0:
+        _uses_left = math.inf  # it is tried once
+        make_native()
+
+
+def make_native() -> bool:
+    """Let native code answer operators; whether it does."""
+    from hybridflow.eager import native_operators
+
+    natives.update(native_operators.install())
+    return bool(natives)
+
+
+def make_python() -> None:
+    """Let Python answer operators again."""
+    from hybridflow.runtime.calls import operators
+
+    operators.uninstall()
+    natives.clear()
+
+
 def try_unary(op: Any, x: Any) -> Tensor | None:
     """The short way for one tensor while nothing records: None when there is none for this op and this type."""
+    native = natives.get(op)
+    if native is not None:
+        out = native(x)
+        if out is not NotImplemented:
+            return out
     if op.numpy is None or type(x) is not Tensor:
         return None
     a = x._array
     if type(a) is not np.ndarray or a.dtype.kind not in op.numpy_kinds:
         return None
     out = _quiet.run(op.numpy, a)
+    note_use(out.nbytes)
     return wrap(out if type(out) is np.ndarray else np.asarray(out))
 
 
@@ -47,6 +87,11 @@ def try_binary(op: Any, x: Any, y: Any) -> Tensor | None:
 
     None when there is none for this op and these types, or when the long way has an error to explain.
     """
+    native = natives.get(op)
+    if native is not None:
+        out = native(x, y)
+        if out is not NotImplemented:
+            return out
     if op.numpy is None:
         return None
     a = x._array if type(x) is Tensor else _operand(x)
@@ -70,6 +115,7 @@ def try_binary(op: Any, x: Any, y: Any) -> Tensor | None:
         out = _quiet.run(op.numpy, a, b)
     except ValueError:  # shapes that do not broadcast
         return None
+    note_use(out.nbytes)
     return wrap(out if type(out) is np.ndarray else np.asarray(out))
 
 

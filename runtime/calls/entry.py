@@ -26,7 +26,7 @@ from hybridflow.errors import CompileError
 from hybridflow.runtime import locks
 from hybridflow.runtime.calls import front_end, steps, turns
 from hybridflow.runtime.calls.native_call import NativeCall, TensorArg
-from hybridflow.runtime.calls.op_calls import ElementwiseCall, FixedCall
+from hybridflow.runtime.calls.op_calls import ElementwiseCall, ElementwiseOp, FixedCall
 from hybridflow.runtime.cpu import Executable
 from hybridflow.runtime.dtypes import NUMPY
 from hybridflow.runtime.machine import host, machine_code
@@ -118,35 +118,48 @@ def _enabled() -> dict[str, int] | str:
     return addresses
 
 
-def _loaded(pool: blocks.Pool, checked: bool) -> dict[str, int]:
+def offsets() -> Offsets:
+    """Where the slots of the classes lie that native code reads."""
     known = front_end.known()
-    offsets = Offsets(
+    return Offsets(
         tensor_array=layout.slot_offset(known.tensor_type, known.array_slot),
         dispatch_table=layout.slot_offset(Dispatcher, "_dispatch"),
         call_record=layout.slot_offset(NativeCall, "_record"),
         elementwise_record=layout.slot_offset(ElementwiseCall, "_record"),
         fixed_record=layout.slot_offset(FixedCall, "_record"),
+        operator_record=layout.slot_offset(ElementwiseOp, "_record"),
     )
-    imports = {
+
+
+def common_imports(pool: blocks.Pool) -> dict[str, int]:
+    """Addresses that every module that makes tensors uses."""
+    known = front_end.known()
+    return {
         "Tensor_Type": id(known.tensor_type),
-        "NativeCall_Type": id(NativeCall),
         "PyArray_Type": id(np.ndarray),
-        "Name_fail": id(_NAMES[0]),
-        "Name_slow": id(_NAMES[1]),
-        "Python_lookup": id(steps.lookup),
-        "Python_method": id(steps.method),
         "busy": ctypes.addressof(known.reasons.busy),
         "everywhere": ctypes.addressof(known.reasons.everywhere),
         "State": id(known.reasons.state),
         "Idle": id(known.reasons.idle),
-        "running": ctypes.addressof(turns.running),
-        "closed": ctypes.addressof(turns.closed),
         **{name: pool.addresses[name] for name in ("pool_allocate", "pool_release", "make_array")},
     }
 
+
+def _loaded(pool: blocks.Pool, checked: bool) -> dict[str, int]:
+    imports = {
+        **common_imports(pool),
+        "NativeCall_Type": id(NativeCall),
+        "Name_fail": id(_NAMES[0]),
+        "Name_slow": id(_NAMES[1]),
+        "Python_lookup": id(steps.lookup),
+        "Python_method": id(steps.method),
+        "running": ctypes.addressof(turns.running),
+        "closed": ctypes.addressof(turns.closed),
+    }
     symbols = ("call", "elementwise", "fixed", "sample", *(("owned_references",) if checked else ()))
-    settings = (offsets, *layout.SETTINGS, layout.finds_methods(), layout.finds_in_classes(), checked)
-    return functions.load(lambda: _entry_code().build(offsets, checked), settings, symbols, imports)
+    places = offsets()
+    settings = (places, *layout.SETTINGS, layout.finds_methods(), layout.finds_in_classes(), checked)
+    return functions.load(lambda: _entry_code().build(places, checked), settings, symbols, imports)
 
 
 def _entry_code() -> ModuleType:

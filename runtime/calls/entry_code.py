@@ -28,16 +28,12 @@ _NO, _YES = ir.Constant(I1, 0), ir.Constant(I1, 1)
 def build(offsets: Offsets, checked: bool = False) -> str:
     """The module's text.  A ``checked`` one counts the references that it owns, and a call that does not end with as
     many as before raises SystemError."""
-    module = Module(checked)
-    module.variable("miss", I8)  # its address says: not this one
-    if checked:
-        module.variable(UNDER_WAY, I64)
-        module.text("unbalanced", "hybridflow: a native call leaked a reference, or gave one back twice")
+    module = new_module(checked)
     idle_code.define(module)
     entry_match.define(module, offsets)
     step_code.define(module)
-    _make_tensor(module, offsets)
-    _run(module)
+    define_make_tensor(module, offsets)
+    define_run(module)
     _fail(module)
     _fresh_tensor(module)
     _make_outputs(module)
@@ -53,7 +49,17 @@ def build(offsets: Offsets, checked: bool = False) -> str:
     return str(module.ir)
 
 
-def _make_tensor(module: Module, offsets: Offsets) -> None:
+def new_module(checked: bool) -> Module:
+    """A module of functions that Python calls, which give back ``miss`` for what they do not know."""
+    module = Module(checked)
+    module.variable("miss", I8)  # its address says: not this one
+    if checked:
+        module.variable(UNDER_WAY, I64)
+        module.text("unbalanced", "hybridflow: a native call leaked a reference, or gave one back twice")
+    return module
+
+
+def define_make_tensor(module: Module, offsets: Offsets) -> None:
     """PyObject *make_tensor(descr, i32 ndim, shape, i64 bytes): a Tensor over a fresh array, or null and an error."""
     f = module.function("make_tensor", PTR, PTR, I32, PTR, I64, inline=True)
     with f.owned(f.call("make_array", PTR, *f.args)) as array:
@@ -72,7 +78,7 @@ def _extent(f: Function, word: ir.Value, dims: ir.Value) -> ir.Value:
     return f.get(extent, I64)
 
 
-def _run(module: Module) -> None:
+def define_run(module: Module) -> None:
     """i32 run(entry, buffers, dims, i64 arena bytes, i1 release): the program; -1 when there is no memory."""
     f = module.function("run", I32, PTR, PTR, PTR, I64, I1, inline=True)
     entry, buffers, dims, size, release = f.args
@@ -268,7 +274,7 @@ def _call(module: Module) -> None:
     """PyObject *call(self, args, i64 nargs, kwnames): ``self(*args, **kwargs)``."""
     f = module.function("call", PTR, PTR, PTR, I64, PTR)
     self, args, nargs, kwnames = f.args
-    result = _balanced(f, "try_all", *f.args)
+    result = balanced(f, "try_all", *f.args)
     f.ret_if(f.ne(result, module.symbol("miss")), result)
     method = f.call("PyObject_GetAttr", PTR, self, module.symbol("Name_slow"))
     with f.owned(method, counted=False) as slow:  # other calls begin and end while it runs
@@ -279,12 +285,12 @@ def _call(module: Module) -> None:
 def _export(module: Module, name: str, body: str) -> None:
     """PyObject *name(kernel, args, i64 nargs): what ``body`` gives, NotImplemented for a miss."""
     f = module.function(name, PTR, PTR, PTR, I64)
-    result = _balanced(f, body, *f.args)
+    result = balanced(f, body, *f.args)
     f.ret_if(f.ne(result, module.symbol("miss")), result)
     f.ret(f.incref(module.symbol("_Py_NotImplementedStruct")))
 
 
-def _balanced(f: Function, body: str, *args: ir.Value) -> ir.Value:
+def balanced(f: Function, body: str, *args: ir.Value) -> ir.Value:
     """Call a function; in a checked module, when no call is under way any more, SystemError for references that are
     still owned, or were given back too often."""
     if not f.module.checked:

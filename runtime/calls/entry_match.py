@@ -14,7 +14,7 @@ from hybridflow.runtime.native.records import CONSTANT, FLOAT, HEAD, IDENTITY, I
 def define(module: Module, offsets: Offsets) -> None:
     """Add the functions to a module, in the order in which they call each other."""
     _check_array(module)
-    _array_of(module, offsets)
+    define_array_of(module, offsets)
     _match_value(module)
     dims_code.define(module)
     _are_apart(module, offsets)
@@ -44,7 +44,7 @@ def _check_array(module: Module) -> None:
     f.ret(yes)
 
 
-def _array_of(module: Module, offsets: Offsets) -> None:
+def define_array_of(module: Module, offsets: Offsets) -> None:
     """ptr array_of(object): the ndarray of an exact Tensor, or null."""
     f = module.function("array_of", PTR, PTR, inline=True)
     (obj,) = f.args

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import ctypes
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,8 +13,20 @@ from hybridflow.compiler.program import value_at
 from hybridflow.errors import ArgumentError
 from hybridflow.runtime.cpu import Executable
 from hybridflow.runtime.dtypes import NUMPY, canonical
-from hybridflow.runtime.native import functions
-from hybridflow.runtime.native.records import ELEMENTWISE, ELEMENTWISE_INPUT, FIXED, FIXED_INPUT, MAX_INPUTS, Writer
+from hybridflow.runtime.native import functions, layout
+from hybridflow.runtime.native.records import (
+    APPLICATION,
+    DTYPES,
+    ELEMENTWISE,
+    ELEMENTWISE_INPUT,
+    FIXED,
+    FIXED_INPUT,
+    FORMS,
+    MAX_INPUTS,
+    OPERATOR,
+    WEAK,
+    Writer,
+)
 
 
 class ElementwiseCall:
@@ -44,6 +57,66 @@ class ElementwiseCall:
     def _fail(self, status: int) -> None:
         """Called by native code when a run-time check failed."""
         self._executable.raise_check(status)
+
+
+class Application:
+    """A program that applies an elementwise op to operands of one dtype: two of n elements, or one of them single.
+
+    ``weak`` is a kind of ``records.WEAK`` for the Python numbers that it takes: floats, and ints from ``low`` to
+    ``high``.  They become what the dtype has in their place.
+    """
+
+    __slots__ = ("_executable", "record")
+
+    def __init__(
+        self, executable: Executable, dtype: np.dtype[Any], weak: str = "none", low: int = 0, high: int = 0
+    ) -> None:
+        arena = executable.program.memory()
+        if len(executable.program.outputs) != 1 or not isinstance(arena, int):
+            raise ArgumentError("operator", f"{executable.program.name} is not an elementwise program.")
+        self._executable = executable
+        out = canonical(NUMPY[executable.program.outputs[0].dtype])
+        self.record = Writer(APPLICATION).pack(
+            entry=executable.address,
+            dtype=id(canonical(dtype)),
+            out=id(out),
+            itemsize=out.itemsize,
+            arena=arena,
+            weak=WEAK[weak],
+            low=low,
+            high=high,
+        )
+
+
+class ElementwiseOp:
+    """An op of one operand or two, behind Python's operators and the functions that ``operators.function`` makes.
+
+    ``make(dtype, form)`` gives what applies it, or None; it is asked once for each, after ``WANTED`` calls in vain.
+    Objects of this class live as long as the process.
+    """
+
+    WANTED = 8
+    _definition: functions.MethodDef
+    __slots__ = ("_applications", "_definition", "_make", "_record", "_table")
+
+    def __init__(self, make: Callable[[np.dtype[Any], int], Application | None]) -> None:
+        self._make = make
+        self._applications: list[Application] = []
+        self._table = (ctypes.c_uint64 * (DTYPES * FORMS))()
+        self._record = Writer(OPERATOR).pack(owner=id(self), wanted=self.WANTED, table=ctypes.addressof(self._table))
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(self))
+
+    def _want(self, place: int, dtype: np.dtype[Any]) -> None:
+        """Called by native code, at the time when a place of the table counts ``WANTED``."""
+        made = self._make(dtype, place % FORMS)
+        if made is not None:
+            self._applications.append(made)
+            self._table[place] = address_of(made.record)
+
+
+def address_of(record: bytes) -> int:
+    """Where native code finds the words of a record."""
+    return id(record) + layout.BYTES_DATA
 
 
 class FixedCall:

@@ -21,14 +21,17 @@ TYPE = 8
 SIZE = 16  # of tuples and lists
 TUPLE_ITEMS = tuple.__basicsize__
 BYTES_DATA = bytes.__basicsize__ - 1
+SLICE_START, SLICE_STOP, SLICE_STEP = 16, 24, 32
 LIST_ITEMS = 24  # after the header of a variable-size object: a pointer to the items
 CELL_CONTENTS, WEAKREF_OBJECT = 16, 16
 FUNCTION_CODE = 48
+WRAPPER_KIND = 40  # of the methods that stand for slots
 TYPE_FLAGS = 168
 IS_LIST, IS_TUPLE, IS_TYPE = 1 << 25, 1 << 26, 1 << 31  # flags of types whose instances are one
 
 # struct PyArrayObject_fields of numpy/ndarraytypes.h
 ARRAY_DATA, ARRAY_NDIM, ARRAY_SHAPE, ARRAY_BASE, ARRAY_DESCR, ARRAY_FLAGS, ARRAY_HANDLER = 16, 24, 32, 48, 56, 64, 88
+DESCR_KIND, DESCR_NUM = 24, 28
 C_CONTIGUOUS, OWN_DATA, ALIGNED, WRITEABLE = 0x0001, 0x0004, 0x0100, 0x0400
 
 SETTINGS = (sys.implementation.cache_tag, sys.hexversion, TUPLE_ITEMS, BYTES_DATA)  # what differs between interpreters
@@ -72,6 +75,21 @@ def problem() -> str | None:
     if ctypes.sizeof(ctypes.c_void_p) != 8 or sys.byteorder != "little":
         return "the machine is not a little-endian 64-bit one"
     return _differing_field()
+
+
+def slot_kind(name: str) -> int:
+    """Address of what CPython knows of the special method ``name``, by which ``PyDescr_NewWrapper`` makes others of
+    its kind.  Raises AttributeError where it is not to be found."""
+
+    def kind_of(owner: type, name: str) -> int:
+        return _word(id(owner.__dict__[name]) + WRAPPER_KIND)
+
+    found = kind_of(np.ndarray, name)
+    # A pointer is followed only where the field holds what does not depend on the class.
+    is_kind = kind_of(int, "__add__") == kind_of(np.ndarray, "__add__") != kind_of(int, "__radd__")
+    if not is_kind or ctypes.string_at(_word(found)) != name.encode():
+        raise AttributeError(f"what CPython knows of {name} lies elsewhere")
+    return found
 
 
 @functools.cache
@@ -138,6 +156,9 @@ def _fields() -> Iterator[tuple[str, int, int]]:
     three, cell, reference = [array, other, text], CellType(other), weakref.ref(sample)
     yield "list size", _word(id(three) + SIZE), 3
     yield "list items", _word(_word(id(three) + LIST_ITEMS) + 8), id(other)
+    part = slice(sample, other, array)
+    for place, item in ((SLICE_START, sample), (SLICE_STOP, other), (SLICE_STEP, array)):
+        yield "bound of a slice", _word(id(part) + place), id(item)
     yield "cell contents", _word(id(cell) + CELL_CONTENTS), id(other)
     yield "code", _word(id(_example) + FUNCTION_CODE), id(_example.__code__)
     yield "referent", _word(id(reference) + WEAKREF_OBJECT), id(sample)
@@ -152,6 +173,9 @@ def _fields() -> Iterator[tuple[str, int, int]]:
     yield "array base", _word(id(array) + ARRAY_BASE), id(array.base)
     yield "array descr", _word(id(array) + ARRAY_DESCR), id(array.dtype)
     yield "array flags", _int(id(array) + ARRAY_FLAGS), array.flags.num
+    for descr in (array.dtype, owner.dtype, np.dtype(np.bool_)):
+        yield "number of a dtype", _int(id(descr) + DESCR_NUM), descr.num
+        yield "kind of a dtype", _int(id(descr) + DESCR_KIND) & 0xFF, ord(descr.kind)
     yield "array shape", _word(_word(id(array) + ARRAY_SHAPE) + 8), 3
     yield "array owner's flags", _int(id(owner) + ARRAY_FLAGS) & OWN_DATA, OWN_DATA
     handler = ctypes.PYFUNCTYPE(ctypes.py_object)(numpy_api(API_GET_HANDLER))()

@@ -156,6 +156,24 @@ FIXED = Words("*entry inputs @specs @dims *dtype ndim @shape bytes arena")
 FIXED_INPUT = Item("fixed input", "*dtype ndim", tail="extents")
 FIXED_INPUTS = Items(FIXED_INPUT)
 
+# An elementwise op of one operand or two.  table: a word for each dtype and form, DTYPES * FORMS of them; up to
+# ``wanted`` it counts how often something was missing there, else it is the address of an APPLICATION.
+OPERATOR = Words("*owner wanted *table")
+# What applies an op to operands of one dtype.  weak: what becomes of a Python number, if an int lies in low .. high.
+APPLICATION = Words("*entry *dtype *out itemsize arena weak low high")
+WEAK = {"none": 0, "f32": 1, "f64": 2, "int": 3}
+SAME, ELEMENT_RIGHT, ELEMENT_LEFT = range(3)  # forms: one operand, or two of one shape; or one has a single element
+FORMS = 3
+DTYPES = 32  # NumPy's own by their numbers, and behind them those that others register, which are numbered from 256
+OWN_DTYPES, FIRST_REGISTERED = 24, 256
+
+# Operators that are slots of the Tensor class, by the names of their methods.
+COMPARISONS = ("lt", "le", "eq", "ne", "gt", "ge")  # in the order of CPython's numbers for them
+ARITHMETIC = ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "and", "or", "xor", "lshift", "rshift")
+SLOTS_OF_TWO = (*ARITHMETIC, *COMPARISONS)
+SLOTS_OF_ONE = ("neg", "abs", "invert")
+OPS_OF_SLOTS = (*SLOTS_OF_TWO, *SLOTS_OF_ONE, "square")
+
 
 @dataclass(frozen=True)
 class Offsets:
@@ -166,6 +184,7 @@ class Offsets:
     call_record: int
     elementwise_record: int
     fixed_record: int
+    operator_record: int
 
 
 # Variables of the pool, 64 bits each: settings, counters of bytes and calls, what was looked at and asked for last, and

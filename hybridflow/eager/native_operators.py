@@ -1,0 +1,103 @@
+"""Python's operators, and the elementwise functions of one operand or two, as calls of native code.
+
+This module is loaded when operators have been used for a while (see ``quick``).  Where native code does not know the
+operands, the methods in Python answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from hybridflow.compiler.ir.build import GraphBuilder
+from hybridflow.compiler.ir.dtypes import INTEGERS, is_float
+from hybridflow.compiler.ir.types import Dim, TensorType
+from hybridflow.compiler.ops import TABLE, Kind, OpDef
+from hybridflow.eager.executable import executable_for
+from hybridflow.errors import HybridflowError
+from hybridflow.runtime import locks
+from hybridflow.runtime.calls import operators
+from hybridflow.runtime.calls.op_calls import Application, ElementwiseOp
+from hybridflow.runtime.native.records import ELEMENT_LEFT, ELEMENT_RIGHT
+
+_OPS = {  # the op behind each slot
+    "add": "add",
+    "sub": "subtract",
+    "mul": "multiply",
+    "truediv": "divide",
+    "floordiv": "floor_divide",
+    "mod": "remainder",
+    "pow": "pow",
+    "and": "bitwise_and",
+    "or": "bitwise_or",
+    "xor": "bitwise_xor",
+    "lshift": "bitwise_left_shift",
+    "rshift": "bitwise_right_shift",
+    "eq": "equal",
+    "ne": "not_equal",
+    "lt": "less",
+    "le": "less_equal",
+    "gt": "greater",
+    "ge": "greater_equal",
+    "neg": "negative",
+    "abs": "abs",
+    "invert": "bitwise_invert",
+    "square": "square",  # which is a power by 2
+}
+
+
+def install() -> dict[OpDef, Callable[..., Any]]:
+    """Make operators native; the same ops as native functions.  None at all where there is no native code."""
+    ops = native_ops()
+    if not operators.install(ops):
+        return {}
+    found = {}
+    for name, native in ops.items():
+        op = TABLE[_OPS[name]]
+        function = operators.function(native, op.arity or 0, op.name)
+        assert function is not None, "slots are made of the same code"
+        found[op] = function
+    return found
+
+
+@locks.once
+def native_ops() -> dict[str, ElementwiseOp]:
+    """The ops behind the slots, which are made once: native code keeps their addresses."""
+    return {name: _elementwise(TABLE[op]) for name, op in _OPS.items()}
+
+
+def _elementwise(op: OpDef) -> ElementwiseOp:
+    def make(dtype: np.dtype[Any], form: int) -> Application | None:
+        try:
+            return _application(op, dtype, form)
+        except HybridflowError:  # a dtype that the op does not take, or that native code cannot be made for
+            return None
+
+    return ElementwiseOp(make)
+
+
+def _application(op: OpDef, dtype: np.dtype[Any], form: int) -> Application | None:
+    """The op on n elements, or on n and a single one on the right or on the left."""
+    if op.kind is not Kind.ELEMENTWISE or dtype not in op.dtypes:
+        return None
+    n = (Dim("n"),)
+    single = {ELEMENT_RIGHT: 1, ELEMENT_LEFT: 0}.get(form)
+    b = GraphBuilder(TABLE, op.name)
+    given = [b.parameter(TensorType(() if k == single else n, dtype)) for k in range(op.arity or 0)]
+    operands = [b.broadcast(x, shape=n, axes=()) if k == single else x for k, x in enumerate(given)]
+    executable: Any = executable_for(b.finish([b.emit(op, *operands)]))
+    if op.name == "pow" and form == ELEMENT_RIGHT:
+        return Application(executable, dtype)  # powers by Python numbers may be other ops, see ``elementwise.pow``
+    return Application(executable, dtype, *_numbers(dtype))
+
+
+def _numbers(dtype: np.dtype[Any]) -> tuple[str, int, int]:
+    """Which Python numbers are what the dtype has in their place, and the ints among them."""
+    if dtype in INTEGERS:
+        limits = np.iinfo(dtype)
+        return "int", int(limits.min), min(int(limits.max), 2**63 - 1)
+    weak = {"float32": "f32", "float64": "f64"}.get(dtype.name, "none")
+    most = 2 ** (np.finfo(dtype).nmant + 1) if is_float(dtype) and weak != "none" else 0
+    return weak, -most, most

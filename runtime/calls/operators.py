@@ -1,0 +1,126 @@
+"""Python's operators on tensors as slots of the Tensor class, in native code (see ``slot_code``).
+
+They take the place of methods in Python, which answer whatever native code does not know, and which are all there is
+where native code cannot run: ``install`` puts the slots over them, ``uninstall`` takes them away.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Mapping
+from types import ModuleType
+from typing import Any
+
+from hybridflow import flags
+from hybridflow.errors import CompileError
+from hybridflow.runtime import locks
+from hybridflow.runtime.calls import entry, front_end
+from hybridflow.runtime.calls.op_calls import ElementwiseOp, address_of
+from hybridflow.runtime.machine import machine_code
+from hybridflow.runtime.memory import blocks
+from hybridflow.runtime.native import functions, layout
+from hybridflow.runtime.native.records import ARITHMETIC, COMPARISONS, OPS_OF_SLOTS, SLOTS_OF_ONE, SLOTS_OF_TWO, WORD
+
+_NAME_WANT = "_want"  # the object whose address native code holds
+_covered: dict[str, Any] = {}  # what the Tensor class itself had under the names of the slots, None for nothing
+_lock = locks.make()
+
+
+def function(op: ElementwiseOp, operands: int, name: str) -> Callable[..., Any] | None:
+    """``op`` as a function of 1 or 2 operands, of which at least one is a tensor and the other may be a Python number.
+
+    Its result is NotImplemented for what it does not know: other objects, several dtypes, shapes that have to be
+    broadcast (but for single elements), running tapes and traces.  None where there is no native code.
+    """
+    addresses = _addresses()
+    if addresses is None:
+        return None
+    op._definition = functions.method_def(name, addresses["unary" if operands == 1 else "binary"])
+    return functions.builtin(op._definition, op)
+
+
+def install(ops: Mapping[str, ElementwiseOp]) -> bool:
+    """Make Python's operators on tensors native, by the ops of ``OPS_OF_SLOTS``: ``ops["add"]`` is for ``__add__``.
+    Whether they are; if not, everything is as before."""
+    addresses = _addresses()
+    if addresses is None:
+        return False
+    with _lock:
+        return bool(_covered) or _install(ops, addresses)
+
+
+def _install(ops: Mapping[str, ElementwiseOp], addresses: Mapping[str, int]) -> bool:
+    tensor_type = front_end.tensor_type()
+    functions = [id(_kept(getattr(tensor_type, f"__{name}__"))) for name in (*SLOTS_OF_TWO, *SLOTS_OF_ONE)]
+    records = [address_of(ops[name]._record) for name in OPS_OF_SLOTS]
+    for symbol, values in (("slot_functions", functions), ("slot_operators", records)):
+        for k, value in enumerate(values):
+            ctypes.c_uint64.from_address(addresses[symbol] + WORD * k).value = value
+    try:
+        wrappers = {name: _wrapper(tensor_type, name, addresses[slot]) for name, slot in _methods().items()}
+    except AttributeError:
+        return False
+    for name, wrapper in wrappers.items():
+        _covered[name] = tensor_type.__dict__.get(name)
+        setattr(tensor_type, name, wrapper)
+    return True
+
+
+def uninstall() -> None:
+    """Let the methods in Python be Python's operators again."""
+    tensor_type = front_end.tensor_type()
+    with _lock:
+        for name, before in _covered.items():
+            if before is None:
+                delattr(tensor_type, name)
+            else:
+                setattr(tensor_type, name, before)
+        _covered.clear()
+
+
+def _methods() -> dict[str, str]:
+    """The slot behind each method.  Slots of two operands are asked by the left and by the right one."""
+    of_two = {f"__{side}{name}__": f"slot_{name}" for name in ARITHMETIC for side in ("", "r")}
+    of_one = {f"__{name}__": f"slot_{name}" for name in SLOTS_OF_ONE}
+    return {**of_two, **of_one, **{f"__{name}__": "slot_compare" for name in COMPARISONS}}
+
+
+def _wrapper(owner: type, name: str, address: int) -> Any:
+    """The method ``name`` that stands for a slot: as an attribute of ``owner`` it makes the function at ``address``
+    that slot, also of the classes below."""
+    make = ctypes.pythonapi.PyDescr_NewWrapper
+    make.argtypes, make.restype = [ctypes.py_object, ctypes.c_void_p, ctypes.c_void_p], ctypes.py_object
+    return make(owner, layout.slot_kind(name), address)
+
+
+def _kept(value: Any) -> Any:
+    """``value``, which lives as long as the process from now on."""
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(value))
+    return value
+
+
+@locks.once
+def _addresses() -> dict[str, int] | None:
+    """Addresses by symbol, or None where operators stay in Python."""
+    pool = blocks.pool()
+    if pool is None or entry.enable() is None:
+        return None
+    checked = bool(flags.VERIFY.value)
+    slots = {f"slot_{name}" for name in (*ARITHMETIC, *SLOTS_OF_ONE)}
+    symbols = ("unary", "binary", "slot_operators", "slot_functions", "slot_compare", *sorted(slots))
+    places = entry.offsets()
+    settings = ("slots", places, *layout.SETTINGS, checked)
+    imports = {**entry.common_imports(pool), "Name_want": id(_NAME_WANT)}
+    try:
+        return functions.load(lambda: _slot_code().build(places, checked), settings, symbols, imports)
+    except (CompileError, OSError):
+        return None
+
+
+def _slot_code() -> ModuleType:
+    from hybridflow.runtime.calls import slot_code  # only where the disk cache has no machine code for it
+
+    return slot_code
+
+
+machine_code.import_before_fork(_slot_code)

@@ -1,0 +1,352 @@
+"""LLVM code behind Python's operators on tensors, a module of its own: elementwise ops, conversions, subscripts.
+
+Each operator is a slot of the Tensor class: a C function that CPython calls with the operands.  What it knows it
+answers at once; for everything else (tapes, traces, other types, strided arrays, errors) it calls the operator's
+function in Python, with the same operands.
+
+``try_unary`` and ``try_binary`` apply an op through its OPERATOR record (see ``operators``).  The same ops are also
+functions, which answer what they do not know with NotImplemented.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import llvmlite.ir as ir
+
+from hybridflow.runtime.calls import entry_code, entry_match, idle_code
+from hybridflow.runtime.calls.entry_words import is_type
+from hybridflow.runtime.native import layout
+from hybridflow.runtime.native.ir_builder import (
+    F32,
+    F64,
+    I1,
+    I8,
+    I32,
+    I64,
+    NULL,
+    PTR,
+    VOID,
+    Function,
+    Module,
+    i32,
+    i64,
+)
+from hybridflow.runtime.native.records import (
+    APPLICATION,
+    ARITHMETIC,
+    COMPARISONS,
+    DTYPES,
+    ELEMENT_LEFT,
+    ELEMENT_RIGHT,
+    FIRST_REGISTERED,
+    FORMS,
+    OPERATOR,
+    OPS_OF_SLOTS,
+    OWN_DTYPES,
+    RELEASE_GIL_BYTES,
+    SAME,
+    SLOTS_OF_ONE,
+    WEAK,
+    WORD,
+    Offsets,
+)
+
+_NO, _YES = ir.Constant(I1, 0), ir.Constant(I1, 1)
+
+
+def build(offsets: Offsets, checked: bool = False) -> str:
+    """The module's text; for ``checked`` see ``entry_code``."""
+    module = entry_code.new_module(checked)
+    idle_code.define(module)
+    entry_match.define_array_of(module, offsets)
+    entry_code.define_make_tensor(module, offsets)
+    entry_code.define_run(module)
+    _is_plain(module)
+    _count_of(module)
+    _ask_for(module)
+    _application(module)
+    _weak_value(module)
+    _is_two(module)
+    _apply(module)
+    _try_unary(module)
+    _try_binary(module)
+    _exports(module, offsets)
+    _slots(module)
+    return str(module.ir)
+
+
+# ---- operands
+
+
+def _is_plain(module: Module) -> None:
+    """i1 is_plain(array): whether it is a C-contiguous, aligned ndarray."""
+    f = module.function("is_plain", I1, PTR, inline=True)
+    (array,) = f.args
+    f.ret_if(f.b.not_(is_type(f, array, "PyArray_Type")), _NO)
+    wanted = i32(layout.C_CONTIGUOUS | layout.ALIGNED)
+    f.ret(f.eq(f.b.and_(f.load(array, layout.ARRAY_FLAGS, I32), wanted), wanted))
+
+
+def _count_of(module: Module) -> None:
+    """i64 count_of(array): its elements."""
+    f = module.function("count_of", I64, PTR, inline=True)
+    (array,) = f.args
+    count, shape = f.local(I64, i64(1)), f.load(array, layout.ARRAY_SHAPE, PTR)
+    with f.count(f.b.sext(f.load(array, layout.ARRAY_NDIM, I32), I64)) as axis:
+        f.set(count, f.b.mul(f.get(count, I64), f.get(f.element(shape, axis, I64), I64)))
+    f.ret(f.get(count, I64))
+
+
+def _application(module: Module) -> None:
+    """ptr application(operator, array, i64 form): what applies the op to operands of the array's dtype, or null; asks
+    for it when it has been missing often enough, which may leave a Python error."""
+    f = module.function("application", PTR, PTR, PTR, I64, inline=True)
+    operator, array, form = f.args
+    head, descr = OPERATOR.at(f, operator), f.load(array, layout.ARRAY_DESCR, PTR)
+    number = f.b.sext(f.load(descr, layout.DESCR_NUM, I32), I64)
+    registered = f.b.add(f.b.sub(number, i64(FIRST_REGISTERED)), i64(OWN_DTYPES))
+    row = f.b.select(f.b.icmp_unsigned("<", number, i64(OWN_DTYPES)), number, registered)
+    is_own = f.b.icmp_unsigned("<", number, i64(OWN_DTYPES))
+    is_known = f.b.or_(is_own, f.b.icmp_unsigned(">=", number, i64(FIRST_REGISTERED)))
+    f.ret_if(f.b.not_(f.b.and_(is_known, f.b.icmp_unsigned("<", row, i64(DTYPES)))), NULL)
+    place = f.b.add(f.b.mul(row, i64(FORMS)), form)
+    slot = f.element(head.table, place, I64)
+    word = f.get(slot, I64)
+    with f.b.if_then(f.b.icmp_unsigned("<=", word, head.wanted), likely=False):
+        with f.b.if_then(f.b.icmp_unsigned("<", word, head.wanted)):
+            f.set(slot, f.b.add(word, i64(1)))
+            with f.b.if_then(f.eq(f.get(slot, I64), head.wanted)):
+                f.call("ask_for", VOID, head.owner, place, descr)
+        f.ret(NULL)
+    found = f.b.inttoptr(word, PTR)
+    f.ret_if(f.ne(APPLICATION.at(f, found).dtype, descr), NULL)  # of the other byte order
+    f.ret(found)
+
+
+def _ask_for(module: Module) -> None:
+    """void ask_for(owner, i64 place, descr): call ``owner._want(place, descr)``; what it raises stays set."""
+    f = module.function("ask_for", VOID, PTR, I64, PTR)
+    owner, place, descr = f.args
+    with f.owned(f.call("PyLong_FromSsize_t", PTR, place)) as number:
+        with f.b.if_then(f.is_null(number.value)):
+            f.ret()
+        arguments = f.local_array(PTR, i64(3))
+        for k, argument in enumerate((owner, number.value, descr)):
+            f.store(argument, arguments, k * WORD)
+        answer = f.call("PyObject_VectorcallMethod", PTR, module.symbol("Name_want"), arguments, i64(3), NULL)
+        with f.owned(answer):
+            f.ret()
+
+
+def _weak_value(module: Module) -> None:
+    """i1 weak_value(number, application, ptr bits): write a Python number as the dtype has it, if it has it exactly;
+    a float is rounded."""
+    f = module.function("weak_value", I1, PTR, PTR, PTR)
+    number, application, bits = f.args
+    head = APPLICATION.at(f, application)
+    weak = head.weak
+    is_f32, is_f64 = (f.eq(weak, i64(WEAK[name])) for name in ("f32", "f64"))
+    with f.b.if_then(is_type(f, number, "PyFloat_Type")):
+        value = f.call("PyFloat_AsDouble", F64, number)
+        with f.b.if_then(is_f32):
+            f.set(bits, f.b.fptrunc(value, F32))
+            f.ret(_YES)
+        f.set(bits, value)
+        f.ret(is_f64)
+    f.ret_if(f.b.not_(is_type(f, number, "PyLong_Type")), _NO)
+    f.ret_if(f.eq(weak, i64(WEAK["none"])), _NO)
+    overflow = f.local(I32)
+    value = f.call("PyLong_AsLongLongAndOverflow", I64, number, overflow)
+    f.ret_if(f.ne(f.get(overflow, I32), i32(0)), _NO)
+    f.ret_if(f.b.icmp_signed("<", value, head.low), _NO)
+    f.ret_if(f.b.icmp_signed(">", value, head.high), _NO)
+    with f.b.if_then(is_f32):
+        f.set(bits, f.b.sitofp(value, F32))
+        f.ret(_YES)
+    with f.b.if_then(is_f64):
+        f.set(bits, f.b.sitofp(value, F64))
+        f.ret(_YES)
+    f.set(bits, value)  # of which narrower ints are the first bytes
+    f.ret(_YES)
+
+
+def _is_two(module: Module) -> None:
+    """i1 is_two(object, number): whether it is the Python number 2, or 2.0 next to a tensor of floats."""
+    f = module.function("is_two", I1, PTR, PTR, inline=True)
+    obj, number = f.args
+    with f.b.if_then(is_type(f, number, "PyLong_Type")):
+        overflow = f.local(I32)
+        f.ret(f.eq(f.call("PyLong_AsLongLongAndOverflow", I64, number, overflow), i64(2)))
+    f.ret_if(f.b.not_(is_type(f, number, "PyFloat_Type")), _NO)
+    f.ret_if(f.b.fcmp_unordered("!=", f.call("PyFloat_AsDouble", F64, number), ir.Constant(F64, 2.0)), _NO)
+    array = f.call("array_of", PTR, obj)
+    f.ret_if(f.is_null(array), _NO)
+    f.ret_if(f.b.not_(is_type(f, array, "PyArray_Type")), _NO)
+    kind = f.load(f.load(array, layout.ARRAY_DESCR, PTR), layout.DESCR_KIND, I8)
+    f.ret(f.eq(kind, ir.Constant(I8, ord("f"))))
+
+
+# ---- elementwise ops
+
+
+def _apply(module: Module) -> None:
+    """PyObject *apply(application, shaped, buffers, i64 inputs): the op on the buffers, which has the shape of an
+    array; null with an error, or ``miss`` where a check fails."""
+    f = module.function("apply", PTR, PTR, PTR, PTR, I64, inline=True)
+    application, shaped, buffers, inputs = f.args
+    head = APPLICATION.at(f, application)
+    count = f.local(I64, f.call("count_of", I64, shaped))
+    size = f.b.mul(f.get(count, I64), head.itemsize)
+    ndim, shape = f.load(shaped, layout.ARRAY_NDIM, I32), f.load(shaped, layout.ARRAY_SHAPE, PTR)
+    out = f.call("make_tensor", PTR, head.out, ndim, shape, size)
+    with f.owned(out) as tensor:
+        f.ret_if(f.is_null(out), NULL)
+        f.set(f.element(buffers, inputs, PTR), f.load(f.call("array_of", PTR, out), layout.ARRAY_DATA, PTR))
+        large = f.b.icmp_unsigned(">=", size, i64(RELEASE_GIL_BYTES))
+        status = f.call("run", I32, head.entry, buffers, count, head.arena, large)
+        f.ret_if(f.ne(status, i32(0)), module.symbol("miss"))  # Python says what is wrong
+        f.ret(tensor.given())
+
+
+def _missing(f: Function) -> ir.Value:
+    """What stands for an application that there is not: ``miss``, or null with the error of asking for it."""
+    failed = f.b.not_(f.is_null(f.call("PyErr_Occurred", PTR)))
+    return f.b.select(failed, NULL, f.module.symbol("miss"))
+
+
+def _try_unary(module: Module) -> None:
+    """PyObject *try_unary(operator, object): an op on one tensor, or ``miss``."""
+    f = module.function("try_unary", PTR, PTR, PTR)
+    operator, obj = f.args
+    miss = module.symbol("miss")
+    f.ret_if(f.b.not_(idle_code.is_idle(f)), miss)
+    array = f.call("array_of", PTR, obj)
+    f.ret_if(f.is_null(array), miss)
+    f.ret_if(f.b.not_(f.call("is_plain", I1, array)), miss)
+    application = f.call("application", PTR, operator, array, i64(SAME))
+    with f.b.if_then(f.is_null(application), likely=False):
+        f.ret(_missing(f))
+    buffers = f.local_array(PTR, i64(2))
+    f.set(buffers, f.load(array, layout.ARRAY_DATA, PTR))
+    f.ret(f.call("apply", PTR, application, array, buffers, i64(1)))
+
+
+def _try_binary(module: Module) -> None:
+    """PyObject *try_binary(operator, left, right): an op on two tensors of one dtype, of which one may have a single
+    element, or on a tensor and a Python number; or ``miss``."""
+    f = module.function("try_binary", PTR, PTR, PTR, PTR)
+    operator, left, right = f.args
+    miss = module.symbol("miss")
+    f.ret_if(f.b.not_(idle_code.is_idle(f)), miss)
+    x, y = (f.call("array_of", PTR, operand) for operand in (left, right))
+    no_x, no_y = f.is_null(x), f.is_null(y)
+    f.ret_if(f.b.and_(no_x, no_y), miss)
+    buffers, bits = f.local_array(PTR, i64(3)), f.local(I64)
+    shaped, form = f.local(PTR, f.b.select(no_x, y, x)), f.local(I64, i64(SAME))
+    f.ret_if(f.b.not_(f.call("is_plain", I1, f.get(shaped, PTR))), miss)
+    with f.b.if_else(f.b.or_(no_x, no_y)) as (with_number, tensors):
+        with with_number:
+            f.set(form, f.b.select(no_x, i64(ELEMENT_LEFT), i64(ELEMENT_RIGHT)))
+        with tensors:
+            _choose_form(f, x, y, shaped, form)
+    application = f.call("application", PTR, operator, f.get(shaped, PTR), f.get(form, I64))
+    with f.b.if_then(f.is_null(application), likely=False):
+        f.ret(_missing(f))
+    for k, (operand, array, none) in enumerate(((left, x, no_x), (right, y, no_y))):
+        place = f.at(buffers, k * WORD)
+        with f.b.if_else(none) as (number, tensor):
+            with number:
+                f.ret_if(f.b.not_(f.call("weak_value", I1, operand, application, bits)), miss)
+                f.set(place, bits)
+            with tensor:
+                f.set(place, f.load(array, layout.ARRAY_DATA, PTR))
+    f.ret(f.call("apply", PTR, application, f.get(shaped, PTR), buffers, i64(2)))
+
+
+def _choose_form(f: Function, x: ir.Value, y: ir.Value, shaped: ir.Value, form: ir.Value) -> None:
+    """For two arrays, of which the first is plain: the form, and the array whose shape the result has; or a miss."""
+    miss = f.module.symbol("miss")
+    f.ret_if(f.b.not_(f.call("is_plain", I1, y)), miss)
+    f.ret_if(f.ne(f.load(x, layout.ARRAY_DESCR, PTR), f.load(y, layout.ARRAY_DESCR, PTR)), miss)
+    ndims = [f.b.sext(f.load(array, layout.ARRAY_NDIM, I32), I64) for array in (x, y)]
+    shapes = [f.load(array, layout.ARRAY_SHAPE, PTR) for array in (x, y)]
+    same = f.local(I1, f.eq(*ndims))
+    with f.b.if_then(f.get(same, I1), likely=True), f.count(ndims[0]) as axis:
+        extents = [f.get(f.element(shape, axis, I64), I64) for shape in shapes]
+        f.set(same, f.b.and_(f.get(same, I1), f.eq(*extents)))
+    with f.b.if_then(f.b.not_(f.get(same, I1)), likely=False):
+        counts = [f.call("count_of", I64, array) for array in (x, y)]
+        right = f.b.and_(f.eq(counts[1], i64(1)), f.b.icmp_signed("<=", ndims[1], ndims[0]))
+        left = f.b.and_(f.eq(counts[0], i64(1)), f.b.icmp_signed("<=", ndims[0], ndims[1]))
+        f.ret_if(f.b.not_(f.b.or_(left, right)), miss)
+        f.set(form, f.b.select(right, i64(ELEMENT_RIGHT), i64(ELEMENT_LEFT)))
+        f.set(shaped, f.b.select(right, x, y))
+
+
+# ---- what Python calls
+
+
+def _answer(f: Function, result: ir.Value) -> None:
+    """Return the result, or NotImplemented for a miss."""
+    f.ret_if(f.ne(result, f.module.symbol("miss")), result)
+    f.ret(f.incref(f.module.symbol("_Py_NotImplementedStruct")))
+
+
+def _exports(module: Module, offsets: Offsets) -> None:
+    """PyObject *unary(operator, args, i64 nargs), and binary: an op as a function of as many tensors."""
+    for name, count in (("unary", 1), ("binary", 2)):
+        f = module.function(name, PTR, PTR, PTR, I64)
+        owner, args, nargs = f.args
+        result = f.local(PTR, module.symbol("miss"))
+        with f.b.if_then(f.eq(nargs, i64(count)), likely=True):
+            record = f.at(f.load(owner, offsets.operator_record, PTR), layout.BYTES_DATA)
+            operands = [f.load(args, k * WORD, PTR) for k in range(count)]
+            f.set(result, entry_code.balanced(f, f"try_{name}", record, *operands))
+        _answer(f, f.get(result, PTR))
+
+
+def _slots(module: Module) -> None:
+    """The slots, by the names of their methods: ``slot_add`` ...; ``slot_operators`` and ``slot_functions`` hold what
+    stands behind each, in the order of ``OPS_OF_SLOTS``."""
+    count = len(OPS_OF_SLOTS)
+    operators, functions = (module.variable(f"slot_{kind}", PTR, count) for kind in ("operators", "functions"))
+
+    def answer(f: Function, place: ir.Value, operands: Sequence[ir.Value]) -> None:
+        """Return what the operator gives, or else the function."""
+        operator = f.get(f.element(operators, place, PTR), PTR)
+        result = f.local(PTR, module.symbol("miss"))
+        with f.b.if_then(f.b.not_(f.is_null(operator)), likely=True):
+            name = "try_unary" if len(operands) == 1 else "try_binary"
+            f.set(result, entry_code.balanced(f, name, operator, *operands))
+        with f.b.if_then(f.eq(f.get(result, PTR), module.symbol("miss")), likely=False):
+            function = f.get(f.element(functions, place, PTR), PTR)
+            f.set(result, call_function(f, function, operands))
+        f.ret(f.get(result, PTR))
+
+    places = {name: k for k, name in enumerate(OPS_OF_SLOTS)}
+    for name in (*ARITHMETIC, *SLOTS_OF_ONE):
+        k, operands = places[name], 1 if name in SLOTS_OF_ONE else 2
+        f = module.function(f"slot_{name}", PTR, *[PTR] * (3 if name == "pow" else operands))
+        if name == "pow":
+            given, function = f.args[2], f.get(f.element(functions, i64(k), PTR), PTR)
+            with f.b.if_then(f.ne(given, module.symbol("_Py_NoneStruct")), likely=False):
+                f.ret(call_function(f, function, f.args))
+            with f.b.if_then(f.call("is_two", I1, *f.args[:2])):
+                square = f.get(f.element(operators, i64(places["square"]), PTR), PTR)
+                result = entry_code.balanced(f, "try_unary", square, f.args[0])
+                f.ret_if(f.ne(result, module.symbol("miss")), result)
+                f.ret(call_function(f, function, f.args[:2]))
+        answer(f, i64(k), f.args[:operands])
+
+    f = module.function("slot_compare", PTR, PTR, PTR, I32)
+    x, y, which = f.args
+    answer(f, f.b.add(f.b.sext(which, I64), i64(places[COMPARISONS[0]])), (x, y))
+
+
+def call_function(f: Function, function: ir.Value, operands: Sequence[ir.Value]) -> ir.Value:
+    """``function(*operands)`` of Python."""
+    arguments = f.local_array(PTR, i64(len(operands)))
+    for k, operand in enumerate(operands):
+        f.store(operand, arguments, k * WORD)
+    return f.call("PyObject_Vectorcall", PTR, function, arguments, i64(len(operands)), NULL)
