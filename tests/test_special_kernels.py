@@ -549,6 +549,32 @@ def test_scans_have_the_stated_order_around_runs_and_chunks(name, target):
                     np.testing.assert_array_equal(out, expected, err_msg=f"{n} {dims} {cuts}")
 
 
+@pytest.mark.parametrize("target", RUNNABLE.values(), ids=RUNNABLE)
+@pytest.mark.parametrize("name", COMBINE)
+def test_scans_of_several_lines_together_have_the_stated_order(name, target):
+    """Lines that fill squares and do not, static and symbolic, cut within a square; long ones that are not cut."""
+    op = TABLE[name]
+    identity = [value for value, _ in op.init(dt.float32)]
+    exclusive = op.lower((), {"axis": 1}).exclusive
+    rng = np.random.default_rng(3)
+
+    def kernel(shape, dims=()):
+        return Kernel(
+            lambda module, e: emit_scan(module, e, "k", op, dt.float32, shape, 1, dims), target, op.arity + 1, dims
+        )
+
+    open_ = kernel((Dim("a"), Dim("n")), ("a", "n"))
+    for lines, n in [(3, 100), (4, 8), (8, 7), (9, 9), (11, 64), (5, 65), (17, 129), (6, 255), (9, 300), (65, 4105)]:
+        inputs = [(1 + 0.1 * rng.standard_normal((lines, n))).astype(np.float32) for _ in range(op.arity)]
+        inputs[-1][0, -1], inputs[-1][1, 3] = np.nan, 1e30
+        expected = order.ordered_scan(COMBINE[name], identity, inputs, 1, exclusive)[-1]
+        for scan, extents in ((kernel((lines, n)), {}), (open_, {"a": lines, "n": n})):
+            for cuts in ((), (1, 3)):
+                out = np.full((lines, n), 7, np.float32)
+                scan(*inputs, out, cuts=cuts, **extents)
+                np.testing.assert_array_equal(out, expected, err_msg=f"{lines} {n} {extents} {cuts}")
+
+
 # ---- scattering
 
 CHECK = Check("IndexRangeError", "scatter_add", "an index is out of range", None)

@@ -8,9 +8,10 @@ Long lines are cut at chunks where there are few of them.  The kernel then has t
 shared memory; the carries that these make; and the chunks, each from its carry.  Where the first phase is asked for
 all units at once, nobody works beside it, and it scans them one after the other, which reads the input once.
 
-Lines along the last axis are scanned by vectors across their runs: eight runs are laid out in scratch, squares of
-them turned in registers, scanned and turned back, and the carries of the runs are added on the way out.  Other lines
-are scanned by vectors across neighbouring lines, and short ones in plain order.
+Vectors go across neighbouring lines.  Where these do not lie side by side (along the last axis), squares of eight lines
+and elements are turned in registers, scanned and turned back.  Where there are too few lines for that, vectors go
+across the runs of a long line instead: eight of them are laid out in scratch, turned and scanned in squares, and what
+carries over to them is added on the way out.  Lines of few elements are scanned in plain order.
 """
 
 from __future__ import annotations
@@ -35,8 +36,10 @@ from hybridflow.compiler.ops.lowering import Running
 from hybridflow.compiler.ops.order import SCAN_CHUNK, SCAN_RUN
 from hybridflow.compiler.ops.table import OpDef
 
-_SQUARE = 8  # runs that are scanned together: squares of 16 cost more to compile than they save
+_SQUARE = 8  # lines or runs that are scanned together: squares of 16 cost more to compile than they save
+_SHORT = 8  # elements of a line that is scanned by itself, in plain order
 _LONG = 256  # elements from which on a line's runs are worth turning
+_FEW = 4  # lines
 _ENOUGH = 64  # vectors of lines, from which on lines are not cut
 _FLAG = 64  # bytes of shared memory in front, for a word that says that the first phase has done it all
 
@@ -125,10 +128,9 @@ class _Scan:
         known = shape[axis]
         self.many_runs = not (isinstance(known, int) and known <= SCAN_RUN)
         self.many_chunks = not (isinstance(known, int) and known <= SCAN_CHUNK)
-        # Runs in lanes: where a line's elements lie side by side, and make enough runs.
+        # Squares are for lines whose elements lie side by side.
         self.square = min(lanes_for(e.target, self.state_dtype, _SQUARE), _SQUARE)
-        side_by_side = merged_extent(shape[axis + 1 :]) == 1 and self.square > 1
-        self.long = c.compare("sge", self.n, _LONG) if side_by_side else False
+        self.turned = merged_extent(shape[axis + 1 :]) == 1 and self.square > 1
 
     # ---- phases
 
@@ -136,14 +138,40 @@ class _Scan:
         """The outputs.  Of a cut line, what the next chunk starts from is left in shared memory where all are done in
         turn."""
         c = self.c
-        alone = self._alone() if self.cut else False
+        if not self.turned:
+            self._in_turn()
+            return
+        # One question for all lines: asked for each of them it would take longer than a short line does.
+        few = c.compare("slt", self.lines, _FEW)
+        by_runs = c.both(c.compare("sge", self.n, _LONG), few)
         if self.cut:
+            by_runs = c.either(by_runs, c.compare("sgt", self.n, SCAN_CHUNK))
+        in_turn = c.compare("slt", self.n, _SHORT)
+        if few is True and by_runs is False:
+            in_turn = True  # where it is not known, it is not worth another way
+        together = c.negation(c.either(by_runs, in_turn))
+        for condition, write in ((by_runs, self._by_runs), (together, self._together), (in_turn, self._in_turn)):
+            if condition is not False:
+                with c.when(condition):
+                    write()
+
+    def _by_runs(self) -> None:
+        self._each_line(by_runs=True)
+
+    def _in_turn(self) -> None:
+        self._each_line(by_runs=False)
+
+    def _each_line(self, by_runs: bool) -> None:
+        """The units, by vectors across columns."""
+        c = self.c
+        if self.cut and not self._is_short(by_runs):
+            alone = self._alone()
             with self._rows() as (line, chunk, first, last):
-                self._columns(line, first, last, chunk, c.add(chunk, 1), alone)
+                self._columns(line, first, last, chunk, c.add(chunk, 1), alone, by_runs)
             return
         chunks = c.div(c.add(self.n, SCAN_CHUNK - 1), SCAN_CHUNK)
         with c.spans("%begin", "%end", self.inner) as (line, first, last):
-            self._columns(line, first, last, 0, chunks)
+            self._columns(line, first, last, 0, chunks, False, by_runs)
 
     @contextmanager
     def _rows(self) -> Iterator[tuple[Ref, Ref, Ref, Ref]]:
@@ -172,7 +200,7 @@ class _Scan:
 
             def total(column: Ref, mask: Val | None) -> None:
                 begin = c.mul(chunk, SCAN_CHUNK)
-                state = self._chunk(line, column, begin, c.add(begin, SCAN_CHUNK), None, mask, self.long)
+                state = self._chunk(line, column, begin, c.add(begin, SCAN_CHUNK), None, mask, self.turned)
                 self._share(line, chunk, column, state, mask)
 
             with c.when(c.compare("slt", chunk, self.followed)):
@@ -206,27 +234,19 @@ class _Scan:
     def _call(self, main: str) -> None:
         self.e.line(f"call void @{main}({kernel_parameters(self.buffers)})")
 
-    def _columns(self, line: Ref, first: Ref, last: Ref, begin: Ref, end: Ref, alone: str | bool = False) -> None:
+    def _columns(
+        self, line: Ref, first: Ref, last: Ref, begin: Ref, end: Ref, alone: str | bool, by_runs: bool
+    ) -> None:
         """Chunks [begin, end) of the lines in columns [first, last)."""
-        c = self.c
-
-        def column(i: Ref, mask: Val | None) -> None:
-            with c.when(self.long):
-                self._scan(line, i, begin, end, alone, mask, by_runs=True)
-            if self.long is not True:
-                with c.when(c.negation(self.long)):
-                    self._scan(line, i, begin, end, alone, mask, by_runs=False)
-
-        if self.long is False:
-            c.vector_loop(first, last, self.width, lambda i, mask: self._scan(line, i, begin, end, alone, mask, False))
-        else:
-            c.vector_loop(first, last, self.width, column)
+        self.c.vector_loop(
+            first, last, self.width, lambda i, mask: self._scan(line, i, begin, end, alone, mask, by_runs)
+        )
 
     def _scan(
         self, line: Ref, column: Ref, begin: Ref, end: Ref, alone: str | bool, mask: Val | None, by_runs: bool
     ) -> None:
         c = self.c
-        if not self.many_chunks:
+        if not self.many_chunks or self._is_short(by_runs):
             self._chunk(line, column, 0, self.n, self._identity(), mask, by_runs)
             return
         start = self._identity() if begin == 0 else self._carry(line, begin, column, mask)
@@ -295,14 +315,18 @@ class _Scan:
         end: Ref,
         carried: State | None,
         mask: Val | None,
-        by_runs: str | bool,
+        by_runs: bool,
     ) -> State:
         """Write elements [begin, end) of a line, before which there is ``carried`` (None: write nothing); the total of
         the chunk, which nobody looks at where it is not full."""
         start = self.c.add(self.c.mul(self.c.mul(line, self.n), self.inner), column)
-        if by_runs is False:
-            return self._chunk_in_turn(start, begin, end, carried, mask)
-        return self._chunk_by_runs(start, begin, end, carried)
+        if by_runs:
+            return self._chunk_by_runs(start, begin, end, carried)
+        return self._chunk_in_turn(start, begin, end, carried, mask)
+
+    def _is_short(self, by_runs: bool) -> bool:
+        """Whether a line is one run, because it would be scanned in another way otherwise."""
+        return self.turned and not by_runs and not isinstance(self.n, int)
 
     def _chunk_in_turn(self, start: Ref, begin: Ref, end: Ref, carried: State | None, mask: Val | None) -> State:
         c = self.c
@@ -317,13 +341,94 @@ class _Scan:
                 at.next = state
             return tuple(at.carried)
 
-        if not self.many_runs:
+        if not self.many_runs or self._is_short(by_runs=False):
             return run(begin, end, carried)
         with c.loop(begin, end, SCAN_RUN, self._identity()) as runs:
             before = None if carried is None else self._combined(carried, runs.carried)
             total = run(runs.index, c.min(c.add(runs.index, SCAN_RUN), end), before)
             runs.next = self._combined(runs.carried, total)
         return tuple(runs.carried)
+
+    # ---- lines together
+
+    def _together(self) -> None:
+        """Whole lines, by vectors across as many of them as a square has sides.  What is missing at the end of a group
+        is the last line again."""
+        c, size = self.c, self.square
+
+        def scan_run(run: Ref, stop: Ref, before: State) -> State:
+            return self._run_of_lines(starts, run, c.min(c.add(run, SCAN_RUN), stop), before)
+
+        def scan_chunk(chunk: Ref, before: State) -> State:
+            stop = c.min(c.add(chunk, SCAN_CHUNK), self.n) if self.many_chunks and not self.cut else self.n
+            if not self.many_runs:
+                return scan_run(chunk, stop, before)
+            with c.loop(chunk, stop, SCAN_RUN, self._identity()) as runs:
+                total = scan_run(runs.index, stop, self._combined(before, runs.carried))
+                runs.next = self._combined(runs.carried, total)
+            return tuple(runs.carried)
+
+        with c.loop("%begin", "%end", size) as group, c.width(size):
+            lines = [c.min(c.add(group.index, r), c.sub("%end", 1)) for r in range(size)]
+            starts = [c.mul(line, self.n) for line in lines]
+            if self.cut or not self.many_chunks:
+                scan_chunk(0, self._identity())
+            else:
+                with c.loop(0, self.n, SCAN_CHUNK, self._identity()) as chunks:
+                    before = tuple(chunks.carried)
+                    chunks.next = self._combined(before, scan_chunk(chunks.index, before))
+
+    def _run_of_lines(self, starts: Sequence[Ref], begin: Ref, end: Ref, before: State) -> State:
+        """Write elements [begin, end), a run, of the lines that begin at ``starts``; their totals, which nobody looks
+        at where the run is not full."""
+        c, e, size = self.c, self.e, self.square
+        whole = end
+        if not e.target.masked:
+            whole = c.add(begin, c.mul(c.div(c.sub(end, begin), size), size))
+        state = self._identity()
+        if whole != begin:
+            with c.loop(begin, whole, size, state) as at:
+                at.next = self._square_of_lines(starts, at.index, c.sub(end, at.index), tuple(at.carried), before)
+            state = tuple(at.carried)
+        if whole != end:
+            with c.loop(whole, end, 1, state) as at:
+                at.next = self._column_of_lines(starts, at.index, tuple(at.carried), before)
+            state = tuple(at.carried)
+        return state
+
+    def _square_of_lines(self, starts: Sequence[Ref], at: Ref, count: Ref, state: State, before: State) -> State:
+        """Elements from ``at``, ``count`` if that is less than a square has; the states after them."""
+        c, e, size = self.c, self.e, self.square
+        whole = not e.target.masked or (isinstance(self.n, int) and self.n % size == 0)
+        e.mask = None if whole else c.lanes_below(count)
+        rows = [self._lifted(c.add(start, at), at, e.mask) for start in starts]
+        elements = [transposed(e, list(values)) for values in zip(*rows)]
+        shown = []
+        for step in zip(*elements):
+            after = self._combined(state, step)
+            shown.append(self._combined(before, state if self.exclusive else after))
+            state = after
+        for start, values in zip(starts, zip(*(transposed(e, list(values)) for values in zip(*shown)))):
+            self._finish(values, c.add(start, at), e.mask)
+        e.mask = None
+        return state
+
+    def _column_of_lines(self, starts: Sequence[Ref], at: Ref, state: State, before: State) -> State:
+        """One element of each line."""
+        c, e = self.c, self.e
+        columns = self._identity()
+        for lane, start in enumerate(starts):
+            with c.width(1):
+                values = self._lifted(c.add(start, at), at, None)
+            columns = tuple(e.insert(column, value, lane) for column, value in zip(columns, values))
+        after = self._combined(state, columns)
+        shown = self._combined(before, state if self.exclusive else after)
+        for lane, start in enumerate(starts):
+            with c.width(1):
+                self._finish(tuple(e.extract(value, lane) for value in shown), c.add(start, at), None)
+        return after
+
+    # ---- runs together
 
     def _chunk_by_runs(self, start: Ref, begin: Ref, end: Ref, carried: State | None) -> State:
         c = self.c

@@ -164,6 +164,13 @@ class Code:
             return a if b else False
         return self._op(f"and i1 {a}, {b}")
 
+    def either(self, a: str | bool, b: str | bool) -> str | bool:
+        if isinstance(a, bool):
+            return True if a else b
+        if isinstance(b, bool):
+            return True if b else a
+        return self._op(f"or i1 {a}, {b}")
+
     def negation(self, a: str | bool) -> str | bool:
         return not a if isinstance(a, bool) else self._op(f"xor i1 {a}, true")
 
