@@ -6,6 +6,7 @@ the builtin exception that a Python user would catch, so ``except ValueError`` a
 
 from __future__ import annotations
 
+import functools
 import os
 import sys
 
@@ -15,6 +16,7 @@ _REPOSITORY = os.path.dirname(_PACKAGE.rstrip(os.sep)) + os.sep
 _INTERNAL = (_PACKAGE, _REPOSITORY + "compiler" + os.sep, _REPOSITORY + "runtime" + os.sep)
 
 
+@functools.lru_cache(maxsize=1024)  # asked for each frame between an op and the user's line
 def is_internal(filename: str) -> bool:
     """Whether a code object's file belongs to hybridflow itself rather than to its user."""
     return filename.startswith(_INTERNAL) or filename.startswith("<hybridflow")

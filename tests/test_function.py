@@ -1005,3 +1005,35 @@ def test_a_deep_copy_of_an_object_has_functions_of_its_own():
     for _ in range(3):
         assert other.step(x).tolist() == other.held(x).tolist() == [15.0]
         assert model.step(x).tolist() == model.held(x).tolist() == [6.0]
+
+
+def test_a_number_is_one_constant_for_all_operands_of_a_shape():
+    @hf.function
+    def f(x):
+        for _ in range(5):
+            x = 2.0 * x + 1
+        return x + hf.sum(x) * 2.0
+
+    assert f.ir(hf.ones((3,))).count("= constant()") == 3  # 2.0 for [3] and for [], 1.0
+
+
+def test_numbers_that_only_look_equal_are_constants_of_their_own():
+    def f(x, i):
+        return x * 0.0, x * -0.0, i + 1, i + True, x + 1, x + 1.0, x * float("nan")
+
+    args = hf.asarray([-1.0, 2.0]), hf.asarray([3, 4])
+    for got, expected in zip(hf.function(f)(*args), f(*args), strict=True):
+        assert got.dtype == expected.dtype
+        assert got.numpy().tobytes() == expected.numpy().tobytes()
+
+
+def test_a_watched_constant_is_not_the_number_of_an_operand():
+    @hf.function
+    def f(x):
+        c = hf.asarray(2.0)
+        with hf.GradientTape() as tape:
+            tape.watch(c)
+            y = c * x + 2.0 * x
+        return tape.gradient(y, c)
+
+    assert float(f(hf.asarray(5.0))) == 5.0

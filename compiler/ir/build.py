@@ -65,7 +65,7 @@ class GraphBuilder(Builder):
         return node
 
     def emit(self, op: Any, *inputs: Node, **attrs: Any) -> Node:
-        types = tuple(n.type for n in inputs)
+        types = tuple([n.type for n in inputs])
         if op.canon is not None:
             attrs = op.canon(types, attrs)
         node = Node(op, inputs, attrs, op.result(types, attrs), self.location)

@@ -22,7 +22,16 @@ from hybridflow.core.promotion import default_float, result_dtype, to_dtype, wea
 from hybridflow.core.tensor import Tensor
 from hybridflow.core.variable import Variable
 from hybridflow.eager.dispatch import apply
-from hybridflow.eager.operands import as_tensor, broadcast_all, cast, filled, float_operand, strong, weak_cast
+from hybridflow.eager.operands import (
+    aligned,
+    as_tensor,
+    broadcast_all,
+    cast,
+    filled,
+    float_operand,
+    strong,
+    weak_cast,
+)
 from hybridflow.eager.operations import operation
 from hybridflow.eager.quick import try_binary, try_unary
 from hybridflow.errors import ArgumentError, DTypeError
@@ -45,8 +54,7 @@ def _binary(op: Any, x: Any, y: Any) -> Tensor:
     stage = op.name
     x, y = strong(x, stage), strong(y, stage)
     dtype = result_dtype(stage, (x, y))
-    tensors = broadcast_all(stage, (weak_cast(x, dtype, stage), weak_cast(y, dtype, stage)))
-    return apply(op, *tensors)
+    return apply(op, *aligned(stage, dtype, x, y))
 
 
 def _alike(x: Any, y: Any) -> bool:
@@ -69,7 +77,7 @@ def _float_binary(op: Any, x: Any, y: Any) -> Tensor:
     x, y = strong(x, stage), strong(y, stage)
     dtype = result_dtype(stage, (x, y))
     dtype = dtype if dtypes.is_float(dtype) else default_float
-    return apply(op, *broadcast_all(stage, (weak_cast(x, dtype, stage), weak_cast(y, dtype, stage))))
+    return apply(op, *aligned(stage, dtype, x, y))
 
 
 def _unary(op: Any, x: Any) -> Tensor:

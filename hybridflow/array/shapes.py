@@ -194,7 +194,8 @@ def stack(arrays: Sequence[Any], axis: int = 0) -> Tensor:
     for t in tensors[1:]:
         if t.shape != tensors[0].shape:
             raise ShapeError("stack", f"shapes differ: {tensors[0].type} and {t.type}.")
-    return concat([expand_dims(t, axis) for t in tensors], rules.axis("stack", expand_dims(tensors[0]).type, axis))
+    result = tensors[0].type.with_shape((len(tensors), *tensors[0].shape))
+    return concat([expand_dims(t, axis) for t in tensors], rules.axis("stack", result, axis))
 
 
 def unstack(x: Any, axis: int = 0) -> tuple[Tensor, ...]:

@@ -58,6 +58,7 @@ class Tracer(Protocol):
     live_arrays: Mapping[int, Any]  # arrays of others, by id, that the program reads anew at each call
     tells_apart: bool  # whether something looked at which tensors are one object
     assumptions: Any  # what it takes for granted of symbolic extents
+    numbers: dict[Any, Any]  # tensors of Python numbers as operands, see ``eager.operands.aligned``
 
     def record(self, op: Any, inputs: Sequence[Any], attrs: Mapping[str, Any], /) -> Any:
         """Append one op; the tensor that stands for its result."""

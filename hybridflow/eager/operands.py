@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from hybridflow.compiler.ir import dtypes
+from hybridflow.compiler.ir.attributes import key as attribute_key
 from hybridflow.compiler.ir.graph import MAX_LITERAL_BYTES, Literal
 from hybridflow.compiler.ir.types import MAX_AXES, Dim, Shape, broadcast_shapes, is_one, same_extents
 from hybridflow.compiler.ops import TABLE, rules
@@ -203,6 +204,22 @@ def common_dtype(stage: str, values: Sequence[Any]) -> list[Tensor]:
 def weak_cast(value: Any, dtype: np.dtype[Any], stage: str) -> Tensor:
     """A tensor or weak scalar as a tensor of ``dtype``."""
     return cast(value, dtype) if isinstance(value, Tensor) else scalar(value, dtype, stage)
+
+
+def aligned(stage: str, dtype: np.dtype[Any], x: Any, y: Any) -> list[Tensor]:
+    """Two tensors or weak scalars as operands, of one dtype and shape, of an op.  While tracing, one tensor is made of
+    each number: nobody sees the operands of an op."""
+    trace = current.trace
+    if trace is not None:
+        for number, other in ((x, y), (y, x)):
+            if type(number) in (int, float, bool) and isinstance(other, Tensor):
+                other = cast(other, dtype)
+                key = attribute_key(number), dtype, other.shape
+                found = trace.numbers.get(key)
+                if found is None:
+                    found = trace.numbers[key] = expand(scalar(number, dtype, stage), other.shape)
+                return [found, other] if number is x else [other, found]
+    return broadcast_all(stage, (weak_cast(x, dtype, stage), weak_cast(y, dtype, stage)))
 
 
 def broadcast_all(stage: str, tensors: Sequence[Tensor]) -> list[Tensor]:

@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 
 from hybridflow.compiler.ir import extents
 from hybridflow.compiler.ir.extents import LEAST, Dim, Extent, Quotient, never_negative
-from hybridflow.compiler.ir.types import MAX_SIZE, Shape, product, shape_fault
+from hybridflow.compiler.ir.types import MAX_SIZE, Shape, is_static, product, shape_fault
 from hybridflow.core.context import now
 from hybridflow.errors import ShapeError, SymbolicExtentError
 
@@ -119,6 +119,8 @@ class Assumptions:
 
     def settle(self, stage: str, shape: Shape) -> None:
         """See to it of a value's shape that no symbolic extent is 0 or 1, and that its elements can be counted."""
+        if is_static(shape):
+            return
         for extent in shape:
             if isinstance(extent, Dim) and extent not in self._settled:
                 self._settled.add(extent)

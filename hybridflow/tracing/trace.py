@@ -103,6 +103,7 @@ class Trace:
         "lifted",
         "live_arrays",
         "name",
+        "numbers",
         "parent",
         "sources",
         "spans",
@@ -126,6 +127,7 @@ class Trace:
         self.lifted: dict[Node, Node] = {}  # nodes of ancestors -> nodes here
         self.sources: list[Tensor | State | Node | None] = []  # per input: capture, state, ancestor's node, or argument
         self.spans: list[Span] = []
+        self.numbers: dict[Any, SymbolicTensor] = {}
         self.live_arrays: Mapping[int, Any] = {}  # arrays of others, by id, that the program reads anew at each call
         self.finished = False
         self.tells_apart = False  # whether something looked at which tensors are one object: see ``aliases``
