@@ -14,6 +14,7 @@ import numpy as np
 
 import hybridflow as hf
 from hybridflow import flags
+from hybridflow.autodiff import replay
 from hybridflow.compiler import target
 from hybridflow.compiler.loops import cluster, reader, stored
 from hybridflow.compiler.ops import TABLE
@@ -108,7 +109,8 @@ def compare(
     with np.errstate(all="ignore"):
         eager, compiled = _Runner(make, eagerly, settings), _Runner(make, hf.function, settings)
         for number, row in enumerate(calls):
-            expected = eager.call(row)
+            with gradients_replayed(settings.replayed):
+                expected = eager.call(row)
             with applied(settings):
                 found = compiled.call(row)
             report(f"call {number}\n  eager    {expected}\n  compiled {found}")
@@ -118,6 +120,17 @@ def compare(
             if different is not None:
                 return Difference(different.kind, f"call {number}: {different.text}")
     return None
+
+
+@contextlib.contextmanager
+def gradients_replayed(on: bool) -> Iterator[None]:
+    """Eager gradients are compiled from the first on, or never."""
+    before = replay.FIRST
+    replay.FIRST = 1 if on else 1 << 60
+    try:
+        yield
+    finally:
+        replay.FIRST = before
 
 
 @contextlib.contextmanager

@@ -155,6 +155,7 @@ class Settings(NamedTuple):
     shared: int = 0  # 1: arguments of one type are one tensor, 2: or the value of a variable of that type
     eagerly: bool = False  # whether traced functions are told to run eagerly, which leaves them their transactions
     tapes: int = 0  # tapes around each call
+    replayed: bool = False  # whether eager gradients are compiled the first time that there is one
 
 
 USUAL = Settings()

@@ -43,7 +43,7 @@ WORLDS: dict[str, tuple[float, Callable[[Random, int], list[tuple[int, ...]]]]] 
 }
 SETTINGS_SHARE = 0.35  # of programs that are compiled under other limits of fusion; likewise the following
 SKIP_SHARE, TARGET_SHARE, HELD_SHARE, NUMPY_SHARE = 0.15, 0.3, 0.3, 0.15
-SHARED_SHARE, EAGERLY_SHARE, TAPES_SHARE, BAD_SHARE = 0.15, 0.04, 0.25, 0.4
+SHARED_SHARE, EAGERLY_SHARE, TAPES_SHARE, BAD_SHARE, REPLAYED_SHARE = 0.15, 0.04, 0.25, 0.4, 0.3
 
 LIMIT_VALUES = {
     "MAX_MEMBERS": (1, 2, 4),
@@ -369,6 +369,7 @@ class Generator(Random):
             shared=self.pick(ways) if self.chance(SHARED_SHARE) else 0,
             eagerly=self.chance(EAGERLY_SHARE),
             tapes=tapes,
+            replayed=bool(taped) and self.chance(REPLAYED_SHARE),
         )
 
 

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from hybridflow.autodiff.explanation import Cut, Evidence, explain
+from hybridflow.autodiff.replay import replayed, totals
 from hybridflow.compiler.autodiff import Record, Results, backward
 from hybridflow.compiler.ir.dtypes import int64, is_float
 from hybridflow.compiler.ir.types import TensorType
@@ -302,11 +303,11 @@ class GradientTape:
             raise ArgumentError("GradientTape.gradient", f"{error}, as in the target.") from None
         return [weight for _, weight in parts]
 
-    def _seeds(self, targets: list[Tensor], weights: Sequence[Any] | None) -> list[tuple[Tensor, Tensor]]:
-        """The tracked targets and the cotangent that each starts with."""
+    def _seeds(self, targets: list[Tensor], weights: Sequence[Any] | None) -> list[tuple[Tensor, Tensor | None]]:
+        """The tracked targets and the cotangent that each starts with, None for ones."""
         if weights is None:
-            return [(t, builder.full(1, t)) for t in targets if id(t) in self._tracked]
-        seeds = []
+            return [(t, None) for t in targets if id(t) in self._tracked]
+        seeds: list[tuple[Tensor, Tensor | None]] = []
         for t, weight in zip(targets, weights):
             if id(t) not in self._tracked or weight is None:
                 continue
@@ -316,26 +317,23 @@ class GradientTape:
             seeds.append((t, seed))
         return seeds
 
-    def _walk(self, seeds: list[tuple[Tensor, Tensor]], sources: Sequence[Any]) -> list[Tensor | None]:
+    def _walk(self, seeds: list[tuple[Tensor, Tensor | None]], sources: Sequence[Any]) -> list[Tensor | None]:
         """Cotangents of the sources, None for those that no seed depends on."""
-        wanted: list[Tensor] = []
-        owners: list[int] = []
-        for k, source in enumerate(sources):
+        wanted: list[Sequence[Tensor]] = []
+        for source in sources:
             if isinstance(source, Variable):
                 reads = self._reads.get(id(source))
-                tensors = reads.tensors if reads is not None else []
+                wanted.append(reads.tensors if reads is not None else ())
             else:
-                tensors = [source] if id(source) in self._tracked else []
-            wanted += tensors
-            owners += [k] * len(tensors)
-        found: list[Tensor | None] = [None] * len(sources)
+                wanted.append((source,) if id(source) in self._tracked else ())
+        found = replayed(self._records, seeds, wanted)
+        if found is not None:
+            return found
         # Where everything watched is a source, everything recorded depends on a source.
-        path = self._tracked if self._roots.issubset(map(id, wanted)) else None
-        for k, cotangent in zip(owners, backward(builder, self._records, seeds, wanted, path)):
-            if cotangent is not None:
-                so_far = found[k]
-                found[k] = cotangent if so_far is None else builder.add(so_far, cotangent)
-        return found
+        parts = [x for group in wanted for x in group]
+        path = self._tracked if self._roots.issubset(map(id, parts)) else None
+        starts = [(t, builder.full(1, t) if cotangent is None else cotangent) for t, cotangent in seeds]
+        return totals(builder, backward(builder, self._records, starts, parts, path), wanted)
 
     def jacobian(self, target: Any, sources: Any, unconnected_gradients: str = "none") -> Any:
         """The derivative of each element of the tensor ``target`` with respect to each element of ``sources``.
