@@ -37,7 +37,6 @@ from hybridflow.array.datatypes import (
     isdtype as isdtype,
     result_type as result_type,
 )
-from hybridflow.array.differences import diff as diff
 from hybridflow.array.elementwise import (
     abs as abs,
     acos as acos,
@@ -157,14 +156,6 @@ from hybridflow.array.reductions import (
     sum as sum,
     var as var,
 )
-from hybridflow.array.searching import searchsorted as searchsorted
-from hybridflow.array.sets import (
-    isin as isin,
-    unique_all as unique_all,
-    unique_counts as unique_counts,
-    unique_inverse as unique_inverse,
-    unique_values as unique_values,
-)
 from hybridflow.array.shapes import (
     broadcast_arrays as broadcast_arrays,
     broadcast_shapes as broadcast_shapes,
@@ -201,7 +192,7 @@ from hybridflow.compiler.ir.dtypes import (
     uint32 as uint32,
     uint64 as uint64,
 )
-from hybridflow.core import native_type as _native_type
+from hybridflow.core import native_type as _native_type, other_names as _other_names
 from hybridflow.core.devices import device as device, list_devices as list_devices
 from hybridflow.core.tensor import Tensor as Tensor
 from hybridflow.core.variable import Variable as Variable
@@ -223,8 +214,25 @@ _operations.set_planner(_planner)
 _machine_code.import_before_fork(_planner)
 
 if _typing.TYPE_CHECKING:  # what is loaded when it is first used, see ``_LATER``
-    from hybridflow import config as config, losses as losses, memory as memory, nn as nn, random as random
+    from hybridflow import (
+        config as config,
+        losses as losses,
+        memory as memory,
+        nn as nn,
+        random as random,
+        tree as tree,
+    )
+    from hybridflow.array.differences import diff as diff
+    from hybridflow.array.searching import searchsorted as searchsorted
+    from hybridflow.array.sets import (
+        isin as isin,
+        unique_all as unique_all,
+        unique_counts as unique_counts,
+        unique_inverse as unique_inverse,
+        unique_values as unique_values,
+    )
     from hybridflow.autodiff.custom import custom_gradient as custom_gradient
+    from hybridflow.autodiff.functional import grad as grad, value_and_grad as value_and_grad
     from hybridflow.autodiff.tape import GradientTape as GradientTape
     from hybridflow.jit.function import function as function
     from hybridflow.jit.tensor_spec import TensorSpec as TensorSpec
@@ -248,20 +256,30 @@ _LATER = {
     "TensorSpec": "jit.tensor_spec",
     "config": "",
     "custom_gradient": "autodiff.custom",
+    "diff": "array.differences",
     "function": "jit.function",
+    "grad": "autodiff.functional",
+    "isin": "array.sets",
     "losses": "",
     "memory": "",
     "nn": "",
     "random": "",
+    "searchsorted": "array.searching",
+    "tree": "",
+    "unique_all": "array.sets",
+    "unique_counts": "array.sets",
+    "unique_inverse": "array.sets",
+    "unique_values": "array.sets",
+    "value_and_grad": "autodiff.functional",
 }
-_PUBLIC_MODULES = frozenset(("config", "errors", "losses", "memory", "nn", "random"))
+_PUBLIC_MODULES = frozenset(("config", "errors", "losses", "memory", "nn", "random", "tree"))
 
 
 if not _typing.TYPE_CHECKING:  # a checker would take every name for one of ours
 
     def __getattr__(name: str) -> _typing.Any:
         if name not in _LATER:
-            raise AttributeError(f"module 'hybridflow' has no attribute {name!r}")
+            raise _other_names.NoSuchName("module 'hybridflow'", name, _other_names.OF_MODULE.get(name), __all__)
         if name == "function":
             _load_all()  # what a traced function meets must be there: loading it would be recorded as its doing
         return _load(name)
@@ -295,3 +313,4 @@ def _hide_rooms() -> None:
 
 _hide_rooms()
 __all__ = sorted({name for name in globals() if not name.startswith("_")} | _LATER.keys())
+_other_names.give(_operators.Operators, Tensor, globals())

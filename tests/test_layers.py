@@ -56,6 +56,7 @@ LEVELS = {
     "hybridflow.eager": 7.1,
     "hybridflow.array": 7.2,
     "hybridflow.random": 7.2,
+    "hybridflow.tree": 7.1,
     "hybridflow.autodiff": 7.3,
     "hybridflow.tracing": 7.4,
     "hybridflow.jit": 7.5,

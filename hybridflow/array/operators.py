@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from hybridflow.array import elementwise, indexing, linalg, reductions, shapes
+from hybridflow.array import elementwise, indexing, linalg, methods, reductions, shapes
 from hybridflow.core.methods import give
 from hybridflow.core.tensor import Operators, Tensor
-from hybridflow.errors import ArgumentError
 
 _OF_TWO: dict[str, Callable[[Any, Any], Any]] = {
     "add": elementwise.add,
@@ -58,12 +57,6 @@ def _divmod(x: Any, y: Any, /) -> tuple[Tensor, Tensor]:
     return elementwise.floor_divide(x, y), elementwise.remainder(x, y)
 
 
-def _round(x: Any, digits: int | None = None, /) -> Tensor:
-    if digits is not None:
-        raise ArgumentError("round", f"rounding to {digits} digits is not offered; scale, round and scale back.")
-    return elementwise.round(x)
-
-
 def _contains(x: Any, value: Any, /) -> bool:
     return bool(reductions.any(elementwise.equal(x, value)))
 
@@ -78,16 +71,6 @@ def _transpose(x: Any) -> Tensor:
     return shapes.matrix_transpose(x)
 
 
-def _astype(self: Any, dtype: Any) -> Tensor:
-    """See ``hf.astype``."""
-    return elementwise.astype(self, dtype)
-
-
-def _reshape(self: Any, *shape: Any) -> Tensor:
-    """See ``hf.reshape``; the extents come as one tuple or one by one."""
-    return shapes.reshape(self, shape[0] if len(shape) == 1 and not isinstance(shape[0], int) else shape)
-
-
 def install() -> None:
     """Give the classes their operators; called once, when the package is imported."""
     for name, function in (*_OF_TWO.items(), *_COMPARISONS.items(), *_OF_ONE.items(), ("getitem", indexing.getitem)):
@@ -95,9 +78,7 @@ def install() -> None:
     for name, function in (*_OF_TWO.items(), ("divmod", _divmod)):
         give(Operators, f"__r{name}__", _reflected(function))
     give(Operators, "__divmod__", _divmod)
-    give(Operators, "__round__", _round)
     give(Operators, "__contains__", _contains)
-    give(Operators, "astype", _astype)
-    give(Operators, "reshape", _reshape)
+    methods.install()
     Operators.T = property(_transpose_2d)  # type: ignore[assignment, method-assign]
     Operators.mT = property(_transpose)  # type: ignore[assignment, method-assign]

@@ -14,7 +14,7 @@ from hybridflow.core.tensor import Tensor
 from hybridflow.eager.dispatch import apply
 from hybridflow.eager.operands import as_tensor, broadcast_all, common_dtype, expand, reshape_to, to_shape
 from hybridflow.eager.operations import operation
-from hybridflow.errors import ArgumentError, ShapeError
+from hybridflow.errors import ArgumentError, ArgumentTypeError, ShapeError
 
 
 def reshape(x: Any, shape: Any, *, copy: bool | None = None) -> Tensor:
@@ -103,7 +103,13 @@ def expand_dims(x: Any, axis: Any = 0) -> Tensor:
     x = as_tensor(x, "expand_dims")
     places = axis if isinstance(axis, (tuple, list)) else (axis,)
     result = x.type.with_shape((1,) * (x.ndim + len(places)))
-    inserted = rules.axes("expand_dims", result, tuple(places))
+    try:
+        inserted = rules.axes("expand_dims", result, tuple(places))
+    except ShapeError as error:
+        if "out of range" not in str(error):
+            raise
+        message = f"axis {axis} is out of range: the result of {x.type} has {result.ndim} axes."
+        raise type(error)("expand_dims", message) from None
     rest = iter(x.shape)
     return reshape_to(x, tuple(1 if k in inserted else next(rest) for k in range(result.ndim)))
 
@@ -329,6 +335,12 @@ def pad(x: Any, paddings: Any, mode: str = "constant", constant_values: Any = 0)
     edge) or "edge" (the edge repeated).  Raises ArgumentError for another mode.
     """
     x = as_tensor(x, "pad")
+    if not hasattr(paddings, "__iter__"):
+        raise ArgumentTypeError(
+            "pad",
+            f"paddings is {paddings!r}; give one (before, after) for each axis of {x.type}: [({paddings}, {paddings})]"
+            " * x.ndim.",
+        )
     pairs = [to_shape(pair, "pad") for pair in (paddings.tolist() if hasattr(paddings, "tolist") else paddings)]
     if len(pairs) != x.ndim or builtins.any(len(pair) != 2 for pair in pairs):
         raise ShapeError("pad", f"paddings {paddings} are not one (before, after) for each axis of {x.type}.")

@@ -40,7 +40,9 @@ def to_dtype(dtype: Any, stage: str) -> np.dtype[Any]:
     except TypeError:
         found = None
     if dtype is None or found is None or found not in _SUPPORTED:
-        raise DTypeError(stage, f"{dtype!r} is not a dtype here; the dtypes are {', '.join(map(str, dtypes.ALL))}.")
+        names = ", ".join(map(str, dtypes.ALL))
+        hint = " If it is an extent, give the shape as one tuple." if isinstance(dtype, int) else ""
+        raise DTypeError(stage, f"{dtype!r} is not a dtype here; the dtypes are {names}.{hint}")
     return found
 
 

@@ -421,5 +421,7 @@ def function(
         from hybridflow.tracing.convert import source
 
         source.remember(python)  # type: ignore[arg-type]
+    if isinstance(input_signature, TensorSpec):
+        raise ArgumentTypeError("function", f"input_signature is {input_signature}; give a list of one per parameter.")
     signature = None if input_signature is None else tuple(input_signature)
     return Function(python, _Options(signature, fastmath, cache_size, name or name_of(python), strict))

@@ -1,0 +1,148 @@
+"""Derivatives as functions of functions: ``grad`` and ``value_and_grad``."""
+
+from __future__ import annotations
+
+import functools
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from hybridflow.autodiff.tape import GradientTape
+from hybridflow.compiler.ir.dtypes import is_float
+from hybridflow.compiler.ops import TABLE
+from hybridflow.core import pytree
+from hybridflow.core.promotion import weak_kind
+from hybridflow.core.tensor import Tensor
+from hybridflow.core.variable import Variable
+from hybridflow.eager.dispatch import apply
+from hybridflow.eager.operands import as_tensor
+from hybridflow.errors import ArgumentError, ArgumentTypeError, DTypeError, HybridflowError, ShapeError
+
+
+def value_and_grad(
+    function: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False
+) -> Callable[..., Any]:
+    """A function that returns the value of ``function`` and its gradient.
+
+    ``function`` returns one float; with ``has_aux`` a pair of that and anything else, which then comes with the value:
+    ``((value, aux), gradient)``.  ``argnums`` says with respect to which positional arguments: an int, or several, for
+    which there is a tuple of gradients.  Each may be nested; its gradient has the same structure, and zeros where the
+    value does not depend on it.  Numbers and NumPy arrays among them become tensors.  Works on compiled functions, and
+    may itself be compiled or differentiated again.
+
+    Raises ArgumentError for an argument that is not there, DTypeError where one is no float, ShapeError where the value
+    is no scalar.
+
+    >>> hf.value_and_grad(lambda x: hf.sum(x**2))(hf.asarray([1.0, 2.0]))
+    (<Tensor f32[] cpu> 5.0, <Tensor f32[2] cpu> [2. 4.])
+    """
+    return _derived(function, argnums, has_aux, "value_and_grad")
+
+
+def grad(function: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False) -> Callable[..., Any]:
+    """A function that returns the gradient of ``function``; with ``has_aux`` the pair ``(gradient, aux)``.
+
+    Arguments, structure and errors are those of ``value_and_grad``.
+
+    >>> hf.grad(lambda p: p["a"] * p["b"])({"a": 2.0, "b": 3.0})
+    {'a': <Tensor f32[] cpu> 3.0, 'b': <Tensor f32[] cpu> 2.0}
+    """
+    both = _derived(function, argnums, has_aux, "grad")
+
+    def gradient_of(*args: Any, **kwargs: Any) -> Any:
+        value, gradients = both(*args, **kwargs)
+        return (gradients, value[1]) if has_aux else gradients
+
+    return _named(gradient_of, function, "grad")
+
+
+def _named(derived: Callable[..., Any], function: Callable[..., Any], stage: str) -> Callable[..., Any]:
+    functools.update_wrapper(derived, function, updated=())
+    derived.__name__ = f"{stage}_{getattr(function, '__name__', 'function').strip('<>')}"
+    return derived
+
+
+def _derived(
+    function: Callable[..., Any], argnums: int | Sequence[int], has_aux: bool, stage: str
+) -> Callable[..., Any]:
+    if not callable(function):
+        raise ArgumentTypeError(stage, f"{function!r} is not callable; give a function that returns the loss.")
+    several = isinstance(argnums, (tuple, list))
+    numbers = _numbers(argnums if several else [argnums], stage)
+
+    def value_and_gradient_of(*args: Any, **kwargs: Any) -> Any:
+        positions = _positions(numbers, len(args), stage)
+        given = list(args)
+        for position in positions:
+            given[position] = _apart(args[position], position, stage)
+        chosen = tuple([given[position] for position in positions])
+        with GradientTape(watch_accessed_variables=False) as tape:
+            tape.watch(chosen)
+            result = function(*given, **kwargs)
+        value = _value(result, has_aux, stage)
+        gradients = tape.gradient(value, chosen, unconnected_gradients="zero")
+        return result, gradients if several else gradients[0]
+
+    return _named(value_and_gradient_of, function, stage)
+
+
+def _numbers(argnums: Any, stage: str) -> list[int]:
+    try:
+        return list(map(operator.index, argnums))
+    except TypeError:
+        raise ArgumentTypeError(stage, f"argnums is {argnums!r}; give positions, as in argnums=(0, 1).") from None
+
+
+def _positions(numbers: Sequence[int], count: int, stage: str) -> list[int]:
+    """The positions from the left.  Raises ArgumentError where there is no such argument, or one comes twice."""
+    for number in numbers:
+        if not -count <= number < count:
+            raise ArgumentError(
+                stage,
+                f"argnums names the positional argument {number}, and the call has {count}. Arguments by keyword are "
+                "not differentiated.",
+            )
+    found = [number % count for number in numbers]
+    if len(set(found)) < len(found):
+        raise ArgumentError(stage, f"argnums names an argument twice: {tuple(numbers)}.")
+    return found
+
+
+def _apart(value: Any, position: int, stage: str) -> Any:
+    """An argument with tensors of its own, told from those that the function meets elsewhere; variables stay."""
+    leaves, structure = pytree.flatten(value)
+    made: list[Any] = []
+    for k, leaf in enumerate(leaves):
+        try:
+            tensor = leaf if isinstance(leaf, (Tensor, Variable)) else as_tensor(leaf, stage)
+        except HybridflowError as error:
+            path = pytree.paths(structure, f"argument {position}")[k]
+            raise ArgumentTypeError(stage, f"{path} is a {type(leaf).__name__}, which has no gradient.") from error
+        if not is_float(tensor.dtype):
+            path = pytree.paths(structure, f"argument {position}")[k]
+            raise DTypeError(
+                stage, f"{path} is {tensor.type}; only floats have gradients. Convert it, or name others by argnums."
+            )
+        made.append(tensor if isinstance(tensor, Variable) else apply(_RESHAPE, tensor, shape=tensor.shape))
+    return pytree.unflatten(structure, made)
+
+
+_RESHAPE = TABLE["reshape"]
+
+
+def _value(result: Any, has_aux: bool, stage: str) -> Tensor:
+    """The scalar that is differentiated."""
+    if has_aux and not (isinstance(result, tuple) and len(result) == 2):
+        raise ArgumentTypeError(stage, "with has_aux the function must return a pair (value, anything else).")
+    value = result[0] if has_aux else result
+    if isinstance(value, Variable) or weak_kind(value) is not None:
+        value = as_tensor(value, stage)  # the gradient of a number is zero
+    if not isinstance(value, Tensor):
+        what = f"a {type(value).__name__}"
+        hint = " Give has_aux=True if it is (value, anything else)." if isinstance(value, tuple) else ""
+        raise ArgumentTypeError(stage, f"the function returned {what}; it must return a tensor.{hint}")
+    if value.shape:
+        raise ShapeError(stage, f"the function returned {value.type}; a gradient is that of a scalar: hf.sum it.")
+    if not is_float(value.dtype):
+        raise DTypeError(stage, f"the function returned {value.type}; only floats have gradients.")
+    return value

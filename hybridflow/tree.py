@@ -1,0 +1,77 @@
+"""Nested values: lists, tuples, dicts and dataclasses of tensors, treated leaf by leaf.
+
+Everything that is no such container is a leaf, None included.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from hybridflow.core import pytree
+from hybridflow.core.pytree import Structure as Structure
+from hybridflow.errors import ArgumentError, ArgumentTypeError
+
+__all__ = ["flatten", "leaves", "map", "structure", "unflatten"]
+
+
+def map(function: Callable[..., Any], tree: Any, *rest: Any) -> Any:
+    """``function`` of each leaf of ``tree``, with the parts of ``rest`` in its place, as a tree of that structure.
+
+    Raises ArgumentError where one of ``rest`` lacks the structure.
+
+    >>> hf.tree.map(lambda w, g: w - 0.5 * g, {"w": 3.0, "b": [1.0]}, {"w": 2.0, "b": [4.0]})
+    {'w': 2.0, 'b': [-1.0]}
+    """
+    if not callable(function):
+        raise ArgumentTypeError("tree.map", f"{function!r} is not callable; the function comes first.")
+    found, shape = pytree.flatten(tree)
+    try:
+        others = [
+            [part for _, part in pytree.flatten_up_to(shape, other, f"tree {k}")] for k, other in enumerate(rest, 2)
+        ]
+    except ValueError as error:
+        raise ArgumentError("tree.map", f"{error}, as in the first tree.") from None
+    return pytree.unflatten(shape, [function(*parts) for parts in zip(found, *others)])
+
+
+def flatten(tree: Any) -> tuple[list[Any], Structure]:
+    """The leaves, those of dicts in the order of sorted keys, and the structure, which ``unflatten`` takes.
+
+    >>> hf.tree.flatten({"b": 1, "a": (2, 3)})
+    ([2, 3, 1], dict(b: *, a: tuple(*, *)))
+    """
+    return pytree.flatten(tree)
+
+
+def unflatten(structure: Structure, leaves: Any) -> Any:
+    """The tree of that structure with these leaves.  Raises ArgumentError if they are too few or too many.
+
+    >>> leaves, structure = hf.tree.flatten({"b": 1, "a": (2, 3)})
+    >>> hf.tree.unflatten(structure, [20, 30, 10])
+    {'b': 10, 'a': (20, 30)}
+    """
+    if not isinstance(structure, Structure):
+        raise ArgumentTypeError("tree.unflatten", f"{structure!r} is no structure; the structure comes first.")
+    given = list(leaves)
+    if len(given) != structure.leaves:
+        raise ArgumentError("tree.unflatten", f"there are {len(given)} leaves for {structure!r}.")
+    return pytree.unflatten(structure, given)
+
+
+def leaves(tree: Any) -> list[Any]:
+    """The leaves, in the order of ``flatten``.
+
+    >>> hf.tree.leaves([1, {"x": 2}])
+    [1, 2]
+    """
+    return pytree.flatten(tree)[0]
+
+
+def structure(tree: Any) -> Structure:
+    """The structure alone: equal for trees that differ in their leaves only.
+
+    >>> hf.tree.structure([1, {"x": 2}]) == hf.tree.structure([3, {"x": 4}])
+    True
+    """
+    return pytree.flatten(tree)[1]
