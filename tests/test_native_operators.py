@@ -6,6 +6,7 @@ import gc
 import math
 import operator
 import os
+import random
 import subprocess
 import sys
 import threading
@@ -224,6 +225,120 @@ def test_the_other_byte_order_is_not_taken(native_slots: Any) -> None:
     swapped = wrap(np.ones(3, np.dtype("float32").newbyteorder()))
     for _ in range(3):
         assert function(swapped, swapped) is NotImplemented
+
+
+# ---- subscripts and conversions
+
+BOUNDS: list[Any] = [None, 0, 1, -1, 2, 5, -7, 2**70, -(2**70)]
+
+
+def keys() -> list[Any]:
+    """Keys for three axes: known ones, those of other kinds, and errors."""
+    rng = random.Random(1)
+    ranges = [slice(a, b, c) for a in BOUNDS for b in BOUNDS for c in (None, 1, 2, -1, -2)]
+    parts = [0, 1, -1, None, ..., *rng.sample(ranges, 8)]
+    plain = [*parts, 3, -4, 2**63, 2**70, (), (0,), (0, 1, 2), (..., ...), (0, 0, 0, 0), slice(None, None, 0)]
+    mixed = [tuple(rng.choices(parts, k=rng.randint(2, 5))) for _ in range(60)]
+    n = hf.asarray(1)
+    others = [True, n, 1.0, "a", [0, 1], np.array([0, 1]), np.int64(1), slice(n, None), slice(True, 2), slice(1.5, 2)]
+    others += [
+        (0, [0, 1]),
+        (0, n),
+        (slice(None), True),
+        hf.asarray([True, False, True]),
+        object(),
+        range(2),
+        (0, [0], 1),
+    ]
+    return [*plain, *ranges, *mixed, *others]
+
+
+class Length(int):
+    """An int of a class of its own, which says something else as an index."""
+
+    def __index__(self) -> int:
+        return 1
+
+
+@pytest.mark.usefixtures("native_slots")
+def test_subscripts_are_the_ones_in_python() -> None:
+    x = hf.asarray(np.arange(3 * 4 * 2, dtype=np.int32).reshape(3, 4, 2))
+    strided = wrap(np.arange(24.0).reshape(2, 4, 3).T)
+    single = hf.asarray(2.5)
+    function = operator.getitem
+    native_operators_are_python(function, [(x, key) for key in (*keys(), Length(2), (0, Length(2)))])
+    native_operators_are_python(function, [(strided, key) for key in keys()[::7]])
+    native_operators_are_python(
+        function, [(single, key) for key in (0, ..., (), None, (None, ...), slice(None), (..., 0))]
+    )
+    native_operators_are_python(function, [(wrap(np.empty((0, 3))), key) for key in (0, slice(1, None), (..., 1), -1)])
+
+
+def native_operators_are_python(function: Callable[..., Any], cases: Sequence[Sequence[Any]]) -> None:
+    """As ``assert_native_is_python``; views may lie elsewhere."""
+    quick.make_python()
+    expected = [outcome(function, *operands) for operands in cases]
+    assert quick.make_native()
+    for value, operands in zip(expected, cases):
+        found = outcome(function, *operands)
+        assert type(found) is type(value), operands
+        if isinstance(value, Tensor):
+            assert found.dtype == value.dtype and same_bits(found.numpy(), value.numpy()), operands
+        else:
+            assert found == value, operands
+
+
+@pytest.mark.usefixtures("native_slots")
+def test_subscripts_show_the_memory_that_is_there() -> None:
+    x = hf.asarray(np.arange(12.0).reshape(3, 4))
+    counts = [sys.getrefcount(x._array)]
+    views = [x[0], x[1:], x[..., 1], x[None], x[2, 3], x[::-1, 0]]
+    counts.append(sys.getrefcount(x._array))
+    assert all(np.shares_memory(x._array, view._array) for view in views)
+    assert views[4].shape == () and type(views[4]._array) is np.ndarray
+    del views
+    counts.append(sys.getrefcount(x._array))
+    assert counts == [counts[0], counts[0] + 6, counts[0]]
+
+
+@pytest.mark.usefixtures("native_slots")
+def test_conversions_are_the_ones_in_python() -> None:
+    numbers = [0, 1, -1, 2**31, -(2**63), 2**63, 2**64 - 1, 0.0, -0.0, 0.5, np.nan, np.inf, 1e300]
+    tensors = []
+    with np.errstate(all="ignore"):
+        for dtype in dtypes.ALL:
+            for number in numbers:
+                array = np.array(number).astype(dtype)
+                tensors += [wrap(array), wrap(array.reshape(1, 1))]
+    tensors += [hf.ones(3), wrap(np.zeros((0,))), wrap(np.ones((2, 2))[:1, :1]), wrap(np.array(3, ">i4"))]
+    for function in (bool, float, int, operator.index, len):
+        native_operators_are_python(lambda x, f=function: repr(f(x)), [(x,) for x in tensors])
+
+
+@pytest.mark.usefixtures("native_slots")
+def test_products_are_the_ones_in_python() -> None:
+    x, y = hf.ones((3, 4)), hf.ones((4, 2))
+    for left, right in ((x, y), (x, [1.0] * 4), (np.ones((2, 3), np.float32), x), (x, x), (x, "text")):
+        native_operators_are_python(operator.matmul, [(left, right)])
+
+
+@pytest.mark.usefixtures("native_slots")
+def test_traces_see_subscripts_and_conversions() -> None:
+    x = hf.asarray(np.arange(6, dtype=np.float32).reshape(2, 3))
+    one = hf.asarray(1.0)
+
+    @hf.function
+    def f(x: Any, c: Any) -> Any:
+        with pytest.raises(hf.errors.TraceError):
+            float(c[0, 1])
+        return x[0] + c[1, ...] * float(one) + len(x)
+
+    for _ in range(3):
+        assert f(x, x).tolist() == [5, 7, 9]
+    with hf.GradientTape() as tape:
+        tape.watch(x)
+        y = hf.sum(x[1, 1:] * 3.0)
+    assert tape.gradient(y, x).tolist() == [[0, 0, 0], [0, 3, 3]]
 
 
 # ---- who else has a say

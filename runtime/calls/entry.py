@@ -123,6 +123,7 @@ def offsets() -> Offsets:
     known = front_end.known()
     return Offsets(
         tensor_array=layout.slot_offset(known.tensor_type, known.array_slot),
+        tensor_size=known.tensor_type.__basicsize__,
         dispatch_table=layout.slot_offset(Dispatcher, "_dispatch"),
         call_record=layout.slot_offset(NativeCall, "_record"),
         elementwise_record=layout.slot_offset(ElementwiseCall, "_record"),

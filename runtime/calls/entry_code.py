@@ -60,14 +60,24 @@ def new_module(checked: bool) -> Module:
 
 
 def define_make_tensor(module: Module, offsets: Offsets) -> None:
-    """PyObject *make_tensor(descr, i32 ndim, shape, i64 bytes): a Tensor over a fresh array, or null and an error."""
+    """PyObject *tensor_over(array): a Tensor over an array, which it takes, or null and an error.
+
+    PyObject *make_tensor(descr, i32 ndim, shape, i64 bytes): a Tensor over a fresh array, or null and an error.
+    """
+    f = module.function("tensor_over", PTR, PTR, inline=True)
+    with f.owned(f.args[0]) as array:
+        # Python's collector is not told of it: nothing that a tensor refers to refers back.
+        tensor = f.call("_PyObject_GC_New", PTR, module.symbol("Tensor_Type"))
+        f.ret_if(f.is_null(tensor), NULL)
+        for place in range(object.__basicsize__, offsets.tensor_size, WORD):
+            f.store(NULL, tensor, place)
+        f.store(array.given(), tensor, offsets.tensor_array)
+        f.ret(tensor)
+
     f = module.function("make_tensor", PTR, PTR, I32, PTR, I64, inline=True)
-    with f.owned(f.call("make_array", PTR, *f.args)) as array:
-        f.ret_if(f.is_null(array.value), NULL)
-        with f.owned(f.call("PyType_GenericAlloc", PTR, module.symbol("Tensor_Type"), i64(0))) as tensor:
-            f.ret_if(f.is_null(tensor.value), NULL)
-            f.store(array.given(), tensor.value, offsets.tensor_array)
-            f.ret(tensor.given())
+    array = f.call("make_array", PTR, *f.args)
+    f.ret_if(f.is_null(array), NULL)
+    f.ret(f.call("tensor_over", PTR, array))
 
 
 def _extent(f: Function, word: ir.Value, dims: ir.Value) -> ir.Value:

@@ -19,7 +19,7 @@ from hybridflow.runtime.calls.op_calls import ElementwiseOp, address_of
 from hybridflow.runtime.machine import machine_code
 from hybridflow.runtime.memory import blocks
 from hybridflow.runtime.native import functions, layout
-from hybridflow.runtime.native.records import ARITHMETIC, COMPARISONS, OPS_OF_SLOTS, SLOTS_OF_ONE, SLOTS_OF_TWO, WORD
+from hybridflow.runtime.native.records import ARITHMETIC, COMPARISONS, OPS_OF_SLOTS, SLOTS, WORD
 
 _NAME_WANT = "_want"  # the object whose address native code holds
 _covered: dict[str, Any] = {}  # what the Tensor class itself had under the names of the slots, None for nothing
@@ -40,8 +40,8 @@ def function(op: ElementwiseOp, operands: int, name: str) -> Callable[..., Any] 
 
 
 def install(ops: Mapping[str, ElementwiseOp]) -> bool:
-    """Make Python's operators on tensors native, by the ops of ``OPS_OF_SLOTS``: ``ops["add"]`` is for ``__add__``.
-    Whether they are; if not, everything is as before."""
+    """Make the methods of ``SLOTS`` native on tensors.  ``ops`` are those of ``OPS_OF_SLOTS``: that of ``__add__`` is
+    ``ops["add"]``.  Whether they are native; if not, everything is as before."""
     addresses = _addresses()
     if addresses is None:
         return False
@@ -51,7 +51,7 @@ def install(ops: Mapping[str, ElementwiseOp]) -> bool:
 
 def _install(ops: Mapping[str, ElementwiseOp], addresses: Mapping[str, int]) -> bool:
     tensor_type = front_end.tensor_type()
-    functions = [id(_kept(getattr(tensor_type, f"__{name}__"))) for name in (*SLOTS_OF_TWO, *SLOTS_OF_ONE)]
+    functions = [id(_kept(getattr(tensor_type, f"__{name}__"))) for name in SLOTS]
     records = [address_of(ops[name]._record) for name in OPS_OF_SLOTS]
     for symbol, values in (("slot_functions", functions), ("slot_operators", records)):
         for k, value in enumerate(values):
@@ -80,9 +80,9 @@ def uninstall() -> None:
 
 def _methods() -> dict[str, str]:
     """The slot behind each method.  Slots of two operands are asked by the left and by the right one."""
-    of_two = {f"__{side}{name}__": f"slot_{name}" for name in ARITHMETIC for side in ("", "r")}
-    of_one = {f"__{name}__": f"slot_{name}" for name in SLOTS_OF_ONE}
-    return {**of_two, **of_one, **{f"__{name}__": "slot_compare" for name in COMPARISONS}}
+    of_two = {f"__{side}{name}__": f"slot_{name}" for name in (*ARITHMETIC, "matmul") for side in ("", "r")}
+    compared = {f"__{name}__": "slot_compare" for name in COMPARISONS}
+    return {**{f"__{name}__": f"slot_{name}" for name in SLOTS}, **of_two, **compared}
 
 
 def _wrapper(owner: type, name: str, address: int) -> Any:
@@ -106,8 +106,7 @@ def _addresses() -> dict[str, int] | None:
     if pool is None or entry.enable() is None:
         return None
     checked = bool(flags.VERIFY.value)
-    slots = {f"slot_{name}" for name in (*ARITHMETIC, *SLOTS_OF_ONE)}
-    symbols = ("unary", "binary", "slot_operators", "slot_functions", "slot_compare", *sorted(slots))
+    symbols = ("unary", "binary", "slot_operators", "slot_functions", *sorted({*_methods().values()}))
     places = entry.offsets()
     settings = ("slots", places, *layout.SETTINGS, checked)
     imports = {**entry.common_imports(pool), "Name_want": id(_NAME_WANT)}

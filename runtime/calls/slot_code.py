@@ -10,9 +10,10 @@ functions, which answer what they do not know with NotImplemented.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import llvmlite.ir as ir
+import numpy as np
 
 from hybridflow.runtime.calls import entry_code, entry_match, idle_code
 from hybridflow.runtime.calls.entry_words import is_type
@@ -46,6 +47,7 @@ from hybridflow.runtime.native.records import (
     OWN_DTYPES,
     RELEASE_GIL_BYTES,
     SAME,
+    SLOTS,
     SLOTS_OF_ONE,
     WEAK,
     WORD,
@@ -73,6 +75,13 @@ def build(offsets: Offsets, checked: bool = False) -> str:
     _try_binary(module)
     _exports(module, offsets)
     _slots(module)
+    _is_index(module)
+    _is_range(module)
+    _views(module)
+    _try_subscript(module)
+    _subscript_slot(module)
+    _single(module)
+    _conversions(module)
     return str(module.ir)
 
 
@@ -307,46 +316,231 @@ def _exports(module: Module, offsets: Offsets) -> None:
 
 
 def _slots(module: Module) -> None:
-    """The slots, by the names of their methods: ``slot_add`` ...; ``slot_operators`` and ``slot_functions`` hold what
-    stands behind each, in the order of ``OPS_OF_SLOTS``."""
-    count = len(OPS_OF_SLOTS)
-    operators, functions = (module.variable(f"slot_{kind}", PTR, count) for kind in ("operators", "functions"))
-
-    def answer(f: Function, place: ir.Value, operands: Sequence[ir.Value]) -> None:
-        """Return what the operator gives, or else the function."""
-        operator = f.get(f.element(operators, place, PTR), PTR)
-        result = f.local(PTR, module.symbol("miss"))
-        with f.b.if_then(f.b.not_(f.is_null(operator)), likely=True):
-            name = "try_unary" if len(operands) == 1 else "try_binary"
-            f.set(result, entry_code.balanced(f, name, operator, *operands))
-        with f.b.if_then(f.eq(f.get(result, PTR), module.symbol("miss")), likely=False):
-            function = f.get(f.element(functions, place, PTR), PTR)
-            f.set(result, call_function(f, function, operands))
-        f.ret(f.get(result, PTR))
-
-    places = {name: k for k, name in enumerate(OPS_OF_SLOTS)}
+    """The slots, by the names of their methods: ``slot_add`` ...; ``slot_functions`` holds the function behind each, in
+    the order of ``SLOTS``, ``slot_operators`` the OPERATOR of each of ``OPS_OF_SLOTS``."""
+    module.variable("slot_functions", PTR, len(SLOTS))
+    module.variable("slot_operators", PTR, len(OPS_OF_SLOTS))
     for name in (*ARITHMETIC, *SLOTS_OF_ONE):
-        k, operands = places[name], 1 if name in SLOTS_OF_ONE else 2
+        operands = 1 if name in SLOTS_OF_ONE else 2
         f = module.function(f"slot_{name}", PTR, *[PTR] * (3 if name == "pow" else operands))
         if name == "pow":
-            given, function = f.args[2], f.get(f.element(functions, i64(k), PTR), PTR)
-            with f.b.if_then(f.ne(given, module.symbol("_Py_NoneStruct")), likely=False):
-                f.ret(call_function(f, function, f.args))
-            with f.b.if_then(f.call("is_two", I1, *f.args[:2])):
-                square = f.get(f.element(operators, i64(places["square"]), PTR), PTR)
-                result = entry_code.balanced(f, "try_unary", square, f.args[0])
-                f.ret_if(f.ne(result, module.symbol("miss")), result)
-                f.ret(call_function(f, function, f.args[:2]))
-        answer(f, i64(k), f.args[:operands])
+            _other_powers(f)
+        _answer_by_op(f, i64(SLOTS.index(name)), f.args[:operands])
 
     f = module.function("slot_compare", PTR, PTR, PTR, I32)
     x, y, which = f.args
-    answer(f, f.b.add(f.b.sext(which, I64), i64(places[COMPARISONS[0]])), (x, y))
+    _answer_by_op(f, f.b.add(f.b.sext(which, I64), i64(SLOTS.index(COMPARISONS[0]))), (x, y))
+
+    f = module.function("slot_matmul", PTR, PTR, PTR)
+    f.ret(_call_function(f, i64(SLOTS.index("matmul")), f.args))
 
 
-def call_function(f: Function, function: ir.Value, operands: Sequence[ir.Value]) -> ir.Value:
-    """``function(*operands)`` of Python."""
+def _answer_by_op(f: Function, place: ir.Value, operands: Sequence[ir.Value]) -> None:
+    """Return what the op of a slot gives, or else its function."""
+    operator = f.get(f.element(f.module.symbol("slot_operators"), place, PTR), PTR)
+    name = "try_unary" if len(operands) == 1 else "try_binary"
+    result = entry_code.balanced(f, name, operator, *operands)
+    f.ret_if(f.ne(result, f.module.symbol("miss")), result)
+    f.ret(_call_function(f, place, operands))
+
+
+def _other_powers(f: Function) -> None:
+    """Return what is no power by a tensor: with a modulus, or a square."""
+    place = i64(SLOTS.index("pow"))
+    with f.b.if_then(f.ne(f.args[2], f.module.symbol("_Py_NoneStruct")), likely=False):
+        f.ret(_call_function(f, place, f.args))
+    with f.b.if_then(f.call("is_two", I1, *f.args[:2])):
+        square = f.get(f.at(f.module.symbol("slot_operators"), WORD * OPS_OF_SLOTS.index("square")), PTR)
+        result = entry_code.balanced(f, "try_unary", square, f.args[0])
+        f.ret_if(f.ne(result, f.module.symbol("miss")), result)
+        f.ret(_call_function(f, place, f.args[:2]))
+
+
+def _call_function(f: Function, place: ir.Value, operands: Sequence[ir.Value]) -> ir.Value:
+    """What the function behind a slot gives: a new reference, or null."""
     arguments = f.local_array(PTR, i64(len(operands)))
     for k, operand in enumerate(operands):
         f.store(operand, arguments, k * WORD)
+    function = f.get(f.element(f.module.symbol("slot_functions"), place, PTR), PTR)
     return f.call("PyObject_Vectorcall", PTR, function, arguments, i64(len(operands)), NULL)
+
+
+# ---- subscripts
+
+
+def _is_index(module: Module) -> None:
+    """i1 is_index(object): whether it is an int."""
+    f = module.function("is_index", I1, PTR, inline=True)
+    f.ret(is_type(f, f.args[0], "PyLong_Type"))
+
+
+def _is_range(module: Module) -> None:
+    """i1 is_range(object): None, Ellipsis, or a slice of ints and None."""
+    f = module.function("is_range", I1, PTR, inline=True)
+    (obj,) = f.args
+    none = module.symbol("_Py_NoneStruct")
+    f.ret_if(f.b.or_(f.eq(obj, none), f.eq(obj, module.symbol("_Py_EllipsisObject"))), _YES)
+    f.ret_if(f.b.not_(is_type(f, obj, "PySlice_Type")), _NO)
+    for place in (layout.SLICE_START, layout.SLICE_STOP, layout.SLICE_STEP):
+        bound = f.load(obj, place, PTR)
+        with f.b.if_then(f.ne(bound, none)):
+            f.ret_if(f.b.not_(is_type(f, bound, "PyLong_Type")), _NO)
+    f.ret(_YES)
+
+
+def _try_subscript(module: Module) -> None:
+    """PyObject *try_subscript(tensor, key): a Tensor over the elements that a key of ints, slices, None and Ellipsis
+    names, where they lie; or ``miss``, also for what is an error."""
+    f = module.function("try_subscript", PTR, PTR, PTR)
+    tensor, key = f.args
+    miss, ellipsis = module.symbol("miss"), module.symbol("_Py_EllipsisObject")
+    f.ret_if(f.b.not_(idle_code.is_idle(f)), miss)
+    array = f.call("array_of", PTR, tensor)
+    f.ret_if(f.is_null(array), miss)
+    f.ret_if(f.b.not_(is_type(f, array, "PyArray_Type")), miss)
+    with f.owned(f.incref(array)):
+        with f.b.if_then(f.call("is_range", I1, key)):
+            f.ret(f.call("view_of", PTR, array, key))
+        with f.b.if_then(f.call("is_index", I1, key)):
+            pair = f.call("PyTuple_Pack", PTR, i64(2), key, ellipsis)
+            f.ret(f.call("view_by", PTR, array, pair))
+        f.ret_if(f.b.not_(is_type(f, key, "PyTuple_Type")), miss)
+        count = f.load(key, layout.SIZE, I64)
+        with f.count(count) as i:
+            part = f.get(f.element(f.at(key, layout.TUPLE_ITEMS), i, PTR), PTR)
+            known = f.b.or_(f.call("is_index", I1, part), f.call("is_range", I1, part))
+            f.ret_if(f.b.not_(known), miss)
+        f.ret(f.call("view_by_tuple", PTR, array, key))
+
+
+def _views(module: Module) -> None:
+    """PyObject *view_of(array, key): a Tensor over ``array[key]``, which is an array; or ``miss`` for an error.
+
+    PyObject *view_by(array, key): the same, and gives back the key, which may be null.
+    PyObject *view_by_tuple(array, key): the same for a tuple, to which an Ellipsis is added where there is none, so
+    that no element comes out of its array.
+    """
+    miss = module.symbol("miss")
+    f = module.function("view_of", PTR, PTR, PTR)
+    view = f.call("PyObject_GetItem", PTR, *f.args)
+    with f.b.if_then(f.is_null(view), likely=False):
+        f.call("PyErr_Clear", VOID)
+        f.ret(miss)
+    f.ret(f.call("tensor_over", PTR, view))
+
+    f = module.function("view_by", PTR, PTR, PTR)
+    with f.owned(f.args[1]) as key:
+        f.ret_if(f.is_null(key.value), NULL)
+        f.ret(f.call("view_of", PTR, f.args[0], key.value))
+
+    f = module.function("view_by_tuple", PTR, PTR, PTR)
+    array, key = f.args
+    ellipsis = module.symbol("_Py_EllipsisObject")
+    count = f.load(key, layout.SIZE, I64)
+    with f.count(count) as i:
+        part = f.get(f.element(f.at(key, layout.TUPLE_ITEMS), i, PTR), PTR)
+        with f.b.if_then(f.eq(part, ellipsis)):
+            f.ret(f.call("view_of", PTR, array, key))
+    longer = f.call("PyTuple_New", PTR, f.b.add(count, i64(1)))
+    f.ret_if(f.is_null(longer), NULL)
+    with f.count(count) as i:
+        part = f.get(f.element(f.at(key, layout.TUPLE_ITEMS), i, PTR), PTR)
+        f.call("PyTuple_SetItem", I32, longer, i, f.incref(part))
+    f.call("PyTuple_SetItem", I32, longer, count, f.incref(ellipsis))
+    f.ret(f.call("view_by", PTR, array, longer))
+
+
+def _subscript_slot(module: Module) -> None:
+    """PyObject *slot_getitem(self, key)."""
+    f = module.function("slot_getitem", PTR, PTR, PTR)
+    result = entry_code.balanced(f, "try_subscript", *f.args)
+    f.ret_if(f.ne(result, module.symbol("miss")), result)
+    f.ret(_call_function(f, i64(SLOTS.index("getitem")), f.args))
+
+
+# ---- conversions
+
+_SIGNED: dict[str, ir.Type] = {f"int{bits}": ir.IntType(bits) for bits in (8, 16, 32, 64)}
+_UNSIGNED: dict[str, ir.Type] = {f"uint{bits}": ir.IntType(bits) for bits in (8, 16, 32, 64)}
+_FLOATS: dict[str, ir.Type] = {"float32": F32, "float64": F64}
+Conversion = Callable[[ir.Value], ir.Value]
+
+
+def _single(module: Module) -> None:
+    """ptr single(object): the array of a tensor of one element, which lies where its data are, or null."""
+    f = module.function("single", PTR, PTR, inline=True)
+    f.ret_if(f.b.not_(idle_code.is_idle(f)), NULL)
+    array = f.call("array_of", PTR, f.args[0])
+    f.ret_if(f.is_null(array), NULL)
+    f.ret_if(f.b.not_(is_type(f, array, "PyArray_Type")), NULL)
+    flags = f.b.and_(f.load(array, layout.ARRAY_FLAGS, I32), i32(layout.ALIGNED))
+    f.ret_if(f.eq(flags, i32(0)), NULL)
+    f.ret_if(f.ne(f.call("count_of", I64, array), i64(1)), NULL)
+    f.ret(array)
+
+
+def _number_of(f: Function, array: ir.Value) -> ir.Value:
+    """The number of the dtype of an array in this machine's byte order, -1 of another one."""
+    descr = f.load(array, layout.ARRAY_DESCR, PTR)
+    swapped = f.eq(f.load(descr, layout.DESCR_ORDER, I8), ir.Constant(I8, ord(">")))
+    return f.b.select(swapped, i32(-1), f.load(descr, layout.DESCR_NUM, I32))
+
+
+def _conversions(module: Module) -> None:
+    """i32 slot_bool(self), PyObject *slot_float(self), slot_int(self), slot_index(self), i64 slot_len(self)."""
+    f = module.function("slot_bool", I32, PTR)
+
+    def is_set(value: ir.Value) -> ir.Value:
+        zero = ir.Constant(value.type, 0)
+        return f.b.zext(f.ne(value, zero), I32)
+
+    def is_not_zero(value: ir.Value) -> ir.Value:
+        return f.b.zext(f.b.fcmp_unordered("!=", value, ir.Constant(value.type, 0.0)), I32)
+
+    _of_element(f, ({"bool": I8} | _SIGNED | _UNSIGNED, is_set), (_FLOATS, is_not_zero))
+    with f.owned(_call_function(f, i64(SLOTS.index("bool")), f.args), counted=False) as answer:
+        f.ret_if(f.is_null(answer.value), i32(-1))
+        f.ret(f.call("PyObject_IsTrue", I32, answer.value))
+
+    f = module.function("slot_float", PTR, PTR)
+
+    def as_float(value: ir.Value) -> ir.Value:
+        return f.call("PyFloat_FromDouble", PTR, value if value.type == F64 else f.b.fpext(value, F64))
+
+    _of_element(f, (_FLOATS, as_float))
+    f.ret(_call_function(f, i64(SLOTS.index("float")), f.args))
+    for name in ("int", "index"):
+        _int_slot(module, name)
+
+    f = module.function("slot_len", I64, PTR)
+    array = f.call("array_of", PTR, f.args[0])
+    with f.b.if_then(f.b.not_(f.is_null(array))), f.b.if_then(is_type(f, array, "PyArray_Type")):
+        has_axes = f.ne(f.load(array, layout.ARRAY_NDIM, I32), i32(0))
+        with f.b.if_then(has_axes):
+            f.ret(f.get(f.load(array, layout.ARRAY_SHAPE, PTR), I64))
+    with f.owned(_call_function(f, i64(SLOTS.index("len")), f.args), counted=False) as answer:
+        f.ret_if(f.is_null(answer.value), i64(-1))
+        f.ret(f.call("PyLong_AsSsize_t", I64, answer.value))
+
+
+def _int_slot(module: Module, name: str) -> None:
+    f = module.function(f"slot_{name}", PTR, PTR)
+
+    def signed(value: ir.Value) -> ir.Value:
+        return f.call("PyLong_FromLongLong", PTR, value if value.type == I64 else f.b.sext(value, I64))
+
+    def unsigned(value: ir.Value) -> ir.Value:
+        return f.call("PyLong_FromUnsignedLongLong", PTR, value if value.type == I64 else f.b.zext(value, I64))
+
+    _of_element(f, (_SIGNED, signed), (_UNSIGNED, unsigned))
+    f.ret(_call_function(f, i64(SLOTS.index(name)), f.args))
+
+
+def _of_element(f: Function, *kinds: tuple[Mapping[str, ir.Type], Conversion]) -> None:
+    """Return what becomes of the one element of a tensor of one of these dtypes."""
+    array = f.call("single", PTR, f.args[0])
+    with f.b.if_then(f.b.not_(f.is_null(array))), f.switch(_number_of(f, array)) as case:
+        for types, convert in kinds:
+            for name, type_ in types.items():
+                with case(np.dtype(name).num):
+                    f.ret(convert(f.get(f.load(array, layout.ARRAY_DATA, PTR), type_)))

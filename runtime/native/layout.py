@@ -31,7 +31,7 @@ IS_LIST, IS_TUPLE, IS_TYPE = 1 << 25, 1 << 26, 1 << 31  # flags of types whose i
 
 # struct PyArrayObject_fields of numpy/ndarraytypes.h
 ARRAY_DATA, ARRAY_NDIM, ARRAY_SHAPE, ARRAY_BASE, ARRAY_DESCR, ARRAY_FLAGS, ARRAY_HANDLER = 16, 24, 32, 48, 56, 64, 88
-DESCR_KIND, DESCR_NUM = 24, 28
+DESCR_KIND, DESCR_ORDER, DESCR_NUM = 24, 26, 28
 C_CONTIGUOUS, OWN_DATA, ALIGNED, WRITEABLE = 0x0001, 0x0004, 0x0100, 0x0400
 
 SETTINGS = (sys.implementation.cache_tag, sys.hexversion, TUPLE_ITEMS, BYTES_DATA)  # what differs between interpreters
@@ -176,6 +176,8 @@ def _fields() -> Iterator[tuple[str, int, int]]:
     for descr in (array.dtype, owner.dtype, np.dtype(np.bool_)):
         yield "number of a dtype", _int(id(descr) + DESCR_NUM), descr.num
         yield "kind of a dtype", _int(id(descr) + DESCR_KIND) & 0xFF, ord(descr.kind)
+    for descr in (array.dtype.newbyteorder(">"), array.dtype):
+        yield "byte order", _int(id(descr) + DESCR_KIND) >> 16 & 0xFF, ord(descr.byteorder)
     yield "array shape", _word(_word(id(array) + ARRAY_SHAPE) + 8), 3
     yield "array owner's flags", _int(id(owner) + ARRAY_FLAGS) & OWN_DATA, OWN_DATA
     handler = ctypes.PYFUNCTYPE(ctypes.py_object)(numpy_api(API_GET_HANDLER))()

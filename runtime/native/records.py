@@ -172,7 +172,8 @@ COMPARISONS = ("lt", "le", "eq", "ne", "gt", "ge")  # in the order of CPython's 
 ARITHMETIC = ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "and", "or", "xor", "lshift", "rshift")
 SLOTS_OF_TWO = (*ARITHMETIC, *COMPARISONS)
 SLOTS_OF_ONE = ("neg", "abs", "invert")
-OPS_OF_SLOTS = (*SLOTS_OF_TWO, *SLOTS_OF_ONE, "square")
+SLOTS = (*SLOTS_OF_TWO, *SLOTS_OF_ONE, "matmul", "getitem", "len", "bool", "float", "int", "index")
+OPS_OF_SLOTS = (*SLOTS_OF_TWO, *SLOTS_OF_ONE, "square")  # those with an op come first, in the same order
 
 
 @dataclass(frozen=True)
@@ -180,6 +181,7 @@ class Offsets:
     """Slots of the classes that native code reads; they lie where Python put them, so they are settings of the code."""
 
     tensor_array: int
+    tensor_size: int
     dispatch_table: int
     call_record: int
     elementwise_record: int
