@@ -22,6 +22,7 @@ Inputs are C-contiguous.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from hybridflow.compiler.ir.extents import (
     Dim as Dim,
@@ -93,10 +94,19 @@ class Check:
 
 
 @dataclass(frozen=True)
-class Callback:
-    """A place where a program calls Python: the function of that ``number``."""
+class HostFunction:
+    """A function in Python that programs know by its name, with ``options`` that it takes as keywords."""
 
-    number: int
+    name: str
+    options: tuple[tuple[str, Any], ...] = ()
+
+
+@dataclass(frozen=True)
+class Callback:
+    """A place where a program calls Python: a function that has a name, or the one of that number among those that the
+    program is loaded with."""
+
+    function: int | HostFunction
     operands: tuple[Slot, ...]
     results: tuple[Slot, ...]
     where: str | None

@@ -216,6 +216,7 @@ _machine_code.import_before_fork(_planner)
 if _typing.TYPE_CHECKING:  # what is loaded when it is first used, see ``_LATER``
     from hybridflow import (
         config as config,
+        linalg as linalg,
         losses as losses,
         memory as memory,
         nn as nn,
@@ -260,6 +261,7 @@ _LATER = {
     "function": "jit.function",
     "grad": "autodiff.functional",
     "isin": "array.sets",
+    "linalg": "",
     "losses": "",
     "memory": "",
     "nn": "",
@@ -272,7 +274,7 @@ _LATER = {
     "unique_values": "array.sets",
     "value_and_grad": "autodiff.functional",
 }
-_PUBLIC_MODULES = frozenset(("config", "errors", "losses", "memory", "nn", "random", "tree"))
+_PUBLIC_MODULES = frozenset(("config", "errors", "linalg", "losses", "memory", "nn", "random", "tree"))
 
 
 if not _typing.TYPE_CHECKING:  # a checker would take every name for one of ours

@@ -63,6 +63,10 @@ class SymbolicExtentError(ShapeError):
     """An op would have to calculate with a symbolic extent: the function needs a trace with known extents."""
 
 
+class LinAlgError(HybridflowError, ValueError):
+    """There is no such decomposition, inverse or solution of the matrix; also NumPy's ``numpy.linalg.LinAlgError``."""
+
+
 class AxisError(ShapeError, IndexError):
     """An axis is one that the tensor does not have."""
 

@@ -4,21 +4,28 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
-from hybridflow.compiler.program import Callback, Program, Slot
+from hybridflow.compiler.program import Callback, HostFunction, Program, Slot
 from hybridflow.errors import ArgumentError, DTypeError, ShapeError
 from hybridflow.runtime import arguments
 from hybridflow.runtime.dtypes import NUMPY
 
 Functions = Sequence[Callable[..., Any]]
+# What stands behind the name that a program calls from the user's line.
+Named = Callable[[HostFunction, "str | None"], Callable[..., Any]]
+
+
+def no_names(function: HostFunction, where: str | None) -> NoReturn:
+    raise ArgumentError("callback", f"there is no function named {function.name!r} here.", where)
 
 
 def check(program: Program, functions: Functions) -> None:
     """Raises ArgumentError unless there is a function for every number that the program calls."""
-    needed = max((callback.number + 1 for callback in program.callbacks), default=0)
+    numbers = [c.function for c in program.callbacks if not isinstance(c.function, HostFunction)]
+    needed = max((number + 1 for number in numbers), default=0)
     if len(functions) < needed:
         raise ArgumentError(program.name, f"it calls {needed} functions in Python, {len(functions)} given.")
 
@@ -30,8 +37,8 @@ class Calls:
     without results returns is not looked at.
     """
 
-    def __init__(self, program: Program, functions: Functions, dims: dict[str, int]) -> None:
-        self.program, self.functions, self.dims = program, functions, dims
+    def __init__(self, program: Program, functions: Functions, named: Named, dims: dict[str, int]) -> None:
+        self.program, self.functions, self.named, self.dims = program, functions, named, dims
         self._error: BaseException | None = None
 
     def raise_error(self) -> None:
@@ -43,6 +50,10 @@ class Calls:
             finally:
                 del error  # whose traceback holds this frame
 
+    def _function(self, callback: Callback) -> Callable[..., Any]:
+        function = callback.function
+        return self.named(function, callback.where) if isinstance(function, HostFunction) else self.functions[function]
+
     def answer(self, host: int, place: int, words: int) -> int:
         try:
             callback = self.program.callbacks[place]
@@ -50,7 +61,7 @@ class Calls:
             addresses = (ctypes.c_void_p * len(slots)).from_address(words)
             arrays = [_array(address, slot, self.dims) for address, slot in zip(addresses, slots)]
             count = len(callback.operands)
-            function = self.functions[callback.number]
+            function = self._function(callback)
             returned = function(*[array.copy() for array in arrays[:count]])
             for array, value in zip(arrays[count:], _results(callback, function, returned, arrays[count:])):
                 array[...] = value

@@ -24,11 +24,17 @@ _ENTRY = ctypes.CFUNCTYPE(ctypes.c_int32, *[ctypes.c_void_p] * 4)  # releases th
 
 class Executable:
     """A program and its machine code, which is unloaded when the last reference goes.  ``functions`` are those that
-    the program's callbacks call, by their numbers."""
+    the program's callbacks call by their numbers; ``named`` finds the others."""
 
-    def __init__(self, program: Program, code: machine_code.Code, functions: callbacks.Functions = ()) -> None:
+    def __init__(
+        self,
+        program: Program,
+        code: machine_code.Code,
+        functions: callbacks.Functions = (),
+        named: callbacks.Named = callbacks.no_names,
+    ) -> None:
         callbacks.check(program, functions)
-        self.program, self.functions = program, tuple(functions)
+        self.program, self.functions, self.named = program, tuple(functions), named
         self.address = code.addresses[program.entry]
         self._code = code
         self._call = _ENTRY(self.address)
@@ -82,7 +88,7 @@ class Executable:
         pointers = self._pointers(*(array.ctypes.data for array in (*inputs, *outputs, *targets)))
         runner = program_host.current()
         arena = blocks.empty((value_at(program.memory(runner.workers if runner else 1), dims),), NUMPY["u8"])
-        calls = callbacks.Calls(program, self.functions, dims) if program.callbacks else None
+        calls = callbacks.Calls(program, self.functions, self.named, dims) if program.callbacks else None
         asked = program_host.calling(calls.answer, runner) if calls else runner
         address = ctypes.addressof(asked) if asked else None
         call = self._shared_call if runner else self._call
@@ -127,16 +133,18 @@ class Executable:
         return inputs
 
 
-def load(program: Program, functions: callbacks.Functions = ()) -> Executable:
+def load(
+    program: Program, functions: callbacks.Functions = (), named: callbacks.Named = callbacks.no_names
+) -> Executable:
     """Machine code of a CPU program, loaded; compiled only where the disk cache does not hold it.  ``functions`` are
-    those that its callbacks call."""
+    those that its callbacks call by number, ``named`` finds those that they call by name."""
     if not host.can_run(program.target):
         raise CompileError(
             program.name,
             f"this machine ({host.detect().cpu}) cannot run code for {program.target.kind} {program.target.cpu}; "
             "compile for runtime.host.target().",
         )
-    return Executable(program, _compiled(program, program.text, program.entry), functions)
+    return Executable(program, _compiled(program, program.text, program.entry), functions, named)
 
 
 def _compiled(program: Program, text: str, symbol: str) -> machine_code.Code:

@@ -55,6 +55,7 @@ LEVELS = {
     "hybridflow.memory": 7.0,
     "hybridflow.eager": 7.1,
     "hybridflow.array": 7.2,
+    "hybridflow.linalg": 7.2,
     "hybridflow.random": 7.2,
     "hybridflow.tree": 7.1,
     "hybridflow.autodiff": 7.3,

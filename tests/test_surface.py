@@ -18,19 +18,22 @@ astype atan atan2 atanh bfloat16 bitwise_and bitwise_invert bitwise_left_shift b
 bitwise_xor bool bool_ broadcast_arrays broadcast_shapes broadcast_to can_cast ceil clip concat config conj constant
 copysign cos cosh count_nonzero cumulative_prod cumulative_sum custom_gradient device diagonal diff divide e einsum
 empty empty_like equal erf errors exp expand_dims expm1 eye finfo flip float16 float32 float64 floor floor_divide
-from_dlpack full full_like function gather gather_nd grad greater greater_equal hypot iinfo imag inf int16 int32 int64
-int8 isclose isdtype isfinite isin isinf isnan less less_equal linspace list_devices log log10 log1p log2 logaddexp
-logical_and logical_not logical_or logical_xor logsumexp losses matmul matrix_transpose max maximum mean memory
-meshgrid min minimum moveaxis multiply nan nan_to_num negative newaxis nextafter nn nonzero not_equal one_hot ones
-ones_like outer pad permute_dims pi positive pow power prod random real reciprocal reduce_max reduce_mean reduce_min
-reduce_prod reduce_sum remainder repeat reshape result_type roll round rsqrt scatter_add searchsorted sigmoid sign
-signbit sin sinh sort split sqrt square squeeze stack std stop_gradient subtract sum take take_along_axis tan tanh
-tensordot tile top_k trace tree tril triu trunc uint16 uint32 uint64 uint8 unique_all unique_counts unique_inverse
-unique_values unstack value_and_grad var vecdot where zeros zeros_like
+from_dlpack full full_like function gather gather_nd grad greater greater_equal hypot iinfo imag inf int16 int32
+int64 int8 isclose isdtype isfinite isin isinf isnan less less_equal linalg linspace list_devices log log10 log1p
+log2 logaddexp logical_and logical_not logical_or logical_xor logsumexp losses matmul matrix_transpose max maximum
+mean memory meshgrid min minimum moveaxis multiply nan nan_to_num negative newaxis nextafter nn nonzero not_equal
+one_hot ones ones_like outer pad permute_dims pi positive pow power prod random real reciprocal reduce_max
+reduce_mean reduce_min reduce_prod reduce_sum remainder repeat reshape result_type roll round rsqrt scatter_add
+searchsorted sigmoid sign signbit sin sinh sort split sqrt square squeeze stack std stop_gradient subtract sum take
+take_along_axis tan tanh tensordot tile top_k trace tree tril triu trunc uint16 uint32 uint64 uint8 unique_all
+unique_counts unique_inverse unique_values unstack value_and_grad var vecdot where zeros zeros_like
 """
 NAMES = _TEXT.split()
 MODULES = {
     "config": "cache_limit functions_run_eagerly memory_limit run_functions_eagerly",
+    "linalg": """LinAlgError cholesky cross det diagonal eigh eigvalsh inv matmul matrix_norm matrix_power
+        matrix_rank matrix_transpose outer pinv qr slogdet solve svd svdvals tensordot trace
+        triangular_solve vecdot vector_norm""",
     "losses": "huber mean_absolute_error mean_squared_error sigmoid_cross_entropy softmax_cross_entropy",
     "memory": "Stats stats trim",
     "nn": """dropout elu gelu hard_sigmoid hard_swish huber l2_normalize layer_norm leaky_relu log_sigmoid log_softmax

@@ -35,7 +35,7 @@ from hybridflow.compiler.loops.buffers import ALIGNMENT, byte_size
 from hybridflow.compiler.loops.kernel import Kernel, base
 from hybridflow.compiler.ops import Kind
 from hybridflow.compiler.ops.lowering import Asking, Choice, Repetition, Walk
-from hybridflow.compiler.program import HOST, Check
+from hybridflow.compiler.program import HOST, Check, HostFunction
 from hybridflow.errors import CompileError, HybridflowError
 
 
@@ -59,8 +59,8 @@ class Home(Protocol):
     def note(self, code: int, check: Check) -> None:
         """What the check of that code is."""
 
-    def callback(self, node: Node, number: int) -> int:
-        """The number of the place where a node calls the function of that number in Python."""
+    def callback(self, node: Node, function: int | HostFunction) -> int:
+        """The number of the place where a node calls a function in Python."""
 
 
 def operands_of(kernel: Kernel) -> list[Node]:
@@ -244,19 +244,20 @@ class _Control:
         e, code = self.e, self.code
         if self.home.module.target.kind == "cuda":
             raise CompileError(
-                "callback", "a GPU cannot call a function in Python. Call it outside of what runs on the GPU.",
+                self.node.op.name, "a GPU cannot call a function in Python. Call it outside of what runs on the GPU.",
                 self.node.where,
             )  # fmt: skip
-        place = self.home.callback(self.node, how.number)
+        place = self.home.callback(self.node, how.function)
         sizes = [product(type.shape) * type.dtype.itemsize for type in self.types]
-        results = [target or self._reserve(size) for target, size in zip(self.targets[1:], sizes[1:])]
-        table = self._table([*self.sources[1:], *results])
+        tokens = 1 if is_token(self.types[0]) else 0
+        results = [target or self._reserve(size) for target, size in zip(self.targets[tokens:], sizes[tokens:])]
+        table = self._table([*self.sources[tokens:], *results])
         host = load_host(code, "%status")
         status, failed = e.fresh("r"), e.fresh("c")
         function = load(code, host, HOST.index("callback"), "ptr")
         e.line(f"{status} = call i32 {function}(ptr {host}, i64 {place}, ptr {table})")
         e.line(f"{failed} = icmp ne i32 {status}, 0")
-        check = Check(HybridflowError.__name__, "callback", "a function in Python has failed.", self.node.where)
+        check = Check(HybridflowError.__name__, self.node.op.name, "a function in Python has failed.", self.node.where)
         e.raise_if(Val(failed, dt.bool_, 1), check)
         self._end_if(failed)
 

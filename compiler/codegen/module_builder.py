@@ -30,7 +30,7 @@ from hybridflow.compiler.codegen.values import Val
 from hybridflow.compiler.ir.dtypes import SHORT
 from hybridflow.compiler.ir.extents import Dim, affine
 from hybridflow.compiler.ir.graph import Graph, Node
-from hybridflow.compiler.ir.results import parts_of
+from hybridflow.compiler.ir.results import is_token, parts_of
 from hybridflow.compiler.ir.types import TensorType, is_static, product, static_size
 from hybridflow.compiler.loops.buffers import Plan, byte_size
 from hybridflow.compiler.loops.index import Index, LoopVar
@@ -40,7 +40,7 @@ from hybridflow.compiler.loops.schedule import Form, schedule
 from hybridflow.compiler.ops import Kind
 from hybridflow.compiler.ops.contraction import Contraction
 from hybridflow.compiler.ops.lowering import Ranking, Running
-from hybridflow.compiler.program import Callback, Check, DimSource, KernelInfo, Program, Slot
+from hybridflow.compiler.program import Callback, Check, DimSource, HostFunction, KernelInfo, Program, Slot
 from hybridflow.compiler.target import Target
 from hybridflow.errors import HybridflowError
 
@@ -116,12 +116,13 @@ class ModuleBuilder:
         """What the check of that code is."""
         self.checks[code - 1] = check
 
-    def callback(self, node: Node, number: int) -> int:
-        """Note that a node calls the function of that number in Python; the number of the place."""
+    def callback(self, node: Node, function: int | HostFunction) -> int:
+        """Note that a node calls a function in Python; the number of the place."""
         operands, results = (
-            [_array_slot(t) for t in types[1:]] for types in ([n.type for n in node.inputs], node.type.parts)
+            [_array_slot(t) for t in types if not is_token(t)]
+            for types in ([n.type for n in node.inputs], node.type.parts)
         )
-        self.callbacks.append(Callback(number, tuple(operands), tuple(results), node.where))
+        self.callbacks.append(Callback(function, tuple(operands), tuple(results), node.where))
         return len(self.callbacks) - 1
 
     def _calls(self) -> list[KernelCall]:

@@ -39,6 +39,7 @@ class Op(Protocol):
     name: str
     effect: Effect  # the most that any use of it does
     raises: Any  # (types, attrs) -> bool: whether it may fail a check; None where it never does
+    calls_host: bool  # whether it is a function in Python
 
 
 MAX_LITERAL_BYTES = 4096
@@ -67,6 +68,7 @@ class _Parameter:
     name = "parameter"
     effect = Effect.NONE
     raises = None
+    calls_host = False
 
     def __repr__(self) -> str:
         return "PARAMETER"
@@ -189,10 +191,9 @@ class Graph:
 
     @cached_property
     def calls_host(self) -> bool:
-        """Whether there is such an effect in it, rather than tokens that only come through."""
+        """Whether it calls functions in Python."""
         for node in self.nodes:
-            inner = graphs_in(node.attrs)
-            if any(graph.calls_host for graph in inner) or (not inner and node.effect is Effect.ORDERED):
+            if node.op.calls_host or any(graph.calls_host for graph in graphs_in(node.attrs)):
                 return True
         return False
 

@@ -9,6 +9,7 @@ from hybridflow.compiler.ops import (  # noqa: F401  (imported for their declara
     elementwise_unary,
     index,
     inner,
+    lapack,
     reduce,
     segment,
     view,

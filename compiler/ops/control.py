@@ -368,6 +368,7 @@ define(
     infer=_callback_infer,
     lower=lambda types, attrs: Asking(attrs["number"]),
     reference=_callback_reference,
+    calls_host=True,
     effect=Effect.ORDERED,
     raises=lambda types, attrs: True,
     vjp=_no_derivative("callback"),

@@ -12,7 +12,7 @@ from typing import Union
 
 from hybridflow.compiler.ir.graph import Graph
 from hybridflow.compiler.ir.types import Extent
-from hybridflow.compiler.program import Check
+from hybridflow.compiler.program import Check, HostFunction
 
 
 @dataclass(frozen=True)
@@ -75,9 +75,10 @@ class Walk:
 
 @dataclass(frozen=True)
 class Asking:
-    """A call of the program's function in Python of that number; the first operand and the first result are tokens."""
+    """A call of a function in Python: of the program's function of that number, where the first operand and the first
+    result are tokens, or of one that has a name."""
 
-    number: int
+    function: int | HostFunction
 
 
 Lowering = Union[Running, Ranking, Adding, Choice, Repetition, Walk, Asking]

@@ -103,6 +103,7 @@ class OpDef:
     contracting(contraction)         CONTRACT: the attributes that say so, for operands whose axes lie otherwise; None
                                      where its attributes cannot
     lower(types, attrs) -> Lowering  SCAN, SORT, SCATTER, CONTROL: the building block that makes it (lowering.py)
+    calls_host                       CONTROL: it is a function in Python, which programs call
     effect                           the most that running it does besides making its results: nothing (the default),
                                      raising (where there is ``raises``), or an effect that a token puts in order
     raises(types, attrs) -> bool     whether running it may raise (never pruned then)
@@ -143,6 +144,7 @@ class OpDef:
     contraction: Callable[[Types, Attrs], Contraction] | None = None
     contracting: Callable[[Contraction], dict[str, Any] | None] | None = None
     lower: Callable[[Types, Attrs], Lowering] | None = None
+    calls_host: bool = False
     effect: Effect = Effect.NONE
     raises: Callable[[Types, Attrs], bool] | None = None
     numpy: Callable[..., Any] | None = None

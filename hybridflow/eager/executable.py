@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from hybridflow.compiler.ir.graph import Graph
 from hybridflow.core import devices
+from hybridflow.eager import host_ops
 from hybridflow.eager.programs import program_for
 from hybridflow.runtime.machine import machine_code
 
@@ -22,7 +23,7 @@ def executable_for(graph: Graph, fastmath: bool = False, device: str = devices.C
         from hybridflow.runtime import cpu
         from hybridflow.runtime.machine import host
 
-        return cpu.load(program_for(graph, host.target(), fastmath))
+        return cpu.load(program_for(graph, host.target(), fastmath), named=host_ops.named)
     from hybridflow.runtime.cuda import executable as cuda, gpus
 
     number = devices.number(device)

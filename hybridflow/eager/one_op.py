@@ -22,6 +22,7 @@ from hybridflow.compiler.ops import TABLE, Kind, OpDef
 from hybridflow.compiler.ops.contraction import Contraction, Factor
 from hybridflow.core import devices
 from hybridflow.core.tensor import Tensor, wrap
+from hybridflow.eager import host_ops
 from hybridflow.eager.executable import executable_for
 from hybridflow.runtime import locks
 from hybridflow.runtime.calls import entry
@@ -47,6 +48,8 @@ class NormalForm:
 def run(op: OpDef, arrays: tuple[Any, ...], attrs: Attrs, out: Any) -> Any:
     """Run ``op`` with canonical attributes; ``out`` is the inferred type of the result.  Where that is several types,
     so are the results a tuple."""
+    if op.calls_host:
+        return host_ops.call(op, arrays, attrs)
     if isinstance(out, TupleType):
         return tuple([result.reshape(part.shape) for result, part in zip(_results(op, arrays, attrs), out.parts)])
     if 0 in out.shape and op.kind not in (Kind.GATHER, Kind.SCATTER):  # whose indices are checked all the same

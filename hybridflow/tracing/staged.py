@@ -17,7 +17,7 @@ from hybridflow.compiler.autodiff import Record, Results, backward, records_of
 from hybridflow.compiler.ir.dtypes import is_float
 from hybridflow.compiler.ir.extents import Dim, Extent, affine, holds, substituted, symbols
 from hybridflow.compiler.ir.graph import Graph, Node
-from hybridflow.compiler.ir.results import TupleType
+from hybridflow.compiler.ir.results import TupleType, parts_of
 from hybridflow.compiler.ops.table import NOT_DIFFERENTIABLE, Kind
 from hybridflow.core import devices, transaction
 from hybridflow.core.context import current, tracing
@@ -550,7 +550,7 @@ def _take_extents(trace: Trace, parent: Trace) -> None:
     that none of its own inputs has."""
     have = {name for node in trace.inputs for name in _told_by(node)}
     for node in (*trace.inputs, *trace.nodes):
-        for name in [name for extent in node.type.shape for name in symbols(extent)]:
+        for name in [name for part in parts_of(node.type) for extent in part.shape for name in symbols(extent)]:
             if name not in have:
                 source = next(n for n in parent.inputs if name in _told_by(n))
                 trace.node_of(SymbolicTensor(source, parent))

@@ -1,0 +1,518 @@
+"""Matrix decompositions and what is computed by them: functions of the host, which are NumPy's LAPACK.
+
+Programs call these by name (``Asking``), eager mode calls the references: the same code, so the same bits.  All take
+float32 or float64 matrices in the last two axes, with stacks of them in front, and have several results, of which there
+may be one alone.  A matrix for which there is no result is a LinAlgError when the op runs.
+
+Derivatives are made of matrix products, and of these functions again.  Where the result does not depend smoothly on the
+matrix (equal singular values or eigenvalues, a matrix without full rank), they are infinite or NaN, as the formulas
+say, but for those of ``det`` and ``pinv``, which need no inverse.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from hybridflow.compiler.ir import dtypes as dt
+from hybridflow.compiler.ir.build import Builder
+from hybridflow.compiler.ir.extents import Extent, equal
+from hybridflow.compiler.ir.results import TupleType
+from hybridflow.compiler.ir.types import TensorType
+from hybridflow.compiler.ops import rules
+from hybridflow.compiler.ops.batched import in_front
+from hybridflow.compiler.ops.lowering import Asking
+from hybridflow.compiler.ops.table import Kind, define
+from hybridflow.compiler.program import HostFunction
+from hybridflow.errors import DTypeError, GradientError, ShapeError
+
+_FLOATS = frozenset((dt.float32, dt.float64))
+
+
+# ---- declarations
+
+
+def _check(name: str, square: bool, *types: TensorType) -> None:
+    """All are stacks of matrices of one dtype, the first of square ones if ``square``."""
+    for x in types:
+        rules.check_dtype(name, x, _FLOATS)
+        if x.ndim < 2:
+            raise ShapeError(name, f"the input is {x}. Expected a matrix or a stack of matrices.")
+        if x.dtype != types[0].dtype:
+            raise DTypeError(name, f"dtypes differ: {types[0]} and {x}. Expected equal dtypes.")
+        if x.shape[:-2] != types[0].shape[:-2]:
+            raise ShapeError(name, f"{types[0]} and {x} are stacks of different shapes. Broadcast one first.")
+    if square and types[0].shape[-1] != types[0].shape[-2]:
+        raise ShapeError(name, f"the input is {types[0]}. Expected square matrices.")
+
+
+def _stacked(x: TensorType, *shape: Extent) -> TensorType:
+    return x.with_shape((*x.shape[:-2], *shape))
+
+
+def _host(
+    name: str, arity: int, reference: Callable[..., Any], results: Any, *, square: bool = True, **fields: Any
+) -> None:
+    """``results(*types, **attrs)`` are the types of what ``reference`` makes."""
+
+    def infer(*types: TensorType, **attrs: Any) -> TupleType:
+        _check(name, square, *types)
+        return TupleType(tuple(results(*types, **attrs)))
+
+    def call(run: Any, *arrays: np.ndarray, **attrs: Any) -> tuple[np.ndarray, ...]:
+        found = reference(*arrays, **attrs)
+        return tuple([np.asarray(part, arrays[0].dtype) for part in found])
+
+    fields.setdefault("canon", lambda types, attrs: attrs)
+    define(
+        name,
+        Kind.CONTROL,
+        arity,
+        infer=infer,
+        reference=call,
+        lower=lambda types, attrs: Asking(HostFunction(name, tuple(sorted(attrs.items())))),
+        calls_host=True,
+        raises=lambda types, attrs: True,
+        batch=functools.partial(_batch, arity),
+        samples=lambda rng, dtype: [],
+        dtypes=(),
+        **fields,
+    )
+
+
+def _batch(arity: int, b: Any, op: Any, size: Any, batched: Sequence[bool], *inputs: Any, **attrs: Any) -> Any:
+    """Examples are one axis more in front of the stacks."""
+    inputs = tuple(x if own else in_front(b, x, own, size) for x, own in zip(inputs, batched))
+    return b.emit(op, *inputs, **attrs)
+
+
+# ---- words for derivatives
+
+
+def _t(b: Builder, x: Any) -> Any:
+    n = len(x.type.shape)
+    return b.transpose(x, perm=(*range(n - 2), n - 1, n - 2))
+
+
+def _mul(b: Builder, *factors: Any) -> Any:
+    """The matrix product."""
+    return functools.reduce(lambda x, y: b.matmul(x, y, sum_dtype=x.type.dtype), factors)
+
+
+def _one(b: Builder, value: Any) -> Any:
+    """The result of an op that has one."""
+    (found,) = b.results(value)
+    return found
+
+
+def _scaled(b: Builder, x: Any, factor: float) -> Any:
+    return b.multiply(x, b.full(factor, like=x.type))
+
+
+def _across(b: Builder, v: Any, like: Any, axis: int) -> Any:
+    """Vectors as the columns (``axis`` -1 counts along rows: element j in column j) of matrices of a type."""
+    n = like.ndim
+    kept = n - 1 if axis == -1 else n - 2
+    return b.broadcast(v, shape=like.shape, axes=(*range(n - 2), kept))
+
+
+def _number(b: Builder, v: Any, like: Any) -> Any:
+    """One number for each matrix, everywhere in it."""
+    return b.broadcast(v, shape=like.shape, axes=tuple(range(like.ndim - 2)))
+
+
+def _diagonal_mask(b: Builder, like: Any, keep: str) -> Any:
+    """Where row and column compare: ``keep`` is "equal", or "greater_equal" for the lower triangle ..."""
+    rows = b.iota(shape=like.shape, axis=like.ndim - 2, dtype=dt.int64)
+    columns = b.iota(shape=like.shape, axis=like.ndim - 1, dtype=dt.int64)
+    return getattr(b, keep)(rows, columns)
+
+
+def _masked(b: Builder, x: Any, keep: str) -> Any:
+    return b.where(_diagonal_mask(b, x.type, keep), x, b.full(0, like=x.type))
+
+
+def _lower_half(b: Builder, x: Any) -> Any:
+    """The lower triangle with half the diagonal."""
+    half = b.where(_diagonal_mask(b, x.type, "equal"), b.full(0.5, like=x.type), b.full(1, like=x.type))
+    return _masked(b, b.multiply(x, half), "greater_equal")
+
+
+def _symmetric(b: Builder, x: Any) -> Any:
+    return _scaled(b, b.add(x, _t(b, x)), 0.5)
+
+
+def _zero_or(b: Builder, g: Any, like: Any) -> Any:
+    return b.full(0, like=like.type) if g is None else g
+
+
+def _differences(b: Builder, v: Any, like: Any) -> Any:
+    """1 / (v[j] - v[i]) off the diagonal, and 0 on it."""
+    gap = b.subtract(_across(b, v, like, -1), _across(b, v, like, -2))
+    own = _diagonal_mask(b, like, "equal")
+    zero, one = b.full(0, like=like), b.full(1, like=like)
+    return b.where(own, zero, b.divide(one, b.where(own, one, gap)))
+
+
+# ---- Cholesky, and triangles
+
+
+def _cholesky_vjp(b: Builder, gs: Any, outs: Any, a: Any) -> Any:
+    """Of the symmetric matrix whose lower triangle was read."""
+    (factor,), (g,) = outs, gs
+    inner = _lower_half(b, _mul(b, _t(b, factor), g))
+    right = _t(b, _one(b, b.triangular_solve(factor, _t(b, inner), lower=True, transposed=True)))
+    whole = _one(b, b.triangular_solve(factor, right, lower=True, transposed=True))
+    return (_symmetric(b, whole),)
+
+
+_host(
+    "cholesky",
+    1,
+    lambda a: (np.linalg.cholesky(a),),
+    lambda a: (a,),
+    doc="The lower triangular L with L @ L.T = a, for a symmetric positive definite a, whose lower triangle is read.",
+    vjp=_cholesky_vjp,
+)
+
+_BLOCK = 32  # rows that are solved at once; below, everything is a matrix product
+
+
+def _substitute(a: np.ndarray, y: np.ndarray, lower: bool) -> np.ndarray:
+    """Solve by blocks: NumPy offers LAPACK's general solver only, which for a small triangle is as good."""
+    out, n = np.empty_like(y), a.shape[-1]
+    starts = list(range(0, n, _BLOCK))
+    for start in starts if lower else reversed(starts):
+        rows = slice(start, start + _BLOCK)
+        done = slice(0, start) if lower else slice(start + _BLOCK, n)
+        left = y[..., rows, :] - a[..., rows, done] @ out[..., done, :]
+        out[..., rows, :] = np.linalg.solve(a[..., rows, rows], left)
+    return out
+
+
+def _triangular_solve(a: np.ndarray, y: np.ndarray, lower: bool, transposed: bool) -> tuple[np.ndarray]:
+    triangle = np.tril(a) if lower else np.triu(a)
+    if transposed:
+        triangle = np.ascontiguousarray(np.swapaxes(triangle, -1, -2))
+    return (_substitute(triangle, y, lower != transposed),)
+
+
+def _solution_type(name: str, a: TensorType, y: TensorType) -> tuple[TensorType]:
+    if a.shape[-1] != y.shape[-2]:
+        raise ShapeError(name, f"{y} has {y.shape[-2]} rows. Expected {a.shape[-1]}, as {a} has.")
+    return (y,)
+
+
+def _triangular_solve_vjp(b: Builder, gs: Any, outs: Any, a: Any, y: Any, lower: bool, transposed: bool) -> Any:
+    (x,), (g,) = outs, gs
+    back = _one(b, b.triangular_solve(a, g, lower=lower, transposed=not transposed))
+
+    def of_matrix() -> Any:
+        whole = _mul(b, x, _t(b, back)) if transposed else _mul(b, back, _t(b, x))
+        return b.negative(_masked(b, whole, "greater_equal" if lower else "less_equal"))
+
+    return of_matrix, back
+
+
+_host(
+    "triangular_solve",
+    2,
+    _triangular_solve,
+    lambda a, y, lower, transposed: _solution_type("triangular_solve", a, y),
+    doc="The x with a @ x = y, or a.T @ x = y, where only the lower or the upper triangle of a is read.",
+    vjp=_triangular_solve_vjp,
+)
+
+
+# ---- linear equations
+
+
+def _solve_vjp(b: Builder, gs: Any, outs: Any, a: Any, y: Any) -> Any:
+    (x,), (g,) = outs, gs
+    back = _one(b, b.solve(_t(b, a), g))
+    return lambda: b.negative(_mul(b, back, _t(b, x))), back
+
+
+_host(
+    "solve",
+    2,
+    lambda a, y: (np.linalg.solve(a, y),),
+    lambda a, y: _solution_type("solve", a, y),
+    doc="The x with a @ x = y.",
+    vjp=_solve_vjp,
+)
+
+
+def _inv_vjp(b: Builder, gs: Any, outs: Any, a: Any) -> Any:
+    (g,), turned = gs, _t(b, outs[0])
+    return (b.negative(_mul(b, turned, g, turned)),)
+
+
+_host("inv", 1, lambda a: (np.linalg.inv(a),), lambda a: (a,), doc="The inverse.", vjp=_inv_vjp)
+
+
+def _pinv(a: np.ndarray, tolerance: np.ndarray) -> tuple[np.ndarray]:
+    return (np.ascontiguousarray(np.linalg.pinv(a, rcond=tolerance[..., 0, 0])),)
+
+
+def _pinv_vjp(b: Builder, gs: Any, outs: Any, a: Any, tolerance: Any) -> Any:
+    """For matrices whose rank does not change nearby."""
+    (p,), (g,) = outs, gs
+    pt, gt = _t(b, p), _t(b, g)
+    rows, columns = _mul(b, gt, p, pt), _mul(b, pt, p, gt)
+    beyond_rows = b.subtract(rows, _mul(b, a, _mul(b, p, rows)))
+    beyond_columns = b.subtract(columns, _mul(b, _mul(b, columns, p), a))
+    return b.add(b.subtract(beyond_rows, _mul(b, pt, g, pt)), beyond_columns), None
+
+
+_host(
+    "pinv",
+    2,
+    _pinv,
+    lambda a, tolerance: (_stacked(a, a.shape[-1], a.shape[-2]),),
+    square=False,
+    doc="The pseudo-inverse, where singular values up to the tolerance (one number for each matrix, [..., 1, 1]) times "
+    "the largest count as zero.",
+    vjp=_pinv_vjp,
+)
+
+
+# ---- determinants
+
+
+def _adjugate(a: np.ndarray) -> tuple[np.ndarray]:
+    """By singular values, so that no inverse is needed."""
+    u, s, vt = np.linalg.svd(a)
+    n = a.shape[-1]
+    others = np.where(np.eye(n, dtype=bool), np.ones((), a.dtype), s[..., None, :]).prod(-1)
+    sign = np.linalg.det(u) * np.linalg.det(vt)
+    swapped = np.swapaxes(vt, -1, -2) * (np.sign(sign)[..., None] * others)[..., None, :]
+    return (swapped @ np.swapaxes(u, -1, -2),)
+
+
+def _adjugate_vjp(b: Builder, gs: Any, outs: Any, a: Any) -> Any:
+    (c,), (g,) = outs, gs
+    n = len(a.type.shape)
+    along = b.sum(b.multiply(g, c), axes=(n - 2, n - 1))
+    ct = _t(b, c)
+    change = b.subtract(b.multiply(_number(b, along, a.type), ct), _mul(b, ct, g, ct))
+    return (b.divide(change, _number(b, _one(b, b.det(a)), a.type)),)
+
+
+_host(
+    "adjugate",
+    1,
+    _adjugate,
+    lambda a: (a,),
+    doc="The transposed matrix of cofactors: the determinant times the inverse, where there is one.",
+    vjp=_adjugate_vjp,
+)
+
+_host(
+    "det",
+    1,
+    lambda a: (np.linalg.det(a),),
+    lambda a: (_stacked(a),),
+    doc="The determinant.",
+    vjp=lambda b, gs, outs, a: (b.multiply(_number(b, gs[0], a.type), _t(b, _one(b, b.adjugate(a)))),),
+)
+
+
+def _slogdet_vjp(b: Builder, gs: Any, outs: Any, a: Any) -> Any:
+    g = gs[1]
+    return (None if g is None else b.multiply(_number(b, g, a.type), _t(b, _one(b, b.inv(a)))),)
+
+
+_host(
+    "slogdet",
+    1,
+    lambda a: tuple(np.linalg.slogdet(a)),
+    lambda a: (_stacked(a), _stacked(a)),
+    doc="The sign of the determinant (0 for a singular matrix), and the logarithm of its magnitude.",
+    vjp=_slogdet_vjp,
+)
+
+
+# ---- QR
+
+
+def _qr(a: np.ndarray, complete: bool, rank: Any) -> tuple[np.ndarray, np.ndarray]:
+    q, r = np.linalg.qr(a, "complete" if complete else "reduced")
+    return np.ascontiguousarray(q), np.ascontiguousarray(r)
+
+
+def _qr_types(a: TensorType, complete: bool, rank: Extent) -> tuple[TensorType, TensorType]:
+    m, n = a.shape[-2:]
+    inner = m if complete else rank
+    return _stacked(a, m, inner), _stacked(a, inner, n)
+
+
+def _square_qr_cotangent(b: Builder, q: Any, r: Any, gq: Any, gr: Any) -> Any:
+    """Of q @ r where r is square."""
+    m = b.subtract(_mul(b, r, _t(b, gr)), _mul(b, _t(b, gq), q))
+    lower = _masked(b, m, "greater")
+    symmetric = b.add(_masked(b, m, "greater_equal"), _t(b, lower))
+    right = b.add(gq, _mul(b, q, symmetric))
+    return _t(b, _one(b, b.triangular_solve(r, _t(b, right), lower=False, transposed=False)))
+
+
+def _qr_vjp(b: Builder, gs: Any, outs: Any, a: Any, complete: bool, rank: Extent) -> Any:
+    (q, r), shape = outs, a.type.shape
+    m, n = shape[-2:]
+    gq, gr = _zero_or(b, gs[0], q), _zero_or(b, gs[1], r)
+    if equal(rank, n):
+        if complete and not equal(m, n):
+            raise GradientError("qr", f"the complete form of {a.type} has no derivative. Use mode='reduced'.")
+        return (_square_qr_cotangent(b, q, r, gq, gr),)
+    # a is wide: [x, y] = q @ [u, v], with v = q.T @ y
+    start, size = (0,) * len(shape), len(shape)
+    cut = (*shape[:-1], m)
+    steps = (1,) * size
+
+    def left(x: Any) -> Any:
+        return b.slice(x, start=start, stop=(*x.type.shape[:-1], m), step=steps)
+
+    def right(x: Any) -> Any:
+        return b.slice(x, start=(*start[:-1], m), stop=x.type.shape, step=steps)
+
+    y, gv = right(a), right(gr)
+    gx = _square_qr_cotangent(b, q, left(r), b.add(gq, _mul(b, y, _t(b, gv))), left(gr))
+    assert gx.type.shape == cut
+    return (b.concat(gx, _mul(b, q, gv), axis=size - 1),)
+
+
+_host(
+    "qr",
+    1,
+    _qr,
+    _qr_types,
+    square=False,
+    doc="q with orthonormal columns and an upper triangular r with q @ r = a.  ``rank`` is the smaller of a's extents, "
+    "which is the extent between q and r unless it is ``complete``.",
+    vjp=_qr_vjp,
+)
+
+
+# ---- singular values
+
+
+def _svd(a: np.ndarray, complete: bool, rank: Any) -> tuple[np.ndarray, ...]:
+    return tuple([np.ascontiguousarray(part) for part in np.linalg.svd(a, full_matrices=complete)])
+
+
+def _svd_types(a: TensorType, complete: bool, rank: Extent) -> tuple[TensorType, ...]:
+    m, n = a.shape[-2:]
+    return (
+        _stacked(a, m, m if complete else rank),
+        _stacked(a, rank),
+        _stacked(a, n if complete else rank, n),
+    )
+
+
+def _svd_vjp(b: Builder, gs: Any, outs: Any, a: Any, complete: bool, rank: Extent) -> Any:
+    u, s, vt = outs
+    m, n = a.type.shape[-2:]
+    if complete and not equal(m, n):
+        raise GradientError("svd", f"the complete form of {a.type} has no derivative. Use full_matrices=False.")
+    inner = _stacked(a.type, rank, rank)
+    total = None
+    if gs[1] is not None:
+        total = _mul(b, b.multiply(u, _across(b, gs[1], u.type, -1)), vt)
+    if gs[0] is None and gs[2] is None:
+        return (total,)
+    gaps = _differences(b, b.square(s), inner)
+    rows, columns = _across(b, s, inner, -2), _across(b, s, inner, -1)
+    middle = None
+    if gs[0] is not None:
+        turned = b.multiply(_mul(b, _t(b, u), gs[0]), gaps)
+        middle = b.multiply(b.add(turned, _t(b, turned)), columns)
+        total = _plus(b, total, _outside(b, u, gs[0], s, vt))
+    if gs[2] is not None:
+        turned = b.multiply(_mul(b, vt, _t(b, gs[2])), gaps)
+        middle = _plus(b, middle, b.multiply(rows, b.add(turned, _t(b, turned))))
+        total = _plus(b, total, _t(b, _outside(b, _t(b, vt), _t(b, gs[2]), s, _t(b, u))))
+    return (_plus(b, total, _mul(b, u, middle, vt)),)
+
+
+def _plus(b: Builder, x: Any, y: Any) -> Any:
+    return y if x is None else b.add(x, y)
+
+
+def _outside(b: Builder, u: Any, g: Any, s: Any, vt: Any) -> Any:
+    """What a cotangent of ``u`` says of directions outside of its columns."""
+    beyond = b.subtract(g, _mul(b, u, _mul(b, _t(b, u), g)))
+    return _mul(b, b.divide(beyond, _across(b, s, beyond.type, -1)), vt)
+
+
+_host(
+    "svd",
+    1,
+    _svd,
+    _svd_types,
+    square=False,
+    doc="u, s, vt with u * s @ vt = a, orthonormal columns of u and rows of vt, and descending s.  ``rank`` is the "
+    "smaller of a's extents, and the extent between them unless they are ``complete``.",
+    vjp=_svd_vjp,
+)
+
+
+def _svdvals_vjp(b: Builder, gs: Any, outs: Any, a: Any, rank: Extent) -> Any:
+    u, _, vt = b.results(b.svd(a, complete=False, rank=rank))
+    return (_mul(b, b.multiply(u, _across(b, gs[0], u.type, -1)), vt),)
+
+
+_host(
+    "svdvals",
+    1,
+    lambda a, rank: (np.linalg.svd(a, compute_uv=False),),
+    lambda a, rank: (_stacked(a, rank),),
+    square=False,
+    doc="The singular values in descending order, of which there are ``rank``.",
+    vjp=_svdvals_vjp,
+)
+
+
+# ---- eigenvalues of symmetric matrices
+
+
+def _eigh(a: np.ndarray) -> tuple[np.ndarray, ...]:
+    return tuple([np.ascontiguousarray(part) for part in np.linalg.eigh(a)])
+
+
+def _eigh_vjp(b: Builder, gs: Any, outs: Any, a: Any) -> Any:
+    w, v = outs
+    inner = b.full(0, like=a.type)
+    if gs[0] is not None:
+        inner = b.where(_diagonal_mask(b, a.type, "equal"), _across(b, gs[0], a.type, -1), inner)
+    if gs[1] is not None:
+        inner = b.add(inner, b.multiply(_differences(b, w, a.type), _mul(b, _t(b, v), gs[1])))
+    return (_symmetric(b, _mul(b, v, inner, _t(b, v))),)
+
+
+_host(
+    "eigh",
+    1,
+    _eigh,
+    lambda a: (_stacked(a, a.shape[-1]), a),
+    doc="The eigenvalues of a symmetric matrix, whose lower triangle is read, in ascending order, and the eigenvectors "
+    "as columns.",
+    vjp=_eigh_vjp,
+)
+
+
+def _eigvalsh_vjp(b: Builder, gs: Any, outs: Any, a: Any) -> Any:
+    _, v = b.results(b.eigh(a))
+    return (_symmetric(b, _mul(b, b.multiply(v, _across(b, gs[0], v.type, -1)), _t(b, v))),)
+
+
+_host(
+    "eigvalsh",
+    1,
+    lambda a: (np.linalg.eigvalsh(a),),
+    lambda a: (_stacked(a, a.shape[-1]),),
+    doc="The eigenvalues of a symmetric matrix, whose lower triangle is read, in ascending order.",
+    vjp=_eigvalsh_vjp,
+)

@@ -1,0 +1,255 @@
+"""Matrix decompositions, inverses, determinants and linear equations: ``hf.linalg``.
+
+Matrices are the last two axes, with stacks of them in front.  Everything is computed by NumPy's LAPACK, in compiled
+functions too, which so have the same bits; on a GPU it raises.  Integers become float32; float16 and bfloat16 are
+computed in float32 and rounded.  Gradients flow through all of it but ``matrix_rank`` and signs.
+
+Errors: ShapeError for what is no matrix, or not square where it must be; ``errors.LinAlgError`` (also NumPy's) where a
+matrix has no inverse or no such decomposition.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from hybridflow.array.elementwise import greater, multiply
+from hybridflow.array.reductions import count_nonzero, max
+from hybridflow.array.shapes import matrix_transpose
+from hybridflow.compiler.ir import dtypes
+from hybridflow.compiler.ir.types import Extent, broadcast_shapes
+from hybridflow.compiler.ops import TABLE
+from hybridflow.core.tensor import Tensor
+from hybridflow.eager.dispatch import apply
+from hybridflow.eager.operands import as_tensor, cast, common_dtype, expand, float_operand, reshape_to, scalar
+from hybridflow.errors import ArgumentError, ShapeError
+
+
+class EighResult(NamedTuple):
+    """What ``eigh`` returns."""
+
+    eigenvalues: Tensor
+    eigenvectors: Tensor
+
+
+class QRResult(NamedTuple):
+    """What ``qr`` returns."""
+
+    Q: Tensor
+    R: Tensor
+
+
+class SlogdetResult(NamedTuple):
+    """What ``slogdet`` returns."""
+
+    sign: Tensor
+    logabsdet: Tensor
+
+
+class SVDResult(NamedTuple):
+    """What ``svd`` returns."""
+
+    U: Tensor
+    S: Tensor
+    Vh: Tensor
+
+
+def _matrix(x: Any, stage: str) -> Tensor:
+    x = float_operand(x, stage)
+    if x.ndim < 2:
+        raise ShapeError(stage, f"{x.type} is not a matrix or a stack of matrices.")
+    return x
+
+
+def _computed(op: str, *operands: Tensor, **attrs: Any) -> tuple[Tensor, ...]:
+    """The results of a host op, in the dtype of its operands."""
+    dtype = operands[0].dtype
+    wide = dtypes.compute_dtype(dtype)
+    return tuple([cast(out, dtype) for out in apply(TABLE[op], *(cast(x, wide) for x in operands), **attrs)])
+
+
+def _rank(x: Tensor) -> Extent:
+    """The smaller extent of the matrices."""
+    rows, columns = x.shape[-2:]
+    return rows if rows <= columns else columns
+
+
+def cholesky(x: Any, /, *, upper: bool = False) -> Tensor:
+    """The lower triangular L with ``L @ L.mT == x``, or the upper triangular U with ``U.mT @ U == x``.
+
+    ``x`` is symmetric and positive definite; only one triangle of it is read.  The gradient is that of a symmetric
+    matrix.  Raises LinAlgError where it is not positive definite.
+
+    >>> hf.linalg.cholesky(hf.asarray([[4.0, 2.0], [2.0, 5.0]])).tolist()
+    [[2.0, 0.0], [1.0, 2.0]]
+    """
+    x = _matrix(x, "cholesky")
+    (lower,) = _computed("cholesky", matrix_transpose(x) if upper else x)
+    return matrix_transpose(lower) if upper else lower
+
+
+def _right_side(stage: str, x1: Any, x2: Any) -> tuple[Tensor, Tensor, bool]:
+    """The matrices and right-hand sides of one dtype, in stacks of one shape; and whether those were one vector."""
+    a, y = common_dtype(stage, [float_operand(v, stage) for v in (x1, x2)])
+    a = _matrix(a, stage)
+    if not y.ndim:
+        raise ShapeError(stage, f"the right-hand side {y.type} is a scalar.")
+    vector = y.ndim == 1
+    if vector:
+        y = reshape_to(y, (*y.shape, 1))
+    try:
+        front = broadcast_shapes(a.shape[:-2], y.shape[:-2])
+    except ValueError:
+        raise ShapeError(stage, f"leading axes do not broadcast: {a.type}, {y.type}.") from None
+    return expand(a, (*front, *a.shape[-2:])), expand(y, (*front, *y.shape[-2:])), vector
+
+
+def _as_given(x: Tensor, vector: bool) -> Tensor:
+    return reshape_to(x, x.shape[:-1]) if vector else x
+
+
+def solve(x1: Any, x2: Any, /) -> Tensor:
+    """The x with ``x1 @ x == x2``; ``x2`` is one vector, or matrices whose columns are right-hand sides.
+
+    Leading axes broadcast.  Raises LinAlgError for a singular matrix.
+
+    >>> hf.linalg.solve(hf.asarray([[2.0, 0.0], [0.0, 4.0]]), hf.asarray([2.0, 2.0])).tolist()
+    [1.0, 0.5]
+    """
+    a, y, vector = _right_side("solve", x1, x2)
+    return _as_given(_computed("solve", a, y)[0], vector)
+
+
+def triangular_solve(x1: Any, x2: Any, /, *, lower: bool = True, transpose: bool = False) -> Tensor:
+    """The x with ``x1 @ x == x2``, or ``x1.mT @ x == x2`` to ``transpose``, where only the ``lower`` or the upper
+    triangle of ``x1`` is read.  As ``solve`` otherwise.
+
+    >>> hf.linalg.triangular_solve(hf.asarray([[2.0, 9.0], [1.0, 1.0]]), hf.asarray([2.0, 3.0])).tolist()
+    [1.0, 2.0]
+    """
+    a, y, vector = _right_side("triangular_solve", x1, x2)
+    attrs = {"lower": bool(lower), "transposed": bool(transpose)}
+    return _as_given(_computed("triangular_solve", a, y, **attrs)[0], vector)
+
+
+def inv(x: Any, /) -> Tensor:
+    """The inverse.  Raises LinAlgError for a singular matrix; ``solve`` is quicker and more exact.
+
+    >>> hf.linalg.inv(hf.asarray([[2.0, 0.0], [0.0, 4.0]])).tolist()
+    [[0.5, 0.0], [0.0, 0.25]]
+    """
+    return _computed("inv", _matrix(x, "inv"))[0]
+
+
+def pinv(x: Any, /, *, rtol: Any = None) -> Tensor:
+    """The Moore-Penrose pseudo-inverse, where singular values up to ``rtol`` times the largest count as zero: a number,
+    or one for each matrix; by default the larger extent times the dtype's epsilon.
+
+    >>> hf.linalg.pinv(hf.asarray([[2.0], [0.0]])).tolist()
+    [[0.5, 0.0]]
+    """
+    x = _matrix(x, "pinv")
+    return _computed("pinv", x, reshape_to(*_tolerance(x, rtol, "pinv")))[0]
+
+
+def _tolerance(x: Tensor, rtol: Any, stage: str) -> tuple[Tensor, Any]:
+    """``rtol`` for each matrix in a stack, and the shape that it has as a stack of matrices."""
+    front = x.shape[:-2]
+    if rtol is None:
+        rows, columns = x.shape[-2:]
+        wide = dtypes.compute_dtype(x.dtype)
+        size = cast(scalar(rows if rows >= columns else columns, dtypes.int64, stage), x.dtype)
+        limit: Tensor = multiply(size, _epsilon(wide))
+    else:
+        limit = cast(as_tensor(rtol, stage), x.dtype)
+    try:
+        fits = broadcast_shapes(limit.shape, front) == front
+    except ValueError:
+        fits = False
+    if not fits:
+        raise ShapeError(stage, f"rtol is {limit.type}; it must be one number for each matrix of {x.type}.")
+    return expand(limit, front), (*front, 1, 1)
+
+
+def _epsilon(dtype: Any) -> float:
+    return 2.0**-23 if dtype == dtypes.float32 else 2.0**-52
+
+
+def matrix_rank(x: Any, /, *, rtol: Any = None) -> Tensor:
+    """How many singular values are larger than ``rtol`` (see ``pinv``) times the largest, as int64.
+
+    >>> hf.linalg.matrix_rank(hf.asarray([[1.0, 1.0], [1.0, 1.0]])).item()
+    1
+    """
+    x = _matrix(x, "matrix_rank")
+    values = svdvals(x)
+    limit, _ = _tolerance(x, rtol, "matrix_rank")
+    if values.shape[-1] == 0:
+        return count_nonzero(values, axis=-1)
+    largest = max(values, axis=-1, keepdims=True)
+    return count_nonzero(greater(values, multiply(largest, reshape_to(limit, largest.shape))), axis=-1)
+
+
+def det(x: Any, /) -> Tensor:
+    """The determinant; 0 for a singular matrix.
+
+    >>> hf.linalg.det(hf.asarray([[2.0, 0.0], [0.0, 4.0]])).item()
+    8.0
+    """
+    return _computed("det", _matrix(x, "det"))[0]
+
+
+def slogdet(x: Any, /) -> SlogdetResult:
+    """The sign of the determinant (0 for a singular matrix), and the natural logarithm of its magnitude, which does not
+    overflow.
+
+    >>> hf.linalg.slogdet(hf.asarray([[-1.0]])).sign.item()
+    -1.0
+    """
+    return SlogdetResult(*_computed("slogdet", _matrix(x, "slogdet")))
+
+
+def qr(x: Any, /, *, mode: str = "reduced") -> QRResult:
+    """``Q`` with orthonormal columns and an upper triangular ``R`` with ``Q @ R == x``.
+
+    With mode "reduced", ``Q`` has as many columns as the smaller extent of ``x``; with "complete" it is square.
+    """
+    x = _matrix(x, "qr")
+    if mode not in ("reduced", "complete"):
+        raise ArgumentError("qr", f"mode is {mode!r}; it must be 'reduced' or 'complete'.")
+    return QRResult(*_computed("qr", x, complete=mode == "complete", rank=_rank(x)))
+
+
+def svd(x: Any, /, *, full_matrices: bool = True) -> SVDResult:
+    """``U``, ``S`` and ``Vh`` with ``(U * S[..., None, :]) @ Vh == x``, singular values in descending order.
+
+    Unless ``full_matrices``, ``U`` has as many columns, and ``Vh`` as many rows, as there are singular values.
+
+    Gradients need ``full_matrices=False``, but for square matrices, and distinct singular values.
+    """
+    x = _matrix(x, "svd")
+    return SVDResult(*_computed("svd", x, complete=bool(full_matrices), rank=_rank(x)))
+
+
+def svdvals(x: Any, /) -> Tensor:
+    """The singular values in descending order.
+
+    >>> hf.linalg.svdvals(hf.asarray([[0.0, 3.0], [4.0, 0.0]])).tolist()
+    [4.0, 3.0]
+    """
+    x = _matrix(x, "svdvals")
+    return _computed("svdvals", x, rank=_rank(x))[0]
+
+
+def eigh(x: Any, /) -> EighResult:
+    """The eigenvalues of a symmetric matrix, whose lower triangle is read, in ascending order, and the eigenvectors as
+    columns.  The gradient is that of a symmetric matrix; through eigenvectors it needs distinct eigenvalues."""
+    return EighResult(*_computed("eigh", _matrix(x, "eigh")))
+
+
+def eigvalsh(x: Any, /) -> Tensor:
+    """The eigenvalues of a symmetric matrix, whose lower triangle is read, in ascending order.
+
+    >>> hf.linalg.eigvalsh(hf.asarray([[3.0, 0.0], [0.0, 1.0]])).tolist()
+    [1.0, 3.0]
+    """
+    return _computed("eigvalsh", _matrix(x, "eigvalsh"))[0]

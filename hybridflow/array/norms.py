@@ -1,0 +1,115 @@
+"""Norms, powers and cross products of vectors and matrices.  Integers become float32 where a root is taken."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from hybridflow.array.creation import eye
+from hybridflow.array.decompositions import inv, svdvals
+from hybridflow.array.elementwise import abs, multiply, not_equal, pow, sqrt, square, subtract, where
+from hybridflow.array.linalg import matmul
+from hybridflow.array.reductions import count_nonzero, max, min, sum
+from hybridflow.array.shapes import roll
+from hybridflow.compiler.ops import rules
+from hybridflow.core.tensor import Tensor
+from hybridflow.eager.operands import as_tensor, broadcast_all, cast, common_dtype, expand, float_operand, reshape_to
+from hybridflow.errors import ArgumentError, ShapeError
+
+
+def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any = 2) -> Tensor:
+    """The ``ord``-norm of the elements over ``axis`` (None: all, an int or several): ``sum(|x|**ord)**(1/ord)``; the
+    largest or smallest magnitude for inf and -inf, the number of elements that are not zero for 0.
+
+    >>> hf.linalg.vector_norm(hf.asarray([3.0, 4.0])).item()
+    5.0
+    """
+    x = float_operand(x, "vector_norm")
+    if not isinstance(ord, (int, float)):
+        raise ArgumentError("vector_norm", f"ord is {ord!r}; it must be a number.")
+    axes = rules.axes("vector_norm", x.type, axis)
+    if ord == 2:
+        return _root_of_squares(x, axes, keepdims)
+    if ord == 0:
+        return cast(count_nonzero(x, axes, keepdims), x.dtype)
+    size = abs(x)
+    if ord == math.inf:
+        return max(size, axes, keepdims)
+    if ord == -math.inf:
+        return min(size, axes, keepdims)
+    if ord == 1:
+        return sum(size, axes, keepdims=keepdims)
+    return pow(sum(pow(size, float(ord)), axes, keepdims=keepdims), 1.0 / ord)
+
+
+def _root_of_squares(x: Tensor, axes: Any, keepdims: bool) -> Tensor:
+    """The square root has no derivative at 0; that of a norm is taken to be 0 there."""
+    total = sum(square(x), axes, keepdims=keepdims)
+    there = not_equal(total, 0)
+    return where(there, sqrt(where(there, total, 1)), 0)
+
+
+def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Tensor:
+    """A norm of each matrix: "fro" (root of the sum of squares), "nuc" (sum of singular values), 2 and -2 (largest and
+    smallest singular value), 1 and -1 (largest and smallest sum of magnitudes of a column), inf and -inf (of a row).
+
+    >>> hf.linalg.matrix_norm(hf.asarray([[1.0, -2.0], [3.0, 4.0]]), ord=1).item()
+    6.0
+    """
+    x = float_operand(x, "matrix_norm")
+    if x.ndim < 2:
+        raise ShapeError("matrix_norm", f"{x.type} is not a matrix or a stack of matrices.")
+    kept = (*x.shape[:-2], 1, 1)
+    if ord == "fro":
+        return _root_of_squares(x, (x.ndim - 2, x.ndim - 1), keepdims)
+    if ord == "nuc":
+        out = sum(svdvals(x), -1)
+    elif ord in (2, -2):
+        out = (max if ord == 2 else min)(svdvals(x), -1)
+    elif ord in (1, -1, math.inf, -math.inf):
+        sums = sum(abs(x), -2 if ord in (1, -1) else -1)
+        out = (max if ord > 0 else min)(sums, -1)
+    else:
+        raise ArgumentError("matrix_norm", f"ord is {ord!r}; it must be 'fro', 'nuc', 1, -1, 2, -2, inf or -inf.")
+    return reshape_to(out, kept) if keepdims else out
+
+
+def matrix_power(x: Any, n: int, /) -> Tensor:
+    """The square matrix multiplied by itself ``n`` times: the identity for 0, powers of the inverse below.
+
+    >>> hf.linalg.matrix_power(hf.asarray([[1.0, 1.0], [0.0, 1.0]]), 3).tolist()
+    [[1.0, 3.0], [0.0, 1.0]]
+    """
+    x = float_operand(x, "matrix_power")
+    if x.ndim < 2 or x.shape[-1] != x.shape[-2]:
+        raise ShapeError("matrix_power", f"{x.type} is not a square matrix or a stack of them.")
+    times = rules.integer("matrix_power", "n", n)
+    if times < 0:
+        x, times = inv(x), -times
+    if times == 0:
+        return expand(eye(x.shape[-1], dtype=x.dtype), x.shape)
+    found, power = None, x
+    while True:
+        if times & 1:
+            found = power if found is None else matmul(found, power)
+        times >>= 1
+        if not times:
+            assert found is not None
+            return found
+        power = matmul(power, power)
+
+
+def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Tensor:
+    """The cross products of vectors of three elements along ``axis``; other axes broadcast.
+
+    >>> hf.linalg.cross(hf.asarray([1.0, 0.0, 0.0]), hf.asarray([0.0, 1.0, 0.0])).tolist()
+    [0.0, 0.0, 1.0]
+    """
+    x, y = common_dtype("cross", (as_tensor(x1, "cross"), as_tensor(x2, "cross")))
+    for t in (x, y):
+        if t.shape[rules.axis("cross", t.type, axis)] != 3:
+            raise ShapeError("cross", f"axis {axis} of {t.type} does not have extent 3.")
+    x, y = broadcast_all("cross", (x, y))
+    axis = rules.axis("cross", x.type, axis)
+    forward, back = ([roll(t, -shift, axis) for t in (x, y)] for shift in (1, 2))
+    return subtract(multiply(forward[0], back[1]), multiply(back[0], forward[1]))

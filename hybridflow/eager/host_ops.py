@@ -1,0 +1,46 @@
+"""Ops that are functions of the host (NumPy's LAPACK): eager mode and programs call the same ones."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from hybridflow import errors
+from hybridflow.compiler.ir.types import TensorType
+from hybridflow.compiler.ops import TABLE, OpDef
+from hybridflow.compiler.program import HostFunction
+from hybridflow.core import devices
+
+
+class LinAlgError(errors.LinAlgError, np.linalg.LinAlgError):
+    """What code written for NumPy catches, too."""
+
+
+def call(op: OpDef, arrays: tuple[Any, ...], attrs: Mapping[str, Any], where: str | None = None) -> tuple[Any, ...]:
+    """The results, as a tuple.  Raises LinAlgError where a matrix has none, DeviceError for arrays on a GPU."""
+    for array in arrays:
+        if not isinstance(array, np.ndarray):
+            raise errors.DeviceError(
+                op.name,
+                f"is computed by NumPy, and a tensor lies on {devices.of(array)}. Move it with x.to_device('cpu').",
+                where,
+            )
+    try:
+        found: Any = op.reference(None, *map(np.ascontiguousarray, arrays), **attrs)
+    except np.linalg.LinAlgError as error:
+        types = ", ".join(str(TensorType(array.shape, array.dtype)) for array in arrays)
+        raise LinAlgError(op.name, f"there is no result for {types}: {error}.", where) from None
+    return tuple(found)
+
+
+def named(function: HostFunction, where: str | None) -> Callable[..., Any]:
+    """What a program calls by a name."""
+    op, attrs = TABLE[function.name], dict(function.options)
+
+    def run(*arrays: np.ndarray) -> Any:
+        results = call(op, arrays, attrs, where)
+        return results if len(results) > 1 else results[0]
+
+    return run

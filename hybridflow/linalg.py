@@ -1,0 +1,54 @@
+"""Linear algebra: ``hf.linalg``, the extension of the array API standard but for what needs complex numbers.
+
+Decompositions are computed by NumPy's LAPACK, eagerly and in compiled functions; see each function for its gradient.
+"""
+
+from __future__ import annotations
+
+from hybridflow.array.decompositions import (
+    cholesky,
+    det,
+    eigh,
+    eigvalsh,
+    inv,
+    matrix_rank,
+    pinv,
+    qr,
+    slogdet,
+    solve,
+    svd,
+    svdvals,
+    triangular_solve,
+)
+from hybridflow.array.linalg import diagonal, matmul, outer, tensordot, trace, vecdot
+from hybridflow.array.norms import cross, matrix_norm, matrix_power, vector_norm
+from hybridflow.array.shapes import matrix_transpose
+from hybridflow.errors import LinAlgError
+
+__all__ = [
+    "LinAlgError",
+    "cholesky",
+    "cross",
+    "det",
+    "diagonal",
+    "eigh",
+    "eigvalsh",
+    "inv",
+    "matmul",
+    "matrix_norm",
+    "matrix_power",
+    "matrix_rank",
+    "matrix_transpose",
+    "outer",
+    "pinv",
+    "qr",
+    "slogdet",
+    "solve",
+    "svd",
+    "svdvals",
+    "tensordot",
+    "trace",
+    "triangular_solve",
+    "vecdot",
+    "vector_norm",
+]
