@@ -306,7 +306,7 @@ def test_graphs(symbolic: bool, tmp_path: Any) -> None:
     verify(optimize(graph))
     assert to_text(parse(to_text(graph), TABLE)) == to_text(graph)
     x = RNG.normal(size=(3, 3))
-    u, s, vt = np.linalg.svd(x)
+    u, _, vt = np.linalg.svd(x)
     outputs, _ = interpret(graph, [x])
     np.testing.assert_array_equal(outputs[0], u * vt)
     (batched, _), _ = interpret(batch(_graph(), {0}, 2), [np.stack([x, x.T])])

@@ -205,7 +205,7 @@ def _symbolic_range(extent: Extent, start: Extent | None, stop: Extent | None, s
 def _mask(x: Tensor, axis: int, mask: Tensor) -> list[_Entry]:
     """A mask over the axes from ``axis`` as the positions where it is true."""
     covered = x.shape[axis : axis + mask.ndim]
-    if mask.shape != covered:
+    if builtins.any(m != 0 and m != n for m, n in zip(mask.shape, covered)):  # one of no elements fits, as in NumPy
         raise IndexRangeError(
             "getitem", f"the mask {mask.type} does not have the shape of the axes it covers in {x.type}."
         )
