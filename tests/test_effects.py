@@ -28,7 +28,8 @@ from hybridflow.compiler.passes.standard import PASSES
 from hybridflow.compiler.pipeline import compile_graph, optimize
 from hybridflow.eager import programs
 from hybridflow.runtime import cpu
-from hybridflow.runtime.calls.native_call import NativeCall, TensorArg
+from hybridflow.runtime.calls.arguments import TensorArg
+from hybridflow.runtime.calls.native_call import NativeCall
 from hybridflow.runtime.machine import host, machine_code
 
 from .cutting_host import cutting

@@ -17,8 +17,10 @@ from hybridflow.core.context import add_process_reason, reasons
 from hybridflow.core.tensor import Tensor, wrap
 from hybridflow.runtime import cpu
 from hybridflow.runtime.calls import entry, front_end, turns
+from hybridflow.runtime.calls.arguments import LiteralArg, SequenceArg, TensorArg
 from hybridflow.runtime.calls.entry import Dispatcher
-from hybridflow.runtime.calls.native_call import ConstantInput, LiteralArg, NativeCall, TensorArg, VariableInput
+from hybridflow.runtime.calls.native_call import ConstantInput, NativeCall, VariableInput
+from hybridflow.runtime.calls.results import Make
 from hybridflow.runtime.calls.steps import Step
 from hybridflow.runtime.memory import blocks
 from tests.runtime_programs import accumulate, add, plus_one, pointwise, square_table
@@ -102,7 +104,9 @@ def test_calls_that_do_not_fit():
         ((), {"x": x}),
         ((1,), {}),
         ((None,), {}),
-        ((np.zeros(3, np.float32),), {}),
+        ((np.zeros(3),), {}),
+        ((np.float32(1),), {}),
+        ((np.zeros(3, np.float32).view(SubArray),), {}),
         ((derived,), {}),
         ((object.__new__(Tensor),), {}),  # no array yet
         ((wrap(np.zeros(3, np.float32).view(SubArray)),), {}),
@@ -111,9 +115,6 @@ def test_calls_that_do_not_fit():
         ((wrap(np.zeros(3, ">f4")),), {}),
         ((wrap(np.zeros((3, 1), np.float32)),), {}),
         ((wrap(np.float32(3).reshape(())),), {}),
-        ((wrap(np.zeros(6, np.float32)[::2]),), {}),
-        ((wrap(np.zeros(3, np.float32)[::-1]),), {}),
-        ((wrap(np.zeros(13, np.uint8)[1:].view(np.float32)),), {}),  # not aligned
     ]
     f = Callable(NativeCall(cpu.load(plus_one()), [vector()]))
     for count, (args, kwargs) in enumerate(calls, 1):
@@ -122,6 +123,16 @@ def test_calls_that_do_not_fit():
         assert len(result[1]) == len(args) and all(a is b for a, b in zip(result[1], args))
         assert f.slow_calls == count
     check(f(x), np.array([2, 3, 4], np.float32))
+
+
+def test_memory_that_a_program_cannot_read_as_it_is():
+    f = Callable(NativeCall(cpu.load(plus_one()), [vector()]))
+    values = np.arange(6, dtype=np.float32)
+    unaligned = np.zeros(13, np.uint8)[1:].view(np.float32)
+    for array in (values[::2], values[::-1], np.broadcast_to(np.float32(7), 4), unaligned, values[:0:-2]):
+        for x in (array, wrap(array)):
+            check(f(x), array + np.float32(1))
+    assert f.slow_calls == 0 and values.tolist() == list(range(6))
 
 
 def test_empty_and_odd_tables():
@@ -239,7 +250,6 @@ def state_function(array, own=False, in_place=True):
         cpu.load(accumulate(outputs=1, in_place=in_place)),
         [vector(1, (4,), F64)],
         [VariableInput(0, variable)],
-        structure="single",
     )
     return variable, Callable(signature)
 
@@ -295,26 +305,89 @@ def test_a_variable_that_somebody_is_at_work_on_is_left_alone(word):
 # Results.
 
 
-def test_result_structures():
-    executable = cpu.load(plus_one(outputs=2))
-    x = tensor(1)
+FIRST, SECOND = Make("output", 0), Make("output", 1)
 
-    def f(structure):
-        return Callable(NativeCall(executable, [vector()], structure=structure))(x)
+
+class Point:
+    __slots__ = ("__dict__", "x")
+
+
+def test_results():
+    executable, x = cpu.load(plus_one(outputs=2)), tensor(1)
+
+    def f(*steps):
+        return Callable(NativeCall(executable, [vector()], results=steps))(x)
 
     for kind in (tuple, list):
-        result = f(kind.__name__)
+        result = f(FIRST, SECOND, Make(kind.__name__, None, 2))
         assert type(result) is kind and len(result) == 2
         for item in result:
             check(item, np.array([2], np.float32))
         assert result[0]._array.ctypes.data != result[1]._array.ctypes.data
-    assert f("none") is None
-    named = f(lambda outs: {"a": outs[0], "b": outs[1]})
+        assert f(Make(kind.__name__)) == kind()
+    assert f(Make("object", None)) is None
+    assert f(Make("extent", N + 4)) == 5
+    named = f(SECOND, FIRST, Make("dict", ("b", 1), 2))
+    assert list(named) == ["b", 1]
     check(named["b"], np.array([2], np.float32))
-    with pytest.raises(KeyError, match="broken"):
-        f(lambda outs: {}["broken"])
-    none = Callable(NativeCall(cpu.load(plus_one(outputs=0)), [vector()], structure="tuple"))
-    assert none(x) == ()
+    same, extent, one = f(
+        FIRST, Make("extent", N), Make("extent", 7), Make("tuple", None, 2), FIRST, Make("list", None, 3)
+    )
+    assert same is one and extent == (1, 7)
+    point = f(Make("object", 1), FIRST, Make("object", 2), Make("instance", (Point, ("y", "x", "z")), 3))
+    assert type(point) is Point and list(vars(point)) == ["y", "z"] and type(point.x) is Tensor
+    assert f(FIRST, Make("call", lambda out: out.shape, 1)) == (1,) and f(Make("call", dict)) == {}
+
+
+def test_arguments_in_results():
+    results = [Make("argument", 1), Make("output", 0), Make("argument", 1), Make("tuple", None, 3)]
+    f = Callable(NativeCall(cpu.load(plus_one()), [SequenceArg(list, (vector(),))], results=results))
+    x, array = tensor(1, 2), np.array([3, 4, 5, 6], np.float32)
+    assert [part is x for part in f([x])] == [True, False, True]
+    for given in (array, array[::2]):  # which the caller may change
+        first, out, second = f([given])
+        assert first is second
+        check(first, given)
+        check(out, given + 1)
+        assert not np.shares_memory(first._array, array)
+    assert f.slow_calls == 0
+
+
+def test_results_that_cannot_be_made():
+    class Bad:
+        def __hash__(self):
+            raise KeyError("broken")
+
+    class Sealed:
+        x = property(lambda self: 1)
+
+    executable, x, key = cpu.load(plus_one(outputs=2)), tensor(1), Bad.__new__(Bad)
+
+    def f(*steps):
+        return NativeCall(executable, [vector()], results=steps)
+
+    live = blocks.stats().live
+    for _ in range(20):
+        with pytest.raises(KeyError, match="broken"):
+            Callable(f(FIRST, Make("call", lambda out: {}["broken"], 1)))(x)
+        with pytest.raises(KeyError, match="broken"):
+            Callable(f(SECOND, FIRST, Make("dict", (key,), 1), Make("tuple", None, 2)))(x)
+        with pytest.raises(AttributeError):
+            Callable(f(FIRST, Make("instance", (Sealed, ("x",)), 1)))(x)
+    assert blocks.stats().live == live
+    for steps in (
+        (),
+        (FIRST, SECOND),
+        (Make("tuple", None, 1),),
+        (FIRST, Make("dict", ("a", "b"), 1)),
+        (Make("output", 2),),
+        (Make("argument", 1),),
+        (Make("other"),),
+        (FIRST, SECOND, Make("call", print, 2)),
+        (Make("call", 3),),
+    ):
+        with pytest.raises((errors.ArgumentError, IndexError)):
+            f(*steps)
 
 
 def test_failed_check():
@@ -375,7 +448,7 @@ def test_nothing_leaks():
             cpu.load(pointwise("%r = fadd float %v0, %v2", inputs=3, dims=False, outputs=2)),
             [vector(0, (4,)), LiteralArg(2.5)],
             [ConstantInput(1, constant), VariableInput(2, variable)],
-            structure="tuple",
+            results=[FIRST, SECOND, Make("tuple", None, 2)],
         )
     )
     e = entry.elementwise(cpu.load(add()))
@@ -469,7 +542,7 @@ def test_call_as_an_attribute():
         lambda ex: NativeCall(ex, [vector(), vector(1), vector(2)]),
         lambda ex: NativeCall(ex, [vector(), vector(1, dtype=F64)]),
         lambda ex: NativeCall(ex, [vector(), vector(1, (Dim("n"), 1))]),
-        lambda ex: NativeCall(ex, [vector(), vector(1)], structure="dict"),
+        lambda ex: NativeCall(ex, [vector(), vector(1)], defaults=[1, 2, 3]),
         lambda ex: NativeCall(ex, [vector(), vector(1)], keywords=["a", "b", "c"]),
         lambda ex: NativeCall(ex, [], [VariableInput(0, Variable(np.zeros(2))), ConstantInput(1, np.zeros(2))]),
         lambda ex: NativeCall(ex, [vector()], [VariableInput(1, object())]),

@@ -56,11 +56,15 @@ class Structure:
             return False
         if self.factory is not other.factory:
             return False
-        return _same(self.labels, other.labels) and _same(self.order, other.order)
+        return self.same_labels(other) and _same(self.order, other.order)
+
+    def same_labels(self, other: Structure) -> bool:
+        """Whether the outermost containers have the same keys or fields."""
+        return _same(self.labels, other.labels)
 
     def same_entries(self, other: Structure) -> bool:
         """Whether the two are equal but for the order of keys, at any depth."""
-        if self.kind is not other.kind or not _same(self.labels, other.labels):
+        if self.kind is not other.kind or not self.same_labels(other):
             return False
         if len(self.children) != len(other.children) or self.factory is not other.factory:
             return False
@@ -77,14 +81,21 @@ class Structure:
 
 
 def _same(a: Any, b: Any) -> bool:
-    """Whether two keys, or tuples of them, are one value to whoever looks at them: 1 is not True, nor 0.0 -0.0."""
+    """Whether two keys, or tuples of them, are one value to whoever looks at them: 1 is not True, nor 0.0 -0.0.
+
+    Keys that cannot be compared are different ones."""
     if type(a) is not type(b):
         return False
+    if a is b:
+        return True
     if type(a) is tuple:
         return len(a) == len(b) and all(map(_same, a, b))
     if type(a) in (float, complex):
         return repr(a) == repr(b)
-    return bool(a == b)
+    try:
+        return bool(a == b)
+    except Exception:
+        return False
 
 
 LEAF = Structure(None)
@@ -173,8 +184,27 @@ def flatten(value: Any) -> tuple[list[Any], Structure]:
     try:
         return leaves, _flatten(value, leaves)
     except RecursionError:
-        message = f"a {type(value).__name__} is nested deeper than Python's recursion limit allows, or contains itself."
-        raise ArgumentError("structure", message) from None
+        raise ArgumentError("structure", _why_endless(value)) from None
+
+
+def _why_endless(value: Any) -> str:
+    """What is wrong with a value that is nested too deep to follow."""
+    inside: dict[int, Any] = {}  # the containers around the present place
+    level: list[Iterator[Any]] = [iter((value,))]
+    while level:
+        for child in level[-1]:
+            if id(child) in inside:
+                return f"a {type(child).__name__} contains itself. Pass values that end somewhere."
+            parts = _parts(child)
+            if parts is not None:
+                inside[id(child)] = child
+                level.append(iter(parts[1]))
+                break
+        else:
+            level.pop()
+            if inside:
+                inside.popitem()
+    return f"a {type(value).__name__} is nested deeper than Python's recursion limit allows. Pass its parts."
 
 
 def _unflatten(structure: Structure, leaves: Iterator[Any]) -> Any:
@@ -241,7 +271,7 @@ def flatten_up_to(structure: Structure, value: Any, root: str) -> list[tuple[str
     if structure.kind is None:
         return [(root, value)]
     parts = _parts(value)
-    if parts is None or type(value) is not structure.kind or parts[0] != structure.labels:
+    if parts is None or type(value) is not structure.kind or not _same(parts[0], structure.labels):
         raise ValueError(f"{root} is a {type(value).__name__} where {structure!r} is expected")
     children = list(parts[1])
     if len(children) != len(structure.children):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from hybridflow.core import pytree
@@ -32,6 +32,16 @@ def _defaults_of(function: Any) -> list[Any]:
     python = unwrapped()[0] if unwrapped is not None else getattr(function, "__func__", function)
     named = getattr(python, "__kwdefaults__", None) or {}
     return [*(getattr(python, "__defaults__", None) or ()), *named.keys(), *named.values()]
+
+
+class _Argument:
+    """Stands for an argument, of which only the place matters."""
+
+    __slots__ = ()
+
+
+_Place = tuple[pytree.Structure, int]  # the structure of an argument, and where its leaves begin
+_Default = tuple[Any, pytree.Structure, int]
 
 
 class Binder:
@@ -68,12 +78,39 @@ class Binder:
         bound.apply_defaults()
         return tuple(bound.arguments[name] for name in self.parameters)
 
-    def places(self, positional: int, names: tuple[str, ...]) -> tuple[int, ...] | None:
-        """The parameters that take such arguments, in the order of a call; None when some are variadic."""
-        variadic = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
-        if any(kind in variadic for kind in self._kinds):
-            return None
-        return (*range(positional), *map(self.parameters.index, names))
+    def places(
+        self, positional: int, names: tuple[str, ...], structure: pytree.Structure
+    ) -> tuple[list[_Place], list[_Default]]:
+        """Where the arguments of a call lie in bound values of that structure, and the defaults that are used.
+
+        The call has so many arguments by position, and others by these names, in this order.
+        """
+        stand_ins = [_Argument() for _ in range(positional + len(names))]
+        bound = self.bind(tuple(stand_ins[:positional]), dict(zip(names, stand_ins[positional:])))
+        found: dict[_Argument, _Place] = {}
+        defaults: list[_Default] = []
+        first = 0
+        for kind, value, part in zip(self._kinds, bound, structure.children):
+            if type(value) is _Argument:
+                found[value] = part, first
+            elif kind in (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD):
+                inside = value if kind is inspect.Parameter.VAR_POSITIONAL else map(value.__getitem__, part.labels)
+                for argument, child in zip(inside, part.children):
+                    found[argument] = child, first
+                    first += child.leaves
+                continue
+            else:
+                defaults.append((value, part, first))
+            first += part.leaves
+        return [found[argument] for argument in stand_ins], defaults
+
+    def gathered(self, entries: Sequence[Any]) -> tuple[Any, ...]:
+        """Entries for arguments by position as entries for parameters: ``*args`` takes all that are left for it."""
+        if inspect.Parameter.VAR_POSITIONAL not in self._kinds:
+            return tuple(entries)
+        first = self._kinds.index(inspect.Parameter.VAR_POSITIONAL)
+        rest = tuple(entries[first:])
+        return (*entries[:first], rest) if rest else tuple(entries)
 
     def split(self, values: tuple[Any, ...]) -> tuple[list[Any], dict[str, Any]]:
         """Bound values as the positional and keyword arguments of a call."""

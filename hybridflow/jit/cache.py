@@ -22,20 +22,30 @@ class Guards(NamedTuple):
 
 class Variant:
     """One cached trace of a signature.  ``guards`` say when it may answer; None if it never may, but for the call that
-    made it.  ``native_calls`` maps forms of calls to what answers them natively, or None."""
+    made it.  ``native_calls`` maps forms of calls to what answers them natively."""
 
-    __slots__ = ("_native_hits_seen", "concrete", "guards", "made", "native_calls", "python_calls", "used")
+    __slots__ = ("_misses", "_native_hits_seen", "concrete", "guards", "made", "native_calls", "python_calls", "used")
 
     def __init__(self, concrete: ConcreteFunction, guards: Guards | None) -> None:
         self.concrete, self.guards = concrete, guards
-        self.native_calls: dict[CallForm, NativeCall | None] = {}
+        self.native_calls: dict[CallForm, NativeCall] = {}
+        self._misses: dict[CallForm, int] = {}
         self.python_calls = 0
         self.made = self.used = 0  # the ticks when it was made, and of the last known use
         self._native_hits_seen = 0
 
     @property
     def native_hits(self) -> int:
-        return sum(s.calls for s in self.native_calls.values() if s is not None)
+        return sum(s.calls for s in self.native_calls.values())
+
+    def is_missed(self, form: CallForm) -> bool:
+        """Notes a call that native code did not answer; whether to tell it (again) what such calls look like.
+
+        A value may be another object that is the same, and the first call may have had arguments that native code does
+        not take.  It may also be the tenth object in ten calls, so that the pauses between such times double.
+        """
+        misses = self._misses[form] = self._misses.get(form, 0) + 1
+        return misses & (misses - 1) == 0
 
     @property
     def hits(self) -> int:
@@ -111,5 +121,5 @@ class SignatureCache:
 
     def native_calls(self) -> tuple[NativeCall, ...]:
         """What native code tries, the latest first."""
-        found = [s for variant in self.variants() for s in variant.native_calls.values() if s is not None]
+        found = [s for variant in self.variants() for s in variant.native_calls.values()]
         return tuple(reversed(found))

@@ -30,26 +30,26 @@ from hybridflow.tracing.trace import State, Trace
 
 # Where a leaf of the result comes from: a program output, an argument handed through, a number that the arguments'
 # extents say, or a value that never changes.
-_RESULT, _ARGUMENT, _EXTENT, _VALUE = range(4)
+RESULT, ARGUMENT, EXTENT, VALUE = range(4)
 
 
 class ConcreteFunction:
     """A traced and compiled signature.  Call it with arguments of exactly that signature; for open extents that are 0
     or 1, and dicts in another order, another trace of the same function runs.
 
-    ``graph`` is what was traced; ``variables`` are those it reads or assigns; ``trace_ms`` and ``compile_ms`` are what
-    it cost to make.
+    ``graph`` is what was traced; ``variables`` are those it reads or assigns; ``plan`` says where each leaf of the
+    result comes from, and ``results`` how they are nested; ``trace_ms`` and ``compile_ms`` are what it cost to make.
     """
 
     __slots__ = (
         "__weakref__",
         "_binder",
-        "_plan",
         "captured",
         "compile_ms",
         "is_open",
         "key",
         "name",
+        "plan",
         "results",
         "specialise",
         "staged",
@@ -62,7 +62,7 @@ class ConcreteFunction:
     ) -> None:
         self.name = binder.name
         self._binder, self.key, self.staged = binder, key, staged
-        self._plan, self.results = plan, results
+        self.plan, self.results = plan, results
         self.tensor_leaves = tuple(k for k, leaf in enumerate(key.leaves) if isinstance(leaf, TensorKey))
         self.captured = frozenset(map(id, self.captures))
         self.is_open = any(isinstance(leaf, TensorKey) and leaf.is_open for leaf in key.leaves)
@@ -94,23 +94,9 @@ class ConcreteFunction:
         return list(zip(self._binder.paths(self.key.structure), map(str, self.key.leaves)))
 
     @property
-    def returns_arguments(self) -> bool:
-        """Whether an argument, or an extent of one, is handed through to the result."""
-        return any(kind in (_ARGUMENT, _EXTENT) for kind, _ in self._plan)
-
-    @property
-    def returns_outputs_in_order(self) -> bool:
-        """Whether the leaves of the result are the outputs of the program, one by one."""
-        return self._plan == [(_RESULT, k) for k in range(len(self.graph.outputs))]
-
-    @property
-    def returns_none(self) -> bool:
-        return self.results.kind is None and self._plan[0][0] == _VALUE and self._plan[0][1] is None
-
-    @property
     def holds_objects(self) -> bool:
         """Whether it keeps objects of the user's alive: results that are no tensors, custom gradients."""
-        plan = any(kind == _VALUE and value_key(value) is None for kind, value in self._plan)
+        plan = any(kind == VALUE and value_key(value) is None for kind, value in self.plan)
         return plan or bool(self.staged.trace.spans)
 
     @property
@@ -176,12 +162,12 @@ class ConcreteFunction:
     def assemble(self, outputs: Sequence[Tensor], arguments: Sequence[Tensor] = ()) -> Any:
         """The result of the Python function, from the program's outputs and the tensor arguments."""
         leaves = []
-        for kind, value in self._plan:
-            if kind == _RESULT:
+        for kind, value in self.plan:
+            if kind == RESULT:
                 leaves.append(outputs[value])
-            elif kind == _ARGUMENT:
+            elif kind == ARGUMENT:
                 leaves.append(arguments[value])
-            elif kind == _EXTENT:
+            elif kind == EXTENT:
                 leaves.append(self._extent(value, arguments))
             else:
                 # An array could be changed by the caller, who must not see that change in the next result.
@@ -350,12 +336,12 @@ def _run(
     result_leaves, results = pytree.flatten(result)
     for leaf in result_leaves:
         if not isinstance(leaf, SymbolicTensor):
-            plan.append((_EXTENT if isinstance(leaf, Dim) else _VALUE, leaf))
+            plan.append((EXTENT if isinstance(leaf, Dim) else VALUE, leaf))
             continue
         node = trace.node_of(leaf)
         if node in positions:
-            plan.append((_ARGUMENT, positions[node]))
+            plan.append((ARGUMENT, positions[node]))
         else:
-            plan.append((_RESULT, outputs.setdefault(node, len(outputs))))
+            plan.append((RESULT, outputs.setdefault(node, len(outputs))))
     staged = Staged(trace, tuple(outputs), fastmath)
     return ConcreteFunction(binder, key, staged, plan, results), trace.created_variables

@@ -93,7 +93,7 @@ class Function(Dispatcher):
             result = found.concrete.call_leaves(leaves)
         found.python_calls += 1
         form = len(args), tuple(kwargs)
-        if found.guards is not None and form not in found.native_calls:
+        if found.guards is not None and found.is_missed(form):
             self._add_native_call(found, form, args, kwargs)
         return result
 
@@ -136,8 +136,8 @@ class Function(Dispatcher):
         """Let native code answer calls like this one from now on, if it can."""
         assert found.guards is not None, "what has none never answers again"
         native = native_call_for(found.concrete, found.guards.steps, self._binder, args, kwargs)
-        found.native_calls[form] = native
         if native is not None:
+            found.native_calls[form] = native
             self._dispatch = self._cache.native_calls()
 
     def _leaves_and_key(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[list[Any], Key]:

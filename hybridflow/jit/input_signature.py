@@ -23,9 +23,10 @@ class InputSignature:
     __slots__ = ("_binder", "_is_named", "_keys", "_specs", "_structures")
 
     def __init__(self, specs: Sequence[Any], binder: Binder) -> None:
+        given, specs = len(specs), binder.gathered(specs)
         if len(specs) > len(binder.parameters):
             raise ArgumentError(
-                binder.name, f"input_signature has {len(specs)} entries for {len(binder.parameters)} parameters."
+                binder.name, f"input_signature has {given} entries for {len(binder.parameters)} parameters."
             )
         self._binder = binder
         flat = [pytree.flatten(spec) for spec in specs]
@@ -41,7 +42,8 @@ class InputSignature:
     def own_key(self) -> tuple[list[Any], Key]:
         """The key when every parameter is in the signature or has a default."""
         stand_ins = [pytree.unflatten(s, [_TENSOR_PLACEHOLDER] * s.leaves) for s in self._structures]
-        values = self._binder.bind(tuple(stand_ins), {})
+        args, kwargs = self._binder.split(tuple(stand_ins))
+        values = self._binder.bind(tuple(args), kwargs)
         return self._key(pytree.flatten(values)[0], values)
 
     def leaves_and_key(self, values: tuple[Any, ...]) -> tuple[list[Any], Key]:

@@ -2,26 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import functools
+import itertools
+import types
+from collections import OrderedDict, defaultdict
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from hybridflow.compiler.ir.extents import LEAST, symbols
 from hybridflow.compiler.ir.graph import Role
-from hybridflow.core import devices
+from hybridflow.core import devices, pytree
 from hybridflow.core.tensor import Tensor
 from hybridflow.jit.binding import Binder
-from hybridflow.jit.concrete import ConcreteFunction
-from hybridflow.jit.keys import TensorKey
+from hybridflow.jit.concrete import ARGUMENT, EXTENT, RESULT, ConcreteFunction
+from hybridflow.jit.keys import IdentityKey, TensorKey
 from hybridflow.jit.value_keys import ValueKey
-from hybridflow.runtime.calls import native_call
+from hybridflow.runtime.calls import arguments as native, native_call
+from hybridflow.runtime.calls.results import Make
 from hybridflow.runtime.calls.steps import Step
-from hybridflow.runtime.native.records import MAX_BUFFERS, MAX_STEPS
+from hybridflow.runtime.native.records import MAX_BUFFERS, MAX_NODES, MAX_STEPS
 from hybridflow.tracing.trace import State
 
 MAX_COMPARED = 1024  # pairs of tensors, in calls of programs that tell them apart
 CallForm = tuple[int, tuple[str, ...]]  # how a call was written: arguments by position, and the names of the others
+
+
+class _InPythonError(Exception):
+    """Calls like this one have to be done in Python."""
 
 
 def native_call_for(
@@ -33,87 +42,203 @@ def native_call_for(
     repeats: bool = False,
 ) -> native_call.NativeCall | None:
     """What native code needs to answer calls like this one with ``concrete``; None when it has to be done in Python.
-    Calls in which a check fails are made again there if ``repeats`` says so.
+    Calls in which a check fails are made again there if ``repeats`` says so."""
+    try:
+        return _native_call_for(concrete, guards, binder, (*args, *kwargs.values()), tuple(kwargs), repeats)
+    except _InPythonError:
+        return None
 
-    Native are calls whose arguments are tensors and plain Python values, not nested, with results that are new tensors.
-    """
-    structure, keys = concrete.key.structure, concrete.key.leaves
-    parameters = binder.places(len(args), tuple(kwargs))
-    assemble = _result_structure(concrete)
-    if parameters is None or assemble is None or any(child.kind is not None for child in structure.children):
-        return None
-    tensors = [value for value in (*args, *kwargs.values()) if isinstance(value, Tensor)]
-    if concrete.staged.device_for(tensors) != devices.CPU:
-        return None
+
+def _native_call_for(
+    concrete: ConcreteFunction,
+    guards: Sequence[Step],
+    binder: Binder,
+    given: Sequence[Any],
+    names: tuple[str, ...],
+    repeats: bool,
+) -> native_call.NativeCall:
     program = concrete.staged.compile().program
-    if len(program.inputs) + len(program.outputs) > MAX_BUFFERS or len(guards) > MAX_STEPS:
-        return None
-    inputs = dict(zip(concrete.tensor_leaves, _argument_inputs(concrete)))
-    arguments: list[native_call.Argument] = []
-    for parameter, value in zip(parameters, (*args, *kwargs.values())):
-        key = keys[parameter]
-        if isinstance(key, TensorKey) and type(value) is Tensor and isinstance(value._array, np.ndarray):
-            slot = program.inputs[inputs[parameter]]
-            arguments.append(native_call.TensorArg(key.dtype, slot.shape, inputs[parameter]))
-        elif isinstance(key, ValueKey) and key.is_plain:
-            arguments.append(native_call.LiteralArg(value))
-        else:
-            return None
-    omitted = set(range(len(keys))) - set(parameters)
-    if not all(isinstance(keys[k], ValueKey) for k in omitted):
-        return None
-    if concrete.tells_apart and len(tensors) * (len(tensors) + len(concrete.captures)) > MAX_COMPARED:
-        return None
-    captures: list[native_call.Capture] = []
-    for i, source in enumerate(concrete.staged.sources):
-        if isinstance(source, State):
-            if not (source.is_held and isinstance(source.variable._tensor._array, np.ndarray)):
-                return None
-            captures.append(native_call.VariableInput(i, source.variable))
-        elif isinstance(source, Tensor):
-            array = source._array
-            if not (isinstance(array, np.ndarray) and array.flags.c_contiguous and array.flags.aligned):
-                return None
-            captures.append(native_call.ConstantInput(i, array))
-    executable = concrete.staged.compile()
-    if executable.program.callbacks:
-        return None
+    _require(not program.callbacks and len(guards) <= MAX_STEPS)
+    _require(len(program.inputs) + len(program.outputs) + len(concrete.graph.updates) <= MAX_BUFFERS)
+    reader = _Arguments(concrete)
+    places, defaults = binder.places(len(given) - len(names), names, concrete.key.structure)
+    arguments = [reader.argument(value, *place) for value, place in zip(given, places, strict=True)]
+    looked_at = [(value, s, first) for value, s, first in defaults if not reader.is_fixed(s, first)]
+    arguments += [reader.argument(*default) for default in looked_at]
+    nodes = list(native.in_order(arguments))
+    _require(len(nodes) <= MAX_NODES and concrete.staged.device_for(reader.tensors) == devices.CPU)
+    if concrete.tells_apart:
+        _require(len(reader.tensors) * (len(reader.tensors) + len(concrete.captures)) <= MAX_COMPARED)
     return native_call.NativeCall(
-        executable,
+        concrete.staged.compile(),
         arguments,
-        captures,
-        keywords=tuple(kwargs),
+        _captures(concrete, nodes),
+        keywords=names,
+        defaults=[value for value, *_ in looked_at],
         guards=guards,
-        structure=assemble,
-        minimums=_minimums(arguments),
+        results=_result(concrete, nodes),
+        minimums=_minimums(nodes),
         conditions=concrete.conditions,
         apart=concrete.tells_apart,
         repeats=repeats,
     )
 
 
-def _minimums(arguments: Sequence[native_call.Argument]) -> dict[str, int]:
-    """Open extents are 2 or more: 0 and 1 have programs of their own."""
-    shapes = [argument.shape for argument in arguments if isinstance(argument, native_call.TensorArg)]
-    return {name: LEAST for shape in shapes for extent in shape for name in symbols(extent)}
+def _require(condition: bool) -> None:
+    if not condition:
+        raise _InPythonError
 
 
-def _argument_inputs(concrete: ConcreteFunction) -> list[int]:
+# Arguments
+
+
+class _Arguments:
+    """What native code is told of the arguments of a call; ``tensors`` are those among them."""
+
+    def __init__(self, concrete: ConcreteFunction) -> None:
+        self._keys = concrete.key.leaves
+        self._program = concrete.staged.compile().program
+        self._inputs = dict(zip(concrete.tensor_leaves, argument_inputs(concrete)))
+        self.tensors: list[Tensor] = []
+
+    def is_fixed(self, structure: pytree.Structure, first: int) -> bool:
+        """Whether a default is a value that never changes."""
+        return structure.kind is None and isinstance(self._keys[first], ValueKey)
+
+    def argument(self, value: Any, structure: pytree.Structure, first: int) -> native.Argument:
+        """The argument ``value``, whose leaves begin at the position ``first``."""
+        kind = structure.kind
+        if kind is None:
+            return self._leaf(value, first)
+        _require(type(value) is kind)
+        starts = itertools.accumulate((child.leaves for child in structure.children), initial=first)
+        parts = list(zip(structure.children, starts))
+        if kind in pytree.MAPPINGS:
+            of_key = dict(zip(structure.labels, parts))
+            _require(len(value) == len(of_key))
+            keys = tuple(value)
+            return native.MappingArg(
+                kind, keys, tuple([self.argument(value[k], *of_key[k]) for k in keys]), structure.factory
+            )
+        if issubclass(kind, (list, tuple)) and (kind in (list, tuple) or _is_plain_namedtuple(kind)):
+            _require(len(value) == len(parts))
+            return native.SequenceArg(
+                kind, tuple([self.argument(child, *part) for child, part in zip(value, parts, strict=True)])
+            )
+        _require(_is_plain_class(kind, structure.labels))
+        held = tuple(value.__dict__) if kind.__dictoffset__ else None
+        _require((held or ()) == structure.order)
+        attributes = [getattr(value, name) for name in structure.labels]
+        children = tuple([self.argument(child, *part) for child, part in zip(attributes, parts, strict=True)])
+        return native.InstanceArg(kind, structure.labels, held, children)
+
+    def _leaf(self, value: Any, position: int) -> native.Argument:
+        key = self._keys[position]
+        if isinstance(key, TensorKey):
+            _require(type(value) is not Tensor or isinstance(value._array, np.ndarray))
+            _require(isinstance(value, np.generic if key.is_weak else (Tensor, np.ndarray)))
+            if isinstance(value, Tensor):
+                self.tensors.append(value)
+            slot = self._program.inputs[self._inputs[position]]
+            return native.TensorArg(key.dtype, slot.shape, self._inputs[position], key.is_weak)
+        if isinstance(key, IdentityKey):
+            if isinstance(value, Tensor):
+                self.tensors.append(value)
+            return native.ObjectArg(key.reference)
+        _require(isinstance(key, ValueKey) and key.may_be_recognised)
+        return native.LiteralArg(value)
+
+
+def _is_plain_namedtuple(kind: type) -> bool:
+    """Whether instances are their elements, and nothing else."""
+    return kind.__dictoffset__ == 0 and kind.__iter__ is tuple.__iter__  # type: ignore[attr-defined]
+
+
+def _is_plain_class(kind: type, names: Sequence[str]) -> bool:
+    """Whether reading these attributes of an instance runs no code of the user's."""
+    stored = [next((base.__dict__[name] for base in kind.__mro__ if name in base.__dict__), None) for name in names]
+    plain = (types.MemberDescriptorType, type(None))
+    has_code = [not isinstance(found, plain) and hasattr(type(found), "__get__") for found in stored]
+    return kind.__getattribute__ is object.__getattribute__ and not any(has_code)
+
+
+def argument_inputs(concrete: ConcreteFunction) -> list[int]:
     """The positions of the program's inputs that are arguments."""
     return [i for i, node in enumerate(concrete.graph.inputs) if node.attrs["role"] is Role.ARGUMENT]
 
 
-def _result_structure(concrete: ConcreteFunction) -> str | Callable[..., Any] | None:
-    """How native code makes the result of the program's outputs; None when a result is one of the arguments."""
-    if concrete.returns_arguments:
-        return None
-    count = len(concrete.graph.outputs)
-    results = concrete.results
-    if concrete.returns_outputs_in_order:
-        if results.kind is None:
-            return "single"
-        if results.kind in (tuple, list) and results.leaves == len(results.children) == count:
-            return results.kind.__name__
-    if count == 0 and concrete.returns_none:
-        return "none"
-    return concrete.assemble
+def _minimums(nodes: Sequence[native.Argument]) -> dict[str, int]:
+    """Open extents are 2 or more: 0 and 1 have programs of their own."""
+    shapes = [node.shape for node in nodes if isinstance(node, native.TensorArg)]
+    return {name: LEAST for shape in shapes for extent in shape for name in symbols(extent)}
+
+
+# What comes from outside
+
+
+def _captures(concrete: ConcreteFunction, nodes: Sequence[native.Argument]) -> list[native_call.Capture]:
+    given = {id(node.reference()) for node in nodes if isinstance(node, native.ObjectArg)}
+    captures: list[native_call.Capture] = []
+    for i, source in enumerate(concrete.staged.sources):
+        if isinstance(source, State):
+            variable = source.variable
+            _require(isinstance(variable._tensor._array, np.ndarray))
+            _require(source.is_held or id(variable) in given)
+            captures.append(native_call.VariableInput(i, variable, borrowed=not source.is_held))
+        elif isinstance(source, Tensor):
+            array = source._array
+            _require(isinstance(array, np.ndarray))
+            if not (array.flags.c_contiguous and array.flags.aligned):
+                _require(not concrete.tells_apart)  # which goes by the place in memory
+                array = array.copy()
+            captures.append(native_call.ConstantInput(i, array))
+    return captures
+
+
+# Results
+
+
+def _result(concrete: ConcreteFunction, nodes: Sequence[native.Argument]) -> list[Make]:
+    """How native code makes the result of the program's outputs."""
+    inputs = argument_inputs(concrete)
+    position = {node.input: k for k, node in enumerate(nodes) if isinstance(node, native.TensorArg)}
+
+    def leaf(kind: int, value: Any) -> Make:
+        if kind == RESULT:
+            return Make("output", value)
+        if kind == ARGUMENT:
+            return Make("argument", position[inputs[value]])
+        if kind == EXTENT:
+            return Make("extent", value)
+        return Make("call", value.copy) if isinstance(value, np.ndarray) else Make("object", value)
+
+    return _nested(concrete.results, [leaf(*part) for part in concrete.plan])
+
+
+def _nested(structure: pytree.Structure, leaves: Sequence[Make]) -> list[Make]:
+    """The steps that make a container of what the steps of its leaves make: see ``pytree.unflatten``."""
+    kind = structure.kind
+    if kind is None:
+        return [leaves[0]]
+    ends = list(itertools.accumulate((child.leaves for child in structure.children), initial=0))
+    parts = [_nested(child, leaves[a:b]) for child, a, b in zip(structure.children, ends, ends[1:])]
+    count = len(parts)
+    if kind is list or kind is tuple:
+        return [*itertools.chain(*parts), Make(kind.__name__, None, count)]
+    if issubclass(kind, tuple):
+        return [
+            *itertools.chain(*parts),
+            Make("tuple", None, count),
+            Make("call", functools.partial(tuple.__new__, kind), 1),
+        ]
+    of_key = dict(zip(structure.labels, parts))
+    if kind not in pytree.MAPPINGS:
+        held = set(structure.order)
+        names = (*structure.order, *(name for name in structure.labels if name not in held))
+        return [*itertools.chain(*(of_key[name] for name in names)), Make("instance", (kind, names), count)]
+    steps = [*itertools.chain(*(of_key[key] for key in structure.order)), Make("dict", structure.order, count)]
+    if kind is OrderedDict:
+        steps.append(Make("call", OrderedDict, 1))
+    elif kind is defaultdict:
+        steps.append(Make("call", functools.partial(defaultdict, structure.factory), 1))
+    return steps

@@ -72,7 +72,7 @@ def _structure_cause(binder: Binder, old: pytree.Structure, new: pytree.Structur
             steps = [(name, x, y) for name, x, y in zip(names, a.children, b.children)]
             continue
         suggestion = "pass one structure: the same containers, lengths and keys"
-        if a.labels == b.labels:
+        if a.labels and a.same_labels(b):
             suggestion += ", in one order"
         return Cause(path, "structure", _shape_of(a), _shape_of(b), 0, suggestion)
     raise AssertionError("the structures are equal")

@@ -26,9 +26,10 @@ class ValueKey:
         self._hash = hash((self.kind, bits))
 
     @property
-    def is_plain(self) -> bool:
-        """Whether the value may be recognised by its bits (floats, ints) or its identity."""
-        return self.kind in _VALUE_KEYS or issubclass(self.kind, np.dtype)
+    def may_be_recognised(self) -> bool:
+        """Whether the very object is the value at all times; instances of subclasses may get attributes."""
+        known = self.kind in _VALUE_KEYS or _is_known(self.kind)
+        return known or issubclass(self.kind, (enum.Enum, np.dtype, np.generic))
 
     def __hash__(self) -> int:
         return self._hash

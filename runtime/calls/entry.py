@@ -25,7 +25,8 @@ from hybridflow.compiler.program import Dim, DimSource, Program, Slot
 from hybridflow.errors import CompileError
 from hybridflow.runtime import locks
 from hybridflow.runtime.calls import front_end, steps, turns
-from hybridflow.runtime.calls.native_call import NativeCall, TensorArg
+from hybridflow.runtime.calls.arguments import TensorArg
+from hybridflow.runtime.calls.native_call import NativeCall
 from hybridflow.runtime.calls.op_calls import ElementwiseCall, ElementwiseOp, FixedCall
 from hybridflow.runtime.cpu import Executable
 from hybridflow.runtime.dtypes import NUMPY
@@ -152,6 +153,9 @@ def _loaded(pool: blocks.Pool, checked: bool) -> dict[str, int]:
         "NativeCall_Type": id(NativeCall),
         "Name_fail": id(_NAMES[0]),
         "Name_slow": id(_NAMES[1]),
+        "Name_factory": id(_NAMES[2]),
+        "Object_new": id(_NEW),
+        "PyArray_NewCopy": layout.numpy_api(layout.API_NEW_COPY),
         "Python_lookup": id(steps.lookup),
         "Python_method": id(steps.method),
         "running": ctypes.addressof(turns.running),
@@ -171,7 +175,7 @@ def _entry_code() -> ModuleType:
 
 machine_code.import_before_fork(_entry_code)
 
-_NAMES = ("_fail", "_call_slow")  # the objects whose addresses native code holds
+_NAMES, _NEW = ("_fail", "_call_slow", "default_factory"), object.__new__  # whose addresses native code holds
 
 
 class _Sample(Dispatcher):

@@ -13,11 +13,19 @@ from __future__ import annotations
 
 import llvmlite.ir as ir
 
-from hybridflow.runtime.calls import entry_match, idle_code, op_code, state_code, step_code
-from hybridflow.runtime.calls.entry_words import is_type, items
+from hybridflow.runtime.calls import (
+    arguments_code,
+    entry_match,
+    idle_code,
+    op_code,
+    results_code,
+    state_code,
+    step_code,
+)
+from hybridflow.runtime.calls.entry_words import extent_of, is_type, items
 from hybridflow.runtime.native import layout
 from hybridflow.runtime.native.ir_builder import BALANCE, I1, I8, I32, I64, NULL, PTR, VOID, Function, Module, i32, i64
-from hybridflow.runtime.native.records import HEAD, OUTPUT, RELEASE_GIL_BYTES, STRUCTURE, WORD, Offsets
+from hybridflow.runtime.native.records import HEAD, OUTPUT, RELEASE_GIL_BYTES, WORD, Offsets
 
 MAX_NDIM = 64  # NumPy's bound
 UNDER_WAY = "calls_under_way"  # in a checked module: of all threads, and nested ones
@@ -32,13 +40,14 @@ def build(offsets: Offsets, checked: bool = False) -> str:
     idle_code.define(module)
     entry_match.define(module, offsets)
     step_code.define(module)
+    arguments_code.define(module, offsets)
     define_make_tensor(module, offsets)
     define_run(module)
     _fail(module)
     _fresh_tensor(module)
     _make_outputs(module)
     state_code.define(module)
-    _result(module)
+    results_code.define(module)
     _attempt(module, offsets)
     _try_all(module, offsets)
     _call(module)
@@ -78,14 +87,6 @@ def define_make_tensor(module: Module, offsets: Offsets) -> None:
     array = f.call("make_array", PTR, *f.args)
     f.ret_if(f.is_null(array), NULL)
     f.ret(f.call("tensor_over", PTR, array))
-
-
-def _extent(f: Function, word: ir.Value, dims: ir.Value) -> ir.Value:
-    """The extent, or size, that a word of a record stands for: itself, or the place -1 - word of ``dims``."""
-    extent = f.local(I64, word)
-    with f.b.if_then(f.b.icmp_signed("<", word, i64(0)), likely=False):
-        f.set(extent, f.get(f.element(dims, f.b.sub(i64(-1), word), I64), I64))
-    return f.get(extent, I64)
 
 
 def define_run(module: Module) -> None:
@@ -135,7 +136,7 @@ def _fresh_tensor(module: Module) -> None:
     shape = f.local_array(I64, i64(MAX_NDIM))
     size = f.local(I64, itemsize)
     with f.count(ndim) as axis:
-        extent = _extent(f, f.get(f.element(extents, axis, I64), I64), dims)
+        extent = extent_of(f, f.get(f.element(extents, axis, I64), I64), dims)
         f.set(f.element(shape, axis, I64), extent)
         product = f.b.umul_with_overflow(f.get(size, I64), extent)
         with f.b.if_then(f.b.extract_value(product, 1), likely=False):
@@ -157,30 +158,6 @@ def _make_outputs(module: Module) -> None:
     f.ret(_YES)
 
 
-def _result(module: Module) -> None:
-    """PyObject *result(record, outs): the call's result, or null with an error; takes references out of outs."""
-    f = module.function("result", PTR, PTR, PTR)
-    record, outs = f.args
-    head = HEAD.at(f, record)
-    structure, count = head.structure, head.outputs
-    with f.b.if_then(f.eq(structure, i64(STRUCTURE["single"]))):
-        f.ret(f.take(outs))
-    with f.b.if_then(f.eq(structure, i64(STRUCTURE["none"]))):
-        f.ret(f.incref(module.symbol("_Py_NoneStruct")))
-    for make, fill, condition in (
-        ("PyList_New", "PyList_SetItem", f.eq(structure, i64(STRUCTURE["list"]))),
-        ("PyTuple_New", "PyTuple_SetItem", _YES),
-    ):
-        with f.b.if_then(condition), f.owned(f.call(make, PTR, count)) as made:
-            f.ret_if(f.is_null(made.value), NULL)
-            with f.count(count) as i:
-                f.call(fill, I32, made.value, i, f.take(f.element(outs, i, PTR)))  # which steals it
-            with f.b.if_then(f.ne(structure, i64(STRUCTURE["call"]))):
-                f.ret(made.given())
-            f.ret(f.call("PyObject_CallOneArg", PTR, head.callable, made.value))
-    f.b.unreachable()
-
-
 def _attempt(module: Module, offsets: Offsets) -> None:
     """PyObject *attempt(known, args, i64 positional, kwnames): the call's result, or null with an error, or the
     address of ``miss`` when the NativeCall does not fit."""
@@ -191,23 +168,42 @@ def _attempt(module: Module, offsets: Offsets) -> None:
     f.ret_if(f.is_null(holder), miss)
     record = f.at(holder, layout.BYTES_DATA)
     head = HEAD.at(f, record)
-    inputs, outputs, dim_count = head.inputs, head.outputs, head.dims
-    buffer_count = f.b.add(f.b.add(inputs, outputs), head.updates)
-    buffers, dims = f.local_array(PTR, buffer_count), f.local_array(I64, dim_count)
-    with f.count(dim_count) as i:
+    roots = f.b.add(f.b.add(head.positional, head.keywords), head.defaults)
+    buffer_count = f.b.add(f.b.add(head.inputs, head.outputs), head.updates)
+    buffers, dims = f.local_array(PTR, buffer_count), f.local_array(I64, head.dims)
+    with f.count(head.dims) as i:
         f.set(f.element(dims, i, I64), i64(-1))
-    fits = f.call("match_arguments", I1, record, args, positional, kwnames, buffers, dims)
-    f.ret_if(f.b.not_(fits), miss)
-    with f.b.if_then(f.ne(head.guards, i64(0)), likely=False):
-        verdict = f.call("match_guards", I32, record)
-        f.ret_if(f.eq(verdict, i32(step_code.ERROR)), NULL)
-        f.ret_if(f.eq(verdict, i32(step_code.FAILS)), miss)
+    copies = f.local(PTR, NULL)
+    with f.owned_array(head.nodes, roots) as objects, f.owned_slot(copies):
+        fits = f.call("match_arguments", I32, record, args, positional, kwnames, objects, buffers, dims, copies)
+        _go_on_if(f, fits)
+        with f.b.if_then(f.ne(head.guards, i64(0)), likely=False):
+            _go_on_if(f, f.call("match_guards", I32, record))
+        with f.owned_array(head.handed) as handed:
+            with f.b.if_then(f.ne(head.handed, i64(0)), likely=False):
+                done = f.call("hand_through", I1, record, objects, buffers, dims, handed)
+                f.ret_if(f.b.not_(done), NULL)
+            _answer(f, known, record, buffers, dims, handed)
 
+
+def _go_on_if(f: Function, verdict: ir.Value) -> None:
+    """Return an error, or a miss, unless the verdict is HOLDS."""
+    with f.b.if_then(f.ne(verdict, i32(step_code.HOLDS)), likely=False):
+        f.ret_if(f.eq(verdict, i32(step_code.ERROR)), NULL)
+        f.ret(f.module.symbol("miss"))
+
+
+def _answer(
+    f: Function, known: ir.Value, record: ir.Value, buffers: ir.Value, dims: ir.Value, handed: ir.Value
+) -> None:
+    """Run the program of a call that fits, and return its result."""
+    head = HEAD.at(f, record)
+    outputs = head.outputs
     with f.owned_array(outputs) as outs:
         f.ret_if(f.b.not_(f.call("make_outputs", I1, record, dims, outs)), NULL)
         with f.count(outputs) as i:
             array = f.call("array_of", PTR, f.get(f.element(outs, i, PTR), PTR))
-            f.set(f.element(buffers, f.b.add(inputs, i), PTR), f.load(array, layout.ARRAY_DATA, PTR))
+            f.set(f.element(buffers, f.b.add(head.inputs, i), PTR), f.load(array, layout.ARRAY_DATA, PTR))
         without_captures = f.eq(head.captures, i64(0))
         with f.b.if_else(without_captures, likely=True) as (alone, with_captures):
             with alone:
@@ -217,13 +213,13 @@ def _attempt(module: Module, offsets: Offsets) -> None:
             with with_captures:
                 _run_with_captures(f, known, record, buffers, dims)
         f.set(head.address("calls"), f.b.add(head.calls, i64(1)))
-        f.ret(f.call("result", PTR, record, outs))
+        f.ret(f.call("result", PTR, record, outs, handed, dims))
 
 
 def _needs(f: Function, record: ir.Value, dims: ir.Value) -> tuple[ir.Value, ir.Value]:
     """Bytes of the arena, and whether to run without the interpreter's lock."""
     head = HEAD.at(f, record)
-    arena, work = (_extent(f, word, dims) for word in (head.arena, head.work))
+    arena, work = (extent_of(f, word, dims) for word in (head.arena, head.work))
     return arena, f.b.icmp_unsigned(">=", work, i64(RELEASE_GIL_BYTES))
 
 

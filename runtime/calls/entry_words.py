@@ -8,13 +8,21 @@ from contextlib import contextmanager
 import llvmlite.ir as ir
 
 from hybridflow.runtime.native import layout
-from hybridflow.runtime.native.ir_builder import PTR, Function
+from hybridflow.runtime.native.ir_builder import I64, PTR, Function, i64
 from hybridflow.runtime.native.records import ITEM
 
 
 def is_type(f: Function, obj: ir.Value, type_name: str) -> ir.Value:
     """Whether ``type(obj)`` is exactly this type."""
     return f.eq(f.load(obj, layout.TYPE, PTR), f.module.symbol(type_name))
+
+
+def extent_of(f: Function, word: ir.Value, dims: ir.Value) -> ir.Value:
+    """The extent, or size, that a word of a record stands for: itself, or the place -1 - word of ``dims``."""
+    extent = f.local(I64, word)
+    with f.b.if_then(f.b.icmp_signed("<", word, i64(0)), likely=False):
+        f.set(extent, f.get(f.element(dims, f.b.sub(i64(-1), word), I64), I64))
+    return f.get(extent, I64)
 
 
 @contextmanager

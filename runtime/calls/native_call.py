@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import struct
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +16,9 @@ import numpy as np
 from hybridflow.compiler.program import Dim, Extent, Slot
 from hybridflow.errors import ArgumentError
 from hybridflow.runtime.calls import steps as guard_steps
+from hybridflow.runtime.calls.arguments import Argument, TensorArg, in_order, item as argument_item
 from hybridflow.runtime.calls.dims import Dims
+from hybridflow.runtime.calls.results import SINGLE, Make, depth, item as result_item
 from hybridflow.runtime.calls.steps import Step
 from hybridflow.runtime.cpu import Executable
 from hybridflow.runtime.dtypes import NUMPY, canonical
@@ -24,35 +26,14 @@ from hybridflow.runtime.native import layout
 from hybridflow.runtime.native.records import (
     CONSTANT,
     DIM_STEP,
-    FLOAT,
     FLOPS_PER_BYTE,
     HEAD,
-    IDENTITY,
-    INT,
     MAX_BUFFERS,
+    MAX_NODES,
     OUTPUT,
-    STRUCTURE,
-    TENSOR,
     VARIABLE,
     Writer,
 )
-
-
-@dataclass(frozen=True)
-class TensorArg:
-    """A Tensor: dtype, and extents that are ints or symbols.  ``input`` is its place in the
-    program, or None when the program does not read it."""
-
-    dtype: np.dtype[Any]
-    shape: tuple[Extent, ...]
-    input: int | None
-
-
-@dataclass(frozen=True)
-class LiteralArg:
-    """A fixed Python value: floats and ints are compared by type and bits, everything else by identity."""
-
-    value: Any
 
 
 @dataclass(frozen=True)
@@ -69,23 +50,25 @@ class VariableInput:
     writes over the old value if that is the variable's own, else a fresh tensor takes its place.
 
     The variable has slots ``_tensor``, its value, and ``_own``, the same object if nobody else can see its memory; and
-    a ``_gate`` (see ``turns``).
+    a ``_gate`` (see ``turns``).  A ``borrowed`` one is among the arguments, as an ObjectArg, and not kept alive.
     """
 
     input: int
     variable: Any
+    borrowed: bool = False
 
 
-Argument = TensorArg | LiteralArg
 Capture = ConstantInput | VariableInput
 
 
 class NativeCall:
     """One kind of call and the program that answers it; it keeps alive everything that it points to.
 
-    ``arguments``  those given by position, then those given by name, whose names are ``keywords`` in that order
+    ``arguments``  those given by position, those given by name, whose names are ``keywords`` in that order, and one for
+                   each of ``defaults``
+    ``defaults``   objects that are no arguments of the call, but looked at like those
     ``captures``   the inputs of the program that are no arguments
-    ``structure``  "none", "single", "tuple" or "list" of the outputs as tensors, or a callable that is given the tuple
+    ``results``    how the result is made (see ``results``)
     ``apart``      whether it answers only calls in which no array is in two places
     ``minimums``   the least value of a symbol, 0 where it is not named
     ``conditions`` extents that are 0 or more
@@ -97,17 +80,19 @@ class NativeCall:
     __slots__ = (
         "__weakref__",
         "_dims",
+        "_nodes",
         "_record",
         "apart",
         "arguments",
         "captures",
         "conditions",
+        "defaults",
         "executable",
         "guards",
         "keywords",
         "minimums",
         "repeats",
-        "structure",
+        "results",
     )
 
     def __init__(
@@ -117,8 +102,9 @@ class NativeCall:
         captures: Sequence[Capture] = (),
         *,
         keywords: Sequence[str] = (),
+        defaults: Sequence[Any] = (),
         guards: Sequence[Step] = (),
-        structure: str | Callable[..., Any] = "single",
+        results: Sequence[Make] = SINGLE,
         minimums: Mapping[str, int] | None = None,
         conditions: Sequence[Extent] = (),
         apart: bool = False,
@@ -126,14 +112,17 @@ class NativeCall:
     ) -> None:
         self.executable, self.apart, self.repeats = executable, apart, repeats
         self.arguments, self.captures = tuple(arguments), tuple(captures)
+        self.defaults = tuple(defaults)
         self.guards = guard_steps.checked(guards)
         # Keyword names are compared by address, and those of calls written in source are interned.
         self.keywords = tuple(map(sys.intern, keywords))
-        self.structure, self.minimums = structure, dict(minimums or {})
+        self.results, self.minimums = tuple(results), dict(minimums or {})
         self.conditions = tuple(conditions)
+        self._nodes = tuple(in_order(self.arguments))
         self._dims = Dims(executable.program.dims, self._named())
         self._check()
         self._record = self._packed()
+        self.captures = tuple([c for c in self.captures if not (isinstance(c, VariableInput) and c.borrowed)])
 
     @property
     def calls(self) -> int:
@@ -142,17 +131,18 @@ class NativeCall:
 
     def _check(self) -> None:
         program = self.executable.program
-        given = [a.input for a in self.arguments if isinstance(a, TensorArg) and a.input is not None]
+        given = [a.input for a in self._nodes if isinstance(a, TensorArg) and a.input is not None]
         given += [c.input for c in self.captures]
         self._require(not program.callbacks, "native code cannot call Python")
         self._require(sorted(given) == list(range(len(program.inputs))), "each input of the program needs one source")
-        self._require(len(self.keywords) <= len(self.arguments), "more keywords than arguments")
-        for argument in self.arguments:
+        named = len(self.keywords) + len(self.defaults)
+        self._require(named <= len(self.arguments), "more keywords and defaults than arguments")
+        self._require(len(self._nodes) <= MAX_NODES, f"more than {MAX_NODES} arguments")
+        for argument in self._nodes:
             if isinstance(argument, TensorArg) and argument.input is not None:
                 self._check_slot(program.inputs[argument.input], argument.dtype, argument.shape)
-        named = set(self._named())
         sources = {Dim(source.name) * source.scale + source.offset for source in program.dims}
-        self._require(sources <= named, "each symbolic extent must be an extent of some argument")
+        self._require(sources <= set(self._named()), "each symbolic extent must be an extent of some argument")
         for capture in self.captures:
             slot = program.inputs[capture.input]
             if isinstance(capture, ConstantInput):
@@ -161,12 +151,15 @@ class NativeCall:
                 self._require(flags.c_contiguous and flags.aligned and not slot.updated, "a constant is not constant")
         buffers = len(program.inputs) + len(program.outputs) + len(self.executable.updated)
         self._require(buffers <= MAX_BUFFERS, f"more than {MAX_BUFFERS} buffers")
-        known = callable(self.structure) or self.structure in STRUCTURE
-        self._require(known and (self.structure != "single" or len(program.outputs) == 1), "structure does not fit")
+        for step in self.results:
+            self._require(step.what != "output" or step.operand < len(program.outputs), "no such output")
+            handed = self._nodes[step.operand] if step.what == "argument" else None
+            self._require(handed is None or isinstance(handed, TensorArg), "what is handed through is no tensor")
+            self._require(handed is None or handed.input is not None, "what is handed through is no input")
 
     def _named(self) -> list[Extent]:
         """The extents that the shapes of arguments say."""
-        return [extent for argument in self.arguments if isinstance(argument, TensorArg) for extent in argument.shape]
+        return [extent for argument in self._nodes if isinstance(argument, TensorArg) for extent in argument.shape]
 
     def _check_slot(self, slot: Slot, dtype: np.dtype[Any], shape: tuple[Extent, ...]) -> None:
         self._require(NUMPY[slot.dtype] == dtype and slot.shape == shape, f"{dtype}{shape} given for {slot}")
@@ -179,11 +172,14 @@ class NativeCall:
 
     def _packed(self) -> bytes:
         program, writer = self.executable.program, Writer(HEAD)
-        structure = "call" if callable(self.structure) else self.structure
         steps, keeps = guard_steps.step_words(self.guards)
         outputs = writer.items(map(self._output_item, program.outputs))
         captures = writer.items(map(self._capture_item, self.captures))
-        arguments = writer.items(map(self._argument_item, self.arguments))
+        through = sorted({step.operand for step in self.results if step.what == "argument"})
+        arguments = writer.items(
+            argument_item(a, self._extents, through.index(k) if k in through else -1) for k, a in enumerate(self._nodes)
+        )
+        results = writer.items(result_item(step, through, self._extent) for step in self.results)
         arena, work = self._extents((program.memory(), self._work()))
         least: dict[Extent, int] = {Dim(name): value for name, value in self.minimums.items()}
         for condition in self.conditions:
@@ -192,10 +188,14 @@ class NativeCall:
                 least[condition] = max(least.get(condition, 0), 0)
         return writer.pack(
             entry=self.executable.address,
-            positional=len(self.arguments) - len(self.keywords),
+            positional=len(self.arguments) - len(self.keywords) - len(self.defaults),
             keywords=len(self.keywords),
             keyword_names=writer.section(id(name) for name in self.keywords),
+            defaults=len(self.defaults),
+            default_objects=writer.section(map(id, self.defaults)),
+            nodes=len(self._nodes),
             arguments=arguments,
+            handed=len(through),
             apart=int(self.apart),
             dims=len(self._dims),
             dim_step_count=len(self._dims.steps) // DIM_STEP.size,
@@ -212,29 +212,18 @@ class NativeCall:
             output_items=outputs,
             arena=arena,
             work=work,
-            structure=STRUCTURE[structure],
-            callable=id(self.structure),
+            results=len(self.results),
+            result_items=results,
+            depth=depth(self.results),
             repeats=int(self.repeats),
             calls=0,
         )
 
     def _extents(self, shape: Iterable[Extent]) -> list[int]:
-        return [-1 - self._dims.index(extent) if isinstance(extent, Dim) else extent for extent in shape]
+        return [self._extent(extent) for extent in shape]
 
-    def _argument_item(self, argument: Argument) -> tuple[int, ...]:
-        if isinstance(argument, TensorArg):
-            return TENSOR.pack(
-                *self._extents(argument.shape),
-                input=-1 if argument.input is None else argument.input,
-                dtype=id(canonical(argument.dtype)),
-                ndim=len(argument.shape),
-            )
-        value = argument.value
-        if type(value) is float:
-            return FLOAT.pack(bits=struct.unpack("<Q", struct.pack("<d", value))[0])
-        if type(value) is int and -(1 << 63) <= value < 1 << 63:
-            return INT.pack(value=value)
-        return IDENTITY.pack(object=id(value))
+    def _extent(self, extent: Extent) -> int:
+        return -1 - self._dims.index(extent) if isinstance(extent, Dim) else extent
 
     def _capture_item(self, capture: Capture) -> tuple[int, ...]:
         if isinstance(capture, ConstantInput):

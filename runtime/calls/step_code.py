@@ -87,7 +87,7 @@ def _read(f: Function, step: View, slots: ir.Value, value: ir.Value, fresh: ir.V
         with case(READ["root"]):
             f.set(value, operand)
         with case(READ["weak"]):
-            f.set(value, _referent(f, operand))
+            f.set(value, referent(f, operand))
         with case(READ["slot"]):
             f.set(value, f.get(f.element(slots, step.owner, PTR), PTR))
         with case(READ["item"]):  # which raises where the owner is no dict
@@ -143,7 +143,7 @@ def _is_a(f: Function, obj: ir.Value, flag: int) -> ir.Value:
     return f.ne(f.b.and_(flags, i64(flag)), i64(0))
 
 
-def _referent(f: Function, reference: ir.Value) -> ir.Value:
+def referent(f: Function, reference: ir.Value) -> ir.Value:
     """The object of a weak reference, or null: it is None when dead, and without references while it dies."""
     found = f.load(reference, layout.WEAKREF_OBJECT, PTR)
     dead = f.eq(found, f.module.symbol("_Py_NoneStruct"))
@@ -164,7 +164,7 @@ def _check(f: Function, step: View, slots: ir.Value, value: ir.Value) -> None:
         with case(CHECK["is"]):
             require(f.eq(value, expected))
         with case(CHECK["weak"]):
-            require(f.eq(value, _referent(f, expected)))
+            require(f.eq(value, referent(f, expected)))
         with case(CHECK["same"]):
             other = f.element(slots, f.b.ptrtoint(expected, I64), PTR)
             require(f.eq(value, f.get(other, PTR)))

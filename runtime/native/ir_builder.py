@@ -151,19 +151,33 @@ class Function:
             yield held
 
     @contextmanager
-    def owned_array(self, count: ir.Value) -> Iterator[ir.Value]:
+    def owned_array(self, count: ir.Value, first: ir.Value | None = None) -> Iterator[ir.Value]:
         """Memory for so many references, null at first, which are given back when the block is left.  References come
-        in by ``put`` and go out by ``take``, also in functions that are given the memory."""
+        in by ``put`` and go out by ``take``, also in functions that are given the memory.  Those before the position
+        ``first`` are borrowed, and not set."""
         slots = self.local_array(PTR, count)
-        with self.count(count) as i:
-            self.set(self.element(slots, i, PTR), NULL)
+        owned = count if first is None else self.b.sub(count, first)
+        start = slots if first is None else self.element(slots, first, PTR)
+        with self.count(owned) as i:
+            self.set(self.element(start, i, PTR), NULL)
 
         def release() -> None:
-            with self.count(count) as i, self.owned(self.take(self.element(slots, i, PTR))):
+            with self.count(owned) as i, self.owned(self.take(self.element(start, i, PTR))):
                 pass
 
         with self.leaving(release):
             yield slots
+
+    @contextmanager
+    def owned_slot(self, slot: ir.Value) -> Iterator[None]:
+        """Give back what a slot owns when the block is left."""
+
+        def release() -> None:
+            with self.owned(self.take(slot)):
+                pass
+
+        with self.leaving(release):
+            yield
 
     def put(self, slot: ir.Value, reference: ir.Value) -> None:
         """Store a new reference into an empty slot, which owns it from now on."""

@@ -32,12 +32,13 @@ IS_LIST, IS_TUPLE, IS_TYPE = 1 << 25, 1 << 26, 1 << 31  # flags of types whose i
 # struct PyArrayObject_fields of numpy/ndarraytypes.h
 ARRAY_DATA, ARRAY_NDIM, ARRAY_SHAPE, ARRAY_BASE, ARRAY_DESCR, ARRAY_FLAGS, ARRAY_HANDLER = 16, 24, 32, 48, 56, 64, 88
 DESCR_KIND, DESCR_ORDER, DESCR_NUM = 24, 26, 28
+SCALAR_DATA = object.__basicsize__  # of NumPy's scalars
 C_CONTIGUOUS, OWN_DATA, ALIGNED, WRITEABLE = 0x0001, 0x0004, 0x0100, 0x0400
 
 SETTINGS = (sys.implementation.cache_tag, sys.hexversion, TUPLE_ITEMS, BYTES_DATA)  # what differs between interpreters
 
 # Positions in NumPy's table of C functions, fixed since NumPy 1.22.
-API_ARRAY_TYPE, API_NEW_FROM_DESCR, API_GET_HANDLER = 2, 94, 305
+API_ARRAY_TYPE, API_NEW_COPY, API_NEW_FROM_DESCR, API_GET_HANDLER = 2, 85, 94, 305
 
 
 def slot_offset(type_: type, name: str) -> int:
@@ -180,6 +181,9 @@ def _fields() -> Iterator[tuple[str, int, int]]:
         yield "byte order", _int(id(descr) + DESCR_KIND) >> 16 & 0xFF, ord(descr.byteorder)
     yield "array shape", _word(_word(id(array) + ARRAY_SHAPE) + 8), 3
     yield "array owner's flags", _int(id(owner) + ARRAY_FLAGS) & OWN_DATA, OWN_DATA
+    for scalar in (np.int8(-7), np.float32(0.5), np.float64(-2.25), np.int64(1 << 40)):
+        held = ctypes.string_at(id(scalar) + SCALAR_DATA, scalar.nbytes)
+        yield "array scalar", int.from_bytes(held, "little"), int.from_bytes(scalar.tobytes(), "little")
     handler = ctypes.PYFUNCTYPE(ctypes.py_object)(numpy_api(API_GET_HANDLER))()
     yield "array memory handler", _word(id(owner) + ARRAY_HANDLER), id(handler)
     yield "array type in the C API", numpy_api(API_ARRAY_TYPE), id(np.ndarray)

@@ -116,11 +116,21 @@ class Items:
             kind.code = code
 
 
-TENSOR = Item("tensor", "input *dtype ndim", tail="extents")  # input -1: the program does not read it
+# Arguments, and what is nested in them (see ``calls.arguments``).
+# input -1: the program does not read it.  scalar: the class, where it is one of NumPy's scalars, or null.
+# handed: which of the arguments that results hold, -1 for none.
+TENSOR = Item("tensor", "input *dtype itemsize ndim *scalar handed", tail="extents")
 IDENTITY = Item("identity", "*object")
 FLOAT = Item("float", "bits")
 INT = Item("int", "value")
-ARGUMENT = Items(TENSOR, IDENTITY, FLOAT, INT)
+EQUAL = Item("equal", "*object")  # of a type that ``compare`` compares
+REFERENT = Item("referent", "*reference")
+SEQUENCE = Item("sequence", "*type is_list size")
+MAPPING = Item("mapping", "*type *factory size", tail="keys")  # factory: of a defaultdict, null where there is none
+ORDERED = Item("ordered", "*type size", tail="keys")
+# held: how many entries its dict has, -1 where it has none.  names: of the fields, then those in the dict.
+INSTANCE = Item("instance", "*type size held", tail="names")
+ARGUMENT = Items(TENSOR, IDENTITY, FLOAT, INT, EQUAL, REFERENT, SEQUENCE, MAPPING, ORDERED, INSTANCE)
 
 CONSTANT = Item("constant", "input *data")
 # tensor, own: offsets of the slots in the object.  words: of its gate (see ``turns``).  update: position among the
@@ -131,22 +141,38 @@ CAPTURE = Items(CONSTANT, VARIABLE)
 OUTPUT = Item("output", "*dtype itemsize ndim", tail="extents")
 OUTPUTS = Items(OUTPUT)
 
+# How a result is made, on a stack of objects (see ``calls.results``): the first four put one there, the others take as
+# many as they need, and put there what they make.
+PUT_OUTPUT = Item("put output", "index")
+PUT_ARGUMENT = Item("put argument", "index")  # of those that are handed through
+PUT_OBJECT = Item("put object", "*object")
+PUT_EXTENT = Item("put extent", "extent")
+MAKE_LIST = Item("make list", "count")
+MAKE_TUPLE = Item("make tuple", "count")
+MAKE_DICT = Item("make dict", "count", tail="keys")
+MAKE_INSTANCE = Item("make instance", "*type count", tail="names")
+MAKE_CALL = Item("make call", "*callable count")  # with no argument, or with one
+RESULT = Items(
+    PUT_OUTPUT, PUT_ARGUMENT, PUT_OBJECT, PUT_EXTENT, MAKE_LIST, MAKE_TUPLE, MAKE_DICT, MAKE_INSTANCE, MAKE_CALL
+)
+
 STEP = Words("read owner *operand check *expected keep")  # of guards, see ``steps.step_words``
 
-# A native call.  positional, keywords: how many arguments are given by position, and by name.  apart: whether arrays
-# may be in one place only.  dims: symbolic extents.
+# A native call.  positional, keywords: how many arguments are given by position, and by name.  defaults: objects that
+# are looked at like arguments.  nodes: all these and what is nested in them.  handed: arguments that results hold.
+# apart: whether arrays may be in one place only.  dims: symbolic extents.  depth: of the stack on which the result is
+# made, in ``results`` steps.
 # guards: how many steps; keeps: for how many of them native code takes a reference.  inputs: buffers of the program.
 # repeats: whether a call in which a check fails is none of this record.
 # calls: answered so far, the one word that native code writes.
 HEAD = Words(
-    "*entry positional keywords @keyword_names @arguments apart dims dim_step_count @dim_steps @minimums "
-    "guards @guard_steps keeps inputs captures @capture_items updates outputs @output_items arena work "
-    "structure *callable repeats calls"
+    "*entry positional keywords @keyword_names defaults @default_objects nodes @arguments handed apart "
+    "dims dim_step_count @dim_steps @minimums guards @guard_steps keeps "
+    "inputs captures @capture_items updates outputs @output_items arena work results @result_items depth repeats calls"
 )
 # One step of ``dims``: the place ``target`` becomes ``op`` of the place ``left`` and of ``right``, a place or a number.
 DIM_STEP = Words("op target left right is_place")
 DIM_STEPS = {"add": 0, "multiply": 1, "divide": 2, "same": 3}  # same: both are equal, or the signature does not fit
-STRUCTURE = {"none": 0, "single": 1, "tuple": 2, "list": 3, "call": 4}  # of the result; call: of a tuple of tensors
 
 # An op over tensors of any one shape, and one over tensors of known types.
 ELEMENTWISE = Words("*entry inputs @specs *dtype itemsize arena")
@@ -202,6 +228,7 @@ FLOPS_PER_BYTE = 8  # ... or that compute as long as a machine takes for so many
 
 MAX_INPUTS = 8  # of an elementwise kernel
 MAX_BUFFERS = 4096  # of a program: its native call keeps them on the stack
+MAX_NODES = 4096  # of the arguments of a call, which are on the stack too
 MAX_STEPS = 8192  # of guards, whose values are on the stack as well
 
 

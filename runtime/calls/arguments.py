@@ -1,0 +1,143 @@
+"""What the arguments of a native call must look like, and how that is written for native code (``arguments_code``).
+
+An argument is a tensor, a fixed value, an object, or a container of such.  Their items are written in the order in
+which native code comes to them: those of the call, then the children of the first container, of the second, and so on.
+"""
+
+from __future__ import annotations
+
+import struct
+import weakref
+from collections import OrderedDict, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Union
+
+import numpy as np
+
+from hybridflow.compiler.program import Extent
+from hybridflow.runtime.dtypes import canonical
+from hybridflow.runtime.native.records import (
+    EQUAL,
+    FLOAT,
+    IDENTITY,
+    INSTANCE,
+    INT,
+    MAPPING,
+    ORDERED,
+    REFERENT,
+    SEQUENCE,
+    TENSOR,
+)
+
+MAPPINGS = (dict, defaultdict, OrderedDict)
+
+
+@dataclass(frozen=True)
+class TensorArg:
+    """A Tensor or ndarray: dtype, and extents that are ints or symbols.  ``input`` is its place in the program, or
+    None when the program does not read it.  With ``scalar`` it is one of NumPy's scalars, and nothing else."""
+
+    dtype: np.dtype[Any]
+    shape: tuple[Extent, ...]
+    input: int | None
+    scalar: bool = False
+
+
+@dataclass(frozen=True)
+class LiteralArg:
+    """A fixed Python value: floats, ints, str and bytes are compared by type and bits, everything else by identity."""
+
+    value: Any
+
+
+@dataclass(frozen=True)
+class ObjectArg:
+    """The object that a weak reference refers to."""
+
+    reference: weakref.ref[Any]
+
+
+@dataclass(frozen=True)
+class SequenceArg:
+    """A list, tuple or named tuple of exactly this class."""
+
+    kind: type
+    children: tuple[Argument, ...]
+
+
+@dataclass(frozen=True)
+class MappingArg:
+    """A dict, OrderedDict or defaultdict with these keys in this order; ``factory`` is a defaultdict's."""
+
+    kind: type
+    keys: tuple[Any, ...]
+    children: tuple[Argument, ...]
+    factory: Any = None
+
+
+@dataclass(frozen=True)
+class InstanceArg:
+    """An instance of exactly this class, by its attributes ``names``; ``held`` are all the entries of its dict, in
+    order, None where it has none."""
+
+    kind: type
+    names: tuple[str, ...]
+    held: tuple[str, ...] | None
+    children: tuple[Argument, ...] = field(default=())
+
+
+Container = SequenceArg | MappingArg | InstanceArg
+Argument = Union[TensorArg, LiteralArg, ObjectArg, SequenceArg, MappingArg, InstanceArg]
+
+
+def in_order(arguments: Iterable[Argument]) -> Iterator[Argument]:
+    """All arguments and what is nested in them, in the order of their items."""
+    level = list(arguments)
+    for argument in level:  # which grows meanwhile
+        yield argument
+        if isinstance(argument, (SequenceArg, MappingArg, InstanceArg)):
+            level += argument.children
+
+
+def item(argument: Argument, extents: Callable[[Sequence[Extent]], list[int]], handed: int) -> tuple[int, ...]:
+    """The item of one argument, without what is nested in it."""
+    if isinstance(argument, TensorArg):
+        dtype = canonical(argument.dtype)
+        return TENSOR.pack(
+            *extents(argument.shape),
+            input=-1 if argument.input is None else argument.input,
+            dtype=id(dtype),
+            itemsize=dtype.itemsize,
+            ndim=len(argument.shape),
+            scalar=id(dtype.type) if argument.scalar else 0,
+            handed=handed,
+        )
+    if isinstance(argument, ObjectArg):
+        return REFERENT.pack(reference=id(argument.reference))
+    if isinstance(argument, LiteralArg):
+        return _literal(argument.value)
+    return _container(argument)
+
+
+def _literal(value: Any) -> tuple[int, ...]:
+    if type(value) is float:
+        return FLOAT.pack(bits=struct.unpack("<Q", struct.pack("<d", value))[0])
+    if type(value) is int and -(1 << 63) <= value < 1 << 63:
+        return INT.pack(value=value)
+    return (EQUAL if type(value) in (int, str, bytes) else IDENTITY).pack(object=id(value))
+
+
+def _container(argument: Container) -> tuple[int, ...]:
+    kind, size = id(argument.kind), len(argument.children)
+    if isinstance(argument, SequenceArg):
+        return SEQUENCE.pack(type=kind, is_list=int(argument.kind is list), size=size)
+    if isinstance(argument, InstanceArg):
+        held = argument.held
+        names = map(id, (*argument.names, *(held or ())))
+        return INSTANCE.pack(*names, type=kind, size=size, held=-1 if held is None else len(held))
+    keys = map(id, argument.keys)
+    if argument.kind is OrderedDict:
+        return ORDERED.pack(*keys, type=kind, size=size)
+    factory = id(argument.factory) if argument.kind is defaultdict else 0
+    return MAPPING.pack(*keys, type=kind, factory=factory, size=size)

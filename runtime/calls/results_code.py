@@ -1,0 +1,160 @@
+"""LLVM code that makes the result of a call from what the program left (see ``results``)."""
+
+from __future__ import annotations
+
+import llvmlite.ir as ir
+
+from hybridflow.runtime.calls.entry_words import extent_of, is_type, items
+from hybridflow.runtime.native import layout
+from hybridflow.runtime.native.ir_builder import I1, I32, I64, NULL, PTR, Function, Module, i64
+from hybridflow.runtime.native.records import (
+    HEAD,
+    ITEM,
+    MAKE_CALL,
+    MAKE_DICT,
+    MAKE_INSTANCE,
+    MAKE_LIST,
+    MAKE_TUPLE,
+    PUT_ARGUMENT,
+    PUT_EXTENT,
+    PUT_OBJECT,
+    PUT_OUTPUT,
+    TENSOR,
+)
+
+
+def define(module: Module) -> None:
+    """Add ``hand_through`` and ``result`` to a module that has ``fresh_tensor``."""
+    _hand_through(module)
+    _make_dict(module)
+    _make_instance(module)
+    _make_called(module)
+    _result(module)
+
+
+def _hand_through(module: Module) -> None:
+    """i1 hand_through(record, objects, buffers, dims, handed): put there the arguments that the result holds; or false
+    and an error.  A tensor is given through, of an array or a scalar the caller gets a tensor of its own."""
+    f = module.function("hand_through", I1, PTR, PTR, PTR, PTR, PTR)
+    record, objects, buffers, dims, handed = f.args
+    head, no = HEAD.at(f, record), ir.Constant(I1, 0)
+    with items(f, head.arguments, head.nodes) as (i, item), f.b.if_then(TENSOR.is_kind(f, item)):
+        given = TENSOR.at(f, item)
+        with f.b.if_then(f.b.icmp_signed(">=", given.handed, i64(0))):
+            place, obj = f.element(handed, given.handed, PTR), f.get(f.element(objects, i, PTR), PTR)
+            is_tensor = is_type(f, obj, "Tensor_Type")
+            with f.b.if_else(is_tensor, likely=True) as (tensor, other):
+                with tensor:
+                    f.put(place, f.incref(obj))
+                with other:
+                    made = f.call("fresh_tensor", PTR, given.dtype, given.itemsize, given.ndim, given.extents, dims)
+                    f.put(place, made)
+                    f.ret_if(f.is_null(made), no)
+                    array = f.call("array_of", PTR, made)
+                    size = f.local(I64, given.itemsize)
+                    with f.count(given.ndim) as axis:
+                        extent = f.get(f.element(f.load(array, layout.ARRAY_SHAPE, PTR), axis, I64), I64)
+                        f.set(size, f.b.mul(f.get(size, I64), extent))
+                    source = f.get(f.element(buffers, given.input, PTR), PTR)
+                    f.call("memcpy", PTR, f.load(array, layout.ARRAY_DATA, PTR), source, f.get(size, I64))
+    f.ret(ir.Constant(I1, 1))
+
+
+def _result(module: Module) -> None:
+    """PyObject *result(record, outs, handed, dims): the call's result, or null with an error."""
+    f = module.function("result", PTR, PTR, PTR, PTR, PTR)
+    record, outs, handed, dims = f.args
+    head = HEAD.at(f, record)
+    with f.owned_array(head.depth) as stack:
+        top = f.local(PTR, stack)  # the first place that is free
+        with items(f, head.result_items, head.results) as (_, item):
+            made = f.local(PTR, NULL)
+            _one_step(f, item, top, made, outs, handed, dims)
+            f.ret_if(f.is_null(f.get(made, PTR)), NULL)
+            place = f.get(top, PTR)
+            f.put(place, f.get(made, PTR))
+            f.set(top, f.element(place, i64(1), PTR))
+        f.ret(f.take(stack))
+
+
+def _one_step(
+    f: Function,
+    item: ir.Value,
+    top: ir.Value,
+    made: ir.Value,
+    outs: ir.Value,
+    handed: ir.Value,
+    dims: ir.Value,
+) -> None:
+    """Set ``made`` to a new reference, or leave it null and an error; lower ``top`` to the first operand."""
+
+    def operands(count: ir.Value) -> ir.Value:
+        f.set(top, f.element(f.get(top, PTR), f.b.neg(count), PTR))
+        return f.get(top, PTR)
+
+    with f.switch(ITEM.at(f, item).kind) as case:
+        for kind, objects in ((PUT_OUTPUT, outs), (PUT_ARGUMENT, handed)):
+            with case(kind.code):
+                f.set(made, f.incref(f.get(f.element(objects, kind.at(f, item).index, PTR), PTR)))
+        with case(PUT_OBJECT.code):
+            f.set(made, f.incref(PUT_OBJECT.at(f, item).object))
+        with case(PUT_EXTENT.code):
+            f.set(made, f.call("PyLong_FromLongLong", PTR, extent_of(f, PUT_EXTENT.at(f, item).extent, dims)))
+        for kind, make, fill in (
+            (MAKE_LIST, "PyList_New", "PyList_SetItem"),
+            (MAKE_TUPLE, "PyTuple_New", "PyTuple_SetItem"),
+        ):
+            with case(kind.code):
+                count = kind.at(f, item).count
+                first = operands(count)
+                sequence = f.call(make, PTR, count)
+                f.ret_if(f.is_null(sequence), NULL)
+                with f.count(count) as i:
+                    f.call(fill, I32, sequence, i, f.take(f.element(first, i, PTR)))  # which steals it
+                f.set(made, sequence)
+        for kind, make in (
+            (MAKE_DICT, "make_dict"),
+            (MAKE_INSTANCE, "make_instance"),
+            (MAKE_CALL, "make_called"),
+        ):
+            with case(kind.code):
+                f.set(made, f.call(make, PTR, item, operands(kind.at(f, item).count)))
+
+
+def _make_dict(module: Module) -> None:
+    """PyObject *make_dict(item, values)"""
+    f = module.function("make_dict", PTR, PTR, PTR)
+    item, values = f.args
+    step = MAKE_DICT.at(f, item)
+    with f.owned(f.call("PyDict_New", PTR)) as made:
+        f.ret_if(f.is_null(made.value), NULL)
+        with f.count(step.count) as i, f.owned(f.take(f.element(values, i, PTR))) as value:
+            key = f.get(f.element(step.keys, i, PTR), PTR)
+            failed = f.ne(f.call("PyDict_SetItem", I32, made.value, key, value.value), ir.Constant(I32, 0))
+            f.ret_if(failed, NULL)
+        f.ret(made.given())
+
+
+def _make_instance(module: Module) -> None:
+    """PyObject *make_instance(item, values)"""
+    f = module.function("make_instance", PTR, PTR, PTR)
+    item, values = f.args
+    step = MAKE_INSTANCE.at(f, item)
+    with f.owned(f.call("PyObject_CallOneArg", PTR, module.symbol("Object_new"), step.type)) as made:
+        f.ret_if(f.is_null(made.value), NULL)
+        with f.count(step.count) as i, f.owned(f.take(f.element(values, i, PTR))) as value:
+            name = f.get(f.element(step.names, i, PTR), PTR)
+            failed = f.ne(f.call("PyObject_GenericSetAttr", I32, made.value, name, value.value), ir.Constant(I32, 0))
+            f.ret_if(failed, NULL)
+        f.ret(made.given())
+
+
+def _make_called(module: Module) -> None:
+    """PyObject *make_called(item, values)"""
+    f = module.function("make_called", PTR, PTR, PTR)
+    item, values = f.args
+    step = MAKE_CALL.at(f, item)
+    with f.b.if_then(f.eq(step.count, i64(0))):
+        f.ret(f.call("PyObject_CallNoArgs", PTR, step.callable))
+    with f.owned(f.take(values)) as value:
+        f.ret(f.call("PyObject_CallOneArg", PTR, step.callable, value.value))
