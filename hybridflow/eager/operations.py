@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ParamSpec, TypeVar, cast
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast
 
 import numpy as np
 
@@ -18,12 +18,14 @@ from hybridflow.core.context import reasons
 from hybridflow.core.tensor import Tensor, wrap
 from hybridflow.runtime import locks
 from hybridflow.runtime.calls.entry import Dispatcher
-from hybridflow.runtime.calls.native_call import NativeCall
+
+if TYPE_CHECKING:
+    from hybridflow.runtime.calls.native_call import NativeCall
 
 P = ParamSpec("P")
 R = TypeVar("R")
 # The plan for calls of a body like one that gave a result: (body, args, kwargs, result).
-Planner = Callable[[Callable[..., Any], Sequence[Any], dict[str, Any], Any], NativeCall | None]
+Planner = Callable[[Callable[..., Any], Sequence[Any], dict[str, Any], Any], "NativeCall | None"]
 
 _ENOUGH = 3  # calls of one form, after which its plan is made; twice as many for every few plans that there were
 _FEW = 4

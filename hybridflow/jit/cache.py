@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hybridflow.jit.concrete import ConcreteFunction
 from hybridflow.jit.keys import Key
-from hybridflow.jit.native_calls import CallForm
 from hybridflow.runtime import locks
-from hybridflow.runtime.calls.native_call import NativeCall
 from hybridflow.runtime.calls.steps import Step, holds
+
+if TYPE_CHECKING:
+    from hybridflow.runtime.calls.native_call import NativeCall
+
+CallForm = tuple[int, tuple[str, ...]]  # how a call was written: arguments by position, and the names of the others
 
 
 class Guards(NamedTuple):

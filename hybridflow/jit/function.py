@@ -17,12 +17,12 @@ from hybridflow.errors import ArgumentError, ArgumentTypeError, user_location
 from hybridflow.jit import aliases, introspect
 from hybridflow.jit.binding import Binder, name_of
 from hybridflow.jit.bound import BoundFunction, WeakMethod
-from hybridflow.jit.cache import SignatureCache, Variant
+from hybridflow.jit.cache import CallForm, SignatureCache, Variant
 from hybridflow.jit.concrete import ConcreteFunction, trace_signature
 from hybridflow.jit.input_signature import InputSignature
 from hybridflow.jit.keys import Key, LeafKey, TensorKey, leaf_key
 from hybridflow.jit.methods import InstanceTable
-from hybridflow.jit.native_calls import CallForm, native_call_for
+from hybridflow.jit.native_calls import native_call_for
 from hybridflow.jit.retracing import Cause, Retrace, RetraceLog, cause_of
 from hybridflow.jit.tensor_spec import TensorSpec
 from hybridflow.runtime import locks

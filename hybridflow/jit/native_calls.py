@@ -26,7 +26,6 @@ from hybridflow.runtime.native.records import MAX_BUFFERS, MAX_NODES, MAX_STEPS
 from hybridflow.tracing.trace import State
 
 MAX_COMPARED = 1024  # pairs of tensors, in calls of programs that tell them apart
-CallForm = tuple[int, tuple[str, ...]]  # how a call was written: arguments by position, and the names of the others
 
 
 class _InPythonError(Exception):

@@ -16,7 +16,7 @@ import functools
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -25,8 +25,6 @@ from hybridflow.compiler.program import Dim, DimSource, Program, Slot
 from hybridflow.errors import CompileError
 from hybridflow.runtime import locks
 from hybridflow.runtime.calls import front_end, steps, turns
-from hybridflow.runtime.calls.arguments import TensorArg
-from hybridflow.runtime.calls.native_call import NativeCall
 from hybridflow.runtime.calls.op_calls import ElementwiseCall, ElementwiseOp, FixedCall
 from hybridflow.runtime.cpu import Executable
 from hybridflow.runtime.dtypes import NUMPY
@@ -34,6 +32,9 @@ from hybridflow.runtime.machine import host, machine_code
 from hybridflow.runtime.memory import blocks
 from hybridflow.runtime.native import functions, layout
 from hybridflow.runtime.native.records import Offsets
+
+if TYPE_CHECKING:
+    from hybridflow.runtime.calls.native_call import NativeCall
 
 
 class Dispatcher:
@@ -126,7 +127,7 @@ def offsets() -> Offsets:
         tensor_array=layout.slot_offset(known.tensor_type, known.array_slot),
         tensor_size=known.tensor_type.__basicsize__,
         dispatch_table=layout.slot_offset(Dispatcher, "_dispatch"),
-        call_record=layout.slot_offset(NativeCall, "_record"),
+        call_record=layout.slot_offset(_native_call().NativeCall, "_record"),
         elementwise_record=layout.slot_offset(ElementwiseCall, "_record"),
         fixed_record=layout.slot_offset(FixedCall, "_record"),
         operator_record=layout.slot_offset(ElementwiseOp, "_record"),
@@ -150,7 +151,7 @@ def common_imports(pool: blocks.Pool) -> dict[str, int]:
 def _loaded(pool: blocks.Pool, checked: bool) -> dict[str, int]:
     imports = {
         **common_imports(pool),
-        "NativeCall_Type": id(NativeCall),
+        "NativeCall_Type": id(_native_call().NativeCall),
         "Name_fail": id(_NAMES[0]),
         "Name_slow": id(_NAMES[1]),
         "Name_factory": id(_NAMES[2]),
@@ -175,6 +176,15 @@ def _entry_code() -> ModuleType:
 
 machine_code.import_before_fork(_entry_code)
 
+
+def _native_call() -> ModuleType:
+    from hybridflow.runtime.calls import native_call  # only where there is something to call
+
+    return native_call
+
+
+machine_code.import_before_fork(_native_call)
+
 _NAMES, _NEW = ("_fail", "_call_slow", "default_factory"), object.__new__  # whose addresses native code holds
 
 
@@ -195,7 +205,8 @@ def _self_test(native_call: Callable[..., Any], addresses: Mapping[str, int]) ->
     kernel = ElementwiseCall(executable)
     kernel._definition = functions.method_def("sample", addresses["elementwise"])
     sample = _Sample()
-    sample._dispatch = (NativeCall(executable, [TensorArg(NUMPY["f32"], vector.shape, 0)]),)
+    calls = _native_call()
+    sample._dispatch = (calls.NativeCall(executable, [calls.TensorArg(NUMPY["f32"], vector.shape, 0)]),)
     values = np.arange(5, dtype=np.float32)
     x, expected = front_end.wrap(values), ~values.view(np.int32)
     probe = object()  # with as many references as a result that nobody else holds
