@@ -20,7 +20,7 @@ from hybridflow.runtime.calls import entry, front_end, turns
 from hybridflow.runtime.calls.arguments import LiteralArg, SequenceArg, TensorArg
 from hybridflow.runtime.calls.entry import Dispatcher
 from hybridflow.runtime.calls.native_call import ConstantInput, NativeCall, VariableInput
-from hybridflow.runtime.calls.results import Make
+from hybridflow.runtime.calls.results import Make, tuple_of
 from hybridflow.runtime.calls.steps import Step
 from hybridflow.runtime.memory import blocks
 from tests.runtime_programs import accumulate, add, plus_one, pointwise, square_table
@@ -448,7 +448,7 @@ def test_nothing_leaks():
             cpu.load(pointwise("%r = fadd float %v0, %v2", inputs=3, dims=False, outputs=2)),
             [vector(0, (4,)), LiteralArg(2.5)],
             [ConstantInput(1, constant), VariableInput(2, variable)],
-            results=[FIRST, SECOND, Make("tuple", None, 2)],
+            results=tuple_of(2),
         )
     )
     e = entry.elementwise(cpu.load(add()))

@@ -80,6 +80,8 @@ def fits(value, argument, dims):
     else:
         if argument.held is not None and tuple(value.__dict__) != argument.held:
             return False
+        if not all(hasattr(value, name) for name in argument.names):
+            return False
         children = [getattr(value, name) for name in argument.names]
     if len(children) != len(argument.children):
         return False

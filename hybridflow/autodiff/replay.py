@@ -25,7 +25,9 @@ from hybridflow.eager.executable import executable_for
 from hybridflow.errors import ArgumentError, HybridflowError, user_location
 from hybridflow.runtime import locks
 from hybridflow.runtime.calls import entry
-from hybridflow.runtime.calls.native_call import NativeCall, TensorArg
+from hybridflow.runtime.calls.arguments import TensorArg
+from hybridflow.runtime.calls.native_call import NativeCall
+from hybridflow.runtime.calls.results import tuple_of
 from hybridflow.runtime.dtypes import NUMPY
 
 if TYPE_CHECKING:
@@ -126,7 +128,7 @@ class Replay(entry.Dispatcher):
         program = executable.program
         arguments = [TensorArg(NUMPY[slot.dtype], slot.shape, k) for k, slot in enumerate(program.inputs)]
         try:
-            self._dispatch = (NativeCall(executable, arguments, structure="tuple"),)
+            self._dispatch = (NativeCall(executable, arguments, results=tuple_of(len(program.outputs))),)
         except ArgumentError:  # more buffers than native code takes
             self._dispatch = ()
 

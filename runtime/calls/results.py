@@ -46,6 +46,13 @@ class Make(NamedTuple):
 
 
 SINGLE = (Make("output", 0),)
+
+
+def tuple_of(outputs: int) -> tuple[Make, ...]:
+    """The steps that make a tuple of so many outputs."""
+    return (*[Make("output", k) for k in range(outputs)], Make("tuple", None, outputs))
+
+
 _PUT = ("output", "argument", "object", "extent")
 
 
