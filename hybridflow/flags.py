@@ -34,23 +34,26 @@ class Flag(Generic[T]):
             self.value = before
 
 
-DEBUG = Flag(
-    "HF_DEBUG", 0, "1 cache misses, 2 times per pass and kernel, 3 graphs, 4 LLVM IR, 5 buffers, 6 machine code"
-)
-LOG = Flag("HF_LOG", "", "comma-separated topics to log: retrace, cache, fusion, kernels, passes")
+DEBUG = Flag("HF_DEBUG", 0, "1 checks graphs after each pass, 2 times the passes too, 3 shows graphs, 4 and LLVM IR")
+LOG = Flag("HF_LOG", "", "comma-separated topics to log: retrace, cache, kernels, passes")
+TRACEBACK = Flag("HF_TRACEBACK", "short", "full shows hybridflow's own frames in the tracebacks of its errors")
 SKIP = Flag("HF_SKIP", "", "comma-separated names of passes to leave out")
 DUMP = Flag("HF_DUMP", "", "folder that receives the text of each stage")
 VERIFY = Flag(
     "HF_VERIFY", 0, "1 holds graphs against every rule after each pass, and counts references of native calls"
 )
 POISON = Flag("HF_POISON", 0, "1 fills fresh and freed memory with NaN, to expose reads of dead values")
-NUM_THREADS = Flag("HF_NUM_THREADS", 0, "threads for kernels; 0 takes the process's share of the machine")
 CACHE_DIR = Flag("HF_CACHE_DIR", "", "folder of the on-disk cache of machine code; 'off' disables it")
 KEEP_TEXT = Flag(
     "HF_KEEP_TEXT",
     "auto",
-    "keep the text that exec and consoles compile, by an audit hook: 1 from the start, 0 never, auto where it is used",
+    "keep the text that exec and consoles compile: 1 from the start, 0 never, auto in consoles",
 )
 CACHE_LIMIT = Flag("HF_CACHE_LIMIT", 512 << 20, "bytes on disk of the cache of machine code")
 
-ALL = (DEBUG, LOG, SKIP, DUMP, VERIFY, POISON, NUM_THREADS, CACHE_DIR, CACHE_LIMIT, KEEP_TEXT)
+ALL = (DEBUG, LOG, TRACEBACK, SKIP, DUMP, VERIFY, POISON, CACHE_DIR, CACHE_LIMIT, KEEP_TEXT)
+
+
+def logs(topic: str) -> bool:
+    """Whether HF_LOG names the topic."""
+    return topic in LOG.value.split(",")

@@ -174,7 +174,7 @@ def test_file_that_does_not_run(run: Run, tmp_path: Path) -> None:
 
 
 def test_debug_shows_the_traceback(run: Run, file: str) -> None:
-    with flags.DEBUG(1):
+    with flags.TRACEBACK("full"):
         code, _, err = run("explain", f"{file}::broken", "--shapes=3")
     assert code == 1 and "Traceback" in err
 
@@ -289,7 +289,10 @@ def test_bench_of_a_function(run: Run, file: str) -> None:
     assert (code, err) == (0, "")
     head, columns, row = out.splitlines()
     assert re.fullmatch(r"one thread at its best: read [\d.]+ GB/s, copy [\d.]+ GB/s, \d+ GFLOP/s", head)
-    assert re.split(r"  +", columns) == [
+    assert re.split(r"  +", columns) == ["program", "eager", "graph", "speed-up", "first call", "of limit"]
+    assert len(columns) <= 80
+    wide = run("bench", f"{file}::double", "--shapes=100", "--wide").out.splitlines()[1]
+    assert re.split(r"  +", wide) == [
         *("program", "eager", "graph", "spread", "speed-up", "first call", "kernels", "rate", "of limit")
     ]
     assert row.startswith("double(f32[100])") and "\x1b" not in out

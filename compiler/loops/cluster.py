@@ -95,20 +95,20 @@ class _Clustering:
         is_reduce = node.op.kind is Kind.REDUCE
         if cluster.kind is Kind.CONTRACT:
             if is_reduce:
-                return None, "a contraction's epilogue cannot reduce"
+                return None, "a product takes in no reduction behind it"
         elif cluster.kind is not Kind.ELEMENTWISE:
             return None, f"{cluster.anchor.op.name} has a kernel of its own"
         if self.too_large(len(cluster.members) + 1, cluster.work + self.cost(node), cluster.reductions + is_reduce):
-            return None, "the kernel is large enough"
+            return None, "the kernel before it is as large as kernels get"
         space = cluster.space
-        level, refusal = None, "its loops visit other elements"
+        level, refusal = None, "it has another shape than the kernel before it"
         if same_size(shape, cluster.shape):
             if is_reduce:
                 own = self.reader.reduction(shape, node.attrs["axes"])
                 if not space.has_reduction:
                     space = own  # the cluster will take the reduction's loops
                 elif spaces.signature(own) != spaces.signature(space):
-                    return None, "its reduction runs over other axes"
+                    return None, "it reduces other axes than the kernel before it"
             level, refusal = self.reads_fit(node, cluster, space, space.full, "full")
         per_row = same_size(shape, tuple(v.extent for v in space.kept))
         if level is None and not is_reduce and space.has_reduction and per_row:
@@ -128,16 +128,16 @@ class _Clustering:
                 if index.linear != (space.row if row else space.full):
                     return None, f"it reads {leaf.op.name} in another order"
                 if row and leaf.shape != () and not space.has_reduction:
-                    return None, "its loops visit other elements"
+                    return None, "it has another shape than the kernel before it"
                 if level == "row" and not row:
-                    return None, "it needs one element of a row"
+                    return None, "it needs a whole row first"
                 uses_row |= row and level == "full"
             elif home is not None:
                 others.add(home)
         if uses_row and not self.row_stays_near(space):
-            return None, "the row is too long to stay in cache between its passes"
+            return None, "a row is too long to stay in cache"
         if self.order.depends(others, cluster):
-            return None, "it would wait for a kernel that waits for it"
+            return None, "another kernel has to run in between"
         return level, ""
 
     def row_stays_near(self, space: Space) -> bool:

@@ -101,7 +101,7 @@ class _Run:
         if flags.VERIFY.value:
             graphs = f"before {one.name}:\n{to_text(before)}after:\n{to_text(self.graph)}"
             raise CompileError("passes", f"{what}: do two rewrites undo each other?\n{graphs}", "")
-        if "passes" in flags.LOG.value.split(","):
+        if flags.logs("passes"):
             print(f"[passes] {what}", file=sys.stderr)
 
     def show(self, stage: str) -> None:

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 import hybridflow as hf
-from hybridflow import config, flags
+from hybridflow import flags
 from hybridflow.cli import limits, measure, output, programs, subject
 from hybridflow.cli.limits import Limits
 from hybridflow.cli.measure import Timing
@@ -29,7 +29,8 @@ from hybridflow.jit.function import Function
 from hybridflow.runtime.machine import host
 
 _FORMAT = 1  # of the JSON
-_DESCRIPTION = f"""Time programs eagerly and compiled, in turns (A B A B ...). Without FILE::function it runs a built-in
+_DESCRIPTION = f"""Time programs eagerly (the undecorated function, called in a loop) and compiled, in turns
+(A B A B ...). Without FILE::function it runs a built-in
 set in under a minute. Times are medians; 'same' instead of a speed-up means that the spreads (quartiles) overlap, so
 that neither is faster. The first call traces, compiles without the disk cache, and runs. {limits.HOW} 'of limit' is the
 time that the machine would need at least, for the bytes of arguments and results moved once and for the arithmetic that
@@ -41,6 +42,7 @@ def add_to(commands: Any) -> None:
     parser.add_argument("target", metavar="FILE::function", nargs="?", help="time this function instead")
     parser.add_argument("--shapes", metavar="SHAPES", help=f"of random arguments: {subject.SHAPES_HELP}")
     parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.add_argument("--wide", action="store_true", help="show spreads, numbers of kernels and rates too")
     parser.add_argument("--output", metavar="FILE", help="also write the JSON to a file, whole or not at all")
     parser.add_argument("--compare", metavar="OLD.json", help="show the change against an earlier --output")
     parser.add_argument(
@@ -109,7 +111,7 @@ def run(options: argparse.Namespace) -> int:
     if options.json:
         output.print_json(report)
     else:
-        _print(results, changes)
+        _print(results, changes, options.wide)
     return _verdict(changes, options.fail_over)
 
 
@@ -152,7 +154,11 @@ def _measured(name: str, make: Make, machine: limits.Machine) -> Result:
         started = time.perf_counter()
         function(*arguments)
         first_call = time.perf_counter() - started
-    candidates = {"eager": _eagerly(function, arguments), "graph": measure.calls(function, *arguments)}
+    # Both as a user would write them: whatever else is switched for the one would be timed with it.
+    candidates = {
+        "eager": measure.calls(function.python_function, *arguments),
+        "graph": measure.calls(function, *arguments),
+    }
     timings = measure.interleaved({**candidates, **machine.samplers}, budget=2.0)
     concrete = function.get_concrete_function(*arguments)
     kernels = concrete.staged.compile().program.kernels
@@ -172,20 +178,6 @@ def _measured(name: str, make: Make, machine: limits.Machine) -> Result:
         limited_by,
         least / timings["graph"].median,
     )
-
-
-def _eagerly(function: Function, arguments: tuple[Any, ...]) -> measure.Sampler:
-    """Calls of the Python function, with all that it calls run eagerly too."""
-    sampler = measure.calls(function.python_function, *arguments)
-
-    def run_eagerly(repeats: int) -> float:
-        config.run_functions_eagerly(True)
-        try:
-            return sampler(repeats)
-        finally:
-            config.run_functions_eagerly(False)
-
-    return run_eagerly
 
 
 def _bytes(concrete: ConcreteFunction, arguments: Sequence[hf.Tensor]) -> tuple[int, int]:
@@ -265,11 +257,14 @@ def _report(results: Sequence[Result], changes: dict[str, Change]) -> dict[str, 
     }
 
 
-def _print(results: Sequence[Result], changes: dict[str, Change]) -> None:
+def _print(results: Sequence[Result], changes: dict[str, Change], wide: bool) -> None:
     read, copy, flops = (max(getattr(r.limits, name) for r in results) for name in ("read", "copy", "flops"))
     print(f"one thread at its best: read {read / 1e9:.1f} GB/s, copy {copy / 1e9:.1f} GB/s, {flops / 1e9:.0f} GFLOP/s")
     columns = ["program", "eager", "graph", "spread", "speed-up", "first call", "kernels", "rate", "of limit"]
     rows = [_row(result) for result in results]
+    if not wide:
+        kept = [k for k, name in enumerate(columns) if name not in ("spread", "kernels", "rate")]
+        columns, *rows = ([row[k] for k in kept] for row in (columns, *rows))
     if changes:
         columns.append("change")
         for row, result in zip(rows, results):

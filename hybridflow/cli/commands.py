@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+import textwrap
 import traceback
 from collections.abc import Sequence
 
@@ -16,12 +17,26 @@ FAILED, WRONG_USE = 1, 2
 
 
 def parser() -> argparse.ArgumentParser:
-    top = argparse.ArgumentParser(prog="hybridflow", description="A hybrid eager-plus-tracing tensor compiler.")
+    top = argparse.ArgumentParser(
+        prog="hybridflow",
+        description="A hybrid eager-plus-tracing tensor compiler.",
+        epilog=_environment(),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     top.add_argument("--version", action="version", version=f"hybridflow {hybridflow.__version__}")
     commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for module in (bench, explain, ir, doctor, cache):
         module.add_to(commands)
     return top
+
+
+def _environment() -> str:
+    """What the environment variables say, for ``--help``."""
+    lines = ["environment variables:"]
+    for flag in flags.ALL:
+        first, *rest = textwrap.wrap(flag.doc, 60)
+        lines += [f"  {flag.name:<15}  {first}", *(" " * 19 + line for line in rest)]
+    return "\n".join(lines)
 
 
 def run(arguments: Sequence[str]) -> int:
@@ -50,7 +65,7 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def _show_trace() -> None:
-    if flags.DEBUG.value:
+    if flags.TRACEBACK.value == "full":
         traceback.print_exc()
 
 

@@ -15,6 +15,7 @@ def add_to(commands: Any) -> None:
         "explain", help="what a function runs", description="The program, kernels, memory and retraces of a signature."
     )
     add_subject(parser)
+    parser.add_argument("--wide", action="store_true", help="all columns of the tables, however long their lines get")
     parser.set_defaults(run=run)
 
 
@@ -29,8 +30,8 @@ def run(options: argparse.Namespace) -> int:
     function = subject.load(options.target, "explain")
     found = function.explain(*subject.trace_arguments(function, options.shapes, "explain"))
     if options.json:
-        fields = {f.name: getattr(found, f.name) for f in dataclasses.fields(found) if f.name != "text"}
+        fields = {f.name: getattr(found, f.name) for f in dataclasses.fields(found) if f.name != "summary"}
         output.print_json({name: v.rows if isinstance(v, Table) else v for name, v in fields.items()})
     else:
-        print(found)
+        print(found.wide() if options.wide else found)
     return 0

@@ -38,9 +38,20 @@ def program_for(graph: Graph, target: Target, fastmath: bool = False) -> Program
 
         with collector.held_back():
             program = compile_graph(graph, target, fastmath)
+        _show(graph, program)
         if key is not None:
             disk_cache.put(key, _written(program, places))
     return program
+
+
+def _show(graph: Graph, program: Program) -> None:
+    """What HF_LOG=kernels and HF_DEBUG=4 ask to see of a program that was made."""
+    if flags.logs("kernels"):
+        for kernel in program.kernels:
+            ops = ", ".join(kernel.ops)
+            print(f"[kernels] {graph.name}: {kernel.name} ({ops}), {kernel.bytes} bytes", file=sys.stderr)
+    if flags.DEBUG.value >= 4:
+        print(f"# LLVM IR of {graph.name}\n{program.text}", file=sys.stderr)
 
 
 def _is_watched() -> bool:

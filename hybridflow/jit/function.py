@@ -306,7 +306,7 @@ class Function(Dispatcher):
         """What these arguments run: the signature, its program, kernels, memory, and why it was traced again."""
         return introspect.explain(self.get_concrete_function(*args, **kwargs), self.retraces())
 
-    def ir(self, *args: Any, stage: str = "traced", **kwargs: Any) -> str:
+    def ir(self, *args: Any, stage: str = "traced", **kwargs: Any) -> introspect.Text:
         """The program of these arguments as text.  Stages: see ``introspect.STAGES``."""
         return introspect.ir(self.get_concrete_function(*args, **kwargs), stage)
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import shutil
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -16,11 +17,28 @@ if TYPE_CHECKING:
 STAGES = ("traced", "optimized", "llvm", "asm")
 
 
-class Table:
-    """Rows that print as an aligned table.  Each row is also a dict, for programs."""
+WIDTH = 80  # characters of a line, where a terminal does not say otherwise
 
-    def __init__(self, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
+
+class Text(str):
+    """A text that a console shows as it prints, line by line."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+class Table:
+    """Rows that print as an aligned table.  Each row is also a dict, for programs.
+
+    What prints fits the terminal, or 80 characters: without the columns ``details`` and those that are empty, and with
+    long cells cut.  ``wide()`` is all of it.
+    """
+
+    def __init__(self, columns: Sequence[str], rows: Iterable[Sequence[Any]], details: Iterable[str] = ()) -> None:
         self.columns = tuple(columns)
+        self.details = frozenset(details)
         self.rows = [dict(zip(self.columns, row)) for row in rows]
 
     def __len__(self) -> int:
@@ -33,10 +51,32 @@ class Table:
         return self.rows[index]
 
     def __repr__(self) -> str:
-        cells = [[_cell(row[column]) for column in self.columns] for row in self.rows]
-        widths = [max(map(len, column)) for column in zip(self.columns, *cells)]
-        lines = [self.columns, *cells]
-        return "\n".join("  ".join(text.ljust(width) for text, width in zip(line, widths)).rstrip() for line in lines)
+        return self.text(shutil.get_terminal_size((WIDTH, 24)).columns)
+
+    def wide(self) -> Text:
+        """All columns, and cells as long as they are."""
+        return Text(self._aligned(self.columns, None))
+
+    def text(self, width: int) -> str:
+        """The table within ``width`` characters, as far as its shortest columns allow."""
+        shown = [c for c in self.columns if c not in self.details and any(_cell(row[c]) for row in self.rows)]
+        return self._aligned(shown or self.columns, width)
+
+    def _aligned(self, columns: Sequence[str], width: int | None) -> str:
+        lines = [list(columns), *([_cell(row[column]) for column in columns] for row in self.rows)]
+        widths = [max(map(len, column)) for column in zip(*lines)]
+        while width is not None and sum(widths) + 2 * (len(widths) - 1) > width and max(widths) > _LEAST:
+            widest = widths.index(max(widths))
+            widths[widest] -= 1
+        texts = [[_cut(text, most) for text, most in zip(line, widths)] for line in lines]
+        return "\n".join("  ".join(t.ljust(most) for t, most in zip(line, widths)).rstrip() for line in texts)
+
+
+_LEAST = 12  # characters that a column keeps
+
+
+def _cut(text: str, most: int) -> str:
+    return text if len(text) <= most else text[: most - 1] + "…"
 
 
 def _cell(value: Any) -> str:
@@ -63,24 +103,24 @@ def signatures(functions: Sequence[tuple[ConcreteFunction, int]]) -> Table:
     return Table(("id", "inputs", "outputs", "hits", "trace ms", "compile ms"), rows)
 
 
-def ir(concrete: ConcreteFunction, stage: str) -> str:
+def ir(concrete: ConcreteFunction, stage: str) -> Text:
     """The program at ``stage`` as text: the graph as traced or as fusion sees it, LLVM IR, or assembly."""
     if stage not in STAGES:
         raise ArgumentError("ir", f"there is no stage {stage!r}; the stages are {', '.join(STAGES)}.")
     if stage == "traced":
-        return to_text(concrete.graph)
+        return Text(to_text(concrete.graph))
     from hybridflow.compiler import pipeline  # loaded when something is compiled, not at import
     from hybridflow.runtime.machine import machine_code
 
     if stage == "optimized":
-        return to_text(pipeline.optimize(concrete.graph))
+        return Text(to_text(pipeline.optimize(concrete.graph)))
     program = concrete.staged.compile().program
-    return program.text if stage == "llvm" else machine_code.compile_assembly(program.text, program.target)
+    return Text(program.text if stage == "llvm" else machine_code.compile_assembly(program.text, program.target))
 
 
 @dataclass(frozen=True)
 class Explanation:
-    """What one signature of a function runs.  Prints as text."""
+    """What one signature of a function runs.  Prints as text that fits the terminal; ``wide()`` is all of it."""
 
     function: str
     signature: str
@@ -92,12 +132,23 @@ class Explanation:
     kernels: Table
     memory: Table
     retraces: tuple[str, ...]
-    text: str = field(repr=False)
+    summary: tuple[str, ...] = field(repr=False)
 
     def __str__(self) -> str:
-        return self.text
+        return self._text(lambda table: repr(table))
 
     __repr__ = __str__
+
+    def wide(self) -> Text:
+        """All columns of the tables, and cells as long as they are."""
+        return Text(self._text(Table.wide))
+
+    def _text(self, shown: Callable[[Table], str]) -> str:
+        lines = list(self.summary)
+        for title, table in (("kernels", self.kernels), ("memory", self.memory)):
+            if len(table):
+                lines += [f"{title}:", *(f"  {line}" for line in shown(table).splitlines())]
+        return "\n".join(lines)
 
 
 def explain(concrete: ConcreteFunction, retraced: Iterable[Retrace]) -> Explanation:
@@ -115,9 +166,6 @@ def explain(concrete: ConcreteFunction, retraced: Iterable[Retrace]) -> Explanat
     for title, entries in (("variables", variables), ("captured tensors", captures), ("retraces", retraces)):
         if entries:
             lines += [f"{title}:", *(f"  {entry}" for entry in entries)]
-    for title, table in (("kernels", kernel_table), ("memory", memory_table)):
-        if len(table):
-            lines += [f"{title}:", *(f"  {line}" for line in repr(table).splitlines())]
     return Explanation(
         concrete.name,
         ", ".join(f"{path}: {type}" for path, type in concrete.arguments),
@@ -129,7 +177,7 @@ def explain(concrete: ConcreteFunction, retraced: Iterable[Retrace]) -> Explanat
         kernel_table,
         memory_table,
         retraces,
-        "\n".join(lines),
+        tuple(lines),
     )
 
 
@@ -142,7 +190,8 @@ def kernels(functions: Sequence[ConcreteFunction]) -> Table:
             lines = tuple(map(short_location, kernel.lines))
             shown = (kernel.ops, lines, kernel.bytes, kernel.flops, kernel.note, kernel.schedule, kernel.wave)
             rows.append((f.name, kernel.name, *shown))
-    return Table(("function", "kernel", "ops", "lines", "bytes", "flops", "note", "schedule", "wave"), rows)
+    columns = ("function", "kernel", "ops", "lines", "bytes", "flops", "note", "schedule", "wave")
+    return Table(columns, rows, ("schedule", "wave", "ops" if len(functions) > 1 else "function"))
 
 
 def memory_plan(functions: Sequence[ConcreteFunction]) -> Table:
@@ -167,4 +216,4 @@ def memory_plan(functions: Sequence[ConcreteFunction]) -> Table:
             arena = program.memory()
             waves = 1 + max((kernel.wave for kernel in program.kernels), default=-1)
             rows.append((f.name, "arena", f"{waves} waves", "", arena if isinstance(arena, int) else None))
-    return Table(("function", "kind", "name", "type", "bytes"), rows)
+    return Table(("function", "kind", "name", "type", "bytes"), rows, () if len(functions) > 1 else ("function",))

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from hybridflow import flags
 from hybridflow.core import pytree
 from hybridflow.errors import short_location
 from hybridflow.jit.binding import Binder
@@ -36,6 +38,8 @@ class Retrace:
             f"{self.function}{place}: {self.argument}: {self.old} → {self.new}{more}"
             f" ({self.trace_ms:.1f} ms to trace, {self.compile_ms:.1f} ms to compile); {self.suggestion}"
         )
+
+    __repr__ = __str__
 
 
 @dataclass(frozen=True)
@@ -129,6 +133,8 @@ class RetraceLog:
         )
         self.records.append(record)
         self.last_at = call
+        if flags.logs("retrace"):
+            print(f"[retrace] {record}", file=sys.stderr)
         counted = cause.argument, cause.kind
         self._counts[counted] = self._counts.get(counted, 0) + 1
         if self._counts[counted] == _WARN_AT and cause.kind != OPEN_EXTENT:

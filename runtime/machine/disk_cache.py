@@ -289,6 +289,6 @@ def _existing(path: str) -> str:
 
 def _log(message: str) -> None:
     """Say something once under HF_LOG=cache."""
-    if message not in _logged and "cache" in flags.LOG.value.split(","):
+    if message not in _logged and flags.logs("cache"):
         _logged.add(message)
         print(f"[cache] {message}", file=sys.stderr)

@@ -1,0 +1,79 @@
+"""What a console shows, and what environment variables say."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+import hybridflow as hf
+from hybridflow import flags
+from hybridflow.cli import commands
+from hybridflow.jit.introspect import Table
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def several(x: hf.Tensor, y: hf.Tensor) -> tuple[hf.Tensor, hf.Tensor]:
+    total = hf.sum(hf.exp(x - hf.max(x, axis=1, keepdims=True)) * y, axis=0)
+    return hf.sort(total) @ y.T, hf.cumulative_sum(hf.tanh(total * 2 + 1) / 3, axis=0)
+
+
+def test_tables_fit_a_narrow_terminal_and_have_everything_when_wide(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    f = hf.function(several)
+    x = hf.ones((20, 30))
+    for table in (f.kernels(x, x), f.memory_plan(x, x), f.signatures()):
+        assert max(map(len, repr(table).splitlines())) <= 80
+        assert len(repr(table).splitlines()) == len(table) + 1
+        assert table.wide().split("\n")[0].split() == " ".join(table.columns).split()
+    assert "schedule" in f.kernels(x, x).rows[0] and "schedule" not in repr(f.kernels(x, x))
+    assert max(map(len, repr(f.explain(x, x)).splitlines()[3:])) <= 82  # tables are set in by two
+    assert "schedule" in f.explain(x, x).wide()
+
+
+def test_long_cells_are_cut_and_short_ones_are_not() -> None:
+    table = Table(("a", "b", "c"), [("x" * 50, 1, None), ("short", 22, None)])
+    assert table.text(20) == "a" + " " * 17 + "b\n" + "x" * 15 + "…  1\nshort" + " " * 13 + "22"
+    assert table.text(3).splitlines()[1] == "x" * 11 + "…  1"  # no narrower than that
+    assert table.wide().splitlines()[1] == "x" * 50 + "  1"
+    assert repr(Table(("a", "b"), [])) == "a  b"
+
+
+def test_texts_show_as_they_print() -> None:
+    f = hf.function(lambda x: x + 1)
+    f(hf.ones(2))
+    f(hf.ones(3))
+    (retrace,) = f.retraces()
+    assert repr(retrace) == str(retrace) and re.match(r"<lambda> at .*: x: f32\[2\] → f32\[3\] \(", repr(retrace))
+    for stage in ("traced", "optimized", "llvm", "asm"):
+        text = f.ir(hf.ones(2), stage=stage)
+        assert isinstance(text, str) and repr(text) == str(text) and "\n" in repr(text)
+
+
+def test_every_flag_is_in_the_help_and_in_the_readme(capsys: pytest.CaptureFixture[str]) -> None:
+    assert commands.run(["--help"]) == 0
+    out, readme = capsys.readouterr().out, (ROOT / "README.md").read_text(encoding="utf-8")
+    for flag in flags.ALL:
+        assert flag.name in out and f"`{flag.name}`" in readme
+    assert max(map(len, out.splitlines())) <= 80
+    used = {f"HF_{name}" for name, flag in vars(flags).items() if isinstance(flag, flags.Flag)}
+    assert used == {flag.name for flag in flags.ALL}
+    code = [path.read_text(encoding="utf-8") for path in (ROOT / "hybridflow").rglob("*.py")]
+    code += [
+        path.read_text(encoding="utf-8") for folder in ("compiler", "runtime") for path in (ROOT / folder).rglob("*.py")
+    ]
+    for name in (name for name, flag in vars(flags).items() if isinstance(flag, flags.Flag)):
+        assert any(f"flags.{name}" in text for text in code) or name == "LOG", f"{name} is read nowhere"
+
+
+def test_topics_and_levels(capsys: pytest.CaptureFixture[str]) -> None:
+    f = hf.function(lambda x: hf.exp(x) + 1)
+    with flags.CACHE_DIR("off"), flags.LOG("retrace,kernels"), flags.DEBUG(4):
+        f(hf.ones(2))
+        f(hf.ones(3))
+    err = capsys.readouterr().err
+    assert "[kernels] <lambda>: exp_add (exp, add), 16 bytes" in err
+    assert "[retrace] <lambda> at " in err and "f32[2] → f32[3]" in err
+    assert "# passes on <lambda>" in err and 'graph "<lambda>"(' in err and "# LLVM IR of <lambda>" in err
