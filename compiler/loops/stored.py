@@ -209,7 +209,8 @@ class _Storage:
             return False
         if leaf.may_raise and not any(covers(place, leaf) for place in visits):
             return False  # what it raises elsewhere would be lost
-        work = self.work(leaf)
+        needed: set[Node] = set()
+        work = self.work(leaf, needed)
         if work is None or any(place.flat and self.divides(leaf, place.position) for place in visits):
             return False
         moves = self.readers(leaf) == {cluster}
@@ -219,6 +220,7 @@ class _Storage:
             return False
         if moves:
             self.moved_to[leaf] = cluster
+        self.stored |= needed
         return True
 
     def read_by_index(self, node: Node) -> bool:
@@ -249,8 +251,9 @@ class _Storage:
                     stack.append(user)
         return found
 
-    def work(self, node: Node) -> _Work | None:
-        """The work of one element from memory; None where that takes another kernel, or too much."""
+    def work(self, node: Node, needed: set[Node] | None = None) -> _Work | None:
+        """The work of one element from memory; None where that takes another kernel, or too much.  What it takes from
+        kernels other than the node's own has to be in memory then: ``needed`` gets those values."""
         by_index = node.op.kind is Kind.SEGMENT and self.read_by_index(node)
         if node.op.kind is Kind.REDUCE or (node.op.kind in OWN_KERNEL and not by_index):
             return None
@@ -260,6 +263,10 @@ class _Storage:
                 beneath = _Work(1, 0) if leaf.is_parameter or leaf in self.stored else self.work_of[leaf]
                 if by_index and (beneath is None or beneath.instructions > CHEAP):
                     beneath = _Work(1, 0)  # it has another shape, and so will not move: see ``recomputable``
+                if beneath is None and self.cluster_of[leaf] is not self.cluster_of[node]:
+                    beneath = _Work(1, 0)
+                    if needed is not None:
+                        needed.add(leaf)
                 if beneath is None:
                     return None
                 instructions, depth = instructions + beneath.instructions, max(depth, beneath.depth)
