@@ -110,8 +110,8 @@ class _Clustering:
                 elif spaces.signature(own) != spaces.signature(space):
                     return None, "it reduces other axes than the kernel before it"
             level, refusal = self.reads_fit(node, cluster, space, space.full, "full")
-        per_row = same_size(shape, tuple(v.extent for v in space.kept))
-        if level is None and not is_reduce and space.has_reduction and per_row:
+        may_be_row = level is None and not is_reduce and space.has_reduction
+        if may_be_row and same_size(shape, tuple([v.extent for v in space.kept])):
             level, refusal = self.reads_fit(node, cluster, space, space.row, "row")
         return level, refusal
 

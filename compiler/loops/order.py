@@ -44,7 +44,9 @@ class Order:
         """``cluster`` comes to need others, of which none needs it."""
         needs = [c for c in needs if c is not cluster]
         self._link(cluster, needs)
-        self._sort(self._place[cluster], max((self._place[c] for c in needs), default=0))
+        first, last = self._place[cluster], max([self._place[c] for c in needs], default=0)
+        if last > first:
+            self._sort(first, last)
 
     def merge(self, other: Cluster, cluster: Cluster) -> None:
         """``other``, which ``cluster`` needs but not through a third one, becomes part of it."""

@@ -32,15 +32,15 @@ class Space:
         """The row-major position among the results of the reductions."""
         return _row_major(v for v, r in zip(self.vars, self.reduced) if not r)
 
-    @property
+    @cached_property
     def kept(self) -> tuple[LoopVar, ...]:
         return tuple(v for v, r in zip(self.vars, self.reduced) if not r)
 
-    @property
+    @cached_property
     def folded(self) -> tuple[LoopVar, ...]:
         return tuple(v for v, r in zip(self.vars, self.reduced) if r)
 
-    @property
+    @cached_property
     def has_reduction(self) -> bool:
         return any(self.reduced)
 
