@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import functools
 
-from hybridflow.compiler.codegen.contract import times_read
 from hybridflow.compiler.codegen.cost import instructions
 from hybridflow.compiler.codegen.module_builder import ModuleBuilder
+from hybridflow.compiler.codegen.times import times_read
 from hybridflow.compiler.ir.graph import Graph
 from hybridflow.compiler.loops.buffers import Plan, plan
 from hybridflow.compiler.loops.cluster import fuse

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from hybridflow.compiler.codegen import scan, sort
+from hybridflow.compiler.codegen import scan, scatter, sort
 from hybridflow.compiler.codegen.contract import Epilogue, Shape, emit_product
 from hybridflow.compiler.codegen.elements import Place
 from hybridflow.compiler.codegen.emitter import Emitter
@@ -21,6 +21,7 @@ from hybridflow.compiler.ir.extents import Dim
 from hybridflow.compiler.ir.graph import parameter
 from hybridflow.compiler.ir.types import TensorType
 from hybridflow.compiler.ops import OpDef
+from hybridflow.compiler.ops.lowering import Adding
 from hybridflow.compiler.program import Check, value_at
 from hybridflow.compiler.target import Target
 from hybridflow.runtime.machine import machine_code
@@ -64,7 +65,7 @@ def emit_matmul(
     """Add the kernel of a product of two matrices of ``sizes`` m, n, k that lie in memory: %a0 = x[batch, m, k],
     %a1 = y[batch, k, n] (each perhaps with its last two axes swapped), and without ``epilogue`` %a2 = out."""
     leading, (m, n, k) = (tuple(Dim(s) if isinstance(s, str) else s for s in group) for group in (batch, sizes))
-    code = Code(e, dims, [Dim(name) for name in dims])
+    code = Code(e, dims)
 
     def operand(pointer: str, rows: Any, columns: Any, free: int, summed: int) -> Operand:
         node = parameter(TensorType((*leading, rows, columns), np.dtype(dtype)), pointer)
@@ -112,6 +113,26 @@ def emit_argsort(
     """Add the kernel that sorts %a0 = x in memory: %a1 = positions."""
     x = _flat(dtype, shape, "%a0")
     return sort.emit_argsort(module, e, symbol, dtype, shape, axis, descending, dims, x, 2)
+
+
+def emit_scatter_add(
+    module: ModuleText,
+    e: Emitter,
+    symbol: str,
+    adding: Adding,
+    dtype: Any,
+    index_dtype: Any,
+    shape: Any,
+    extents: Any,
+    dims: Sequence[str] = (),
+) -> KernelCode:
+    """Add the kernel of a scatter of arrays in memory: %a0 = x of ``shape``, %a1 = indices of the shape ``extents``,
+    %a2 = updates, %a3 = out."""
+    axis = adding.axis
+    updated = extents if adding.paired else (*shape[:axis], *extents, *shape[axis + 1 :])
+    x, updates = _flat(dtype, shape, "%a0"), _flat(dtype, updated, "%a2")
+    indices = _flat(index_dtype, extents, "%a1")
+    return scatter.emit_scatter_add(module, e, symbol, adding, x, indices, updates, dims, 4)
 
 
 class Kernel:

@@ -183,7 +183,7 @@ def test_code_computes_what_the_algebra_does(pair: Pair) -> None:
     extent = pair[0]
     target = host.target()
     module, e = ModuleText(target), Emitter(target, 1)
-    code = Code(e, NAMES, [Dim(name) for name in NAMES])
+    code = Code(e, NAMES)
     e.line(f"ret i64 {code.extent(extent)}")
     module.function(e, "f", "ptr %dims", result="i64")
     loaded = machine_code.load_object(machine_code.compile_object(module.render(), target), "f")

@@ -149,7 +149,7 @@ BLOCK = 8
 
 def _two_phases(module: ModuleText) -> KernelCode:
     e = Emitter(module.target)
-    c = Code(e, ["n"], [Dim("n")])
+    c = Code(e, ["n"])
     with c.loop("%begin", "%end") as block:
         start = c.mul(block.index, BLOCK)
         mine = c.at("%scratch", 0, 8)  # by way of scratch, which no other worker may touch
@@ -160,7 +160,7 @@ def _two_phases(module: ModuleText) -> KernelCode:
     e.line("ret void")
     first = module.function(e, module.fresh("k"), kernel_parameters(2), linkage="internal")
     e = Emitter(module.target)
-    c = Code(e, ["n"], [Dim("n")])
+    c = Code(e, ["n"])
     with c.loop(0, c.div(c.add(c.extent(Dim("n")), BLOCK - 1), BLOCK), 1, [e.const(0.0, dt.float64)]) as block:
         block.next = [e.add(block.carried[0], e.load(c.at("%shared", block.index, 8), dt.float64))]
     e.store(block.carried[0], "%a1")

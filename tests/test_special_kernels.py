@@ -12,14 +12,14 @@ import pytest
 from hybridflow.compiler import target as targets
 from hybridflow.compiler.codegen.contract import choose_tile
 from hybridflow.compiler.codegen.factors import form_of
-from hybridflow.compiler.codegen.scatter import emit_scatter_add, emit_scatter_add_along_axis
 from hybridflow.compiler.codegen.structured import Code, lanes_for
 from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.compiler.ir.extents import Dim
 from hybridflow.compiler.ops import TABLE, order
+from hybridflow.compiler.ops.lowering import Adding
 from hybridflow.compiler.program import Check
 from tests.jit_helper import machine, product_targets, runnable_targets
-from tests.special_helper import Kernel, emit_argsort, emit_matmul, emit_scan, kernel_text
+from tests.special_helper import Kernel, emit_argsort, emit_matmul, emit_scan, emit_scatter_add, kernel_text
 
 RUNNABLE = runnable_targets()
 PRODUCTS = product_targets()
@@ -582,18 +582,16 @@ CHECK = Check("IndexRangeError", "scatter_add", "an index is out of range", None
 
 def scatter_kernel(dtype, index_dtype, shape, indices, axis, target=BEST, dims=()):
     def emit(module, e):
-        return emit_scatter_add(
-            module, e, "k", np.dtype(dtype), np.dtype(index_dtype), shape, indices, axis, CHECK, dims
-        )
+        adding = Adding(axis, False, CHECK)
+        return emit_scatter_add(module, e, "k", adding, dtype, index_dtype, shape, indices, dims)
 
     return Kernel(emit, target, 4, dims)
 
 
 def along_kernel(dtype, index_dtype, shape, count, axis, target=BEST, dims=()):
     def emit(module, e):
-        return emit_scatter_add_along_axis(
-            module, e, "k", np.dtype(dtype), np.dtype(index_dtype), shape, count, axis, CHECK, dims
-        )
+        extents = (*shape[:axis], count, *shape[axis + 1 :])
+        return emit_scatter_add(module, e, "k", Adding(axis, True, CHECK), dtype, index_dtype, shape, extents, dims)
 
     return Kernel(emit, target, 4, dims)
 
@@ -703,11 +701,12 @@ def test_any_index_into_an_empty_axis_is_out_of_range():
 @pytest.mark.parametrize("dtype", [dt.float32, dt.bfloat16, dt.int8], ids=str)
 def test_other_back_ends_accept_the_other_kernels(target, dtype):
     shape, dims = (Dim("a"), Dim("b"), 5), ("a", "b")
+    slices, pairs = Adding(1, False, CHECK), Adding(1, True, CHECK)
     builders = [
         (2, lambda m, e: emit_argsort(m, e, "k", dtype, shape, 1, True, dims)),
         (2, lambda m, e: emit_scan(m, e, "k", TABLE["cumulative_sum"], dtype, shape, 1, dims)),
-        (4, lambda m, e: emit_scatter_add(m, e, "k", dtype, dt.int32, shape, (3, 4), 1, CHECK, dims)),
-        (4, lambda m, e: emit_scatter_add_along_axis(m, e, "k", dtype, dt.int64, shape, 9, 1, CHECK, dims)),
+        (4, lambda m, e: emit_scatter_add(m, e, "k", slices, dtype, dt.int32, shape, (3, 4), dims)),
+        (4, lambda m, e: emit_scatter_add(m, e, "k", pairs, dtype, dt.int64, shape, (Dim("a"), 9, 5), dims)),
     ]
     for buffers, emit in builders:
         accepted(kernel_text(emit, target, buffers)[0], target)

@@ -52,7 +52,6 @@ from hybridflow.compiler.ir.extents import Extent
 from hybridflow.compiler.ir.graph import Node
 from hybridflow.compiler.ir.types import product
 from hybridflow.compiler.loops.index import Ix
-from hybridflow.compiler.ops import Kind
 from hybridflow.compiler.ops.order import K_BLOCK
 from hybridflow.compiler.target import Target
 
@@ -120,9 +119,7 @@ def choose_blocks(target: Target, form: Form, m: Extent, n: Extent, k: Extent) -
 
 
 def times_read(target: Target, node: Node) -> tuple[int | None, ...]:
-    """How often the kernel of ``node`` comes to each element of each of its inputs: how often a factor is packed."""
-    if node.op.kind is not Kind.CONTRACT:
-        return (2 if node.op.kind is Kind.SCAN else 1,) * len(node.inputs)  # a long line is summed up first
+    """How often a product comes to each element of its factors: how often one is packed."""
     if 0 in node.shape:
         return None, None
     types = tuple(n.type for n in node.inputs)

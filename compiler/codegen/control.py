@@ -27,7 +27,7 @@ from hybridflow.compiler.codegen.tasks import load, load_host
 from hybridflow.compiler.codegen.turns import Memory
 from hybridflow.compiler.codegen.values import Val
 from hybridflow.compiler.ir import dtypes as dt
-from hybridflow.compiler.ir.extents import Dim, Extent, aligned, larger
+from hybridflow.compiler.ir.extents import Extent, aligned, larger
 from hybridflow.compiler.ir.graph import Graph, Node
 from hybridflow.compiler.ir.results import is_token
 from hybridflow.compiler.ir.types import Shape, product
@@ -92,7 +92,7 @@ class _Control:
     def __init__(self, home: Home, e: Emitter, kernel: Kernel, first: int) -> None:
         self.home, self.e, self.first = home, e, first
         self.node = node = kernel.cluster.anchor
-        self.code = Code(e, home.dim_names, [Dim(name) for name in home.dim_names])
+        self.code = Code(e, home.dim_names)
         self.inline = Inline(self.code, home.note)
         self.shared: Extent = 0
         self.scratch: Extent = 0

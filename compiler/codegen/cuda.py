@@ -14,7 +14,7 @@ from hybridflow.compiler.codegen.module import ModuleText
 from hybridflow.compiler.codegen.phases import Phase, kernel_arguments
 from hybridflow.compiler.codegen.structured import Code, Ref
 from hybridflow.compiler.codegen.turns import KernelCall, Memory, earliest_checks, limit_before, shared_places
-from hybridflow.compiler.ir.extents import Dim, aligned
+from hybridflow.compiler.ir.extents import aligned
 from hybridflow.compiler.ir.graph import Graph
 from hybridflow.compiler.ir.types import product
 from hybridflow.compiler.loops.buffers import ALIGNMENT, ArenaRange, Copy, InputBuffer, Location, Plan, UpdateBuffer
@@ -76,7 +76,7 @@ def _write_entry_point(
     dims = _store_dims(e, len(dim_names))
     if checked:
         _return_if_failed(e, call.checks_in(phase) is not None, earliest)
-    code = Code(e, dim_names, [Dim(name) for name in dim_names])
+    code = Code(e, dim_names)
     first = code.add(code.mul(_special(e, "ctaid.x"), _special(e, "ntid.x")), _special(e, "tid.x"))
     threads = code.mul(_special(e, "nctaid.x"), _special(e, "ntid.x"))
     scratch = code.at("%scratch", code.mul(first, code.extent(aligned(call.code.scratch, ALIGNMENT))), 1)

@@ -29,7 +29,6 @@ from hybridflow.compiler.codegen.tasks import (
     write_wave_task,
 )
 from hybridflow.compiler.codegen.turns import ARENA, LITERALS, KernelCall, Memory, Place, Steps, Tables, Turn
-from hybridflow.compiler.ir.extents import Dim
 from hybridflow.compiler.ir.graph import Graph
 from hybridflow.compiler.loops.buffers import Copy, Plan
 from hybridflow.compiler.program import shared_entry
@@ -71,7 +70,7 @@ class _Function:
     ) -> None:
         self.module, self.steps, self._tables = module, steps, tables
         self.e = Emitter(module.target, 1)
-        self.code = Code(self.e, dim_names, [Dim(name) for name in dim_names])
+        self.code = Code(self.e, dim_names)
         self.given = ["%buffers", "%dims", "%arena", "%host"]
 
     @property

@@ -36,7 +36,7 @@ class ModuleText:
         text = "\n".join([f"({parameters}) #0 {{", "entry:", *emitter.lines, "}"])
         found = self._functions.get((head, text))
         if found is None:
-            found = self._functions[head, text] = name if name not in self._names else self.fresh(f"{name}.")
+            found = self._functions[head, text] = name if name not in self._names else self.fresh(f"{name}_")
             self._names.add(found)
         return found
 

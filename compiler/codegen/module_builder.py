@@ -28,13 +28,13 @@ from hybridflow.compiler.codegen.templates import Part, Shared, Template, shared
 from hybridflow.compiler.codegen.turns import KernelCall
 from hybridflow.compiler.codegen.values import Val
 from hybridflow.compiler.ir.dtypes import SHORT
-from hybridflow.compiler.ir.extents import Dim, affine
+from hybridflow.compiler.ir.extents import affine
 from hybridflow.compiler.ir.graph import Graph, Node
 from hybridflow.compiler.ir.results import is_token, parts_of
 from hybridflow.compiler.ir.types import TensorType, is_static, product, static_size
 from hybridflow.compiler.loops.buffers import Plan, byte_size
 from hybridflow.compiler.loops.index import Index, LoopVar
-from hybridflow.compiler.loops.kernel import READS_MEMORY, Fusion, Kernel, base, between, has_effect, loops_of
+from hybridflow.compiler.loops.kernel import Fusion, Kernel, between, has_effect, loops_of
 from hybridflow.compiler.loops.reader import visited_shape
 from hybridflow.compiler.loops.schedule import Form, schedule
 from hybridflow.compiler.ops import Kind
@@ -190,7 +190,7 @@ class ModuleBuilder:
         code, info = written
         lines = tuple(dict.fromkeys(n.where for n in kernel.nodes if n.where))
         self.infos.append(replace(info, lines=lines, note=kernel.cluster.why, wave=wave))
-        if kernel.cluster.kind in READS_MEMORY:
+        if kernel.cluster.kind is Kind.CONTROL:
             operands = [Part(n, 0) for n in _operands(kernel)]
         else:
             operands = [*[Part(n, 0) for n in found.inputs], *found.parts, *[Part(n, 0) for n in kernel.roots]]
@@ -216,7 +216,7 @@ class ModuleBuilder:
         pointers = {node: f"%a{i}" for i, node in enumerate(operands)}
 
         def new_code() -> Code:
-            return Code(self._emitter(kernel), self.dim_names, [Dim(name) for name in self.dim_names])
+            return Code(self._emitter(kernel), self.dim_names)
 
         is_leaf = self.is_leaf
         space = loops_of(kernel, is_leaf)
@@ -239,7 +239,7 @@ class ModuleBuilder:
         pointers = {node: f"%a{i}" for i, node in enumerate(operands)}
         places = {i: Place(pointers[i]) for i in kernel.inputs}
         space = kernel.cluster.space
-        code = Code(e, self.dim_names, [Dim(name) for name in self.dim_names])
+        code = Code(e, self.dim_names)
         shape = contract.Shape(extents.batch, *map(product, (extents.rows, extents.columns, extents.summed)))
         # Where columns are one element wide positions do not depend on them: rows take the lanes, all but one masked.
         behind = len(extents.columns) if shape.n == 1 and len(space.vars) > 1 else 0
@@ -270,24 +270,21 @@ class ModuleBuilder:
 
     def _special(self, e: Emitter, symbol: str, kernel: Kernel) -> KernelCode:
         """A scan, a sort or a scatter."""
-        node = kernel.cluster.anchor
-        x, dims = node.inputs[0], self.dim_names
+        node, dims = kernel.cluster.anchor, self.dim_names
         lowered = node.op.lower(tuple(n.type for n in node.inputs), node.attrs)
-        axis = lowered.axis
-        if isinstance(lowered, (Ranking, Running)):
-            buffers = len(_operands(kernel))
-            places = {i: Place(f"%a{k}") for k, i in enumerate(kernel.inputs)}
-            inputs = [Flat(n, places) for n in node.inputs]
-            if isinstance(lowered, Running):
-                return scan.emit_scan(self.module, e, symbol, node.op, x.dtype, x.shape, lowered, dims, inputs, buffers)
+        buffers = len(_operands(kernel))
+        places = {i: Place(f"%a{k}") for k, i in enumerate(kernel.inputs)}
+        inputs = [Flat(n, places) for n in node.inputs]
+        x = node.inputs[0]
+        if isinstance(lowered, Running):
+            return scan.emit_scan(self.module, e, symbol, node.op, x.dtype, x.shape, lowered, dims, inputs, buffers)
+        if isinstance(lowered, Ranking):
             return sort.emit_argsort(
-                self.module, e, symbol, x.dtype, x.shape, axis, lowered.descending, dims, inputs[0], buffers
+                self.module, e, symbol, x.dtype, x.shape, lowered.axis, lowered.descending, dims, inputs[0], buffers
             )
-        indices = node.inputs[1]
-        check = replace(lowered.check, where=node.where)
-        emit: Any = scatter.emit_scatter_add_along_axis if lowered.paired else scatter.emit_scatter_add
-        extents = indices.shape[axis] if lowered.paired else indices.shape
-        return emit(self.module, e, symbol, x.dtype, indices.dtype, x.shape, extents, axis, check, dims)
+        lowered = replace(lowered, check=replace(lowered.check, where=node.where))
+        _, indices, updates = inputs
+        return scatter.emit_scatter_add(self.module, e, symbol, lowered, inputs[0], indices, updates, dims, buffers)
 
     # ---- for people
 
@@ -308,11 +305,7 @@ def contraction_of(node: Node) -> Contraction:
 
 def _operands(kernel: Kernel) -> list[Node]:
     """The nodes over whose buffers a kernel runs, in the order of its parameters."""
-    if kernel.cluster.kind not in READS_MEMORY:
-        return [*kernel.inputs, *kernel.roots]
-    if kernel.cluster.kind is Kind.CONTROL:
-        return operands_of(kernel)
-    return [*(base(n) for n in kernel.cluster.anchor.inputs), kernel.cluster.anchor]
+    return operands_of(kernel) if kernel.cluster.kind is Kind.CONTROL else [*kernel.inputs, *kernel.roots]
 
 
 def _slot(node: Node, updated: bool = False, in_place: bool = False) -> Slot:

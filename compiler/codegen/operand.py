@@ -27,6 +27,7 @@ from hybridflow.compiler.ir.types import product
 from hybridflow.compiler.loops import space as spaces
 from hybridflow.compiler.loops.coverage import digit
 from hybridflow.compiler.loops.index import Index, Ix, LoopVar, Quotient, Remainder, variable
+from hybridflow.compiler.loops.kernel import base
 from hybridflow.compiler.loops.operands import Reads
 from hybridflow.compiler.loops.space import Space
 from hybridflow.compiler.ops import Kind
@@ -163,10 +164,20 @@ class Flat:
         self.node, self.places = node, dict(places)
         self.var = LoopVar("position", product(node.shape))
 
+    @property
+    def in_memory(self) -> str | None:
+        """Where the elements lie, in order; None where they are computed."""
+        place = self.places.get(base(self.node))
+        return place.pointer if place is not None else None
+
     def value(self, code: Code, position: Ref, mask: Val | None = None) -> Val:
         """The elements from a position, one for each of the emitter's lanes."""
+        reader = code.e.node
         elements = Elements(code, {self.var: position}, self.var, self.places, {}, mask)
-        return elements.value(self.node, Index(self.node.shape, linear=variable(self.var)))
+        value = elements.value(self.node, Index(self.node.shape, linear=variable(self.var)))
+        if reader is not None:
+            code.e.at(reader)  # what follows is its code again
+        return value
 
 
 def counters_at(code: Code, loops: Sequence[LoopVar], position: Ref) -> dict[LoopVar, Ref]:

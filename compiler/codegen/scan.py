@@ -115,7 +115,7 @@ class _Scan:
     ) -> None:
         assert op.init and op.lift and op.combine and op.finish, op  # the table sees to it
         self.e, self.op, self.dtype, self.width = e, op, dtype, width
-        self.c = c = Code(e, dims, shape)
+        self.c = c = Code(e, dims)
         axis, self.exclusive = running.axis, running.exclusive
         self.inputs, self.buffers, self.out = inputs, buffers, f"%a{buffers - 1}"
         self.n, self.inner = c.extent(shape[axis]), c.product(shape[axis + 1 :])

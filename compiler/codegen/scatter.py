@@ -5,8 +5,9 @@ not depend on how the kernel is cut: a piece of the work has a part of the resul
 many, else rows, and walks all indices of that part.
 
 The indices are looked at first, in a phase of their own: where one is out of range a program ends before anything is
-written, unless an earlier check is still to come.  So x may be out's own buffer, even that of state; the copy is left
-out then.  What is written does not depend on checks: where one has failed that comes later, others read it.
+written, unless an earlier check is still to come.  So x may be out's own buffer, even that of state, or be computed of
+what lies there; where it lies there as it is, the copy is left out.  What is written does not depend on checks: where
+one has failed that comes later, others read it.
 """
 
 from __future__ import annotations
@@ -15,21 +16,16 @@ import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-import numpy as np
-
 from hybridflow.compiler.codegen.emitter import Emitter
 from hybridflow.compiler.codegen.module import ModuleText
+from hybridflow.compiler.codegen.operand import Flat
 from hybridflow.compiler.codegen.phases import KernelCode, Phase, kernel_parameters
-from hybridflow.compiler.codegen.structured import (
-    Code,
-    Ref,
-    lanes_for,
-    merged_extent,
-)
+from hybridflow.compiler.codegen.structured import Code, Ref, lanes_for, merged_extent
 from hybridflow.compiler.codegen.values import Val
 from hybridflow.compiler.ir import dtypes as dt
-from hybridflow.compiler.ir.extents import Extent
-from hybridflow.compiler.program import Check
+from hybridflow.compiler.ir.graph import Node
+from hybridflow.compiler.ops.lowering import Adding
+from hybridflow.compiler.target import Target
 
 _ENOUGH = 64  # vectors of columns, from which on these are what is cut
 _WIDE = 64  # elements side by side, when there are more of them than a vector holds
@@ -41,99 +37,56 @@ def emit_scatter_add(
     module: ModuleText,
     e: Emitter,
     symbol: str,
-    dtype: np.dtype,
-    index_dtype: np.dtype,
-    shape: Sequence[Extent],
-    indices: Sequence[Extent],
-    axis: int,
-    check: Check,
-    dims: Sequence[str] = (),
+    adding: Adding,
+    x: Flat,
+    indices: Flat,
+    updates: Flat,
+    dims: Sequence[str],
+    buffers: int,
 ) -> KernelCode:
-    """Add the kernel ``symbol``: %a0 = x of ``shape``, %a1 = indices of the shape ``indices``, %a2 = updates of shape
-    ``shape[:axis] + indices + shape[axis + 1:]``, %a3 = out.  Units: elements before the axis times those behind, or
-    times rows."""
-    s = _Scatter(e, dtype, index_dtype, shape, axis, check, dims, indices)
-    c, item = s.c, dtype.itemsize
-    count = c.product(indices)
+    """Add the kernel ``symbol`` over ``buffers`` buffers, the last of which is the output.
+
+    Where an index is paired with each update, they have the shape of ``x`` but along the axis; else updates are of
+    shape ``x.shape[:axis] + indices.shape + x.shape[axis + 1 :]``.  Units: elements before the axis times those
+    behind, or times rows.
+    """
+    s = _Scatter(e, adding, x, indices, updates, dims, buffers)
     with s.parts() as (outer, rows, columns):
         out = s.copied(outer, rows, columns)
-        updates = c.at("%a2", c.mul(c.mul(outer, count), s.inner), item)
-        with c.loop(0, count) as j, c.width(1):
-            index = s.index(j.index, None)
-            with c.when(s.within(index, rows).ref):
-                to = c.at(out, c.mul(index.ref, s.inner), item)
-                update = c.at(updates, c.mul(j.index, s.inner), item)
-
-                def add(i: Ref, mask: Val | None) -> None:
-                    here = c.at(to, i, item)
-                    e.store(s.sum(e.load(here, dtype, mask), e.load(c.at(update, i, item), dtype, mask)), here, mask)
-
-                c.vector_loop(*columns, s.width, add)
-    return s.finish(module, symbol, tuple(indices))
+        (s.add_pairs if adding.paired else s.add_slices)(out, outer, rows, columns)
+    return s.finish(module, symbol)
 
 
-def emit_scatter_add_along_axis(
-    module: ModuleText,
-    e: Emitter,
-    symbol: str,
-    dtype: np.dtype,
-    index_dtype: np.dtype,
-    shape: Sequence[Extent],
-    count: Extent,
-    axis: int,
-    check: Check,
-    dims: Sequence[str] = (),
-) -> KernelCode:
-    """Add the kernel ``symbol``: %a0 = x of ``shape``, %a1 = indices and %a2 = updates, which have ``count`` elements
-    along ``axis`` and otherwise the shape of x, %a3 = out.  Units: elements before the axis times those behind,
-    or times rows."""
-    s = _Scatter(e, dtype, index_dtype, shape, axis, check, dims, (count,))
-    c, item = s.c, dtype.itemsize
-    with s.parts() as (outer, rows, columns):
-        out = s.copied(outer, rows, columns)
-        with c.loop(0, c.extent(count)) as j:
-            row = c.mul(c.add(c.mul(outer, c.extent(count)), j.index), s.inner)
-
-            def add(i: Ref, mask: Val | None) -> None:
-                position = c.add(row, i)
-                index = s.index(position, mask)
-                inside = s.within(index, rows)
-                active = inside if mask is None else e.and_(inside, mask)
-                # Lanes lie in different columns, so no two of them meet in one element.
-                lanes = e.add(e.splat(c.value(i)), e.iota())
-                offsets = e.add(e.mul(index, e.splat(c.value(s.inner))), lanes)
-                update = e.load(c.at("%a2", position, item), dtype, mask)
-                e.scatter(s.sum(e.gather(out, dtype, offsets, active), update), out, offsets, active)
-
-            c.vector_loop(*columns, s.width, add)
-    return s.finish(module, symbol, (*shape[:axis], count, *shape[axis + 1 :]))
+def times_read(target: Target, node: Node) -> tuple[int, int, int]:
+    """How often the kernel of ``node`` comes to each element of its inputs.  Updates that lie in short rows take whole
+    vectors all the same, or as many turns."""
+    assert node.op.lower is not None
+    axis = node.op.lower(tuple(n.type for n in node.inputs), node.attrs).axis
+    own = lanes_for(target, node.dtype, merged_extent(node.shape[axis + 1 :]))
+    return 1, 1, lanes_for(target, node.dtype, _WIDE) // own
 
 
 class _Scatter:
-    """What both kernels share: x as [outer, n, inner], its parts and their copy, and the indices."""
+    """Writes one phase: x as [outer, n, inner], its parts and their copy, the indices, and what is added there."""
 
     def __init__(
-        self,
-        e: Emitter,
-        dtype: np.dtype,
-        index_dtype: np.dtype,
-        shape: Sequence[Extent],
-        axis: int,
-        check: Check,
-        dims: Sequence[str],
-        others: Sequence[Extent],
+        self, e: Emitter, adding: Adding, x: Flat, indices: Flat, updates: Flat, dims: Sequence[str], buffers: int
     ) -> None:
-        self.e, self.dtype, self.index_dtype, self.check = e, dtype, index_dtype, check
-        self.shape, self.axis, self.dims, self.others = tuple(shape), axis, dims, tuple(others)
-        self.c = c = Code(e, dims, (*shape, *others))
+        self.e, self.adding, self.x, self.indices, self.updates = e, adding, x, indices, updates
+        self.dims, self.buffers = dims, buffers
+        self.dtype, self.shape, axis = x.node.dtype, x.node.shape, adding.axis
+        self.out = f"%a{buffers - 1}"
+        self.c = c = Code(e, dims)
         before, behind = self.shape[:axis], self.shape[axis + 1 :]
-        self.n, self.inner = c.extent(shape[axis]), c.product(behind)
-        self.width = lanes_for(e.target, dtype, merged_extent(behind))
+        self.n, self.inner = c.extent(self.shape[axis]), c.product(behind)
+        # How many rows of updates an entry has.
+        self.count = c.extent(indices.node.shape[axis]) if adding.paired else c.product(indices.node.shape)
+        self.width = lanes_for(e.target, self.dtype, merged_extent(behind))
         # A piece of rows takes one walk over the indices whatever its size, a thread of a GPU one for each unit.
         columns = math.prod((*before, *behind))
         few = not (isinstance(columns, int) and columns >= _ENOUGH * self.width)
         self.by_rows = few and e.target.kind == "cpu"
-        self.units = (*before, shape[axis]) if self.by_rows else (*before, *behind)
+        self.units = (*before, self.shape[axis]) if self.by_rows else (*before, *behind)
 
     @contextmanager
     def parts(self) -> Iterator[tuple[Ref, Range, Range]]:
@@ -148,12 +101,13 @@ class _Scatter:
         """Copy a part of entry ``outer`` from x to out; the address of that entry of out."""
         c, e, item = self.c, self.e, self.dtype.itemsize
         start = c.mul(c.mul(outer, self.n), self.inner)
-        source, to = c.at("%a0", start, item), c.at("%a3", start, item)
+        to = c.at(self.out, start, item)
 
         def copy(i: Ref, mask: Val | None) -> None:
-            e.store(e.load(c.at(source, i, item), self.dtype, mask), c.at(to, i, item), mask)
+            e.store(self.x.value(c, c.add(start, i), mask), c.at(to, i, item), mask)
 
-        with c.when(c.different("%a0", "%a3")):
+        source = self.x.in_memory
+        with c.when(True if source is None else c.different(source, self.out)):
             if self.by_rows:
                 begin, end = (c.mul(row, self.inner) for row in rows)
                 c.vector_loop(begin, end, lanes_for(e.target, self.dtype, _WIDE), copy)
@@ -164,11 +118,45 @@ class _Scatter:
                     c.vector_loop(first, last, self.width, copy)
         return to
 
+    def add_slices(self, out: str, outer: Ref, rows: Range, columns: Range) -> None:
+        """Add the updates of an entry, each row of which has one index."""
+        c, e, item = self.c, self.e, self.dtype.itemsize
+        with c.loop(0, self.count) as j, c.width(1):
+            index = self.index(j.index, None)
+            with c.when(self.within(index, rows).ref):
+                to = c.at(out, c.mul(index.ref, self.inner), item)
+                row = c.mul(c.add(c.mul(outer, self.count), j.index), self.inner)
+
+                def add(i: Ref, mask: Val | None) -> None:
+                    here = c.at(to, i, item)
+                    update = self.updates.value(c, c.add(row, i), mask)
+                    e.store(self.sum(e.load(here, self.dtype, mask), update), here, mask)
+
+                c.vector_loop(*columns, self.width, add)
+
+    def add_pairs(self, out: str, outer: Ref, rows: Range, columns: Range) -> None:
+        """Add the updates of an entry, each of which has its index."""
+        c, e = self.c, self.e
+        with c.loop(0, self.count) as j:
+            row = c.mul(c.add(c.mul(outer, self.count), j.index), self.inner)
+
+            def add(i: Ref, mask: Val | None) -> None:
+                position = c.add(row, i)
+                index = self.index(position, mask)
+                inside = self.within(index, rows)
+                active = inside if mask is None else e.and_(inside, mask)
+                # Lanes lie in different columns, so no two of them meet in one element.
+                lanes = e.add(e.splat(c.value(i)), e.iota())
+                offsets = e.add(e.mul(index, e.splat(c.value(self.inner))), lanes)
+                update = self.updates.value(c, position, mask)
+                e.scatter(self.sum(e.gather(out, self.dtype, offsets, active), update), out, offsets, active)
+
+            c.vector_loop(*columns, self.width, add)
+
     def index(self, position: Ref, mask: Val | None) -> Val:
         """The indices from ``position``, counted from the front."""
         c, e = self.c, self.e
-        address = c.at("%a1", position, self.index_dtype.itemsize)
-        index = e.convert(e.load(address, self.index_dtype, mask), dt.int64)
+        index = e.convert(self.indices.value(c, position, mask), dt.int64)
         return e.select(e.lt(index, 0), e.add(index, e.splat(c.value(self.n))), index)
 
     def within(self, index: Val, rows: Range) -> Val:
@@ -180,30 +168,29 @@ class _Scatter:
         e, wide = self.e, dt.compute_dtype(self.dtype)
         return e.convert(e.add(e.convert(a, wide), e.convert(b, wide)), self.dtype)
 
-    def finish(self, module: ModuleText, symbol: str, indices: tuple[Extent, ...]) -> KernelCode:
-        """The phase that is written, after that of the check of all ``indices``."""
+    def finish(self, module: ModuleText, symbol: str) -> KernelCode:
+        """The phase that is written, after that of the check of all indices."""
         e = self.e
-        looking = _Scatter(
-            e.beside(), self.dtype, self.index_dtype, self.shape, self.axis, self.check, self.dims, self.others
-        )
+        looking = _Scatter(e.beside(), self.adding, self.x, self.indices, self.updates, self.dims, self.buffers)
         looking.look()
         phases = []
         for body, name, units, grain, checks in (
-            (looking.e, f"{symbol}_check", indices, _WIDE, True),
+            (looking.e, f"{symbol}_check", self.indices.node.shape, _WIDE, True),
             (e, symbol, self.units, 1 if self.by_rows else self.width, False),
         ):
             body.line("ret void")
-            written = module.function(body, name, kernel_parameters(4), linkage="internal")
+            written = module.function(body, name, kernel_parameters(self.buffers), linkage="internal")
             phases.append(Phase(written, units, grain, checks))
         return KernelCode(tuple(phases))
 
     def look(self) -> None:
         """Fail the check where an index is out of range, and slices have elements that would be added there."""
-        c, e = self.c, self.e
-        slices = c.product((*self.shape[: self.axis], *self.shape[self.axis + 1 :]))
+        c, e, axis = self.c, self.e, self.adding.axis
+        slices = c.product((*self.shape[:axis], *self.shape[axis + 1 :]))
 
         def check(i: Ref, mask: Val | None) -> None:
-            e.raise_if(e.not_(self.within(self.index(i, mask), (0, self.n))), self.check)
+            outside = e.not_(self.within(self.index(i, mask), (0, self.n)))
+            e.raise_if(outside, self.adding.check)
 
         with c.when(c.compare("ne", slices, 0)):
             c.vector_loop("%begin", "%end", lanes_for(e.target, dt.int64, _WIDE), check)

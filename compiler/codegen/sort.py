@@ -95,7 +95,7 @@ class _Sort:
         self.e, self.dtype, self.descending, self.x, self.buffers = e, dtype, descending, x, buffers
         self.out = f"%a{buffers - 1}"
         self.key = np.dtype(f"uint{8 * dtype.itemsize}")
-        self.c = c = Code(e, dims, shape)
+        self.c = c = Code(e, dims)
         self.n = c.extent(shape[axis])
         self.inner = c.product(shape[axis + 1 :])
         self.lanes = lanes_for(e.target, self.key, _SHORT)

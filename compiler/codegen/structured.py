@@ -14,7 +14,7 @@ from typing import Union
 from hybridflow.compiler.codegen.emitter import Emitter
 from hybridflow.compiler.codegen.values import Val, type_text
 from hybridflow.compiler.ir.dtypes import DType, int32, int64
-from hybridflow.compiler.ir.extents import Extent, Name, Quotient, as_extent, never_negative, products_of, symbols
+from hybridflow.compiler.ir.extents import Extent, Name, Quotient, as_extent, never_negative, products_of
 from hybridflow.compiler.target import Target
 
 Ref = Union[int, str]
@@ -55,11 +55,11 @@ def merged_extent(extents: Sequence[Extent]) -> Extent:
 class Code:
     """Structured code on top of emitter ``e``; ``dims`` names the symbolic extents in the order of %dims."""
 
-    def __init__(self, e: Emitter, dims: Sequence[str] = (), uses: Sequence[Extent] = ()) -> None:
+    def __init__(self, e: Emitter, dims: Sequence[str] = ()) -> None:
         self.e = e
         self._symbols: dict[str, str] = {}
-        for name in dict.fromkeys(name for extent in uses for name in symbols(extent)):
-            address = self.at("%dims", list(dims).index(name), 8)
+        for k, name in enumerate(dims):
+            address = self.at("%dims", k, 8)
             self._symbols[name] = e.fresh("n")
             e.line(f"{self._symbols[name]} = load i64, ptr {address}, align 8")
 

@@ -18,10 +18,10 @@ OWN_KERNEL = frozenset({Kind.CONTRACT, Kind.SORT, Kind.SCAN, Kind.SCATTER, Kind.
 
 # Those of them whose kernels take their inputs as they lie in memory; others read through views, and through what is
 # cheap to compute.
-READS_MEMORY = frozenset({Kind.SCATTER, Kind.CONTROL})
+READS_MEMORY = frozenset({Kind.CONTROL})
 
 # Those whose kernels go by row-major positions: they read through what does not divide these.
-READS_FLAT = frozenset({Kind.SORT, Kind.SCAN})
+READS_FLAT = frozenset({Kind.SORT, Kind.SCAN, Kind.SCATTER})
 
 IsLeaf = Callable[[Node], bool]
 
@@ -159,9 +159,12 @@ def between(
 def read_in_place(kernel: Kernel, is_leaf: IsLeaf) -> set[Node]:
     """Inputs of which element i is read only to make element i of the results: a result may take their memory."""
     cluster = kernel.cluster
-    if cluster.kind is Kind.SCATTER:
-        target, *others = (base(node) for node in cluster.anchor.inputs)
-        return {target} - set(others)
+    if cluster.kind is Kind.SCATTER:  # a unit has a part of the result to itself, and copies that part first
+        copied, *others = cluster.anchor.inputs
+        reads = Reads(set(kernel.inputs).__contains__)
+        reads.follow(copied, Index(copied.shape, linear=cluster.space.full))
+        elsewhere = {leaf for leaf, index in reads.leaves if index.linear != cluster.space.full}
+        return {leaf for leaf, _ in reads.leaves} - elsewhere - _beneath(others, kernel)
     if cluster.kind not in (Kind.ELEMENTWISE, Kind.CONTRACT) or cluster.space.has_reduction:
         return set()
     found = accesses(kernel, cluster.space, is_leaf)

@@ -209,6 +209,8 @@ class _Storage:
             return False
         if leaf.may_raise and not any(covers(place, leaf) for place in visits):
             return False  # what it raises elsewhere would be lost
+        if leaf.may_raise and cluster.kind is Kind.SCATTER:
+            return False  # which fails before it writes anything, or not at all (see ``checks_first``)
         needed: set[Node] = set()
         work = self.work(leaf, needed)
         if work is None or any(place.flat and self.divides(leaf, place.position) for place in visits):
