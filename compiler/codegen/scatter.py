@@ -108,7 +108,7 @@ class _Scatter:
 
         source = self.x.in_memory
         with c.when(True if source is None else c.different(source, self.out)):
-            if self.by_rows:
+            if columns == (0, self.inner):  # whole rows, one behind the other
                 begin, end = (c.mul(row, self.inner) for row in rows)
                 c.vector_loop(begin, end, lanes_for(e.target, self.dtype, _WIDE), copy)
             else:
