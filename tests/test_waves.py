@@ -69,8 +69,26 @@ def test_a_state_is_overwritten_in_a_wave_after_its_readers():
     state = b.parameter(TensorType((50,), dt.float32), role=Role.STATE)
     other = b.parameter(TensorType((50,), dt.float32))
     graph = b.finish([b.cumulative_sum(state, axis=0)], {0: b.cumulative_sum(other, axis=0)})
-    _, _, found = planned(graph)
+    _, fusion, found = planned(graph)
     assert found.in_place == {0} and found.waves == [0, 1]
+    with pytest.raises(CompileError, match="share a wave"):
+        check_plan(graph, fusion, dataclasses.replace(found, waves=[0, 0]))
+    with pytest.raises(CompileError, match=r"run after .* is overwritten"):
+        check_plan(graph, fusion, dataclasses.replace(found, kernels=found.kernels[::-1]))
+
+
+def test_a_state_is_overwritten_after_every_check():
+    b = GraphBuilder(TABLE, "state")
+    state = b.parameter(TensorType((50,), dt.float32), role=Role.STATE)
+    index = b.parameter(TensorType((3,), dt.int64))
+    other = b.parameter(TensorType((50,), dt.float32))
+    graph = b.finish([b.take(b.cumulative_sum(other, axis=0), index, axis=0)], {0: b.tanh(state)})
+    _, fusion, found = planned(graph)
+    check = next(k for k in found.kernels if k.nodes[-1].op.name == "take")
+    late = [k for k in found.kernels if k is not check] + [check]
+    assert found.in_place == {0}
+    with pytest.raises(CompileError, match=r"run after .* is overwritten"):
+        check_plan(graph, fusion, dataclasses.replace(found, kernels=late, waves=list(range(len(late)))))
 
 
 def test_a_wave_that_shares_memory_is_found():

@@ -7,12 +7,13 @@ checks cost a walk over the kernels' operands, which is little beside writing th
 from __future__ import annotations
 
 import itertools
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from operator import itemgetter
 
 from hybridflow.compiler.ir.graph import Graph, Node
-from hybridflow.compiler.loops.buffers import ArenaRange, Location, OutputBuffer, Plan
-from hybridflow.compiler.loops.kernel import Fusion, Kernel, base
+from hybridflow.compiler.loops.buffers import ArenaRange, InputBuffer, Location, OutputBuffer, Plan, UpdateBuffer
+from hybridflow.compiler.loops.kernel import Fusion, Kernel, base, raises
 from hybridflow.errors import CompileError
 
 
@@ -36,6 +37,7 @@ def check_plan(graph: Graph, fusion: Fusion, plan: Plan) -> None:
             if node not in plan.locations:
                 raise _fault("plan", graph, f"{node!r} has no place in memory", node)
     _check_waves(graph, plan)
+    _check_in_place(graph, plan)
     filled: set[Location] = {copy.target for copy in (*plan.before, *plan.after)}
     filled.update(plan.locations[root] for kernel in plan.kernels for root in kernel.roots)
     for j, node in enumerate(graph.outputs):
@@ -55,7 +57,7 @@ def _check_waves(graph: Graph, plan: Plan) -> None:
         kernels = [kernel for _, kernel in group]
         if len(kernels) == 1:
             continue
-        touched = [(_span(plan.locations[n]), k, n in k.roots, n) for k in kernels for n in (*k.inputs, *k.roots)]
+        touched = [(_span(plan, n), k, n in k.roots, n) for k in kernels for n in (*k.inputs, *k.roots)]
         touched = [item for item in touched if item[0][1] < item[0][2]]  # the others hold no bytes
         # By where they begin: one that overlaps another's begins before the end of what came before.
         touched.sort(key=lambda item: (item[0][0], item[0][1]))
@@ -70,14 +72,36 @@ def _check_waves(graph: Graph, plan: Plan) -> None:
             open_.append((span, kernel, writes, node))
 
 
-def _span(place: Location) -> tuple[str, int, int]:
-    """The memory of a place: which one, its first byte and its end.  Ranges at places that are not known when compiling
+def _span(plan: Plan, node: Node) -> tuple[str, int, int]:
+    """The memory of a value: which one, its first byte and its end.  Ranges at places that are not known when compiling
     are memories of their own, which nothing else uses."""
-    if not isinstance(place, ArenaRange):
-        return repr(place), 0, 1
-    if isinstance(place.offset, int) and isinstance(place.size, int):
+    place = plan.locations[node]
+    if isinstance(place, ArenaRange) and isinstance(place.offset, int) and isinstance(place.size, int):
         return "arena", place.offset, place.offset + place.size
+    if isinstance(place, UpdateBuffer) and place.number in plan.in_place:
+        place = InputBuffer(place.number)  # over which it may be written
     return repr(place), 0, 1
+
+
+def _check_in_place(graph: Graph, plan: Plan) -> None:
+    """Raise CompileError unless a new value that may be written over the old one is so after all that read that, and
+    after every check."""
+    readers: dict[Node, set[Kernel]] = defaultdict(set)
+    checking: set[Kernel] = set()
+    behind = zip(reversed(plan.waves), reversed(plan.kernels))
+    for _, group in itertools.groupby(behind, key=itemgetter(0)):
+        kernels = [kernel for _, kernel in group]
+        for kernel in kernels:
+            for node in kernel.inputs:
+                readers[node].add(kernel)
+        checking.update(kernel for kernel in kernels if raises(kernel))
+        for writer, root in ((kernel, root) for kernel in kernels for root in kernel.roots):
+            place = plan.locations[root]
+            if isinstance(place, UpdateBuffer) and place.number in plan.in_place:
+                state = graph.inputs[place.number]
+                late = (readers[state] | checking) - {writer}
+                if late:
+                    raise _fault("plan", graph, f"{_names(late)} run after {state!r} is overwritten", root)
 
 
 def _run_through(graph: Graph, kernels: Sequence[Kernel], stage: str) -> set[Node]:
