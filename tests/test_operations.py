@@ -331,12 +331,121 @@ def test_plans_and_forms_are_bounded() -> None:
     assert len(hf.maximum._dispatch) <= operations._MOST_PLANS  # type: ignore[attr-defined]
 
 
-def test_large_results_are_views_still() -> None:
-    x = _random(4, 6)
-    for _ in range(6):
-        (half, _) = hf.split(x, 2)
-        assert np.shares_memory(half.numpy(), x.numpy())
-        assert np.shares_memory(hf.reshape(x, (6, 4)).numpy(), x.numpy())
+VIEWS: list[tuple[Any, tuple[Any, ...]]] = [
+    (hf.reshape, ((6, 4),)),
+    (hf.reshape, (-1,)),
+    (hf.permute_dims, ()),
+    (hf.permute_dims, ((2, 0, 1),)),
+    (hf.matrix_transpose, ()),
+    (hf.moveaxis, (0, 2)),
+    (hf.expand_dims, (1,)),
+    (hf.expand_dims, ((0, 4),)),
+    (hf.squeeze, (1,)),
+    (hf.broadcast_to, ((5, 3, 1, 8),)),
+    (hf.unstack, ()),
+    (hf.split, (3,)),
+    (hf.split, ([1, 5, 2], 2)),
+    (hf.flip, ((0, 2),)),
+]
+
+
+@native
+@pytest.mark.parametrize("call", VIEWS, ids=[f"{f.__name__}-{k}" for k, (f, _) in enumerate(VIEWS)])
+def test_views_stay_views(call: Any) -> None:
+    function, args = call
+    x = _random(3, 1, 8)
+    expected = _bits(function.__wrapped__(x, *args))
+    _again(function, x, *args)
+    assert _plans(function) > 3
+    for part in pytree.flatten(function(x, *args))[0]:
+        assert np.shares_memory(part.numpy(), x.numpy())
+        assert part._array.base is x._array  # and no chain of views
+    # Of strided tensors, of views of views, and when the owner is gone.
+    strided = hf.permute_dims(hf.asarray(np.ascontiguousarray(x.numpy().T)))
+    assert _bits(_again(function, strided, *args)) == expected
+    chain = hf.reshape(hf.reshape(x, (24,)), (3, 1, 8))
+    result = function(chain, *args)
+    before = _plans(function)
+    result = function(chain, *args)
+    assert _plans(function) == before + 1
+    assert all(part._array.base is x._array for part in pytree.flatten(result)[0])
+    del x, chain
+    _ = [_random(3, 1, 8) for _ in range(50)]
+    assert _bits(result) == expected
+    with pytest.raises(ValueError, match="read-only"):
+        pytree.flatten(result)[0][0].numpy()[...] = 0
+
+
+@native
+def test_views_are_of_tensors_only() -> None:
+    array = np.arange(6.0)
+    for k in range(8):
+        array[0] = k
+        result = hf.reshape(array, (2, 3))
+        array[0] = -1
+        assert result[0, 0].item() == k
+    x = hf.asarray(array)
+    assert [hf.reshape(x, (6,)) is x for _ in range(6)] == [True] * 6
+
+
+CONSTANTS: list[tuple[Any, tuple[Any, ...]]] = [
+    (hf.zeros, ((3, 4),)),
+    (hf.ones, (5, hf.int32)),
+    (hf.full, ((2,), 3)),
+    (hf.full, ((2,), 3.0)),
+    (hf.full, ((2,), True)),
+    (hf.full, ((2,), -0.0)),
+    (hf.full, ((2,), 0.0)),
+    (hf.arange, (10,)),
+    (hf.arange, (10.0,)),
+    (hf.arange, (True,)),
+    (hf.arange, (1, 10, 3)),
+    (hf.linspace, (0, 1, 5)),
+    (hf.eye, (3,)),
+]
+
+
+def test_what_is_made_of_numbers_alone() -> None:
+    expected = [_bits(function.__wrapped__(*args)) for function, args in CONSTANTS]
+    for _ in range(8):
+        for (function, args), wanted in zip(CONSTANTS, expected):
+            assert _bits(function(*args)) == wanted
+    first, second = (hf.zeros((3, 4)) for _ in range(2))
+    assert first is not second
+    v = hf.Variable(first)
+    step = hf.function(lambda: v.assign_add(hf.ones((3, 4))))
+    for _ in range(4):
+        step()
+    assert not hf.any(second).item() and not hf.any(hf.zeros((3, 4))).item()
+    fill = hf.Variable(np.float32(1))
+    for k in range(8):
+        fill.assign(np.float32(k))
+        assert hf.full((2,), fill).tolist() == [k, k]
+
+
+def test_arguments_of_other_kinds() -> None:
+    x, v, array = _random(3, 4), hf.Variable(_random(3, 4)), RNG.standard_normal((3, 4)).astype(np.float32)
+    calls: list[tuple[Any, tuple[Any, ...]]] = [
+        (hf.concat, ([x, x],)),
+        (hf.stack, ((x, v), 1)),
+        (hf.stack, ([x, array], -1)),
+        (hf.einsum, ("ij,kj->ik", x, v)),
+        (hf.maximum, (array, x)),
+        (hf.multiply, (x, array)),
+        (hf.take, (x, [2, 0, 0], 0)),
+        (hf.sum, (x, (0, 1))),
+        (hf.pad, (x, [(1, 2), (0, 3)])),
+        (hf.where, (hf.greater(x, 0), v, np.float32(2))),
+        (hf.astype, (v, hf.float32)),
+        (hf.nn.relu, (v,)),
+        (hf.nn.relu, ([1.0, -1.0],)),
+    ]
+    for k in range(7):
+        v.assign(v.value() + float(k))
+        array += k
+        for function, args in calls:
+            body = getattr(function, "__wrapped__", function)
+            assert _bits(function(*args)) == _bits(body(*args))
 
 
 def test_a_body_that_needs_values_has_no_plan() -> None:

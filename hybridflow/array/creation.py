@@ -15,7 +15,7 @@ from hybridflow.core.tensor import Tensor, wrap
 from hybridflow.core.variable import Variable
 from hybridflow.eager.dispatch import apply
 from hybridflow.eager.operands import as_tensor, cast, expand, filled, scalar, to_shape
-from hybridflow.eager.operations import operation
+from hybridflow.eager.operations import creation, operation
 from hybridflow.errors import ArgumentError, DTypeError, ShapeError
 
 
@@ -76,6 +76,7 @@ def _dtype_or(default: np.dtype[Any], dtype: Any, stage: str) -> np.dtype[Any]:
     return default if dtype is None else to_dtype(dtype, stage)
 
 
+@creation
 def full(shape: Any, fill_value: Any, dtype: Any = None, *, device: str | None = None) -> Tensor:
     """A tensor of ``shape`` that holds the scalar ``fill_value`` everywhere, in its own dtype unless one is given."""
     wanted = None if dtype is None else to_dtype(dtype, "full")
@@ -88,16 +89,19 @@ def full(shape: Any, fill_value: Any, dtype: Any = None, *, device: str | None =
     return _placed(expand(value, to_shape(shape, "full")), device)
 
 
+@creation
 def zeros(shape: Any, dtype: Any = None, *, device: str | None = None) -> Tensor:
     """Zeros, float32 unless a dtype is given."""
     return _placed(filled(0, _dtype_or(default_float, dtype, "zeros"), to_shape(shape, "zeros"), "zeros"), device)
 
 
+@creation
 def ones(shape: Any, dtype: Any = None, *, device: str | None = None) -> Tensor:
     """Ones, float32 unless a dtype is given."""
     return _placed(filled(1, _dtype_or(default_float, dtype, "ones"), to_shape(shape, "ones"), "ones"), device)
 
 
+@creation
 def empty(shape: Any, dtype: Any = None, *, device: str | None = None) -> Tensor:
     """A tensor whose values are not to be relied on.  They are zeros."""
     return zeros(shape, dtype, device=device)
@@ -132,6 +136,7 @@ def iota(shape: Shape, axis: int, dtype: np.dtype[Any]) -> Tensor:
     return apply(TABLE["iota"], shape=shape, axis=axis, dtype=dtype)
 
 
+@creation
 def arange(start: Any, /, stop: Any = None, step: Any = 1, dtype: Any = None, *, device: str | None = None) -> Tensor:
     """``start``, ``start + step``, ... below ``stop`` (above it for a negative step); ``arange(n)`` counts from 0.
 
@@ -155,6 +160,7 @@ def arange(start: Any, /, stop: Any = None, step: Any = 1, dtype: Any = None, *,
     return _placed(cast(add(values, first) if first != 0 else values, chosen), device)
 
 
+@creation
 def linspace(
     start: Any,
     stop: Any,
@@ -179,6 +185,7 @@ def linspace(
     return _placed(cast(values, dtype), device)
 
 
+@creation
 def eye(
     n_rows: int, n_cols: int | None = None, /, k: int = 0, dtype: Any = None, *, device: str | None = None
 ) -> Tensor:

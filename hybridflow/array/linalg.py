@@ -140,6 +140,7 @@ def tensordot(x1: Any, x2: Any, axes: Any = 2) -> Tensor:
     return _contract_pair(x, x_labels, y, y_labels, kept, "tensordot")
 
 
+@operation
 def diagonal(x: Any, offset: int = 0) -> Tensor:
     """The ``offset``-th diagonal of the last two axes, as the last axis."""
     x = as_tensor(x, "diagonal")

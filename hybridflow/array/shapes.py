@@ -17,6 +17,7 @@ from hybridflow.eager.operations import operation
 from hybridflow.errors import ArgumentError, ArgumentTypeError, ShapeError
 
 
+@operation
 def reshape(x: Any, shape: Any, *, copy: bool | None = None) -> Tensor:
     """``x`` with another shape of the same size, in row-major order; one extent may be -1, which is worked out.
 
@@ -52,6 +53,7 @@ def _missing_extent(x: Tensor, rest: Shape, given: tuple[Any, ...]) -> Extent:
     raise ShapeError("reshape", f"{x.type} cannot take the shape {given}: {size} is not a multiple of {known}.")
 
 
+@operation
 def permute_dims(x: Any, axes: Sequence[int] | None = None) -> Tensor:
     """``x`` with its axes in another order: output axis k is input axis ``axes[k]``.  None reverses them."""
     x = as_tensor(x, "permute_dims")
@@ -67,6 +69,7 @@ def _transpose(x: Tensor, perm: tuple[int, ...]) -> Tensor:
     return x if perm == tuple(range(x.ndim)) else apply(TABLE["transpose"], x, perm=perm)
 
 
+@operation
 def matrix_transpose(x: Any) -> Tensor:
     """``x`` with its last two axes swapped."""
     x = as_tensor(x, "matrix_transpose")
@@ -83,6 +86,7 @@ def transpose_2d(x: Any) -> Tensor:
     return _transpose(x, (1, 0))
 
 
+@operation
 def moveaxis(x: Any, source: Any, destination: Any) -> Tensor:
     """``x`` with the ``source`` axes at the ``destination`` places; the other axes keep their order."""
     x = as_tensor(x, "moveaxis")
@@ -98,6 +102,7 @@ def moveaxis(x: Any, source: Any, destination: Any) -> Tensor:
     return _transpose(x, tuple(perm))
 
 
+@operation
 def expand_dims(x: Any, axis: Any = 0) -> Tensor:
     """``x`` with axes of extent 1 inserted, so that they stand at ``axis`` (an int or several) of the result."""
     x = as_tensor(x, "expand_dims")
@@ -114,6 +119,7 @@ def expand_dims(x: Any, axis: Any = 0) -> Tensor:
     return reshape_to(x, tuple(1 if k in inserted else next(rest) for k in range(result.ndim)))
 
 
+@operation
 def squeeze(x: Any, axis: Any = None) -> Tensor:
     """``x`` without the axes ``axis`` of extent 1; None removes all that are known to be 1."""
     x = as_tensor(x, "squeeze")
@@ -127,6 +133,7 @@ def squeeze(x: Any, axis: Any = None) -> Tensor:
     return reshape_to(x, tuple(n for k, n in enumerate(x.shape) if k not in axes))
 
 
+@operation
 def broadcast_to(x: Any, shape: Any) -> Tensor:
     """``x`` repeated along axes of extent 1 and new leading axes to ``shape``."""
     x = as_tensor(x, "broadcast_to")
@@ -204,6 +211,7 @@ def stack(arrays: Sequence[Any], axis: int = 0) -> Tensor:
     return concat([expand_dims(t, axis) for t in tensors], rules.axis("stack", result, axis))
 
 
+@operation
 def unstack(x: Any, axis: int = 0) -> tuple[Tensor, ...]:
     """The slices of ``x`` along ``axis``, without that axis."""
     x = as_tensor(x, "unstack")
@@ -227,6 +235,7 @@ def slice_axis(x: Tensor, axis: int, start: Extent, stop: Extent, step: int = 1)
     return apply(TABLE["slice"], x, start=starts, stop=stops, step=steps)
 
 
+@operation
 def split(x: Any, num_or_sizes: Any, axis: int = 0) -> list[Tensor]:
     """``x`` cut along ``axis``: into that many equal parts, or into parts of the given sizes (one may be -1)."""
     x = as_tensor(x, "split")
@@ -253,6 +262,7 @@ def split(x: Any, num_or_sizes: Any, axis: int = 0) -> list[Tensor]:
     return out
 
 
+@operation
 def flip(x: Any, axis: Any = None) -> Tensor:
     """``x`` in reverse order along ``axis`` (None: all, an int or several)."""
     x = as_tensor(x, "flip")

@@ -15,7 +15,9 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast
 import numpy as np
 
 from hybridflow.core.context import reasons
-from hybridflow.core.tensor import Tensor, wrap
+from hybridflow.core.tensor import Tensor
+from hybridflow.core.variable import Variable
+from hybridflow.eager.sights import sight
 from hybridflow.runtime import locks
 from hybridflow.runtime.calls.entry import Dispatcher
 
@@ -48,21 +50,20 @@ def set_planner(load: Callable[[], Planner]) -> None:
 class Operation(Dispatcher):
     """A function with plans.  To Python it is the function in all but its type."""
 
-    __slots__ = ("__dict__", "__weakref__", "_forms", "_tried")
+    __slots__ = ("__dict__", "__weakref__", "_forms", "_is_constant", "_tried")
     __wrapped__: Callable[..., Any]
     __qualname__: str
 
-    def __init__(self, body: Callable[..., Any]) -> None:
+    def __init__(self, body: Callable[..., Any], is_constant: bool) -> None:
         functools.update_wrapper(self, body)
         self._dispatch = ()
+        self._is_constant = is_constant
         self._forms: dict[Any, int] = {}  # how often each was met
         self._tried = 0  # plans that were tried to make
 
     def _call_slow(self, *args: Any, **kwargs: Any) -> Any:
         if not reasons.none_here():
             return self.__wrapped__(*args, **kwargs)
-        if self._dispatch and any(map(_is_strided, args)):
-            return self(*[wrap(np.ascontiguousarray(x._array)) if _is_strided(x) else x for x in args], **kwargs)
         result = self.__wrapped__(*args, **kwargs)
         self._note(args, kwargs, result)
         return result
@@ -89,7 +90,11 @@ class Operation(Dispatcher):
         assert _planner is not None
         self._tried += 1
         self._forms[form] = _NONE
-        made = _planner()(self.__wrapped__, args, kwargs, result)
+        made = sight(args, kwargs, result, self._is_constant)
+        if made is not None:
+            self._tried -= 1  # it costs next to nothing
+        elif not self._is_constant:
+            made = _planner()(self.__wrapped__, args, kwargs, result)
         if made is not None:
             # A plan takes conditions for granted that the form does not tell, so there may be another.
             self._forms[form] = 0
@@ -107,7 +112,12 @@ class Operation(Dispatcher):
 
 def operation(body: Callable[P, R]) -> Callable[P, R]:
     """Let a function whose result depends on its arguments alone, and on the values of variables, have plans."""
-    return cast("Callable[P, R]", Operation(body))
+    return cast("Callable[P, R]", Operation(body, is_constant=False))
+
+
+def creation(body: Callable[P, R]) -> Callable[P, R]:
+    """Let a function that makes the same values of the same numbers each time have plans, which show those values."""
+    return cast("Callable[P, R]", Operation(body, is_constant=True))
 
 
 def _form(args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
@@ -118,28 +128,27 @@ def _form(args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
     return None if None in parts else tuple(parts)
 
 
-def _is_strided(value: Any) -> bool:
-    """Whether a program reads the value's elements only from a copy, as that of a body does too."""
-    return type(value) is Tensor and type(value._array) is np.ndarray and not value._array.flags.c_contiguous
-
-
 def _part(value: Any) -> Any:
     kind = type(value)
     if kind is Tensor:
         array = value._array
         if type(array) is not np.ndarray:
             return None
-        return array.dtype.num, *[n if n < _LEAST_OPEN else "n" for n in array.shape]
+        return array.dtype.num, array.flags.c_contiguous, *[n if n < _LEAST_OPEN else "n" for n in array.shape]
     if kind is float:
         return kind, value.hex()  # 0.0 and -0.0 differ, a NaN equals itself
     if kind in _BY_VALUE:
         return kind, value
     if isinstance(value, np.dtype):
         return np.dtype, value.num
+    if kind is np.ndarray or isinstance(value, np.generic):
+        return kind, value.dtype.num, *[n if n < _LEAST_OPEN else "n" for n in value.shape]
+    if kind is Variable:
+        return kind, id(value)
     if kind is tuple or kind is list:
         parts = [_part(item) for item in value]
         return None if None in parts else (kind, *parts)
     return None
 
 
-_BY_VALUE = frozenset((bool, int, str, type(None)))
+_BY_VALUE = frozenset((bool, int, str, type, type(None)))

@@ -36,12 +36,14 @@ MAPPINGS = (dict, defaultdict, OrderedDict)
 @dataclass(frozen=True)
 class TensorArg:
     """A Tensor or ndarray: dtype, and extents that are ints or symbols.  ``input`` is its place in the program, or
-    None when the program does not read it.  With ``scalar`` it is one of NumPy's scalars, and nothing else."""
+    None when the program does not read it.  With ``scalar`` it is one of NumPy's scalars, and nothing else; with
+    ``bare`` it is a Tensor whose elements lie one after the other."""
 
     dtype: np.dtype[Any]
     shape: tuple[Extent, ...]
     input: int | None
     scalar: bool = False
+    bare: bool = False
 
 
 @dataclass(frozen=True)
@@ -112,6 +114,7 @@ def item(argument: Argument, extents: Callable[[Sequence[Extent]], list[int]], h
             ndim=len(argument.shape),
             scalar=id(dtype.type) if argument.scalar else 0,
             handed=handed,
+            bare=int(argument.bare),
         )
     if isinstance(argument, ObjectArg):
         return REFERENT.pack(reference=id(argument.reference))

@@ -134,6 +134,8 @@ def _array_data(
     f.ret_if(f.b.not_(fits), i32(FAILS))
     data = f.local(PTR, f.load(found, layout.ARRAY_DATA, PTR))
     unusual = f.b.not_(f.call("is_plain", I1, found))
+    foreign = f.ne(kind, f.module.symbol("Tensor_Type"))
+    f.ret_if(f.b.and_(f.ne(expected.bare, i64(0)), f.b.or_(unusual, foreign)), i32(FAILS))
     with f.b.if_then(unusual, likely=False):
         copy = f.call("copied", PTR, found, copies)
         with f.b.if_then(f.is_null(copy), likely=False):

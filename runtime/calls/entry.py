@@ -156,6 +156,7 @@ def _loaded(pool: blocks.Pool, checked: bool) -> dict[str, int]:
         "Name_slow": id(_NAMES[1]),
         "Name_factory": id(_NAMES[2]),
         "Object_new": id(_NEW),
+        "PyArray_NewFromDescr": layout.numpy_api(layout.API_NEW_FROM_DESCR),
         "PyArray_NewCopy": layout.numpy_api(layout.API_NEW_COPY),
         "Python_lookup": id(steps.lookup),
         "Python_method": id(steps.method),

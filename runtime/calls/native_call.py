@@ -18,7 +18,7 @@ from hybridflow.errors import ArgumentError
 from hybridflow.runtime.calls import steps as guard_steps
 from hybridflow.runtime.calls.arguments import Argument, TensorArg, in_order, item as argument_item
 from hybridflow.runtime.calls.dims import Dims
-from hybridflow.runtime.calls.results import SINGLE, Make, depth, item as result_item
+from hybridflow.runtime.calls.results import SINGLE, Make, depth, handed, item as result_item
 from hybridflow.runtime.calls.steps import Step
 from hybridflow.runtime.cpu import Executable
 from hybridflow.runtime.dtypes import NUMPY, canonical
@@ -153,9 +153,15 @@ class NativeCall:
         self._require(buffers <= MAX_BUFFERS, f"more than {MAX_BUFFERS} buffers")
         for step in self.results:
             self._require(step.what != "output" or step.operand < len(program.outputs), "no such output")
-            handed = self._nodes[step.operand] if step.what == "argument" else None
-            self._require(handed is None or isinstance(handed, TensorArg), "what is handed through is no tensor")
-            self._require(handed is None or handed.input is not None, "what is handed through is no input")
+            position = handed(step)
+            if position is not None:
+                node = self._nodes[position]
+                if not isinstance(node, TensorArg):
+                    self._require(False, "what is handed through is no tensor")
+                elif step.what == "view":
+                    self._require(node.bare, "what is seen is not bare")
+                else:
+                    self._require(node.input is not None, "what is handed through is no input")
 
     def _named(self) -> list[Extent]:
         """The extents that the shapes of arguments say."""
@@ -175,7 +181,7 @@ class NativeCall:
         steps, keeps = guard_steps.step_words(self.guards)
         outputs = writer.items(map(self._output_item, program.outputs))
         captures = writer.items(map(self._capture_item, self.captures))
-        through = sorted({step.operand for step in self.results if step.what == "argument"})
+        through = sorted({k for k in map(handed, self.results) if k is not None})
         arguments = writer.items(
             argument_item(a, self._extents, through.index(k) if k in through else -1) for k, a in enumerate(self._nodes)
         )

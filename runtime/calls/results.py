@@ -9,8 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from hybridflow.compiler.program import Extent
 from hybridflow.errors import ArgumentError
+from hybridflow.runtime.dtypes import canonical
 from hybridflow.runtime.native.records import (
     MAKE_CALL,
     MAKE_DICT,
@@ -21,7 +24,19 @@ from hybridflow.runtime.native.records import (
     PUT_EXTENT,
     PUT_OBJECT,
     PUT_OUTPUT,
+    PUT_VIEW,
 )
+
+
+class View(NamedTuple):
+    """Elements of ``source``, an array or the bare tensor that is the argument at this position, as another tensor:
+    from ``offset`` on, in bytes, with these extents and strides."""
+
+    source: int | np.ndarray
+    dtype: np.dtype[Any]
+    offset: int
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
 
 
 class Make(NamedTuple):
@@ -32,6 +47,7 @@ class Make(NamedTuple):
     "argument"    ... the argument at this position (of all, nested ones too, see ``arguments.in_order``), as a tensor
     "object"      ... this object
     "extent"      ... the extent as a Python int
+    "view"        ... a tensor over memory of another one, see ``View``
     "list"        makes a list
     "tuple"       makes a tuple
     "dict"        makes a dict with the keys ``operand``
@@ -53,7 +69,14 @@ def tuple_of(outputs: int) -> tuple[Make, ...]:
     return (*[Make("output", k) for k in range(outputs)], Make("tuple", None, outputs))
 
 
-_PUT = ("output", "argument", "object", "extent")
+_PUT = ("output", "argument", "object", "extent", "view")
+
+
+def handed(step: Make) -> int | None:
+    """The position of the argument that the step holds, if it does."""
+    if step.what == "view":
+        return step.operand.source if isinstance(step.operand.source, int) else None
+    return step.operand if step.what == "argument" else None
 
 
 def depth(steps: Sequence[Make]) -> int:
@@ -77,13 +100,15 @@ def _fits(step: Make) -> bool:
     return step.what in (*_PUT, "list", "tuple") or (step.what == "call" and step.takes <= 1 and callable(step.operand))
 
 
-def item(step: Make, handed: Sequence[int], extent: Callable[[Extent], int]) -> tuple[int, ...]:
-    """The step as an item; ``handed`` are the positions of arguments that are handed through."""
+def item(step: Make, through: Sequence[int], extent: Callable[[Extent], int]) -> tuple[int, ...]:
+    """The step as an item; ``through`` are the positions of arguments that are handed through."""
     operand, count = step.operand, step.takes
     if step.what == "output":
         return PUT_OUTPUT.pack(index=operand)
     if step.what == "argument":
-        return PUT_ARGUMENT.pack(index=handed.index(operand))
+        return PUT_ARGUMENT.pack(index=through.index(operand))
+    if step.what == "view":
+        return _view_item(operand, through)
     if step.what == "object":
         return PUT_OBJECT.pack(object=id(operand))
     if step.what == "extent":
@@ -95,3 +120,16 @@ def item(step: Make, handed: Sequence[int], extent: Callable[[Extent], int]) -> 
     if step.what == "call":
         return MAKE_CALL.pack(callable=id(operand), count=count)
     return (MAKE_LIST if step.what == "list" else MAKE_TUPLE).pack(count=count)
+
+
+def _view_item(view: View, through: Sequence[int]) -> tuple[int, ...]:
+    source = view.source
+    return PUT_VIEW.pack(
+        *view.shape,
+        *view.strides,
+        index=through.index(source) if isinstance(source, int) else -1,
+        array=0 if isinstance(source, int) else id(source),
+        dtype=id(canonical(view.dtype)),
+        offset=view.offset,
+        ndim=len(view.shape),
+    )

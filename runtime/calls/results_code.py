@@ -6,7 +6,7 @@ import llvmlite.ir as ir
 
 from hybridflow.runtime.calls.entry_words import extent_of, is_type, items
 from hybridflow.runtime.native import layout
-from hybridflow.runtime.native.ir_builder import I1, I32, I64, NULL, PTR, Function, Module, i64
+from hybridflow.runtime.native.ir_builder import I1, I32, I64, NULL, PTR, VOID, Function, Module, i32, i64
 from hybridflow.runtime.native.records import (
     HEAD,
     ITEM,
@@ -19,6 +19,7 @@ from hybridflow.runtime.native.records import (
     PUT_EXTENT,
     PUT_OBJECT,
     PUT_OUTPUT,
+    PUT_VIEW,
     TENSOR,
 )
 
@@ -29,6 +30,7 @@ def define(module: Module) -> None:
     _make_dict(module)
     _make_instance(module)
     _make_called(module)
+    _make_view(module)
     _result(module)
 
 
@@ -100,6 +102,8 @@ def _one_step(
             f.set(made, f.incref(PUT_OBJECT.at(f, item).object))
         with case(PUT_EXTENT.code):
             f.set(made, f.call("PyLong_FromLongLong", PTR, extent_of(f, PUT_EXTENT.at(f, item).extent, dims)))
+        with case(PUT_VIEW.code):
+            f.set(made, f.call("make_view", PTR, item, handed))
         for kind, make, fill in (
             (MAKE_LIST, "PyList_New", "PyList_SetItem"),
             (MAKE_TUPLE, "PyTuple_New", "PyTuple_SetItem"),
@@ -119,6 +123,32 @@ def _one_step(
         ):
             with case(kind.code):
                 f.set(made, f.call(make, PTR, item, operands(kind.at(f, item).count)))
+
+
+def _make_view(module: Module) -> None:
+    """PyObject *make_view(item, handed): a tensor over the memory of another one, or of an array."""
+    f = module.function("make_view", PTR, PTR, PTR)
+    item, handed = f.args
+    view = PUT_VIEW.at(f, item)
+    array = f.local(PTR, view.array)
+    with f.b.if_then(f.b.icmp_signed(">=", view.index, i64(0))):
+        f.set(array, f.call("array_of", PTR, f.get(f.element(handed, view.index, PTR), PTR)))
+    source, base = f.get(array, PTR), f.local(PTR, f.get(array, PTR))
+    owner = f.load(source, layout.ARRAY_BASE, PTR)
+    with f.b.if_then(f.b.not_(f.is_null(owner))), f.b.if_then(is_type(f, owner, "PyArray_Type")):
+        f.set(base, owner)  # as NumPy does it: no chain of views grows
+    data = f.at(f.load(source, layout.ARRAY_DATA, PTR), view.offset)
+    flags = f.b.and_(f.load(source, layout.ARRAY_FLAGS, I32), i32(layout.ALIGNED | layout.WRITEABLE))
+    extents = view.extents_and_strides
+    strides = f.element(extents, view.ndim, I64)
+    dtype, ndim = view.dtype, f.b.trunc(view.ndim, I32)
+    f.call("Py_IncRef", VOID, dtype)  # the call below takes a reference, also when it fails
+    kind = module.symbol("PyArray_Type")
+    made = f.call("PyArray_NewFromDescr", PTR, kind, dtype, ndim, extents, strides, data, flags, NULL)
+    f.ret_if(f.is_null(made), NULL)
+    f.call("Py_IncRef", VOID, f.get(base, PTR))
+    f.store(f.get(base, PTR), made, layout.ARRAY_BASE)
+    f.ret(f.call("tensor_over", PTR, made))
 
 
 def _make_dict(module: Module) -> None:

@@ -118,8 +118,9 @@ class Items:
 
 # Arguments, and what is nested in them (see ``calls.arguments``).
 # input -1: the program does not read it.  scalar: the class, where it is one of NumPy's scalars, or null.
-# handed: which of the arguments that results hold, -1 for none.
-TENSOR = Item("tensor", "input *dtype itemsize ndim *scalar handed", tail="extents")
+# handed: which of the arguments that results hold, -1 for none.  bare: whether it must be a Tensor whose elements lie
+# one after the other.
+TENSOR = Item("tensor", "input *dtype itemsize ndim *scalar handed bare", tail="extents")
 IDENTITY = Item("identity", "*object")
 FLOAT = Item("float", "bits")
 INT = Item("int", "value")
@@ -141,19 +142,30 @@ CAPTURE = Items(CONSTANT, VARIABLE)
 OUTPUT = Item("output", "*dtype itemsize ndim", tail="extents")
 OUTPUTS = Items(OUTPUT)
 
-# How a result is made, on a stack of objects (see ``calls.results``): the first four put one there, the others take as
+# How a result is made, on a stack of objects (see ``calls.results``): the first five put one there, the others take as
 # many as they need, and put there what they make.
 PUT_OUTPUT = Item("put output", "index")
 PUT_ARGUMENT = Item("put argument", "index")  # of those that are handed through
 PUT_OBJECT = Item("put object", "*object")
 PUT_EXTENT = Item("put extent", "extent")
+# index: of what is handed through, or -1, and then it is of the array.  offset: in bytes.
+PUT_VIEW = Item("put view", "index *array *dtype offset ndim", tail="extents_and_strides")
 MAKE_LIST = Item("make list", "count")
 MAKE_TUPLE = Item("make tuple", "count")
 MAKE_DICT = Item("make dict", "count", tail="keys")
 MAKE_INSTANCE = Item("make instance", "*type count", tail="names")
 MAKE_CALL = Item("make call", "*callable count")  # with no argument, or with one
 RESULT = Items(
-    PUT_OUTPUT, PUT_ARGUMENT, PUT_OBJECT, PUT_EXTENT, MAKE_LIST, MAKE_TUPLE, MAKE_DICT, MAKE_INSTANCE, MAKE_CALL
+    PUT_OUTPUT,
+    PUT_ARGUMENT,
+    PUT_OBJECT,
+    PUT_EXTENT,
+    PUT_VIEW,
+    MAKE_LIST,
+    MAKE_TUPLE,
+    MAKE_DICT,
+    MAKE_INSTANCE,
+    MAKE_CALL,
 )
 
 STEP = Words("read owner *operand check *expected keep")  # of guards, see ``steps.step_words``
