@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping, Sequence
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast
 
 import numpy as np
@@ -17,9 +18,9 @@ import numpy as np
 from hybridflow.core.context import reasons
 from hybridflow.core.tensor import Tensor
 from hybridflow.core.variable import Variable
-from hybridflow.eager.sights import sight
 from hybridflow.runtime import locks
 from hybridflow.runtime.calls.entry import Dispatcher
+from hybridflow.runtime.machine import machine_code
 
 if TYPE_CHECKING:
     from hybridflow.runtime.calls.native_call import NativeCall
@@ -90,7 +91,7 @@ class Operation(Dispatcher):
         assert _planner is not None
         self._tried += 1
         self._forms[form] = _NONE
-        made = sight(args, kwargs, result, self._is_constant)
+        made = _sights().sight(args, kwargs, result, self._is_constant)
         if made is not None:
             self._tried -= 1  # it costs next to nothing
         elif not self._is_constant:
@@ -152,3 +153,12 @@ def _part(value: Any) -> Any:
 
 
 _BY_VALUE = frozenset((bool, int, str, type, type(None)))
+
+
+def _sights() -> ModuleType:
+    from hybridflow.eager import sights  # which a first operation does without
+
+    return sights
+
+
+machine_code.import_before_fork(_sights)
