@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -10,8 +11,9 @@ import numpy as np
 from hybridflow.compiler.ir.results import TupleType
 from hybridflow.compiler.ops import Kind
 from hybridflow.core.tensor import Tensor, wrap
-from hybridflow.eager import one_op, placement
+from hybridflow.eager import placement
 from hybridflow.errors import HybridflowError
+from hybridflow.runtime.machine import machine_code
 
 Attrs = Mapping[str, Any]
 
@@ -42,7 +44,7 @@ def execute(op: Any, inputs: tuple[Tensor, ...], attrs: Attrs) -> tuple[Any, Att
         return out, canonical
     shortcut, attrs = known
     if shortcut is None:
-        shortcut = one_op.shortcut(op, tuple([x.type for x in inputs]), attrs)
+        shortcut = _one_op().shortcut(op, tuple([x.type for x in inputs]), attrs)
         if shortcut is None:
             return _execute(op, inputs, attrs)
         _remember(key, shortcut, attrs)
@@ -109,7 +111,7 @@ def _execute(op: Any, inputs: tuple[Tensor, ...], attrs: Attrs) -> tuple[Any, At
     out = op.result(types, attrs)
     placement.common(op.name, inputs)
     try:
-        array = one_op.run(op, tuple([x._array for x in inputs]), attrs, out)
+        array = _one_op().run(op, tuple([x._array for x in inputs]), attrs, out)
     except HybridflowError as error:
         raise _explained(error, op, inputs, attrs) from None
     if isinstance(out, TupleType):
@@ -127,3 +129,12 @@ def _explained(error: HybridflowError, op: Any, inputs: tuple[Tensor, ...], attr
     except HybridflowError as exact:
         return exact
     return error
+
+
+def _one_op() -> ModuleType:
+    from hybridflow.eager import one_op  # which ops that NumPy does need not have
+
+    return one_op
+
+
+machine_code.import_before_fork(_one_op)
