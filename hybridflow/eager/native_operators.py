@@ -49,13 +49,13 @@ _OPS = {  # the op behind each slot
 
 
 def install() -> dict[OpDef, Callable[..., Any]]:
-    """Make operators native; the same ops as native functions.  None at all where there is no native code."""
+    """Make operators native; the same ops, and others of two operands, as native functions.  None at all where there is
+    no native code."""
     ops = native_ops()
     if not operators.install(ops):
         return {}
     found = {}
-    for name, native in ops.items():
-        op = TABLE[_OPS[name]]
+    for op, native in {**{TABLE[_OPS[name]]: native for name, native in ops.items()}, **_others()}.items():
         function = operators.function(native, op.arity or 0, op.name)
         assert function is not None, "slots are made of the same code"
         found[op] = function
@@ -66,6 +66,14 @@ def install() -> dict[OpDef, Callable[..., Any]]:
 def native_ops() -> dict[str, ElementwiseOp]:
     """The ops behind the slots, which are made once: native code keeps their addresses."""
     return {name: _elementwise(TABLE[op]) for name, op in _OPS.items()}
+
+
+@locks.once
+def _others() -> dict[OpDef, ElementwiseOp]:
+    """Ops of two operands that no operator stands for, such as ``maximum``."""
+    known = set(_OPS.values())
+    of_two = [op for op in TABLE.values() if op.kind is Kind.ELEMENTWISE and op.arity == 2]
+    return {op: _elementwise(op) for op in of_two if op.name not in known}
 
 
 def _elementwise(op: OpDef) -> ElementwiseOp:
