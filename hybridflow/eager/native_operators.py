@@ -51,11 +51,14 @@ _OPS = {  # the op behind each slot
 def install() -> dict[OpDef, Callable[..., Any]]:
     """Make operators native; the same ops, and others of two operands, as native functions.  None at all where there is
     no native code."""
-    ops = native_ops()
-    if not operators.install(ops):
-        return {}
+    return _functions() if operators.install(native_ops()) else {}
+
+
+@locks.once
+def _functions() -> dict[OpDef, Callable[..., Any]]:
+    """The native functions, which are made once: an op holds the definition of one that somebody may still hold."""
     found = {}
-    for op, native in {**{TABLE[_OPS[name]]: native for name, native in ops.items()}, **_others()}.items():
+    for op, native in {**{TABLE[_OPS[name]]: native for name, native in native_ops().items()}, **_others()}.items():
         function = operators.function(native, op.arity or 0, op.name)
         assert function is not None, "slots are made of the same code"
         found[op] = function
