@@ -9,6 +9,9 @@ from __future__ import annotations
 import functools
 import os
 import sys
+import types
+
+from hybridflow import flags
 
 _PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
 _REPOSITORY = os.path.dirname(_PACKAGE.rstrip(os.sep)) + os.sep
@@ -39,6 +42,25 @@ def short_location(where: str | None) -> str:
         return ""
     filename, _, line = where.rpartition(":")
     return f"{os.path.basename(filename) or filename}:{line}"
+
+
+def of_user(error: BaseException) -> BaseException:
+    """The error, with a traceback of the user's own frames alone, so far: for whoever the user calls to raise on.
+
+    ``HF_TRACEBACK=full`` keeps all of them.
+    """
+    if flags.TRACEBACK.value == "full":
+        return error
+    frames = []
+    entry = error.__traceback__
+    while entry is not None:
+        if not is_internal(entry.tb_frame.f_code.co_filename):
+            frames.append(entry)
+        entry = entry.tb_next
+    chain: types.TracebackType | None = None
+    for entry in reversed(frames):
+        chain = types.TracebackType(chain, entry.tb_frame, entry.tb_lasti, entry.tb_lineno)
+    return error.with_traceback(chain)
 
 
 class HybridflowError(Exception):

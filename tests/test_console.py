@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import traceback
 from pathlib import Path
 
 import pytest
@@ -77,3 +78,37 @@ def test_topics_and_levels(capsys: pytest.CaptureFixture[str]) -> None:
     assert "[kernels] <lambda>: exp_add (exp, add), 16 bytes" in err
     assert "[retrace] <lambda> at " in err and "f32[2] → f32[3]" in err
     assert "# passes on <lambda>" in err and 'graph "<lambda>"(' in err and "# LLVM IR of <lambda>" in err
+
+
+def frames(error: BaseException) -> list[str]:
+    return [frame.filename for frame in traceback.extract_tb(error.__traceback__)]
+
+
+def inner(y: hf.Tensor) -> hf.Tensor:
+    return hf.concat([y, hf.ones((1, 2))])
+
+
+def test_tracebacks_are_the_users_own() -> None:
+    f = hf.function(lambda x: inner(x * 2))
+    outside = hf.function(lambda x: f(x) + 1)
+    for call in (lambda: f(hf.ones(3)), lambda: outside(hf.ones(3)), lambda: f("a"), lambda: inner(hf.ones(3))):
+        with pytest.raises(hf.errors.HybridflowError) as caught:
+            call()
+        short = frames(caught.value)
+        with flags.TRACEBACK("full"), pytest.raises(hf.errors.HybridflowError) as whole:
+            call()
+        full = frames(whole.value)
+        assert [name for name in short if name == __file__] == [name for name in full if name == __file__]
+        assert len(short) - short.count(__file__) <= 2 < len(full) - full.count(__file__)
+    assert len(frames(caught.value)) <= 5
+
+
+def test_tracebacks_of_errors_of_the_users_end_where_they_were_raised() -> None:
+    @hf.function
+    def f(x: hf.Tensor) -> hf.Tensor:
+        raise KeyError("mine")
+
+    with pytest.raises(KeyError, match="mine") as caught:
+        f(hf.ones(3))
+    assert frames(caught.value)[-1] == __file__
+    assert caught.value.__context__ is None and caught.value.__cause__ is None

@@ -10,6 +10,7 @@ from hybridflow.array.elementwise import add, greater_equal, less_equal, multipl
 from hybridflow.compiler.ir import dtypes
 from hybridflow.compiler.ir.types import Extent, Shape, product
 from hybridflow.compiler.ops import TABLE, rules
+from hybridflow.core.likes import ArrayLike, DTypeLike, ShapeLike
 from hybridflow.core.promotion import default_float, default_int, result_dtype, to_dtype, weak_kind
 from hybridflow.core.tensor import Tensor, wrap
 from hybridflow.core.variable import Variable
@@ -19,7 +20,9 @@ from hybridflow.eager.operations import creation, operation
 from hybridflow.errors import ArgumentError, DTypeError, ShapeError
 
 
-def asarray(value: Any, dtype: Any = None, device: str | None = None, copy: bool | None = None) -> Tensor:
+def asarray(
+    value: ArrayLike, dtype: DTypeLike | None = None, device: str | None = None, copy: bool | None = None
+) -> Tensor:
     """``value`` as a tensor: a tensor, variable, number, nested list, NumPy array or object with ``__array__``.
 
     Without ``dtype``, arrays keep theirs and Python values become bool, int64 or float32.  What is assigned to items of
@@ -32,7 +35,7 @@ def asarray(value: Any, dtype: Any = None, device: str | None = None, copy: bool
     return tensor if device is None else tensor.to_device(device)
 
 
-def constant(value: Any, dtype: Any = None, shape: Any = None) -> Tensor:
+def constant(value: ArrayLike, dtype: DTypeLike | None = None, shape: ShapeLike | None = None) -> Tensor:
     """``value`` as a tensor, as ``asarray``; ``shape`` reshapes it, or repeats a single element."""
     tensor = as_tensor(value, "constant", None if dtype is None else to_dtype(dtype, "constant"))
     if shape is None:
@@ -72,12 +75,12 @@ def _placed(tensor: Tensor, device: str | None) -> Tensor:
     return tensor if device is None else tensor.to_device(device)
 
 
-def _dtype_or(default: np.dtype[Any], dtype: Any, stage: str) -> np.dtype[Any]:
+def _dtype_or(default: np.dtype[Any], dtype: DTypeLike | None, stage: str) -> np.dtype[Any]:
     return default if dtype is None else to_dtype(dtype, stage)
 
 
 @creation
-def full(shape: Any, fill_value: Any, dtype: Any = None, *, device: str | None = None) -> Tensor:
+def full(shape: ShapeLike, fill_value: Any, dtype: DTypeLike | None = None, *, device: str | None = None) -> Tensor:
     """A tensor of ``shape`` that holds the scalar ``fill_value`` everywhere, in its own dtype unless one is given."""
     wanted = None if dtype is None else to_dtype(dtype, "full")
     if weak_kind(fill_value) is not None:
@@ -90,42 +93,42 @@ def full(shape: Any, fill_value: Any, dtype: Any = None, *, device: str | None =
 
 
 @creation
-def zeros(shape: Any, dtype: Any = None, *, device: str | None = None) -> Tensor:
+def zeros(shape: ShapeLike, dtype: DTypeLike | None = None, *, device: str | None = None) -> Tensor:
     """Zeros, float32 unless a dtype is given."""
     return _placed(filled(0, _dtype_or(default_float, dtype, "zeros"), to_shape(shape, "zeros"), "zeros"), device)
 
 
 @creation
-def ones(shape: Any, dtype: Any = None, *, device: str | None = None) -> Tensor:
+def ones(shape: ShapeLike, dtype: DTypeLike | None = None, *, device: str | None = None) -> Tensor:
     """Ones, float32 unless a dtype is given."""
     return _placed(filled(1, _dtype_or(default_float, dtype, "ones"), to_shape(shape, "ones"), "ones"), device)
 
 
 @creation
-def empty(shape: Any, dtype: Any = None, *, device: str | None = None) -> Tensor:
+def empty(shape: ShapeLike, dtype: DTypeLike | None = None, *, device: str | None = None) -> Tensor:
     """A tensor whose values are not to be relied on.  They are zeros."""
     return zeros(shape, dtype, device=device)
 
 
-def full_like(x: Any, /, fill_value: Any, dtype: Any = None, *, device: str | None = None) -> Tensor:
+def full_like(x: ArrayLike, /, fill_value: Any, dtype: DTypeLike | None = None, *, device: str | None = None) -> Tensor:
     """The scalar ``fill_value`` everywhere, with the shape and dtype of ``x``."""
     x = as_tensor(x, "full_like")
     return full(x.shape, fill_value, x.dtype if dtype is None else dtype, device=device)
 
 
-def zeros_like(x: Any, /, dtype: Any = None, *, device: str | None = None) -> Tensor:
+def zeros_like(x: ArrayLike, /, dtype: DTypeLike | None = None, *, device: str | None = None) -> Tensor:
     """Zeros with the shape and dtype of ``x``."""
     x = as_tensor(x, "zeros_like")
     return zeros(x.shape, x.dtype if dtype is None else dtype, device=device)
 
 
-def ones_like(x: Any, /, dtype: Any = None, *, device: str | None = None) -> Tensor:
+def ones_like(x: ArrayLike, /, dtype: DTypeLike | None = None, *, device: str | None = None) -> Tensor:
     """Ones with the shape and dtype of ``x``."""
     x = as_tensor(x, "ones_like")
     return ones(x.shape, x.dtype if dtype is None else dtype, device=device)
 
 
-def empty_like(x: Any, /, dtype: Any = None, *, device: str | None = None) -> Tensor:
+def empty_like(x: ArrayLike, /, dtype: DTypeLike | None = None, *, device: str | None = None) -> Tensor:
     """A tensor with the shape and dtype of ``x`` whose values are not to be relied on.  They are zeros."""
     x = as_tensor(x, "empty_like")
     return zeros(x.shape, x.dtype if dtype is None else dtype, device=device)
@@ -137,7 +140,9 @@ def iota(shape: Shape, axis: int, dtype: np.dtype[Any]) -> Tensor:
 
 
 @creation
-def arange(start: Any, /, stop: Any = None, step: Any = 1, dtype: Any = None, *, device: str | None = None) -> Tensor:
+def arange(
+    start: Any, /, stop: Any = None, step: Any = 1, dtype: DTypeLike | None = None, *, device: str | None = None
+) -> Tensor:
     """``start``, ``start + step``, ... below ``stop`` (above it for a negative step); ``arange(n)`` counts from 0.
 
     Element i is ``start + i * step``; int64 when all three are integers, else float32.  Raises ArgumentError for a step
@@ -166,7 +171,7 @@ def linspace(
     stop: Any,
     /,
     num: int,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     endpoint: bool = True,
     *,
     device: str | None = None,
@@ -187,7 +192,7 @@ def linspace(
 
 @creation
 def eye(
-    n_rows: int, n_cols: int | None = None, /, k: int = 0, dtype: Any = None, *, device: str | None = None
+    n_rows: int, n_cols: int | None = None, /, k: int = 0, dtype: DTypeLike | None = None, *, device: str | None = None
 ) -> Tensor:
     """Ones on the ``k``-th diagonal (above the main one for positive ``k``), zeros elsewhere."""
     shape = to_shape((n_rows, n_rows if n_cols is None else n_cols), "eye")

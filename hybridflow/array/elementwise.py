@@ -18,6 +18,7 @@ from hybridflow.compiler.ir import dtypes
 from hybridflow.compiler.ir.extents import Dim
 from hybridflow.compiler.ops import TABLE
 from hybridflow.core.context import busy, idle, now
+from hybridflow.core.likes import ArrayLike, DTypeLike
 from hybridflow.core.promotion import default_float, result_dtype, to_dtype, weak_kind
 from hybridflow.core.tensor import Tensor
 from hybridflow.core.variable import Variable
@@ -116,22 +117,22 @@ def _classify(op: Any, x: Any, of_integers: bool) -> Tensor:
 # ---- arithmetic
 
 
-def add(x1: Any, x2: Any) -> Tensor:
+def add(x1: ArrayLike, x2: ArrayLike) -> Tensor:
     """``x1 + x2``.  Integers wrap around."""
     return _binary(_ADD, x1, x2)
 
 
-def subtract(x1: Any, x2: Any) -> Tensor:
+def subtract(x1: ArrayLike, x2: ArrayLike) -> Tensor:
     """``x1 - x2``.  Integers wrap around."""
     return _binary(_SUBTRACT, x1, x2)
 
 
-def multiply(x1: Any, x2: Any) -> Tensor:
+def multiply(x1: ArrayLike, x2: ArrayLike) -> Tensor:
     """``x1 * x2``.  Integers wrap around."""
     return _binary(_MULTIPLY, x1, x2)
 
 
-def divide(x1: Any, x2: Any) -> Tensor:
+def divide(x1: ArrayLike, x2: ArrayLike) -> Tensor:
     """``x1 / x2`` in floats; integers and bools are converted to float32 first."""
     return _float_binary(_DIVIDE, x1, x2)
 
@@ -140,31 +141,32 @@ _ADD, _SUBTRACT, _MULTIPLY, _DIVIDE = (TABLE[name] for name in ("add", "subtract
 
 
 @operation
-def floor_divide(x1: Any, x2: Any) -> Tensor:
+def floor_divide(x1: ArrayLike, x2: ArrayLike) -> Tensor:
     """``x1 // x2``, rounded towards minus infinity.  Raises DivisionError for an integer divided by zero."""
     return _binary(TABLE["floor_divide"], x1, x2)
 
 
 @operation
-def remainder(x1: Any, x2: Any) -> Tensor:
+def remainder(x1: ArrayLike, x2: ArrayLike) -> Tensor:
     """``x1 % x2``, with the sign of ``x2``.  Raises DivisionError for an integer remainder by zero."""
     return _binary(TABLE["remainder"], x1, x2)
 
 
 @operation
-def pow(x1: Any, x2: Any) -> Tensor:
+def pow(x1: ArrayLike, x2: ArrayLike) -> Tensor:
     """``x1 ** x2``.  Python's 0, 1, 2, 3, -1, 0.5 and -0.5 as ``x2`` are products, quotients and roots, with the same
     results at signed zeros, infinities and NaN.  Raises ArgumentError for a negative Python exponent of integers."""
     kind = weak_kind(x2)
     if (kind is int or kind is float) and type(x2) is not Dim:
         if isinstance(x2, Tensor):
             return _power_by_value(x1, x2)
-        special = _POWERS.get(x2)
+        exponent: Any = x2
+        special = _POWERS.get(exponent)
         if special is not None and isinstance(x1, Tensor) and dtypes.is_float(x1.dtype):
             return special(x1)
         base = strong(x1, "pow")
         dtype = result_dtype("pow", (base, x2))
-        if x2 < 0 and not dtypes.is_float(dtype):
+        if exponent < 0 and not dtypes.is_float(dtype):
             raise ArgumentError("pow", f"an integer to the power {x2} is not an integer; convert with hf.astype first.")
         if special is not None and weak_kind(base) is None:
             return special(cast(base, dtype))
@@ -203,35 +205,35 @@ def _minus_half_power(x: Tensor) -> Tensor:
     return _unary(TABLE["pow_minus_half"], x)
 
 
-def negative(x: Any) -> Tensor:
+def negative(x: ArrayLike) -> Tensor:
     """``-x``.  Unsigned integers wrap around; raises DTypeError for bool."""
     return _unary(TABLE["negative"], x)
 
 
-def positive(x: Any) -> Tensor:
+def positive(x: ArrayLike) -> Tensor:
     """``+x``: ``x`` as a tensor."""
     return x if isinstance(x, Tensor) else as_tensor(x, "positive")
 
 
-def abs(x: Any) -> Tensor:
+def abs(x: ArrayLike) -> Tensor:
     """The absolute value.  Its derivative at 0 is 0."""
     return _unary(TABLE["abs"], x)
 
 
 @operation
-def sign(x: Any) -> Tensor:
+def sign(x: ArrayLike) -> Tensor:
     """-1, 0 or 1; NaN for NaN."""
     return _unary(TABLE["sign"], x)
 
 
 @operation
-def square(x: Any) -> Tensor:
+def square(x: ArrayLike) -> Tensor:
     """``x * x``."""
     return _unary(TABLE["square"], x)
 
 
 @operation
-def reciprocal(x: Any) -> Tensor:
+def reciprocal(x: ArrayLike) -> Tensor:
     """``1 / x`` in floats."""
     return _float_unary(TABLE["reciprocal"], x)
 
@@ -251,67 +253,67 @@ _POWERS: dict[Any, Callable[[Tensor], Tensor]] = {
 
 
 @operation
-def exp(x: Any) -> Tensor:
+def exp(x: ArrayLike) -> Tensor:
     """e to the power ``x``."""
     return _float_unary(TABLE["exp"], x)
 
 
 @operation
-def expm1(x: Any) -> Tensor:
+def expm1(x: ArrayLike) -> Tensor:
     """``exp(x) - 1``, exact near 0."""
     return _float_unary(TABLE["expm1"], x)
 
 
 @operation
-def log(x: Any) -> Tensor:
+def log(x: ArrayLike) -> Tensor:
     """The natural logarithm: -inf at 0, NaN below."""
     return _float_unary(TABLE["log"], x)
 
 
 @operation
-def log1p(x: Any) -> Tensor:
+def log1p(x: ArrayLike) -> Tensor:
     """``log(1 + x)``, exact near 0."""
     return _float_unary(TABLE["log1p"], x)
 
 
 @operation
-def log2(x: Any) -> Tensor:
+def log2(x: ArrayLike) -> Tensor:
     """The logarithm to base 2."""
     return _float_unary(TABLE["log2"], x)
 
 
 @operation
-def log10(x: Any) -> Tensor:
+def log10(x: ArrayLike) -> Tensor:
     """The logarithm to base 10."""
     return _float_unary(TABLE["log10"], x)
 
 
 @operation
-def logaddexp(x1: Any, x2: Any) -> Tensor:
+def logaddexp(x1: ArrayLike, x2: ArrayLike) -> Tensor:
     """``log(exp(x1) + exp(x2))`` without overflow."""
     return _float_binary(TABLE["logaddexp"], x1, x2)
 
 
 @operation
-def sqrt(x: Any) -> Tensor:
+def sqrt(x: ArrayLike) -> Tensor:
     """The square root; NaN below 0."""
     return _float_unary(TABLE["sqrt"], x)
 
 
 @operation
-def rsqrt(x: Any) -> Tensor:
+def rsqrt(x: ArrayLike) -> Tensor:
     """``1 / sqrt(x)``."""
     return _float_unary(TABLE["rsqrt"], x)
 
 
 @operation
-def erf(x: Any) -> Tensor:
+def erf(x: ArrayLike) -> Tensor:
     """The error function."""
     return _float_unary(TABLE["erf"], x)
 
 
 @operation
-def sigmoid(x: Any) -> Tensor:
+def sigmoid(x: ArrayLike) -> Tensor:
     """``1 / (1 + exp(-x))`` without overflow."""
     return _float_unary(TABLE["sigmoid"], x)
 
@@ -320,85 +322,85 @@ def sigmoid(x: Any) -> Tensor:
 
 
 @operation
-def sin(x: Any) -> Tensor:
+def sin(x: ArrayLike) -> Tensor:
     """The sine of ``x`` radians."""
     return _float_unary(TABLE["sin"], x)
 
 
 @operation
-def cos(x: Any) -> Tensor:
+def cos(x: ArrayLike) -> Tensor:
     """The cosine of ``x`` radians."""
     return _float_unary(TABLE["cos"], x)
 
 
 @operation
-def tan(x: Any) -> Tensor:
+def tan(x: ArrayLike) -> Tensor:
     """The tangent of ``x`` radians."""
     return _float_unary(TABLE["tan"], x)
 
 
 @operation
-def asin(x: Any) -> Tensor:
+def asin(x: ArrayLike) -> Tensor:
     """The angle in [-pi/2, pi/2] whose sine is ``x``; NaN outside [-1, 1]."""
     return _float_unary(TABLE["asin"], x)
 
 
 @operation
-def acos(x: Any) -> Tensor:
+def acos(x: ArrayLike) -> Tensor:
     """The angle in [0, pi] whose cosine is ``x``; NaN outside [-1, 1]."""
     return _float_unary(TABLE["acos"], x)
 
 
 @operation
-def atan(x: Any) -> Tensor:
+def atan(x: ArrayLike) -> Tensor:
     """The angle in [-pi/2, pi/2] whose tangent is ``x``."""
     return _float_unary(TABLE["atan"], x)
 
 
 @operation
-def atan2(x1: Any, x2: Any) -> Tensor:
+def atan2(x1: ArrayLike, x2: ArrayLike) -> Tensor:
     """The angle of the point (``x2``, ``x1``) in [-pi, pi]."""
     return _float_binary(TABLE["atan2"], x1, x2)
 
 
 @operation
-def sinh(x: Any) -> Tensor:
+def sinh(x: ArrayLike) -> Tensor:
     """The hyperbolic sine."""
     return _float_unary(TABLE["sinh"], x)
 
 
 @operation
-def cosh(x: Any) -> Tensor:
+def cosh(x: ArrayLike) -> Tensor:
     """The hyperbolic cosine."""
     return _float_unary(TABLE["cosh"], x)
 
 
 @operation
-def tanh(x: Any) -> Tensor:
+def tanh(x: ArrayLike) -> Tensor:
     """The hyperbolic tangent."""
     return _float_unary(TABLE["tanh"], x)
 
 
 @operation
-def asinh(x: Any) -> Tensor:
+def asinh(x: ArrayLike) -> Tensor:
     """The inverse of ``sinh``."""
     return _float_unary(TABLE["asinh"], x)
 
 
 @operation
-def acosh(x: Any) -> Tensor:
+def acosh(x: ArrayLike) -> Tensor:
     """The non-negative inverse of ``cosh``; NaN below 1."""
     return _float_unary(TABLE["acosh"], x)
 
 
 @operation
-def atanh(x: Any) -> Tensor:
+def atanh(x: ArrayLike) -> Tensor:
     """The inverse of ``tanh``; NaN outside [-1, 1]."""
     return _float_unary(TABLE["atanh"], x)
 
 
 @operation
-def hypot(x1: Any, x2: Any) -> Tensor:
+def hypot(x1: ArrayLike, x2: ArrayLike) -> Tensor:
     """``sqrt(x1**2 + x2**2)`` without overflow in between."""
     return _float_binary(TABLE["hypot"], x1, x2)
 
@@ -407,54 +409,54 @@ def hypot(x1: Any, x2: Any) -> Tensor:
 
 
 @operation
-def floor(x: Any) -> Tensor:
+def floor(x: ArrayLike) -> Tensor:
     """The largest whole number not above ``x``, in the dtype of ``x``."""
     return _rounding(TABLE["floor"], x)
 
 
 @operation
-def ceil(x: Any) -> Tensor:
+def ceil(x: ArrayLike) -> Tensor:
     """The smallest whole number not below ``x``, in the dtype of ``x``."""
     return _rounding(TABLE["ceil"], x)
 
 
 @operation
-def round(x: Any) -> Tensor:
+def round(x: ArrayLike) -> Tensor:
     """The nearest whole number; halves go to the even one."""
     return _rounding(TABLE["round"], x)
 
 
 @operation
-def trunc(x: Any) -> Tensor:
+def trunc(x: ArrayLike) -> Tensor:
     """``x`` without its fraction."""
     return _rounding(TABLE["trunc"], x)
 
 
 @operation
-def isnan(x: Any) -> Tensor:
+def isnan(x: ArrayLike) -> Tensor:
     """Where ``x`` is NaN, as bool."""
     return _classify(TABLE["isnan"], x, False)
 
 
 @operation
-def isinf(x: Any) -> Tensor:
+def isinf(x: ArrayLike) -> Tensor:
     """Where ``x`` is infinite, as bool."""
     return _classify(TABLE["isinf"], x, False)
 
 
 @operation
-def isfinite(x: Any) -> Tensor:
+def isfinite(x: ArrayLike) -> Tensor:
     """Where ``x`` is neither infinite nor NaN, as bool."""
     return _classify(TABLE["isfinite"], x, True)
 
 
 @operation
-def copysign(x1: Any, x2: Any) -> Tensor:
+def copysign(x1: ArrayLike, x2: ArrayLike) -> Tensor:
     """The magnitude of ``x1`` with the sign of ``x2``, in floats."""
     return _float_binary(TABLE["copysign"], x1, x2)
 
 
-def signbit(x: Any, /) -> Tensor:
+def signbit(x: ArrayLike, /) -> Tensor:
     """Where the sign of ``x`` is set, as bool: below zero, at -0.0, and for NaN with that sign.
 
     Raises DTypeError for bool and unsigned integers.
@@ -467,7 +469,7 @@ def signbit(x: Any, /) -> Tensor:
     return less(copysign(1, x), 0)
 
 
-def nextafter(x1: Any, x2: Any, /) -> Tensor:
+def nextafter(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
     """The float next to ``x1`` in the direction of ``x2``; no gradient flows through it.
 
     Raises DTypeError for float16 and bfloat16.
@@ -485,17 +487,17 @@ def _real(x: Any, stage: str) -> Tensor:
     return tensor
 
 
-def conj(x: Any, /) -> Tensor:
+def conj(x: ArrayLike, /) -> Tensor:
     """The complex conjugate: ``x`` itself, because there are real numbers only."""
     return positive(_real(x, "conj"))
 
 
-def real(x: Any, /) -> Tensor:
+def real(x: ArrayLike, /) -> Tensor:
     """The real part: ``x`` itself, because there are real numbers only."""
     return positive(_real(x, "real"))
 
 
-def imag(x: Any, /) -> Tensor:
+def imag(x: ArrayLike, /) -> Tensor:
     """The imaginary part: zeros, because there are real numbers only."""
     x = _real(x, "imag")
     return filled(0, x.dtype, x.shape, "imag")
@@ -505,19 +507,19 @@ def imag(x: Any, /) -> Tensor:
 
 
 @operation
-def maximum(x1: Any, x2: Any) -> Tensor:
+def maximum(x1: ArrayLike, x2: ArrayLike) -> Tensor:
     """The larger operand; NaN if either is.  The gradient of a tie goes to ``x1``."""
     return _binary(TABLE["maximum"], x1, x2)
 
 
 @operation
-def minimum(x1: Any, x2: Any) -> Tensor:
+def minimum(x1: ArrayLike, x2: ArrayLike) -> Tensor:
     """The smaller operand; NaN if either is.  The gradient of a tie goes to ``x1``."""
     return _binary(TABLE["minimum"], x1, x2)
 
 
 @operation
-def clip(x: Any, min: Any = None, max: Any = None) -> Tensor:
+def clip(x: ArrayLike, min: Any = None, max: Any = None) -> Tensor:
     """``x`` limited to [``min``, ``max``]; a bound of None is no bound.  The result has the dtype of ``x``.
 
     Raises DTypeError when a bound is a float and ``x`` is not.
@@ -540,38 +542,38 @@ def clip(x: Any, min: Any = None, max: Any = None) -> Tensor:
 # ---- comparisons (bool results)
 
 
-def equal(x1: Any, x2: Any) -> Tensor:
+def equal(x1: ArrayLike, x2: ArrayLike) -> Tensor:
     """``x1 == x2``; NaN equals nothing."""
     return _binary(TABLE["equal"], x1, x2)
 
 
-def not_equal(x1: Any, x2: Any) -> Tensor:
+def not_equal(x1: ArrayLike, x2: ArrayLike) -> Tensor:
     """``x1 != x2``; NaN differs from everything."""
     return _binary(TABLE["not_equal"], x1, x2)
 
 
-def less(x1: Any, x2: Any) -> Tensor:
+def less(x1: ArrayLike, x2: ArrayLike) -> Tensor:
     """``x1 < x2``."""
     return _binary(TABLE["less"], x1, x2)
 
 
-def less_equal(x1: Any, x2: Any) -> Tensor:
+def less_equal(x1: ArrayLike, x2: ArrayLike) -> Tensor:
     """``x1 <= x2``."""
     return _binary(TABLE["less_equal"], x1, x2)
 
 
-def greater(x1: Any, x2: Any) -> Tensor:
+def greater(x1: ArrayLike, x2: ArrayLike) -> Tensor:
     """``x1 > x2``."""
     return _binary(TABLE["greater"], x1, x2)
 
 
-def greater_equal(x1: Any, x2: Any) -> Tensor:
+def greater_equal(x1: ArrayLike, x2: ArrayLike) -> Tensor:
     """``x1 >= x2``."""
     return _binary(TABLE["greater_equal"], x1, x2)
 
 
 @operation
-def isclose(x1: Any, x2: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> Tensor:
+def isclose(x1: ArrayLike, x2: ArrayLike, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> Tensor:
     """Where ``|x1 - x2| <= atol + rtol * |x2|``; equal infinities are close, NaN only with ``equal_nan``."""
     x1, x2 = float_operand(x1, "isclose"), float_operand(x2, "isclose")
     near = logical_and(less_equal(abs(subtract(x1, x2)), add(atol, multiply(rtol, abs(x2)))), isfinite(x2))
@@ -583,55 +585,55 @@ def isclose(x1: Any, x2: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan:
 
 
 @operation
-def logical_and(x1: Any, x2: Any) -> Tensor:
+def logical_and(x1: ArrayLike, x2: ArrayLike) -> Tensor:
     """Both are true; anything but zero is true."""
     return _logical(TABLE["logical_and"], x1, x2)
 
 
 @operation
-def logical_or(x1: Any, x2: Any) -> Tensor:
+def logical_or(x1: ArrayLike, x2: ArrayLike) -> Tensor:
     """Either is true; anything but zero is true."""
     return _logical(TABLE["logical_or"], x1, x2)
 
 
 @operation
-def logical_xor(x1: Any, x2: Any) -> Tensor:
+def logical_xor(x1: ArrayLike, x2: ArrayLike) -> Tensor:
     """Exactly one is true; anything but zero is true."""
     return _logical(TABLE["logical_xor"], x1, x2)
 
 
 @operation
-def logical_not(x: Any) -> Tensor:
+def logical_not(x: ArrayLike) -> Tensor:
     """Where ``x`` is zero."""
     return apply(TABLE["logical_not"], as_tensor(x, "logical_not", dtypes.bool_))
 
 
-def bitwise_and(x1: Any, x2: Any) -> Tensor:
+def bitwise_and(x1: ArrayLike, x2: ArrayLike) -> Tensor:
     """``x1 & x2`` of integers or bools."""
     return _binary(TABLE["bitwise_and"], x1, x2)
 
 
-def bitwise_or(x1: Any, x2: Any) -> Tensor:
+def bitwise_or(x1: ArrayLike, x2: ArrayLike) -> Tensor:
     """``x1 | x2`` of integers or bools."""
     return _binary(TABLE["bitwise_or"], x1, x2)
 
 
-def bitwise_xor(x1: Any, x2: Any) -> Tensor:
+def bitwise_xor(x1: ArrayLike, x2: ArrayLike) -> Tensor:
     """``x1 ^ x2`` of integers or bools."""
     return _binary(TABLE["bitwise_xor"], x1, x2)
 
 
-def bitwise_invert(x: Any) -> Tensor:
+def bitwise_invert(x: ArrayLike) -> Tensor:
     """``~x`` of integers or bools."""
     return _unary(TABLE["bitwise_invert"], x)
 
 
-def bitwise_left_shift(x1: Any, x2: Any) -> Tensor:
+def bitwise_left_shift(x1: ArrayLike, x2: ArrayLike) -> Tensor:
     """``x1 << x2`` of integers."""
     return _binary(TABLE["bitwise_left_shift"], x1, x2)
 
 
-def bitwise_right_shift(x1: Any, x2: Any) -> Tensor:
+def bitwise_right_shift(x1: ArrayLike, x2: ArrayLike) -> Tensor:
     """``x1 >> x2`` of integers; the sign is kept."""
     return _binary(TABLE["bitwise_right_shift"], x1, x2)
 
@@ -655,7 +657,7 @@ def where(condition: Any, x1: Any, x2: Any) -> Tensor:
 
 
 @operation
-def astype(x: Any, dtype: Any, /, copy: bool = True, *, device: str | None = None) -> Tensor:
+def astype(x: ArrayLike, dtype: DTypeLike, /, copy: bool = True, *, device: str | None = None) -> Tensor:
     """``x`` with another dtype, on ``device`` where that is given.
 
     Floats become integers by truncation (NaN becomes 0, what is out of range the nearest limit); integers wrap around;
@@ -668,7 +670,7 @@ def astype(x: Any, dtype: Any, /, copy: bool = True, *, device: str | None = Non
 
 
 @operation
-def nan_to_num(x: Any, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None) -> Tensor:
+def nan_to_num(x: ArrayLike, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None) -> Tensor:
     """``x`` with NaN and the infinities replaced; by default by 0 and the dtype's extreme finite values."""
     x = as_tensor(x, "nan_to_num")
     if not dtypes.is_float(x.dtype):
@@ -685,6 +687,6 @@ def _largest(dtype: np.dtype[Any]) -> float:
     return builtins.float(np.finfo(dtype).max)
 
 
-def stop_gradient(x: Any) -> Tensor:
+def stop_gradient(x: ArrayLike) -> Tensor:
     """``x``, through which no gradient flows."""
     return _unary(TABLE["stop_gradient"], x)

@@ -28,6 +28,7 @@ from hybridflow.array.elementwise import (
 from hybridflow.compiler.ir import dtypes
 from hybridflow.compiler.ir.types import product
 from hybridflow.compiler.ops import TABLE, rules
+from hybridflow.core.likes import ArrayLike, DTypeLike
 from hybridflow.core.promotion import default_int, to_dtype
 from hybridflow.core.tensor import Tensor
 from hybridflow.eager.dispatch import apply
@@ -66,13 +67,13 @@ def _fold(name: str, x: Any, axis: Any, dtype: Any, keepdims: bool) -> Tensor:
 
 
 @operation
-def sum(x: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Tensor:
+def sum(x: ArrayLike, axis: Any = None, dtype: DTypeLike | None = None, keepdims: bool = False) -> Tensor:
     """The sum over ``axis``; 0 for no elements.  Bools and integers are summed as int64 (uint64 for unsigned ones)."""
     return _fold("sum", x, axis, dtype, keepdims)
 
 
 @operation
-def prod(x: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Tensor:
+def prod(x: ArrayLike, axis: Any = None, dtype: DTypeLike | None = None, keepdims: bool = False) -> Tensor:
     """The product over ``axis``; 1 for no elements.  Bools and integers are multiplied as int64 (uint64)."""
     return _fold("prod", x, axis, dtype, keepdims)
 
@@ -87,13 +88,13 @@ def _extreme(name: str, x: Any, axis: Any, keepdims: bool) -> Tensor:
 
 
 @operation
-def max(x: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
+def max(x: ArrayLike, axis: Any = None, keepdims: bool = False) -> Tensor:
     """The largest element over ``axis``; NaN if there is one.  The gradient is shared evenly by ties."""
     return _extreme("max", x, axis, keepdims)
 
 
 @operation
-def min(x: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
+def min(x: ArrayLike, axis: Any = None, keepdims: bool = False) -> Tensor:
     """The smallest element over ``axis``; NaN if there is one.  The gradient is shared evenly by ties."""
     return _extreme("min", x, axis, keepdims)
 
@@ -110,7 +111,7 @@ def _arg_extreme(name: str, x: Any, axis: int | None, keepdims: bool) -> Tensor:
 
 
 @operation
-def argmax(x: Any, axis: int | None = None, keepdims: bool = False) -> Tensor:
+def argmax(x: ArrayLike, axis: int | None = None, keepdims: bool = False) -> Tensor:
     """The position of the first largest element along ``axis`` (of the flattened tensor for None), as int64.
 
     NaN counts as the largest.
@@ -119,7 +120,7 @@ def argmax(x: Any, axis: int | None = None, keepdims: bool = False) -> Tensor:
 
 
 @operation
-def argmin(x: Any, axis: int | None = None, keepdims: bool = False) -> Tensor:
+def argmin(x: ArrayLike, axis: int | None = None, keepdims: bool = False) -> Tensor:
     """The position of the first smallest element along ``axis`` (of the flattened tensor for None), as int64.
 
     NaN counts as the smallest.
@@ -128,21 +129,21 @@ def argmin(x: Any, axis: int | None = None, keepdims: bool = False) -> Tensor:
 
 
 @operation
-def all(x: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
+def all(x: ArrayLike, axis: Any = None, keepdims: bool = False) -> Tensor:
     """Whether all elements over ``axis`` are true (not zero); True for no elements."""
     x = as_tensor(x, "all", dtypes.bool_)
     return _reduce(TABLE["all"], x, rules.axes("all", x.type, axis), keepdims)
 
 
 @operation
-def any(x: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
+def any(x: ArrayLike, axis: Any = None, keepdims: bool = False) -> Tensor:
     """Whether an element over ``axis`` is true (not zero); False for no elements."""
     x = as_tensor(x, "any", dtypes.bool_)
     return _reduce(TABLE["any"], x, rules.axes("any", x.type, axis), keepdims)
 
 
 @operation
-def count_nonzero(x: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
+def count_nonzero(x: ArrayLike, axis: Any = None, keepdims: bool = False) -> Tensor:
     """How many elements over ``axis`` are not zero, as int64."""
     x = as_tensor(x, "count_nonzero")
     return sum(x if dtypes.is_bool(x.dtype) else not_equal(x, 0), axis, default_int, keepdims)
@@ -164,7 +165,7 @@ def _accurate(x: Tensor) -> Tensor:
 
 
 @operation
-def mean(x: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Tensor:
+def mean(x: ArrayLike, axis: Any = None, dtype: DTypeLike | None = None, keepdims: bool = False) -> Tensor:
     """The arithmetic mean over ``axis``, in float32 for bools and integers; NaN for no elements."""
     x = float_operand(x, "mean")
     out_dtype = x.dtype if dtype is None else to_dtype(dtype, "mean")
@@ -175,7 +176,7 @@ def mean(x: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) ->
 
 
 @operation
-def var(x: Any, axis: Any = None, correction: float = 0.0, keepdims: bool = False) -> Tensor:
+def var(x: ArrayLike, axis: Any = None, correction: float = 0.0, keepdims: bool = False) -> Tensor:
     """The variance over ``axis``: the mean squared distance from the mean, divided by ``n - correction``."""
     x = float_operand(x, "var")
     out_dtype = x.dtype
@@ -187,13 +188,13 @@ def var(x: Any, axis: Any = None, correction: float = 0.0, keepdims: bool = Fals
 
 
 @operation
-def std(x: Any, axis: Any = None, correction: float = 0.0, keepdims: bool = False) -> Tensor:
+def std(x: ArrayLike, axis: Any = None, correction: float = 0.0, keepdims: bool = False) -> Tensor:
     """The standard deviation over ``axis``: the square root of ``var``."""
     return sqrt(var(x, axis, correction, keepdims))
 
 
 @operation
-def logsumexp(x: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
+def logsumexp(x: ArrayLike, axis: Any = None, keepdims: bool = False) -> Tensor:
     """``log(sum(exp(x)))`` over ``axis`` without overflow; -inf for no elements."""
     x = float_operand(x, "logsumexp")
     axes = rules.axes("logsumexp", x.type, axis)
@@ -207,7 +208,9 @@ def logsumexp(x: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
 
 
 @operation
-def cumulative_sum(x: Any, axis: int | None = None, dtype: Any = None, include_initial: bool = False) -> Tensor:
+def cumulative_sum(
+    x: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = None, include_initial: bool = False
+) -> Tensor:
     """The running sum along ``axis`` (not needed for one axis); ``include_initial`` puts a 0 in front."""
     x = as_tensor(x, "cumulative_sum")
     if axis is None:
@@ -223,7 +226,9 @@ def cumulative_sum(x: Any, axis: int | None = None, dtype: Any = None, include_i
     return apply(TABLE["concat"], first, out, axis=axis)
 
 
-def cumulative_prod(x: Any, /, axis: int | None = None, dtype: Any = None, include_initial: bool = False) -> Tensor:
+def cumulative_prod(
+    x: ArrayLike, /, axis: int | None = None, dtype: DTypeLike | None = None, include_initial: bool = False
+) -> Tensor:
     """The running product along ``axis`` (not needed for one axis); ``include_initial`` puts a 1 in front.
 
     Bools and integers are multiplied as int64 (uint64).

@@ -9,6 +9,7 @@ from typing import Any
 from hybridflow.compiler.ir.extents import Dim, Extent, equal
 from hybridflow.compiler.ir.types import Shape, broadcast_shapes as _broadcast_shapes, is_one, product
 from hybridflow.compiler.ops import TABLE, rules
+from hybridflow.core.likes import ArrayLike, ShapeLike
 from hybridflow.core.promotion import default_int
 from hybridflow.core.tensor import Tensor
 from hybridflow.eager.dispatch import apply
@@ -18,7 +19,7 @@ from hybridflow.errors import ArgumentError, ArgumentTypeError, ShapeError
 
 
 @operation
-def reshape(x: Any, shape: Any, *, copy: bool | None = None) -> Tensor:
+def reshape(x: ArrayLike, shape: ShapeLike, *, copy: bool | None = None) -> Tensor:
     """``x`` with another shape of the same size, in row-major order; one extent may be -1, which is worked out.
 
     ``copy`` changes nothing: no tensor sees what is assigned to another one.
@@ -54,7 +55,7 @@ def _missing_extent(x: Tensor, rest: Shape, given: tuple[Any, ...]) -> Extent:
 
 
 @operation
-def permute_dims(x: Any, axes: Sequence[int] | None = None) -> Tensor:
+def permute_dims(x: ArrayLike, axes: Sequence[int] | None = None) -> Tensor:
     """``x`` with its axes in another order: output axis k is input axis ``axes[k]``.  None reverses them."""
     x = as_tensor(x, "permute_dims")
     if axes is None:
@@ -70,7 +71,7 @@ def _transpose(x: Tensor, perm: tuple[int, ...]) -> Tensor:
 
 
 @operation
-def matrix_transpose(x: Any) -> Tensor:
+def matrix_transpose(x: ArrayLike) -> Tensor:
     """``x`` with its last two axes swapped."""
     x = as_tensor(x, "matrix_transpose")
     if x.ndim < 2:
@@ -87,7 +88,7 @@ def transpose_2d(x: Any) -> Tensor:
 
 
 @operation
-def moveaxis(x: Any, source: Any, destination: Any) -> Tensor:
+def moveaxis(x: ArrayLike, source: Any, destination: Any) -> Tensor:
     """``x`` with the ``source`` axes at the ``destination`` places; the other axes keep their order."""
     x = as_tensor(x, "moveaxis")
     listed = [v if isinstance(v, (tuple, list)) else (v,) for v in (source, destination)]
@@ -103,7 +104,7 @@ def moveaxis(x: Any, source: Any, destination: Any) -> Tensor:
 
 
 @operation
-def expand_dims(x: Any, axis: Any = 0) -> Tensor:
+def expand_dims(x: ArrayLike, axis: Any = 0) -> Tensor:
     """``x`` with axes of extent 1 inserted, so that they stand at ``axis`` (an int or several) of the result."""
     x = as_tensor(x, "expand_dims")
     places = axis if isinstance(axis, (tuple, list)) else (axis,)
@@ -120,7 +121,7 @@ def expand_dims(x: Any, axis: Any = 0) -> Tensor:
 
 
 @operation
-def squeeze(x: Any, axis: Any = None) -> Tensor:
+def squeeze(x: ArrayLike, axis: Any = None) -> Tensor:
     """``x`` without the axes ``axis`` of extent 1; None removes all that are known to be 1."""
     x = as_tensor(x, "squeeze")
     if axis is None:
@@ -134,7 +135,7 @@ def squeeze(x: Any, axis: Any = None) -> Tensor:
 
 
 @operation
-def broadcast_to(x: Any, shape: Any) -> Tensor:
+def broadcast_to(x: ArrayLike, shape: ShapeLike) -> Tensor:
     """``x`` repeated along axes of extent 1 and new leading axes to ``shape``."""
     x = as_tensor(x, "broadcast_to")
     wanted = to_shape(shape, "broadcast_to")
@@ -212,7 +213,7 @@ def stack(arrays: Sequence[Any], axis: int = 0) -> Tensor:
 
 
 @operation
-def unstack(x: Any, axis: int = 0) -> tuple[Tensor, ...]:
+def unstack(x: ArrayLike, axis: int = 0) -> tuple[Tensor, ...]:
     """The slices of ``x`` along ``axis``, without that axis."""
     x = as_tensor(x, "unstack")
     axis = rules.axis("unstack", x.type, axis)
@@ -236,7 +237,7 @@ def slice_axis(x: Tensor, axis: int, start: Extent, stop: Extent, step: int = 1)
 
 
 @operation
-def split(x: Any, num_or_sizes: Any, axis: int = 0) -> list[Tensor]:
+def split(x: ArrayLike, num_or_sizes: Any, axis: int = 0) -> list[Tensor]:
     """``x`` cut along ``axis``: into that many equal parts, or into parts of the given sizes (one may be -1)."""
     x = as_tensor(x, "split")
     axis = rules.axis("split", x.type, axis)
@@ -263,7 +264,7 @@ def split(x: Any, num_or_sizes: Any, axis: int = 0) -> list[Tensor]:
 
 
 @operation
-def flip(x: Any, axis: Any = None) -> Tensor:
+def flip(x: ArrayLike, axis: Any = None) -> Tensor:
     """``x`` in reverse order along ``axis`` (None: all, an int or several)."""
     x = as_tensor(x, "flip")
     axes = rules.axes("flip", x.type, axis)
@@ -301,7 +302,7 @@ def _turned(position: Extent, extent: Extent) -> Extent:
 
 
 @operation
-def tile(x: Any, repetitions: Any) -> Tensor:
+def tile(x: ArrayLike, repetitions: Any) -> Tensor:
     """``x`` repeated ``repetitions[k]`` times along axis k; missing leading axes are added."""
     x = as_tensor(x, "tile")
     counts = to_shape(repetitions, "tile")
@@ -315,7 +316,7 @@ def tile(x: Any, repetitions: Any) -> Tensor:
 
 
 @operation
-def repeat(x: Any, repeats: Any, axis: int | None = None) -> Tensor:
+def repeat(x: ArrayLike, repeats: Any, axis: int | None = None) -> Tensor:
     """Each element ``repeats`` times, next to each other, along ``axis``; None flattens first.
 
     ``repeats`` is an int, or one int per element of the axis.
@@ -338,7 +339,7 @@ def repeat(x: Any, repeats: Any, axis: int | None = None) -> Tensor:
 
 
 @operation
-def pad(x: Any, paddings: Any, mode: str = "constant", constant_values: Any = 0) -> Tensor:
+def pad(x: ArrayLike, paddings: Any, mode: str = "constant", constant_values: Any = 0) -> Tensor:
     """``x`` with ``paddings[k] = (before, after)`` elements more along axis k.
 
     ``mode`` is "constant" (``constant_values``), "reflect" (mirrored without the edge), "symmetric" (mirrored with the

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from hybridflow.array.shapes import slice_axis
 from hybridflow.compiler.ops import TABLE, rules
+from hybridflow.core.likes import ArrayLike
 from hybridflow.core.tensor import Tensor
 from hybridflow.eager.dispatch import apply
 from hybridflow.eager.operands import as_tensor
@@ -14,14 +13,14 @@ from hybridflow.errors import ArgumentError
 
 
 @operation
-def argsort(x: Any, axis: int = -1, descending: bool = False, stable: bool = True) -> Tensor:
+def argsort(x: ArrayLike, axis: int = -1, descending: bool = False, stable: bool = True) -> Tensor:
     """The positions, as int64, that sort ``x`` along ``axis``.  The sort is stable whatever ``stable`` says."""
     x = as_tensor(x, "argsort")
     return apply(TABLE["argsort"], x, axis=rules.axis("argsort", x.type, axis), descending=bool(descending))
 
 
 @operation
-def sort(x: Any, axis: int = -1, descending: bool = False, stable: bool = True) -> Tensor:
+def sort(x: ArrayLike, axis: int = -1, descending: bool = False, stable: bool = True) -> Tensor:
     """``x`` sorted along ``axis``."""
     x = as_tensor(x, "sort")
     axis = rules.axis("sort", x.type, axis)
@@ -29,7 +28,7 @@ def sort(x: Any, axis: int = -1, descending: bool = False, stable: bool = True) 
 
 
 @operation
-def top_k(x: Any, k: int) -> tuple[Tensor, Tensor]:
+def top_k(x: ArrayLike, k: int) -> tuple[Tensor, Tensor]:
     """The ``k`` largest elements along the last axis in descending order, and their positions as int64.
 
     Of equal elements the first comes first.  Raises ArgumentError when the axis has fewer than ``k`` elements.

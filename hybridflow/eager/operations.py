@@ -18,6 +18,7 @@ import numpy as np
 from hybridflow.core.context import reasons
 from hybridflow.core.tensor import Tensor
 from hybridflow.core.variable import Variable
+from hybridflow.errors import of_user
 from hybridflow.runtime import locks
 from hybridflow.runtime.calls.entry import Dispatcher
 from hybridflow.runtime.machine import machine_code
@@ -63,9 +64,12 @@ class Operation(Dispatcher):
         self._tried = 0  # plans that were tried to make
 
     def _call_slow(self, *args: Any, **kwargs: Any) -> Any:
-        if not reasons.none_here():
-            return self.__wrapped__(*args, **kwargs)
-        result = self.__wrapped__(*args, **kwargs)
+        try:
+            if not reasons.none_here():
+                return self.__wrapped__(*args, **kwargs)
+            result = self.__wrapped__(*args, **kwargs)
+        except BaseException as error:
+            raise of_user(error)  # noqa: B904  # the very error
         self._note(args, kwargs, result)
         return result
 

@@ -8,12 +8,12 @@ import inspect
 import time
 import weakref
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Concatenate, Generic, NamedTuple, ParamSpec, Self, TypeVar, overload
 
 from hybridflow import config
 from hybridflow.core import pytree, transaction
 from hybridflow.core.context import current
-from hybridflow.errors import ArgumentError, ArgumentTypeError, user_location
+from hybridflow.errors import ArgumentError, ArgumentTypeError, of_user, user_location
 from hybridflow.jit import aliases, introspect
 from hybridflow.jit.binding import Binder, name_of
 from hybridflow.jit.bound import BoundFunction, WeakMethod
@@ -40,7 +40,13 @@ class _Options(NamedTuple):
     strict: bool
 
 
-class Function(Dispatcher):
+P = ParamSpec("P")
+Q = ParamSpec("Q")
+R = TypeVar("R")
+S = TypeVar("S")
+
+
+class Function(Dispatcher, Generic[P, R]):
     """A callable that runs ``python`` compiled.
 
     Tensors and NumPy arrays are told apart by shape and dtype, Python scalars by type and value, nested lists, tuples
@@ -80,17 +86,24 @@ class Function(Dispatcher):
 
     # Calling
 
+    if TYPE_CHECKING:
+
+        def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R: ...
+
     def _call_slow(self, *args: Any, **kwargs: Any) -> Any:
         """A call that the native entry does not take: any arguments, any context."""
-        if current.trace is not None or config.functions_run_eagerly():
-            return self._call_body(args, kwargs)
-        leaves, key = self._leaves_and_key(args, kwargs)
-        found = self._find(key, leaves)
-        if found is None:
-            # A trace may write variables: those that it draws the first values of others from.
-            found, result = transaction.run(lambda: self._make_and_call(key, leaves))
-        else:
-            result = found.concrete.call_leaves(leaves)
+        try:
+            if current.trace is not None or config.functions_run_eagerly():
+                return self._call_body(args, kwargs)
+            leaves, key = self._leaves_and_key(args, kwargs)
+            found = self._find(key, leaves)
+            if found is None:
+                # A trace may write variables: those that it draws the first values of others from.
+                found, result = transaction.run(lambda: self._make_and_call(key, leaves))
+            else:
+                result = found.concrete.call_leaves(leaves)
+        except BaseException as error:
+            raise of_user(error)  # noqa: B904  # the very error
         found.python_calls += 1
         form = len(args), tuple(kwargs)
         if found.guards is not None and found.is_missed(form):
@@ -262,6 +275,10 @@ class Function(Dispatcher):
 
     # Methods of classes
 
+    @overload
+    def __get__(self, instance: None, owner: type | None = None) -> Self: ...
+    @overload
+    def __get__(self: Function[Concatenate[S, Q], R], instance: S, owner: type | None = None) -> Function[Q, R]: ...
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         """The function of one instance, with a cache of its own that lives as long as the instance."""
         if instance is None:
@@ -369,6 +386,26 @@ def _count(n: int, noun: str) -> str:
     return f"{n} {noun}{'' if n == 1 else 's'}"
 
 
+@overload
+def function(
+    python: Callable[P, R],
+    *,
+    input_signature: Iterable[Any] | None = None,
+    fastmath: bool = False,
+    cache_size: int = 64,
+    name: str | None = None,
+    strict: bool = False,
+) -> Function[P, R]: ...
+@overload
+def function(
+    python: None = None,
+    *,
+    input_signature: Iterable[Any] | None = None,
+    fastmath: bool = False,
+    cache_size: int = 64,
+    name: str | None = None,
+    strict: bool = False,
+) -> Callable[[Callable[P, R]], Function[P, R]]: ...
 def function(
     python: Callable[..., Any] | None = None,
     *,
