@@ -8,14 +8,14 @@ by side instead, vectors run across lines, and the 64 logical lanes are as many 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from hybridflow.compiler.codegen.operand import Operand, Reading
 from hybridflow.compiler.codegen.packing import BATCH, DEPTH, FREE
-from hybridflow.compiler.codegen.reduction import LaneFold, State, Sum
+from hybridflow.compiler.codegen.reduction import LaneFold, State, Sum, fold_lanes
 from hybridflow.compiler.codegen.structured import Code, Ref, lanes_for
 from hybridflow.compiler.codegen.values import Val
 from hybridflow.compiler.ir import dtypes as dt
@@ -23,6 +23,8 @@ from hybridflow.compiler.ir.extents import Extent
 from hybridflow.compiler.ops.order import CHUNK, LANES, SUPERCHUNK
 
 _VECTORS = 4  # of neighbouring lines at once, so that a whole cache line or more is read of each k
+_STEPS = 4  # elements of a line that are added to one of its lanes at once
+_FOLDED = 8  # lanes that are folded in registers
 
 Work = tuple[tuple[Extent, ...], int, Extent]
 """What a kernel does: its units, the grain at which they may be cut, and bytes of scratch."""
@@ -130,60 +132,109 @@ class _Lines:
 
     def _across(self) -> tuple[_Fold, int]:
         c, lines = self.c, self.lines
-        width = lanes_for(c.e.target, lines.dtype, lines.count) if len(lines.matrix.loops[FREE]) == 1 else 1
-        most = _VECTORS * width if width > 1 else 1
+        width, most = 1, 1
+        if len(lines.matrix.loops[FREE]) == 1:
+            width = lanes_for(c.e.target, lines.dtype, lines.count)
+            most = width * _vectors(lines.count, width)
         lanes, totals = (self._allocate(LANES * most * lines.dtype.itemsize) for _ in range(2))
+        rest_width = None if isinstance(lines.count, int) and c.e.target.masked else width
 
         def run(matrix: Reading, vector: Reading, entry: Ref, first: Ref, last: Ref) -> None:
             def fold(line: Ref, mask: Val | None) -> None:
                 at = matrix.with_(matrix.counters_at(FREE, line))
                 self._finish(self._fold_across(at, vector, mask, lanes, totals), entry, line, mask)
 
-            c.vector_loop(first, last, most, fold, rest_width=width)
+            c.vector_loop(first, last, most, fold, rest_width=rest_width)
 
         return run, most
 
     def _fold_across(self, matrix: Reading, vector: Reading, mask: Val | None, lanes: str, totals: str) -> Val:
         """The sums of ``e.width`` lines, the lanes of a chunk at ``lanes``, of a superchunk at ``totals``."""
-        c, e, dtype = self.c, self.e, self.lines.dtype
-        many_chunks = self.known is None or self.known > CHUNK
-        chunk_lanes = lanes if many_chunks else totals
-        ((identity,),) = (self.sum.start(e),)
-        free = matrix.operand.loops[FREE][-1]
+        c, e = self.c, self.e
+        known, many_chunks = self.known, self.known is None or self.known > CHUNK
 
-        def cell(base: str, lane: Ref) -> str:
-            return c.at(base, c.mul(lane, e.width), dtype.itemsize)
+        def superchunk(begin: Ref, end: Ref) -> Val:
+            if not many_chunks:
+                self._chunk_across(matrix, vector, mask, totals, begin, end)
+                return self._folded_lanes(totals)
+            with c.loop(begin, end, CHUNK) as chunk:
+                last = c.min(c.add(chunk.index, CHUNK), end)
+                self._chunk_across(matrix, vector, mask, lanes, chunk.index, last)
+                with c.loop(0, LANES) as lane:
+                    before = self._before(totals, lane.index, c.compare("eq", chunk.index, begin))
+                    self._set_cell(totals, lane.index, e.add(before, self._cell(lanes, lane.index)))
+            return self._folded_lanes(totals)
 
-        def clear(base: str) -> None:
-            with c.loop(0, LANES) as lane:
-                e.store(identity, cell(base, lane.index))
-
-        def grow(base: str, lane: Ref, term: Val) -> None:
-            e.store(e.add(e.load(cell(base, lane), dtype), term), cell(base, lane))
-
-        def chunk(begin: Ref, end: Ref) -> None:
-            clear(chunk_lanes)
-            with c.loop(begin, end, LANES) as step, c.loop(0, c.min(LANES, c.sub(end, step.index))) as lane:
-                k = c.add(step.index, lane.index)
-                terms = self._widened(matrix.value(matrix.counters_at(DEPTH, k), free, mask))
-                with c.width(1):
-                    factor = self._widened(vector.value(vector.counters_at(DEPTH, k)))
-                grow(chunk_lanes, lane.index, e.mul(terms, e.splat(factor)))
-
-        with c.loop(0, self.depth, SUPERCHUNK, [identity]) as outer:
-            end = c.min(c.add(outer.index, SUPERCHUNK), self.depth)
-            if many_chunks:
-                clear(totals)
-                with c.loop(outer.index, end, CHUNK) as loop:
-                    chunk(loop.index, c.min(c.add(loop.index, CHUNK), end))
-                    with c.loop(0, LANES) as lane:
-                        grow(totals, lane.index, e.load(cell(chunk_lanes, lane.index), dtype))
-            else:
-                chunk(outer.index, end)
-            half = LANES // 2
-            while half:
-                with c.loop(0, half) as lane:
-                    grow(totals, lane.index, e.load(cell(totals, c.add(lane.index, half)), dtype))
-                half //= 2
-            outer.next = [e.add(outer.carried[0], e.load(cell(totals, 0), dtype))]
+        if known is not None and known <= SUPERCHUNK:
+            return superchunk(0, known) if known else self._identity()
+        with c.loop(0, self.depth, SUPERCHUNK, [self._identity()]) as outer:
+            found = superchunk(outer.index, c.min(c.add(outer.index, SUPERCHUNK), self.depth))
+            outer.next = [e.add(outer.carried[0], found)]
         return outer.carried[0]
+
+    def _chunk_across(
+        self, matrix: Reading, vector: Reading, mask: Val | None, lanes: str, begin: Ref, end: Ref
+    ) -> None:
+        """The lanes of the chunk [begin, end).  Several elements are added to a lane before it goes back to memory,
+        which would take longer than adding does; they are few, so that few streams of memory are read."""
+        c, e = self.c, self.e
+        free = matrix.operand.loops[FREE][-1]
+        turn_size = _STEPS * LANES
+        one_turn = isinstance(begin, int) and isinstance(end, int) and end - begin <= turn_size
+
+        def term(k: Ref) -> Val:
+            elements = self._widened(matrix.value(matrix.counters_at(DEPTH, k), free, mask))
+            with c.width(1):
+                factor = self._widened(vector.value(vector.counters_at(DEPTH, k)))
+            return e.mul(elements, e.splat(factor))
+
+        with c.loop(begin, end, turn_size) as turn:
+            last = c.min(c.add(turn.index, turn_size), end)
+            with c.loop(0, LANES) as lane:
+                first = True if one_turn else c.compare("eq", turn.index, begin)
+                before = self._before(lanes, lane.index, first)
+                with c.loop(c.add(turn.index, lane.index), last, LANES, [before]) as at:
+                    at.next = [e.add(at.carried[0], term(at.index))]
+                self._set_cell(lanes, lane.index, at.carried[0])
+
+    def _identity(self) -> Val:
+        ((identity,),) = (self.sum.start(self.e),)
+        return identity
+
+    def _cell(self, base: str, lane: Ref) -> Val:
+        """The sums so far of a lane, one for each line."""
+        return self.e.load(self._address(base, lane), self.lines.dtype)
+
+    def _set_cell(self, base: str, lane: Ref, value: Val) -> None:
+        self.e.store(value, self._address(base, lane))
+
+    def _address(self, base: str, lane: Ref) -> str:
+        return self.c.at(base, self.c.mul(lane, self.e.width), self.lines.dtype.itemsize)
+
+    def _before(self, base: str, lane: Ref, first: str | bool) -> Val:
+        """What a lane starts from: nothing has been written to its cell at ``first``."""
+        e = self.e
+        if first is True:
+            return self._identity()
+        condition = e.splat(Val(str(first), dt.bool_, 1))  # a mask: a scalar condition would become a branch each time
+        return e.select(condition, self._identity(), self._cell(base, lane))
+
+    def _folded_lanes(self, base: str) -> Val:
+        """The lanes folded by halving, eight at a time in registers."""
+        c, e = self.c, self.e
+
+        def folded(lanes: Sequence[Ref]) -> Val:
+            ((total,),) = fold_lanes(e, [self.sum], [[(self._cell(base, lane),)] for lane in lanes])
+            return total
+
+        with c.loop(0, _FOLDED) as at:
+            self._set_cell(base, at.index, folded([c.add(at.index, lane) for lane in range(0, LANES, _FOLDED)]))
+        return folded(range(_FOLDED))
+
+
+def _vectors(count: Extent, width: int) -> int:
+    """How many vectors of neighbouring lines to fold at once: more, unless they would be empty."""
+    if not isinstance(count, int):
+        return _VECTORS
+    sizes = [1 << power for power in range(_VECTORS.bit_length())]
+    return min(sizes, key=lambda vectors: -(-count // (vectors * width)) * (vectors + 1))
