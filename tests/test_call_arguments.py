@@ -582,3 +582,107 @@ def test_defaults_and_arguments_die_with_the_function():
     del f, thing, weights
     gc.collect()
     assert [reference() for reference in gone] == [None, None]
+
+
+# Under tapes.
+
+
+def taped(f, *args, watched, **kwargs):
+    with hf.GradientTape() as tape:
+        tape.watch(watched)
+        result = f(*args, **kwargs)
+        loss = hf.sum(result * result)
+    return result.numpy(), [g if g is None else g.numpy() for g in tape.gradient(loss, watched)]
+
+
+def test_calls_under_tapes():
+    v = hf.Variable(array(2))
+
+    def body(d, scale=2.0):
+        return d["x"] * (d["list"][0] * v) * scale + d["y"]
+
+    f = hf.function(body)
+    for k in range(6):
+        x, y = tensor(k), hf.asarray(np.arange(6, dtype=np.float32)[::2])
+        # An array of the caller, and one tensor in two places: each sees the derivatives of both.
+        for d in ({"x": x, "list": [y], "y": array(k)}, {"x": x, "list": [x], "y": y}):
+            watched = [x, y, v]
+            expected = taped(body, d, watched=watched)
+            for scale in ({}, {"scale": 3.0}, {"scale": 2.0}):
+                value, gradients = taped(f, d, watched=watched, **scale)
+                if scale.get("scale", 2.0) == 2.0:
+                    np.testing.assert_array_equal(value, expected[0])
+                    assert all(same(np.asarray(a), np.asarray(b)) for a, b in zip(gradients, expected[1]))
+                else:
+                    assert not np.array_equal(value, expected[0])
+    assert sum(variant.hits for variant in f._cache.variants()) > 20
+
+
+def test_guards_hold_under_tapes_too():
+    holder = Holder(2.0)
+    f = hf.function(lambda x: x * holder.scale)
+    x = tensor()
+    for scale in (2.0, 3.0, 2.0, 4.0):
+        holder.scale = scale
+        for _ in range(3):
+            with hf.GradientTape() as tape:
+                tape.watch(x)
+                y = f(x)
+            np.testing.assert_array_equal(tape.gradient(y, x).numpy(), np.full(3, scale, np.float32))
+    assert len(f.signatures()) == 3
+
+
+def test_arguments_and_results_are_the_same_values_to_a_tape():
+    f = hf.function(lambda d: {"x": d["x"], "y": d["x"] * 2.0})
+    for _ in range(4):
+        x = tensor(1)
+        with hf.GradientTape(persistent=True) as tape:
+            tape.watch(x)
+            d = f({"x": x})
+            assert d["x"] is x
+            z = hf.sum(d["x"] * d["y"])
+        np.testing.assert_array_equal(tape.gradient(z, x).numpy(), 4 * array(1))
+        np.testing.assert_array_equal(tape.gradient(z, d["y"]).numpy(), array(1))
+
+
+def test_open_extents_under_tapes():
+    f = hf.function(lambda x, y: hf.sum(x * y), input_signature=[hf.TensorSpec([None]), hf.TensorSpec([None])])
+    for n in (3, 4, 5, 1, 4, 3):
+        x, y = hf.ones(n), hf.ones(n) * 2.0
+        for pair in ((x, y), (x, x), (x, y)):
+            with hf.GradientTape() as tape:
+                tape.watch(x)
+                z = f(*pair)
+            np.testing.assert_array_equal(tape.gradient(z, x).numpy(), np.full(n, 2.0, np.float32))
+
+
+def test_checks_that_fail_under_tapes():
+    f = hf.function(lambda x, i: hf.take(x, i) * 2.0)
+    x = tensor()
+    for _ in range(4):
+        with hf.GradientTape() as tape:
+            tape.watch(x)
+            with pytest.raises(IndexError):
+                f(x, hf.asarray([7]))
+            y = f(x, hf.asarray([2]))
+        np.testing.assert_array_equal(tape.gradient(y, x).numpy(), [0, 0, 2])
+
+
+def test_nothing_leaks_under_tapes():
+    x, d, v = tensor(1), {"x": array()}, hf.Variable(array())
+    f = hf.function(lambda x, d: hf.sum(x * d["x"] * v))
+
+    def calls(count):
+        for _ in range(count):
+            with hf.GradientTape() as tape:
+                tape.watch(x)
+                y = f(x, d)
+            tape.gradient(y, [x, v])
+
+    watched = [x, x._array, d, d["x"], v, v._tensor, f, None]
+    calls(50)
+    gc.collect()
+    before, live = [sys.getrefcount(o) for o in watched], blocks.stats().live
+    calls(3000)
+    gc.collect()
+    assert all(abs(sys.getrefcount(o) - n) < 20 for o, n in zip(watched, before)) and blocks.stats().live == live

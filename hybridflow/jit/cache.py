@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from hybridflow.jit.concrete import ConcreteFunction
 from hybridflow.jit.keys import Key
 from hybridflow.runtime import locks
+from hybridflow.runtime.calls import entry
 from hybridflow.runtime.calls.steps import Step, holds
 
 if TYPE_CHECKING:
@@ -77,10 +78,13 @@ class SignatureCache:
         in guards raises, but for exceptions, which tell that a value is not what it was."""
         for variant in self._variants.get(key, ()):
             if variant.guards is not None and variant.concrete.fits(leaves) and holds(variant.guards.steps):
-                self._tick += 1
-                variant.used = self._tick
+                self.note_use(variant)
                 return variant
         return None
+
+    def note_use(self, variant: Variant) -> None:
+        self._tick += 1
+        variant.used = self._tick
 
     def find_or_make(self, key: Key, leaves: Sequence[Any], make: Callable[[], Variant]) -> Variant:
         """The variant of ``key`` for these leaves; one thread makes it while the others that want it wait."""
@@ -126,3 +130,9 @@ class SignatureCache:
         """What native code tries, the latest first."""
         found = [s for variant in self.variants() for s in variant.native_calls.values()]
         return tuple(reversed(found))
+
+    def bindings(self) -> list[tuple[Callable[..., Any], Variant]]:
+        """What finds the variants of calls where native code does not answer, see ``entry.binding``, the latest
+        first."""
+        pairs = [(entry.binding(call), v) for v in self.variants() for call in v.native_calls.values()]
+        return [(bind, variant) for bind, variant in reversed(pairs) if bind is not None]

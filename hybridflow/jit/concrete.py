@@ -144,7 +144,10 @@ class ConcreteFunction:
 
     def call_leaves(self, leaves: Sequence[Any]) -> Any:
         """Run with argument leaves that are known to fit."""
-        arguments = self._tensors([leaves[k] for k in self.tensor_leaves])
+        return self.call_tensors(self._tensors([leaves[k] for k in self.tensor_leaves]))
+
+    def call_tensors(self, arguments: Sequence[Tensor]) -> Any:
+        """Run with the tensors among argument leaves that are known to fit."""
         return self.assemble(self.staged(arguments), arguments)
 
     def _tensors(self, leaves: list[Any]) -> list[Tensor]:

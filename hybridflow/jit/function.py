@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, Generic, NamedTuple, ParamSp
 
 from hybridflow import config
 from hybridflow.core import pytree, transaction
-from hybridflow.core.context import current
+from hybridflow.core.context import current, now
 from hybridflow.errors import ArgumentError, ArgumentTypeError, of_user, user_location
 from hybridflow.jit import aliases, introspect
 from hybridflow.jit.binding import Binder, name_of
@@ -58,6 +58,7 @@ class Function(Dispatcher, Generic[P, R]):
         "__dict__",
         "__weakref__",
         "_binder",
+        "_bindings",
         "_cache",
         "_instances",
         "_observer",
@@ -70,12 +71,14 @@ class Function(Dispatcher, Generic[P, R]):
         "holds_objects",
     )
 
+    _bindings: Sequence[tuple[Callable[..., Any], Variant]] | None  # for calls under tapes; None: not made yet
+
     def __init__(self, python: Callable[..., Any], options: _Options) -> None:
         self._python, self._options = python, options
         self._binder = Binder(python, options.name)
         self._signature = InputSignature(options.input_signature, self._binder) if options.input_signature else None
         self._cache = SignatureCache(options.cache_size)
-        self._dispatch = ()  # native code reads it, see entry.Dispatcher
+        self._take_native_calls()
         self._trace_lock = locks.make()  # one trace at a time: a first trace may create variables
         self._was_traced = False
         self._retraces = RetraceLog(options.name)
@@ -93,8 +96,13 @@ class Function(Dispatcher, Generic[P, R]):
     def _call_slow(self, *args: Any, **kwargs: Any) -> Any:
         """A call that the native entry does not take: any arguments, any context."""
         try:
-            if current.trace is not None or config.functions_run_eagerly():
+            state = now()
+            if state.trace is not None or config.functions_run_eagerly():
                 return self._call_body(args, kwargs)
+            if state.tapes and state.device is None:
+                answered = self._answered(args, kwargs)
+                if answered is not None:
+                    return answered[0]
             leaves, key = self._leaves_and_key(args, kwargs)
             found = self._find(key, leaves)
             if found is None:
@@ -109,6 +117,22 @@ class Function(Dispatcher, Generic[P, R]):
         if found.guards is not None and found.is_missed(form):
             self._add_native_call(found, form, args, kwargs)
         return result
+
+    def _answered(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any] | None:
+        """The result of a call under tapes, with a trace that native code finds; None where it finds none."""
+        if self._bindings is None:
+            self._bindings = self._cache.bindings()
+        for bind, variant in self._bindings:
+            inputs = bind(*args, **kwargs)
+            if inputs is not NotImplemented:
+                concrete = variant.concrete
+                arguments = [x for x in inputs if x is not None]
+                if concrete.is_open and len(set(map(id, arguments))) < len(arguments):
+                    return None  # see ``ConcreteFunction.key_for``
+                self._cache.note_use(variant)
+                variant.python_calls += 1
+                return (concrete.call_tensors(arguments),)
+        return None
 
     def _call_body(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Run the Python function itself; what it assigns is taken back if it raises, unless that goes into a trace."""
@@ -151,7 +175,11 @@ class Function(Dispatcher, Generic[P, R]):
         native = native_call_for(found.concrete, found.guards.steps, self._binder, args, kwargs)
         if native is not None:
             found.native_calls[form] = native
-            self._dispatch = self._cache.native_calls()
+            self._take_native_calls()
+
+    def _take_native_calls(self) -> None:
+        """Let native code try what the cache holds now."""
+        self._dispatch, self._bindings = self._cache.native_calls(), None
 
     def _leaves_and_key(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[list[Any], Key]:
         if not self._binder.is_current(self._python):  # somebody gave it other defaults
@@ -191,7 +219,7 @@ class Function(Dispatcher, Generic[P, R]):
 
         made = self._cache.find_or_make(key, leaves, make)
         self.holds_objects |= made.concrete.holds_objects or bool(made.guards and made.guards.steps)
-        self._dispatch = self._cache.native_calls()  # without those of a signature that was dropped for it
+        self._take_native_calls()  # without those of a signature that was dropped for it
         return made
 
     def _cause(self, key: Key) -> Cause | None:
@@ -350,7 +378,7 @@ class Function(Dispatcher, Generic[P, R]):
     def cache_clear(self) -> None:
         """Forget all signatures; the next call traces again."""
         self._cache.clear()
-        self._dispatch = ()
+        self._take_native_calls()
         self._retraces.clear()
 
     def _chosen(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[ConcreteFunction]:

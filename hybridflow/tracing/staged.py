@@ -10,8 +10,11 @@ read it: see ``_Recomputed``.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
+
+import numpy as np
 
 from hybridflow.compiler.autodiff import Record, Results, backward, records_of
 from hybridflow.compiler.ir.dtypes import is_float
@@ -20,14 +23,15 @@ from hybridflow.compiler.ir.graph import Graph, Node
 from hybridflow.compiler.ir.results import TupleType, parts_of
 from hybridflow.compiler.ops.table import NOT_DIFFERENTIABLE, Kind
 from hybridflow.core import devices, transaction
-from hybridflow.core.context import current, tracing
+from hybridflow.core.context import current, now, tracing
 from hybridflow.core.tensor import Tensor, wrap
 from hybridflow.core.variable import Variable, current_values
 from hybridflow.eager import placement
 from hybridflow.eager.dispatch import apply, builder
 from hybridflow.eager.executable import executable_for
 from hybridflow.errors import ShapeError, TraceError
-from hybridflow.runtime import locks
+from hybridflow.runtime import locks, program_host
+from hybridflow.runtime.calls.entry import on_tensors
 from hybridflow.runtime.calls.turns import in_turn, running_in_place, set_all
 from hybridflow.tracing.symbolic import SymbolicTensor
 from hybridflow.tracing.trace import State, Trace
@@ -64,7 +68,11 @@ class Staged:
         "_copies",
         "_derivatives",
         "_executables",
+        "_gives_through",
         "_lock",
+        "_on_tensors",
+        "_reads",
+        "_states",
         "_updates",
         "again",
         "fastmath",
@@ -88,7 +96,13 @@ class Staged:
         self.later = tuple(_later_reads(self.sources))
         self.values = (*self.graph.inputs, *(read.node for read in self.later), *again)
         self._updates = tuple(self.graph.updates)
+        states = [(i, source) for i, source in enumerate(self.sources) if isinstance(source, State)]
+        self._states = tuple([i for i, _ in states])
+        # Which of them are read, and whether the first read is that of the value which the call begins with.
+        self._reads = [(i, s.reads[0]._node is self.graph.inputs[i]) for i, s in states if s.reads]
+        self._gives_through = not set(self.graph.outputs).isdisjoint(self.graph.inputs)
         self._executables: dict[str, Any] = {}
+        self._on_tensors: dict[Any, Callable[[], Callable[..., Any] | None]] = {}  # see ``_computed``
         self._copies: dict[tuple[int, str], Tensor] = {}  # captured tensors, on devices other than their own
         self._derivatives: dict[Watched, _Derivative] = {}
         self._lock = locks.make()
@@ -108,11 +122,15 @@ class Staged:
 
         Captured tensors are constants of the program, and go where it runs.
         """
-        variables = [source.variable._tensor for source in self.sources if isinstance(source, State)]
-        return placement.meeting_place(self.graph.name, [*arguments, *variables], _SMALL)
+        tensors = [*arguments, *(self.sources[i].variable._tensor for i in self._states)]  # type: ignore[union-attr]
+        if tensors and all(type(x._array) is np.ndarray for x in tensors):
+            return devices.CPU
+        return placement.meeting_place(self.graph.name, tensors, _SMALL)
 
     def _on_device(self, inputs: Sequence[Tensor], device: str) -> list[Tensor]:
         """The inputs on the device where they run; captured tensors are copied there once."""
+        if device == devices.CPU and all(type(x._array) is np.ndarray for x in inputs):
+            return list(inputs)
         return [x if x.device == device else self._copy(i, x, device) for i, x in enumerate(inputs)]
 
     def _copy(self, position: int, x: Tensor, device: str) -> Tensor:
@@ -149,9 +167,11 @@ class Staged:
     def _inputs(self, arguments: Sequence[Tensor]) -> list[Tensor]:
         """One tensor per graph input.  Nobody writes into their memory: those of variables to be updated are seen by
         this call only, unless there are tapes, which may keep them."""
+        if len(arguments) == len(self.sources):
+            return list(arguments)
         given = iter(arguments)
         alone = () if current.tapes else self._updates
-        states = [(i, s.variable) for i, s in enumerate(self.sources) if isinstance(s, State) and i not in alone]
+        states = [(i, self.sources[i].variable) for i in self._states if i not in alone]  # type: ignore[union-attr]
         read = dict(zip((i for i, _ in states), current_values([variable for _, variable in states])))
         return [
             (source.variable._tensor if i in alone else read[i])
@@ -167,10 +187,12 @@ class Staged:
 
     def _run(self, executable: Any, inputs: Sequence[Tensor]) -> list[Tensor]:
         """The outputs of the program; variables get their new values if nothing is raised, all at once."""
+        if not self._updates:
+            return self._computed(executable, inputs)
         arrays = [x._array for x in inputs]
         variables = self._updated_variables()
         done = None
-        if variables and executable.may_write_in_place and not transaction.is_open():
+        if executable.may_write_in_place and not transaction.is_open():
 
             def write_in_place() -> tuple[list[Any], list[Any]] | None:
                 owned = all(v._own is v._tensor is inputs[i] for i, v in zip(self._updates, variables))
@@ -184,9 +206,22 @@ class Staged:
 
     def _run_to_keep(self, executable: Any, inputs: Sequence[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
         """As ``_run``; also returns the new values of the variables, which somebody else may hold from now on."""
+        if not self._updates:
+            return self._computed(executable, inputs), []
         outputs, updates = executable.compute([x._array for x in inputs], in_place=False)
         new = self._publish(self._updated_variables(), updates, own=False)
         return [wrap(out) for out in outputs], new
+
+    def _computed(self, executable: Any, inputs: Sequence[Tensor]) -> list[Tensor]:
+        """The outputs of a program that updates nothing: from its second run on by native code, where it takes the
+        program and the inputs."""
+        if executable not in self._on_tensors:
+            self._on_tensors[executable] = functools.cache(functools.partial(on_tensors, executable))
+        elif (run := self._on_tensors[executable]()) is not None and program_host.current() is None:
+            outputs = run(*inputs)
+            if outputs is not NotImplemented:
+                return list(outputs)
+        return [wrap(out) for out in executable.compute([x._array for x in inputs], in_place=False)[0]]
 
     @staticmethod
     def _publish(variables: Sequence[Variable], arrays: Sequence[Any], own: bool) -> list[Tensor]:
@@ -232,17 +267,21 @@ class Staged:
 
     def _watch(self, known: Sequence[Any]) -> Watched:
         """Tell the tapes which variables are read; those of the program's values that some tape tracks."""
-        tapes = current.tapes
-        for node, source, tensor in zip(self.graph.inputs, self.sources, known):
-            if isinstance(source, State) and source.reads:
-                is_read = source.reads[0]._node is node
-                for tape in tapes:
-                    if is_read or not tape.watches(source.variable):
-                        tape.watch_read(source.variable, tensor)
+        tapes = now().tapes
+        for i, is_read in self._reads:
+            variable = self.sources[i].variable  # type: ignore[union-attr]
+            for tape in tapes:
+                if is_read or not tape.watches(variable):
+                    tape.watch_read(variable, known[i])
         groups: dict[int, list[int]] = {}
         for i, x in enumerate(known):
-            if x is not None and any(tape.tracks(x) for tape in tapes):
-                groups.setdefault(id(x), []).append(i)
+            if x is not None:
+                for tape in tapes:
+                    if tape.tracks(x):
+                        groups.setdefault(id(x), []).append(i)
+                        break
+        if not self.later:
+            return (*map(tuple, groups.values()),)
         later = [
             (position,)
             for position, read in enumerate(self.later, len(self.sources))
@@ -262,18 +301,21 @@ class Staged:
                 derivative = self._derivatives[watched] = _Derivative(self, watched)
         values = self._on_device(inputs, device)
         results, new = self._run_to_keep(derivative.compile(device), values)
-        reads = self._read_later(watched, dict(zip(derivative.results, results)), new)
+        reads = self._read_later(watched, dict(zip(derivative.results, results)), new) if self.later else {}
         for read, value in reads.items():
             known[len(self.sources) + self.later.index(read)] = value
             for tape in current.tapes:
                 if tape.watches(self._variable(read)):
                     tape.watch_read(self._variable(read), value)
         given = {read.node: value for read, value in reads.items()}
-        results = [given[n] if isinstance(given.get(n), Tensor) else x for n, x in zip(derivative.results, results)]
+        if given:
+            results = [given[n] if isinstance(given.get(n), Tensor) else x for n, x in zip(derivative.results, results)]
         pullback = _Pullback(derivative, values, results, given, outer)
         sources = tuple(known[group[0]] for group in watched)
-        for tape in current.tapes:
+        for tape in now().tapes:
             tape.record_custom(sources, pullback.outputs, pullback)
+        if not self._gives_through:
+            return results[: len(self.graph.outputs)]
         same = dict(zip(self.graph.inputs, inputs))  # to the tapes an input that is a result is one value
         return [same.get(node, result) for node, result in zip(self.graph.outputs, results)]
 
@@ -421,19 +463,26 @@ class _Backward:
     """A derivative program: ``kept`` are the forward values it takes after the cotangents, ``totals`` the node of the
     total of each group of watched values, None where there is no path to it."""
 
-    __slots__ = ("_totals", "kept", "staged")
+    __slots__ = ("_inputs", "_totals", "kept", "staged")
 
     def __init__(self, staged: Staged, totals: Sequence[Node | None]) -> None:
-        self.staged, self._totals = staged, totals
+        self.staged = staged
         self.kept = [source for source in staged.sources if isinstance(source, Node)]
+        outputs = {node: k for k, node in enumerate(staged.graph.outputs)}
+        inputs = {node: i for i, node in enumerate(staged.graph.inputs)}
+        # Of each total: whether it is an input, and its position; None where there is none.
+        self._totals = [
+            None if node is None else (node not in outputs, outputs[node] if node in outputs else inputs[node])
+            for node in totals
+        ]
+        self._inputs = any(total is not None and total[0] for total in self._totals)
 
     def __call__(self, arguments: Sequence[Tensor], caller: _Pullback) -> list[Tensor | None]:
         """The totals.  One value is one tensor, be it a total of several groups or an argument that nothing is added
         to, as it is in eager mode: tapes tell values apart by identity."""
         results = self.staged(arguments, caller) if self.staged.graph.outputs else []
-        values = dict(zip(self.staged.graph.inputs, self.staged._inputs(arguments)))
-        values.update(zip(self.staged.graph.outputs, results))
-        return [None if node is None else values[node] for node in self._totals]
+        inputs = self.staged._inputs(arguments) if self._inputs else []
+        return [None if t is None else inputs[t[1]] if t[0] else results[t[1]] for t in self._totals]
 
 
 class _Derivative:

@@ -22,10 +22,11 @@ import numpy as np
 
 from hybridflow import flags
 from hybridflow.compiler.program import Dim, DimSource, Program, Slot
-from hybridflow.errors import CompileError
+from hybridflow.errors import ArgumentError, CompileError
 from hybridflow.runtime import locks
 from hybridflow.runtime.calls import front_end, steps, turns
 from hybridflow.runtime.calls.op_calls import ElementwiseCall, ElementwiseOp, FixedCall
+from hybridflow.runtime.calls.results import tuple_of
 from hybridflow.runtime.cpu import Executable
 from hybridflow.runtime.dtypes import NUMPY
 from hybridflow.runtime.machine import host, machine_code
@@ -88,6 +89,41 @@ def fixed(
         return None
     kernel._definition = functions.method_def(executable.program.name, addresses["fixed"])
     return functions.builtin(kernel._definition, kernel)
+
+
+def answering(call: NativeCall) -> Callable[..., Any] | None:
+    """A function that answers calls like this one, under tapes and in traces too; for others the result is
+    NotImplemented.  None where there is no native code."""
+    return _of_call("answer", call)
+
+
+def binding(call: NativeCall) -> Callable[..., Any] | None:
+    """As ``answering``, but what the function returns are the inputs of the program: a tuple with a tensor for each
+    that is an argument, and None in the place of the others."""
+    return _of_call("bind", call)
+
+
+def on_tensors(executable: Any) -> Callable[..., Any] | None:
+    """A function of the inputs of a program as tensors, whose result is a tuple of the outputs, or NotImplemented for
+    tensors of other types; it looks at no tape and no trace.  None where native code does not take the program."""
+    if not isinstance(executable, Executable) or executable.updated or executable.program.callbacks:
+        return None
+    program, calls = executable.program, _native_call()
+    arguments = [calls.TensorArg(NUMPY[slot.dtype], slot.shape, k) for k, slot in enumerate(program.inputs)]
+    try:
+        return answering(calls.NativeCall(executable, arguments, results=tuple_of(len(program.outputs))))
+    except ArgumentError:  # too many buffers, or an extent that no input says
+        return None
+
+
+def _of_call(name: str, call: NativeCall) -> Callable[..., Any] | None:
+    addresses = enable()
+    return None if addresses is None else functions.builtin(_definition(name, addresses[name]), call)
+
+
+@functools.cache
+def _definition(name: str, address: int) -> functions.MethodDef:
+    return functions.method_def(name, address, keywords=True)
 
 
 def enable() -> dict[str, int] | None:
@@ -163,7 +199,7 @@ def _loaded(pool: blocks.Pool, checked: bool) -> dict[str, int]:
         "running": ctypes.addressof(turns.running),
         "closed": ctypes.addressof(turns.closed),
     }
-    symbols = ("call", "elementwise", "fixed", "sample", *(("owned_references",) if checked else ()))
+    symbols = ("call", "answer", "bind", "elementwise", "fixed", "sample", *(("owned_references",) if checked else ()))
     places = offsets()
     settings = (places, *layout.SETTINGS, layout.finds_methods(), layout.finds_in_classes(), checked)
     return functions.load(lambda: _entry_code().build(places, checked), settings, symbols, imports)

@@ -11,6 +11,9 @@ variables are read after the last such moment.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 import llvmlite.ir as ir
 
 from hybridflow.runtime.calls import (
@@ -49,11 +52,14 @@ def build(offsets: Offsets, checked: bool = False) -> str:
     state_code.define(module)
     results_code.define(module)
     _attempt(module, offsets)
+    _bind(module, offsets)
     _try_all(module, offsets)
     _call(module)
     op_code.define(module, offsets)
     for name, body in op_code.BODIES.items():
         _export(module, name, body)
+    _export(module, "answer", "attempt", keywords=True)
+    _export(module, "bind", "try_bind", keywords=True)
     _sample(module)
     return str(module.ir)
 
@@ -162,10 +168,30 @@ def _attempt(module: Module, offsets: Offsets) -> None:
     """PyObject *attempt(known, args, i64 positional, kwnames): the call's result, or null with an error, or the
     address of ``miss`` when the NativeCall does not fit."""
     f = module.function("attempt", PTR, PTR, PTR, I64, PTR)
+    with _fitting(f, offsets) as (record, objects, buffers, dims):
+        handed_count = HEAD.at(f, record).handed
+        with f.owned_array(handed_count) as handed:
+            with f.b.if_then(f.ne(handed_count, i64(0)), likely=False):
+                done = f.call("hand_through", I1, record, objects, buffers, dims, handed)
+                f.ret_if(f.b.not_(done), NULL)
+            _answer(f, f.args[0], record, buffers, dims, handed)
+
+
+def _bind(module: Module, offsets: Offsets) -> None:
+    """PyObject *try_bind(known, args, i64 positional, kwnames): the tensors among the arguments, see ``inputs``, of a
+    call that fits; null with an error; or the address of ``miss``."""
+    f = module.function("try_bind", PTR, PTR, PTR, I64, PTR)
+    with _fitting(f, offsets) as (record, objects, buffers, dims):
+        f.ret(f.call("inputs", PTR, record, objects, buffers, dims))
+
+
+@contextmanager
+def _fitting(f: Function, offsets: Offsets) -> Iterator[tuple[ir.Value, ir.Value, ir.Value, ir.Value]]:
+    """The record of a call that fits, with the objects, buffers of inputs and dims that its arguments are; returns a
+    miss, or an error, where it does not fit."""
     known, args, positional, kwnames = f.args
-    miss = module.symbol("miss")
     holder = f.load(known, offsets.call_record, PTR)
-    f.ret_if(f.is_null(holder), miss)
+    f.ret_if(f.is_null(holder), f.module.symbol("miss"))
     record = f.at(holder, layout.BYTES_DATA)
     head = HEAD.at(f, record)
     roots = f.b.add(f.b.add(head.positional, head.keywords), head.defaults)
@@ -179,11 +205,7 @@ def _attempt(module: Module, offsets: Offsets) -> None:
         _go_on_if(f, fits)
         with f.b.if_then(f.ne(head.guards, i64(0)), likely=False):
             _go_on_if(f, f.call("match_guards", I32, record))
-        with f.owned_array(head.handed) as handed:
-            with f.b.if_then(f.ne(head.handed, i64(0)), likely=False):
-                done = f.call("hand_through", I1, record, objects, buffers, dims, handed)
-                f.ret_if(f.b.not_(done), NULL)
-            _answer(f, known, record, buffers, dims, handed)
+        yield record, objects, buffers, dims
 
 
 def _go_on_if(f: Function, verdict: ir.Value) -> None:
@@ -288,9 +310,9 @@ def _call(module: Module) -> None:
         f.ret(f.call("PyObject_Vectorcall", PTR, slow.value, args, nargs, kwnames))
 
 
-def _export(module: Module, name: str, body: str) -> None:
-    """PyObject *name(kernel, args, i64 nargs): what ``body`` gives, NotImplemented for a miss."""
-    f = module.function(name, PTR, PTR, PTR, I64)
+def _export(module: Module, name: str, body: str, keywords: bool = False) -> None:
+    """PyObject *name(kernel, args, i64 nargs[, kwnames]): what ``body`` gives, NotImplemented for a miss."""
+    f = module.function(name, PTR, PTR, PTR, I64, *([PTR] if keywords else []))
     result = balanced(f, body, *f.args)
     f.ret_if(f.ne(result, module.symbol("miss")), result)
     f.ret(f.incref(module.symbol("_Py_NotImplementedStruct")))

@@ -25,8 +25,10 @@ from hybridflow.runtime.native.records import (
 
 
 def define(module: Module) -> None:
-    """Add ``hand_through`` and ``result`` to a module that has ``fresh_tensor``."""
+    """Add ``hand_through``, ``inputs`` and ``result`` to a module that has ``fresh_tensor``."""
+    _as_tensor(module)
     _hand_through(module)
+    _inputs(module)
     _make_dict(module)
     _make_instance(module)
     _make_called(module)
@@ -34,32 +36,59 @@ def define(module: Module) -> None:
     _result(module)
 
 
+def _as_tensor(module: Module) -> None:
+    """PyObject *as_tensor(object, item, buffers, dims): the tensor argument itself, or a tensor of its own for an array
+    or a scalar, whose elements lie where ``buffers`` says; a new reference, or null and an error."""
+    f = module.function("as_tensor", PTR, PTR, PTR, PTR, PTR)
+    obj, item, buffers, dims = f.args
+    is_tensor = is_type(f, obj, "Tensor_Type")
+    with f.b.if_then(is_tensor, likely=True):
+        f.ret(f.incref(obj))
+    given = TENSOR.at(f, item)
+    made = f.call("fresh_tensor", PTR, given.dtype, given.itemsize, given.ndim, given.extents, dims)
+    f.ret_if(f.is_null(made), NULL)
+    array = f.call("array_of", PTR, made)
+    size = f.local(I64, given.itemsize)
+    with f.count(given.ndim) as axis:
+        extent = f.get(f.element(f.load(array, layout.ARRAY_SHAPE, PTR), axis, I64), I64)
+        f.set(size, f.b.mul(f.get(size, I64), extent))
+    source = f.get(f.element(buffers, given.input, PTR), PTR)
+    f.call("memcpy", PTR, f.load(array, layout.ARRAY_DATA, PTR), source, f.get(size, I64))
+    f.ret(made)
+
+
 def _hand_through(module: Module) -> None:
     """i1 hand_through(record, objects, buffers, dims, handed): put there the arguments that the result holds; or false
-    and an error.  A tensor is given through, of an array or a scalar the caller gets a tensor of its own."""
+    and an error."""
     f = module.function("hand_through", I1, PTR, PTR, PTR, PTR, PTR)
     record, objects, buffers, dims, handed = f.args
-    head, no = HEAD.at(f, record), ir.Constant(I1, 0)
+    head = HEAD.at(f, record)
     with items(f, head.arguments, head.nodes) as (i, item), f.b.if_then(TENSOR.is_kind(f, item)):
-        given = TENSOR.at(f, item)
-        with f.b.if_then(f.b.icmp_signed(">=", given.handed, i64(0))):
-            place, obj = f.element(handed, given.handed, PTR), f.get(f.element(objects, i, PTR), PTR)
-            is_tensor = is_type(f, obj, "Tensor_Type")
-            with f.b.if_else(is_tensor, likely=True) as (tensor, other):
-                with tensor:
-                    f.put(place, f.incref(obj))
-                with other:
-                    made = f.call("fresh_tensor", PTR, given.dtype, given.itemsize, given.ndim, given.extents, dims)
-                    f.put(place, made)
-                    f.ret_if(f.is_null(made), no)
-                    array = f.call("array_of", PTR, made)
-                    size = f.local(I64, given.itemsize)
-                    with f.count(given.ndim) as axis:
-                        extent = f.get(f.element(f.load(array, layout.ARRAY_SHAPE, PTR), axis, I64), I64)
-                        f.set(size, f.b.mul(f.get(size, I64), extent))
-                    source = f.get(f.element(buffers, given.input, PTR), PTR)
-                    f.call("memcpy", PTR, f.load(array, layout.ARRAY_DATA, PTR), source, f.get(size, I64))
+        place = TENSOR.at(f, item).handed
+        with f.b.if_then(f.b.icmp_signed(">=", place, i64(0))):
+            tensor = f.call("as_tensor", PTR, f.get(f.element(objects, i, PTR), PTR), item, buffers, dims)
+            f.put(f.element(handed, place, PTR), tensor)
+            f.ret_if(f.is_null(tensor), ir.Constant(I1, 0))
     f.ret(ir.Constant(I1, 1))
+
+
+def _inputs(module: Module) -> None:
+    """PyObject *inputs(record, objects, buffers, dims): a tuple with a tensor for each input of the program that is an
+    argument, and None for the others; or null and an error."""
+    f = module.function("inputs", PTR, PTR, PTR, PTR, PTR)
+    record, objects, buffers, dims = f.args
+    head = HEAD.at(f, record)
+    with f.owned(f.call("PyTuple_New", PTR, head.inputs)) as made:
+        f.ret_if(f.is_null(made.value), NULL)
+        with f.count(head.inputs) as i:
+            f.call("PyTuple_SetItem", I32, made.value, i, f.incref(module.symbol("_Py_NoneStruct")))
+        with items(f, head.arguments, head.nodes) as (i, item), f.b.if_then(TENSOR.is_kind(f, item)):
+            index = TENSOR.at(f, item).input
+            with f.b.if_then(f.b.icmp_signed(">=", index, i64(0))):
+                tensor = f.call("as_tensor", PTR, f.get(f.element(objects, i, PTR), PTR), item, buffers, dims)
+                f.ret_if(f.is_null(tensor), NULL)
+                f.call("PyTuple_SetItem", I32, made.value, index, tensor)
+        f.ret(made.given())
 
 
 def _result(module: Module) -> None:
