@@ -21,7 +21,7 @@ from hybridflow.compiler.ir.extents import Dim
 from hybridflow.compiler.ir.graph import parameter
 from hybridflow.compiler.ir.types import TensorType
 from hybridflow.compiler.ops import OpDef
-from hybridflow.compiler.ops.lowering import Adding
+from hybridflow.compiler.ops.lowering import Adding, Ranking
 from hybridflow.compiler.program import Check, value_at
 from hybridflow.compiler.target import Target
 from hybridflow.runtime.machine import machine_code
@@ -112,7 +112,7 @@ def emit_argsort(
 ) -> KernelCode:
     """Add the kernel that sorts %a0 = x in memory: %a1 = positions."""
     x = _flat(dtype, shape, "%a0")
-    return sort.emit_argsort(module, e, symbol, dtype, shape, axis, descending, dims, x, 2)
+    return sort.emit_argsort(module, e, symbol, Ranking(axis, descending), x, dims, 2)
 
 
 def emit_scatter_add(

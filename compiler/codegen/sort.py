@@ -25,6 +25,7 @@ from hybridflow.compiler.codegen.phases import KernelCode, Phase, kernel_argumen
 from hybridflow.compiler.codegen.structured import MOST_LANES, Code, Extent, Ref, lanes_for
 from hybridflow.compiler.codegen.values import Val
 from hybridflow.compiler.ir import dtypes as dt
+from hybridflow.compiler.ops.lowering import Ranking
 
 _SHORT = 64  # elements up to which comparing all pairs is quicker than clearing and summing counters
 _DIGITS = 256
@@ -37,22 +38,19 @@ def emit_argsort(
     module: ModuleText,
     e: Emitter,
     symbol: str,
-    dtype: np.dtype,
-    shape: Sequence[Extent],
-    axis: int,
-    descending: bool,
-    dims: Sequence[str],
+    ranking: Ranking,
     x: Flat,
+    dims: Sequence[str],
     buffers: int,
 ) -> KernelCode:
     """Add the kernel ``symbol`` over ``buffers`` buffers, the last of which are the int64 positions of the elements of
-    ``x``, of ``shape``.  Units: lines along ``axis``, or the blocks of a single one."""
-    shape = tuple(shape)
+    ``x``.  Units: lines along the axis of the ``ranking``, or the blocks of a single one."""
+    dtype, shape, axis = x.node.dtype, x.node.shape, ranking.axis
     lines, n = (*shape[:axis], *shape[axis + 1 :]), shape[axis]
     single = math.prod(lines) == 1 and not (isinstance(n, int) and n <= _BLOCK)
 
     def written(body: Emitter, name: str, write: Callable[[_Sort], None]) -> str:
-        sort = (_Blocks if single and name != symbol else _Sort)(body, dtype, shape, axis, descending, dims, x, buffers)
+        sort = (_Blocks if single and name != symbol else _Sort)(body, ranking, x, dims, buffers)
         write(sort)
         body.line("ret void")
         return module.function(body, name, kernel_parameters(buffers), linkage="internal")
@@ -81,24 +79,20 @@ def emit_argsort(
 class _Sort:
     """Scratch: counters, two arrays of positions, two arrays of keys with one vector of padding behind."""
 
-    def __init__(
-        self,
-        e: Emitter,
-        dtype: np.dtype,
-        shape: Sequence[Extent],
-        axis: int,
-        descending: bool,
-        dims: Sequence[str],
-        x: Flat,
-        buffers: int,
-    ) -> None:
-        self.e, self.dtype, self.descending, self.x, self.buffers = e, dtype, descending, x, buffers
+    def __init__(self, e: Emitter, ranking: Ranking, x: Flat, dims: Sequence[str], buffers: int) -> None:
+        self.e, self.dtype, self.descending, self.x, self.buffers = e, x.node.dtype, ranking.descending, x, buffers
         self.out = f"%a{buffers - 1}"
-        self.key = np.dtype(f"uint{8 * dtype.itemsize}")
+        self.key = np.dtype(f"uint{8 * self.dtype.itemsize}")
         self.c = c = Code(e, dims)
+        shape, axis = x.node.shape, ranking.axis
         self.n = c.extent(shape[axis])
         self.inner = c.product(shape[axis + 1 :])
         self.lanes = lanes_for(e.target, self.key, _SHORT)
+        self._lay_out()
+
+    def _lay_out(self) -> None:
+        """Where counters, positions and keys lie."""
+        c = self.c
         self.counters = "%scratch"
         self.positions = c.at("%scratch", _DIGITS, _POSITION)
         self.keys = c.at(self.positions, c.mul(self.n, 2), _POSITION)
@@ -218,18 +212,7 @@ class _Blocks(_Sort):
 
     _WORDS = ("done", "count_shift", "move_shift", "source", "moved")
 
-    def __init__(
-        self,
-        e: Emitter,
-        dtype: np.dtype,
-        shape: Sequence[Extent],
-        axis: int,
-        descending: bool,
-        dims: Sequence[str],
-        x: Flat,
-        buffers: int,
-    ) -> None:
-        super().__init__(e, dtype, shape, axis, descending, dims, x, buffers)
+    def _lay_out(self) -> None:
         c = self.c
         self.blocks = c.div(c.add(self.n, _BLOCK - 1), _BLOCK)
         self.counters = c.at("%shared", _HEAD, 1)
