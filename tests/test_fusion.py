@@ -180,10 +180,11 @@ def build(program, arrays):
 
 
 def run_one_by_one(graph, arrays):
+    """Outputs, then updates, of ops that run each by itself, from and to memory of its own."""
     values = dict(zip(graph.inputs, arrays))
     for node in graph.nodes:
         values[node] = eager(node.op, tuple(np.asarray(values[n]) for n in node.inputs), node.attrs)
-    return [values[n] for n in graph.outputs]
+    return [values[n] for n in (*graph.outputs, *(graph.updates[i] for i in sorted(graph.updates)))]
 
 
 @pytest.mark.parametrize("name", PROGRAMS)

@@ -22,18 +22,10 @@ from hybridflow.runtime.cuda import ptx
 from hybridflow.runtime.machine import host
 from tests.cutting_host import check_cuts
 from tests.test_cuda_emission import assert_assembles
-from tests.test_fusion import eager
+from tests.test_fusion import run_one_by_one
 from tests.test_kernels import same_bits
 
 TARGETS = [name for name in ("sse2", "avx2", "avx512") if host.can_run(target.NAMED[name])]
-
-
-def one_by_one(graph, arrays):
-    """Outputs, then updates, of ops that run each by itself."""
-    values = dict(zip(graph.inputs, arrays))
-    for node in graph.nodes:
-        values[node] = eager(node.op, tuple(np.array(values[n]) for n in node.inputs), node.attrs)
-    return [values[n] for n in (*graph.outputs, *(graph.updates[i] for i in sorted(graph.updates)))]
 
 
 def moved(b, x, rng, state):
@@ -106,7 +98,7 @@ def test_random_scatters(seed):
         assert raised.startswith("IndexRangeError")
         same_bits(found[-1], arrays[0])
         return
-    expected = one_by_one(graph, arrays)
+    expected = run_one_by_one(graph, arrays)
     for got, want in zip(found, expected, strict=True):
         same_bits(got, want)
     for name in TARGETS:
