@@ -21,7 +21,7 @@ from hybridflow.jit.cache import CallForm, SignatureCache, Variant
 from hybridflow.jit.concrete import ConcreteFunction, trace_signature
 from hybridflow.jit.input_signature import InputSignature
 from hybridflow.jit.keys import Key, LeafKey, TensorKey, leaf_key
-from hybridflow.jit.methods import InstanceTable
+from hybridflow.jit.methods import Held, InstanceTable
 from hybridflow.jit.native_calls import native_call_for
 from hybridflow.jit.retracing import Cause, Retrace, RetraceLog, cause_of
 from hybridflow.jit.tensor_spec import TensorSpec
@@ -176,6 +176,7 @@ class Function(Dispatcher, Generic[P, R]):
         if native is not None:
             found.native_calls[form] = native
             self._take_native_calls()
+            _use_slots()
 
     def _take_native_calls(self) -> None:
         """Let native code try what the cache holds now."""
@@ -398,6 +399,14 @@ class Function(Dispatcher, Generic[P, R]):
         parts = [_count(len(variants), "trace"), _count(sum(variant.hits for variant in variants), "hit")]
         last = self._retraces.describe_last(self._count_calls())
         return f"<function {self._options.name}: {', '.join(parts + [last] * bool(last))}>"
+
+
+@locks.once
+def _use_slots() -> bool:
+    """Let native code call functions and take them from instances, where it can."""
+    from hybridflow.runtime.calls import method_slots
+
+    return method_slots.install(Function, BoundFunction, InstanceTable, Held)
 
 
 def _observe() -> Any:

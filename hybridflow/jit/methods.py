@@ -26,7 +26,7 @@ class InstanceFunction(Protocol):
     holds_objects: bool
 
 
-class _Held:
+class Held:
     """The function of one instance.  ``strong`` is None while the instance itself holds it."""
 
     __slots__ = ("instance", "strong", "weak")
@@ -60,8 +60,8 @@ class InstanceTable:
     __slots__ = ("__weakref__", "_attribute", "_held", "_lent")
 
     def __init__(self) -> None:
-        self._held: dict[int, _Held] = {}
-        self._lent: list[_Held] = []
+        self._held: dict[int, Held] = {}
+        self._lent: list[Held] = []
         self._attribute = f"_hf_function_{id(self):x}"  # where instances hold their functions during a collection
 
     def get(self, instance: Any) -> Any:
@@ -84,7 +84,7 @@ class InstanceTable:
                 del table[number]
 
         reference = weakref.ref(instance, forget)
-        made = _Held(reference, make(reference))
+        made = Held(reference, make(reference))
         held = table.setdefault(number, made)
         if held.instance() is not instance:
             held = table[number] = made

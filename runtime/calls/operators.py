@@ -51,13 +51,16 @@ def install(ops: Mapping[str, ElementwiseOp]) -> bool:
 
 def _install(ops: Mapping[str, ElementwiseOp], addresses: Mapping[str, int]) -> bool:
     tensor_type = front_end.tensor_type()
-    functions = [id(_kept(getattr(tensor_type, f"__{name}__"))) for name in SLOTS]
+    behind = [id(_kept(getattr(tensor_type, f"__{name}__"))) for name in SLOTS]
     records = [address_of(ops[name]._record) for name in OPS_OF_SLOTS]
-    for symbol, values in (("slot_functions", functions), ("slot_operators", records)):
+    for symbol, values in (("slot_functions", behind), ("slot_operators", records)):
         for k, value in enumerate(values):
             ctypes.c_uint64.from_address(addresses[symbol] + WORD * k).value = value
     try:
-        wrappers = {name: _wrapper(tensor_type, name, addresses[slot]) for name, slot in _methods().items()}
+        wrappers = {
+            name: functions.slot(tensor_type, layout.slot_kind(name), addresses[slot])
+            for name, slot in _methods().items()
+        }
     except AttributeError:
         return False
     for name, wrapper in wrappers.items():
@@ -83,14 +86,6 @@ def _methods() -> dict[str, str]:
     of_two = {f"__{side}{name}__": f"slot_{name}" for name in (*ARITHMETIC, "matmul") for side in ("", "r")}
     compared = {f"__{name}__": "slot_compare" for name in COMPARISONS}
     return {**{f"__{name}__": f"slot_{name}" for name in SLOTS}, **of_two, **compared}
-
-
-def _wrapper(owner: type, name: str, address: int) -> Any:
-    """The method ``name`` that stands for a slot: as an attribute of ``owner`` it makes the function at ``address``
-    that slot, also of the classes below."""
-    make = ctypes.pythonapi.PyDescr_NewWrapper
-    make.argtypes, make.restype = [ctypes.py_object, ctypes.c_void_p, ctypes.c_void_p], ctypes.py_object
-    return make(owner, layout.slot_kind(name), address)
 
 
 def _kept(value: Any) -> Any:

@@ -44,6 +44,14 @@ def method(definition: MethodDef, owner: type) -> Any:
     return make(owner, ctypes.addressof(definition))
 
 
+def slot(owner: type, kind: int, address: int) -> Any:
+    """A special method of ``owner`` that stands for a slot: as its attribute it makes the function at ``address`` that
+    slot, also of the classes below.  For ``kind`` see ``layout.slot_kind``."""
+    make = ctypes.pythonapi.PyDescr_NewWrapper
+    make.argtypes, make.restype = [ctypes.py_object, ctypes.c_void_p, ctypes.c_void_p], ctypes.py_object
+    return make(owner, kind, address)
+
+
 def source() -> str | None:
     """What stands for the runtime's source in keys of the disk cache; None where it is not to be found."""
     return disk_cache.fingerprint(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))

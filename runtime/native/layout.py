@@ -78,17 +78,18 @@ def problem() -> str | None:
     return _differing_field()
 
 
-def slot_kind(name: str) -> int:
+def slot_kind(name: str, owner: type = np.ndarray) -> int:
     """Address of what CPython knows of the special method ``name``, by which ``PyDescr_NewWrapper`` makes others of
-    its kind.  Raises AttributeError where it is not to be found."""
+    its kind; ``owner`` is a class that has it.  Raises AttributeError where it is not to be found."""
 
     def kind_of(owner: type, name: str) -> int:
         return _word(id(owner.__dict__[name]) + WRAPPER_KIND)
 
-    found = kind_of(np.ndarray, name)
+    found = kind_of(owner, name)
     # A pointer is followed only where the field holds what does not depend on the class.
     is_kind = kind_of(int, "__add__") == kind_of(np.ndarray, "__add__") != kind_of(int, "__radd__")
-    if not is_kind or ctypes.string_at(_word(found)) != name.encode():
+    is_slot = type(owner.__dict__[name]) is type(int.__dict__["__add__"])
+    if not is_kind or not is_slot or ctypes.string_at(_word(found)) != name.encode():
         raise AttributeError(f"what CPython knows of {name} lies elsewhere")
     return found
 

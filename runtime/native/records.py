@@ -227,6 +227,19 @@ class Offsets:
     operator_record: int
 
 
+@dataclass(frozen=True)
+class MethodOffsets:
+    """Slots of the classes by which a function in a class finds that of an instance, see ``calls.method_slots``."""
+
+    dispatch: int
+    instances: int
+    held: int
+    instance: int
+    strong: int
+    bound_function: int
+    bound_self: int
+
+
 # Variables of the pool, 64 bits each: settings, counters of bytes and calls, what was looked at and asked for last, and
 # the ends of the list of free blocks.
 POOL_STATE = (
