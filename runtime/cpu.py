@@ -149,4 +149,5 @@ def load(
 
 def _compiled(program: Program, text: str, symbol: str) -> machine_code.Code:
     key = machine_code.object_key(text, program.target)
-    return machine_code.cached_code(key, lambda: machine_code.compile_object(text, program.target), symbol)
+    made = functools.partial(machine_code.compile_object, text, program.target)
+    return machine_code.cached_code(key, made, symbol, label=program.name)

@@ -43,8 +43,20 @@ def mismatch(x, y):
     return x @ y
 
 class Model:
-    def step(self, x):
-        return x
+    size = 3
+
+    def step(self, batch, rest):
+        return batch["x"] * rest[0], hf.take(rest[0], batch["i"])
+
+    @hf.function
+    def call(self, x):
+        return x + self.size
+
+class Sized:
+    def __init__(self, size):
+        self.step = size
+
+model = Model()
 
 constant = 3
 """
@@ -113,7 +125,9 @@ def test_help_says_how_limits_are_measured(run: Run) -> None:
         ("{folder}/none/zzz.py::double", "there is no file {folder}/none/zzz.py, nor a folder {folder}/none."),
         ("{file}::duoble", "{file} has no function duoble; did you mean double?"),
         ("{file}::zzz", "{file} has no function zzz; it has double, product, open_rows, broken, mismatch."),
-        ("{file}::Model.step", "Model.step is an attribute of a class; only functions of a file can be named."),
+        ("{file}::Model.stop", "there is no Model.stop: a Model has no attribute stop."),
+        ("{file}::Sized.step", "Sized() needs arguments. Make an instance in the file and name its method."),
+        ("{file}::Model.size", "Model.size is a int, not a function."),
         ("{file}::Model", "Model is a type, not a function."),
         ("{file}::constant", "constant is a int, not a function."),
     ],
@@ -144,6 +158,33 @@ def test_wrong_shapes(run: Run, file: str, shapes: str, message: str) -> None:
 def test_shapes() -> None:
     texts = [str(spec) for spec in subject.parse_shapes("32x128, 4:f64,scalar,10:int64,0x3:bool,scalar:u8", "bench")]
     assert texts == ["f32[32,128]", "f64[4]", "f32[]", "i64[10]", "bool[0,3]", "u8[]"]
+
+
+def test_nested_shapes_and_ranges() -> None:
+    nested = subject.parse_shapes("{x=2x3, y=[4:i64:-5..5,{z=scalar}]} , 7", "bench")
+    assert [subject.text_of(spec) for spec in nested] == ["{x=f32[2,3], y=[i64[4], {z=f32[]}]}", "f32[7]"]
+    batch, last = subject.random_tensors(nested, "bench")
+    assert batch["x"].shape == (2, 3) and batch["y"][1]["z"].shape == () and last.shape == (7,)
+    (many,) = subject.random_tensors(subject.parse_shapes("1000:i8:-5..5", "bench"), "bench")
+    assert set(many.tolist()) == set(range(-5, 5))
+
+
+@pytest.mark.parametrize(
+    "shapes", ["{i=3", "{3}", "3]", "3:f32:0..4", "[3,{a=2", "3:i64:5..5", "{a=3}}", "[,]", "{=3}"]
+)
+def test_wrong_nested_shapes(run: Run, file: str, shapes: str) -> None:
+    code, out, err = run("explain", f"{file}::double", "--shapes", shapes)
+    assert (code, out) == (2, "") and err.startswith("[explain] --shapes: ") and "Write one shape per argument" in err
+
+
+def test_methods_and_dicts(run: Run, file: str) -> None:
+    shapes = "{x=5,i=3:i64:0..5},[5]"
+    for name in ("Model.step", "model.step"):
+        code, out, _ = run("explain", f"{file}::{name}", "--shapes", shapes)
+        assert code == 0 and 'batch["i"]: i64[3]' in out and "rest[0]: f32[5]" in out
+    assert run("explain", f"{file}::model.call", "--shapes=3").code == 0
+    code, out, _ = run("bench", f"{file}::Model.step", "--shapes", shapes)
+    assert code == 0 and "Model.step({x=f32[5], i=i64[3]}, [f32[5]])" in out
 
 
 def test_random_tensors_are_the_same_every_time() -> None:
@@ -271,7 +312,8 @@ def test_cache(run: Run, file: str, tmp_path: Path) -> None:
         assert run("cache", "stat").out.startswith(f"{tmp_path}/cache: 0 entries, 0 of ")
         assert run("explain", f"{file}::double", "--shapes=7").code == 0
         line = run("cache", "ls").out.splitlines()[0]
-        assert re.fullmatch(r"[0-9a-f]{16} +\d+  \d{4}-\d\d-\d\d \d\d:\d\d", line)
+        assert re.fullmatch(r"[0-9a-f]{16} +\d+  \d{4}-\d\d-\d\d \d\d:\d\d  (program|code) of \w+", line)
+        assert "code of double" in run("cache", "ls").out
         stat = json.loads(run("cache", "stat", "--json").out)
         assert stat["entries"] == len(json.loads(run("cache", "ls", "--json").out)) > 0 and stat["writable"]
         assert run("cache", "clear").out == f"{stat['entries']} entries removed\n"

@@ -125,7 +125,7 @@ def _chosen(target: str | None, shapes: str | None) -> list[tuple[str, Make]]:
     function = subject.load(target, "bench")
     specs = subject.specs(function, shapes, "bench")
     arguments = subject.random_tensors(specs, "bench")
-    name = f"{target.partition('::')[2]}({', '.join(map(str, specs))})"
+    name = f"{target.partition('::')[2]}({', '.join(map(subject.text_of, specs))})"
 
     def make() -> tuple[Function, tuple[Any, ...]]:
         function.cache_clear()
@@ -184,7 +184,8 @@ def _bytes(concrete: ConcreteFunction, arguments: Sequence[hf.Tensor]) -> tuple[
     """Bytes that any program must read and write: of the inputs, and of outputs and updated variables."""
     graph = concrete.graph
     dims: dict[str, int] = {}  # symbolic extents
-    for node, tensor in zip((n for n in graph.inputs if n.attrs["role"] is Role.ARGUMENT), arguments):
+    tensors = hf.tree.leaves(list(arguments))
+    for node, tensor in zip((n for n in graph.inputs if n.attrs["role"] is Role.ARGUMENT), tensors):
         dims.update((e.symbol, size) for e, size in zip(node.shape, tensor.shape) if isinstance(e, Dim) and e.symbol)
     sizes = [value_at(byte_size(node), dims) for node in graph.inputs]
     written = sum(value_at(byte_size(node), dims) for node in graph.outputs)

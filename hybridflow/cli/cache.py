@@ -31,7 +31,8 @@ def _ls(as_json: bool) -> None:
         output.print_json([dataclasses.asdict(entry) for entry in entries])
         return
     for entry in entries:
-        print(f"{entry.digest[:16]}  {entry.bytes:>10}  {time.strftime('%Y-%m-%d %H:%M', time.localtime(entry.used))}")
+        used = time.strftime("%Y-%m-%d %H:%M", time.localtime(entry.used))
+        print(f"{entry.digest[:16]}  {entry.bytes:>10}  {used}  {entry.label}".rstrip())
 
 
 def _stat(as_json: bool) -> None:

@@ -40,7 +40,7 @@ def program_for(graph: Graph, target: Target, fastmath: bool = False) -> Program
             program = compile_graph(graph, target, fastmath)
         _show(graph, program)
         if key is not None:
-            disk_cache.put(key, _written(program, places))
+            disk_cache.put(key, _written(program, places), f"program of {graph.name}")
     return program
 
 

@@ -26,8 +26,10 @@ from hybridflow.runtime import locks
 
 _KEEP = 0.8  # of the limit, after a clean-up, so that clean-ups are rare
 _SUFFIX, _TEMPORARY = ".hfc", ".tmp"
-_MAGIC = b"hybridflow-cache-1\n"
-_HEADER = struct.Struct(f"<{len(_MAGIC)}s32s32sQ")  # magic, sha256 of key, sha256 of payload, payload bytes
+_MAGIC = b"hybridflow-cache-2\n"
+_LABEL = 64  # bytes of the text that says to people what an entry is
+# magic, sha256 of key, sha256 of payload, payload bytes, label
+_HEADER = struct.Struct(f"<{len(_MAGIC)}s32s32sQ{_LABEL}s")
 _OPEN_FLAGS = ("O_CLOEXEC", "O_NOFOLLOW", "O_NONBLOCK", "O_NOCTTY", "O_BINARY")
 _STALE = 3600.0  # seconds after which a temporary file is what a killed process left behind
 _FRESH = 60.0  # seconds within which a use is not recorded again
@@ -41,11 +43,13 @@ _logged: set[str] = set()
 
 @dataclass(frozen=True)
 class CacheEntry:
-    """One payload on disk: the digest of its key, the bytes that it takes there, and when it was last used."""
+    """One payload on disk: the digest of its key, the bytes that it takes there, when it was last used, and what it is
+    to people: the function's name."""
 
     digest: str
     bytes: int
     used: float
+    label: str
 
 
 @dataclass(frozen=True)
@@ -117,13 +121,14 @@ def get(key: str) -> bytes | None:
     return payload
 
 
-def put(key: str, payload: bytes) -> None:
-    """Keep ``payload`` under ``key``, if that is possible."""
+def put(key: str, payload: bytes, label: str = "") -> None:
+    """Keep ``payload`` under ``key``, if that is possible; ``label`` says to people what it is."""
     where = folder()
     if where is None:
         return
     digest = _sha256(key.encode()).digest()
-    header = _HEADER.pack(_MAGIC, digest, _sha256(payload).digest(), len(payload))
+    short = label.encode()[:_LABEL]
+    header = _HEADER.pack(_MAGIC, digest, _sha256(payload).digest(), len(payload), short)
     import tempfile
 
     try:
@@ -148,7 +153,18 @@ def entries() -> list[CacheEntry]:
     """All entries, least recently used first."""
     where = folder()
     found = [] if where is None else _scan(where)
-    return [CacheEntry(os.path.basename(path).removesuffix(_SUFFIX), size, used) for used, size, path in found]
+    return [
+        CacheEntry(os.path.basename(path).removesuffix(_SUFFIX), size, used, _label(path)) for used, size, path in found
+    ]
+
+
+def _label(path: str) -> str:
+    """The label of an entry; empty where there is none to be read."""
+    try:
+        with open(path, "rb") as file:
+            return _HEADER.unpack(file.read(_HEADER.size))[-1].rstrip(b"\0").decode(errors="ignore")
+    except (OSError, struct.error):
+        return ""
 
 
 def stat() -> Stat:
@@ -223,7 +239,7 @@ def _blocks(size: int) -> int:
 def _payload(content: bytes, digest: bytes) -> bytes | None:
     if len(content) < _HEADER.size:
         return None
-    magic, key, checksum, size = _HEADER.unpack_from(content)
+    magic, key, checksum, size, _ = _HEADER.unpack_from(content)
     payload = content[_HEADER.size :]
     if magic != _MAGIC or key != digest or size != len(payload) or _sha256(payload).digest() != checksum:
         return None

@@ -228,10 +228,15 @@ def load_object(image: bytes, *symbols: str, imports: dict[str, int] | None = No
 
 
 def cached_code(
-    key: str | None, compile_: Callable[[], bytes], *symbols: str, imports: dict[str, int] | None = None
+    key: str | None,
+    compile_: Callable[[], bytes],
+    *symbols: str,
+    imports: dict[str, int] | None = None,
+    label: str = "",
 ) -> Code:
     """Object code linked into the process (see ``load_object``): from disk where it was kept under ``key``, else, and
-    where that does not link, of ``compile_``, and kept.  Without a key nothing is looked up or kept."""
+    where that does not link, of ``compile_``, and kept.  Without a key nothing is looked up or kept.  ``label`` says to
+    people whose code it is, the first symbol if nobody does."""
     image = disk_cache.get(key) if key is not None else None
     if image is not None:
         with contextlib.suppress(CompileError):
@@ -239,5 +244,5 @@ def cached_code(
     image = compile_()
     code = load_object(image, *symbols, imports=imports)
     if key is not None:
-        disk_cache.put(key, image)
+        disk_cache.put(key, image, f"code of {label or symbols[0]}")
     return code

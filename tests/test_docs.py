@@ -1,0 +1,51 @@
+"""Documents that are made of the code say what it does."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import hybridflow as hf
+from hybridflow.core import other_names
+
+ROOT = Path(__file__).resolve().parent.parent
+HEAD = """# Names from other libraries
+
+What NumPy, TensorFlow, PyTorch and JAX call it, and what to write here (`import hybridflow as hf`; `x` and `y` are
+tensors, `v` is a variable). Names that are the same here are left out: those of the array API standard, `tf.reduce_*`,
+`tf.Variable`, `tf.GradientTape`, `jax.grad`, and the methods of tensors `{methods}`.
+
+Python answers with this table, too: `hf.softmax` is an AttributeError that says `write hf.nn.softmax(x, axis)`.
+"""
+
+
+def names_page() -> str:
+    methods = " ".join(
+        name for name in dir(hf.ones(1)) if not name.startswith("_") and callable(getattr(hf.Tensor, name))
+    )
+    parts = [HEAD.format(methods=methods)]
+    for title, table in (
+        ("Functions and modules", other_names.OF_MODULE),
+        ("Attributes of tensors", other_names.OF_TENSOR),
+    ):
+        rows = [f"| `{name}` | {answer} |" for name, answer in sorted(table.items())]
+        parts.append("\n".join([f"\n## {title}\n", "| there | here |", "|---|---|", *rows, ""]))
+    return "".join(parts)
+
+
+def test_the_page_of_names(pytestconfig: pytest.Config) -> None:
+    path = ROOT / "docs" / "names.md"
+    if pytestconfig.getoption("--update-golden"):
+        path.write_text(names_page(), encoding="utf-8")
+    assert path.read_text(encoding="utf-8") == names_page(), "run pytest tests/test_docs.py --update-golden"
+
+
+def test_answers_name_what_is_there() -> None:
+    answers = " ".join([*other_names.OF_MODULE.values(), *other_names.OF_TENSOR.values()])
+    for path in set(re.findall(r"\bhf\.([a-z_]\w*(?:\.\w+)*)", answers)):
+        found: Any = hf
+        for name in path.split("."):
+            found = getattr(found, name)
