@@ -15,7 +15,7 @@ from hybridflow.core.promotion import default_float, default_int, result_dtype, 
 from hybridflow.core.tensor import Tensor, wrap
 from hybridflow.core.variable import Variable
 from hybridflow.eager.dispatch import apply
-from hybridflow.eager.operands import as_tensor, cast, expand, filled, scalar, to_shape
+from hybridflow.eager.operands import as_tensor, cast, expand, filled, own, scalar, to_shape
 from hybridflow.eager.operations import creation, operation
 from hybridflow.errors import ArgumentError, DTypeError, ShapeError
 
@@ -32,14 +32,16 @@ def asarray(
     tensor = as_tensor(value, "asarray", None if dtype is None else to_dtype(dtype, "asarray"))
     if copy is False and not (isinstance(value, (Tensor, Variable)) and value.dtype == tensor.dtype):
         raise ArgumentError("asarray", f"{type(value).__name__} cannot become {tensor.type} without a copy.")
-    return tensor if device is None else tensor.to_device(device)
+    if copy is False:
+        return tensor if device is None else tensor.to_device(device)
+    return own(tensor) if device is None else tensor.to_device(device)
 
 
 def constant(value: ArrayLike, dtype: DTypeLike | None = None, shape: ShapeLike | None = None) -> Tensor:
     """``value`` as a tensor, as ``asarray``; ``shape`` reshapes it, or repeats a single element."""
     tensor = as_tensor(value, "constant", None if dtype is None else to_dtype(dtype, "constant"))
     if shape is None:
-        return tensor
+        return own(tensor)
     wanted = to_shape(shape, "constant")
     if tensor.size == 1:
         return expand(apply(TABLE["reshape"], tensor, shape=()), wanted)

@@ -9,7 +9,7 @@ from hybridflow.array.shapes import concat, slice_axis
 from hybridflow.compiler.ir import dtypes
 from hybridflow.compiler.ops import rules
 from hybridflow.core.tensor import Tensor
-from hybridflow.eager.operands import as_tensor
+from hybridflow.eager.operands import as_tensor, own
 from hybridflow.errors import ArgumentError, ShapeError
 
 
@@ -30,7 +30,7 @@ def diff(x: Any, /, n: int = 1, axis: int = -1, prepend: Any = None, append: Any
     if times < 0:
         raise ArgumentError("diff", f"n is {times}; it must not be negative.")
     if not times:
-        return x
+        return own(x)
     ends = [None if part is None else as_tensor(part, "diff") for part in (prepend, append)]
     parts = [part for part in (ends[0], x, ends[1]) if part is not None]
     x = concat(parts, axis=axis) if len(parts) > 1 else x
@@ -38,6 +38,6 @@ def diff(x: Any, /, n: int = 1, axis: int = -1, prepend: Any = None, append: Any
     for _ in range(times):
         extent = x.shape[axis]
         if extent == 0:
-            break
+            return own(x)
         x = step(slice_axis(x, axis, 1, extent), slice_axis(x, axis, 0, extent - 1))
     return x

@@ -30,6 +30,7 @@ from hybridflow.eager.operands import (
     cast,
     filled,
     float_operand,
+    own,
     strong,
     weak_cast,
 )
@@ -96,7 +97,7 @@ def _float_unary(op: Any, x: Any) -> Tensor:
 def _rounding(op: Any, x: Any) -> Tensor:
     """Integers are round already."""
     x = as_tensor(x, op.name)
-    return x if dtypes.is_integer(x.dtype) else apply(op, x)
+    return own(x) if dtypes.is_integer(x.dtype) else apply(op, x)
 
 
 def _logical(op: Any, x: Any, y: Any) -> Tensor:
@@ -212,7 +213,7 @@ def negative(x: ArrayLike) -> Tensor:
 
 def positive(x: ArrayLike) -> Tensor:
     """``+x``: ``x`` as a tensor."""
-    return x if isinstance(x, Tensor) else as_tensor(x, "positive")
+    return own(as_tensor(x, "positive"))
 
 
 def abs(x: ArrayLike) -> Tensor:
@@ -536,7 +537,7 @@ def clip(x: ArrayLike, min: Any = None, max: Any = None) -> Tensor:
         x = cast(maximum(x, min), x.dtype)
     if max is not None:
         x = cast(minimum(x, max), x.dtype)
-    return x
+    return own(x) if min is None and max is None else x
 
 
 # ---- comparisons (bool results)
@@ -666,7 +667,7 @@ def astype(x: ArrayLike, dtype: DTypeLike, /, copy: bool = True, *, device: str 
     wanted = to_dtype(dtype, "astype")
     # Python floats go to the wanted float dtype at once; ints wrap around, as those in tensors do.
     out = as_tensor(x, "astype", wanted) if dtypes.is_float(wanted) else cast(as_tensor(x, "astype"), wanted)
-    return out if device is None else out.to_device(device)
+    return own(out) if device is None else out.to_device(device)
 
 
 @operation
@@ -674,7 +675,7 @@ def nan_to_num(x: ArrayLike, nan: float = 0.0, posinf: float | None = None, negi
     """``x`` with NaN and the infinities replaced; by default by 0 and the dtype's extreme finite values."""
     x = as_tensor(x, "nan_to_num")
     if not dtypes.is_float(x.dtype):
-        return x
+        return own(x)
     largest = _largest(x.dtype)
     x = where(isnan(x), nan, x)
     x = where(equal(x, math.inf), largest if posinf is None else posinf, x)

@@ -29,6 +29,7 @@ from hybridflow.eager.operands import (
     cast,
     common_dtype,
     expand,
+    fresh,
     from_numpy,
     literal,
     reshape_to,
@@ -37,17 +38,17 @@ from hybridflow.eager.operations import operation
 from hybridflow.errors import ArgumentTypeError, DTypeError, IndexRangeError, ShapeError, TraceError
 
 
-class _New(NamedTuple):
+class New(NamedTuple):
     """A new axis of extent 1."""
 
 
-class _Position(NamedTuple):
+class Position(NamedTuple):
     """One position of an axis, which goes away."""
 
     at: Extent
 
 
-class _Range(NamedTuple):
+class Range(NamedTuple):
     """``start, start + step, ...`` below ``stop`` with step >= 1, then in reverse order if asked."""
 
     start: Any
@@ -56,7 +57,7 @@ class _Range(NamedTuple):
     reverse: bool
 
 
-class _Lookup(NamedTuple):
+class Lookup(NamedTuple):
     """Positions of an axis in an integer tensor."""
 
     at: Tensor
@@ -71,11 +72,11 @@ def getitem(x: Any, key: Any) -> Tensor:
     A mask's result has a size that depends on values, so a symbolic mask raises TraceError.
     """
     x = as_tensor(x, "getitem")
-    parts = [_part(p) for p in (key if isinstance(key, tuple) else (key,))]
+    parts = [key_part(p) for p in (key if isinstance(key, tuple) else (key,))]
     x = _unfolded(x, parts)
-    entries = _entries(x, parts)
-    if not builtins.any(isinstance(e, _Lookup) for e in entries):
-        return _basic(x, entries)
+    entries = entries_of(x, parts)
+    if not builtins.any(isinstance(e, Lookup) for e in entries):
+        return fresh(_basic(x, entries), x)
     # NumPy counts ints as arrays here, and an Ellipsis as something in between even where it stands for no axis.
     places = [k for k, p in enumerate(parts) if isinstance(p, (int, Dim, Tensor))]
     return _lookup(x, entries, together=places == list(range(places[0], places[-1] + 1)))
@@ -84,7 +85,7 @@ def getitem(x: Any, key: Any) -> Tensor:
 # ---- reading the key
 
 
-def _entries(x: Tensor, parts: list[Any]) -> list[_Entry]:
+def entries_of(x: Tensor, parts: list[Any]) -> list[_Entry]:
     """What the parts of the key ask of each axis of ``x``, with new axes in between."""
     if builtins.sum(p is Ellipsis for p in parts) > 1:
         raise ArgumentTypeError("getitem", "an index may contain one Ellipsis ('...') only.")
@@ -97,9 +98,9 @@ def _entries(x: Tensor, parts: list[Any]) -> list[_Entry]:
     axis = 0
     for part in parts:
         if part is None:
-            entries.append(_New())
+            entries.append(New())
         elif part is Ellipsis:
-            entries.extend(_Range(0, x.shape[axis + k], 1, False) for k in range(x.ndim - used))
+            entries.extend(Range(0, x.shape[axis + k], 1, False) for k in range(x.ndim - used))
             axis += x.ndim - used
         elif isinstance(part, slice):
             entries.append(_range(x, axis, part))
@@ -111,12 +112,12 @@ def _entries(x: Tensor, parts: list[Any]) -> list[_Entry]:
             entries.extend(_mask(x, axis, part))
             axis += part.ndim
         else:
-            entries.append(_Lookup(part))
+            entries.append(Lookup(part))
             axis += 1
     return entries
 
 
-def _part(part: Any) -> Any:
+def key_part(part: Any) -> Any:
     """One part of the key: None, Ellipsis, a slice, an int, or an index tensor (int64 or bool)."""
     if part is None or part is Ellipsis or isinstance(part, slice) or type(part) in (int, Dim):
         return part
@@ -165,10 +166,10 @@ def _position(x: Tensor, axis: int, index: Extent) -> _Entry:
     extent = x.shape[axis]
     if not -extent <= index < extent:
         raise IndexRangeError("getitem", f"index {index} is out of range for axis {axis} of {x.type}.")
-    return _Position(index if index >= 0 else index + extent)
+    return Position(index if index >= 0 else index + extent)
 
 
-def _range(x: Tensor, axis: int, part: slice) -> _Range:
+def _range(x: Tensor, axis: int, part: slice) -> Range:
     extent = x.shape[axis]
     bounds = [None if v is None else rules.whole("getitem", "a slice bound", v) for v in (part.start, part.stop)]
     step = 1 if part.step is None else rules.integer("getitem", "a slice step", part.step)
@@ -178,12 +179,12 @@ def _range(x: Tensor, axis: int, part: slice) -> _Range:
         return _symbolic_range(extent, bounds[0], bounds[1], step)
     found = range(*slice(bounds[0], bounds[1], step).indices(extent))
     if len(found) == 0:
-        return _Range(0, 0, 1, False)
+        return Range(0, 0, 1, False)
     first, last = (found[0], found[-1]) if step > 0 else (found[-1], found[0])
-    return _Range(first, last + 1, builtins.abs(step), step < 0)
+    return Range(first, last + 1, builtins.abs(step), step < 0)
 
 
-def _symbolic_range(extent: Extent, start: Extent | None, stop: Extent | None, step: int) -> _Range:
+def _symbolic_range(extent: Extent, start: Extent | None, stop: Extent | None, step: int) -> Range:
     """What Python's slices mean, of extents."""
     low, high = (0, extent) if step > 0 else (-1, extent - 1)
 
@@ -196,10 +197,10 @@ def _symbolic_range(extent: Extent, start: Extent | None, stop: Extent | None, s
     first, behind = clamped(start, low if step > 0 else high), clamped(stop, high if step > 0 else low)
     length = behind - first if step > 0 else first - behind
     if length <= 0:
-        return _Range(0, 0, 1, False)
+        return Range(0, 0, 1, False)
     if step > 0:
-        return _Range(first, behind, step, False)
-    return _Range(first - (length - 1) // -step * -step, first + 1, -step, True)
+        return Range(first, behind, step, False)
+    return Range(first - (length - 1) // -step * -step, first + 1, -step, True)
 
 
 def _mask(x: Tensor, axis: int, mask: Tensor) -> list[_Entry]:
@@ -216,7 +217,7 @@ def _mask(x: Tensor, axis: int, mask: Tensor) -> list[_Entry]:
             f"the mask {mask!r} selects as many elements as its values say, so the result has no shape while tracing. "
             "Keep the shape with hf.where(mask, x, 0), or select outside the traced function.",
         )
-    return [_Lookup(from_numpy(index, "getitem")) for index in np.nonzero(array)]
+    return [Lookup(from_numpy(index, "getitem")) for index in np.nonzero(array)]
 
 
 # ---- applying it
@@ -225,12 +226,12 @@ def _mask(x: Tensor, axis: int, mask: Tensor) -> list[_Entry]:
 def _sliced(x: Tensor, entries: list[_Entry]) -> Tensor:
     """``x`` with its ranges cut out and positions cut to extent 1; looked-up axes stay whole."""
     starts, stops, steps, reversed_axes = [], [], [], []
-    for axis, entry in enumerate(e for e in entries if not isinstance(e, _New)):
-        if isinstance(entry, _Range):
+    for axis, entry in enumerate(e for e in entries if not isinstance(e, New)):
+        if isinstance(entry, Range):
             start, stop, step = entry.start, entry.stop, entry.step
             if entry.reverse:
                 reversed_axes.append(axis)
-        elif isinstance(entry, _Position):
+        elif isinstance(entry, Position):
             start, stop, step = entry.at, entry.at + 1, 1
         else:
             start, stop, step = 0, x.shape[axis], 1
@@ -247,10 +248,10 @@ def _basic(x: Tensor, entries: list[_Entry]) -> Tensor:
     x = _sliced(x, entries)
     shape, axis = [], 0
     for entry in entries:
-        if isinstance(entry, _New):
+        if isinstance(entry, New):
             shape.append(1)
         else:
-            if isinstance(entry, _Range):
+            if isinstance(entry, Range):
                 shape.append(x.shape[axis])
             axis += 1
     return reshape_to(x, tuple(shape))
@@ -259,11 +260,11 @@ def _basic(x: Tensor, entries: list[_Entry]) -> Tensor:
 def _lookup(x: Tensor, entries: list[_Entry], together: bool) -> Tensor:
     """Indexing with arrays, whose axes go where they stand in the key when they stand together, in front otherwise."""
     x = _sliced(x, entries)
-    first = next(k for k, e in enumerate(entries) if isinstance(e, (_Lookup, _Position)))
-    kept = [e for e in entries if not isinstance(e, _New)]
-    x = reshape_to(x, tuple(n for n, e in zip(x.shape, kept) if not isinstance(e, _Position)))
-    axes = [k for k, e in enumerate(e for e in kept if not isinstance(e, _Position)) if isinstance(e, _Lookup)]
-    indices = broadcast_all("getitem", [e.at for e in entries if isinstance(e, _Lookup)])
+    first = next(k for k, e in enumerate(entries) if isinstance(e, (Lookup, Position)))
+    kept = [e for e in entries if not isinstance(e, New)]
+    x = reshape_to(x, tuple(n for n, e in zip(x.shape, kept) if not isinstance(e, Position)))
+    axes = [k for k, e in enumerate(e for e in kept if not isinstance(e, Position)) if isinstance(e, Lookup)]
+    indices = broadcast_all("getitem", [e.at for e in entries if isinstance(e, Lookup)])
 
     # The looked-up axes become one axis at ``place``, which one take replaces by the axes of the index.
     place = axes[0]
@@ -285,9 +286,9 @@ def _lookup(x: Tensor, entries: list[_Entry], together: bool) -> Tensor:
     for k, entry in enumerate(entries):
         if together and k == first:
             shape.extend(index.shape)
-        if isinstance(entry, _New):
+        if isinstance(entry, New):
             shape.append(1)
-        elif isinstance(entry, _Range):
+        elif isinstance(entry, Range):
             shape.append(next(rest))
     return reshape_to(x, tuple(shape))
 

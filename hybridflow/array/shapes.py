@@ -13,7 +13,7 @@ from hybridflow.core.likes import ArrayLike, ShapeLike
 from hybridflow.core.promotion import default_int
 from hybridflow.core.tensor import Tensor
 from hybridflow.eager.dispatch import apply
-from hybridflow.eager.operands import as_tensor, broadcast_all, common_dtype, expand, reshape_to, to_shape
+from hybridflow.eager.operands import as_tensor, broadcast_all, common_dtype, expand, fresh, own, reshape_to, to_shape
 from hybridflow.eager.operations import operation
 from hybridflow.errors import ArgumentError, ArgumentTypeError, ShapeError
 
@@ -36,7 +36,7 @@ def reshape(x: ArrayLike, shape: ShapeLike, *, copy: bool | None = None) -> Tens
         wanted = to_shape(given, "reshape")
     if product(x.shape) != product(wanted):
         raise ShapeError("reshape", f"{x.type} does not have as many elements as the shape {_text(wanted)}.")
-    return reshape_to(x, wanted)
+    return fresh(reshape_to(x, wanted), x)
 
 
 def _text(shape: Shape) -> str:
@@ -67,7 +67,7 @@ def permute_dims(x: ArrayLike, axes: Sequence[int] | None = None) -> Tensor:
 
 
 def _transpose(x: Tensor, perm: tuple[int, ...]) -> Tensor:
-    return x if perm == tuple(range(x.ndim)) else apply(TABLE["transpose"], x, perm=perm)
+    return own(x) if perm == tuple(range(x.ndim)) else apply(TABLE["transpose"], x, perm=perm)
 
 
 @operation
@@ -117,7 +117,7 @@ def expand_dims(x: ArrayLike, axis: Any = 0) -> Tensor:
         message = f"axis {axis} is out of range: the result of {x.type} has {result.ndim} axes."
         raise type(error)("expand_dims", message) from None
     rest = iter(x.shape)
-    return reshape_to(x, tuple(1 if k in inserted else next(rest) for k in range(result.ndim)))
+    return fresh(reshape_to(x, tuple(1 if k in inserted else next(rest) for k in range(result.ndim))), x)
 
 
 @operation
@@ -131,7 +131,7 @@ def squeeze(x: ArrayLike, axis: Any = None) -> Tensor:
     for k in axes:
         if not is_one(x.shape[k]):
             raise ShapeError("squeeze", f"axis {k} of {x.type} has extent {x.shape[k]}; only axes of extent 1 can go.")
-    return reshape_to(x, tuple(n for k, n in enumerate(x.shape) if k not in axes))
+    return fresh(reshape_to(x, tuple(n for k, n in enumerate(x.shape) if k not in axes)), x)
 
 
 @operation
@@ -145,7 +145,7 @@ def broadcast_to(x: ArrayLike, shape: ShapeLike) -> Tensor:
         fits = False
     if not fits:
         raise ShapeError("broadcast_to", f"{x.type} does not broadcast to the shape {_text(wanted)}.")
-    return expand(x, wanted)
+    return fresh(expand(x, wanted), x)
 
 
 def broadcast_shapes(*shapes: Any) -> Shape:
@@ -169,9 +169,10 @@ def broadcast_shapes(*shapes: Any) -> Shape:
 
 def broadcast_arrays(*arrays: Any) -> tuple[Tensor, ...]:
     """``arrays`` broadcast to one shape."""
-    return (
-        tuple(broadcast_all("broadcast_arrays", [as_tensor(a, "broadcast_arrays") for a in arrays])) if arrays else ()
-    )
+    if not arrays:
+        return ()
+    given = [as_tensor(a, "broadcast_arrays") for a in arrays]
+    return tuple([fresh(out, x) for out, x in zip(broadcast_all("broadcast_arrays", given), given)])
 
 
 @operation
@@ -191,7 +192,7 @@ def concat(arrays: Sequence[Any], axis: int | None = 0) -> Tensor:
                 "concat",
                 f"{tensors[0].type} and {t.type} may differ along axis {axis} only. Reshape or slice one of them.",
             )
-    return tensors[0] if len(tensors) == 1 else apply(TABLE["concat"], *tensors, axis=axis)
+    return own(tensors[0]) if len(tensors) == 1 else apply(TABLE["concat"], *tensors, axis=axis)
 
 
 def _several(stage: str, arrays: Any) -> list[Any]:
@@ -258,7 +259,7 @@ def split(x: ArrayLike, num_or_sizes: Any, axis: int = 0) -> list[Tensor]:
         sizes = [extent // parts] * parts
     out, start = [], 0
     for n in sizes:
-        out.append(slice_axis(x, axis, start, start + n))
+        out.append(fresh(slice_axis(x, axis, start, start + n), x))
         start += n
     return out
 
@@ -268,7 +269,7 @@ def flip(x: ArrayLike, axis: Any = None) -> Tensor:
     """``x`` in reverse order along ``axis`` (None: all, an int or several)."""
     x = as_tensor(x, "flip")
     axes = rules.axes("flip", x.type, axis)
-    return apply(TABLE["reverse"], x, axes=axes) if axes else x
+    return apply(TABLE["reverse"], x, axes=axes) if axes else own(x)
 
 
 @operation
@@ -279,6 +280,7 @@ def roll(x: Any, shift: Any, axis: Any = None) -> Tensor:
         if isinstance(shift, (tuple, list)):
             raise ArgumentError("roll", "several shifts need as many axes.")
         return reshape_to(roll(reshape_to(x, (product(x.shape),)), shift, 0), x.shape)
+    given = x
     shifts, axes = (v if isinstance(v, (tuple, list)) else (v,) for v in (shift, axis))
     if len(shifts) == 1:
         shifts = tuple(shifts) * len(axes)
@@ -290,7 +292,7 @@ def roll(x: Any, shift: Any, axis: Any = None) -> Tensor:
         cut = _turned(rules.whole("roll", "shift", by) * -1, extent) if extent != 0 else 0
         if cut != 0:
             x = apply(TABLE["concat"], slice_axis(x, k, cut, extent), slice_axis(x, k, 0, cut), axis=k)
-    return x
+    return fresh(x, given)
 
 
 def _turned(position: Extent, extent: Extent) -> Extent:
@@ -360,9 +362,10 @@ def pad(x: ArrayLike, paddings: Any, mode: str = "constant", constant_values: An
         return apply(TABLE["pad"], x, low=low, high=high, interior=(0,) * x.ndim, value=constant_values)
     if mode not in ("reflect", "symmetric", "edge"):
         raise ArgumentError("pad", f"mode is {mode!r}; it must be 'constant', 'reflect', 'symmetric' or 'edge'.")
+    given = x
     for k, (before, after) in enumerate(pairs):
         x = _pad_mirrored(x, k, int(before), int(after), mode)
-    return x
+    return fresh(x, given)
 
 
 def _pad_mirrored(x: Tensor, axis: int, before: int, after: int, mode: str) -> Tensor:

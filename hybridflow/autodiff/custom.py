@@ -41,6 +41,9 @@ class _VariableWatcher:
     def tracks(self, tensor: Tensor) -> bool:
         return False
 
+    def rename(self, tensor: Tensor, before: Tensor, after: Tensor) -> None:
+        pass
+
 
 def custom_gradient(function: Callable[..., Any]) -> Callable[..., Any]:
     """Decorate ``function(*args) -> (outputs, grad_fn)`` so that it returns ``outputs`` with ``grad_fn`` as derivative.

@@ -19,11 +19,11 @@ from hybridflow.compiler.ir.types import TensorType
 from hybridflow.compiler.ops import TABLE
 from hybridflow.compiler.ops.table import NOT_DIFFERENTIABLE
 from hybridflow.core import pytree
-from hybridflow.core.context import current, pop_tape, push_tape
+from hybridflow.core.context import add_recorder, current, forget_recorder, pop_tape, push_tape
 from hybridflow.core.tensor import Tensor
 from hybridflow.core.variable import Variable
 from hybridflow.eager.dispatch import builder
-from hybridflow.eager.operands import as_tensor
+from hybridflow.eager.operands import as_tensor, own
 from hybridflow.errors import ArgumentError, ArgumentTypeError, GradientError, ShapeError, user_location
 
 _STOP_GRADIENT = TABLE["stop_gradient"]
@@ -52,12 +52,14 @@ class GradientTape:
     """
 
     __slots__ = (
+        "__weakref__",
         "_cuts",
         "_reads",
         "_reasons",
         "_recording",
         "_records",
         "_roots",
+        "_started",
         "_tracked",
         "_used",
         "_watch_accessed",
@@ -71,6 +73,10 @@ class GradientTape:
         self._used = False
         self._reasons: dict[int, tuple[Any, str]] = {}
         self._forget()
+        add_recorder(self)
+
+    def __del__(self) -> None:
+        forget_recorder(self)
 
     def _forget(self) -> None:
         self._tracked: dict[int, Tensor] = {}  # what is watched, and what was computed from it, by id
@@ -78,6 +84,9 @@ class GradientTape:
         self._records: list[Record] = []
         self._reads: dict[int, _Reads] = {}
         self._cuts: list[Cut] = []
+        self._started: dict[
+            int, tuple[Tensor, Tensor]
+        ] = {}  # watched tensors that have another value now: the watched one
 
     # Recording
 
@@ -172,6 +181,37 @@ class GradientTape:
             name = f"the variable {variable.name}" if variable.name else "a variable"
             self._cuts.append(Cut(f"assign to {name}", (id(value),), user_location()))
 
+    def rename(self, tensor: Tensor, before: Tensor, after: Tensor) -> None:
+        """Called when ``tensor`` was given the value ``after``; ``before`` has the one that it had."""
+        if id(tensor) in self._roots and id(tensor) not in self._started:
+            self._started[id(tensor)] = tensor, before  # derivatives with respect to it are of what was watched
+        for old, new in ((tensor, before), (after, tensor)):
+            self._replace(old, new)
+
+    def _replace(self, old: Tensor, new: Tensor) -> None:
+        """Let ``new`` stand wherever ``old`` does."""
+        if self._tracked.pop(id(old), None) is not None:
+            self._tracked[id(new)] = new
+        if id(old) in self._roots:
+            self._roots.remove(id(old))
+            self._roots.add(id(new))
+        for reads in self._reads.values():
+            reads.tensors[:] = [new if x is old else x for x in reads.tensors]
+        for k, record in enumerate(self._records):
+            rename = getattr(record.vjp, "rename", None)
+            if rename is not None:
+                rename(old, new)
+            if any(x is old for x in (*record.inputs, *record.outputs)):
+                inputs = tuple([new if x is old else x for x in record.inputs])
+                outputs: Any = record.outputs
+                if isinstance(outputs, list):  # which the vjp may add to
+                    outputs[:] = [new if x is old else x for x in outputs]
+                else:
+                    outputs = type(outputs)([new if x is old else x for x in outputs])
+                self._records[k] = record._replace(inputs=inputs, outputs=outputs)
+        for k, cut in enumerate(self._cuts):
+            self._cuts[k] = cut._replace(inputs=tuple([id(new) if x == id(old) else x for x in cut.inputs]))
+
     def tracks(self, tensor: Tensor) -> bool:
         """Whether what is computed from ``tensor`` is recorded."""
         return self._recording and id(tensor) in self._tracked
@@ -179,9 +219,7 @@ class GradientTape:
     def watch(self, value: Any) -> None:
         """Watch tensors or variables, alone or nested.  Raises ArgumentTypeError for anything else."""
         if type(value) is Tensor:
-            if is_float(value.dtype):
-                self._tracked[id(value)] = value
-                self._roots.add(id(value))
+            self._watch_tensor(value)
             return
         leaves, structure = pytree.flatten(value)
         for k, leaf in enumerate(leaves):
@@ -190,9 +228,7 @@ class GradientTape:
                     self._reads.setdefault(id(leaf), _Reads(leaf))
                     self._note_read(leaf, leaf._read())
             elif isinstance(leaf, Tensor):
-                if is_float(leaf.dtype):
-                    self._tracked[id(leaf)] = leaf
-                    self._roots.add(id(leaf))
+                self._watch_tensor(leaf)
             else:
                 path = pytree.paths(structure, "value")[k]
                 raise ArgumentTypeError(
@@ -200,6 +236,12 @@ class GradientTape:
                     f"{path} is a {type(leaf).__name__}; only tensors and variables can be watched. "
                     "Make it one with hf.constant(value).",
                 )
+
+    def _watch_tensor(self, tensor: Tensor) -> None:
+        if is_float(tensor.dtype):
+            self._tracked[id(tensor)] = tensor
+            self._roots.add(id(tensor))
+            self._started.pop(id(tensor), None)
 
     def watched_variables(self) -> tuple[Variable, ...]:
         """The variables that the tape watches, in the order of their first reads."""
@@ -245,6 +287,7 @@ class GradientTape:
         targets = [target] if type(target) is Tensor else self._targets(target)
         weights = None if output_gradients is None else self._weights(target, output_gradients)
         found = self._walk(self._seeds(targets, weights), leaves)
+        self._tell_apart(found, weights or ())
         for k, source in enumerate(leaves):
             if found[k] is None:
                 self._reasons[id(source)] = (source, self._explain(source, targets))
@@ -252,6 +295,18 @@ class GradientTape:
                     found[k] = builder.full(0, source.type)
         self._end()
         return pytree.unflatten(structure, found)
+
+    @staticmethod
+    def _tell_apart(found: list[Tensor | None], given: Sequence[Any]) -> None:
+        """Let each gradient be an object of its own, where one value is that of several sources, or was given."""
+        if len(found) == 1 and not given:
+            return
+        seen = {id(weight) for weight in given}
+        for k, gradient in enumerate(found):
+            if gradient is not None:
+                if id(gradient) in seen:
+                    found[k] = own(gradient)
+                seen.add(id(gradient))
 
     def _check_mode(self, unconnected: str) -> None:
         if unconnected not in ("none", "zero"):
@@ -272,7 +327,7 @@ class GradientTape:
     def _end(self) -> None:
         self._used = True
         if not self.persistent:
-            for held in (self._tracked, self._roots, self._records, self._reads, self._cuts):
+            for held in (self._tracked, self._roots, self._records, self._reads, self._cuts, self._started):
                 held.clear()
 
     def _check_sources(self, leaves: Sequence[Any], structure: pytree.Structure) -> None:
@@ -325,7 +380,9 @@ class GradientTape:
                 reads = self._reads.get(id(source))
                 wanted.append(reads.tensors if reads is not None else ())
             else:
-                wanted.append((source,) if id(source) in self._tracked else ())
+                started = self._started.get(id(source))
+                tensor = source if started is None else started[1]
+                wanted.append((tensor,) if id(tensor) in self._tracked else ())
         found = replayed(self._records, seeds, wanted)
         if found is not None:
             return found

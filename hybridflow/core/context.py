@@ -12,6 +12,7 @@ A state leaves the count when the last context that holds it is gone, be it that
 from __future__ import annotations
 
 import ctypes
+import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from contextvars import ContextVar
@@ -50,6 +51,9 @@ class Recorder(Protocol):
     def tracks(self, tensor: Any, /) -> bool:
         """Whether derivatives with respect to the tensor are."""
 
+    def rename(self, tensor: Any, before: Any, after: Any, /) -> None:
+        """A tensor was given another value: ``before`` stands for the one that it had, and it for ``after``."""
+
 
 class Tracer(Protocol):
     """What ops go into instead of being run."""
@@ -77,6 +81,24 @@ class Tracer(Protocol):
 
     def initial_value(self, tensor: Any, /) -> Any:
         """The value, now, of what a variable made here starts from."""
+
+
+_recorders: dict[int, Any] = {}  # weak references to all that there are, at work or not, by id
+
+
+def add_recorder(recorder: Recorder) -> None:
+    """Let a recorder know what happens to tensors, be it in another context, until it is forgotten."""
+    _recorders[id(recorder)] = weakref.ref(recorder)
+
+
+def forget_recorder(recorder: Recorder) -> None:
+    _recorders.pop(id(recorder), None)
+
+
+def recorders() -> list[Recorder]:
+    """All that hold something."""
+    found = [reference() for reference in list(_recorders.values())]
+    return [recorder for recorder in found if recorder is not None]
 
 
 busy = ctypes.c_int32(0)

@@ -1,4 +1,4 @@
-"""Tensors: immutable values over a device buffer.
+"""Tensors: values over a device buffer, which is never written to.
 
 Python's operators live in ``Operators``, which Variable shares.  They are the public functions themselves, which are
 built on the classes of this module: ``array.operators`` puts them there.
@@ -16,7 +16,7 @@ import numpy as np
 from hybridflow.compiler.ir.dtypes import bfloat16, is_integer
 from hybridflow.compiler.ir.types import Extent, TensorType, product
 from hybridflow.core import devices, display, other_names, pytree
-from hybridflow.errors import ArgumentError, ArgumentTypeError, DTypeError, ShapeError
+from hybridflow.errors import ArgumentError, ArgumentTypeError, DTypeError, ShapeError, TraceError
 
 _STANDARDS = ("2021.12", "2022.12", "2023.12", "2024.12", "2025.12")  # versions of the array API
 Axes = int | Sequence[int] | None  # over which something is reduced; None is all of them
@@ -74,6 +74,7 @@ class Operators:
         def __invert__(self) -> Tensor: ...
         def __round__(self, digits: int | None = None, /) -> Tensor: ...
         def __getitem__(self, key: Any, /) -> Tensor: ...
+        def __setitem__(self, key: Any, value: Any, /) -> None: ...
         def __contains__(self, value: Any, /) -> bool: ...
         def all(self, axis: Axes = None, out: None = None, keepdims: bool = False) -> Tensor: ...
         def any(self, axis: Axes = None, out: None = None, keepdims: bool = False) -> Tensor: ...
@@ -109,13 +110,6 @@ class Operators:
         def T(self) -> Tensor: ...
         @property
         def mT(self) -> Tensor: ...
-
-    def __setitem__(self, key: Any, value: Any) -> None:
-        raise ArgumentTypeError(
-            "setitem",
-            "tensors are immutable, x[...] = v cannot change one. Build a new tensor with hf.where(mask, v, x) or "
-            "hf.scatter_add, or keep the state in an hf.Variable and assign it.",
-        )
 
     def __dir__(self) -> list[str]:
         return other_names.hide(object.__dir__(self), Operators)
@@ -189,12 +183,31 @@ class Tensor(Operators):
         return devices.of(self._array)
 
     def to_device(self, device: str, /, *, stream: Any = None) -> Tensor:
-        """This tensor on ``device``; itself when it lies there.  Raises DeviceError where there is no such device.
+        """This value on ``device``.  Raises DeviceError where there is no such device.
 
         ``stream`` is part of the array API; copies go through CuPy's current stream.
         """
         wanted = devices.parse(device)
-        return self if wanted == self.device else wrap(devices.moved(self._array, wanted))
+        return +self if wanted == self.device else wrap(devices.moved(self._array, wanted))
+
+    # ``x[key] = value`` (see ``array.setitem``) gives the object another value.
+
+    def _check_rebinding(self, trace: Any) -> None:
+        """Raises TraceError where ``trace``, if there is one, could not let everybody see another value."""
+        if trace is not None:
+            raise TraceError(
+                "setitem",
+                f"{self.type} was made outside of {trace.name}: a call of the compiled function could not change it. "
+                "Change a tensor of the function's own, x = +x, and return it, or keep it in an hf.Variable.",
+            )
+
+    def _stand_in(self) -> Tensor:
+        """Another tensor with the present value."""
+        return wrap(self._array)
+
+    def _hold(self, new: Tensor) -> None:
+        """Take over the value of another tensor."""
+        self._array = new._array
 
     # Values leave through the methods below; each raises on a symbolic tensor (see SymbolicTensor._array).
 
@@ -302,10 +315,10 @@ class Tensor(Operators):
         return wrap, (np.asarray(self),)
 
     def __copy__(self) -> Tensor:
-        return self
+        return +self
 
     def __deepcopy__(self, memo: Any) -> Tensor:
-        return self
+        return +self
 
     def __repr__(self) -> str:
         return display.describe(self)

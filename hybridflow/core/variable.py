@@ -125,7 +125,7 @@ class Variable(Operators):
 
     def value(self) -> Tensor:
         """The current value as a tensor; later assignments do not change that tensor."""
-        return self._read()
+        return +self._read()
 
     read_value = value
 

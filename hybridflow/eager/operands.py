@@ -17,7 +17,7 @@ from hybridflow.compiler.ir.graph import MAX_LITERAL_BYTES, Literal
 from hybridflow.compiler.ir.types import MAX_AXES, Dim, Shape, broadcast_shapes, is_one, same_extents
 from hybridflow.compiler.ops import TABLE, rules
 from hybridflow.core import devices
-from hybridflow.core.context import current
+from hybridflow.core.context import current, now
 from hybridflow.core.promotion import (
     PYTHON_DTYPE,
     array_dtype,
@@ -182,6 +182,19 @@ def as_tensor(value: Any, stage: str, dtype: np.dtype[Any] | None = None) -> Ten
             stage, f"{kind.__name__} is not a tensor, a number, a nested list of numbers or an array: {value!r:.60}."
         )
     return out if dtype is None else cast(out, dtype)
+
+
+def own(x: Tensor) -> Tensor:
+    """``x`` as another object, so that what is assigned to items of the one is not seen by the other."""
+    state = now()
+    if state.trace is None and not state.tapes:
+        return wrap(x._array)
+    return apply(TABLE["reshape"], x, shape=x.shape)
+
+
+def fresh(out: Tensor, x: Tensor) -> Tensor:
+    """``out``, or where that is ``x`` itself, another object with its value."""
+    return own(x) if out is x else out
 
 
 def cast(x: Tensor, dtype: np.dtype[Any]) -> Tensor:

@@ -37,7 +37,7 @@ from hybridflow.array.reductions import max, mean, sum, var
 from hybridflow.compiler.ir import dtypes
 from hybridflow.core.promotion import weak_kind
 from hybridflow.core.tensor import Tensor
-from hybridflow.eager.operands import cast, float_operand
+from hybridflow.eager.operands import cast, float_operand, own
 from hybridflow.eager.operations import operation
 from hybridflow.errors import ArgumentError
 
@@ -213,7 +213,7 @@ def dropout(x: Any, rate: float, training: bool = True, generator: Any = None, s
     if generator is not None and seed is not None:
         raise ArgumentError("dropout", "a generator and a seed are both given; give one.")
     if not training or rate == 0:
-        return x
+        return own(x)
     if seed is not None:
         kept = random.stateless_bernoulli(1 - rate, seed, x.shape)
     else:

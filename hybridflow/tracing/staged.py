@@ -429,6 +429,16 @@ class _Pullback:
         arguments = [*(g for _, g in seeds), *(self._value(node) for node in program.kept)]
         return program(arguments, self)
 
+    def rename(self, old: Tensor, new: Tensor) -> None:
+        """Let ``new`` stand wherever ``old`` does: that was given another value."""
+        for values in (self._values, self.outputs):
+            values[:] = [new if x is old else x for x in values]
+        for node, read in self._reads.items():
+            if read is old:
+                self._reads = {**self._reads, node: new}
+        if self._outer is not None:
+            self._outer.rename(old, new)
+
     def _value(self, node: Node) -> Tensor:
         position = self._derivative.index.get(node)
         if position is not None:

@@ -19,14 +19,34 @@ class SymbolicTensor(Tensor):
     """The value of a node while a function is traced: it has a type, and no data yet.
 
     ``is_weak``: it stands for a NumPy scalar, which has no say in the dtype of what it is combined with.
+    ``is_given``: it stands for an argument, which is the caller's.
     """
 
-    __slots__ = ("_node", "_trace", "is_weak")
+    __slots__ = ("_node", "_trace", "is_given", "is_weak")
     _node: Node
     _trace: Tracer
 
-    def __init__(self, node: Node, trace: Tracer, is_weak: bool = False) -> None:
-        self._node, self._trace, self.is_weak = node, trace, is_weak
+    def __init__(self, node: Node, trace: Tracer, is_weak: bool = False, is_given: bool = False) -> None:
+        self._node, self._trace, self.is_weak, self.is_given = node, trace, is_weak, is_given
+
+    def _check_rebinding(self, trace: Any) -> None:
+        if trace is not self._trace:
+            raise TraceError(
+                "setitem", f"{self!r} leaked out of the trace of {self._trace.name} and is changed elsewhere."
+            )
+        if self.is_given:
+            raise TraceError(
+                "setitem",
+                f"{self!r} is an argument of {trace.name}, whose caller would not see the change. Change a tensor of "
+                "the function's own, x = +x, and return it.",
+            )
+
+    def _stand_in(self) -> Tensor:
+        return SymbolicTensor(self._node, self._trace)
+
+    def _hold(self, new: Tensor) -> None:
+        assert isinstance(new, SymbolicTensor)
+        self._node = new._node
 
     @property
     def dtype(self) -> np.dtype[Any]:

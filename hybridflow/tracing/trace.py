@@ -149,7 +149,7 @@ class Trace:
     def argument(self, type: TensorType, name: str, is_weak: bool = False) -> SymbolicTensor:
         """A new argument of the traced function; ``is_weak`` for a NumPy scalar."""
         self.assumptions.argument(type.shape)
-        return SymbolicTensor(self._input(type, name, Role.ARGUMENT, None), self, is_weak)
+        return SymbolicTensor(self._input(type, name, Role.ARGUMENT, None), self, is_weak, is_given=True)
 
     def _capture(self, tensor: Tensor) -> Node:
         node = self._captured.get(id(tensor))
@@ -242,7 +242,7 @@ class Trace:
         """Give ``outputs``, just recorded, their own derivative with respect to ``inputs``."""
         given, made = (
             tuple([SymbolicTensor(self._node(x), self) for x in inputs]),
-            tuple([x for x in outputs if isinstance(x, SymbolicTensor)]),
+            tuple([SymbolicTensor(x._node, self) for x in outputs if isinstance(x, SymbolicTensor)]),
         )
         self.spans.append(Span(given, made, vjp))
 

@@ -1,0 +1,199 @@
+"""``x[key] = value``: the tensor is bound to a new value, which is ``x`` but for the elements at the key.
+
+Values never change: what shares memory with ``x``, and what was computed from it, stays as it is.  The new value is
+made of ops, so gradients flow through it from the old elements and from ``value``, while tracing too.  Of positions
+that come twice the last one counts.
+
+In a traced function the tensor must be one that was made there: of an argument, or of a tensor from outside, the caller
+would not see the change.  ``variable[key] = value`` assigns.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from hybridflow.array.creation import iota
+from hybridflow.array.elementwise import add, greater, maximum, not_equal, subtract, where
+from hybridflow.array.indexing import Lookup, Position, Range, entries_of, getitem, key_part
+from hybridflow.array.shapes import concat, slice_axis
+from hybridflow.array.sorting import argsort
+from hybridflow.compiler.ir import dtypes
+from hybridflow.compiler.ir.types import Extent, Shape, broadcast_shapes, is_one, product, same_extents
+from hybridflow.compiler.ops import TABLE
+from hybridflow.core import context
+from hybridflow.core.methods import give
+from hybridflow.core.promotion import default_int, weak_kind
+from hybridflow.core.tensor import Operators, Tensor, wrap
+from hybridflow.core.variable import Variable
+from hybridflow.eager.dispatch import apply
+from hybridflow.eager.operands import as_tensor, cast, expand, filled, own, reshape_to, scalar
+from hybridflow.errors import DTypeError, IndexRangeError, ShapeError
+
+
+def _setitem(self: Any, key: Any, value: Any, /) -> None:
+    """Bind the tensor to a new value: what it was, with ``value``, broadcast, at ``key`` (see ``x[key]``).
+
+    Raises DTypeError where the dtype cannot hold the value, ShapeError where that does not broadcast to what ``x[key]``
+    is, IndexRangeError for positions out of range, and TraceError in a traced function for a tensor from outside.
+    """
+    if isinstance(self, Variable):
+        self.assign(updated(self._read(), key, value))
+        return
+    self._check_rebinding(context.now().trace)
+    new = updated(self, key, value)
+    before = self._stand_in()
+    self._hold(new)
+    for recorder in context.recorders():
+        recorder.rename(self, before, new)
+
+
+def updated(x: Tensor, key: Any, value: Any) -> Tensor:
+    """A new tensor that is ``x`` but for the elements at ``key``, which are ``value``."""
+    fill = _fitting(x, value)
+    parts = [key_part(p) for p in (key if isinstance(key, tuple) else (key,))]
+    if context.now() is context.idle:
+        copied = _copied(x, parts, fill)
+        if copied is not None:
+            return copied
+    if _is_mask(parts[0]) and parts[1:] in ([], [Ellipsis]):
+        chosen = _masked(x, parts[0], fill)
+        if chosen is not None:
+            return chosen
+    if any(_is_mask(p) and not p.ndim for p in parts):
+        return _scattered(x, key, fill)
+    entries = entries_of(x, parts)
+    if any(isinstance(entry, Lookup) for entry in entries):
+        return _scattered(x, key, fill)
+    return _placed(x, entries, fill)
+
+
+def _is_mask(part: Any) -> bool:
+    return isinstance(part, Tensor) and dtypes.is_bool(part.dtype)
+
+
+def _fitting(x: Tensor, value: Any) -> Tensor:
+    """What is assigned, in the dtype of ``x``: numbers of the same or a lesser kind become that."""
+    if weak_kind(value) is not None:
+        return scalar(value, x.dtype, "setitem")
+    fill = as_tensor(value, "setitem")
+    rank = [dtypes.is_float(d) + (not dtypes.is_bool(d)) for d in (x.dtype, fill.dtype)]
+    if rank[1] > rank[0]:
+        raise DTypeError("setitem", f"{x.type} cannot hold {fill.type}. Convert it with hf.astype.")
+    return cast(fill, x.dtype)
+
+
+def _spread(fill: Tensor, shape: Shape) -> Tensor:
+    """``fill`` broadcast to ``shape``; it may have more axes in front, of one element."""
+    while fill.ndim > len(shape) and is_one(fill.shape[0]):
+        fill = reshape_to(fill, fill.shape[1:])
+    try:
+        fits = same_extents(broadcast_shapes(fill.shape, shape), shape)
+    except ValueError:
+        fits = False
+    if not fits:
+        raise ShapeError("setitem", f"{fill.type} does not broadcast to the shape {_text(shape)} of what it replaces.")
+    return expand(fill, shape)
+
+
+def _text(shape: Shape) -> str:
+    return f"[{','.join(map(str, shape))}]"
+
+
+# ---- eagerly
+
+
+def _copied(x: Tensor, parts: list[Any], fill: Tensor) -> Tensor | None:
+    """NumPy moves elements as they are; None where there is something that lies elsewhere."""
+    tensors = [x, fill, *(p for p in parts if isinstance(p, Tensor))]
+    if not all(type(t._array) is np.ndarray for t in tensors):
+        return None
+    array = np.array(x._array, order="C")
+    places = tuple([p._array if isinstance(p, Tensor) else p for p in parts])
+    try:
+        array[places] = fill._array
+    except IndexError as error:
+        raise IndexRangeError("setitem", f"{error}: the tensor is {x.type}.") from None
+    except ValueError as error:
+        raise ShapeError("setitem", f"{error}: {fill.type} is assigned to elements of {x.type}.") from None
+    return wrap(array)
+
+
+# ---- by ops
+
+
+def _masked(x: Tensor, mask: Tensor, fill: Tensor) -> Tensor | None:
+    """One value for all elements (or slices) where the mask is true; None where each has its own, or nothing fits."""
+    if not same_extents(mask.shape, x.shape[: mask.ndim]) or mask.ndim > x.ndim:
+        return None
+    inner = x.shape[mask.ndim :]
+    if fill.ndim == len(inner) + 1 and is_one(fill.shape[0]):
+        fill = reshape_to(fill, fill.shape[1:])
+    if fill.ndim > len(inner):
+        return None
+    fill = expand(_spread(fill, inner), x.shape)
+    wide = reshape_to(mask, (*mask.shape, *(1 for _ in inner)))
+    return where(expand(wide, x.shape), fill, x)
+
+
+def _placed(x: Tensor, entries: list[Any], fill: Tensor) -> Tensor:
+    """Slices and single positions: the value is padded to the shape of ``x``, and chosen where it is not padding."""
+    shape = tuple([_length(e) if isinstance(e, Range) else 1 for e in entries if not isinstance(e, Position)])
+    kept = [e for e in entries if isinstance(e, (Range, Position))]
+    inner = tuple([_length(e) if isinstance(e, Range) else 1 for e in kept])
+    fill = reshape_to(_spread(fill, shape), inner)
+    if any(isinstance(n, int) and n == 0 for n in inner):
+        return own(x)
+    turned = tuple([axis for axis, e in enumerate(kept) if isinstance(e, Range) and e.reverse])
+    if turned:
+        fill = apply(TABLE["reverse"], fill, axes=turned)
+    if same_extents(inner, x.shape):
+        return own(fill)
+    starts = [e.start if isinstance(e, Range) else e.at for e in kept]
+    steps = [e.step if isinstance(e, Range) else 1 for e in kept]
+    ends = [start + (n - 1) * step + 1 for start, n, step in zip(starts, inner, steps)]
+    place = {
+        "low": tuple(starts),
+        "high": tuple([size - end for size, end in zip(x.shape, ends)]),
+        "interior": tuple([step - 1 for step in steps]),
+    }
+    there = apply(TABLE["pad"], filled(True, dtypes.bool_, inner, "setitem"), value=False, **place)
+    return where(there, apply(TABLE["pad"], fill, value=0, **place), x)
+
+
+def _length(entry: Range) -> Extent:
+    span = entry.stop - entry.start
+    return span if entry.step == 1 else (span + entry.step - 1) // entry.step
+
+
+def _scattered(x: Tensor, key: Any, fill: Tensor) -> Tensor:
+    """Positions in tensors: which element each position gets is found by sorting them, the last of equal ones wins."""
+    size = product(x.shape)
+    chosen = getitem(reshape_to(iota((size,), 0, default_int), x.shape), key)
+    count = product(chosen.shape)
+    one_for_all = fill.ndim == 0
+    if not one_for_all:
+        fill = _spread(fill, chosen.shape)
+    if isinstance(count, int) and count == 0:
+        return own(x)
+    places = reshape_to(chosen, (count,))
+    flat = reshape_to(x, (size,))
+    nothing = filled(0, default_int, (size,), "setitem")
+    if one_for_all:
+        hits = apply(TABLE["scatter_add"], nothing, places, filled(1, default_int, (count,), "setitem"), axis=0)
+        return reshape_to(where(greater(hits, 0), expand(fill, (size,)), flat), x.shape)
+    order = argsort(places)
+    ordered = apply(TABLE["take"], places, order, axis=0)
+    changes = not_equal(slice_axis(ordered, 0, 1, count), slice_axis(ordered, 0, 0, count - 1))
+    last = concat([changes, filled(True, dtypes.bool_, (1,), "setitem")], axis=0)
+    # 1 + the number of the value that each position gets, 0 for none.
+    numbers = apply(TABLE["scatter_add"], nothing, ordered, where(last, add(order, 1), 0), axis=0)
+    source = maximum(subtract(numbers, 1), 0)
+    values = apply(TABLE["take"], reshape_to(fill, (count,)), source, axis=0)
+    return reshape_to(where(greater(numbers, 0), values, flat), x.shape)
+
+
+def install() -> None:
+    """Give the classes the method; called once, when the package is imported."""
+    give(Operators, "__setitem__", _setitem)
