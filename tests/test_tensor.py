@@ -189,7 +189,7 @@ def test_unary_operators_and_shifts():
     x = hf.asarray([-3, 0, 5])
     assert (-x).tolist() == [3, 0, -5]
     assert abs(x).tolist() == [3, 0, 5]
-    assert (+x) is x
+    assert (+x) is not x and (+x).tolist() == x.tolist()
     assert (~x).tolist() == [2, -1, -6]
     assert (x << 2).tolist() == [-12, 0, 20]
     assert (x >> 1).tolist() == [-2, 0, 2]
@@ -382,10 +382,8 @@ def test_scalars_leave_by_value():
     assert 3 in hf.asarray([1, 3]) and 4 not in hf.asarray([1, 3])
 
 
-def test_tensors_are_immutable_and_unhashable():
+def test_tensors_are_values_and_unhashable():
     x = hf.ones((2,))
-    with pytest.raises(TypeError, match=r"immutable.*hf\.where"):
-        x[0] = 1
     with pytest.raises(TypeError, match=r"id\(x\)"):
         hash(x)
     before = x
@@ -422,7 +420,7 @@ def test_array_namespace_and_attributes():
     assert x.__array_namespace__() is hf
     assert (x.ndim, x.size, x.device, x.shape, str(x.type)) == (2, 6, "cpu", (2, 3), "i16[2,3]")
     assert x.T.shape == (3, 2) and hf.ones((4, 2, 3)).mT.shape == (4, 3, 2)
-    assert x.to_device("cpu") is x
+    assert x.to_device("cpu").tolist() == x.tolist()
     assert x.reshape(3, 2).shape == x.reshape((3, -1)).shape == (3, 2)
     with pytest.raises(errors.DeviceError, match="cuda:7"):
         x.to_device("cuda:7")
