@@ -38,13 +38,16 @@ def kernel_text(emit: Emit, target: Target, buffers: int, checks: list[Check] | 
     e.on_check = lambda check: (noted.append(check), len(noted))[1]
     kernel = emit(module, e)
     parameters = kernel_parameters(buffers)
-    for k, phase in enumerate(kernel.phases):
-        caller = Emitter(target)
-        caller.line(f"; phase {k}")  # or equal functions would become one
-        caller.line(f"call void @{phase.symbol}({parameters})")
-        caller.line("ret void")
-        module.function(caller, f"entry{k}", parameters, linkage="ptx_kernel" if target.kind == "cuda" else "")
-    return module.render(), kernel
+
+    def write_callers() -> None:
+        for k, phase in enumerate(kernel.phases):
+            caller = Emitter(target)
+            caller.line(f"; phase {k}")  # or equal functions would become one
+            caller.line(f"call void @{phase.symbol}({parameters})")
+            caller.line("ret void")
+            module.function(caller, f"entry{k}", parameters, linkage="ptx_kernel" if target.kind == "cuda" else "")
+
+    return module.render() + module.addition(write_callers), kernel
 
 
 def emit_matmul(

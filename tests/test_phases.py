@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 
 import numpy as np
 import pytest
@@ -22,7 +23,7 @@ from hybridflow.compiler.loops.buffers import plan
 from hybridflow.compiler.ops import TABLE
 from hybridflow.compiler.pipeline import compile_graph, partition
 from hybridflow.compiler.program import HOST, DimSource, Program, Slot, value_at
-from hybridflow.compiler.target import CUDA_SM90, Target
+from hybridflow.compiler.target import AVX512, CUDA_SM90, Target
 from hybridflow.runtime import program_host
 from hybridflow.runtime.cuda import executable as cuda
 from hybridflow.runtime.machine import host
@@ -218,3 +219,12 @@ def test_the_host_of_ctypes_is_that_of_programs():
     assert [name for name, _ in struct._fields_] == list(HOST)
     assert [getattr(type(struct), name).offset for name in HOST] == [8 * k for k in range(len(HOST))]
     assert not struct.parallel_for and not struct.callback and struct.workers == 5
+
+
+def test_what_only_hosts_run_is_not_in_the_text_for_a_single_thread():
+    b = GraphBuilder(TABLE, "alone")
+    x = b.parameter(TensorType((100_000,), dt.float32))
+    program = compile_graph(b.finish([b.cumulative_sum(x, axis=0), b.argsort(x, axis=0, descending=False)]), AVX512)
+    for name in ("totals", "carries", "rest", "keys", "count", "place", "move", "out"):
+        assert f"_{name}(" not in program.text
+        assert re.search(rf"^define internal void @k\d+_{name}\(", program.sharing, re.MULTILINE)

@@ -41,15 +41,26 @@ def write(
     module: ModuleText, name: str, graph: Graph, plan: Plan, dim_names: Sequence[str], calls: Sequence[KernelCall]
 ) -> tuple[Memory, Callable[[], None]]:
     """Write the entry of a program (see ``program``).  Returns its memory and what writes the shared entry."""
-    steps = Steps(graph, plan, calls)
+    steps = Steps(graph, plan, _in_place(module, calls))
     tables = functools.cache(lambda: Tables(module, name, steps))
     _Alone(module, steps, tables, dim_names).write(name)
 
     def write_shared() -> None:
-        if steps.can_be_shared:
-            _Shared(module, steps, tables, dim_names).write(shared_entry(name))
+        shared, its_tables = steps, tables
+        if any(call.code.alone for call in calls):
+            shared = Steps(graph, plan, calls)
+            its_tables = functools.cache(lambda: Tables(module, shared_entry(name), shared))
+        if shared.can_be_shared:
+            _Shared(module, shared, its_tables, dim_names).write(shared_entry(name))
 
     return steps.memory, write_shared
+
+
+def _in_place(module: ModuleText, calls: Sequence[KernelCall]) -> Sequence[KernelCall]:
+    """The kernels as a single thread runs them.  (Many threads of a GPU are one each.)"""
+    if module.target.kind == "cuda":
+        return calls
+    return [call._replace(code=call.code.in_place()) for call in calls]
 
 
 def write_function(
@@ -57,7 +68,7 @@ def write_function(
 ) -> tuple[str, Memory]:
     """Write the function of a sub-graph, which a kernel runs in its own thread: an entry whose fifth parameter is the
     scratch memory.  The name that it has, and what it needs."""
-    steps = Steps(graph, plan, calls)
+    steps = Steps(graph, plan, _in_place(module, calls))
     tables = functools.cache(lambda: Tables(module, name, steps))
     return _Inner(module, steps, tables, dim_names).write(name, "internal"), steps.memory
 

@@ -21,22 +21,38 @@ class ModuleText:
         self._counts: dict[str, int] = {}
         self._names: set[str] = set()
         self._functions: dict[tuple[str, str], str] = {}  # what stands before and after the name -> name
+        self._for_host: dict[tuple[str, str], str] = {}
+        self._declared_for_host: set[str] = set()
         self._globals: dict[str, str] = {}
         self._declares: set[str] = set()
 
-    def function(self, emitter: Emitter, name: str, parameters: str, result: str = "void", linkage: str = "") -> str:
+    def function(
+        self,
+        emitter: Emitter,
+        name: str,
+        parameters: str,
+        result: str = "void",
+        linkage: str = "",
+        for_host: bool = False,
+    ) -> str:
         """Add the function whose body ``emitter`` wrote, with the declarations and tables that it uses.
 
-        ``linkage`` is what stands before the result type ("internal", "ptx_kernel" ...).  Returns the name to call:
-        that of an equal function where there is one, another where a function of that name is there.
+        ``linkage`` is what stands before the result type ("internal", "ptx_kernel" ...).  ``for_host``: on a CPU only a
+        host has it run, so it belongs to the addition for hosts.  Returns the name to call: that of an equal function
+        where there is one, another where a function of that name is there.
         """
-        self._declares |= emitter.declares
+        for_host = for_host and self.target.kind != "cuda"
+        if for_host:
+            self._declared_for_host |= emitter.declares
+        else:
+            self._declares |= emitter.declares
         self._globals.update(emitter.globals)
         head = f"define {linkage + ' ' if linkage else ''}{result} @"
         text = "\n".join([f"({parameters}) #0 {{", "entry:", *emitter.lines, "}"])
-        found = self._functions.get((head, text))
+        found = self._functions.get((head, text)) or self._for_host.get((head, text))
         if found is None:
-            found = self._functions[head, text] = name if name not in self._names else self.fresh(f"{name}_")
+            found = name if name not in self._names else self.fresh(f"{name}_")
+            (self._for_host if for_host else self._functions)[head, text] = found
             self._names.add(found)
         return found
 
@@ -59,12 +75,16 @@ class ModuleText:
         return "\n".join(parts) + "\n"
 
     def addition(self, write: Callable[[], None]) -> str:
-        """What ``write`` adds to the module, as text that may follow that of the module before it."""
+        """What ``write`` adds to the module, and what is there for a host, as text that may follow that of the module
+        before it; empty where nothing is written."""
         functions, variables, declares = len(self._functions), len(self._globals), set(self._declares)
         write()
+        if len(self._functions) == functions:
+            return ""
+        added = [*self._for_host.items(), *islice(self._functions.items(), functions, None)]
         parts = [
             *islice(self._globals.values(), variables, None),
-            *(f"{head}{name}{text}" for (head, text), name in islice(self._functions.items(), functions, None)),
-            *sorted(self._declares - declares),
+            *(f"{head}{name}{text}" for (head, text), name in added),
+            *sorted((self._declares | self._declared_for_host) - declares),
         ]
         return "".join(f"{part}\n" for part in parts)

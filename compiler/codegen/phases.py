@@ -17,7 +17,7 @@ any order by any number of workers, with the same bits; a phase begins when the 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from hybridflow.compiler.ir.extents import Extent
 
@@ -36,11 +36,16 @@ class Phase:
 @dataclass(frozen=True)
 class KernelCode:
     """An emitted kernel.  ``shared`` and ``scratch`` are bytes, the latter for each worker; both memories begin at
-    multiples of 64."""
+    multiples of 64.  ``alone`` does what the phases do, where a CPU's single thread runs all of its units at once."""
 
     phases: tuple[Phase, ...]
     scratch: Extent = 0
     shared: Extent = 0
+    alone: Phase | None = None
+
+    def in_place(self) -> KernelCode:
+        """The same for a single thread."""
+        return self if self.alone is None else replace(self, phases=(self.alone,), alone=None)
 
 
 def one_phase(symbol: str, units: Sequence[Extent], grain: int = 1, scratch: Extent = 0) -> KernelCode:

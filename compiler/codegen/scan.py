@@ -71,11 +71,11 @@ def emit_scan(
     if not (isinstance(n, int) and n <= SCAN_CHUNK) and not (isinstance(lines, int) and lines >= _ENOUGH * width):
         chunks = (n - 1) // SCAN_CHUNK + 1
 
-    def written(body: Emitter, name: str, write: Callable[[_Scan], None]) -> str:
+    def written(body: Emitter, name: str, write: Callable[[_Scan], None], for_host: bool = False) -> str:
         scan = _Scan(body, op, dtype, shape, running, dims, width, chunks, inputs, buffers)
         write(scan)
         body.line("ret void")
-        return module.function(body, name, kernel_parameters(buffers), linkage="internal")
+        return module.function(body, name, kernel_parameters(buffers), linkage="internal", for_host=for_host)
 
     components = op.init(dtype) if op.init else ()
     scratch = _scratch(components)
@@ -83,13 +83,15 @@ def emit_scan(
     if chunks == 1:
         return KernelCode((Phase(written(e, symbol, _Scan.chunks), units, width),), scratch)
     main = written(e, symbol, _Scan.chunks)
-    totals, carries, rest = (Emitter(e.target, 1, e.fastmath) for _ in range(3))
+    totals, carries, rest, alone = (Emitter(e.target, 1, e.fastmath) for _ in range(4))
     phases = (
-        Phase(written(totals, f"{symbol}_totals", lambda scan: scan.totals(main, units)), units, width),
-        Phase(written(carries, f"{symbol}_carries", _Scan.carries), (*before, *behind), width),
-        Phase(written(rest, f"{symbol}_rest", lambda scan: scan.rest(main)), units, width),
+        Phase(written(totals, f"{symbol}_totals", lambda scan: scan.totals(main, units), True), units, width),
+        Phase(written(carries, f"{symbol}_carries", _Scan.carries, True), (*before, *behind), width),
+        Phase(written(rest, f"{symbol}_rest", lambda scan: scan.rest(main), True), units, width),
     )
-    return KernelCode(phases, scratch, _FLAG + lines * (chunks - 1) * sum(d.itemsize for _, d in components))
+    shared = _FLAG + lines * (chunks - 1) * sum(d.itemsize for _, d in components)
+    all_at_once = Phase(written(alone, f"{symbol}_alone", lambda scan: scan.run(main)), units, width)
+    return KernelCode(phases, scratch, shared, all_at_once)
 
 
 def _scratch(components: Sequence[tuple[Any, np.dtype]]) -> int:
@@ -189,11 +191,19 @@ class _Scan:
             wraps = e.eq(following, c.value(self.count))
             loop.next = [e.select(wraps, e.add(line, 1), line), e.select(wraps, 0, following)]
 
+    def run(self, main: str) -> None:
+        """Do all of the work, by ``main``."""
+        self._note_alone(1)
+        self._call(main)
+
+    def _note_alone(self, flag: Ref) -> None:
+        self.e.line(f"store atomic i64 {flag}, ptr %shared monotonic, align 8")
+
     def totals(self, main: str, units: tuple[Extent, ...]) -> None:
         """Of each chunk that is followed by another; or all of the work, by ``main``, if these are all units."""
-        c, e = self.c, self.e
+        c = self.c
         alone = c.both(c.compare("eq", "%begin", 0), c.compare("eq", "%end", c.product(units)))
-        e.line(f"store atomic i64 {c.choose(alone, 1, 0)}, ptr %shared monotonic, align 8")
+        self._note_alone(c.choose(alone, 1, 0))
         with c.when(alone):
             self._call(main)
         with c.when(c.negation(alone)), self._rows() as (line, chunk, first, last):

@@ -49,11 +49,11 @@ def emit_argsort(
     lines, n = (*shape[:axis], *shape[axis + 1 :]), shape[axis]
     single = math.prod(lines) == 1 and not (isinstance(n, int) and n <= _BLOCK)
 
-    def written(body: Emitter, name: str, write: Callable[[_Sort], None]) -> str:
+    def written(body: Emitter, name: str, write: Callable[[_Sort], None], for_host: bool = False) -> str:
         sort = (_Blocks if single and name != symbol else _Sort)(body, ranking, x, dims, buffers)
         write(sort)
         body.line("ret void")
-        return module.function(body, name, kernel_parameters(buffers), linkage="internal")
+        return module.function(body, name, kernel_parameters(buffers), linkage="internal", for_host=for_host)
 
     whole = written(e, symbol, _Sort.write)
     needed = n * (2 * (_POSITION + dtype.itemsize)) + _DIGITS * _POSITION + 2 * MOST_LANES * dtype.itemsize
@@ -70,10 +70,12 @@ def emit_argsort(
     phases = {}
     for name, (write, units) in steps.items():
         body = Emitter(e.target, 1, e.fastmath)
-        phases[name] = Phase(written(body, f"{symbol}_{name}", write), (units,))
+        phases[name] = Phase(written(body, f"{symbol}_{name}", write, True), (units,))
+    run: Callable[[Any], None] = lambda sort: sort.run(whole)  # noqa: E731
+    alone = written(Emitter(e.target, 1, e.fastmath), f"{symbol}_alone", run)
     digits = [phases[name] for name in ("count", "place", "move")] * dtype.itemsize
     shared = _HEAD + blocks * (_DIGITS * _POSITION) + needed
-    return KernelCode((phases["keys"], *digits, phases["out"]), shared=shared)
+    return KernelCode((phases["keys"], *digits, phases["out"]), shared=shared, alone=Phase(alone, (1,)))
 
 
 class _Sort:
@@ -241,6 +243,13 @@ class _Blocks(_Sort):
 
     # ---- phases
 
+    def run(self, whole: str) -> None:
+        """Do all of the work by the function ``whole``, in shared memory."""
+        memory = self.c.at("%shared", _HEAD, 1)
+        buffers = [f"%a{k}" for k in range(self.buffers)]
+        given = kernel_arguments(buffers, "%shared", memory, "%dims", "%status", 0, 1)
+        self.e.line(f"call void @{whole}({given})")
+
     def make_keys(self, whole: str) -> None:
         """Keys and positions; or all of the work, by the function ``whole``, if nobody works beside this piece."""
         c, e = self.c, self.e
@@ -249,11 +258,7 @@ class _Blocks(_Sort):
         for word in self._WORDS[1:]:
             self._set(word, 0)
         with c.when(alone):
-            memory = c.at("%shared", _HEAD, 1)
-            given = kernel_arguments(
-                [f"%a{k}" for k in range(self.buffers)], "%shared", memory, "%dims", "%status", 0, 1
-            )
-            e.line(f"call void @{whole}({given})")
+            self.run(whole)
         with c.when(c.negation(alone)), self._elements() as (_, j):
             e.store(self._key(self.x.value(c, j)), c.at(self.keys, j, self.key.itemsize))
             e.store(c.value(j), c.at(self.positions, j, _POSITION))
