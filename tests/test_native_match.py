@@ -98,7 +98,9 @@ def fitting(value, argument, dims):
     if argument.scalar:
         return type(value) is argument.dtype.type
     array = value._array if type(value) is Tensor else value
-    if type(array) is not np.ndarray or array.dtype != argument.dtype or array.ndim != len(argument.shape):
+    if not isinstance(array, np.ndarray) or (type(array) is not np.ndarray and array is not value):
+        return False
+    if array.dtype != argument.dtype or array.ndim != len(argument.shape):
         return False
     pairs = zip(array.shape, argument.shape)
     return all(extent == (dims.setdefault(str(e), extent) if isinstance(e, Dim) else e) for extent, e in pairs)
@@ -119,6 +121,10 @@ F32, F64 = np.dtype("f4"), np.dtype("f8")
 LITERALS = [None, True, False, 0, 1, -7, 1 << 62, 1 << 80, 0.0, -0.0, 1.5, float("nan"), "text", b"text", (), len]
 EXTENTS = [0, 1, 2, 3, Dim("n"), Dim("m")]
 KEYS = ["a", "b", "long key", 1, True, 0, 2.5, None, ("a", 1), 1 << 70]
+
+
+class SubArray(np.ndarray):
+    pass
 
 
 class Thing:
@@ -266,6 +272,8 @@ def odd_tensor(rng, value):
         [
             array,
             array[..., None],
+            array.view(SubArray),
+            wrap(array.view(SubArray)),
             np.float32(1),
             np.float64(1),
             np.ones((), F32),

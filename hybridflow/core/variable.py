@@ -50,8 +50,7 @@ class Variable(Operators):
 
     def _begin(self, tensor: Tensor, trainable: bool, name: str | None) -> None:
         """``__init__`` with the value that the variable starts from."""
-        # An object of its own: tapes must not take the variable for the tensor that it started from.
-        self._tensor, self._own = wrap(tensor._array), None
+        self._tensor, self._own = _value_of(tensor), None
         self._gate = Gate()
         self.trainable = bool(trainable)
         self.name = name
@@ -94,7 +93,7 @@ class Variable(Operators):
     def _write(self, tensor: Tensor, expected: Tensor | None = None) -> bool:
         """Make this the value, outside of traces; if a value is expected, only in place of that, at once.  Whether it
         has been done."""
-        value = wrap(tensor._array)  # an object of its own, as in ``_begin``
+        value = _value_of(tensor)
         # What it held is let go of when the turn is over: that may run Python code.
         held = at_once(self._gate, self._replace, value, expected)
         if held is None and expected is None:
@@ -178,6 +177,13 @@ class Variable(Operators):
     def __repr__(self) -> str:
         title = f"Variable {self.name!r}" if self.name else "Variable"
         return display.describe(self._current(), title + ("" if self.trainable else " not trainable"))
+
+
+def _value_of(tensor: Tensor) -> Tensor:
+    """A tensor as the value of a variable.  It is an object of its own: tapes must not take the variable for the tensor
+    that it was given.  Programs read it again and again, so it has no strides that each of them would have to undo."""
+    array = tensor._array
+    return wrap(array.copy() if type(array) is np.ndarray and not array.flags.c_contiguous else array)
 
 
 _tensor_of: Callable[[Variable], Tensor] = vars(Variable)["_tensor"].__get__

@@ -17,7 +17,7 @@ from hybridflow.core import devices, pytree
 from hybridflow.core.tensor import Tensor
 from hybridflow.jit.binding import Binder
 from hybridflow.jit.concrete import ARGUMENT, EXTENT, RESULT, ConcreteFunction
-from hybridflow.jit.keys import IdentityKey, TensorKey
+from hybridflow.jit.keys import IdentityKey, SameKey, TensorKey
 from hybridflow.jit.value_keys import ValueKey
 from hybridflow.runtime.calls import arguments as native, native_call
 from hybridflow.runtime.calls.results import Make
@@ -144,6 +144,8 @@ class _Arguments:
             if isinstance(value, Tensor):
                 self.tensors.append(value)
             return native.ObjectArg(key.reference)
+        if isinstance(key, SameKey):
+            return native.SameArg(self._inputs[key.position])
         _require(isinstance(key, ValueKey) and key.may_be_recognised)
         return native.LiteralArg(value)
 

@@ -26,6 +26,7 @@ from hybridflow.runtime.native.records import (
     MAPPING,
     ORDERED,
     REFERENT,
+    SAME_OBJECT,
     SEQUENCE,
     TENSOR,
 )
@@ -61,6 +62,13 @@ class ObjectArg:
 
 
 @dataclass(frozen=True)
+class SameArg:
+    """The very Tensor that is the argument for the input ``input``."""
+
+    input: int
+
+
+@dataclass(frozen=True)
 class SequenceArg:
     """A list, tuple or named tuple of exactly this class."""
 
@@ -90,7 +98,7 @@ class InstanceArg:
 
 
 Container = SequenceArg | MappingArg | InstanceArg
-Argument = Union[TensorArg, LiteralArg, ObjectArg, SequenceArg, MappingArg, InstanceArg]
+Argument = Union[TensorArg, LiteralArg, ObjectArg, SameArg, SequenceArg, MappingArg, InstanceArg]
 
 
 def in_order(arguments: Iterable[Argument]) -> Iterator[Argument]:
@@ -102,8 +110,10 @@ def in_order(arguments: Iterable[Argument]) -> Iterator[Argument]:
             level += argument.children
 
 
-def item(argument: Argument, extents: Callable[[Sequence[Extent]], list[int]], handed: int) -> tuple[int, ...]:
-    """The item of one argument, without what is nested in it."""
+def item(
+    argument: Argument, extents: Callable[[Sequence[Extent]], list[int]], handed: int, nodes: Sequence[Argument]
+) -> tuple[int, ...]:
+    """The item of one argument of ``nodes``, without what is nested in it."""
     if isinstance(argument, TensorArg):
         dtype = canonical(argument.dtype)
         return TENSOR.pack(
@@ -116,6 +126,9 @@ def item(argument: Argument, extents: Callable[[Sequence[Extent]], list[int]], h
             handed=handed,
             bare=int(argument.bare),
         )
+    if isinstance(argument, SameArg):
+        inputs = [node.input if isinstance(node, TensorArg) else None for node in nodes]
+        return SAME_OBJECT.pack(node=inputs.index(argument.input))
     if isinstance(argument, ObjectArg):
         return REFERENT.pack(reference=id(argument.reference))
     if isinstance(argument, LiteralArg):

@@ -26,6 +26,7 @@ from hybridflow.runtime.native.records import (
     MAPPING,
     ORDERED,
     REFERENT,
+    SAME_OBJECT,
     SEQUENCE,
     TENSOR,
     Offsets,
@@ -124,11 +125,17 @@ def _array_data(
     dims: ir.Value,
     copies: ir.Value,
 ) -> ir.Value:
-    """Where the elements of a Tensor or ndarray that fits lie, or those of a copy without strides."""
-    array = f.local(PTR, obj)
-    with f.b.if_then(f.eq(kind, f.module.symbol("Tensor_Type")), likely=True):
-        f.set(array, f.load(obj, offsets.tensor_array, PTR))
-        f.ret_if(f.is_null(f.get(array, PTR)), i32(FAILS))
+    """Where the elements of a Tensor or array that fits lie, or those of a copy without strides."""
+    array, is_tensor = f.local(PTR, obj), f.eq(kind, f.module.symbol("Tensor_Type"))
+    with f.b.if_else(is_tensor, likely=True) as (tensor, other):
+        with tensor:
+            f.set(array, f.load(obj, offsets.tensor_array, PTR))
+            f.ret_if(f.is_null(f.get(array, PTR)), i32(FAILS))
+            f.ret_if(f.b.not_(is_type(f, f.get(array, PTR), "PyArray_Type")), i32(FAILS))
+        with other:
+            ndarray = f.module.symbol("PyArray_Type")
+            with f.b.if_then(f.ne(kind, ndarray), likely=False):  # what a subclass adds, no program sees
+                f.ret_if(f.eq(f.call("PyType_IsSubtype", I32, kind, ndarray), i32(0)), i32(FAILS))
     found = f.get(array, PTR)
     fits = f.call("array_fits", I1, found, expected.dtype, expected.ndim, expected.extents, dims)
     f.ret_if(f.b.not_(fits), i32(FAILS))
@@ -173,6 +180,8 @@ def _match_value(module: Module) -> None:
             ret(f.eq(obj, IDENTITY.at(f, item).object))
         with case(REFERENT.code):
             ret(f.eq(obj, referent(f, REFERENT.at(f, item).reference)))
+        with case(SAME_OBJECT.code):
+            f.ret(i32(HOLDS))  # when all objects are there, see ``are_apart``
         with case(FLOAT.code):
             f.ret_if(f.b.not_(is_type(f, obj, "PyFloat_Type")), i32(FAILS))
             value = f.b.bitcast(f.call("PyFloat_AsDouble", F64, obj), I64)
@@ -309,19 +318,25 @@ def _same_key(module: Module) -> None:
 
 def _are_apart(module: Module) -> None:
     """i1 are_apart(record, objects): whether the arrays of tensors among the arguments, which fit, are as many places
-    in memory, none of them that of a constant.  Of others' arrays each becomes a tensor of its own."""
+    in memory, none of them that of a constant, but for arguments that are to be the same as others.  Of others' arrays
+    each becomes a tensor of its own."""
     f = module.function("are_apart", I1, PTR, PTR)
     record, objects = f.args
     head, no = HEAD.at(f, record), ir.Constant(I1, 0)
     places, seen = f.local_array(PTR, head.nodes), f.local(I64, i64(0))
-    with items(f, head.arguments, head.nodes) as (i, item), f.b.if_then(TENSOR.is_kind(f, item)):
-        array = f.call("array_of", PTR, f.get(f.element(objects, i, PTR), PTR))
-        with f.b.if_then(f.b.not_(f.is_null(array)), likely=True):
-            place, known = f.load(array, layout.ARRAY_DATA, PTR), f.get(seen, I64)
-            with f.count(known) as k:
-                f.ret_if(f.eq(f.get(f.element(places, k, PTR), PTR), place), no)
-            f.set(f.element(places, known, PTR), place)
-            f.set(seen, f.b.add(known, i64(1)))
+    with items(f, head.arguments, head.nodes) as (i, item):
+        obj = f.get(f.element(objects, i, PTR), PTR)
+        with f.b.if_then(SAME_OBJECT.is_kind(f, item)):
+            f.ret_if(f.is_null(f.call("array_of", PTR, obj)), no)
+            f.ret_if(f.ne(obj, f.get(f.element(objects, SAME_OBJECT.at(f, item).node, PTR), PTR)), no)
+        with f.b.if_then(TENSOR.is_kind(f, item)):
+            array = f.call("array_of", PTR, obj)
+            with f.b.if_then(f.b.not_(f.is_null(array)), likely=True):
+                place, known = f.load(array, layout.ARRAY_DATA, PTR), f.get(seen, I64)
+                with f.count(known) as k:
+                    f.ret_if(f.eq(f.get(f.element(places, k, PTR), PTR), place), no)
+                f.set(f.element(places, known, PTR), place)
+                f.set(seen, f.b.add(known, i64(1)))
     with items(f, head.capture_items, head.captures) as (_, item), f.b.if_then(CONSTANT.is_kind(f, item)):
         constant = CONSTANT.at(f, item).data
         with f.count(f.get(seen, I64)) as k:

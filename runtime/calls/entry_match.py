@@ -19,9 +19,12 @@ def define(module: Module, offsets: Offsets) -> None:
 
 
 def _check_array(module: Module) -> None:
-    """i1 check_array(array, descr, i64 ndim, extents, dims): C-contiguous, of that dtype and shape; binds dims."""
+    """i1 check_array(array, descr, i64 ndim, extents, dims): an ndarray, no subclass's, C-contiguous, of that dtype and
+    shape; binds dims."""
     f = module.function("check_array", I1, PTR, PTR, I64, PTR, PTR, inline=True)
-    f.ret_if(f.b.not_(f.call("array_fits", I1, *f.args)), ir.Constant(I1, 0))
+    no = ir.Constant(I1, 0)
+    f.ret_if(f.b.not_(is_type(f, f.args[0], "PyArray_Type")), no)
+    f.ret_if(f.b.not_(f.call("array_fits", I1, *f.args)), no)
     f.ret(f.call("is_plain", I1, f.args[0]))
 
 
@@ -33,11 +36,10 @@ def _is_plain(module: Module) -> None:
 
 
 def _array_fits(module: Module) -> None:
-    """i1 array_fits(array, descr, i64 ndim, extents, dims): an ndarray of that dtype and shape; binds dims."""
+    """i1 array_fits(array, descr, i64 ndim, extents, dims): whether an ndarray has that dtype and shape; binds dims."""
     f = module.function("array_fits", I1, PTR, PTR, I64, PTR, PTR, inline=True)
     array, descr, ndim, extents, dims = f.args
     no, yes = ir.Constant(I1, 0), ir.Constant(I1, 1)
-    f.ret_if(f.b.not_(is_type(f, array, "PyArray_Type")), no)
     f.ret_if(f.ne(f.load(array, layout.ARRAY_DESCR, PTR), descr), no)
     f.ret_if(f.ne(f.b.sext(f.load(array, layout.ARRAY_NDIM, I32), I64), ndim), no)
     shape = f.load(array, layout.ARRAY_SHAPE, PTR)

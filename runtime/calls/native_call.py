@@ -16,7 +16,7 @@ import numpy as np
 from hybridflow.compiler.program import Dim, Extent, Slot
 from hybridflow.errors import ArgumentError
 from hybridflow.runtime.calls import steps as guard_steps
-from hybridflow.runtime.calls.arguments import Argument, TensorArg, in_order, item as argument_item
+from hybridflow.runtime.calls.arguments import Argument, SameArg, TensorArg, in_order, item as argument_item
 from hybridflow.runtime.calls.dims import Dims
 from hybridflow.runtime.calls.results import SINGLE, Make, depth, handed, item as result_item
 from hybridflow.runtime.calls.steps import Step
@@ -183,7 +183,8 @@ class NativeCall:
         captures = writer.items(map(self._capture_item, self.captures))
         through = sorted({k for k in map(handed, self.results) if k is not None})
         arguments = writer.items(
-            argument_item(a, self._extents, through.index(k) if k in through else -1) for k, a in enumerate(self._nodes)
+            argument_item(a, self._extents, through.index(k) if k in through else -1, self._nodes)
+            for k, a in enumerate(self._nodes)
         )
         results = writer.items(result_item(step, through, self._extent) for step in self.results)
         arena, work = self._extents((program.memory(), self._work()))
@@ -202,7 +203,7 @@ class NativeCall:
             nodes=len(self._nodes),
             arguments=arguments,
             handed=len(through),
-            apart=int(self.apart),
+            apart=int(self.apart or any(isinstance(node, SameArg) for node in self._nodes)),
             dims=len(self._dims),
             dim_step_count=len(self._dims.steps) // DIM_STEP.size,
             dim_steps=writer.section(self._dims.steps),

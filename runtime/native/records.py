@@ -126,12 +126,13 @@ FLOAT = Item("float", "bits")
 INT = Item("int", "value")
 EQUAL = Item("equal", "*object")  # of a type that ``compare`` compares
 REFERENT = Item("referent", "*reference")
+SAME_OBJECT = Item("same object", "node")  # the very object of another argument
 SEQUENCE = Item("sequence", "*type is_list size")
 MAPPING = Item("mapping", "*type *factory size", tail="keys")  # factory: of a defaultdict, null where there is none
 ORDERED = Item("ordered", "*type size", tail="keys")
 # held: how many entries its dict has, -1 where it has none.  names: of the fields, then those in the dict.
 INSTANCE = Item("instance", "*type size held", tail="names")
-ARGUMENT = Items(TENSOR, IDENTITY, FLOAT, INT, EQUAL, REFERENT, SEQUENCE, MAPPING, ORDERED, INSTANCE)
+ARGUMENT = Items(TENSOR, IDENTITY, FLOAT, INT, EQUAL, REFERENT, SAME_OBJECT, SEQUENCE, MAPPING, ORDERED, INSTANCE)
 
 CONSTANT = Item("constant", "input *data")
 # tensor, own: offsets of the slots in the object.  words: of its gate (see ``turns``).  update: position among the
