@@ -16,6 +16,8 @@ def run_functions_eagerly(on: bool) -> None:
     """Whether the bodies of all functions run as plain Python at each call, op by op, for debugging.
 
     Traces made before are kept, and used again when it is turned off.
+
+    >>> hf.config.run_functions_eagerly(False)
     """
     global _eager
     if bool(on) != _eager:
@@ -24,7 +26,11 @@ def run_functions_eagerly(on: bool) -> None:
 
 
 def functions_run_eagerly() -> bool:
-    """Whether ``run_functions_eagerly(True)`` is in force."""
+    """Whether ``run_functions_eagerly(True)`` is in force.
+
+    >>> hf.config.functions_run_eagerly()
+    False
+    """
     return _eager
 
 
@@ -32,6 +38,9 @@ def memory_limit(limit: int | None = None) -> int:
     """The bytes that freed tensors may keep for reuse (see ``hf.memory``); an argument sets them.
 
     At first 4 GiB, or an eighth of the memory that this process may use where that is less.
+
+    >>> hf.config.memory_limit() > 0
+    True
     """
     if limit is not None:
         blocks.set_limit(_size("memory_limit", limit))
@@ -39,7 +48,11 @@ def memory_limit(limit: int | None = None) -> int:
 
 
 def cache_limit(limit: int | None = None) -> int:
-    """The bytes on disk that the cache of machine code may take, also HF_CACHE_LIMIT; an argument sets them."""
+    """The bytes on disk that the cache of machine code may take, also HF_CACHE_LIMIT; an argument sets them.
+
+    >>> hf.config.cache_limit() > 0
+    True
+    """
     if limit is not None:
         disk_cache.set_limit(_size("cache_limit", limit))
     return disk_cache.limit()

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import doctest
+import inspect
 import re
+from collections.abc import Iterator
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
+import numpy as np
 import pytest
 
 import hybridflow as hf
@@ -49,3 +54,28 @@ def test_answers_name_what_is_there() -> None:
         found: Any = hf
         for name in path.split("."):
             found = getattr(found, name)
+
+
+def public(module: ModuleType = hf, prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """The public functions and classes by name, those of public modules too; errors are documented where they arise."""
+    for name in module.__all__:
+        found = getattr(module, name)
+        if isinstance(found, ModuleType):
+            yield from public(found, f"{name}.") if found is not hf.errors else ()
+        elif callable(found) and not (inspect.isclass(found) and issubclass(found, (Exception, tuple))):
+            yield prefix + name, found
+
+
+PUBLIC = dict(public())
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_every_public_name_has_an_example_that_is_true(name: str) -> None:
+    found = PUBLIC[name]
+    text = inspect.getdoc(found) or ""
+    assert text.split(">>>")[0].strip(), f"hf.{name} does not say what it does"
+    test = doctest.DocTestParser().get_doctest(text, {"hf": hf, "np": np}, f"hf.{name}", None, None)
+    assert test.examples, f"hf.{name} has no example"
+    said: list[str] = []
+    outcome = doctest.DocTestRunner(verbose=False).run(test, out=said.append)
+    assert outcome.failed == 0, "".join(said)

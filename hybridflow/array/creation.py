@@ -28,6 +28,11 @@ def asarray(
     Without ``dtype``, arrays keep theirs and Python values become bool, int64 or float32.  What is assigned to items of
     the result is seen by no other tensor, whatever ``copy`` says; arrays are copied.  Raises ArgumentError for ragged
     lists, for numbers that do not fit the dtype, and for ``copy=False`` where there is no tensor of that dtype yet.
+
+    >>> hf.asarray([[1, 2], [3, 4]], dtype=hf.float32)
+    <Tensor f32[2,2] cpu>
+    [[1. 2.]
+     [3. 4.]]
     """
     tensor = as_tensor(value, "asarray", None if dtype is None else to_dtype(dtype, "asarray"))
     if copy is False and not (isinstance(value, (Tensor, Variable)) and value.dtype == tensor.dtype):
@@ -38,7 +43,13 @@ def asarray(
 
 
 def constant(value: ArrayLike, dtype: DTypeLike | None = None, shape: ShapeLike | None = None) -> Tensor:
-    """``value`` as a tensor, as ``asarray``; ``shape`` reshapes it, or repeats a single element."""
+    """``value`` as a tensor, as ``asarray``; ``shape`` reshapes it, or repeats a single element.
+
+    >>> hf.constant(7, shape=(2, 2))
+    <Tensor i64[2,2] cpu>
+    [[7 7]
+     [7 7]]
+    """
     tensor = as_tensor(value, "constant", None if dtype is None else to_dtype(dtype, "constant"))
     if shape is None:
         return own(tensor)
@@ -59,6 +70,9 @@ def from_dlpack(x: Any, /, device: str | None = None, copy: bool | None = None) 
 
     Its owner must not write to the buffer while the tensor lives; pass ``copy=True`` otherwise.  Raises DTypeError for
     dtypes that NumPy cannot import (bfloat16 is one: export it as float32).
+
+    >>> hf.from_dlpack(np.asarray([1.0, 2.0]))
+    <Tensor f64[2] cpu> [1. 2.]
     """
     try:
         array = np.from_dlpack(x)
@@ -83,7 +97,13 @@ def _dtype_or(default: np.dtype[Any], dtype: DTypeLike | None, stage: str) -> np
 
 @creation
 def full(shape: ShapeLike, fill_value: Any, dtype: DTypeLike | None = None, *, device: str | None = None) -> Tensor:
-    """A tensor of ``shape`` that holds the scalar ``fill_value`` everywhere, in its own dtype unless one is given."""
+    """A tensor of ``shape`` that holds the scalar ``fill_value`` everywhere, in its own dtype unless one is given.
+
+    >>> hf.full((2, 2), 7)
+    <Tensor i64[2,2] cpu>
+    [[7 7]
+     [7 7]]
+    """
     wanted = None if dtype is None else to_dtype(dtype, "full")
     if weak_kind(fill_value) is not None:
         wanted = result_dtype("full", (fill_value,)) if wanted is None else wanted
@@ -96,42 +116,74 @@ def full(shape: ShapeLike, fill_value: Any, dtype: DTypeLike | None = None, *, d
 
 @creation
 def zeros(shape: ShapeLike, dtype: DTypeLike | None = None, *, device: str | None = None) -> Tensor:
-    """Zeros, float32 unless a dtype is given."""
+    """Zeros, float32 unless a dtype is given.
+
+    >>> hf.zeros((2, 2))
+    <Tensor f32[2,2] cpu>
+    [[0. 0.]
+     [0. 0.]]
+    """
     return _placed(filled(0, _dtype_or(default_float, dtype, "zeros"), to_shape(shape, "zeros"), "zeros"), device)
 
 
 @creation
 def ones(shape: ShapeLike, dtype: DTypeLike | None = None, *, device: str | None = None) -> Tensor:
-    """Ones, float32 unless a dtype is given."""
+    """Ones, float32 unless a dtype is given.
+
+    >>> hf.ones((2, 2))
+    <Tensor f32[2,2] cpu>
+    [[1. 1.]
+     [1. 1.]]
+    """
     return _placed(filled(1, _dtype_or(default_float, dtype, "ones"), to_shape(shape, "ones"), "ones"), device)
 
 
 @creation
 def empty(shape: ShapeLike, dtype: DTypeLike | None = None, *, device: str | None = None) -> Tensor:
-    """A tensor whose values are not to be relied on.  They are zeros."""
+    """A tensor whose values are not to be relied on.  They are zeros.
+
+    >>> hf.empty((2, 3)).shape
+    (2, 3)
+    """
     return zeros(shape, dtype, device=device)
 
 
 def full_like(x: ArrayLike, /, fill_value: Any, dtype: DTypeLike | None = None, *, device: str | None = None) -> Tensor:
-    """The scalar ``fill_value`` everywhere, with the shape and dtype of ``x``."""
+    """The scalar ``fill_value`` everywhere, with the shape and dtype of ``x``.
+
+    >>> hf.full_like(hf.ones(3), 7)
+    <Tensor f32[3] cpu> [7. 7. 7.]
+    """
     x = as_tensor(x, "full_like")
     return full(x.shape, fill_value, x.dtype if dtype is None else dtype, device=device)
 
 
 def zeros_like(x: ArrayLike, /, dtype: DTypeLike | None = None, *, device: str | None = None) -> Tensor:
-    """Zeros with the shape and dtype of ``x``."""
+    """Zeros with the shape and dtype of ``x``.
+
+    >>> hf.zeros_like([1, 2, 3])
+    <Tensor i64[3] cpu> [0 0 0]
+    """
     x = as_tensor(x, "zeros_like")
     return zeros(x.shape, x.dtype if dtype is None else dtype, device=device)
 
 
 def ones_like(x: ArrayLike, /, dtype: DTypeLike | None = None, *, device: str | None = None) -> Tensor:
-    """Ones with the shape and dtype of ``x``."""
+    """Ones with the shape and dtype of ``x``.
+
+    >>> hf.ones_like([1, 2, 3])
+    <Tensor i64[3] cpu> [1 1 1]
+    """
     x = as_tensor(x, "ones_like")
     return ones(x.shape, x.dtype if dtype is None else dtype, device=device)
 
 
 def empty_like(x: ArrayLike, /, dtype: DTypeLike | None = None, *, device: str | None = None) -> Tensor:
-    """A tensor with the shape and dtype of ``x`` whose values are not to be relied on.  They are zeros."""
+    """A tensor with the shape and dtype of ``x`` whose values are not to be relied on.  They are zeros.
+
+    >>> hf.empty_like(hf.ones((2, 3))).shape
+    (2, 3)
+    """
     x = as_tensor(x, "empty_like")
     return zeros(x.shape, x.dtype if dtype is None else dtype, device=device)
 
@@ -149,6 +201,9 @@ def arange(
 
     Element i is ``start + i * step``; int64 when all three are integers, else float32.  Raises ArgumentError for a step
     of 0.
+
+    >>> hf.arange(2, 10, 3)
+    <Tensor i64[3] cpu> [2 5 8]
     """
     if stop is None:
         start, stop = 0, start
@@ -178,7 +233,11 @@ def linspace(
     *,
     device: str | None = None,
 ) -> Tensor:
-    """``num`` evenly spaced values from ``start`` to ``stop``, which is the last one exactly when ``endpoint``."""
+    """``num`` evenly spaced values from ``start`` to ``stop``, which is the last one exactly when ``endpoint``.
+
+    >>> hf.linspace(0, 1, 5)
+    <Tensor f32[5] cpu> [0.   0.25 0.5  0.75 1.  ]
+    """
     count = rules.whole("linspace", "num", num)
     if count < 0:
         raise ArgumentError("linspace", f"num is {count}; it must not be negative.")
@@ -196,7 +255,13 @@ def linspace(
 def eye(
     n_rows: int, n_cols: int | None = None, /, k: int = 0, dtype: DTypeLike | None = None, *, device: str | None = None
 ) -> Tensor:
-    """Ones on the ``k``-th diagonal (above the main one for positive ``k``), zeros elsewhere."""
+    """Ones on the ``k``-th diagonal (above the main one for positive ``k``), zeros elsewhere.
+
+    >>> hf.eye(2, 3)
+    <Tensor f32[2,3] cpu>
+    [[1. 0. 0.]
+     [0. 1. 0.]]
+    """
     shape = to_shape((n_rows, n_rows if n_cols is None else n_cols), "eye")
     row, column = iota(shape, 0, default_int), iota(shape, 1, default_int)
     k = max(-(2**62), min(2**62, rules.integer("eye", "k", k)))  # further out there are no elements either
@@ -214,18 +279,34 @@ def _triangle(x: Any, k: int, stage: str, keep: Any) -> Tensor:
 
 @operation
 def tril(x: Any, k: int = 0) -> Tensor:
-    """``x`` with zeros above the ``k``-th diagonal of the last two axes."""
+    """``x`` with zeros above the ``k``-th diagonal of the last two axes.
+
+    >>> hf.tril([[1, 2], [3, 4]])
+    <Tensor i64[2,2] cpu>
+    [[1 0]
+     [3 4]]
+    """
     return _triangle(x, k, "tril", less_equal)
 
 
 @operation
 def triu(x: Any, k: int = 0) -> Tensor:
-    """``x`` with zeros below the ``k``-th diagonal of the last two axes."""
+    """``x`` with zeros below the ``k``-th diagonal of the last two axes.
+
+    >>> hf.triu([[1, 2], [3, 4]])
+    <Tensor i64[2,2] cpu>
+    [[1 2]
+     [0 4]]
+    """
     return _triangle(x, k, "triu", greater_equal)
 
 
 def meshgrid(*arrays: Any, indexing: str = "xy") -> tuple[Tensor, ...]:
-    """Coordinate grids of one-dimensional ``arrays``: with "ij", grid k varies along axis k; "xy" swaps two."""
+    """Coordinate grids of one-dimensional ``arrays``: with "ij", grid k varies along axis k; "xy" swaps two.
+
+    >>> [x.tolist() for x in hf.meshgrid([1, 2], [3, 4])]
+    [[[1, 2], [1, 2]], [[3, 3], [4, 4]]]
+    """
     if indexing not in ("xy", "ij"):
         raise ArgumentError("meshgrid", f"indexing is {indexing!r}; it must be 'xy' or 'ij'.")
     axes = [as_tensor(a, "meshgrid") for a in arrays]

@@ -32,6 +32,9 @@ def result_type(*values: Any) -> np.dtype[Any]:
     """The dtype that an operation on ``values`` (tensors, arrays, dtypes and Python scalars) computes in.
 
     Raises DTypeError when two of them do not combine, ArgumentError without any.
+
+    >>> hf.result_type(hf.ones(2), 1, np.float64(2))
+    dtype('float32')
     """
     if not values:
         raise ArgumentError("result_type", "at least one tensor, dtype or number is needed.")
@@ -41,7 +44,11 @@ def result_type(*values: Any) -> np.dtype[Any]:
 
 
 def can_cast(source: Any, target: Any) -> bool:
-    """Whether a tensor or dtype combines with the dtype ``target`` to give that dtype."""
+    """Whether a tensor or dtype combines with the dtype ``target`` to give that dtype.
+
+    >>> hf.can_cast(hf.int32, hf.float64)
+    True
+    """
     start, goal = _dtype_of(source, "can_cast"), to_dtype(target, "can_cast")
     try:
         return dtypes.promote(start, goal) == goal
@@ -51,7 +58,11 @@ def can_cast(source: Any, target: Any) -> bool:
 
 def isdtype(dtype: Any, kind: Any) -> bool:
     """Whether ``dtype`` is of a ``kind``: a dtype, one of "bool", "signed integer", "unsigned integer", "integral",
-    "real floating", "complex floating" and "numeric", or a tuple of those.  Raises ArgumentError for another name."""
+    "real floating", "complex floating" and "numeric", or a tuple of those.  Raises ArgumentError for another name.
+
+    >>> hf.isdtype(hf.int8, "integral")
+    True
+    """
     if isinstance(kind, tuple):
         return any(isdtype(dtype, k) for k in kind)
     found = to_dtype(dtype, "isdtype")
@@ -99,7 +110,11 @@ def finfo(dtype: Any, /) -> FloatInfo:
 
 
 def iinfo(dtype: Any, /) -> Any:
-    """The limits of an integer dtype (or of a tensor's): bits, max, min."""
+    """The limits of an integer dtype (or of a tensor's): bits, max, min.
+
+    >>> hf.iinfo(hf.int8).max
+    127
+    """
     found = _dtype_of(dtype, "iinfo")
     if not dtypes.is_integer(found):
         raise DTypeError("iinfo", f"{found} is not an integer dtype.")

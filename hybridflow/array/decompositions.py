@@ -212,6 +212,12 @@ def qr(x: Any, /, *, mode: str = "reduced") -> QRResult:
     """``Q`` with orthonormal columns and an upper triangular ``R`` with ``Q @ R == x``.
 
     With mode "reduced", ``Q`` has as many columns as the smaller extent of ``x``; with "complete" it is square.
+
+    >>> q, r = hf.linalg.qr([[2.0, 0.0], [0.0, 3.0]])
+    >>> hf.abs(q @ r)
+    <Tensor f32[2,2] cpu>
+    [[2. 0.]
+     [0. 3.]]
     """
     x = _matrix(x, "qr")
     if mode not in ("reduced", "complete"):
@@ -225,6 +231,9 @@ def svd(x: Any, /, *, full_matrices: bool = True) -> SVDResult:
     Unless ``full_matrices``, ``U`` has as many columns, and ``Vh`` as many rows, as there are singular values.
 
     Gradients need ``full_matrices=False``, but for square matrices, and distinct singular values.
+
+    >>> hf.linalg.svd([[2.0, 0.0], [0.0, 3.0]]).S
+    <Tensor f32[2] cpu> [3. 2.]
     """
     x = _matrix(x, "svd")
     return SVDResult(*_computed("svd", x, complete=bool(full_matrices), rank=_rank(x)))
@@ -242,7 +251,11 @@ def svdvals(x: Any, /) -> Tensor:
 
 def eigh(x: Any, /) -> EighResult:
     """The eigenvalues of a symmetric matrix, whose lower triangle is read, in ascending order, and the eigenvectors as
-    columns.  The gradient is that of a symmetric matrix; through eigenvectors it needs distinct eigenvalues."""
+    columns.  The gradient is that of a symmetric matrix; through eigenvectors it needs distinct eigenvalues.
+
+    >>> hf.linalg.eigh([[2.0, 0.0], [0.0, 3.0]]).eigenvalues
+    <Tensor f32[2] cpu> [2. 3.]
+    """
     return EighResult(*_computed("eigh", _matrix(x, "eigh")))
 
 

@@ -119,22 +119,38 @@ def _classify(op: Any, x: Any, of_integers: bool) -> Tensor:
 
 
 def add(x1: ArrayLike, x2: ArrayLike) -> Tensor:
-    """``x1 + x2``.  Integers wrap around."""
+    """``x1 + x2``.  Integers wrap around.
+
+    >>> hf.add([1.0, 2.0], 3)
+    <Tensor f32[2] cpu> [4. 5.]
+    """
     return _binary(_ADD, x1, x2)
 
 
 def subtract(x1: ArrayLike, x2: ArrayLike) -> Tensor:
-    """``x1 - x2``.  Integers wrap around."""
+    """``x1 - x2``.  Integers wrap around.
+
+    >>> hf.subtract([1.0, 2.0], 3)
+    <Tensor f32[2] cpu> [-2. -1.]
+    """
     return _binary(_SUBTRACT, x1, x2)
 
 
 def multiply(x1: ArrayLike, x2: ArrayLike) -> Tensor:
-    """``x1 * x2``.  Integers wrap around."""
+    """``x1 * x2``.  Integers wrap around.
+
+    >>> hf.multiply([1.0, 2.0], 3)
+    <Tensor f32[2] cpu> [3. 6.]
+    """
     return _binary(_MULTIPLY, x1, x2)
 
 
 def divide(x1: ArrayLike, x2: ArrayLike) -> Tensor:
-    """``x1 / x2`` in floats; integers and bools are converted to float32 first."""
+    """``x1 / x2`` in floats; integers and bools are converted to float32 first.
+
+    >>> hf.divide([1, 2], 4)
+    <Tensor f32[2] cpu> [0.25 0.5 ]
+    """
     return _float_binary(_DIVIDE, x1, x2)
 
 
@@ -143,20 +159,32 @@ _ADD, _SUBTRACT, _MULTIPLY, _DIVIDE = (TABLE[name] for name in ("add", "subtract
 
 @operation
 def floor_divide(x1: ArrayLike, x2: ArrayLike) -> Tensor:
-    """``x1 // x2``, rounded towards minus infinity.  Raises DivisionError for an integer divided by zero."""
+    """``x1 // x2``, rounded towards minus infinity.  Raises DivisionError for an integer divided by zero.
+
+    >>> hf.floor_divide([7, -7], 2)
+    <Tensor i64[2] cpu> [ 3 -4]
+    """
     return _binary(TABLE["floor_divide"], x1, x2)
 
 
 @operation
 def remainder(x1: ArrayLike, x2: ArrayLike) -> Tensor:
-    """``x1 % x2``, with the sign of ``x2``.  Raises DivisionError for an integer remainder by zero."""
+    """``x1 % x2``, with the sign of ``x2``.  Raises DivisionError for an integer remainder by zero.
+
+    >>> hf.remainder([7, -7], 3)
+    <Tensor i64[2] cpu> [1 2]
+    """
     return _binary(TABLE["remainder"], x1, x2)
 
 
 @operation
 def pow(x1: ArrayLike, x2: ArrayLike) -> Tensor:
     """``x1 ** x2``.  Python's 0, 1, 2, 3, -1, 0.5 and -0.5 as ``x2`` are products, quotients and roots, with the same
-    results at signed zeros, infinities and NaN.  Raises ArgumentError for a negative Python exponent of integers."""
+    results at signed zeros, infinities and NaN.  Raises ArgumentError for a negative Python exponent of integers.
+
+    >>> hf.pow([1.0, 2.0, 3.0], 2)
+    <Tensor f32[3] cpu> [1. 4. 9.]
+    """
     kind = weak_kind(x2)
     if (kind is int or kind is float) and type(x2) is not Dim:
         if isinstance(x2, Tensor):
@@ -207,35 +235,59 @@ def _minus_half_power(x: Tensor) -> Tensor:
 
 
 def negative(x: ArrayLike) -> Tensor:
-    """``-x``.  Unsigned integers wrap around; raises DTypeError for bool."""
+    """``-x``.  Unsigned integers wrap around; raises DTypeError for bool.
+
+    >>> hf.negative([1.0, -2.0])
+    <Tensor f32[2] cpu> [-1.  2.]
+    """
     return _unary(TABLE["negative"], x)
 
 
 def positive(x: ArrayLike) -> Tensor:
-    """``+x``: ``x`` as a tensor."""
+    """``+x``: ``x`` as a tensor.
+
+    >>> hf.positive([1.0, -2.0])
+    <Tensor f32[2] cpu> [ 1. -2.]
+    """
     return own(as_tensor(x, "positive"))
 
 
 def abs(x: ArrayLike) -> Tensor:
-    """The absolute value.  Its derivative at 0 is 0."""
+    """The absolute value.  Its derivative at 0 is 0.
+
+    >>> hf.abs([-1.5, 2.0])
+    <Tensor f32[2] cpu> [1.5 2. ]
+    """
     return _unary(TABLE["abs"], x)
 
 
 @operation
 def sign(x: ArrayLike) -> Tensor:
-    """-1, 0 or 1; NaN for NaN."""
+    """-1, 0 or 1; NaN for NaN.
+
+    >>> hf.sign([-2.0, 0.0, 3.0])
+    <Tensor f32[3] cpu> [-1.  0.  1.]
+    """
     return _unary(TABLE["sign"], x)
 
 
 @operation
 def square(x: ArrayLike) -> Tensor:
-    """``x * x``."""
+    """``x * x``.
+
+    >>> hf.square([3.0, -2.0])
+    <Tensor f32[2] cpu> [9. 4.]
+    """
     return _unary(TABLE["square"], x)
 
 
 @operation
 def reciprocal(x: ArrayLike) -> Tensor:
-    """``1 / x`` in floats."""
+    """``1 / x`` in floats.
+
+    >>> hf.reciprocal([2.0, 4.0])
+    <Tensor f32[2] cpu> [0.5  0.25]
+    """
     return _float_unary(TABLE["reciprocal"], x)
 
 
@@ -255,67 +307,111 @@ _POWERS: dict[Any, Callable[[Tensor], Tensor]] = {
 
 @operation
 def exp(x: ArrayLike) -> Tensor:
-    """e to the power ``x``."""
+    """e to the power ``x``.
+
+    >>> hf.exp([0.0, 1.0])
+    <Tensor f32[2] cpu> [1.        2.7182817]
+    """
     return _float_unary(TABLE["exp"], x)
 
 
 @operation
 def expm1(x: ArrayLike) -> Tensor:
-    """``exp(x) - 1``, exact near 0."""
+    """``exp(x) - 1``, exact near 0.
+
+    >>> hf.expm1([0.0, 1e-6])
+    <Tensor f32[2] cpu> [0.0000000e+00 1.0000005e-06]
+    """
     return _float_unary(TABLE["expm1"], x)
 
 
 @operation
 def log(x: ArrayLike) -> Tensor:
-    """The natural logarithm: -inf at 0, NaN below."""
+    """The natural logarithm: -inf at 0, NaN below.
+
+    >>> hf.log([1.0, 10.0])
+    <Tensor f32[2] cpu> [0.        2.3025851]
+    """
     return _float_unary(TABLE["log"], x)
 
 
 @operation
 def log1p(x: ArrayLike) -> Tensor:
-    """``log(1 + x)``, exact near 0."""
+    """``log(1 + x)``, exact near 0.
+
+    >>> hf.log1p([0.0, 1e-6])
+    <Tensor f32[2] cpu> [0.000000e+00 9.999995e-07]
+    """
     return _float_unary(TABLE["log1p"], x)
 
 
 @operation
 def log2(x: ArrayLike) -> Tensor:
-    """The logarithm to base 2."""
+    """The logarithm to base 2.
+
+    >>> hf.log2([1.0, 8.0])
+    <Tensor f32[2] cpu> [0. 3.]
+    """
     return _float_unary(TABLE["log2"], x)
 
 
 @operation
 def log10(x: ArrayLike) -> Tensor:
-    """The logarithm to base 10."""
+    """The logarithm to base 10.
+
+    >>> hf.log10([1.0, 1000.0])
+    <Tensor f32[2] cpu> [0. 3.]
+    """
     return _float_unary(TABLE["log10"], x)
 
 
 @operation
 def logaddexp(x1: ArrayLike, x2: ArrayLike) -> Tensor:
-    """``log(exp(x1) + exp(x2))`` without overflow."""
+    """``log(exp(x1) + exp(x2))`` without overflow.
+
+    >>> hf.logaddexp([0.0, 1000.0], [0.0, 1000.0])
+    <Tensor f32[2] cpu> [6.9314718e-01 1.0006932e+03]
+    """
     return _float_binary(TABLE["logaddexp"], x1, x2)
 
 
 @operation
 def sqrt(x: ArrayLike) -> Tensor:
-    """The square root; NaN below 0."""
+    """The square root; NaN below 0.
+
+    >>> hf.sqrt([4.0, 2.0])
+    <Tensor f32[2] cpu> [2.        1.4142135]
+    """
     return _float_unary(TABLE["sqrt"], x)
 
 
 @operation
 def rsqrt(x: ArrayLike) -> Tensor:
-    """``1 / sqrt(x)``."""
+    """``1 / sqrt(x)``.
+
+    >>> hf.rsqrt([4.0, 16.0])
+    <Tensor f32[2] cpu> [0.5  0.25]
+    """
     return _float_unary(TABLE["rsqrt"], x)
 
 
 @operation
 def erf(x: ArrayLike) -> Tensor:
-    """The error function."""
+    """The error function.
+
+    >>> hf.erf([0.0, 1.0])
+    <Tensor f32[2] cpu> [0.         0.84270084]
+    """
     return _float_unary(TABLE["erf"], x)
 
 
 @operation
 def sigmoid(x: ArrayLike) -> Tensor:
-    """``1 / (1 + exp(-x))`` without overflow."""
+    """``1 / (1 + exp(-x))`` without overflow.
+
+    >>> hf.sigmoid([0.0, 100.0])
+    <Tensor f32[2] cpu> [0.5 1. ]
+    """
     return _float_unary(TABLE["sigmoid"], x)
 
 
@@ -324,85 +420,141 @@ def sigmoid(x: ArrayLike) -> Tensor:
 
 @operation
 def sin(x: ArrayLike) -> Tensor:
-    """The sine of ``x`` radians."""
+    """The sine of ``x`` radians.
+
+    >>> hf.sin([0.0, 1.0])
+    <Tensor f32[2] cpu> [0.         0.84147096]
+    """
     return _float_unary(TABLE["sin"], x)
 
 
 @operation
 def cos(x: ArrayLike) -> Tensor:
-    """The cosine of ``x`` radians."""
+    """The cosine of ``x`` radians.
+
+    >>> hf.cos([0.0, 1.0])
+    <Tensor f32[2] cpu> [1.        0.5403023]
+    """
     return _float_unary(TABLE["cos"], x)
 
 
 @operation
 def tan(x: ArrayLike) -> Tensor:
-    """The tangent of ``x`` radians."""
+    """The tangent of ``x`` radians.
+
+    >>> hf.tan([0.0, 1.0])
+    <Tensor f32[2] cpu> [0.        1.5574077]
+    """
     return _float_unary(TABLE["tan"], x)
 
 
 @operation
 def asin(x: ArrayLike) -> Tensor:
-    """The angle in [-pi/2, pi/2] whose sine is ``x``; NaN outside [-1, 1]."""
+    """The angle in [-pi/2, pi/2] whose sine is ``x``; NaN outside [-1, 1].
+
+    >>> hf.asin([0.0, 1.0])
+    <Tensor f32[2] cpu> [0.        1.5707964]
+    """
     return _float_unary(TABLE["asin"], x)
 
 
 @operation
 def acos(x: ArrayLike) -> Tensor:
-    """The angle in [0, pi] whose cosine is ``x``; NaN outside [-1, 1]."""
+    """The angle in [0, pi] whose cosine is ``x``; NaN outside [-1, 1].
+
+    >>> hf.acos([-1.0, 1.0])
+    <Tensor f32[2] cpu> [3.1415927 0.       ]
+    """
     return _float_unary(TABLE["acos"], x)
 
 
 @operation
 def atan(x: ArrayLike) -> Tensor:
-    """The angle in [-pi/2, pi/2] whose tangent is ``x``."""
+    """The angle in [-pi/2, pi/2] whose tangent is ``x``.
+
+    >>> hf.atan([0.0, 1.0])
+    <Tensor f32[2] cpu> [0.        0.7853982]
+    """
     return _float_unary(TABLE["atan"], x)
 
 
 @operation
 def atan2(x1: ArrayLike, x2: ArrayLike) -> Tensor:
-    """The angle of the point (``x2``, ``x1``) in [-pi, pi]."""
+    """The angle of the point (``x2``, ``x1``) in [-pi, pi].
+
+    >>> hf.atan2([1.0, -1.0], [0.0, 0.0])
+    <Tensor f32[2] cpu> [ 1.5707964 -1.5707964]
+    """
     return _float_binary(TABLE["atan2"], x1, x2)
 
 
 @operation
 def sinh(x: ArrayLike) -> Tensor:
-    """The hyperbolic sine."""
+    """The hyperbolic sine.
+
+    >>> hf.sinh([0.0, 1.0])
+    <Tensor f32[2] cpu> [0.        1.1752012]
+    """
     return _float_unary(TABLE["sinh"], x)
 
 
 @operation
 def cosh(x: ArrayLike) -> Tensor:
-    """The hyperbolic cosine."""
+    """The hyperbolic cosine.
+
+    >>> hf.cosh([0.0, 1.0])
+    <Tensor f32[2] cpu> [1.        1.5430806]
+    """
     return _float_unary(TABLE["cosh"], x)
 
 
 @operation
 def tanh(x: ArrayLike) -> Tensor:
-    """The hyperbolic tangent."""
+    """The hyperbolic tangent.
+
+    >>> hf.tanh([0.0, 1.0])
+    <Tensor f32[2] cpu> [0.        0.7615942]
+    """
     return _float_unary(TABLE["tanh"], x)
 
 
 @operation
 def asinh(x: ArrayLike) -> Tensor:
-    """The inverse of ``sinh``."""
+    """The inverse of ``sinh``.
+
+    >>> hf.asinh([0.0, 1.0])
+    <Tensor f32[2] cpu> [0.        0.8813736]
+    """
     return _float_unary(TABLE["asinh"], x)
 
 
 @operation
 def acosh(x: ArrayLike) -> Tensor:
-    """The non-negative inverse of ``cosh``; NaN below 1."""
+    """The non-negative inverse of ``cosh``; NaN below 1.
+
+    >>> hf.acosh([1.0, 2.0])
+    <Tensor f32[2] cpu> [0.       1.316958]
+    """
     return _float_unary(TABLE["acosh"], x)
 
 
 @operation
 def atanh(x: ArrayLike) -> Tensor:
-    """The inverse of ``tanh``; NaN outside [-1, 1]."""
+    """The inverse of ``tanh``; NaN outside [-1, 1].
+
+    >>> hf.atanh([0.0, 0.5])
+    <Tensor f32[2] cpu> [0.         0.54930615]
+    """
     return _float_unary(TABLE["atanh"], x)
 
 
 @operation
 def hypot(x1: ArrayLike, x2: ArrayLike) -> Tensor:
-    """``sqrt(x1**2 + x2**2)`` without overflow in between."""
+    """``sqrt(x1**2 + x2**2)`` without overflow in between.
+
+    >>> hf.hypot([3.0, 5.0], [4.0, 12.0])
+    <Tensor f32[2] cpu> [ 5. 13.]
+    """
     return _float_binary(TABLE["hypot"], x1, x2)
 
 
@@ -411,49 +563,81 @@ def hypot(x1: ArrayLike, x2: ArrayLike) -> Tensor:
 
 @operation
 def floor(x: ArrayLike) -> Tensor:
-    """The largest whole number not above ``x``, in the dtype of ``x``."""
+    """The largest whole number not above ``x``, in the dtype of ``x``.
+
+    >>> hf.floor([1.8, -1.2])
+    <Tensor f32[2] cpu> [ 1. -2.]
+    """
     return _rounding(TABLE["floor"], x)
 
 
 @operation
 def ceil(x: ArrayLike) -> Tensor:
-    """The smallest whole number not below ``x``, in the dtype of ``x``."""
+    """The smallest whole number not below ``x``, in the dtype of ``x``.
+
+    >>> hf.ceil([1.2, -1.2])
+    <Tensor f32[2] cpu> [ 2. -1.]
+    """
     return _rounding(TABLE["ceil"], x)
 
 
 @operation
 def round(x: ArrayLike) -> Tensor:
-    """The nearest whole number; halves go to the even one."""
+    """The nearest whole number; halves go to the even one.
+
+    >>> hf.round([0.5, 1.5, 2.4])
+    <Tensor f32[3] cpu> [0. 2. 2.]
+    """
     return _rounding(TABLE["round"], x)
 
 
 @operation
 def trunc(x: ArrayLike) -> Tensor:
-    """``x`` without its fraction."""
+    """``x`` without its fraction.
+
+    >>> hf.trunc([1.8, -1.8])
+    <Tensor f32[2] cpu> [ 1. -1.]
+    """
     return _rounding(TABLE["trunc"], x)
 
 
 @operation
 def isnan(x: ArrayLike) -> Tensor:
-    """Where ``x`` is NaN, as bool."""
+    """Where ``x`` is NaN, as bool.
+
+    >>> hf.isnan([1.0, hf.inf, hf.nan])
+    <Tensor bool[3] cpu> [False False  True]
+    """
     return _classify(TABLE["isnan"], x, False)
 
 
 @operation
 def isinf(x: ArrayLike) -> Tensor:
-    """Where ``x`` is infinite, as bool."""
+    """Where ``x`` is infinite, as bool.
+
+    >>> hf.isinf([1.0, hf.inf, hf.nan])
+    <Tensor bool[3] cpu> [False  True False]
+    """
     return _classify(TABLE["isinf"], x, False)
 
 
 @operation
 def isfinite(x: ArrayLike) -> Tensor:
-    """Where ``x`` is neither infinite nor NaN, as bool."""
+    """Where ``x`` is neither infinite nor NaN, as bool.
+
+    >>> hf.isfinite([1.0, hf.inf, hf.nan])
+    <Tensor bool[3] cpu> [ True False False]
+    """
     return _classify(TABLE["isfinite"], x, True)
 
 
 @operation
 def copysign(x1: ArrayLike, x2: ArrayLike) -> Tensor:
-    """The magnitude of ``x1`` with the sign of ``x2``, in floats."""
+    """The magnitude of ``x1`` with the sign of ``x2``, in floats.
+
+    >>> hf.copysign([1.0, 2.0], [-1.0, 1.0])
+    <Tensor f32[2] cpu> [-1.  2.]
+    """
     return _float_binary(TABLE["copysign"], x1, x2)
 
 
@@ -461,6 +645,9 @@ def signbit(x: ArrayLike, /) -> Tensor:
     """Where the sign of ``x`` is set, as bool: below zero, at -0.0, and for NaN with that sign.
 
     Raises DTypeError for bool and unsigned integers.
+
+    >>> hf.signbit([-0.0, 0.0])
+    <Tensor bool[2] cpu> [ True False]
     """
     x = as_tensor(x, "signbit")
     if dtypes.is_signed(x.dtype):
@@ -474,6 +661,9 @@ def nextafter(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
     """The float next to ``x1`` in the direction of ``x2``; no gradient flows through it.
 
     Raises DTypeError for float16 and bfloat16.
+
+    >>> hf.nextafter(hf.asarray(1.0, dtype=hf.float64), 2.0).item()
+    1.0000000000000002
     """
     return _float_binary(TABLE["nextafter"], x1, x2)
 
@@ -489,17 +679,29 @@ def _real(x: Any, stage: str) -> Tensor:
 
 
 def conj(x: ArrayLike, /) -> Tensor:
-    """The complex conjugate: ``x`` itself, because there are real numbers only."""
+    """The complex conjugate: ``x`` itself, because there are real numbers only.
+
+    >>> hf.conj([1.0, 2.0])
+    <Tensor f32[2] cpu> [1. 2.]
+    """
     return positive(_real(x, "conj"))
 
 
 def real(x: ArrayLike, /) -> Tensor:
-    """The real part: ``x`` itself, because there are real numbers only."""
+    """The real part: ``x`` itself, because there are real numbers only.
+
+    >>> hf.real([1.0, 2.0])
+    <Tensor f32[2] cpu> [1. 2.]
+    """
     return positive(_real(x, "real"))
 
 
 def imag(x: ArrayLike, /) -> Tensor:
-    """The imaginary part: zeros, because there are real numbers only."""
+    """The imaginary part: zeros, because there are real numbers only.
+
+    >>> hf.imag([1.0, 2.0])
+    <Tensor f32[2] cpu> [0. 0.]
+    """
     x = _real(x, "imag")
     return filled(0, x.dtype, x.shape, "imag")
 
@@ -509,13 +711,21 @@ def imag(x: ArrayLike, /) -> Tensor:
 
 @operation
 def maximum(x1: ArrayLike, x2: ArrayLike) -> Tensor:
-    """The larger operand; NaN if either is.  The gradient of a tie goes to ``x1``."""
+    """The larger operand; NaN if either is.  The gradient of a tie goes to ``x1``.
+
+    >>> hf.maximum([1, 5], [3, 2])
+    <Tensor i64[2] cpu> [3 5]
+    """
     return _binary(TABLE["maximum"], x1, x2)
 
 
 @operation
 def minimum(x1: ArrayLike, x2: ArrayLike) -> Tensor:
-    """The smaller operand; NaN if either is.  The gradient of a tie goes to ``x1``."""
+    """The smaller operand; NaN if either is.  The gradient of a tie goes to ``x1``.
+
+    >>> hf.minimum([1, 5], [3, 2])
+    <Tensor i64[2] cpu> [1 2]
+    """
     return _binary(TABLE["minimum"], x1, x2)
 
 
@@ -524,6 +734,9 @@ def clip(x: ArrayLike, min: Any = None, max: Any = None) -> Tensor:
     """``x`` limited to [``min``, ``max``]; a bound of None is no bound.  The result has the dtype of ``x``.
 
     Raises DTypeError when a bound is a float and ``x`` is not.
+
+    >>> hf.clip([1, 5, 9], 2, 6)
+    <Tensor i64[3] cpu> [2 5 6]
     """
     x = as_tensor(x, "clip")
     for bound, name in ((min, "min"), (max, "max")):
@@ -544,38 +757,66 @@ def clip(x: ArrayLike, min: Any = None, max: Any = None) -> Tensor:
 
 
 def equal(x1: ArrayLike, x2: ArrayLike) -> Tensor:
-    """``x1 == x2``; NaN equals nothing."""
+    """``x1 == x2``; NaN equals nothing.
+
+    >>> hf.equal([1, 2, 3], 2)
+    <Tensor bool[3] cpu> [False  True False]
+    """
     return _binary(TABLE["equal"], x1, x2)
 
 
 def not_equal(x1: ArrayLike, x2: ArrayLike) -> Tensor:
-    """``x1 != x2``; NaN differs from everything."""
+    """``x1 != x2``; NaN differs from everything.
+
+    >>> hf.not_equal([1, 2, 3], 2)
+    <Tensor bool[3] cpu> [ True False  True]
+    """
     return _binary(TABLE["not_equal"], x1, x2)
 
 
 def less(x1: ArrayLike, x2: ArrayLike) -> Tensor:
-    """``x1 < x2``."""
+    """``x1 < x2``.
+
+    >>> hf.less([1, 2, 3], 2)
+    <Tensor bool[3] cpu> [ True False False]
+    """
     return _binary(TABLE["less"], x1, x2)
 
 
 def less_equal(x1: ArrayLike, x2: ArrayLike) -> Tensor:
-    """``x1 <= x2``."""
+    """``x1 <= x2``.
+
+    >>> hf.less_equal([1, 2, 3], 2)
+    <Tensor bool[3] cpu> [ True  True False]
+    """
     return _binary(TABLE["less_equal"], x1, x2)
 
 
 def greater(x1: ArrayLike, x2: ArrayLike) -> Tensor:
-    """``x1 > x2``."""
+    """``x1 > x2``.
+
+    >>> hf.greater([1, 2, 3], 2)
+    <Tensor bool[3] cpu> [False False  True]
+    """
     return _binary(TABLE["greater"], x1, x2)
 
 
 def greater_equal(x1: ArrayLike, x2: ArrayLike) -> Tensor:
-    """``x1 >= x2``."""
+    """``x1 >= x2``.
+
+    >>> hf.greater_equal([1, 2, 3], 2)
+    <Tensor bool[3] cpu> [False  True  True]
+    """
     return _binary(TABLE["greater_equal"], x1, x2)
 
 
 @operation
 def isclose(x1: ArrayLike, x2: ArrayLike, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> Tensor:
-    """Where ``|x1 - x2| <= atol + rtol * |x2|``; equal infinities are close, NaN only with ``equal_nan``."""
+    """Where ``|x1 - x2| <= atol + rtol * |x2|``; equal infinities are close, NaN only with ``equal_nan``.
+
+    >>> hf.isclose([1.0, 2.0], [1.0 + 1e-7, 2.1])
+    <Tensor bool[2] cpu> [ True False]
+    """
     x1, x2 = float_operand(x1, "isclose"), float_operand(x2, "isclose")
     near = logical_and(less_equal(abs(subtract(x1, x2)), add(atol, multiply(rtol, abs(x2)))), isfinite(x2))
     close = logical_or(near, equal(x1, x2))
@@ -587,55 +828,95 @@ def isclose(x1: ArrayLike, x2: ArrayLike, rtol: float = 1e-5, atol: float = 1e-8
 
 @operation
 def logical_and(x1: ArrayLike, x2: ArrayLike) -> Tensor:
-    """Both are true; anything but zero is true."""
+    """Both are true; anything but zero is true.
+
+    >>> hf.logical_and([True, False], [True, True])
+    <Tensor bool[2] cpu> [ True False]
+    """
     return _logical(TABLE["logical_and"], x1, x2)
 
 
 @operation
 def logical_or(x1: ArrayLike, x2: ArrayLike) -> Tensor:
-    """Either is true; anything but zero is true."""
+    """Either is true; anything but zero is true.
+
+    >>> hf.logical_or([True, False], [False, False])
+    <Tensor bool[2] cpu> [ True False]
+    """
     return _logical(TABLE["logical_or"], x1, x2)
 
 
 @operation
 def logical_xor(x1: ArrayLike, x2: ArrayLike) -> Tensor:
-    """Exactly one is true; anything but zero is true."""
+    """Exactly one is true; anything but zero is true.
+
+    >>> hf.logical_xor([True, False], [True, True])
+    <Tensor bool[2] cpu> [False  True]
+    """
     return _logical(TABLE["logical_xor"], x1, x2)
 
 
 @operation
 def logical_not(x: ArrayLike) -> Tensor:
-    """Where ``x`` is zero."""
+    """Where ``x`` is zero.
+
+    >>> hf.logical_not([True, False])
+    <Tensor bool[2] cpu> [False  True]
+    """
     return apply(TABLE["logical_not"], as_tensor(x, "logical_not", dtypes.bool_))
 
 
 def bitwise_and(x1: ArrayLike, x2: ArrayLike) -> Tensor:
-    """``x1 & x2`` of integers or bools."""
+    """``x1 & x2`` of integers or bools.
+
+    >>> hf.bitwise_and([12, 10], 6)
+    <Tensor i64[2] cpu> [4 2]
+    """
     return _binary(TABLE["bitwise_and"], x1, x2)
 
 
 def bitwise_or(x1: ArrayLike, x2: ArrayLike) -> Tensor:
-    """``x1 | x2`` of integers or bools."""
+    """``x1 | x2`` of integers or bools.
+
+    >>> hf.bitwise_or([12, 10], 6)
+    <Tensor i64[2] cpu> [14 14]
+    """
     return _binary(TABLE["bitwise_or"], x1, x2)
 
 
 def bitwise_xor(x1: ArrayLike, x2: ArrayLike) -> Tensor:
-    """``x1 ^ x2`` of integers or bools."""
+    """``x1 ^ x2`` of integers or bools.
+
+    >>> hf.bitwise_xor([12, 10], 6)
+    <Tensor i64[2] cpu> [10 12]
+    """
     return _binary(TABLE["bitwise_xor"], x1, x2)
 
 
 def bitwise_invert(x: ArrayLike) -> Tensor:
-    """``~x`` of integers or bools."""
+    """``~x`` of integers or bools.
+
+    >>> hf.bitwise_invert([0, 5])
+    <Tensor i64[2] cpu> [-1 -6]
+    """
     return _unary(TABLE["bitwise_invert"], x)
 
 
 def bitwise_left_shift(x1: ArrayLike, x2: ArrayLike) -> Tensor:
-    """``x1 << x2`` of integers."""
+    """``x1 << x2`` of integers.
+
+    >>> hf.bitwise_left_shift([1, 3], 2)
+    <Tensor i64[2] cpu> [ 4 12]
+    """
     return _binary(TABLE["bitwise_left_shift"], x1, x2)
 
 
 def bitwise_right_shift(x1: ArrayLike, x2: ArrayLike) -> Tensor:
-    """``x1 >> x2`` of integers; the sign is kept."""
+    """``x1 >> x2`` of integers; the sign is kept.
+
+    >>> hf.bitwise_right_shift([4, -8], 2)
+    <Tensor i64[2] cpu> [ 1 -2]
+    """
     return _binary(TABLE["bitwise_right_shift"], x1, x2)
 
 
@@ -647,6 +928,9 @@ def where(condition: Any, x1: Any, x2: Any) -> Tensor:
     """``x1`` where ``condition`` is true, ``x2`` elsewhere; all three broadcast.
 
     Raises DTypeError when ``condition`` is not bool.
+
+    >>> hf.where([True, False], [1, 2], 0)
+    <Tensor i64[2] cpu> [1 0]
     """
     condition = as_tensor(condition, "where")
     if not dtypes.is_bool(condition.dtype):
@@ -663,6 +947,9 @@ def astype(x: ArrayLike, dtype: DTypeLike, /, copy: bool = True, *, device: str 
 
     Floats become integers by truncation (NaN becomes 0, what is out of range the nearest limit); integers wrap around;
     everything but zero becomes True.  ``copy`` changes nothing: no tensor sees what is assigned to another one.
+
+    >>> hf.astype([1.7, -1.7], hf.int32)
+    <Tensor i32[2] cpu> [ 1 -1]
     """
     wanted = to_dtype(dtype, "astype")
     # Python floats go to the wanted float dtype at once; ints wrap around, as those in tensors do.
@@ -672,7 +959,11 @@ def astype(x: ArrayLike, dtype: DTypeLike, /, copy: bool = True, *, device: str 
 
 @operation
 def nan_to_num(x: ArrayLike, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None) -> Tensor:
-    """``x`` with NaN and the infinities replaced; by default by 0 and the dtype's extreme finite values."""
+    """``x`` with NaN and the infinities replaced; by default by 0 and the dtype's extreme finite values.
+
+    >>> hf.nan_to_num([hf.nan, 1.0], nan=-1.0)
+    <Tensor f32[2] cpu> [-1.  1.]
+    """
     x = as_tensor(x, "nan_to_num")
     if not dtypes.is_float(x.dtype):
         return own(x)
@@ -689,5 +980,9 @@ def _largest(dtype: np.dtype[Any]) -> float:
 
 
 def stop_gradient(x: ArrayLike) -> Tensor:
-    """``x``, through which no gradient flows."""
+    """``x``, through which no gradient flows.
+
+    >>> hf.grad(lambda x: x * hf.stop_gradient(x))(3.0)
+    <Tensor f32[] cpu> 3.0
+    """
     return _unary(TABLE["stop_gradient"], x)

@@ -331,7 +331,11 @@ def _indices(indices: Any, stage: str) -> Tensor:
 @operation
 def take(x: Any, indices: Any, axis: int | None = None) -> Tensor:
     """The elements of ``x`` at ``indices`` along ``axis`` (needed unless ``x`` has one axis), which become the axes of
-    ``indices``.  Raises IndexRangeError for a position out of range."""
+    ``indices``.  Raises IndexRangeError for a position out of range.
+
+    >>> hf.take([10, 20, 30], [2, 0])
+    <Tensor i64[2] cpu> [30 10]
+    """
     x = as_tensor(x, "take")
     if axis is None:
         if x.ndim != 1:
@@ -345,6 +349,11 @@ def take_along_axis(x: Any, indices: Any, axis: int = -1) -> Tensor:
     """For each element of ``indices``, the element of ``x`` at that position along ``axis`` and that place otherwise.
 
     Both have the same number of axes; the extents of the other axes broadcast.
+
+    >>> hf.take_along_axis([[1, 2], [3, 4]], [[1], [0]])
+    <Tensor i64[2,1] cpu>
+    [[2]
+     [3]]
     """
     x, indices = as_tensor(x, "take_along_axis"), _indices(indices, "take_along_axis")
     axis = rules.axis("take_along_axis", x.type, axis)
@@ -371,6 +380,12 @@ def gather(params: Any, indices: Any, axis: int = 0, batch_dims: int = 0) -> Ten
     """Slices of ``params`` along ``axis`` at ``indices``; the first ``batch_dims`` axes of both go together.
 
     The result has the shape ``params.shape[:axis] + indices.shape[batch_dims:] + params.shape[axis + 1:]``.
+
+    >>> hf.gather([[1, 2], [3, 4]], [1, 0, 1])
+    <Tensor i64[3,2] cpu>
+    [[3 4]
+     [1 2]
+     [3 4]]
     """
     params, indices = as_tensor(params, "gather"), _indices(indices, "gather")
     axis = rules.axis("gather", params.type, axis)
@@ -392,7 +407,11 @@ def gather(params: Any, indices: Any, axis: int = 0, batch_dims: int = 0) -> Ten
 
 @operation
 def gather_nd(params: Any, indices: Any) -> Tensor:
-    """The elements or slices of ``params`` at the index vectors in the last axis of ``indices``."""
+    """The elements or slices of ``params`` at the index vectors in the last axis of ``indices``.
+
+    >>> hf.gather_nd([[1, 2], [3, 4]], [[0, 1], [1, 0]])
+    <Tensor i64[2] cpu> [2 3]
+    """
     params, indices = as_tensor(params, "gather_nd"), _indices(indices, "gather_nd")
     if not indices.ndim or known_extent(indices, indices.ndim - 1, "gather_nd") > params.ndim:
         raise ShapeError(
@@ -406,6 +425,9 @@ def scatter_add(x: Any, indices: Any, updates: Any, axis: int = 0) -> Tensor:
     """``x`` with ``updates`` added at ``indices`` along ``axis``; a position given twice receives both.
 
     ``updates`` has the shape of ``hf.take(x, indices, axis)``, or broadcasts to it.
+
+    >>> hf.scatter_add([0, 0, 0], [2, 0, 2], [1, 2, 3])
+    <Tensor i64[3] cpu> [2 0 4]
     """
     x, updates = common_dtype("scatter_add", (as_tensor(x, "scatter_add"), updates))
     indices = _indices(indices, "scatter_add")
@@ -419,7 +441,11 @@ def scatter_add(x: Any, indices: Any, updates: Any, axis: int = 0) -> Tensor:
 
 
 def nonzero(x: Any) -> tuple[Tensor, ...]:
-    """The positions of elements that are not zero, one int64 tensor per axis.  Raises TraceError while tracing."""
+    """The positions of elements that are not zero, one int64 tensor per axis.  Raises TraceError while tracing.
+
+    >>> hf.nonzero([0, 5, 0, 7])
+    (<Tensor i64[2] cpu> [1 3],)
+    """
     x = as_tensor(x, "nonzero")
     array = x._known()
     if array is None:
@@ -436,6 +462,11 @@ def one_hot(indices: Any, depth: int, axis: int = -1, dtype: Any = default_float
     """1 at the position that each index names along a new axis of extent ``depth``, 0 elsewhere.
 
     An index outside [0, depth) gives zeros.
+
+    >>> hf.one_hot([0, 2], 3)
+    <Tensor f32[2,3] cpu>
+    [[1. 0. 0.]
+     [0. 0. 1.]]
     """
     indices = _indices(indices, "one_hot")
     extent = rules.extent("one_hot", "depth", depth)

@@ -35,6 +35,11 @@ def matmul(x1: Any, x2: Any, sum_dtype: Any = None) -> Tensor:
     A one-dimensional operand counts as a row on the left, as a column on the right, and that axis goes from the result.
     ``sum_dtype`` is the dtype in which products are summed and which the result has, one that holds all values of the
     operands' dtype: int32 for exact products of int8, float32 for those of bfloat16 without a last rounding.
+
+    >>> hf.matmul([[1, 2], [3, 4]], [[1, 0], [0, 10]])
+    <Tensor i64[2,2] cpu>
+    [[ 1 20]
+     [ 3 40]]
     """
     x, y = _operands("matmul", x1, x2)
     wanted = x.dtype if sum_dtype is None else to_dtype(sum_dtype, "matmul")
@@ -86,6 +91,9 @@ def vecdot(x1: Any, x2: Any, axis: int = -1, sum_dtype: Any = None) -> Tensor:
 
     ``sum_dtype`` is that of products, sums and result (the operands' by default): it must hold all of their values, as
     int32 does those of int8.  Sums of float16 and bfloat16 are formed in float32 and rounded once.
+
+    >>> hf.vecdot([[1, 2], [3, 4]], [10, 1])
+    <Tensor i64[2] cpu> [12 34]
     """
     x, y = _operands("vecdot", x1, x2)
     if not x.ndim or not y.ndim:
@@ -102,7 +110,13 @@ def vecdot(x1: Any, x2: Any, axis: int = -1, sum_dtype: Any = None) -> Tensor:
 
 @operation
 def outer(x1: Any, x2: Any) -> Tensor:
-    """All products of the elements of two vectors: ``out[i, j] = x1[i] * x2[j]``."""
+    """All products of the elements of two vectors: ``out[i, j] = x1[i] * x2[j]``.
+
+    >>> hf.outer([1, 2], [10, 20])
+    <Tensor i64[2,2] cpu>
+    [[10 20]
+     [20 40]]
+    """
     x, y = _operands("outer", x1, x2)
     for t in (x, y):
         if t.ndim != 1:
@@ -115,6 +129,9 @@ def tensordot(x1: Any, x2: Any, axes: Any = 2) -> Tensor:
     """The sum of products over ``axes``: that many last axes of ``x1`` with first ones of ``x2``, or two lists of axes.
 
     The other axes of ``x1``, then those of ``x2``, stay.
+
+    >>> hf.tensordot([[1, 2], [3, 4]], [10, 1], axes=1)
+    <Tensor i64[2] cpu> [12 34]
     """
     x, y = _operands("tensordot", x1, x2)
     if isinstance(axes, (tuple, list)):
@@ -142,7 +159,11 @@ def tensordot(x1: Any, x2: Any, axes: Any = 2) -> Tensor:
 
 @operation
 def diagonal(x: Any, offset: int = 0) -> Tensor:
-    """The ``offset``-th diagonal of the last two axes, as the last axis."""
+    """The ``offset``-th diagonal of the last two axes, as the last axis.
+
+    >>> hf.diagonal([[1, 2], [3, 4]])
+    <Tensor i64[2] cpu> [1 4]
+    """
     x = as_tensor(x, "diagonal")
     if x.ndim < 2:
         raise ShapeError("diagonal", f"{x.type} is not a matrix or a stack of matrices.")
@@ -156,7 +177,11 @@ def diagonal(x: Any, offset: int = 0) -> Tensor:
 
 @operation
 def trace(x: Any, offset: int = 0, dtype: Any = None) -> Tensor:
-    """The sum of the ``offset``-th diagonal of the last two axes, in ``dtype`` where one is given."""
+    """The sum of the ``offset``-th diagonal of the last two axes, in ``dtype`` where one is given.
+
+    >>> hf.trace([[1, 2], [3, 4]])
+    <Tensor i64[] cpu> 5
+    """
     return sum(diagonal(x, offset), -1, dtype)
 
 
@@ -172,6 +197,9 @@ def einsum(equation: str, *operands: Any) -> Tensor:
     Labels are letters.  A label twice in one operand takes the diagonal; one that is missing from the output is summed
     over; "..." stands for axes that broadcast.  Without "->" the output has the labels that occur once, in order.
     More than two operands are contracted from left to right.  Raises ArgumentError for a malformed equation.
+
+    >>> hf.einsum("ij,j->i", [[1, 2], [3, 4]], [10, 1])
+    <Tensor i64[2] cpu> [12 34]
     """
     tensors = _operands("einsum", *operands) if operands else []
     terms, output = _parse(equation, tensors)

@@ -179,7 +179,11 @@ def _float_dtype(dtype: Any, stage: str) -> np.dtype[Any]:
 
 
 class Generator(_Source):
-    """A stream of random numbers with its own state; make it outside traced functions."""
+    """A stream of random numbers with its own state; make it outside traced functions.
+
+    >>> hf.random.Generator(0).uniform((2, 3)).shape
+    (2, 3)
+    """
 
     def __init__(self, seed: int) -> None:
         """The stream number ``seed`` (its low 64 bits) from its beginning."""
@@ -246,7 +250,11 @@ _making = locks.make()
 
 
 def global_generator() -> Generator:
-    """The generator behind the functions of this module."""
+    """The generator behind the functions of this module.
+
+    >>> isinstance(hf.random.global_generator(), hf.random.Generator)
+    True
+    """
     global _global
     if _global is None:
         with _making, suspended():  # its state must not belong to a trace that happens to be the first to draw
@@ -255,43 +263,74 @@ def global_generator() -> Generator:
 
 
 def set_seed(seed: int) -> None:
-    """Restart the global stream at ``seed``."""
+    """Restart the global stream at ``seed``.
+
+    >>> hf.random.set_seed(1)
+    >>> first = hf.random.uniform((2,))
+    >>> hf.random.set_seed(1)
+    >>> hf.all(hf.random.uniform((2,)) == first)
+    <Tensor bool[] cpu> True
+    """
     global_generator().reset(seed)
 
 
 @operation
 def bits(shape: Any) -> Tensor:
-    """Independent, uniformly distributed uint32 words."""
+    """Independent, uniformly distributed uint32 words.
+
+    >>> hf.random.bits((2,)).dtype
+    dtype('uint32')
+    """
     return global_generator().bits(shape)
 
 
 @operation
 def uniform(shape: Any = (), minval: Any = 0.0, maxval: Any = 1.0, dtype: Any = default_float) -> Tensor:
-    """Floats in [``minval``, ``maxval``); see ``Generator.uniform``."""
+    """Floats in [``minval``, ``maxval``); see ``Generator.uniform``.
+
+    >>> hf.random.uniform((2, 3)).shape
+    (2, 3)
+    """
     return global_generator().uniform(shape, minval, maxval, dtype)
 
 
 @operation
 def normal(shape: Any = (), mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = default_float) -> Tensor:
-    """Normally distributed floats; see ``Generator.normal``."""
+    """Normally distributed floats; see ``Generator.normal``.
+
+    >>> hf.random.normal((2, 3)).shape
+    (2, 3)
+    """
     return global_generator().normal(shape, mean, stddev, dtype)
 
 
 @operation
 def bernoulli(p: Any = 0.5, shape: Any = None) -> Tensor:
-    """True with probability ``p``; see ``Generator.bernoulli``."""
+    """True with probability ``p``; see ``Generator.bernoulli``.
+
+    >>> hf.random.bernoulli(1.0, (3,))
+    <Tensor bool[3] cpu> [ True  True  True]
+    """
     return global_generator().bernoulli(p, shape)
 
 
 @operation
 def randint(shape: Any, minval: int, maxval: int, dtype: Any = default_int) -> Tensor:
-    """Integers in [``minval``, ``maxval``); see ``Generator.randint``."""
+    """Integers in [``minval``, ``maxval``); see ``Generator.randint``.
+
+    >>> hf.random.randint((3,), 5, 6)
+    <Tensor i64[3] cpu> [5 5 5]
+    """
     return global_generator().randint(shape, minval, maxval, dtype)
 
 
 @operation
 def permutation(x: Any) -> Tensor:
-    """A random order of 0 to ``x - 1`` or of the slices of ``x``; see ``Generator.permutation``."""
+    """A random order of 0 to ``x - 1`` or of the slices of ``x``; see ``Generator.permutation``.
+
+    >>> hf.sort(hf.random.permutation(4))
+    <Tensor i64[4] cpu> [0 1 2 3]
+    """
     return global_generator().permutation(x)
 
 
@@ -300,38 +339,69 @@ shuffle = permutation
 
 @operation
 def categorical(logits: Any, shape: Any = ()) -> Tensor:
-    """Positions drawn with probabilities ``softmax(logits)``; see ``Generator.categorical``."""
+    """Positions drawn with probabilities ``softmax(logits)``; see ``Generator.categorical``.
+
+    >>> hf.random.categorical([[0.0, -hf.inf]], 3)
+    <Tensor i64[3,1] cpu>
+    [[0]
+     [0]
+     [0]]
+    """
     return global_generator().categorical(logits, shape)
 
 
 @operation
 def exponential(shape: Any = (), rate: Any = 1.0, dtype: Any = default_float) -> Tensor:
-    """Exponentially distributed floats; see ``Generator.exponential``."""
+    """Exponentially distributed floats; see ``Generator.exponential``.
+
+    >>> hf.random.exponential((2, 3)).shape
+    (2, 3)
+    """
     return global_generator().exponential(shape, rate, dtype)
 
 
 def stateless_uniform(
     shape: Any, seed: Any, minval: Any = 0.0, maxval: Any = 1.0, dtype: Any = default_float
 ) -> Tensor:
-    """``uniform`` as a pure function of ``seed``, two integers."""
+    """``uniform`` as a pure function of ``seed``, two integers.
+
+    >>> hf.random.stateless_uniform((3,), seed=[1, 2]).shape
+    (3,)
+    """
     return _Stateless(seed).uniform(shape, minval, maxval, dtype)
 
 
 def stateless_normal(shape: Any, seed: Any, mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = default_float) -> Tensor:
-    """``normal`` as a pure function of ``seed``, two integers."""
+    """``normal`` as a pure function of ``seed``, two integers.
+
+    >>> hf.random.stateless_normal((3,), seed=[1, 2]).shape
+    (3,)
+    """
     return _Stateless(seed).normal(shape, mean, stddev, dtype)
 
 
 def stateless_bernoulli(p: Any, seed: Any, shape: Any = None) -> Tensor:
-    """``bernoulli`` as a pure function of ``seed``, two integers."""
+    """``bernoulli`` as a pure function of ``seed``, two integers.
+
+    >>> hf.random.stateless_bernoulli(1.0, seed=[1, 2], shape=(3,))
+    <Tensor bool[3] cpu> [ True  True  True]
+    """
     return _Stateless(seed).bernoulli(p, shape)
 
 
 def stateless_randint(shape: Any, seed: Any, minval: int, maxval: int, dtype: Any = default_int) -> Tensor:
-    """``randint`` as a pure function of ``seed``, two integers."""
+    """``randint`` as a pure function of ``seed``, two integers.
+
+    >>> hf.random.stateless_randint((3,), seed=[1, 2], minval=5, maxval=6)
+    <Tensor i64[3] cpu> [5 5 5]
+    """
     return _Stateless(seed).randint(shape, minval, maxval, dtype)
 
 
 def stateless_permutation(x: Any, seed: Any) -> Tensor:
-    """``permutation`` as a pure function of ``seed``, two integers."""
+    """``permutation`` as a pure function of ``seed``, two integers.
+
+    >>> hf.sort(hf.random.stateless_permutation(4, seed=[1, 2]))
+    <Tensor i64[4] cpu> [0 1 2 3]
+    """
     return _Stateless(seed).permutation(x)

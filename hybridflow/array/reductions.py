@@ -68,13 +68,21 @@ def _fold(name: str, x: Any, axis: Any, dtype: Any, keepdims: bool) -> Tensor:
 
 @operation
 def sum(x: ArrayLike, axis: Any = None, dtype: DTypeLike | None = None, keepdims: bool = False) -> Tensor:
-    """The sum over ``axis``; 0 for no elements.  Bools and integers are summed as int64 (uint64 for unsigned ones)."""
+    """The sum over ``axis``; 0 for no elements.  Bools and integers are summed as int64 (uint64 for unsigned ones).
+
+    >>> hf.sum([[1, 2], [3, 4]], axis=0)
+    <Tensor i64[2] cpu> [4 6]
+    """
     return _fold("sum", x, axis, dtype, keepdims)
 
 
 @operation
 def prod(x: ArrayLike, axis: Any = None, dtype: DTypeLike | None = None, keepdims: bool = False) -> Tensor:
-    """The product over ``axis``; 1 for no elements.  Bools and integers are multiplied as int64 (uint64)."""
+    """The product over ``axis``; 1 for no elements.  Bools and integers are multiplied as int64 (uint64).
+
+    >>> hf.prod([[1, 2], [3, 4]], axis=1)
+    <Tensor i64[2] cpu> [ 2 12]
+    """
     return _fold("prod", x, axis, dtype, keepdims)
 
 
@@ -89,13 +97,21 @@ def _extreme(name: str, x: Any, axis: Any, keepdims: bool) -> Tensor:
 
 @operation
 def max(x: ArrayLike, axis: Any = None, keepdims: bool = False) -> Tensor:
-    """The largest element over ``axis``; NaN if there is one.  The gradient is shared evenly by ties."""
+    """The largest element over ``axis``; NaN if there is one.  The gradient is shared evenly by ties.
+
+    >>> hf.max([[1, 5], [7, 3]], axis=0)
+    <Tensor i64[2] cpu> [7 5]
+    """
     return _extreme("max", x, axis, keepdims)
 
 
 @operation
 def min(x: ArrayLike, axis: Any = None, keepdims: bool = False) -> Tensor:
-    """The smallest element over ``axis``; NaN if there is one.  The gradient is shared evenly by ties."""
+    """The smallest element over ``axis``; NaN if there is one.  The gradient is shared evenly by ties.
+
+    >>> hf.min([[1, 5], [7, 3]], axis=0)
+    <Tensor i64[2] cpu> [1 3]
+    """
     return _extreme("min", x, axis, keepdims)
 
 
@@ -115,6 +131,9 @@ def argmax(x: ArrayLike, axis: int | None = None, keepdims: bool = False) -> Ten
     """The position of the first largest element along ``axis`` (of the flattened tensor for None), as int64.
 
     NaN counts as the largest.
+
+    >>> hf.argmax([[1, 5, 2], [7, 0, 3]], axis=1)
+    <Tensor i64[2] cpu> [1 0]
     """
     return _arg_extreme("argmax", x, axis, keepdims)
 
@@ -124,27 +143,42 @@ def argmin(x: ArrayLike, axis: int | None = None, keepdims: bool = False) -> Ten
     """The position of the first smallest element along ``axis`` (of the flattened tensor for None), as int64.
 
     NaN counts as the smallest.
+
+    >>> hf.argmin([[1, 5, 2], [7, 0, 3]], axis=1)
+    <Tensor i64[2] cpu> [0 1]
     """
     return _arg_extreme("argmin", x, axis, keepdims)
 
 
 @operation
 def all(x: ArrayLike, axis: Any = None, keepdims: bool = False) -> Tensor:
-    """Whether all elements over ``axis`` are true (not zero); True for no elements."""
+    """Whether all elements over ``axis`` are true (not zero); True for no elements.
+
+    >>> hf.all([[True, False], [True, True]], axis=1)
+    <Tensor bool[2] cpu> [False  True]
+    """
     x = as_tensor(x, "all", dtypes.bool_)
     return _reduce(TABLE["all"], x, rules.axes("all", x.type, axis), keepdims)
 
 
 @operation
 def any(x: ArrayLike, axis: Any = None, keepdims: bool = False) -> Tensor:
-    """Whether an element over ``axis`` is true (not zero); False for no elements."""
+    """Whether an element over ``axis`` is true (not zero); False for no elements.
+
+    >>> hf.any([[True, False], [False, False]], axis=1)
+    <Tensor bool[2] cpu> [ True False]
+    """
     x = as_tensor(x, "any", dtypes.bool_)
     return _reduce(TABLE["any"], x, rules.axes("any", x.type, axis), keepdims)
 
 
 @operation
 def count_nonzero(x: ArrayLike, axis: Any = None, keepdims: bool = False) -> Tensor:
-    """How many elements over ``axis`` are not zero, as int64."""
+    """How many elements over ``axis`` are not zero, as int64.
+
+    >>> hf.count_nonzero([[0, 1, 2], [3, 0, 0]], axis=1)
+    <Tensor i64[2] cpu> [2 1]
+    """
     x = as_tensor(x, "count_nonzero")
     return sum(x if dtypes.is_bool(x.dtype) else not_equal(x, 0), axis, default_int, keepdims)
 
@@ -166,7 +200,11 @@ def _accurate(x: Tensor) -> Tensor:
 
 @operation
 def mean(x: ArrayLike, axis: Any = None, dtype: DTypeLike | None = None, keepdims: bool = False) -> Tensor:
-    """The arithmetic mean over ``axis``, in float32 for bools and integers; NaN for no elements."""
+    """The arithmetic mean over ``axis``, in float32 for bools and integers; NaN for no elements.
+
+    >>> hf.mean([[1.0, 5.0], [7.0, 3.0]], axis=0)
+    <Tensor f32[2] cpu> [4. 4.]
+    """
     x = float_operand(x, "mean")
     out_dtype = x.dtype if dtype is None else to_dtype(dtype, "mean")
     axes = rules.axes("mean", x.type, axis)
@@ -177,7 +215,11 @@ def mean(x: ArrayLike, axis: Any = None, dtype: DTypeLike | None = None, keepdim
 
 @operation
 def var(x: ArrayLike, axis: Any = None, correction: float = 0.0, keepdims: bool = False) -> Tensor:
-    """The variance over ``axis``: the mean squared distance from the mean, divided by ``n - correction``."""
+    """The variance over ``axis``: the mean squared distance from the mean, divided by ``n - correction``.
+
+    >>> hf.var([1.0, 3.0])
+    <Tensor f32[] cpu> 1.0
+    """
     x = float_operand(x, "var")
     out_dtype = x.dtype
     axes = rules.axes("var", x.type, axis)
@@ -189,13 +231,21 @@ def var(x: ArrayLike, axis: Any = None, correction: float = 0.0, keepdims: bool 
 
 @operation
 def std(x: ArrayLike, axis: Any = None, correction: float = 0.0, keepdims: bool = False) -> Tensor:
-    """The standard deviation over ``axis``: the square root of ``var``."""
+    """The standard deviation over ``axis``: the square root of ``var``.
+
+    >>> hf.std([1.0, 3.0])
+    <Tensor f32[] cpu> 1.0
+    """
     return sqrt(var(x, axis, correction, keepdims))
 
 
 @operation
 def logsumexp(x: ArrayLike, axis: Any = None, keepdims: bool = False) -> Tensor:
-    """``log(sum(exp(x)))`` over ``axis`` without overflow; -inf for no elements."""
+    """``log(sum(exp(x)))`` over ``axis`` without overflow; -inf for no elements.
+
+    >>> hf.logsumexp([1000.0, 1000.0])
+    <Tensor f32[] cpu> 1000.6932
+    """
     x = float_operand(x, "logsumexp")
     axes = rules.axes("logsumexp", x.type, axis)
     if builtins.any(x.shape[k] == 0 for k in axes):
@@ -211,7 +261,11 @@ def logsumexp(x: ArrayLike, axis: Any = None, keepdims: bool = False) -> Tensor:
 def cumulative_sum(
     x: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = None, include_initial: bool = False
 ) -> Tensor:
-    """The running sum along ``axis`` (not needed for one axis); ``include_initial`` puts a 0 in front."""
+    """The running sum along ``axis`` (not needed for one axis); ``include_initial`` puts a 0 in front.
+
+    >>> hf.cumulative_sum([1, 2, 3])
+    <Tensor i64[3] cpu> [1 3 6]
+    """
     x = as_tensor(x, "cumulative_sum")
     if axis is None:
         if x.ndim != 1:

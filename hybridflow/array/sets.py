@@ -67,20 +67,32 @@ def unique_all(x: Any, /) -> UniqueAll:
 
 
 def unique_counts(x: Any, /) -> UniqueCounts:
-    """The distinct elements of ``x`` in ascending order (1-d), and how often each occurs, as int64."""
+    """The distinct elements of ``x`` in ascending order (1-d), and how often each occurs, as int64.
+
+    >>> hf.unique_counts([3, 1, 3])
+    UniqueCounts(values=<Tensor i64[2] cpu> [1 3], counts=<Tensor i64[2] cpu> [1 2])
+    """
     found = _unique(x, "unique_counts")
     return UniqueCounts(found.values, found.counts)
 
 
 def unique_inverse(x: Any, /) -> UniqueInverse:
     """The distinct elements of ``x`` in ascending order (1-d), and which of them each element of ``x`` is, as int64 in
-    the shape of ``x``."""
+    the shape of ``x``.
+
+    >>> hf.unique_inverse([3, 1, 3])
+    UniqueInverse(values=<Tensor i64[2] cpu> [1 3], inverse_indices=<Tensor i64[3] cpu> [1 0 1])
+    """
     found = _unique(x, "unique_inverse")
     return UniqueInverse(found.values, found.inverse_indices)
 
 
 def unique_values(x: Any, /) -> Tensor:
-    """The distinct elements of ``x`` in ascending order (1-d)."""
+    """The distinct elements of ``x`` in ascending order (1-d).
+
+    >>> hf.unique_values([3, 1, 3])
+    <Tensor i64[2] cpu> [1 3]
+    """
     return _unique(x, "unique_values").values
 
 

@@ -23,6 +23,11 @@ def reshape(x: ArrayLike, shape: ShapeLike, *, copy: bool | None = None) -> Tens
     """``x`` with another shape of the same size, in row-major order; one extent may be -1, which is worked out.
 
     ``copy`` changes nothing: no tensor sees what is assigned to another one.
+
+    >>> hf.reshape([1, 2, 3, 4], (2, -1))
+    <Tensor i64[2,2] cpu>
+    [[1 2]
+     [3 4]]
     """
     x = as_tensor(x, "reshape")
     given = tuple(shape) if isinstance(shape, (tuple, list)) else (shape,)
@@ -56,7 +61,11 @@ def _missing_extent(x: Tensor, rest: Shape, given: tuple[Any, ...]) -> Extent:
 
 @operation
 def permute_dims(x: ArrayLike, axes: Sequence[int] | None = None) -> Tensor:
-    """``x`` with its axes in another order: output axis k is input axis ``axes[k]``.  None reverses them."""
+    """``x`` with its axes in another order: output axis k is input axis ``axes[k]``.  None reverses them.
+
+    >>> hf.permute_dims(hf.ones((2, 3, 4)), (2, 0, 1)).shape
+    (4, 2, 3)
+    """
     x = as_tensor(x, "permute_dims")
     if axes is None:
         axes = range(x.ndim)[::-1]
@@ -72,7 +81,11 @@ def _transpose(x: Tensor, perm: tuple[int, ...]) -> Tensor:
 
 @operation
 def matrix_transpose(x: ArrayLike) -> Tensor:
-    """``x`` with its last two axes swapped."""
+    """``x`` with its last two axes swapped.
+
+    >>> hf.matrix_transpose(hf.ones((5, 2, 3))).shape
+    (5, 3, 2)
+    """
     x = as_tensor(x, "matrix_transpose")
     if x.ndim < 2:
         raise ShapeError("matrix_transpose", f"{x.type} is not a matrix or a stack of matrices.")
@@ -89,7 +102,11 @@ def transpose_2d(x: Any) -> Tensor:
 
 @operation
 def moveaxis(x: ArrayLike, source: Any, destination: Any) -> Tensor:
-    """``x`` with the ``source`` axes at the ``destination`` places; the other axes keep their order."""
+    """``x`` with the ``source`` axes at the ``destination`` places; the other axes keep their order.
+
+    >>> hf.moveaxis(hf.ones((2, 3, 4)), 0, -1).shape
+    (3, 4, 2)
+    """
     x = as_tensor(x, "moveaxis")
     listed = [v if isinstance(v, (tuple, list)) else (v,) for v in (source, destination)]
     origin, target = ([rules.axis("moveaxis", x.type, a) for a in v] for v in listed)
@@ -105,7 +122,11 @@ def moveaxis(x: ArrayLike, source: Any, destination: Any) -> Tensor:
 
 @operation
 def expand_dims(x: ArrayLike, axis: Any = 0) -> Tensor:
-    """``x`` with axes of extent 1 inserted, so that they stand at ``axis`` (an int or several) of the result."""
+    """``x`` with axes of extent 1 inserted, so that they stand at ``axis`` (an int or several) of the result.
+
+    >>> hf.expand_dims(hf.ones((2, 3)), axis=1).shape
+    (2, 1, 3)
+    """
     x = as_tensor(x, "expand_dims")
     places = axis if isinstance(axis, (tuple, list)) else (axis,)
     result = x.type.with_shape((1,) * (x.ndim + len(places)))
@@ -122,7 +143,11 @@ def expand_dims(x: ArrayLike, axis: Any = 0) -> Tensor:
 
 @operation
 def squeeze(x: ArrayLike, axis: Any = None) -> Tensor:
-    """``x`` without the axes ``axis`` of extent 1; None removes all that are known to be 1."""
+    """``x`` without the axes ``axis`` of extent 1; None removes all that are known to be 1.
+
+    >>> hf.squeeze(hf.ones((1, 3, 1))).shape
+    (3,)
+    """
     x = as_tensor(x, "squeeze")
     if axis is None:
         axes = tuple(k for k, extent in enumerate(x.shape) if is_one(extent))
@@ -136,7 +161,14 @@ def squeeze(x: ArrayLike, axis: Any = None) -> Tensor:
 
 @operation
 def broadcast_to(x: ArrayLike, shape: ShapeLike) -> Tensor:
-    """``x`` repeated along axes of extent 1 and new leading axes to ``shape``."""
+    """``x`` repeated along axes of extent 1 and new leading axes to ``shape``.
+
+    >>> hf.broadcast_to([1, 2], (3, 2))
+    <Tensor i64[3,2] cpu>
+    [[1 2]
+     [1 2]
+     [1 2]]
+    """
     x = as_tensor(x, "broadcast_to")
     wanted = to_shape(shape, "broadcast_to")
     try:
@@ -168,7 +200,11 @@ def broadcast_shapes(*shapes: Any) -> Shape:
 
 
 def broadcast_arrays(*arrays: Any) -> tuple[Tensor, ...]:
-    """``arrays`` broadcast to one shape."""
+    """``arrays`` broadcast to one shape.
+
+    >>> [x.shape for x in hf.broadcast_arrays(hf.ones((3, 1)), hf.ones(4))]
+    [(3, 4), (3, 4)]
+    """
     if not arrays:
         return ()
     given = [as_tensor(a, "broadcast_arrays") for a in arrays]
@@ -177,7 +213,11 @@ def broadcast_arrays(*arrays: Any) -> tuple[Tensor, ...]:
 
 @operation
 def concat(arrays: Sequence[Any], axis: int | None = 0) -> Tensor:
-    """``arrays``, promoted to one dtype, one after the other along ``axis``; None flattens them first."""
+    """``arrays``, promoted to one dtype, one after the other along ``axis``; None flattens them first.
+
+    >>> hf.concat([[1, 2], [3]])
+    <Tensor i64[3] cpu> [1 2 3]
+    """
     tensors = common_dtype("concat", [as_tensor(a, "concat") for a in _several("concat", arrays)])
     if axis is None:
         tensors, axis = [reshape(t, (-1,)) if t.size else reshape(t, (0,)) for t in tensors], 0
@@ -204,7 +244,13 @@ def _several(stage: str, arrays: Any) -> list[Any]:
 
 @operation
 def stack(arrays: Sequence[Any], axis: int = 0) -> Tensor:
-    """``arrays`` of one shape, promoted to one dtype, along a new axis at ``axis``."""
+    """``arrays`` of one shape, promoted to one dtype, along a new axis at ``axis``.
+
+    >>> hf.stack([[1, 2], [3, 4]], axis=1)
+    <Tensor i64[2,2] cpu>
+    [[1 3]
+     [2 4]]
+    """
     tensors = common_dtype("stack", _several("stack", arrays))
     for t in tensors[1:]:
         if t.shape != tensors[0].shape:
@@ -215,7 +261,11 @@ def stack(arrays: Sequence[Any], axis: int = 0) -> Tensor:
 
 @operation
 def unstack(x: ArrayLike, axis: int = 0) -> tuple[Tensor, ...]:
-    """The slices of ``x`` along ``axis``, without that axis."""
+    """The slices of ``x`` along ``axis``, without that axis.
+
+    >>> [x.tolist() for x in hf.unstack([[1, 2], [3, 4]])]
+    [[1, 2], [3, 4]]
+    """
     x = as_tensor(x, "unstack")
     axis = rules.axis("unstack", x.type, axis)
     rest = (*x.shape[:axis], *x.shape[axis + 1 :])
@@ -239,7 +289,11 @@ def slice_axis(x: Tensor, axis: int, start: Extent, stop: Extent, step: int = 1)
 
 @operation
 def split(x: ArrayLike, num_or_sizes: Any, axis: int = 0) -> list[Tensor]:
-    """``x`` cut along ``axis``: into that many equal parts, or into parts of the given sizes (one may be -1)."""
+    """``x`` cut along ``axis``: into that many equal parts, or into parts of the given sizes (one may be -1).
+
+    >>> [x.tolist() for x in hf.split([1, 2, 3, 4], 2)]
+    [[1, 2], [3, 4]]
+    """
     x = as_tensor(x, "split")
     axis = rules.axis("split", x.type, axis)
     extent = x.shape[axis]
@@ -266,7 +320,13 @@ def split(x: ArrayLike, num_or_sizes: Any, axis: int = 0) -> list[Tensor]:
 
 @operation
 def flip(x: ArrayLike, axis: Any = None) -> Tensor:
-    """``x`` in reverse order along ``axis`` (None: all, an int or several)."""
+    """``x`` in reverse order along ``axis`` (None: all, an int or several).
+
+    >>> hf.flip([[1, 2], [3, 4]], axis=1)
+    <Tensor i64[2,2] cpu>
+    [[2 1]
+     [4 3]]
+    """
     x = as_tensor(x, "flip")
     axes = rules.axes("flip", x.type, axis)
     return apply(TABLE["reverse"], x, axes=axes) if axes else own(x)
@@ -274,7 +334,11 @@ def flip(x: ArrayLike, axis: Any = None) -> Tensor:
 
 @operation
 def roll(x: Any, shift: Any, axis: Any = None) -> Tensor:
-    """``x`` shifted cyclically by ``shift`` places along ``axis``; None rolls the flattened tensor."""
+    """``x`` shifted cyclically by ``shift`` places along ``axis``; None rolls the flattened tensor.
+
+    >>> hf.roll([1, 2, 3], 1)
+    <Tensor i64[3] cpu> [3 1 2]
+    """
     x = as_tensor(x, "roll")
     if axis is None:
         if isinstance(shift, (tuple, list)):
@@ -305,7 +369,11 @@ def _turned(position: Extent, extent: Extent) -> Extent:
 
 @operation
 def tile(x: ArrayLike, repetitions: Any) -> Tensor:
-    """``x`` repeated ``repetitions[k]`` times along axis k; missing leading axes are added."""
+    """``x`` repeated ``repetitions[k]`` times along axis k; missing leading axes are added.
+
+    >>> hf.tile([1, 2], 2)
+    <Tensor i64[4] cpu> [1 2 1 2]
+    """
     x = as_tensor(x, "tile")
     counts = to_shape(repetitions, "tile")
     ndim = builtins.max(x.ndim, len(counts))
@@ -322,6 +390,9 @@ def repeat(x: ArrayLike, repeats: Any, axis: int | None = None) -> Tensor:
     """Each element ``repeats`` times, next to each other, along ``axis``; None flattens first.
 
     ``repeats`` is an int, or one int per element of the axis.
+
+    >>> hf.repeat([1, 2], 2)
+    <Tensor i64[4] cpu> [1 1 2 2]
     """
     x = as_tensor(x, "repeat")
     if axis is None:
@@ -346,6 +417,9 @@ def pad(x: ArrayLike, paddings: Any, mode: str = "constant", constant_values: An
 
     ``mode`` is "constant" (``constant_values``), "reflect" (mirrored without the edge), "symmetric" (mirrored with the
     edge) or "edge" (the edge repeated).  Raises ArgumentError for another mode.
+
+    >>> hf.pad([1, 2], [(1, 2)])
+    <Tensor i64[5] cpu> [0 1 2 0 0]
     """
     x = as_tensor(x, "pad")
     if not hasattr(paddings, "__iter__"):

@@ -14,14 +14,22 @@ from hybridflow.errors import ArgumentError
 
 @operation
 def argsort(x: ArrayLike, axis: int = -1, descending: bool = False, stable: bool = True) -> Tensor:
-    """The positions, as int64, that sort ``x`` along ``axis``.  The sort is stable whatever ``stable`` says."""
+    """The positions, as int64, that sort ``x`` along ``axis``.  The sort is stable whatever ``stable`` says.
+
+    >>> hf.argsort([3.0, 1.0, 2.0])
+    <Tensor i64[3] cpu> [1 2 0]
+    """
     x = as_tensor(x, "argsort")
     return apply(TABLE["argsort"], x, axis=rules.axis("argsort", x.type, axis), descending=bool(descending))
 
 
 @operation
 def sort(x: ArrayLike, axis: int = -1, descending: bool = False, stable: bool = True) -> Tensor:
-    """``x`` sorted along ``axis``."""
+    """``x`` sorted along ``axis``.
+
+    >>> hf.sort([3, 1, 2], descending=True)
+    <Tensor i64[3] cpu> [3 2 1]
+    """
     x = as_tensor(x, "sort")
     axis = rules.axis("sort", x.type, axis)
     return apply(TABLE["take_along_axis"], x, argsort(x, axis, descending), axis=axis)
@@ -32,6 +40,9 @@ def top_k(x: ArrayLike, k: int) -> tuple[Tensor, Tensor]:
     """The ``k`` largest elements along the last axis in descending order, and their positions as int64.
 
     Of equal elements the first comes first.  Raises ArgumentError when the axis has fewer than ``k`` elements.
+
+    >>> hf.top_k([1, 7, 3], 2)
+    (<Tensor i64[2] cpu> [7 3], <Tensor i64[2] cpu> [1 2])
     """
     x = as_tensor(x, "top_k")
     axis = rules.axis("top_k", x.type, -1)

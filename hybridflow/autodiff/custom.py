@@ -51,6 +51,13 @@ def custom_gradient(function: Callable[..., Any]) -> Callable[..., Any]:
     ``grad_fn`` takes one cotangent per output tensor and returns one per tensor argument (None for no derivative).
     When ``function`` reads trainable variables, ``grad_fn`` must take ``variables=`` and return the pair (cotangents of
     the arguments, cotangents of the variables).  Higher derivatives are those of the operations in ``grad_fn``.
+
+    >>> @hf.custom_gradient
+    ... def clipped(x):
+    ...     return x * x, lambda g: hf.clip(g * 2 * x, -1, 1)
+    ...
+    >>> hf.grad(lambda x: hf.sum(clipped(x)))(hf.asarray([0.25, 5.0]))
+    <Tensor f32[2] cpu> [0.5 1. ]
     """
 
     @functools.wraps(function)

@@ -49,6 +49,13 @@ class GradientTape:
     ``persistent=True`` allows several ``gradient`` calls; otherwise the first one frees the records.  Trainable
     variables are watched when they are read, unless ``watch_accessed_variables=False``; tensors need ``watch``.
     Tapes nest: the gradient computation of an inner tape is recorded by the outer ones.
+
+    >>> x = hf.asarray([1.0, 2.0])
+    >>> with hf.GradientTape() as tape:
+    ...     tape.watch(x)
+    ...     y = hf.sum(x * x)
+    >>> tape.gradient(y, x)
+    <Tensor f32[2] cpu> [2. 4.]
     """
 
     __slots__ = (

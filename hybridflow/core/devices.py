@@ -38,6 +38,11 @@ class device:  # a lower-case name, because it reads as a statement
 
     Tensors that exist already stay where they are; inside a traced function a scope means nothing, because the whole
     function runs where its arguments lie.  Raises DeviceError where there is no such device.
+
+    >>> with hf.device("cpu"):
+    ...     x = hf.ones(2)
+    >>> x.device
+    'cpu'
     """
 
     __slots__ = ("_before", "name")
@@ -69,7 +74,11 @@ class device:  # a lower-case name, because it reads as a statement
 
 
 def list_devices() -> list[str]:
-    """The devices of this process."""
+    """The devices of this process.
+
+    >>> hf.list_devices()[0]
+    'cpu'
+    """
     from hybridflow.runtime.cuda import gpus
 
     return [CPU, *(f"gpu:{k}" for k in range(gpus.count()))]

@@ -154,6 +154,10 @@ class Tensor(Operators):
 
     ``_array`` is the buffer: a numpy.ndarray on the CPU, a cupy.ndarray on a GPU.  It is never written after the
     tensor was made, except by a Variable that is its only owner.  Native code reads the slot at a fixed offset.
+
+    >>> x = hf.asarray([[1.0, 2.0], [3.0, 4.0]])
+    >>> x.shape, x.dtype.name, x.sum(axis=0).tolist()
+    ((2, 2), 'float32', [4.0, 6.0])
     """
 
     __slots__ = ("__weakref__", "_array")

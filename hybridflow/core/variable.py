@@ -33,6 +33,10 @@ class Variable(Operators):
     ``_tensor`` is the value.  ``_own`` is the same object when its memory is the variable's own: made by a program for
     this variable, and shown to nobody, so that the next program may write there.  Whoever lets the value be seen says
     so, see ``_current``.  Native code reads and sets both slots, and the words of ``_gate`` (see ``calls.turns``).
+
+    >>> v = hf.Variable([1.0, 2.0], name="v")
+    >>> v.assign_add([10.0, 20.0])
+    <Variable 'v' f32[2] cpu> [11. 22.]
     """
 
     __slots__ = ("__weakref__", "_gate", "_own", "_tensor", "name", "trainable")

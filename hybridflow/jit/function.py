@@ -466,6 +466,13 @@ def function(
     A call that raises leaves every variable as it was.
 
     Works on functions, methods, lambdas and any other callable.
+
+    >>> @hf.function
+    ... def f(x):
+    ...     return hf.sum(x * x)
+    ...
+    >>> f(hf.asarray([1.0, 2.0]))
+    <Tensor f32[] cpu> 5.0
     """
     if python is None:
         return functools.partial(

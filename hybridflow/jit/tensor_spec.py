@@ -22,6 +22,9 @@ class TensorSpec:
 
     Extents of 0 and 1 change broadcasting, orders of folding and what is an error, so a function has a program of its
     own for each of them; one program serves all larger extents.
+
+    >>> hf.TensorSpec(["rows", 3], hf.float64)
+    TensorSpec(('rows', 3), 'float64')
     """
 
     __slots__ = ("dtype", "name", "shape")

@@ -46,39 +46,63 @@ from hybridflow.errors import ArgumentError
 
 @operation
 def relu(x: Any) -> Tensor:
-    """``max(x, 0)``; NaN stays NaN.  The derivative at 0 is 0."""
+    """``max(x, 0)``; NaN stays NaN.  The derivative at 0 is 0.
+
+    >>> hf.nn.relu([-1.0, 2.0])
+    <Tensor f32[2] cpu> [0. 2.]
+    """
     return maximum(0, x)  # the gradient of a tie goes to the first operand
 
 
 @operation
 def relu6(x: Any) -> Tensor:
-    """``min(max(x, 0), 6)``.  The derivative at 0 and 6 is 0."""
+    """``min(max(x, 0), 6)``.  The derivative at 0 and 6 is 0.
+
+    >>> hf.nn.relu6([-1.0, 2.0, 9.0])
+    <Tensor f32[3] cpu> [0. 2. 6.]
+    """
     return minimum(6, relu(x))
 
 
 @operation
 def leaky_relu(x: Any, alpha: float = 0.2) -> Tensor:
-    """``x`` where positive, ``alpha * x`` elsewhere."""
+    """``x`` where positive, ``alpha * x`` elsewhere.
+
+    >>> hf.nn.leaky_relu([-1.0, 2.0])
+    <Tensor f32[2] cpu> [-0.2  2. ]
+    """
     x = float_operand(x, "leaky_relu")
     return where(greater(x, 0), x, multiply(x, alpha))
 
 
 @operation
 def elu(x: Any, alpha: float = 1.0) -> Tensor:
-    """``x`` where positive, ``alpha * (exp(x) - 1)`` elsewhere."""
+    """``x`` where positive, ``alpha * (exp(x) - 1)`` elsewhere.
+
+    >>> hf.nn.elu([-1.0, 2.0])
+    <Tensor f32[2] cpu> [-0.63212055  2.        ]
+    """
     x = float_operand(x, "elu")
     return where(greater(x, 0), x, multiply(expm1(minimum(x, 0)), alpha))
 
 
 @operation
 def selu(x: Any) -> Tensor:
-    """The self-normalising ``elu`` of Klambauer et al.: scaled so that mean 0 and variance 1 are kept."""
+    """The self-normalising ``elu`` of Klambauer et al.: scaled so that mean 0 and variance 1 are kept.
+
+    >>> hf.nn.selu([-1.0, 2.0])
+    <Tensor f32[2] cpu> [-1.1113307  2.101402 ]
+    """
     return multiply(elu(x, 1.6732632423543772), 1.0507009873554805)
 
 
 @operation
 def gelu(x: Any, approximate: bool = False) -> Tensor:
-    """``x`` times the normal distribution function at ``x``; ``approximate`` takes the formula with tanh."""
+    """``x`` times the normal distribution function at ``x``; ``approximate`` takes the formula with tanh.
+
+    >>> hf.nn.gelu([-1.0, 2.0])
+    <Tensor f32[2] cpu> [-0.15865526  1.9544997 ]
+    """
     x = float_operand(x, "gelu")
     if approximate:
         inner = multiply(add(x, multiply(multiply(square(x), x), 0.044715)), math.sqrt(2 / math.pi))
@@ -88,7 +112,11 @@ def gelu(x: Any, approximate: bool = False) -> Tensor:
 
 @operation
 def silu(x: Any) -> Tensor:
-    """``x * sigmoid(x)``, also called swish."""
+    """``x * sigmoid(x)``, also called swish.
+
+    >>> hf.nn.silu([-1.0, 2.0])
+    <Tensor f32[2] cpu> [-0.26894143  1.761594  ]
+    """
     x = float_operand(x, "silu")
     return multiply(x, sigmoid(x))
 
@@ -98,34 +126,54 @@ swish = silu
 
 @operation
 def hard_sigmoid(x: Any) -> Tensor:
-    """``x / 6 + 1/2`` limited to [0, 1]."""
+    """``x / 6 + 1/2`` limited to [0, 1].
+
+    >>> hf.nn.hard_sigmoid([-4.0, 0.0, 4.0])
+    <Tensor f32[3] cpu> [0.  0.5 1. ]
+    """
     x = float_operand(x, "hard_sigmoid")
     return divide(relu6(add(x, 3)), 6)
 
 
 @operation
 def hard_swish(x: Any) -> Tensor:
-    """``x * hard_sigmoid(x)``."""
+    """``x * hard_sigmoid(x)``.
+
+    >>> hf.nn.hard_swish([-4.0, 1.0, 4.0])
+    <Tensor f32[3] cpu> [-0.         0.6666667  4.       ]
+    """
     x = float_operand(x, "hard_swish")
     return multiply(x, hard_sigmoid(x))
 
 
 @operation
 def softplus(x: Any) -> Tensor:
-    """``log(1 + exp(x))`` without overflow."""
+    """``log(1 + exp(x))`` without overflow.
+
+    >>> hf.nn.softplus([0.0, 100.0])
+    <Tensor f32[2] cpu> [  0.6931472 100.       ]
+    """
     x = float_operand(x, "softplus")
     return logaddexp(x, zeros_like(x))
 
 
 @operation
 def log_sigmoid(x: Any) -> Tensor:
-    """``log(sigmoid(x))`` without underflow."""
+    """``log(sigmoid(x))`` without underflow.
+
+    >>> hf.nn.log_sigmoid([0.0, 100.0])
+    <Tensor f32[2] cpu> [-6.931472e-01 -3.783506e-44]
+    """
     return negative(softplus(negative(float_operand(x, "log_sigmoid"))))
 
 
 @operation
 def softsign(x: Any) -> Tensor:
-    """``x / (1 + |x|)``."""
+    """``x / (1 + |x|)``.
+
+    >>> hf.nn.softsign([-1.0, 3.0])
+    <Tensor f32[2] cpu> [-0.5   0.75]
+    """
     x = float_operand(x, "softsign")
     return divide(x, add(abs(x), 1))
 
@@ -146,7 +194,11 @@ def _shifted(x: Tensor, axis: Any) -> Tensor:
 
 @operation
 def softmax(x: Any, axis: Any = -1) -> Tensor:
-    """``exp(x) / sum(exp(x))`` over ``axis`` without overflow.  Raises ShapeError over no elements."""
+    """``exp(x) / sum(exp(x))`` over ``axis`` without overflow.  Raises ShapeError over no elements.
+
+    >>> hf.nn.softmax([0.0, 0.0, 0.0, 0.0])
+    <Tensor f32[4] cpu> [0.25 0.25 0.25 0.25]
+    """
     x, dtype = _wide(x, "softmax")
     powers = exp(_shifted(x, axis))
     return cast(divide(powers, sum(powers, axis, keepdims=True)), dtype)
@@ -154,7 +206,11 @@ def softmax(x: Any, axis: Any = -1) -> Tensor:
 
 @operation
 def log_softmax(x: Any, axis: Any = -1) -> Tensor:
-    """The logarithm of ``softmax(x)``, exact where that underflows."""
+    """The logarithm of ``softmax(x)``, exact where that underflows.
+
+    >>> hf.nn.log_softmax([0.0, 0.0])
+    <Tensor f32[2] cpu> [-0.6931472 -0.6931472]
+    """
     x, dtype = _wide(x, "log_softmax")
     shifted = _shifted(x, axis)
     return cast(subtract(shifted, log(sum(exp(shifted), axis, keepdims=True))), dtype)
@@ -162,13 +218,23 @@ def log_softmax(x: Any, axis: Any = -1) -> Tensor:
 
 @operation
 def moments(x: Any, axis: Any, keepdims: bool = False) -> tuple[Tensor, Tensor]:
-    """Mean and variance over ``axis``."""
+    """Mean and variance over ``axis``.
+
+    >>> hf.nn.moments([1.0, 3.0], axis=0)
+    (<Tensor f32[] cpu> 2.0, <Tensor f32[] cpu> 1.0)
+    """
     return mean(x, axis, keepdims=keepdims), var(x, axis, keepdims=keepdims)
 
 
 @operation
 def layer_norm(x: Any, scale: Any = None, offset: Any = None, axis: Any = -1, epsilon: float = 1e-5) -> Tensor:
-    """``(x - mean) / sqrt(variance + epsilon) * scale + offset``, with mean and variance over ``axis``."""
+    """``(x - mean) / sqrt(variance + epsilon) * scale + offset``, with mean and variance over ``axis``.
+
+    >>> hf.nn.layer_norm([[1.0, 3.0], [2.0, 8.0]], epsilon=0.0)
+    <Tensor f32[2,2] cpu>
+    [[-1.  1.]
+     [-1.  1.]]
+    """
     x, dtype = _wide(x, "layer_norm")
     centred = subtract(x, mean(x, axis, keepdims=True))
     variance = mean(square(centred), axis, keepdims=True)
@@ -177,7 +243,11 @@ def layer_norm(x: Any, scale: Any = None, offset: Any = None, axis: Any = -1, ep
 
 @operation
 def rms_norm(x: Any, scale: Any = None, axis: Any = -1, epsilon: float = 1e-6) -> Tensor:
-    """``x / sqrt(mean(x**2) + epsilon) * scale``, with the mean over ``axis``."""
+    """``x / sqrt(mean(x**2) + epsilon) * scale``, with the mean over ``axis``.
+
+    >>> hf.nn.rms_norm([3.0, 4.0], epsilon=0.0)
+    <Tensor f32[2] cpu> [0.84852815 1.1313709 ]
+    """
     x, dtype = _wide(x, "rms_norm")
     return _affine(multiply(x, rsqrt(add(mean(square(x), axis, keepdims=True), epsilon))), scale, None, dtype)
 
@@ -192,7 +262,11 @@ def _affine(x: Tensor, scale: Any, offset: Any, dtype: Any) -> Tensor:
 
 @operation
 def l2_normalize(x: Any, axis: Any = -1, epsilon: float = 1e-12) -> Tensor:
-    """``x / sqrt(max(sum(x**2), epsilon))``, with the sum over ``axis``."""
+    """``x / sqrt(max(sum(x**2), epsilon))``, with the sum over ``axis``.
+
+    >>> hf.nn.l2_normalize([3.0, 4.0])
+    <Tensor f32[2] cpu> [0.6 0.8]
+    """
     x, dtype = _wide(x, "l2_normalize")
     return cast(multiply(x, rsqrt(maximum(sum(square(x), axis, keepdims=True), epsilon))), dtype)
 
@@ -206,6 +280,9 @@ def dropout(x: Any, rate: float, training: bool = True, generator: Any = None, s
     The choice comes from ``generator`` (a ``hf.random.Generator``), is a function of ``seed`` (two integers), or comes
     from the global generator.  Without ``training``, or at rate 0, ``x`` is returned as it is.
     Raises ArgumentError for a rate outside [0, 1).
+
+    >>> hf.nn.dropout(hf.ones(4), 0.0)
+    <Tensor f32[4] cpu> [1. 1. 1. 1.]
     """
     x = float_operand(x, "dropout")
     if weak_kind(rate) is None or not 0 <= rate < 1:

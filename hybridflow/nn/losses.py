@@ -44,21 +44,33 @@ def _pair(labels: Any, predictions: Any, stage: str) -> tuple[Tensor, Tensor]:
 
 @operation
 def mean_squared_error(labels: Any, predictions: Any, reduction: str = "mean") -> Tensor:
-    """``(predictions - labels)**2``."""
+    """``(predictions - labels)**2``.
+
+    >>> hf.losses.mean_squared_error([0.0, 0.0], [1.0, -3.0])
+    <Tensor f32[] cpu> 5.0
+    """
     y, p = _pair(labels, predictions, "mean_squared_error")
     return _reduced(square(subtract(p, y)), reduction, "mean_squared_error")
 
 
 @operation
 def mean_absolute_error(labels: Any, predictions: Any, reduction: str = "mean") -> Tensor:
-    """``|predictions - labels|``."""
+    """``|predictions - labels|``.
+
+    >>> hf.losses.mean_absolute_error([0.0, 0.0], [1.0, -3.0])
+    <Tensor f32[] cpu> 2.0
+    """
     y, p = _pair(labels, predictions, "mean_absolute_error")
     return _reduced(abs(subtract(p, y)), reduction, "mean_absolute_error")
 
 
 @operation
 def huber(labels: Any, predictions: Any, delta: float = 1.0, reduction: str = "mean") -> Tensor:
-    """Half the squared error up to an error of ``delta``, growing linearly beyond."""
+    """Half the squared error up to an error of ``delta``, growing linearly beyond.
+
+    >>> hf.losses.huber([0.0, 0.0], [0.5, 3.0])
+    <Tensor f32[] cpu> 1.3125
+    """
     y, p = _pair(labels, predictions, "huber")
     error = abs(subtract(p, y))
     inner = minimum(error, delta)
@@ -67,7 +79,11 @@ def huber(labels: Any, predictions: Any, delta: float = 1.0, reduction: str = "m
 
 @operation
 def sigmoid_cross_entropy(labels: Any, logits: Any, reduction: str = "mean") -> Tensor:
-    """``-labels * log(sigmoid(logits)) - (1 - labels) * log(1 - sigmoid(logits))``, without overflow."""
+    """``-labels * log(sigmoid(logits)) - (1 - labels) * log(1 - sigmoid(logits))``, without overflow.
+
+    >>> hf.losses.sigmoid_cross_entropy([1.0, 0.0], [2.0, 2.0])
+    <Tensor f32[] cpu> 1.1269281
+    """
     z, x = _pair(labels, logits, "sigmoid_cross_entropy")
     return _reduced(subtract(logaddexp(x, 0.0), multiply(x, z)), reduction, "sigmoid_cross_entropy")
 
@@ -81,6 +97,9 @@ def softmax_cross_entropy(
     Integer ``labels`` are class numbers, of the shape of ``logits`` without ``axis``; float ``labels`` are
     probabilities, of the shape of ``logits``.  ``label_smoothing`` shares that much probability evenly over all
     classes.  A class number out of range raises IndexRangeError when the loss is computed.
+
+    >>> hf.losses.softmax_cross_entropy([1, 0], [[0.0, 2.0], [0.0, 2.0]])
+    <Tensor f32[] cpu> 1.1269281
     """
     stage = "softmax_cross_entropy"
     labels, logits = as_tensor(labels, stage), as_tensor(logits, stage)

@@ -172,7 +172,11 @@ def empty(shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray:
 
 
 def stats() -> Stats:
-    """What the pool holds; zeros where there is none.  Blocks that were not used for long go back to the system."""
+    """What the pool holds; zeros where there is none.  Blocks that were not used for long go back to the system.
+
+    >>> hf.memory.stats().live >= 0
+    True
+    """
     blocks = pool()
     if blocks is not None:
         blocks.look()
@@ -180,7 +184,10 @@ def stats() -> Stats:
 
 
 def trim() -> None:
-    """Return all kept blocks to the system."""
+    """Return all kept blocks to the system.
+
+    >>> _ = hf.memory.trim()
+    """
     blocks = pool()
     if blocks is not None:
         blocks.trim()
