@@ -373,7 +373,9 @@ def colours(b, x):
 SHORT = {"norms": norms, "softmax": softmax, "colours": colours}
 
 
-@pytest.mark.parametrize("shape", [(2, 2), (40, 3), (5, 33, 3), (100, 7), (64, 10), (17, 16), (130, 4), (3, 20, 6)])
+@pytest.mark.parametrize(
+    "shape", [(2, 2), (40, 3), (5, 33, 3), (100, 7), (64, 10), (17, 16), (130, 4), (3, 20, 6), (70, 15)]
+)
 @pytest.mark.parametrize("name", SHORT)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, dt.bfloat16], ids=["f32", "f64", "bf16"])
 def test_short_loops_across_longer_ones(monkeypatch, name, shape, dtype):
@@ -393,7 +395,7 @@ def test_short_loops_across_longer_ones(monkeypatch, name, shape, dtype):
         assert all(same_bits(a, b) for a, b in zip(one[1:], outcome(plain, [array])[1:], strict=True))
 
 
-@pytest.mark.parametrize("terms", [1, 2, 3, 5, 8, 13, 16])
+@pytest.mark.parametrize("terms", [1, 2, 3, 5, 8, 9, 11, 13, 14, 15, 16])
 def test_the_order_of_short_folds(terms):
     array = np.random.default_rng(terms).normal(size=(50, terms)).astype(np.float32)
     program = compiled(folded("sum", array, (1,)), AVX2)

@@ -20,6 +20,8 @@ from hybridflow.compiler.ir.graph import Node
 from hybridflow.compiler.ir.types import static_size
 from hybridflow.compiler.loops.index import Index, Ix, LoopVar
 
+_PICKED = 3  # vectors from which lanes are picked one after the other: of more, rotating them takes fewer instructions
+
 
 class Interleaved(Elements):
     """Elements at one turn of the loop ``inner``.  ``first`` is that of turn 0, which has what all turns share."""
@@ -86,7 +88,9 @@ class Interleaved(Elements):
 def separated(e: Emitter, vectors: Sequence[Val]) -> list[Val]:
     """Of n vectors end to end, the elements 0, n, 2n, ..., then 1, n + 1, ..., and so on: n vectors of the same size.
 
-    Halves of an even n are separated by themselves, after even and odd elements."""
+    Halves of an even n are separated by themselves, after even and odd elements.  Where n is odd each result takes
+    another lane from each vector, and in each lane the vectors follow each other in the same order, but from another
+    one on: they are rotated, by as much as each lane needs, before lanes are put in order."""
     n, width = len(vectors), vectors[0].width
     if n == 1:
         return list(vectors)
@@ -96,6 +100,11 @@ def separated(e: Emitter, vectors: Sequence[Val]) -> list[Val]:
             lanes = [2 * k + odd for k in range(width)]
             parts.append(separated(e, [e.shuffle(a, b, lanes) for a, b in zip(vectors[::2], vectors[1::2])]))
         return [v for pair in zip(*parts) for v in pair]
+    if n > _PICKED:
+        step = pow(width, -1, n)
+        rotated = _rotated(e, vectors, [lane * step % n for lane in range(width)])
+        orders = [[(n * k + turn) % width for k in range(width)] for turn in range(n)]
+        return [e.shuffle(rotated[turn * step % n], None, order) for turn, order in enumerate(orders)]
     found = []
     for turn in range(n):
         source = [divmod(n * k + turn, width) for k in range(width)]
@@ -114,7 +123,24 @@ def joined(e: Emitter, vectors: Sequence[Val]) -> list[Val]:
             for half in (0, width // 2):
                 found.append(e.shuffle(a, b, [lane for k in range(half, half + width // 2) for lane in (k, width + k)]))
         return found
+    if n > _PICKED:
+        step, back = pow(width, -1, n), pow(n, -1, width)
+        orders = [[(lane - turn) * back % width for lane in range(width)] for turn in range(n)]
+        rotated = [e.shuffle(vectors[m * width % n], None, orders[m * width % n]) for m in range(n)]
+        return _rotated(e, rotated, [-lane * step % n for lane in range(width)])
     return [_picked(e, vectors, [((width * m + k) % n, (width * m + k) // n) for k in range(width)]) for m in range(n)]
+
+
+def _rotated(e: Emitter, vectors: Sequence[Val], amounts: Sequence[int]) -> list[Val]:
+    """Lane l of vector m is that of vector m - amounts[l], counted around: rotated by 1, 2, 4, ... in the lanes that
+    need it."""
+    found, n, width = list(vectors), len(vectors), len(amounts)
+    step = 1
+    while step < n:
+        lanes = [width + lane if amount & step else lane for lane, amount in enumerate(amounts)]
+        found = [e.shuffle(found[m], found[m - step], lanes) for m in range(n)]
+        step *= 2
+    return found
 
 
 def _picked(e: Emitter, vectors: Sequence[Val], source: Sequence[tuple[int, int]]) -> Val:
