@@ -6,7 +6,7 @@ A record says which values an operation read and made.  The walk goes through a 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from hybridflow.compiler.ir import dtypes as dt
@@ -42,16 +42,13 @@ def backward(
     records: Sequence[Record],
     seeds: Iterable[tuple[Any, Any]],
     sources: Sequence[Any],
-    path: Container[int] | None = None,
 ) -> list[Any | None]:
     """Cotangents of ``sources``, None for those on which no seeded value depends.
 
     ``records`` are in the order in which they happened; ``seeds`` are (value, its cotangent) pairs.  Values are told
-    apart by identity.  Nothing is computed for values that do not depend on a source; ``path`` holds the ids of those
-    that do, for callers that know them.
+    apart by identity.  Nothing is computed for values that do not depend on a source.
     """
-    if path is None:
-        path = _on_path(records, sources)
+    path = _on_path(records, sources)
     wanted = {id(source) for source in sources}
     cotangents: dict[int, Any] = {}
     for value, cotangent in seeds:

@@ -196,7 +196,7 @@ from hybridflow.core import native_type as _native_type, other_names as _other_n
 from hybridflow.core.devices import device as device, list_devices as list_devices
 from hybridflow.core.tensor import Tensor as Tensor
 from hybridflow.core.variable import Variable as Variable
-from hybridflow.eager import operations as _operations
+from hybridflow.eager import operations as _operations, wholes as _wholes
 from hybridflow.runtime.machine import machine_code as _machine_code
 
 _operators.install()
@@ -211,7 +211,14 @@ def _planner() -> _operations.Planner:
     return operation_plans.plan
 
 
+def _whole_maker() -> _wholes.Maker:
+    from hybridflow.jit import operation_plans
+
+    return operation_plans.whole
+
+
 _operations.set_planner(_planner)
+_wholes.set_maker(_whole_maker)
 _machine_code.import_before_fork(_planner)
 
 if _typing.TYPE_CHECKING:  # what is loaded when it is first used, see ``_LATER``

@@ -30,6 +30,7 @@ LEVELS = {
     "hybridflow.compiler.autodiff": 3,
     "hybridflow.compiler.batching": 3,
     "hybridflow.compiler.forward": 3,
+    "hybridflow.compiler.inlining": 3,
     "hybridflow.compiler.passes": 3,
     "hybridflow.compiler.loops": 4,
     "hybridflow.compiler.loops.index": 2,  # what a view does, to passes and to loops

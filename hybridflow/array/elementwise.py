@@ -17,7 +17,7 @@ import numpy as np
 from hybridflow.compiler.ir import dtypes
 from hybridflow.compiler.ir.extents import Dim
 from hybridflow.compiler.ops import TABLE
-from hybridflow.core.context import busy, idle, now
+from hybridflow.core.context import busy, idle, now, only_tape
 from hybridflow.core.likes import ArrayLike, DTypeLike
 from hybridflow.core.promotion import default_float, result_dtype, to_dtype, weak_kind
 from hybridflow.core.tensor import Tensor
@@ -43,10 +43,35 @@ from hybridflow.errors import ArgumentError, DTypeError
 
 def _binary(op: Any, x: Any, y: Any) -> Tensor:
     """``op`` on operands of one promoted dtype."""
+    return _quickly(op, _promoted, x, y)
+
+
+def _quickly(op: Any, body: Callable[[Any, Any, Any], Tensor], x: Any, y: Any) -> Tensor:
+    """``body(op, x, y)``, by native code or as a whole where that can be."""
     if not busy.value or now() is idle:
         out = try_binary(op, x, y)
         if out is not None:
             return out
+    elif only_tape() is not None:
+        taped = _taped.get(op)
+        if taped is None:
+            taped = _taped[op] = operation(_named(op, body))
+        return taped(x, y)
+    return body(op, x, y)
+
+
+_taped: dict[Any, Callable[[Any, Any], Tensor]] = {}  # functions that are one op in all but promotion
+
+
+def _named(op: Any, body: Callable[[Any, Any, Any], Tensor]) -> Callable[[Any, Any], Tensor]:
+    def function(x: Any, y: Any) -> Tensor:
+        return body(op, x, y)
+
+    function.__name__ = op.name
+    return function
+
+
+def _promoted(op: Any, x: Any, y: Any) -> Tensor:
     if type(x) is Variable:
         x = x._read()
     if type(y) is Variable:
@@ -69,10 +94,10 @@ def _alike(x: Any, y: Any) -> bool:
 
 def _float_binary(op: Any, x: Any, y: Any) -> Tensor:
     """``op``, which takes floats only: integers and bools become float32."""
-    if not busy.value or now() is idle:
-        out = try_binary(op, x, y)
-        if out is not None:
-            return out
+    return _quickly(op, _promoted_to_float, x, y)
+
+
+def _promoted_to_float(op: Any, x: Any, y: Any) -> Tensor:
     if _alike(x, y) and dtypes.is_float(x.dtype):
         return apply(op, x, y)
     stage = op.name

@@ -21,6 +21,7 @@ class _VariableWatcher:
     """Stands among the tapes to learn which variables a function reads."""
 
     __slots__ = ("_recording", "reads")
+    takes_wholes = False
 
     def __init__(self) -> None:
         self._recording = True
@@ -29,7 +30,7 @@ class _VariableWatcher:
     def record(self, *what: Any) -> None:
         """Ops are of no interest."""
 
-    record_custom = note_assign = follow = record
+    record_custom = record_whole = note_assign = follow = record
 
     def watch_read(self, variable: Variable, tensor: Tensor) -> None:
         if variable.is_watched:

@@ -22,6 +22,7 @@ from hybridflow.compiler.ops import TABLE, Kind
 from hybridflow.core.context import everywhere, idle, now
 from hybridflow.core.tensor import Tensor, wrap
 from hybridflow.eager.executable import executable_for
+from hybridflow.eager.wholes import Whole, taken_apart
 from hybridflow.errors import ArgumentError, HybridflowError, user_location
 from hybridflow.runtime import locks
 from hybridflow.runtime.calls import entry
@@ -97,10 +98,10 @@ def _structure(records: Sequence[Record], seeds: Seeds, wanted: Groups, values: 
         return number
 
     for op, inputs, attrs, outputs, vjp in records:
-        if vjp is not None:
+        if vjp is not None and type(vjp) is not Whole:
             return None
         numbers = [place(x) for x in inputs]
-        key.append(op)
+        key.append(op if vjp is None else vjp)
         key += numbers
         if attrs:
             key.append(repr(attrs) if op.kind in _NUMBERS else (*attrs.items(),))
@@ -163,6 +164,7 @@ def _compiled(records: Sequence[Record], seeds: Seeds, wanted: Groups, values: S
     nodes = {id(x): b.parameter(x.type, f"value{k}") for k, x in enumerate(values)}
 
     def walked(record: Record) -> Record:
+        """The record between nodes."""
         outputs = tuple([nodes[id(x)] for x in record.outputs])
         several = isinstance(record.outputs, Results)
         inputs = tuple([nodes[id(x)] for x in record.inputs])
@@ -173,7 +175,7 @@ def _compiled(records: Sequence[Record], seeds: Seeds, wanted: Groups, values: S
         for value, cotangent in seeds
     ]
     parts = [nodes[id(x)] for group in wanted for x in group]
-    found = backward(b, [walked(record) for record in records], starts, parts)
+    found = backward(b, taken_apart([walked(record) for record in records], b), starts, parts)
     return _loaded(b, totals(b, found, wanted))
 
 

@@ -19,18 +19,25 @@ from hybridflow.compiler.ir.types import TensorType
 from hybridflow.compiler.ops import TABLE
 from hybridflow.compiler.ops.table import NOT_DIFFERENTIABLE
 from hybridflow.core import pytree
-from hybridflow.core.context import add_recorder, current, forget_recorder, pop_tape, push_tape
+from hybridflow.core.context import add_recorder, current, forget_recorder, pop_tape, push_tape, suspended
 from hybridflow.core.tensor import Tensor
 from hybridflow.core.variable import Variable
 from hybridflow.eager.dispatch import builder
 from hybridflow.eager.operands import as_tensor, own
+from hybridflow.eager.wholes import Whole, taken_apart, tensors_among
 from hybridflow.errors import ArgumentError, ArgumentTypeError, GradientError, ShapeError, user_location
 
 _STOP_GRADIENT = TABLE["stop_gradient"]
 _CONVERT = TABLE["convert"]
 _make = tuple.__new__  # as Record(...) does, without a Python frame
+_NO_ATTRS: Mapping[str, Any] = {}
 # Ops that may end a path of derivatives; a conversion does when its result is no float.
 _CUTTING = {op for op in TABLE.values() if op.vjp is NOT_DIFFERENTIABLE} | {_STOP_GRADIENT, _CONVERT}
+
+
+def passes(op: Any, dtype: Any) -> bool:
+    """Whether derivatives pass through an op with a result of that dtype."""
+    return op not in _CUTTING or (op is _CONVERT and is_float(dtype))
 
 
 class _Reads:
@@ -71,10 +78,12 @@ class GradientTape:
         "_used",
         "_watch_accessed",
         "persistent",
+        "takes_wholes",
     )
 
     def __init__(self, persistent: bool = False, watch_accessed_variables: bool = True) -> None:
         self.persistent = persistent
+        self.takes_wholes = not persistent  # whose gradients may be asked for while it records
         self._watch_accessed = watch_accessed_variables
         self._recording = False
         self._used = False
@@ -134,7 +143,7 @@ class GradientTape:
                 break
         else:
             return
-        if op in _CUTTING and (op is not _CONVERT or not is_float(out.dtype)):
+        if op in _CUTTING and not passes(op, out.dtype):
             self._cuts.append(Cut(op.name, tuple(map(id, inputs)), user_location()))
             return
         if type(out) is tuple:
@@ -143,6 +152,17 @@ class GradientTape:
             return
         tracked[id(out)] = out
         self._records.append(_make(Record, (op, inputs, attrs, (out,), None)))
+
+    def record_whole(self, whole: Whole, arguments: tuple[Any, ...], out: Tensor) -> None:
+        """Called for public functions in the place of their ops, through which derivatives pass."""
+        if not self._recording:
+            return
+        inputs, tracked = tensors_among(arguments), self._tracked
+        for x in inputs:
+            if id(x) in tracked:
+                tracked[id(out)] = out
+                self._records.append(_make(Record, (None, inputs, _NO_ATTRS, (out,), whole)))
+                return
 
     def record_custom(self, inputs: tuple[Any, ...], outputs: Sequence[Any], vjp: Callable[..., Any]) -> None:
         """Record ``outputs``, computed somehow from ``inputs``, with ``vjp(*cotangents of outputs)``.
@@ -175,7 +195,6 @@ class GradientTape:
                 return
             reads = self._reads[id(variable)] = _Reads(variable)
         self._tracked[id(tensor)] = tensor
-        self._roots.add(id(tensor))
         reads.tensors.append(tensor)
 
     def watches(self, variable: Variable) -> bool:
@@ -393,11 +412,16 @@ class GradientTape:
         found = replayed(self._records, seeds, wanted)
         if found is not None:
             return found
-        # Where everything watched is a source, everything recorded depends on a source.
+        self._take_apart()
         parts = [x for group in wanted for x in group]
-        path = self._tracked if self._roots.issubset(map(id, parts)) else None
         starts = [(t, builder.full(1, t) if cotangent is None else cotangent) for t, cotangent in seeds]
-        return totals(builder, backward(builder, self._records, starts, parts, path), wanted)
+        return totals(builder, backward(builder, self._records, starts, parts), wanted)
+
+    def _take_apart(self) -> None:
+        """Have single ops in the place of wholes.  What is computed for them is of no interest to other tapes."""
+        if any(type(record.vjp) is Whole for record in self._records):
+            with suspended():
+                self._records = taken_apart(self._records, builder)
 
     def jacobian(self, target: Any, sources: Any, unconnected_gradients: str = "none") -> Any:
         """The derivative of each element of the tensor ``target`` with respect to each element of ``sources``.

@@ -29,9 +29,13 @@ class Recorder(Protocol):
     """
 
     _recording: bool  # whether it is still there
+    takes_wholes: bool  # whether it may be told of public functions in the place of the ops that they consist of
 
     def record(self, op: Any, inputs: tuple[Any, ...], attrs: Mapping[str, Any], out: Any, /) -> None:
         """An op has been applied."""
+
+    def record_whole(self, whole: Any, arguments: tuple[Any, ...], out: Any, /) -> None:
+        """A public function has been, whose ops ``whole`` knows (see ``eager.wholes``)."""
 
     def record_custom(self, inputs: tuple[Any, ...], outputs: Sequence[Any], vjp: Callable[..., Any], /) -> None:
         """Something with a derivative of its own has been."""
@@ -108,16 +112,19 @@ everywhere = ctypes.c_int32(0)  # those of the reasons that hold in every contex
 class State:
     """The ``trace`` that ops go into, the active ``tapes``, outermost first, and the ``device`` of the innermost scope.
 
-    A tape may have stopped recording in another context than the one that holds it here.
+    A tape may have stopped recording in another context than the one that holds it here.  ``only_tape`` is there where
+    it is all that is to be heeded, and takes wholes.
     """
 
-    __slots__ = ("_is_counted", "device", "tapes", "trace")
+    __slots__ = ("_is_counted", "device", "only_tape", "tapes", "trace")
 
     def __init__(
         self, trace: Tracer | None = None, tapes: tuple[Recorder, ...] = (), device: str | None = None
     ) -> None:
         self._is_counted = False
         self.trace, self.tapes, self.device = trace, tapes, device
+        alone = len(tapes) == 1 and trace is None and device is None and tapes[0].takes_wholes
+        self.only_tape = tapes[0] if alone else None
 
     def count(self) -> None:
         # No lock, which a thread that does not exist in a forked child could hold when states of such threads are
@@ -136,7 +143,16 @@ class State:
 idle = State()
 _state = ContextVar("hybridflow", default=idle)
 now: Callable[[], State] = _state.get  # the state of the running code
-reasons = Reasons(busy, everywhere, _state, idle)
+
+
+def _tell(call: Any, result: Any, *arguments: Any) -> None:
+    """Tell the only tape of a native call."""
+    tape = now().only_tape
+    if tape is not None:
+        tape.record_whole(call.whole, arguments, result)
+
+
+reasons = Reasons(busy, everywhere, _state, idle, _tell)
 
 
 class _Current:
@@ -221,6 +237,11 @@ class _Replaced:
                 self._leave()
         except AttributeError:  # as in State
             pass
+
+
+def only_tape() -> Recorder | None:
+    """The one tape that is told of what happens here, if it takes wholes and there is nothing else to heed."""
+    return None if everywhere.value else now().only_tape
 
 
 def tracing(trace: Tracer) -> AbstractContextManager[None]:

@@ -9,15 +9,13 @@ nothing records, traces or asks otherwise.  Whatever fits no plan, and every err
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast
 
-import numpy as np
-
-from hybridflow.core.context import reasons
-from hybridflow.core.tensor import Tensor
-from hybridflow.core.variable import Variable
+from hybridflow.core.context import only_tape, reasons
+from hybridflow.eager.forms import form_of
+from hybridflow.eager.wholes import Wholes
 from hybridflow.errors import of_user
 from hybridflow.runtime import locks
 from hybridflow.runtime.calls.entry import Dispatcher
@@ -35,7 +33,6 @@ _ENOUGH = 3  # calls of one form, after which its plan is made; twice as many fo
 _FEW = 4
 _MOST_PLANS = 16  # of one function: native code looks at them one by one
 _MOST_FORMS = 256  # of one function, that are counted
-_LEAST_OPEN = 2  # extents of 0 and 1 have plans of their own
 _NONE = -1  # in the place of a count: there is no plan for this form
 
 _planner: Callable[[], Planner] | None = None
@@ -52,7 +49,7 @@ def set_planner(load: Callable[[], Planner]) -> None:
 class Operation(Dispatcher):
     """A function with plans.  To Python it is the function in all but its type."""
 
-    __slots__ = ("__dict__", "__weakref__", "_forms", "_is_constant", "_tried")
+    __slots__ = ("__dict__", "__weakref__", "_forms", "_is_constant", "_tried", "_wholes")
     __wrapped__: Callable[..., Any]
     __qualname__: str
 
@@ -62,11 +59,13 @@ class Operation(Dispatcher):
         self._is_constant = is_constant
         self._forms: dict[Any, int] = {}  # how often each was met
         self._tried = 0  # plans that were tried to make
+        self._taped = ()
+        self._wholes = Wholes(self)
 
     def _call_slow(self, *args: Any, **kwargs: Any) -> Any:
         try:
             if not reasons.none_here():
-                return self.__wrapped__(*args, **kwargs)
+                return self.__wrapped__(*args, **kwargs) if only_tape() is None else self._wholes(args, kwargs)
             result = self.__wrapped__(*args, **kwargs)
         except BaseException as error:
             raise of_user(error)  # noqa: B904  # the very error
@@ -75,7 +74,7 @@ class Operation(Dispatcher):
 
     def _note(self, args: Sequence[Any], kwargs: dict[str, Any], result: Any) -> None:
         """Count a call that no plan answered, and make one if there were enough."""
-        form = _form(args, kwargs)
+        form = form_of(args, kwargs)
         if form is None:
             return
         count = self._forms.get(form, 0)
@@ -123,40 +122,6 @@ def operation(body: Callable[P, R]) -> Callable[P, R]:
 def creation(body: Callable[P, R]) -> Callable[P, R]:
     """Let a function that makes the same values of the same numbers each time have plans, which show those values."""
     return cast("Callable[P, R]", Operation(body, is_constant=True))
-
-
-def _form(args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
-    """What calls that one plan may answer have in common; None where there can be none."""
-    parts = [_part(value) for value in args]
-    for name, value in kwargs.items():
-        parts += (name, _part(value))
-    return None if None in parts else tuple(parts)
-
-
-def _part(value: Any) -> Any:
-    kind = type(value)
-    if kind is Tensor:
-        array = value._array
-        if type(array) is not np.ndarray:
-            return None
-        return array.dtype.num, array.flags.c_contiguous, *[n if n < _LEAST_OPEN else "n" for n in array.shape]
-    if kind is float:
-        return kind, value.hex()  # 0.0 and -0.0 differ, a NaN equals itself
-    if kind in _BY_VALUE:
-        return kind, value
-    if isinstance(value, np.dtype):
-        return np.dtype, value.num
-    if kind is np.ndarray or isinstance(value, np.generic):
-        return kind, value.dtype.num, *[n if n < _LEAST_OPEN else "n" for n in value.shape]
-    if kind is Variable:
-        return kind, id(value)
-    if kind is tuple or kind is list:
-        parts = [_part(item) for item in value]
-        return None if None in parts else (kind, *parts)
-    return None
-
-
-_BY_VALUE = frozenset((bool, int, str, type, type(None)))
 
 
 def _sights() -> ModuleType:

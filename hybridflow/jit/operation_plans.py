@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import numpy as np
 
+from hybridflow.autodiff.tape import passes
+from hybridflow.compiler.ir.dtypes import is_float
 from hybridflow.compiler.ir.extents import LEAST
 from hybridflow.compiler.ir.graph import Graph, Node
+from hybridflow.compiler.ir.results import TupleType
 from hybridflow.compiler.ops import Kind
 from hybridflow.core import pytree
 from hybridflow.core.tensor import Tensor
+from hybridflow.eager.wholes import tensors_among
 from hybridflow.errors import HybridflowError
 from hybridflow.jit.binding import Binder
-from hybridflow.jit.concrete import trace_signature
+from hybridflow.jit.concrete import ConcreteFunction, trace_signature
 from hybridflow.jit.keys import Key, LeafKey, TensorKey, leaf_key
 from hybridflow.jit.native_calls import native_call_for
 from hybridflow.runtime.calls.native_call import NativeCall
@@ -24,6 +29,35 @@ from hybridflow.runtime.calls.native_call import NativeCall
 def plan(body: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any], result: Any) -> NativeCall | None:
     """What answers calls like this one, which gave ``result``, without the body; None where that has to be asked."""
     binder = Binder(body, body.__name__)
+    concrete = _traced(body, binder, args, kwargs, result)
+    return None if concrete is None else native_call_for(concrete, (), binder, args, kwargs, repeats=True)
+
+
+def whole(
+    body: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any], result: Any
+) -> tuple[NativeCall, Graph] | None:
+    """As ``plan``, with the graph of a body that a tape may record as a whole: one float of tensors alone, on which
+    derivatives depend by ops of the table."""
+    binder = Binder(body, body.__name__)
+    concrete = _traced(body, binder, args, kwargs, result)
+    if concrete is None or type(result) is not Tensor or not is_float(result.dtype):
+        return None
+    leaves = [x for x in pytree.flatten(binder.bind(tuple(args), kwargs))[0] if type(x) is Tensor]
+    given = tensors_among((*args, *kwargs.values()))
+    graph = concrete.graph
+    if len(graph.inputs) != len(given) or not all(map(operator.is_, leaves, given)):
+        return None  # a variable, a value from outside, arguments in another order
+    if len(graph.outputs) != 1 or graph.outputs[0].is_parameter or not _is_smooth(graph):
+        return None
+    if concrete.staged.trace.spans or concrete.tells_apart:
+        return None
+    call = native_call_for(concrete, (), binder, args, kwargs, repeats=True)
+    return None if call is None else (call, graph)
+
+
+def _traced(
+    body: Callable[..., Any], binder: Binder, args: Sequence[Any], kwargs: dict[str, Any], result: Any
+) -> ConcreteFunction | None:
     leaves, structure = pytree.flatten(binder.bind(tuple(args), kwargs))
     if _is_view(result, leaves):
         return None
@@ -34,9 +68,20 @@ def plan(body: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any], 
         )
     except HybridflowError:  # what needs values, such as the number of elements that are not zero
         return None
-    if _may_be_view(concrete.graph, leaves):
-        return None
-    return native_call_for(concrete, (), binder, args, kwargs, repeats=True)
+    return None if _may_be_view(concrete.graph, leaves) else concrete
+
+
+def _is_smooth(graph: Graph) -> bool:
+    """Whether derivatives pass, by some path, from the result to each float input that it depends on."""
+    depends, passed = set(graph.outputs), set(graph.outputs)
+    for node in reversed(graph.nodes):
+        if node in depends:
+            if isinstance(node.type, TupleType):
+                return False
+            depends.update(node.inputs)
+            if node in passed and passes(node.op, node.dtype):
+                passed.update(x for x in node.inputs if is_float(x.dtype))
+    return all(node in passed for node in graph.inputs if node in depends and is_float(node.dtype))
 
 
 def _open_key(leaf: Any, name: str) -> LeafKey:

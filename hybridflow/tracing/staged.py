@@ -17,17 +17,18 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from hybridflow.compiler.autodiff import Record, Results, backward, records_of
+from hybridflow.compiler.inlining import apply_again, extents_of, with_extents
 from hybridflow.compiler.ir.dtypes import is_float
 from hybridflow.compiler.ir.extents import Dim, Extent, affine, holds, substituted, symbols
 from hybridflow.compiler.ir.graph import Graph, Node
 from hybridflow.compiler.ir.results import TupleType, parts_of
-from hybridflow.compiler.ops.table import NOT_DIFFERENTIABLE, Kind
+from hybridflow.compiler.ops.table import NOT_DIFFERENTIABLE
 from hybridflow.core import devices, transaction
 from hybridflow.core.context import current, now, tracing
 from hybridflow.core.tensor import Tensor, wrap
 from hybridflow.core.variable import Variable, current_values
 from hybridflow.eager import placement
-from hybridflow.eager.dispatch import apply, builder
+from hybridflow.eager.dispatch import builder
 from hybridflow.eager.executable import executable_for
 from hybridflow.errors import ShapeError, TraceError
 from hybridflow.runtime import locks, program_host
@@ -252,13 +253,9 @@ class Staged:
                 values[node] = source.variable._read()
             else:
                 values[node] = source if isinstance(source, Tensor) else next(given)
-        extents = _extents(values)
+        extents = extents_of(values)
         _require(self.graph, self.trace.assumptions.conditions, values, extents)
-        for node in self.graph.nodes:
-            if node.op.kind is Kind.PROJECT:
-                values[node] = values[node.inputs[0]][node.attrs["index"]]
-                continue
-            values[node] = apply(node.op, *(values[n] for n in node.inputs), **_known(dict(node.attrs), extents))
+        apply_again(builder, self.graph.nodes, values, extents)
         for position, node in self.graph.updates.items():
             self.sources[position].variable.assign(values[node])  # type: ignore[union-attr]
         return [values[node] for node in self.graph.outputs]
@@ -343,22 +340,12 @@ def _later_reads(sources: Sequence[Any]) -> Iterator[_LaterRead]:
                     yield _LaterRead(i, value._node, is_last and source.is_written)
 
 
-def _extents(values: Mapping[Node, Tensor]) -> dict[str, Extent]:
-    """What the symbols of a graph's inputs are, where those inputs are ``values``."""
-    found: dict[str, Extent] = {}
-    for wanted, actual in [pair for node, x in values.items() for pair in zip(node.type.shape, x.shape)]:
-        source = affine(wanted)
-        if source is not None:
-            found.setdefault(source[0], (actual - source[2]) // source[1])
-    return found
-
-
 def _require(
     graph: Graph, conditions: Sequence[Dim], values: Mapping[Node, Tensor], extents: Mapping[str, Extent]
 ) -> None:
     """Raise ShapeError unless the extents of ``values`` are some that the graph was traced for."""
     for node in graph.inputs:
-        if tuple(_known(node.type.shape, extents)) != values[node].shape:
+        if tuple(with_extents(node.type.shape, extents)) != values[node].shape:
             raise ShapeError(graph.name, f"{values[node].type} is given for {node.type}.")
     for condition in conditions:
         if not holds(substituted(condition, extents)):
@@ -366,17 +353,6 @@ def _require(
                 graph.name,
                 f"it was traced for extents where {condition} is not negative. Call the hf.function itself here.",
             )
-
-
-def _known(attribute: Any, extents: Mapping[str, Extent]) -> Any:
-    """An attribute with what its symbols are."""
-    if isinstance(attribute, Dim):
-        return substituted(attribute, extents)
-    if isinstance(attribute, tuple):
-        return tuple([_known(part, extents) for part in attribute])
-    if isinstance(attribute, dict):
-        return {name: _known(value, extents) for name, value in attribute.items()}
-    return attribute
 
 
 class _Recomputed:

@@ -40,17 +40,19 @@ if TYPE_CHECKING:
 
 class Dispatcher:
     """Base of callables that run compiled programs.  Subclasses define ``_call_slow(*args, **kwargs)``, which also
-    puts native calls into ``_dispatch``: a tuple, replaced as a whole, the most likely first."""
+    puts native calls into ``_dispatch``: a tuple, replaced as a whole, the most likely first.  Those in ``_taped`` are
+    for calls that one tape is told of (see ``front_end.Reasons``)."""
 
-    __slots__ = ("_dispatch",)
+    __slots__ = ("_dispatch", "_taped")
     _dispatch: tuple[NativeCall, ...]
+    _taped: tuple[NativeCall, ...]
 
     def _call_slow(self, *args: Any, **kwargs: Any) -> Any:
         raise NotImplementedError(f"{type(self).__name__}._call_slow")
 
     def _call_python(self, *args: Any, **kwargs: Any) -> Any:
         """``__call__`` in Python: native code takes its place at the first call that finds a NativeCall."""
-        if getattr(self, "_dispatch", ()) and enable() is not None:
+        if (getattr(self, "_dispatch", ()) or getattr(self, "_taped", ())) and enable() is not None:
             return Dispatcher.__call__(self, *args, **kwargs)
         return self._call_slow(*args, **kwargs)
 
@@ -163,6 +165,8 @@ def offsets() -> Offsets:
         tensor_array=layout.slot_offset(known.tensor_type, known.array_slot),
         tensor_size=known.tensor_type.__basicsize__,
         dispatch_table=layout.slot_offset(Dispatcher, "_dispatch"),
+        taped_table=layout.slot_offset(Dispatcher, "_taped"),
+        only_tape=layout.slot_offset(type(known.reasons.idle), "only_tape"),
         call_record=layout.slot_offset(_native_call().NativeCall, "_record"),
         elementwise_record=layout.slot_offset(ElementwiseCall, "_record"),
         fixed_record=layout.slot_offset(FixedCall, "_record"),
@@ -195,6 +199,7 @@ def _loaded(pool: blocks.Pool, checked: bool) -> dict[str, int]:
         "PyArray_NewFromDescr": layout.numpy_api(layout.API_NEW_FROM_DESCR),
         "PyArray_NewCopy": layout.numpy_api(layout.API_NEW_COPY),
         "Python_lookup": id(steps.lookup),
+        "Python_tell": id(front_end.known().reasons.tell),
         "Python_method": id(steps.method),
         "running": ctypes.addressof(turns.running),
         "closed": ctypes.addressof(turns.closed),

@@ -53,6 +53,8 @@ def build(offsets: Offsets, checked: bool = False) -> str:
     results_code.define(module)
     _attempt(module, offsets)
     _bind(module, offsets)
+    _tell(module)
+    _try_taped(module, offsets)
     _try_all(module, offsets)
     _call(module)
     op_code.define(module, offsets)
@@ -281,13 +283,59 @@ def _run_with_captures(f: Function, known: ir.Value, record: ir.Value, buffers: 
             f.call("publish", VOID, record, fresh, olds)
 
 
+def _tell(module: Module) -> None:
+    """i1 tell(known, result, args, i64 nargs): call ``tell`` (see ``front_end.Reasons``); false and an error, if so."""
+    f = module.function("tell", I1, PTR, PTR, PTR, I64)
+    known, result, args, nargs = f.args
+    told = f.local_array(PTR, f.b.add(nargs, i64(2)))
+    f.set(told, known)
+    f.store(result, told, WORD)
+    with f.count(nargs) as i:
+        f.set(f.element(told, f.b.add(i, i64(2)), PTR), f.get(f.element(args, i, PTR), PTR))
+    count = f.b.add(nargs, i64(2))
+    with f.owned(f.call("PyObject_Vectorcall", PTR, module.symbol("Python_tell"), told, count, NULL)) as nothing:
+        f.ret(f.b.not_(f.is_null(nothing.value)))
+
+
+def _try_taped(module: Module, offsets: Offsets) -> None:
+    """PyObject *try_taped(self, args, i64 nargs, kwnames): as ``try_all``, where a tape alone has to be told."""
+    f = module.function("try_taped", PTR, PTR, PTR, I64, PTR)
+    self, args, nargs, kwnames = f.args
+    miss = module.symbol("miss")
+    table = f.load(self, offsets.taped_table, PTR)
+    f.ret_if(f.is_null(table), miss)
+    f.ret_if(f.b.not_(is_type(f, table, "PyTuple_Type")), miss)
+    here = f.call("state_here", PTR)
+    f.ret_if(f.is_null(here), miss)
+    with f.owned(here) as state:
+        tape = f.load(state.value, offsets.only_tape, PTR)
+        f.ret_if(f.is_null(tape), miss)
+        f.ret_if(f.eq(tape, module.symbol("_Py_NoneStruct")), miss)
+    named = f.local(I64, i64(0))
+    with f.b.if_then(f.b.not_(f.is_null(kwnames)), likely=False):
+        f.set(named, f.load(kwnames, layout.SIZE, I64))
+    total = f.b.add(nargs, f.get(named, I64))
+    with f.owned(f.incref(table)), f.count(f.load(table, layout.SIZE, I64)) as i:
+        known = f.get(f.element(f.at(table, layout.TUPLE_ITEMS), i, PTR), PTR)
+        with f.b.if_then(is_type(f, known, "NativeCall_Type"), likely=True):
+            result = f.call("attempt", PTR, known, args, nargs, kwnames)
+            with f.b.if_then(f.ne(result, miss), likely=True):
+                f.ret_if(f.is_null(result), NULL)
+                with f.owned(result) as made:
+                    f.ret_if(f.b.not_(f.call("tell", I1, known, result, args, total)), NULL)
+                    f.ret(made.given())
+    f.ret(miss)
+
+
 def _try_all(module: Module, offsets: Offsets) -> None:
     """PyObject *try_all(self, args, i64 nargs, kwnames): the result by the first NativeCall that fits, or ``miss``."""
     f = module.function("try_all", PTR, PTR, PTR, I64, PTR)
     self, args, nargs, kwnames = f.args
     miss = module.symbol("miss")
+    with f.b.if_then(f.b.not_(idle_code.is_idle(f)), likely=False):
+        f.ret(f.call("try_taped", PTR, *f.args))
     table = f.load(self, offsets.dispatch_table, PTR)
-    f.ret_if(f.b.not_(f.b.and_(idle_code.is_idle(f), f.b.not_(f.is_null(table)))), miss)
+    f.ret_if(f.is_null(table), miss)
     f.ret_if(f.b.not_(is_type(f, table, "PyTuple_Type")), miss)
     with f.owned(f.incref(table)), f.count(f.load(table, layout.SIZE, I64)) as i:
         known = f.get(f.element(f.at(table, layout.TUPLE_ITEMS), i, PTR), PTR)

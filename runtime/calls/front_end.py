@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Callable
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
@@ -15,12 +16,17 @@ from hybridflow.errors import ArgumentError
 @dataclass(frozen=True)
 class Reasons:
     """Why calls may not take shortcuts.  Where ``busy`` is zero there is none; else ``everywhere`` counts those of the
-    whole process, and there are others in the contexts in which ``state`` has another value than ``idle``."""
+    whole process, and there are others in the contexts in which ``state`` has another value than ``idle``.
+
+    Where that value's slot ``only_tape`` holds anything, a call may take a shortcut all the same, of which it then
+    tells: ``tell(native call, result, *arguments)``.
+    """
 
     busy: ctypes.c_int32
     everywhere: ctypes.c_int32
     state: ContextVar[Any]
     idle: Any
+    tell: Callable[..., None]
 
     def none_here(self) -> bool:
         return not self.busy.value or (not self.everywhere.value and self.state.get() is self.idle)

@@ -8,15 +8,22 @@ from hybridflow.runtime.native.ir_builder import I1, I32, NULL, PTR, VOID, Funct
 
 
 def define(module: Module) -> None:
-    """Add ``i1 state_is_idle()``: whether the running context has no reason of its own, see ``front_end.Reasons``."""
-    f = module.function("state_is_idle", I1)
-    f.ret_if(f.ne(f.get(module.symbol("everywhere"), I32), i32(0)), ir.Constant(I1, 0))
+    """Add ``PyObject *state_here()``: the state of the running context, or null where the whole process has a reason
+    (see ``front_end.Reasons``); and ``i1 state_is_idle()``, whether there is no reason at all."""
+    f = module.function("state_here", PTR)
+    f.ret_if(f.ne(f.get(module.symbol("everywhere"), I32), i32(0)), NULL)
     state = f.local(PTR, NULL)
     failed = f.call("PyContextVar_Get", I32, module.symbol("State"), NULL, state)
     with f.b.if_then(f.ne(failed, i32(0)), likely=False):
         f.call("PyErr_Clear", VOID)
-        f.ret(ir.Constant(I1, 0))
+        f.ret(NULL)
     with f.owned(f.get(state, PTR)) as value:
+        f.ret(value.given())
+
+    f = module.function("state_is_idle", I1)
+    here = f.call("state_here", PTR)
+    f.ret_if(f.is_null(here), ir.Constant(I1, 0))
+    with f.owned(here) as value:
         f.ret(f.eq(value.value, module.symbol("Idle")))
 
 

@@ -93,6 +93,7 @@ class NativeCall:
         "minimums",
         "repeats",
         "results",
+        "whole",
     )
 
     def __init__(
@@ -111,6 +112,7 @@ class NativeCall:
         repeats: bool = False,
     ) -> None:
         self.executable, self.apart, self.repeats = executable, apart, repeats
+        self.whole: Any = None  # what a tape that is told of the call knows it by
         self.arguments, self.captures = tuple(arguments), tuple(captures)
         self.defaults = tuple(defaults)
         self.guards = guard_steps.checked(guards)

@@ -222,6 +222,8 @@ class Offsets:
     tensor_array: int
     tensor_size: int
     dispatch_table: int
+    taped_table: int
+    only_tape: int
     call_record: int
     elementwise_record: int
     fixed_record: int

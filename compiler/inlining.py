@@ -1,0 +1,56 @@
+"""A graph's nodes applied anew: through any builder, to values whose extents are known better than the graph's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from hybridflow.compiler.autodiff import Record, Results
+from hybridflow.compiler.ir.extents import Dim, Extent, affine, substituted
+from hybridflow.compiler.ir.graph import Node
+from hybridflow.compiler.ir.results import TupleType
+from hybridflow.compiler.ops.table import Kind
+
+
+def extents_of(values: Mapping[Node, Any]) -> dict[str, Extent]:
+    """What the symbols of a graph's inputs are, where those inputs are ``values``."""
+    found: dict[str, Extent] = {}
+    for wanted, actual in [pair for node, x in values.items() for pair in zip(node.type.shape, x.shape)]:
+        source = affine(wanted)
+        if source is not None:
+            found.setdefault(source[0], (actual - source[2]) // source[1])
+    return found
+
+
+def with_extents(attribute: Any, extents: Mapping[str, Extent]) -> Any:
+    """An attribute, or several, with what its symbols are."""
+    if isinstance(attribute, Dim):
+        return substituted(attribute, extents)
+    if isinstance(attribute, tuple):
+        return tuple([with_extents(part, extents) for part in attribute])
+    if isinstance(attribute, Mapping):
+        return {name: with_extents(value, extents) for name, value in attribute.items()}
+    return attribute
+
+
+def apply_again(b: Any, nodes: Iterable[Node], values: dict[Node, Any], extents: Mapping[str, Extent]) -> list[Record]:
+    """Apply nodes through builder ``b``, and put their values into ``values``, of those with several results tuples.
+
+    What is there already is not computed.  The records are those of the reverse walk (``compiler.autodiff``).
+    """
+    records = []
+    for node in nodes:
+        if node.op.kind is Kind.PROJECT:
+            values[node] = values[node.inputs[0]][node.attrs["index"]]
+            continue
+        inputs = tuple([values[n] for n in node.inputs])
+        attrs = with_extents(node.attrs, extents)
+        made = values.get(node)
+        if made is None:
+            made = b.emit(node.op, *inputs, **attrs)
+            if isinstance(node.type, TupleType):
+                made = b.results(made)
+            values[node] = made
+        outputs = Results(made) if isinstance(node.type, TupleType) else (made,)
+        records.append(Record(node.op, inputs, attrs, outputs))
+    return records

@@ -1,0 +1,47 @@
+"""Forms of calls: what those have in common that one compiled program may answer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from hybridflow.core.tensor import Tensor
+from hybridflow.core.variable import Variable
+
+_LEAST_OPEN = 2  # extents of 0 and 1 have programs of their own
+
+
+def form_of(args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+    """What calls that one plan may answer have in common; None where there can be none."""
+    parts = [_part(value) for value in args]
+    for name, value in kwargs.items():
+        parts += (name, _part(value))
+    return None if None in parts else tuple(parts)
+
+
+def _part(value: Any) -> Any:
+    kind = type(value)
+    if kind is Tensor:
+        array = value._array
+        if type(array) is not np.ndarray:
+            return None
+        return array.dtype.num, array.flags.c_contiguous, *[n if n < _LEAST_OPEN else "n" for n in array.shape]
+    if kind is float:
+        return kind, value.hex()  # 0.0 and -0.0 differ, a NaN equals itself
+    if kind in _BY_VALUE:
+        return kind, value
+    if isinstance(value, np.dtype):
+        return np.dtype, value.num
+    if kind is np.ndarray or isinstance(value, np.generic):
+        return kind, value.dtype.num, *[n if n < _LEAST_OPEN else "n" for n in value.shape]
+    if kind is Variable:
+        return kind, id(value)
+    if kind is tuple or kind is list:
+        parts = [_part(item) for item in value]
+        return None if None in parts else (kind, *parts)
+    return None
+
+
+_BY_VALUE = frozenset((bool, int, str, type, type(None)))

@@ -1,0 +1,119 @@
+"""Public functions under a tape: run by one native call each, and recorded as a whole.
+
+A tape need not hold the values between the ops of a function: the derivative computes those that it needs again, from
+the arguments and the result, which mostly takes less time than to record them.  A ``Whole`` is recorded in the place of
+its ops where one tape alone is told, and is taken apart into them before anybody looks at single ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from hybridflow.compiler.autodiff import Record
+from hybridflow.compiler.inlining import apply_again, extents_of
+from hybridflow.core.context import suspended
+from hybridflow.core.tensor import Tensor
+from hybridflow.core.variable import Variable
+from hybridflow.eager.forms import form_of
+from hybridflow.runtime import locks
+from hybridflow.runtime.calls.entry import Dispatcher
+
+if TYPE_CHECKING:
+    from hybridflow.compiler.ir.graph import Graph
+    from hybridflow.runtime.calls.native_call import NativeCall
+
+# What answers calls of a body like one that gave a result, and its graph; None where they have to be op by op.
+Maker = Callable[[Callable[..., Any], Sequence[Any], dict[str, Any], Any], "tuple[NativeCall, Graph] | None"]
+
+_ENOUGH = 2  # calls of one form, after which there is a whole; twice as many for every few that were tried
+_FEW = 4
+_MOST_FORMS = 256  # of one function, that are counted
+_MOST_WHOLES = 16  # of one function: native code looks at them one by one
+
+_maker: Callable[[], Maker] | None = None
+_making = locks.make()
+
+
+def set_maker(load: Callable[[], Maker]) -> None:
+    """Say who makes wholes.  ``load`` is called when the first one is due."""
+    global _maker
+    _maker = load
+
+
+class Whole:
+    """A function whose tensor arguments are the inputs of ``graph``, in order; its one result is the output."""
+
+    __slots__ = ("graph",)
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+
+    def records(self, b: Any, inputs: Sequence[Any], out: Any) -> list[Record]:
+        """The ops that the whole stands for, between values of the builder ``b``, which computes those in between."""
+        values: dict[Any, Any] = dict(zip(self.graph.inputs, inputs))
+        extents = extents_of(values)
+        values[self.graph.outputs[0]] = out
+        return apply_again(b, self.graph.nodes, values, extents)
+
+
+def taken_apart(records: Sequence[Record], b: Any) -> list[Record]:
+    """The records with the ops of wholes in the place of them."""
+    found: list[Record] = []
+    for record in records:
+        if type(record.vjp) is Whole:
+            found += record.vjp.records(b, record.inputs, record.outputs[0])
+        else:
+            found.append(record)
+    return found
+
+
+def tensors_among(values: Iterable[Any]) -> tuple[Tensor, ...]:
+    """The tensors among arguments, those of sequences included."""
+    found: list[Tensor] = []
+    for value in values:
+        if type(value) is Tensor:
+            found.append(value)
+        elif type(value) is list or type(value) is tuple:
+            found += tensors_among(value)
+    return tuple(found)
+
+
+class Wholes:
+    """Answers calls of a function where a tape is told of them, and makes the native calls that do so next time."""
+
+    __slots__ = ("_forms", "_owner", "_tried")
+
+    def __init__(self, owner: Dispatcher) -> None:
+        self._owner: Any = owner  # which has the body as ``__wrapped__``
+        self._forms: dict[Any, int] = {}  # how often each was met
+        self._tried = 0
+
+    def __call__(self, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+        """The result of a call that no native call answered."""
+        if any(type(x) is Variable for x in args):
+            return self._owner(*[x._read() if type(x) is Variable else x for x in args], **kwargs)
+        result = self._owner.__wrapped__(*args, **kwargs)
+        form = form_of(args, kwargs)
+        if form is not None:
+            self._note(form, args, kwargs, result)
+        return result
+
+    def _note(self, form: Any, args: Sequence[Any], kwargs: dict[str, Any], result: Any) -> None:
+        """Count a call that was made op by op, and make a whole if there were enough."""
+        count = self._forms.get(form, 0) + 1
+        if len(self._forms) >= _MOST_FORMS:
+            self._forms.clear()
+        self._forms[form] = count
+        enough = _ENOUGH << min(self._tried // _FEW, 20)
+        if count == enough and _maker is not None and _making.acquire(blocking=False):  # another thread's may wait
+            try:
+                self._tried += 1
+                with suspended():
+                    made = _maker()(self._owner.__wrapped__, args, kwargs, result)
+                if made is not None:
+                    call, graph = made
+                    call.whole = Whole(graph)
+                    self._owner._taped = (call, *self._owner._taped[: _MOST_WHOLES - 1])
+            finally:
+                _making.release()
