@@ -82,41 +82,49 @@ def _made(key: Any, records: Sequence[Record], seeds: Seeds, wanted: Groups, val
 
 
 def _structure(records: Sequence[Record], seeds: Seeds, wanted: Groups, values: list[Tensor]) -> Any:
-    """What decides the program, None where a record is no op.  ``values`` are filled in the order of appearance, which
-    numbers them."""
+    """What decides the program, None where a record is neither an op nor a whole.  ``values`` are filled in the order of
+    appearance, which numbers them."""
     places: dict[int, int] = {}
     key: list[Any] = []
-
-    def place(x: Tensor) -> int:
-        number = places.get(id(x))
-        if number is None:
-            number = places[id(x)] = len(values)
-            values.append(x)
-            array = x._array
-            key.append(array.dtype.num)
-            key.append(array.shape)
-        return number
-
-    for op, inputs, attrs, outputs, vjp in records:
-        if vjp is not None and type(vjp) is not Whole:
+    add, find = key.append, places.get
+    for op, inputs, attrs, outputs, vjp in records:  # spelled out: this is most of what a replayed gradient costs
+        if vjp is None:
+            add(op)
+        elif type(vjp) is Whole:
+            add(vjp)
+        else:
             return None
-        numbers = [place(x) for x in inputs]
-        key.append(op if vjp is None else vjp)
-        key += numbers
+        for x in inputs:
+            number = find(id(x))
+            add(_placed(x, places, values, key) if number is None else number)
         if attrs:
-            key.append(repr(attrs) if op.kind in _NUMBERS else (*attrs.items(),))
+            add(repr(attrs) if op.kind in _NUMBERS else (*attrs.items(),))
         for x in outputs:  # whose types follow from those of the inputs
-            known = places.get(id(x))
-            if known is None:
+            number = find(id(x))
+            if number is None:
                 places[id(x)] = len(values)
                 values.append(x)
             else:
-                key.append(-1 - known)
+                add(-1 - number)
     for value, cotangent in seeds:
-        key.append((place(value), -1 if cotangent is None else place(cotangent)))
+        for x in (value, cotangent):
+            number = -1 if x is None else find(id(x))
+            add(_placed(x, places, values, key) if number is None else number)  # type: ignore[arg-type]
     for group in wanted:
-        key.append((*map(place, group), None))
+        for x in group:
+            number = find(id(x))
+            add(_placed(x, places, values, key) if number is None else number)
+        add(None)
     return tuple(key)
+
+
+def _placed(x: Tensor, places: dict[int, int], values: list[Tensor], key: list[Any]) -> int:
+    """The number of a value that appears for the first time, and comes from outside: its type matters."""
+    array = x._array
+    key += (array.dtype.num, array.shape)
+    number = places[id(x)] = len(values)
+    values.append(x)
+    return number
 
 
 class Replay(entry.Dispatcher):
