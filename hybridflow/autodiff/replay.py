@@ -82,8 +82,8 @@ def _made(key: Any, records: Sequence[Record], seeds: Seeds, wanted: Groups, val
 
 
 def _structure(records: Sequence[Record], seeds: Seeds, wanted: Groups, values: list[Tensor]) -> Any:
-    """What decides the program, None where a record is neither an op nor a whole.  ``values`` are filled in the order of
-    appearance, which numbers them."""
+    """What decides the program, None where a record is neither an op nor a whole.  ``values`` are filled in the order
+    of appearance, which numbers them."""
     places: dict[int, int] = {}
     key: list[Any] = []
     add, find = key.append, places.get
