@@ -10,10 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from hybridflow.compiler.autodiff import Record
 from hybridflow.compiler.inlining import apply_again, extents_of
 from hybridflow.core.context import suspended
-from hybridflow.core.tensor import Tensor
+from hybridflow.core.tensor import Tensor, wrap
 from hybridflow.core.variable import Variable
 from hybridflow.eager.forms import form_of
 from hybridflow.runtime import locks
@@ -69,13 +71,15 @@ def taken_apart(records: Sequence[Record], b: Any) -> list[Record]:
 
 
 def tensors_among(values: Iterable[Any]) -> tuple[Tensor, ...]:
-    """The tensors among arguments, those of sequences included."""
+    """The tensors among arguments, those of sequences included.  Arrays may change: they are copied."""
     found: list[Tensor] = []
     for value in values:
         if type(value) is Tensor:
             found.append(value)
         elif type(value) is list or type(value) is tuple:
             found += tensors_among(value)
+        elif isinstance(value, (np.ndarray, np.generic)):
+            found.append(wrap(np.array(value)))
     return tuple(found)
 
 
