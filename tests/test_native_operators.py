@@ -511,6 +511,31 @@ def test_threads_share_operators() -> None:
 
 
 @pytest.mark.usefixtures("native_slots")
+def test_operands_that_get_other_values_in_another_thread() -> None:
+    """An op that runs without the interpreter's lock reads what was there when it began."""
+    size = 1 << 22
+    x, y = hf.ones((size,)), hf.zeros((size,))
+    x + y, -x, x + y, -x
+    done = threading.Event()
+
+    def give_values() -> None:
+        for k in range(40):
+            for value in (k, -5):  # the second into the memory of what nobody holds any more
+                array = blocks.empty((size,), np.dtype(np.float32))
+                array.fill(value)
+                if value == k:
+                    x._array = array
+        done.set()
+
+    thread = threading.Thread(target=give_values)
+    thread.start()
+    while not done.is_set():
+        for z in (x + y, -x):
+            assert z.numpy().min() == z.numpy().max()
+    thread.join()
+
+
+@pytest.mark.usefixtures("native_slots")
 def test_large_results_are_of_the_pool() -> None:
     x = hf.ones((1 << 19,))
     x + x, x + x

@@ -238,7 +238,8 @@ def _try_unary(module: Module) -> None:
         f.ret(_missing(f))
     buffers = f.local_array(PTR, i64(2))
     f.set(buffers, f.load(array, layout.ARRAY_DATA, PTR))
-    f.ret(f.call("apply", PTR, application, array, buffers, i64(1)))
+    with f.owned(f.incref(array)):  # the tensor may be given another one meanwhile
+        f.ret(f.call("apply", PTR, application, array, buffers, i64(1)))
 
 
 def _try_binary(module: Module) -> None:
@@ -270,7 +271,8 @@ def _try_binary(module: Module) -> None:
                 f.set(place, bits)
             with tensor:
                 f.set(place, f.load(array, layout.ARRAY_DATA, PTR))
-    f.ret(f.call("apply", PTR, application, f.get(shaped, PTR), buffers, i64(2)))
+    with f.owned(f.incref(x)), f.owned(f.incref(y)):  # tensors may be given other ones meanwhile
+        f.ret(f.call("apply", PTR, application, f.get(shaped, PTR), buffers, i64(2)))
 
 
 def _choose_form(f: Function, x: ir.Value, y: ir.Value, shaped: ir.Value, form: ir.Value) -> None:
