@@ -11,6 +11,7 @@ import weakref
 import numpy as np
 import pytest
 
+import hybridflow as hf
 from hybridflow import errors
 from hybridflow.compiler.ir.extents import Dim
 from hybridflow.core.context import add_process_reason, reasons
@@ -603,3 +604,33 @@ def test_elementwise_needs_an_elementwise_program():
         if program.name != "table":
             with pytest.raises(errors.ArgumentError):
                 entry.elementwise(cpu.load(program))
+
+
+def test_arguments_that_get_other_values_in_another_thread(native):
+    """A program that runs without the interpreter's lock reads what was there when it began."""
+    size = 1 << 22
+    x = hf.ones((size,))
+
+    @hf.function
+    def f(x):
+        return x + 1.0
+
+    for _ in range(3):
+        f(x), hf.exp(x)
+    done = threading.Event()
+
+    def give_values():
+        for k in range(40):
+            for value in (k, -5):  # the second into the memory of what nobody holds any more
+                array = blocks.empty((size,), np.dtype(np.float32))
+                array.fill(value)
+                if value == k:
+                    x._array = array
+        done.set()
+
+    thread = threading.Thread(target=give_values)
+    thread.start()
+    while not done.is_set():
+        for z in (f(x), hf.exp(x)):
+            assert z.numpy().min() == z.numpy().max()
+    thread.join()

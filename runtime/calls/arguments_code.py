@@ -52,13 +52,14 @@ def define(module: Module, offsets: Offsets) -> None:
 
 
 def _match_arguments(module: Module, offsets: Offsets) -> None:
-    """i32 match_arguments(record, args, i64 positional, kwnames, objects, buffers, dims, copies): HOLDS if the call's
-    arguments are those of the record, FAILS, or ERROR with a BaseException set.
+    """i32 match_arguments(record, args, i64 positional, kwnames, objects, buffers, dims, copies, arrays): HOLDS if
+    the call's arguments are those of the record, FAILS, or ERROR with a BaseException set.
 
-    Fills objects, the buffers of inputs, and dims.  ``copies`` is the place of a reference to what must be kept.
+    Fills objects, the buffers of inputs, dims, and ``arrays`` with references to what the buffers are of.  ``copies``
+    is the place of a reference to what must be kept.
     """
-    f = module.function("match_arguments", I32, PTR, PTR, I64, PTR, PTR, PTR, PTR, PTR, inline=True)
-    record, args, positional, kwnames, objects, buffers, dims, copies = f.args
+    f = module.function("match_arguments", I32, PTR, PTR, I64, PTR, PTR, PTR, PTR, PTR, PTR, inline=True)
+    record, args, positional, kwnames, objects, buffers, dims, copies, arrays = f.args
     head, no = HEAD.at(f, record), i32(FAILS)
     f.ret_if(f.ne(positional, head.positional), no)
     keywords = f.local(I64, i64(0))
@@ -83,7 +84,7 @@ def _match_arguments(module: Module, offsets: Offsets) -> None:
         is_tensor = TENSOR.is_kind(f, item)
         with f.b.if_else(is_tensor, likely=True) as (tensor, other):
             with tensor:
-                _match_tensor(f, offsets, obj, item, buffers, dims, copies)
+                _match_tensor(f, offsets, obj, item, buffers, dims, copies, arrays)
             with other:
                 verdict = f.call("match_value", I32, obj, item, free)
                 with f.b.if_then(f.ne(verdict, i32(HOLDS)), likely=False):
@@ -100,20 +101,30 @@ def _match_arguments(module: Module, offsets: Offsets) -> None:
 
 
 def _match_tensor(
-    f: Function, offsets: Offsets, obj: ir.Value, item: ir.Value, buffers: ir.Value, dims: ir.Value, copies: ir.Value
+    f: Function,
+    offsets: Offsets,
+    obj: ir.Value,
+    item: ir.Value,
+    buffers: ir.Value,
+    dims: ir.Value,
+    copies: ir.Value,
+    arrays: ir.Value,
 ) -> None:
-    """Return FAILS unless the object is a Tensor, an ndarray or a scalar that the item allows; fill its buffer."""
+    """Return FAILS unless the object is a Tensor, an ndarray or a scalar that the item allows; fill its buffer, and
+    hold the array of a Tensor."""
     expected = TENSOR.at(f, item)
+    held = f.local(PTR, NULL)
     kind, data = f.load(obj, layout.TYPE, PTR), f.local(PTR, f.at(obj, layout.SCALAR_DATA))
     is_array = f.is_null(expected.scalar)
     with f.b.if_else(is_array, likely=True) as (array_wanted, scalar_wanted):
         with array_wanted:
-            f.set(data, _array_data(f, offsets, obj, kind, expected, dims, copies))
+            f.set(data, _array_data(f, offsets, obj, kind, expected, dims, copies, held))
         with scalar_wanted:
             f.ret_if(f.ne(kind, expected.scalar), i32(FAILS))
     index = expected.input
     with f.b.if_then(f.b.icmp_signed(">=", index, i64(0))):
         f.set(f.element(buffers, index, PTR), f.get(data, PTR))
+        f.put(f.element(arrays, index, PTR), f.incref(f.get(held, PTR)))
 
 
 def _array_data(
@@ -124,8 +135,10 @@ def _array_data(
     expected: View,
     dims: ir.Value,
     copies: ir.Value,
+    held: ir.Value,
 ) -> ir.Value:
-    """Where the elements of a Tensor or array that fits lie, or those of a copy without strides."""
+    """Where the elements of a Tensor or array that fits lie, or those of a copy without strides; ``held`` becomes the
+    array."""
     array, is_tensor = f.local(PTR, obj), f.eq(kind, f.module.symbol("Tensor_Type"))
     with f.b.if_else(is_tensor, likely=True) as (tensor, other):
         with tensor:
@@ -137,6 +150,7 @@ def _array_data(
             with f.b.if_then(f.ne(kind, ndarray), likely=False):  # what a subclass adds, no program sees
                 f.ret_if(f.eq(f.call("PyType_IsSubtype", I32, kind, ndarray), i32(0)), i32(FAILS))
     found = f.get(array, PTR)
+    f.set(held, found)
     fits = f.call("array_fits", I1, found, expected.dtype, expected.ndim, expected.extents, dims)
     f.ret_if(f.b.not_(fits), i32(FAILS))
     data = f.local(PTR, f.load(found, layout.ARRAY_DATA, PTR))

@@ -202,8 +202,10 @@ def _fitting(f: Function, offsets: Offsets) -> Iterator[tuple[ir.Value, ir.Value
     with f.count(head.dims) as i:
         f.set(f.element(dims, i, I64), i64(-1))
     copies = f.local(PTR, NULL)
-    with f.owned_array(head.nodes, roots) as objects, f.owned_slot(copies):
-        fits = f.call("match_arguments", I32, record, args, positional, kwnames, objects, buffers, dims, copies)
+    # Tensors may be given other arrays meanwhile, so those that are read are held.
+    with f.owned_array(head.nodes, roots) as objects, f.owned_slot(copies), f.owned_array(head.inputs) as arrays:
+        found = (objects, buffers, dims, copies, arrays)
+        fits = f.call("match_arguments", I32, record, args, positional, kwnames, *found)
         _go_on_if(f, fits)
         with f.b.if_then(f.ne(head.guards, i64(0)), likely=False):
             _go_on_if(f, f.call("match_guards", I32, record))

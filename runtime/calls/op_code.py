@@ -42,18 +42,20 @@ def _elementwise(module: Module, offsets: Offsets) -> None:
     ndim, shape = f.load(like, layout.ARRAY_NDIM, I32), f.load(like, layout.ARRAY_SHAPE, PTR)
     axes = f.b.sext(ndim, I64)
     buffers = f.local_array(PTR, i64(MAX_INPUTS + 1))
-    with items(f, head.specs, nargs) as (i, item):
-        array = f.call("array_of", PTR, f.get(f.element(args, i, PTR), PTR))
-        f.ret_if(f.is_null(array), miss)
-        fits = f.call("check_array", I1, array, ELEMENTWISE_INPUT.at(f, item).dtype, axes, shape, NULL)
-        f.ret_if(f.b.not_(fits), miss)
-        f.set(f.element(buffers, i, PTR), f.load(array, layout.ARRAY_DATA, PTR))
-    count = f.local(I64, i64(1))
-    with f.count(axes) as axis:
-        f.set(count, f.b.mul(f.get(count, I64), f.get(f.element(shape, axis, I64), I64)))
-    size = f.b.mul(f.get(count, I64), head.itemsize)
-    out = f.call("make_tensor", PTR, head.dtype, ndim, shape, size)
-    _finish(f, head, out, buffers, count, size)
+    with f.owned_array(nargs) as arrays:  # tensors may be given other ones meanwhile
+        with items(f, head.specs, nargs) as (i, item):
+            array = f.call("array_of", PTR, f.get(f.element(args, i, PTR), PTR))
+            f.ret_if(f.is_null(array), miss)
+            fits = f.call("check_array", I1, array, ELEMENTWISE_INPUT.at(f, item).dtype, axes, shape, NULL)
+            f.ret_if(f.b.not_(fits), miss)
+            f.set(f.element(buffers, i, PTR), f.load(array, layout.ARRAY_DATA, PTR))
+            f.put(f.element(arrays, i, PTR), f.incref(array))
+        count = f.local(I64, i64(1))
+        with f.count(axes) as axis:
+            f.set(count, f.b.mul(f.get(count, I64), f.get(f.element(shape, axis, I64), I64)))
+        size = f.b.mul(f.get(count, I64), head.itemsize)
+        out = f.call("make_tensor", PTR, head.dtype, ndim, shape, size)
+        _finish(f, head, out, buffers, count, size)
 
 
 def _fixed(module: Module, offsets: Offsets) -> None:
@@ -64,16 +66,18 @@ def _fixed(module: Module, offsets: Offsets) -> None:
     head = FIXED.at(f, f.at(f.load(kernel, offsets.fixed_record, PTR), layout.BYTES_DATA))
     f.ret_if(f.ne(nargs, head.inputs), miss)
     buffers = f.local_array(PTR, i64(MAX_INPUTS + 1))
-    with items(f, head.specs, nargs) as (i, item):
-        expected = FIXED_INPUT.at(f, item)
-        array = f.call("array_of", PTR, f.get(f.element(args, i, PTR), PTR))
-        f.ret_if(f.is_null(array), miss)
-        fits = f.call("check_array", I1, array, expected.dtype, expected.ndim, expected.extents, NULL)
-        f.ret_if(f.b.not_(fits), miss)
-        f.set(f.element(buffers, i, PTR), f.load(array, layout.ARRAY_DATA, PTR))
-    size = head.bytes
-    out = f.call("make_tensor", PTR, head.dtype, f.b.trunc(head.ndim, I32), head.shape, size)
-    _finish(f, head, out, buffers, head.dims, size)
+    with f.owned_array(nargs) as arrays:  # tensors may be given other ones meanwhile
+        with items(f, head.specs, nargs) as (i, item):
+            expected = FIXED_INPUT.at(f, item)
+            array = f.call("array_of", PTR, f.get(f.element(args, i, PTR), PTR))
+            f.ret_if(f.is_null(array), miss)
+            fits = f.call("check_array", I1, array, expected.dtype, expected.ndim, expected.extents, NULL)
+            f.ret_if(f.b.not_(fits), miss)
+            f.set(f.element(buffers, i, PTR), f.load(array, layout.ARRAY_DATA, PTR))
+            f.put(f.element(arrays, i, PTR), f.incref(array))
+        size = head.bytes
+        out = f.call("make_tensor", PTR, head.dtype, f.b.trunc(head.ndim, I32), head.shape, size)
+        _finish(f, head, out, buffers, head.dims, size)
 
 
 def _finish(f: Function, head: View, out: ir.Value, buffers: ir.Value, dims: ir.Value, size: ir.Value) -> None:
