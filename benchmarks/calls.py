@@ -4,8 +4,9 @@
 
 Every case calls a small program (a few ops on 10 floats) whose arithmetic costs nothing, so that what is left is the
 way there and back.  Where JAX is installed its ``jit`` runs the same case, in turn with ours: one round times a batch
-of calls of each.  Figures are microseconds per call: the median of the rounds, and how far the middle half of them
-spreads.  Cases that JAX has nothing like (variables, tapes) show ours alone.
+of calls of each.  Figures are microseconds of the processor per call, of which nothing waits for anything: the median
+of the rounds, and how far the middle half of them spreads.  Cases that JAX has nothing like (variables, tapes) show
+ours alone.
 """
 
 from __future__ import annotations
@@ -329,10 +330,10 @@ ALONE = (
 
 def _batch(call: Call, count: int) -> float:
     """Microseconds per call."""
-    start = time.perf_counter()
+    start = time.process_time()
     for _ in range(count):
         call()
-    return (time.perf_counter() - start) / count * 1e6
+    return (time.process_time() - start) / count * 1e6
 
 
 def _calls_in(call: Call, seconds: float) -> int:
