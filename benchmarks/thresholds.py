@@ -20,6 +20,7 @@ import numpy as np
 
 import hybridflow as hf
 from hybridflow.cli import measure, output
+from hybridflow.compiler.codegen import contract, scan, sort, vectors
 from hybridflow.compiler.loops import cluster, schedule, stored
 
 
@@ -48,6 +49,18 @@ def padded(x: Any, y: Any) -> Any:
     return hf.pad(x.T, ((0, 2), (1, 1))) + hf.pad(y.T, ((2, 0), (1, 1)))
 
 
+def running(x: Any) -> Any:
+    return hf.cumulative_sum(x, axis=1)
+
+
+def weighed(x: Any, weights: Any) -> Any:
+    return x.T @ weights
+
+
+def product(x: Any, y: Any) -> Any:
+    return x @ y
+
+
 SUM, COLUMNS = (lambda x: hf.sum(x)), (lambda x: hf.sum(x, axis=0))
 CASES = {
     "members": Case(cluster, "MAX_MEMBERS", (32, 256, 2048), chain, ((1 << 18,),)),
@@ -58,6 +71,15 @@ CASES = {
     "tile": Case(schedule, "TILE", (512, 2048, 8192), COLUMNS, ((1024, 8192),)),
     "split": Case(schedule, "SPLIT", (1, 1 << 40), SUM, ((1 << 18,),)),
     "short": Case(schedule, "SHORT", (1, 16), lambda x: hf.nn.softmax(x), ((100_000, 10),)),
+    "shortline": Case(scan, "SHORT_LINE", (4, 8, 16), running, ((20_000, 6),)),
+    "longline": Case(scan, "LONG_LINE", (64, 256, 1 << 40), running, ((2, 200),)),
+    "fewlines": Case(scan, "FEW_LINES", (1, 4, 9), running, ((3, 1000),)),
+    "neighbours": Case(vectors, "NEIGHBOURS", (1, 4, 8), weighed, ((10_000, 128), (10_000, 1))),
+    "steps": Case(vectors, "STEPS", (1, 4, 16), weighed, ((10_000, 64), (10_000, 1))),
+    "packed": Case(contract, "PACKED_COLUMNS", (128, 512, 2048), product, ((1024, 1024), (1024, 1024))),
+    "tiles": Case(contract, "FEW_TILES", (0, 4, 16), product, ((64, 512), (512, 512))),
+    "pairs": Case(sort, "ALL_PAIRS", (16, 64, 256), lambda x: hf.argsort(x, axis=1), ((1000, 64),)),
+    "sort": Case(sort, "SORT_BLOCK", (1 << 12, 1 << 15, 1 << 18), lambda x: hf.sort(x), ((1 << 18,),)),
 }
 
 

@@ -52,17 +52,13 @@ from hybridflow.compiler.ir.extents import Extent
 from hybridflow.compiler.ir.graph import Node
 from hybridflow.compiler.ir.types import product
 from hybridflow.compiler.loops.index import Ix
+from hybridflow.compiler.loops.limits import CYCLES_PER_TILE, FEW_TILES, PACKED_COLUMNS, PANELS
 from hybridflow.compiler.ops.order import K_BLOCK
 from hybridflow.compiler.target import Target
 
 Epilogue = Callable[[Emitter, Val, str, str, str, "Val | None"], None]
 """``epilogue(e, value, batch, row, col, mask)`` stores a finished vector, of the product's dtype and ``e.width`` lanes
 that follow (row, col) in row-major order, which are i64 operands.  ``mask`` is None when all lanes are active."""
-
-_COLUMNS = 512  # of the product per packing of x
-_PANELS = 2  # of columns in a unit of work
-_FEW = 4  # tiles for which no panel of columns is packed that can be read where it lies
-_CYCLES_PER_TILE = 60  # a call, and the latencies at the ends of its loop
 
 
 def choose_tile(target: Target, form: Form, m: Extent, n: Extent, depth: int = K_BLOCK) -> Tile:
@@ -82,7 +78,7 @@ def choose_tile(target: Target, form: Form, m: Extent, n: Extent, depth: int = K
         sums = tile.rows * tile.vectors
         cycles = max(sums / 2, (tile.rows + tile.vectors) / 2, 4)
         tiles = -(-rows // tile.rows) * -(-columns // tile.columns)
-        return tiles * (cycles * depth + _CYCLES_PER_TILE), tile.vectors
+        return tiles * (cycles * depth + CYCLES_PER_TILE), tile.vectors
 
     tiles = [
         Tile(r, v, width)
@@ -113,8 +109,8 @@ def choose_blocks(target: Target, form: Form, m: Extent, n: Extent, k: Extent) -
     tile = choose_tile(target, form, m, n, depth)
     # Packed rows fill half of the second cache.  Totals are touched once per k-block, so they may lie farther away.
     rows = _up_to(target.l2 // 2 // (K_BLOCK * form.sums.itemsize), tile.rows, m)
-    columns = _up_to(_COLUMNS, tile.columns, n)
-    direct = m <= _FEW * tile.rows if isinstance(m, int) else None
+    columns = _up_to(PACKED_COLUMNS, tile.columns, n)
+    direct = m <= FEW_TILES * tile.rows if isinstance(m, int) else None
     return Blocks(tile, rows, columns, depth, isinstance(k, int) and k <= K_BLOCK, direct)
 
 
@@ -265,7 +261,7 @@ class _Product:
     def _blocked(self, module: ModuleText, symbol: str, block: Blocks) -> Work:
         c, shape = self.c, self.shape
         routine = BlockRoutine(module, f"{symbol}.tile", c, self.left, self.right, self.form, block)
-        tile, part = block.tile, _PANELS * block.tile.columns
+        tile, part = block.tile, PANELS * block.tile.columns
         row_step = _even(c, 0, self.m, block.rows, tile.rows)
         down, across = (_steps(extent, step) for extent, step in ((shape.m, block.rows), (shape.n, part)))
 
@@ -429,7 +425,7 @@ class BlockRoutine:
         columns = self.blocks.tile.columns
         if self.form.group == 1:
             few = self.blocks.direct
-            enough = self.c.compare("sle", height, _FEW * self.blocks.tile.rows) if few is None else few
+            enough = self.c.compare("sle", height, FEW_TILES * self.blocks.tile.rows) if few is None else few
             return self._plain_panel(y, self.packed_b, enough, k, col, depth, width)
         source, pitch = self._plain_panel(y, self.loose, True, k, col, depth, width)
         self.right.interleaved(source, pitch, self.packed_b, columns, depth)

@@ -22,10 +22,10 @@ from hybridflow.compiler.codegen.structured import Code, Ref
 from hybridflow.compiler.codegen.tiles import transposed
 from hybridflow.compiler.codegen.values import Val
 from hybridflow.compiler.ir import dtypes as dt
+from hybridflow.compiler.loops.limits import SQUARE
 
 BATCH, FREE, DEPTH = 0, 1, 2
 
-_SQUARE = 8  # squares of 16 cost more to compile than they save
 _DEAR = 16  # instructions of an element from which on it is not computed by code for each line of a square
 
 
@@ -164,7 +164,7 @@ class Packing:
         if self.operand.work > _DEAR:
             self._strewn(at, to, extent, first, count, k, depth)
             return
-        c, e, lanes, square = self.code, self.e, self.width, min(self.width, _SQUARE)
+        c, e, lanes, square = self.code, self.e, self.width, min(self.width, SQUARE)
         last = c.sub(count, 1)
         with c.loop(0, extent, lanes) as group:
             lines = [at.at(FREE, c.add(first, c.min(c.add(group.index, t), last))) for t in range(lanes)]

@@ -32,15 +32,11 @@ from hybridflow.compiler.codegen.tiles import transposed
 from hybridflow.compiler.codegen.values import Val
 from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.compiler.ir.extents import Extent
+from hybridflow.compiler.loops.limits import ENOUGH, FEW_LINES, LONG_LINE, SHORT_LINE, SQUARE
 from hybridflow.compiler.ops.lowering import Running
 from hybridflow.compiler.ops.order import SCAN_CHUNK, SCAN_RUN
 from hybridflow.compiler.ops.table import OpDef
 
-_SQUARE = 8  # lines or runs that are scanned together: squares of 16 cost more to compile than they save
-_SHORT = 8  # elements of a line that is scanned by itself, in plain order
-_LONG = 256  # elements from which on a line's runs are worth turning
-_FEW = 4  # lines
-_ENOUGH = 64  # vectors of lines, from which on lines are not cut
 _FLAG = 64  # bytes of shared memory in front, for a word that says that the first phase has done it all
 
 State = tuple[Val, ...]
@@ -68,7 +64,7 @@ def emit_scan(
     width = lanes_for(e.target, dt.compute_dtype(dtype), merged_extent(behind))
     n, lines = shape[axis], math.prod((*before, *behind))
     chunks: Extent = 1
-    if not (isinstance(n, int) and n <= SCAN_CHUNK) and not (isinstance(lines, int) and lines >= _ENOUGH * width):
+    if not (isinstance(n, int) and n <= SCAN_CHUNK) and not (isinstance(lines, int) and lines >= ENOUGH * width):
         chunks = (n - 1) // SCAN_CHUNK + 1
 
     def written(body: Emitter, name: str, write: Callable[[_Scan], None], for_host: bool = False) -> str:
@@ -96,7 +92,7 @@ def emit_scan(
 
 def _scratch(components: Sequence[tuple[Any, np.dtype]]) -> int:
     """Bytes for the states of runs that are scanned together, and for the total of each."""
-    return sum((SCAN_RUN + 1) * _SQUARE * dtype.itemsize for _, dtype in components)
+    return sum((SCAN_RUN + 1) * SQUARE * dtype.itemsize for _, dtype in components)
 
 
 class _Scan:
@@ -131,7 +127,7 @@ class _Scan:
         self.many_runs = not (isinstance(known, int) and known <= SCAN_RUN)
         self.many_chunks = not (isinstance(known, int) and known <= SCAN_CHUNK)
         # Squares are for lines whose elements lie side by side.
-        self.square = min(lanes_for(e.target, self.state_dtype, _SQUARE), _SQUARE)
+        self.square = min(lanes_for(e.target, self.state_dtype, SQUARE), SQUARE)
         self.turned = merged_extent(shape[axis + 1 :]) == 1 and self.square > 1
 
     # ---- phases
@@ -144,11 +140,11 @@ class _Scan:
             self._in_turn()
             return
         # One question for all lines: asked for each of them it would take longer than a short line does.
-        few = c.compare("slt", self.lines, _FEW)
-        by_runs = c.both(c.compare("sge", self.n, _LONG), few)
+        few = c.compare("slt", self.lines, FEW_LINES)
+        by_runs = c.both(c.compare("sge", self.n, LONG_LINE), few)
         if self.cut:
             by_runs = c.either(by_runs, c.compare("sgt", self.n, SCAN_CHUNK))
-        in_turn = c.compare("slt", self.n, _SHORT)
+        in_turn = c.compare("slt", self.n, SHORT_LINE)
         if few is True and by_runs is False:
             in_turn = True  # where it is not known, it is not worth another way
         together = c.negation(c.either(by_runs, in_turn))
@@ -456,9 +452,9 @@ class _Scan:
         """Where the state of element ``at`` of a group of runs lies in scratch, or what belongs to a run."""
         c, found, base = self.c, [], "%scratch"
         for _, dtype in self.components:
-            place = at if run is None else c.add(run, SCAN_RUN * _SQUARE)
+            place = at if run is None else c.add(run, SCAN_RUN * SQUARE)
             found.append(c.at(base, place, dtype.itemsize))
-            base = c.at(base, (SCAN_RUN + 1) * _SQUARE, dtype.itemsize)
+            base = c.at(base, (SCAN_RUN + 1) * SQUARE, dtype.itemsize)
         return found
 
     def _load(self, places: Sequence[str], mask: Val | None = None) -> State:

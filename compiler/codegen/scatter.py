@@ -24,10 +24,10 @@ from hybridflow.compiler.codegen.structured import Code, Ref, lanes_for, merged_
 from hybridflow.compiler.codegen.values import Val
 from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.compiler.ir.graph import Node
+from hybridflow.compiler.loops.limits import ENOUGH
 from hybridflow.compiler.ops.lowering import Adding
 from hybridflow.compiler.target import Target
 
-_ENOUGH = 64  # vectors of columns, from which on these are what is cut
 _WIDE = 64  # elements side by side, when there are more of them than a vector holds
 
 Range = tuple[Ref, Ref]
@@ -84,7 +84,7 @@ class _Scatter:
         self.width = lanes_for(e.target, self.dtype, merged_extent(behind))
         # A piece of rows takes one walk over the indices whatever its size, a thread of a GPU one for each unit.
         columns = math.prod((*before, *behind))
-        few = not (isinstance(columns, int) and columns >= _ENOUGH * self.width)
+        few = not (isinstance(columns, int) and columns >= ENOUGH * self.width)
         self.by_rows = few and e.target.kind == "cpu"
         self.units = (*before, self.shape[axis]) if self.by_rows else (*before, *behind)
 

@@ -25,12 +25,11 @@ from hybridflow.compiler.codegen.phases import KernelCode, Phase, kernel_argumen
 from hybridflow.compiler.codegen.structured import MOST_LANES, Code, Extent, Ref, lanes_for
 from hybridflow.compiler.codegen.values import Val
 from hybridflow.compiler.ir import dtypes as dt
+from hybridflow.compiler.loops.limits import ALL_PAIRS, SORT_BLOCK
 from hybridflow.compiler.ops.lowering import Ranking
 
-_SHORT = 64  # elements up to which comparing all pairs is quicker than clearing and summing counters
 _DIGITS = 256
 _POSITION = 8  # bytes
-_BLOCK = 1 << 15  # elements of a single line that are counted and moved together
 _HEAD = 64  # bytes of words in shared memory
 
 
@@ -47,7 +46,7 @@ def emit_argsort(
     ``x``.  Units: lines along the axis of the ``ranking``, or the blocks of a single one."""
     dtype, shape, axis = x.node.dtype, x.node.shape, ranking.axis
     lines, n = (*shape[:axis], *shape[axis + 1 :]), shape[axis]
-    single = math.prod(lines) == 1 and not (isinstance(n, int) and n <= _BLOCK)
+    single = math.prod(lines) == 1 and not (isinstance(n, int) and n <= SORT_BLOCK)
 
     def written(body: Emitter, name: str, write: Callable[[_Sort], None], for_host: bool = False) -> str:
         sort = (_Blocks if single and name != symbol else _Sort)(body, ranking, x, dims, buffers)
@@ -59,7 +58,7 @@ def emit_argsort(
     needed = n * (2 * (_POSITION + dtype.itemsize)) + _DIGITS * _POSITION + 2 * MOST_LANES * dtype.itemsize
     if not single:
         return one_phase(whole, lines, scratch=needed)
-    blocks = (n + _BLOCK - 1) // _BLOCK
+    blocks = (n + SORT_BLOCK - 1) // SORT_BLOCK
     steps: dict[str, tuple[Callable[[Any], None], Extent]] = {
         "keys": (lambda sort: sort.make_keys(whole), blocks),
         "count": (_Blocks.count, blocks),
@@ -89,7 +88,7 @@ class _Sort:
         shape, axis = x.node.shape, ranking.axis
         self.n = c.extent(shape[axis])
         self.inner = c.product(shape[axis + 1 :])
-        self.lanes = lanes_for(e.target, self.key, _SHORT)
+        self.lanes = lanes_for(e.target, self.key, ALL_PAIRS)
         self._lay_out()
 
     def _lay_out(self) -> None:
@@ -110,7 +109,7 @@ class _Sort:
                 key = self._key(self.x.value(c, c.add(start, c.mul(j.index, self.inner))))
                 self.e.store(key, c.at(self.keys, j.index, self.key.itemsize))
                 self.e.store(c.value(j.index), c.at(self.positions, j.index, _POSITION))
-            short = c.compare("sle", self.n, _SHORT)
+            short = c.compare("sle", self.n, ALL_PAIRS)
             with c.when(short):
                 self._rank(out)
             with c.when(c.negation(short)):
@@ -216,7 +215,7 @@ class _Blocks(_Sort):
 
     def _lay_out(self) -> None:
         c = self.c
-        self.blocks = c.div(c.add(self.n, _BLOCK - 1), _BLOCK)
+        self.blocks = c.div(c.add(self.n, SORT_BLOCK - 1), SORT_BLOCK)
         self.counters = c.at("%shared", _HEAD, 1)
         self.positions = c.at(self.counters, c.mul(self.blocks, _DIGITS), _POSITION)
         self.keys = c.at(self.positions, c.mul(self.n, 2), _POSITION)
@@ -324,8 +323,8 @@ class _Blocks(_Sort):
         """The blocks of a piece, and the elements of each."""
         c = self.c
         with c.loop("%begin", "%end") as block:
-            first = c.mul(block.index, _BLOCK)
-            with c.loop(first, c.min(c.add(first, _BLOCK), self.n)) as j:
+            first = c.mul(block.index, SORT_BLOCK)
+            with c.loop(first, c.min(c.add(first, SORT_BLOCK), self.n)) as j:
                 yield block.index, j.index
 
     def _of_block(self, block: Ref, digit: Ref) -> str:

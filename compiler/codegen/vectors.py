@@ -20,11 +20,8 @@ from hybridflow.compiler.codegen.structured import Code, Ref, lanes_for
 from hybridflow.compiler.codegen.values import Val
 from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.compiler.ir.extents import Extent
+from hybridflow.compiler.loops.limits import FOLDED, NEIGHBOURS, STEPS
 from hybridflow.compiler.ops.order import CHUNK, LANES, SUPERCHUNK
-
-_VECTORS = 4  # of neighbouring lines at once, so that a whole cache line or more is read of each k
-_STEPS = 4  # elements of a line that are added to one of its lanes at once
-_FOLDED = 8  # lanes that are folded in registers
 
 Work = tuple[tuple[Extent, ...], int, Extent]
 """What a kernel does: its units, the grain at which they may be cut, and bytes of scratch."""
@@ -179,7 +176,7 @@ class _Lines:
         which would take longer than adding does; they are few, so that few streams of memory are read."""
         c, e = self.c, self.e
         free = matrix.operand.loops[FREE][-1]
-        turn_size = _STEPS * LANES
+        turn_size = STEPS * LANES
         one_turn = isinstance(begin, int) and isinstance(end, int) and end - begin <= turn_size
 
         def term(k: Ref) -> Val:
@@ -227,14 +224,14 @@ class _Lines:
             ((total,),) = fold_lanes(e, [self.sum], [[(self._cell(base, lane),)] for lane in lanes])
             return total
 
-        with c.loop(0, _FOLDED) as at:
-            self._set_cell(base, at.index, folded([c.add(at.index, lane) for lane in range(0, LANES, _FOLDED)]))
-        return folded(range(_FOLDED))
+        with c.loop(0, FOLDED) as at:
+            self._set_cell(base, at.index, folded([c.add(at.index, lane) for lane in range(0, LANES, FOLDED)]))
+        return folded(range(FOLDED))
 
 
 def _vectors(count: Extent, width: int) -> int:
     """How many vectors of neighbouring lines to fold at once: more, unless they would be empty."""
     if not isinstance(count, int):
-        return _VECTORS
-    sizes = [1 << power for power in range(_VECTORS.bit_length())]
+        return NEIGHBOURS
+    sizes = [1 << power for power in range(NEIGHBOURS.bit_length())]
     return min(sizes, key=lambda vectors: -(-count // (vectors * width)) * (vectors + 1))

@@ -59,3 +59,19 @@ SPLIT_ON_GPU = 1 << 13  # a second launch costs as much as one thread takes for 
 SHORT = 16  # turns of a loop that is unrolled within vectors along another: `thresholds.py short`
 MOST_ACROSS = 2 * LONG  # instructions of such a body
 LEAST_ACROSS = 4  # lanes: shorter vectors are not worth the shuffles
+
+# ---- kernels of their own (``codegen``: ``scan``, ``vectors``, ``contract``, ``sort``)
+
+SQUARE = 8  # lines whose elements are turned together: squares of 16 cost more to compile than they save
+SHORT_LINE = 8  # elements from which on lines of a scan are turned: `thresholds.py shortline`
+LONG_LINE = 256  # elements from which on the runs of one line of a scan are turned instead: `thresholds.py longline`
+FEW_LINES = 4  # lines that a square does not pay for: `thresholds.py fewlines`
+NEIGHBOURS = 4  # vectors of neighbouring lines that are summed at once by lanes: `thresholds.py neighbours`
+STEPS = 4  # elements that are added to one of these lanes before it goes back to memory: `thresholds.py steps`
+FOLDED = 8  # lanes that are folded in registers, which hold as many vectors twice
+PACKED_COLUMNS = 512  # of a product per packing of its other factor: `thresholds.py packed`
+PANELS = 2  # of a product's columns in a unit of work
+FEW_TILES = 4  # for which no panel of columns is packed that can be read where it lies: `thresholds.py tiles`
+CYCLES_PER_TILE = 60  # a call, and the latencies at the ends of its loop
+ALL_PAIRS = 64  # elements up to which comparing all is quicker than summing counters: `thresholds.py pairs`
+SORT_BLOCK = 1 << 15  # elements of a single line that are counted and moved together: `thresholds.py sort`
