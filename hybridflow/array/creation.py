@@ -37,9 +37,9 @@ def asarray(
     tensor = as_tensor(value, "asarray", None if dtype is None else to_dtype(dtype, "asarray"))
     if copy is False and not (isinstance(value, (Tensor, Variable)) and value.dtype == tensor.dtype):
         raise ArgumentError("asarray", f"{type(value).__name__} cannot become {tensor.type} without a copy.")
-    if copy is False:
-        return tensor if device is None else tensor.to_device(device)
-    return own(tensor) if device is None else tensor.to_device(device)
+    if device is not None:
+        return tensor.to_device(device)
+    return own(tensor) if copy is not False and isinstance(value, (Tensor, Variable)) else tensor
 
 
 def constant(value: ArrayLike, dtype: DTypeLike | None = None, shape: ShapeLike | None = None) -> Tensor:
@@ -52,7 +52,7 @@ def constant(value: ArrayLike, dtype: DTypeLike | None = None, shape: ShapeLike 
     """
     tensor = as_tensor(value, "constant", None if dtype is None else to_dtype(dtype, "constant"))
     if shape is None:
-        return own(tensor)
+        return own(tensor) if isinstance(value, (Tensor, Variable)) else tensor
     wanted = to_shape(shape, "constant")
     if tensor.size == 1:
         return expand(apply(TABLE["reshape"], tensor, shape=()), wanted)

@@ -979,7 +979,9 @@ def astype(x: ArrayLike, dtype: DTypeLike, /, copy: bool = True, *, device: str 
     wanted = to_dtype(dtype, "astype")
     # Python floats go to the wanted float dtype at once; ints wrap around, as those in tensors do.
     out = as_tensor(x, "astype", wanted) if dtypes.is_float(wanted) else cast(as_tensor(x, "astype"), wanted)
-    return own(out) if device is None else out.to_device(device)
+    if device is not None:
+        return out.to_device(device)
+    return own(out) if isinstance(x, (Tensor, Variable)) else out
 
 
 @operation
