@@ -10,7 +10,12 @@ import sys as _sys
 import typing as _typing
 
 from hybridflow import errors as errors, flags as _flags
-from hybridflow.array import assignment as _assignment, operators as _operators, setitem as _setitem
+from hybridflow.array import (
+    assignment as _assignment,
+    numpy_protocols as _numpy_protocols,
+    operators as _operators,
+    setitem as _setitem,
+)
 from hybridflow.array.creation import (
     arange as arange,
     asarray as asarray,
@@ -202,6 +207,7 @@ from hybridflow.runtime.machine import machine_code as _machine_code
 _operators.install()
 _assignment.install()
 _setitem.install()
+_numpy_protocols.install()
 _native_type.introduce()
 
 

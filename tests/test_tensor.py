@@ -177,7 +177,8 @@ def test_the_short_way_of_operators_gives_the_same_bits(op, dtype):
             out = op(*arguments)
         except errors.HybridflowError as error:
             return type(error)
-        return out.type, np.where(out != out, 0, out.numpy().astype(np.float64)).tobytes()
+        found = out.numpy()
+        return out.type, np.where(found != found, 0, found.astype(np.float64)).tobytes()
 
     for arguments in pairs:
         short = outcome(arguments)

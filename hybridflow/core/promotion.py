@@ -46,6 +46,11 @@ def to_dtype(dtype: Any, stage: str) -> np.dtype[Any]:
     return found
 
 
+def is_supported(dtype: np.dtype[Any]) -> bool:
+    """Whether there are tensors of the dtype."""
+    return dtype in _SUPPORTED
+
+
 def weak_kind(value: Any) -> type | None:
     """bool, int or float when ``value`` is a Python or NumPy scalar, or an extent; None for everything else."""
     kind = type(value)

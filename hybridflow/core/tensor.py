@@ -27,7 +27,6 @@ class Operators:
 
     __slots__ = ()
     __array_priority__ = 1000
-    __array_ufunc__ = None  # numpy_array + tensor comes to __radd__ instead of an element loop
 
     shape: Any
     dtype: Any

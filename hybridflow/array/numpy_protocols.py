@@ -1,0 +1,297 @@
+"""NumPy's functions on tensors: ``np.sin(x)``, ``np.sum(x, axis=0)``, ``array + x`` give tensors, as ours do.
+
+Most of NumPy's functions are found by their names: NumPy and this package carry those of the array API standard, so
+that ``np.concatenate``, which NumPy also calls ``np.concat``, is ``hf.concat``.  An op of the table names the ufunc
+that it is.  What NumPy defines by others of its functions is written here in the same way.
+
+Everything else is left to NumPy, where nobody would notice that the result was computed apart from what is recorded:
+while tracing, and under a tape that tracks an argument, it is an error.  Its arrays come back as tensors.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import math
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from hybridflow.compiler.ops import TABLE
+from hybridflow.core import pytree
+from hybridflow.core.context import now
+from hybridflow.core.methods import give
+from hybridflow.core.promotion import is_supported
+from hybridflow.core.tensor import Operators, Tensor
+from hybridflow.core.variable import Variable
+from hybridflow.eager.operands import as_tensor
+from hybridflow.errors import ArgumentTypeError, TraceError
+
+# NumPy's names of parameters that we call otherwise.
+_RENAMED = {"ddof": "correction", "a_min": "min", "a_max": "max", "pad_width": "paddings"}
+# What a function's parameter may be given without a counterpart, because it says what is so anyway.
+_NOTHING: dict[str, tuple[Any, ...]] = {
+    "out": (None,),
+    "order": ("C", "K", "A", None),
+    "subok": (True, False),
+    "copy": (True,),
+    "kind": (None, "stable"),
+    "casting": ("same_kind",),
+    "decimals": (0,),
+    "where": (True,),
+}
+_REDUCTIONS = {
+    "add": "sum", "multiply": "prod", "maximum": "max", "minimum": "min", "logical_and": "all", "logical_or": "any",
+}  # fmt: skip
+_ACCUMULATIONS = {"add": "cumulative_sum", "multiply": "cumulative_prod"}
+
+
+def _array_ufunc(self: Any, ufunc: np.ufunc, method: str, /, *inputs: Any, **kwargs: Any) -> Any:
+    """NumPy's protocol for its ufuncs: the function of ours that is the same."""
+    if kwargs.get("out") is None:
+        function = _function_of(ufunc, method)
+        if function is not None:
+            return _called(_named(ufunc, method), ufunc if method == "__call__" else None, function, inputs, kwargs)
+    return _left_to_numpy(_named(ufunc, method), getattr(ufunc, method), inputs, kwargs)
+
+
+def _array_function(self: Any, function: Any, types: Any, args: Sequence[Any], kwargs: Mapping[str, Any], /) -> Any:
+    """NumPy's protocol for its other functions."""
+    ours = _table().get(function)
+    if ours is not None:
+        return _called(_named(function), function, ours, args, kwargs)
+    return _left_to_numpy(_named(function), function, args, kwargs)
+
+
+def _named(function: Any, method: str = "__call__") -> str:
+    name = f"np.{function.__name__}" if method == "__call__" else f"np.{function.__name__}.{method}"
+    return name.replace("np.", "np.linalg.") if getattr(function, "__module__", "") == "numpy.linalg" else name
+
+
+def _function_of(ufunc: np.ufunc, method: str) -> Callable[..., Any] | None:
+    if method == "__call__":
+        return _table().get(ufunc)
+    table = {"reduce": _REDUCTIONS, "accumulate": _ACCUMULATIONS}.get(method, {})
+    name = table.get(ufunc.__name__)
+    if name is None:
+        return None
+    ours = getattr(_package(), name)
+
+    def fold(array: Any, axis: Any = 0, dtype: Any = None, **options: Any) -> Any:
+        if dtype is not None:
+            options["dtype"] = dtype
+        return ours(array, axis=axis, **options)
+
+    return fold
+
+
+def _package() -> Any:
+    return sys.modules["hybridflow"]
+
+
+@functools.cache
+def _table() -> dict[Any, Callable[..., Any]]:
+    """NumPy's functions and ours."""
+    package = _package()
+    found: dict[Any, Callable[..., Any]] = {}
+    for source, theirs in ((package, np), (package.linalg, np.linalg)):
+        for name in source.__all__:
+            other, ours = getattr(theirs, name, None), getattr(source, name)
+            if callable(other) and callable(ours) and not isinstance(other, type):
+                found.setdefault(other, ours)
+    for op in TABLE.values():
+        if op.numpy is not None and hasattr(package, op.name):
+            found.setdefault(op.numpy, getattr(package, op.name))
+    for function in (
+        np.result_type,
+        np.can_cast,
+        np.isdtype,
+        np.from_dlpack,
+        np.split,
+        np.outer,
+        np.trace,
+        np.diagonal,
+    ):
+        found.pop(function, None)  # other meanings, or no arrays
+    return {**found, **_compositions(package)}
+
+
+def _compositions(hf: Any) -> dict[Any, Callable[..., Any]]:
+    """Functions of NumPy that others make up, with its parameters."""
+
+    def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
+        x = as_tensor(x, "norm")
+        if axis is None and (ord is None or x.ndim == 1):
+            return hf.linalg.vector_norm(x, ord=2 if ord is None else ord, keepdims=keepdims)
+        axes = tuple(range(x.ndim)) if axis is None else axis
+        if isinstance(axes, (tuple, list)) and len(axes) == 2:
+            out = hf.linalg.matrix_norm(hf.moveaxis(x, axes, (-2, -1)), ord="fro" if ord is None else ord)
+            return hf.expand_dims(out, tuple(sorted(a % x.ndim for a in axes))) if keepdims else out
+        return hf.linalg.vector_norm(x, axis=axes, ord=2 if ord is None else ord, keepdims=keepdims)
+
+    def stacked(axis: int, least: int) -> Callable[..., Any]:
+        def join(tup: Any) -> Any:
+            parts = [_at_least(hf, as_tensor(part, "concat"), least) for part in tup]
+            return hf.concat(parts, axis=0 if parts[0].ndim == 1 else axis)
+
+        return join
+
+    def dot(a: Any, b: Any) -> Any:
+        a, b = as_tensor(a, "dot"), as_tensor(b, "dot")
+        if a.ndim == 0 or b.ndim == 0:
+            return hf.multiply(a, b)
+        return hf.matmul(a, b) if b.ndim <= 2 else hf.tensordot(a, b, ((a.ndim - 1,), (b.ndim - 2,)))
+
+    def swapaxes(a: Any, axis1: int, axis2: int) -> Any:
+        a = as_tensor(a, "swapaxes")
+        order = list(range(a.ndim))
+        order[axis1], order[axis2] = order[axis2], order[axis1]
+        return hf.permute_dims(a, order)
+
+    def flat(function: Callable[..., Any]) -> Callable[..., Any]:
+        def along(a: Any, axis: Any = None, dtype: Any = None) -> Any:
+            a = as_tensor(a, function.__name__)
+            return function(hf.reshape(a, (-1,)) if axis is None else a, axis=0 if axis is None else axis, dtype=dtype)
+
+        return along
+
+    def trace(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None) -> Any:
+        return hf.trace(hf.moveaxis(a, (axis1, axis2), (-2, -1)), offset, dtype)
+
+    def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
+        return hf.diagonal(hf.moveaxis(a, (axis1, axis2), (-2, -1)), offset)
+
+    return {
+        np.linalg.norm: norm,
+        np.dot: dot,
+        np.swapaxes: swapaxes,
+        np.trace: trace,
+        np.diagonal: lambda a, offset=0, axis1=0, axis2=1: hf.diagonal(
+            hf.moveaxis(a, (axis1, axis2), (-2, -1)), offset
+        ),
+        np.outer: lambda a, b: hf.outer(hf.reshape(a, (-1,)), hf.reshape(b, (-1,))),
+        np.cumsum: flat(hf.cumulative_sum),
+        np.cumprod: flat(hf.cumulative_prod),
+        np.ravel: lambda a: hf.reshape(a, (-1,)),
+        np.vstack: stacked(0, 2),
+        np.hstack: stacked(1, 1),
+        np.allclose: lambda a, b, rtol=1e-5, atol=1e-8, equal_nan=False: bool(
+            hf.all(hf.isclose(a, b, rtol, atol, equal_nan))
+        ),
+        np.array_equal: lambda a1, a2: np.shape(a1) == np.shape(a2) and bool(hf.all(hf.equal(a1, a2))),
+        np.shape: lambda a: a.shape,
+        np.ndim: lambda a: a.ndim,
+        np.size: lambda a: a.size,
+        np.copy: lambda a: hf.asarray(a, copy=True),
+        np.divmod: lambda x1, x2: (hf.floor_divide(x1, x2), hf.remainder(x1, x2)),
+        np.fabs: hf.abs,
+        np.exp2: lambda x: hf.pow(2.0, x),
+        np.cbrt: lambda x: hf.multiply(hf.sign(x), hf.pow(hf.abs(x), 1 / 3)),
+        np.deg2rad: lambda x: hf.multiply(x, math.pi / 180),
+        np.rad2deg: lambda x: hf.multiply(x, 180 / math.pi),
+    }
+
+
+def _at_least(hf: Any, x: Tensor, axes: int) -> Tensor:
+    return hf.expand_dims(x, tuple(range(axes - x.ndim))) if x.ndim < axes else x
+
+
+def _called(name: str, theirs: Any, ours: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+    """Our function with what NumPy's was given."""
+    positional, keywords = _arguments(name, theirs, ours, args, kwargs)
+    try:
+        inspect.signature(ours).bind(*positional, **keywords)
+    except TypeError as error:
+        raise ArgumentTypeError(name, f"is hf.{ours.__name__} here, with other arguments: {error}.") from None
+    return ours(*positional, **keywords)
+
+
+def _arguments(
+    name: str, theirs: Any, ours: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]
+) -> tuple[list[Any], dict[str, Any]]:
+    """The arguments as our function takes them: those that it needs by position, the others by their names."""
+    names = _parameters(theirs)
+    own = inspect.signature(ours).parameters
+    needed = [p for p in own.values() if p.default is p.empty and p.kind is not p.KEYWORD_ONLY]
+    by_position = len(args) if names is None else min(len(args), len(needed))
+    positional = list(args[:by_position])
+    given = dict(zip((names or ())[by_position:], args[by_position:]))
+    keywords: dict[str, Any] = {}
+    for key, value in {**given, **kwargs}.items():
+        renamed = key if key in own else _RENAMED.get(key, key)
+        if renamed in own and own[renamed].kind is not inspect.Parameter.POSITIONAL_ONLY:
+            keywords[renamed] = value
+        elif names is not None and key in names[: len(needed)] and names.index(key) == len(positional):
+            positional.append(value)
+        elif not _says_nothing(key, value):
+            raise ArgumentTypeError(name, f"is hf.{ours.__name__} here, which has no {key}=.")
+    return positional, keywords
+
+
+def _says_nothing(key: str, value: Any) -> bool:
+    if value is np._NoValue:
+        return True
+    return isinstance(value, (str, int, type(None))) and value in _NOTHING.get(key, ())
+
+
+@functools.cache
+def _parameters(function: Any) -> tuple[str, ...] | None:
+    """The names of a function's parameters, where Python can tell."""
+    if isinstance(function, np.ufunc) or function is None:
+        return None
+    try:
+        parameters = inspect.signature(function).parameters
+    except ValueError:
+        return None
+    several = any(p.kind is p.VAR_POSITIONAL for p in parameters.values())
+    return None if several else tuple(parameters)
+
+
+def _left_to_numpy(name: str, function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+    """NumPy's own result, as tensors."""
+    tensors = list(_tensors((*args, *kwargs.values())))
+    state = now()
+    if state.trace is not None:
+        why = "has no counterpart in hybridflow, and tensors have no values while tracing. Use hf's functions."
+        raise TraceError(name, why)
+    if any(tape.tracks(x) for tape in state.tapes for x in tensors):
+        why = "has no counterpart in hybridflow, and would compute apart from the tape that tracks its argument."
+        raise ArgumentTypeError(name, f"{why} Use hf's functions, or pass hf.stop_gradient(x).numpy().")
+    plain = _mapped(_plain, (args, dict(kwargs)))
+    result = function(*plain[0], **plain[1])
+    return result if kwargs.get("out") is not None else _mapped(_wrapped, result)
+
+
+def _tensors(value: Any) -> Iterator[Any]:
+    if isinstance(value, (Tensor, Variable)):
+        yield value._read() if isinstance(value, Variable) else value
+    elif isinstance(value, (list, tuple)):
+        for item in value:
+            yield from _tensors(item)
+
+
+def _mapped(function: Callable[[Any], Any], value: Any) -> Any:
+    if pytree.is_namedtuple(value):
+        return type(value)(*(_mapped(function, item) for item in value))
+    if isinstance(value, (list, tuple)):
+        return type(value)([_mapped(function, item) for item in value])
+    if isinstance(value, dict):
+        return {key: _mapped(function, item) for key, item in value.items()}
+    return function(value)
+
+
+def _plain(value: Any) -> Any:
+    return value.numpy() if isinstance(value, (Tensor, Variable)) else value
+
+
+def _wrapped(value: Any) -> Any:
+    is_array = isinstance(value, (np.ndarray, np.generic)) and is_supported(value.dtype)
+    return as_tensor(value, "numpy") if is_array else value
+
+
+def install() -> None:
+    """Give the classes the methods; called once, when the package is imported."""
+    give(Operators, "__array_ufunc__", _array_ufunc)
+    give(Operators, "__array_function__", _array_function)

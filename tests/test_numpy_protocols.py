@@ -1,0 +1,114 @@
+"""NumPy's functions on tensors give tensors, eagerly and compiled, equal to what NumPy gives for arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import hybridflow as hf
+from hybridflow import errors
+
+A = np.array([[1.5, -2.0, 0.25], [3.0, 0.5, -1.0]], np.float32)
+B = np.array([[2.0, 1.0, 4.0], [0.5, 3.0, 2.0]], np.float32)
+
+CALLS: dict[str, Callable[[Any], Any]] = {
+    "sin": lambda x: np.sin(x),
+    "arctan2": lambda x: np.arctan2(x, B),
+    "sum": lambda x: np.sum(x, axis=0),
+    "sum, all": lambda x: np.sum(x),
+    "mean": lambda x: np.mean(x, axis=1, keepdims=True),
+    "var": lambda x: np.var(x, ddof=1),
+    "max": lambda x: np.max(x, axis=(0, 1)),
+    "argmax": lambda x: np.argmax(x, axis=1),
+    "concatenate": lambda x: np.concatenate([x, B, x], axis=1),
+    "stack": lambda x: np.stack([x, x], axis=2),
+    "vstack": lambda x: np.vstack([x, x[0]]),
+    "hstack": lambda x: np.hstack([x, x]),
+    "where": lambda x: np.where(x > 0, x, np.float32(0)),
+    "clip": lambda x: np.clip(x, -1, 1),
+    "norm": lambda x: np.linalg.norm(x),
+    "norm of rows": lambda x: np.linalg.norm(x, axis=1, keepdims=True),
+    "norm of a matrix": lambda x: np.linalg.norm(x, ord="nuc"),
+    "svd": lambda x: np.linalg.svd(x)[1],
+    "transpose": lambda x: np.transpose(x),
+    "swapaxes": lambda x: np.swapaxes(x, 0, 1),
+    "reshape": lambda x: np.reshape(x, (3, 2)),
+    "ravel": lambda x: np.ravel(x),
+    "einsum": lambda x: np.einsum("ij,kj->ik", x, B),
+    "dot": lambda x: np.dot(x, B.T),
+    "outer": lambda x: np.outer(x, x[0]),
+    "trace": lambda x: np.trace(x),
+    "cumsum": lambda x: np.cumsum(x, axis=1),
+    "sort": lambda x: np.sort(x, axis=0),
+    "take": lambda x: np.take(x, [1, 0], axis=1),
+    "diff": lambda x: np.diff(x, 1, 0),
+    "isclose": lambda x: np.isclose(x, B),
+    "zeros_like": lambda x: np.zeros_like(x),
+    "full_like": lambda x: np.full_like(x, 3),
+    "pad": lambda x: np.pad(x, [(1, 0), (0, 2)]),
+    "tile": lambda x: np.tile(x, (2, 1)),
+    "add.reduce": lambda x: np.add.reduce(x),
+    "maximum.reduce": lambda x: np.maximum.reduce(x, axis=1),
+    "add.accumulate": lambda x: np.add.accumulate(x, axis=1),
+    "array + x": lambda x: B + x,
+    "array - x": lambda x: B - x,
+    "array / x": lambda x: B / x,
+    "array // x": lambda x: B // x,
+    "array % x": lambda x: B % x,
+    "array ** x": lambda x: B**x,
+    "array @ x": lambda x: B.T @ x,
+    "array < x": lambda x: x > B,
+    "array == x": lambda x: x == B,
+    "float64 * x": lambda x: np.float32(2) * x,
+    "divmod": lambda x: divmod(B, x)[1],
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_functions(name: str) -> None:
+    call, x = CALLS[name], hf.asarray(A)
+    expected = np.asarray(call(A))
+    for run in (call, hf.function(call)):
+        found = run(x)
+        assert isinstance(found, hf.Tensor) and found.shape == expected.shape and found.dtype == expected.dtype
+        np.testing.assert_allclose(found.numpy(), expected, rtol=2e-6, atol=1e-6)
+
+
+def test_gradients_flow() -> None:
+    x, v = hf.asarray(A), hf.Variable(B)
+    with hf.GradientTape() as tape:
+        tape.watch(x)
+        y = np.sum(np.exp(x) * B + np.square(v))
+    of_x, of_v = tape.gradient(y, (x, v))
+    np.testing.assert_allclose(of_x, np.exp(A) * B, rtol=1e-6)
+    np.testing.assert_allclose(of_v, 2 * B)
+
+
+def test_what_has_no_counterpart() -> None:
+    x = hf.asarray(A)
+    assert isinstance(np.median(x), hf.Tensor) and np.median(x).item() == np.median(A)
+    with pytest.raises(errors.TraceError, match=r"\[np.median\] has no counterpart"):
+        hf.function(lambda x: np.median(x))(x)
+    with hf.GradientTape() as tape:
+        tape.watch(x)
+        with pytest.raises(errors.ArgumentTypeError, match=r"\[np.median\].*apart from the tape"):
+            np.median(x)
+        assert np.median(hf.asarray(A)).item() == np.median(A)  # not tracked
+    with pytest.raises(errors.ArgumentTypeError, match="which has no decimals="):
+        np.round(x, 2)
+
+
+def test_what_writes_into_arrays_does() -> None:
+    out = np.zeros_like(A)
+    assert np.exp(hf.asarray(A), out=out) is out
+    np.testing.assert_array_equal(out, np.exp(A))
+
+
+def test_what_is_no_array() -> None:
+    x = hf.asarray(A)
+    assert np.shape(x) == (2, 3) and np.ndim(x) == 2 and np.size(x) == 6
+    assert np.allclose(x, A) is True and np.array_equal(x, B) is False
+    assert hf.function(lambda x: hf.zeros(np.shape(x)))(x).shape == (2, 3)
