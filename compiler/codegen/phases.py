@@ -12,6 +12,11 @@ any order by any number of workers, with the same bits; a phase begins when the 
 ``scratch``  memory of the worker that runs the piece; nothing lasts in it from one piece to the next
 ``dims``     values of the symbolic extents
 ``status``   where checks are recorded (see ``Emitter.raise_if``), null where no kernel of the program has one
+
+A result may lie where an operand does, of which the kernel then reads each element before it writes that one, and
+kernels over buffers of which that is so share their code with others.  So the pointers are not ``noalias``.  Nothing
+is lost: bodies are explicit vectors that load all they need before they store, LLVM makes no checks for overlaps, and
+with ``noalias`` everywhere forty programs ran, and compiled, as fast as without.
 """
 
 from __future__ import annotations
