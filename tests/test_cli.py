@@ -489,3 +489,16 @@ def test_starts_anew_without_overrides(monkeypatch: pytest.MonkeyPatch) -> None:
     fair.restart_without_blas_overrides()
     ((executable, arguments, environment),) = started
     assert executable == arguments[0] == sys.executable and "OPENBLAS_CORETYPE" not in environment
+
+
+def test_calls_that_compile_something_do_not_settle_how_many_are_timed() -> None:
+    calls = 0
+
+    def sampler(repeats: int) -> float:
+        nonlocal calls
+        slow = [k for k in range(calls + 1, calls + repeats + 1) if k in (2, 3, 4, 40)]
+        calls += repeats
+        return 1e-6 * repeats + 0.05 * len(slow)
+
+    timing = measure.interleaved({"f": sampler}, budget=0.0)["f"]
+    assert timing.median == pytest.approx(1e-6) and calls > 5 * measure.SAMPLE_SECONDS / 1e-6

@@ -12,6 +12,8 @@ from typing import Any
 Sampler = Callable[[int], float]  # n calls -> seconds
 
 SAMPLE_SECONDS = 2e-3  # a sample repeats short calls until it lasts this long, far above the clock's resolution
+STEADY = 3, 12  # samples in a row, and calls in them, that last so long before the number of calls is settled
+WARM_UP_SECONDS = 1.0  # after which one is enough
 MOST_ROUNDS = 101
 
 
@@ -61,8 +63,16 @@ def timing(samples: list[float]) -> Timing:
 
 
 def _repeats(sampler: Sampler) -> int:
+    """How many calls make a sample.  Some of the first calls may compile something: one that lasts says little, and a
+    sample of so few calls would be spent on refilling the caches that other candidates have emptied."""
     sampler(1)
-    repeats = 1
-    while (taken := sampler(repeats)) < SAMPLE_SECONDS:
-        repeats = max(repeats * 2, min(repeats * 10, int(repeats * SAMPLE_SECONDS / max(taken, 1e-9))))
+    repeats, lasting = 1, 0
+    end = time.perf_counter() + WARM_UP_SECONDS
+    while (lasting < STEADY[0] or lasting * repeats < STEADY[1]) and not (lasting and time.perf_counter() > end):
+        taken = sampler(repeats)
+        if taken >= SAMPLE_SECONDS:
+            lasting += 1
+        else:
+            repeats = max(repeats * 2, min(repeats * 10, int(repeats * SAMPLE_SECONDS / max(taken, 1e-9))))
+            lasting = 0
     return repeats
