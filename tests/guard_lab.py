@@ -31,6 +31,7 @@ from typing import Any
 import numpy as np
 
 import hybridflow as hf
+from hybridflow.eager import operations
 from hybridflow.errors import HybridflowError
 from hybridflow.tracing.trace import Trace
 
@@ -258,7 +259,7 @@ class Lab(Outcome):
         make, warned = Trace.__init__, Warnings()
 
         def count(trace: Trace, *args: Any, **kwargs: Any) -> None:
-            self.traces += 1
+            self.traces += not operations._planning._is_owned()  # plans of public functions do not count
             make(trace, *args, **kwargs)
 
         logger = logging.getLogger("hybridflow")

@@ -29,11 +29,12 @@ def _fresh() -> Iterator[None]:
     for function in _operations():
         function._dispatch, function._tried = (), 0
         function._forms.clear()
+        function._plans = {}
     yield
 
 
 def _operations() -> list[Operation]:
-    rooms = (hf, hf.nn, hf.losses, hf.random)
+    rooms = (hf, hf.nn, hf.losses, hf.random, *hf.random.Generator.__mro__[:-1])
     return list({id(f): f for room in rooms for f in vars(room).values() if isinstance(f, Operation)}.values())
 
 
@@ -283,6 +284,81 @@ def test_random_numbers_go_on() -> None:
     hf.random.set_seed(3)
     found = [hf.random.normal().item() if k % 2 else hf.random.normal(()).item() for k in range(10)]
     assert found == expected
+
+
+@native
+def test_generators_and_dropout_go_on() -> None:
+    x, fixed = _random(5, 7), hf.random.Generator(3)
+    draws: list[Callable[[], Any]] = [
+        lambda: fixed.normal((3,)),
+        lambda: fixed.bernoulli(0.5, (7,)),
+        lambda: fixed.randint((4,), 0, 9),
+        lambda: hf.nn.dropout(x, 0.5, generator=fixed),
+        lambda: fixed.permutation(5),
+    ]
+    expected = []
+    for _ in range(6):
+        hf.config.run_functions_eagerly(True)
+        expected += [_bits(draw()) for draw in draws]
+        hf.config.run_functions_eagerly(False)
+    fixed.reset(3)
+    assert [_bits(draw()) for _ in range(6) for draw in draws] == expected
+    for _ in range(8):
+        hf.nn.dropout(x, 0.5)
+    assert _plans(hf.nn.dropout) > 3
+    other = hf.random.Generator(3)
+    assert _bits(other.normal((3,))) == expected[0]
+
+
+@native
+def test_operators_that_convert_or_broadcast() -> None:
+    x, row, whole = _random(3, 4), _random(4), _random(3, 4, dtype=np.int16)
+    column = hf.permute_dims(_random(4, 3))
+    array = RNG.standard_normal((3, 4)).astype(np.float32)
+    for other in (row, whole, column, array, hf.Variable(row), True, 2, 2.5, np.float64(1.5), 2**40):
+        for function in (hf.add, hf.subtract, hf.multiply, hf.divide, hf.less):
+            dense = hf.asarray(np.array(other)) if isinstance(other, (np.ndarray, hf.Tensor)) else other
+            expected = _bits(function(x, dense))
+            for _ in range(6):
+                assert _bits(function(x, other)) == expected
+    for _ in range(6):
+        with pytest.raises(hf.errors.ShapeError, match=r"add.*do not broadcast"):
+            x + _random(3)
+        with pytest.raises(hf.errors.ArgumentError):
+            whole + 2**20
+
+
+def test_masks_and_positions() -> None:
+    x = _random(3, 4)
+    for key in (hf.greater(x, 0), hf.asarray([True, False, True]), hf.asarray([2, -1, 0, 0]), hf.asarray([[0], [1]])):
+        expected = x.numpy()[key.numpy()]
+        result = x[key]
+        assert result.shape == expected.shape and result.numpy().tobytes() == expected.tobytes()
+    for wrong in (hf.asarray([3]), hf.asarray([True, False]), hf.asarray([0.5])):
+        with pytest.raises(hf.errors.HybridflowError):
+            x[wrong]
+    with hf.GradientTape() as tape:
+        tape.watch(x)
+        y = hf.sum(x[hf.asarray([0, 0, 2])])
+    assert tape.gradient(y, x)[:, 0].tolist() == [2, 0, 1]
+
+
+@native
+def test_a_plan_that_never_answers_is_not_made_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = []
+
+    class Deaf:
+        calls = 0
+
+    monkeypatch.setattr(operations, "_planner", lambda: lambda *_: made.append(Deaf()) or made[-1])
+
+    @operations.operation
+    def twice(x: Any) -> Any:
+        return x + x
+
+    for _ in range(200):
+        assert twice(ROW).shape == (4,)
+    assert len(made) == 1
 
 
 def test_functions_run_eagerly_go_through_the_bodies() -> None:

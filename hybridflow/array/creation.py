@@ -301,6 +301,7 @@ def triu(x: Any, k: int = 0) -> Tensor:
     return _triangle(x, k, "triu", greater_equal)
 
 
+@operation
 def meshgrid(*arrays: Any, indexing: str = "xy") -> tuple[Tensor, ...]:
     """Coordinate grids of one-dimensional ``arrays``: with "ij", grid k varies along axis k; "xy" swaps two.
 

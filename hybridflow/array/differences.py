@@ -10,9 +10,11 @@ from hybridflow.compiler.ir import dtypes
 from hybridflow.compiler.ops import rules
 from hybridflow.core.tensor import Tensor
 from hybridflow.eager.operands import as_tensor, own
+from hybridflow.eager.operations import operation
 from hybridflow.errors import ArgumentError, ShapeError
 
 
+@operation
 def diff(x: Any, /, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> Tensor:
     """``x[i + 1] - x[i]`` along ``axis``, ``n`` times; of bools where neighbours differ.  ``prepend`` and ``append``
     are put in front of ``x`` and behind it first.  Unsigned integers wrap around.

@@ -53,11 +53,23 @@ def _quickly(op: Any, body: Callable[[Any, Any, Any], Tensor], x: Any, y: Any) -
         if out is not None:
             return out
     elif only_tape() is not None:
-        taped = _taped.get(op)
-        if taped is None:
-            taped = _taped[op] = operation(_named(op, body))
-        return taped(x, y)
+        return _whole(op, body)(x, y)
     return body(op, x, y)
+
+
+def _operator(op: Any, body: Callable[[Any, Any, Any], Tensor], x: Any, y: Any) -> Tensor:
+    """As ``_quickly``, of an op behind one of Python's operators, most of which need not be asked for their plans."""
+    if not busy.value or now() is idle:
+        out = try_binary(op, x, y)
+        return _whole(op, body)(x, y) if out is None else out
+    return _quickly(op, body, x, y)
+
+
+def _whole(op: Any, body: Callable[[Any, Any, Any], Tensor]) -> Callable[[Any, Any], Tensor]:
+    whole = _taped.get(op)
+    if whole is None:
+        whole = _taped[op] = operation(_named(op, body))
+    return whole
 
 
 _taped: dict[Any, Callable[[Any, Any], Tensor]] = {}  # functions that are one op in all but promotion
@@ -149,7 +161,7 @@ def add(x1: ArrayLike, x2: ArrayLike) -> Tensor:
     >>> hf.add([1.0, 2.0], 3)
     <Tensor f32[2] cpu> [4. 5.]
     """
-    return _binary(_ADD, x1, x2)
+    return _operator(_ADD, _promoted, x1, x2)
 
 
 def subtract(x1: ArrayLike, x2: ArrayLike) -> Tensor:
@@ -158,7 +170,7 @@ def subtract(x1: ArrayLike, x2: ArrayLike) -> Tensor:
     >>> hf.subtract([1.0, 2.0], 3)
     <Tensor f32[2] cpu> [-2. -1.]
     """
-    return _binary(_SUBTRACT, x1, x2)
+    return _operator(_SUBTRACT, _promoted, x1, x2)
 
 
 def multiply(x1: ArrayLike, x2: ArrayLike) -> Tensor:
@@ -167,7 +179,7 @@ def multiply(x1: ArrayLike, x2: ArrayLike) -> Tensor:
     >>> hf.multiply([1.0, 2.0], 3)
     <Tensor f32[2] cpu> [3. 6.]
     """
-    return _binary(_MULTIPLY, x1, x2)
+    return _operator(_MULTIPLY, _promoted, x1, x2)
 
 
 def divide(x1: ArrayLike, x2: ArrayLike) -> Tensor:
@@ -176,7 +188,7 @@ def divide(x1: ArrayLike, x2: ArrayLike) -> Tensor:
     >>> hf.divide([1, 2], 4)
     <Tensor f32[2] cpu> [0.25 0.5 ]
     """
-    return _float_binary(_DIVIDE, x1, x2)
+    return _operator(_DIVIDE, _promoted_to_float, x1, x2)
 
 
 _ADD, _SUBTRACT, _MULTIPLY, _DIVIDE = (TABLE[name] for name in ("add", "subtract", "multiply", "divide"))
@@ -787,7 +799,7 @@ def equal(x1: ArrayLike, x2: ArrayLike) -> Tensor:
     >>> hf.equal([1, 2, 3], 2)
     <Tensor bool[3] cpu> [False  True False]
     """
-    return _binary(TABLE["equal"], x1, x2)
+    return _operator(TABLE["equal"], _promoted, x1, x2)
 
 
 def not_equal(x1: ArrayLike, x2: ArrayLike) -> Tensor:
@@ -796,7 +808,7 @@ def not_equal(x1: ArrayLike, x2: ArrayLike) -> Tensor:
     >>> hf.not_equal([1, 2, 3], 2)
     <Tensor bool[3] cpu> [ True False  True]
     """
-    return _binary(TABLE["not_equal"], x1, x2)
+    return _operator(TABLE["not_equal"], _promoted, x1, x2)
 
 
 def less(x1: ArrayLike, x2: ArrayLike) -> Tensor:
@@ -805,7 +817,7 @@ def less(x1: ArrayLike, x2: ArrayLike) -> Tensor:
     >>> hf.less([1, 2, 3], 2)
     <Tensor bool[3] cpu> [ True False False]
     """
-    return _binary(TABLE["less"], x1, x2)
+    return _operator(TABLE["less"], _promoted, x1, x2)
 
 
 def less_equal(x1: ArrayLike, x2: ArrayLike) -> Tensor:
@@ -814,7 +826,7 @@ def less_equal(x1: ArrayLike, x2: ArrayLike) -> Tensor:
     >>> hf.less_equal([1, 2, 3], 2)
     <Tensor bool[3] cpu> [ True  True False]
     """
-    return _binary(TABLE["less_equal"], x1, x2)
+    return _operator(TABLE["less_equal"], _promoted, x1, x2)
 
 
 def greater(x1: ArrayLike, x2: ArrayLike) -> Tensor:
@@ -823,7 +835,7 @@ def greater(x1: ArrayLike, x2: ArrayLike) -> Tensor:
     >>> hf.greater([1, 2, 3], 2)
     <Tensor bool[3] cpu> [False False  True]
     """
-    return _binary(TABLE["greater"], x1, x2)
+    return _operator(TABLE["greater"], _promoted, x1, x2)
 
 
 def greater_equal(x1: ArrayLike, x2: ArrayLike) -> Tensor:
@@ -832,7 +844,7 @@ def greater_equal(x1: ArrayLike, x2: ArrayLike) -> Tensor:
     >>> hf.greater_equal([1, 2, 3], 2)
     <Tensor bool[3] cpu> [False  True  True]
     """
-    return _binary(TABLE["greater_equal"], x1, x2)
+    return _operator(TABLE["greater_equal"], _promoted, x1, x2)
 
 
 @operation
@@ -897,7 +909,7 @@ def bitwise_and(x1: ArrayLike, x2: ArrayLike) -> Tensor:
     >>> hf.bitwise_and([12, 10], 6)
     <Tensor i64[2] cpu> [4 2]
     """
-    return _binary(TABLE["bitwise_and"], x1, x2)
+    return _operator(TABLE["bitwise_and"], _promoted, x1, x2)
 
 
 def bitwise_or(x1: ArrayLike, x2: ArrayLike) -> Tensor:
@@ -906,7 +918,7 @@ def bitwise_or(x1: ArrayLike, x2: ArrayLike) -> Tensor:
     >>> hf.bitwise_or([12, 10], 6)
     <Tensor i64[2] cpu> [14 14]
     """
-    return _binary(TABLE["bitwise_or"], x1, x2)
+    return _operator(TABLE["bitwise_or"], _promoted, x1, x2)
 
 
 def bitwise_xor(x1: ArrayLike, x2: ArrayLike) -> Tensor:
@@ -915,7 +927,7 @@ def bitwise_xor(x1: ArrayLike, x2: ArrayLike) -> Tensor:
     >>> hf.bitwise_xor([12, 10], 6)
     <Tensor i64[2] cpu> [10 12]
     """
-    return _binary(TABLE["bitwise_xor"], x1, x2)
+    return _operator(TABLE["bitwise_xor"], _promoted, x1, x2)
 
 
 def bitwise_invert(x: ArrayLike) -> Tensor:
@@ -933,7 +945,7 @@ def bitwise_left_shift(x1: ArrayLike, x2: ArrayLike) -> Tensor:
     >>> hf.bitwise_left_shift([1, 3], 2)
     <Tensor i64[2] cpu> [ 4 12]
     """
-    return _binary(TABLE["bitwise_left_shift"], x1, x2)
+    return _operator(TABLE["bitwise_left_shift"], _promoted, x1, x2)
 
 
 def bitwise_right_shift(x1: ArrayLike, x2: ArrayLike) -> Tensor:
@@ -942,7 +954,7 @@ def bitwise_right_shift(x1: ArrayLike, x2: ArrayLike) -> Tensor:
     >>> hf.bitwise_right_shift([4, -8], 2)
     <Tensor i64[2] cpu> [ 1 -2]
     """
-    return _binary(TABLE["bitwise_right_shift"], x1, x2)
+    return _operator(TABLE["bitwise_right_shift"], _promoted, x1, x2)
 
 
 # ---- selection, conversion

@@ -19,8 +19,9 @@ from hybridflow.compiler.ir import dtypes
 from hybridflow.compiler.ir.extents import Dim, Extent
 from hybridflow.compiler.ir.types import Shape, is_static, same_extents
 from hybridflow.compiler.ops import TABLE, rules
+from hybridflow.core.context import busy, idle, now
 from hybridflow.core.promotion import default_float, default_int, to_dtype
-from hybridflow.core.tensor import Tensor
+from hybridflow.core.tensor import Tensor, wrap
 from hybridflow.core.variable import Variable
 from hybridflow.eager.dispatch import apply
 from hybridflow.eager.operands import (
@@ -71,6 +72,9 @@ def getitem(x: Any, key: Any) -> Tensor:
 
     A mask's result has a size that depends on values, so a symbolic mask raises TraceError.
     """
+    out = _taken(x, key) if not busy.value or now() is idle else None
+    if out is not None:
+        return out
     x = as_tensor(x, "getitem")
     parts = [key_part(p) for p in (key if isinstance(key, tuple) else (key,))]
     x = _unfolded(x, parts)
@@ -80,6 +84,20 @@ def getitem(x: Any, key: Any) -> Tensor:
     # NumPy counts ints as arrays here, and an Ellipsis as something in between even where it stands for no axis.
     places = [k for k, p in enumerate(parts) if isinstance(p, (int, Dim, Tensor))]
     return _lookup(x, entries, together=places == list(range(places[0], places[-1] + 1)))
+
+
+def _taken(x: Any, key: Any) -> Tensor | None:
+    """NumPy's own way for one mask, or one tensor of positions, while nothing records: elements change places and not
+    their bits.  None where there is none, or an error to explain."""
+    if type(x) is not Tensor or type(key) is not Tensor:
+        return None
+    array, index = x._array, key._array
+    if type(array) is not np.ndarray or type(index) is not np.ndarray or not index.ndim or index.dtype.kind not in "bi":
+        return None
+    try:
+        return wrap(np.asarray(array[index]))
+    except IndexError:
+        return None
 
 
 # ---- reading the key

@@ -56,6 +56,7 @@ class _Source:
         """uint32 words of ``shape``."""
         raise NotImplementedError
 
+    @operation
     def bits(self, shape: Any) -> Tensor:
         """Independent, uniformly distributed uint32 words."""
         return self._words(to_shape(shape, "random.bits"))
@@ -74,6 +75,7 @@ class _Source:
             words = bitwise_right_shift(self._words(shape), 32 - digits)
         return multiply(cast(words, dtype), 2.0**-digits)
 
+    @operation
     def uniform(self, shape: Any = (), minval: Any = 0.0, maxval: Any = 1.0, dtype: Any = default_float) -> Tensor:
         """Floats in [``minval``, ``maxval``): ``minval + u * (maxval - minval)``.
 
@@ -91,6 +93,7 @@ class _Source:
         values = add(multiply(unit, subtract(high, low)), low)
         return where(less(values, high), values, low)  # rounding may reach the open end
 
+    @operation
     def normal(self, shape: Any = (), mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = default_float) -> Tensor:
         """Normally distributed floats, by Box and Muller: ``sqrt(-2 log(1 - u)) * cos(2 pi v)`` from two uniforms each.
 
@@ -104,6 +107,7 @@ class _Source:
         values = add(multiply(values, as_tensor(stddev, "random.normal", wide)), as_tensor(mean, "random.normal", wide))
         return cast(values, found)
 
+    @operation
     def bernoulli(self, p: Any = 0.5, shape: Any = None) -> Tensor:
         """True with probability ``p``; the shape of ``p`` unless ``shape`` is given."""
         if weak_kind(p) is not None and not 0 <= p <= 1:
@@ -114,6 +118,7 @@ class _Source:
         wide = cast(chance, dtypes.compute_dtype(chance.dtype))
         return less(self._unit(wide.shape if shape is None else to_shape(shape, "random.bernoulli"), wide.dtype), wide)
 
+    @operation
     def randint(self, shape: Any, minval: int, maxval: int, dtype: Any = default_int) -> Tensor:
         """Integers in [``minval``, ``maxval``), from 64 random bits each modulo the range.
 
@@ -131,6 +136,7 @@ class _Source:
         offsets = words if high - low == 2**64 else remainder(words, high - low)
         return add(cast(offsets, found), scalar(low, found, "random.randint"))
 
+    @operation
     def permutation(self, x: Any) -> Tensor:
         """0 to ``x - 1`` in random order for an int, else the slices of ``x`` along its first axis in random order.
 
@@ -147,6 +153,7 @@ class _Source:
 
     shuffle = permutation
 
+    @operation
     def categorical(self, logits: Any, shape: Any = ()) -> Tensor:
         """Positions along the last axis of ``logits``, drawn with probabilities ``softmax(logits)``, as int64.
 
@@ -161,6 +168,7 @@ class _Source:
         noise = negative(log(negative(log(self._unit(noise_shape, wide.dtype)))))
         return argmax(add(broadcast_to(wide, noise_shape), noise), -1)
 
+    @operation
     def exponential(self, shape: Any = (), rate: Any = 1.0, dtype: Any = default_float) -> Tensor:
         """Exponentially distributed floats with mean ``1 / rate``."""
         found = _float_dtype(dtype, "random.exponential")
@@ -184,6 +192,8 @@ class Generator(_Source):
     >>> hf.random.Generator(0).uniform((2, 3)).shape
     (2, 3)
     """
+
+    has_plans = True  # see ``eager.operations``
 
     def __init__(self, seed: int) -> None:
         """The stream number ``seed`` (its low 64 bits) from its beginning."""

@@ -13,9 +13,11 @@ from hybridflow.core.promotion import default_int
 from hybridflow.core.tensor import Tensor
 from hybridflow.eager.dispatch import apply
 from hybridflow.eager.operands import as_tensor, cast, common_dtype, filled
+from hybridflow.eager.operations import operation
 from hybridflow.errors import ArgumentError, DTypeError, ShapeError
 
 
+@operation
 def searchsorted(x1: Any, x2: Any, /, *, side: str = "left", sorter: Any = None) -> Tensor:
     """Where each element of ``x2`` is to be inserted into ``x1``, which is one-dimensional and ascending and stays so:
     int64 in the shape of ``x2``.  Among equal elements that is before the first ("left") or behind the last ("right").

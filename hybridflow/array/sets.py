@@ -16,6 +16,7 @@ from hybridflow.core.promotion import default_int
 from hybridflow.core.tensor import Tensor
 from hybridflow.eager.dispatch import apply
 from hybridflow.eager.operands import as_tensor, cast, common_dtype, filled, from_numpy
+from hybridflow.eager.operations import operation
 from hybridflow.errors import TraceError
 
 
@@ -96,6 +97,7 @@ def unique_values(x: Any, /) -> Tensor:
     return _unique(x, "unique_values").values
 
 
+@operation
 def isin(x1: Any, x2: Any, /, *, invert: bool = False) -> Tensor:
     """Where an element of ``x1`` is one of ``x2``, or where it is none if ``invert``: bool in the shape of ``x1``.
 

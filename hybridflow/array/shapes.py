@@ -92,6 +92,7 @@ def matrix_transpose(x: ArrayLike) -> Tensor:
     return _transpose(x, (*range(x.ndim - 2), x.ndim - 1, x.ndim - 2))
 
 
+@operation
 def transpose_2d(x: Any) -> Tensor:
     """``x.T``."""
     x = as_tensor(x, "T")
@@ -199,6 +200,7 @@ def broadcast_shapes(*shapes: Any) -> Shape:
     return found
 
 
+@operation
 def broadcast_arrays(*arrays: Any) -> tuple[Tensor, ...]:
     """``arrays`` broadcast to one shape.
 

@@ -49,7 +49,8 @@ def literal(array: np.ndarray) -> Tensor:
 def scalar(value: Any, dtype: np.dtype[Any], stage: str) -> Tensor:
     """A weak scalar as a 0-d tensor of ``dtype``."""
     if type(value) is Dim:
-        if dtypes.is_integer(dtype) and not value <= (most := int(np.iinfo(dtype).max)):
+        # Extents are calculated in 64 bits with a sign.
+        if dtypes.is_integer(dtype) and not value <= (most := min(int(np.iinfo(dtype).max), 2**63 - 1)):
             raise ArgumentError(stage, f"the extent {value} does not fit {dtype}, whose greatest number is {most}.")
         return apply(TABLE["extent"], value=value, dtype=dtype)
     return literal(scalar_array(value, dtype, stage))

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from types import ModuleType
+from types import MethodType, ModuleType
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast
 
 from hybridflow.core.context import only_tape, reasons
@@ -49,7 +49,7 @@ def set_planner(load: Callable[[], Planner]) -> None:
 class Operation(Dispatcher):
     """A function with plans.  To Python it is the function in all but its type."""
 
-    __slots__ = ("__dict__", "__weakref__", "_forms", "_is_constant", "_tried", "_wholes")
+    __slots__ = ("__dict__", "__weakref__", "_forms", "_is_constant", "_plans", "_tried", "_wholes")
     __wrapped__: Callable[..., Any]
     __qualname__: str
 
@@ -59,6 +59,7 @@ class Operation(Dispatcher):
         self._is_constant = is_constant
         self._forms: dict[Any, int] = {}  # how often each was met
         self._tried = 0  # plans that were tried to make
+        self._plans: dict[Any, NativeCall] = {}  # the last one of a form
         self._taped = ()
         self._wholes = Wholes(self)
 
@@ -92,6 +93,10 @@ class Operation(Dispatcher):
 
     def _plan(self, form: Any, args: Sequence[Any], kwargs: dict[str, Any], result: Any) -> None:
         assert _planner is not None
+        before = self._plans.get(form)
+        if before is not None and not before.calls:  # it did not answer the calls that it was made for
+            self._forms[form] = _NONE
+            return
         self._tried += 1
         self._forms[form] = _NONE
         made = _sights().sight(args, kwargs, result, self._is_constant)
@@ -103,9 +108,10 @@ class Operation(Dispatcher):
             # A plan takes conditions for granted that the form does not tell, so there may be another.
             self._forms[form] = 0
             self._dispatch = (made, *self._dispatch[: _MOST_PLANS - 1])
+            self._plans = {f: plan for f, plan in self._plans.items() if plan in self._dispatch} | {form: made}
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
-        return self if instance is None else functools.partial(self, instance)
+        return self if instance is None else MethodType(self, instance)
 
     def __reduce__(self) -> str:
         return self.__qualname__

@@ -274,6 +274,7 @@ def l2_normalize(x: Any, axis: Any = -1, epsilon: float = 1e-12) -> Tensor:
 # ---- dropout
 
 
+@operation
 def dropout(x: Any, rate: float, training: bool = True, generator: Any = None, seed: Any = None) -> Tensor:
     """``x`` with elements zeroed with probability ``rate`` and the others scaled by ``1 / (1 - rate)``.
 

@@ -98,6 +98,8 @@ def _bound(recording: Recording, method: types.MethodType) -> Any:
         recording.read(slot, "attribute", "__func__", method.__func__, f"{text}.__func__")
         recording.read(slot, "attribute", "__self__", method.__self__, f"{text}.__self__")
     function, owner = method.__func__, type(method.__self__).__module__ or ""
+    if isinstance(function, Operation):
+        function = function.__wrapped__
     if isinstance(function, functools._lru_cache_wrapper):
         return functools.partial(cached, recording, function, method.__self__)
     if is_python(function):
