@@ -91,7 +91,7 @@ def test_diff(n: int, dtype: str) -> None:
 
 @pytest.mark.parametrize("dtype", ["int32", "uint64", "float32", "float64"])
 def test_cumulative_prod(dtype: str) -> None:
-    x = RNG.integers(1, 4, (3, 70)).astype(dtype)
+    x = RNG.integers(1, 3, (3, 70)).astype(dtype)  # powers of two, which are exact in any order
     wide = {"int32": np.int64}.get(dtype, np.dtype(dtype))
     for axis in (0, 1):
         expected = np.cumprod(x, axis, dtype=wide)

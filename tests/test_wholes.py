@@ -119,7 +119,8 @@ FUNCTIONS = [
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_functions_of_special_values(k, shape, dtype):
     values = np.random.default_rng(k).choice([0.0, -0.0, 1.0, -2.5, np.inf, np.nan, 1e-40, 3e38, 0.3], shape)
-    x = hf.asarray(values.astype(dtype))
+    with np.errstate(all="ignore"):
+        x = hf.asarray(values.astype(dtype))
     expected = op_by_op(lambda: gradient(FUNCTIONS[k], x))
     for replayed in (False, False, True):
         with gradients_replayed(replayed):

@@ -12,8 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hybridflow.compiler.autodiff import Record
-from hybridflow.compiler.inlining import apply_again, extents_of
 from hybridflow.core.context import suspended
 from hybridflow.core.tensor import Tensor, wrap
 from hybridflow.core.variable import Variable
@@ -22,6 +20,7 @@ from hybridflow.runtime import locks
 from hybridflow.runtime.calls.entry import Dispatcher
 
 if TYPE_CHECKING:
+    from hybridflow.compiler.autodiff import Record
     from hybridflow.compiler.ir.graph import Graph
     from hybridflow.runtime.calls.native_call import NativeCall
 
@@ -53,6 +52,8 @@ class Whole:
 
     def records(self, b: Any, inputs: Sequence[Any], out: Any) -> list[Record]:
         """The ops that the whole stands for, between values of the builder ``b``, which computes those in between."""
+        from hybridflow.compiler.inlining import apply_again, extents_of  # which a first operation does without
+
         values: dict[Any, Any] = dict(zip(self.graph.inputs, inputs))
         extents = extents_of(values)
         values[self.graph.outputs[0]] = out

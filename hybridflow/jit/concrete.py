@@ -23,7 +23,6 @@ from hybridflow.jit import aliases
 from hybridflow.jit.binding import Binder
 from hybridflow.jit.keys import IdentityKey, Key, SameKey, TensorKey, check_names, is_tensor_like, leaf_key
 from hybridflow.jit.value_keys import value_key
-from hybridflow.runtime import collector
 from hybridflow.tracing.assumptions import Assumptions, Restart, conditions_hold
 from hybridflow.tracing.staged import Staged
 from hybridflow.tracing.symbolic import SymbolicTensor
@@ -332,7 +331,7 @@ def _run(
             stand_ins.append(leaf)
     values = pytree.unflatten(structure, stand_ins)
     args, kwargs = binder.split(values)
-    with collector.held_back(), tracing(trace), observing(trace, values):
+    with tracing(trace), observing(trace, values):
         result = python(*args, **kwargs)
     positions = {node: k for k, node in enumerate(n for n in trace.inputs if n.attrs["role"] is Role.ARGUMENT)}
     outputs: dict[Node, int] = {}
