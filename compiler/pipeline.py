@@ -28,12 +28,13 @@ def partition(graph: Graph, target: Target) -> Fusion:
     return fuse(graph, target, instructions, functools.partial(times_read, target))
 
 
-def compile_graph(graph: Graph, target: Target, fastmath: bool = False) -> Program:
-    """Compile a graph for a target.  ``fastmath`` lets floats be reassociated and contracted.
+def compile_graph(graph: Graph, target: Target, fastmath: bool = False, timed: bool = False) -> Program:
+    """Compile a graph for a target.  ``fastmath`` lets floats be reassociated and contracted.  A program that is
+    ``timed`` has a host run one phase of a kernel after another (see ``Program.tasks``); its results are the same.
 
     The same graph, target and flag give the same text: the disk cache is keyed by it.
     """
-    return ModuleBuilder(optimize(graph), functools.partial(_planned, target), target, fastmath).build()
+    return ModuleBuilder(optimize(graph), functools.partial(_planned, target), target, fastmath).build(timed)
 
 
 def _planned(target: Target, graph: Graph) -> tuple[Fusion, Plan]:

@@ -11,7 +11,8 @@ The machine-code entry of a CPU program is
 ``arena``     at least ``arena_bytes + W * scratch_bytes`` (functions of dims) bytes, 64-byte aligned, where W is the
               number of the host's workers; dead after the call
 ``host``      null, or who is asked (see ``HOST``).  A program with ``callbacks`` needs one.  ``Program.entry`` runs all
-              in the calling thread, and W is 1; the shared entry, of the same type, has the host run tasks
+              in the calling thread, and W is 1; the shared entry, of the same type, has the host run tasks.  The
+              ``entry`` of a program with ``tasks`` needs a host, too
 returns 0, or 1 + the position in ``checks``, which are in program order, of the first check that failed.  After a
 failure outputs and fresh buffers hold no meaning, and every input holds what it held before: ``in_place`` are only
 updates that are written when no check can fail any more.
@@ -182,6 +183,9 @@ class Program:
     callbacks: tuple[Callback, ...] = ()
     scratch_bytes: Extent = 0  # CPU: for each worker
     sharing: str = ""  # CPU: what to add to ``text`` for the shared entry; empty where nothing can be shared out
+    # CPU, of a program that is to be timed: its ``entry`` has the host run one phase after another, each as a whole by
+    # one worker, and these are the kernels (numbers among ``kernels``) that the phases belong to.
+    tasks: tuple[int, ...] | None = None
     # CUDA: ``before`` are copied first, then come the launches, and ``after`` is copied if no check failed.
     launches: tuple[Launch, ...] = ()
     before: tuple[DeviceCopy, ...] = ()

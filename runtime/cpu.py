@@ -63,9 +63,12 @@ class Executable:
                 inputs[i][...] = target
         return outputs
 
-    def compute(self, arrays: Sequence[np.ndarray], in_place: bool) -> tuple[list[np.ndarray], list[np.ndarray]]:
+    def compute(
+        self, arrays: Sequence[np.ndarray], in_place: bool, runner: program_host.Host | None = None
+    ) -> tuple[list[np.ndarray], list[np.ndarray]]:
         """The outputs, and the new values of the state: fresh arrays, or where ``in_place`` says so, and every slot
-        allows it, the arrays of the old ones.  Raises as ``run`` does; what is raised leaves the state as it was."""
+        allows it, the arrays of the old ones.  ``runner`` is the host to run on, for this once.  Raises as ``run``
+        does; what is raised leaves the state as it was."""
         dims = arguments.bind_dims(self.program, arrays)
         inputs = [self._checked(i, array, dims) for i, array in enumerate(arrays)]
         if in_place:
@@ -73,7 +76,7 @@ class Executable:
             targets = [inputs[i] for i in self.updated]
         else:
             targets = [self._empty(self.program.inputs[i], dims) for i in self.updated]
-        return self._run(inputs, targets, dims), targets
+        return self._run(inputs, targets, dims, runner), targets
 
     @property
     def may_write_in_place(self) -> bool:
@@ -81,12 +84,16 @@ class Executable:
         return all(self.program.inputs[i].in_place for i in self.updated)
 
     def _run(
-        self, inputs: Sequence[np.ndarray], targets: Sequence[np.ndarray], dims: dict[str, int]
+        self,
+        inputs: Sequence[np.ndarray],
+        targets: Sequence[np.ndarray],
+        dims: dict[str, int],
+        runner: program_host.Host | None = None,
     ) -> list[np.ndarray]:
         program = self.program
         outputs = [self._empty(slot, dims) for slot in program.outputs]
         pointers = self._pointers(*(array.ctypes.data for array in (*inputs, *outputs, *targets)))
-        runner = program_host.current()
+        runner = runner or program_host.current()
         arena = blocks.empty((value_at(program.memory(runner.workers if runner else 1), dims),), NUMPY["u8"])
         calls = callbacks.Calls(program, self.functions, self.named, dims) if program.callbacks else None
         asked = program_host.calling(calls.answer, runner) if calls else runner

@@ -12,7 +12,7 @@ from hybridflow.compiler.program import HOST
 POINTER, I64 = ctypes.c_void_p, ctypes.c_int64
 TASK = ctypes.CFUNCTYPE(None, POINTER, I64, I64, I64)
 
-_TYPES: dict[str, type] = {
+TYPES: dict[str, type] = {
     "parallel_for": ctypes.CFUNCTYPE(None, POINTER, POINTER, POINTER, I64, I64),
     "callback": ctypes.CFUNCTYPE(ctypes.c_int32, POINTER, I64, POINTER),
     "alloc": ctypes.CFUNCTYPE(POINTER, POINTER, I64),
@@ -24,7 +24,7 @@ _TYPES: dict[str, type] = {
 class Host(ctypes.Structure):
     """A host.  Functions that are not given are null: programs that need none of them may run on it."""
 
-    _fields_ = [(name, _TYPES[name]) for name in HOST]
+    _fields_ = [(name, TYPES[name]) for name in HOST]
     workers: int
     callback: Any
     parallel_for: Any
@@ -33,11 +33,11 @@ class Host(ctypes.Structure):
 def calling(callback: Callable[[int, int, int], int], runner: Host | None) -> Host:
     """A host that calls ``callback(host, number, args)`` and has ``runner``, where there is one, run tasks."""
     found = Host(workers=1)
-    found.callback = _TYPES["callback"](callback)
+    found.callback = TYPES["callback"](callback)
     if runner is not None:
         address, function = ctypes.addressof(runner), runner.parallel_for
         # Its functions are given its own address: it may look for more behind its words.
-        hand_on = _TYPES["parallel_for"](lambda _, *task: function(address, *task))
+        hand_on = TYPES["parallel_for"](lambda _, *task: function(address, *task))
         found.parallel_for, found.workers = hand_on, runner.workers
     return found
 

@@ -103,7 +103,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_usage(run: Run) -> None:
     assert run("--version") == (0, f"hybridflow {hybridflow.__version__}\n", "")
     code, out, _ = run("--help")
-    assert code == 0 and all(word in out for word in ("bench", "explain", "ir", "doctor", "cache"))
+    assert code == 0 and all(word in out for word in ("bench", "explain", "profile", "ir", "doctor", "cache"))
     for arguments in ((), ("frobnicate",), ("cache",), ("cache", "drop"), ("ir", "f.py::f", "--stage", "wasm")):
         code, out, err = run(*arguments)
         assert (code, out) == (2, "") and "usage:" in err
@@ -115,7 +115,7 @@ def test_help_says_how_limits_are_measured(run: Run) -> None:
     assert code == 0 and "fused multiply-adds in registers" in text and "192 MiB" in text
 
 
-@pytest.mark.parametrize("command", ["bench", "explain", "ir"])
+@pytest.mark.parametrize("command", ["bench", "explain", "profile", "ir"])
 @pytest.mark.parametrize(
     "target, message",
     [
@@ -232,6 +232,22 @@ def test_explain(run: Run, file: str) -> None:
     found = json.loads(out)
     assert code == 0 and found["signature"] == "x: f32[2,3], y: f32[3,4]"
     assert [kernel["ops"] for kernel in found["kernels"]] == [["matmul", "maximum"]]
+
+
+def test_profile(run: Run, file: str) -> None:
+    code, out, err = run("profile", f"{file}::double", "--shapes=4", "--runs=3")
+    assert (code, err) == (0, "")
+    assert out.startswith("double: ") and "in 1 kernel, medians of 3 runs\n" in out and "program.py:5" in out
+    assert "flops" not in out and "flops" in run("profile", f"{file}::double", "--shapes=4", "--wide").out
+    code, out, _ = run("profile", f"{file}::product", "--json", "--runs=2")
+    found = json.loads(out)
+    assert code == 0 and found["signature"] == "x: f32[2,3], y: f32[3,4]" and found["runs"] == 2
+    assert [kernel["ops"] for kernel in found["kernels"]] == [["matmul", "maximum"]]
+    for wrong in ("--runs=0", "--runs=-1"):
+        code, out, err = run("profile", f"{file}::product", wrong)
+        assert (code, out) == (2, "") and "give 1 or more" in err
+    code, _, err = run("profile", f"{file}::open_rows")
+    assert code == 2 and "leaves an extent open" in err
 
 
 def test_ir_golden(run: Run, file: str) -> None:

@@ -97,11 +97,12 @@ def test_targets_and_flags_are_part_of_the_key(compiled):
     for target in (AVX512, AVX2, dataclasses.replace(AVX512, l2=1 << 18), CUDA_SM90):
         programs.program_for(graph(), target)
     programs.program_for(graph(), AVX512, True)
+    assert programs.program_for(graph(), AVX512, timed=True).tasks is not None
     with flags.SKIP("simplify"):
         programs.program_for(graph(), AVX512)
-    assert len(compiled) == 6
-    programs.program_for(graph(), AVX512)
-    assert len(compiled) == 6
+    assert len(compiled) == 7
+    assert programs.program_for(graph(), AVX512).tasks is None
+    assert len(compiled) == 7
 
 
 @pytest.mark.parametrize("flag", [flags.VERIFY(1), flags.LOG("passes")], ids=["verify", "log"])
@@ -116,7 +117,7 @@ def test_damage_is_as_if_nothing_were_there(compiled):
     made = programs.program_for(graph(), AVX512)
     (entry,) = disk_cache.entries()
     disk_cache.clear()
-    key = programs._key(graph(), AVX512, False, ["a.py:1", "a.py:2"])
+    key = programs._key(graph(), AVX512, (False, False), ["a.py:1", "a.py:2"])
     for payload in (b"", b"nonsense", b"\x80\x05N.", programs._written(made, ["a.py:1", "a.py:2"])[:-9]):
         disk_cache.put(key, payload)
         assert [e.digest for e in disk_cache.entries()] == [entry.digest]

@@ -48,6 +48,7 @@ LEVELS = {
     "hybridflow.runtime.machine": 6.1,
     "hybridflow.runtime.native": 6.2,
     "hybridflow.runtime.memory": 6.3,
+    "hybridflow.runtime.timing": 6.3,
     "hybridflow.runtime.cpu": 6.4,
     "hybridflow.runtime.cuda": 6.4,
     "hybridflow.runtime.calls": 6.5,

@@ -176,7 +176,7 @@ def _block_sums(target: Target) -> Program:
     x = b.parameter(TensorType((Dim("n"),), dt.float64))
     graph = b.finish([b.sum(x, axes=(0,))])
     module, found = ModuleText(target), plan(graph, partition(graph, target))
-    calls = [KernelCall(_two_phases(module), [Part(x, 0), Part(graph.outputs[0], 0)], None, 0)]
+    calls = [KernelCall(_two_phases(module), [Part(x, 0), Part(graph.outputs[0], 0)], None, 0, 0)]
     launches, sharing = {}, None
     if target.kind == "cuda":
         memory, launches = cuda_code.write_launches(module, graph, found, ["n"], calls)

@@ -3,7 +3,8 @@
 Kernels run in *turns*, one for each of their phases.  Turns make up *steps*: what runs in a step may run side by side.
 The entry runs all in the calling thread: a program of few turns is a sequence of calls, and a longer one a loop over
 tables (see ``turns``), so that machine code does not grow with the program.  The shared entry has a host run each step.
-It takes longer to compile than most programs, so it is a text of its own, for those who have a host.
+It takes longer to compile than most programs, so it is a text of its own, for those who have a host.  A program that is
+to be timed has an entry of the second kind alone, which hands a host one turn after another.
 """
 
 from __future__ import annotations
@@ -54,6 +55,16 @@ def write(
             _Shared(module, shared, its_tables, dim_names).write(shared_entry(name))
 
     return steps.memory, write_shared
+
+
+def write_timed(
+    module: ModuleText, name: str, graph: Graph, plan: Plan, dim_names: Sequence[str], calls: Sequence[KernelCall]
+) -> tuple[Memory, tuple[int, ...]]:
+    """Write an entry that does what that of ``write`` does in the calling thread, each turn through the host.  Returns
+    the program's memory, and of which kernel each turn is."""
+    steps = Steps(graph, plan, _in_place(module, calls), one_by_one=True)
+    _Shared(module, steps, functools.cache(lambda: Tables(module, name, steps)), dim_names).write(name)
+    return steps.memory, tuple(turn.kernel for turn in steps.turns)
 
 
 def _in_place(module: ModuleText, calls: Sequence[KernelCall]) -> Sequence[KernelCall]:

@@ -130,12 +130,16 @@ class ModuleBuilder:
         emitted = map(self._kernel, kernels, self.plan.waves)
         return [call for call in emitted if call is not None]
 
-    def build(self) -> Program:
+    def build(self, timed: bool = False) -> Program:
+        """The program; one that is ``timed`` (see ``Program.tasks``) is for a CPU."""
         calls = self._calls()
         sharing: Callable[[], None] | None = None
-        launches: dict[str, Any] = {}
+        more: dict[str, Any] = {}
         if self.target.kind == "cuda":
-            memory, launches = cuda.write_launches(self.module, self.graph, self.plan, self.dim_names, calls)
+            memory, more = cuda.write_launches(self.module, self.graph, self.plan, self.dim_names, calls)
+        elif timed:
+            memory, tasks = driver.write_timed(self.module, driver.ENTRY, self.graph, self.plan, self.dim_names, calls)
+            more["tasks"] = tasks
         else:
             memory, sharing = driver.write(self.module, driver.ENTRY, self.graph, self.plan, self.dim_names, calls)
         text = self.module.render()
@@ -153,7 +157,7 @@ class ModuleBuilder:
             tuple(self.callbacks),
             memory.scratch,
             self.module.addition(sharing) if sharing else "",
-            **launches,
+            **more,
         )
 
     # ---- kernels
@@ -194,7 +198,7 @@ class ModuleBuilder:
             operands = [Part(n, 0) for n in _operands(kernel)]
         else:
             operands = [*[Part(n, 0) for n in found.inputs], *found.parts, *[Part(n, 0) for n in kernel.roots]]
-        return KernelCall(code, operands, min(codes, default=None), wave)
+        return KernelCall(code, operands, min(codes, default=None), wave, len(self.infos) - 1)
 
     def is_leaf(self, node: Node) -> bool:
         return node.is_parameter or node in self.computed

@@ -23,12 +23,14 @@ LITERALS = -2  # constant numbers, see Steps.literals
 
 class KernelCall(NamedTuple):
     """An emitted kernel: ``operands`` are the parts of nodes' buffers that it takes, ``first_check`` the least code of
-    its checks, None where it has none.  Those of one ``wave`` may run side by side."""
+    its checks, None where it has none.  Those of one ``wave`` may run side by side.  To people it is the ``number``-th
+    (see ``Program.kernels``)."""
 
     code: KernelCode
     operands: list[Part]
     first_check: int | None
     wave: int
+    number: int
 
     def checks_in(self, phase: Phase) -> int | None:
         """The least code of what one of its phases can find failed."""
@@ -53,12 +55,13 @@ class Place(NamedTuple):
 class Turn(NamedTuple):
     """A phase of a kernel.  ``places`` are those of shared memory and of the buffers.  When it is over the program
     stops if its status, as an unsigned number, is above ``limit``: then a check has failed that is earlier than all
-    that can still fail."""
+    that can still fail.  ``kernel`` is the kernel's number."""
 
     phase: Phase
     places: tuple[Place, ...]
     raises: bool
     limit: int
+    kernel: int
 
     @property
     def units(self) -> Extent:
@@ -94,9 +97,9 @@ def shared_places(plan: Plan, calls: Sequence[KernelCall]) -> tuple[list[Place],
 
 
 class Steps:
-    """The turns of a program, by the steps in which they run."""
+    """The turns of a program, by the steps in which they run: as many side by side as may, or ``one_by_one``."""
 
-    def __init__(self, graph: Graph, plan: Plan, calls: Sequence[KernelCall]) -> None:
+    def __init__(self, graph: Graph, plan: Plan, calls: Sequence[KernelCall], one_by_one: bool = False) -> None:
         self.graph, self.plan = graph, plan
         self._updates = {i: k for k, i in enumerate(sorted(graph.updates))}
         self.literals: dict[int, int] = {}  # words that hold the constant numbers which kernels read, and their places
@@ -115,9 +118,9 @@ class Steps:
         step: tuple[int, int] | None = None
         for k, (call, place, phase) in enumerate(ordered):
             places = (place, *(self.part(part) for part in call.operands))
-            self.turns.append(Turn(phase, places, checks[k] is not None, limit_before(later[k + 1])))
+            self.turns.append(Turn(phase, places, checks[k] is not None, limit_before(later[k + 1]), call.number))
             own = call.wave, call.code.phases.index(phase)
-            if own != step:
+            if own != step or one_by_one:
                 self.sizes.append(0)
                 step = own
             self.sizes[-1] += 1

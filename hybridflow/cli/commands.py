@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import hybridflow
 from hybridflow import flags
-from hybridflow.cli import bench, cache, doctor, explain, ir
+from hybridflow.cli import bench, cache, doctor, explain, ir, profile
 from hybridflow.errors import ArgumentError, HybridflowError, is_internal, short_location
 
 FAILED, WRONG_USE = 1, 2
@@ -25,7 +25,7 @@ def parser() -> argparse.ArgumentParser:
     )
     top.add_argument("--version", action="version", version=f"hybridflow {hybridflow.__version__}")
     commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    for module in (bench, explain, ir, doctor, cache):
+    for module in (bench, explain, profile, ir, doctor, cache):
         module.add_to(commands)
     return top
 

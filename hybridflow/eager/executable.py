@@ -20,14 +20,23 @@ def executable_for(graph: Graph, fastmath: bool = False, device: str = devices.C
     fresh outputs; arrays of updated STATE inputs are written in place."""
     # LLVM and CuPy are loaded when something is compiled, not at import.
     if device == devices.CPU:
-        from hybridflow.runtime import cpu
-        from hybridflow.runtime.machine import host
-
-        return cpu.load(program_for(graph, host.target(), fastmath), named=host_ops.named)
+        return _on_cpu(graph, fastmath)
     from hybridflow.runtime.cuda import executable as cuda, gpus
 
     number = devices.number(device)
     return cuda.load(program_for(graph, gpus.target(number), fastmath), number)
+
+
+def timed_executable_for(graph: Graph, fastmath: bool = False) -> Executable:
+    """The same for the CPU and for a ``runtime.timing.TimingHost``, which has to be given to each run."""
+    return _on_cpu(graph, fastmath, timed=True)
+
+
+def _on_cpu(graph: Graph, fastmath: bool, timed: bool = False) -> Executable:
+    from hybridflow.runtime import cpu
+    from hybridflow.runtime.machine import host
+
+    return cpu.load(program_for(graph, host.target(), fastmath, timed), named=host_ops.named)
 
 
 def _import_compiler() -> None:

@@ -26,10 +26,10 @@ from hybridflow.runtime.machine import disk_cache
 _Moved = Callable[["str | None"], "str | None"]
 
 
-def program_for(graph: Graph, target: Target, fastmath: bool = False) -> Program:
+def program_for(graph: Graph, target: Target, fastmath: bool = False, timed: bool = False) -> Program:
     """The program of a graph (see ``compiler.pipeline.compile_graph``)."""
     places = list(dict.fromkeys(where for where in _lines(graph) if where))
-    key = None if _is_watched() else _key(graph, target, fastmath, places)
+    key = None if _is_watched() else _key(graph, target, (fastmath, timed), places)
     found = disk_cache.get(key) if key is not None else None
     program = _read(found, target, places) if found is not None else None
     if program is None:
@@ -37,7 +37,7 @@ def program_for(graph: Graph, target: Target, fastmath: bool = False) -> Program
         from hybridflow.compiler.pipeline import compile_graph
 
         with collector.held_back():
-            program = compile_graph(graph, target, fastmath)
+            program = compile_graph(graph, target, fastmath, timed)
         _show(graph, program)
         if key is not None:
             disk_cache.put(key, _written(program, places), f"program of {graph.name}")
@@ -60,7 +60,7 @@ def _is_watched() -> bool:
     return bool(topics or flags.DEBUG.value or flags.DUMP.value or flags.VERIFY.value)
 
 
-def _key(graph: Graph, target: Target, fastmath: bool, places: list[str]) -> str | None:
+def _key(graph: Graph, target: Target, options: tuple[bool, ...], places: list[str]) -> str | None:
     source = _compiler()
     if source is None or disk_cache.folder() is None:
         return None
@@ -68,7 +68,7 @@ def _key(graph: Graph, target: Target, fastmath: bool, places: list[str]) -> str
 
     numbers = {place: k for k, place in enumerate(places)}
     lines = [numbers.get(where or "", -1) for where in _lines(graph)]
-    settings = source, np.__version__, target, fastmath, flags.SKIP.value
+    settings = source, np.__version__, target, options, flags.SKIP.value
     return f"program\n{settings}\n{lines}\n{to_text(graph, locations=False)}"
 
 

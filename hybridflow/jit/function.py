@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, Generic, NamedTuple, ParamSp
 from hybridflow import config
 from hybridflow.core import pytree, transaction
 from hybridflow.core.context import current, now
-from hybridflow.errors import ArgumentError, ArgumentTypeError, of_user, user_location
+from hybridflow.errors import ArgumentError, ArgumentTypeError, TraceError, of_user, user_location
 from hybridflow.jit import aliases, introspect
 from hybridflow.jit.binding import Binder, name_of
 from hybridflow.jit.bound import BoundFunction, WeakMethod
@@ -28,6 +28,9 @@ from hybridflow.jit.tensor_spec import TensorSpec
 from hybridflow.runtime import locks
 from hybridflow.runtime.calls.entry import Dispatcher
 from hybridflow.runtime.machine import machine_code
+
+if TYPE_CHECKING:
+    from hybridflow.jit import profiling
 
 
 class _Options(NamedTuple):
@@ -363,6 +366,30 @@ class Function(Dispatcher, Generic[P, R]):
     def memory_plan(self, *args: Any, **kwargs: Any) -> introspect.Table:
         """The buffers of the signature of these arguments; without arguments, of all signatures."""
         return introspect.memory_plan(self._chosen(args, kwargs))
+
+    def profile(self, *args: Any, runs: int | None = None, **kwargs: Any) -> profiling.Profile:
+        """How long each kernel takes in a call with these arguments: see ``Profile``.  It is run ``runs`` times, or for
+        a quarter of a second, on the CPU.  Variables keep the values that they have.
+
+        >>> @hf.function
+        ... def f(x):
+        ...     return hf.sum(hf.exp(x))
+        ...
+        >>> profile = f.profile(hf.ones(1000), runs=10)
+        >>> [kernel["ops"] for kernel in profile.kernels]
+        [('exp', 'sum')]
+        """
+        from hybridflow.jit import profiling
+
+        try:
+            if current.trace is not None:
+                raise TraceError("profile", "it runs the function, which has no values here. Call it outside.")
+            leaves, key = self._leaves_and_key(args, kwargs)
+            if any(isinstance(leaf, TensorSpec) for leaf in leaves):
+                raise ArgumentTypeError("profile", "it runs the function. Pass tensors, not a TensorSpec.")
+            return profiling.profile(self._find_or_make(key, leaves).concrete, leaves, runs)
+        except BaseException as error:
+            raise of_user(error)  # noqa: B904  # the very error
 
     def signatures(self) -> introspect.Table:
         """One row per signature in the cache."""

@@ -29,8 +29,8 @@ from hybridflow.core.tensor import Tensor, wrap
 from hybridflow.core.variable import Variable, current_values
 from hybridflow.eager import placement
 from hybridflow.eager.dispatch import builder
-from hybridflow.eager.executable import executable_for
-from hybridflow.errors import ShapeError, TraceError
+from hybridflow.eager.executable import executable_for, timed_executable_for
+from hybridflow.errors import DeviceError, ShapeError, TraceError
 from hybridflow.runtime import locks, program_host
 from hybridflow.runtime.calls.entry import on_tensors
 from hybridflow.runtime.calls.turns import in_turn, running_in_place, set_all
@@ -182,6 +182,25 @@ class Staged:
             else next(given)
             for i, source in enumerate(self.sources)
         ]
+
+    def timed(self, arguments: Sequence[Tensor]) -> tuple[Any, list[np.ndarray], tuple[int, ...]]:
+        """What times a call: an executable for a ``runtime.timing.TimingHost``, and the arrays that it runs on, of
+        which those at some positions have to be copies, as it may write there.  Raises DeviceError off the CPU."""
+        device = self.device_for(arguments)
+        if device != devices.CPU:
+            raise DeviceError(
+                self.graph.name,
+                f"it runs on {device}, and kernels are timed on the CPU alone. Pass tensors that lie there.",
+            )
+        variables = [self.sources[i].variable for i in self._states]  # type: ignore[union-attr]
+        states = dict(zip(self._states, current_values(variables)))
+        given = iter(arguments)
+        inputs = [
+            states[i] if i in states else source if isinstance(source, Tensor) else next(given)
+            for i, source in enumerate(self.sources)
+        ]
+        arrays = [x._array for x in self._on_device(inputs, device)]
+        return timed_executable_for(self.graph, self.fastmath), arrays, self._updates
 
     def _updated_variables(self) -> list[Variable]:
         return [self.sources[position].variable for position in self._updates]  # type: ignore[union-attr]

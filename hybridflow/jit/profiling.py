@@ -1,0 +1,104 @@
+"""How long each kernel of a compiled call takes."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from hybridflow.errors import ArgumentError, short_location
+from hybridflow.jit.concrete import ConcreteFunction
+from hybridflow.jit.introspect import Table, Text
+
+SECONDS = 0.25  # that runs last together, where nobody says how many
+FEWEST, MOST = 5, 1000
+WARM_UP = 2  # runs that are not counted
+
+COLUMNS = ("kernel", "lines", "µs", "±%", "share %", "GB/s", "GFLOP/s", "bytes", "flops", "ops", "wave")
+_DETAILS = COLUMNS[COLUMNS.index("bytes") :]
+
+
+@dataclass(frozen=True)
+class Profile:
+    """The kernels of one signature, the slowest first: medians of ``runs`` runs in microseconds, half the distance of
+    their quartiles, and what that is of bytes read and written once each, and of arithmetic, where these are known.
+    ``total`` is what all kernels take together.  Prints as text that fits the terminal; ``wide()`` is all of it.
+    """
+
+    function: str
+    signature: str
+    runs: int
+    total: float
+    kernels: Table
+
+    def __str__(self) -> str:
+        return self._text(lambda table: repr(table))
+
+    __repr__ = __str__
+
+    def wide(self) -> Text:
+        """All columns, and cells as long as they are."""
+        return Text(self._text(Table.wide))
+
+    def _text(self, shown: Callable[[Table], str]) -> str:
+        count = len(self.kernels)
+        if not count:
+            return f"{self.function} has no kernels: nothing is computed when it is called"
+        kernels = f"{count} kernel{'s' * (count > 1)}"
+        return f"{self.function}: {self.total:.2f} µs in {kernels}, medians of {self.runs} runs\n{shown(self.kernels)}"
+
+
+def profile(concrete: ConcreteFunction, leaves: Sequence[Any], runs: int | None) -> Profile:
+    """Run the program of argument leaves that fit, and time its kernels.  Every run begins with the values that
+    variables have now, and none of them changes.
+
+    Raises ArgumentError for less than one run, DeviceError where the call would not run on the CPU, and the error of a
+    check that fails.
+    """
+    if runs is not None and (not isinstance(runs, int) or runs < 1):
+        raise ArgumentError("profile", f"runs is {runs!r}. Give a number of runs, 1 or more.")
+    executable, arrays, changed = concrete.timed(leaves)
+    tasks = executable.program.tasks
+    seconds = np.array(_times(executable, arrays, changed, runs)) if tasks else np.zeros((0, 0))
+    kernels = sorted(set(tasks))
+    of_kernels = np.stack([seconds[:, np.equal(tasks, k)].sum(axis=1) for k in kernels], 1) if tasks else seconds
+    medians = np.median(of_kernels, axis=0) if tasks else np.zeros(0)
+    rows = []
+    for position in np.argsort(-medians, kind="stable"):
+        low, high = np.quantile(of_kernels[:, position], (0.25, 0.75))
+        share = medians[position] / max(medians.sum(), 1e-12)
+        info = executable.program.kernels[kernels[position]]
+        rows.append(_row(info, float(medians[position]), float(high - low) / 2, float(share)))
+    total = float(np.median(of_kernels.sum(axis=1))) * 1e6 if tasks else 0.0
+    signature = ", ".join(f"{path}: {type}" for path, type in concrete.arguments)
+    return Profile(concrete.name, signature, len(seconds), total, Table(COLUMNS, rows, _DETAILS))
+
+
+def _times(executable: Any, arrays: Sequence[np.ndarray], changed: Sequence[int], runs: int | None) -> list[np.ndarray]:
+    """Of each run the seconds that each task took."""
+    from hybridflow.runtime.timing import TimingHost  # native code, loaded when somebody asks
+
+    host = TimingHost(len(executable.program.tasks))
+    found: list[np.ndarray] = []
+    end = 0.0
+    for k in range(WARM_UP + (MOST if runs is None else runs)):
+        if k == WARM_UP:
+            end = time.perf_counter() + SECONDS
+        if runs is None and len(found) >= FEWEST and time.perf_counter() > end:
+            break
+        given = [array.copy() if i in changed else array for i, array in enumerate(arrays)]
+        host.begin()
+        executable.compute(given, executable.may_write_in_place, host.struct)
+        if k >= WARM_UP:
+            found.append(host.seconds())
+    return found
+
+
+def _row(info: Any, seconds: float, spread: float, share: float) -> tuple[Any, ...]:
+    rates = [None if work is None or not seconds else work / seconds * 1e-9 for work in (info.bytes, info.flops)]
+    lines = tuple(map(short_location, info.lines))
+    percent = 100 * spread / seconds if seconds else 0.0
+    return info.name, lines, seconds * 1e6, percent, 100 * share, *rates, info.bytes, info.flops, info.ops, info.wave
