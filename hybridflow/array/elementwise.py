@@ -62,7 +62,7 @@ def _operator(op: Any, body: Callable[[Any, Any, Any], Tensor], x: Any, y: Any) 
     if not busy.value or now() is idle:
         out = try_binary(op, x, y)
         return _whole(op, body)(x, y) if out is None else out
-    return _quickly(op, body, x, y)
+    return body(op, x, y) if only_tape() is None else _whole(op, body)(x, y)
 
 
 def _whole(op: Any, body: Callable[[Any, Any, Any], Tensor]) -> Callable[[Any, Any], Tensor]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hybridflow.autodiff.explanation import Cut, Evidence, explain
 from hybridflow.autodiff.replay import replayed, totals
@@ -19,13 +19,16 @@ from hybridflow.compiler.ir.types import TensorType
 from hybridflow.compiler.ops import TABLE
 from hybridflow.compiler.ops.table import NOT_DIFFERENTIABLE
 from hybridflow.core import pytree
-from hybridflow.core.context import add_recorder, current, forget_recorder, pop_tape, push_tape, suspended
+from hybridflow.core.context import add_recorder, now, pop_tape, push_tape, suspended
 from hybridflow.core.tensor import Tensor
 from hybridflow.core.variable import Variable
 from hybridflow.eager.dispatch import builder
 from hybridflow.eager.operands import as_tensor, own
 from hybridflow.eager.wholes import Whole, taken_apart, tensors_among
 from hybridflow.errors import ArgumentError, ArgumentTypeError, GradientError, ShapeError, user_location
+
+if TYPE_CHECKING:
+    from hybridflow.runtime.calls.native_call import NativeCall
 
 _STOP_GRADIENT = TABLE["stop_gradient"]
 _CONVERT = TABLE["convert"]
@@ -91,9 +94,6 @@ class GradientTape:
         self._forget()
         add_recorder(self)
 
-    def __del__(self) -> None:
-        forget_recorder(self)
-
     def _forget(self) -> None:
         self._tracked: dict[int, Tensor] = {}  # what is watched, and what was computed from it, by id
         self._roots: set[int] = set()  # what is watched
@@ -112,8 +112,9 @@ class GradientTape:
         try:
             self._recording = True
             push_tape(self)
-            if current.trace is not None:
-                current.trace.tells_apart = True
+            trace = now().trace
+            if trace is not None:
+                trace.tells_apart = True
         except BaseException:  # of a signal handler: without an ``__enter__`` that returns there is no ``__exit__``
             self.__exit__()
             raise
@@ -153,15 +154,19 @@ class GradientTape:
         tracked[id(out)] = out
         self._records.append(_make(Record, (op, inputs, attrs, (out,), None)))
 
-    def record_whole(self, whole: Whole, arguments: tuple[Any, ...], out: Tensor) -> None:
+    def record_whole(self, call: NativeCall, out: Tensor, /, *arguments: Any) -> None:
         """Called for public functions in the place of their ops, through which derivatives pass."""
         if not self._recording:
             return
-        inputs, tracked = tensors_among(arguments), self._tracked
-        for x in inputs:
+        for x in arguments:
+            if type(x) is not Tensor:
+                arguments = tensors_among(arguments)
+                break
+        tracked = self._tracked
+        for x in arguments:
             if id(x) in tracked:
                 tracked[id(out)] = out
-                self._records.append(_make(Record, (None, inputs, _NO_ATTRS, (out,), whole)))
+                self._records.append(_make(Record, (None, arguments, _NO_ATTRS, (out,), call.whole)))
                 return
 
     def record_custom(self, inputs: tuple[Any, ...], outputs: Sequence[Any], vjp: Callable[..., Any]) -> None:

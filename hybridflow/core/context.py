@@ -34,8 +34,8 @@ class Recorder(Protocol):
     def record(self, op: Any, inputs: tuple[Any, ...], attrs: Mapping[str, Any], out: Any, /) -> None:
         """An op has been applied."""
 
-    def record_whole(self, whole: Any, arguments: tuple[Any, ...], out: Any, /) -> None:
-        """A public function has been, whose ops ``whole`` knows (see ``eager.wholes``)."""
+    def record_whole(self, call: Any, out: Any, /, *arguments: Any) -> None:
+        """A public function has been, by a native call, whose ``whole`` knows its ops (see ``eager.wholes``)."""
 
     def record_custom(self, inputs: tuple[Any, ...], outputs: Sequence[Any], vjp: Callable[..., Any], /) -> None:
         """Something with a derivative of its own has been."""
@@ -87,21 +87,17 @@ class Tracer(Protocol):
         """The value, now, of what a variable made here starts from."""
 
 
-_recorders: dict[int, Any] = {}  # weak references to all that there are, at work or not, by id
+_recorders: set[weakref.ref[Any]] = set()  # to all that there are, at work or not
 
 
 def add_recorder(recorder: Recorder) -> None:
-    """Let a recorder know what happens to tensors, be it in another context, until it is forgotten."""
-    _recorders[id(recorder)] = weakref.ref(recorder)
-
-
-def forget_recorder(recorder: Recorder) -> None:
-    _recorders.pop(id(recorder), None)
+    """Let a recorder know, for as long as it lives, what happens to tensors, be it in another context."""
+    _recorders.add(weakref.ref(recorder, _recorders.discard))
 
 
 def recorders() -> list[Recorder]:
     """All that hold something."""
-    found = [reference() for reference in list(_recorders.values())]
+    found = [reference() for reference in list(_recorders)]
     return [recorder for recorder in found if recorder is not None]
 
 
@@ -143,16 +139,7 @@ class State:
 idle = State()
 _state = ContextVar("hybridflow", default=idle)
 now: Callable[[], State] = _state.get  # the state of the running code
-
-
-def _tell(call: Any, result: Any, *arguments: Any) -> None:
-    """Tell the only tape of a native call."""
-    tape = now().only_tape
-    if tape is not None:
-        tape.record_whole(call.whole, arguments, result)
-
-
-reasons = Reasons(busy, everywhere, _state, idle, _tell)
+reasons = Reasons(busy, everywhere, _state, idle)
 
 
 class _Current:

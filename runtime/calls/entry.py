@@ -195,11 +195,11 @@ def _loaded(pool: blocks.Pool, checked: bool) -> dict[str, int]:
         "Name_fail": id(_NAMES[0]),
         "Name_slow": id(_NAMES[1]),
         "Name_factory": id(_NAMES[2]),
+        "Name_record": id(_NAMES[3]),
         "Object_new": id(_NEW),
         "PyArray_NewFromDescr": layout.numpy_api(layout.API_NEW_FROM_DESCR),
         "PyArray_NewCopy": layout.numpy_api(layout.API_NEW_COPY),
         "Python_lookup": id(steps.lookup),
-        "Python_tell": id(front_end.known().reasons.tell),
         "Python_method": id(steps.method),
         "running": ctypes.addressof(turns.running),
         "closed": ctypes.addressof(turns.closed),
@@ -227,7 +227,8 @@ def _native_call() -> ModuleType:
 
 machine_code.import_before_fork(_native_call)
 
-_NAMES, _NEW = ("_fail", "_call_slow", "default_factory"), object.__new__  # whose addresses native code holds
+# Whose addresses native code holds.
+_NAMES, _NEW = ("_fail", "_call_slow", "default_factory", "record_whole"), object.__new__
 
 
 class _Sample(Dispatcher):

@@ -286,16 +286,18 @@ def _run_with_captures(f: Function, known: ir.Value, record: ir.Value, buffers: 
 
 
 def _tell(module: Module) -> None:
-    """i1 tell(known, result, args, i64 nargs): call ``tell`` (see ``front_end.Reasons``); false and an error, if so."""
-    f = module.function("tell", I1, PTR, PTR, PTR, I64)
-    known, result, args, nargs = f.args
-    told = f.local_array(PTR, f.b.add(nargs, i64(2)))
-    f.set(told, known)
-    f.store(result, told, WORD)
+    """i1 tell(tape, known, result, args, i64 nargs): tell of a call (see ``front_end.Reasons``); or false and an
+    error."""
+    f = module.function("tell", I1, PTR, PTR, PTR, PTR, I64)
+    tape, known, result, args, nargs = f.args
+    count = f.b.add(nargs, i64(3))
+    told = f.local_array(PTR, count)
+    for place, value in enumerate((tape, known, result)):
+        f.store(value, told, place * WORD)
     with f.count(nargs) as i:
-        f.set(f.element(told, f.b.add(i, i64(2)), PTR), f.get(f.element(args, i, PTR), PTR))
-    count = f.b.add(nargs, i64(2))
-    with f.owned(f.call("PyObject_Vectorcall", PTR, module.symbol("Python_tell"), told, count, NULL)) as nothing:
+        f.set(f.element(told, f.b.add(i, i64(3)), PTR), f.get(f.element(args, i, PTR), PTR))
+    done = f.call("PyObject_VectorcallMethod", PTR, module.symbol("Name_record"), told, count, NULL)
+    with f.owned(done) as nothing:
         f.ret(f.b.not_(f.is_null(nothing.value)))
 
 
@@ -313,18 +315,19 @@ def _try_taped(module: Module, offsets: Offsets) -> None:
         tape = f.load(state.value, offsets.only_tape, PTR)
         f.ret_if(f.is_null(tape), miss)
         f.ret_if(f.eq(tape, module.symbol("_Py_NoneStruct")), miss)
+        f.incref(tape)
     named = f.local(I64, i64(0))
     with f.b.if_then(f.b.not_(f.is_null(kwnames)), likely=False):
         f.set(named, f.load(kwnames, layout.SIZE, I64))
     total = f.b.add(nargs, f.get(named, I64))
-    with f.owned(f.incref(table)), f.count(f.load(table, layout.SIZE, I64)) as i:
+    with f.owned(tape), f.owned(f.incref(table)), f.count(f.load(table, layout.SIZE, I64)) as i:
         known = f.get(f.element(f.at(table, layout.TUPLE_ITEMS), i, PTR), PTR)
         with f.b.if_then(is_type(f, known, "NativeCall_Type"), likely=True):
             result = f.call("attempt", PTR, known, args, nargs, kwnames)
             with f.b.if_then(f.ne(result, miss), likely=True):
                 f.ret_if(f.is_null(result), NULL)
                 with f.owned(result) as made:
-                    f.ret_if(f.b.not_(f.call("tell", I1, known, result, args, total)), NULL)
+                    f.ret_if(f.b.not_(f.call("tell", I1, tape, known, result, args, total)), NULL)
                     f.ret(made.given())
     f.ret(miss)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
@@ -19,14 +18,13 @@ class Reasons:
     whole process, and there are others in the contexts in which ``state`` has another value than ``idle``.
 
     Where that value's slot ``only_tape`` holds anything, a call may take a shortcut all the same, of which it then
-    tells: ``tell(native call, result, *arguments)``.
+    tells what is there: ``record_whole(native call, result, *arguments)``.
     """
 
     busy: ctypes.c_int32
     everywhere: ctypes.c_int32
     state: ContextVar[Any]
     idle: Any
-    tell: Callable[..., None]
 
     def none_here(self) -> bool:
         return not self.busy.value or (not self.everywhere.value and self.state.get() is self.idle)
