@@ -176,6 +176,33 @@ def test_folds_of_symbolic_extents(op, shape, axes):
         assert same_bits(found, outcome(compiled(folded(op, array, axes)), [array])[1])
 
 
+@pytest.mark.parametrize(("shape", "axes"), [((1000, 1000), (0,)), ((1 << 20,), (0,)), ((4, 1 << 18), (1,))])
+def test_a_single_thread_folds_without_pieces(shape, axes):
+    array = values(shape)
+    program = compiled(folded("sum", array, axes))
+    assert "in pieces" in program.kernels[0].schedule
+    assert program.text.count("\ndefine ") == 2, "the fold, and the entry"
+    assert program.kernels[0].symbol not in program.text, "the first phase is for hosts"
+    assert f"@{program.kernels[0].symbol}(" in program.sharing
+    assert same_bits(check_cuts(program, [array])[1], order.ordered_sum(array, axes))
+
+
+@pytest.mark.parametrize("target", [host.target(), AVX2, SSE2])
+def test_a_fold_in_a_branch_has_no_pieces(target):
+    branches = []
+    for op in ("sum", "max"):
+        inner = GraphBuilder(TABLE, op)
+        x = inner.parameter(TensorType((1000, 1000), dt.float32))
+        branches.append(inner.finish([getattr(inner, op)(x, axes=(0,))]))
+    b = GraphBuilder(TABLE, "outer")
+    predicate, x = b.parameter(TensorType((), dt.bool_)), b.parameter(TensorType((1000, 1000), dt.float32))
+    program = compiled(b.finish(b.results(b.cond(predicate, x, branches=tuple(branches)))), target)
+    assert not any("in pieces" in kernel.schedule for kernel in program.kernels)
+    array = values((1000, 1000))
+    assert same_bits(check_cuts(program, [np.array(True), array])[1], order.ordered_sum(array, (0,)))
+    assert same_bits(check_cuts(program, [np.array(False), array])[1], array.max(0))
+
+
 def statistics(b, x, axes):
     """Two folds, one of which needs the other's result, what follows from both, and results of every element."""
     kept = tuple(k for k in range(len(x.shape)) if k not in axes)

@@ -28,7 +28,7 @@ from hybridflow.compiler.codegen.templates import Part, Shared, Template, shared
 from hybridflow.compiler.codegen.turns import KernelCall
 from hybridflow.compiler.codegen.values import Val
 from hybridflow.compiler.ir.dtypes import SHORT
-from hybridflow.compiler.ir.extents import affine
+from hybridflow.compiler.ir.extents import affine, larger
 from hybridflow.compiler.ir.graph import Graph, Node
 from hybridflow.compiler.ir.results import is_token, parts_of
 from hybridflow.compiler.ir.types import TensorType, is_static, product, static_size
@@ -36,7 +36,7 @@ from hybridflow.compiler.loops.buffers import Plan, byte_size
 from hybridflow.compiler.loops.index import Index, LoopVar
 from hybridflow.compiler.loops.kernel import Fusion, Kernel, between, has_effect, loops_of
 from hybridflow.compiler.loops.reader import visited_shape
-from hybridflow.compiler.loops.schedule import Form, schedule
+from hybridflow.compiler.loops.schedule import Form, Schedule, schedule
 from hybridflow.compiler.ops import Kind
 from hybridflow.compiler.ops.contraction import Contraction
 from hybridflow.compiler.ops.lowering import Ranking, Running
@@ -82,6 +82,7 @@ class ModuleBuilder:
     ) -> None:
         self.graph, self.planned, self.target, self.fastmath = graph, planned, target, fastmath
         self.fusion, self.plan = planned(graph)
+        self.is_outermost = outer is None
         self.module: ModuleText = ModuleText(target) if outer is None else outer.module
         self.dims: tuple[DimSource, ...] = dim_sources(graph) if outer is None else outer.dims
         self.dim_names = [d.name for d in self.dims]
@@ -222,17 +223,25 @@ class ModuleBuilder:
         def new_code() -> Code:
             return Code(self._emitter(kernel), self.dim_names)
 
+        def written(how: Schedule, for_host: bool) -> tuple[tuple[Phase, ...], Nest]:
+            nest, phases = NESTS[how.form](new_code, kernel, space, how, is_leaf, pointers), []
+            for e, units, grain in nest.write():
+                name, parameters = self.module.fresh("k"), kernel_parameters(len(operands))
+                symbol = self.module.function(e, name, parameters, linkage="internal", for_host=for_host)
+                phases.append(Phase(symbol, units, grain))
+            return tuple(phases), nest
+
         is_leaf = self.is_leaf
         space = loops_of(kernel, is_leaf)
         found = schedule(kernel, space, self.target, is_leaf, instructions)
-        nest = NESTS[found.form](new_code, kernel, space, found, is_leaf, pointers)
-        phases = []
-        for e, units, grain in nest.write():
-            symbol = self.module.function(
-                e, self.module.fresh("k"), kernel_parameters(len(operands)), linkage="internal"
-            )
-            phases.append(Phase(symbol, units, grain))
-        return KernelCode(tuple(phases), nest.scratch, nest.shared.size), str(found)
+        if found.alone is not None and not self.is_outermost:
+            found = found.alone  # a sub-graph runs in the thread of the kernel that runs it
+        phases, nest = written(found, found.alone is not None)
+        code = KernelCode(phases, nest.scratch, nest.shared.size)
+        if found.alone is not None:
+            (alone,), whole = written(found.alone, False)
+            code = replace(code, scratch=larger(code.scratch, whole.scratch), alone=alone)
+        return code, str(found)
 
     def _contraction(self, e: Emitter, symbol: str, kernel: Kernel) -> KernelCode:
         node = kernel.cluster.anchor

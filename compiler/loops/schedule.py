@@ -75,6 +75,7 @@ class Schedule:
     run in any order.  ``lanes`` are the elements of a vector, ``vectors`` those that a turn of the inner loop handles.
     ``tile`` are the columns whose accumulators are kept together, ``piece`` the elements of a row, or the terms of a
     column, that make a partial result.  ``lane`` is the loop along which vectors run across the loop ``inner``.
+    ``alone`` is how a single thread of a CPU does the same where others work in pieces: it has no use for these.
     A GPU runs each unit as a thread of its own."""
 
     form: Form
@@ -88,6 +89,7 @@ class Schedule:
     inner: LoopVar | None = None
     turned: Turned | None = None
     stages: tuple[Stage, ...] = ()
+    alone: Schedule | None = None
 
     @property
     def units(self) -> tuple[Extent, ...]:
@@ -135,7 +137,7 @@ def schedule(kernel: Kernel, space: Space, target: Target, is_leaf: IsLeaf, cost
         found = _rows(kernel, space, target, is_leaf, cost)
     else:
         found = _columns(kernel, space, target, is_leaf, cost)
-    return replace(found, parallel=space.kept, grain=1) if target.kind == "cuda" else found
+    return replace(found, parallel=space.kept, grain=1, alone=None) if target.kind == "cuda" else found
 
 
 def _across(kernel: Kernel, space: Space, target: Target, is_leaf: IsLeaf, cost: Cost) -> Schedule | None:
@@ -241,21 +243,24 @@ def _rows(kernel: Kernel, space: Space, target: Target, is_leaf: IsLeaf, cost: C
     # On a GPU memory for a row of every thread would cost more than computing again.
     stages = stages_of(kernel, space, is_leaf, cost, keeps=target.kind != "cuda")
     lanes = _lanes(kernel, space, target)
+    whole = Schedule(Form.ROWS, lanes, _parallel(space.kept, space.folded), stages=stages)
     piece = _piece_of_row(space, stages, target)
-    if piece:
-        return Schedule(Form.SPLIT_ROWS, lanes, space.kept, piece=piece, stages=stages)
-    return Schedule(Form.ROWS, lanes, _parallel(space.kept, space.folded), stages=stages)
+    if not piece:
+        return whole
+    return Schedule(Form.SPLIT_ROWS, lanes, space.kept, piece=piece, stages=stages, alone=whole)
 
 
 def _columns(kernel: Kernel, space: Space, target: Target, is_leaf: IsLeaf, cost: Cost) -> Schedule:
     stages = stages_of(kernel, space, is_leaf, cost, keeps=False)
     lanes, tile = _lanes(kernel, space, target), _tile(kernel, space, target, _lanes(kernel, space, target))
-    piece = _piece_of_column(space, target)
-    if piece:
-        return Schedule(Form.SPLIT_COLUMNS, lanes, space.kept, STRIP, tile=tile, piece=piece, stages=stages)
     parallel = _parallel(space.kept, space.folded)
     grain = STRIP if space.vars[-1] in parallel else 1
-    return Schedule(Form.COLUMNS, lanes, parallel, grain, tile=tile, stages=stages)
+    whole = Schedule(Form.COLUMNS, lanes, parallel, grain, tile=tile, stages=stages)
+    piece = _piece_of_column(space, target)
+    if not piece:
+        return whole
+    split = replace(whole, form=Form.SPLIT_COLUMNS, parallel=space.kept, grain=STRIP, piece=piece)
+    return replace(split, alone=whole)
 
 
 def _parallel(loops: Sequence[LoopVar], inner: Sequence[LoopVar] = ()) -> tuple[LoopVar, ...]:
