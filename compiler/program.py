@@ -28,10 +28,11 @@ from typing import Any
 from hybridflow.compiler.ir.extents import (
     Dim as Dim,
     Extent as Extent,
-    Quotient as Quotient,
+    dividend as dividend,
     products_of as products_of,
     value_at as value_at,
 )
+from hybridflow.compiler.ir.polynomial import Quotient as Quotient
 from hybridflow.compiler.target import Target
 
 # The words of a host, in order: functions in C's calling convention, then a number.  A program that calls one of them

@@ -19,8 +19,9 @@ from hybridflow.compiler.codegen.elements import _spelled, _written_first
 from hybridflow.compiler.codegen.values import Val
 from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.compiler.ir.build import GraphBuilder
-from hybridflow.compiler.ir.extents import Bound, Dim, value_at
+from hybridflow.compiler.ir.extents import Dim, value_at
 from hybridflow.compiler.ir.graph import Graph, Node
+from hybridflow.compiler.ir.polynomial import Bound
 from hybridflow.compiler.ir.types import Shape, TensorType, same_size
 from hybridflow.compiler.loops import space as spaces
 from hybridflow.compiler.loops.coverage import permutes

@@ -14,7 +14,8 @@ from typing import Union
 from hybridflow.compiler.codegen.emitter import Emitter
 from hybridflow.compiler.codegen.values import Val, type_text
 from hybridflow.compiler.ir.dtypes import DType, int32, int64
-from hybridflow.compiler.ir.extents import Extent, Name, Quotient, as_extent, never_negative, products_of
+from hybridflow.compiler.ir.extents import Extent, dividend, never_negative, products_of
+from hybridflow.compiler.ir.polynomial import Name, Quotient
 from hybridflow.compiler.target import Target
 
 Ref = Union[int, str]
@@ -80,9 +81,9 @@ class Code:
         return self._floor(name)
 
     def _floor(self, name: Quotient) -> Ref:
-        dividend = as_extent(name.value)
-        value, divisor = self.extent(dividend), self.extent(name.divisor)
-        if never_negative(dividend):
+        divided = dividend(name)
+        value, divisor = self.extent(divided), self.extent(name.divisor)
+        if never_negative(divided):
             return self.div(value, divisor)
         toward_zero = self._op(f"sdiv i64 {value}, {divisor}")
         rest = self.sub(value, self.mul(toward_zero, divisor))

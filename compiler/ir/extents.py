@@ -1,8 +1,6 @@
 """Extents: whole numbers that are known, or polynomials over symbols.
 
-One algebra serves the shapes of types, byte sizes and (in ``loops.index``) positions.  A ``Polynomial`` is a sum of
-terms ``factor * product of names * atom``: names are symbols (strings) and quotients of extents, an atom is what only
-positions have (a loop's counter, say), or None.  Equal polynomials are equal objects, whatever they were made from.
+One algebra (``polynomial``) serves the shapes of types, byte sizes and (in ``loops.index``) positions.
 
 An *extent* is an int where it is known, else a ``Dim``: a polynomial without atoms that is no number.  Arithmetic on
 Dims (``+ - * // %`` with ints and each other) gives extents again, so ``n + 1 - n`` is the int 1.
@@ -10,7 +8,6 @@ Dims (``+ - * // %`` with ints and each other) gives extents again, so ``n + 1 -
 A symbol means a whole number of at least ``LEAST``: extents 0 and 1, which change broadcasting and the order of sums,
 have programs of their own.  What is said of a polynomial (``at_least_zero``, ``compare``) holds for all such numbers.
 
-    text(x)             x as it prints, and parses back: 2*n+1, n//2
     value_at(x, sizes)  the number, where symbols have these values
     compare(a, b)       whether a >= b: True, False, or None where it depends
     holds(x)            whether x >= 0, decided by the trace that is going on where it depends
@@ -21,121 +18,29 @@ have programs of their own.  What is said of a polynomial (``at_least_zero``, ``
 
 from __future__ import annotations
 
-import itertools
 import math
 import numbers
 import operator
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
-from fractions import Fraction
-from functools import cached_property
 from typing import Any, Protocol, Union
 
+from hybridflow.compiler.ir.polynomial import (
+    LEAST as LEAST,
+    Name,
+    Names,
+    Polynomial,
+    Quotient,
+    Term,
+    at_least_zero,
+    bound,
+    divided,
+    multiplied,
+    name_order,
+    printed_products,
+    terms_of,
+    text,
+)
 from hybridflow.errors import SymbolicExtentError
-
-LEAST = 2
-"""The least value of a symbol."""
-
-
-@dataclass(frozen=True)
-class Quotient:
-    """``floor(value / divisor)``.  As a position's atom it is of a value that is not negative."""
-
-    value: Any  # a Polynomial: of names alone in extents, an Ix in positions
-    divisor: Extent
-
-    def __str__(self) -> str:
-        return self.spelled
-
-    @property
-    def dividend(self) -> Extent:
-        """What is divided, of extents."""
-        return as_extent(self.value)
-
-    @cached_property
-    def spelled(self) -> str:
-        return f"{_operand(self.value, str)}//{_operand(self.divisor, str)}"
-
-
-@dataclass(frozen=True)
-class Remainder:
-    """``value mod divisor`` of a value that is not negative: an atom of positions."""
-
-    value: Any
-    divisor: Extent
-
-
-Name = Union[str, Quotient]
-Names = tuple[Name, ...]  # sorted by ``_name_order``
-Term = tuple[Any, Names]  # an atom or None, and what it is multiplied by
-Bound = dict[Names, Any]  # a polynomial without atoms, with whole or broken factors
-
-
-def _name_order(name: Name) -> tuple[bool, str]:
-    return isinstance(name, Quotient), str(name)
-
-
-def multiplied(a: Names, b: Names) -> Names:
-    """The product of two products of names."""
-    if not a or not b:
-        return a or b
-    return tuple(sorted((*a, *b), key=_name_order))
-
-
-def without(names: Names, part: Names) -> Names | None:
-    """What is left of a product when it is divided by ``part``; None where that is no part of it."""
-    left = list(names)
-    for name in part:
-        if name not in left:
-            return None
-        left.remove(name)
-    return tuple(left)
-
-
-class Polynomial:
-    """A sum of terms with whole factors.  Immutable; equal where the terms are."""
-
-    __slots__ = ("_bounds", "_hash", "terms")
-
-    terms: frozenset[tuple[Term, int]]
-
-    def __init__(self, terms: Mapping[Term, int]) -> None:
-        self.terms = frozenset((term, factor) for term, factor in terms.items() if factor)
-        self._hash = hash(self.terms)
-        self._bounds: tuple[Bound | None, Bound | None] | None = None
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Polynomial) and self.terms == other.terms
-
-    def __hash__(self) -> int:
-        return self._hash
-
-    @property
-    def bounds(self) -> tuple[Bound | None, Bound | None]:
-        """The least and the greatest value that the terms, each taken for itself, allow, over names alone; None where
-        nothing is known.  They hold wherever all loops turn."""
-        if self._bounds is None:
-            low: Bound | None = {}
-            high: Bound | None = {}
-            for (atom, names), factor in self.terms:
-                least, most = atom_range(atom)
-                first, last = (least, most) if factor > 0 else (most, least)
-                low = None if low is None or first is None else plus(low, times(first, factor, names))
-                high = None if high is None or last is None else plus(high, times(last, factor, names))
-            self._bounds = low, high
-        return self._bounds
-
-
-def atom_range(atom: Any) -> tuple[Bound, Bound | None]:
-    """The bounds of an atom, which is never negative; the upper one is None where nothing is known."""
-    if atom is None:
-        return {(): 1}, {(): 1}
-    if isinstance(atom, Quotient):
-        low, high = atom.value.bounds
-        least = {} if low is None else quotient_below(low, atom.divisor)
-        return least, None if high is None else quotient_above(high, atom.divisor)
-    extent = atom.divisor if isinstance(atom, Remainder) else atom.extent
-    return {}, plus(bound(extent), {(): -1}) if extent != 0 else {}
 
 
 class Dim(Polynomial):
@@ -163,7 +68,7 @@ class Dim(Polynomial):
     @property
     def products(self) -> list[tuple[int, Names]]:
         """The terms in the order in which they print: larger products first."""
-        return [(factor, names) for (_, names), factor in sorted(self.terms, key=_printed_first)]
+        return printed_products(self)
 
     def __str__(self) -> str:
         if self._text is None:
@@ -224,7 +129,7 @@ class Dim(Polynomial):
         if given is None:
             return self._as_number(operator.add, other)
         total = dict(self.terms)
-        for term, factor in _terms(given):
+        for term, factor in terms_of(given):
             total[term] = total.get(term, 0) + factor
         return _extent(total)
 
@@ -253,7 +158,7 @@ class Dim(Polynomial):
             return self._as_number(operator.mul, other)
         total: dict[Term, int] = {}
         for (_, names), factor in self.terms:
-            for (_, more), scale in _terms(given):
+            for (_, more), scale in terms_of(given):
                 term = (None, multiplied(names, more))
                 total[term] = total.get(term, 0) + factor * scale
         return _extent(total)
@@ -319,10 +224,6 @@ def _rounded(value: Any, how: Callable[[float], int]) -> Extent | None:
     return _whole(value)
 
 
-def _terms(extent: Extent) -> Iterable[tuple[Term, int]]:
-    return extent.terms if isinstance(extent, Dim) else (((None, ()), extent),)
-
-
 def _extent(terms: Mapping[Term, int]) -> Extent:
     """The extent with these terms: an int where no symbol is left."""
     found = {term: factor for term, factor in terms.items() if factor}
@@ -341,6 +242,11 @@ def as_extent(value: Polynomial) -> Extent:
     return value if isinstance(value, Dim) else _extent(dict(value.terms))
 
 
+def dividend(of: Quotient) -> Extent:
+    """What is divided, where that is an extent."""
+    return as_extent(of.value)
+
+
 def from_products(products: Iterable[tuple[int, Names]]) -> Extent:
     """The extent that is the sum of these factors times names."""
     total: dict[Term, int] = {}
@@ -353,7 +259,7 @@ def products_of(extent: Extent) -> list[tuple[int, Names]]:
     """The terms of an extent as factors and names, the constant first, then in the order of their names."""
     if isinstance(extent, int):
         return [(extent, ())] if extent else []
-    return sorted(((f, names) for (_, names), f in extent.terms), key=lambda p: tuple(map(_name_order, p[1])))
+    return sorted(((f, names) for (_, names), f in extent.terms), key=lambda p: tuple(map(name_order, p[1])))
 
 
 def symbols(extent: Extent) -> tuple[str, ...]:
@@ -361,7 +267,7 @@ def symbols(extent: Extent) -> tuple[str, ...]:
     found: set[str] = set()
 
     def collect(part: Any) -> None:
-        for (_, names), _ in _terms(part):
+        for (_, names), _ in terms_of(part):
             for name in names:
                 if isinstance(name, str):
                     found.add(name)
@@ -407,7 +313,7 @@ def quotient(value: Extent, divisor: Extent) -> Extent:
         return value // divisor
     if isinstance(divisor, int):
         return _over_number(value, divisor)
-    whole, rest = divided(_terms(value), divisor)
+    whole, rest = divided(terms_of(value), divisor)
     left = _extent(rest)
     # The rest moves by whole divisors to where it is known to lie, if that is near.
     for back in (0, 1, -1):
@@ -434,7 +340,7 @@ def _over_number(value: Extent, divisor: int) -> Extent:
         raise ZeroDivisionError("an extent is divided by 0")
     if divisor < 0:
         return _over_number(value * -1, -divisor)
-    terms = dict(_terms(value))
+    terms = dict(terms_of(value))
     whole = _extent({term: factor // divisor for term, factor in terms.items()})
     rest = {term: factor % divisor for term, factor in terms.items() if factor % divisor}
     start = rest.pop((None, ()), 0)
@@ -454,115 +360,6 @@ def _over_number(value: Extent, divisor: int) -> Extent:
     if never_negative(left) and never_negative(divisor - 1 - left):
         return whole
     return whole + _extent({(None, (Quotient(_polynomial(left), divisor),)): 1})
-
-
-def divided(terms: Iterable[tuple[Term, int]], divisor: Dim) -> tuple[dict[Term, int], dict[Term, int]]:
-    """(q, r) with ``terms = q * divisor + r``, where no term of r is a multiple of the divisor's largest product."""
-    parts = sorted(divisor.terms, key=_printed_first)
-    (_, leading), scale = parts[0]
-    left = dict(terms)
-    whole: dict[Term, int] = {}
-    work = list(left)
-    while work:
-        term = work.pop()
-        factor = left.get(term, 0)
-        names = without(term[1], leading) if factor and factor % scale == 0 else None
-        if names is None:
-            continue
-        part = term[0], names
-        whole[part] = whole.get(part, 0) + factor // scale
-        for (_, more), other in parts:
-            key = term[0], multiplied(names, more)
-            left[key] = left.get(key, 0) - other * (factor // scale)
-            if key != term:
-                work.append(key)
-    return whole, {term: factor for term, factor in left.items() if factor}
-
-
-# ---- what is known of a polynomial
-
-
-def bound(extent: Extent) -> Bound:
-    """An extent as a polynomial over names."""
-    return {names: factor for (_, names), factor in _terms(extent) if factor}
-
-
-def plus(a: Bound, b: Bound) -> Bound:
-    total = dict(a)
-    for names, factor in b.items():
-        total[names] = total.get(names, 0) + factor
-    return total
-
-
-def times(a: Bound, factor: Any, names: Names = ()) -> Bound:
-    """``a`` times a number and a product of names."""
-    return {multiplied(own, names): own_factor * factor for own, own_factor in a.items()}
-
-
-def at_least_zero(a: Bound) -> bool:
-    """Whether ``a >= 0`` can be seen of a whole number: with LEAST + m for each symbol, no factor is negative."""
-    flat = _without_quotients(a)
-    if flat is None:
-        return False
-    shifted: Bound = {}
-    for names, factor in flat.items():
-        for count in range(len(names) + 1):
-            share = factor * LEAST ** (len(names) - count)
-            for part in itertools.combinations(names, count):
-                shifted[part] = shifted.get(part, 0) + share
-    return shifted.pop((), 0) > -1 and all(factor >= 0 for factor in shifted.values())
-
-
-def _without_quotients(a: Bound) -> Bound | None:
-    """At most ``a``: with bounds in place of quotients.  None where one has no bound."""
-    while True:
-        found = next(((n, q) for n in a for q in n if isinstance(q, Quotient) and a[n]), None)
-        if found is None:
-            return a
-        names, atom = found
-        factor = a[names]
-        replacement = _quotient_bound(atom, lower=factor > 0)
-        if replacement is None:
-            return None
-        rest = without(names, (atom,))
-        assert rest is not None
-        a = plus({n: f for n, f in a.items() if n != names}, times(replacement, factor, rest))
-
-
-def _quotient_bound(atom: Quotient, lower: bool) -> Bound | None:
-    """A bound of a quotient of extents: a broken one, since it is a bound of what is not rounded."""
-    value = {names: factor for (_, names), factor in atom.value.terms}
-    if isinstance(atom.divisor, int):
-        shifted = plus(value, {(): 1 - atom.divisor}) if lower else value
-        return {names: Fraction(factor, atom.divisor) for names, factor in shifted.items()}
-    if not at_least_zero(value):
-        return None
-    return {} if lower else times(value, Fraction(1, LEAST))
-
-
-def quotient_below(low: Bound, divisor: Extent) -> Bound:
-    """A lower bound of ``value // divisor`` for ``value >= low`` and ``value >= 0``."""
-    if isinstance(divisor, int):
-        least = {names: factor // divisor for names, factor in low.items()}
-        if at_least_zero(least):
-            return least
-    return {}
-
-
-def quotient_above(high: Bound, divisor: Extent) -> Bound | None:
-    """An upper bound of ``value // divisor`` for ``0 <= value <= high``; None where none is seen."""
-    if set(high) <= {()}:
-        most = high.get((), 0)
-        return {(): most // divisor} if isinstance(divisor, int) else {(): most}
-    if isinstance(divisor, int):
-        return {names: -(-factor // divisor) for names, factor in high.items()}
-    whole, rest = divided({(None, names): factor for names, factor in high.items()}.items(), divisor)
-    above = {names: factor for (_, names), factor in whole.items()}
-    left = {names: factor for (_, names), factor in rest.items()}
-    if set(left) <= {()}:
-        most = left.get((), 0)
-        return plus(above, {(): max(most, -1)})  # less than nothing over n rounds down to -1 at most
-    return None
 
 
 def never_negative(extent: Extent) -> bool:
@@ -662,57 +459,10 @@ def substituted(extent: Extent, values: Mapping[str, Extent]) -> Extent:
 
 def larger(a: Extent, b: Extent) -> Extent:
     """At least the larger of two extents that are not negative, whatever the symbols are."""
-    x, y = dict(_terms(a)), dict(_terms(b))
+    x, y = dict(terms_of(a)), dict(terms_of(b))
     return _extent({term: max(x.get(term, 0), y.get(term, 0)) for term in (*x, *y)})
 
 
 def aligned(extent: Extent, to: int) -> Extent:
     """At least ``extent``, and a multiple of ``to``, whatever the symbols are."""
-    return _extent({term: -(-factor // to) * to for term, factor in _terms(extent)})
-
-
-# ---- text
-
-
-def text(extent: Extent, name: Callable[[str], str] = str) -> str:
-    """An extent as it prints: ``2*n*m+n-1``, ``n//2``, ``3*((n+1)//2)``.  ``name`` spells symbols."""
-    if isinstance(extent, int):
-        return str(extent)
-    return _sum_text(extent.products, name)
-
-
-def _sum_text(products: Iterable[tuple[int, Names]], name: Callable[[str], str]) -> str:
-    parts: list[str] = []
-    for factor, names in products:
-        spelled = [name(n) if isinstance(n, str) else _division_text(n, name) for n in names]
-        if abs(factor) != 1 or len(names) > 1 or (factor < 0 and not parts):
-            spelled = [s if isinstance(n, str) else f"({s})" for n, s in zip(names, spelled)]
-        if abs(factor) != 1 or not names:
-            spelled.insert(0, str(abs(factor)))
-        parts.append(("-" if factor < 0 else "+" if parts else "") + "*".join(spelled))
-    return "".join(parts) or "0"
-
-
-def _division_text(division: Quotient, name: Callable[[str], str]) -> str:
-    return f"{_operand(division.value, name)}//{_operand(division.divisor, name)}"
-
-
-def _operand(value: Polynomial | int, name: Callable[[str], str]) -> str:
-    """A number or a symbol as it is, anything else in brackets."""
-    if isinstance(value, int):
-        return str(value)
-    products = [(factor, names) for (_, names), factor in sorted(value.terms, key=_printed_first)]
-    spelled = _sum_text(products, name)
-    plain = not products or (len(products) == 1 and (not products[0][1] or _is_symbol(products[0])))
-    return spelled if plain else f"({spelled})"
-
-
-def _is_symbol(product: tuple[int, Names]) -> bool:
-    factor, names = product
-    return factor == 1 and len(names) == 1 and isinstance(names[0], str)
-
-
-def _printed_first(item: tuple[Term, int]) -> Any:
-    """Larger products first; an order that multiplication keeps."""
-    (_, names), _ = item
-    return -len(names), sorted(map(_name_order, names))
+    return _extent({term: -(-factor // to) * to for term, factor in terms_of(extent)})

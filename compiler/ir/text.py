@@ -35,7 +35,7 @@ from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
-from hybridflow.compiler.ir import dtypes, extents
+from hybridflow.compiler.ir import dtypes, polynomial
 from hybridflow.compiler.ir.attributes import float_bits
 from hybridflow.compiler.ir.extents import Dim, Extent
 from hybridflow.compiler.ir.graph import Graph, Literal, Node, Role, graphs_in, parameter
@@ -65,7 +65,7 @@ def _symbol_text(symbol: str) -> str:
 
 
 def _extent_text(extent: Extent) -> str:
-    return extents.text(extent, _symbol_text)
+    return polynomial.text(extent, _symbol_text)
 
 
 def type_text(type: Any) -> str:
@@ -314,7 +314,7 @@ class _Parser:
     # values and types
 
     def extent(self, first: Extent | None = None) -> Extent:
-        """A sum of products, as ``extents.text`` prints it; ``first`` is a factor that was read already."""
+        """A sum of products, as ``polynomial.text`` prints it; ``first`` is a factor that was read already."""
         total = self._product(first, -1 if first is None and self.accept("-") else 1)
         while True:
             token = self.peek()

@@ -12,9 +12,8 @@ from dataclasses import dataclass
 from typing import Any, Union
 
 from hybridflow import flags
-from hybridflow.compiler.ir.extents import (
-    Dim,
-    Extent,
+from hybridflow.compiler.ir.extents import Dim, Extent, from_products
+from hybridflow.compiler.ir.polynomial import (
     Names,
     Polynomial,
     Quotient as Quotient,
@@ -23,7 +22,6 @@ from hybridflow.compiler.ir.extents import (
     at_least_zero,
     bound,
     divided,
-    from_products,
     multiplied,
     plus,
     times,

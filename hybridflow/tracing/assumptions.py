@@ -15,7 +15,8 @@ import math
 from collections.abc import Mapping, Sequence
 
 from hybridflow.compiler.ir import extents
-from hybridflow.compiler.ir.extents import LEAST, Dim, Extent, Quotient, never_negative
+from hybridflow.compiler.ir.extents import LEAST, Dim, Extent, never_negative
+from hybridflow.compiler.ir.polynomial import Quotient
 from hybridflow.compiler.ir.types import MAX_SIZE, Shape, is_static, product, shape_fault
 from hybridflow.core.context import now
 from hybridflow.errors import ShapeError, SymbolicExtentError
@@ -192,7 +193,7 @@ class Assumptions:
         """Where ``difference`` is 0 for multiples of a number, let a symbol stand for one.  Returns whether it did."""
         names = [name for _, part in difference.products for name in part]
         for division in (name for name in names if isinstance(name, Quotient)):
-            known, divisor = extents.affine(division.dividend), division.divisor
+            known, divisor = extents.affine(extents.dividend(division)), division.divisor
             if known is None or known[1] != 1 or not isinstance(divisor, int):
                 continue
             name, _, offset = known

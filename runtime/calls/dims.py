@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Union
 
-from hybridflow.compiler.program import Dim, DimSource, Extent, Quotient, products_of
+from hybridflow.compiler.program import Dim, DimSource, Extent, Quotient, dividend, products_of
 from hybridflow.runtime.native.records import DIM_STEP, DIM_STEPS
 
 _Operand = Union[int, "_Place"]
@@ -95,7 +95,7 @@ class Dims:
             return _Place(self._places[Dim(name)])
         quotient = Dim.of_name(name)
         if quotient not in self._places:
-            value, divisor = self._operand(name.dividend), self._operand(name.divisor)
+            value, divisor = self._operand(dividend(name)), self._operand(name.divisor)
             if not isinstance(value, _Place):
                 value = self._step("add", self._step("multiply", _Place(0), 0), value)
             self._places[quotient] = int(self._step("divide", value, divisor))
