@@ -59,7 +59,8 @@ def of_user(error: BaseException) -> BaseException:
         entry = entry.tb_next
     chain: types.TracebackType | None = None
     for entry in reversed(frames):
-        chain = types.TracebackType(chain, entry.tb_frame, entry.tb_lasti, entry.tb_lineno)
+        # A signal handler may raise at an instruction that belongs to no line.
+        chain = types.TracebackType(chain, entry.tb_frame, entry.tb_lasti, entry.tb_lineno or 0)
     return error.with_traceback(chain)
 
 

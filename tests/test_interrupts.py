@@ -8,12 +8,14 @@ import functools
 import itertools
 import os
 import sys
+import types
 
 import pytest
 
 import hybridflow as hf
 from hybridflow.core import transaction
 from hybridflow.core.context import current, suspended
+from hybridflow.errors import of_user
 from hybridflow.runtime.calls import turns
 
 WHERE = {"tape.py", "context.py", "devices.py", "transaction.py", "turns.py"}
@@ -137,3 +139,20 @@ def test_no_variable_stays_taken(way):
         if not came_so_far:
             break
     assert at > 2
+
+
+def test_an_interrupt_between_lines_stays_what_it_is():
+    """Instructions of no line have none in tracebacks, which are cut to the user's frames."""
+
+    def interrupt():
+        raise KeyboardInterrupt
+
+    without_lines = types.FunctionType(interrupt.__code__.replace(co_linetable=b""), {})
+    with pytest.raises(KeyboardInterrupt):
+        hf.function(lambda x: without_lines())(hf.ones(2))
+    with pytest.raises(KeyboardInterrupt) as caught:
+        without_lines()
+    entry = of_user(caught.value).__traceback__
+    while entry.tb_next is not None:
+        entry = entry.tb_next
+    assert entry.tb_frame.f_code is without_lines.__code__
