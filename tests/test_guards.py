@@ -17,6 +17,7 @@ import tempfile
 import textwrap
 import threading
 import time
+import types
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -409,3 +410,18 @@ def test_threads_trace_at_once_under_an_audit_hook() -> None:
     """
     done = subprocess.run([sys.executable, "-c", textwrap.dedent(program)], capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr[-2000:]
+
+
+def test_functions_over_a_namespace_without_builtins() -> None:
+    """Python gives such a function the builtins, though not its namespace."""
+
+    def length(x: Any) -> Any:
+        return x * len(PLACES)
+
+    namespace = {"PLACES": [1, 2, 3]}
+    bare = types.FunctionType(length.__code__, namespace)
+    for function in (hf.function(bare), hf.function(lambda x: bare(x))):
+        namespace["PLACES"] = [1, 2, 3]
+        assert [function(hf.ones(1)).item() for _ in range(3)] == [3] * 3
+        namespace["PLACES"] = [1]
+        assert function(hf.ones(1)).item() == 1

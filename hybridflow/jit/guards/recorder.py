@@ -5,6 +5,7 @@ Every method does what the user wrote and gives what it gives; while its thread 
 
 from __future__ import annotations
 
+import builtins
 import contextlib
 import decimal
 import inspect
@@ -216,14 +217,14 @@ def _global(namespace: dict[str, Any], name: str) -> Any:
         recording.note(_note_name, namespace, name)
     if name in namespace:
         return namespace[name]
-    builtins = _builtins(namespace)
-    if name in builtins:
-        return builtins[name]
+    names = _builtins(namespace)
+    if name in names:
+        return names[name]
     raise NameError(f"name '{name}' is not defined", name=name)
 
 
 def _builtins(namespace: dict[str, Any]) -> dict[str, Any]:
-    found = namespace["__builtins__"]
+    found = namespace.get("__builtins__", builtins)  # which a namespace given to types.FunctionType may lack
     return found if isinstance(found, dict) else found.__dict__
 
 
@@ -233,10 +234,10 @@ def _note_name(recording: Recording, namespace: dict[str, Any], name: str) -> No
         recording.read(slot, "item", name, namespace[name], name)
         return
     recording.absent(slot, "item", name, name)
-    builtins = _builtins(namespace)
-    slot = recording.root(builtins, "builtins")
-    if name in builtins:
-        recording.read(slot, "item", name, builtins[name], name)
+    names = _builtins(namespace)
+    slot = recording.root(names, "builtins")
+    if name in names:
+        recording.read(slot, "item", name, names[name], name)
     else:
         recording.absent(slot, "item", name, name)
 
