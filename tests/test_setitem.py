@@ -21,6 +21,8 @@ KEYS: dict[str, Any] = {
     "one": 1,
     "last": (-1, -1, -1),
     "all": ...,
+    "no axes": (),
+    "mask and positions": (np.array([True, False, False, True]), np.array([1, -1])),
     "nothing": (slice(2, 2),),
     "slices": (slice(1, 3), slice(None, None, 2)),
     "backwards": (slice(None, None, -1), slice(4, None, -2), 1),

@@ -102,3 +102,32 @@ def test_gradients_and_variables() -> None:
 def test_a_declared_dtype_takes_them() -> None:
     f = hf.function(lambda s: s * 2, input_signature=[hf.TensorSpec([], hf.float32)])
     assert f(np.float64(0.1)).dtype == hf.float32
+
+
+def test_what_takes_them_takes_those_that_are_arguments() -> None:
+    """Each function of a scalar and a tensor gives what it gives eagerly, dtype and bits."""
+    x = hf.asarray([1.5, -2.0, 7.0])
+
+    def changed(x: Any, s: Any) -> Any:
+        x = +x
+        x[1:] = s
+        return x
+
+    forms: list[Callable[[Any, Any], Any]] = [
+        changed,
+        lambda x, s: hf.full(3, s),
+        lambda x, s: hf.full((2, 2), s, dtype=hf.float16),
+        lambda x, s: hf.full_like(x, s),
+        lambda x, s: hf.losses.mean_squared_error(s, 3),
+        lambda x, s: hf.losses.sigmoid_cross_entropy(s, 1e10),
+        lambda x, s: hf.nn.leaky_relu(s, 0.5) + x,
+        lambda x, s: hf.where(s > 1, hf.asarray(s), 1.0),
+        lambda x, s: (-s + abs(s)) * x,
+        lambda x, s: hf.random.stateless_bernoulli(s * 0 + 0.5, (1, 2), (3,)),
+    ]
+    for form in forms:
+        for s in (np.float64(2.5), np.float32(0.1), np.int64(4)):
+            eager = form(x, s)
+            for compiled in (hf.function(form)(x, s), *(form(x, s) for _ in range(6))):  # and the plans of functions
+                assert compiled.dtype == eager.dtype
+                assert np.asarray(compiled).tobytes() == np.asarray(eager).tobytes()

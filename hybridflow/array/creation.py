@@ -105,7 +105,7 @@ def full(shape: ShapeLike, fill_value: Any, dtype: DTypeLike | None = None, *, d
      [7 7]]
     """
     wanted = None if dtype is None else to_dtype(dtype, "full")
-    if weak_kind(fill_value) is not None:
+    if weak_kind(fill_value) is not None and not isinstance(fill_value, Tensor):
         wanted = result_dtype("full", (fill_value,)) if wanted is None else wanted
         return _placed(filled(fill_value, wanted, to_shape(shape, "full"), "full"), device)
     value = as_tensor(fill_value, "full", wanted)

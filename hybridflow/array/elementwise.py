@@ -122,7 +122,7 @@ def _promoted_to_float(op: Any, x: Any, y: Any) -> Tensor:
 def _unary(op: Any, x: Any) -> Tensor:
     """``op`` on an operand of any dtype."""
     out = try_unary(op, x) if not busy.value or now() is idle else None
-    return apply(op, as_tensor(x, op.name)) if out is None else out
+    return apply(op, x if isinstance(x, Tensor) else as_tensor(x, op.name)) if out is None else out
 
 
 def _float_unary(op: Any, x: Any) -> Tensor:

@@ -110,7 +110,7 @@ class _Source:
     @operation
     def bernoulli(self, p: Any = 0.5, shape: Any = None) -> Tensor:
         """True with probability ``p``; the shape of ``p`` unless ``shape`` is given."""
-        if weak_kind(p) is not None and not 0 <= p <= 1:
+        if weak_kind(p) is not None and not isinstance(p, Tensor) and not 0 <= p <= 1:
             raise ArgumentError("random.bernoulli", f"p is {p}; a probability lies in [0, 1].")
         chance = as_tensor(p, "random.bernoulli", dtypes.float32 if weak_kind(p) else None)
         if not dtypes.is_float(chance.dtype):

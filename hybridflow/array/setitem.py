@@ -57,7 +57,7 @@ def updated(x: Tensor, key: Any, value: Any) -> Tensor:
         copied = _copied(x, parts, fill)
         if copied is not None:
             return copied
-    if _is_mask(parts[0]) and parts[1:] in ([], [Ellipsis]):
+    if parts and _is_mask(parts[0]) and all(part is Ellipsis for part in parts[1:]):
         chosen = _masked(x, parts[0], fill)
         if chosen is not None:
             return chosen
@@ -75,7 +75,7 @@ def _is_mask(part: Any) -> bool:
 
 def _fitting(x: Tensor, value: Any) -> Tensor:
     """What is assigned, in the dtype of ``x``: numbers of the same or a lesser kind become that."""
-    if weak_kind(value) is not None:
+    if weak_kind(value) is not None and not isinstance(value, Tensor):
         return scalar(value, x.dtype, "setitem")
     fill = as_tensor(value, "setitem")
     rank = [dtypes.is_float(d) + (not dtypes.is_bool(d)) for d in (x.dtype, fill.dtype)]

@@ -158,8 +158,10 @@ def as_tensor(value: Any, stage: str, dtype: np.dtype[Any] | None = None) -> Ten
     ``__dlpack__`` or ``__array__``.  Raises ArgumentTypeError for other objects, DTypeError for other dtypes.
     """
     kind = type(value)
-    if isinstance(value, Tensor):
+    if kind is Tensor:
         out = value
+    elif isinstance(value, Tensor):  # from here on a NumPy scalar, as which it may be given, has a say
+        out = value if weak_kind(value) is None else value._stand_in()
     elif isinstance(value, Variable):
         out = value._read()
     elif (weak := weak_kind(value)) is not None:
