@@ -21,6 +21,7 @@ import types
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import numpy as np
 import pytest
 
 import hybridflow as hf
@@ -425,3 +426,40 @@ def test_functions_over_a_namespace_without_builtins() -> None:
         assert [function(hf.ones(1)).item() for _ in range(3)] == [3] * 3
         namespace["PLACES"] = [1]
         assert function(hf.ones(1)).item() == 1
+
+
+class _Foreign:
+    """Another library's array: nobody sees its elements change."""
+
+    def __init__(self) -> None:
+        self.elements = np.ones(2, np.float32)
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+        return self.elements
+
+
+def test_elements_of_other_libraries_arrays_are_read_at_each_call() -> None:
+    outside = _Foreign()
+    holder = types.SimpleNamespace(value=outside)
+
+    def assigned(x: Any, y: Any) -> Any:
+        x = +x
+        x[:] = y
+        return x
+
+    forms: list[Callable[[Any, Any], Any]] = [
+        lambda x, y: x + y,
+        lambda x, y: hf.stack([x, y])[1],
+        lambda x, y: hf.where(x > 0, y, x),
+        lambda x, y: x + outside,
+        lambda x, y: x + holder.value,
+        assigned,
+    ]
+    x = hf.ones(2)
+    for form in forms:
+        function = hf.function(form)
+        for k in range(4):
+            outside.elements[...] = k
+            assert np.array_equal(np.asarray(function(x, outside)), np.asarray(form(x, outside)))
+    with pytest.raises(hf.errors.TraceError, match="reads the elements of a _Foreign"):
+        hf.function(lambda x: x + outside, strict=True)(x)

@@ -80,6 +80,9 @@ class Tracer(Protocol):
     def write_variable(self, variable: Any, value: Any, /) -> None:
         """Later reads of the variable see ``value``."""
 
+    def read_foreign(self, value: Any, /) -> None:
+        """The elements of an object that is no array of NumPy's were read; at the next call they may be others."""
+
     def before_variable_creation(self) -> None:
         """A variable is about to be made; raises TraceError where none may be."""
 

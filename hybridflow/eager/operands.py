@@ -81,6 +81,22 @@ def from_numpy(array: np.ndarray, stage: str) -> Tensor:
     return literal(copied) if copied.size == 1 else wrap(devices.placed(copied))
 
 
+def _from_foreign(value: Any, stage: str) -> Tensor | None:
+    """A tensor with a copy of another library's array, or what one is had from; None for other objects."""
+    if hasattr(value, "__cuda_array_interface__"):
+        out = _from_gpu(value, stage)
+    elif hasattr(value, "__array__"):
+        out = from_numpy(np.asarray(value), stage)
+    elif hasattr(value, "__dlpack__"):
+        out = from_numpy(np.from_dlpack(value), stage)
+    else:
+        return None
+    trace = current.trace
+    if trace is not None:
+        trace.read_foreign(value)
+    return out
+
+
 def _from_gpu(array: Any, stage: str) -> Tensor:
     """A tensor with a copy of an array on a GPU (CuPy's, PyTorch's ...), on that GPU."""
     from hybridflow.runtime.cuda import gpus
@@ -172,12 +188,8 @@ def as_tensor(value: Any, stage: str, dtype: np.dtype[Any] | None = None) -> Ten
         return _from_sequence(value, dtype, stage)
     elif isinstance(value, range):
         return _from_sequence(list(value), dtype or default_int, stage)
-    elif hasattr(value, "__cuda_array_interface__"):
-        out = _from_gpu(value, stage)
-    elif hasattr(value, "__array__"):
-        out = from_numpy(np.asarray(value), stage)
-    elif hasattr(value, "__dlpack__"):
-        out = from_numpy(np.from_dlpack(value), stage)
+    elif (found := _from_foreign(value, stage)) is not None:
+        out = found
     elif isinstance(value, complex):
         raise DTypeError(stage, f"complex numbers are not supported: {value!r}.")
     else:

@@ -265,6 +265,7 @@ class Function(Dispatcher, Generic[P, R]):
             nonlocal recording  # a run that begins anew is recorded anew
             recording = observe.Recording(self._options.name)
             trace.live_arrays = recording.live
+            trace.on_foreign = recording.foreign
             return self._observer.observing(recording, self._python, self._binder.parameters, values)
 
         concrete, created = trace_signature(

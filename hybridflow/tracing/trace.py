@@ -104,6 +104,7 @@ class Trace:
         "live_arrays",
         "name",
         "numbers",
+        "on_foreign",
         "parent",
         "sources",
         "spans",
@@ -129,6 +130,7 @@ class Trace:
         self.spans: list[Span] = []
         self.numbers: dict[Any, SymbolicTensor] = {}
         self.live_arrays: Mapping[int, Any] = {}  # arrays of others, by id, that the program reads anew at each call
+        self.on_foreign: Callable[[Any], None] | None = None  # is told of what ``read_foreign`` is
         self.finished = False
         self.tells_apart = False  # whether something looked at which tensors are one object: see ``aliases``
         self.created_variables = False
@@ -264,6 +266,13 @@ class Trace:
         state = self._state(variable)
         state.value = SymbolicTensor(self._node(value), self)
         state.fresh, state.is_assigned = False, True
+
+    def read_foreign(self, value: Any) -> None:
+        root = self
+        while root.parent is not None:
+            root = root.parent
+        if root.on_foreign is not None:
+            root.on_foreign(value)
 
     def before_variable_creation(self) -> None:
         """Called when a variable is about to be made; raises TraceError unless this is the function's first trace."""

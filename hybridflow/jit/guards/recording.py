@@ -213,6 +213,10 @@ class Recording:
         """Note that the trace cannot serve another call."""
         self.reasons.append(Reason(text, where or user_location(2), remedy, is_effect))
 
+    def foreign(self, value: Any) -> None:
+        """Note that the elements of another library's array, or of what has an ``__array__``, were read."""
+        self.reason(f"reads the elements of a {type(value).__name__}", "pass hf.asarray of it as an argument")
+
     def effect(self, value: Any, what: str) -> None:
         """Note that an object that outlives the call is changed.  Raises TraceError if its owner would not see it."""
         if self.is_copy(value):
