@@ -172,6 +172,26 @@ def test_variables_are_read_once_per_use():
         assert same(step(), expected)
 
 
+ORDERS = {
+    "array before tensor": lambda x, c: hf.atan2(c, x),
+    "array by name": lambda x, c: hf.atan2(x, x2=c),
+    "names in another order": lambda x, c: hf.atan2(x2=x, x1=c),
+    "names in another order, array first": lambda x, c: hf.atan2(x2=c, x1=x),
+    "labels last": lambda x, c: hf.losses.sigmoid_cross_entropy(logits=x, labels=c),
+    "scalar": lambda x, c: hf.atan2(x2=x, x1=c[0]),
+    "in a list": lambda x, c: hf.concat([c, x, c]) ** 3.0,
+}
+
+
+@pytest.mark.parametrize("how", ORDERS)
+def test_arrays_of_others_have_their_places_in_any_order(how):
+    x, c = tensor(5), np.linspace(0.5, 4.0, 5, dtype=np.float32)
+    expected = op_by_op(lambda: gradient(lambda x: ORDERS[how](x, c), x))
+    for replayed in (False, False, False, True, True):
+        with gradients_replayed(replayed):
+            assert same(gradient(lambda x: ORDERS[how](x, c), x), expected)
+
+
 def test_arrays_that_change_afterwards_do_not_change_the_gradient():
     x, a = tensor(3), np.ones(3, np.float32)
     for _ in range(4):

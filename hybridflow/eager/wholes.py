@@ -71,17 +71,20 @@ def taken_apart(records: Sequence[Record], b: Any) -> list[Record]:
     return found
 
 
-def tensors_among(values: Iterable[Any]) -> tuple[Tensor, ...]:
-    """The tensors among arguments, those of sequences included.  Arrays may change: they are copied."""
-    found: list[Tensor] = []
-    for value in values:
-        if type(value) is Tensor:
+def values_among(arguments: Iterable[Any]) -> list[Any]:
+    """The tensors, arrays and NumPy scalars among arguments, those in sequences included."""
+    found: list[Any] = []
+    for value in arguments:
+        if type(value) is list or type(value) is tuple:
+            found += values_among(value)
+        elif type(value) is Tensor or isinstance(value, (np.ndarray, np.generic)):
             found.append(value)
-        elif type(value) is list or type(value) is tuple:
-            found += tensors_among(value)
-        elif isinstance(value, (np.ndarray, np.generic)):
-            found.append(wrap(np.array(value)))
-    return tuple(found)
+    return found
+
+
+def tensors_among(arguments: Iterable[Any]) -> tuple[Tensor, ...]:
+    """The same as tensors.  Arrays may change: they are copied."""
+    return tuple([x if type(x) is Tensor else wrap(np.array(x)) for x in values_among(arguments)])
 
 
 class Wholes:

@@ -17,7 +17,7 @@ from hybridflow.compiler.ir.results import TupleType
 from hybridflow.compiler.ops import Kind
 from hybridflow.core import pytree
 from hybridflow.core.tensor import Tensor
-from hybridflow.eager.wholes import tensors_among
+from hybridflow.eager.wholes import values_among
 from hybridflow.errors import HybridflowError
 from hybridflow.jit.binding import Binder
 from hybridflow.jit.concrete import ConcreteFunction, trace_signature
@@ -42,10 +42,10 @@ def whole(
     concrete = _traced(body, binder, args, kwargs, result)
     if concrete is None or type(result) is not Tensor or not is_float(result.dtype):
         return None
-    leaves = [x for x in pytree.flatten(binder.bind(tuple(args), kwargs))[0] if type(x) is Tensor]
-    given = tensors_among((*args, *kwargs.values()))
     graph = concrete.graph
-    if len(graph.inputs) != len(given) or not all(map(operator.is_, leaves, given)):
+    in_order = values_among(pytree.flatten(binder.bind(tuple(args), kwargs))[0])
+    given = values_among((*args, *kwargs.values()))
+    if not len(graph.inputs) == len(in_order) == len(given) or not all(map(operator.is_, in_order, given)):
         return None  # a variable, a value from outside, arguments in another order
     if len(graph.outputs) != 1 or graph.outputs[0].is_parameter or not _is_smooth(graph):
         return None
