@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import gc
 import pickle
 import threading
 import traceback
@@ -450,6 +451,36 @@ def test_views_stay_views(call: Any) -> None:
     assert _bits(result) == expected
     with pytest.raises(ValueError, match="read-only"):
         pytree.flatten(result)[0][0].numpy()[...] = 0
+
+
+class _Binding:
+    """A cycle that, when it is collected, gives a tensor an array in which most of the old elements would not be."""
+
+    def __init__(self, x: hf.Tensor) -> None:
+        self.me, self.x = self, x
+
+    def __del__(self) -> None:
+        self.x._array = np.broadcast_to(np.float32(-1), self.x.shape)
+
+
+@native
+@pytest.mark.parametrize("allocations", range(1, 9))
+def test_views_are_of_one_value_whatever_a_collection_does(allocations: int) -> None:
+    x = _random(6, 5)
+    _again(hf.unstack, x)
+    before, thresholds = x.tolist(), gc.get_threshold()
+    gc.collect()
+    gc.disable()
+    try:
+        _Binding(x)
+        gc.set_threshold(allocations)
+        gc.enable()
+        parts = hf.unstack(x)
+    finally:
+        gc.set_threshold(*thresholds)
+        gc.enable()
+    found = [part.tolist() for part in parts]
+    assert found in (before, [[-1.0] * 5] * 6)
 
 
 @native

@@ -174,8 +174,7 @@ def _attempt(module: Module, offsets: Offsets) -> None:
         handed_count = HEAD.at(f, record).handed
         with f.owned_array(handed_count) as handed:
             with f.b.if_then(f.ne(handed_count, i64(0)), likely=False):
-                done = f.call("hand_through", I1, record, objects, buffers, dims, handed)
-                f.ret_if(f.b.not_(done), NULL)
+                _go_on_if(f, f.call("hand_through", I32, record, objects, buffers, dims, handed))
             _answer(f, f.args[0], record, buffers, dims, handed)
 
 

@@ -163,7 +163,7 @@ class NativeCall:
                 elif step.what == "view":
                     self._require(node.bare, "what is seen is not bare")
                 else:
-                    self._require(node.input is not None, "what is handed through is no input")
+                    self._require(node.input is not None and not node.bare, "what is handed through is no input")
 
     def _named(self) -> list[Extent]:
         """The extents that the shapes of arguments say."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import llvmlite.ir as ir
 
 from hybridflow.runtime.calls.entry_words import extent_of, is_type, items
+from hybridflow.runtime.calls.step_code import ERROR, FAILS, HOLDS
 from hybridflow.runtime.native import layout
 from hybridflow.runtime.native.ir_builder import I1, I32, I64, NULL, PTR, VOID, Function, Module, i32, i64
 from hybridflow.runtime.native.records import (
@@ -58,18 +59,28 @@ def _as_tensor(module: Module) -> None:
 
 
 def _hand_through(module: Module) -> None:
-    """i1 hand_through(record, objects, buffers, dims, handed): put there the arguments that the result holds; or false
-    and an error."""
-    f = module.function("hand_through", I1, PTR, PTR, PTR, PTR, PTR)
+    """i32 hand_through(record, objects, buffers, dims, handed): put there the arguments that the result holds, and the
+    arrays of those that it shows, since tensors may be given other ones meanwhile: HOLDS; FAILS where that has happened
+    already, or ERROR."""
+    f = module.function("hand_through", I32, PTR, PTR, PTR, PTR, PTR)
     record, objects, buffers, dims, handed = f.args
     head = HEAD.at(f, record)
     with items(f, head.arguments, head.nodes) as (i, item), f.b.if_then(TENSOR.is_kind(f, item)):
-        place = TENSOR.at(f, item).handed
-        with f.b.if_then(f.b.icmp_signed(">=", place, i64(0))):
-            tensor = f.call("as_tensor", PTR, f.get(f.element(objects, i, PTR), PTR), item, buffers, dims)
-            f.put(f.element(handed, place, PTR), tensor)
-            f.ret_if(f.is_null(tensor), ir.Constant(I1, 0))
-    f.ret(ir.Constant(I1, 1))
+        given = TENSOR.at(f, item)
+        obj, place = f.get(f.element(objects, i, PTR), PTR), f.element(handed, given.handed, PTR)
+        is_handed = f.b.icmp_signed(">=", given.handed, i64(0))
+        is_bare = f.ne(given.bare, i64(0))
+        with f.b.if_then(f.b.and_(is_handed, is_bare)):
+            array = f.call("array_of", PTR, obj)
+            f.ret_if(f.is_null(array), i32(FAILS))
+            fits = f.call("check_array", I1, array, given.dtype, given.ndim, given.extents, dims)
+            f.ret_if(f.b.not_(fits), i32(FAILS))
+            f.put(place, f.incref(array))
+        with f.b.if_then(f.b.and_(is_handed, f.b.not_(is_bare))):
+            tensor = f.call("as_tensor", PTR, obj, item, buffers, dims)
+            f.put(place, tensor)
+            f.ret_if(f.is_null(tensor), i32(ERROR))
+    f.ret(i32(HOLDS))
 
 
 def _inputs(module: Module) -> None:
@@ -155,13 +166,13 @@ def _one_step(
 
 
 def _make_view(module: Module) -> None:
-    """PyObject *make_view(item, handed): a tensor over the memory of another one, or of an array."""
+    """PyObject *make_view(item, handed): a tensor over the memory of an array: of one that is handed, or of its own."""
     f = module.function("make_view", PTR, PTR, PTR)
     item, handed = f.args
     view = PUT_VIEW.at(f, item)
     array = f.local(PTR, view.array)
     with f.b.if_then(f.b.icmp_signed(">=", view.index, i64(0))):
-        f.set(array, f.call("array_of", PTR, f.get(f.element(handed, view.index, PTR), PTR)))
+        f.set(array, f.get(f.element(handed, view.index, PTR), PTR))
     source, base = f.get(array, PTR), f.local(PTR, f.get(array, PTR))
     owner = f.load(source, layout.ARRAY_BASE, PTR)
     with f.b.if_then(f.b.not_(f.is_null(owner))), f.b.if_then(is_type(f, owner, "PyArray_Type")):

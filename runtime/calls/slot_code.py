@@ -404,8 +404,7 @@ def _try_subscript(module: Module) -> None:
         with f.b.if_then(f.call("is_range", I1, key)):
             f.ret(f.call("view_of", PTR, array, key))
         with f.b.if_then(f.call("is_index", I1, key)):
-            pair = f.call("PyTuple_Pack", PTR, i64(2), key, ellipsis)
-            f.ret(f.call("view_by", PTR, array, pair))
+            f.ret(f.call("view_by", PTR, array, _tuple_of(f, key, ellipsis)))
         f.ret_if(f.b.not_(is_type(f, key, "PyTuple_Type")), miss)
         count = f.load(key, layout.SIZE, I64)
         with f.count(count) as i:
@@ -413,6 +412,15 @@ def _try_subscript(module: Module) -> None:
             known = f.b.or_(f.call("is_index", I1, part), f.call("is_range", I1, part))
             f.ret_if(f.b.not_(known), miss)
         f.ret(f.call("view_by_tuple", PTR, array, key))
+
+
+def _tuple_of(f: Function, *values: ir.Value) -> ir.Value:
+    """A new tuple of borrowed objects, or null and an error."""
+    made = f.call("PyTuple_New", PTR, i64(len(values)))
+    f.ret_if(f.is_null(made), NULL)
+    for k, value in enumerate(values):
+        f.store(f.incref(value), made, layout.TUPLE_ITEMS + WORD * k)
+    return made
 
 
 def _views(module: Module) -> None:

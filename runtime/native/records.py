@@ -119,7 +119,7 @@ class Items:
 # Arguments, and what is nested in them (see ``calls.arguments``).
 # input -1: the program does not read it.  scalar: the class, where it is one of NumPy's scalars, or null.
 # handed: which of the arguments that results hold, -1 for none.  bare: whether it must be a Tensor whose elements lie
-# one after the other.
+# one after the other; of such a one, results hold the array.
 TENSOR = Item("tensor", "input *dtype itemsize ndim *scalar handed bare", tail="extents")
 IDENTITY = Item("identity", "*object")
 FLOAT = Item("float", "bits")
@@ -149,7 +149,7 @@ PUT_OUTPUT = Item("put output", "index")
 PUT_ARGUMENT = Item("put argument", "index")  # of those that are handed through
 PUT_OBJECT = Item("put object", "*object")
 PUT_EXTENT = Item("put extent", "extent")
-# index: of what is handed through, or -1, and then it is of the array.  offset: in bytes.
+# index: of an array that is handed through, or -1, and then it is of ``array``.  offset: in bytes.
 PUT_VIEW = Item("put view", "index *array *dtype offset ndim", tail="extents_and_strides")
 MAKE_LIST = Item("make list", "count")
 MAKE_TUPLE = Item("make tuple", "count")
