@@ -64,8 +64,9 @@ def replayed(records: Sequence[Record], seeds: Seeds, wanted: Groups) -> list[Te
 
 
 def _remember(key: Any, value: Pass | int | None) -> None:
-    while len(_passes) >= _MOST and key not in _passes:
-        _passes.pop(next(iter(_passes)), None)
+    if key not in _passes:
+        for oldest in list(_passes)[: max(len(_passes) - _MOST + 1, 0)]:  # a copy, which no other thread changes
+            _passes.pop(oldest, None)
     _passes[key] = value
 
 

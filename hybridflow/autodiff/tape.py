@@ -226,7 +226,7 @@ class GradientTape:
         if id(old) in self._roots:
             self._roots.remove(id(old))
             self._roots.add(id(new))
-        for reads in self._reads.values():
+        for reads in list(self._reads.values()):  # its own thread may read others meanwhile
             reads.tensors[:] = [new if x is old else x for x in reads.tensors]
         for k, record in enumerate(self._records):
             rename = getattr(record.vjp, "rename", None)
