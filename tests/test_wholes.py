@@ -66,6 +66,22 @@ def test_a_function_is_one_record_from_the_second_call_on():
     assert len(tape._records) == 1 and type(tape._records[0].vjp) is wholes.Whole
 
 
+def test_a_whole_that_another_thread_kept_from_being_made_is_made_later(monkeypatch):
+    class Taken:
+        def acquire(self, blocking):
+            assert not blocking
+            return False
+
+    x, count = tensor(3, 7, 2), len(hf.nn.log_softmax._taped)
+    with monkeypatch.context() as meanwhile:
+        meanwhile.setattr(wholes, "_making", Taken())
+        for _ in range(3):
+            gradient(lambda x: hf.nn.log_softmax(x, axis=1), x)
+    assert len(hf.nn.log_softmax._taped) == count
+    gradient(lambda x: hf.nn.log_softmax(x, axis=1), x)
+    assert len(hf.nn.log_softmax._taped) == count + 1
+
+
 @pytest.mark.parametrize("name", [name for name, program in EVERYDAY.items() if program.differentiable])
 def test_everyday_programs_have_the_bits_of_single_ops(name):
     program = EVERYDAY[name]

@@ -110,18 +110,25 @@ class Wholes:
     def _note(self, form: Any, args: Sequence[Any], kwargs: dict[str, Any], result: Any) -> None:
         """Count a call that was made op by op, and make a whole if there were enough."""
         count = self._forms.get(form, 0) + 1
-        if len(self._forms) >= _MOST_FORMS:
-            self._forms.clear()
-        self._forms[form] = count
-        enough = _ENOUGH << min(self._tried // _FEW, 20)
-        if count == enough and _maker is not None and _making.acquire(blocking=False):  # another thread's may wait
-            try:
-                self._tried += 1
-                with suspended():
-                    made = _maker()(self._owner.__wrapped__, args, kwargs, result)
-                if made is not None:
-                    call, graph = made
-                    call.whole = Whole(graph)
-                    self._owner._taped = (call, *self._owner._taped[: _MOST_WHOLES - 1])
-            finally:
+        is_due = count == _ENOUGH << min(self._tried // _FEW, 20) and _maker is not None
+        if is_due and not _making.acquire(blocking=False):
+            return  # the next call is the due one: another thread makes something
+        try:
+            if len(self._forms) >= _MOST_FORMS:
+                self._forms.clear()
+            self._forms[form] = count
+            if is_due:
+                self._make(args, kwargs, result)
+        finally:
+            if is_due:
                 _making.release()
+
+    def _make(self, args: Sequence[Any], kwargs: dict[str, Any], result: Any) -> None:
+        assert _maker is not None
+        self._tried += 1
+        with suspended():
+            made = _maker()(self._owner.__wrapped__, args, kwargs, result)
+        if made is not None:
+            call, graph = made
+            call.whole = Whole(graph)
+            self._owner._taped = (call, *self._owner._taped[: _MOST_WHOLES - 1])
