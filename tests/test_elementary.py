@@ -1,6 +1,8 @@
 """The elementary functions: stated error bounds, special values, the same bits at every width and on every target."""
 
+import ctypes
 import math
+import platform
 import shutil
 import subprocess
 
@@ -184,3 +186,22 @@ def test_every_target_accepts_it(name, target, tmp_path):
             (tmp_path / "a.ptx").write_text(code)
             command = ["ptxas", f"-arch=sm_{goal.sm}", "-O1", "-o", str(tmp_path / "a.cubin"), str(tmp_path / "a.ptx")]
             subprocess.run(command, check=True, capture_output=True)
+
+
+UNDERFLOW = {"x86_64": 0x10, "AMD64": 0x10, "aarch64": 0x08, "arm64": 0x08}  # FE_UNDERFLOW of C's fenv.h
+
+
+@pytest.mark.skipif(platform.machine() not in UNDERFLOW, reason="unknown floating-point flags")
+@pytest.mark.parametrize("dtype", [F32, F64], ids=str)
+@pytest.mark.parametrize("name", ["exp", "sigmoid", "logaddexp"])
+def test_what_vanishes_does_not_underflow_on_the_way(name, dtype):
+    """Underflow takes processors a hundred times as long, and a softmax behind a mask has it in every vector."""
+    flag, flags = UNDERFLOW[platform.machine()], ctypes.CDLL(None)
+    small = np.array([-1e3, -1e4, -1e9, -1e30, -INF, 0.0, 1.0, -20.0] * 8, dtype)
+    given = (small, np.abs(small[::-1]).copy()) if name == "logaddexp" else (small,)
+    for label, target in runnable_targets().items():
+        for width in (1, 16):
+            function = compiled(name, dtype, width=width, target=target)
+            flags.feclearexcept(flag)
+            function(*given)
+            assert not flags.fetestexcept(flag), (label, width)
