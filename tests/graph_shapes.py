@@ -20,6 +20,7 @@ from .program_texts import (
     ALGEBRA,
     Refused,
     call_text,
+    derived,
     joined,
     padded,
     reduced,
@@ -271,6 +272,35 @@ def _always_raises(g: Generator) -> None:
     g.add(g.pick(("hf.reshape({0}, (7, 11))", "{0}[99]", "{0} @ hf.ones((3, 2, 99))", "hf.max({0}[:0])")).format(a))
 
 
+def _derived_extents(g: Generator) -> None:
+    """Extents that are calculated from open ones, several times over, and kernels over them.
+
+    What is combined with such a value is made of the value itself: an argument's extent is a number or a name.
+    """
+    a = g.any(lambda name: len(g.shape(name)) >= 1)
+    for _ in range(g.pick((1, 2, 3))):
+        a = g.let(derived(g, a))
+        for _ in range(g.pick((0, 1, 2))):
+            other = g.elementwise(a)
+            a = g.let(g.pick(OF_ITSELF).format(a, other)) if g.chance(0.4) and g.dtype(a) != "bool" else other
+        if g.chance(0.6):
+            a = g.let(g.pick((reduced, _sorted_or_scanned))(g, a))
+        if not g.shape(a):
+            return
+
+
+OF_ITSELF = ("{0} * {1}", "hf.maximum({0}, {1}[::-1])", "{0} - hf.flip({1}, axis=0)", "hf.where({0} > {1}, {0}, {1})",
+             "{0} @ {1}", "{0}.T @ {1}", "{0} @ {1}.T", "hf.concat([{0}, {1}], axis=-1)", "{0} + {1}[:1]",
+             "hf.concat([{0}, {1}[1:]], axis=0)", "{0}[hf.argsort({1}, axis=0)]",
+             "hf.scatter_add({0}, hf.arange({0}.shape[0]) // 2, {1})")  # fmt: skip
+
+
+def _sorted_or_scanned(g: Generator, name: str) -> str:
+    axis = g.axis(name)
+    way = g.pick(("hf.sort({0}, axis={1})", "hf.cumulative_sum({0}, axis={1})", "hf.argsort({0}, axis={1})"))
+    return way.format(name, axis)
+
+
 def _long_chain(g: Generator) -> None:
     """More members than a kernel takes, deeper than a value is computed again."""
     a = g.any(lambda name: dt.is_float(g.value(name).dtype) and g.value(name).size <= 64)
@@ -302,6 +332,7 @@ GRAPH_SHAPES: dict[str, Shape] = {
     "an error between updates": Shape(1, _raises_between_updates),
     "nested function": Shape(1.5, _nested),
     "tape inside": Shape(1.5, _tape),
+    "derived extents": Shape(3, _derived_extents),
     "always raises": Shape(0.3, _always_raises),
     "long chain": Shape(0.15, _long_chain),
 }

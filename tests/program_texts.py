@@ -179,3 +179,65 @@ VIEWS: tuple[Callable[[Generator, str], str], ...] = (
     lambda g, name: f"hf.tril({name}, {g.pick((0, -1, 1))})",
     lambda g, name: f"hf.unstack({name}, axis={g.axis(name)})[{g.pick((0, -1))}]",
 )  # fmt: skip
+
+
+def _half(g: Generator, name: str, n: str) -> str:
+    return g.pick((f"{name}[:{n} // 2]", f"{name}[{n} // 2:]", f"{name}[::-1][:({n} + 1) // 2]", f"{name}[1:{n} - 1]"))
+
+
+def _positions(g: Generator, name: str, n: str) -> str:
+    made = f"hf.arange({g.pick((n, f'1, {n} + 1', f'{n} - 1, -1, -1', f'0, {n}, 2', f'2 * {n}'))})"
+    return g.pick((made, f'hf.astype({made}, "float32")', f"{made} % 3", f"{made} * 2 + 1"))
+
+
+def _made(g: Generator, name: str, n: str) -> str:
+    """An array of a dtype and an extent of its own, that follows another one's."""
+    shape = g.pick((f"({n},)", f"({n} + 1,)", f"(2, {n})", f"({n}, {n})", f"({n} * 2, 3)", f"({n} // 2, 2)"))
+    way = g.pick(("hf.ones({0})", "hf.full({0}, 0.5)", "hf.broadcast_to(hf.sum({1}), {0})", "hf.zeros({0})"))
+    return way.format(shape, name)
+
+
+def _joined_with_itself(g: Generator, name: str, n: str) -> str:
+    part = g.pick((f"{name}[1:]", f"{name}[:{n} // 2]", f"{name}[::-1]", f"{name}[::2]", f"{name} * 2", f"{name}[:1]"))
+    return f"hf.concat([{', '.join(g.pick(((name, part), (part, name), (part, part, name))))}], axis=0)"
+
+
+def _flattened(g: Generator, name: str, n: str) -> str:
+    return g.pick(
+        (
+            f"hf.reshape({name}, (-1,))",
+            f"hf.reshape({name}, ({n}, -1, 1))",
+            f"hf.reshape({name}, (-1, {n}))",
+            f"hf.reshape(hf.stack([{name}, {name}], axis={g.pick((0, 1, -1))}), ({n} * 2, *{name}.shape[1:]))",
+            f"hf.reshape(hf.repeat({name}, 6, axis=0), (3, -1))",
+            f"hf.reshape(hf.concat([{name}, {name}], axis=0), (2, {n}, *{name}.shape[1:]))",
+        )
+    )
+
+
+def _around(g: Generator, name: str, n: str) -> str:
+    rest = ", ".join(["(0, 0)"] * (len(g.shape(name)) - 1))
+    return g.pick(
+        (
+            f"hf.pad({name}, [({g.pick((0, 1, 2))}, {g.pick((0, 1))}), {rest}])",
+            f"{name}[1:] - {name}[:-1]" if g.dtype(name) != "bool" else f"{name}[1:] ^ {name}[:-1]",
+            f"hf.roll({name}, {g.pick((1, -1, 2))}, axis=0)",
+            f"hf.diff({name}, axis=0)",
+            f"{name}[::{g.pick((2, 3, -2))}]",
+            f"hf.take({name}, hf.arange({n}) // 2, axis=0)",
+            f"hf.take({name}, hf.arange({n} - 1, -1, -2), axis=0)",
+            f"hf.tile({name}, (2,{' 1,' * (len(g.shape(name)) - 1)}))",
+            f"{name} / {n}" if g.is_float(name) else f"{name} == {n}",
+        )
+    )
+
+
+DERIVED: tuple[Callable[[Generator, str, str], str], ...] = (
+    _half, _positions, _made, _joined_with_itself, _joined_with_itself, _flattened, _around, _around,
+)  # fmt: skip
+
+
+def derived(g: Generator, name: str) -> str:
+    """A value whose extents are calculated from those of ``name``, along its first axis."""
+    shape_of(g, name, 1)
+    return g.pick(DERIVED)(g, name, f"{name}.shape[0]")

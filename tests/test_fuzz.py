@@ -209,6 +209,7 @@ def test_each_shape_of_graph_is_common() -> None:
         assert sum(feature in text for text in texts) >= 8, feature
     twins = [twin for seed, program in enumerate(programs[:100]) if (twin := symbolic_twin(program, seed))]
     assert len(twins) >= 25
+    assert sum(".shape[0]" in twin.text() for twin in twins if twin.open) >= 4  # extents calculated from open ones
     assert all({0, 1} & {n for row in twin.calls for v in row for n in v.shape} for twin in twins)
 
 
