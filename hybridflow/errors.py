@@ -10,8 +10,13 @@ import functools
 import os
 import sys
 import types
+from collections.abc import Callable
+from typing import ParamSpec, TypeVar
 
 from hybridflow import flags
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 _PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
 _REPOSITORY = os.path.dirname(_PACKAGE.rstrip(os.sep)) + os.sep
@@ -62,6 +67,19 @@ def of_user(error: BaseException) -> BaseException:
         # A signal handler may raise at an instruction that belongs to no line.
         chain = types.TracebackType(chain, entry.tb_frame, entry.tb_lasti, entry.tb_lineno or 0)
     return error.with_traceback(chain)
+
+
+def entered(function: Callable[P, R]) -> Callable[P, R]:
+    """A function that users call: what it raises has a traceback of their frames, and this one."""
+
+    @functools.wraps(function)
+    def call(*args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            return function(*args, **kwargs)
+        except BaseException as error:
+            raise of_user(error)  # noqa: B904  # the very error
+
+    return call
 
 
 class HybridflowError(Exception):

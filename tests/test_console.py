@@ -6,11 +6,13 @@ import re
 import traceback
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import hybridflow as hf
 from hybridflow import flags
 from hybridflow.cli import commands
+from hybridflow.errors import is_internal
 from hybridflow.jit.introspect import Table
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -101,6 +103,50 @@ def test_tracebacks_are_the_users_own() -> None:
         assert [name for name in short if name == __file__] == [name for name in full if name == __file__]
         assert len(short) - short.count(__file__) <= 2 < len(full) - full.count(__file__)
     assert len(frames(caught.value)) <= 5
+
+
+X, Y = hf.ones((2, 3)), hf.ones((4, 5))
+SHORT = {
+    "add": lambda: X + Y,
+    "reflected": lambda: [1.0, 2.0] + X,
+    "of a variable": lambda: hf.Variable(X) + Y,
+    "matmul": lambda: X @ Y,
+    "compare": lambda: X < Y,
+    "negative": lambda: -hf.asarray([True]),
+    "getitem": lambda: X[5],
+    "setitem": lambda: hf.ones(3).__setitem__(9, 1),
+    "T": lambda: hf.ones(3).T,
+    "contains": lambda: Y in X,
+    "method": lambda: X.sum(axis=9),
+    "reshape": lambda: X.reshape(7),
+    "function": lambda: hf.sum(X, axis=9),
+    "function of two": lambda: hf.add(X, Y),
+    "function of one": lambda: hf.negative(hf.asarray([True])),
+    "assign": lambda: hf.Variable(X).assign(Y),
+    "variable": lambda: hf.Variable("a"),
+    "decomposition": lambda: hf.linalg.inv(X),
+    "no decomposition": lambda: hf.linalg.cholesky(-hf.eye(3)),
+    "norm": lambda: hf.linalg.matrix_norm(hf.ones(3)),
+    "numpy": lambda: np.add(X, Y),
+    "gradient": lambda: hf.grad(lambda x: x)(X),
+    "signature": lambda: hf.function(lambda x: x + Y).get_concrete_function(X),
+    "kernels": lambda: hf.function(lambda x: x + Y).kernels(X),
+    "ir": lambda: hf.function(lambda x: x + Y).ir(X, stage="none"),
+    "explain": lambda: hf.function(lambda x: x + Y).explain(X),
+    "profile": lambda: hf.function(lambda x: x + Y).profile(X),
+}
+
+
+@pytest.mark.parametrize("name", SHORT)
+def test_tracebacks_have_no_more_than_two_frames_of_ours(name: str) -> None:
+    for _ in range(5):  # natively, too
+        with pytest.raises(hf.errors.HybridflowError) as caught:
+            SHORT[name]()
+        names = frames(caught.value)
+        assert names[0] == __file__ and sum(map(is_internal, names)) <= 2, names
+    with flags.TRACEBACK("full"), pytest.raises(hf.errors.HybridflowError) as caught:
+        SHORT[name]()
+    assert sum(map(is_internal, frames(caught.value))) > 2
 
 
 def test_tracebacks_of_errors_of_the_users_end_where_they_were_raised() -> None:

@@ -21,7 +21,7 @@ from hybridflow.compiler.ops import TABLE
 from hybridflow.core.tensor import Tensor
 from hybridflow.eager.dispatch import apply
 from hybridflow.eager.operands import as_tensor, cast, common_dtype, expand, float_operand, reshape_to, scalar
-from hybridflow.errors import ArgumentError, ShapeError
+from hybridflow.errors import ArgumentError, ShapeError, entered
 
 
 class EighResult(NamedTuple):
@@ -73,6 +73,7 @@ def _rank(x: Tensor) -> Extent:
     return rows if rows <= columns else columns
 
 
+@entered
 def cholesky(x: Any, /, *, upper: bool = False) -> Tensor:
     """The lower triangular L with ``L @ L.mT == x``, or the upper triangular U with ``U.mT @ U == x``.
 
@@ -107,6 +108,7 @@ def _as_given(x: Tensor, vector: bool) -> Tensor:
     return reshape_to(x, x.shape[:-1]) if vector else x
 
 
+@entered
 def solve(x1: Any, x2: Any, /) -> Tensor:
     """The x with ``x1 @ x == x2``; ``x2`` is one vector, or matrices whose columns are right-hand sides.
 
@@ -119,6 +121,7 @@ def solve(x1: Any, x2: Any, /) -> Tensor:
     return _as_given(_computed("solve", a, y)[0], vector)
 
 
+@entered
 def triangular_solve(x1: Any, x2: Any, /, *, lower: bool = True, transpose: bool = False) -> Tensor:
     """The x with ``x1 @ x == x2``, or ``x1.mT @ x == x2`` to ``transpose``, where only the ``lower`` or the upper
     triangle of ``x1`` is read.  As ``solve`` otherwise.
@@ -131,6 +134,7 @@ def triangular_solve(x1: Any, x2: Any, /, *, lower: bool = True, transpose: bool
     return _as_given(_computed("triangular_solve", a, y, **attrs)[0], vector)
 
 
+@entered
 def inv(x: Any, /) -> Tensor:
     """The inverse.  Raises LinAlgError for a singular matrix; ``solve`` is quicker and more exact.
 
@@ -140,6 +144,7 @@ def inv(x: Any, /) -> Tensor:
     return _computed("inv", _matrix(x, "inv"))[0]
 
 
+@entered
 def pinv(x: Any, /, *, rtol: Any = None) -> Tensor:
     """The Moore-Penrose pseudo-inverse, where singular values up to ``rtol`` times the largest count as zero: a number,
     or one for each matrix; by default the larger extent times the dtype's epsilon.
@@ -174,6 +179,7 @@ def _epsilon(dtype: Any) -> float:
     return 2.0**-23 if dtype == dtypes.float32 else 2.0**-52
 
 
+@entered
 def matrix_rank(x: Any, /, *, rtol: Any = None) -> Tensor:
     """How many singular values are larger than ``rtol`` (see ``pinv``) times the largest, as int64.
 
@@ -189,6 +195,7 @@ def matrix_rank(x: Any, /, *, rtol: Any = None) -> Tensor:
     return count_nonzero(greater(values, multiply(largest, reshape_to(limit, largest.shape))), axis=-1)
 
 
+@entered
 def det(x: Any, /) -> Tensor:
     """The determinant; 0 for a singular matrix.
 
@@ -198,6 +205,7 @@ def det(x: Any, /) -> Tensor:
     return _computed("det", _matrix(x, "det"))[0]
 
 
+@entered
 def slogdet(x: Any, /) -> SlogdetResult:
     """The sign of the determinant (0 for a singular matrix), and the natural logarithm of its magnitude, which does not
     overflow.
@@ -208,6 +216,7 @@ def slogdet(x: Any, /) -> SlogdetResult:
     return SlogdetResult(*_computed("slogdet", _matrix(x, "slogdet")))
 
 
+@entered
 def qr(x: Any, /, *, mode: str = "reduced") -> QRResult:
     """``Q`` with orthonormal columns and an upper triangular ``R`` with ``Q @ R == x``.
 
@@ -225,6 +234,7 @@ def qr(x: Any, /, *, mode: str = "reduced") -> QRResult:
     return QRResult(*_computed("qr", x, complete=mode == "complete", rank=_rank(x)))
 
 
+@entered
 def svd(x: Any, /, *, full_matrices: bool = True) -> SVDResult:
     """``U``, ``S`` and ``Vh`` with ``(U * S[..., None, :]) @ Vh == x``, singular values in descending order.
 
@@ -239,6 +249,7 @@ def svd(x: Any, /, *, full_matrices: bool = True) -> SVDResult:
     return SVDResult(*_computed("svd", x, complete=bool(full_matrices), rank=_rank(x)))
 
 
+@entered
 def svdvals(x: Any, /) -> Tensor:
     """The singular values in descending order.
 
@@ -249,6 +260,7 @@ def svdvals(x: Any, /) -> Tensor:
     return _computed("svdvals", x, rank=_rank(x))[0]
 
 
+@entered
 def eigh(x: Any, /) -> EighResult:
     """The eigenvalues of a symmetric matrix, whose lower triangle is read, in ascending order, and the eigenvectors as
     columns.  The gradient is that of a symmetric matrix; through eigenvectors it needs distinct eigenvalues.
@@ -259,6 +271,7 @@ def eigh(x: Any, /) -> EighResult:
     return EighResult(*_computed("eigh", _matrix(x, "eigh")))
 
 
+@entered
 def eigvalsh(x: Any, /) -> Tensor:
     """The eigenvalues of a symmetric matrix, whose lower triangle is read, in ascending order.
 

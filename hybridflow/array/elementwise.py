@@ -36,7 +36,7 @@ from hybridflow.eager.operands import (
 )
 from hybridflow.eager.operations import operation
 from hybridflow.eager.quick import try_binary, try_unary
-from hybridflow.errors import ArgumentError, DTypeError
+from hybridflow.errors import ArgumentError, DTypeError, of_user
 
 # ---- the shapes of elementwise functions
 
@@ -59,10 +59,13 @@ def _quickly(op: Any, body: Callable[[Any, Any, Any], Tensor], x: Any, y: Any) -
 
 def _operator(op: Any, body: Callable[[Any, Any, Any], Tensor], x: Any, y: Any) -> Tensor:
     """As ``_quickly``, of an op behind one of Python's operators, most of which need not be asked for their plans."""
-    if not busy.value or now() is idle:
-        out = try_binary(op, x, y)
-        return _whole(op, body)(x, y) if out is None else out
-    return body(op, x, y) if only_tape() is None else _whole(op, body)(x, y)
+    try:
+        if not busy.value or now() is idle:
+            out = try_binary(op, x, y)
+            return _whole(op, body)(x, y) if out is None else out
+        return body(op, x, y) if only_tape() is None else _whole(op, body)(x, y)
+    except Exception as error:
+        raise of_user(error)  # noqa: B904  # the very error
 
 
 def _whole(op: Any, body: Callable[[Any, Any, Any], Tensor]) -> Callable[[Any, Any], Tensor]:
@@ -121,8 +124,11 @@ def _promoted_to_float(op: Any, x: Any, y: Any) -> Tensor:
 
 def _unary(op: Any, x: Any) -> Tensor:
     """``op`` on an operand of any dtype."""
-    out = try_unary(op, x) if not busy.value or now() is idle else None
-    return apply(op, x if isinstance(x, Tensor) else as_tensor(x, op.name)) if out is None else out
+    try:
+        out = try_unary(op, x) if not busy.value or now() is idle else None
+        return apply(op, x if isinstance(x, Tensor) else as_tensor(x, op.name)) if out is None else out
+    except Exception as error:
+        raise of_user(error)  # noqa: B904  # the very error
 
 
 def _float_unary(op: Any, x: Any) -> Tensor:

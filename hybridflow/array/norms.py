@@ -14,9 +14,10 @@ from hybridflow.array.shapes import roll
 from hybridflow.compiler.ops import rules
 from hybridflow.core.tensor import Tensor
 from hybridflow.eager.operands import as_tensor, broadcast_all, cast, common_dtype, expand, float_operand, reshape_to
-from hybridflow.errors import ArgumentError, ShapeError
+from hybridflow.errors import ArgumentError, ShapeError, entered
 
 
+@entered
 def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any = 2) -> Tensor:
     """The ``ord``-norm of the elements over ``axis`` (None: all, an int or several): ``sum(|x|**ord)**(1/ord)``; the
     largest or smallest magnitude for inf and -inf, the number of elements that are not zero for 0.
@@ -49,6 +50,7 @@ def _root_of_squares(x: Tensor, axes: Any, keepdims: bool) -> Tensor:
     return where(there, sqrt(where(there, total, 1)), 0)
 
 
+@entered
 def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Tensor:
     """A norm of each matrix: "fro" (root of the sum of squares), "nuc" (sum of singular values), 2 and -2 (largest and
     smallest singular value), 1 and -1 (largest and smallest sum of magnitudes of a column), inf and -inf (of a row).
@@ -74,6 +76,7 @@ def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Tenso
     return reshape_to(out, kept) if keepdims else out
 
 
+@entered
 def matrix_power(x: Any, n: int, /) -> Tensor:
     """The square matrix multiplied by itself ``n`` times: the identity for 0, powers of the inverse below.
 
@@ -99,6 +102,7 @@ def matrix_power(x: Any, n: int, /) -> Tensor:
         power = matmul(power, power)
 
 
+@entered
 def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Tensor:
     """The cross products of vectors of three elements along ``axis``; other axes broadcast.
 

@@ -12,6 +12,7 @@ from typing import Any
 from hybridflow.array import elementwise, indexing, linalg, methods, reductions, shapes
 from hybridflow.core.methods import give
 from hybridflow.core.tensor import Operators, Tensor
+from hybridflow.errors import entered
 
 _OF_TWO: dict[str, Callable[[Any, Any], Any]] = {
     "add": elementwise.add,
@@ -73,12 +74,13 @@ def _transpose(x: Any) -> Tensor:
 
 def install() -> None:
     """Give the classes their operators; called once, when the package is imported."""
-    for name, function in (*_OF_TWO.items(), *_COMPARISONS.items(), *_OF_ONE.items(), ("getitem", indexing.getitem)):
-        setattr(Operators, f"__{name}__", function)
+    operators: dict[str, Callable[..., Any]] = {**_OF_TWO, **_COMPARISONS, **_OF_ONE, "getitem": indexing.getitem}
+    for name, function in operators.items():
+        setattr(Operators, f"__{name}__", entered(function))
     for name, function in (*_OF_TWO.items(), ("divmod", _divmod)):
         give(Operators, f"__r{name}__", _reflected(function))
     give(Operators, "__divmod__", _divmod)
     give(Operators, "__contains__", _contains)
     methods.install()
-    Operators.T = property(_transpose_2d)  # type: ignore[assignment, method-assign]
-    Operators.mT = property(_transpose)  # type: ignore[assignment, method-assign]
+    Operators.T = property(entered(_transpose_2d))  # type: ignore[assignment, method-assign]
+    Operators.mT = property(entered(_transpose))  # type: ignore[assignment, method-assign]

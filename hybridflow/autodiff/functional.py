@@ -16,7 +16,7 @@ from hybridflow.core.tensor import Tensor
 from hybridflow.core.variable import Variable
 from hybridflow.eager.dispatch import apply
 from hybridflow.eager.operands import as_tensor
-from hybridflow.errors import ArgumentError, ArgumentTypeError, DTypeError, HybridflowError, ShapeError
+from hybridflow.errors import ArgumentError, ArgumentTypeError, DTypeError, HybridflowError, ShapeError, entered
 
 
 def value_and_grad(
@@ -53,7 +53,7 @@ def grad(function: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux
         value, gradients = both(*args, **kwargs)
         return (gradients, value[1]) if has_aux else gradients
 
-    return _named(gradient_of, function, "grad")
+    return _named(entered(gradient_of), function, "grad")
 
 
 def _named(derived: Callable[..., Any], function: Callable[..., Any], stage: str) -> Callable[..., Any]:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, Generic, NamedTuple, ParamSp
 from hybridflow import config
 from hybridflow.core import pytree, transaction
 from hybridflow.core.context import current, now
-from hybridflow.errors import ArgumentError, ArgumentTypeError, TraceError, of_user, user_location
+from hybridflow.errors import ArgumentError, ArgumentTypeError, TraceError, entered, of_user, user_location
 from hybridflow.jit import aliases, introspect
 from hybridflow.jit.binding import Binder, name_of
 from hybridflow.jit.bound import BoundFunction, WeakMethod
@@ -281,6 +281,7 @@ class Function(Dispatcher, Generic[P, R]):
             recording.finish()
         return Variant(concrete, self._observer.guards(recording)), recording, created
 
+    @entered
     def get_concrete_function(self, *args: Any, **kwargs: Any) -> ConcreteFunction:
         """The concrete function for these arguments, made if need be; a TensorSpec may stand for each tensor."""
         if self._signature is not None and not args and not kwargs:
@@ -352,22 +353,27 @@ class Function(Dispatcher, Generic[P, R]):
 
     # Looking inside
 
+    @entered
     def explain(self, *args: Any, **kwargs: Any) -> introspect.Explanation:
         """What these arguments run: the signature, its program, kernels, memory, and why it was traced again."""
         return introspect.explain(self.get_concrete_function(*args, **kwargs), self.retraces())
 
+    @entered
     def ir(self, *args: Any, stage: str = "traced", **kwargs: Any) -> introspect.Text:
         """The program of these arguments as text.  Stages: see ``introspect.STAGES``."""
         return introspect.ir(self.get_concrete_function(*args, **kwargs), stage)
 
+    @entered
     def kernels(self, *args: Any, **kwargs: Any) -> introspect.Table:
         """The kernels of the signature of these arguments; without arguments, of all signatures."""
         return introspect.kernels(self._chosen(args, kwargs))
 
+    @entered
     def memory_plan(self, *args: Any, **kwargs: Any) -> introspect.Table:
         """The buffers of the signature of these arguments; without arguments, of all signatures."""
         return introspect.memory_plan(self._chosen(args, kwargs))
 
+    @entered
     def profile(self, *args: Any, runs: int | None = None, **kwargs: Any) -> profiling.Profile:
         """How long each kernel takes in a call with these arguments: see ``Profile``.  It is run ``runs`` times, or for
         a quarter of a second, on the CPU.  Variables keep the values that they have.
@@ -382,15 +388,12 @@ class Function(Dispatcher, Generic[P, R]):
         """
         from hybridflow.jit import profiling
 
-        try:
-            if current.trace is not None:
-                raise TraceError("profile", "it runs the function, which has no values here. Call it outside.")
-            leaves, key = self._leaves_and_key(args, kwargs)
-            if any(isinstance(leaf, TensorSpec) for leaf in leaves):
-                raise ArgumentTypeError("profile", "it runs the function. Pass tensors, not a TensorSpec.")
-            return profiling.profile(self._find_or_make(key, leaves).concrete, leaves, runs)
-        except BaseException as error:
-            raise of_user(error)  # noqa: B904  # the very error
+        if current.trace is not None:
+            raise TraceError("profile", "it runs the function, which has no values here. Call it outside.")
+        leaves, key = self._leaves_and_key(args, kwargs)
+        if any(isinstance(leaf, TensorSpec) for leaf in leaves):
+            raise ArgumentTypeError("profile", "it runs the function. Pass tensors, not a TensorSpec.")
+        return profiling.profile(self._find_or_make(key, leaves).concrete, leaves, runs)
 
     def signatures(self) -> introspect.Table:
         """One row per signature in the cache."""

@@ -22,7 +22,7 @@ import numpy as np
 
 from hybridflow import flags
 from hybridflow.compiler.program import Dim, DimSource, Program, Slot
-from hybridflow.errors import ArgumentError, CompileError
+from hybridflow.errors import ArgumentError, CompileError, of_user
 from hybridflow.runtime import locks
 from hybridflow.runtime.calls import front_end, steps, turns
 from hybridflow.runtime.calls.op_calls import ElementwiseCall, ElementwiseOp, FixedCall
@@ -54,7 +54,10 @@ class Dispatcher:
         """``__call__`` in Python: native code takes its place at the first call that finds a NativeCall."""
         if (getattr(self, "_dispatch", ()) or getattr(self, "_taped", ())) and enable() is not None:
             return Dispatcher.__call__(self, *args, **kwargs)
-        return self._call_slow(*args, **kwargs)
+        try:
+            return self._call_slow(*args, **kwargs)
+        except BaseException as error:
+            raise of_user(error)  # noqa: B904  # the very error
 
     __call__ = _call_python
 
