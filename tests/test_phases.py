@@ -228,3 +228,27 @@ def test_what_only_hosts_run_is_not_in_the_text_for_a_single_thread():
     for name in ("totals", "carries", "rest", "keys", "count", "place", "move", "out"):
         assert f"_{name}(" not in program.text
         assert re.search(rf"^define internal void @k\d+_{name}\(", program.sharing, re.MULTILINE)
+
+
+def test_a_function_for_hosts_that_the_module_needs_too_is_in_it():
+    """Of functions of one text there is one, which both texts can call."""
+    module = ModuleText(AVX512)
+
+    def write(name, lines, for_host=False):
+        e = Emitter(AVX512, 1)
+        for line in (*lines, "ret void"):
+            e.line(line)
+        return module.function(e, name, "", linkage="internal", for_host=for_host)
+
+    only = write("only", ["call void @llvm.donothing()"], for_host=True)
+    shared = write("first", [], for_host=True)
+    assert write("second", []) == shared == write("third", [], for_host=True)
+    text = module.render()
+    assert f"@{shared}()" in text and f"@{only}()" not in text
+
+    def write_entry():
+        write("entry", [f"call void @{shared}()", f"call void @{only}()"])
+
+    addition = module.addition(write_entry)
+    assert f"define internal void @{shared}(" not in addition
+    assert f"define internal void @{only}(" in addition

@@ -49,11 +49,15 @@ class ModuleText:
         self._globals.update(emitter.globals)
         head = f"define {linkage + ' ' if linkage else ''}{result} @"
         text = "\n".join([f"({parameters}) #0 {{", "entry:", *emitter.lines, "}"])
-        found = self._functions.get((head, text)) or self._for_host.get((head, text))
+        found = self._functions.get((head, text))
         if found is None:
-            found = name if name not in self._names else self.fresh(f"{name}_")
+            found = self._for_host.get((head, text))
+            if found is None:
+                found = name if name not in self._names else self.fresh(f"{name}_")
+                self._names.add(found)
+            elif not for_host:
+                del self._for_host[head, text]  # the module itself needs it, too
             (self._for_host if for_host else self._functions)[head, text] = found
-            self._names.add(found)
         return found
 
     def fresh(self, hint: str) -> str:

@@ -167,14 +167,14 @@ def template_of(found: Shared) -> Template:
     """The kernel, with each slice of something in memory replaced by one that begins with the first element there is
     of memory that begins later, and where they are ``lifted`` with constant numbers read from memory.  Steps of an
     unrolled loop, which read other slices of one input, become equal."""
-    kernel, cluster = found.kernel, found.kernel.cluster
+    kernel, cluster, inputs = found.kernel, found.kernel.cluster, set(found.kernel.inputs)
     begun = {part: parameter(part.node.type, "part") for part in found.parts}
     copies: dict[Node, Node] = {part.node: copy for part, copy in begun.items() if literal_of(part.node) is not None}
-    for node in _sources(kernel, kernel.inputs):
+    for node in _sources(kernel, inputs):
         if node in copies:
             continue
         reads, attrs = [copies.get(n, n) for n in node.inputs], node.attrs
-        origin = _origin(node, kernel.inputs)
+        origin = _origin(node, inputs)
         if origin is not None:
             part, attrs = origin
             reads = [begun[part]]
