@@ -277,6 +277,7 @@ class Function(Dispatcher, Generic[P, R]):
             may_create_variables=may_create,
             observing=observing,
         )
+        concrete.staged.trace.on_foreign = None  # it would keep what was recorded alive
         if not created:
             recording.finish()
         return Variant(concrete, self._observer.guards(recording)), recording, created
