@@ -181,6 +181,7 @@ def test_a_single_thread_folds_without_pieces(shape, axes):
     array = values(shape)
     program = compiled(folded("sum", array, axes))
     assert "in pieces" in program.kernels[0].schedule
+    assert ", none for one thread" in program.kernels[0].schedule
     assert program.text.count("\ndefine ") == 2, "the fold, and the entry"
     assert program.kernels[0].symbol not in program.text, "the first phase is for hosts"
     assert f"@{program.kernels[0].symbol}(" in program.sharing

@@ -110,7 +110,7 @@ class Schedule:
         if self.turned is not None:
             parts.append(f"{len(self.turned.reads)} reads turned along {self.turned.across.name}")
         if self.piece:
-            parts.append(f"pieces of {self.piece}")
+            parts.append(f"pieces of {self.piece}" + (", none for one thread" if self.alone else ""))
         if self.tile > 1:
             parts.append(f"tiles of {self.tile}")
         for number, stage in enumerate(self.stages):
