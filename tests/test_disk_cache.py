@@ -10,6 +10,7 @@ import stat
 import subprocess
 import sys
 import threading
+import time
 import zipfile
 
 import numpy as np
@@ -259,7 +260,24 @@ print(len(compiled))
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 
-def test_fingerprint_follows_the_sources(tmp_path):
+@pytest.fixture
+def loaded_later(monkeypatch):
+    """All that lies in files was there before this process began."""
+    monkeypatch.setattr(disk_cache, "_began", float("inf"))
+
+
+def test_code_that_was_written_since_is_not_what_runs_here(tmp_path, monkeypatch):
+    """After an upgrade below a running process, what that makes must not be found by those that run the new code."""
+    (tmp_path / "a.py").write_text("x = 1")
+    monkeypatch.setattr(disk_cache, "_began", time.time() + 1)
+    assert disk_cache.fingerprint.__wrapped__(str(tmp_path)) is not None
+    old = time.time() - 1000
+    monkeypatch.setattr(disk_cache, "_began", time.time() - 500)
+    os.utime(tmp_path / "a.py", (old, old))  # as installers do that keep the times of files
+    assert disk_cache.fingerprint.__wrapped__(str(tmp_path)) is None
+
+
+def test_fingerprint_follows_the_sources(tmp_path, loaded_later):
     (tmp_path / "a.py").write_text("x = 1")
     first = disk_cache.fingerprint.__wrapped__(str(tmp_path))
     (tmp_path / "notes.txt").write_text("not code")
@@ -268,7 +286,7 @@ def test_fingerprint_follows_the_sources(tmp_path):
     assert disk_cache.fingerprint.__wrapped__(str(tmp_path)) != first
 
 
-def test_fingerprint_of_byte_code(tmp_path):
+def test_fingerprint_of_byte_code(tmp_path, loaded_later):
     (tmp_path / "__pycache__").mkdir()
     (tmp_path / "__pycache__" / "a.cpython-311.pyc").write_bytes(b"made of a source that is not there")
     assert disk_cache.fingerprint.__wrapped__(str(tmp_path)) is None
@@ -279,7 +297,7 @@ def test_fingerprint_of_byte_code(tmp_path):
     assert disk_cache.fingerprint.__wrapped__(str(tmp_path / "nowhere")) is None
 
 
-def test_fingerprint_inside_a_zip_file(tmp_path):
+def test_fingerprint_inside_a_zip_file(tmp_path, loaded_later):
     found = []
     for content in ("x = 1", "x = 2"):
         with zipfile.ZipFile(tmp_path / "all.zip", "w") as file:
@@ -291,7 +309,7 @@ def test_fingerprint_inside_a_zip_file(tmp_path):
     assert None not in found and found[0] != found[1]
 
 
-def test_versions_do_not_share_a_fingerprint(tmp_path, monkeypatch):
+def test_versions_do_not_share_a_fingerprint(tmp_path, monkeypatch, loaded_later):
     (tmp_path / "a.py").write_text("x = 1")
     first = disk_cache.fingerprint.__wrapped__(str(tmp_path))
     monkeypatch.setattr("hybridflow.__version__", "another")

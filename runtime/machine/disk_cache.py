@@ -39,6 +39,7 @@ _BLOCK = 512  # bytes: the unit of st_blocks, whatever the file system's own
 _lock = locks.make()
 _sizes: dict[str, int] = {}  # bytes in each folder that this process writes to, as far as it knows
 _logged: set[str] = set()
+_began = time.time()  # when this process began to load its code
 
 
 @dataclass(frozen=True)
@@ -188,19 +189,21 @@ def clear() -> int:
 @functools.cache
 def fingerprint(*folders: str) -> str | None:
     """Digest of the code in some folders of this package, which may lie in a zip file: the part of a key that stands
-    for the code that made a payload.  None where no code is found, as in a frozen program: then there is no key."""
-    digest, found = _sha256(), False
+    for the code that made a payload.  None where no code is found, as in a frozen program, and where some of it was
+    written since this process loaded its own, which may be older (an upgrade meanwhile): then there is no key."""
+    digest, written = _sha256(), []
     version = getattr(sys.modules.get("hybridflow"), "__version__", "")
     digest.update(f"{version}\0{sys.implementation.cache_tag}\0".encode())
     for top in folders:
-        for name, content in _sources(top) if os.path.isdir(top) else _zipped(top):
-            found = True
+        for name, content, when in _sources(top) if os.path.isdir(top) else _zipped(top):
+            written.append(when)
             digest.update(f"{name}\0{len(content)}\0".encode() + content)
-    return digest.hexdigest() if found else None
+    return digest.hexdigest() if written and max(written) <= _began else None
 
 
-def _sources(top: str) -> Iterator[tuple[str, bytes]]:
-    """Name and content of each module below a folder: its source, or its byte code where there is no source."""
+def _sources(top: str) -> Iterator[tuple[str, bytes, float]]:
+    """Name and content of each module below a folder: its source, or its byte code where there is no source; and when
+    it was put there."""
     for where, below, names in os.walk(top):
         below[:] = sorted(set(below) - {"__pycache__"})
         for name in sorted(names):
@@ -208,21 +211,28 @@ def _sources(top: str) -> Iterator[tuple[str, bytes]]:
             if suffix == ".py" or (suffix == ".pyc" and stem + ".py" not in names):
                 path = os.path.join(where, name)
                 with open(path, "rb") as file:
-                    yield os.path.relpath(path, top), file.read()
+                    yield os.path.relpath(path, top), file.read(), _written_at(os.fstat(file.fileno()))
 
 
-def _zipped(top: str) -> Iterator[tuple[str, bytes]]:
-    """Name and checksum of each module below a folder inside a zip file; nothing where it is in none."""
+def _zipped(top: str) -> Iterator[tuple[str, bytes, float]]:
+    """Name and checksum of each module below a folder inside a zip file, and when that was put there; nothing where it
+    is in none."""
     import zipfile
 
     archive = _existing(top)
     inside = os.path.relpath(top, archive).replace(os.sep, "/") + "/"
     if not zipfile.is_zipfile(archive):
         return
+    when = _written_at(os.stat(archive))
     with zipfile.ZipFile(archive) as file:
         for item in sorted(file.infolist(), key=lambda item: item.filename):
             if item.filename.startswith(inside) and item.filename.endswith((".py", ".pyc")):
-                yield item.filename, f"{item.CRC} {item.file_size}".encode()
+                yield item.filename, f"{item.CRC} {item.file_size}".encode(), when
+
+
+def _written_at(status: os.stat_result) -> float:
+    """When a file was written, or put where it is with the times that it had elsewhere."""
+    return max(status.st_mtime, status.st_ctime)
 
 
 def _on_disk(status: os.stat_result) -> int:
