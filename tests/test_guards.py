@@ -463,3 +463,27 @@ def test_elements_of_other_libraries_arrays_are_read_at_each_call() -> None:
             assert np.array_equal(np.asarray(function(x, outside)), np.asarray(form(x, outside)))
     with pytest.raises(hf.errors.TraceError, match="reads the elements of a _Foreign"):
         hf.function(lambda x: x + outside, strict=True)(x)
+
+
+def test_elements_in_c_of_libraries_objects_are_read_at_each_call() -> None:
+    """As those of a PyTorch tensor, which has attributes too, but not its elements among them."""
+    source = """
+        import random
+        import numpy as np
+
+        class Held(random.Random):
+            def __array__(self, dtype=None, copy=None):
+                return np.asarray(self.getstate()[1][:2], np.float32)
+
+            def __getitem__(self, position):
+                return self.getstate()[1][position]
+    """
+    namespace: dict[str, Any] = {"__name__": "torch.held"}
+    exec(compile(textwrap.dedent(source), "/lib/site-packages/torch/held.py", "exec"), namespace)
+    outside = namespace["Held"]()
+    x = hf.ones(2)
+    for form in (lambda x: x * np.asarray(outside), lambda x: x * outside[1], lambda x: x * np.sum(outside)):
+        function = hf.function(form)
+        for seed in range(4):
+            outside.seed(seed)
+            assert np.array_equal(np.asarray(function(x)), np.asarray(form(x)))

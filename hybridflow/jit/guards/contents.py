@@ -141,6 +141,8 @@ def read_item(recording: Recording, value: Any, key: Any, given: Any, missing: b
         _read_element(recording, value, key, given)
         return
     if base is None or _has_own(value, "__getitem__"):
+        if slot is not None and is_foreign_array(value):
+            recording.foreign(value)
         before_operator(recording, value, "__getitem__", "__class_getitem__")
         return
     if slot is None:
@@ -228,8 +230,19 @@ def consume(recording: Recording, value: Any, depth: int = _DEPTH, live: bool = 
         follow_methods(recording, value, depth, whole)
     elif hasattr(type(value), "__next__") and recording.slot_of(value) is not None:
         recording.effect(value, "takes items from {}, which outlives the call")
+    elif is_foreign_array(value):
+        if recording.slot_of(value) is not None:
+            recording.foreign(value)
     elif own_dict(value) is not None:
         read_state(recording, value, min(depth, _STATE_DEPTH))
+
+
+def is_foreign_array(value: Any) -> bool:
+    """Whether a library's object, which is no array of NumPy's, holds elements where no attribute shows them."""
+    kind = type(value)
+    if is_plain(value) or isinstance(value, np.ndarray) or is_users_class(kind):
+        return False
+    return hasattr(kind, "__array__") or hasattr(kind, "__dlpack__")
 
 
 def _note_context(recording: Recording) -> None:
