@@ -645,3 +645,43 @@ def test_gradients_flow_through_compositions():
             step[i, j] = 1e-6
             slope = (case(hf.asarray(start + step)).item() - case(hf.asarray(start - step)).item()) / 2e-6
             assert gradient[i, j] == pytest.approx(slope, rel=1e-4, abs=1e-7)
+
+
+# ---- odd arguments
+
+
+@pytest.mark.parametrize("k", [2**63 - 1, -(2**63), 2**80, -(2**80)])
+def test_diagonals_far_outside(k: int) -> None:
+    x = np.arange(12.0, dtype=np.float32).reshape(3, 4)
+    assert_same(hf.tril(x, k), np.tril(x, 9 if k > 0 else -9))
+    assert_same(hf.triu(x, k), np.triu(x, 9 if k > 0 else -9))
+    with pytest.raises(errors.ArgumentTypeError, match=r"\[tril\] k is 1\.5"):
+        hf.tril(x, 1.5)
+
+
+def test_linspace_of_integers_rounds_down() -> None:
+    for bounds in ((-1, 1, 4), (0, -10, 7), (2.5, 7.5, 3)):
+        assert_same(hf.linspace(*bounds, dtype=hf.int32), np.linspace(*bounds, dtype=np.int32))
+
+
+def test_diff_takes_scalars_at_the_ends() -> None:
+    x = np.arange(12.0, dtype=np.float32).reshape(3, 4) ** 2
+    for axis in (0, 1):
+        assert_same(hf.diff(x, axis=axis, prepend=0.0), np.diff(x, axis=axis, prepend=np.float32(0)))
+        assert_same(hf.diff(x, axis=axis, append=1.0), np.diff(x, axis=axis, append=np.float32(1)))
+
+
+@pytest.mark.parametrize(
+    ("kind", "call", "message"),
+    [
+        (errors.ArgumentError, lambda: hf.arange(hf.nan), r"\[arange\] stop is nan"),
+        (errors.ArgumentError, lambda: hf.arange(0, hf.inf), r"\[arange\] stop is inf"),
+        (errors.ArgumentTypeError, lambda: hf.arange("a"), r"\[arange\] str is not"),
+        (errors.ShapeError, lambda: hf.arange(hf.ones(2)), r"\[arange\] stop is f32\[2\]"),
+        (errors.ShapeError, lambda: hf.linspace(hf.ones(2), 1, 3), r"\[linspace\] start is f64\[2\]"),
+        (errors.ArgumentTypeError, lambda: hf.einsum(3), r"\[einsum\] the equation is"),
+    ],
+)
+def test_odd_arguments(kind: type, call: Any, message: str) -> None:
+    with pytest.raises(kind, match=rf"{message}.*\(test_array_functions\.py:"):
+        call()

@@ -326,6 +326,23 @@ def test_in_a_function_only_its_own_tensors_change() -> None:
     assert (a.tolist(), b.tolist(), c.tolist()) == ([4, 9], [0, 1], [0, 9])
 
 
+@pytest.mark.parametrize("key", [(), 1, slice(0, 2), MASK[:3, 0], np.array([2, 0])], ids=str)
+def test_axes_of_one_element_in_front_of_the_value_go(key: Any) -> None:
+    x = X[:3, 0, 0]
+    value = RNG.normal(size=np.shape(x[key])).astype(np.float32)
+    expected = x.copy()
+    expected[key] = value
+
+    def assigned(t: Any, value: Any) -> Any:
+        t = +t
+        t[keyed(key)] = value
+        return t
+
+    for given in (value, value[None], value[None, None]):
+        tensors = hf.asarray(x), hf.asarray(given)
+        assert bits(assigned(*tensors)) == bits(hf.function(assigned)(*tensors)) == bits(expected)
+
+
 def test_bad_input() -> None:
     def attempts(x: Any) -> list[tuple[type, Callable[[], Any]]]:
         return [
@@ -355,5 +372,7 @@ def test_bad_input() -> None:
     for value in (1.5, hf.asarray(1.0)):
         with pytest.raises((errors.DTypeError, errors.ArgumentError)):
             hf.asarray([1, 2])[0] = value
+    with pytest.raises(errors.ShapeError, match=r"\[setitem\].*f32\[2,2\].*\(test_setitem\.py:"):
+        hf.ones(3)[hf.asarray([True, True, False])] = hf.ones((2, 2))
     with pytest.raises(errors.IndexRangeError):
         hf.function(lambda x, i: (x := +x, x.__setitem__(i, 0.0), x)[2])(hf.ones(3), hf.asarray([4]))

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
-from hybridflow.array.elementwise import add, greater_equal, less_equal, multiply, where
+from hybridflow.array.elementwise import add, floor, greater_equal, less_equal, multiply, where
 from hybridflow.compiler.ir import dtypes
 from hybridflow.compiler.ir.types import Extent, Shape, product
 from hybridflow.compiler.ops import TABLE, rules
@@ -207,7 +208,7 @@ def arange(
     """
     if stop is None:
         start, stop = 0, start
-    bounds = [v if weak_kind(v) is not None else np.asarray(v).item() for v in (start, stop, step)]
+    bounds = [_number(value, name) for name, value in (("start", start), ("stop", stop), ("step", step))]
     first, last, by = bounds
     if by == 0:
         raise ArgumentError("arange", "the step is 0, so the range does not end.")
@@ -220,6 +221,18 @@ def arange(
     if by != 1:
         values = multiply(values, by)
     return _placed(cast(add(values, first) if first != 0 else values, chosen), device)
+
+
+def _number(value: Any, name: str) -> Any:
+    """A bound of ``arange``."""
+    if weak_kind(value) is None:
+        bound = as_tensor(value, "arange")
+        if bound.size != 1:
+            raise ShapeError("arange", f"{name} is {bound.type}; it must be one number.")
+        value = bound.item()
+    if isinstance(value, float) and not math.isfinite(value):
+        raise ArgumentError("arange", f"{name} is {value}; it must be finite.")
+    return value
 
 
 @creation
@@ -235,6 +248,8 @@ def linspace(
 ) -> Tensor:
     """``num`` evenly spaced values from ``start`` to ``stop``, which is the last one exactly when ``endpoint``.
 
+    Integer dtypes round them down.
+
     >>> hf.linspace(0, 1, 5)
     <Tensor f32[5] cpu> [0.   0.25 0.5  0.75 1.  ]
     """
@@ -244,10 +259,15 @@ def linspace(
     dtype = default_float if dtype is None else to_dtype(dtype, "linspace")
     intervals = count - 1 if endpoint else count
     start, stop = (as_tensor(v, "linspace", dtypes.float64) for v in (start, stop))
+    for name, bound in (("start", start), ("stop", stop)):
+        if bound.ndim:
+            raise ShapeError("linspace", f"{name} is {bound.type}; it must be a scalar.")
     position = iota((count,), 0, dtypes.float64)
     values = add(start, multiply(position, (stop - start) / max(intervals, 1)))
     if endpoint and count > 1:
         values = where(greater_equal(position, count - 1), stop, values)
+    if dtypes.is_integer(dtype):
+        values = floor(values)
     return _placed(cast(values, dtype), device)
 
 
@@ -264,9 +284,13 @@ def eye(
     """
     shape = to_shape((n_rows, n_rows if n_cols is None else n_cols), "eye")
     row, column = iota(shape, 0, default_int), iota(shape, 1, default_int)
-    k = max(-(2**62), min(2**62, rules.integer("eye", "k", k)))  # further out there are no elements either
-    on_diagonal = apply(TABLE["equal"], add(row, k), column)
+    on_diagonal = apply(TABLE["equal"], add(row, _diagonal(k, "eye")), column)
     return _placed(cast(on_diagonal, _dtype_or(default_float, dtype, "eye")), device)
+
+
+def _diagonal(k: Any, stage: str) -> int:
+    """The number of a diagonal, to which positions can be added."""
+    return max(-(2**62), min(2**62, rules.integer(stage, "k", k)))  # further out there are no elements either
 
 
 def _triangle(x: Any, k: int, stage: str, keep: Any) -> Tensor:
@@ -274,7 +298,7 @@ def _triangle(x: Any, k: int, stage: str, keep: Any) -> Tensor:
     if x.ndim < 2:
         raise ShapeError(stage, f"{x.type} is not a matrix or a stack of matrices.")
     row, column = (iota(x.shape, x.ndim - 2 + axis, default_int) for axis in (0, 1))
-    return where(keep(column, add(row, k)), x, scalar(0, x.dtype, stage))
+    return where(keep(column, add(row, _diagonal(k, stage))), x, scalar(0, x.dtype, stage))
 
 
 @operation

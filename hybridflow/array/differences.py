@@ -9,7 +9,7 @@ from hybridflow.array.shapes import concat, slice_axis
 from hybridflow.compiler.ir import dtypes
 from hybridflow.compiler.ops import rules
 from hybridflow.core.tensor import Tensor
-from hybridflow.eager.operands import as_tensor, own
+from hybridflow.eager.operands import as_tensor, expand, own
 from hybridflow.eager.operations import operation
 from hybridflow.errors import ArgumentError, ShapeError
 
@@ -17,7 +17,7 @@ from hybridflow.errors import ArgumentError, ShapeError
 @operation
 def diff(x: Any, /, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> Tensor:
     """``x[i + 1] - x[i]`` along ``axis``, ``n`` times; of bools where neighbours differ.  ``prepend`` and ``append``
-    are put in front of ``x`` and behind it first.  Unsigned integers wrap around.
+    are put in front of ``x`` and behind it first, a scalar once in each place.  Unsigned integers wrap around.
 
     Raises ShapeError for a scalar, ArgumentError for a negative ``n``.
 
@@ -33,7 +33,7 @@ def diff(x: Any, /, n: int = 1, axis: int = -1, prepend: Any = None, append: Any
         raise ArgumentError("diff", f"n is {times}; it must not be negative.")
     if not times:
         return own(x)
-    ends = [None if part is None else as_tensor(part, "diff") for part in (prepend, append)]
+    ends = [None if part is None else _end(part, x, axis) for part in (prepend, append)]
     parts = [part for part in (ends[0], x, ends[1]) if part is not None]
     x = concat(parts, axis=axis) if len(parts) > 1 else x
     step = not_equal if dtypes.is_bool(x.dtype) else subtract
@@ -43,3 +43,9 @@ def diff(x: Any, /, n: int = 1, axis: int = -1, prepend: Any = None, append: Any
             return own(x)
         x = step(slice_axis(x, axis, 1, extent), slice_axis(x, axis, 0, extent - 1))
     return x
+
+
+def _end(part: Any, x: Tensor, axis: int) -> Tensor:
+    """What stands at one end of ``x``."""
+    part = as_tensor(part, "diff")
+    return part if part.ndim else expand(part, (*x.shape[:axis], 1, *x.shape[axis + 1 :]))

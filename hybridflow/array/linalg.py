@@ -18,7 +18,7 @@ from hybridflow.core.tensor import Tensor
 from hybridflow.eager.dispatch import apply
 from hybridflow.eager.operands import as_tensor, broadcast_all, common_dtype, expand, reshape_to
 from hybridflow.eager.operations import operation
-from hybridflow.errors import ArgumentError, DTypeError, ShapeError
+from hybridflow.errors import ArgumentError, ArgumentTypeError, DTypeError, ShapeError
 
 
 def _operands(stage: str, *values: Any) -> list[Tensor]:
@@ -201,6 +201,8 @@ def einsum(equation: str, *operands: Any) -> Tensor:
     >>> hf.einsum("ij,j->i", [[1, 2], [3, 4]], [10, 1])
     <Tensor i64[2] cpu> [12 34]
     """
+    if not isinstance(equation, str):
+        raise ArgumentTypeError("einsum", f"the equation is a {type(equation).__name__}; write einsum('ij,jk->ik', x, y).")
     tensors = _operands("einsum", *operands) if operands else []
     terms, output = _parse(equation, tensors)
     extents = _label_extents(equation, terms, tensors)

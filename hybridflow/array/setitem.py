@@ -111,11 +111,14 @@ def _copied(x: Tensor, parts: list[Any], fill: Tensor) -> Tensor | None:
         return None
     array = np.array(x._array, order="C")
     places = tuple([p._array if isinstance(p, Tensor) else p for p in parts])
+    value: np.ndarray = fill._array
+    while value.ndim and value.shape[0] == 1:
+        value = value[0]  # as ``_spread``: NumPy takes axes in front for some keys, and for others not
     try:
-        array[places] = fill._array
+        array[places] = value
     except IndexError as error:
         raise IndexRangeError("setitem", f"{error}: the tensor is {x.type}.") from None
-    except ValueError as error:
+    except (TypeError, ValueError) as error:
         raise ShapeError("setitem", f"{error}: {fill.type} is assigned to elements of {x.type}.") from None
     return wrap(array)
 
