@@ -37,13 +37,24 @@ CALLS: dict[str, Callable[[Any], Any]] = {
     "swapaxes": lambda x: np.swapaxes(x, 0, 1),
     "reshape": lambda x: np.reshape(x, (3, 2)),
     "ravel": lambda x: np.ravel(x),
-    "einsum": lambda x: np.einsum("ij,kj->ik", x, B),
+    "einsum": lambda x: np.einsum("ij,kj->ik", x, B, optimize=True),
     "dot": lambda x: np.dot(x, B.T),
     "outer": lambda x: np.outer(x, x[0]),
     "trace": lambda x: np.trace(x),
     "cumsum": lambda x: np.cumsum(x, axis=1),
+    "cumsum, flat": lambda x: np.cumsum(x, dtype=np.float64),
     "sort": lambda x: np.sort(x, axis=0),
+    "sort, flat": lambda x: np.sort(x, axis=None, kind="stable"),
+    "argsort, flat": lambda x: np.argsort(x, axis=None),
     "take": lambda x: np.take(x, [1, 0], axis=1),
+    "take, flat": lambda x: np.take(x, [4, 0], mode="raise"),
+    "round": lambda x: np.round(x, 1),
+    "around": lambda x: np.around(x, decimals=1),
+    "amax": lambda x: np.amax(x, axis=0),
+    "std": lambda x: np.std(x, axis=1, dtype=np.float64, ddof=1),
+    "cumprod": lambda x: np.cumprod(x),
+    "copy": lambda x: np.copy(x, order="K"),
+    "diagonal": lambda x: np.diagonal(x, 1),
     "diff": lambda x: np.diff(x, 1, 0),
     "isclose": lambda x: np.isclose(x, B),
     "zeros_like": lambda x: np.zeros_like(x),
@@ -97,18 +108,30 @@ def test_what_has_no_counterpart() -> None:
         with pytest.raises(errors.ArgumentTypeError, match=r"\[np.median\].*apart from the tape"):
             np.median(x)
         assert np.median(hf.asarray(A)).item() == np.median(A)  # not tracked
-    with pytest.raises(errors.ArgumentTypeError, match="which has no decimals="):
-        np.round(x, 2)
+
+
+def test_arguments_without_counterpart() -> None:
+    x = hf.asarray(A)
+    for call, message in (
+        (lambda: np.sum(x, initial=1), r"\[np.sum\] is hf.sum here, which has no initial="),
+        (lambda: np.linalg.pinv(x, rcond=1), r"\[np.linalg.pinv\] is hf.linalg.pinv here, which has no rcond="),
+        (lambda: np.exp2(x, where=A > 0), r"\[np.exp2\] is made of hf's functions here, and has no where="),
+    ):
+        with pytest.raises(errors.ArgumentTypeError, match=message):
+            call()
 
 
 def test_what_writes_into_arrays_does() -> None:
     out = np.zeros_like(A)
     assert np.exp(hf.asarray(A), out=out) is out
     np.testing.assert_array_equal(out, np.exp(A))
+    assert np.round(hf.asarray(A), 1, out=out) is out
+    np.testing.assert_array_equal(out, np.round(A, 1))
 
 
 def test_what_is_no_array() -> None:
     x = hf.asarray(A)
-    assert np.shape(x) == (2, 3) and np.ndim(x) == 2 and np.size(x) == 6
+    assert np.shape(x) == (2, 3) and np.ndim(x) == 2 and np.size(x) == 6 and np.size(x, 1) == 3
+    assert [places.tolist() for places in np.where(x > 1)] == [places.tolist() for places in np.where(A > 1)]
     assert np.allclose(x, A) is True and np.array_equal(x, B) is False
     assert hf.function(lambda x: hf.zeros(np.shape(x)))(x).shape == (2, 3)

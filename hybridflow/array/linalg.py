@@ -202,7 +202,9 @@ def einsum(equation: str, *operands: Any) -> Tensor:
     <Tensor i64[2] cpu> [12 34]
     """
     if not isinstance(equation, str):
-        raise ArgumentTypeError("einsum", f"the equation is a {type(equation).__name__}; write einsum('ij,jk->ik', x, y).")
+        raise ArgumentTypeError(
+            "einsum", f"the equation is a {type(equation).__name__}; write einsum('ij,jk->ik', x, y)."
+        )
     tensors = _operands("einsum", *operands) if operands else []
     terms, output = _parse(equation, tensors)
     extents = _label_extents(equation, terms, tensors)

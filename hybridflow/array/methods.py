@@ -122,6 +122,11 @@ def _flatten(self: Any, order: str = "C") -> Tensor:
     return _flat(as_tensor(self, "flatten"))
 
 
+def _ravel(self: Any, order: str = "C") -> Tensor:
+    """As ``flatten``."""
+    return _flatten(self, order)
+
+
 def _reshape(self: Any, *shape: Any, order: str = "C") -> Tensor:
     """See ``hf.reshape``; the extents come as one tuple or one by one."""
     _row_major(order, "reshape")
@@ -219,6 +224,7 @@ _METHODS: tuple[Callable[..., Any], ...] = (
     _mean,
     _min,
     _prod,
+    _ravel,
     _repeat,
     _reshape,
     _round,
@@ -232,17 +238,19 @@ _METHODS: tuple[Callable[..., Any], ...] = (
 )
 
 
+_BY_NAME = {method.__name__[1:]: method for method in _METHODS}
+
+
+def method_of(name: str) -> Callable[..., Any]:
+    """The function behind a method, which takes as its first argument whatever becomes a tensor."""
+    return _BY_NAME[name]
+
+
 def install() -> None:
     """Give the classes these methods; called once, when the package is imported."""
-    for method in _METHODS:
-        give(Operators, method.__name__[1:], method)
-    give(Operators, "ravel", _flatten_again)
+    for name, method in _BY_NAME.items():
+        give(Operators, name, method)
     give(Operators, "__round__", _to_places)
-
-
-def _flatten_again(self: Any, order: str = "C") -> Tensor:
-    """As ``flatten``."""
-    return _flatten(self, order)
 
 
 def _to_places(x: Any, digits: int | None = None, /) -> Tensor:

@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from hybridflow.array.methods import method_of
 from hybridflow.compiler.ops import TABLE
 from hybridflow.core import pytree
 from hybridflow.core.context import now
@@ -39,9 +40,15 @@ _NOTHING: dict[str, tuple[Any, ...]] = {
     "copy": (True,),
     "kind": (None, "stable"),
     "casting": ("same_kind",),
-    "decimals": (0,),
     "where": (True,),
+    "mode": ("raise",),
+    "optimize": (True, False, "greedy", "optimal"),
+    "UPLO": ("L",),
+    "compute_uv": (True,),
+    "hermitian": (False,),
 }
+# Methods that take what NumPy's functions of their names take, where our functions are called otherwise.
+_METHODS = ("argsort", "copy", "cumsum", "dot", "ravel", "round", "sort", "std", "take", "var")
 _REDUCTIONS = {
     "add": "sum", "multiply": "prod", "maximum": "max", "minimum": "min", "logical_and": "all", "logical_or": "any",
 }  # fmt: skip
@@ -59,7 +66,7 @@ def _array_ufunc(self: Any, ufunc: np.ufunc, method: str, /, *inputs: Any, **kwa
 
 def _array_function(self: Any, function: Any, types: Any, args: Sequence[Any], kwargs: Mapping[str, Any], /) -> Any:
     """NumPy's protocol for its other functions."""
-    ours = _table().get(function)
+    ours = _table().get(function) if kwargs.get("out") is None else None
     if ours is not None:
         return _called(_named(function), function, ours, args, kwargs)
     return _left_to_numpy(_named(function), function, args, kwargs)
@@ -115,7 +122,8 @@ def _table() -> dict[Any, Callable[..., Any]]:
         np.diagonal,
     ):
         found.pop(function, None)  # other meanings, or no arrays
-    return {**found, **_compositions(package)}
+    methods = {getattr(np, name): method_of(name) for name in _METHODS}
+    return {**found, **methods, **_compositions(package)}
 
 
 def _compositions(hf: Any) -> dict[Any, Callable[..., Any]]:
@@ -138,24 +146,15 @@ def _compositions(hf: Any) -> dict[Any, Callable[..., Any]]:
 
         return join
 
-    def dot(a: Any, b: Any) -> Any:
-        a, b = as_tensor(a, "dot"), as_tensor(b, "dot")
-        if a.ndim == 0 or b.ndim == 0:
-            return hf.multiply(a, b)
-        return hf.matmul(a, b) if b.ndim <= 2 else hf.tensordot(a, b, ((a.ndim - 1,), (b.ndim - 2,)))
-
     def swapaxes(a: Any, axis1: int, axis2: int) -> Any:
         a = as_tensor(a, "swapaxes")
         order = list(range(a.ndim))
         order[axis1], order[axis2] = order[axis2], order[axis1]
         return hf.permute_dims(a, order)
 
-    def flat(function: Callable[..., Any]) -> Callable[..., Any]:
-        def along(a: Any, axis: Any = None, dtype: Any = None) -> Any:
-            a = as_tensor(a, function.__name__)
-            return function(hf.reshape(a, (-1,)) if axis is None else a, axis=0 if axis is None else axis, dtype=dtype)
-
-        return along
+    def cumprod(a: Any, axis: Any = None, dtype: Any = None) -> Any:
+        a = as_tensor(a, "cumprod")
+        return hf.cumulative_prod(a.ravel() if axis is None else a, axis=0 if axis is None else axis, dtype=dtype)
 
     def trace(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None) -> Any:
         return hf.trace(hf.moveaxis(a, (axis1, axis2), (-2, -1)), offset, dtype)
@@ -163,18 +162,23 @@ def _compositions(hf: Any) -> dict[Any, Callable[..., Any]]:
     def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
         return hf.diagonal(hf.moveaxis(a, (axis1, axis2), (-2, -1)), offset)
 
+    def where(condition: Any, x: Any = None, y: Any = None) -> Any:
+        return hf.nonzero(condition) if x is None and y is None else hf.where(condition, x, y)
+
+    def size(a: Any, axis: int | None = None) -> Any:
+        return a.size if axis is None else a.shape[axis]
+
     return {
         np.linalg.norm: norm,
-        np.dot: dot,
+        np.amax: hf.max,
+        np.amin: hf.min,
+        np.around: method_of("round"),
+        np.where: where,
         np.swapaxes: swapaxes,
         np.trace: trace,
-        np.diagonal: lambda a, offset=0, axis1=0, axis2=1: hf.diagonal(
-            hf.moveaxis(a, (axis1, axis2), (-2, -1)), offset
-        ),
+        np.diagonal: diagonal,
         np.outer: lambda a, b: hf.outer(hf.reshape(a, (-1,)), hf.reshape(b, (-1,))),
-        np.cumsum: flat(hf.cumulative_sum),
-        np.cumprod: flat(hf.cumulative_prod),
-        np.ravel: lambda a: hf.reshape(a, (-1,)),
+        np.cumprod: cumprod,
         np.vstack: stacked(0, 2),
         np.hstack: stacked(1, 1),
         np.allclose: lambda a, b, rtol=1e-5, atol=1e-8, equal_nan=False: bool(
@@ -183,8 +187,7 @@ def _compositions(hf: Any) -> dict[Any, Callable[..., Any]]:
         np.array_equal: lambda a1, a2: np.shape(a1) == np.shape(a2) and bool(hf.all(hf.equal(a1, a2))),
         np.shape: lambda a: a.shape,
         np.ndim: lambda a: a.ndim,
-        np.size: lambda a: a.size,
-        np.copy: lambda a: hf.asarray(a, copy=True),
+        np.size: size,
         np.divmod: lambda x1, x2: (hf.floor_divide(x1, x2), hf.remainder(x1, x2)),
         np.fabs: hf.abs,
         np.exp2: lambda x: hf.pow(2.0, x),
@@ -204,7 +207,7 @@ def _called(name: str, theirs: Any, ours: Callable[..., Any], args: Sequence[Any
     try:
         inspect.signature(ours).bind(*positional, **keywords)
     except TypeError as error:
-        raise ArgumentTypeError(name, f"is hf.{ours.__name__} here, with other arguments: {error}.") from None
+        raise ArgumentTypeError(name, f"{_what(ours)} takes other arguments: {error}.") from None
     return ours(*positional, **keywords)
 
 
@@ -226,8 +229,16 @@ def _arguments(
         elif names is not None and key in names[: len(needed)] and names.index(key) == len(positional):
             positional.append(value)
         elif not _says_nothing(key, value):
-            raise ArgumentTypeError(name, f"is hf.{ours.__name__} here, which has no {key}=.")
+            raise ArgumentTypeError(name, f"{_what(ours)} has no {key}=.")
     return positional, keywords
+
+
+def _what(ours: Callable[..., Any]) -> str:
+    """What stands for a function of NumPy, for messages."""
+    for owner, module in (("hf", _package()), ("hf.linalg", _package().linalg)):
+        if getattr(module, ours.__name__, None) is ours:
+            return f"is {owner}.{ours.__name__} here, which"
+    return "is made of hf's functions here, and"
 
 
 def _says_nothing(key: str, value: Any) -> bool:
