@@ -11,7 +11,7 @@ import os
 import sys
 import types
 from collections.abc import Callable
-from typing import ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 from hybridflow import flags
 
@@ -94,6 +94,16 @@ class HybridflowError(Exception):
         self.where = where if where is not None else user_location(2)
         tail = f"  ({short_location(self.where)})" if self.where else ""
         super().__init__(f"[{stage}] {message}{tail}")
+
+    def __reduce__(self) -> Any:
+        return again, (type(self), self.args, self.__dict__)
+
+
+def again(kind: type[HybridflowError], args: tuple[Any, ...], state: dict[str, Any]) -> HybridflowError:
+    """An error that was pickled, as between the processes of a pool: with the text and place that it had."""
+    error = kind.__new__(kind, *args)
+    error.__dict__.update(state)
+    return error
 
 
 class ShapeError(HybridflowError, ValueError):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Callable
 
 import ml_dtypes
 import numpy as np
@@ -682,6 +683,6 @@ def test_diff_takes_scalars_at_the_ends() -> None:
         (errors.ArgumentTypeError, lambda: hf.einsum(3), r"\[einsum\] the equation is"),
     ],
 )
-def test_odd_arguments(kind: type, call: Any, message: str) -> None:
+def test_odd_arguments(kind: type, call: Callable[[], object], message: str) -> None:
     with pytest.raises(kind, match=rf"{message}.*\(test_array_functions\.py:"):
         call()

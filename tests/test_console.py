@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 import re
 import traceback
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -147,6 +150,25 @@ def test_tracebacks_have_no_more_than_two_frames_of_ours(name: str) -> None:
     with flags.TRACEBACK("full"), pytest.raises(hf.errors.HybridflowError) as caught:
         SHORT[name]()
     assert sum(map(is_internal, frames(caught.value))) > 2
+
+
+def test_the_classes_of_errors_are_the_public_ones() -> None:
+    with pytest.raises(np.linalg.LinAlgError) as caught:
+        hf.linalg.inv(hf.ones((2, 2)))
+    assert traceback.format_exception_only(caught.value)[0].startswith("hybridflow.errors.LinAlgError: [inv]")
+    with pytest.raises(AttributeError) as missing:
+        _ = hf.softmax
+    assert traceback.format_exception_only(missing.value)[0].startswith("AttributeError: module 'hybridflow'")
+
+
+@pytest.mark.parametrize("call", [lambda: hf.ones(2) + hf.ones(3), lambda: hf.linalg.inv(hf.ones((2, 2)))])
+def test_errors_go_from_process_to_process(call: Callable[[], object]) -> None:
+    with pytest.raises(hf.errors.HybridflowError) as caught:
+        call()
+    error = caught.value
+    for again in (pickle.loads(pickle.dumps(error)), copy.copy(error)):
+        assert type(again) is type(error) and again.args == error.args
+        assert (again.stage, again.where, str(again)) == (error.stage, error.where, str(error))
 
 
 def test_tracebacks_of_errors_of_the_users_end_where_they_were_raised() -> None:

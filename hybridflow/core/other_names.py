@@ -227,6 +227,8 @@ class NoSuchName(AttributeError):
     """An AttributeError that says what to write instead.  What it says is found when it is read: most are caught by
     hasattr and getattr of those who look what an object can do."""
 
+    __module__, __qualname__ = AttributeError.__module__, AttributeError.__qualname__  # as tracebacks show it
+
     def __init__(self, owner: str, name: str, answer: str | None, known: Iterable[str] = ()) -> None:
         super().__init__(owner, name)
         self.name = name  # and no ``obj``, in which Python would look for similar names once more

@@ -17,6 +17,15 @@ from hybridflow.core import devices
 class LinAlgError(errors.LinAlgError, np.linalg.LinAlgError):
     """What code written for NumPy catches, too."""
 
+    __module__ = errors.LinAlgError.__module__  # to people it is that one
+
+    def __reduce__(self) -> Any:
+        return _again, (self.args, self.__dict__)
+
+
+def _again(args: Any, state: Any) -> Any:
+    return errors.again(LinAlgError, args, state)
+
 
 def call(op: OpDef, arrays: tuple[Any, ...], attrs: Mapping[str, Any], where: str | None = None) -> tuple[Any, ...]:
     """The results, as a tuple.  Raises LinAlgError where a matrix has none, DeviceError for arrays on a GPU."""
