@@ -83,7 +83,7 @@ load: numpy.load(file)
 log_softmax: hf.nn.log_softmax(x, axis)
 long: x.astype(hf.int64)
 manual_seed: hf.random.set_seed(seed)
-masked_fill: hf.where(mask, value, x)
+masked_fill: hf.where(mask, value, x), or x[mask] = value
 math: hf itself: hf.exp(x), hf.log(x) ...
 mm: x @ y
 mod: hf.remainder(x, y)
@@ -93,14 +93,13 @@ ndarray: hf.Tensor
 ndim: x.ndim
 neg: hf.negative(x)
 no_grad: nothing; only what runs inside an hf.GradientTape is recorded
-norm: hf.sqrt(hf.sum(x * x, axis))
+norm: hf.linalg.vector_norm(x, axis=axis), or hf.linalg.matrix_norm(x)
 numpy: x.numpy()
 optim: hf.Variable and v.assign_sub(rate * gradient); there are no optimizers yet
 optimizers: hf.Variable and v.assign_sub(rate * gradient); there are no optimizers yet
 permute: hf.permute_dims(x, axes)
 placeholder: an argument of an hf.function
 placeholder_with_default: an argument of an hf.function
-power_iteration: a Python loop
 print: print(x), outside of compiled functions
 rand: hf.random.uniform(shape)
 randint: hf.random.randint(shape, low, high)
@@ -131,7 +130,7 @@ swapaxes: hf.moveaxis(x, source, destination), or x.mT
 swish: hf.nn.swish(x)
 tensor: hf.asarray(values)
 tensor_scatter_nd_add: hf.scatter_add(x, indices, updates)
-tensor_scatter_nd_update: hf.where(mask, value, x)
+tensor_scatter_nd_update: y = x.copy() and y[indices] = updates
 to_tensor: hf.asarray(values)
 topk: hf.top_k(x, k)
 transpose: hf.permute_dims(x, axes), x.T of a matrix, or x.transpose(axes)
@@ -150,7 +149,7 @@ _OF_TENSOR = """
 abs: abs(x) or hf.abs(x)
 add_: x + y; tensors are values
 assign: v.assign(value) of an hf.Variable v
-at: hf.scatter_add(x, indices, updates), or hf.where(mask, value, x)
+at: y = x.copy() and y[indices] = value, or hf.scatter_add(x, indices, updates)
 backward: an hf.GradientTape and tape.gradient(loss, variables), or hf.grad(f)
 block_until_ready: nothing; results are ready when they are returned
 bool: x.astype(hf.bool_)
@@ -183,13 +182,13 @@ index_select: hf.take(x, indices, axis)
 int: x.astype(hf.int32)
 is_cuda: x.device
 long: x.astype(hf.int64)
-masked_fill: hf.where(mask, value, x)
+masked_fill: hf.where(mask, value, x), or x[mask] = value
 mm: x @ y
 mul: x * y
 mul_: x * y; tensors are values
 nbytes: x.size * x.dtype.itemsize
 ndimension: x.ndim
-norm: hf.sqrt(hf.sum(x * x, axis))
+norm: hf.linalg.vector_norm(x, axis=axis), or hf.linalg.matrix_norm(x)
 numel: x.size
 permute: x.transpose(axes)
 pow: x ** y
