@@ -333,3 +333,23 @@ def test_what_would_divide_positions_in_each_step_is_stored():
         compiled = compile_graph(graph, host.target())
         assert len(compiled.kernels) == 2
         same_bits(cpu.load(compiled).run(arrays)[0], run_one_by_one(graph, arrays)[0])
+
+
+def repeated(b, x, shape):
+    """x as NumPy broadcasts it."""
+    axes = [(axis + len(shape) - len(x.shape), n) for axis, n in enumerate(x.shape) if n != 1]
+    own = b.reshape(x, shape=tuple(n for _, n in axes))
+    return b.broadcast(own, shape=shape, axes=tuple(axis for axis, _ in axes))
+
+
+@pytest.mark.parametrize("columns", [10, 64, 257])
+@pytest.mark.parametrize("shape", [(257,), (9, 1), (2, 1, 257), (2, 9, 1), (2, 1, 1)], ids=str)
+def test_what_is_repeated_along_the_lines_of_a_product_is_found_without_divisions(columns, shape):
+    shape = tuple(columns if n == 257 else n for n in shape)
+    arrays = [floats(2, 9, 8), floats(2, 8, columns), floats(*shape)]
+    graph = build(lambda b, x, y, z: b.add(b.matmul(x, y), repeated(b, z, (2, 9, columns))), arrays)
+    program = compile_graph(graph, target.AVX512)
+    assert "urem" not in program.text
+    _, found = check_cuts(compile_graph(graph, host.target()), arrays)
+    (expected,) = run_one_by_one(graph, arrays)
+    same_bits(expected, found)

@@ -31,12 +31,13 @@ from hybridflow.compiler.ir.dtypes import SHORT
 from hybridflow.compiler.ir.extents import affine, larger
 from hybridflow.compiler.ir.graph import Graph, Node
 from hybridflow.compiler.ir.results import is_token, parts_of
-from hybridflow.compiler.ir.types import TensorType, is_static, product, static_size
+from hybridflow.compiler.ir.types import TensorType, is_static, product, same_size, static_size
 from hybridflow.compiler.loops.buffers import Plan, byte_size
 from hybridflow.compiler.loops.index import Index, LoopVar
 from hybridflow.compiler.loops.kernel import Fusion, Kernel, between, has_effect, loops_of
 from hybridflow.compiler.loops.reader import visited_shape
 from hybridflow.compiler.loops.schedule import Form, Schedule, schedule
+from hybridflow.compiler.loops.space import over
 from hybridflow.compiler.ops import Kind
 from hybridflow.compiler.ops.contraction import Contraction
 from hybridflow.compiler.ops.lowering import Ranking, Running
@@ -252,8 +253,10 @@ class ModuleBuilder:
         pointers = {node: f"%a{i}" for i, node in enumerate(operands)}
         places = {i: Place(pointers[i]) for i in kernel.inputs}
         space = kernel.cluster.space
-        code = Code(e, self.dim_names)
         shape = contract.Shape(extents.batch, *map(product, (extents.rows, extents.columns, extents.summed)))
+        if len(extents.columns) == 1 and shape.n != 1 and _repeats(node, kernel):
+            space = over(node.shape)
+        code = Code(e, self.dim_names)
         # Where columns are one element wide positions do not depend on them: rows take the lanes, all but one masked.
         behind = len(extents.columns) if shape.n == 1 and len(space.vars) > 1 else 0
         lane = space.vars[-1 - behind]
@@ -312,6 +315,24 @@ class ModuleBuilder:
 def contraction_of(node: Node) -> Contraction:
     """What a contraction contracts."""
     return node.op.contraction(tuple(n.type for n in node.inputs), node.attrs)
+
+
+def _repeats(node: Node, kernel: Kernel) -> bool:
+    """Whether something is repeated along or down the lines of a product: each lane of a vector of row-major positions
+    would divide to find it.  With a loop per axis vectors end where lines do."""
+    if not is_static(node.shape):
+        return False
+    seen, open = {node}, list(kernel.roots)
+    while open:
+        reached = open.pop()
+        if reached in seen:
+            continue
+        seen.add(reached)
+        if reached not in kernel.inputs:
+            open += reached.inputs
+        elif reached.shape and not same_size(reached.shape, node.shape):
+            return True
+    return False
 
 
 def _operands(kernel: Kernel) -> list[Node]:
