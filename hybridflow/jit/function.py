@@ -436,9 +436,16 @@ class Function(Dispatcher, Generic[P, R]):
 @locks.once
 def _use_slots() -> bool:
     """Let native code call functions and take them from instances, where it can."""
+    return _method_slots().install(Function, BoundFunction, InstanceTable, Held)
+
+
+def _method_slots() -> Any:
     from hybridflow.runtime.calls import method_slots
 
-    return method_slots.install(Function, BoundFunction, InstanceTable, Held)
+    return method_slots
+
+
+machine_code.import_before_fork(_method_slots)
 
 
 def _observe() -> Any:

@@ -28,7 +28,7 @@ from hybridflow.runtime.calls import (
 from hybridflow.runtime.calls.entry_words import extent_of, is_type, items
 from hybridflow.runtime.native import layout
 from hybridflow.runtime.native.ir_builder import BALANCE, I1, I8, I32, I64, NULL, PTR, VOID, Function, Module, i32, i64
-from hybridflow.runtime.native.records import HEAD, OUTPUT, RELEASE_GIL_BYTES, WORD, Offsets
+from hybridflow.runtime.native.records import HEAD, OUTPUT, RELEASE_GIL_BYTES, WORD, Offsets, View
 
 MAX_NDIM = 64  # NumPy's bound
 UNDER_WAY = "calls_under_way"  # in a checked module: of all threads, and nested ones
@@ -205,10 +205,21 @@ def _fitting(f: Function, offsets: Offsets) -> Iterator[tuple[ir.Value, ir.Value
     with f.owned_array(head.nodes, roots) as objects, f.owned_slot(copies), f.owned_array(head.inputs) as arrays:
         found = (objects, buffers, dims, copies, arrays)
         fits = f.call("match_arguments", I32, record, args, positional, kwnames, *found)
+        _miss_if_repeated(f, head, fits)
         _go_on_if(f, fits)
         with f.b.if_then(f.ne(head.guards, i64(0)), likely=False):
             _go_on_if(f, f.call("match_guards", I32, record))
         yield record, objects, buffers, dims
+
+
+def _miss_if_repeated(f: Function, head: View, verdict: ir.Value) -> None:
+    """Where there is no memory for copies of strided arguments, and calls that fail are made again: a miss."""
+    failed = f.b.and_(f.eq(verdict, i32(step_code.ERROR)), f.ne(head.repeats, i64(0)))
+    with f.b.if_then(failed, likely=False):
+        kind = f.get(f.module.symbol("PyExc_MemoryError"), PTR)
+        with f.b.if_then(f.ne(f.call("PyErr_ExceptionMatches", I32, kind), i32(0))):
+            f.call("PyErr_Clear", VOID)
+            f.ret(f.module.symbol("miss"))
 
 
 def _go_on_if(f: Function, verdict: ir.Value) -> None:
