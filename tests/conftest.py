@@ -23,6 +23,38 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--fuzz-seed", type=int, default=0, metavar="S", help="seed of the first random program")
 
 
+# Modules about what the compiler makes, which does not depend on the interpreter: it is enough to run them on one.
+_OF_CODE = frozenset(
+    [
+        "test_bits",
+        "test_control",
+        "test_cuda_emission",
+        "test_cuda_schedule",
+        "test_elementary",
+        "test_emitter",
+        "test_folds",
+        "test_fusion",
+        "test_kernels",
+        "test_operands",
+        "test_padded_reads",
+        "test_phases",
+        "test_random_control",
+        "test_scatter_operands",
+        "test_schedule",
+        "test_shared_memory",
+        "test_special_kernels",
+        "test_templates",
+        "test_varying_sizes",
+    ]
+)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if item.path.stem in _OF_CODE:
+            item.add_marker(pytest.mark.code)
+
+
 def pytest_configure(config: pytest.Config) -> None:
     """Every test holds graphs against the rules after every pass, and counts the references of native calls."""
     flags.VERIFY.value = 1  # before the first call loads native code
