@@ -31,7 +31,7 @@ from typing import Any
 import numpy as np
 
 import hybridflow as hf
-from hybridflow.eager import operations
+from hybridflow.eager import operations, wholes
 from hybridflow.errors import HybridflowError
 from hybridflow.tracing.trace import Trace
 
@@ -259,7 +259,8 @@ class Lab(Outcome):
         make, warned = Trace.__init__, Warnings()
 
         def count(trace: Trace, *args: Any, **kwargs: Any) -> None:
-            self.traces += not operations._planning._is_owned()  # plans of public functions do not count
+            # Public functions that are compiled as a whole do not count.
+            self.traces += not (operations._planning._is_owned() or wholes._making._is_owned())
             make(trace, *args, **kwargs)
 
         logger = logging.getLogger("hybridflow")
