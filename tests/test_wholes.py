@@ -279,7 +279,7 @@ def test_a_tape_that_pauses_and_functions_run_eagerly():
             with tape.stop_recording():
                 c = hf.nn.softmax(x)
             y = hf.sum(hf.nn.softmax(x) * c)
-        assert len(tape._records) <= 8
+        assert id(c) not in tape._tracked
         expected = op_by_op(lambda c=c: gradient(lambda x: hf.sum(hf.nn.softmax(x) * c), x))
         assert same(tape.gradient(y, x), expected)
     hf.config.run_functions_eagerly(True)
