@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+import numpy as np
+
 import hybridflow as hf
 
 
@@ -28,6 +30,21 @@ def gradient_of(loss: Callable[..., Any]) -> Callable[..., Any]:
         return [g for g in tape.gradient(y, xs) if g is not None]
 
     return gradient
+
+
+def with_gradient(name: str, sizes: dict[str, int], seed: int) -> Callable[[], Any]:
+    """The gradients of a program's float results, which are summed behind a sine, at random values, as a call."""
+    program, rng = EVERYDAY[name], np.random.default_rng(seed)
+    dtypes = program.dtypes or ("float32",) * len(program.shapes)
+    shapes = [[sizes[e] if isinstance(e, str) else e for e in shape] for shape in program.shapes]
+    xs = [hf.asarray((3 * rng.random(shape)).astype(dtype)) for shape, dtype in zip(shapes, dtypes)]
+
+    def loss(*xs: Any) -> Any:
+        found = program.body(*xs)
+        parts = found if isinstance(found, (list, tuple)) else [found]
+        return [hf.sum(hf.sin(y)) for y in parts if hf.isdtype(y.dtype, "real floating")]
+
+    return lambda: gradient_of(loss)(*xs)
 
 
 def cross_entropy(labels: Any, logits: Any) -> Any:

@@ -11,7 +11,7 @@ import hybridflow as hf
 from hybridflow.autodiff import replay
 from tests.bits import same_bits
 from tests.compare_programs import gradients_replayed
-from tests.everyday_programs import EVERYDAY, gradient_of
+from tests.everyday_programs import EVERYDAY, with_gradient
 
 SIZES = {"n": 6, "m": 4, "k": 2}
 
@@ -55,20 +55,7 @@ def same(a, b):
 
 @pytest.mark.parametrize("name", [name for name, program in EVERYDAY.items() if program.differentiable])
 def test_everyday_programs_have_the_bits_of_the_walk(name):
-    program = EVERYDAY[name]
-    dtypes = program.dtypes or ("float32",) * len(program.shapes)
-    rng = np.random.default_rng(3)
-    xs = [
-        hf.asarray((3 * rng.random([SIZES.get(e, e) for e in shape])).astype(dtype))
-        for shape, dtype in zip(program.shapes, dtypes)
-    ]
-
-    def loss(*xs):
-        found = program.body(*xs)
-        parts = found if isinstance(found, (list, tuple)) else [found]
-        return [hf.sum(hf.sin(y)) for y in parts if hf.isdtype(y.dtype, "real floating")]
-
-    walked, replayed = both(lambda: gradient_of(loss)(*xs))
+    walked, replayed = both(with_gradient(name, SIZES, seed=3))
     assert same(walked, replayed)
 
 

@@ -9,7 +9,7 @@ from hybridflow.core.context import now
 from hybridflow.eager import wholes
 from tests.bits import same_bits
 from tests.compare_programs import gradients_replayed
-from tests.everyday_programs import EVERYDAY, gradient_of
+from tests.everyday_programs import EVERYDAY, with_gradient
 
 SIZES = {"n": 6, "m": 4, "k": 2}
 
@@ -85,25 +85,13 @@ def test_a_whole_that_another_thread_kept_from_being_made_is_made_later(monkeypa
 
 @pytest.mark.parametrize("name", [name for name, program in EVERYDAY.items() if program.differentiable])
 def test_everyday_programs_have_the_bits_of_single_ops(name):
-    program = EVERYDAY[name]
-    dtypes = program.dtypes or ("float32",) * len(program.shapes)
-    rng = np.random.default_rng(5)
-    xs = [
-        hf.asarray((3 * rng.random([SIZES.get(e, e) for e in shape])).astype(dtype))
-        for shape, dtype in zip(program.shapes, dtypes)
-    ]
-
-    def loss(*xs):
-        found = program.body(*xs)
-        parts = found if isinstance(found, (list, tuple)) else [found]
-        return [hf.sum(hf.sin(y)) for y in parts if hf.isdtype(y.dtype, "real floating")]
-
-    expected = op_by_op(lambda: gradient_of(loss)(*xs))
-    gradient_of(loss)(*xs)
-    assert same(gradient_of(loss)(*xs), expected)
+    gradients = with_gradient(name, SIZES, seed=5)
+    expected = op_by_op(gradients)
+    gradients()
+    assert same(gradients(), expected)
     with gradients_replayed(True):
-        assert same(gradient_of(loss)(*xs), expected)
-        assert same(gradient_of(loss)(*xs), expected)
+        assert same(gradients(), expected)
+        assert same(gradients(), expected)
 
 
 FUNCTIONS = [
