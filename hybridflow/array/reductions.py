@@ -257,6 +257,17 @@ def logsumexp(x: ArrayLike, axis: Any = None, keepdims: bool = False) -> Tensor:
     return out if keepdims else reshape_to(out, tuple(n for k, n in enumerate(x.shape) if k not in axes))
 
 
+def _running(stage: str, x: ArrayLike, axis: int | None, dtype: DTypeLike | None) -> tuple[Tensor, int]:
+    """What a running sum or product goes over, in the dtype of its result, and the axis."""
+    x = as_tensor(x, stage)
+    if axis is None:
+        if x.ndim != 1:
+            raise ArgumentError(stage, f"axis must be given for {x.type}.")
+        axis = 0
+    axis = rules.axis(stage, x.type, axis)
+    return cast(x, _sum_dtype(x.dtype) if dtype is None else to_dtype(dtype, stage)), axis
+
+
 @operation
 def cumulative_sum(
     x: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = None, include_initial: bool = False
@@ -266,13 +277,7 @@ def cumulative_sum(
     >>> hf.cumulative_sum([1, 2, 3])
     <Tensor i64[3] cpu> [1 3 6]
     """
-    x = as_tensor(x, "cumulative_sum")
-    if axis is None:
-        if x.ndim != 1:
-            raise ArgumentError("cumulative_sum", f"axis must be given for {x.type}.")
-        axis = 0
-    axis = rules.axis("cumulative_sum", x.type, axis)
-    x = cast(x, _sum_dtype(x.dtype) if dtype is None else to_dtype(dtype, "cumulative_sum"))
+    x, axis = _running("cumulative_sum", x, axis, dtype)
     out = apply(TABLE["cumulative_sum"], x, axis=axis)
     if not include_initial:
         return out
@@ -290,13 +295,7 @@ def cumulative_prod(
     >>> hf.cumulative_prod(hf.asarray([2, 3, 4])).tolist()
     [2, 6, 24]
     """
-    x = as_tensor(x, "cumulative_prod")
-    if axis is None:
-        if x.ndim != 1:
-            raise ArgumentError("cumulative_prod", f"axis must be given for {x.type}.")
-        axis = 0
-    axis = rules.axis("cumulative_prod", x.type, axis)
-    x = cast(x, _sum_dtype(x.dtype) if dtype is None else to_dtype(dtype, "cumulative_prod"))
+    x, axis = _running("cumulative_prod", x, axis, dtype)
     out = multiply(apply(TABLE["exclusive_product"], x, axis=axis), x)
     if not include_initial:
         return out
