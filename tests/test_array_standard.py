@@ -79,6 +79,19 @@ def test_isin(invert: bool) -> None:
     same(hf.isin([True, False], [True]), [True, False])
 
 
+@pytest.mark.parametrize("dtype", ["uint64", "int8", "float16", "bool"])
+def test_a_number_to_look_for_has_no_say_in_the_dtype(dtype: str) -> None:
+    """Next to unsigned integers of 64 bits an int64 would find no dtype."""
+    x = hf.asarray([0, 1, 1], dtype=dtype)
+    for number in (1, np.int64(1)):
+        for run in (lambda f: f, hf.function):
+            same(run(lambda x, number=number: hf.isin(x, number))(x), [False, True, True])
+            same(run(lambda x, number=number: hf.isin(number, x))(x), True)
+            same(run(lambda x, number=number: hf.searchsorted(x, number))(x), 1)
+    if dtype == "uint64":
+        same(hf.searchsorted(hf.asarray([1, 2**63], dtype=dtype), 2**63), 1)
+
+
 @pytest.mark.parametrize("n", [0, 1, 2, 7])
 @pytest.mark.parametrize("dtype", ["int32", "uint8", "float64", "bool"])
 def test_diff(n: int, dtype: str) -> None:

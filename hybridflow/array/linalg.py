@@ -22,7 +22,7 @@ from hybridflow.errors import ArgumentError, ArgumentTypeError, DTypeError, Shap
 
 
 def _operands(stage: str, *values: Any) -> list[Tensor]:
-    tensors = common_dtype(stage, [as_tensor(v, stage) for v in values])
+    tensors = common_dtype(stage, values)
     if dtypes.is_bool(tensors[0].dtype):
         raise DTypeError(stage, f"{tensors[0].type} is bool; convert it to a number with hf.astype first.")
     return tensors

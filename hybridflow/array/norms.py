@@ -13,7 +13,7 @@ from hybridflow.array.reductions import count_nonzero, max, min, sum
 from hybridflow.array.shapes import roll
 from hybridflow.compiler.ops import rules
 from hybridflow.core.tensor import Tensor
-from hybridflow.eager.operands import as_tensor, broadcast_all, cast, common_dtype, expand, float_operand, reshape_to
+from hybridflow.eager.operands import broadcast_all, cast, common_dtype, expand, float_operand, reshape_to
 from hybridflow.errors import ArgumentError, ShapeError, entered
 
 
@@ -109,7 +109,7 @@ def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Tensor:
     >>> hf.linalg.cross(hf.asarray([1.0, 0.0, 0.0]), hf.asarray([0.0, 1.0, 0.0])).tolist()
     [0.0, 0.0, 1.0]
     """
-    x, y = common_dtype("cross", (as_tensor(x1, "cross"), as_tensor(x2, "cross")))
+    x, y = common_dtype("cross", (x1, x2))
     for t in (x, y):
         if t.shape[rules.axis("cross", t.type, axis)] != 3:
             raise ShapeError("cross", f"axis {axis} of {t.type} does not have extent 3.")

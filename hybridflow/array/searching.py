@@ -29,7 +29,7 @@ def searchsorted(x1: Any, x2: Any, /, *, side: str = "left", sorter: Any = None)
     """
     if side not in ("left", "right"):
         raise ArgumentError("searchsorted", f"side is {side!r}; it must be 'left' or 'right'.")
-    x1, x2 = common_dtype("searchsorted", (as_tensor(x1, "searchsorted"), as_tensor(x2, "searchsorted")))
+    x1, x2 = common_dtype("searchsorted", (x1, x2))
     if x1.ndim != 1:
         raise ShapeError("searchsorted", f"what is searched is {x1.type}; it must be one-dimensional.")
     if sorter is not None:

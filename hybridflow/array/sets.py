@@ -104,7 +104,7 @@ def isin(x1: Any, x2: Any, /, *, invert: bool = False) -> Tensor:
     >>> hf.isin(hf.asarray([1, 2, 3]), hf.asarray([3, 1])).tolist()
     [True, False, True]
     """
-    x1, x2 = common_dtype("isin", (as_tensor(x1, "isin"), as_tensor(x2, "isin")))
+    x1, x2 = common_dtype("isin", (x1, x2))
     if x1.dtype == np.bool_:
         x1, x2 = cast(x1, default_int), cast(x2, default_int)
     if x2.size == 0:
