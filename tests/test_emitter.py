@@ -350,6 +350,24 @@ def test_scale2_rounds_once(target):
         assert all(same_bits(r, expected) for r in results)
 
 
+@pytest.mark.parametrize("target", RUNNABLE, ids=str)
+def test_scale2_leaves_nothing_in_lanes_that_are_not_kept(target):
+    """Whatever the operands are there; and NaN is not less than anything."""
+    x = np.array([3.0, -3.0, np.nan, -np.inf, np.inf, 2.0, -1e30, -2.5] * 4)
+    for dtype in (F32, F64):
+        k = x.astype(dtype)
+        m = np.where(k < 0, np.resize([np.nan, -np.inf, 1e30], k.size), 1.5).astype(dtype)
+        kept = np.nan_to_num(k, posinf=5, nan=7, neginf=-5)
+        expected = np.where(kept < 0, 0, np.ldexp(1.5, np.abs(kept).clip(0, 9).astype(int))).astype(dtype)
+        for width in (1, 2, 4, 8, 16, 32):
+
+            def build(e, m, k):
+                exponent = e.select(e.is_nan(k), 7.0, e.select(e.eq(k, np.inf), 5.0, k))
+                return e.scale2(m, exponent, e.not_lt(k, 0.0))
+
+            assert same_bits(compile_loop(build, [dtype] * 2, width, RUNNABLE[target])(m, k), expected), (dtype, width)
+
+
 def test_rarely_chooses_lane_by_lane():
     def build(e, x):
         return e.rarely(e.gt(x, 5.0), [x], "negated", lambda e, x: [e.neg(x)], x)[0]

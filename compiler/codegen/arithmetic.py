@@ -23,6 +23,7 @@ _COMPARE = {  # predicate: (float, signed, unsigned and bool)
     "le": ("ole", "sle", "ule"),
     "gt": ("ogt", "sgt", "ugt"),
     "ge": ("oge", "sge", "uge"),
+    "not_lt": ("uge", "sge", "uge"),
 }
 # What fastmath allows: reassociation and contraction, but never "no NaNs" or "no infinities", whose results would be
 # undefined for arguments that users do have.
@@ -241,6 +242,10 @@ class Arithmetic(Writer):
 
     def lt(self, a: Operand, b: Operand) -> Val:
         return self._compare("lt", a, b)
+
+    def not_lt(self, a: Operand, b: Operand) -> Val:
+        """Not less, and so true for NaN: one instruction, where ``not_`` of a comparison can take two."""
+        return self._compare("not_lt", a, b)
 
     def le(self, a: Operand, b: Operand) -> Val:
         return self._compare("le", a, b)

@@ -256,14 +256,19 @@ class Emitter(Conversions):
 
     # ---- exponents ----
 
-    def scale2(self, a: Val, exponent: Val) -> Val:
+    def scale2(self, a: Val, exponent: Val, kept: Val | None = None) -> Val:
         """a * 2**exponent, rounded once, for |a| in [1/4, 4] and an integral float exponent.
 
         Exact up to overflow and gradual underflow.  AVX-512 has an instruction for it; elsewhere two products with
         powers of two, whose first is exact.  Exponents must lie within twice the dtype's range.
+
+        In lanes where ``kept`` does not hold the result is 0, whatever the operands are: to come there by underflow
+        takes processors a hundred times as long.
         """
         if self.is_x86 and self.target.masked and a.width * a.dtype.itemsize >= 16:
-            return self._scalef(a, exponent)
+            return self._scalef(a, exponent, kept)
+        if kept is not None:
+            return self.select(kept, self.scale2(a, self.select(kept, exponent, 0.0)), 0.0)
         integer, mantissa, bias = (dt.int32, 23, 127) if a.dtype == dt.float32 else (dt.int64, 52, 1023)
         # Beside this number the unit in the last place is 1: the exponent's bits become an integer's.
         beside = 1.5 * 2.0**mantissa
@@ -275,21 +280,36 @@ class Emitter(Conversions):
             second = self.bitcast(self.shl(self.add(self.sub(whole, half), bias), mantissa), a.dtype)
             return self.mul(self.mul(a, first), second)
 
-    def _scalef(self, a: Val, exponent: Val) -> Val:
+    def _scalef(self, a: Val, exponent: Val, kept: Val | None) -> Val:
+        """The instruction, which works in lanes where ``kept`` holds and leaves 0 in the others."""
         bits = 8 * a.width * a.dtype.itemsize
         if bits > 512:
             half = a.width // 2
-            low, high = range(half), range(half, a.width)
-            parts = [self._scalef(self.shuffle(a, None, r), self.shuffle(exponent, None, r)) for r in (low, high)]
-            return self.shuffle(parts[0], parts[1], range(a.width))
+            low, high = (
+                self._scalef(
+                    self.shuffle(a, None, part),
+                    self.shuffle(exponent, None, part),
+                    None if kept is None else self.shuffle(kept, None, part),
+                )
+                for part in (range(half), range(half, a.width))
+            )
+            return self.shuffle(low, high, range(a.width))
         name = f"@llvm.x86.avx512.mask.scalef.{'ps' if a.dtype == dt.float32 else 'pd'}.{bits}"
         vector, mask = type_text(a.dtype, a.width), f"i{max(8, a.width)}"
+        active = "-1" if kept is None else self._mask_bits(kept)
         # At full width the instruction also takes a rounding mode; 4 is the current one.
         mode_type, mode = (", i32", ", i32 4") if bits == 512 else ("", "")
         self.declare(f"declare {vector} {name}({vector}, {vector}, {vector}, {mask}{mode_type})")
         return self.assign(
             f"call {vector} {name}({vector} {a.ref}, {vector} {exponent.ref}, "
-            f"{vector} zeroinitializer, {mask} -1{mode})",
+            f"{vector} zeroinitializer, {mask} {active}{mode})",
             a.dtype,
             a.width,
         )
+
+    def _mask_bits(self, mask: Val) -> str:
+        """A mask as AVX-512's instructions take it: the bits of an integer, of 8 at least."""
+        width = max(8, mask.width)
+        if mask.width < width:
+            mask = self.shuffle(mask, None, [min(lane, mask.width - 1) for lane in range(width)])
+        return self.assign(f"bitcast <{width} x i1> {mask.ref} to i{width}", mask.dtype, 1).ref

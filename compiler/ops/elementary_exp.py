@@ -118,29 +118,21 @@ def _near_one(e: Emit, r: Value, c: _Constants) -> Value:
 def exp(e: Emit, x: Value) -> Value:
     """2**k times a polynomial in r, scaled in one rounding so that underflow is gradual."""
     c = _CONSTANTS[x.dtype]
-    gone = e.lt(x, c.vanish)
-    _, k, r = _reduced(e, e.select(gone, 0.0, clamp_above(e, x, c.overflow)), c)
-    return _but_gone(e, gone, e.scale2(e.add(_near_one(e, r, c), 1.0), k))
-
-
-def _but_gone(e: Emit, gone: Value, result: Value) -> Value:
-    """0 where ``gone``.  To come there by underflow takes processors a hundred times as long, and a softmax behind a
-    mask does it in every vector."""
-    return e.select(gone, 0.0, result)
+    _, k, r = _reduced(e, clamp_above(e, x, c.overflow), c)
+    return e.scale2(e.add(_near_one(e, r, c), 1.0), k, e.not_lt(x, c.vanish))
 
 
 def exp_pair(e: Emit, x: Pair) -> Value:
     """exp(hi + lo)."""
     c = _CONSTANTS[x.hi.dtype]
-    gone = e.lt(x.hi, c.vanish)
-    inside = e.select(gone, 0.0, clamp_above(e, x.hi, c.overflow))
+    inside = clamp_above(e, x.hi, c.overflow)
     # Beyond the range the low word, which may be large, has no say.
     low = e.select(e.eq(inside, x.hi), x.lo, 0.0)
     _, k = round_shifted(e, inside, _LOG2E)
     r, dropped = fast_two_sum(e, e.fma(k, -c.ln2[0], inside), e.fma(k, -c.ln2[1], low))
     square = e.mul(r, r)
     rest = e.fma(square, polynomial(e, r, c.q, square), dropped)
-    return _but_gone(e, gone, e.scale2(e.add(e.add(r, rest), 1.0), k))
+    return e.scale2(e.add(e.add(r, rest), 1.0), k, e.not_lt(x.hi, c.vanish))
 
 
 @elementary
@@ -191,15 +183,14 @@ def sigmoid(e: Emit, x: Value) -> Value:
     With -x = k ln2 + r and p = 2**-|k| the denominator is 1 + p exp(r), or 2**k (p + exp(r)) for positive k.
     """
     c = _CONSTANTS[x.dtype]
-    gone = e.lt(x, c.vanish)
-    _, k, r = _reduced(e, e.select(gone, 0.0, clamp_below(e, e.neg(x), c.vanish)), c)
+    _, k, r = _reduced(e, clamp_below(e, e.neg(x), c.vanish), c)
     v = _near_one(e, r, c)
     # A power too small for a normal number counts for nothing beside 1.
     p = power_of_two(e, e.add(clamp_below(e, e.neg(e.abs(k)), c.exponent), FORMATS[x.dtype].magic))
     large = e.gt(k, 0.0)
     one = fast_two_sum(e, e.const(1.0, x.dtype, x.width), p)
     denominator = e.add(one.hi, e.add(e.select(large, v, e.mul(p, v)), one.lo))
-    return _but_gone(e, gone, e.scale2(e.div(1.0, denominator), e.select(large, e.neg(k), 0.0)))
+    return e.scale2(e.div(1.0, denominator), e.select(large, e.neg(k), 0.0), e.not_lt(x, c.vanish))
 
 
 @elementary
