@@ -249,6 +249,8 @@ if _typing.TYPE_CHECKING:  # what is loaded when it is first used, see ``_LATER`
     from hybridflow.autodiff.custom import custom_gradient as custom_gradient
     from hybridflow.autodiff.functional import grad as grad, value_and_grad as value_and_grad
     from hybridflow.autodiff.tape import GradientTape as GradientTape
+    from hybridflow.control.branches import case as case, cond as cond, switch_case as switch_case
+    from hybridflow.control.loops import fori_loop as fori_loop, while_loop as while_loop
     from hybridflow.jit.function import function as function
     from hybridflow.jit.tensor_spec import TensorSpec as TensorSpec
 
@@ -269,9 +271,12 @@ bool = bool_
 _LATER = {
     "GradientTape": "autodiff.tape",
     "TensorSpec": "jit.tensor_spec",
+    "case": "control.branches",
+    "cond": "control.branches",
     "config": "",
     "custom_gradient": "autodiff.custom",
     "diff": "array.differences",
+    "fori_loop": "control.loops",
     "function": "jit.function",
     "grad": "autodiff.functional",
     "isin": "array.sets",
@@ -281,12 +286,14 @@ _LATER = {
     "nn": "",
     "random": "",
     "searchsorted": "array.searching",
+    "switch_case": "control.branches",
     "tree": "",
     "unique_all": "array.sets",
     "unique_counts": "array.sets",
     "unique_inverse": "array.sets",
     "unique_values": "array.sets",
     "value_and_grad": "autodiff.functional",
+    "while_loop": "control.loops",
 }
 _PUBLIC_MODULES = frozenset(("config", "errors", "linalg", "losses", "memory", "nn", "random", "tree"))
 

@@ -62,6 +62,7 @@ LEVELS = {
     "hybridflow.tree": 7.1,
     "hybridflow.autodiff": 7.3,
     "hybridflow.tracing": 7.4,
+    "hybridflow.control": 7.45,
     "hybridflow.jit": 7.5,
     "hybridflow.nn": 7.6,
     "hybridflow.losses": 7.6,

@@ -189,22 +189,22 @@ def enter_device(device: str | None) -> str | None:
 
 
 class _Replaced:
-    """A block with another trace, and without the tapes from outside.
+    """A block with another trace, and other tapes than those from outside.
 
     A class: a signal handler that raises as a generator's context manager is entered leaves the block open.  Where one
     raises as ``__exit__`` begins, the block is left when nobody holds this any more.
     """
 
-    __slots__ = ("_before", "_inside", "_trace")
+    __slots__ = ("_before", "_inside", "_tapes", "_trace")
 
-    def __init__(self, trace: Tracer | None) -> None:
-        self._trace = trace
+    def __init__(self, trace: Tracer | None, tapes: tuple[Recorder, ...] = ()) -> None:
+        self._trace, self._tapes = trace, tapes
         self._before = self._inside = idle
 
     def __enter__(self) -> None:
         self._before = now()
         try:
-            _enter(self._trace, (), self._before.device)
+            _enter(self._trace, self._tapes, self._before.device)
             self._inside = now()
         except BaseException:
             self._leave()
@@ -242,6 +242,11 @@ def tracing(trace: Tracer) -> AbstractContextManager[None]:
 def suspended() -> AbstractContextManager[None]:
     """Run eagerly and unrecorded, whatever surrounds the block."""
     return _Replaced(None)
+
+
+def resumed(state: State) -> AbstractContextManager[None]:
+    """Go on with the trace and the tapes of an earlier state, in whose block this one lies."""
+    return _Replaced(state.trace, state.tapes)
 
 
 def push_tape(tape: Recorder) -> None:

@@ -40,7 +40,6 @@ clamp: hf.clip(x, low, high)
 clip_by_value: hf.clip(x, low, high)
 column_stack: hf.stack([x, y], axis=1)
 concatenate: hf.concat([x, y], axis=0)
-cond: hf.where(condition, a, b)
 convert_to_tensor: hf.asarray(values)
 copy: x.copy()
 cpu: x.to_device("cpu")
@@ -118,7 +117,6 @@ relu: hf.nn.relu(x)
 rint: hf.round(x)
 rsub: hf.subtract(y, x)
 save: numpy.save(file, x.numpy())
-scan: a Python loop in an hf.function, which unrolls it
 select: hf.where(condition, x, y)
 shape: x.shape
 silu: hf.nn.silu(x)
@@ -141,7 +139,6 @@ unsqueeze: hf.expand_dims(x, axis)
 variable: hf.Variable(value)
 vmap: batched operations; every function takes leading axes
 vstack: hf.concat([x, y], axis=0)
-while_loop: a Python loop in an hf.function, which unrolls it
 zero_grad: nothing; each hf.GradientTape starts from zero
 """
 

@@ -1,0 +1,149 @@
+"""Loops while a condition holds, or for a number of turns: ``while_loop`` and ``fori_loop``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from hybridflow.compiler.ir.dtypes import int64, is_integer
+from hybridflow.compiler.ir.extents import Dim
+from hybridflow.compiler.ops import TABLE
+from hybridflow.control.leaves import Nest
+from hybridflow.control.turns import PlainLoop
+from hybridflow.core.context import now
+from hybridflow.core.promotion import weak_kind
+from hybridflow.core.tensor import Tensor
+from hybridflow.eager.dispatch import apply
+from hybridflow.eager.operands import as_tensor, cast
+from hybridflow.errors import ArgumentError, ArgumentTypeError, DTypeError, ShapeError, entered
+from hybridflow.tracing.control import condition, trace_for, trace_while
+
+
+@entered
+def while_loop(
+    cond: Callable[..., Any], body: Callable[..., Any], loop_vars: Any, maximum_iterations: Any = None
+) -> Any:
+    """``loop_vars`` after turns of ``loop_vars = body(*loop_vars)`` while ``cond(*loop_vars)`` is True.
+
+    A list or tuple of variables is handed on as several arguments, anything else (a tensor, a dict, a dataclass) as
+    one.  The body returns the same structure, with the same dtypes and shapes; a Python number to start with takes the
+    dtype that comes out.  ``maximum_iterations`` bounds the number of turns.  In a compiled function the loop is part
+    of the program.
+
+    Raises DTypeError, ShapeError or ArgumentTypeError where a turn changes the types.
+
+    >>> @hf.function
+    ... def steps_to_one(n):  # Collatz
+    ...     def body(n, count):
+    ...         return hf.cond(n % 2 == 0, lambda: n // 2, lambda: 3 * n + 1), count + 1
+    ...     return hf.while_loop(lambda n, count: n != 1, body, (n, 0))[1]
+    ...
+    >>> steps_to_one(hf.asarray(27))
+    <Tensor i64[] cpu> 111
+    """
+    stage = "while_loop"
+    _check_callable(stage, cond, body)
+    several = type(loop_vars) in (list, tuple)
+    start = Nest(loop_vars, "loop_vars")
+
+    def arguments(values: Sequence[Any]) -> Any:
+        given = start.filled(values)
+        return given if several else (given,)
+
+    def turn(values: Sequence[Any]) -> list[Any]:
+        result = body(*arguments(values))
+        if several:
+            if len(loop_vars) == 1 and type(result) not in (list, tuple):
+                result = [result]
+            if type(result) in (list, tuple):
+                result = type(loop_vars)(result)
+        found = Nest(result, "loop_vars")
+        start.check_like(stage, found, "before a turn", "after it")
+        return found.values
+
+    def goes_on(values: Sequence[Any]) -> Any:
+        return cond(*arguments(values))
+
+    if now().trace is not None:
+        return start.filled(trace_while(stage, goes_on, turn, start.values, start.names, maximum_iterations))
+    loop = PlainLoop(stage, start.values, start.names)
+    most = None if maximum_iterations is None else _count(stage, "maximum_iterations", maximum_iterations)
+
+    def run(values: list[Tensor]) -> bool:
+        return (most is None or loop.turns < int(most)) and bool(condition(stage, goes_on(values)))
+
+    return start.filled(loop.run(run, lambda values: (turn(values), ()))[0])
+
+
+@entered
+def fori_loop(lower: Any, upper: Any, body: Callable[[Any, Any], Any], init: Any) -> Any:
+    """``value = body(i, value)`` for i from ``lower`` to ``upper`` - 1, beginning with ``init``.
+
+    ``i`` is an int64 tensor.  The value may be nested, and keeps its structure, dtypes and shapes, as ``while_loop``'s.
+    Where the bounds are Python ints, the program knows the number of turns.
+
+    >>> @hf.function
+    ... def power(x, n):
+    ...     return hf.fori_loop(0, n, lambda i, y: y * x, 1.0)
+    ...
+    >>> power(hf.asarray(2.0), hf.asarray(10))
+    <Tensor f32[] cpu> 1024.0
+    """
+    stage = "fori_loop"
+    _check_callable(stage, body)
+    start = Nest(init, "the value")
+    first, end = _count(stage, "lower", lower), _count(stage, "upper", upper)
+
+    def turn(i: Tensor, values: Sequence[Any]) -> list[Any]:
+        found = Nest(body(i, start.filled(values)), "the value")
+        start.check_like(stage, found, "before a turn", "after it")
+        return found.values
+
+    if now().trace is None:
+        loop = PlainLoop(stage, start.values, start.names)
+        low, count = int(first), int(end) - int(first)
+        return start.filled(
+            loop.run(
+                lambda _: loop.turns < count,
+                lambda values: (turn(as_tensor(low + loop.turns, stage, int64), values), ()),
+            )[0]
+        )
+    if not isinstance(first, Tensor) and not isinstance(end, Tensor):
+        length = end - first
+        length = length if isinstance(length, Dim) else max(length, 0)
+        numbers = apply(TABLE["iota"], shape=(length,), axis=0, dtype=int64)
+        if not (isinstance(first, int) and first == 0):
+            numbers = numbers + first
+        carries, _ = trace_for(
+            stage, length, lambda values, slices: (turn(slices[0], values), ()), start.values, [numbers], start.names
+        )
+        return start.filled(carries)
+    limit = as_tensor(end, stage, int64)
+    found = trace_while(
+        stage,
+        lambda values: values[0] < limit,
+        lambda values: [values[0] + 1, *turn(values[0], values[1:])],
+        [as_tensor(first, stage, int64), *start.values],
+        ["i", *start.names],
+    )
+    return start.filled(found[1:])
+
+
+def _count(stage: str, what: str, value: Any) -> Any:
+    """A number of turns: an int or an extent, or an int64 tensor."""
+    if type(value) is int or isinstance(value, Dim):
+        return value
+    if weak_kind(value) is not None and weak_kind(value) is not int:
+        raise ArgumentTypeError(stage, f"{what} is {value!r}. Expected an integer.")
+    x = as_tensor(value, stage)
+    if x.shape:
+        raise ShapeError(stage, f"{what} is {x.type}. Expected a single integer.")
+    if not is_integer(x.dtype):
+        raise DTypeError(stage, f"{what} is {x.type}. Expected an integer.")
+    return cast(x, int64)
+
+
+def _check_callable(stage: str, *functions: Any) -> None:
+    for function in functions:
+        if not callable(function):
+            raise ArgumentError(stage, f"{function!r:.60} is no function.")

@@ -1,0 +1,167 @@
+"""Regions: the branches and bodies of control flow while they are traced.
+
+A region is a trace inside of a trace that goes on.  What it reads of its surroundings becomes operands of the control
+flow, and inputs of the region's graph; constants are made anew inside.  Variables are read outside until the region
+assigns them: what it assigned it hands on as further results, so that they are carries of a loop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from typing import Any
+
+from hybridflow.compiler.ir.graph import Graph, Node, Role, parameter
+from hybridflow.compiler.ops import TABLE
+from hybridflow.compiler.ops.table import Kind
+from hybridflow.core.context import now, resumed, tracing
+from hybridflow.core.tensor import Tensor
+from hybridflow.core.variable import Variable
+from hybridflow.errors import TraceError
+from hybridflow.tracing.symbolic import SymbolicTensor
+from hybridflow.tracing.trace import Trace
+
+
+class _Held:
+    """A variable that a region assigns, or that comes in as a carry: its value so far, and what was read last."""
+
+    __slots__ = ("is_assigned", "read", "value", "variable")
+
+    def __init__(self, variable: Variable, value: Tensor) -> None:
+        self.variable, self.value = variable, value
+        self.read: Tensor | None = None
+        self.is_assigned = False
+
+
+class Region(Trace):
+    """A branch or a body, traced inside of the trace that is going on.  ``name`` is what messages call it."""
+
+    __slots__ = ("_around", "_given", "_held", "_outer", "operands")
+
+    def __init__(self, name: str) -> None:
+        self._around = now()
+        outer = self._around.trace
+        assert isinstance(outer, Trace), "control flow is traced inside of a function's trace"
+        super().__init__(name, parent=outer)
+        self._outer: Trace = outer
+        self.live_arrays = outer.live_arrays
+        self.operands: list[Tensor] = []  # what is read of the surroundings
+        self._given: dict[int, Node] = {}  # the input of each, by its id
+        self._held: dict[int, _Held] = {}
+
+    def entered(self) -> AbstractContextManager[None]:
+        """Record into the region."""
+        return tracing(self)
+
+    def carry(self, type: Any, name: str) -> SymbolicTensor:
+        """An input of the region's own."""
+        return SymbolicTensor(self._input(type, name, Role.ARGUMENT, None), self)
+
+    # ---- what is outside
+
+    def _node(self, tensor: Tensor) -> Node:
+        if isinstance(tensor, SymbolicTensor) and tensor._trace is self:
+            return tensor._node
+        found = self._given.get(id(tensor))
+        if found is None:
+            node = self._outer.node_of(tensor)  # which raises for what leaked from elsewhere
+            found = None if self._is_tracked(tensor) else self._constant(node)
+            if found is None:
+                found = self._input(tensor.type, f"given{len(self.operands)}", Role.ARGUMENT, None)
+            self._given[id(tensor)] = found
+            self.operands.append(tensor)  # constants too: an id is that of something that is there
+        return found
+
+    def _is_tracked(self, tensor: Tensor) -> bool:
+        """Whether a tape around the region follows the tensor."""
+        if any(tape.tracks(tensor) for tape in self._around.tapes):
+            return True
+        return isinstance(self._outer, Region) and self._outer._is_tracked(tensor)
+
+    def _constant(self, node: Node) -> Node | None:
+        """A constant of the surroundings, made here anew; None for other values."""
+        if node.is_parameter:
+            return None
+        if node.op.kind is Kind.CREATE and not node.inputs:
+            return self._builder.emit(node.op, **node.attrs)
+        if node.op is TABLE["broadcast"]:
+            inner = self._constant(node.inputs[0])
+            return None if inner is None else self._builder.emit(node.op, inner, **node.attrs)
+        return None
+
+    # ---- variables
+
+    def carry_variable(self, variable: Variable, name: str) -> SymbolicTensor:
+        """Let a variable come in as an input of the region's own."""
+        tensor = self.carry(variable._tensor.type, name)
+        self._held[id(variable)] = _Held(variable, tensor)
+        return tensor
+
+    @property
+    def assigned(self) -> list[Variable]:
+        """The variables that the region assigns, in the order of their first assignments."""
+        return [held.variable for held in self._held.values() if held.is_assigned]
+
+    def read_variable(self, variable: Variable) -> SymbolicTensor:
+        held = self._held.get(id(variable))
+        if held is None:
+            with resumed(self._around):
+                outside: Any = variable._read()
+            return outside
+        if held.read is None:
+            held.read = self.record(TABLE["stop_gradient"], (held.value,), {}) if held.is_assigned else held.value
+        read: Any = held.read
+        return read
+
+    def write_variable(self, variable: Variable, value: Tensor) -> None:
+        held = self._held.get(id(variable))
+        if held is None:
+            held = self._held[id(variable)] = _Held(variable, value)
+        held.value = SymbolicTensor(self._node(value), self)
+        held.read, held.is_assigned = None, True
+
+    def value_of(self, variable: Variable) -> Tensor:
+        """The value that a variable has at the end of the region."""
+        held = self._held.get(id(variable))
+        if held is not None:
+            return held.value
+        with self.entered():
+            return self.read_variable(variable)
+
+    def before_variable_creation(self) -> None:
+        raise TraceError(
+            "Variable",
+            f"{self.name} makes a variable, and may be run many times or never. Make it before, outside of the control "
+            "flow.",
+        )
+
+    # ---- the result
+
+    def graph(self, label: str, own: Sequence[Tensor], operands: Sequence[Tensor], outputs: Sequence[Tensor]) -> Graph:
+        """The region as a graph over its ``own`` inputs and then ``operands``, all that it reads among them."""
+        nodes = [self._node(x) for x in outputs]
+        inputs = [self._node(x) for x in own]
+        for k, x in enumerate(operands):
+            node = self._given.get(id(x))
+            fits = node is not None and node.is_parameter
+            inputs.append(node if fits and node is not None else parameter(x.type, f"unread{k}"))
+        self.finished = True
+        self._outer.tells_apart |= self.tells_apart
+        if self.spans:
+            raise TraceError(self.name, "there is no custom gradient inside of control flow yet.")
+        return Graph(label, tuple(inputs), tuple(self._builder.nodes), tuple(nodes))
+
+    def read_operands(self) -> list[Tensor]:
+        """The operands that are inputs."""
+        return [x for x in self.operands if self._given[id(x)].is_parameter]
+
+
+def all_operands(regions: Sequence[tuple[Region, Sequence[Tensor]]]) -> list[Tensor]:
+    """What regions read of their surroundings to make these outputs, each tensor once."""
+    found: dict[int, Tensor] = {}
+    for region, outputs in regions:
+        for x in outputs:
+            region.node_of(x)
+        for x in region.read_operands():
+            found.setdefault(id(x), x)
+    return list(found.values())
