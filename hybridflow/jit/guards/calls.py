@@ -87,7 +87,7 @@ def _python(recording: Recording, f: types.FunctionType) -> Any:
     if is_pure(module, f.__name__):
         ours = module.startswith("hybridflow.")
         live = module in models.TENSOR_MODULES or (ours and f.__name__ in models.TENSOR_FUNCTIONS)
-        return Consuming(recording, f, live, ours and module not in models.CALLING_MODULES)
+        return Consuming(recording, f, live, module.startswith(models.QUIET_ROOMS))
     return unknown(recording, f)
 
 
