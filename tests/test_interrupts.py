@@ -10,15 +10,18 @@ import os
 import sys
 import types
 
+import numpy as np
 import pytest
 
 import hybridflow as hf
+from hybridflow.autodiff import tape
 from hybridflow.core import transaction
 from hybridflow.core.context import current, suspended
 from hybridflow.errors import of_user
-from hybridflow.runtime.calls import turns
+from hybridflow.runtime.calls import entry, turns
 
 WHERE = {"tape.py", "context.py", "devices.py", "transaction.py", "turns.py"}
+OURS = (os.path.dirname(hf.__file__), os.path.dirname(__file__))
 
 
 class Interrupt(BaseException):
@@ -36,11 +39,11 @@ def looks(code):
     }
 
 
-def interrupted(block, at):
-    """Run ``block`` and raise where the interpreter looks for signals in these files for the ``at``-th time; whether
-    it came so far.
+def interrupted(block, at, exits=False, where=WHERE):
+    """Run ``block`` and raise where the interpreter looks for signals for the ``at``-th time, in files of the names
+    ``where``; whether it came so far.
 
-    Not as ``__exit__`` begins: Python does not promise that it ever runs.
+    As an ``__exit__`` in Python begins only where ``exits`` is true: Python does not promise that it ever runs.
     """
     count = 0
 
@@ -48,7 +51,7 @@ def interrupted(block, at):
         nonlocal count
         code = frame.f_code
         if event == "opcode" and frame.f_lasti in looks(code):
-            if code.co_name == "__exit__" and frame.f_lasti == min(looks(code)):
+            if not exits and code.co_name == "__exit__" and frame.f_lasti == min(looks(code)):
                 return local
             count += 1
             if count == at:
@@ -57,7 +60,8 @@ def interrupted(block, at):
         return local
 
     def every(frame, event, argument):
-        if os.path.basename(frame.f_code.co_filename) in WHERE and frame.f_code.co_name != "__del__":
+        path = frame.f_code.co_filename
+        if path.startswith(OURS) and os.path.basename(path) in where and frame.f_code.co_name != "__del__":
             frame.f_trace_opcodes = True
             return local
         return None
@@ -78,6 +82,15 @@ def in_tape():
         pass
 
 
+@pytest.fixture
+def in_python(monkeypatch):
+    """Tapes are opened and closed in Python."""
+    for _ in range(tape._ENOUGH):
+        hf.GradientTape()  # native code is loaded by now
+    monkeypatch.setattr(hf.GradientTape, "__enter__", hf.GradientTape._enter)
+    monkeypatch.setattr(hf.GradientTape, "__exit__", hf.GradientTape._exit)
+
+
 def in_device():
     with hf.device("cpu"):
         pass
@@ -89,7 +102,7 @@ def without_trace():
 
 
 @pytest.mark.parametrize("block", [in_tape, in_device, without_trace])
-def test_no_block_stays_open(block):
+def test_no_block_stays_open(block, in_python):
     interrupted(block, 0)  # Python 3.12 does not trace the instructions of the first run
     for at in range(1, 200):
         came_so_far = interrupted(block, at)
@@ -97,6 +110,29 @@ def test_no_block_stays_open(block):
         if not came_so_far:
             break
     assert at > 5
+
+
+def test_a_gradient_that_is_interrupted_anywhere_leaves_no_tape_open():
+    if entry.enable() is None:
+        pytest.skip("tapes are opened in Python")
+    x = hf.asarray([1.0, 2.0])
+
+    def gradient():
+        with hf.GradientTape() as t:
+            t.watch(x)
+            y = hf.sum(x * x)
+        return t.gradient(y, x)
+
+    where = {*WHERE, os.path.basename(__file__)}
+    for _ in range(4):
+        gradient()
+    interrupted(gradient, 0, True, where)
+    for at in itertools.count(1):
+        came_so_far = interrupted(gradient, at, True, where)
+        assert current.tapes == (), at
+        if not came_so_far:
+            break
+    np.testing.assert_array_equal(gradient(), [2.0, 4.0])
 
 
 def test_a_transaction_is_over_whatever_happens():

@@ -26,6 +26,7 @@ from hybridflow.eager.dispatch import builder
 from hybridflow.eager.operands import as_tensor, own
 from hybridflow.eager.wholes import Whole, taken_apart, tensors_among
 from hybridflow.errors import ArgumentError, ArgumentTypeError, GradientError, ShapeError, user_location
+from hybridflow.runtime.calls.recording import Recording, make_native
 
 if TYPE_CHECKING:
     from hybridflow.runtime.calls.native_call import NativeCall
@@ -34,6 +35,7 @@ _STOP_GRADIENT = TABLE["stop_gradient"]
 _CONVERT = TABLE["convert"]
 _make = tuple.__new__  # as Record(...) does, without a Python frame
 _NO_ATTRS: Mapping[str, Any] = {}
+_ENOUGH = 2  # tapes: with the second one native code is loaded
 # Ops that may end a path of derivatives; a conversion does when its result is no float.
 _CUTTING = {op for op in TABLE.values() if op.vjp is NOT_DIFFERENTIABLE} | {_STOP_GRADIENT, _CONVERT}
 
@@ -41,6 +43,17 @@ _CUTTING = {op for op in TABLE.values() if op.vjp is NOT_DIFFERENTIABLE} | {_STO
 def passes(op: Any, dtype: Any) -> bool:
     """Whether derivatives pass through an op with a result of that dtype."""
     return op not in _CUTTING or (op is _CONVERT and is_float(dtype))
+
+
+_uses = 0  # tapes that were made, up to the one with which native code is loaded
+
+
+def _note_use() -> None:
+    global _uses
+    if _uses < _ENOUGH:
+        _uses += 1
+        if _uses == _ENOUGH:
+            make_native(GradientTape)
 
 
 class _Reads:
@@ -53,7 +66,7 @@ class _Reads:
         self.tensors: list[Tensor] = []
 
 
-class GradientTape:
+class GradientTape(Recording):
     """Records operations for automatic differentiation.
 
     ``persistent=True`` allows several ``gradient`` calls; otherwise the first one frees the records.  Trainable
@@ -73,7 +86,6 @@ class GradientTape:
         "_cuts",
         "_reads",
         "_reasons",
-        "_recording",
         "_records",
         "_roots",
         "_started",
@@ -81,7 +93,6 @@ class GradientTape:
         "_used",
         "_watch_accessed",
         "persistent",
-        "takes_wholes",
     )
 
     def __init__(self, persistent: bool = False, watch_accessed_variables: bool = True) -> None:
@@ -93,6 +104,7 @@ class GradientTape:
         self._reasons: dict[int, tuple[Any, str]] = {}
         self._forget()
         add_recorder(self)
+        _note_use()
 
     def _forget(self) -> None:
         self._tracked: dict[int, Tensor] = {}  # what is watched, and what was computed from it, by id
@@ -129,6 +141,8 @@ class GradientTape:
             self._recording = False
             pop_tape(self)
             raise
+
+    _enter, _exit = __enter__, __exit__  # which native code calls for what it does not know
 
     def _pause(self) -> None:
         if self._recording:

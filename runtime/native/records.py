@@ -231,6 +231,19 @@ class Offsets:
 
 
 @dataclass(frozen=True)
+class TapeOffsets:
+    """Slots of tapes, and of what contexts hold (see ``calls.recording``)."""
+
+    recording: int
+    takes_wholes: int
+    trace: int
+    tapes: int
+    device: int
+    only_tape: int
+    is_counted: int
+
+
+@dataclass(frozen=True)
 class MethodOffsets:
     """Slots of the classes by which a function in a class finds that of an instance, see ``calls.method_slots``."""
 
