@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import itertools
 import os
+import random
+import signal
 import sys
 import threading
 import time
@@ -13,7 +15,10 @@ import numpy as np
 import pytest
 
 import hybridflow as hf
+from hybridflow.core import variable as variable_module
 from hybridflow.core.context import current
+from hybridflow.core.tensor import wrap
+from hybridflow.core.variable import current_values
 from hybridflow.errors import IndexRangeError
 from hybridflow.runtime.calls import turns
 
@@ -332,6 +337,127 @@ def test_one_call_reads_all_variables_at_one_moment(n, way):
             failing(one, [n])
 
     together(lambda: step(one), reader, lambda: variables[2].value(), fails, reader, seconds=1.0)
+
+
+class _Writers:
+    """Others that come and go while a thread reads variables, played in that thread, one at a time: programs that
+    update all variables without the interpreter's lock, and readers that let the values be seen."""
+
+    def __init__(self, variables, rng):
+        self.variables, self.rng = variables, rng
+        self.number = 0.0  # what the last program that is over has written
+        self.in_place, self.fresh = [], []  # of the program that runs: the variables it writes, those it replaces
+        self.done = 0
+
+    def step(self):
+        """Anything that may happen at this moment."""
+        action = self.rng.choice([self.begin, self.end, self.end, self.see, lambda: None, lambda: None])
+        action()
+
+    def begin(self):
+        words = [v._gate.words for v in self.variables]
+        if any(w[turns.CLAIMED] or w[turns.RUNNING] for w in words):
+            return
+        for v, word in zip(self.variables, words):
+            own = v._own is v._tensor
+            (self.in_place if own else self.fresh).append(v)
+            word[turns.RUNNING] = turns.IN_PLACE if own else turns.ELSEWHERE
+            if own:
+                v._tensor._array[:1] = self.number + 1  # the first half
+
+    def end(self):
+        if not self.in_place and not self.fresh:
+            return
+        self.number += 1
+        self.done += 1
+        for v in self.in_place:
+            v._tensor._array[:] = self.number
+        for v in self.fresh:
+            v._tensor = v._own = wrap(np.full(2, self.number, np.float32))
+        for v in self.variables:
+            v._gate.words[turns.RUNNING] = 0
+        self.in_place, self.fresh = [], []
+
+    def see(self):
+        self.rng.choice(self.variables)._own = None
+
+    def wait(self, condition):
+        while not condition():
+            self.end()
+            if not condition() and self.rng.random() < 0.7:  # it looks late: the next one is there
+                self.begin()
+
+
+@pytest.mark.parametrize("count", [1, 2, 3])
+@pytest.mark.parametrize("chance", [0.05, 0.3, 1.0])
+def test_a_reader_is_right_whatever_others_do_between_its_steps(count, chance, monkeypatch):
+    done = 0
+    for seed in range(300):
+        rng = random.Random(seed)
+        variables = [hf.Variable(np.zeros(2, np.float32)) for _ in range(count)]
+        writers = _Writers(variables, rng)
+        monkeypatch.setattr(turns, "_wait", writers.wait)
+        for v in variables:
+            v._own = v._tensor
+
+        def look(frame, event, arg, writers=writers, rng=rng):
+            if frame.f_globals.get("__name__") not in (variable_module.__name__, turns.__name__):
+                return None
+            frame.f_trace_opcodes = True
+            if event == "opcode" and frame.f_code.co_name not in ("wait", "enter", "leave") and rng.random() < chance:
+                writers.step()
+            return look
+
+        before = sys.gettrace()
+        sys.settrace(look)
+        try:
+            found = current_values(variables)
+        finally:
+            sys.settrace(before)
+        values = [same(x.numpy()) for x in found]
+        assert len(set(values)) == 1, "values of different moments"
+        for _ in range(20):
+            writers.step()
+        writers.end()
+        assert [same(x.numpy()) for x in found] == values, "somebody writes into what was read"
+        assert not any(v._gate.words[turns.CLAIMED] for v in variables)
+        done += writers.done
+    assert done > 300
+
+
+@pytest.mark.skipif(not hasattr(signal, "pthread_kill"), reason="no signals")
+def test_a_signal_handler_may_write_what_its_thread_waits_for():
+    v = hf.Variable(0.0)
+    entered, over, called, order = threading.Event(), threading.Event(), threading.Event(), []
+
+    def handler(*_):
+        called.set()
+        v.assign_add(1.0)
+        order.append("handler")
+
+    def hold():
+        turns.in_turn((v._gate,), lambda: (entered.set(), over.wait(60), order.append("holder")))
+
+    def interrupt():
+        while v._gate.last.thread != threading.main_thread().ident:
+            time.sleep(0.001)
+        signal.pthread_kill(threading.main_thread().ident, signal.SIGUSR1)
+        called.wait(60)
+        over.set()
+
+    before = signal.signal(signal.SIGUSR1, handler)
+    try:
+        threads = [threading.Thread(target=hold), threading.Thread(target=interrupt)]
+        threads[0].start()
+        entered.wait(60)
+        threads[1].start()
+        turns.in_turn((v._gate,), lambda: order.append(f"main {v._gate.words[turns.CLAIMED]}"))
+        for thread in threads:
+            thread.join(60)
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+    assert order == ["holder", "handler", "main 1"]
+    assert v.item() == 1 and not v._gate.words[turns.CLAIMED] and v._gate.last is None
 
 
 def test_a_tape_that_another_thread_has_closed_is_forgotten():

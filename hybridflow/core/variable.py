@@ -14,7 +14,7 @@ from hybridflow.compiler.ir.dtypes import is_float
 from hybridflow.core import display, pytree, transaction
 from hybridflow.core.context import now
 from hybridflow.core.tensor import Operators, Tensor, wrap
-from hybridflow.runtime.calls.turns import IN_PLACE, RUNNING, Gate, at_once, in_turn, set_all
+from hybridflow.runtime.calls.turns import IN_PLACE, RUNNING, Gate, at_once, has_turn, in_turn, set_all
 
 if TYPE_CHECKING:
     from hybridflow.compiler.ir.types import Shape
@@ -82,14 +82,19 @@ class Variable(Operators):
 
     def _current(self) -> Tensor:
         """The value outside of traces, to keep: nothing writes into its memory from here on."""
-        while True:
-            self._own = None
-            tensor = self._tensor
-            if self._gate.words[RUNNING] == IN_PLACE:  # some thread writes there just now
-                self._gate.wait_while_written(functools.partial(self._holds_another, tensor))
-            if self._own is not tensor:
-                return tensor
-            # Another thread gave the variable this value, as its own, after the first line.
+        tensor = self._tensor
+        self._own = None
+        return self._settled(tensor)
+
+    def _settled(self, tensor: Tensor) -> Tensor:
+        """What was the value before ``_own`` was cleared, when nothing writes into its memory any more: no program
+        begins to (see ``calls.turns``), so it is at most the one that does so now."""
+        gate = self._gate
+        if gate.words[RUNNING] != IN_PLACE:
+            return tensor
+        if gate.wait_while_written(functools.partial(self._holds_another, tensor)):
+            return tensor
+        return wrap(tensor._array.copy())  # this very thread is about to write there, or has just done so
 
     def _holds_another(self, tensor: Tensor) -> bool:
         return self._tensor is not tensor
@@ -191,21 +196,25 @@ def _value_of(tensor: Tensor) -> Tensor:
 
 
 _tensor_of: Callable[[Variable], Tensor] = vars(Variable)["_tensor"].__get__
-_own_of: Callable[[Variable], Tensor | None] = vars(Variable)["_own"].__get__
 _set_own: Callable[[Variable, Tensor | None], None] = vars(Variable)["_own"].__set__
 
 
 def current_values(variables: Sequence[Variable]) -> list[Tensor]:
     """The values of variables, to keep, as they are together at one moment: a call that updates several of them has
-    updated all or none.  Lists of slots are read and set in one call each, within which no other thread runs."""
+    updated all or none."""
     if len(variables) == 1:
         return [variables[0]._current()]
     while True:
-        set_all(_set_own, variables, repeat(None))
-        for variable in variables:
-            if variable._gate.words[RUNNING] == IN_PLACE:  # the program may write others elsewhere, all seen at its end
-                variable._gate.wait_while_written(functools.partial(variable._holds_another, variable._tensor))
-        tensors = list(map(_tensor_of, variables))
-        if not any(map(is_, map(_own_of, variables), tensors)):
-            return tensors
-        # Another thread gave one of them a value, as its own, after the first line.
+        for _ in range(_TRIES):
+            tensors = list(map(_tensor_of, variables))
+            set_all(_set_own, variables, repeat(None))
+            settled = [variable._settled(tensor) for variable, tensor in zip(variables, tensors)]
+            # Each of them is the value of its variable at some moment; where none has another one now, all were so when
+            # the last had settled.  A value that was replaced never comes back.
+            if all(map(is_, map(_tensor_of, variables), tensors)):
+                return settled
+        if not has_turn():  # else it could wait for one who waits for this thread
+            return in_turn([variable._gate for variable in variables], lambda: [v._current() for v in variables])
+
+
+_TRIES = 3  # to read several variables while others write them, before these have to wait

@@ -11,6 +11,20 @@ waits only for claims that came before it: there is no circle in which they coul
 when its lock is open, which a ``with`` statement sees to whatever is raised, at any moment: nothing has to be undone
 for others to go on.
 
+A variable's slots ``_tensor``, its value, and ``_own`` say whose the value's memory is.  ``_own`` is set together with
+``_tensor``, to one fresh object, and cleared by whoever lets the value be seen; so a value that is not the variable's
+own never becomes so again.  A program writes memory in place under four conditions, which it finds while nobody else
+runs, or after it has set ``RUNNING``: the value is the variable's own, there are no ``READERS``, no other program is
+``RUNNING``, and there is no claim but its caller's.  Nobody gives a variable another value while a program is
+``RUNNING``.
+
+A reader that keeps the value 1. takes it, 2. clears ``_own``, 3. waits while there is a program ``IN_PLACE``, or until
+the variable has another value.  From then on nobody writes there.  If the value was still that of 1. at 2., no program
+begins to write there after 2., and the one that had begun is over after 3.  If it was replaced before, no program was
+writing there and none will.  That ``_own`` is clear says nothing by itself: another reader may have cleared it after a
+program had begun.  Several variables have had their values at one moment if each has the same one before 1. and after
+3. of all of them.  A reader in native code that gives up the interpreter's lock clears nothing, and is counted instead.
+
 A forked child inherits no half-written value: programs that run without the interpreter's lock end before a fork.
 """
 
@@ -53,13 +67,17 @@ class Gate:
     def address(self) -> int:
         return ctypes.addressof(self.words)
 
-    def wait_while_written(self, replaced: Callable[[], bool]) -> None:
+    def wait_while_written(self, replaced: Callable[[], bool]) -> bool:
         """Return when no program writes the variable's memory: after the one that does so now, if the caller has seen
-        to it that no other begins; at the latest when the variable has been given other memory."""
-        last = self.last
-        if last is not None and last.thread == threading.get_ident() and last.is_active:
-            return  # a finalizer, say, in the midst of this thread's own call, before or after the program itself
+        to it that no other begins; at the latest when the variable has been given other memory.
+
+        False, at once, if it is this thread that writes: this is a finalizer, say, in the midst of its own call, before
+        or after the program itself.
+        """
+        if has_turn(self):
+            return False
         _wait(lambda: self.words[RUNNING] != IN_PLACE or replaced())
+        return True
 
 
 class _Claim:
@@ -98,8 +116,9 @@ class _Claim:
             if earlier in seen or (mine and earlier.waits_for(mine)):
                 continue  # what waits for a claim that this thread has would wait for ever
             seen.add(earlier)
-            with earlier.lock:
-                pass
+            if earlier.thread != self.thread:  # else this is a signal handler, say, while the thread waits for a turn
+                with earlier.lock:
+                    pass
             waiting += earlier.before
         self.before = []
         for gate in self.gates:
@@ -107,12 +126,14 @@ class _Claim:
                 _wait(lambda gate=gate: not gate.words[RUNNING])  # type: ignore[misc]
 
     def waits_for(self, others: Sequence[_Claim]) -> bool:
+        """Whether it will not be over before one of these claims is."""
         stack, seen = [self], {self}
         while stack:
             claim = stack.pop()
             if claim in others:
                 return True
-            new = [c for c in list(claim.before) if c not in seen]
+            nested = [c for c in list(_active) if c.thread == claim.thread]  # a thread's later claims hold up the first
+            new = [c for c in (*claim.before, *nested) if c not in seen]
             seen.update(new)
             stack += new
         return False
@@ -124,8 +145,9 @@ class _Claim:
             _active.discard(self)
             for gate in self.gates:
                 if gate.last is self and not self.before:
-                    gate.last = None
-                    gate.words[CLAIMED] = 0
+                    # Of those before, one that has been overtaken by its own thread may be left (see ``wait``).
+                    gate.last = next((c for c in _active if c.is_active and gate in c.gates), None)
+                    gate.words[CLAIMED] = int(gate.last is not None)
 
 
 class _Own(threading.local):
@@ -139,6 +161,11 @@ _registry = locks.make()  # held for moments, while queues change
 _own = _Own()
 _active: set[_Claim] = set()  # those that are waiting or have their turn; and a few that were interrupted
 _forks: list[_Claim] = []  # of threads that are about to fork: everybody else waits
+
+
+def has_turn(gate: Gate | None = None) -> bool:
+    """Whether this thread has the turn to write the variable of a gate, or any."""
+    return any(claim.is_active and (gate is None or gate in claim.gates) for claim in _own.claims)
 
 
 def in_turn(gates: Sequence[Gate], action: Callable[[], T]) -> T:
