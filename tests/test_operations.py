@@ -7,7 +7,7 @@ import gc
 import pickle
 import threading
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -17,26 +17,17 @@ import hybridflow as hf
 from hybridflow.array import elementwise
 from hybridflow.core import pytree
 from hybridflow.eager import operations
-from hybridflow.eager.operations import Operation
 from hybridflow.runtime.calls import entry
+from tests.fresh_functions import forget_calls
 
 native = pytest.mark.skipif(entry.problem() is not None, reason="plans are native calls")
 RNG = np.random.default_rng(5)
 
 
 @pytest.fixture(autouse=True)
-def _fresh() -> Iterator[None]:
+def _fresh() -> None:
     """Functions without plans, whatever ran before."""
-    for function in _operations():
-        function._dispatch, function._tried = (), 0
-        function._forms.clear()
-        function._plans = {}
-    yield
-
-
-def _operations() -> list[Operation]:
-    rooms = (hf, hf.nn, hf.losses, hf.random, *hf.random.Generator.__mro__[:-1])
-    return list({id(f): f for room in rooms for f in vars(room).values() if isinstance(f, Operation)}.values())
+    forget_calls()
 
 
 def _plans(function: Any) -> int:

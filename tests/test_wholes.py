@@ -10,13 +10,15 @@ from hybridflow.eager import wholes
 from tests.bits import same_bits
 from tests.compare_programs import gradients_replayed
 from tests.everyday_programs import EVERYDAY, with_gradient
+from tests.fresh_functions import forget_calls
 
 SIZES = {"n": 6, "m": 4, "k": 2}
 
 
 @pytest.fixture(autouse=True)
 def at_once(monkeypatch):
-    """A whole is made at the first call of a form."""
+    """A whole is made at the first call of a form, whatever ran before."""
+    forget_calls()
     monkeypatch.setattr(wholes, "_ENOUGH", 1)
     monkeypatch.setattr(wholes, "_FEW", 1 << 30)  # however many other tests have made
     monkeypatch.setattr(replay, "_passes", {})
