@@ -23,6 +23,7 @@ from hybridflow.errors import IndexRangeError
 from hybridflow.runtime.calls import turns
 
 LARGE = 400_000  # elements: programs give up the interpreter's lock
+FOR_EVER = 120  # seconds, on a busy machine
 
 
 @pytest.fixture(autouse=True)
@@ -34,13 +35,18 @@ def hasty():
     sys.setswitchinterval(before)
 
 
-def together(*works, seconds=1.0):
-    """Call each in a thread of its own, over and over; the counts of the calls.  Raises what one raises."""
-    failures, counts, end = [], [0] * len(works), time.monotonic() + seconds
+def together(*works, seconds=1.0, until=all):
+    """Call each in a thread of its own, over and over, for some time, and then until the counts of the calls are so;
+    the counts.  Raises what one raises."""
+    failures, counts, begin = [], [0] * len(works), time.monotonic()
+
+    def goes_on():
+        time_left = begin + FOR_EVER - time.monotonic()
+        return not failures and time_left > 0 and (FOR_EVER - time_left < seconds or not until(counts))
 
     def loop(k):
         try:
-            while time.monotonic() < end and not failures:
+            while goes_on():
                 works[k]()
                 counts[k] += 1
         except BaseException as error:
@@ -50,11 +56,11 @@ def together(*works, seconds=1.0):
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(60)
+        thread.join(2 * FOR_EVER)
         assert not thread.is_alive(), "a thread waits for ever"
     if failures:
         raise failures[0]
-    assert all(counts)
+    assert until(counts), counts
     return counts
 
 
@@ -141,8 +147,8 @@ def test_a_large_step_gives_up_the_interpreters_lock():
     for _ in range(3):
         step(x)
     seen = set()
-    together(lambda: step(x), lambda: seen.add(v._gate.words[turns.RUNNING]))
-    assert turns.IN_PLACE in seen, "nobody could look while it ran"
+    look = lambda: seen.add(v._gate.words[turns.RUNNING])  # noqa: E731
+    together(lambda: step(x), look, until=lambda _: turns.IN_PLACE in seen)  # else nobody can look while it runs
     assert v._own is v._tensor
 
 
@@ -159,8 +165,7 @@ def test_different_models_run_at_the_same_time():
     def look():
         most[0] = max(most[0], sum(bool(v._gate.words[turns.RUNNING]) for v in models))
 
-    together(lambda: first(x), lambda: second(x), look, seconds=1.5)
-    assert most[0] == 2
+    together(lambda: first(x), lambda: second(x), look, until=lambda _: most[0] == 2)
 
 
 def test_turns_in_any_order_never_lock_up():
@@ -186,9 +191,9 @@ def test_nobody_starves_behind_a_busy_writer():
     v = hf.Variable(np.zeros(LARGE, np.float32))
     x = hf.ones((LARGE,))
     step = hf.function(lambda x: v.assign_add(x).shape[0])
-    counts = together(lambda: step(x), lambda: v.assign_add(x), lambda: same(v.numpy()), seconds=2.0)
+    works = [lambda: step(x), lambda: v.assign_add(x), lambda: same(v.numpy())]
+    counts = together(*works, until=lambda counts: min(counts) >= 5)
     assert same(v.numpy()) == counts[0] + counts[1]
-    assert min(counts) >= 5
 
 
 class _Writing:
