@@ -150,6 +150,10 @@ class GradientError(HybridflowError, RuntimeError):
     """A gradient was asked of a tape that cannot give it."""
 
 
+class SharingError(HybridflowError, BufferError):
+    """Memory cannot be shared with another library in the way that was asked for."""
+
+
 class DeviceError(HybridflowError, RuntimeError):
     """A device is missing, or tensors lie on different devices."""
 

@@ -172,7 +172,7 @@ def test_copies_that_are_not_allowed() -> None:
             hf.asarray(value, copy=False, **options)
     with pytest.raises(BufferError):
         hf.from_dlpack(np.ones(4)[::2], copy=False)
-    with pytest.raises(errors.DTypeError):
+    with pytest.raises(errors.ArgumentTypeError):
         hf.from_dlpack([1])
 
 

@@ -18,7 +18,7 @@ from hybridflow.core.variable import Variable
 from hybridflow.eager.dispatch import apply
 from hybridflow.eager.operands import as_tensor, cast, expand, filled, own, scalar, to_shape
 from hybridflow.eager.operations import creation, operation
-from hybridflow.errors import ArgumentError, DTypeError, ShapeError
+from hybridflow.errors import ArgumentError, ArgumentTypeError, HybridflowError, ShapeError, SharingError
 
 
 def asarray(
@@ -69,23 +69,37 @@ def wanted_size(shape: Shape) -> Extent:
 def from_dlpack(x: Any, /, device: str | None = None, copy: bool | None = None) -> Tensor:
     """A tensor over the buffer of ``x``, which exports DLPack (torch, JAX, CuPy, NumPy ...), without a copy.
 
-    Its owner must not write to the buffer while the tensor lives; pass ``copy=True`` otherwise.  Raises DTypeError for
-    dtypes that NumPy cannot import (bfloat16 is one: export it as float32).
+    Its owner must not write to the buffer while the tensor lives; pass ``copy=True`` otherwise.  Arrays on GPUs are
+    copied.  Raises ArgumentTypeError for what does not export its memory, DTypeError for dtypes that there are no
+    tensors of, and SharingError (a BufferError) for ``copy=False`` where it takes a copy.
 
     >>> hf.from_dlpack(np.asarray([1.0, 2.0]))
     <Tensor f64[2] cpu> [1. 2.]
     """
-    try:
-        array = np.from_dlpack(x)
-    except (AttributeError, BufferError, RuntimeError, TypeError) as error:
-        raise DTypeError("from_dlpack", f"{type(x).__name__} cannot be imported: {error}.") from None
-    if copy is False and not array.flags.c_contiguous:
-        raise BufferError("[from_dlpack] the array is not C-contiguous, so it takes a copy. Allow one.")
-    if copy or not array.flags.c_contiguous:
-        array = np.array(array, order="C")
-    tensor = wrap(array)
-    tensor = as_tensor(tensor, "from_dlpack", to_dtype(array.dtype, "from_dlpack"))
+    if not (hasattr(type(x), "__dlpack__") and hasattr(type(x), "__dlpack_device__")):
+        raise ArgumentTypeError("from_dlpack", f"{type(x).__name__} has no __dlpack__. Use hf.asarray.")
+    tensor = _from_capsule(x, copy)
     return tensor if device is None else tensor.to_device(device)
+
+
+def _from_capsule(x: Any, copy: bool | None) -> Tensor:
+    from hybridflow.core import dlpack, foreign
+
+    gpu_array = foreign.on_gpu(x)
+    if gpu_array is not None:
+        if copy is False:
+            raise SharingError("from_dlpack", "the array lies on a GPU and is copied there. Allow it.")
+        return wrap(gpu_array)
+    try:
+        array = dlpack.imported(x)
+    except HybridflowError:
+        raise
+    except Exception as error:
+        foreign.refuse(x, error, "from_dlpack")
+    to_dtype(array.dtype, "from_dlpack")
+    if copy is False and not array.flags.c_contiguous:
+        raise SharingError("from_dlpack", "the array is not C-contiguous, so it takes a copy. Allow one.")
+    return wrap(np.array(array, order="C") if copy or not array.flags.c_contiguous else array)
 
 
 def _placed(tensor: Tensor, device: str | None) -> Tensor:

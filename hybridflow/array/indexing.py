@@ -145,7 +145,7 @@ def key_part(part: Any) -> Any:
         )
     if isinstance(part, float):
         raise ArgumentTypeError("getitem", f"{part!r} is a float; an index must be an integer. Use int(...) or //.")
-    if isinstance(part, (list, Tensor, Variable, np.ndarray, tuple, range)):
+    if isinstance(part, (list, Tensor, Variable, np.ndarray, tuple, range)) or _is_foreign_array(part):
         if isinstance(part, (list, tuple, range)) and len(part) == 0:
             return as_tensor([], "getitem", default_int)
         index = as_tensor(part, "getitem")
@@ -156,11 +156,17 @@ def key_part(part: Any) -> Any:
         return cast(index, default_int)
     try:
         return int(part.__index__())
-    except AttributeError:
+    except (AttributeError, TypeError):
         raise ArgumentTypeError(
             "getitem",
             f"{type(part).__name__} is no index; use ints, slices, None, '...', integer arrays or bool masks.",
         ) from None
+
+
+def _is_foreign_array(part: Any) -> bool:
+    from hybridflow.core import foreign  # which a first operation does without
+
+    return foreign.is_array(part)
 
 
 def _unfolded(x: Tensor, parts: list[Any]) -> Tensor:

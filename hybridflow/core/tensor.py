@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hybridflow.compiler.ir.dtypes import bfloat16, is_integer
+from hybridflow.compiler.ir.dtypes import is_integer
 from hybridflow.compiler.ir.types import Extent, TensorType, product
 from hybridflow.core import devices, display, other_names, pytree
-from hybridflow.errors import ArgumentError, ArgumentTypeError, DTypeError, ShapeError, TraceError
+from hybridflow.errors import ArgumentError, ArgumentTypeError, DTypeError, ShapeError, SharingError, TraceError
 
 _STANDARDS = ("2021.12", "2022.12", "2023.12", "2024.12", "2025.12")  # versions of the array API
 Axes = int | Sequence[int] | None  # over which something is reduced; None is all of them
@@ -292,24 +292,20 @@ class Tensor(Operators):
         """A DLPack capsule over this tensor's buffer, or over a copy of it.
 
         The buffer itself goes, marked as read-only, to consumers that know DLPack 1.0; others could write to it, and
-        get a copy.  So does everybody for a tensor on a GPU, because CuPy cannot mark its buffers.  Raises BufferError
-        where ``copy=False`` asks for what takes a copy.  DLPack knows bfloat16, NumPy's exporter does not: pass
-        ``x.astype(hf.float32)`` instead.
+        get a copy.  So does everybody for a tensor on a GPU, because CuPy cannot mark its buffers.  Raises SharingError
+        (a BufferError) where ``copy=False`` asks for what takes a copy, and for another ``dl_device``; ArgumentError
+        for a ``stream`` on the CPU.
         """
+        from hybridflow.core import dlpack
+
         array = self._array
-        if array.dtype == bfloat16:
-            raise DTypeError("dlpack", f"{self.type} cannot be exported; pass x.astype(hf.float32).")
-        on_cpu = isinstance(array, np.ndarray)
-        if on_cpu and max_version is not None and max_version[0] >= 1 and not copy:
-            array = self.numpy()
-        elif copy is False:
-            raise BufferError(
-                f"[dlpack] {self.type} is immutable, and without DLPack 1.0 or from a GPU it cannot be exported as "
-                "read-only. Allow a copy."
-            )
-        else:
-            array, copy = array.copy(), None
-        return array.__dlpack__(stream=stream, max_version=max_version, dl_device=dl_device, copy=copy)
+        if isinstance(array, np.ndarray):
+            dlpack.no_stream(stream)
+            return dlpack.exported(self.numpy(), max_version, dl_device, copy)
+        dlpack.check_options(max_version, dl_device)
+        if copy is False:
+            raise SharingError("dlpack", f"{self.type} lies on a GPU and is exported as a copy. Allow one.")
+        return array.copy().__dlpack__(stream=stream, max_version=max_version, dl_device=dl_device)
 
     def __dlpack_device__(self) -> tuple[int, int]:
         return self._array.__dlpack_device__()

@@ -152,6 +152,13 @@ class Variable(Operators):
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         return self._read().__array__(dtype, copy)
 
+    def __dlpack__(self, **options: Any) -> Any:
+        """A DLPack capsule over the present value, which later assignments do not change: see ``Tensor.__dlpack__``."""
+        return self._read().__dlpack__(**options)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return self._read().__dlpack_device__()
+
     def item(self) -> Any:
         return self._read().item()
 

@@ -82,26 +82,20 @@ def from_numpy(array: np.ndarray, stage: str) -> Tensor:
 
 
 def _from_foreign(value: Any, stage: str) -> Tensor | None:
-    """A tensor with a copy of another library's array, or what one is had from; None for other objects."""
-    if hasattr(value, "__cuda_array_interface__"):
-        out = _from_gpu(value, stage)
-    elif hasattr(value, "__array__"):
-        out = from_numpy(np.asarray(value), stage)
-    elif hasattr(value, "__dlpack__"):
-        out = from_numpy(np.from_dlpack(value), stage)
-    else:
+    """A tensor with a copy of another library's array, or of what one is had from; None for other objects."""
+    from hybridflow.core import foreign  # which a first operation does without
+
+    if not foreign.becomes_array(value):
         return None
+    gpu_array = foreign.on_gpu(value)
+    if gpu_array is None:
+        out = from_numpy(foreign.as_numpy(value, stage), stage)
+    else:
+        out = wrap(_check_array(gpu_array, stage))
     trace = current.trace
     if trace is not None:
         trace.read_foreign(value)
     return out
-
-
-def _from_gpu(array: Any, stage: str) -> Tensor:
-    """A tensor with a copy of an array on a GPU (CuPy's, PyTorch's ...), on that GPU."""
-    from hybridflow.runtime.cuda import gpus
-
-    return wrap(_check_array(gpus.copied(array), stage))
 
 
 def _nested_shape(value: Any, path: str, stage: str) -> tuple[int, ...]:
@@ -146,6 +140,9 @@ def _leaves(value: Any) -> list[Any]:
 def _from_sequence(value: Sequence[Any], dtype: np.dtype[Any] | None, stage: str) -> Tensor:
     shape = _nested_shape(value, "value", stage)
     leaves = _leaves(value)
+    if not set(map(type, leaves)) <= _PLAIN_LEAVES:
+        value = _with_tensors(value, stage)
+        shape, leaves = _nested_shape(value, "value", stage), _leaves(value)
     if any(isinstance(leaf, (Tensor, Variable)) for leaf in leaves):
         tensors = common_dtype(stage, leaves)
         rows = [reshape_to(t, (1, *t.shape)) for t in tensors]
@@ -161,6 +158,17 @@ def _from_sequence(value: Sequence[Any], dtype: np.dtype[Any] | None, stage: str
                 check_whole(leaf, dtype, stage)
     with np.errstate(over="ignore"):
         return literal(np.array(value, dtype).reshape(shape))
+
+
+_PLAIN_LEAVES = frozenset({*PYTHON_DTYPE, Tensor, Variable})
+
+
+def _with_tensors(value: Any, stage: str) -> Any:
+    """Nested sequences with tensors in the place of what is neither a number, nor ours or NumPy's."""
+    if isinstance(value, (list, tuple)):
+        return [_with_tensors(item, stage) for item in value]
+    is_known = isinstance(value, (Tensor, Variable, np.ndarray)) or weak_kind(value) is not None
+    return value if is_known else as_tensor(value, stage)
 
 
 def _kind_of_leaf(leaf: Any) -> Any:

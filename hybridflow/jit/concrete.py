@@ -12,7 +12,7 @@ import numpy as np
 from hybridflow.compiler.ir.extents import LEAST, Dim, Extent, affine, substituted, value_at
 from hybridflow.compiler.ir.graph import Graph, Node, Role
 from hybridflow.compiler.ir.types import TensorType
-from hybridflow.core import devices, pytree
+from hybridflow.core import devices, foreign, pytree
 from hybridflow.core.context import current, tracing
 from hybridflow.core.tensor import Tensor
 from hybridflow.core.variable import Variable
@@ -188,7 +188,7 @@ class ConcreteFunction:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run.  Raises ShapeError, DTypeError or ArgumentTypeError for arguments of another signature."""
         structure, keys = self.key.structure, self.key.leaves
-        leaves, given = pytree.flatten(self._binder.bind(args, kwargs))
+        leaves, given = pytree.flatten(foreign.adopted(self._binder.bind(args, kwargs), self.name))
         if not given.same_entries(structure):
             raise ArgumentTypeError(
                 self.name, f"the arguments are nested as {given!r}, this signature as {structure!r}."

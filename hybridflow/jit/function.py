@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, NamedTuple, ParamSpec, Self, TypeVar, overload
 
 from hybridflow import config
-from hybridflow.core import pytree, transaction
+from hybridflow.core import foreign, pytree, transaction
 from hybridflow.core.context import current, now
 from hybridflow.errors import ArgumentError, ArgumentTypeError, TraceError, entered, of_user, user_location
 from hybridflow.jit import aliases, introspect
@@ -106,6 +106,9 @@ class Function(Dispatcher, Generic[P, R]):
                 answered = self._answered(args, kwargs)
                 if answered is not None:
                     return answered[0]
+            own_args, own_kwargs = self._adopted(args, kwargs)
+            if own_args is not args or own_kwargs is not kwargs:
+                return self(*own_args, **own_kwargs)
             leaves, key = self._leaves_and_key(args, kwargs)
             found = self._find(key, leaves)
             if found is None:
@@ -120,6 +123,11 @@ class Function(Dispatcher, Generic[P, R]):
         if found.guards is not None and found.is_missed(form):
             self._add_native_call(found, form, args, kwargs)
         return result
+
+    def _adopted(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """The arguments with arrays in the place of those of other libraries; the very ones where there are none."""
+        name = self._options.name
+        return foreign.adopted(args, name), foreign.adopted(kwargs, name)
 
     def _answered(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any] | None:
         """The result of a call under tapes, with a trace that native code finds; None where it finds none."""
@@ -285,6 +293,7 @@ class Function(Dispatcher, Generic[P, R]):
     @entered
     def get_concrete_function(self, *args: Any, **kwargs: Any) -> ConcreteFunction:
         """The concrete function for these arguments, made if need be; a TensorSpec may stand for each tensor."""
+        args, kwargs = self._adopted(args, kwargs)
         if self._signature is not None and not args and not kwargs:
             leaves, key = self._signature.own_key()
         elif self._signature is not None:
@@ -391,7 +400,7 @@ class Function(Dispatcher, Generic[P, R]):
 
         if current.trace is not None:
             raise TraceError("profile", "it runs the function, which has no values here. Call it outside.")
-        leaves, key = self._leaves_and_key(args, kwargs)
+        leaves, key = self._leaves_and_key(*self._adopted(args, kwargs))
         if any(isinstance(leaf, TensorSpec) for leaf in leaves):
             raise ArgumentTypeError("profile", "it runs the function. Pass tensors, not a TensorSpec.")
         return profiling.profile(self._find_or_make(key, leaves).concrete, leaves, runs)

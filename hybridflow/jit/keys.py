@@ -124,7 +124,6 @@ class SameKey:
         return f"the tensor of argument {self.position}"
 
 
-_VIEWS = (memoryview, types.MappingProxyType)  # hashable, sometimes, but of memory that others may change
 _IMMUTABLE_TYPE = 1 << 8  # Py_TPFLAGS_IMMUTABLETYPE: a class of the interpreter or of an extension module
 OPEN_EXTENT = "open extent"  # the kind of a difference that ends by itself
 LeafKey = TensorKey | ValueKey | IdentityKey | SameKey
@@ -148,7 +147,7 @@ def leaf_key(value: Any, path: str, owner: str) -> LeafKey:
         )
     if kind is slice:
         return ValueKey(value, tuple(_bound_key(v, path, owner) for v in (value.start, value.stop, value.step)))
-    if kind.__hash__ is None or kind in _VIEWS:
+    if kind.__hash__ is None or kind is types.MappingProxyType:  # hashable, sometimes, but of what others may change
         raise ArgumentTypeError(
             owner,
             f"{path} is a {kind.__name__}, whose changes would go unnoticed. "
