@@ -251,6 +251,13 @@ if _typing.TYPE_CHECKING:  # what is loaded when it is first used, see ``_LATER`
     from hybridflow.autodiff.tape import GradientTape as GradientTape
     from hybridflow.control.branches import case as case, cond as cond, switch_case as switch_case
     from hybridflow.control.loops import fori_loop as fori_loop, while_loop as while_loop
+    from hybridflow.control.walks import (
+        associative_scan as associative_scan,
+        foldl as foldl,
+        foldr as foldr,
+        map_fn as map_fn,
+        scan as scan,
+    )
     from hybridflow.jit.function import function as function
     from hybridflow.jit.tensor_spec import TensorSpec as TensorSpec
 
@@ -271,20 +278,25 @@ bool = bool_
 _LATER = {
     "GradientTape": "autodiff.tape",
     "TensorSpec": "jit.tensor_spec",
+    "associative_scan": "control.walks",
     "case": "control.branches",
     "cond": "control.branches",
     "config": "",
     "custom_gradient": "autodiff.custom",
     "diff": "array.differences",
+    "foldl": "control.walks",
+    "foldr": "control.walks",
     "fori_loop": "control.loops",
     "function": "jit.function",
     "grad": "autodiff.functional",
     "isin": "array.sets",
     "linalg": "",
     "losses": "",
+    "map_fn": "control.walks",
     "memory": "",
     "nn": "",
     "random": "",
+    "scan": "control.walks",
     "searchsorted": "array.searching",
     "switch_case": "control.branches",
     "tree": "",

@@ -277,3 +277,61 @@ def test_calls_of_a_loop_do_not_trace_again() -> None:
     for k in range(5):
         f(hf.asarray(float(k)))
     assert len(f.signatures()) == 1 and not f.retraces()
+
+
+WALKS: dict[str, Callable[[Any], Any]] = {
+    "scan": lambda x: hf.scan(lambda a, x: a * 0.5 + x, x),
+    "scan in reverse": lambda x: hf.scan(lambda a, x: hf.sin(a) + x, x, reverse=True),
+    "scan from": lambda x: hf.scan(lambda a, x: (a[0] + x, a[1] + 1), x, (x[0] * 0, 0)),
+    "scan from in reverse": lambda x: hf.scan(lambda a, x: (a[0] * x, 2), x, (x[0] + 1, 0.5), reverse=True),
+    "scan of a dict": lambda x: hf.scan(lambda a, e: a + e["x"] * e["y"], {"x": x, "y": x + 1}, x[0]),
+    "foldl": lambda x: hf.foldl(lambda a, x: 2 * a + x, x),
+    "foldr": lambda x: hf.foldr(lambda a, x: 2 * a + x, x),
+    "foldr from": lambda x: hf.foldr(lambda a, x: 2 * a + hf.sum(x), x, 1),
+    "map_fn": lambda x: hf.map_fn(lambda x: (hf.cos(x), {"s": hf.sum(x), "n": None, "k": 1}), x),
+    "map_fn in map_fn": lambda x: hf.map_fn(lambda r: hf.foldl(lambda a, e: a + e * r, x, r * 0), x),
+    "associative_scan": lambda x: hf.associative_scan(hf.add, x),
+    "associative_scan in reverse": lambda x: hf.associative_scan(
+        lambda a, b: (a[0] * b[0], a[1] * b[0] + b[1]), (x, x + 1), reverse=True
+    ),
+}
+
+
+@pytest.mark.parametrize("shape", [(1,), (2,), (7,), (1, 3), (5, 0), (6, 2, 2)])
+@pytest.mark.parametrize("name", WALKS)
+def test_walks(name: str, shape: tuple[int, ...]) -> None:
+    x = hf.asarray(np.linspace(-1, 1.5, int(np.prod(shape))).reshape(shape).astype("f"))
+    both(WALKS[name], x)
+
+
+@pytest.mark.parametrize("shape", [(0,), (0, 3)])
+def test_walks_over_nothing(shape: tuple[int, ...]) -> None:
+    x = hf.zeros(shape)
+    start = hf.ones(shape[1:])
+    for function in (
+        lambda x: hf.scan(lambda a, x: (a[0] + x, a[1] + 0.5), x, (start, 0)),
+        lambda x: hf.foldl(lambda a, x: a + hf.sum(x), x, 0),
+        lambda x: hf.map_fn(lambda x: (hf.sum(x), x > 0), x),
+        lambda x: hf.associative_scan(hf.add, x),
+    ):
+        both(function, x)
+    with pytest.raises(errors.ArgumentError, match="no initializer"):
+        hf.foldl(hf.add, x)
+
+
+@pytest.mark.parametrize("n", range(1, 18))
+def test_associative_scan_is_a_running_result(n: int) -> None:
+    matrices = np.random.default_rng(n).integers(-2, 3, (2, n, 2, 2))
+    want = matrices.copy()
+    for k in range(1, n):
+        want[:, k] = want[:, k - 1] @ matrices[:, k]
+    assert (hf.associative_scan(hf.matmul, hf.asarray(matrices), axis=1).numpy() == want).all()
+
+
+def test_walks_over_rows_of_symbolic_number() -> None:
+    f = hf.function(WALKS["scan from"])
+    g = hf.function(lambda x: hf.fori_loop(0, x.shape[0], lambda i, s: s + hf.sum(x), 0.0))
+    for n in (3, 5, 9, 17):
+        x = hf.asarray(np.arange(2.0 * n).reshape(n, 2).astype("f"))
+        assert bits(f(x)) == bits(WALKS["scan from"](x))
+        assert g(x) == n * hf.sum(x)

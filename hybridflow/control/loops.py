@@ -5,18 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from hybridflow.array.creation import iota
 from hybridflow.compiler.ir.dtypes import int64, is_integer
 from hybridflow.compiler.ir.extents import Dim
-from hybridflow.compiler.ops import TABLE
 from hybridflow.control.leaves import Nest
-from hybridflow.control.turns import PlainLoop
+from hybridflow.control.turns import run_for, run_while
 from hybridflow.core.context import now
 from hybridflow.core.promotion import weak_kind
 from hybridflow.core.tensor import Tensor
-from hybridflow.eager.dispatch import apply
 from hybridflow.eager.operands import as_tensor, cast
 from hybridflow.errors import ArgumentError, ArgumentTypeError, DTypeError, ShapeError, entered
-from hybridflow.tracing.control import condition, trace_for, trace_while
 
 
 @entered
@@ -64,15 +62,8 @@ def while_loop(
     def goes_on(values: Sequence[Any]) -> Any:
         return cond(*arguments(values))
 
-    if now().trace is not None:
-        return start.filled(trace_while(stage, goes_on, turn, start.values, start.names, maximum_iterations))
-    loop = PlainLoop(stage, start.values, start.names)
     most = None if maximum_iterations is None else _count(stage, "maximum_iterations", maximum_iterations)
-
-    def run(values: list[Tensor]) -> bool:
-        return (most is None or loop.turns < int(most)) and bool(condition(stage, goes_on(values)))
-
-    return start.filled(loop.run(run, lambda values: (turn(values), ()))[0])
+    return start.filled(run_while(stage, goes_on, turn, start.values, start.names, most))
 
 
 @entered
@@ -100,26 +91,19 @@ def fori_loop(lower: Any, upper: Any, body: Callable[[Any, Any], Any], init: Any
         return found.values
 
     if now().trace is None:
-        loop = PlainLoop(stage, start.values, start.names)
-        low, count = int(first), int(end) - int(first)
-        return start.filled(
-            loop.run(
-                lambda _: loop.turns < count,
-                lambda values: (turn(as_tensor(low + loop.turns, stage, int64), values), ()),
-            )[0]
-        )
+        first, end = int(first), int(end)
     if not isinstance(first, Tensor) and not isinstance(end, Tensor):
         length = end - first
         length = length if isinstance(length, Dim) else max(length, 0)
-        numbers = apply(TABLE["iota"], shape=(length,), axis=0, dtype=int64)
+        numbers = iota((length,), 0, int64)
         if not (isinstance(first, int) and first == 0):
             numbers = numbers + first
-        carries, _ = trace_for(
+        carries, _ = run_for(
             stage, length, lambda values, slices: (turn(slices[0], values), ()), start.values, [numbers], start.names
         )
         return start.filled(carries)
     limit = as_tensor(end, stage, int64)
-    found = trace_while(
+    found = run_while(
         stage,
         lambda values: values[0] < limit,
         lambda values: [values[0] + 1, *turn(values[0], values[1:])],

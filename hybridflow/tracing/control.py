@@ -27,6 +27,8 @@ from hybridflow.tracing.region import Region, all_operands
 
 Value = Any  # a tensor or a weak number
 
+Turn = Callable[[list[Tensor], list[Tensor]], tuple[Sequence[Value], "Sequence[Value] | None"]]
+
 _MOST_PASSES = 64  # more than dtypes can widen and variables turn up
 
 
@@ -201,8 +203,8 @@ class Body:
         self.stage, self.carries, self.slices = stage, list(carries), list(slices)
         self.variables: list[Variable] = []
 
-    def trace(self, body: Callable[[list[Tensor], list[Tensor]], tuple[Sequence[Value], Sequence[Value]]]) -> None:
-        """Trace ``body(carries, slices)``, which returns new carries, and what is stacked."""
+    def trace(self, body: Turn) -> None:
+        """Trace ``body(carries, slices)``, which returns new carries, and what is stacked (None: the carries)."""
         for _ in range(_MOST_PASSES):
             if self._pass(body):
                 return
@@ -217,7 +219,7 @@ class Body:
         with region.entered():
             results, made = body(list(self.inputs), list(slices))
             results = values_of(stage, results)
-            self.made = [as_tensor(x, stage) for x in made]
+            made = None if made is None else [as_tensor(x, stage) for x in made]
         if len(results) != len(self.carries):
             raise ArgumentTypeError(
                 stage, f"the body returns {len(results)} values for {len(self.carries)} that the loop carries."
@@ -229,6 +231,7 @@ class Body:
             return False
         with region.entered():
             self.outputs = [weak_cast(x, carry.dtype, stage) for carry, x in zip(self.carries, results)]
+        self.made = list(self.outputs) if made is None else made
         self.outputs += [region.value_of(variable) for variable in self.variables]
         self.inputs += own
         self.slice_inputs = slices
@@ -312,14 +315,15 @@ def _bounded(
 def trace_for(
     stage: str,
     length: Extent,
-    body: Callable[[list[Tensor], list[Tensor]], tuple[Sequence[Value], Sequence[Value]]],
+    body: Turn,
     carried: Sequence[Value],
     stacked: Sequence[Tensor],
     names: Sequence[str] | None = None,
     reverse: bool = False,
 ) -> tuple[list[Tensor], list[Tensor]]:
     """``length`` turns of ``body(carries, slices)`` over the slices of ``stacked`` along their first axes, from the
-    last one on where ``reverse``.  The body returns new carries, and values that are stacked where the slices were.
+    last one on where ``reverse``.  The body returns new carries, and values that are stacked where the slices were;
+    None for the carries themselves.
 
     Returns the carries after the last turn, and the stacks.  Raises as ``trace_while``.
     """
