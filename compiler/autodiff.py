@@ -61,6 +61,9 @@ def backward(
             gs = [_taken(cotangents, wanted, id(out)) for out in outputs]
             if all(g is None for g in gs):
                 continue
+            if op.accumulates:
+                _totals(b, record, gs, path, cotangents)
+                continue
             results = op.vjp(b, tuple(gs), outputs, *inputs, **attrs)
         elif vjp is None:
             out = outputs[0]
@@ -88,6 +91,21 @@ def backward(
                 earlier = cotangents.get(key)
                 cotangents[key] = result if earlier is None else b.add(earlier, result)
     return [cotangents.get(id(source)) for source in sources]
+
+
+def _totals(b: Any, record: Record, gs: Sequence[Any], path: set[int], cotangents: dict[int, Any]) -> None:
+    """Have an op that stands for several add its share to the ``cotangents``.  An operand that comes twice has come
+    together once."""
+    op, inputs, attrs, outputs, _ = record
+    keys = [id(value) for value in inputs]
+    first = [key in path and key not in keys[:k] for k, key in enumerate(keys)]
+    so_far = [cotangents.get(key) if own else None for key, own in zip(keys, first)]
+    wanted = [key in path for key in keys]
+    for key, own, total in zip(
+        keys, first, op.vjp(b, tuple(gs), outputs, *inputs, so_far=so_far, wanted=wanted, **attrs)
+    ):
+        if total is not None and key in path:
+            cotangents[key] = total if own or key not in cotangents else b.add(cotangents[key], total)
 
 
 def _on_path(records: Sequence[Record], sources: Sequence[Any]) -> set[int]:

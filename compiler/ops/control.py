@@ -46,6 +46,7 @@ from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.compiler.ir.graph import Effect, Graph, Role, graphs_in
 from hybridflow.compiler.ir.results import TOKEN, TupleType, is_token
 from hybridflow.compiler.ir.types import Dim, Extent, Shape, TensorType
+from hybridflow.compiler.ops import control_derivatives
 from hybridflow.compiler.ops.lowering import Asking, Choice, Repetition, Walk
 from hybridflow.compiler.ops.table import NOT_DIFFERENTIABLE, Kind, define
 from hybridflow.errors import ArgumentError, ArgumentTypeError, DTypeError, GradientError, ShapeError
@@ -143,13 +144,13 @@ def _no_derivative(name: str) -> Callable[..., Any]:
 
 
 def _control(name: str, **fields: Any) -> None:
+    fields.setdefault("vjp", _no_derivative(name))
     define(
         name,
         Kind.CONTROL,
         None,
         effect=Effect.ORDERED,
         raises=_may_raise,
-        vjp=_no_derivative(name),
         samples=lambda rng, dtype: [],
         dtypes=(),
         **fields,
@@ -215,6 +216,9 @@ _control(
     canon=_cond_canon,
     infer=_cond_infer,
     lower=lambda types, attrs: Choice(attrs["branches"]),
+    vjp=control_derivatives.cond_vjp,
+    jvp=control_derivatives.cond_jvp,
+    accumulates=True,
     reference=lambda run, which, *xs, branches: tuple(run(branches[chosen(which[()], len(branches))], xs)),
 )
 
@@ -253,6 +257,7 @@ _control(
     canon=_while_canon,
     infer=_while_infer,
     lower=lambda types, attrs: Repetition(attrs["cond"], attrs["body"]),
+    jvp=control_derivatives.while_jvp,
     reference=_while_reference,
 )
 
@@ -316,6 +321,9 @@ _control(
     canon=_scan_canon,
     infer=_scan_infer,
     lower=lambda types, attrs: Walk(**attrs),
+    vjp=control_derivatives.scan_vjp,
+    jvp=control_derivatives.scan_jvp,
+    accumulates=True,
     reference=_scan_reference,
 )
 

@@ -103,6 +103,8 @@ class OpDef:
     contracting(contraction)         CONTRACT: the attributes that say so, for operands whose axes lie otherwise; None
                                      where its attributes cannot
     lower(types, attrs) -> Lowering  SCAN, SORT, SCATTER, CONTROL: the building block that makes it (lowering.py)
+    accumulates                      CONTROL: ``vjp`` also takes ``so_far``, what has come together for each input, or
+                                     None, and ``wanted``, whether its cotangent is asked for; it returns totals
     calls_host                       CONTROL: it is a function in Python, which programs call
     effect                           the most that running it does besides making its results: nothing (the default),
                                      raising (where there is ``raises``), or an effect that a token puts in order
@@ -144,6 +146,7 @@ class OpDef:
     contraction: Callable[[Types, Attrs], Contraction] | None = None
     contracting: Callable[[Contraction], dict[str, Any] | None] | None = None
     lower: Callable[[Types, Attrs], Lowering] | None = None
+    accumulates: bool = False
     calls_host: bool = False
     effect: Effect = Effect.NONE
     raises: Callable[[Types, Attrs], bool] | None = None

@@ -1,0 +1,463 @@
+"""Derivatives of control flow: control flow again, over sub-graphs that are differentiated.
+
+    cond     chooses among the derivatives of the branches, each of which computes what it needs of its branch anew
+    scan     runs the other way.  What the derivative of a turn needs of the turn is stacked by a second forward scan
+             that makes these results too; a pass then has one scan do the work of both (``passes.control``)
+
+Cotangents of carries are carries.  Those of what is the same in each turn are carries too, which start with what has
+come together so far, so that sums are added up in the order in which they would be without a loop.  They start with
+-0.0 where there is nothing yet: x + -0.0 has the bits of x.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from hybridflow.compiler.autodiff import Record, Results, backward
+from hybridflow.compiler.forward import jvp
+from hybridflow.compiler.ir.build import GraphBuilder
+from hybridflow.compiler.ir.dtypes import is_float
+from hybridflow.compiler.ir.extents import Extent
+from hybridflow.compiler.ir.graph import Graph, Node, parameter
+from hybridflow.compiler.ir.results import TupleType, is_token
+from hybridflow.compiler.ops.table import TABLE, Kind
+from hybridflow.errors import GradientError
+
+Values = Sequence[Any]
+Flags = Sequence[bool]
+
+
+def _check_pure(name: str, graphs: Iterable[Graph]) -> None:
+    if any(is_token(n.type) for graph in graphs for n in graph.inputs):
+        raise GradientError(name, "there is no derivative through effects, which would happen twice.")
+
+
+def _is_float(value: Any) -> bool:
+    return not is_token(value.type) and is_float(value.type.dtype)
+
+
+def inlined(b: GraphBuilder, graph: Graph, inputs: Values) -> tuple[list[Node], list[Record]]:
+    """The outputs of a graph whose nodes are emitted anew, and the records of these."""
+    values: dict[Node, Any] = dict(zip(graph.inputs, inputs))
+    records = []
+    for node in graph.nodes:
+        if node.op.kind is Kind.PROJECT:
+            values[node] = values[node.inputs[0]][node.attrs["index"]]
+            continue
+        b.location = node.where
+        given = tuple([values[n] for n in node.inputs])
+        made: Any = b.emit(node.op, *given, **node.attrs)
+        several = isinstance(node.type, TupleType)
+        values[node] = made = b.results(made) if several else made
+        records.append(Record(node.op, given, node.attrs, Results(made) if several else (made,)))
+    return [values[n] for n in graph.outputs], records
+
+
+def _neutral(b: Any, like: Any) -> Any:
+    return b.full(-0.0, like=like)
+
+
+def _sum(b: Any, x: Any, y: Any) -> Any:
+    return y if x is None else x if y is None else b.add(x, y)
+
+
+# ---- cond
+
+
+def cond_vjp(
+    b: Any, gs: Values, outs: Values, which: Any, *xs: Any, branches: tuple[Graph, ...], so_far: Values, wanted: Flags
+) -> list[Any]:
+    _check_pure("cond", branches)
+    seeded = [k for k, g in enumerate(gs) if g is not None]
+    asked = [i for i, x in enumerate(xs) if wanted[i + 1] and _is_float(x)]
+    begun = [i for i in asked if so_far[i + 1] is not None]
+    made = [_branch_derivative(branch, seeded, asked, begun) for branch in branches]
+    reached = [k for k in range(len(asked)) if any(found[k] is not None for _, found in made)]
+    graphs = []
+    for c, found in made:
+        filled = [c.full(0, like=xs[asked[k]].type) if found[k] is None else found[k] for k in reached]
+        graphs.append(_pruned(c.finish(filled)))
+    operands = [*xs, *(gs[k] for k in seeded), *(so_far[i + 1] for i in begun)]
+    results = b.results(b.cond(which, *operands, branches=tuple(graphs)))
+    totals: list[Any] = [None] * (len(xs) + 1)
+    for k, total in zip(reached, results):
+        totals[asked[k] + 1] = total
+    return totals
+
+
+def _branch_derivative(
+    branch: Graph, seeded: Sequence[int], asked: Sequence[int], begun: Sequence[int]
+) -> tuple[GraphBuilder, list[Node | None]]:
+    """A builder with the derivative of a branch, over its inputs, cotangents and what has come together so far."""
+    c = GraphBuilder(TABLE, "derivative")
+    inputs = [c.parameter(n.type, n.attrs["name"]) for n in branch.inputs]
+    cotangents = [c.parameter(branch.outputs[k].type, f"cotangent{k}") for k in seeded]
+    starts = [c.parameter(branch.inputs[i].type, f"total{i}") for i in begun]
+    outputs, records = inlined(c, branch, inputs)
+    seeds = [*zip((inputs[i] for i in begun), starts), *((outputs[k], g) for k, g in zip(seeded, cotangents))]
+    return c, backward(c, records, seeds, [inputs[i] for i in asked])
+
+
+def _pruned(graph: Graph) -> Graph:
+    """The graph without nodes that its outputs do not need; those that may raise have done so before."""
+    live = set(graph.outputs)
+    for node in reversed(graph.nodes):
+        if node in live:
+            live.update(node.inputs)
+    return Graph(graph.name, graph.inputs, tuple([n for n in graph.nodes if n in live]), graph.outputs)
+
+
+def cond_jvp(
+    b: Any, tangents: Values, outs: Values, which: Any, *xs: Any, branches: tuple[Graph, ...]
+) -> tuple[Any, ...]:
+    along = [i for i, t in enumerate(tangents[1:]) if t is not None]
+    graphs = tuple([jvp(branch, along) for branch in branches])
+    found = b.results(b.cond(which, *xs, *(tangents[i + 1] for i in along), branches=graphs))
+    return _tangents(outs, found[len(outs) :])
+
+
+def _tangents(outs: Values, found: Values) -> tuple[Any, ...]:
+    """For each result its tangent; ``found`` are those of floats."""
+    rest = iter(found)
+    return tuple([next(rest) if _is_float(out) else None for out in outs])
+
+
+# ---- scan
+
+
+@dataclass(frozen=True)
+class _Shape:
+    """How the operands of a scan lie: ``carries``, ``stacked`` ones, and what is the same in each turn."""
+
+    carries: int
+    stacked: int
+    length: Extent
+    reverse: bool
+
+    def is_carry(self, i: int) -> bool:
+        return i < self.carries
+
+    def is_stacked(self, i: int) -> bool:
+        return self.carries <= i < self.carries + self.stacked
+
+
+def scan_vjp(
+    b: Any, gs: Values, outs: Values, *xs: Any, body: Graph, carries: int, stacked: int, length: Extent, reverse: bool,
+    so_far: Values, wanted: Flags,
+) -> list[Any]:  # fmt: skip
+    _check_pure("scan", [body])
+    if length == 0:
+        return [_sum(b, so_far[i], gs[i]) if i < carries else so_far[i] for i in range(len(xs))]
+    shape = _Shape(carries, stacked, length, reverse)
+    turn = _Turn(body, shape, gs, [w and _is_float(x) for w, x in zip(wanted, xs)])
+    kept = turn.split()
+    stacks: Values = ()
+    if kept.saved:
+        attrs = {"carries": carries, "stacked": stacked, "length": length, "reverse": reverse}
+        stacks = b.results(b.scan(*xs, body=kept.forward, **attrs))[len(outs) :]
+    return _Backward(b, turn, kept, gs, xs, stacks, so_far).totals()
+
+
+@dataclass(frozen=True)
+class _Split:
+    """What a turn's derivative is made of: the forward body that also returns ``saved`` values, and the nodes of the
+    derivative, which read these, inputs of the body and cotangents."""
+
+    forward: Graph
+    saved: list[Node]
+    nodes: list[Node]
+    read: set[Node]
+
+
+class _Turn:
+    """One turn and its derivative in one graph.
+
+    ``moving`` are the carries with a cotangent, ``stacks`` the stacked results with one.  A stacked result that is a
+    carry too (``same``) is one value with it: what the stack's cotangent says of the turn before is where the sum for
+    the carry starts.
+    """
+
+    def __init__(self, body: Graph, shape: _Shape, gs: Values, asked: Flags) -> None:
+        self.body, self.shape = body, shape
+        self.same: dict[int, int] = {}
+        for j in range(shape.carries, len(body.outputs)):
+            if gs[j] is not None:
+                for k in range(shape.carries):
+                    if body.outputs[k] is body.outputs[j] and k not in self.same:
+                        self.same[k] = j
+                        break
+        self.stacks = [
+            j for j in range(shape.carries, len(gs)) if gs[j] is not None and j not in self.same.values()
+        ]  # fmt: skip
+        self.asked = [i for i, flag in enumerate(asked) if flag and not shape.is_carry(i)]
+        moving = {k for k in range(shape.carries) if gs[k] is not None} | self.same.keys()
+        while True:
+            self._build(sorted(moving))
+            more = {k for k, total in self.carried.items() if total is not None} - moving
+            if not more:
+                break
+            moving |= more
+
+    def _build(self, moving: list[int]) -> None:
+        body, shape = self.body, self.shape
+        self.moving = moving
+        self.b = c = GraphBuilder(TABLE, "turn")
+        self.inputs = [c.parameter(n.type, n.attrs["name"]) for n in body.inputs]
+        self.outputs, records = inlined(c, body, self.inputs)
+        self.forward_nodes = list(c.nodes)
+        self.of_carry = {k: c.parameter(body.inputs[k].type, f"cotangent{k}") for k in moving}
+        self.of_stack = {j: c.parameter(body.outputs[j].type, f"cotangent{j}") for j in self.stacks}
+        self.begun = {k: c.parameter(body.inputs[k].type, f"start{k}") for k in moving if k in self.same}
+        self.summed = {
+            i: c.parameter(body.inputs[i].type, f"total{i}") for i in self.asked if not shape.is_stacked(i)
+        }  # fmt: skip
+        seeds = [
+            *((self.inputs[k], g) for k, g in self.begun.items()),
+            *((self.inputs[i], g) for i, g in self.summed.items()),
+            *((self.outputs[k], g) for k, g in self.of_carry.items()),
+            *((self.outputs[j], g) for j, g in self.of_stack.items()),
+        ]
+        floats = [k for k in range(shape.carries) if _is_float(body.inputs[k])]
+        sources = [*floats, *self.asked]
+        totals = dict(zip(sources, backward(c, records, seeds, [self.inputs[i] for i in sources])))
+        self.carried = {k: totals[k] for k in floats}
+        self.sums = {i: totals[i] for i in self.summed if totals[i] is not None and totals[i] is not self.summed[i]}
+        self.slices = {i: totals[i] for i in self.asked if shape.is_stacked(i) and totals[i] is not None}
+        if shape.length != 1:  # each slice is a piece of a whole that is 0 elsewhere, and -0.0 + 0 is 0
+            self.slices = {i: c.add(g, c.full(0, like=g)) for i, g in self.slices.items()}
+
+    # ---- which values are kept
+
+    def split(self) -> _Split:
+        """Decide what is stacked for the derivative, and what it computes again."""
+        first = self._first_nodes()
+        computed: set[Node] = set()
+        saved: list[Node] = []
+        read: set[Node] = set()
+        carries = set(self.inputs[: self.shape.carries])
+        stack = [n for n in (*self.carried.values(), *self.sums.values(), *self.slices.values()) if n is not None]
+        same = self._unchanging()
+        while stack:
+            node = stack.pop()
+            if node in computed or node in read:
+                continue
+            if node in carries or (node in first and not self._is_free(node, same)):
+                saved.append(node)
+                read.add(node)
+            elif node.is_parameter:
+                read.add(node)
+            else:
+                computed.add(node)
+                stack += node.inputs
+        nodes = [n for n in self.b.nodes if n in computed]
+        forward = _pruned_with_checks(
+            Graph("body", tuple(self.inputs), tuple([n for n in self.b.nodes if n in first]),
+                  (*self.outputs, *saved)), set(self.forward_nodes)
+        )  # fmt: skip
+        return _Split(forward, saved, nodes, read)
+
+    def _first_nodes(self) -> set[Node]:
+        """The nodes of the turn, and of the derivative those loops that need no cotangent, with what they read."""
+        first = set(self.forward_nodes)
+        later = [n for n in self.b.nodes if n not in first]
+        free: set[Node] = set()
+        known = {*self.inputs, *first}
+        for node in later:
+            if all(n in known or n in free for n in node.inputs):
+                free.add(node)
+        for node in reversed(later):
+            if node in free and node.op.kind is Kind.CONTROL:
+                stack = [node]
+                while stack:
+                    one = stack.pop()
+                    if one in free and one not in first:
+                        first.add(one)
+                        stack += one.inputs
+        return first | {n for n in later if n.op.kind is Kind.PROJECT and n.inputs[0] in first}
+
+    def _unchanging(self) -> set[Node]:
+        """Nodes that are the same in each turn."""
+        found = set(self.inputs[self.shape.carries + self.shape.stacked :])
+        for node in self.b.nodes:
+            if all(n in found for n in node.inputs):
+                found.add(node)
+        return found
+
+    @staticmethod
+    def _is_free(node: Node, same: Collection[Node]) -> bool:
+        """Whether a value is computed again rather than kept."""
+        return node in same or node.op.kind in (Kind.CREATE, Kind.VIEW)
+
+
+def _pruned_with_checks(graph: Graph, always: Collection[Node]) -> Graph:
+    """The graph without nodes that are neither needed nor among ``always``."""
+    live = {*graph.outputs, *always}
+    for node in reversed(graph.nodes):
+        if node in live:
+            live.update(node.inputs)
+    return Graph(graph.name, graph.inputs, tuple([n for n in graph.nodes if n in live]), graph.outputs)
+
+
+class _Backward:
+    """The scan that goes back.  Its operands are collected as its body's inputs are made."""
+
+    def __init__(
+        self, b: Any, turn: _Turn, kept: _Split, gs: Values, xs: Values, stacks: Values, so_far: Values
+    ) -> None:
+        self.b, self.turn, self.kept = b, turn, kept
+        self.gs, self.xs, self.stacks, self.so_far = gs, xs, stacks, so_far
+        self.new: dict[Node, Node] = {}
+        self.inputs: list[Node] = []
+        self.operands: list[Any] = []
+
+    def _take(self, node: Node, operand: Any) -> None:
+        found = parameter(node.type, node.attrs["name"] if node.is_parameter else f"kept{len(self.inputs)}")
+        self.new[node] = found
+        self.inputs.append(found)
+        self.operands.append(operand)
+
+    def totals(self) -> list[Any]:
+        b, turn, shape = self.b, self.turn, self.turn.shape
+        for k, g in turn.of_carry.items():
+            self._take(g, self._last(k))
+        for i in turn.sums:
+            self._take(turn.summed[i], _neutral(b, self.xs[i]) if self.so_far[i] is None else self.so_far[i])
+        carries = len(self.inputs)
+        for i in range(shape.carries, shape.carries + shape.stacked):
+            if turn.inputs[i] in self.kept.read:
+                self._take(turn.inputs[i], self.xs[i])
+        for node, x in zip(self.kept.saved, self.stacks):
+            self._take(node, x)
+        for j, g in turn.of_stack.items():
+            self._take(g, self.gs[j])
+        for k, g in turn.begun.items():
+            self._take(g, self._shifted(k))
+        stacked = len(self.inputs) - carries
+        for i in range(shape.carries + shape.stacked, len(turn.inputs)):
+            if turn.inputs[i] in self.kept.read:
+                self._take(turn.inputs[i], self.xs[i])
+        attrs = {"carries": carries, "stacked": stacked, "length": shape.length, "reverse": not shape.reverse}
+        found = b.results(b.scan(*self.operands, body=self._body(), **attrs))
+        return self._sorted(found)
+
+    def _body(self) -> Graph:
+        turn = self.turn
+        c = GraphBuilder(TABLE, "body")
+        c.inputs = self.inputs
+        for node in self.kept.nodes:
+            copy = Node(node.op, [self.new[n] for n in node.inputs], node.attrs, node.type, node.where)
+            c.nodes.append(copy)
+            self.new[node] = copy
+        outputs = []
+        for k in turn.moving:
+            total = turn.carried[k]
+            outputs.append(_neutral(c, turn.inputs[k]) if total is None else self.new[total])
+        more: Any = (*turn.sums.values(), *turn.slices.values())
+        outputs += [self.new[n] for n in more]
+        return c.finish(outputs)
+
+    def _row(self, x: Any, begin: Extent, end: Extent) -> Any:
+        """The slices of a stack from one position to another."""
+        rank = len(x.type.shape)
+        return self.b.slice(
+            x, start=(begin, *[0] * (rank - 1)), stop=(end, *x.type.shape[1:]), step=(1,) * rank
+        )  # fmt: skip
+
+    def _last(self, k: int) -> Any:
+        """The cotangent of a carry after the last turn."""
+        b, shape, g = self.b, self.turn.shape, self.gs[k]
+        if k in self.turn.same:
+            n = shape.length
+            last = self._row(self.gs[self.turn.same[k]], *((0, 1) if shape.reverse else (n - 1, n)))
+            return _sum(b, g, b.reshape(last, shape=self.xs[k].type.shape))
+        return _neutral(b, self.xs[k]) if g is None else g
+
+    def _shifted(self, k: int) -> Any:
+        """For each turn what the sum for the carry that it began with starts with: the cotangent of the slice that the
+        turn before stacked."""
+        b, shape, x = self.b, self.turn.shape, self.xs[k]
+        g = self.gs[self.turn.same[k]]
+        row = b.reshape(_neutral(b, x), shape=(1, *x.type.shape))
+        if shape.length == 1:
+            return row
+        if shape.reverse:
+            return b.concat(self._row(g, 1, shape.length), row, axis=0)
+        return b.concat(row, self._row(g, 0, shape.length - 1), axis=0)
+
+    def _sorted(self, found: Values) -> list[Any]:
+        """Totals in the order of the operands."""
+        b, turn = self.b, self.turn
+        totals: list[Any] = list(self.so_far)
+        results = iter(found)
+        for k in turn.moving:
+            totals[k] = _sum(b, self.so_far[k], next(results))  # what a loop starts with is a value of its own
+        for i in turn.sums:
+            totals[i] = next(results)
+        for i in turn.slices:
+            totals[i] = _sum(b, self.so_far[i], next(results))
+        return totals
+
+
+def scan_jvp(
+    b: Any, tangents: Values, outs: Values, *xs: Any, body: Graph, carries: int, stacked: int, length: Extent,
+    reverse: bool,
+) -> tuple[Any, ...]:  # fmt: skip
+    """Tangents of carries are carries, those of slices are stacked."""
+    along = [i for i, x in enumerate(xs) if (i < carries and _is_float(x)) or tangents[i] is not None]
+    graph = jvp(body, along)
+    extra = graph.inputs[len(xs) :]
+    ends = (carries, carries + stacked, len(xs))
+    inputs: list[Node] = []
+    operands: list[Any] = []
+    counts = []
+    for begin, end in zip((0, *ends), ends):
+        inputs += graph.inputs[begin:end]
+        operands += xs[begin:end]
+        for i, node in zip(along, extra):
+            if begin <= i < end:
+                inputs.append(node)
+                operands.append(b.full(0, like=xs[i]) if tangents[i] is None else tangents[i])
+        counts.append(len(inputs))
+    count = len(body.outputs)
+    moved = [k for k, n in enumerate(body.outputs) if _is_float(n)]
+    of = dict(zip(moved, graph.outputs[count:]))
+    first = [k for k in moved if k < carries]
+    outputs = [
+        *graph.outputs[:carries], *(of[k] for k in first), *graph.outputs[carries:count],
+        *(of[k] for k in moved if k >= carries),
+    ]  # fmt: skip
+    wide = Graph(graph.name, tuple(inputs), graph.nodes, tuple(outputs))
+    attrs = {"carries": counts[0], "stacked": counts[1] - counts[0], "length": length, "reverse": reverse}
+    found = b.results(b.scan(*operands, body=wide, **attrs))
+    return _tangents(outs, [*found[carries : counts[0]], *found[count + len(first) :]])
+
+
+# ---- while
+
+
+def while_jvp(b: Any, tangents: Values, outs: Values, *xs: Any, cond: Graph, body: Graph) -> tuple[Any, ...]:
+    """Tangents of carries are carries; the condition does not look at them."""
+    count = len(body.outputs)
+    along = [i for i, x in enumerate(xs) if (i < count and _is_float(x)) or tangents[i] is not None]
+    graph = jvp(body, along)
+    given = {i: b.full(0, like=xs[i]) if tangents[i] is None else tangents[i] for i in along}
+    extra = dict(zip(along, graph.inputs[len(xs) :]))
+    carried = [i for i in along if i < count]
+    rest = [i for i in along if i >= count]
+    order = [*graph.inputs[:count], *(extra[i] for i in carried), *graph.inputs[count : len(xs)],
+             *(extra[i] for i in rest)]  # fmt: skip
+    of = dict(zip([k for k, n in enumerate(body.outputs) if _is_float(n)], graph.outputs[count:]))
+    outputs = (*graph.outputs[:count], *(of[i] for i in carried))
+    asked = list(cond.inputs)
+    asked[count:count] = [parameter(xs[i].type, f"unread{i}") for i in carried]
+    asked += [parameter(xs[i].type, f"unread{i}") for i in rest]
+    operands = [*xs[:count], *(given[i] for i in carried), *xs[count:], *(given[i] for i in rest)]
+    found = b.results(
+        b.emit(
+            TABLE["while"], *operands, cond=Graph(cond.name, tuple(asked), cond.nodes, cond.outputs),
+            body=Graph(graph.name, tuple(order), graph.nodes, outputs),
+        )
+    )  # fmt: skip
+    return _tangents(outs, found[count:])

@@ -1,0 +1,140 @@
+"""Derivatives through control flow: eager and compiled, of any order, against each other and finite differences."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import hybridflow as hf
+from hybridflow.compiler.forward import jvp
+from hybridflow.compiler.interpret import interpret
+
+Loss = Callable[..., Any]
+
+
+def gradients(loss: Loss, args: tuple[Any, ...]) -> list[Any]:
+    with hf.GradientTape() as tape:
+        tape.watch(args)
+        value = loss(*args)
+    return [value, *tape.gradient(value, args, unconnected_gradients="zero")]
+
+
+def second(loss: Loss, args: tuple[Any, ...]) -> list[Any]:
+    with hf.GradientTape() as tape:
+        tape.watch(args)
+        found = gradients(loss, args)[1:]
+        total = sum(hf.sum(g * hf.cos(g)) for g in found)
+    return tape.gradient(total, args, unconnected_gradients="zero")
+
+
+def numbers(found: Any) -> list[np.ndarray]:
+    return [np.asarray(x.numpy(), np.float64) for x in found]
+
+
+def draw(*shapes: tuple[int, ...], seed: int = 0, dtype: Any = np.float64) -> tuple[Any, ...]:
+    rng = np.random.default_rng(seed)
+    return tuple(hf.asarray(rng.uniform(-1, 1, shape).astype(dtype)) for shape in shapes)
+
+
+def _inner(a: Any, r: Any, w: Any) -> Any:
+    return hf.foldl(lambda a, e: hf.tanh(a + e * w), r, a)
+
+
+PROGRAMS: dict[str, tuple[Loss, list[tuple[int, ...]]]] = {
+    "cond": (lambda p, x: hf.sum(hf.cond(hf.sum(p) > 0, lambda: x * p, lambda: hf.sin(x))), [(3,), (3,)]),
+    "cond of operands": (lambda p, x: hf.cond(p > x, lambda a, b: a * b, lambda a, b: a / (b + 3), p, x), [(), ()]),
+    "cond that reads one": (lambda p, x: hf.cond(p > 0, lambda: p * p, lambda: x * x) + p * x, [(), ()]),
+    "switch_case": (
+        lambda p, x: hf.switch_case(hf.astype(p * 3, hf.int64), [lambda: p * x, lambda: x * x, lambda: hf.exp(p)]),
+        [(), ()],
+    ),
+    "nested cond": (
+        lambda p, x: hf.cond(p > 0, lambda: hf.cond(x > 0, lambda: x * p, lambda: x * x), lambda: hf.sin(x) * p),
+        [(), ()],
+    ),
+    "fold": (lambda h, w, x: hf.sum(hf.foldl(lambda h, x: hf.tanh(h @ w + x), x, h)), [(2, 4), (4, 4), (5, 2, 4)]),
+    "fold from the first": (lambda w, x: hf.sum(hf.foldr(lambda h, x: hf.tanh(h * w + x), x)), [(4,), (5, 4)]),
+    "scan": (lambda h, w, x: hf.sum(hf.scan(lambda h, x: hf.tanh(h @ w + x), x, h) ** 2), [(2, 4), (4, 4), (5, 2, 4)]),
+    "scan in reverse": (
+        lambda h, w, x: hf.sum(hf.scan(lambda h, x: hf.tanh(h @ w + x) * h, x, h, reverse=True) ** 2) + hf.sum(w * w),
+        [(2, 3), (3, 3), (4, 2, 3)],
+    ),
+    "scan of one": (lambda h, w, x: hf.sum(hf.scan(lambda h, x: h * w + x, x, h) ** 2), [(3,), (3,), (1, 3)]),
+    "two carries": (
+        lambda a, x: hf.sum(hf.scan(lambda s, x: (s[1] * x, s[0] + hf.sin(s[1]), 1), x, (a, a * 2, 0))[1]),
+        [(), (6,)],
+    ),
+    "map": (lambda w, x: hf.sum(hf.map_fn(lambda x: hf.sin(x * w) * hf.sum(x), x)), [(3,), (4, 3)]),
+    "fori_loop": (lambda p, x: hf.fori_loop(1, 6, lambda i, y: hf.sin(y) * x + p / i, p), [(), ()]),
+    "fold in map": (lambda w, x: hf.sum(hf.map_fn(lambda r: _inner(hf.sum(r), r, w), x)), [(), (3, 4)]),
+    "cond in fold": (
+        lambda w, x: hf.foldl(lambda a, e: hf.cond(a > e, lambda: a * w - e, lambda: hf.cos(a) + e * e), x, w),
+        [(), (6,)],
+    ),
+    "fold in cond": (
+        lambda w, x: hf.cond(hf.sum(x) > 0, lambda: _inner(w, x, w), lambda: _inner(w * w, x, w + 1)),
+        [(), (6,)],
+    ),
+    "carry that is handed on": (lambda a, x: hf.sum(hf.foldl(lambda s, x: (s[0], s[1] * s[0] + x), x, (a, a))[1]),
+                                [(), (4,)]),
+    "associative_scan": (lambda x: hf.sum(hf.associative_scan(hf.multiply, x) ** 2), [(7, 2)]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_gradients(name: str, seed: int) -> None:
+    loss, shapes = PROGRAMS[name]
+    args = draw(*shapes, seed=seed, dtype=np.float32)
+    want = gradients(loss, args)
+    inside = hf.function(lambda *args: gradients(loss, args))(*args)
+    outside = gradients(hf.function(loss), args)
+    for one, two, three in zip(want, inside, outside):
+        if name != "fold in map":
+            assert one.numpy().tobytes() == two.numpy().tobytes()
+        assert two.numpy().tobytes() == three.numpy().tobytes()
+        np.testing.assert_allclose(one.numpy(), two.numpy(), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_gradients_against_finite_differences(name: str) -> None:
+    loss, shapes = PROGRAMS[name]
+    args = draw(*shapes, seed=2)
+    compiled = hf.function(loss)
+    found = numbers(gradients(compiled, args))[1:]
+    along = numbers(draw(*shapes, seed=3))
+    step = 1e-6
+    ends = [compiled(*(hf.asarray(x.numpy() + s * step * d) for x, d in zip(args, along))) for s in (1, -1)]
+    slope = (float(ends[0]) - float(ends[1])) / (2 * step)
+    np.testing.assert_allclose(sum((g * d).sum() for g, d in zip(found, along)), slope, rtol=1e-5, atol=1e-7)
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_gradients_of_gradients(name: str) -> None:
+    loss, shapes = PROGRAMS[name]
+    args = draw(*shapes, seed=4)
+    want = numbers(second(loss, args))
+    inside = numbers(hf.function(lambda *args: second(loss, args))(*args))
+    outside = numbers(second(hf.function(loss), args))
+    between = hf.function(lambda *args: gradients(loss, args)[1:])
+    with hf.GradientTape() as tape:
+        tape.watch(args)
+        total = sum(hf.sum(g * hf.cos(g)) for g in between(*args))
+    mixed = numbers(tape.gradient(total, args, unconnected_gradients="zero"))
+    for one, *others in zip(want, inside, outside, mixed):
+        for other in others:
+            np.testing.assert_allclose(other, one, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_forward_mode(name: str) -> None:
+    """Tangents by the graphs that the compiler makes, which the interpreter runs."""
+    loss, shapes = PROGRAMS[name]
+    args, along = draw(*shapes, seed=5), draw(*shapes, seed=6)
+    graph = hf.function(loss).get_concrete_function(*args).graph
+    results, _ = interpret(jvp(graph, range(len(args))), [x.numpy() for x in (*args, *along)])
+    want = sum((g * d).sum() for g, d in zip(numbers(gradients(loss, args))[1:], numbers(along)))
+    np.testing.assert_allclose(float(results[1]), want, rtol=1e-6, atol=1e-9)
