@@ -20,7 +20,7 @@ import numpy as np
 
 import hybridflow as hf
 from hybridflow.cli import measure, output
-from hybridflow.compiler.codegen import contract, scan, sort, vectors
+from hybridflow.compiler.codegen import contract, rows, scan, sort, vectors
 from hybridflow.compiler.loops import cluster, schedule, stored
 
 
@@ -68,6 +68,9 @@ CASES = {
     "near": Case(stored, "NEAR", (256, 4096), padded, ((1000, 1000), (1000, 1000))),
     "turn": Case(schedule, "MOST_VECTORS", (1, 2, 4, 8), hf.exp, ((1 << 16,),)),
     "light": Case(schedule, "LIGHT", (0, 48, 400), lambda x: hf.sum(hf.exp(x), axis=1), ((256, 1024),)),
+    "row": Case(
+        rows, "LONG_ROW", (1, 16, 1 << 40), lambda x: x / hf.sqrt(hf.sum(x * x, 1, keepdims=True)), ((500, 256),)
+    ),
     "tile": Case(schedule, "TILE", (512, 2048, 8192), COLUMNS, ((1024, 8192),)),
     "split": Case(schedule, "SPLIT", (1, 1 << 40), SUM, ((1 << 18,),)),
     "short": Case(schedule, "SHORT", (1, 16), lambda x: hf.nn.softmax(x), ((100_000, 10),)),

@@ -305,8 +305,11 @@ class Arithmetic(Writer):
         if a.dtype == dt.bool_:
             return self._binary("", bools, a, b)
         if dt.is_float(a.dtype):
-            return self._intrinsic(floats, a, b)
+            return self._float_extremum(floats, a, b)
         return self._intrinsic(signed if dt.is_signed(a.dtype) else unsigned, a, b)
+
+    def _float_extremum(self, name: str, a: Val, b: Val) -> Val:
+        return self._intrinsic(name, a, b)
 
     def _intrinsic(self, name: str, *operands: Val) -> Val:
         """A call of ``llvm.name`` whose operands and result share one type."""

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from hybridflow.compiler.codegen.arithmetic import Arithmetic
+from hybridflow.compiler.codegen.avx512 import Avx512
 from hybridflow.compiler.codegen.values import Val, type_text
 from hybridflow.compiler.ir import dtypes as dt
 
 
-class Conversions(Arithmetic):
+class Conversions(Avx512):
     def bitcast(self, a: Val, dtype: np.dtype) -> Val:
         """The same bits as another dtype of the same size."""
         old, new = type_text(a.dtype, a.width), type_text(dtype, a.width)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from hybridflow.compiler.codegen.conversions import Conversions
+from hybridflow.compiler.codegen.quotients import Quotients
 from hybridflow.compiler.codegen.values import LLVM, Val, literal_text, mangle, memory_type, struct_text, type_text
 from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.compiler.ir.graph import Node
@@ -19,7 +19,7 @@ from hybridflow.compiler.target import Target
 from hybridflow.errors import CompileError
 
 
-class Emitter(Conversions):
+class Emitter(Quotients):
     """What arithmetic and conversions leave: memory, code that seldom runs, checks, powers of two."""
 
     def __init__(self, target: Target, width: int = 1, fastmath: bool = False) -> None:
@@ -265,8 +265,8 @@ class Emitter(Conversions):
         In lanes where ``kept`` does not hold the result is 0, whatever the operands are: to come there by underflow
         takes processors a hundred times as long.
         """
-        if self.is_x86 and self.target.masked and a.width * a.dtype.itemsize >= 16:
-            return self._scalef(a, exponent, kept)
+        if self.has_wide(a):
+            return self.scalef(a, exponent, kept)
         if kept is not None:
             return self.select(kept, self.scale2(a, self.select(kept, exponent, 0.0)), 0.0)
         integer, mantissa, bias = (dt.int32, 23, 127) if a.dtype == dt.float32 else (dt.int64, 52, 1023)
@@ -279,37 +279,3 @@ class Emitter(Conversions):
             first = self.bitcast(self.shl(self.add(half, bias), mantissa), a.dtype)
             second = self.bitcast(self.shl(self.add(self.sub(whole, half), bias), mantissa), a.dtype)
             return self.mul(self.mul(a, first), second)
-
-    def _scalef(self, a: Val, exponent: Val, kept: Val | None) -> Val:
-        """The instruction, which works in lanes where ``kept`` holds and leaves 0 in the others."""
-        bits = 8 * a.width * a.dtype.itemsize
-        if bits > 512:
-            half = a.width // 2
-            low, high = (
-                self._scalef(
-                    self.shuffle(a, None, part),
-                    self.shuffle(exponent, None, part),
-                    None if kept is None else self.shuffle(kept, None, part),
-                )
-                for part in (range(half), range(half, a.width))
-            )
-            return self.shuffle(low, high, range(a.width))
-        name = f"@llvm.x86.avx512.mask.scalef.{'ps' if a.dtype == dt.float32 else 'pd'}.{bits}"
-        vector, mask = type_text(a.dtype, a.width), f"i{max(8, a.width)}"
-        active = "-1" if kept is None else self._mask_bits(kept)
-        # At full width the instruction also takes a rounding mode; 4 is the current one.
-        mode_type, mode = (", i32", ", i32 4") if bits == 512 else ("", "")
-        self.declare(f"declare {vector} {name}({vector}, {vector}, {vector}, {mask}{mode_type})")
-        return self.assign(
-            f"call {vector} {name}({vector} {a.ref}, {vector} {exponent.ref}, "
-            f"{vector} zeroinitializer, {mask} {active}{mode})",
-            a.dtype,
-            a.width,
-        )
-
-    def _mask_bits(self, mask: Val) -> str:
-        """A mask as AVX-512's instructions take it: the bits of an integer, of 8 at least."""
-        width = max(8, mask.width)
-        if mask.width < width:
-            mask = self.shuffle(mask, None, [min(lane, mask.width - 1) for lane in range(width)])
-        return self.assign(f"bitcast <{width} x i1> {mask.ref} to i{width}", mask.dtype, 1).ref

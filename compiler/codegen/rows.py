@@ -25,6 +25,7 @@ from hybridflow.compiler.ir.extents import aligned
 from hybridflow.compiler.ir.graph import Node
 from hybridflow.compiler.ir.types import product
 from hybridflow.compiler.loops.index import Index, Ix
+from hybridflow.compiler.loops.limits import LONG_ROW
 from hybridflow.compiler.loops.stages import Kept, Stage
 
 
@@ -75,10 +76,11 @@ class Rows(Nest):
     @contextmanager
     def _statistics_in_lanes(self) -> Iterator[None]:
         """Statistics of the row in every lane: once per row, not once per vector."""
-        scalars = dict(self.given)
+        scalars, extent = dict(self.given), self.space.vars[-1].extent
+        long = isinstance(extent, int) and extent >= LONG_ROW * self.width
         with self.code.width(self.width):
             for node in self.given:
-                self.given[node] = self.e.splat(self.given[node])
+                self.given[node] = (self.e.fixed if long else self.e.splat)(self.given[node])
         yield
         self.given = scalars
 

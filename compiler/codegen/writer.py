@@ -51,8 +51,10 @@ class Writer:
     def branch(self, label: str) -> None:
         self.line(f"br label %{label}")
 
-    def branch_if(self, condition: str, then: str, otherwise: str) -> None:
-        self.line(f"br i1 {condition}, label %{then}, label %{otherwise}")
+    def branch_if(self, condition: str, then: str, otherwise: str, seldom: bool = False) -> None:
+        """``seldom`` says that the condition hardly ever holds: nothing of ``then`` is worth computing beforehand."""
+        weights = ', !prof !{!"branch_weights", i32 1, i32 2000}' if seldom else ""
+        self.line(f"br i1 {condition}, label %{then}, label %{otherwise}{weights}")
 
     def phi(self, *incoming: tuple[Val, str]) -> Val:
         """The value that came along the edge from one of the labels."""

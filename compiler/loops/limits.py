@@ -39,6 +39,8 @@ LONG = 800  # instructions of a loop's body that are compiled in about 15 ms: `t
 MOST_VECTORS = 4  # vectors a turn of a map: two units of arithmetic with latencies of two to four: `thresholds.py turn`
 LIGHT = 48  # instructions of a body that may be repeated for each vector of a reduction's step: `thresholds.py light`
 
+LONG_ROW = 16  # vectors of a row whose statistics are given reciprocals to divide by them: `thresholds.py row`
+
 # ---- tiles (``schedule``)
 
 TILE = 2048  # columns whose accumulators stay in a first-level cache of 32 KiB together: `thresholds.py tile`

@@ -25,6 +25,11 @@ class Val(NamedTuple):
     dtype: np.dtype
     width: int
 
+    @property
+    def is_constant(self) -> bool:
+        """Whether its text says its value."""
+        return not self.ref.startswith("%")
+
 
 Number = int | float | bool
 Operand = Val | Number
