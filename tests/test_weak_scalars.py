@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -131,3 +132,77 @@ def test_what_takes_them_takes_those_that_are_arguments() -> None:
             for compiled in (hf.function(form)(x, s), *(form(x, s) for _ in range(6))):  # and the plans of functions
                 assert compiled.dtype == eager.dtype
                 assert np.asarray(compiled).tobytes() == np.asarray(eager).tobytes()
+
+
+VALUES: list[Any] = [
+    True,
+    3,
+    2.5,
+    *(np.dtype(name).type(value) for name, value in (("bool", 1), ("uint8", 2), ("int64", 5))),
+    *(np.dtype(name).type(1.5) for name in ("float16", "float32", "float64")),
+    *(np.asarray(2, name) for name in ("int32", "float64")),
+    hf.asarray(2.5),
+    hf.asarray(2, dtype=hf.int16),
+    hf.asarray([1.5, 2.0]),
+    hf.asarray([1.5, 2.0], dtype=hf.bfloat16),
+    hf.asarray([1, 2], dtype=hf.int8),
+]
+OPERATORS = [
+    operator.add, operator.sub, operator.mul, operator.truediv, operator.floordiv, operator.mod, operator.lt,
+    operator.eq, operator.and_, operator.lshift,
+]  # fmt: skip
+FUNCTIONS = [
+    hf.add, hf.divide, hf.remainder, hf.maximum, hf.less, hf.hypot, hf.bitwise_or, hf.isclose, np.add, np.maximum,
+]  # fmt: skip
+
+
+def left_to_numpy(op: Any, a: Any, b: Any) -> bool:
+    """Whether NumPy or Python would compute by a rule of their own: NumPy makes scalars of arrays without axes, and
+    adds bools as bools, which are errors here."""
+    if op in FUNCTIONS[:-2] or any(isinstance(value, hf.Tensor) for value in (a, b)):
+        return False
+    kinds = [np.asarray(value).dtype.kind for value in (a, b)]
+    numbers = not any(hasattr(value, "dtype") for value in (a, b))
+    return numbers or kinds == ["b", "b"] or any(type(value) is np.ndarray for value in (a, b))
+
+
+def described(found: Any) -> Any:
+    if isinstance(found, str):
+        return found
+    return [(array.dtype, array.shape, array.tobytes()) for array in map(np.asarray, found)]
+
+
+@pytest.mark.parametrize("op", [*OPERATORS, *FUNCTIONS], ids=lambda op: f"{type(op).__name__}-{op.__name__}")
+def test_every_pair_has_one_dtype_eagerly_and_compiled(op: Any) -> None:
+    """By itself, and next to tensors that show whether the result is weak."""
+    small = hf.asarray([1, 2], dtype=hf.int16), hf.asarray([0.5], dtype=hf.float16)
+    pairs = [(a, b) for a in range(len(VALUES)) for b in range(len(VALUES))]
+    pairs = [(a, b) for a, b in pairs if not left_to_numpy(op, VALUES[a], VALUES[b])]
+
+    def all_pairs(values: Any) -> Any:
+        found: list[Any] = []
+        for a, b in pairs:
+            try:
+                result = op(values[a], values[b])
+                found.append([result, small[0] * result, small[1] + result])
+            except (TypeError, ValueError, OverflowError, ArithmeticError):
+                found.append("raises")
+        return found
+
+    with np.errstate(all="ignore"):
+        eager = all_pairs(VALUES)
+    for pair, wanted, found in zip(pairs, eager, hf.function(all_pairs)(VALUES), strict=True):
+        assert described(found) == described(wanted), [VALUES[k] for k in pair]
+
+
+def test_functions_make_tensors_of_scalars() -> None:
+    s, x = np.float64(1.5), hf.ones(2)
+    for run in (lambda f: f, hf.function):
+        assert run(lambda s, x: hf.add(s, 2) * x)(s, x).dtype == hf.float64
+        assert run(lambda s, x: (s + 2) * x)(s, x).dtype == hf.float32
+        assert run(lambda s, x: np.sqrt(s) * x)(s, x).dtype == hf.float32
+        assert run(lambda s, x: hf.sqrt(s) * x)(s, x).dtype == hf.float64
+        assert run(lambda s, x: (s > 1) * hf.asarray(2, dtype=hf.int8) + ((s > 1) + 1))(s, x).dtype == hf.int8
+        n = np.int64(7)
+        assert run(lambda n: n / 3)(n).dtype == np.float64
+        assert np.asarray(run(lambda n: n / 3)(n)) == np.float64(7) / 3

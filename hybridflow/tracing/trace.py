@@ -24,6 +24,7 @@ from hybridflow.core.tensor import Tensor
 from hybridflow.core.variable import Variable
 from hybridflow.eager.execute import execute
 from hybridflow.errors import TraceError, short_location, user_location
+from hybridflow.tracing import scalars
 from hybridflow.tracing.assumptions import Assumptions
 from hybridflow.tracing.symbolic import SymbolicTensor
 
@@ -66,19 +67,6 @@ class Span(NamedTuple):
     inputs: tuple[SymbolicTensor, ...]
     outputs: tuple[SymbolicTensor, ...]
     vjp: Callable[..., Any]
-
-
-# What Python's operators on a NumPy scalar, which stays one, are while tracing.
-_OPERATOR_TEXT = """
-abs add convert divide floor_divide multiply negative pow pow_half pow_minus_half reciprocal remainder square subtract
-"""
-_OPERATORS = frozenset(_OPERATOR_TEXT.split())
-
-
-def _are_scalars(inputs: Sequence[Any]) -> bool:
-    """Whether operands are NumPy scalars, Python numbers beside them."""
-    weak = [getattr(x, "is_weak", False) for x in inputs]
-    return any(weak) and all(w or (not x.shape and x._known() is not None) for w, x in zip(weak, inputs))
 
 
 class Trace:
@@ -238,7 +226,7 @@ class Trace:
             self.assumptions.settle(op.name, part.shape)
         if isinstance(node.type, TupleType):
             return tuple([SymbolicTensor(part, self) for part in self._builder.results(node)])
-        return SymbolicTensor(node, self, op.name in _OPERATORS and _are_scalars(inputs))
+        return SymbolicTensor(node, self)
 
     def add_span(self, inputs: Iterable[Tensor], outputs: Iterable[Tensor], vjp: Callable[..., Any]) -> None:
         """Give ``outputs``, just recorded, their own derivative with respect to ``inputs``."""
@@ -358,3 +346,6 @@ class Trace:
             if isinstance(source, State) and source.is_written
         }
         return self._builder.finish(outputs, updates)
+
+
+scalars.install()
