@@ -339,7 +339,9 @@ def test_epilogue_of_one_column_gets_neighbouring_rows(target, lanes):
         Kernel(emit, target, 3)(x, y, out, cuts=(m - 1, m + 2))
         expected = order.ordered_product(x, y, np.dtype(np.float32), lanes=lanes) + residual
         np.testing.assert_array_equal(bits(out), bits(expected))
-        assert max(widths) == lanes_for(target, np.dtype(np.float32), m)
+        widest = lanes_for(target, np.dtype(np.float32), m)
+        if target.masked or widest <= m:  # without masks only whole vectors are vectors
+            assert max(widths) == widest
 
 
 def test_tiles_fit_the_registers_and_small_products_waste_little():

@@ -30,7 +30,7 @@ class Loop:
     The body sets ``next`` where there are carried values; after the loop ``carried`` holds the final ones.
     """
 
-    index: str
+    index: Ref
     carried: list[Val] = field(default_factory=list)
     next: Sequence[Val] = ()
 
@@ -207,20 +207,49 @@ class Code:
 
     @contextmanager
     def loop(self, begin: Ref, end: Ref, step: Ref = 1, carry: Sequence[Val] = ()) -> Iterator[Loop]:
-        """``for index in range(begin, end, step)``."""
+        """``for index in range(begin, end, step)``; where there is known to be at most one turn, no loop is written."""
+        if isinstance(begin, int) and isinstance(end, int) and isinstance(step, int) and end - begin <= step:
+            with self._straight(begin, end > begin, carry) as loop:
+                yield loop
+        else:
+            with self._turns(begin, end, step, carry) as loop:
+                yield loop
+
+    @contextmanager
+    def _straight(self, index: int, taken: bool, carry: Sequence[Val]) -> Iterator[Loop]:
+        """The one turn of a loop; or none: what its body writes is dropped."""
+        loop = Loop(index, list(carry))
+        with self._if_known(taken):
+            yield loop
+        if taken:
+            loop.carried = list(loop.next)
+
+    @contextmanager
+    def _if_known(self, taken: bool) -> Iterator[None]:
+        """Code that is reached in any case, or in none."""
+        e = self.e
+        written, block = len(e.lines), e.block
+        yield
+        if not taken:
+            del e.lines[written:]
+            e.block = block
+
+    @contextmanager
+    def _turns(self, begin: Ref, end: Ref, step: Ref, carry: Sequence[Val]) -> Iterator[Loop]:
         e = self.e
         head, body, latch, done = (e.new_label(hint) for hint in ("head", "body", "latch", "done"))
         before = e.block
-        loop = Loop(e.fresh("i"), [Val(e.fresh("c"), v.dtype, v.width) for v in carry])
+        index = e.fresh("i")
+        loop = Loop(index, [Val(e.fresh("c"), v.dtype, v.width) for v in carry])
         following = [e.fresh("c") for _ in carry]
         advanced = e.fresh("i")
         e.line(f"br label %{head}")
         e.label(head)
-        e.line(f"{loop.index} = phi i64 [ {begin}, %{before} ], [ {advanced}, %{latch} ]")
+        e.line(f"{index} = phi i64 [ {begin}, %{before} ], [ {advanced}, %{latch} ]")
         for inside, start, name in zip(loop.carried, carry, following):
             kind = type_text(inside.dtype, inside.width)
             e.line(f"{inside.ref} = phi {kind} [ {start.ref}, %{before} ], [ {name}, %{latch} ]")
-        more = self.compare("slt", loop.index, end)
+        more = self.compare("slt", index, end)
         e.line(f"br i1 {more}, label %{body}, label %{done}")
         e.label(body)
         yield loop
@@ -229,16 +258,20 @@ class Code:
         e.label(latch)
         for name, value in zip(following, loop.next, strict=True):
             e.line(f"{name} = phi {type_text(value.dtype, value.width)} [ {value.ref}, %{last} ]")
-        e.line(f"{advanced} = add nsw i64 {loop.index}, {step}")
+        e.line(f"{advanced} = add nsw i64 {index}, {step}")
         e.line(f"br label %{head}")
         e.label(done)
 
     @contextmanager
     def when(self, cond: str | bool) -> Iterator[None]:
-        """``if cond``.  A condition known to be false leaves its code out of reach, for LLVM to drop."""
+        """``if cond``; where the condition is known there is no branch, and no code that it would never reach."""
+        if isinstance(cond, bool):
+            with self._if_known(cond):
+                yield
+            return
         e = self.e
         inside, done = e.new_label("then"), e.new_label("endif")
-        e.line(f"br i1 {str(cond).lower()}, label %{inside}, label %{done}")
+        e.line(f"br i1 {cond}, label %{inside}, label %{done}")
         e.label(inside)
         yield
         e.line(f"br label %{done}")
