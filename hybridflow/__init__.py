@@ -234,6 +234,7 @@ if _typing.TYPE_CHECKING:  # what is loaded when it is first used, see ``_LATER`
         losses as losses,
         memory as memory,
         nn as nn,
+        optimizers as optimizers,
         random as random,
         tree as tree,
     )
@@ -295,6 +296,7 @@ _LATER = {
     "map_fn": "control.walks",
     "memory": "",
     "nn": "",
+    "optimizers": "",
     "random": "",
     "scan": "control.walks",
     "searchsorted": "array.searching",
@@ -307,7 +309,7 @@ _LATER = {
     "value_and_grad": "autodiff.functional",
     "while_loop": "control.loops",
 }
-_PUBLIC_MODULES = frozenset(("config", "errors", "linalg", "losses", "memory", "nn", "random", "tree"))
+_PUBLIC_MODULES = frozenset(("config", "errors", "linalg", "losses", "memory", "nn", "optimizers", "random", "tree"))
 
 
 if not _typing.TYPE_CHECKING:  # a checker would take every name for one of ours

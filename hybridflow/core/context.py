@@ -83,6 +83,9 @@ class Tracer(Protocol):
     def read_foreign(self, value: Any, /) -> None:
         """The elements of an object that is no array of NumPy's were read; at the next call they may be others."""
 
+    def called(self, function: Callable[..., Any], text: str, /) -> Callable[..., Any]:
+        """What to call in the place of a function that may be the user's, see ``users``."""
+
     def before_variable_creation(self) -> None:
         """A variable is about to be made; raises TraceError where none may be."""
 
@@ -227,6 +230,16 @@ class _Replaced:
                 self._leave()
         except AttributeError:  # as in State
             pass
+
+
+def users(function: Callable[..., Any], text: str) -> Callable[..., Any]:
+    """A function, method or object that code of ours was given earlier and is about to call.
+
+    If it is the user's and this is being traced, what it reads is recorded, from the object on to which it belongs;
+    ``text`` is what messages call that.
+    """
+    trace = now().trace
+    return function if trace is None else trace.called(function, text)
 
 
 def only_tape() -> Recorder | None:

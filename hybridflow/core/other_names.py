@@ -94,8 +94,7 @@ neg: hf.negative(x)
 no_grad: nothing; only what runs inside an hf.GradientTape is recorded
 norm: hf.linalg.vector_norm(x, axis=axis), or hf.linalg.matrix_norm(x)
 numpy: x.numpy()
-optim: hf.Variable and v.assign_sub(rate * gradient); there are no optimizers yet
-optimizers: hf.Variable and v.assign_sub(rate * gradient); there are no optimizers yet
+optim: hf.optimizers
 permute: hf.permute_dims(x, axes)
 placeholder: an argument of an hf.function
 placeholder_with_default: an argument of an hf.function

@@ -273,7 +273,7 @@ class Function(Dispatcher, Generic[P, R]):
             nonlocal recording  # a run that begins anew is recorded anew
             recording = observe.Recording(self._options.name)
             trace.live_arrays = recording.live
-            trace.on_foreign = recording.foreign
+            trace.outside = recording
             return self._observer.observing(recording, self._python, self._binder.parameters, values)
 
         concrete, created = trace_signature(
@@ -285,7 +285,7 @@ class Function(Dispatcher, Generic[P, R]):
             may_create_variables=may_create,
             observing=observing,
         )
-        concrete.staged.trace.on_foreign = None  # it would keep what was recorded alive
+        concrete.staged.trace.outside = None  # it would keep what was recorded alive
         if not created:
             recording.finish()
         return Variant(concrete, self._observer.guards(recording)), recording, created

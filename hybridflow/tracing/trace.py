@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from hybridflow.compiler.ir.build import GraphBuilder
 from hybridflow.compiler.ir.graph import Graph, Node, Role
@@ -27,6 +27,16 @@ from hybridflow.errors import TraceError, short_location, user_location
 from hybridflow.tracing import scalars
 from hybridflow.tracing.assumptions import Assumptions
 from hybridflow.tracing.symbolic import SymbolicTensor
+
+
+class Outside(Protocol):
+    """What takes note of that which a program depends on besides its inputs, while that is traced."""
+
+    def foreign(self, value: Any, /) -> None:
+        """The elements of an object that is no array of NumPy's were read."""
+
+    def called(self, function: Callable[..., Any], text: str, /) -> Callable[..., Any]:
+        """Something that may be the user's is about to be called; what to call in its place."""
 
 
 class State:
@@ -92,7 +102,7 @@ class Trace:
         "live_arrays",
         "name",
         "numbers",
-        "on_foreign",
+        "outside",
         "parent",
         "sources",
         "spans",
@@ -118,7 +128,7 @@ class Trace:
         self.spans: list[Span] = []
         self.numbers: dict[Any, SymbolicTensor] = {}
         self.live_arrays: Mapping[int, Any] = {}  # arrays of others, by id, that the program reads anew at each call
-        self.on_foreign: Callable[[Any], None] | None = None  # is told of what ``read_foreign`` is
+        self.outside: Outside | None = None  # takes note of what the program depends on besides its inputs
         self.finished = False
         self.tells_apart = False  # whether something looked at which tensors are one object: see ``aliases``
         self.created_variables = False
@@ -256,11 +266,19 @@ class Trace:
         state.fresh, state.is_assigned = False, True
 
     def read_foreign(self, value: Any) -> None:
+        outside = self._root().outside
+        if outside is not None:
+            outside.foreign(value)
+
+    def called(self, function: Callable[..., Any], text: str) -> Callable[..., Any]:
+        outside = self._root().outside
+        return function if outside is None else outside.called(function, text)
+
+    def _root(self) -> Trace:
         root = self
         while root.parent is not None:
             root = root.parent
-        if root.on_foreign is not None:
-            root.on_foreign(value)
+        return root
 
     def before_variable_creation(self) -> None:
         """Called when a variable is about to be made; raises TraceError unless this is the function's first trace."""

@@ -22,7 +22,7 @@ from typing import Any
 
 from hybridflow.core.tensor import Tensor
 from hybridflow.errors import TraceError, is_internal, user_location
-from hybridflow.jit.guards.libraries import is_users_class
+from hybridflow.jit.guards.libraries import is_recorded, is_users_class
 from hybridflow.jit.guards.recognition import ATOMS, CONTAINERS, MAPPINGS, check_of, items_of, same_items
 from hybridflow.runtime.calls.steps import Step, first_failing
 from hybridflow.tracing.symbolic import SymbolicTensor
@@ -95,6 +95,18 @@ class Recording:
             if tracer is not None:
                 set_trace(tracer)
             active.recording = before
+
+    def called(self, function: Any, text: str) -> Any:
+        """What code of ours calls in the place of a function, method or object, so that, if it is the user's, what it
+        reads is recorded, from what it belongs to on: no step leads there."""
+        kind = type(function)
+        python = function.__func__ if kind is types.MethodType else function
+        if kind is not types.FunctionType and kind is not types.MethodType:
+            python = next((vars(base)["__call__"] for base in kind.__mro__ if "__call__" in vars(base)), None)
+        if not isinstance(python, types.FunctionType) or not is_recorded(python.__code__):
+            return function
+        self.weak_root(function.__self__ if kind is types.MethodType else function, text)
+        return self.note(self.prepare, function)
 
     # Outside objects
 

@@ -1,0 +1,194 @@
+"""Optimizers that divide by what squared gradients have added up to: Adagrad, Adadelta, RMSprop and Ftrl."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hybridflow.array.elementwise import clip, pow, rsqrt, sqrt, square
+from hybridflow.core.tensor import Tensor
+from hybridflow.core.variable import Variable
+from hybridflow.optimizers.optimizer import Optimizer, Rate
+
+
+class Adagrad(Optimizer):
+    """``accumulator += gradient**2``; ``variable -= learning_rate * gradient / sqrt(accumulator + epsilon)``.
+
+    Source: Duchi, Hazan and Singer, "Adaptive Subgradient Methods", 2011.  Other arguments are Optimizer's.
+
+    >>> w = hf.Variable([1.0, 2.0])
+    >>> hf.optimizers.Adagrad(0.1, initial_accumulator_value=0.0).apply_gradients([(hf.asarray([5.0, -5.0]), w)])
+    >>> w
+    <Variable f32[2] cpu> [0.9 2.1]
+    """
+
+    def __init__(
+        self,
+        learning_rate: Rate = 0.001,
+        initial_accumulator_value: float = 0.1,
+        epsilon: float = 1e-7,
+        **options: Any,
+    ) -> None:
+        super().__init__(learning_rate, **options)
+        self._start, self._epsilon = float(initial_accumulator_value), float(epsilon)
+        if not initial_accumulator_value >= 0:
+            raise self._wrong("initial_accumulator_value", initial_accumulator_value, "0 or more")
+
+    def create_slots(self, variable: Variable) -> None:
+        self.add_slot(variable, "accumulator", initializer=self._start)
+
+    def update_step(self, gradient: Tensor, variable: Variable, learning_rate: Tensor) -> None:
+        accumulator = self.get_slot(variable, "accumulator")
+        self.assign_add(accumulator, square(gradient))
+        self.assign_sub(variable, learning_rate * gradient / sqrt(accumulator + self._epsilon))
+
+    def get_config(self) -> dict[str, Any]:
+        return super().get_config() | {"initial_accumulator_value": self._start, "epsilon": self._epsilon}
+
+
+class Adadelta(Optimizer):
+    """Steps as large as earlier steps were for such gradients: moving averages of both squares, that of steps behind.
+
+    ``rho`` is what of an average stays.  Source: Zeiler, "ADADELTA: An Adaptive Learning Rate Method", 2012; its own
+    learning rate is 1.0.  Other arguments are Optimizer's.
+
+    >>> w = hf.Variable([1.0])
+    >>> hf.optimizers.Adadelta(1.0, epsilon=1e-2).apply_gradients([(hf.asarray([3.0]), w)])
+    >>> w
+    <Variable f32[1] cpu> [0.55767417]
+    """
+
+    def __init__(self, learning_rate: Rate = 0.001, rho: float = 0.95, epsilon: float = 1e-7, **options: Any) -> None:
+        super().__init__(learning_rate, **options)
+        self._rho, self._epsilon = float(rho), float(epsilon)
+        self._in_unit(rho=rho)
+
+    def create_slots(self, variable: Variable) -> None:
+        self.add_slot(variable, "accumulated_gradient")
+        self.add_slot(variable, "accumulated_step")
+
+    def update_step(self, gradient: Tensor, variable: Variable, learning_rate: Tensor) -> None:
+        gradients = self.get_slot(variable, "accumulated_gradient")
+        steps = self.get_slot(variable, "accumulated_step")
+        self.assign(gradients, self._rho * gradients + (1 - self._rho) * square(gradient))
+        step = sqrt(steps + self._epsilon) / sqrt(gradients + self._epsilon) * gradient
+        self.assign(steps, self._rho * steps + (1 - self._rho) * square(step))
+        self.assign_sub(variable, learning_rate * step)
+
+    def get_config(self) -> dict[str, Any]:
+        return super().get_config() | {"rho": self._rho, "epsilon": self._epsilon}
+
+
+class RMSprop(Optimizer):
+    """Steps ``learning_rate * gradient / sqrt(velocity + epsilon)``, velocity the moving average of squared gradients.
+
+    ``rho`` is what of an average stays.  With ``centered`` the square of the gradient's moving average is taken from
+    the velocity; with ``momentum`` the steps add up like SGD's.  Source: Hinton, "Neural Networks for Machine
+    Learning", lecture 6e, 2012.  Other arguments are Optimizer's.
+
+    >>> w = hf.Variable([1.0])
+    >>> hf.optimizers.RMSprop(0.1, rho=0.75).apply_gradients([(hf.asarray([3.0]), w)])
+    >>> w
+    <Variable f32[1] cpu> [0.79999995]
+    """
+
+    def __init__(
+        self,
+        learning_rate: Rate = 0.001,
+        rho: float = 0.9,
+        momentum: float = 0.0,
+        epsilon: float = 1e-7,
+        centered: bool = False,
+        **options: Any,
+    ) -> None:
+        super().__init__(learning_rate, **options)
+        self._rho, self._momentum = float(rho), float(momentum)
+        self._epsilon, self._centered = float(epsilon), bool(centered)
+        self._in_unit(rho=rho)
+        if not 0 <= momentum <= 1:
+            raise self._wrong("momentum", momentum, "from 0 to 1")
+
+    def create_slots(self, variable: Variable) -> None:
+        self.add_slot(variable, "velocity")
+        if self._centered:
+            self.add_slot(variable, "average_gradient")
+        if self._momentum:
+            self.add_slot(variable, "momentum")
+
+    def update_step(self, gradient: Tensor, variable: Variable, learning_rate: Tensor) -> None:
+        velocity = self.get_slot(variable, "velocity")
+        self.assign(velocity, self._rho * velocity + (1 - self._rho) * square(gradient))
+        spread: Any = velocity
+        if self._centered:
+            average = self.get_slot(variable, "average_gradient")
+            self.assign(average, self._rho * average + (1 - self._rho) * gradient)
+            spread = velocity - square(average)
+        step: Any = learning_rate * gradient * rsqrt(spread + self._epsilon)
+        if self._momentum:
+            momentum = self.get_slot(variable, "momentum")
+            self.assign(momentum, self._momentum * momentum + step)
+            step = momentum
+        self.assign_sub(variable, step)
+
+    def get_config(self) -> dict[str, Any]:
+        own = {"rho": self._rho, "momentum": self._momentum, "epsilon": self._epsilon, "centered": self._centered}
+        return super().get_config() | own
+
+
+class Ftrl(Optimizer):
+    """Follow the regularized leader, with learning rates per coordinate: for linear models with many sparse features.
+
+    Source: McMahan et al., "Ad Click Prediction: a View from the Trenches", 2013, algorithm 1, with ``beta`` as there,
+    ``l1_regularization_strength`` and ``l2_regularization_strength`` its lambdas, and ``l2_shrinkage`` added to the
+    gradient only.  Other arguments are Optimizer's.
+
+    >>> w = hf.Variable([1.0, 2.0])
+    >>> hf.optimizers.Ftrl(0.1).apply_gradients([(hf.asarray([0.0, 0.0]), w)])
+    >>> w
+    <Variable f32[2] cpu> [0. 0.]
+    """
+
+    def __init__(
+        self,
+        learning_rate: Rate = 0.001,
+        learning_rate_power: float = -0.5,
+        initial_accumulator_value: float = 0.1,
+        l1_regularization_strength: float = 0.0,
+        l2_regularization_strength: float = 0.0,
+        l2_shrinkage_regularization_strength: float = 0.0,
+        beta: float = 0.0,
+        **options: Any,
+    ) -> None:
+        super().__init__(learning_rate, **options)
+        self._own = {
+            "learning_rate_power": float(learning_rate_power),
+            "initial_accumulator_value": float(initial_accumulator_value),
+            "l1_regularization_strength": float(l1_regularization_strength),
+            "l2_regularization_strength": float(l2_regularization_strength),
+            "l2_shrinkage_regularization_strength": float(l2_shrinkage_regularization_strength),
+            "beta": float(beta),
+        }
+        if not learning_rate_power <= 0:
+            raise self._wrong("learning_rate_power", learning_rate_power, "0 or less")
+        for name, value in list(self._own.items())[1:]:
+            if not value >= 0:
+                raise self._wrong(name, value, "0 or more")
+
+    def create_slots(self, variable: Variable) -> None:
+        self.add_slot(variable, "accumulator", initializer=self._own["initial_accumulator_value"])
+        self.add_slot(variable, "linear")
+
+    def update_step(self, gradient: Tensor, variable: Variable, learning_rate: Tensor) -> None:
+        accumulator, linear = self.get_slot(variable, "accumulator"), self.get_slot(variable, "linear")
+        power, l1 = -self._own["learning_rate_power"], self._own["l1_regularization_strength"]
+        l2 = self._own["l2_regularization_strength"] + self._own["beta"] / (2.0 * learning_rate)
+        shrinkage = self._own["l2_shrinkage_regularization_strength"]
+        total = accumulator + square(gradient)
+        grown = (pow(total, power) - pow(accumulator, power)) / learning_rate
+        pulled = gradient + 2 * shrinkage * variable if shrinkage else gradient
+        self.assign_add(linear, pulled - grown * variable)
+        quadratic = pow(total, power) / learning_rate + 2 * l2
+        self.assign(variable, (clip(linear, -l1, l1) - linear) / quadratic)
+        self.assign(accumulator, total)
+
+    def get_config(self) -> dict[str, Any]:
+        return super().get_config() | self._own

@@ -1,0 +1,79 @@
+"""Optimizers that follow the gradient, or its sign, with momentum: SGD and Lion."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hybridflow.array.elementwise import sign
+from hybridflow.core.tensor import Tensor
+from hybridflow.core.variable import Variable
+from hybridflow.optimizers.optimizer import Optimizer, Rate
+
+
+class SGD(Optimizer):
+    """Gradient descent, with momentum if that is not 0.
+
+    ``velocity = momentum * velocity - learning_rate * gradient``, and variables move by the velocity; with ``nesterov``
+    by ``momentum * velocity - learning_rate * gradient``.  Source: Sutskever, Martens, Dahl and Hinton, "On the
+    importance of initialization and momentum in deep learning", 2013.  Other arguments are Optimizer's.
+
+    >>> w = hf.Variable([1.0, 2.0])
+    >>> hf.optimizers.SGD(0.1).apply_gradients([(hf.asarray([1.0, 1.0]), w)])
+    >>> w
+    <Variable f32[2] cpu> [0.9 1.9]
+    """
+
+    def __init__(
+        self, learning_rate: Rate = 0.01, momentum: float = 0.0, nesterov: bool = False, **options: Any
+    ) -> None:
+        super().__init__(learning_rate, **options)
+        self._momentum, self._nesterov = float(momentum), bool(nesterov)
+        if not 0 <= momentum <= 1:
+            raise self._wrong("momentum", momentum, "from 0 to 1")
+
+    def create_slots(self, variable: Variable) -> None:
+        if self._momentum:
+            self.add_slot(variable, "momentum")
+
+    def update_step(self, gradient: Tensor, variable: Variable, learning_rate: Tensor) -> None:
+        step = learning_rate * gradient
+        if not self._momentum:
+            self.assign_sub(variable, step)
+            return
+        velocity = self.get_slot(variable, "momentum")
+        self.assign(velocity, self._momentum * velocity - step)
+        self.assign_add(variable, self._momentum * velocity - step if self._nesterov else velocity)
+
+    def get_config(self) -> dict[str, Any]:
+        return super().get_config() | {"momentum": self._momentum, "nesterov": self._nesterov}
+
+
+class Lion(Optimizer):
+    """Steps of one size, in the direction that the sign of gradient and momentum together gives.
+
+    ``variable -= learning_rate * sign(beta_1 * momentum + (1 - beta_1) * gradient)``, then ``momentum = beta_2 *
+    momentum + (1 - beta_2) * gradient``.  Source: Chen et al., "Symbolic Discovery of Optimization Algorithms", 2023.
+    Other arguments are Optimizer's.
+
+    >>> w = hf.Variable([1.0, 2.0])
+    >>> hf.optimizers.Lion(0.1).apply_gradients([(hf.asarray([5.0, -0.5]), w)])
+    >>> w
+    <Variable f32[2] cpu> [0.9 2.1]
+    """
+
+    def __init__(self, learning_rate: Rate = 0.001, beta_1: float = 0.9, beta_2: float = 0.99, **options: Any) -> None:
+        super().__init__(learning_rate, **options)
+        self._beta_1, self._beta_2 = float(beta_1), float(beta_2)
+        self._in_unit(beta_1=beta_1, beta_2=beta_2)
+
+    def create_slots(self, variable: Variable) -> None:
+        self.add_slot(variable, "momentum")
+
+    def update_step(self, gradient: Tensor, variable: Variable, learning_rate: Tensor) -> None:
+        momentum = self.get_slot(variable, "momentum")
+        direction = sign(self._beta_1 * momentum + (1 - self._beta_1) * gradient)
+        self.assign_sub(variable, learning_rate * direction)
+        self.assign(momentum, self._beta_2 * momentum + (1 - self._beta_2) * gradient)
+
+    def get_config(self) -> dict[str, Any]:
+        return super().get_config() | {"beta_1": self._beta_1, "beta_2": self._beta_2}

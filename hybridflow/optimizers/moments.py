@@ -1,0 +1,195 @@
+"""Optimizers that keep moving averages of gradients and of their squares: Adam and its relatives."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hybridflow.array.elementwise import abs, logical_and, maximum, pow, sqrt, square, where
+from hybridflow.array.reductions import sum
+from hybridflow.compiler.ir import dtypes
+from hybridflow.core.context import suspended
+from hybridflow.core.tensor import Tensor
+from hybridflow.core.variable import Variable
+from hybridflow.eager.operands import as_tensor, cast
+from hybridflow.optimizers.optimizer import Optimizer, Rate
+
+
+class _OfMoments(Optimizer):
+    """What they share: ``beta_1`` and ``beta_2`` are what of the averages stays, ``epsilon`` keeps divisors off 0."""
+
+    def __init__(
+        self,
+        learning_rate: Rate = 0.001,
+        beta_1: float = 0.9,
+        beta_2: float = 0.999,
+        epsilon: float = 1e-7,
+        **options: Any,
+    ) -> None:
+        super().__init__(learning_rate, **options)
+        self._beta_1, self._beta_2, self._epsilon = float(beta_1), float(beta_2), float(epsilon)
+        self._in_unit(beta_1=beta_1, beta_2=beta_2)
+        if not epsilon >= 0:
+            raise self._wrong("epsilon", epsilon, "0 or more")
+
+    def create_slots(self, variable: Variable) -> None:
+        self.add_slot(variable, "momentum")
+        self.add_slot(variable, "velocity")
+
+    def get_config(self) -> dict[str, Any]:
+        return super().get_config() | {"beta_1": self._beta_1, "beta_2": self._beta_2, "epsilon": self._epsilon}
+
+    def _step_number(self) -> Tensor:
+        """The number of this update, from 1 on, as float64: powers of betas near 1 are subtracted from 1."""
+        return cast(as_tensor(self.iterations, self.name), dtypes.float64) + 1.0
+
+    def _missing(self, beta: float) -> Tensor:
+        """What a moving average that started at zero lacks: ``1 - beta**t``."""
+        return 1.0 - pow(as_tensor(beta, self.name, dtypes.float64), self._step_number())
+
+    def _momentum(self, gradient: Tensor, variable: Variable) -> Variable:
+        momentum = self.get_slot(variable, "momentum")
+        self.assign_add(momentum, (gradient - momentum) * (1 - self._beta_1))
+        return momentum
+
+    def _velocity(self, gradient: Tensor, variable: Variable) -> Variable:
+        velocity = self.get_slot(variable, "velocity")
+        self.assign_add(velocity, (square(gradient) - velocity) * (1 - self._beta_2))
+        return velocity
+
+
+class Adam(_OfMoments):
+    """``variable -= learning_rate * momentum / (sqrt(velocity) + epsilon)``, averages corrected for their start at 0.
+
+    ``epsilon`` is the paper's epsilon-hat, as in TensorFlow; with ``amsgrad`` the largest velocity so far takes the
+    place of the last.  Sources: Kingma and Ba, "Adam: A Method for Stochastic Optimization", 2015; Reddi, Kale and
+    Kumar, "On the Convergence of Adam and Beyond", 2018.  Other arguments are Optimizer's.
+
+    >>> w = hf.Variable([1.0, 2.0])
+    >>> hf.optimizers.Adam(0.1).apply_gradients([(hf.asarray([5.0, -0.5]), w)])
+    >>> w
+    <Variable f32[2] cpu> [0.90000004 2.0999994 ]
+    """
+
+    def __init__(
+        self,
+        learning_rate: Rate = 0.001,
+        beta_1: float = 0.9,
+        beta_2: float = 0.999,
+        epsilon: float = 1e-7,
+        amsgrad: bool = False,
+        **options: Any,
+    ) -> None:
+        super().__init__(learning_rate, beta_1, beta_2, epsilon, **options)
+        self._amsgrad = bool(amsgrad)
+
+    def create_slots(self, variable: Variable) -> None:
+        super().create_slots(variable)
+        if self._amsgrad:
+            self.add_slot(variable, "velocity_max")
+
+    def update_step(self, gradient: Tensor, variable: Variable, learning_rate: Tensor) -> None:
+        correction = sqrt(self._missing(self._beta_2)) / self._missing(self._beta_1)
+        momentum: Any = self._momentum(gradient, variable)
+        velocity: Any = self._velocity(gradient, variable)
+        if self._amsgrad:
+            largest = self.get_slot(variable, "velocity_max")
+            self.assign(largest, maximum(largest, velocity))
+            velocity = largest
+        rate = learning_rate * cast(correction, learning_rate.dtype)
+        self.assign_sub(variable, rate * momentum / (sqrt(velocity) + self._epsilon))
+
+    def get_config(self) -> dict[str, Any]:
+        return super().get_config() | {"amsgrad": self._amsgrad}
+
+
+class AdamW(Adam):
+    """Adam with weight decay apart from the gradient.
+
+    Source: Loshchilov and Hutter, "Decoupled Weight Decay Regularization", 2019.
+
+    >>> w = hf.Variable([1.0, 2.0])
+    >>> hf.optimizers.AdamW(0.1, weight_decay=0.5).apply_gradients([(hf.asarray([5.0, -0.5]), w)])
+    >>> w
+    <Variable f32[2] cpu> [0.85      1.9999993]
+    """
+
+    def __init__(self, learning_rate: Rate = 0.001, weight_decay: float = 0.004, *args: Any, **options: Any) -> None:
+        super().__init__(learning_rate, *args, weight_decay=weight_decay, **options)
+
+
+class Adamax(_OfMoments):
+    """Adam with the largest gradient, fading, in the place of the root of the velocity.
+
+    Source: Kingma and Ba, "Adam: A Method for Stochastic Optimization", 2015, section 7.1.
+
+    >>> w = hf.Variable([1.0, 2.0])
+    >>> hf.optimizers.Adamax(0.1).apply_gradients([(hf.asarray([5.0, -0.5]), w)])
+    >>> w
+    <Variable f32[2] cpu> [0.9 2.1]
+    """
+
+    def update_step(self, gradient: Tensor, variable: Variable, learning_rate: Tensor) -> None:
+        momentum = self._momentum(gradient, variable)
+        largest = self.get_slot(variable, "velocity")
+        self.assign(largest, maximum(self._beta_2 * largest, abs(gradient)))
+        rate = learning_rate / cast(self._missing(self._beta_1), learning_rate.dtype)
+        self.assign_sub(variable, rate * momentum / (largest + self._epsilon))
+
+
+class Nadam(_OfMoments):
+    """Adam that looks ahead as Nesterov's momentum does.
+
+    Source: Dozat, "Incorporating Nesterov Momentum into Adam", 2015, with the momentum's warming up by 0.96.
+
+    >>> w = hf.Variable([1.0, 2.0])
+    >>> hf.optimizers.Nadam(0.1).apply_gradients([(hf.asarray([5.0, -0.5]), w)])
+    >>> w
+    <Variable f32[2] cpu> [0.8937212 2.1062787]
+    """
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        with suspended():  # the product of the momentum's weights in all updates so far
+            self._product = Variable(1.0, trainable=False, dtype=dtypes.float64, name="momentum_product")
+
+    @property
+    def variables(self) -> list[Variable]:
+        return [*super().variables, self._product]
+
+    def _weight(self, step: Tensor) -> Tensor:
+        """The momentum's share in the update of that number."""
+        return self._beta_1 * (1.0 - 0.5 * pow(as_tensor(0.96, self.name, dtypes.float64), step))
+
+    def begin_update(self) -> None:
+        self._product.assign(self._product * self._weight(self._step_number()))
+
+    def update_step(self, gradient: Tensor, variable: Variable, learning_rate: Tensor) -> None:
+        now, then = self._weight(self._step_number()), self._weight(self._step_number() + 1.0)
+        dtype = learning_rate.dtype
+        of_momentum = cast(then / (1.0 - self._product * then), dtype)
+        of_gradient = cast((1.0 - now) / (1.0 - self._product), dtype)
+        momentum, velocity = self._momentum(gradient, variable), self._velocity(gradient, variable)
+        ahead = of_momentum * momentum + of_gradient * gradient
+        spread = sqrt(velocity / cast(self._missing(self._beta_2), dtype)) + self._epsilon
+        self.assign_sub(variable, learning_rate * ahead / spread)
+
+
+class Lamb(_OfMoments):
+    """Adam's direction, with a step for each variable in proportion to its norm: for very large batches.
+
+    Source: You et al., "Large Batch Optimization for Deep Learning: Training BERT in 76 minutes", 2020.
+
+    >>> w = hf.Variable([3.0, 4.0])
+    >>> hf.optimizers.Lamb(0.1).apply_gradients([(hf.asarray([5.0, 0.0]), w)])
+    >>> w
+    <Variable f32[2] cpu> [2.5 4. ]
+    """
+
+    def update_step(self, gradient: Tensor, variable: Variable, learning_rate: Tensor) -> None:
+        dtype = learning_rate.dtype
+        momentum = self._momentum(gradient, variable) / cast(self._missing(self._beta_1), dtype)
+        velocity = self._velocity(gradient, variable) / cast(self._missing(self._beta_2), dtype)
+        direction = momentum / (sqrt(velocity) + self._epsilon)
+        own, step = sqrt(sum(square(cast(as_tensor(variable, self.name), dtype)))), sqrt(sum(square(direction)))
+        trust = where(logical_and(own > 0, step > 0), own / step, 1.0)
+        self.assign_sub(variable, learning_rate * trust * direction)

@@ -1,0 +1,434 @@
+"""What all optimizers share: a learning rate, state for each variable, what is done to gradients, and one program."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Self
+
+from hybridflow.array.creation import full, zeros, zeros_like
+from hybridflow.array.elementwise import equal, maximum, minimum, remainder, where
+from hybridflow.autodiff.tape import GradientTape
+from hybridflow.compiler.ir import dtypes
+from hybridflow.control.branches import cond
+from hybridflow.core.context import suspended, users
+from hybridflow.core.tensor import Tensor
+from hybridflow.core.variable import Variable
+from hybridflow.eager.operands import as_tensor, cast
+from hybridflow.errors import ArgumentError, ArgumentTypeError, DTypeError, GradientError, ShapeError, entered
+from hybridflow.jit.function import function
+from hybridflow.optimizers import schedules
+from hybridflow.optimizers.clipping import clip_by_global_norm, clip_by_norm
+from hybridflow.optimizers.schedules import LearningRateSchedule
+
+Rate = float | LearningRateSchedule | Callable[[], Any]
+
+
+class Optimizer:
+    """The base of all optimizers, and of your own.
+
+    ``learning_rate`` is a number, a schedule, or a function without arguments that returns one.  Numbers may be
+    changed later (``optimizer.learning_rate = 0.01``) without a new trace.  What is done at each update, in this order:
+
+    - gradients are clipped: each element to ``clipvalue``, each gradient's norm to ``clipnorm``, or the norm of all
+      together to ``global_clipnorm``; one of the three;
+    - ``weight_decay``: variables shrink by that times the learning rate times themselves (Loshchilov and Hutter,
+      "Decoupled Weight Decay Regularization", 2019), but for those of ``exclude_from_weight_decay``;
+    - the subclass's ``update_step`` for each variable;
+    - ``use_ema``: averages of the variables move, ``ema_momentum`` times themselves plus the rest times the variable;
+      each ``ema_overwrite_frequency`` updates the variables become their averages, and so they do in
+      ``finalize_variable_values``.
+
+    With ``gradient_accumulation_steps=n`` all this is done at each n-th call, with the mean of n gradients.
+
+    Variables of float16 and bfloat16 are updated in float32, in which their state is held, and rounded once.  Eagerly,
+    an update of any number of variables is one compiled program; inside compiled functions it is part of theirs.
+
+    A subclass defines ``update_step``, ``create_slots`` if it has state, and ``get_config`` if it takes arguments:
+
+    >>> class Momentum(hf.optimizers.Optimizer):
+    ...     def create_slots(self, variable):
+    ...         self.add_slot(variable, "velocity")
+    ...     def update_step(self, gradient, variable, learning_rate):
+    ...         velocity = self.get_slot(variable, "velocity")
+    ...         self.assign(velocity, 0.9 * velocity - learning_rate * gradient)
+    ...         self.assign_add(variable, velocity)
+    >>> w = hf.Variable([1.0, 2.0])
+    >>> Momentum(0.1).apply_gradients([(hf.asarray([1.0, 1.0]), w)])
+    >>> w
+    <Variable f32[2] cpu> [0.9 1.9]
+    """
+
+    def __init__(
+        self,
+        learning_rate: Rate = 0.001,
+        *,
+        weight_decay: float | None = None,
+        clipnorm: float | None = None,
+        clipvalue: float | None = None,
+        global_clipnorm: float | None = None,
+        use_ema: bool = False,
+        ema_momentum: float = 0.99,
+        ema_overwrite_frequency: int | None = None,
+        gradient_accumulation_steps: int | None = None,
+        name: str | None = None,
+    ) -> None:
+        self.name = name or type(self).__name__.lower()
+        self._check_bounds(clipnorm=clipnorm, clipvalue=clipvalue, global_clipnorm=global_clipnorm)
+        if not 0 <= ema_momentum <= 1:
+            raise self._wrong("ema_momentum", ema_momentum, "from 0 to 1")
+        for label, steps in (
+            ("ema_overwrite_frequency", ema_overwrite_frequency),
+            ("gradient_accumulation_steps", gradient_accumulation_steps),
+        ):
+            if steps is not None and not (isinstance(steps, int) and steps >= 1):
+                raise self._wrong(label, steps, "a positive integer, or None")
+        self._weight_decay = weight_decay
+        self._undecayed: tuple[tuple[Variable, ...], tuple[str, ...]] = (), ()
+        self._clipnorm, self._clipvalue, self._global_clipnorm = clipnorm, clipvalue, global_clipnorm
+        self._use_ema, self._ema_momentum = bool(use_ema), float(ema_momentum)
+        self._ema_overwrite_frequency = ema_overwrite_frequency
+        self._accumulation_steps = gradient_accumulation_steps
+        self._trained: list[Variable] = []
+        self._slots: dict[int, dict[str, Variable]] = {}  # by id of the variable, which ``_trained`` keeps alive
+        with suspended():
+            self._calls = Variable(0, trainable=False, dtype=dtypes.int64, name="iterations")
+        self._rate = self._rate_of(learning_rate)
+
+    # The learning rate
+
+    def _rate_of(self, given: Any) -> Variable | Callable[..., Any]:
+        if callable(given):
+            return given
+        with suspended():
+            return Variable(self._number(given), trainable=False, dtype=dtypes.float64, name="learning_rate")
+
+    def _number(self, given: Any) -> float:
+        try:
+            rate = float(given)
+        except (TypeError, ValueError):
+            raise ArgumentTypeError(
+                type(self).__name__, f"learning_rate is {given!r}; give a number, a schedule or a function."
+            ) from None
+        if not math.isfinite(rate):
+            raise self._wrong("learning_rate", given, "finite")
+        return rate
+
+    @property
+    def learning_rate(self) -> Any:
+        """The rate of the next update: a float64 variable, or the scalar that a schedule gives."""
+        if isinstance(self._rate, Variable):
+            return self._rate
+        rate = users(self._rate, "learning_rate")
+        return rate(self.iterations) if isinstance(self._rate, LearningRateSchedule) else rate()
+
+    @learning_rate.setter
+    def learning_rate(self, value: Any) -> None:
+        if not isinstance(self._rate, Variable) or callable(value):
+            raise ArgumentTypeError(
+                type(self).__name__,
+                "a schedule or function as learning_rate is there from the beginning, or not at all; make another "
+                "optimizer.",
+            )
+        self._rate.assign(value if isinstance(value, Tensor) else self._number(value))
+
+    # State
+
+    @property
+    def iterations(self) -> Any:
+        """How many updates there have been: an int64 variable, or a scalar where gradients are accumulated."""
+        if self._accumulation_steps is None:
+            return self._calls
+        return self._calls // self._accumulation_steps
+
+    @property
+    def variables(self) -> list[Variable]:
+        """All state: calls so far, the learning rate if it is a number, slots variable by variable."""
+        rate = [self._rate] if isinstance(self._rate, Variable) else []
+        return [self._calls, *rate, *(slot for v in self._trained for slot in self._slots[id(v)].values())]
+
+    def build(self, variables: Iterable[Variable]) -> None:
+        """Make the state of variables that have none yet; ``apply`` does it for those that it meets.
+
+        A variable made while a function is traced starts there from nothing that is traced, so any trace may do it.
+        """
+        new = {id(v): v for v in variables if id(v) not in self._slots}
+        with suspended():
+            for number, variable in new.items():
+                self._slots[number] = {}
+                self._trained.append(variable)
+                if self._use_ema:
+                    self.add_slot(variable, "average")
+                if self._accumulation_steps is not None:
+                    self.add_slot(variable, "accumulated")
+                self.create_slots(variable)
+
+    def create_slots(self, variable: Variable) -> None:
+        """For subclasses: make the state of a variable, by ``add_slot``."""
+
+    def add_slot(self, variable: Variable, name: str, initializer: Any = "zeros") -> Variable:
+        """State of the variable's shape, and its dtype or float32 if that is narrower.
+
+        It starts from ``"zeros"``, a number, or a tensor or variable of the shape.
+        """
+        dtype = _computed(variable.dtype)
+        if isinstance(initializer, str):
+            if initializer != "zeros":
+                raise self._wrong("initializer", initializer, "'zeros', a number or a tensor")
+            start = zeros(variable.shape, dtype=dtype)
+        elif isinstance(initializer, (Tensor, Variable)):
+            start = cast(as_tensor(initializer, "add_slot"), dtype)
+        else:
+            start = full(variable.shape, initializer, dtype=dtype)
+        label = f"{variable.name or 'variable'}/{name}"
+        slot = self._slots[id(variable)][name] = Variable(start, trainable=False, name=label)
+        return slot
+
+    def get_slot(self, variable: Variable, name: str) -> Variable:
+        """State that ``add_slot`` made.  Raises ArgumentError where there is none of that name."""
+        try:
+            return self._slots[id(variable)][name]
+        except KeyError:
+            raise ArgumentError(
+                type(self).__name__, f"{variable._title()} has no slot {name!r}; call build, or apply gradients, first."
+            ) from None
+
+    # Updates
+
+    @entered
+    def apply_gradients(self, grads_and_vars: Iterable[tuple[Any, Variable]]) -> None:
+        """Update variables, given pairs of a gradient and its variable.
+
+        A pair with None as gradient is left out, with a warning.  Raises GradientError if all are None, ArgumentError
+        for a variable that comes twice, ShapeError and DTypeError where a gradient is not like its variable.
+        """
+        pairs = [tuple(pair) for pair in grads_and_vars]
+        if any(len(pair) != 2 for pair in pairs):
+            raise ArgumentError(type(self).__name__, "apply_gradients takes pairs (gradient, variable), as zip makes.")
+        self._apply(*zip(*pairs) if pairs else ((), ()))
+
+    @entered
+    def apply(self, gradients: Sequence[Any], variables: Sequence[Variable] | None = None) -> None:
+        """Update ``variables`` (if they are not given, those of ``build``) by gradients; see ``apply_gradients``."""
+        chosen = self._trained if variables is None else list(variables)
+        if len(gradients) != len(chosen):
+            raise ArgumentError(
+                type(self).__name__, f"there are {len(gradients)} gradients for {len(chosen)} variables; give one each."
+            )
+        self._apply(gradients, chosen)
+
+    @entered
+    def minimize(self, loss: Any, var_list: Sequence[Variable], tape: GradientTape | None = None) -> None:
+        """Differentiate ``loss`` with respect to ``var_list`` and update; it is a function without arguments, or a
+        tensor that ``tape`` has recorded."""
+        if tape is None:
+            if not callable(loss):
+                raise ArgumentTypeError(
+                    type(self).__name__, "minimize takes a function that returns the loss, or a tensor and its tape."
+                )
+            with GradientTape() as tape:
+                loss = loss()
+        self._apply(tape.gradient(loss, list(var_list)), list(var_list))
+
+    def _apply(self, gradients: Sequence[Any], variables: Sequence[Any]) -> None:
+        pairs = self._pairs(gradients, variables)
+        if any(id(v) not in self._slots for _, v in pairs):
+            self.build([v for _, v in pairs])
+        self._update([g for g, _ in pairs], [v for _, v in pairs])
+
+    def _pairs(self, gradients: Sequence[Any], variables: Sequence[Any]) -> list[tuple[Tensor, Variable]]:
+        """The gradients that there are, as tensors, each with its variable."""
+        stage, found, seen = type(self).__name__, [], set()
+        missing = []
+        for gradient, variable in zip(gradients, variables):
+            if not isinstance(variable, Variable):
+                raise ArgumentTypeError(stage, f"{_shown(variable)} is no variable; pairs are (gradient, variable).")
+            if id(variable) in seen:
+                raise ArgumentError(stage, f"{variable._title()} comes twice; add its gradients.")
+            seen.add(id(variable))
+            if gradient is None:
+                missing.append(variable)
+                continue
+            value = as_tensor(gradient, stage)
+            if value.shape != variable.shape:
+                raise ShapeError(stage, f"the gradient {value.type} of {variable._title()} must have its shape.")
+            if not dtypes.is_float(value.dtype) or not dtypes.is_float(variable.dtype):
+                raise DTypeError(stage, f"the gradient {value.type} and {variable._title()} must both be floats.")
+            found.append((value, variable))
+        if missing and not found:
+            raise GradientError(
+                stage,
+                f"no variable has a gradient, {missing[0]._title()} among them: the loss does not depend on them, or "
+                "was computed outside of the tape.",
+            )
+        if missing:
+            titles = ", ".join(v._title() for v in missing[:3]) + (", ..." if len(missing) > 3 else "")
+            warnings.warn(f"no gradient for {titles}: left as they are", stacklevel=2)
+        return found
+
+    @function
+    def _update(self, gradients: list[Tensor], variables: list[Variable]) -> None:
+        """One call of ``apply``, as a program."""
+        every = self._accumulation_steps
+        if every is None:
+            self._update_now(gradients, variables)
+        else:
+            is_last = equal(remainder(self._calls + 1, every), 0)
+            cond(
+                is_last,
+                lambda: self._update_now(self._means(gradients, variables, every), variables),
+                lambda: self._accumulate(gradients, variables),
+            )
+        self._calls.assign_add(1)
+
+    def _accumulate(self, gradients: Sequence[Tensor], variables: Sequence[Variable]) -> None:
+        for gradient, variable in zip(gradients, variables):
+            self.assign_add(self.get_slot(variable, "accumulated"), gradient)
+
+    def _means(self, gradients: Sequence[Tensor], variables: Sequence[Variable], count: int) -> list[Tensor]:
+        """The mean gradients of this call and those since the last update; the sums begin anew."""
+        means = []
+        for gradient, variable in zip(gradients, variables):
+            total = self.get_slot(variable, "accumulated")
+            means.append((total + gradient) / count)
+            total.assign(zeros_like(total))
+        return means
+
+    def _update_now(self, gradients: Sequence[Tensor], variables: Sequence[Variable]) -> None:
+        rate = as_tensor(self.learning_rate, type(self).__name__, dtypes.float64)
+        users(self.begin_update, self.name)()
+        update_step = users(self.update_step, self.name)
+        for gradient, variable in zip(self._clipped(gradients), variables):
+            dtype = _computed(variable.dtype)
+            own_rate = cast(rate, dtype)
+            if self._weight_decay and not self._is_undecayed(variable):
+                self.assign_sub(variable, variable * (self._weight_decay * own_rate))
+            update_step(cast(gradient, dtype), variable, own_rate)
+        if self._use_ema:
+            self._move_averages(variables)
+
+    def begin_update(self) -> None:
+        """For subclasses: what an update does once, before the first variable."""
+
+    def update_step(self, gradient: Tensor, variable: Variable, learning_rate: Tensor) -> None:
+        """For subclasses: update one variable and its slots, by ``assign``, ``assign_add`` and ``assign_sub``.
+
+        Gradient and learning rate have the variable's dtype, or float32 if that is narrower.
+        """
+        raise NotImplementedError(f"{type(self).__name__} has to define update_step(gradient, variable, learning_rate)")
+
+    def assign(self, variable: Variable, value: Any) -> None:
+        """Set a variable or a slot, rounded to its dtype."""
+        variable.assign(cast(as_tensor(value, type(self).__name__), variable.dtype))
+
+    def assign_add(self, variable: Variable, delta: Any) -> None:
+        """Add to a variable or a slot, rounded once."""
+        self.assign(variable, variable + delta)
+
+    def assign_sub(self, variable: Variable, delta: Any) -> None:
+        """Subtract from a variable or a slot, rounded once."""
+        self.assign(variable, variable - delta)
+
+    # What is done to gradients and variables
+
+    def _clipped(self, gradients: Sequence[Tensor]) -> Sequence[Any]:
+        if self._clipvalue is not None:
+            return [maximum(minimum(g, self._clipvalue), -self._clipvalue) for g in gradients]
+        if self._clipnorm is not None:
+            return [clip_by_norm(g, self._clipnorm) for g in gradients]
+        if self._global_clipnorm is not None:
+            return clip_by_global_norm(gradients, self._global_clipnorm)[0]
+        return gradients
+
+    def exclude_from_weight_decay(
+        self, var_list: Iterable[Variable] | None = None, var_names: Iterable[str] | None = None
+    ) -> None:
+        """Name variables that weight decay leaves alone: themselves, or texts that their names contain.
+
+        Raises ArgumentError once there was an update.
+        """
+        if self._trained:
+            raise ArgumentError(type(self).__name__, "exclude_from_weight_decay comes before the first update.")
+        self._undecayed = tuple(var_list or ()), tuple(var_names or ())
+
+    def _is_undecayed(self, variable: Variable) -> bool:
+        variables, names = self._undecayed
+        return any(v is variable for v in variables) or any(name in (variable.name or "") for name in names)
+
+    def _move_averages(self, variables: Sequence[Variable]) -> None:
+        every = self._ema_overwrite_frequency
+        done = self.iterations + 1
+        kept = where(equal(done, 1), 0.0, self._ema_momentum)  # the first average is the first value
+        for variable in variables:
+            average = self.get_slot(variable, "average")
+            share = cast(kept, average.dtype)
+            self.assign(average, share * average + (1 - share) * variable)
+            if every is not None:
+                value = cast(as_tensor(average, "average"), variable.dtype)
+                self.assign(variable, where(equal(remainder(done, every), 0), value, variable))
+
+    def finalize_variable_values(self, var_list: Iterable[Variable]) -> None:
+        """With ``use_ema``, make the averages the variables' values: the end of training."""
+        if self._use_ema:
+            for variable in var_list:
+                self.assign(variable, self.get_slot(variable, "average"))
+
+    # Configuration
+
+    def get_config(self) -> dict[str, Any]:
+        """The arguments that make another one like this: numbers, texts, None, and a schedule as one dict of these."""
+        rate: Any = self._rate.item() if isinstance(self._rate, Variable) else self._rate
+        if isinstance(rate, LearningRateSchedule):
+            rate = {"class_name": type(rate).__name__, "config": rate.get_config()}
+        return {
+            "name": self.name,
+            "learning_rate": rate,
+            "weight_decay": self._weight_decay,
+            "clipnorm": self._clipnorm,
+            "clipvalue": self._clipvalue,
+            "global_clipnorm": self._global_clipnorm,
+            "use_ema": self._use_ema,
+            "ema_momentum": self._ema_momentum,
+            "ema_overwrite_frequency": self._ema_overwrite_frequency,
+            "gradient_accumulation_steps": self._accumulation_steps,
+        }
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any]) -> Self:
+        """One with the arguments that ``get_config`` returned, without its state."""
+        arguments = dict(config)
+        rate = arguments.get("learning_rate")
+        if isinstance(rate, dict):
+            arguments["learning_rate"] = schedules.from_config(rate)
+        return cls(**arguments)
+
+    def __repr__(self) -> str:
+        rate = self._rate.item() if isinstance(self._rate, Variable) else self._rate
+        return f"<{type(self).__name__} learning_rate={rate!r}, {len(self._trained)} variables>"
+
+    def _check_bounds(self, **bounds: float | None) -> None:
+        given = {name: bound for name, bound in bounds.items() if bound is not None}
+        if len(given) > 1:
+            raise ArgumentError(type(self).__name__, f"{' and '.join(given)} are given; at most one of them may be.")
+        for name, bound in given.items():
+            if not bound > 0:
+                raise self._wrong(name, bound, "positive")
+
+    def _wrong(self, name: str, value: Any, expected: str) -> ArgumentError:
+        return ArgumentError(type(self).__name__, f"{name} is {value!r}; it must be {expected}.")
+
+    def _in_unit(self, **shares: float) -> None:
+        """Raise ArgumentError unless each is at least 0 and less than 1."""
+        for name, share in shares.items():
+            if not 0 <= share < 1:
+                raise self._wrong(name, share, "at least 0 and less than 1")
+
+
+def _computed(dtype: Any) -> Any:
+    """The dtype in which variables of a dtype are updated, and their state is held."""
+    return dtypes.float32 if dtypes.is_narrow_float(dtype) else dtype
+
+
+def _shown(value: Any) -> str:
+    return f"{value!r:.60}".partition("\n")[0]

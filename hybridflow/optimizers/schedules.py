@@ -1,0 +1,271 @@
+"""Learning rates that depend on the step: ``hf.optimizers.schedules``, with Keras's names and arguments.
+
+A schedule is called with the number of updates done so far, 0 at first, and returns the rate for the next one as a
+float64 scalar.  Inside compiled functions it is part of the program: a new step is no new trace.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+from hybridflow.array.elementwise import ceil, cos, floor, less_equal, log, maximum, minimum, pow, where
+from hybridflow.compiler.ir import dtypes
+from hybridflow.core.tensor import Tensor
+from hybridflow.eager.operands import as_tensor, cast
+from hybridflow.errors import ArgumentError
+
+__all__ = [
+    "CosineDecay",
+    "CosineDecayRestarts",
+    "ExponentialDecay",
+    "InverseTimeDecay",
+    "LearningRateSchedule",
+    "PiecewiseConstantDecay",
+    "PolynomialDecay",
+    "from_config",
+]
+
+
+class LearningRateSchedule:
+    """What a learning rate may be instead of a number.  Subclasses define ``__call__(step)`` and ``get_config()``.
+
+    >>> class Halved(hf.optimizers.schedules.LearningRateSchedule):
+    ...     def __call__(self, step):
+    ...         return 0.1 * 0.5 ** (step // 10)
+    >>> optimizer = hf.optimizers.SGD(Halved())
+    """
+
+    def __call__(self, step: Any, /) -> Any:
+        """The rate for the update that comes after ``step`` updates."""
+        raise NotImplementedError(f"{type(self).__name__} has to define __call__(self, step)")
+
+    def get_config(self) -> dict[str, Any]:
+        """The arguments that make another one like this: what is kept of an optimizer's schedule in files."""
+        if not dataclasses.is_dataclass(self):
+            raise NotImplementedError(f"{type(self).__name__} has to define get_config(self)")
+        return {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any]) -> Self:
+        """One with the arguments that ``get_config`` returned."""
+        return cls(**config)
+
+
+def _float(value: Any) -> Tensor:
+    return cast(as_tensor(value, "schedule", dtypes.float64 if isinstance(value, float) else None), dtypes.float64)
+
+
+def _require_positive(schedule: LearningRateSchedule, *names: str) -> None:
+    for name in names:
+        value = getattr(schedule, name)
+        if not value > 0:
+            raise ArgumentError(type(schedule).__name__, f"{name} is {value!r}; it must be positive.")
+
+
+@dataclass(frozen=True)
+class ExponentialDecay(LearningRateSchedule):
+    """``initial_learning_rate * decay_rate ** (step / decay_steps)``; with ``staircase`` the exponent is rounded down.
+
+    >>> hf.optimizers.schedules.ExponentialDecay(0.1, decay_steps=10, decay_rate=0.5)(20)
+    <Tensor f64[] cpu> 0.025
+    """
+
+    initial_learning_rate: float
+    decay_steps: float
+    decay_rate: float
+    staircase: bool = False
+    name: str = "ExponentialDecay"
+
+    def __post_init__(self) -> None:
+        _require_positive(self, "decay_steps", "decay_rate")
+
+    def __call__(self, step: Any, /) -> Tensor:
+        return self.initial_learning_rate * pow(_float(self.decay_rate), _periods(self, step))
+
+
+@dataclass(frozen=True)
+class InverseTimeDecay(LearningRateSchedule):
+    """``initial_learning_rate / (1 + decay_rate * step / decay_steps)``, the quotient rounded down with ``staircase``.
+
+    >>> hf.optimizers.schedules.InverseTimeDecay(0.1, decay_steps=10, decay_rate=0.5)(20)
+    <Tensor f64[] cpu> 0.05
+    """
+
+    initial_learning_rate: float
+    decay_steps: float
+    decay_rate: float
+    staircase: bool = False
+    name: str = "InverseTimeDecay"
+
+    def __post_init__(self) -> None:
+        _require_positive(self, "decay_steps")
+
+    def __call__(self, step: Any, /) -> Tensor:
+        return self.initial_learning_rate / (1 + self.decay_rate * _periods(self, step))
+
+
+def _periods(schedule: ExponentialDecay | InverseTimeDecay, step: Any) -> Tensor:
+    periods = _float(step) / schedule.decay_steps
+    return floor(periods) if schedule.staircase else periods
+
+
+@dataclass(frozen=True)
+class PiecewiseConstantDecay(LearningRateSchedule):
+    """``values[0]`` up to the step ``boundaries[0]``, that one too, then ``values[1]`` up to ``boundaries[1]``, and on.
+
+    Raises ArgumentError unless the boundaries increase and there is one value more than there are boundaries.
+
+    >>> rate = hf.optimizers.schedules.PiecewiseConstantDecay([100, 200], [0.1, 0.01, 0.001])
+    >>> [rate(step).item() for step in (100, 101, 500)]
+    [0.1, 0.01, 0.001]
+    """
+
+    boundaries: Sequence[float]
+    values: Sequence[float]
+    name: str = "PiecewiseConstant"
+
+    def __post_init__(self) -> None:
+        boundaries, values = tuple(self.boundaries), tuple(self.values)
+        if len(values) != len(boundaries) + 1:
+            raise ArgumentError(
+                "PiecewiseConstantDecay",
+                f"there are {len(values)} values for {len(boundaries)} boundaries; there must be one more than these.",
+            )
+        if any(not a < b for a, b in itertools.pairwise(boundaries)):
+            raise ArgumentError("PiecewiseConstantDecay", f"boundaries is {list(boundaries)}; they must increase.")
+        object.__setattr__(self, "boundaries", boundaries)
+        object.__setattr__(self, "values", values)
+
+    def __call__(self, step: Any, /) -> Tensor:
+        at, rate = _float(step), _float(self.values[-1])
+        for boundary, value in zip(reversed(self.boundaries), reversed(self.values[:-1])):
+            rate = where(less_equal(at, boundary), _float(value), rate)
+        return rate
+
+
+@dataclass(frozen=True)
+class PolynomialDecay(LearningRateSchedule):
+    """From ``initial_learning_rate`` to ``end_learning_rate`` in ``decay_steps`` steps, as ``(1 - share) ** power``.
+
+    After that the end rate stays; with ``cycle`` the decay begins anew, over twice, three times... as many steps.
+
+    >>> hf.optimizers.schedules.PolynomialDecay(0.1, decay_steps=10, end_learning_rate=0.0)(5)
+    <Tensor f64[] cpu> 0.05
+    """
+
+    initial_learning_rate: float
+    decay_steps: float
+    end_learning_rate: float = 0.0001
+    power: float = 1.0
+    cycle: bool = False
+    name: str = "PolynomialDecay"
+
+    def __post_init__(self) -> None:
+        _require_positive(self, "decay_steps")
+
+    def __call__(self, step: Any, /) -> Tensor:
+        done, total = _float(step), _float(self.decay_steps)
+        if self.cycle:
+            total = total * maximum(ceil(done / total), 1.0)
+        else:
+            done = minimum(done, total)
+        span = self.initial_learning_rate - self.end_learning_rate
+        return span * pow(1 - done / total, self.power) + self.end_learning_rate
+
+
+def _half_cosine(share: Tensor, alpha: float, height: Tensor | float = 1.0) -> Tensor:
+    """From ``height`` to 0 as ``share`` goes from 0 to 1, in what ``alpha`` leaves above itself."""
+    return (1 - alpha) * (0.5 * height * (1 + cos(math.pi * share))) + alpha
+
+
+@dataclass(frozen=True)
+class CosineDecay(LearningRateSchedule):
+    """Half a cosine from ``initial_learning_rate`` down to ``alpha`` times it in ``decay_steps`` steps.
+
+    With ``warmup_target`` the rate first goes in a straight line from ``initial_learning_rate`` to that target, in
+    ``warmup_steps`` steps, and decays from there.  Source: Loshchilov and Hutter, "SGDR: Stochastic Gradient Descent
+    with Warm Restarts", 2017.
+
+    >>> hf.optimizers.schedules.CosineDecay(0.1, decay_steps=10)(5)
+    <Tensor f64[] cpu> 0.05
+    """
+
+    initial_learning_rate: float
+    decay_steps: float
+    alpha: float = 0.0
+    name: str = "CosineDecay"
+    warmup_target: float | None = None
+    warmup_steps: float = 0
+
+    def __post_init__(self) -> None:
+        _require_positive(self, "decay_steps")
+        if self.warmup_target is not None:
+            _require_positive(self, "warmup_steps")
+
+    def __call__(self, step: Any, /) -> Tensor:
+        done = _float(step)
+        if self.warmup_target is None:
+            return self.initial_learning_rate * _half_cosine(minimum(done / self.decay_steps, 1.0), self.alpha)
+        rise = (self.warmup_target - self.initial_learning_rate) * (done / self.warmup_steps)
+        share = minimum((done - self.warmup_steps) / self.decay_steps, 1.0)
+        after = self.warmup_target * _half_cosine(share, self.alpha)
+        return where(done < self.warmup_steps, self.initial_learning_rate + rise, after)
+
+
+@dataclass(frozen=True)
+class CosineDecayRestarts(LearningRateSchedule):
+    """Half cosines one after another, each ``t_mul`` times as long as the one before and ``m_mul`` times as high.
+
+    The first takes ``first_decay_steps`` steps; each goes down to ``alpha * initial_learning_rate``.  Source:
+    Loshchilov and Hutter, "SGDR: Stochastic Gradient Descent with Warm Restarts", 2017.
+
+    >>> hf.optimizers.schedules.CosineDecayRestarts(0.1, first_decay_steps=10)(10)
+    <Tensor f64[] cpu> 0.1
+    """
+
+    initial_learning_rate: float
+    first_decay_steps: float
+    t_mul: float = 2.0
+    m_mul: float = 1.0
+    alpha: float = 0.0
+    name: str = "SGDRDecay"
+
+    def __post_init__(self) -> None:
+        _require_positive(self, "first_decay_steps", "t_mul", "m_mul")
+        if self.t_mul < 1:
+            raise ArgumentError("CosineDecayRestarts", f"t_mul is {self.t_mul!r}; it must be 1 or more.")
+
+    def __call__(self, step: Any, /) -> Tensor:
+        done = _float(step) / self.first_decay_steps  # in lengths of the first one
+        if self.t_mul == 1.0:
+            restarts = floor(done)
+            share = done - restarts
+        else:
+            # The lengths so far are a geometric series; what rounding of the logarithm makes of a whole number is
+            # set right by asking on which side of that restart the step is.
+            restarts = floor(log(1 - done * (1 - self.t_mul)) / math.log(self.t_mul) + 0.5)
+            begun = (pow(_float(self.t_mul), restarts) - 1) / (self.t_mul - 1)
+            restarts = where(done < begun, restarts - 1, restarts)
+            length = pow(_float(self.t_mul), restarts)
+            share = (done - (length - 1) / (self.t_mul - 1)) / length
+        height = pow(_float(self.m_mul), restarts)
+        return self.initial_learning_rate * _half_cosine(share, self.alpha, height)
+
+
+def from_config(config: dict[str, Any]) -> LearningRateSchedule:
+    """The schedule that ``{"class_name": ..., "config": ...}`` describes.  Raises ArgumentError for an unknown class.
+
+    >>> hf.optimizers.schedules.from_config({"class_name": "CosineDecay", "config": {"initial_learning_rate": 0.1,
+    ...                                      "decay_steps": 10}})(10)
+    <Tensor f64[] cpu> 0.0
+    """
+    name = config.get("class_name")
+    if name not in __all__ or name == "from_config":
+        raise ArgumentError("schedules.from_config", f"there is no schedule {name!r}; there are {', '.join(__all__)}.")
+    made: LearningRateSchedule = globals()[name].from_config(config["config"])
+    return made
