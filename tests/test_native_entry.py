@@ -555,9 +555,9 @@ def test_inconsistent_signatures_raise(make):
 
 
 def test_another_tensor_class_is_refused():
-    front_end.setup(Tensor, reasons)
+    front_end.setup(Tensor, Variable, reasons)
     with pytest.raises(errors.ArgumentError, match="already set up"):
-        front_end.setup(Variable, reasons)
+        front_end.setup(Variable, Variable, reasons)
 
 
 # Elementwise functions.

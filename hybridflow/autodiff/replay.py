@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -18,15 +18,16 @@ import numpy as np
 from hybridflow.compiler.autodiff import Record, Results, backward
 from hybridflow.compiler.ir.build import GraphBuilder
 from hybridflow.compiler.ir.graph import Graph, Node
-from hybridflow.compiler.ops import TABLE, Kind
+from hybridflow.compiler.ops import TABLE
 from hybridflow.core.context import everywhere, idle, now
 from hybridflow.core.tensor import Tensor, wrap
 from hybridflow.eager.executable import executable_for
-from hybridflow.eager.wholes import Whole, taken_apart
+from hybridflow.eager.wholes import taken_apart
 from hybridflow.errors import ArgumentError, HybridflowError, user_location
 from hybridflow.runtime import locks
-from hybridflow.runtime.calls import entry
+from hybridflow.runtime.calls import entry, recording
 from hybridflow.runtime.calls.arguments import TensorArg
+from hybridflow.runtime.calls.log import Log, packed
 from hybridflow.runtime.calls.native_call import NativeCall
 from hybridflow.runtime.calls.results import tuple_of
 from hybridflow.runtime.dtypes import NUMPY
@@ -35,97 +36,52 @@ if TYPE_CHECKING:
     from hybridflow.runtime.cpu import Executable
 
 Seeds = Sequence[tuple[Tensor, "Tensor | None"]]  # values and their cotangents, None standing for ones
-Groups = Sequence[Sequence[Tensor]]  # the values whose cotangents are added up to one
+Groups = Sequence[Sequence[int]]  # the numbers of values whose cotangents are added up to one
 
 FIRST = 3  # the time from which on a pass is replayed
 _MOST = 512  # passes that are remembered
-_NUMBERS = frozenset({Kind.SEGMENT, Kind.CREATE})  # attributes of these hold floats, of which equal ones may differ
 
-_passes: dict[Any, Pass | int | None] = {}  # how often it was walked; None where there can be no program
+passes: dict[bytes, Any] = {}  # by what is known of them (see ``Log._key``): native code looks here, too
 _lock = locks.make()
 
 
-def replayed(records: Sequence[Record], seeds: Seeds, wanted: Groups) -> list[Tensor | None] | None:
+def replayed(
+    log: Log, records: Callable[[], Sequence[Record]], seeds: Seeds, wanted: Groups
+) -> list[Tensor | None] | None:
     """The sum of the cotangents of each group of ``wanted`` values, None where no seeded value depends on them; or
-    None in the place of the list, where the records have to be walked."""
-    if now() is not idle or everywhere.value or not records:
+    None in the place of the list, where the records have to be walked.  The log is plain."""
+    if now() is not idle or everywhere.value:
         return None
-    values: list[Tensor] = []
-    key = _structure(records, seeds, wanted, values)
-    if key is None:
-        return None
-    known = _passes.get(key, 0)
-    if isinstance(known, int):
-        if known + 1 < FIRST:
-            _remember(key, known + 1)
+    more: list[Tensor] = []
+    key = log._key([(log._entry(value) >> 1, cotangent) for value, cotangent in seeds], wanted, more)
+    known = passes.get(key)
+    if known is None:
+        known = Pass(log._definitions)
+        _remember(key, known)
+    values = [*log._values, *more]
+    if known.times is not None:
+        known.times += 1
+        if known.times < FIRST:
             return None
-        known = _made(key, records, seeds, wanted, values)
-    return None if known is None else known(values)
+        _make(known, records, seeds, wanted, values)
+    return known(values)
 
 
-def _remember(key: Any, value: Pass | int | None) -> None:
-    if key not in _passes:
-        for oldest in list(_passes)[: max(len(_passes) - _MOST + 1, 0)]:  # a copy, which no other thread changes
-            _passes.pop(oldest, None)
-    _passes[key] = value
+def _remember(key: bytes, value: Pass) -> None:
+    for oldest in list(passes)[: max(len(passes) - _MOST + 1, 0)]:  # a copy, which no other thread changes
+        passes.pop(oldest, None)
+    passes[key] = value
 
 
-def _made(key: Any, records: Sequence[Record], seeds: Seeds, wanted: Groups, values: Sequence[Tensor]) -> Pass | None:
+def _make(known: Pass, records: Callable[[], Sequence[Record]], seeds: Seeds, wanted: Groups, values: Any) -> None:
     with _lock:
-        known = _passes.get(key, 0)
-        if not isinstance(known, int):
-            return known
-        made: Pass | None = None
-        with contextlib.suppress(HybridflowError):  # the walk says what is wrong, if it is not the compiler
-            made = _compiled(records, seeds, wanted, values)
-        _remember(key, made)
-        return made
-
-
-def _structure(records: Sequence[Record], seeds: Seeds, wanted: Groups, values: list[Tensor]) -> Any:
-    """What decides the program, None where a record is neither an op nor a whole.  ``values`` are filled in the order
-    of appearance, which numbers them."""
-    places: dict[int, int] = {}
-    key: list[Any] = []
-    add, find = key.append, places.get
-    for op, inputs, attrs, outputs, vjp in records:  # spelled out: this is most of what a replayed gradient costs
-        if vjp is None:
-            add(op)
-        elif type(vjp) is Whole:
-            add(vjp)
-        else:
-            return None
-        for x in inputs:
-            number = find(id(x))
-            add(_placed(x, places, values, key) if number is None else number)
-        if attrs:
-            add(repr(attrs) if op.kind in _NUMBERS else (*attrs.items(),))
-        for x in outputs:  # whose types follow from those of the inputs
-            number = find(id(x))
-            if number is None:
-                places[id(x)] = len(values)
-                values.append(x)
-            else:
-                add(-1 - number)
-    for value, cotangent in seeds:
-        for x in (value, cotangent):
-            number = -1 if x is None else find(id(x))
-            add(_placed(x, places, values, key) if number is None else number)  # type: ignore[arg-type]
-    for group in wanted:
-        for x in group:
-            number = find(id(x))
-            add(_placed(x, places, values, key) if number is None else number)
-        add(None)
-    return tuple(key)
-
-
-def _placed(x: Tensor, places: dict[int, int], values: list[Tensor], key: list[Any]) -> int:
-    """The number of a value that appears for the first time, and comes from outside: its type matters."""
-    array = x._array
-    key += (array.dtype.num, array.shape)
-    number = places[id(x)] = len(values)
-    values.append(x)
-    return number
+        if known.times is None:
+            return
+        try:
+            with contextlib.suppress(HybridflowError):  # the walk says what is wrong, if it is not the compiler
+                known.give(*_compiled(records(), seeds, wanted, values))
+        finally:
+            known.times = None
 
 
 class Replay(entry.Dispatcher):
@@ -146,16 +102,33 @@ class Replay(entry.Dispatcher):
         return tuple(map(wrap, self._executable.run([x._array for x in tensors])))
 
 
-class Pass:
+class Pass(recording.Pass):
     """What stands for a backward pass: ``program``, None where there is nothing to compute, and for each group of
-    wanted values ``places``, where its sum is among the results, None where no seeded value depends on it."""
+    wanted values ``places``, where its sum is among the results, None where no seeded value depends on it.
 
-    __slots__ = ("places", "program")
+    ``times`` is how often it was walked, as long as nobody has tried to compile it; ``places`` are None until then, and
+    where there can be no program.  What was called is kept alive: its key holds the addresses.
+    """
 
-    def __init__(self, program: Replay | None, places: Sequence[int | None]) -> None:
+    __slots__ = ("_definitions", "places", "program", "times")
+
+    def __init__(self, definitions: Sequence[Any]) -> None:
+        self._definitions = tuple(definitions)
+        self.times: int | None = 0
+        self.program: Replay | None = None
+        self.places: tuple[int | None, ...] | None = None
+        self._native, self._numbers = None, b""
+
+    def give(self, program: Replay | None, places: Sequence[int | None]) -> None:
         self.program, self.places = program, tuple(places)
+        in_order = [*range(len(places))] == [*places]
+        if program is not None and program._dispatch and in_order:
+            self._numbers = packed(program.kept)
+            (self._native,) = program._dispatch
 
     def __call__(self, values: Sequence[Tensor]) -> list[Tensor | None] | None:
+        if self.places is None:
+            return None
         if self.program is None:
             return [None] * len(self.places)
         given = [values[k] for k in self.program.kept]
@@ -166,11 +139,14 @@ class Pass:
         return [None if k is None else results[k] for k in self.places]
 
 
-def _compiled(records: Sequence[Record], seeds: Seeds, wanted: Groups, values: Sequence[Tensor]) -> Pass:
+def _compiled(
+    records: Sequence[Record], seeds: Seeds, wanted: Groups, values: Sequence[Any]
+) -> tuple[Replay | None, list[int | None]]:
     """Walk the records over graph nodes in the place of tensors, and compile what comes of it."""
     b = GraphBuilder(TABLE, "gradient")
     b.location = user_location()
-    nodes = {id(x): b.parameter(x.type, f"value{k}") for k, x in enumerate(values)}
+    numbers = [k for k, x in enumerate(values) if type(x) is Tensor]  # the others are variables
+    nodes = {id(values[k]): b.parameter(values[k].type, f"value{k}") for k in numbers}
 
     def walked(record: Record) -> Record:
         """The record between nodes."""
@@ -183,16 +159,17 @@ def _compiled(records: Sequence[Record], seeds: Seeds, wanted: Groups, values: S
         (nodes[id(value)], b.full(1, value.type) if cotangent is None else nodes[id(cotangent)])
         for value, cotangent in seeds
     ]
-    parts = [nodes[id(x)] for group in wanted for x in group]
+    groups = [[nodes[id(values[k])] for k in group] for group in wanted]
+    parts = [node for group in groups for node in group]
     found = backward(b, taken_apart([walked(record) for record in records], b), starts, parts)
-    return _loaded(b, totals(b, found, wanted))
+    return _loaded(b, numbers, totals(b, found, groups))
 
 
-def totals(b: Any, cotangents: Sequence[Any], wanted: Groups) -> list[Any]:
+def totals(b: Any, cotangents: Sequence[Any], groups: Sequence[Sequence[Any]]) -> list[Any]:
     """The sum of the cotangents of each group of values, given for all of them one after another."""
     rest = iter(cotangents)
     found = []
-    for group in wanted:
+    for group in groups:
         present = [part for part in [next(rest) for _ in group] if part is not None]
         found.append(functools.reduce(b.add, present) if present else None)
     return found
@@ -202,11 +179,14 @@ def _cpu(graph: Graph) -> Executable:
     return cast("Executable", executable_for(graph))
 
 
-def _loaded(b: GraphBuilder, sums: Sequence[Node | None]) -> Pass:
+def _loaded(
+    b: GraphBuilder, numbers: Sequence[int], sums: Sequence[Node | None]
+) -> tuple[Replay | None, list[int | None]]:
+    """The program for these sums, and where each of them is among its results; ``numbers`` are those of the inputs."""
     outputs = {node: k for k, node in enumerate(dict.fromkeys(node for node in sums if node is not None))}
     places = [None if node is None else outputs[node] for node in sums]
     if not outputs:
-        return Pass(None, places)
+        return None, places
     needed = set(outputs)
     for node in reversed(b.nodes):
         if node in needed:
@@ -214,4 +194,4 @@ def _loaded(b: GraphBuilder, sums: Sequence[Node | None]) -> Pass:
     kept = [k for k, node in enumerate(b.inputs) if node in needed]
     inputs = tuple([b.inputs[k] for k in kept])
     graph = Graph(b.name, inputs, tuple([node for node in b.nodes if node in needed]), tuple(outputs))
-    return Pass(Replay(_cpu(graph), kept), places)
+    return Replay(_cpu(graph), [numbers[k] for k in kept]), places

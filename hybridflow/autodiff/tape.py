@@ -1,8 +1,9 @@
 """GradientTape: records ops on watched tensors, and walks them backwards.
 
-A tape keys its records by the ids of tensors that it holds alive.  It is told of each op by ``dispatch.apply``, of each
-variable read and assignment by Variable, and of compiled calls and custom gradients through ``record_custom``.  Ops
-through which no derivative passes are remembered with the user's line, so that a missing gradient can be explained.
+What a tape is told goes into a log (see ``calls.log``), which native code writes, too.  It is told of each op by
+``dispatch.apply``, of each variable read and assignment by Variable, and of compiled calls and custom gradients through
+``record_custom``.  Ops through which no derivative passes are remembered with the user's line, so that a missing
+gradient can be explained.
 """
 
 from __future__ import annotations
@@ -11,9 +12,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from hybridflow.autodiff import replay
+from hybridflow.autodiff.definitions import Custom, applied, record_of
 from hybridflow.autodiff.explanation import Cut, Evidence, explain
-from hybridflow.autodiff.replay import replayed, totals
-from hybridflow.compiler.autodiff import Record, Results, backward
+from hybridflow.compiler.autodiff import Record, backward
 from hybridflow.compiler.ir.dtypes import int64, is_float
 from hybridflow.compiler.ir.types import TensorType
 from hybridflow.compiler.ops import TABLE
@@ -26,15 +28,18 @@ from hybridflow.eager.dispatch import builder
 from hybridflow.eager.operands import as_tensor, own
 from hybridflow.eager.wholes import Whole, taken_apart, tensors_among
 from hybridflow.errors import ArgumentError, ArgumentTypeError, GradientError, ShapeError, user_location
-from hybridflow.runtime.calls.recording import Recording, make_native
+from hybridflow.runtime.calls.log import Recording
+from hybridflow.runtime.calls.recording import make_native
 
 if TYPE_CHECKING:
     from hybridflow.runtime.calls.native_call import NativeCall
 
 _STOP_GRADIENT = TABLE["stop_gradient"]
 _CONVERT = TABLE["convert"]
-_make = tuple.__new__  # as Record(...) does, without a Python frame
-_NO_ATTRS: Mapping[str, Any] = {}
+_ODD = -1 << 63 | 1  # of an entry: what says that it is tracked, and that it is there
+_NONE: list[Cut] = []  # what tapes have at first, and never change
+_NO_TENSORS: dict[int, tuple[Tensor, int]] = {}
+_NO_RECORDS: tuple[int, list[Record]] = (0, [])
 _ENOUGH = 2  # tapes: with the second one native code is loaded
 # Ops that may end a path of derivatives; a conversion does when its result is no float.
 _CUTTING = {op for op in TABLE.values() if op.vjp is NOT_DIFFERENTIABLE} | {_STOP_GRADIENT, _CONVERT}
@@ -50,20 +55,9 @@ _uses = 0  # tapes that were made, up to the one with which native code is loade
 
 def _note_use() -> None:
     global _uses
-    if _uses < _ENOUGH:
-        _uses += 1
-        if _uses == _ENOUGH:
-            make_native(GradientTape)
-
-
-class _Reads:
-    """The tensors that were read from one variable."""
-
-    __slots__ = ("tensors", "variable")
-
-    def __init__(self, variable: Variable) -> None:
-        self.variable = variable
-        self.tensors: list[Tensor] = []
+    _uses += 1
+    if _uses == _ENOUGH:
+        make_native(GradientTape, replay.passes)
 
 
 class GradientTape(Recording):
@@ -81,40 +75,27 @@ class GradientTape(Recording):
     <Tensor f32[2] cpu> [2. 4.]
     """
 
-    __slots__ = (
-        "__weakref__",
-        "_cuts",
-        "_reads",
-        "_reasons",
-        "_records",
-        "_roots",
-        "_started",
-        "_tracked",
-        "_used",
-        "_watch_accessed",
-        "persistent",
-    )
+    __slots__ = ("__weakref__", "_apart", "_cuts", "_reasons", "_started")
+    _apart: tuple[int, list[Record]]  # so many of the first calls as single ops
+    _cuts: list[Cut]
+    _started: dict[int, tuple[Tensor, int]]  # watched tensors that have another value now, by id: what was watched
 
     def __init__(self, persistent: bool = False, watch_accessed_variables: bool = True) -> None:
-        self.persistent = persistent
+        self.persistent = bool(persistent)
         self.takes_wholes = not persistent  # whose gradients may be asked for while it records
-        self._watch_accessed = watch_accessed_variables
-        self._recording = False
-        self._used = False
-        self._reasons: dict[int, tuple[Any, str]] = {}
+        self._watch_accessed = bool(watch_accessed_variables)
+        self._recording = self._used = False
+        self._reasons: dict[int, tuple[Any, str]] | None = None
         self._forget()
         add_recorder(self)
-        _note_use()
+        if _uses < _ENOUGH:
+            _note_use()
 
     def _forget(self) -> None:
-        self._tracked: dict[int, Tensor] = {}  # what is watched, and what was computed from it, by id
-        self._roots: set[int] = set()  # what is watched
-        self._records: list[Record] = []
-        self._reads: dict[int, _Reads] = {}
-        self._cuts: list[Cut] = []
-        self._started: dict[
-            int, tuple[Tensor, Tensor]
-        ] = {}  # watched tensors that have another value now: the watched one
+        self._forget_log()
+        self._cuts = _NONE
+        self._started = _NO_TENSORS
+        self._apart = _NO_RECORDS
 
     # Recording
 
@@ -152,21 +133,20 @@ class GradientTape(Recording):
         """Called for each op in contexts that hold the tape.  ``out`` is a tuple where there are several results."""
         if not self._recording:
             return
-        tracked = self._tracked
+        entry = self._entry
         for x in inputs:
-            if id(x) in tracked:
+            if entry(x) & _ODD == 1:
                 break
         else:
             return
         if op in _CUTTING and not passes(op, out.dtype):
-            self._cuts.append(Cut(op.name, tuple(map(id, inputs)), user_location()))
+            self._cut(op.name, inputs)
             return
-        if type(out) is tuple:
-            tracked.update({id(part): part for part in out if is_float(part.dtype)})
-            self._records.append(Record(op, inputs, attrs, Results(out)))
-            return
-        tracked[id(out)] = out
-        self._records.append(_make(Record, (op, inputs, attrs, (out,), None)))
+        several = type(out) is tuple
+        outputs = out if several else (out,)
+        definition = applied(op, attrs, several)
+        tracked = tuple([is_float(part.dtype) for part in out]) if several else (True,)
+        self._note_call(definition, definition.key, inputs, outputs, tracked)
 
     def record_whole(self, call: NativeCall, out: Tensor, /, *arguments: Any) -> None:
         """Called for public functions in the place of their ops, through which derivatives pass."""
@@ -176,90 +156,76 @@ class GradientTape(Recording):
             if type(x) is not Tensor:
                 arguments = tensors_among(arguments)
                 break
-        tracked = self._tracked
-        for x in arguments:
-            if id(x) in tracked:
-                tracked[id(out)] = out
-                self._records.append(_make(Record, (None, arguments, _NO_ATTRS, (out,), call.whole)))
-                return
+        if any(map(self._is_tracked, arguments)):
+            self._note_call(call.whole, call.whole, arguments, (out,), (True,))
 
     def record_custom(self, inputs: tuple[Any, ...], outputs: Sequence[Any], vjp: Callable[..., Any]) -> None:
         """Record ``outputs``, computed somehow from ``inputs``, with ``vjp(*cotangents of outputs)``.
 
         A list of outputs may get more entries later: see ``follow``.
         """
-        tracked = self._tracked
-        if self._recording and any(id(x) in tracked for x in inputs):
-            for out in outputs:
-                if is_float(out.dtype):
-                    tracked[id(out)] = out
-            self._records.append(Record(None, inputs, {}, outputs, vjp))
+        if self._recording and any(map(self._is_tracked, inputs)):
+            self._is_plain = False
+            definition = Custom(vjp, outputs)
+            self._note_call(definition, definition, inputs, outputs, [is_float(out.dtype) for out in outputs])
 
     def follow(self, value: Any, outputs: Sequence[Any]) -> None:
         """Called when ``value`` turns out to be one more of an operation's ``outputs``: it is tracked like them."""
-        if any(id(out) in self._tracked for out in outputs):
-            self._tracked[id(value)] = value
+        if any(map(self._is_tracked, outputs)):
+            self._number(value, True)
 
     def watch_read(self, variable: Variable, tensor: Tensor) -> None:
         """Called when ``variable`` is read as ``tensor``."""
         if self._recording:
             self._note_read(variable, tensor)
 
-    def _note_read(self, variable: Variable, tensor: Tensor) -> None:
-        if id(tensor) in self._tracked:
+    def _note_read(self, variable: Variable, tensor: Tensor, anyway: bool = False) -> None:
+        if self._is_tracked(tensor):
             return
-        reads = self._reads.get(id(variable))
-        if reads is None:
-            if not (self._watch_accessed and variable.is_watched):
-                return
-            reads = self._reads[id(variable)] = _Reads(variable)
-        self._tracked[id(tensor)] = tensor
-        reads.tensors.append(tensor)
+        if anyway or self._entry(variable) >= 0 or (self._watch_accessed and variable.is_watched):
+            self._note_variable_read(variable, tensor)
 
     def watches(self, variable: Variable) -> bool:
         """Whether what is read from ``variable`` is tracked."""
-        return self._recording and (id(variable) in self._reads or (self._watch_accessed and variable.is_watched))
+        watched = self._watch_accessed and variable.is_watched
+        return self._recording and (watched or self._entry(variable) >= 0)
 
     def note_assign(self, variable: Variable, value: Tensor) -> None:
         """Called when ``value`` is assigned to ``variable``: no derivative passes from the one to the other."""
-        if self._recording and id(value) in self._tracked:
-            name = f"the variable {variable.name}" if variable.name else "a variable"
-            self._cuts.append(Cut(f"assign to {name}", (id(value),), user_location()))
+        if self._recording and self._is_tracked(value):
+            self._cut(f"assign to {f'the variable {variable.name}' if variable.name else 'a variable'}", (value,))
+
+    def _cut(self, what: str, inputs: Sequence[Any]) -> None:
+        numbers = [entry >> 1 for entry in map(self._entry, inputs) if entry >= 0]
+        if self._cuts is _NONE:
+            self._cuts = []
+        self._cuts.append(Cut(what, tuple(numbers), user_location()))
 
     def rename(self, tensor: Tensor, before: Tensor, after: Tensor) -> None:
         """Called when ``tensor`` was given the value ``after``; ``before`` has the one that it had."""
-        if id(tensor) in self._roots and id(tensor) not in self._started:
-            self._started[id(tensor)] = tensor, before  # derivatives with respect to it are of what was watched
+        number = self._entry(tensor) >> 1
+        if number >= 0 and id(tensor) not in self._started and number in self._watched():
+            # Derivatives with respect to it are of what was watched.
+            self._started = {**self._started, id(tensor): (tensor, number)}
         for old, new in ((tensor, before), (after, tensor)):
-            self._replace(old, new)
+            self._rename(old, new)
+            self._rename_beside(old, new)
 
-    def _replace(self, old: Tensor, new: Tensor) -> None:
-        """Let ``new`` stand wherever ``old`` does."""
-        if self._tracked.pop(id(old), None) is not None:
-            self._tracked[id(new)] = new
-        if id(old) in self._roots:
-            self._roots.remove(id(old))
-            self._roots.add(id(new))
-        for reads in list(self._reads.values()):  # its own thread may read others meanwhile
-            reads.tensors[:] = [new if x is old else x for x in reads.tensors]
-        for k, record in enumerate(self._records):
-            rename = getattr(record.vjp, "rename", None)
-            if rename is not None:
-                rename(old, new)
-            if any(x is old for x in (*record.inputs, *record.outputs)):
-                inputs = tuple([new if x is old else x for x in record.inputs])
-                outputs: Any = record.outputs
-                if isinstance(outputs, list):  # which the vjp may add to
-                    outputs[:] = [new if x is old else x for x in outputs]
-                else:
-                    outputs = type(outputs)([new if x is old else x for x in outputs])
-                self._records[k] = record._replace(inputs=inputs, outputs=outputs)
-        for k, cut in enumerate(self._cuts):
-            self._cuts[k] = cut._replace(inputs=tuple([id(new) if x == id(old) else x for x in cut.inputs]))
+    def _rename_beside(self, old: Tensor, new: Tensor) -> None:
+        """Let ``new`` stand wherever ``old`` does beside the log."""
+        for definition in self._definitions or ():
+            if type(definition) is Custom:
+                rename = getattr(definition.vjp, "rename", None)
+                if rename is not None:
+                    rename(old, new)
+                if type(definition.outputs) is list:  # which the vjp may add to
+                    definition.outputs[:] = [new if x is old else x for x in definition.outputs]
+        count, records = self._apart
+        self._apart = count, [_renamed(record, old, new) for record in records]
 
     def tracks(self, tensor: Tensor) -> bool:
         """Whether what is computed from ``tensor`` is recorded."""
-        return self._recording and id(tensor) in self._tracked
+        return self._recording and self._is_tracked(tensor)
 
     def watch(self, value: Any) -> None:
         """Watch tensors or variables, alone or nested.  Raises ArgumentTypeError for anything else."""
@@ -270,8 +236,7 @@ class GradientTape(Recording):
         for k, leaf in enumerate(leaves):
             if isinstance(leaf, Variable):
                 if is_float(leaf.dtype):
-                    self._reads.setdefault(id(leaf), _Reads(leaf))
-                    self._note_read(leaf, leaf._read())
+                    self._note_read(leaf, leaf._read(), anyway=True)
             elif isinstance(leaf, Tensor):
                 self._watch_tensor(leaf)
             else:
@@ -284,13 +249,16 @@ class GradientTape(Recording):
 
     def _watch_tensor(self, tensor: Tensor) -> None:
         if is_float(tensor.dtype):
-            self._tracked[id(tensor)] = tensor
-            self._roots.add(id(tensor))
-            self._started.pop(id(tensor), None)
+            self._note_watch(tensor)
+            self._started = {k: known for k, known in self._started.items() if k != id(tensor)}
+
+    _watch = watch
 
     def watched_variables(self) -> tuple[Variable, ...]:
         """The variables that the tape watches, in the order of their first reads."""
-        return tuple(reads.variable for reads in self._reads.values())
+        return tuple(
+            [value for value in self._values or () if type(value) is not Tensor and isinstance(value, Variable)]
+        )
 
     @contextmanager
     def stop_recording(self) -> Iterator[None]:
@@ -306,7 +274,7 @@ class GradientTape(Recording):
     def reset(self) -> None:
         """Forget everything recorded and watched."""
         self._forget()
-        self._reasons.clear()
+        self._reasons = None
         self._used = False
 
     # Gradients
@@ -335,11 +303,13 @@ class GradientTape(Recording):
         self._tell_apart(found, weights or ())
         for k, source in enumerate(leaves):
             if found[k] is None:
-                self._reasons[id(source)] = (source, self._explain(source, targets))
+                self._note_reason(source, targets)
                 if unconnected_gradients == "zero":
                     found[k] = builder.full(0, source.type)
         self._end()
         return pytree.unflatten(structure, found)
+
+    _gradient = gradient
 
     @staticmethod
     def _tell_apart(found: list[Tensor | None], given: Sequence[Any]) -> None:
@@ -372,8 +342,7 @@ class GradientTape(Recording):
     def _end(self) -> None:
         self._used = True
         if not self.persistent:
-            for held in (self._tracked, self._roots, self._records, self._reads, self._cuts, self._started):
-                held.clear()
+            self._forget()
 
     def _check_sources(self, leaves: Sequence[Any], structure: pytree.Structure) -> None:
         for leaf in leaves:
@@ -406,10 +375,10 @@ class GradientTape(Recording):
     def _seeds(self, targets: list[Tensor], weights: Sequence[Any] | None) -> list[tuple[Tensor, Tensor | None]]:
         """The tracked targets and the cotangent that each starts with, None for ones."""
         if weights is None:
-            return [(t, None) for t in targets if id(t) in self._tracked]
+            return [(t, None) for t in targets if self._is_tracked(t)]
         seeds: list[tuple[Tensor, Tensor | None]] = []
         for t, weight in zip(targets, weights):
-            if id(t) not in self._tracked or weight is None:
+            if not self._is_tracked(t) or weight is None:
                 continue
             seed = as_tensor(weight, "GradientTape.gradient", t.dtype)
             if seed.shape != t.shape:
@@ -419,28 +388,43 @@ class GradientTape(Recording):
 
     def _walk(self, seeds: list[tuple[Tensor, Tensor | None]], sources: Sequence[Any]) -> list[Tensor | None]:
         """Cotangents of the sources, None for those that no seed depends on."""
-        wanted: list[Sequence[Tensor]] = []
-        for source in sources:
-            if isinstance(source, Variable):
-                reads = self._reads.get(id(source))
-                wanted.append(reads.tensors if reads is not None else ())
-            else:
-                started = self._started.get(id(source))
-                tensor = source if started is None else started[1]
-                wanted.append((tensor,) if id(tensor) in self._tracked else ())
-        found = replayed(self._records, seeds, wanted)
-        if found is not None:
-            return found
+        wanted = self._wanted(sources)
+        if self._is_plain and self._definitions:
+            found = replay.replayed(self, self._records, seeds, wanted)
+            if found is not None:
+                return found
         self._take_apart()
-        parts = [x for group in wanted for x in group]
+        values = self._values
+        groups = [[values[n] for n in group] for group in wanted]
+        parts = [x for group in groups for x in group]
         starts = [(t, builder.full(1, t) if cotangent is None else cotangent) for t, cotangent in seeds]
-        return totals(builder, backward(builder, self._records, starts, parts), wanted)
+        return replay.totals(builder, backward(builder, self._records(), starts, parts), groups)
+
+    def _wanted(self, sources: Sequence[Any]) -> list[Sequence[int]]:
+        """The numbers of the values whose cotangents belong to each source."""
+        reads = self._reads()
+        wanted: list[Sequence[int]] = []
+        for source in sources:
+            entry = self._entry(source)
+            if isinstance(source, Variable):
+                wanted.append(reads.get(entry >> 1, ()))
+            elif id(source) in self._started:
+                wanted.append((self._started[id(source)][1],))
+            else:
+                wanted.append((entry >> 1,) if entry & _ODD == 1 else ())
+        return wanted
+
+    def _records(self) -> list[Record]:
+        """What was recorded, in order."""
+        count, apart = self._apart
+        return [*apart, *map(record_of, self._calls(count))]
 
     def _take_apart(self) -> None:
         """Have single ops in the place of wholes.  What is computed for them is of no interest to other tapes."""
-        if any(type(record.vjp) is Whole for record in self._records):
+        count = len(self._definitions or ())
+        if any(type(definition) is Whole for definition in (self._definitions or ())[self._apart[0] :]):
             with suspended():
-                self._records = taken_apart(self._records, builder)
+                self._apart = count, taken_apart(self._records(), builder)
 
     def jacobian(self, target: Any, sources: Any, unconnected_gradients: str = "none") -> Any:
         """The derivative of each element of the tensor ``target`` with respect to each element of ``sources``.
@@ -492,7 +476,7 @@ class GradientTape(Recording):
         present = [row for row in rows if row is not None]
         if not present:
             if rows:
-                self._reasons[id(source)] = (source, self._explain(source, []))
+                self._note_reason(source, [])
             return builder.full(0, source.type.with_shape(shape)) if unconnected == "zero" or not rows else None
         first = present[0].shape
         wide = [builder.reshape(row, shape=(*first[:axis], 1, *first[axis:])) for row in present]
@@ -502,19 +486,34 @@ class GradientTape(Recording):
 
     def why_none(self, source: Any) -> str:
         """Why the last gradient with respect to ``source`` was None."""
-        known = self._reasons.get(id(source))
+        known = (self._reasons or {}).get(id(source))
         if known is not None and known[0] is source:
             return known[1]
         if self._used:
             return "the last gradient call did not ask for it, or its gradient was not None"
         return self._explain(source, [])
 
+    def _note_reason(self, source: Any, targets: list[Tensor]) -> None:
+        self._reasons = {**(self._reasons or {}), id(source): (source, self._explain(source, targets))}
+
     def _explain(self, source: Any, targets: list[Tensor]) -> str:
-        reads = self._reads.get(id(source))
-        evidence = Evidence(
-            self._records, self._tracked, self._cuts, [] if reads is None else reads.tensors, self._watch_accessed
-        )
+        values = self._values or []
+        (reads,) = self._wanted([source]) if isinstance(source, Variable) else ((),)
+        cuts = [cut._replace(inputs=tuple([id(values[n]) for n in cut.inputs])) for cut in self._cuts]
+        tracked = {id(x) for x in values if self._is_tracked(x)}
+        evidence = Evidence(self._records(), tracked, cuts, [values[n] for n in reads], self._watch_accessed)
         return explain(source, targets, evidence)
+
+
+def _renamed(record: Record, old: Tensor, new: Tensor) -> Record:
+    """The record with ``new`` wherever it has ``old``."""
+    if not any(x is old for x in (*record.inputs, *record.outputs)):
+        return record
+    inputs = tuple([new if x is old else x for x in record.inputs])
+    outputs = record.outputs
+    if not isinstance(outputs, list):
+        outputs = type(outputs)([new if x is old else x for x in outputs])  # type: ignore[call-arg]
+    return record._replace(inputs=inputs, outputs=outputs)
 
 
 def _one_hots(type: TensorType) -> Iterator[Tensor]:

@@ -25,6 +25,7 @@ from hybridflow.compiler.program import Dim, DimSource, Program, Slot
 from hybridflow.errors import ArgumentError, CompileError, of_user
 from hybridflow.runtime import locks
 from hybridflow.runtime.calls import front_end, steps, turns
+from hybridflow.runtime.calls.log import Log, Recording
 from hybridflow.runtime.calls.op_calls import ElementwiseCall, ElementwiseOp, FixedCall
 from hybridflow.runtime.calls.results import tuple_of
 from hybridflow.runtime.cpu import Executable
@@ -32,7 +33,7 @@ from hybridflow.runtime.dtypes import NUMPY
 from hybridflow.runtime.machine import host, machine_code
 from hybridflow.runtime.memory import blocks
 from hybridflow.runtime.native import functions, layout
-from hybridflow.runtime.native.records import Offsets
+from hybridflow.runtime.native.records import Offsets, TapeOffsets
 
 if TYPE_CHECKING:
     from hybridflow.runtime.calls.native_call import NativeCall
@@ -169,11 +170,31 @@ def offsets() -> Offsets:
         tensor_size=known.tensor_type.__basicsize__,
         dispatch_table=layout.slot_offset(Dispatcher, "_dispatch"),
         taped_table=layout.slot_offset(Dispatcher, "_taped"),
-        only_tape=layout.slot_offset(type(known.reasons.idle), "only_tape"),
         call_record=layout.slot_offset(_native_call().NativeCall, "_record"),
         elementwise_record=layout.slot_offset(ElementwiseCall, "_record"),
         fixed_record=layout.slot_offset(FixedCall, "_record"),
         operator_record=layout.slot_offset(ElementwiseOp, "_record"),
+        tape=_tape_offsets(known.variable_type, type(known.reasons.idle)),
+    )
+
+
+def _tape_offsets(variable: type, state: type) -> TapeOffsets:
+    return TapeOffsets(
+        recording=layout.slot_offset(Recording, "_recording"),
+        takes_wholes=layout.slot_offset(Recording, "takes_wholes"),
+        watches_accessed=layout.slot_offset(Recording, "_watch_accessed"),
+        used=layout.slot_offset(Recording, "_used"),
+        persistent=layout.slot_offset(Recording, "persistent"),
+        is_plain=layout.slot_offset(Log, "_is_plain"),
+        **{name: layout.slot_offset(Log, f"_{name}") for name in ("values", "words", "table", "definitions")},
+        variable_tensor=layout.slot_offset(variable, "_tensor"),
+        variable_own=layout.slot_offset(variable, "_own"),
+        variable_gate=layout.slot_offset(variable, "_gate"),
+        variable_trainable=layout.slot_offset(variable, "trainable"),
+        gate_address=layout.slot_offset(turns.Gate, "address"),
+        whole=layout.slot_offset(_native_call().NativeCall, "whole"),
+        **{name: layout.slot_offset(state, name) for name in ("trace", "tapes", "device", "only_tape")},
+        is_counted=layout.slot_offset(state, "_is_counted"),
     )
 
 
@@ -182,6 +203,7 @@ def common_imports(pool: blocks.Pool) -> dict[str, int]:
     known = front_end.known()
     return {
         "Tensor_Type": id(known.tensor_type),
+        "Variable_Type": id(known.variable_type),
         "PyArray_Type": id(np.ndarray),
         "busy": ctypes.addressof(known.reasons.busy),
         "everywhere": ctypes.addressof(known.reasons.everywhere),
@@ -207,10 +229,10 @@ def _loaded(pool: blocks.Pool, checked: bool) -> dict[str, int]:
         "running": ctypes.addressof(turns.running),
         "closed": ctypes.addressof(turns.closed),
     }
-    symbols = ("call", "answer", "bind", "elementwise", "fixed", "sample", *(("owned_references",) if checked else ()))
+    own = ("call", "answer", "bind", "elementwise", "fixed", "sample", *(("owned_references",) if checked else ()))
     places = offsets()
     settings = (places, *layout.SETTINGS, layout.finds_methods(), layout.finds_in_classes(), checked)
-    return functions.load(lambda: _entry_code().build(places, checked), settings, symbols, imports)
+    return functions.load(lambda: _entry_code().build(places, checked), settings, (*own, *TAPE_SYMBOLS), imports)
 
 
 def _entry_code() -> ModuleType:
@@ -230,6 +252,8 @@ def _native_call() -> ModuleType:
 
 machine_code.import_before_fork(_native_call)
 
+# What the code of tapes calls.
+TAPE_SYMBOLS = ("attempt", "log_entry", "log_start", "log_place", "log_track", "log_number", "log_write")
 # Whose addresses native code holds.
 _NAMES, _NEW = ("_fail", "_call_slow", "default_factory", "record_whole"), object.__new__
 

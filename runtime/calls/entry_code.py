@@ -20,6 +20,7 @@ from hybridflow.runtime.calls import (
     arguments_code,
     entry_match,
     idle_code,
+    log_code,
     op_code,
     results_code,
     state_code,
@@ -53,7 +54,8 @@ def build(offsets: Offsets, checked: bool = False) -> str:
     results_code.define(module)
     _attempt(module, offsets)
     _bind(module, offsets)
-    _tell(module)
+    log_code.define(module, offsets.tape)
+    _tell_python(module)
     _try_taped(module, offsets)
     _try_all(module, offsets)
     _call(module)
@@ -295,10 +297,10 @@ def _run_with_captures(f: Function, known: ir.Value, record: ir.Value, buffers: 
             f.call("publish", VOID, record, fresh, olds)
 
 
-def _tell(module: Module) -> None:
-    """i1 tell(tape, known, result, args, i64 nargs): tell of a call (see ``front_end.Reasons``); or false and an
+def _tell_python(module: Module) -> None:
+    """i1 tell_python(tape, known, result, args, i64 nargs): tell of a call (see ``front_end.Reasons``); or false and an
     error."""
-    f = module.function("tell", I1, PTR, PTR, PTR, PTR, I64)
+    f = module.function("tell_python", I1, PTR, PTR, PTR, PTR, I64)
     tape, known, result, args, nargs = f.args
     count = f.b.add(nargs, i64(3))
     told = f.local_array(PTR, count)
@@ -319,10 +321,11 @@ def _try_taped(module: Module, offsets: Offsets) -> None:
     table = f.load(self, offsets.taped_table, PTR)
     f.ret_if(f.is_null(table), miss)
     f.ret_if(f.b.not_(is_type(f, table, "PyTuple_Type")), miss)
+    f.ret_if(f.eq(f.load(table, layout.SIZE, I64), i64(0)), miss)
     here = f.call("state_here", PTR)
     f.ret_if(f.is_null(here), miss)
     with f.owned(here) as state:
-        tape = f.load(state.value, offsets.only_tape, PTR)
+        tape = f.load(state.value, offsets.tape.only_tape, PTR)
         f.ret_if(f.is_null(tape), miss)
         f.ret_if(f.eq(tape, module.symbol("_Py_NoneStruct")), miss)
         f.incref(tape)
@@ -330,16 +333,35 @@ def _try_taped(module: Module, offsets: Offsets) -> None:
     with f.b.if_then(f.b.not_(f.is_null(kwnames)), likely=False):
         f.set(named, f.load(kwnames, layout.SIZE, I64))
     total = f.b.add(nargs, f.get(named, I64))
-    with f.owned(tape), f.owned(f.incref(table)), f.count(f.load(table, layout.SIZE, I64)) as i:
-        known = f.get(f.element(f.at(table, layout.TUPLE_ITEMS), i, PTR), PTR)
-        with f.b.if_then(is_type(f, known, "NativeCall_Type"), likely=True):
-            result = f.call("attempt", PTR, known, args, nargs, kwnames)
-            with f.b.if_then(f.ne(result, miss), likely=True):
-                f.ret_if(f.is_null(result), NULL)
-                with f.owned(result) as made:
-                    f.ret_if(f.b.not_(f.call("tell", I1, tape, known, result, args, total)), NULL)
-                    f.ret(made.given())
+    given = f.local_array(PTR, total)
+    with f.owned(tape), f.owned(f.incref(table)), f.owned_array(total) as read:
+        with f.count(total) as i:  # variables stand for their values
+            value = f.local(PTR, f.get(f.element(args, i, PTR), PTR))
+            with f.b.if_then(is_type(f, f.get(value, PTR), "Variable_Type"), likely=False):
+                tensor = f.call("read_variable", PTR, tape, f.get(value, PTR))
+                f.ret_if(f.eq(tensor, miss), miss)
+                f.put(f.element(read, i, PTR), tensor)
+                f.ret_if(f.is_null(tensor), NULL)
+                f.set(value, tensor)
+            f.set(f.element(given, i, PTR), f.get(value, PTR))
+        with f.count(f.load(table, layout.SIZE, I64)) as i:
+            known = f.get(f.element(f.at(table, layout.TUPLE_ITEMS), i, PTR), PTR)
+            with f.b.if_then(is_type(f, known, "NativeCall_Type"), likely=True):
+                result = f.call("attempt", PTR, known, given, nargs, kwnames)
+                with f.b.if_then(f.ne(result, miss), likely=True):
+                    f.ret_if(f.is_null(result), NULL)
+                    with f.owned(result) as made:
+                        _tell_of(f, tape, known, made.value, given, total)
+                        f.ret(made.given())
     f.ret(miss)
+
+
+def _tell_of(f: Function, tape: ir.Value, known: ir.Value, result: ir.Value, args: ir.Value, count: ir.Value) -> None:
+    """Tell a tape of a call; return an error."""
+    told = f.call("tell", I32, tape, known, result, args, count)
+    f.ret_if(f.eq(told, i32(log_code.FAILED)), NULL)
+    with f.b.if_then(f.eq(told, i32(log_code.UNKNOWN)), likely=False):
+        f.ret_if(f.b.not_(f.call("tell_python", I1, tape, known, result, args, count)), NULL)
 
 
 def _try_all(module: Module, offsets: Offsets) -> None:

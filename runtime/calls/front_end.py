@@ -18,7 +18,7 @@ class Reasons:
     whole process, and there are others in the contexts in which ``state`` has another value than ``idle``.
 
     Where that value's slot ``only_tape`` holds anything, a call may take a shortcut all the same, of which it then
-    tells what is there: ``record_whole(native call, result, *arguments)``.
+    tells what is there, a ``recording.Recording``: in words, or by ``record_whole(native call, result, *arguments)``.
     """
 
     busy: ctypes.c_int32
@@ -33,6 +33,7 @@ class Reasons:
 @dataclass(frozen=True)
 class _Setup:
     tensor_type: type
+    variable_type: type
     array_slot: str
     reasons: Reasons
 
@@ -40,19 +41,20 @@ class _Setup:
 _setup: _Setup | None = None
 
 
-def setup(tensor_type: type, reasons: Reasons, array_slot: str = "_array") -> None:
-    """Tell the entry about the front end: its Tensor class, the slot that holds the array, and the reasons not to take
-    shortcuts.  Called once, at import; native code reads the counters at their addresses from then on."""
+def setup(tensor_type: type, variable_type: type, reasons: Reasons, array_slot: str = "_array") -> None:
+    """Tell the entry about the front end: its Tensor class, the slot that holds the array, its Variable class (see
+    ``native_call.VariableInput``), and the reasons not to take shortcuts.  Called once, at import; native code reads
+    the counters at their addresses from then on."""
     global _setup
     if _setup is not None and _setup.tensor_type is not tensor_type:
         raise ArgumentError("runtime", "the native entry is already set up for another Tensor class.")
-    _setup = _setup or _Setup(tensor_type, array_slot, reasons)
+    _setup = _setup or _Setup(tensor_type, variable_type, array_slot, reasons)
 
 
 def known() -> _Setup:
     """What ``setup`` was told."""
     if _setup is None:
-        raise ArgumentError("runtime", "front_end.setup(Tensor, reasons) has not been called.")
+        raise ArgumentError("runtime", "front_end.setup(Tensor, Variable, reasons) has not been called.")
     return _setup
 
 

@@ -1,4 +1,4 @@
-"""Tapes as native code knows them: what opens and closes them at the price of a call.
+"""Tapes in native code: what opens, closes and asks them at the price of a call.
 
 Each method is there in Python too, which answers whatever native code does not know, and which is all there is where
 native code cannot run.  A native one is over before the interpreter looks for signals again: an interrupt leaves no
@@ -7,75 +7,92 @@ tape open.
 
 from __future__ import annotations
 
+import inspect
 from types import GeneratorType, ModuleType
 from typing import Any
 
 from hybridflow import flags
 from hybridflow.errors import CompileError
 from hybridflow.runtime import locks
-from hybridflow.runtime.calls import entry, front_end
+from hybridflow.runtime.calls import entry, front_end, log
 from hybridflow.runtime.machine import machine_code
 from hybridflow.runtime.memory import blocks
 from hybridflow.runtime.native import functions, layout
-from hybridflow.runtime.native.records import TapeOffsets
+from hybridflow.runtime.native.records import PassOffsets
+
+_METHODS = ("__enter__", "__exit__", "watch", "gradient")
+_LOG = ("entry", "place", "track")  # functions on logs, see ``log.natives``
+_NAMES = ("_enter", "_exit", "_watch", "_gradient")  # the same methods in Python, whose addresses native code holds
 
 
-class Recording:
-    """Base of tapes.  A subclass defines ``__enter__`` and ``__exit__``, which are ``_enter`` and ``_exit`` as well.
+class Pass:
+    """A backward pass that native code may do: the call ``_native``, None where Python has to do it, on the values of
+    the log whose ``_numbers`` are given, in 64 bits each.  Its results are those of the sources, in order."""
 
-    ``_recording`` is whether the tape is told of what happens, ``takes_wholes`` whether it may be of public functions
-    in the place of the ops that they consist of.
-    """
-
-    __slots__ = ("_recording", "takes_wholes")
-    _recording: bool
-    takes_wholes: bool
+    __slots__ = ("_native", "_numbers")
+    _native: Any
+    _numbers: bytes
 
 
-_METHODS = {"__enter__": "enter", "__exit__": "exit"}
-_NAMES = ("_enter", "_exit")  # whose addresses native code holds
-
-
-def make_native(tape_type: type[Recording]) -> bool:
-    """Let native code open and close tapes of a class; whether it does.  There is one such class."""
-    addresses = _addresses()
+def make_native(tape_type: type[log.Recording], passes: dict[bytes, Any]) -> bool:
+    """Let native code answer the methods of a class, of which there is one; whether it does.  ``passes`` holds a Pass
+    for the words of a log and of what is asked for (see ``Log._key``)."""
+    addresses = _addresses(tape_type, passes)
     if addresses is None:
         return False
-    for name, symbol in _METHODS.items():
-        definition = functions.method_def(name, addresses[symbol])
+    for name in _METHODS:
+        symbol = name.strip("_")
+        behind = getattr(tape_type, f"_{symbol}")
+        definition = functions.method_def(name, addresses[symbol], keywords=True, doc=_documented(name, behind))
         setattr(tape_type, name, functions.method(definition, tape_type))
     return True
 
 
-@locks.once
-def _addresses() -> dict[str, int] | None:
-    """Addresses by symbol, or None where tapes stay in Python.  States leave the count natively from then on."""
-    pool = blocks.pool()
-    if pool is None or entry.enable() is None:
+def _documented(name: str, method: Any) -> str:
+    """The docstring of a native method, which begins with what ``inspect.signature`` makes of one."""
+    parameters = [p.replace(annotation=p.empty) for p in inspect.signature(method).parameters.values()]
+    given = str(inspect.Signature(parameters)).replace("(self", "($self", 1)
+    return f"{name}{given}\n--\n\n{inspect.getdoc(method) or ''}"
+
+
+_made: list[dict[str, int] | None] = []
+_making = locks.make()
+
+
+def _addresses(tape_type: type, passes: dict[bytes, Any]) -> dict[str, int] | None:
+    """Addresses by symbol, or None where tapes stay in Python; for the first class that there is."""
+    with _making:
+        if not _made:
+            _made.append(_loaded(passes))
+    return _made[0]
+
+
+def _loaded(passes: dict[bytes, Any]) -> dict[str, int] | None:
+    """Load the code.  States leave the count, and logs are looked at, natively from then on."""
+    pool, entries = blocks.pool(), entry.enable()
+    if pool is None or entries is None:
         return None
     checked = bool(flags.VERIFY.value)
     state_type: Any = type(front_end.known().reasons.idle)
     try:
-        places = _offsets(state_type)
+        places = entry.offsets(), PassOffsets(*(layout.slot_offset(Pass, name) for name in Pass.__slots__))
         imports = {**entry.common_imports(pool), "State_Type": id(state_type)}
         imports |= {f"Name{name}": id(name) for name in _NAMES}
+        imports |= {"Passes": id(passes), **{name: entries[name] for name in entry.TAPE_SYMBOLS}}
         settings = ("tapes", places, *layout.SETTINGS, checked)
-        symbols = (*_METHODS.values(), "forget_state")
-        found = functions.load(lambda: _tape_code().build(places, checked), settings, symbols, imports)
+        symbols = (*(name.strip("_") for name in _METHODS), *(f"call_{name}" for name in _LOG), "forget_state")
+        found = functions.load(lambda: _tape_code().build(*places, checked), settings, symbols, imports)
         forget = functions.slot(state_type, layout.slot_kind("__del__", GeneratorType), found["forget_state"])
     except (AttributeError, CompileError, OSError, TypeError):
         return None
     state_type.__del__ = forget
+    for name in _LOG:
+        _definitions.append(functions.method_def(name, found[f"call_{name}"]))
+        log.natives[name] = functions.builtin(_definitions[-1], None)
     return found
 
 
-def _offsets(state: type) -> TapeOffsets:
-    return TapeOffsets(
-        recording=layout.slot_offset(Recording, "_recording"),
-        takes_wholes=layout.slot_offset(Recording, "takes_wholes"),
-        **{name: layout.slot_offset(state, name) for name in ("trace", "tapes", "device", "only_tape")},
-        is_counted=layout.slot_offset(state, "_is_counted"),
-    )
+_definitions: list[functions.MethodDef] = []
 
 
 def _tape_code() -> ModuleType:

@@ -1,28 +1,47 @@
-"""LLVM code that opens and closes tapes (see ``recording``), a module of its own.
+"""LLVM code of tapes' own methods (see ``recording``), a module of its own.
 
 What the running context holds is replaced in one go: no Python code runs in between that could be interrupted.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import llvmlite.ir as ir
 
-from hybridflow.runtime.calls import entry_code
+from hybridflow.runtime.calls import entry_code, entry_match, idle_code, log_code
 from hybridflow.runtime.calls.entry_words import is_type
+from hybridflow.runtime.calls.log_code import set_field, write
 from hybridflow.runtime.native import layout
-from hybridflow.runtime.native.ir_builder import I32, I64, NULL, PTR, VOID, Function, Module, i32, i64
-from hybridflow.runtime.native.records import TapeOffsets
+from hybridflow.runtime.native.ir_builder import I1, I32, I64, NULL, PTR, VOID, Function, Module, i32, i64
+from hybridflow.runtime.native.records import (
+    LOG_SEEDS,
+    LOG_WANTED,
+    LOG_WATCH,
+    WORD,
+    Offsets,
+    PassOffsets,
+    TapeOffsets,
+)
 
 
-def build(offsets: TapeOffsets, checked: bool = False) -> str:
+def build(offsets: Offsets, passes: PassOffsets, checked: bool = False) -> str:
     """The module's text; for ``checked`` see ``entry_code``."""
-    module = entry_code.new_module(checked)
-    _forget_state(module, offsets)
+    module, tape = entry_code.new_module(checked), offsets.tape
+    idle_code.define(module)
+    entry_match.define_array_of(module, offsets)
+    _forget_state(module, tape)
     _set_state(module)
-    _try_enter(module, offsets)
-    _try_exit(module, offsets)
-    for name in ("enter", "exit"):
-        _export(module, name)
+    _try_enter(module, tape)
+    _try_exit(module, tape)
+    _try_watch(module, tape)
+    _number_of(module, tape)
+    _pass_for(module, tape)
+    _clear(module, tape)
+    _try_gradient(module, tape, passes)
+    for name, count in (("enter", 0), ("exit", 3), ("watch", 1), ("gradient", 2)):
+        _export(module, name, count)
+    _functions(module)
     return str(module.ir)
 
 
@@ -35,6 +54,9 @@ def _forget_state(module: Module, offsets: TapeOffsets) -> None:
     f.ret()
 
 
+# ---- blocks
+
+
 def _set_state(module: Module) -> None:
     """PyObject *set_state(state, result): let the running context hold a state; ``result``, or null and an error."""
     f = module.function("set_state", PTR, PTR, PTR, inline=True)
@@ -42,14 +64,6 @@ def _set_state(module: Module) -> None:
     with f.owned(f.call("PyContextVar_Set", PTR, module.symbol("State"), state)) as token:
         f.ret_if(f.is_null(token.value), NULL)
         f.ret(f.incref(result))
-
-
-def _set_field(f: Function, obj: ir.Value, offset: int, value: ir.Value) -> None:
-    """Let a slot of an object hold another object."""
-    before = f.load(obj, offset, PTR)
-    f.store(f.incref(value), obj, offset)
-    with f.owned(before, counted=False):
-        pass
 
 
 def _state_here(f: Function) -> ir.Value:
@@ -86,16 +100,17 @@ def _try_enter(module: Module, offsets: TapeOffsets) -> None:
             ):
                 f.store(f.incref(value), state.value, offset)
             f.set(module.symbol("busy"), f.b.add(f.get(module.symbol("busy"), I32), i32(1)))
-            _set_field(f, tape, offsets.recording, yes)
+            set_field(f, tape, offsets.recording, yes)
             f.ret(f.call("set_state", PTR, state.value, tape))
 
 
 def _try_exit(module: Module, offsets: TapeOffsets) -> None:
-    """PyObject *try_exit(tape): None, when the tape is closed; ``miss`` where the context holds something else."""
-    f = module.function("try_exit", PTR, PTR)
-    (tape,) = f.args
+    """PyObject *try_exit(tape, type, error, traceback): None, when the tape is closed; ``miss`` where the context holds
+    something else."""
+    f = module.function("try_exit", PTR, PTR, PTR, PTR, PTR)
+    tape = f.args[0]
     none, miss, idle = (module.symbol(name) for name in ("_Py_NoneStruct", "miss", "Idle"))
-    _set_field(f, tape, offsets.recording, module.symbol("_Py_FalseStruct"))
+    set_field(f, tape, offsets.recording, module.symbol("_Py_FalseStruct"))
     with f.owned(_state_here(f)) as state:
         f.ret_if(f.eq(state.value, idle), f.incref(none))
         for offset in (offsets.trace, offsets.device):
@@ -107,11 +122,169 @@ def _try_exit(module: Module, offsets: TapeOffsets) -> None:
         f.ret(f.call("set_state", PTR, idle, none))
 
 
-def _export(module: Module, name: str) -> None:
-    """PyObject *name(tape, args, i64 nargs): what ``try_...`` gives, else the method in Python."""
-    f = module.function(name, PTR, PTR, PTR, I64)
-    tape = f.args[0]
-    result = entry_code.balanced(f, f"try_{name}", tape)
-    f.ret_if(f.ne(result, module.symbol("miss")), result)
-    arguments = f.local(PTR, tape)
-    f.ret(f.call("PyObject_VectorcallMethod", PTR, module.symbol(f"Name_{name}"), arguments, i64(1), NULL))
+# ---- watching
+
+
+def _try_watch(module: Module, offsets: TapeOffsets) -> None:
+    """PyObject *try_watch(tape, value): None when a tensor is watched; or ``miss``."""
+    f = module.function("try_watch", PTR, PTR, PTR)
+    tape, value = f.args
+    none, yes, miss = (module.symbol(name) for name in ("_Py_NoneStruct", "_Py_TrueStruct", "miss"))
+    for offset in (offsets.takes_wholes, offsets.is_plain):
+        f.ret_if(f.ne(f.load(tape, offset, PTR), yes), miss)
+    f.ret_if(f.b.not_(log_code.is_float(f, value)), miss)
+    f.ret_if(f.b.not_(f.call("log_start", I1, tape)), NULL)
+    f.ret_if(f.eq(f.call("log_entry", I64, tape, value), i64(log_code.ELSEWHERE)), miss)
+    number = f.call("log_number", I64, tape, value, i64(1))
+    f.ret_if(f.b.icmp_signed("<", number, i64(0)), NULL)
+    f.ret_if(f.b.not_(write(f, tape, i64(LOG_WATCH), number)), NULL)
+    f.ret(f.incref(none))
+
+
+# ---- gradients
+
+
+def _number_of(module: Module, offsets: TapeOffsets) -> None:
+    """i64 number_of(tape, source): the number of the value that the derivative is taken of: of the tensor, or of the
+    one that was read from a variable; -1 where Python has to look."""
+    f = module.function("number_of", I64, PTR, PTR)
+    tape, source = f.args
+    entry = f.call("log_entry", I64, tape, source)
+    f.ret_if(f.b.icmp_signed("<", entry, i64(0)), i64(-1))
+    number, is_odd = f.b.lshr(entry, i64(1)), f.eq(f.b.and_(entry, i64(1)), i64(1))
+    with f.b.if_then(is_type(f, source, "Tensor_Type"), likely=True):
+        f.ret(f.b.select(is_odd, number, i64(-1)))
+    regular = f.b.and_(is_type(f, source, "Variable_Type"), f.b.not_(is_odd))
+    f.ret(f.b.select(regular, f.b.add(number, i64(1)), i64(-1)))
+
+
+def _pass_for(module: Module, offsets: TapeOffsets) -> None:
+    """PyObject *pass_for(tape, i64 target, sources, i64 count): what is known of the pass that the words of the tape
+    and of what is asked for stand for; a borrowed reference, null with or without an error."""
+    f = module.function("pass_for", PTR, PTR, I64, PTR, I64)
+    tape, target, sources, count = f.args
+    words = f.load(tape, offsets.words, PTR)
+    size = f.load(words, layout.SIZE, I64)
+    more = f.b.add(f.b.mul(count, i64(2 * WORD)), i64(6 * WORD))
+    key = f.call("PyBytes_FromStringAndSize", PTR, NULL, f.b.add(size, more))
+    with f.owned(key) as held:
+        f.ret_if(f.is_null(held.value), NULL)
+        start = f.at(held.value, layout.BYTES_DATA)
+        f.call("memcpy", PTR, start, f.load(words, layout.BYTEARRAY_START, PTR), size)
+        tail = f.at(start, size)
+        for k, word in enumerate((i64(LOG_SEEDS), i64(1), target, i64(-1), i64(LOG_WANTED), count)):
+            f.store(word, tail, k * WORD)
+        with f.count(count) as k:
+            number = f.call("number_of", I64, tape, f.get(f.element(sources, k, PTR), PTR))
+            f.ret_if(f.b.icmp_signed("<", number, i64(0)), NULL)
+            group = f.at(f.element(tail, f.b.mul(k, i64(2)), I64), 6 * WORD)
+            f.set(group, i64(1))
+            f.store(number, group, WORD)
+        f.ret(f.call("PyDict_GetItemWithError", PTR, module.symbol("Passes"), held.value))
+
+
+def _clear(module: Module, offsets: TapeOffsets) -> None:
+    """void clear(tape): a gradient has been asked for; of a tape that is not persistent nothing stays."""
+    f = module.function("clear", VOID, PTR)
+    (tape,) = f.args
+    yes, none = module.symbol("_Py_TrueStruct"), module.symbol("_Py_NoneStruct")
+    set_field(f, tape, offsets.used, yes)
+    with f.b.if_then(f.ne(f.load(tape, offsets.persistent, PTR), yes), likely=True):
+        held = [f.load(tape, place, PTR) for place in _containers(offsets)]
+        for place in _containers(offsets):
+            f.store(f.incref(none), tape, place)
+        for one in held:  # Python code may run from here on
+            f.call("Py_DecRef", VOID, one)
+    f.ret()
+
+
+def _containers(offsets: TapeOffsets) -> Sequence[int]:
+    return offsets.table, offsets.values, offsets.words, offsets.definitions
+
+
+def _try_gradient(module: Module, offsets: TapeOffsets, passes: PassOffsets) -> None:
+    """PyObject *try_gradient(tape, target, sources): of a tensor with respect to tensors and variables, one or a list
+    or tuple of them, by a known pass; or ``miss``."""
+    f = module.function("try_gradient", PTR, PTR, PTR, PTR)
+    tape, target, sources = f.args
+    yes, no, miss = (module.symbol(name) for name in ("_Py_TrueStruct", "_Py_FalseStruct", "miss"))
+    for offset, expected in ((offsets.used, no), (offsets.recording, no), (offsets.is_plain, yes)):
+        f.ret_if(f.ne(f.load(tape, offset, PTR), expected), miss)
+    f.ret_if(f.b.not_(idle_code.is_idle(f)), miss)
+    f.ret_if(f.b.not_(is_type(f, target, "Tensor_Type")), miss)
+    number = f.call("number_of", I64, tape, target)
+    f.ret_if(f.b.icmp_signed("<", number, i64(0)), miss)
+    is_list, is_tuple = (is_type(f, sources, name) for name in ("PyList_Type", "PyTuple_Type"))
+    one = f.local(PTR, sources)
+    items, count = f.local(PTR, one), f.local(I64, i64(1))
+    with f.b.if_then(f.b.or_(is_list, is_tuple)):
+        f.set(items, log_code.items_of(f, sources))
+        f.set(count, f.load(sources, layout.SIZE, I64))
+    found = f.call("pass_for", PTR, tape, number, f.get(items, PTR), f.get(count, I64))
+    with f.b.if_then(f.is_null(found), likely=False):
+        f.ret_if(f.is_null(f.call("PyErr_Occurred", PTR)), miss)
+        f.ret(NULL)
+    f.incref(found)
+    values = f.incref(f.load(tape, offsets.values, PTR))
+    with f.owned(found) as known, f.owned(values) as held:
+        call, numbers = f.load(known.value, passes.native, PTR), f.load(known.value, passes.numbers, PTR)
+        f.ret_if(f.is_null(call), miss)
+        f.ret_if(f.eq(call, module.symbol("_Py_NoneStruct")), miss)
+        inputs = f.b.udiv(f.load(numbers, layout.SIZE, I64), i64(WORD))
+        args = f.local_array(PTR, inputs)
+        of_values = f.load(held.value, layout.LIST_ITEMS, PTR)
+        with f.count(inputs) as k:
+            place = f.get(f.element(f.at(numbers, layout.BYTES_DATA), k, I64), I64)
+            f.set(f.element(args, k, PTR), f.get(f.element(of_values, place, PTR), PTR))
+        made = f.call("attempt", PTR, call, args, inputs, NULL)
+        f.ret_if(f.eq(made, miss), miss)
+        with f.owned(made) as results:
+            f.ret_if(f.is_null(results.value), NULL)
+            f.call("clear", VOID, tape)
+            f.ret_if(is_tuple, f.incref(results.value))
+            with f.b.if_then(is_list):
+                f.ret(f.call("PySequence_List", PTR, results.value))
+            f.ret(f.incref(f.load(results.value, layout.TUPLE_ITEMS, PTR)))
+
+
+# ---- what Python calls
+
+
+def _export(module: Module, name: str, count: int) -> None:
+    """PyObject *name(tape, args, i64 nargs, kwnames): what ``try_...`` gives for so many arguments, else the method in
+    Python."""
+    f = module.function(name, PTR, PTR, PTR, I64, PTR)
+    tape, args, nargs, kwnames = f.args
+    with f.b.if_then(f.b.and_(f.is_null(kwnames), f.eq(nargs, i64(count))), likely=True):
+        given = [f.load(args, k * WORD, PTR) for k in range(count)]
+        result = entry_code.balanced(f, f"try_{name}", tape, *given)
+        f.ret_if(f.ne(result, module.symbol("miss")), result)
+    named = f.local(I64, i64(0))
+    with f.b.if_then(f.b.not_(f.is_null(kwnames)), likely=False):
+        f.set(named, f.load(kwnames, layout.SIZE, I64))
+    total = f.b.add(nargs, f.get(named, I64))
+    arguments = f.local_array(PTR, f.b.add(total, i64(1)))
+    f.set(arguments, tape)
+    f.call("memcpy", PTR, f.at(arguments, WORD), args, f.b.mul(total, i64(WORD)))
+    slow, positional = module.symbol(f"Name_{name}"), f.b.add(nargs, i64(1))
+    f.ret(f.call("PyObject_VectorcallMethod", PTR, slow, arguments, positional, kwnames))
+
+
+def _functions(module: Module) -> None:
+    """PyObject *call_entry(none, args, i64 nargs): of a log and a value; call_track as well, and call_place of a bool
+    more (see ``log``)."""
+    f = module.function("call_entry", PTR, PTR, PTR, I64)
+    log, value = (f.load(f.args[1], k * WORD, PTR) for k in range(2))
+    f.ret(f.call("PyLong_FromLongLong", PTR, f.call("log_entry", I64, log, value)))
+
+    f = module.function("call_track", PTR, PTR, PTR, I64)
+    log, value = (f.load(f.args[1], k * WORD, PTR) for k in range(2))
+    f.call("log_track", VOID, log, value)
+    f.ret(f.incref(module.symbol("_Py_NoneStruct")))
+
+    f = module.function("call_place", PTR, PTR, PTR, I64)
+    log, value, tracked = (f.load(f.args[1], k * WORD, PTR) for k in range(3))
+    is_tracked = f.b.zext(f.eq(tracked, module.symbol("_Py_TrueStruct")), I64)
+    number = f.call("log_place", I64, log, value, is_tracked)
+    f.ret_if(f.b.icmp_signed("<", number, i64(0)), NULL)
+    f.ret(f.call("PyLong_FromLongLong", PTR, number))

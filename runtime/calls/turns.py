@@ -57,15 +57,12 @@ running = ctypes.c_int32(0)  # how many such programs of variables run; native c
 class Gate:
     """The words of one variable, and the last claim to it."""
 
-    __slots__ = ("last", "words")
+    __slots__ = ("address", "last", "words")
 
     def __init__(self) -> None:
         self.words = _Words()
+        self.address = ctypes.addressof(self.words)
         self.last: _Claim | None = None
-
-    @property
-    def address(self) -> int:
-        return ctypes.addressof(self.words)
 
     def wait_while_written(self, replaced: Callable[[], bool]) -> bool:
         """Return when no program writes the variable's memory: after the one that does so now, if the caller has seen

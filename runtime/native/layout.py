@@ -23,6 +23,7 @@ TUPLE_ITEMS = tuple.__basicsize__
 BYTES_DATA = bytes.__basicsize__ - 1
 SLICE_START, SLICE_STOP, SLICE_STEP = 16, 24, 32
 LIST_ITEMS = 24  # after the header of a variable-size object: a pointer to the items
+BYTEARRAY_START = 40  # a pointer to the bytes
 CELL_CONTENTS, WEAKREF_OBJECT = 16, 16
 FUNCTION_CODE = 48
 WRAPPER_KIND = 40  # of the methods that stand for slots
@@ -158,6 +159,9 @@ def _fields() -> Iterator[tuple[str, int, int]]:
     three, cell, reference = [array, other, text], CellType(other), weakref.ref(sample)
     yield "list size", _word(id(three) + SIZE), 3
     yield "list items", _word(_word(id(three) + LIST_ITEMS) + 8), id(other)
+    many = bytearray(b"8 bytes.")
+    yield "bytearray size", _word(id(many) + SIZE), len(many)
+    yield "bytearray bytes", _word(_word(id(many) + BYTEARRAY_START)), int.from_bytes(many, "little")
     part = slice(sample, other, array)
     for place, item in ((SLICE_START, sample), (SLICE_STOP, other), (SLICE_STEP, array)):
         yield "bound of a slice", _word(id(part) + place), id(item)

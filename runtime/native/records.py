@@ -216,6 +216,41 @@ OPS_OF_SLOTS = (*SLOTS_OF_TWO, *SLOTS_OF_ONE, "square")  # those with an op come
 
 
 @dataclass(frozen=True)
+class TapeOffsets:
+    """Slots of tapes, of variables, and of what contexts hold (see ``calls.log`` and ``calls.recording``)."""
+
+    recording: int
+    takes_wholes: int
+    watches_accessed: int
+    used: int
+    persistent: int
+    is_plain: int
+    values: int
+    words: int
+    table: int
+    definitions: int
+    variable_tensor: int
+    variable_own: int
+    variable_gate: int
+    variable_trainable: int
+    gate_address: int
+    whole: int
+    trace: int
+    tapes: int
+    device: int
+    only_tape: int
+    is_counted: int
+
+
+@dataclass(frozen=True)
+class PassOffsets:
+    """Slots of ``recording.Pass``."""
+
+    native: int
+    numbers: int
+
+
+@dataclass(frozen=True)
 class Offsets:
     """Slots of the classes that native code reads; they lie where Python put them, so they are settings of the code."""
 
@@ -223,24 +258,11 @@ class Offsets:
     tensor_size: int
     dispatch_table: int
     taped_table: int
-    only_tape: int
     call_record: int
     elementwise_record: int
     fixed_record: int
     operator_record: int
-
-
-@dataclass(frozen=True)
-class TapeOffsets:
-    """Slots of tapes, and of what contexts hold (see ``calls.recording``)."""
-
-    recording: int
-    takes_wholes: int
-    trace: int
-    tapes: int
-    device: int
-    only_tape: int
-    is_counted: int
+    tape: TapeOffsets
 
 
 @dataclass(frozen=True)
@@ -254,6 +276,13 @@ class MethodOffsets:
     strong: int
     bound_function: int
     bound_self: int
+
+
+# The kinds of items in the words of a tape (see ``calls.log``), and in a key, which ends with what is asked for: pairs
+# of a value and its cotangent or -1, and groups of values.  The head of a call holds numbers from these bits on.
+LOG_VALUE, LOG_VARIABLE, LOG_READ, LOG_WATCH, LOG_CALL, LOG_SEEDS, LOG_WANTED = range(1, 8)
+LOG_INPUTS, LOG_OUTPUTS = 8, 36
+LOG_ENTRIES = 64  # that a table has room for at first, half of them in use at most
 
 
 # Variables of the pool, 64 bits each: settings, counters of bytes and calls, what was looked at and asked for last, and
