@@ -35,7 +35,7 @@ from hybridflow.eager.operands import (
     weak_cast,
 )
 from hybridflow.eager.operations import operation
-from hybridflow.eager.quick import try_binary, try_unary
+from hybridflow.eager.quick import note_use, note_whole, try_binary, try_unary, wholes
 from hybridflow.errors import ArgumentError, DTypeError, of_user
 
 # ---- the shapes of elementwise functions
@@ -62,25 +62,40 @@ def _operator(op: Any, body: Callable[[Any, Any, Any], Tensor], x: Any, y: Any) 
     try:
         if not busy.value or now() is idle:
             out = try_binary(op, x, y)
-            return _whole(op, body)(x, y) if out is None else out
-        return body(op, x, y) if only_tape() is None else _whole(op, body)(x, y)
+            return _of_slot(op, body)(x, y) if out is None else out
+        note_use(0)
+        return body(op, x, y) if only_tape() is None else _of_slot(op, body)(x, y)
     except Exception as error:
         raise of_user(error)  # noqa: B904  # the very error
 
 
-def _whole(op: Any, body: Callable[[Any, Any, Any], Tensor]) -> Callable[[Any, Any], Tensor]:
+def _of_slot(op: Any, body: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    """The whole of an op that is all that one of Python's operators does: its slot may call it, too."""
+    whole = wholes.get(op)
+    if whole is None:
+        whole = _whole(op, body)
+        note_whole(op, whole)
+    return whole
+
+
+def _whole(op: Any, body: Callable[..., Tensor]) -> Callable[..., Tensor]:
     whole = _taped.get(op)
     if whole is None:
         whole = _taped[op] = operation(_named(op, body))
     return whole
 
 
-_taped: dict[Any, Callable[[Any, Any], Tensor]] = {}  # functions that are one op in all but promotion
+_taped: dict[Any, Callable[..., Tensor]] = {}  # functions that are one op in all but promotion
 
 
-def _named(op: Any, body: Callable[[Any, Any, Any], Tensor]) -> Callable[[Any, Any], Tensor]:
-    def function(x: Any, y: Any) -> Tensor:
+def _named(op: Any, body: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    def of_one(x: Any) -> Tensor:
+        return body(op, x)
+
+    def of_two(x: Any, y: Any) -> Tensor:
         return body(op, x, y)
+
+    function: Any = of_one if op.arity == 1 else of_two
 
     function.__name__ = op.name
     return function
@@ -129,6 +144,14 @@ def _unary(op: Any, x: Any) -> Tensor:
         return apply(op, x if isinstance(x, Tensor) else as_tensor(x, op.name)) if out is None else out
     except Exception as error:
         raise of_user(error)  # noqa: B904  # the very error
+
+
+def _unary_operator(op: Any, x: Any) -> Tensor:
+    """As ``_unary``, of an op behind one of Python's operators."""
+    if busy.value and only_tape() is not None:
+        note_use(0)
+        return _of_slot(op, _unary)(x)
+    return _unary(op, x)
 
 
 def _float_unary(op: Any, x: Any) -> Tensor:
@@ -283,7 +306,7 @@ def negative(x: ArrayLike) -> Tensor:
     >>> hf.negative([1.0, -2.0])
     <Tensor f32[2] cpu> [-1.  2.]
     """
-    return _unary(TABLE["negative"], x)
+    return _unary_operator(TABLE["negative"], x)
 
 
 def positive(x: ArrayLike) -> Tensor:
@@ -301,7 +324,7 @@ def abs(x: ArrayLike) -> Tensor:
     >>> hf.abs([-1.5, 2.0])
     <Tensor f32[2] cpu> [1.5 2. ]
     """
-    return _unary(TABLE["abs"], x)
+    return _unary_operator(TABLE["abs"], x)
 
 
 @operation

@@ -54,6 +54,13 @@ def install() -> dict[OpDef, Callable[..., Any]]:
     return _functions() if operators.install(native_ops()) else {}
 
 
+def give(op: OpDef, whole: Callable[..., Any]) -> None:
+    """Let operators whose op this is call ``whole``, which tells a tape of it, where somebody has to be told."""
+    for name, of_slot in _OPS.items():
+        if of_slot == op.name:
+            operators.give(name, whole)
+
+
 @locks.once
 def _functions() -> dict[OpDef, Callable[..., Any]]:
     """The native functions, which are made once: an op holds the definition of one that somebody may still hold."""

@@ -9,6 +9,7 @@ import contextvars
 import math
 import threading
 from collections.abc import Callable
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -37,6 +38,7 @@ USES = 32  # operators that are answered in Python before native code is loaded,
 LARGE = 1 << 20  # bytes of a result that are worth native code at once: its memory comes from the pool
 
 natives: dict[Any, Callable[..., Any]] = {}  # native functions of ops, which give NotImplemented for what they lack
+wholes: dict[Any, Callable[..., Any]] = {}  # of ops behind Python's operators: what does the same, and tells tapes
 _uses_left: float = USES
 
 
@@ -49,12 +51,26 @@ def note_use(nbytes: int) -> None:
         make_native()
 
 
+def note_whole(op: Any, whole: Callable[..., Any]) -> None:
+    """``whole`` does what an operator does whose op this is, and tells tapes of it by one native call."""
+    wholes[op] = whole
+    if natives:
+        _native_operators().give(op, whole)
+
+
 def make_native() -> bool:
     """Let native code answer operators; whether it does."""
-    from hybridflow.eager import native_operators
-
+    native_operators = _native_operators()
     natives.update(native_operators.install())
+    for op, whole in list(wholes.items()) if natives else ():
+        native_operators.give(op, whole)
     return bool(natives)
+
+
+def _native_operators() -> ModuleType:
+    from hybridflow.eager import native_operators  # which a program of few operators does without
+
+    return native_operators
 
 
 def make_python() -> None:

@@ -69,6 +69,15 @@ def _install(ops: Mapping[str, ElementwiseOp], addresses: Mapping[str, int]) -> 
     return True
 
 
+def give(name: str, whole: Callable[..., Any]) -> None:
+    """Let an operator, whose slot is native, call ``whole`` in the place of its method where there is a reason not to
+    take shortcuts; it does the same."""
+    addresses = _addresses()
+    assert addresses is not None, "slots are native"
+    place = addresses["slot_wholes"] + WORD * OPS_OF_SLOTS.index(name)
+    ctypes.c_uint64.from_address(place).value = id(_kept(whole))
+
+
 def uninstall() -> None:
     """Let the methods in Python be Python's operators again."""
     tensor_type = front_end.tensor_type()
@@ -101,7 +110,7 @@ def _addresses() -> dict[str, int] | None:
     if pool is None or entry.enable() is None:
         return None
     checked = bool(flags.VERIFY.value)
-    symbols = ("unary", "binary", "slot_operators", "slot_functions", *sorted({*_methods().values()}))
+    symbols = ("unary", "binary", "slot_operators", "slot_functions", "slot_wholes", *sorted({*_methods().values()}))
     places = entry.offsets()
     settings = ("slots", places, *layout.SETTINGS, checked)
     imports = {**entry.common_imports(pool), "Name_want": id(_NAME_WANT)}
