@@ -38,6 +38,9 @@ class _Run:
         found: tuple[int, ...] = _concrete(shape, self.dims)
         return found
 
+    def let(self, symbol: str, extent: int) -> None:
+        self.dims[symbol] = extent
+
     def callback(self, number: int, arrays: Sequence[np.ndarray], types: Sequence[TensorType]) -> list[np.ndarray]:
         returned = self.functions[number](*[array.copy() for array in arrays])
         if not types:

@@ -80,6 +80,29 @@ PROGRAMS: dict[str, tuple[Loss, list[tuple[int, ...]]]] = {
     ),
     "carry that is handed on": (lambda a, x: hf.sum(hf.foldl(lambda s, x: (s[0], s[1] * s[0] + x), x, (a, a))[1]),
                                 [(), (4,)]),
+    "while": (lambda x, y: hf.while_loop(lambda i, y: hf.abs(y) < 9, lambda i, y: (i + 1, y * (x + 2) + y), (0, y))[1],
+              [(), ()]),
+    "while without a counter": (
+        lambda w, x: hf.sum(hf.while_loop(lambda y: hf.sum(y * y) < 40, lambda y: y * 1.5 + hf.sin(y @ w) + x, x)),
+        [(3, 3), (3,)],
+    ),
+    "while without a turn": (lambda x, y: hf.while_loop(lambda y: y > 9, lambda y: y * x, y) * x, [(), ()]),
+    "while in while": (lambda x, y: hf.while_loop(
+        lambda i, y: i < 3,
+        lambda i, y: (i + 1, hf.while_loop(lambda j, y: j < i, lambda j, y: (j + 1, hf.sin(y) * x + y), (0, y))[1]),
+        (0, y),
+    )[1] * x, [(), ()]),
+    "fori_loop of tensors": (
+        lambda x, y: hf.fori_loop(hf.astype(x * 0, hf.int64), hf.astype(hf.abs(y) * 5, hf.int64) + 1,
+                                  lambda i, s: s * x + y, y), [(), ()],
+    ),
+    "while in fold": (lambda w, x: hf.foldl(
+        lambda a, e: hf.while_loop(lambda a: a < 2, lambda a: a + w * w + e * e + 0.1, a) - 2, x, w), [(), (4,)]),
+    "fold in while": (lambda w, x: hf.while_loop(
+        lambda i, a: i < 3, lambda i, a: (i + 1, _inner(a, x, w)), (0, w))[1], [(), (4,)]),
+    "cond in while": (lambda w, x: hf.while_loop(lambda i, a: i < 5, lambda i, a: (
+        i + 1, hf.cond(a > 0, lambda: a * w - x, lambda: hf.cos(a) * w)), (0, x))[1], [(), ()]),
+    "maximum_iterations": (lambda w, x: hf.while_loop(lambda a: a < 100, lambda a: a * w + x, x, 4), [(), ()]),
     "associative_scan": (lambda x: hf.sum(hf.associative_scan(hf.multiply, x) ** 2), [(7, 2)]),
 }  # fmt: skip
 

@@ -34,7 +34,7 @@ from hybridflow.compiler.ir.types import Shape, product
 from hybridflow.compiler.loops.buffers import ALIGNMENT, byte_size
 from hybridflow.compiler.loops.kernel import Kernel, base
 from hybridflow.compiler.ops import Kind
-from hybridflow.compiler.ops.lowering import Asking, Choice, Repetition, Walk
+from hybridflow.compiler.ops.lowering import Asking, Choice, Repetition, Sized, Walk
 from hybridflow.compiler.program import HOST, Check, HostFunction
 from hybridflow.errors import CompileError, HybridflowError
 
@@ -53,8 +53,9 @@ class Home(Protocol):
     module: ModuleText
     dim_names: list[str]
 
-    def function_of(self, graph: Graph) -> Function:
-        """The function of a sub-graph.  Its buffers begin at multiples of their elements' size, not of more."""
+    def function_of(self, graph: Graph, symbol: str | None = None) -> Function:
+        """The function of a sub-graph, which may know an extent more.  Its buffers begin at multiples of the size of
+        their elements, not of more."""
 
     def note(self, code: int, check: Check) -> None:
         """What the check of that code is."""
@@ -121,6 +122,8 @@ class _Control:
             self._repetition(how)
         elif isinstance(how, Asking):
             self._ask(how)
+        elif isinstance(how, Sized):
+            self._sized(how)
         else:
             assert isinstance(how, Walk)
             self._walk(how)
@@ -175,14 +178,19 @@ class _Control:
 
     # ---- running a sub-graph
 
-    def _call(self, step: _Step, table: str) -> None:
-        """Run a sub-graph's function; where a check fails, the kernel ends."""
+    def _call(
+        self, step: _Step, table: str, dims: str = "%dims", scratch: str = "%scratch", freed: str | None = None
+    ) -> None:
+        """Run a sub-graph's function; where a check fails, the kernel ends.  ``freed`` is memory to give back."""
         e, function = self.e, step.function
         assert function is not None
         status = e.fresh("r")
         host = load_host(self.code, "%status") if step.graph.calls_host else "null"
-        arguments = f"ptr {table}, ptr %dims, ptr {self.inner_arena}, ptr {host}, ptr %scratch"
+        arguments = f"ptr {table}, ptr {dims}, ptr {self.inner_arena}, ptr {host}, ptr {scratch}"
         e.line(f"{status} = call i32 @{function.symbol}({arguments})")
+        if freed is not None:
+            e.declare("declare void @free(ptr)")
+            e.line(f"call void @free(ptr {freed})")
         if not function.checks:
             return
         failed, failing, go_on = e.fresh("c"), e.new_label("failed"), e.new_label("go")
@@ -297,6 +305,55 @@ class _Control:
     def _place_arena(self) -> None:
         """Where the functions have their arenas: behind all else."""
         self.inner_arena = self._reserve(self.arena) if self.arena != 0 else "null"
+
+    # ---- sized
+
+    def _sized(self, how: Sized) -> None:
+        """Run a function with an extent more, in memory that is taken for it."""
+        e, code = self.e, self.code
+        function = self.home.function_of(how.body, how.symbol)
+        for k, check in enumerate(function.checks):
+            self.home.note(self.first + 1 + k, check)
+        targets = [t or self._reserve(byte_size(n)) for t, n in zip(self.targets, how.body.outputs)]
+        table = self._table([*self.sources[1:], *targets])
+        count = e.load(self.sources[0], dt.int64, width=1).ref
+        extent = str(code.add(code.max(count, 0), 2))
+        known = self.home.dim_names
+        dims = e.fresh("dims")
+        e.line(f"{dims} = alloca [{len(known) + 1} x i64], align 8")
+        for k, value in enumerate([*map(code.name, known), extent]):
+            e.line(f"store i64 {value}, ptr {code.at(dims, k, 8)}, align 8")
+        code.let(how.symbol, extent)
+        arena, scratch = (code.extent(aligned(x, ALIGNMENT)) for x in (function.memory.arena, function.memory.scratch))
+        memory = self._allocated(code.add(code.add(arena, scratch), ALIGNMENT))
+        whole = e.fresh("i")
+        e.line(f"{whole} = ptrtoint ptr {memory} to i64")
+        skipped = e.fresh("i")
+        e.line(f"{skipped} = sub i64 0, {whole}")
+        misplaced = e.fresh("i")
+        e.line(f"{misplaced} = and i64 {skipped}, {ALIGNMENT - 1}")
+        self.inner_arena = code.at(memory, misplaced, 1)
+        step = _Step(how.body, self.first + 1, function)
+        self._call(step, table, dims, code.at(self.inner_arena, arena, 1), freed=memory)
+
+    def _allocated(self, size: Ref) -> str:
+        """Memory of the system's; without it the program ends like one with a check that fails."""
+        e = self.e
+        e.declare("declare ptr @malloc(i64)")
+        memory, missing = e.fresh("p"), e.fresh("c")
+        e.line(f"{memory} = call ptr @malloc(i64 {size})")
+        e.line(f"{missing} = icmp eq ptr {memory}, null")
+        message = "there is no memory for what the turns of a loop keep for their derivatives."
+        e.on_check = self._first_code
+        e.raise_if(
+            Val(missing, dt.bool_, 1), Check(HybridflowError.__name__, self.node.op.name, message, self.node.where)
+        )
+        self._end_if(missing)
+        return memory
+
+    def _first_code(self, check: Check) -> int:
+        self.home.note(self.first, check)
+        return self.first
 
     # ---- loops
 

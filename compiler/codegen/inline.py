@@ -21,7 +21,7 @@ from hybridflow.compiler.ir.graph import Effect, Graph, Node, graphs_in
 from hybridflow.compiler.ir.results import is_token, parts_of
 from hybridflow.compiler.loops.index import ZERO, Index
 from hybridflow.compiler.ops import Kind
-from hybridflow.compiler.ops.lowering import Choice, Repetition, Walk
+from hybridflow.compiler.ops.lowering import Choice, Lowering, Repetition, Sized, Walk
 from hybridflow.compiler.program import Check
 
 MOST_NODES = 512  # of all graphs that are written in one place
@@ -42,7 +42,8 @@ def checks_of(node: Node) -> int:
     if node.effect is Effect.NONE:
         return 0
     inner = graphs_in(node.attrs)
-    return sum(map(count_checks, inner)) if inner else 1
+    own = not inner or isinstance(_lowering(node), Sized)  # which fails where there is no memory
+    return sum(map(count_checks, inner)) + own
 
 
 def is_inline(graph: Graph) -> bool:
@@ -58,13 +59,19 @@ def _is_inline(graph: Graph) -> bool:
     for node in graph.nodes:
         if not _is_view(node) and not (node.op.kind in _ELEMENT_KINDS and _is_single(node)):
             return False
-        if node.op.kind is Kind.CONTROL and not graphs_in(node.attrs):
-            return False  # it asks the host, with memory for arguments
+        if node.op.kind is Kind.CONTROL and not isinstance(_lowering(node), (Choice, Repetition, Walk)):
+            return False  # it takes memory, for arguments of the host or for what it keeps
         if node.op.kind is Kind.CONTROL and any(not _is_single(source) for source in node.inputs):
             return False
         if not all(map(_is_inline, graphs_in(node.attrs))):
             return False
     return all(_is_single(node) for node in graph.outputs)
+
+
+def _lowering(node: Node) -> Lowering:
+    assert node.op.lower is not None
+    found: Lowering = node.op.lower(tuple([n.type for n in node.inputs]), node.attrs)
+    return found
 
 
 def _is_view(node: Node) -> bool:
@@ -121,8 +128,7 @@ class Inline:
     # ---- control flow
 
     def _control(self, node: Node, given: list[Val]) -> list[Val]:
-        assert node.op.lower is not None
-        how = node.op.lower(tuple(n.type for n in node.inputs), node.attrs)
+        how = _lowering(node)
         first = self.codes[node]
         if isinstance(how, Choice):
             return self.choice(how, given, first)

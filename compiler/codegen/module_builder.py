@@ -75,18 +75,22 @@ NESTS: dict[Form, type[Nest]] = {
 class ModuleBuilder:
     """Builds the program of a graph, or the function of a sub-graph as part of the module of ``outer``.
 
-    ``planned`` gives the kernels and the buffers of a graph.
+    ``planned`` gives the kernels and the buffers of a graph.  The extents that a sub-graph knows are those of ``outer``
+    and ``symbol``.
     """
 
     def __init__(
-        self, graph: Graph, planned: Planned, target: Target, fastmath: bool, outer: ModuleBuilder | None = None
-    ) -> None:
+        self, graph: Graph, planned: Planned, target: Target, fastmath: bool, outer: ModuleBuilder | None = None,
+        symbol: str | None = None,
+    ) -> None:  # fmt: skip
         self.graph, self.planned, self.target, self.fastmath = graph, planned, target, fastmath
         self.fusion, self.plan = planned(graph)
         self.is_outermost = outer is None
         self.module: ModuleText = ModuleText(target) if outer is None else outer.module
         self.dims: tuple[DimSource, ...] = dim_sources(graph) if outer is None else outer.dims
-        self.dim_names = [d.name for d in self.dims]
+        self.dim_names: list[str] = [d.name for d in self.dims] if outer is None else [*outer.dim_names]
+        if symbol is not None:
+            self.dim_names.append(symbol)
         self.functions: dict[Graph, Function] = {} if outer is None else outer.functions
         self.infos: list[KernelInfo] = [] if outer is None else outer.infos
         self.callbacks: list[Callback] = [] if outer is None else outer.callbacks
@@ -104,13 +108,14 @@ class ModuleBuilder:
         self.written: dict[Hashable, tuple[KernelCode, KernelInfo]] = {}  # by what kernels of the same code share
         self.computed = set(self.fusion.computed)  # with the nodes of templates
 
-    def function_of(self, graph: Graph) -> Function:
-        """The function of a sub-graph, one for all places where it is run."""
+    def function_of(self, graph: Graph, symbol: str | None = None) -> Function:
+        """The function of a sub-graph, one for all places where it is run; ``symbol`` is an extent more that it is told
+        by its ``%dims``."""
         found = self.functions.get(graph)
         if found is None:
-            inner = ModuleBuilder(graph, self.planned, self.target, self.fastmath, self)
+            inner = ModuleBuilder(graph, self.planned, self.target, self.fastmath, self, symbol)
             name, calls = self.module.fresh("g"), inner._calls()
-            symbol, memory = driver.write_function(self.module, name, graph, inner.plan, self.dim_names, calls)
+            symbol, memory = driver.write_function(self.module, name, graph, inner.plan, inner.dim_names, calls)
             found = self.functions[graph] = Function(symbol, memory, inner.checks)
         return found
 

@@ -64,6 +64,10 @@ class Code:
             self._symbols[name] = e.fresh("n")
             e.line(f"{self._symbols[name]} = load i64, ptr {address}, align 8")
 
+    def let(self, symbol: str, value: str) -> None:
+        """Say what an extent is that %dims does not have."""
+        self._symbols[symbol] = value
+
     def extent(self, extent: Extent) -> Ref:
         """The value of an extent: the one place where its arithmetic becomes code."""
         total: Ref = 0

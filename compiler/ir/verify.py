@@ -237,9 +237,10 @@ def verify(graph: Graph, stage: str = "", rules: tuple[Rule, ...] = RULES) -> No
 
 def _verify(graph: Graph, stage: str, rules: tuple[Rule, ...], scope: Scope) -> None:
     for node in graph.nodes:
+        own = {node.attrs["symbol"]} if node.op.name == "sized" else ()
         for k, inner in enumerate(graphs_in(node.attrs)):
             place = f"{stage + ', ' if stage else ''}in graph {k} of {node.op.name}"
-            _verify(inner, place, rules, Scope(scope.symbols, inside=True))
+            _verify(inner, place, rules, Scope(scope.symbols.union(own), inside=True))
     for rule in rules:
         for node, fault in rule.faults(graph, scope):
             names = value_names(graph)

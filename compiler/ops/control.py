@@ -16,6 +16,9 @@ and writes is a carry.  Where effects happen inside, a token comes in and goes o
                                              turn.  ``body`` returns the new carries, then slices that are stacked at
                                              the same positions
 
+    sized(count, *xs) {body, symbol}         ``body(*xs)``, in which the extent ``symbol`` is two more than ``count``:
+                                             an extent that is found when the program runs, in memory that is taken then
+
     token()                                  what the first effect of a program takes
     callback(token, *xs) {number, types}     the program's function in Python of that number is called with the arrays;
                                              a token, then the arrays of these types that it returned
@@ -43,11 +46,12 @@ from typing import Any, NoReturn, Protocol
 import numpy as np
 
 from hybridflow.compiler.ir import dtypes as dt
+from hybridflow.compiler.ir.extents import symbols
 from hybridflow.compiler.ir.graph import Effect, Graph, Role, graphs_in
 from hybridflow.compiler.ir.results import TOKEN, TupleType, is_token
 from hybridflow.compiler.ir.types import Dim, Extent, Shape, TensorType
 from hybridflow.compiler.ops import control_derivatives
-from hybridflow.compiler.ops.lowering import Asking, Choice, Repetition, Walk
+from hybridflow.compiler.ops.lowering import Asking, Choice, Repetition, Sized, Walk
 from hybridflow.compiler.ops.table import NOT_DIFFERENTIABLE, Kind, define
 from hybridflow.errors import ArgumentError, ArgumentTypeError, DTypeError, GradientError, ShapeError
 
@@ -63,6 +67,9 @@ class Run(Protocol):
 
     def shape(self, shape: Shape) -> tuple[int, ...]:
         """What a shape is in this run."""
+
+    def let(self, symbol: str, extent: int) -> None:
+        """Say what an extent is from now on."""
 
     def callback(self, number: int, arrays: Arrays, types: Types) -> list[np.ndarray]:
         """What the function of that number returns, which must be of these types."""
@@ -145,12 +152,12 @@ def _no_derivative(name: str) -> Callable[..., Any]:
 
 def _control(name: str, **fields: Any) -> None:
     fields.setdefault("vjp", _no_derivative(name))
+    fields.setdefault("raises", _may_raise)
     define(
         name,
         Kind.CONTROL,
         None,
         effect=Effect.ORDERED,
-        raises=_may_raise,
         samples=lambda rng, dtype: [],
         dtypes=(),
         **fields,
@@ -257,7 +264,9 @@ _control(
     canon=_while_canon,
     infer=_while_infer,
     lower=lambda types, attrs: Repetition(attrs["cond"], attrs["body"]),
+    vjp=control_derivatives.while_vjp,
     jvp=control_derivatives.while_jvp,
+    accumulates=True,
     reference=_while_reference,
 )
 
@@ -325,6 +334,45 @@ _control(
     jvp=control_derivatives.scan_jvp,
     accumulates=True,
     reference=_scan_reference,
+)
+
+
+# ---- sized
+
+
+def _sized_canon(types: Types, attrs: dict[str, Any]) -> dict[str, Any]:
+    symbol = attrs["symbol"]
+    if not isinstance(symbol, str) or not symbol.isidentifier():
+        raise ArgumentTypeError("sized", f"symbol is {symbol!r}. Expected the name of an extent.")
+    return {"body": _graph("sized", "the body", attrs["body"]), "symbol": symbol}
+
+
+def _sized_infer(count: TensorType, *types: TensorType, body: Graph, symbol: str) -> TupleType:
+    if count != TensorType((), dt.int64):
+        raise DTypeError("sized", f"the count is {count}. Expected i64[].")
+    _check_inputs("sized", "the body", body, types)
+    for type in (*types, *_outputs(body)):
+        if not is_token(type) and any(symbol in symbols(extent) for extent in type.shape):
+            raise ShapeError("sized", f"{type} has the extent {symbol}, which there is inside of the body alone.")
+    return TupleType(_outputs(body))
+
+
+def _sized_reference(run: Run, count: np.ndarray, *xs: np.ndarray, body: Graph, symbol: str) -> tuple[Any, ...]:
+    run.let(symbol, max(int(count), 0) + 2)
+    return tuple(run(body, xs))
+
+
+_control(
+    "sized",
+    doc="The results of a sub-graph in which an extent is known when it is run.",
+    canon=_sized_canon,
+    infer=_sized_infer,
+    lower=lambda types, attrs: Sized(**attrs),
+    raises=lambda types, attrs: True,  # where there is no memory
+    vjp=control_derivatives.sized_vjp,
+    jvp=control_derivatives.sized_jvp,
+    accumulates=True,
+    reference=_sized_reference,
 )
 
 

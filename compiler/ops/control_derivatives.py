@@ -18,10 +18,11 @@ from typing import Any
 from hybridflow.compiler.autodiff import Record, Results, backward
 from hybridflow.compiler.forward import jvp
 from hybridflow.compiler.ir.build import GraphBuilder
-from hybridflow.compiler.ir.dtypes import is_float
-from hybridflow.compiler.ir.extents import Extent
-from hybridflow.compiler.ir.graph import Graph, Node, parameter
+from hybridflow.compiler.ir.dtypes import int64, is_float
+from hybridflow.compiler.ir.extents import Dim, Extent
+from hybridflow.compiler.ir.graph import Graph, Node, graphs_in, parameter
 from hybridflow.compiler.ir.results import TupleType, is_token
+from hybridflow.compiler.ir.types import TensorType
 from hybridflow.compiler.ops.table import TABLE, Kind
 from hybridflow.errors import GradientError
 
@@ -437,6 +438,84 @@ def scan_jvp(
 # ---- while
 
 
+def while_vjp(
+    b: Any, gs: Values, outs: Values, *xs: Any, cond: Graph, body: Graph, so_far: Values, wanted: Flags
+) -> list[Any]:
+    """A forward scan over as many turns as there were, which is known when the program runs, and one back."""
+    _check_pure("while", [body])
+    count = len(body.outputs)
+    symbol = _symbol(body)
+    turns = _turns(b, outs, xs, cond, body)
+    seeded = [k for k, g in enumerate(gs) if g is not None]
+    begun = [i for i in range(len(xs)) if so_far[i] is not None]
+    c = GraphBuilder(TABLE, "derivative")
+    inputs = [c.parameter(x.type, f"x{i}") for i, x in enumerate(xs)]
+    own: list[Any] = [None] * count
+    for k in seeded:
+        own[k] = c.parameter(xs[k].type, f"cotangent{k}")
+    starts: list[Any] = [None] * len(xs)
+    for i in begun:
+        starts[i] = c.parameter(xs[i].type, f"total{i}")
+    attrs = {"carries": count, "stacked": 0, "length": Dim(symbol) - 2, "reverse": False}
+    totals = scan_vjp(c, own, body.outputs, *inputs, body=body, so_far=starts, wanted=wanted, **attrs)
+    reached = [i for i, total in enumerate(totals) if total is not None]
+    graph = _pruned(c.finish([totals[i] for i in reached]))
+    operands = [*xs, *(gs[k] for k in seeded), *(so_far[i] for i in begun)]
+    found = dict(zip(reached, b.results(b.sized(turns, *operands, body=graph, symbol=symbol))))
+    none = b.equal(turns, b.literal(0, turns.type.dtype))
+    for i, total in found.items():
+        if so_far[i] is None and (i >= count or gs[i] is None):  # without a turn, there is no sum
+            found[i] = b.where(_everywhere(b, none, total), b.full(0, like=total), total)
+    return [found.get(i) for i in range(len(xs))]
+
+
+def _everywhere(b: Any, x: Any, like: Any) -> Any:
+    shape = like.type.shape
+    return b.broadcast(x, shape=shape, axes=()) if shape else x
+
+
+def _symbol(body: Graph) -> str:
+    """A name for the number of turns, which no loop inside has."""
+    return f"turns{_depth(body)}"
+
+
+def _depth(graph: Graph) -> int:
+    inner = [_depth(part) for node in graph.nodes for part in graphs_in(node.attrs)]
+    return 1 + max(inner, default=0)
+
+
+def counter(body: Graph) -> int | None:
+    """The number of a carry to which each turn adds 1, in 64 bits."""
+    for k, (node, new) in enumerate(zip(body.inputs, body.outputs)):
+        if node.type == TensorType((), int64) and new.op is TABLE["add"] and node in new.inputs:
+            other = new.inputs[1] if new.inputs[0] is node else new.inputs[0]
+            if other.op is TABLE["constant"] and other.attrs["value"].array == 1:
+                return k
+    return None
+
+
+def _turns(b: Any, outs: Values, xs: Values, cond: Graph, body: Graph) -> Any:
+    """How many turns there were: what a counter says, or else a loop that counts them."""
+    k = counter(body)
+    if k is not None:
+        return b.subtract(outs[k], xs[k])
+    count = len(body.outputs)
+    c = GraphBuilder(TABLE, "body")
+    inputs = [c.parameter(n.type, n.attrs["name"]) for n in body.inputs]
+    number = c.parameter(TensorType((), int64), "turns")
+    outputs, _ = inlined(c, body, inputs)
+    outputs.append(c.add(number, c.literal(1, int64)))
+    c.inputs = [*inputs[:count], number, *inputs[count:]]
+    asked = list(cond.inputs)
+    asked.insert(count, parameter(number.type, "turns"))
+    counting = {
+        "cond": Graph(cond.name, tuple(asked), cond.nodes, cond.outputs),
+        "body": c.finish(outputs),
+    }
+    operands = [*xs[:count], b.literal(0, int64), *xs[count:]]
+    return b.results(b.emit(TABLE["while"], *operands, **counting))[count]
+
+
 def while_jvp(b: Any, tangents: Values, outs: Values, *xs: Any, cond: Graph, body: Graph) -> tuple[Any, ...]:
     """Tangents of carries are carries; the condition does not look at them."""
     count = len(body.outputs)
@@ -461,3 +540,34 @@ def while_jvp(b: Any, tangents: Values, outs: Values, *xs: Any, cond: Graph, bod
         )
     )  # fmt: skip
     return _tangents(outs, found[count:])
+
+
+# ---- sized
+
+
+def sized_vjp(
+    b: Any, gs: Values, outs: Values, count: Any, *xs: Any, body: Graph, symbol: str, so_far: Values, wanted: Flags
+) -> list[Any]:
+    """The derivative knows the extent as well."""
+    _check_pure("sized", [body])
+    seeded = [k for k, g in enumerate(gs) if g is not None]
+    asked = [i for i, x in enumerate(xs) if wanted[i + 1] and _is_float(x)]
+    begun = [i for i in asked if so_far[i + 1] is not None]
+    c, made = _branch_derivative(body, seeded, asked, begun)
+    reached = [k for k, total in enumerate(made) if total is not None]
+    graph = _pruned(c.finish([made[k] for k in reached]))
+    operands = [*xs, *(gs[k] for k in seeded), *(so_far[i + 1] for i in begun)]
+    results = b.results(b.sized(count, *operands, body=graph, symbol=symbol))
+    totals: list[Any] = [None] * (len(xs) + 1)
+    for k, total in zip(reached, results):
+        totals[asked[k] + 1] = total
+    return totals
+
+
+def sized_jvp(
+    b: Any, tangents: Values, outs: Values, count: Any, *xs: Any, body: Graph, symbol: str
+) -> tuple[Any, ...]:
+    along = [i for i, t in enumerate(tangents[1:]) if t is not None]
+    operands = [*xs, *(tangents[i + 1] for i in along)]
+    found = b.results(b.sized(count, *operands, body=jvp(body, along), symbol=symbol))
+    return _tangents(outs, found[len(outs) :])

@@ -74,6 +74,14 @@ class Walk:
 
 
 @dataclass(frozen=True)
+class Sized:
+    """A graph in which ``symbol`` is two more than the first operand; see ``control``."""
+
+    body: Graph
+    symbol: str
+
+
+@dataclass(frozen=True)
 class Asking:
     """A call of a function in Python: of the program's function of that number, where the first operand and the first
     result are tokens, or of one that has a name."""
@@ -81,4 +89,4 @@ class Asking:
     function: int | HostFunction
 
 
-Lowering = Union[Running, Ranking, Adding, Choice, Repetition, Walk, Asking]
+Lowering = Union[Running, Ranking, Adding, Choice, Repetition, Walk, Sized, Asking]

@@ -10,6 +10,7 @@ from hybridflow.compiler.passes.fold import fold
 from hybridflow.compiler.passes.joins import joins
 from hybridflow.compiler.passes.simplify import simplify
 from hybridflow.compiler.passes.transpose import transpose_folding
+from hybridflow.compiler.passes.twins import twins
 
 DCE = Pass("dce", dce)
 CSE = Pass("cse", cse)
@@ -18,9 +19,11 @@ FOLD = Pass("fold", fold)
 TRANSPOSE = Pass("transpose", transpose_folding)
 JOINS = Pass("joins", joins)
 CONTROL = Pass("control", control)
+TWINS = Pass("twins", twins)
 
 SIMPLIFY_PIPELINE: list[Step] = [
     DCE,  # a trace holds what Python computed and dropped: later passes need not look at it
+    TWINS,  # before anything else changes one of two loops that are to be compared
     fix(
         CSE,  # first, so that patterns in which one value occurs twice see one node
         SIMPLIFY,  # before fold: it moves ops to the small side of broadcasts, where constants meet
@@ -33,5 +36,5 @@ SIMPLIFY_PIPELINE: list[Step] = [
 ]
 """What every target begins with; the result is the graph that fusion sees."""
 
-PASSES = {p.name: p for p in (DCE, CSE, SIMPLIFY, FOLD, TRANSPOSE, JOINS, CONTROL)}
+PASSES = {p.name: p for p in (DCE, CSE, SIMPLIFY, FOLD, TRANSPOSE, JOINS, CONTROL, TWINS)}
 """The passes by name, for HF_SKIP and the command line."""

@@ -94,7 +94,7 @@ class Assumptions:
             return False
         if self._known(difference) and self._known(difference * -1):
             return True
-        if self.is_closed:
+        if self.is_closed or not self._has(difference):
             return False
         # Without a call, shapes that meet are taken to be equal; a number is one among many.
         if self._example(difference) != 0 and (self.examples or isinstance(a, int) or isinstance(b, int)):
@@ -163,6 +163,10 @@ class Assumptions:
                 ):
                     return answer
         return None
+
+    def _has(self, extent: Extent) -> bool:
+        """Whether the symbols are those of arguments, rather than extents that are found when the program runs."""
+        return all(name in self.paths for name in extents.symbols(extent))
 
     def _example(self, extent: Extent) -> int:
         sizes = self.examples

@@ -14,8 +14,10 @@ import numpy as np
 
 from hybridflow.compiler.ir.dtypes import bool_, int64, is_integer
 from hybridflow.compiler.ir.extents import Extent
+from hybridflow.compiler.ir.graph import Graph
 from hybridflow.compiler.ir.types import TensorType, same_extents
 from hybridflow.compiler.ops import TABLE
+from hybridflow.compiler.ops.control_derivatives import counter
 from hybridflow.core.context import now
 from hybridflow.core.promotion import Typed, lone_dtype, result_dtype, weak_kind
 from hybridflow.core.tensor import Tensor
@@ -29,6 +31,7 @@ Value = Any  # a tensor or a weak number
 
 Turn = Callable[[list[Tensor], list[Tensor]], tuple[Sequence[Value], "Sequence[Value] | None"]]
 
+_NUMBER = TensorType((), int64)
 _MOST_PASSES = 64  # more than dtypes can widen and variables turn up
 
 
@@ -237,6 +240,13 @@ class Body:
         self.slice_inputs = slices
         return True
 
+    def counting(self, operands: Sequence[Tensor]) -> Graph:
+        """The body with one carry more, the number of turns."""
+        number = self.region.carry(_NUMBER, "turns")
+        with self.region.entered():
+            following = apply(TABLE["add"], number, as_tensor(1, self.stage))
+        return self.region.graph("body", [*self.inputs, number], operands, [*self.outputs, following])
+
     def starts(self) -> list[Tensor]:
         return [*(c.began(self.stage) for c in self.carries), *(variable._read() for variable in self.variables)]
 
@@ -268,11 +278,15 @@ def trace_while(
         raise TraceError(stage, "the condition assigns a variable. It is asked once more than the body runs: assign in "
                          "the body, or before the loop.")  # fmt: skip
     operands = all_operands([(traced.region, traced.outputs), (asking, [goes_on])])
-    attrs = {
-        "cond": asking.graph("cond", inputs, operands, [goes_on]),
-        "body": traced.region.graph("body", traced.inputs, operands, traced.outputs),
-    }
-    return _after(list(apply(TABLE["while"], *traced.starts(), *operands, **attrs)), traced.variables)
+    graph = traced.region.graph("body", traced.inputs, operands, traced.outputs)
+    starts = traced.starts()
+    if counter(graph) is None:  # a derivative asks how many turns there were
+        inputs.append(asking.carry(_NUMBER, "turns"))
+        graph = traced.counting(operands)
+        starts.append(as_tensor(0, stage))
+    question = asking.graph("cond", inputs, operands, [goes_on])
+    found = list(apply(TABLE["while"], *starts, *operands, cond=question, body=graph))
+    return _after(found[: len(traced.inputs)], traced.variables)
 
 
 def condition(stage: str, value: Any) -> Tensor:
