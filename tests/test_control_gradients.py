@@ -9,8 +9,20 @@ import numpy as np
 import pytest
 
 import hybridflow as hf
+from hybridflow import flags
+from hybridflow.compiler import target as targets
 from hybridflow.compiler.forward import jvp
 from hybridflow.compiler.interpret import interpret
+from hybridflow.compiler.ir.text import parse, to_text
+from hybridflow.compiler.ir.verify import verify
+from hybridflow.compiler.ops import TABLE
+from hybridflow.compiler.pipeline import compile_graph
+from hybridflow.runtime import cpu
+from hybridflow.runtime.cuda import executable as cuda, ptx
+from hybridflow.runtime.machine import host, machine_code
+
+from .cuda_emulator import Array, emulated  # noqa: F401
+from .jit_helper import runnable_targets
 
 Loss = Callable[..., Any]
 
@@ -161,3 +173,43 @@ def test_forward_mode(name: str) -> None:
     results, _ = interpret(jvp(graph, range(len(args))), [x.numpy() for x in (*args, *along)])
     want = sum((g * d).sum() for g, d in zip(numbers(gradients(loss, args))[1:], numbers(along)))
     np.testing.assert_allclose(float(results[1]), want, rtol=1e-6, atol=1e-9)
+
+
+@pytest.mark.parametrize("name", ["scan", "while", "while in while", "cond in fold", "fold in cond"])
+def test_gradients_on_other_machines(name: str) -> None:
+    loss, shapes = PROGRAMS[name]
+    args = draw(*shapes, dtype=np.float32)
+    graph = hf.function(lambda *args: gradients(loss, args)).get_concrete_function(*args).graph
+    program = compile_graph(graph, targets.AARCH64)
+    assert machine_code.compile_object(program.text, program.target)
+    for target in (targets.CUDA_SM80, targets.CUDA_SM90):
+        assert ptx.assemble(compile_graph(graph, target))
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_gradients_by_the_interpreter_and_other_vector_widths(name: str) -> None:
+    loss, shapes = PROGRAMS[name]
+    args = draw(*shapes, seed=7, dtype=np.float32)
+    graph = hf.function(lambda *args: gradients(loss, args)).get_concrete_function(*args).graph
+    verify(graph)
+    assert to_text(parse(to_text(graph), TABLE)) == to_text(graph)
+    arrays = [x.numpy() for x in args]
+    want = cpu.load(compile_graph(graph, host.target())).run(arrays)
+    for expected, found in zip(interpret(graph, arrays)[0], want):
+        np.testing.assert_allclose(expected, found, rtol=1e-4, atol=1e-5)
+    others = [cpu.load(compile_graph(graph, target)) for target in runnable_targets().values()]
+    with flags.SKIP("twins,control"):
+        others.append(cpu.load(compile_graph(graph, host.target())))
+    for other in others:
+        assert [x.tobytes() for x in other.run(arrays)] == [x.tobytes() for x in want]
+
+
+@pytest.mark.parametrize("name", ["scan", "while", "while without a counter", "cond in fold"])
+def test_gradients_on_an_emulated_gpu(name: str, emulated: Any) -> None:  # noqa: F811
+    loss, shapes = PROGRAMS[name]
+    args = draw(*shapes, seed=8, dtype=np.float32)
+    graph = hf.function(lambda *args: gradients(loss, args)).get_concrete_function(*args).graph
+    arrays = [x.numpy() for x in args]
+    want = cpu.load(compile_graph(graph, host.target())).run(arrays)
+    found = cuda.load(compile_graph(graph, targets.CUDA_SM90), 0).run([Array(x.copy(), 0) for x in arrays])
+    assert [x.get().tobytes() for x in found] == [x.tobytes() for x in want]

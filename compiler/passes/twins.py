@@ -44,7 +44,9 @@ def _larger(graph: Graph) -> dict[Node, Node]:
     found: dict[Node, Node] = {}
     for group in groups.values():
         for node in group:
-            found.update({node: other for other in group if _extends(node, other)})
+            for other in group:
+                if _extends(node, other):
+                    found[node] = other
     for node, other in found.items():
         while other in found:
             other = found[other]
