@@ -230,6 +230,7 @@ _machine_code.import_before_fork(_planner)
 if _typing.TYPE_CHECKING:  # what is loaded when it is first used, see ``_LATER``
     from hybridflow import (
         config as config,
+        initializers as initializers,
         linalg as linalg,
         losses as losses,
         memory as memory,
@@ -261,6 +262,7 @@ if _typing.TYPE_CHECKING:  # what is loaded when it is first used, see ``_LATER`
     )
     from hybridflow.jit.function import function as function
     from hybridflow.jit.tensor_spec import TensorSpec as TensorSpec
+    from hybridflow.layers.module import Module as Module
 
 if _flags.KEEP_TEXT.value == "1" or hasattr(_sys, "ps1") or "code" in _sys.modules:
     from hybridflow.tracing.convert import texts as _texts
@@ -278,6 +280,7 @@ bool = bool_
 # What a first operation does without: where it is.  Modules of this package are the name itself.
 _LATER = {
     "GradientTape": "autodiff.tape",
+    "Module": "layers.module",
     "TensorSpec": "jit.tensor_spec",
     "associative_scan": "control.walks",
     "case": "control.branches",
@@ -290,6 +293,7 @@ _LATER = {
     "fori_loop": "control.loops",
     "function": "jit.function",
     "grad": "autodiff.functional",
+    "initializers": "",
     "isin": "array.sets",
     "linalg": "",
     "losses": "",
@@ -309,7 +313,9 @@ _LATER = {
     "value_and_grad": "autodiff.functional",
     "while_loop": "control.loops",
 }
-_PUBLIC_MODULES = frozenset(("config", "errors", "linalg", "losses", "memory", "nn", "optimizers", "random", "tree"))
+_PUBLIC_MODULES = frozenset(
+    ("config", "errors", "initializers", "linalg", "losses", "memory", "nn", "optimizers", "random", "tree")
+)
 
 
 if not _typing.TYPE_CHECKING:  # a checker would take every name for one of ours

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
+import pickle
 import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -469,7 +470,7 @@ def test_configuration_of_a_schedule_is_plain() -> None:
     config = optimizer.get_config()
     assert config["learning_rate"]["class_name"] == "CosineDecay" and config["name"] == "mine"
     assert optimizers.Adam.from_config(config).get_config() == config
-    with pytest.raises(errors.ArgumentError, match="no schedule"):
+    with pytest.raises(errors.ArgumentError, match="nothing is called 'from_config'"):
         schedules.from_config({"class_name": "from_config", "config": {}})
 
 
@@ -551,3 +552,17 @@ def test_a_copy_is_an_optimizer_of_its_own() -> None:
     again = copy.deepcopy(optimizer)
     again.apply([hf.ones(1)], [v])
     assert (again.iterations.item(), optimizer.iterations.item()) == (2, 1)
+
+
+@pytest.mark.parametrize("duplicate", [copy.deepcopy, lambda pair: pickle.loads(pickle.dumps(pair))])
+def test_a_copy_together_with_its_variables_goes_on_with_their_state(duplicate: Any) -> None:
+    v = hf.Variable([1.0])
+    optimizer = optimizers.Adam(0.1)
+    optimizer.apply([hf.ones(1)], [v])
+    w, again = duplicate((v, optimizer))
+    again.apply([-hf.ones(1)], [w])
+    assert (
+        len(again.variables) == 4 and again.get_slot(w, "momentum").item() != optimizer.get_slot(v, "momentum").item()
+    )
+    optimizer.apply([-hf.ones(1)], [v])
+    assert w.numpy().tobytes() == v.numpy().tobytes()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Self
 
 from hybridflow.array.creation import full, zeros, zeros_like
@@ -12,6 +12,7 @@ from hybridflow.array.elementwise import equal, maximum, minimum, remainder, whe
 from hybridflow.autodiff.tape import GradientTape
 from hybridflow.compiler.ir import dtypes
 from hybridflow.control.branches import cond
+from hybridflow.core.configured import Configured, description
 from hybridflow.core.context import suspended, users
 from hybridflow.core.tensor import Tensor
 from hybridflow.core.variable import Variable
@@ -25,7 +26,24 @@ from hybridflow.optimizers.schedules import LearningRateSchedule
 Rate = float | LearningRateSchedule | Callable[[], Any]
 
 
-class Optimizer:
+class _State:
+    """The variables that have been trained, and their state.
+
+    An object of its own: to make state is no effect of the user's subclass, which a trace would have to repeat.
+    """
+
+    __slots__ = ("slots", "trained")
+
+    def __init__(self, trained: Iterable[Variable] = (), slots: Iterable[dict[str, Variable]] = ()) -> None:
+        self.trained = list(trained)
+        # By id of the variable, which ``trained`` keeps alive.
+        self.slots = {id(v): own for v, own in zip(self.trained, slots)}
+
+    def __reduce__(self) -> Any:
+        return _State, (self.trained, [self.slots[id(v)] for v in self.trained])
+
+
+class Optimizer(Configured):
     """The base of all optimizers, and of your own.
 
     ``learning_rate`` is a number, a schedule, or a function without arguments that returns one.  Numbers may be
@@ -90,8 +108,7 @@ class Optimizer:
         self._use_ema, self._ema_momentum = bool(use_ema), float(ema_momentum)
         self._ema_overwrite_frequency = ema_overwrite_frequency
         self._accumulation_steps = gradient_accumulation_steps
-        self._trained: list[Variable] = []
-        self._slots: dict[int, dict[str, Variable]] = {}  # by id of the variable, which ``_trained`` keeps alive
+        self._state = _State()
         with suspended():
             self._calls = Variable(0, trainable=False, dtype=dtypes.int64, name="iterations")
         self._rate = self._rate_of(learning_rate)
@@ -146,18 +163,18 @@ class Optimizer:
     def variables(self) -> list[Variable]:
         """All state: calls so far, the learning rate if it is a number, slots variable by variable."""
         rate = [self._rate] if isinstance(self._rate, Variable) else []
-        return [self._calls, *rate, *(slot for v in self._trained for slot in self._slots[id(v)].values())]
+        return [self._calls, *rate, *(slot for v in self._state.trained for slot in self._state.slots[id(v)].values())]
 
     def build(self, variables: Iterable[Variable]) -> None:
         """Make the state of variables that have none yet; ``apply`` does it for those that it meets.
 
         A variable made while a function is traced starts there from nothing that is traced, so any trace may do it.
         """
-        new = {id(v): v for v in variables if id(v) not in self._slots}
+        new = {id(v): v for v in variables if id(v) not in self._state.slots}
         with suspended():
             for number, variable in new.items():
-                self._slots[number] = {}
-                self._trained.append(variable)
+                self._state.slots[number] = {}
+                self._state.trained.append(variable)
                 if self._use_ema:
                     self.add_slot(variable, "average")
                 if self._accumulation_steps is not None:
@@ -182,13 +199,13 @@ class Optimizer:
         else:
             start = full(variable.shape, initializer, dtype=dtype)
         label = f"{variable.name or 'variable'}/{name}"
-        slot = self._slots[id(variable)][name] = Variable(start, trainable=False, name=label)
+        slot = self._state.slots[id(variable)][name] = Variable(start, trainable=False, name=label)
         return slot
 
     def get_slot(self, variable: Variable, name: str) -> Variable:
         """State that ``add_slot`` made.  Raises ArgumentError where there is none of that name."""
         try:
-            return self._slots[id(variable)][name]
+            return self._state.slots[id(variable)][name]
         except KeyError:
             raise ArgumentError(
                 type(self).__name__, f"{variable._title()} has no slot {name!r}; call build, or apply gradients, first."
@@ -211,7 +228,7 @@ class Optimizer:
     @entered
     def apply(self, gradients: Sequence[Any], variables: Sequence[Variable] | None = None) -> None:
         """Update ``variables`` (if they are not given, those of ``build``) by gradients; see ``apply_gradients``."""
-        chosen = self._trained if variables is None else list(variables)
+        chosen = self._state.trained if variables is None else list(variables)
         if len(gradients) != len(chosen):
             raise ArgumentError(
                 type(self).__name__, f"there are {len(gradients)} gradients for {len(chosen)} variables; give one each."
@@ -233,7 +250,7 @@ class Optimizer:
 
     def _apply(self, gradients: Sequence[Any], variables: Sequence[Any]) -> None:
         pairs = self._pairs(gradients, variables)
-        if any(id(v) not in self._slots for _, v in pairs):
+        if any(id(v) not in self._state.slots for _, v in pairs):
             self.build([v for _, v in pairs])
         self._update([g for g, _ in pairs], [v for _, v in pairs])
 
@@ -348,7 +365,7 @@ class Optimizer:
 
         Raises ArgumentError once there was an update.
         """
-        if self._trained:
+        if self._state.trained:
             raise ArgumentError(type(self).__name__, "exclude_from_weight_decay comes before the first update.")
         self._undecayed = tuple(var_list or ()), tuple(var_names or ())
 
@@ -380,7 +397,7 @@ class Optimizer:
         """The arguments that make another one like this: numbers, texts, None, and a schedule as one dict of these."""
         rate: Any = self._rate.item() if isinstance(self._rate, Variable) else self._rate
         if isinstance(rate, LearningRateSchedule):
-            rate = {"class_name": type(rate).__name__, "config": rate.get_config()}
+            rate = description(rate)
         return {
             "name": self.name,
             "learning_rate": rate,
@@ -395,7 +412,7 @@ class Optimizer:
         }
 
     @classmethod
-    def from_config(cls, config: dict[str, Any]) -> Self:
+    def from_config(cls, config: Mapping[str, Any]) -> Self:
         """One with the arguments that ``get_config`` returned, without its state."""
         arguments = dict(config)
         rate = arguments.get("learning_rate")
@@ -405,7 +422,7 @@ class Optimizer:
 
     def __repr__(self) -> str:
         rate = self._rate.item() if isinstance(self._rate, Variable) else self._rate
-        return f"<{type(self).__name__} learning_rate={rate!r}, {len(self._trained)} variables>"
+        return f"<{type(self).__name__} learning_rate={rate!r}, {len(self._state.trained)} variables>"
 
     def _check_bounds(self, **bounds: float | None) -> None:
         given = {name: bound for name, bound in bounds.items() if bound is not None}

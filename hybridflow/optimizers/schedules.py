@@ -6,15 +6,15 @@ float64 scalar.  Inside compiled functions it is part of the program: a new step
 
 from __future__ import annotations
 
-import dataclasses
 import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any
 
 from hybridflow.array.elementwise import ceil, cos, floor, less_equal, log, maximum, minimum, pow, where
 from hybridflow.compiler.ir import dtypes
+from hybridflow.core.configured import Configured, described
 from hybridflow.core.tensor import Tensor
 from hybridflow.eager.operands import as_tensor, cast
 from hybridflow.errors import ArgumentError
@@ -31,7 +31,7 @@ __all__ = [
 ]
 
 
-class LearningRateSchedule:
+class LearningRateSchedule(Configured):
     """What a learning rate may be instead of a number.  Subclasses define ``__call__(step)`` and ``get_config()``.
 
     >>> class Halved(hf.optimizers.schedules.LearningRateSchedule):
@@ -43,17 +43,6 @@ class LearningRateSchedule:
     def __call__(self, step: Any, /) -> Any:
         """The rate for the update that comes after ``step`` updates."""
         raise NotImplementedError(f"{type(self).__name__} has to define __call__(self, step)")
-
-    def get_config(self) -> dict[str, Any]:
-        """The arguments that make another one like this: what is kept of an optimizer's schedule in files."""
-        if not dataclasses.is_dataclass(self):
-            raise NotImplementedError(f"{type(self).__name__} has to define get_config(self)")
-        return {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
-
-    @classmethod
-    def from_config(cls, config: dict[str, Any]) -> Self:
-        """One with the arguments that ``get_config`` returned."""
-        return cls(**config)
 
 
 def _float(value: Any) -> Tensor:
@@ -257,6 +246,19 @@ class CosineDecayRestarts(LearningRateSchedule):
         return self.initial_learning_rate * _half_cosine(share, self.alpha, height)
 
 
+_KINDS: dict[str, type[LearningRateSchedule]] = {
+    kind.__name__: kind
+    for kind in (
+        CosineDecay,
+        CosineDecayRestarts,
+        ExponentialDecay,
+        InverseTimeDecay,
+        PiecewiseConstantDecay,
+        PolynomialDecay,
+    )
+}
+
+
 def from_config(config: dict[str, Any]) -> LearningRateSchedule:
     """The schedule that ``{"class_name": ..., "config": ...}`` describes.  Raises ArgumentError for an unknown class.
 
@@ -264,8 +266,4 @@ def from_config(config: dict[str, Any]) -> LearningRateSchedule:
     ...                                      "decay_steps": 10}})(10)
     <Tensor f64[] cpu> 0.0
     """
-    name = config.get("class_name")
-    if name not in __all__ or name == "from_config":
-        raise ArgumentError("schedules.from_config", f"there is no schedule {name!r}; there are {', '.join(__all__)}.")
-    made: LearningRateSchedule = globals()[name].from_config(config["config"])
-    return made
+    return described(_KINDS, config, "schedules.from_config")

@@ -49,7 +49,10 @@ _FOLLOWED = frozenset(
         "weakref",
     )
 )
+# Rooms of hybridflow whose code is followed too, because its objects hold what the user sets: layers, models.
+_FOLLOWED_ROOMS = ("hybridflow.layers",)
 _STDLIB = tuple({os.path.join(os.path.realpath(sysconfig.get_path(name)), "") for name in ("stdlib", "platstdlib")})
+_ROOM_FOLDERS = tuple(os.sep + room.replace(".", os.sep) + os.sep for room in _FOLLOWED_ROOMS)
 _INSTALLED = (f"{os.sep}site-packages{os.sep}", f"{os.sep}dist-packages{os.sep}")
 
 USER, FOLLOWED, LIBRARY = "user", "followed", "library"
@@ -59,7 +62,7 @@ USER, FOLLOWED, LIBRARY = "user", "followed", "library"
 def owner_of(filename: str) -> str:
     """USER for code of the user's files, FOLLOWED for a library's that is recorded all the same, else LIBRARY."""
     if is_internal(filename):
-        return LIBRARY
+        return FOLLOWED if any(room in filename for room in _ROOM_FOLDERS) else LIBRARY
     if filename.startswith("<frozen "):
         return FOLLOWED if filename[8:-1].partition(".")[0] in _FOLLOWED else LIBRARY
     if os.sep not in filename:
@@ -89,7 +92,9 @@ def is_users_function(value: Any) -> bool:
 def is_library_module(name: str) -> bool:
     """Whether a module, given by its name, belongs to a library."""
     top = name.partition(".")[0]
-    return top == "hybridflow" or top in NUMERIC or (top in sys.stdlib_module_names and top != "__main__")
+    if top == "hybridflow":
+        return not name.startswith(_FOLLOWED_ROOMS)
+    return top in NUMERIC or (top in sys.stdlib_module_names and top != "__main__")
 
 
 def is_users_class(kind: type) -> bool:

@@ -1,0 +1,53 @@
+"""Objects that are made of plain arguments: they say which, and can be made again from them."""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+from collections.abc import Mapping
+from typing import Any, Self, TypeVar
+
+from hybridflow.errors import ArgumentError
+
+T = TypeVar("T")
+
+
+class Configured:
+    """What has a configuration: a dict of plain arguments.  That of a dataclass is its fields."""
+
+    def get_config(self) -> dict[str, Any]:
+        """The arguments that make another one like this."""
+        if not dataclasses.is_dataclass(self):
+            raise NotImplementedError(f"{type(self).__name__} has to define get_config(self)")
+        return {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+
+    @classmethod
+    def from_config(cls, config: Mapping[str, Any]) -> Self:
+        """One with the arguments that ``get_config`` returned."""
+        return cls(**config)
+
+
+def description(value: Configured) -> dict[str, Any]:
+    """The object as a dict of plain values: the name of its class and its configuration."""
+    return {"class_name": type(value).__name__, "config": value.get_config()}
+
+
+def described(kinds: Mapping[str, type[T]], given: Mapping[str, Any], stage: str) -> T:
+    """The object that ``description`` describes.  Raises ArgumentError for a class that is not among ``kinds``."""
+    kind: Any = kind_of(kinds, given.get("class_name"), stage)
+    made: T = kind.from_config(given.get("config", {}))
+    return made
+
+
+def kind_of(kinds: Mapping[str, type[T]], name: Any, stage: str) -> type[T]:
+    """The class of that name, ``HeNormal`` or ``he_normal``.  Raises ArgumentError, which names the nearest."""
+    by_name = {_flat(known): kind for known, kind in kinds.items()}
+    if isinstance(name, str) and _flat(name) in by_name:
+        return by_name[_flat(name)]
+    near = difflib.get_close_matches(_flat(str(name)), by_name, 1, 0.4)
+    hint = f"did you mean {by_name[near[0]].__name__!r}?" if near else f"there are {', '.join(sorted(kinds))}."
+    raise ArgumentError(stage, f"nothing is called {name!r}; {hint}")
+
+
+def _flat(name: str) -> str:
+    return name.replace("_", "").lower()

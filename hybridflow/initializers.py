@@ -1,0 +1,368 @@
+"""First values of weights: ``hf.initializers``, with Keras's names and arguments.
+
+An initializer is called with a shape and a dtype.  Those with a ``seed`` (an int) give the same values at each call,
+without one they draw from the global generator (see ``hf.random.set_seed``).  ``fan_in`` and ``fan_out`` are the
+numbers of inputs and outputs of one unit: the last two extents of the shape, times those before them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from hybridflow.array import random
+from hybridflow.array.creation import eye, full, ones, zeros
+from hybridflow.array.elementwise import abs, greater, where
+from hybridflow.array.reductions import any
+from hybridflow.array.shapes import matrix_transpose, reshape
+from hybridflow.core.configured import Configured, described, kind_of
+from hybridflow.core.context import suspended
+from hybridflow.core.promotion import default_float
+from hybridflow.core.tensor import Tensor
+from hybridflow.errors import ArgumentError, ArgumentTypeError
+from hybridflow.linalg import diagonal, qr
+
+__all__ = [
+    "Constant",
+    "GlorotNormal",
+    "GlorotUniform",
+    "HeNormal",
+    "HeUniform",
+    "Identity",
+    "Initializer",
+    "LecunNormal",
+    "LecunUniform",
+    "Ones",
+    "Orthogonal",
+    "RandomNormal",
+    "RandomUniform",
+    "TruncatedNormal",
+    "VarianceScaling",
+    "Zeros",
+    "get",
+]
+
+
+class Initializer(Configured):
+    """The base of all initializers, and of your own: define ``__call__(shape, dtype)`` and, to save it, ``get_config``.
+
+    >>> class Halves(hf.initializers.Initializer):
+    ...     def __call__(self, shape, dtype=hf.float32):
+    ...         return hf.full(shape, 0.5, dtype=dtype)
+    >>> Halves()((2,))
+    <Tensor f32[2] cpu> [0.5 0.5]
+    """
+
+    def __call__(self, shape: Sequence[int], dtype: Any = default_float) -> Tensor:
+        """A tensor of the shape and dtype."""
+        raise NotImplementedError(f"{type(self).__name__} has to define __call__(self, shape, dtype)")
+
+
+@dataclass(frozen=True)
+class Zeros(Initializer):
+    """Zeros.
+
+    >>> hf.initializers.Zeros()((2,))
+    <Tensor f32[2] cpu> [0. 0.]
+    """
+
+    def __call__(self, shape: Sequence[int], dtype: Any = default_float) -> Tensor:
+        return zeros(shape, dtype=dtype)
+
+
+@dataclass(frozen=True)
+class Ones(Initializer):
+    """Ones.
+
+    >>> hf.initializers.Ones()((2,))
+    <Tensor f32[2] cpu> [1. 1.]
+    """
+
+    def __call__(self, shape: Sequence[int], dtype: Any = default_float) -> Tensor:
+        return ones(shape, dtype=dtype)
+
+
+@dataclass(frozen=True)
+class Constant(Initializer):
+    """One value everywhere.
+
+    >>> hf.initializers.Constant(0.25)((2,))
+    <Tensor f32[2] cpu> [0.25 0.25]
+    """
+
+    value: float = 0.0
+
+    def __call__(self, shape: Sequence[int], dtype: Any = default_float) -> Tensor:
+        return full(shape, self.value, dtype=dtype)
+
+
+@dataclass(frozen=True)
+class Identity(Initializer):
+    """``gain`` on the diagonal of a matrix, zeros elsewhere.  Raises ArgumentError for shapes that are no matrices.
+
+    >>> hf.initializers.Identity()((2, 3))
+    <Tensor f32[2,3] cpu>
+    [[1. 0. 0.]
+     [0. 1. 0.]]
+    """
+
+    gain: float = 1.0
+
+    def __call__(self, shape: Sequence[int], dtype: Any = default_float) -> Tensor:
+        if len(shape) != 2:
+            raise ArgumentError("Identity", f"the shape is {tuple(shape)}; it must have two extents.")
+        return eye(shape[0], shape[1], dtype=dtype) * self.gain
+
+
+@dataclass(frozen=True)
+class RandomNormal(Initializer):
+    """Normally distributed numbers.
+
+    >>> hf.initializers.RandomNormal(stddev=0.1, seed=1)((2, 3)).shape
+    (2, 3)
+    """
+
+    mean: float = 0.0
+    stddev: float = 0.05
+    seed: int | None = None
+
+    def __call__(self, shape: Sequence[int], dtype: Any = default_float) -> Tensor:
+        return _source(self.seed).normal(tuple(shape), self.mean, self.stddev, dtype)
+
+
+@dataclass(frozen=True)
+class RandomUniform(Initializer):
+    """Numbers from ``minval`` on and below ``maxval``, all equally likely.
+
+    >>> hf.initializers.RandomUniform(seed=1)((2, 3)).shape
+    (2, 3)
+    """
+
+    minval: float = -0.05
+    maxval: float = 0.05
+    seed: int | None = None
+
+    def __call__(self, shape: Sequence[int], dtype: Any = default_float) -> Tensor:
+        return _source(self.seed).uniform(tuple(shape), self.minval, self.maxval, dtype)
+
+
+@dataclass(frozen=True)
+class TruncatedNormal(Initializer):
+    """Normally distributed numbers, those more than two standard deviations from the mean drawn again.
+
+    >>> x = hf.initializers.TruncatedNormal(stddev=1.0, seed=1)((1000,))
+    >>> (hf.max(hf.abs(x)) <= 2).item()
+    True
+    """
+
+    mean: float = 0.0
+    stddev: float = 0.05
+    seed: int | None = None
+
+    def __call__(self, shape: Sequence[int], dtype: Any = default_float) -> Tensor:
+        return self.mean + self.stddev * _truncated(_source(self.seed), tuple(shape), dtype)
+
+
+_TRUNCATED_STDDEV = 0.87962566103423978  # of the normal distribution between -2 and 2
+
+
+@dataclass(frozen=True)
+class VarianceScaling(Initializer):
+    """Numbers of variance ``scale / n``, where n is ``fan_in``, ``fan_out`` or the mean of both, as ``mode`` says.
+
+    ``distribution`` is "truncated_normal", "untruncated_normal" or "uniform".
+
+    >>> hf.initializers.VarianceScaling(seed=1)((2, 3)).shape
+    (2, 3)
+    """
+
+    scale: float = 1.0
+    mode: str = "fan_in"
+    distribution: str = "truncated_normal"
+    seed: int | None = None
+
+    def __post_init__(self) -> None:
+        stage = type(self).__name__
+        if not self.scale > 0:
+            raise ArgumentError(stage, f"scale is {self.scale!r}; it must be positive.")
+        if self.mode not in ("fan_in", "fan_out", "fan_avg"):
+            raise ArgumentError(stage, f"mode is {self.mode!r}; it must be 'fan_in', 'fan_out' or 'fan_avg'.")
+        if self.distribution not in ("truncated_normal", "untruncated_normal", "uniform"):
+            raise ArgumentError(
+                stage,
+                f"distribution is {self.distribution!r}; it must be 'truncated_normal', 'untruncated_normal' or "
+                "'uniform'.",
+            )
+
+    def __call__(self, shape: Sequence[int], dtype: Any = default_float) -> Tensor:
+        fan_in, fan_out = _fans(shape)
+        fan = {"fan_in": fan_in, "fan_out": fan_out, "fan_avg": (fan_in + fan_out) / 2}[self.mode]
+        deviation, source = math.sqrt(self.scale / max(1.0, fan)), _source(self.seed)
+        if self.distribution == "uniform":
+            limit = math.sqrt(3) * deviation
+            return source.uniform(tuple(shape), -limit, limit, dtype)
+        if self.distribution == "untruncated_normal":
+            return source.normal(tuple(shape), 0.0, deviation, dtype)
+        return deviation / _TRUNCATED_STDDEV * _truncated(source, tuple(shape), dtype)
+
+
+class _Scaled(Initializer):
+    """Variance scaling under a name: subclasses say scale, mode and distribution."""
+
+    _arguments: tuple[float, str, str]
+    seed: int | None
+
+    def __call__(self, shape: Sequence[int], dtype: Any = default_float) -> Tensor:
+        return VarianceScaling(*self._arguments, self.seed)(shape, dtype)
+
+
+@dataclass(frozen=True)
+class GlorotUniform(_Scaled):
+    """Uniform, of variance ``2 / (fan_in + fan_out)``: the standard for dense layers.
+
+    Source: Glorot and Bengio, "Understanding the difficulty of training deep feedforward neural networks", 2010.
+
+    >>> hf.initializers.GlorotUniform(seed=1)((2, 3)).shape
+    (2, 3)
+    """
+
+    seed: int | None = None
+    _arguments = 1.0, "fan_avg", "uniform"
+
+
+@dataclass(frozen=True)
+class GlorotNormal(_Scaled):
+    """Truncated normal, of variance ``2 / (fan_in + fan_out)``; see GlorotUniform.
+
+    >>> hf.initializers.GlorotNormal(seed=1)((2, 3)).shape
+    (2, 3)
+    """
+
+    seed: int | None = None
+    _arguments = 1.0, "fan_avg", "truncated_normal"
+
+
+@dataclass(frozen=True)
+class HeUniform(_Scaled):
+    """Uniform, of variance ``2 / fan_in``: for layers before a ReLU.
+
+    Source: He, Zhang, Ren and Sun, "Delving Deep into Rectifiers", 2015.
+
+    >>> hf.initializers.HeUniform(seed=1)((2, 3)).shape
+    (2, 3)
+    """
+
+    seed: int | None = None
+    _arguments = 2.0, "fan_in", "uniform"
+
+
+@dataclass(frozen=True)
+class HeNormal(_Scaled):
+    """Truncated normal, of variance ``2 / fan_in``; see HeUniform.
+
+    >>> hf.initializers.HeNormal(seed=1)((2, 3)).shape
+    (2, 3)
+    """
+
+    seed: int | None = None
+    _arguments = 2.0, "fan_in", "truncated_normal"
+
+
+@dataclass(frozen=True)
+class LecunUniform(_Scaled):
+    """Uniform, of variance ``1 / fan_in``.
+
+    Source: LeCun, Bottou, Orr and Müller, "Efficient BackProp", 1998.
+
+    >>> hf.initializers.LecunUniform(seed=1)((2, 3)).shape
+    (2, 3)
+    """
+
+    seed: int | None = None
+    _arguments = 1.0, "fan_in", "uniform"
+
+
+@dataclass(frozen=True)
+class LecunNormal(_Scaled):
+    """Truncated normal, of variance ``1 / fan_in``; see LecunUniform.
+
+    >>> hf.initializers.LecunNormal(seed=1)((2, 3)).shape
+    (2, 3)
+    """
+
+    seed: int | None = None
+    _arguments = 1.0, "fan_in", "truncated_normal"
+
+
+@dataclass(frozen=True)
+class Orthogonal(Initializer):
+    """``gain`` times a matrix with orthonormal columns, or rows if these are fewer, all such equally likely.
+
+    Of more than two extents all but the last one count as rows.  Source: Saxe, McClelland and Ganguli, "Exact solutions
+    to the nonlinear dynamics of learning in deep linear neural networks", 2014.  Raises ArgumentError for shapes of
+    fewer than two extents.
+
+    >>> q = hf.initializers.Orthogonal(seed=1)((4, 3))
+    >>> hf.max(hf.abs(q.mT @ q - hf.eye(3))).item() < 1e-6
+    True
+    """
+
+    gain: float = 1.0
+    seed: int | None = None
+
+    def __call__(self, shape: Sequence[int], dtype: Any = default_float) -> Tensor:
+        if len(shape) < 2:
+            raise ArgumentError("Orthogonal", f"the shape is {tuple(shape)}; it must have two extents or more.")
+        rows, columns = math.prod(shape[:-1]), shape[-1]
+        size = max(rows, columns), min(rows, columns)
+        q, r = qr(_source(self.seed).normal(size, 0.0, 1.0, dtype))
+        q = where(greater(diagonal(r), 0), q, -q)  # otherwise some are likelier than others
+        return self.gain * reshape(matrix_transpose(q) if rows < columns else q, tuple(shape))
+
+
+_KINDS: dict[str, type[Initializer]] = {
+    name: kind
+    for name, kind in list(globals().items())
+    if name in __all__ and isinstance(kind, type) and kind is not Initializer
+}
+
+
+def get(identifier: Any) -> Initializer:
+    """The initializer that is meant: itself, or one by name (``"he_normal"``) or by description
+    (``{"class_name": ..., "config": ...}``).
+
+    Raises ArgumentError for an unknown name, ArgumentTypeError for anything else that cannot be called.
+
+    >>> hf.initializers.get("glorot_uniform")
+    GlorotUniform(seed=None)
+    """
+    if isinstance(identifier, str):
+        return kind_of(_KINDS, identifier, "initializers.get")()
+    if isinstance(identifier, dict):
+        return described(_KINDS, identifier, "initializers.get")
+    if not callable(identifier):
+        raise ArgumentTypeError("initializers.get", f"{identifier!r} is neither a name nor an initializer.")
+    return identifier
+
+
+def _source(seed: int | None) -> random.Generator:
+    return random.global_generator() if seed is None else random.Generator(seed)
+
+
+def _truncated(source: random.Generator, shape: tuple[int, ...], dtype: Any) -> Tensor:
+    """Standard normal numbers between -2 and 2."""
+    with suspended():  # how often it draws depends on what it draws
+        found = source.normal(shape, dtype=dtype)
+        while any(outside := greater(abs(found), 2.0)):
+            found = where(outside, source.normal(shape, dtype=dtype), found)
+        return found
+
+
+def _fans(shape: Sequence[int]) -> tuple[int, int]:
+    if len(shape) < 2:
+        count = math.prod(shape)
+        return count, count
+    field = math.prod(shape[:-2])
+    return field * shape[-2], field * shape[-1]

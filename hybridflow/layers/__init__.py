@@ -1,0 +1,1 @@
+"""Modules and layers: objects that hold variables."""

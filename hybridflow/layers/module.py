@@ -1,0 +1,101 @@
+"""Modules: objects that hold variables, in themselves and in other modules."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from hybridflow.core.variable import Variable
+
+
+class Module:
+    """An object whose variables are found: in its attributes, and in the lists, tuples, dicts and modules there.
+
+    Subclass it, set attributes as in any Python class, and give it methods.  Nothing is registered: whatever its
+    attributes hold when you ask is what counts.  Modules may be shared, and refer to each other; each variable comes
+    once, where it is met first.  Attributes are visited in the order of their names.
+
+    >>> class Line(hf.Module):
+    ...     def __init__(self):
+    ...         self.slope, self.offset = hf.Variable(2.0), hf.Variable(1.0)
+    ...     def __call__(self, x):
+    ...         return self.slope * x + self.offset
+    >>> line = Line()
+    >>> line(3.0)
+    <Tensor f32[] cpu> 7.0
+    >>> list(line.named_variables())
+    ['offset', 'slope']
+    """
+
+    _name: str | None = None
+    _trainable: bool = True
+
+    @property
+    def name(self) -> str:
+        """What messages and tables call it: the class's name in lower case with underscores, unless it was set."""
+        return self._name or _snake_case(type(self).__name__)
+
+    @name.setter
+    def name(self, name: str | None) -> None:
+        self._name = name
+
+    @property
+    def trainable(self) -> bool:
+        """Whether its variables count as trainable; those of modules in it do not either once this is False."""
+        return self._trainable
+
+    @trainable.setter
+    def trainable(self, value: bool) -> None:
+        self._trainable = bool(value)
+
+    def named_variables(self) -> dict[str, Variable]:
+        """All variables by their path from here: ``{"layers.0.kernel": ...}``."""
+        return {path: variable for path, variable, _ in _walk(self, "", True, set()) if isinstance(variable, Variable)}
+
+    @property
+    def variables(self) -> list[Variable]:
+        """All variables."""
+        return [found for _, found, _ in _walk(self, "", True, set()) if isinstance(found, Variable)]
+
+    @property
+    def trainable_variables(self) -> list[Variable]:
+        """The variables that are trainable, of modules that are."""
+        return [v for _, v, free in _walk(self, "", True, set()) if isinstance(v, Variable) and free and v.trainable]
+
+    @property
+    def non_trainable_variables(self) -> list[Variable]:
+        """The other variables: state that optimizers leave alone, and what was frozen."""
+        trained = {id(v) for v in self.trainable_variables}
+        return [v for v in self.variables if id(v) not in trained]
+
+    @property
+    def submodules(self) -> list[Module]:
+        """All modules within this one, at any depth."""
+        return [m for _, m, _ in _walk(self, "", True, set()) if isinstance(m, Module) and m is not self]
+
+    def _attributes(self) -> Iterator[tuple[str, Any]]:
+        """What the module holds, in the order in which it is visited."""
+        yield from sorted(vars(self).items())
+
+
+def _walk(value: Any, path: str, free: bool, seen: set[int]) -> Iterator[tuple[str, Any, bool]]:
+    """The variables and modules in a value with their paths, and whether all modules around are trainable."""
+    if not isinstance(value, (Variable, Module, list, tuple, dict)) or id(value) in seen:
+        return
+    seen.add(id(value))
+    if isinstance(value, Variable):
+        yield path, value, free
+        return
+    if isinstance(value, Module):
+        free = free and value.trainable
+        yield path, value, free
+        parts: Any = value._attributes()
+    else:
+        parts = value.items() if isinstance(value, dict) else enumerate(value)
+    for name, part in parts:
+        yield from _walk(part, f"{path}.{name}" if path else str(name), free, seen)
+
+
+def _snake_case(name: str) -> str:
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name.lstrip("_")).lower()
