@@ -122,6 +122,10 @@ class Reading:
         sums = {part: elements.ref(part) for part in (within(ix, known) for ix in self.operand.accesses) if part.terms}
         return Reading(self.operand, known, sums)
 
+    def opaque(self) -> Reading:
+        """The same, whose positions have nothing in common with those of others, for all that LLVM sees."""
+        return Reading(self.operand, self.counters, {ix: self.operand.code.opaque(r) for ix, r in self.sums.items()})
+
     def at(self, part: int, position: Ref) -> Reading:
         """With all counters of a part set, to those of a position."""
         return self.with_(self.counters_at(part, position))

@@ -169,7 +169,7 @@ class Packing:
         with c.loop(0, extent, lanes) as group:
             lines = [at.at(FREE, c.add(first, c.min(c.add(group.index, t), last))) for t in range(lanes)]
             with at.runs(DEPTH, k, c.add(k, depth)) as (outer, begin, end, behind):
-                here = [line.with_(outer) for line in lines]
+                here = [line.with_(outer).opaque() for line in lines]
                 into = self._at(to, c.add(c.mul(c.sub(behind, k), extent), group.index))
                 whole = c.add(begin, c.mul(c.div(c.sub(end, begin), square), square))
                 with c.loop(begin, whole, square) as at_k:

@@ -144,12 +144,15 @@ class Code:
     def max(self, a: Ref, b: Ref) -> Ref:
         return self._extremum("smax", a, b) if not (isinstance(a, int) and isinstance(b, int)) else max(a, b)
 
-    def _extremum(self, name: str, a: Ref, b: Ref) -> str:
+    def _extremum(self, name: str, a: Ref, b: Ref) -> Ref:
         self.e.declare(f"declare i64 @llvm.{name}.i64(i64, i64)")
-        extremum = self._op(f"call i64 @llvm.{name}.i64(i64 {a}, i64 {b})")
-        # To LLVM's analysis of loops a frozen value is just some number.  Seen through, nested minima as bounds and
-        # addresses grow into expressions that take it longer than all the rest of code generation.
-        return self._op(f"freeze i64 {extremum}")
+        return self.opaque(self._op(f"call i64 @llvm.{name}.i64(i64 {a}, i64 {b})"))
+
+    def opaque(self, ref: Ref) -> Ref:
+        """The same number, which to LLVM's analysis of loops is just some number.  Seen through, nested minima as bounds
+        and addresses, or many addresses with terms in common, grow into expressions that take it longer than all the
+        rest of code generation."""
+        return ref if isinstance(ref, int) else self._op(f"freeze i64 {ref}")
 
     def choose(self, cond: str | bool, a: Ref, b: Ref) -> Ref:
         if isinstance(cond, bool):
