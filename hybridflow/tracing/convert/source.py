@@ -202,8 +202,17 @@ def _at(places: Iterable[int], lines: list[str], code: CodeType) -> Source | Non
 def _anywhere(lines: list[str], code: CodeType) -> Source | None:
     """The function `code` in the tree of the whole text."""
     functions, imported = _whole("".join(lines), future(code))
-    alike = [(copy.deepcopy(node), owner) for node, owner in functions if _alike(node, code)]
-    return _best(alike, code, imported.intersection(_all_names(code)))
+    own: list[tuple[Function, str | None]] = []
+    others: list[tuple[Function, str | None]] = []
+    for node, owner in functions:
+        if _alike(node, code):
+            (own if first_line(node) == code.co_firstlineno else others).append((node, owner))
+    names = imported.intersection(_all_names(code))
+    for alike in (own, others):  # what stands at its line is it, if it is equal
+        found = _best([(copy.deepcopy(node), owner) for node, owner in alike], code, names)
+        if found is not None:
+            return found
+    return None
 
 
 @dataclass(frozen=True)
@@ -238,7 +247,11 @@ def _functions(tree: ast.AST) -> Iterator[tuple[Function, str | None]]:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
             yield node, owner
         inner = node.name if isinstance(node, ast.ClassDef) else owner
-        todo += [(child, inner) for child in ast.iter_child_nodes(node)]
+        for name in node._fields:  # (``ast.iter_child_nodes`` takes twice as long)
+            value = getattr(node, name, None)
+            for child in value if isinstance(value, list) else (value,):
+                if isinstance(child, ast.AST) and child._fields:
+                    todo.append((child, inner))
 
 
 def _alike(node: Function, code: CodeType) -> bool:
