@@ -149,9 +149,11 @@ class Code:
         return self.opaque(self._op(f"call i64 @llvm.{name}.i64(i64 {a}, i64 {b})"))
 
     def opaque(self, ref: Ref) -> Ref:
-        """The same number, which to LLVM's analysis of loops is just some number.  Seen through, nested minima as bounds
-        and addresses, or many addresses with terms in common, grow into expressions that take it longer than all the
-        rest of code generation."""
+        """The same number, which to LLVM's analysis of loops is just some number.
+
+        Seen through, nested minima as bounds and addresses, or many addresses with terms in common, grow into
+        expressions that take it longer than all the rest of code generation.
+        """
         return ref if isinstance(ref, int) else self._op(f"freeze i64 {ref}")
 
     def choose(self, cond: str | bool, a: Ref, b: Ref) -> Ref:
