@@ -70,16 +70,55 @@ def of_user(error: BaseException) -> BaseException:
 
 
 def entered(function: Callable[P, R]) -> Callable[P, R]:
-    """A function that users call: what it raises has a traceback of their frames, and this one."""
+    """A function that users call: what it raises has a traceback of their frames, and this one; what Python or NumPy
+    raise of arguments that they were given is an error of ours."""
 
     @functools.wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
         try:
             return function(*args, **kwargs)
         except BaseException as error:
-            raise of_user(error)  # noqa: B904  # the very error
+            raise of_user(of_arguments(error, function))  # noqa: B904  # the very error
 
     return call
+
+
+def of_arguments(error: BaseException, function: Callable[..., Any]) -> BaseException:
+    """What a function raises: the error, or for what Python or NumPy themselves say of its arguments (that one is no
+    number, cannot be iterated over, is missing) an error of ours that says the same.
+
+    Errors of code of the user's that was called stay as they are, and so do those that are no arguments' fault.
+    """
+    if isinstance(error, HybridflowError) or not isinstance(error, _OF_ARGUMENTS):
+        return error
+    entry = error.__traceback__
+    while entry is not None:
+        filename = entry.tb_frame.f_code.co_filename
+        if not is_internal(filename) and _NUMPY not in filename:
+            return error
+        entry = entry.tb_next
+    name = getattr(function, "__name__", "call")
+    kind = ArgumentTypeError if isinstance(error, TypeError) else ArgumentError
+    found = kind(name, f"it takes other arguments, {_parameters(function)}: {str(error).rstrip('.')}.")
+    found.__cause__ = error if flags.TRACEBACK.value == "full" else None
+    found.__suppress_context__ = True
+    return found
+
+
+_OF_ARGUMENTS = (TypeError, ValueError, OverflowError, RecursionError)
+_NUMPY = f"{os.sep}numpy{os.sep}"
+
+
+def _parameters(function: Callable[..., Any]) -> str:
+    """The parameters of a function as a call of it is written."""
+    import inspect
+
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):
+        return "those of its documentation"
+    plain = [p.replace(annotation=p.empty) for p in signature.parameters.values()]
+    return str(signature.replace(parameters=plain, return_annotation=inspect.Signature.empty))
 
 
 class HybridflowError(Exception):

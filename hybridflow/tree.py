@@ -10,11 +10,12 @@ from typing import Any
 
 from hybridflow.core import pytree
 from hybridflow.core.pytree import Structure as Structure
-from hybridflow.errors import ArgumentError, ArgumentTypeError
+from hybridflow.errors import ArgumentError, ArgumentTypeError, entered
 
 __all__ = ["flatten", "leaves", "map", "structure", "unflatten"]
 
 
+@entered
 def map(function: Callable[..., Any], tree: Any, *rest: Any) -> Any:
     """``function`` of each leaf of ``tree``, with the parts of ``rest`` in its place, as a tree of that structure.
 
@@ -35,6 +36,7 @@ def map(function: Callable[..., Any], tree: Any, *rest: Any) -> Any:
     return pytree.unflatten(shape, [function(*parts) for parts in zip(found, *others)])
 
 
+@entered
 def flatten(tree: Any) -> tuple[list[Any], Structure]:
     """The leaves, those of dicts in the order of sorted keys, and the structure, which ``unflatten`` takes.
 
@@ -44,6 +46,7 @@ def flatten(tree: Any) -> tuple[list[Any], Structure]:
     return pytree.flatten(tree)
 
 
+@entered
 def unflatten(structure: Structure, leaves: Any) -> Any:
     """The tree of that structure with these leaves.  Raises ArgumentError if they are too few or too many.
 
@@ -59,6 +62,7 @@ def unflatten(structure: Structure, leaves: Any) -> Any:
     return pytree.unflatten(structure, given)
 
 
+@entered
 def leaves(tree: Any) -> list[Any]:
     """The leaves, in the order of ``flatten``.
 
@@ -68,6 +72,7 @@ def leaves(tree: Any) -> list[Any]:
     return pytree.flatten(tree)[0]
 
 
+@entered
 def structure(tree: Any) -> Structure:
     """The structure alone: equal for trees that differ in their leaves only.
 

@@ -18,9 +18,10 @@ from hybridflow.core.variable import Variable
 from hybridflow.eager.dispatch import apply
 from hybridflow.eager.operands import as_tensor, cast, expand, filled, own, scalar, to_shape
 from hybridflow.eager.operations import creation, operation
-from hybridflow.errors import ArgumentError, ArgumentTypeError, HybridflowError, ShapeError, SharingError
+from hybridflow.errors import ArgumentError, ArgumentTypeError, HybridflowError, ShapeError, SharingError, entered
 
 
+@entered
 def asarray(
     value: ArrayLike, dtype: DTypeLike | None = None, device: str | None = None, copy: bool | None = None
 ) -> Tensor:
@@ -43,6 +44,7 @@ def asarray(
     return own(tensor) if copy is not False and isinstance(value, (Tensor, Variable)) else tensor
 
 
+@entered
 def constant(value: ArrayLike, dtype: DTypeLike | None = None, shape: ShapeLike | None = None) -> Tensor:
     """``value`` as a tensor, as ``asarray``; ``shape`` reshapes it, or repeats a single element.
 
@@ -66,6 +68,7 @@ def wanted_size(shape: Shape) -> Extent:
     return product(shape)
 
 
+@entered
 def from_dlpack(x: Any, /, device: str | None = None, copy: bool | None = None) -> Tensor:
     """A tensor over the buffer of ``x``, which exports DLPack (torch, JAX, CuPy, NumPy ...), without a copy.
 
@@ -163,6 +166,7 @@ def empty(shape: ShapeLike, dtype: DTypeLike | None = None, *, device: str | Non
     return zeros(shape, dtype, device=device)
 
 
+@entered
 def full_like(x: ArrayLike, /, fill_value: Any, dtype: DTypeLike | None = None, *, device: str | None = None) -> Tensor:
     """The scalar ``fill_value`` everywhere, with the shape and dtype of ``x``.
 
@@ -173,6 +177,7 @@ def full_like(x: ArrayLike, /, fill_value: Any, dtype: DTypeLike | None = None, 
     return full(x.shape, fill_value, x.dtype if dtype is None else dtype, device=device)
 
 
+@entered
 def zeros_like(x: ArrayLike, /, dtype: DTypeLike | None = None, *, device: str | None = None) -> Tensor:
     """Zeros with the shape and dtype of ``x``.
 
@@ -183,6 +188,7 @@ def zeros_like(x: ArrayLike, /, dtype: DTypeLike | None = None, *, device: str |
     return zeros(x.shape, x.dtype if dtype is None else dtype, device=device)
 
 
+@entered
 def ones_like(x: ArrayLike, /, dtype: DTypeLike | None = None, *, device: str | None = None) -> Tensor:
     """Ones with the shape and dtype of ``x``.
 
@@ -193,6 +199,7 @@ def ones_like(x: ArrayLike, /, dtype: DTypeLike | None = None, *, device: str | 
     return ones(x.shape, x.dtype if dtype is None else dtype, device=device)
 
 
+@entered
 def empty_like(x: ArrayLike, /, dtype: DTypeLike | None = None, *, device: str | None = None) -> Tensor:
     """A tensor with the shape and dtype of ``x`` whose values are not to be relied on.  They are zeros.
 

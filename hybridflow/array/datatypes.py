@@ -11,7 +11,7 @@ import numpy as np
 from hybridflow.compiler.ir import dtypes
 from hybridflow.core.promotion import Typed, result_dtype, to_dtype, weak_kind
 from hybridflow.core.tensor import Operators
-from hybridflow.errors import ArgumentError, DTypeError
+from hybridflow.errors import ArgumentError, DTypeError, entered
 
 _KINDS = {
     "bool": dtypes.is_bool,
@@ -28,6 +28,7 @@ def _dtype_of(value: Any, stage: str) -> np.dtype[Any]:
     return value.dtype if isinstance(value, (Operators, np.ndarray)) else to_dtype(value, stage)
 
 
+@entered
 def result_type(*values: Any) -> np.dtype[Any]:
     """The dtype that an operation on ``values`` (tensors, arrays, dtypes and Python scalars) computes in.
 
@@ -43,6 +44,7 @@ def result_type(*values: Any) -> np.dtype[Any]:
     )
 
 
+@entered
 def can_cast(source: Any, target: Any) -> bool:
     """Whether a tensor or dtype combines with the dtype ``target`` to give that dtype.
 
@@ -56,6 +58,7 @@ def can_cast(source: Any, target: Any) -> bool:
         return False
 
 
+@entered
 def isdtype(dtype: Any, kind: Any) -> bool:
     """Whether ``dtype`` is of a ``kind``: a dtype, one of "bool", "signed integer", "unsigned integer", "integral",
     "real floating", "complex floating" and "numeric", or a tuple of those.  Raises ArgumentError for another name.
@@ -87,6 +90,7 @@ class FloatInfo:
     dtype: np.dtype[Any]
 
 
+@entered
 def finfo(dtype: Any, /) -> FloatInfo:
     """The limits of a float dtype (or of a tensor's): bits, eps, max, min, smallest_normal; numbers are Python floats.
 
@@ -109,6 +113,7 @@ def finfo(dtype: Any, /) -> FloatInfo:
     )
 
 
+@entered
 def iinfo(dtype: Any, /) -> Any:
     """The limits of an integer dtype (or of a tensor's): bits, max, min.
 

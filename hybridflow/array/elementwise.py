@@ -36,7 +36,7 @@ from hybridflow.eager.operands import (
 )
 from hybridflow.eager.operations import operation
 from hybridflow.eager.quick import note_use, note_whole, try_binary, try_unary, wholes
-from hybridflow.errors import ArgumentError, DTypeError, of_user
+from hybridflow.errors import ArgumentError, DTypeError, entered, of_user
 
 # ---- the shapes of elementwise functions
 
@@ -309,6 +309,7 @@ def negative(x: ArrayLike) -> Tensor:
     return _unary_operator(TABLE["negative"], x)
 
 
+@entered
 def positive(x: ArrayLike) -> Tensor:
     """``+x``: ``x`` as a tensor.
 
@@ -707,6 +708,7 @@ def copysign(x1: ArrayLike, x2: ArrayLike) -> Tensor:
     return _float_binary(TABLE["copysign"], x1, x2)
 
 
+@entered
 def signbit(x: ArrayLike, /) -> Tensor:
     """Where the sign of ``x`` is set, as bool: below zero, at -0.0, and for NaN with that sign.
 
@@ -723,6 +725,7 @@ def signbit(x: ArrayLike, /) -> Tensor:
     return less(copysign(1, x), 0)
 
 
+@entered
 def nextafter(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
     """The float next to ``x1`` in the direction of ``x2``; no gradient flows through it.
 
@@ -744,6 +747,7 @@ def _real(x: Any, stage: str) -> Tensor:
     return tensor
 
 
+@entered
 def conj(x: ArrayLike, /) -> Tensor:
     """The complex conjugate: ``x`` itself, because there are real numbers only.
 
@@ -753,6 +757,7 @@ def conj(x: ArrayLike, /) -> Tensor:
     return positive(_real(x, "conj"))
 
 
+@entered
 def real(x: ArrayLike, /) -> Tensor:
     """The real part: ``x`` itself, because there are real numbers only.
 
@@ -762,6 +767,7 @@ def real(x: ArrayLike, /) -> Tensor:
     return positive(_real(x, "real"))
 
 
+@entered
 def imag(x: ArrayLike, /) -> Tensor:
     """The imaginary part: zeros, because there are real numbers only.
 
@@ -959,6 +965,7 @@ def bitwise_xor(x1: ArrayLike, x2: ArrayLike) -> Tensor:
     return _operator(TABLE["bitwise_xor"], _promoted, x1, x2)
 
 
+@entered
 def bitwise_invert(x: ArrayLike) -> Tensor:
     """``~x`` of integers or bools.
 
@@ -1047,6 +1054,7 @@ def _largest(dtype: np.dtype[Any]) -> float:
     return builtins.float(np.finfo(dtype).max)
 
 
+@entered
 def stop_gradient(x: ArrayLike) -> Tensor:
     """``x``, through which no gradient flows.
 

@@ -36,7 +36,7 @@ from hybridflow.eager.operands import (
     reshape_to,
 )
 from hybridflow.eager.operations import operation
-from hybridflow.errors import ArgumentTypeError, DTypeError, IndexRangeError, ShapeError, TraceError
+from hybridflow.errors import ArgumentTypeError, DTypeError, IndexRangeError, ShapeError, TraceError, entered
 
 
 class New(NamedTuple):
@@ -464,6 +464,7 @@ def scatter_add(x: Any, indices: Any, updates: Any, axis: int = 0) -> Tensor:
     return apply(TABLE["scatter_add"], x, indices, updates, axis=axis)
 
 
+@entered
 def nonzero(x: Any) -> tuple[Tensor, ...]:
     """The positions of elements that are not zero, one int64 tensor per axis.  Raises TraceError while tracing.
 

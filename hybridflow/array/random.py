@@ -42,7 +42,7 @@ from hybridflow.core.variable import Variable
 from hybridflow.eager.dispatch import apply
 from hybridflow.eager.operands import as_tensor, cast, scalar, to_shape
 from hybridflow.eager.operations import operation
-from hybridflow.errors import ArgumentError, ArgumentTypeError, DTypeError, ShapeError
+from hybridflow.errors import ArgumentError, ArgumentTypeError, DTypeError, ShapeError, entered
 from hybridflow.runtime import locks
 from hybridflow.runtime.calls.turns import in_turn
 
@@ -195,6 +195,7 @@ class Generator(_Source):
 
     has_plans = True  # see ``eager.operations``
 
+    @entered
     def __init__(self, seed: int) -> None:
         """The stream number ``seed`` (its low 64 bits) from its beginning."""
         seed = rules.integer("random.Generator", "seed", seed)
@@ -370,6 +371,7 @@ def exponential(shape: Any = (), rate: Any = 1.0, dtype: Any = default_float) ->
     return global_generator().exponential(shape, rate, dtype)
 
 
+@entered
 def stateless_uniform(
     shape: Any, seed: Any, minval: Any = 0.0, maxval: Any = 1.0, dtype: Any = default_float
 ) -> Tensor:
@@ -381,6 +383,7 @@ def stateless_uniform(
     return _Stateless(seed).uniform(shape, minval, maxval, dtype)
 
 
+@entered
 def stateless_normal(shape: Any, seed: Any, mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = default_float) -> Tensor:
     """``normal`` as a pure function of ``seed``, two integers.
 
@@ -390,6 +393,7 @@ def stateless_normal(shape: Any, seed: Any, mean: Any = 0.0, stddev: Any = 1.0, 
     return _Stateless(seed).normal(shape, mean, stddev, dtype)
 
 
+@entered
 def stateless_bernoulli(p: Any, seed: Any, shape: Any = None) -> Tensor:
     """``bernoulli`` as a pure function of ``seed``, two integers.
 
@@ -399,6 +403,7 @@ def stateless_bernoulli(p: Any, seed: Any, shape: Any = None) -> Tensor:
     return _Stateless(seed).bernoulli(p, shape)
 
 
+@entered
 def stateless_randint(shape: Any, seed: Any, minval: int, maxval: int, dtype: Any = default_int) -> Tensor:
     """``randint`` as a pure function of ``seed``, two integers.
 
@@ -408,6 +413,7 @@ def stateless_randint(shape: Any, seed: Any, minval: int, maxval: int, dtype: An
     return _Stateless(seed).randint(shape, minval, maxval, dtype)
 
 
+@entered
 def stateless_permutation(x: Any, seed: Any) -> Tensor:
     """``permutation`` as a pure function of ``seed``, two integers.
 

@@ -34,7 +34,7 @@ from hybridflow.core.tensor import Tensor
 from hybridflow.eager.dispatch import apply
 from hybridflow.eager.operands import as_tensor, cast, expand, float_operand, reshape_to, scalar
 from hybridflow.eager.operations import operation
-from hybridflow.errors import ArgumentError, ShapeError
+from hybridflow.errors import ArgumentError, ShapeError, entered
 
 
 def _reduce(op: Any, x: Tensor, axes: tuple[int, ...], keepdims: bool) -> Tensor:
@@ -285,6 +285,7 @@ def cumulative_sum(
     return apply(TABLE["concat"], first, out, axis=axis)
 
 
+@entered
 def cumulative_prod(
     x: ArrayLike, /, axis: int | None = None, dtype: DTypeLike | None = None, include_initial: bool = False
 ) -> Tensor:

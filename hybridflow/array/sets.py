@@ -17,7 +17,7 @@ from hybridflow.core.tensor import Tensor
 from hybridflow.eager.dispatch import apply
 from hybridflow.eager.operands import as_tensor, cast, common_dtype, filled, from_numpy
 from hybridflow.eager.operations import operation
-from hybridflow.errors import TraceError
+from hybridflow.errors import TraceError, entered
 
 
 class UniqueAll(NamedTuple):
@@ -57,6 +57,7 @@ def _unique(x: Any, stage: str) -> UniqueAll:
     return UniqueAll(values, indices, from_numpy(inverse.reshape(array.shape), stage), from_numpy(counts, stage))
 
 
+@entered
 def unique_all(x: Any, /) -> UniqueAll:
     """The distinct elements of ``x`` in ascending order (1-d), where each occurs first in the flattened tensor, which
     of them each element of ``x`` is (in the shape of ``x``), and how often each occurs; positions and counts are int64.
@@ -67,6 +68,7 @@ def unique_all(x: Any, /) -> UniqueAll:
     return _unique(x, "unique_all")
 
 
+@entered
 def unique_counts(x: Any, /) -> UniqueCounts:
     """The distinct elements of ``x`` in ascending order (1-d), and how often each occurs, as int64.
 
@@ -77,6 +79,7 @@ def unique_counts(x: Any, /) -> UniqueCounts:
     return UniqueCounts(found.values, found.counts)
 
 
+@entered
 def unique_inverse(x: Any, /) -> UniqueInverse:
     """The distinct elements of ``x`` in ascending order (1-d), and which of them each element of ``x`` is, as int64 in
     the shape of ``x``.
@@ -88,6 +91,7 @@ def unique_inverse(x: Any, /) -> UniqueInverse:
     return UniqueInverse(found.values, found.inverse_indices)
 
 
+@entered
 def unique_values(x: Any, /) -> Tensor:
     """The distinct elements of ``x`` in ascending order (1-d).
 

@@ -15,7 +15,7 @@ from hybridflow.core.tensor import Tensor
 from hybridflow.eager.dispatch import apply
 from hybridflow.eager.operands import as_tensor, broadcast_all, common_dtype, expand, fresh, own, reshape_to, to_shape
 from hybridflow.eager.operations import operation
-from hybridflow.errors import ArgumentError, ArgumentTypeError, ShapeError
+from hybridflow.errors import ArgumentError, ArgumentTypeError, ShapeError, entered
 
 
 @operation
@@ -181,6 +181,7 @@ def broadcast_to(x: ArrayLike, shape: ShapeLike) -> Tensor:
     return fresh(expand(x, wanted), x)
 
 
+@entered
 def broadcast_shapes(*shapes: Any) -> Shape:
     """The shape to which arrays of these shapes broadcast.  Raises ShapeError where they do not.
 

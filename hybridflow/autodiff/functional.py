@@ -19,6 +19,7 @@ from hybridflow.eager.operands import as_tensor
 from hybridflow.errors import ArgumentError, ArgumentTypeError, DTypeError, HybridflowError, ShapeError, entered
 
 
+@entered
 def value_and_grad(
     function: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False
 ) -> Callable[..., Any]:
@@ -39,6 +40,7 @@ def value_and_grad(
     return _derived(function, argnums, has_aux, "value_and_grad")
 
 
+@entered
 def grad(function: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False) -> Callable[..., Any]:
     """A function that returns the gradient of ``function``; with ``has_aux`` the pair ``(gradient, aux)``.
 
@@ -83,7 +85,7 @@ def _derived(
         gradients = tape.gradient(value, chosen, unconnected_gradients="zero")
         return result, gradients if several else gradients[0]
 
-    return _named(value_and_gradient_of, function, stage)
+    return _named(entered(value_and_gradient_of), function, stage)
 
 
 def _numbers(argnums: Any, stage: str) -> list[int]:

@@ -27,7 +27,7 @@ from hybridflow.core.variable import Variable
 from hybridflow.eager.dispatch import builder
 from hybridflow.eager.operands import as_tensor, own
 from hybridflow.eager.wholes import Whole, taken_apart, tensors_among
-from hybridflow.errors import ArgumentError, ArgumentTypeError, GradientError, ShapeError, user_location
+from hybridflow.errors import ArgumentError, ArgumentTypeError, GradientError, ShapeError, entered, user_location
 from hybridflow.runtime.calls.log import Recording
 from hybridflow.runtime.calls.recording import make_native
 
@@ -354,6 +354,7 @@ class GradientTape(Recording):
                     "sources are tensors or variables.",
                 )
 
+    @entered
     def _targets(self, target: Any) -> list[Tensor]:
         leaves, structure = pytree.flatten(target)
         for k, leaf in enumerate(leaves):
@@ -372,6 +373,7 @@ class GradientTape(Recording):
             raise ArgumentError("GradientTape.gradient", f"{error}, as in the target.") from None
         return [weight for _, weight in parts]
 
+    @entered
     def _seeds(self, targets: list[Tensor], weights: Sequence[Any] | None) -> list[tuple[Tensor, Tensor | None]]:
         """The tracked targets and the cotangent that each starts with, None for ones."""
         if weights is None:
@@ -426,6 +428,7 @@ class GradientTape(Recording):
             with suspended():
                 self._apart = count, taken_apart(self._records(), builder)
 
+    @entered
     def jacobian(self, target: Any, sources: Any, unconnected_gradients: str = "none") -> Any:
         """The derivative of each element of the tensor ``target`` with respect to each element of ``sources``.
 
@@ -444,6 +447,7 @@ class GradientTape(Recording):
         self._end()
         return pytree.unflatten(structure, out)
 
+    @entered
     def batch_jacobian(self, target: Any, source: Any, unconnected_gradients: str = "none") -> Any:
         """The derivative of ``target[i]`` with respect to ``source[i]`` for each i of the first axis.
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from hybridflow.core.context import current, enter_device
-from hybridflow.errors import DeviceError
+from hybridflow.errors import DeviceError, entered
 
 CPU = "cpu"
 
@@ -21,7 +21,7 @@ _NAME = re.compile(r"cpu|gpu:(0|[1-9]\d*)")
 
 def parse(name: str) -> str:
     """The canonical name of a device; "gpu" is the first one.  Raises DeviceError for what names none."""
-    if name == "gpu":
+    if isinstance(name, str) and name == "gpu":
         return "gpu:0"
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         raise DeviceError("device", f"{name!r} is not a device. Devices are 'cpu', 'gpu:0', 'gpu:1' ...")
@@ -47,6 +47,7 @@ class device:  # a lower-case name, because it reads as a statement
 
     __slots__ = ("_before", "name")
 
+    @entered
     def __init__(self, name: str) -> None:
         self.name = parse(name)
         if self.name != CPU:

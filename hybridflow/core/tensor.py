@@ -16,7 +16,15 @@ import numpy as np
 from hybridflow.compiler.ir.dtypes import is_integer
 from hybridflow.compiler.ir.types import Extent, TensorType, product
 from hybridflow.core import devices, display, other_names, pytree
-from hybridflow.errors import ArgumentError, ArgumentTypeError, DTypeError, ShapeError, SharingError, TraceError
+from hybridflow.errors import (
+    ArgumentError,
+    ArgumentTypeError,
+    DTypeError,
+    ShapeError,
+    SharingError,
+    TraceError,
+    entered,
+)
 
 _STANDARDS = ("2021.12", "2022.12", "2023.12", "2024.12", "2025.12")  # versions of the array API
 Axes = int | Sequence[int] | None  # over which something is reduced; None is all of them
@@ -123,6 +131,7 @@ class Operators:
             raise ArgumentTypeError("iter", f"a scalar tensor ({self.type}) cannot be iterated over.")
         return (self[i] for i in range(len(self)))
 
+    @entered
     def __array_namespace__(self, *, api_version: str | None = None) -> Any:
         """The module that holds the functions for this array, for code written to the array API standard.
 
@@ -185,6 +194,7 @@ class Tensor(Operators):
         """Where the value lies: ``"cpu"``, ``"gpu:0"`` ..."""
         return devices.of(self._array)
 
+    @entered
     def to_device(self, device: str, /, *, stream: Any = None) -> Tensor:
         """This value on ``device``.  Raises DeviceError where there is no such device.
 
@@ -325,6 +335,7 @@ class Tensor(Operators):
     def __str__(self) -> str:
         return display.value_text(self)
 
+    @entered
     def __format__(self, spec: str) -> str:
         """``f"{x:.3f}"`` formats a single element; other tensors take the empty spec only."""
         if not spec:

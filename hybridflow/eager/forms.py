@@ -15,9 +15,12 @@ _LEAST_OPEN = 2  # extents of 0 and 1 have programs of their own
 
 def form_of(args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
     """What calls that one plan may answer have in common; None where there can be none."""
-    parts = [_part(value) for value in args]
-    for name, value in kwargs.items():
-        parts += (name, _part(value))
+    try:
+        parts = [_part(value) for value in args]
+        for name, value in kwargs.items():
+            parts += (name, _part(value))
+    except RecursionError:  # a list that contains itself, of which only the truth was asked
+        return None
     return None if None in parts else tuple(parts)
 
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast
 from hybridflow.core.context import only_tape, reasons
 from hybridflow.eager.forms import form_of
 from hybridflow.eager.wholes import Wholes
-from hybridflow.errors import of_user
+from hybridflow.errors import of_arguments, of_user
 from hybridflow.runtime import locks
 from hybridflow.runtime.calls.entry import Dispatcher
 from hybridflow.runtime.machine import machine_code
@@ -69,7 +69,7 @@ class Operation(Dispatcher):
                 return self.__wrapped__(*args, **kwargs) if only_tape() is None else self._wholes(args, kwargs)
             result = self.__wrapped__(*args, **kwargs)
         except BaseException as error:
-            raise of_user(error)  # noqa: B904  # the very error
+            raise of_user(of_arguments(error, self.__wrapped__))  # noqa: B904  # the very error
         self._note(args, kwargs, result)
         return result
 

@@ -491,6 +491,7 @@ def function(
     name: str | None = None,
     strict: bool = False,
 ) -> Callable[[Callable[P, R]], Function[P, R]]: ...
+@entered
 def function(
     python: Callable[..., Any] | None = None,
     *,

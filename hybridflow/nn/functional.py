@@ -39,7 +39,7 @@ from hybridflow.core.promotion import weak_kind
 from hybridflow.core.tensor import Tensor
 from hybridflow.eager.operands import cast, float_operand, own
 from hybridflow.eager.operations import operation
-from hybridflow.errors import ArgumentError
+from hybridflow.errors import ArgumentError, ArgumentTypeError
 
 # ---- activations
 
@@ -288,6 +288,8 @@ def dropout(x: Any, rate: float, training: bool = True, generator: Any = None, s
     x = float_operand(x, "dropout")
     if weak_kind(rate) is None or not 0 <= rate < 1:
         raise ArgumentError("dropout", f"the rate is {rate!r}; it must be a Python number in [0, 1).")
+    if generator is not None and not isinstance(generator, random.Generator):
+        raise ArgumentTypeError("dropout", f"the generator is {generator!r:.60}; give an hf.random.Generator.")
     if generator is not None and seed is not None:
         raise ArgumentError("dropout", "a generator and a seed are both given; give one.")
     if not training or rate == 0:
