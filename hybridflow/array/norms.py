@@ -14,6 +14,7 @@ from hybridflow.array.shapes import roll
 from hybridflow.compiler.ops import rules
 from hybridflow.core.tensor import Tensor
 from hybridflow.eager.operands import broadcast_all, cast, common_dtype, expand, float_operand, reshape_to
+from hybridflow.eager.operations import operation
 from hybridflow.errors import ArgumentError, ShapeError, entered
 
 
@@ -102,7 +103,7 @@ def matrix_power(x: Any, n: int, /) -> Tensor:
         power = matmul(power, power)
 
 
-@entered
+@operation
 def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Tensor:
     """The cross products of vectors of three elements along ``axis``; other axes broadcast.
 

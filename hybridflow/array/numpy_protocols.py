@@ -15,7 +15,7 @@ import inspect
 import math
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -60,7 +60,7 @@ def _array_ufunc(self: Any, ufunc: np.ufunc, method: str, /, *inputs: Any, **kwa
     if kwargs.get("out") is None:
         function = _function_of(ufunc, method)
         if function is not None:
-            return _called(_named(ufunc, method), ufunc if method == "__call__" else None, function, inputs, kwargs)
+            return _called(ufunc, method, function, inputs, kwargs)
     return _left_to_numpy(_named(ufunc, method), getattr(ufunc, method), inputs, kwargs)
 
 
@@ -68,7 +68,7 @@ def _array_function(self: Any, function: Any, types: Any, args: Sequence[Any], k
     """NumPy's protocol for its other functions."""
     ours = _table().get(function) if kwargs.get("out") is None else None
     if ours is not None:
-        return _called(_named(function), function, ours, args, kwargs)
+        return _called(function, "__call__", ours, args, kwargs)
     return _left_to_numpy(_named(function), function, args, kwargs)
 
 
@@ -77,6 +77,7 @@ def _named(function: Any, method: str = "__call__") -> str:
     return name.replace("np.", "np.linalg.") if getattr(function, "__module__", "") == "numpy.linalg" else name
 
 
+@functools.cache
 def _function_of(ufunc: np.ufunc, method: str) -> Callable[..., Any] | None:
     if method == "__call__":
         return _table().get(ufunc)
@@ -201,36 +202,64 @@ def _at_least(hf: Any, x: Tensor, axes: int) -> Tensor:
     return hf.expand_dims(x, tuple(range(axes - x.ndim))) if x.ndim < axes else x
 
 
-def _called(name: str, theirs: Any, ours: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+def _called(theirs: Any, method: str, ours: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
     """Our function with what NumPy's was given."""
-    positional, keywords = _arguments(name, theirs, ours, args, kwargs)
-    try:
-        inspect.signature(ours).bind(*positional, **keywords)
-    except TypeError as error:
-        raise ArgumentTypeError(name, f"{_what(ours)} takes other arguments: {error}.") from None
-    return ours(*positional, **keywords)
+    binding = _binding(theirs, method, ours, len(args), tuple(kwargs))
+    if binding.is_same:
+        return ours(*args)
+
+    def value(source: int | str) -> Any:
+        return args[source] if isinstance(source, int) else kwargs[source]
+
+    for key, source in binding.without:
+        if not _says_nothing(key, value(source)):
+            raise ArgumentTypeError(_named(theirs, method), f"{_what(ours)} has no {key}=.")
+    if binding.fault is not None:
+        raise ArgumentTypeError(_named(theirs, method), f"{_what(ours)} takes other arguments: {binding.fault}.")
+    return ours(*map(value, binding.positional), **{key: value(source) for key, source in binding.keywords})
 
 
-def _arguments(
-    name: str, theirs: Any, ours: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]
-) -> tuple[list[Any], dict[str, Any]]:
-    """The arguments as our function takes them: those that it needs by position, the others by their names."""
-    names = _parameters(theirs)
-    own = inspect.signature(ours).parameters
+class _Binding(NamedTuple):
+    """How our function is called with arguments for NumPy's, each named by its position or its keyword there: those
+    that it takes by position, by name, and those that it has no counterpart for, with the names that NumPy has for
+    them.  ``fault`` is why it cannot be called in this way."""
+
+    positional: tuple[int | str, ...]
+    keywords: tuple[tuple[str, int | str], ...]
+    without: tuple[tuple[str, int | str], ...]
+    fault: str | None
+    is_same: bool  # it is called with the same arguments by position, and no others
+
+
+@functools.lru_cache(maxsize=1024)
+def _binding(theirs: Any, method: str, ours: Callable[..., Any], count: int, given_names: tuple[str, ...]) -> _Binding:
+    """What our function is given for a call of NumPy's with so many arguments by position, and others by these names:
+    those that it needs by position, the others by their names."""
+    names = _parameters(theirs) if method == "__call__" else None
+    signature = inspect.signature(ours)
+    own = signature.parameters
     needed = [p for p in own.values() if p.default is p.empty and p.kind is not p.KEYWORD_ONLY]
-    by_position = len(args) if names is None else min(len(args), len(needed))
-    positional = list(args[:by_position])
-    given = dict(zip((names or ())[by_position:], args[by_position:]))
-    keywords: dict[str, Any] = {}
-    for key, value in {**given, **kwargs}.items():
+    by_position = count if names is None else min(count, len(needed))
+    positional: list[int | str] = list(range(by_position))
+    given: dict[str, int | str] = dict(zip((names or ())[by_position:], range(by_position, count)))
+    given.update(zip(given_names, given_names))
+    keywords: dict[str, int | str] = {}
+    without: list[tuple[str, int | str]] = []
+    for key, source in given.items():
         renamed = key if key in own else _RENAMED.get(key, key)
         if renamed in own and own[renamed].kind is not inspect.Parameter.POSITIONAL_ONLY:
-            keywords[renamed] = value
+            keywords[renamed] = source
         elif names is not None and key in names[: len(needed)] and names.index(key) == len(positional):
-            positional.append(value)
-        elif not _says_nothing(key, value):
-            raise ArgumentTypeError(name, f"{_what(ours)} has no {key}=.")
-    return positional, keywords
+            positional.append(source)
+        else:
+            without.append((key, source))
+    fault = None
+    try:
+        signature.bind(*positional, **keywords)
+    except TypeError as error:
+        fault = str(error)
+    is_same = fault is None and not given and len(positional) == count
+    return _Binding(tuple(positional), tuple(keywords.items()), tuple(without), fault, is_same)
 
 
 def _what(ours: Callable[..., Any]) -> str:

@@ -6,6 +6,7 @@ broadcasting: what is done here is recorded as ``convert``, ``reshape`` and ``br
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from typing import Any
 
@@ -111,7 +112,7 @@ def _nested_shape(value: Any, path: str, stage: str) -> tuple[int, ...]:
     if path.count("[") == MAX_AXES:
         raise ArgumentError(stage, f"the list is nested deeper than {MAX_AXES} axes, or contains itself.")
     first = _nested_shape(value[0], f"{path}[0]", stage)
-    for i, item in enumerate(value):
+    for i, item in enumerate(value[1:], 1):
         shape = _nested_shape(item, f"{path}[{i}]", stage)
         if shape != first:
             inside = f" of {path[5:]}" if path != "value" else ""
@@ -138,6 +139,9 @@ def _leaves(value: Any) -> list[Any]:
 
 
 def _from_sequence(value: Sequence[Any], dtype: np.dtype[Any] | None, stage: str) -> Tensor:
+    plain = _of_numbers(value, dtype)
+    if plain is not None:
+        return literal(plain)
     shape = _nested_shape(value, "value", stage)
     leaves = _leaves(value)
     if not set(map(type, leaves)) <= _PLAIN_LEAVES:
@@ -160,6 +164,30 @@ def _from_sequence(value: Sequence[Any], dtype: np.dtype[Any] | None, stage: str
         return literal(np.array(value, dtype).reshape(shape))
 
 
+def _of_numbers(value: Sequence[Any], dtype: np.dtype[Any] | None) -> np.ndarray | None:
+    """An array of nested lists and tuples of Python numbers alone, which nothing is wrong with; None for others."""
+    shape, rows = [len(value)], value
+    while rows and type(rows[0]) in _SEQUENCES:
+        extents = set(map(len, rows)) if set(map(type, rows)) <= _SEQUENCES else ()
+        if len(extents) != 1 or len(shape) == MAX_AXES:
+            return None
+        shape += extents
+        rows = list(itertools.chain.from_iterable(rows))
+    kinds = set(map(type, rows))
+    if not kinds or not kinds <= PYTHON_DTYPE.keys():
+        return None
+    if dtype is None:
+        dtype = PYTHON_DTYPE[max(kinds, key=list(PYTHON_DTYPE).index)]
+    elif dtypes.is_integer(dtype):  # has to be asked whether they fit
+        return None
+    try:
+        with np.errstate(over="ignore"):
+            return np.array(rows, dtype).reshape(shape)
+    except OverflowError:
+        return None
+
+
+_SEQUENCES = frozenset((list, tuple))
 _PLAIN_LEAVES = frozenset({*PYTHON_DTYPE, Tensor, Variable})
 
 
