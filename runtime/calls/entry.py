@@ -232,7 +232,9 @@ def _loaded(pool: blocks.Pool, checked: bool) -> dict[str, int]:
     own = ("call", "answer", "bind", "elementwise", "fixed", "sample", *(("owned_references",) if checked else ()))
     places = offsets()
     settings = (places, *layout.SETTINGS, layout.finds_methods(), layout.finds_in_classes(), checked)
-    return functions.load(lambda: _entry_code().build(places, checked), settings, (*own, *TAPE_SYMBOLS), imports)
+    return functions.load(
+        lambda: _entry_code().build(places, checked), settings, (*own, *TAPE_SYMBOLS, *SLOT_SYMBOLS), imports
+    )
 
 
 def _entry_code() -> ModuleType:
@@ -254,6 +256,7 @@ machine_code.import_before_fork(_native_call)
 
 # What the code of tapes calls.
 TAPE_SYMBOLS = ("attempt", "log_entry", "log_start", "log_place", "log_track", "log_number", "log_write")
+SLOT_SYMBOLS = ("untouched_here",)  # what operators call
 # Whose addresses native code holds.
 _NAMES, _NEW = ("_fail", "_call_slow", "default_factory", "record_whole"), object.__new__
 

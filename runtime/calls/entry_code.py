@@ -56,6 +56,9 @@ def build(offsets: Offsets, checked: bool = False) -> str:
     _bind(module, offsets)
     log_code.define(module, offsets.tape)
     _tell_python(module)
+    _try_plans(module, offsets)
+    _try_told(module, offsets)
+    _untouched_here(module, offsets)
     _try_taped(module, offsets)
     _try_all(module, offsets)
     _call(module)
@@ -318,10 +321,6 @@ def _try_taped(module: Module, offsets: Offsets) -> None:
     f = module.function("try_taped", PTR, PTR, PTR, I64, PTR)
     self, args, nargs, kwnames = f.args
     miss = module.symbol("miss")
-    table = f.load(self, offsets.taped_table, PTR)
-    f.ret_if(f.is_null(table), miss)
-    f.ret_if(f.b.not_(is_type(f, table, "PyTuple_Type")), miss)
-    f.ret_if(f.eq(f.load(table, layout.SIZE, I64), i64(0)), miss)
     here = f.call("state_here", PTR)
     f.ret_if(f.is_null(here), miss)
     with f.owned(here) as state:
@@ -333,8 +332,63 @@ def _try_taped(module: Module, offsets: Offsets) -> None:
     with f.b.if_then(f.b.not_(f.is_null(kwnames)), likely=False):
         f.set(named, f.load(kwnames, layout.SIZE, I64))
     total = f.b.add(nargs, f.get(named, I64))
+    with f.owned(tape):
+        with f.b.if_then(f.call("is_untouched", I1, tape, args, total), likely=False):
+            _try_untouched(f, offsets)
+        f.ret(f.call("try_told", PTR, self, args, nargs, kwnames, tape, total))
+
+
+def _untouched_here(module: Module, offsets: Offsets) -> None:
+    """i1 untouched_here(args, i64 count): whether the running context has but a tape, which tracks none of these."""
+    f = module.function("untouched_here", I1, PTR, I64)
+    here = f.call("state_here", PTR)
+    f.ret_if(f.is_null(here), _NO)
+    with f.owned(here) as state:
+        tape = f.load(state.value, offsets.tape.only_tape, PTR)
+        f.ret_if(f.is_null(tape), _NO)
+        f.ret_if(f.eq(tape, module.symbol("_Py_NoneStruct")), _NO)
+        f.ret(f.call("is_untouched", I1, tape, *f.args))
+
+
+def _try_untouched(f: Function, offsets: Offsets) -> None:
+    """Return the result of a call of which no tape has to be told, if a NativeCall that has no tapes in mind fits."""
+    self, args, nargs, kwnames = f.args
+    miss, table = f.module.symbol("miss"), f.load(self, offsets.dispatch_table, PTR)
+    found = f.local(PTR, miss)
+    with f.b.if_then(f.b.not_(f.is_null(table))), f.b.if_then(is_type(f, table, "PyTuple_Type")):
+        f.set(found, f.call("try_plans", PTR, table, args, nargs, kwnames))
+    f.ret_if(f.ne(f.get(found, PTR), miss), f.get(found, PTR))
+
+
+def _try_plans(module: Module, offsets: Offsets) -> None:
+    """PyObject *try_plans(table, args, i64 nargs, kwnames): the result by the first NativeCall that fits and reads
+    nothing but arguments, or ``miss``."""
+    f = module.function("try_plans", PTR, PTR, PTR, I64, PTR)
+    table, args, nargs, kwnames = f.args
+    miss = module.symbol("miss")
+    with f.owned(f.incref(table)), f.count(f.load(table, layout.SIZE, I64)) as i:
+        known = f.get(f.element(f.at(table, layout.TUPLE_ITEMS), i, PTR), PTR)
+        with f.b.if_then(is_type(f, known, "NativeCall_Type"), likely=True):
+            holder = f.load(known, offsets.call_record, PTR)
+            captures = HEAD.at(f, f.at(holder, layout.BYTES_DATA)).captures
+            with f.b.if_then(f.eq(captures, i64(0)), likely=True):
+                result = f.call("attempt", PTR, known, args, nargs, kwnames)
+                with f.b.if_then(f.ne(result, miss), likely=True):
+                    f.ret(result)
+    f.ret(miss)
+
+
+def _try_told(module: Module, offsets: Offsets) -> None:
+    """PyObject *try_told(self, args, i64 nargs, kwnames, tape, i64 total): the result by the first NativeCall that
+    fits, of which the tape is told, or ``miss``."""
+    f = module.function("try_told", PTR, PTR, PTR, I64, PTR, PTR, I64)
+    self, args, nargs, kwnames, tape, total = f.args
+    miss, table = module.symbol("miss"), f.load(self, offsets.taped_table, PTR)
+    f.ret_if(f.is_null(table), miss)
+    f.ret_if(f.b.not_(is_type(f, table, "PyTuple_Type")), miss)
+    f.ret_if(f.eq(f.load(table, layout.SIZE, I64), i64(0)), miss)
     given = f.local_array(PTR, total)
-    with f.owned(tape), f.owned(f.incref(table)), f.owned_array(total) as read:
+    with f.owned(f.incref(table)), f.owned_array(total) as read:
         with f.count(total) as i:  # variables stand for their values
             value = f.local(PTR, f.get(f.element(args, i, PTR), PTR))
             with f.b.if_then(is_type(f, f.get(value, PTR), "Variable_Type"), likely=False):

@@ -40,6 +40,7 @@ def define(module: Module, offsets: TapeOffsets) -> None:
     _log_write(module, offsets)
     _log_number(module, offsets)
     _log_call(module, offsets)
+    _is_untouched(module)
     _read_variable(module, offsets)
     _tell(module, offsets)
 
@@ -272,8 +273,7 @@ def _read_variable(module: Module, offsets: TapeOffsets) -> None:
         entry = f.call("log_entry", I64, tape, tensor.value)
         f.ret_if(f.eq(entry, i64(ELSEWHERE)), miss)
         is_told = f.eq(f.load(tape, offsets.recording, PTR), yes)
-        is_tracked = f.b.and_(f.b.icmp_signed(">=", entry, i64(0)), f.eq(f.b.and_(entry, i64(1)), i64(1)))
-        with f.b.if_then(f.b.and_(is_told, f.b.not_(is_tracked))):
+        with f.b.if_then(f.b.and_(is_told, f.b.not_(_is_odd(f, entry)))):
             _note_read(f, offsets, tape, variable, tensor.value, entry)
         set_field(f, variable, offsets.variable_own, module.symbol("_Py_NoneStruct"))
         f.ret(tensor.given())
@@ -332,8 +332,7 @@ def _tell(module: Module, offsets: TapeOffsets) -> None:
                 entry = f.call("log_entry", I64, tape, value)
                 f.ret_if(f.eq(entry, i64(ELSEWHERE)), i32(UNKNOWN))
                 f.ret_if(f.b.not_(is_type(f, f.call("array_of", PTR, value), "PyArray_Type")), i32(UNKNOWN))
-                odd = f.b.and_(f.b.icmp_signed(">=", entry, i64(0)), f.eq(f.b.and_(entry, i64(1)), i64(1)))
-                f.set(tracked, f.b.or_(f.get(tracked, I64), f.b.zext(odd, I64)))
+                f.set(tracked, f.b.or_(f.get(tracked, I64), f.b.zext(_is_odd(f, entry), I64)))
                 f.set(f.element(operands, f.get(found, I64), PTR), value)
                 f.set(found, f.b.add(f.get(found, I64), i64(1)))
             with other:
@@ -351,6 +350,37 @@ def _tell(module: Module, offsets: TapeOffsets) -> None:
     f.ret_if(f.eq(whole, module.symbol("_Py_NoneStruct")), i32(UNKNOWN))
     done = f.call("log_call", I1, tape, whole, operands, f.get(found, I64), result)
     f.ret(f.b.select(done, i32(TOLD), i32(FAILED)))
+
+
+def _is_untouched(module: Module) -> None:
+    """i1 is_untouched(tape, args, i64 count): whether nothing among arguments is tracked, as far as native code sees:
+    tensors and arrays, alone or in lists and tuples, and numbers."""
+    f = module.function("is_untouched", I1, PTR, PTR, I64)
+    tape, args, count = f.args
+
+    def look(value: ir.Value) -> None:
+        with f.b.if_else(is_type(f, value, "Tensor_Type"), likely=True) as (tensor, other):
+            with tensor:
+                entry = f.call("log_entry", I64, tape, value)
+                f.ret_if(f.eq(entry, i64(ELSEWHERE)), _NO)
+                f.ret_if(_is_odd(f, entry), _NO)
+            with other:
+                known = f.b.or_(_is_plain_value(f, value), is_type(f, value, "PyArray_Type"))
+                f.ret_if(f.b.not_(known), _NO)
+
+    with f.count(count) as i:
+        value = f.get(f.element(args, i, PTR), PTR)
+        with f.b.if_else(_is_sequence(f, value), likely=False) as (sequence, single):
+            with sequence, f.count(f.load(value, layout.SIZE, I64)) as k:
+                look(f.get(f.element(items_of(f, value), k, PTR), PTR))
+            with single:
+                look(value)
+    f.ret(_YES)
+
+
+def _is_odd(f: Function, entry: ir.Value) -> ir.Value:
+    """Whether an entry is there, and that of a value that is tracked."""
+    return f.b.and_(f.b.icmp_signed(">=", entry, i64(0)), f.eq(f.b.and_(entry, i64(1)), i64(1)))
 
 
 def _is_sequence(f: Function, value: ir.Value) -> ir.Value:

@@ -106,14 +106,15 @@ def _kept(value: Any) -> Any:
 @locks.once
 def _addresses() -> dict[str, int] | None:
     """Addresses by symbol, or None where operators stay in Python."""
-    pool = blocks.pool()
-    if pool is None or entry.enable() is None:
+    pool, entries = blocks.pool(), entry.enable()
+    if pool is None or entries is None:
         return None
     checked = bool(flags.VERIFY.value)
     symbols = ("unary", "binary", "slot_operators", "slot_functions", "slot_wholes", *sorted({*_methods().values()}))
     places = entry.offsets()
     settings = ("slots", places, *layout.SETTINGS, checked)
     imports = {**entry.common_imports(pool), "Name_want": id(_NAME_WANT)}
+    imports |= {name: entries[name] for name in entry.SLOT_SYMBOLS}
     try:
         return functions.load(lambda: _slot_code().build(places, checked), settings, symbols, imports)
     except (CompileError, OSError):

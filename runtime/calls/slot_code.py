@@ -107,6 +107,17 @@ def _count_of(module: Module) -> None:
     f.ret(f.get(count, I64))
 
 
+def _may_answer(f: Function, *operands: ir.Value) -> ir.Value:
+    """Whether nobody has to be told of an operation on these: nothing traces, and no tape tracks them."""
+    found = f.local(I1, idle_code.is_idle(f))
+    with f.b.if_then(f.b.not_(f.get(found, I1)), likely=False):
+        given = f.local(ir.ArrayType(PTR, max(len(operands), 1)))
+        for k, operand in enumerate(operands):
+            f.store(operand, given, k * WORD)
+        f.set(found, f.call("untouched_here", I1, given, i64(len(operands))))
+    return f.get(found, I1)
+
+
 def _application(module: Module) -> None:
     """ptr application(operator, array, i64 form): what applies the op to operands of the array's dtype, or null; asks
     for it when it has been missing often enough, which may leave a Python error."""
@@ -229,7 +240,7 @@ def _try_unary(module: Module) -> None:
     f = module.function("try_unary", PTR, PTR, PTR)
     operator, obj = f.args
     miss = module.symbol("miss")
-    f.ret_if(f.b.not_(idle_code.is_idle(f)), miss)
+    f.ret_if(f.b.not_(_may_answer(f, obj)), miss)
     array = f.call("array_of", PTR, obj)
     f.ret_if(f.is_null(array), miss)
     f.ret_if(f.b.not_(f.call("is_plain", I1, array)), miss)
@@ -248,7 +259,7 @@ def _try_binary(module: Module) -> None:
     f = module.function("try_binary", PTR, PTR, PTR, PTR)
     operator, left, right = f.args
     miss = module.symbol("miss")
-    f.ret_if(f.b.not_(idle_code.is_idle(f)), miss)
+    f.ret_if(f.b.not_(_may_answer(f, left, right)), miss)
     x, y = (f.call("array_of", PTR, operand) for operand in (left, right))
     no_x, no_y = f.is_null(x), f.is_null(y)
     f.ret_if(f.b.and_(no_x, no_y), miss)
@@ -406,7 +417,7 @@ def _try_subscript(module: Module) -> None:
     f = module.function("try_subscript", PTR, PTR, PTR)
     tensor, key = f.args
     miss, ellipsis = module.symbol("miss"), module.symbol("_Py_EllipsisObject")
-    f.ret_if(f.b.not_(idle_code.is_idle(f)), miss)
+    f.ret_if(f.b.not_(_may_answer(f, tensor)), miss)
     array = f.call("array_of", PTR, tensor)
     f.ret_if(f.is_null(array), miss)
     f.ret_if(f.b.not_(is_type(f, array, "PyArray_Type")), miss)
@@ -489,7 +500,7 @@ Conversion = Callable[[ir.Value], ir.Value]
 def _single(module: Module) -> None:
     """ptr single(object): the array of a tensor of one element, which lies where its data are, or null."""
     f = module.function("single", PTR, PTR, inline=True)
-    f.ret_if(f.b.not_(idle_code.is_idle(f)), NULL)
+    f.ret_if(f.b.not_(_may_answer(f)), NULL)
     array = f.call("array_of", PTR, f.args[0])
     f.ret_if(f.is_null(array), NULL)
     f.ret_if(f.b.not_(is_type(f, array, "PyArray_Type")), NULL)
