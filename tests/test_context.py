@@ -63,7 +63,9 @@ def test_a_tape_in_one_thread_leaves_the_others_native():
     opened.wait(60)
     try:
         assert busy.value == 1 and function.python_calls() == 0
-        with hf.GradientTape():
+        with hf.GradientTape() as tape:
+            assert function.python_calls() == 0  # nobody has to be told of them
+            tape.watch(function.x)
             assert function.python_calls() == 5
         assert function.python_calls() == 0
     finally:

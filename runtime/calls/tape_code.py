@@ -112,7 +112,8 @@ def _try_exit(module: Module, offsets: TapeOffsets) -> None:
     none, miss, idle = (module.symbol(name) for name in ("_Py_NoneStruct", "miss", "Idle"))
     set_field(f, tape, offsets.recording, module.symbol("_Py_FalseStruct"))
     with f.owned(_state_here(f)) as state:
-        f.ret_if(f.eq(state.value, idle), f.incref(none))
+        with f.b.if_then(f.eq(state.value, idle)):
+            f.ret(f.incref(none))
         for offset in (offsets.trace, offsets.device):
             f.ret_if(f.ne(f.load(state.value, offset, PTR), none), miss)
         tapes = f.load(state.value, offsets.tapes, PTR)
@@ -241,7 +242,8 @@ def _try_gradient(module: Module, offsets: TapeOffsets, passes: PassOffsets) -> 
         with f.owned(made) as results:
             f.ret_if(f.is_null(results.value), NULL)
             f.call("clear", VOID, tape)
-            f.ret_if(is_tuple, f.incref(results.value))
+            with f.b.if_then(is_tuple):
+                f.ret(f.incref(results.value))
             with f.b.if_then(is_list):
                 f.ret(f.call("PySequence_List", PTR, results.value))
             f.ret(f.incref(f.load(results.value, layout.TUPLE_ITEMS, PTR)))
