@@ -231,6 +231,7 @@ if _typing.TYPE_CHECKING:  # what is loaded when it is first used, see ``_LATER`
     from hybridflow import (
         config as config,
         initializers as initializers,
+        layers as layers,
         linalg as linalg,
         losses as losses,
         memory as memory,
@@ -263,6 +264,7 @@ if _typing.TYPE_CHECKING:  # what is loaded when it is first used, see ``_LATER`
     from hybridflow.jit.function import function as function
     from hybridflow.jit.tensor_spec import TensorSpec as TensorSpec
     from hybridflow.layers.module import Module as Module
+    from hybridflow.layers.sequential import Sequential as Sequential
 
 if _flags.KEEP_TEXT.value == "1" or hasattr(_sys, "ps1") or "code" in _sys.modules:
     from hybridflow.tracing.convert import texts as _texts
@@ -281,6 +283,7 @@ bool = bool_
 _LATER = {
     "GradientTape": "autodiff.tape",
     "Module": "layers.module",
+    "Sequential": "layers.sequential",
     "TensorSpec": "jit.tensor_spec",
     "associative_scan": "control.walks",
     "case": "control.branches",
@@ -295,6 +298,7 @@ _LATER = {
     "grad": "autodiff.functional",
     "initializers": "",
     "isin": "array.sets",
+    "layers": "",
     "linalg": "",
     "losses": "",
     "map_fn": "control.walks",
@@ -314,7 +318,7 @@ _LATER = {
     "while_loop": "control.loops",
 }
 _PUBLIC_MODULES = frozenset(
-    ("config", "errors", "initializers", "linalg", "losses", "memory", "nn", "optimizers", "random", "tree")
+    ("config", "errors", "initializers", "layers", "linalg", "losses", "memory", "nn", "optimizers", "random", "tree")
 )
 
 

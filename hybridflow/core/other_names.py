@@ -75,8 +75,7 @@ jacobian: tape.jacobian(y, x) of an hf.GradientTape
 jacrev: tape.jacobian(y, x) of an hf.GradientTape
 jit: hf.function
 jnp: hf itself; its functions carry the names of the array API standard
-keras: hf.nn, hf.losses and plain classes with hf.Variable in them; there are no layers yet
-layers: plain classes with hf.Variable in them; there are no layers yet
+keras: hf.layers, hf.optimizers, hf.losses, hf.initializers
 leaky_relu: hf.nn.leaky_relu(x)
 load: numpy.load(file)
 log_softmax: hf.nn.log_softmax(x, axis)

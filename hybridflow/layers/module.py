@@ -6,11 +6,13 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+from hybridflow.array.random import Generator
 from hybridflow.core.variable import Variable
 
 
 class Module:
-    """An object whose variables are found: in its attributes, and in the lists, tuples, dicts and modules there.
+    """An object whose variables are found: in its attributes, and in the lists, tuples, dicts, random generators
+    and modules there.
 
     Subclass it, set attributes as in any Python class, and give it methods.  Nothing is registered: whatever its
     attributes hold when you ask is what counts.  Modules may be shared, and refer to each other; each variable comes
@@ -81,6 +83,8 @@ class Module:
 
 def _walk(value: Any, path: str, free: bool, seen: set[int]) -> Iterator[tuple[str, Any, bool]]:
     """The variables and modules in a value with their paths, and whether all modules around are trainable."""
+    if isinstance(value, Generator):
+        value = value.state
     if not isinstance(value, (Variable, Module, list, tuple, dict)) or id(value) in seen:
         return
     seen.add(id(value))

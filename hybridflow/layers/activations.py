@@ -1,0 +1,184 @@
+"""Activations by name, and as layers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from hybridflow.array.elementwise import exp, maximum, minimum, multiply, sigmoid, tanh, where
+from hybridflow.core.configured import kind_of
+from hybridflow.errors import ArgumentTypeError
+from hybridflow.layers.layer import Layer
+from hybridflow.nn.functional import (
+    elu,
+    gelu,
+    hard_sigmoid,
+    hard_swish,
+    leaky_relu,
+    log_sigmoid,
+    log_softmax,
+    relu,
+    relu6,
+    selu,
+    silu,
+    softmax,
+    softplus,
+    softsign,
+)
+
+
+def linear(x: Any) -> Any:
+    """The input itself."""
+    return x
+
+
+def exponential(x: Any) -> Any:
+    """``exp(x)``."""
+    return exp(x)
+
+
+_BY_NAME: dict[str, Any] = {
+    "elu": elu,
+    "exponential": exponential,
+    "gelu": gelu,
+    "hard_sigmoid": hard_sigmoid,
+    "hard_swish": hard_swish,
+    "leaky_relu": leaky_relu,
+    "linear": linear,
+    "log_sigmoid": log_sigmoid,
+    "log_softmax": log_softmax,
+    "relu": relu,
+    "relu6": relu6,
+    "selu": selu,
+    "sigmoid": sigmoid,
+    "silu": silu,
+    "softmax": softmax,
+    "softplus": softplus,
+    "softsign": softsign,
+    "swish": silu,
+    "tanh": tanh,
+}
+
+
+def activation(identifier: Any) -> Callable[[Any], Any]:
+    """The function that is meant: by name, itself, or ``linear`` for None.
+
+    Raises ArgumentError for an unknown name, ArgumentTypeError for what cannot be called.
+    """
+    if identifier is None:
+        return linear
+    if isinstance(identifier, str):
+        found: Callable[[Any], Any] = kind_of(_BY_NAME, identifier, "activation")
+        return found
+    if not callable(identifier):
+        raise ArgumentTypeError("activation", f"{identifier!r} is neither a name nor a function.")
+    return identifier
+
+
+def name_of_activation(function: Any) -> Any:
+    """The name that ``activation`` knows; the function itself where it has none."""
+    for name, known in _BY_NAME.items():
+        if known is function:
+            return None if name == "linear" else name
+    return function
+
+
+class Activation(Layer):
+    """An activation, by name or as a function, as a layer.
+
+    >>> hf.layers.Activation("relu")([-1.0, 2.0])
+    <Tensor f32[2] cpu> [0. 2.]
+    """
+
+    def __init__(self, activation: Any, **options: Any) -> None:
+        super().__init__(**options)
+        self.activation = _activation(activation)
+
+    def call(self, inputs: Any) -> Any:
+        return self.activation(inputs)
+
+    def get_config(self) -> dict[str, Any]:
+        return super().get_config() | {"activation": name_of_activation(self.activation)}
+
+
+_activation = activation
+
+
+class ReLU(Layer):
+    """``max(x, 0)``, at most ``max_value``; below ``threshold`` it is ``negative_slope * (x - threshold)``.
+
+    >>> hf.layers.ReLU(max_value=3.0, negative_slope=0.1)([-1.0, 2.0, 5.0])
+    <Tensor f32[3] cpu> [-0.1  2.   3. ]
+    """
+
+    def __init__(
+        self, max_value: float | None = None, negative_slope: float = 0.0, threshold: float = 0.0, **options: Any
+    ) -> None:
+        super().__init__(**options)
+        self.max_value, self.negative_slope, self.threshold = max_value, negative_slope, threshold
+
+    def call(self, inputs: Any) -> Any:
+        if self.threshold or self.negative_slope:
+            below = multiply(inputs - self.threshold, self.negative_slope)
+            out = where(inputs >= self.threshold, inputs, below)
+        else:
+            out = maximum(inputs, 0.0)
+        return out if self.max_value is None else minimum(out, self.max_value)
+
+    def get_config(self) -> dict[str, Any]:
+        own = {"max_value": self.max_value, "negative_slope": self.negative_slope, "threshold": self.threshold}
+        return super().get_config() | own
+
+
+class LeakyReLU(Layer):
+    """``x`` where that is positive, else ``negative_slope * x``.
+
+    >>> hf.layers.LeakyReLU(0.5)([-1.0, 2.0])
+    <Tensor f32[2] cpu> [-0.5  2. ]
+    """
+
+    def __init__(self, negative_slope: float = 0.3, **options: Any) -> None:
+        super().__init__(**options)
+        self.negative_slope = negative_slope
+
+    def call(self, inputs: Any) -> Any:
+        return leaky_relu(inputs, self.negative_slope)
+
+    def get_config(self) -> dict[str, Any]:
+        return super().get_config() | {"negative_slope": self.negative_slope}
+
+
+class ELU(Layer):
+    """``x`` where that is positive, else ``alpha * (exp(x) - 1)``.
+
+    >>> hf.layers.ELU()([-1.0, 2.0])
+    <Tensor f32[2] cpu> [-0.63212055  2.        ]
+    """
+
+    def __init__(self, alpha: float = 1.0, **options: Any) -> None:
+        super().__init__(**options)
+        self.alpha = alpha
+
+    def call(self, inputs: Any) -> Any:
+        return elu(inputs, self.alpha)
+
+    def get_config(self) -> dict[str, Any]:
+        return super().get_config() | {"alpha": self.alpha}
+
+
+class Softmax(Layer):
+    """Exponentials that add up to 1 along ``axis``.
+
+    >>> hf.layers.Softmax()([0.0, 0.0])
+    <Tensor f32[2] cpu> [0.5 0.5]
+    """
+
+    def __init__(self, axis: int = -1, **options: Any) -> None:
+        super().__init__(**options)
+        self.axis = axis
+
+    def call(self, inputs: Any) -> Any:
+        return softmax(inputs, self.axis)
+
+    def get_config(self) -> dict[str, Any]:
+        return super().get_config() | {"axis": self.axis}

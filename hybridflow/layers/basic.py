@@ -1,0 +1,175 @@
+"""Dense layers, dropout, and layers that give an input another shape."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from hybridflow import initializers
+from hybridflow.array import random
+from hybridflow.array.shapes import permute_dims, repeat, reshape
+from hybridflow.core.configured import description
+from hybridflow.core.variable import Variable
+from hybridflow.errors import ArgumentError, ShapeError
+from hybridflow.layers.activations import activation as activation_of, name_of_activation
+from hybridflow.layers.layer import Layer, last_extent
+from hybridflow.nn.functional import dropout
+
+
+class Dense(Layer):
+    """``activation(inputs @ kernel + bias)``: ``[..., n]`` to ``[..., units]``.
+
+    >>> layer = hf.layers.Dense(2, kernel_initializer="ones", activation="relu")
+    >>> layer([1.0, 2.0, 3.0])
+    <Tensor f32[2] cpu> [6. 6.]
+    """
+
+    kernel: Variable
+    bias: Variable | None
+
+    def __init__(
+        self,
+        units: int,
+        activation: Any = None,
+        use_bias: bool = True,
+        kernel_initializer: Any = "glorot_uniform",
+        bias_initializer: Any = "zeros",
+        **options: Any,
+    ) -> None:
+        super().__init__(**options)
+        self.units = positive(units, "units", self)
+        self.activation, self.use_bias = activation_of(activation), bool(use_bias)
+        self.kernel_initializer = initializers.get(kernel_initializer)
+        self.bias_initializer = initializers.get(bias_initializer)
+
+    def build(self, input_shape: Any) -> None:
+        self.kernel = self.add_weight((last_extent(self, input_shape), self.units), self.kernel_initializer)
+        self.bias = self.add_weight((self.units,), self.bias_initializer) if self.use_bias else None
+
+    def call(self, inputs: Any) -> Any:
+        if inputs.ndim == 0 or inputs.shape[-1] != self.kernel.shape[0]:
+            raise ShapeError(
+                self.name,
+                f"the input is {inputs.type}; the layer was built for a last extent of {self.kernel.shape[0]}.",
+            )
+        if inputs.ndim == 1:
+            out = (inputs[None] @ self.kernel)[0]
+        else:
+            out = inputs @ self.kernel
+        return self.activation(out if self.bias is None else out + self.bias)
+
+    def get_config(self) -> dict[str, Any]:
+        return super().get_config() | {
+            "units": self.units,
+            "activation": name_of_activation(self.activation),
+            "use_bias": self.use_bias,
+            "kernel_initializer": description(self.kernel_initializer),
+            "bias_initializer": description(self.bias_initializer),
+        }
+
+
+class Flatten(Layer):
+    """``[batch, a, b, ...]`` to ``[batch, a * b * ...]``.
+
+    >>> hf.layers.Flatten()(hf.ones((2, 3, 4))).shape
+    (2, 12)
+    """
+
+    def call(self, inputs: Any) -> Any:
+        if inputs.ndim < 2:
+            return reshape(inputs, (inputs.shape[0] if inputs.ndim else 1, 1))
+        return reshape(inputs, (inputs.shape[0], math.prod(inputs.shape[1:])))
+
+
+class Reshape(Layer):
+    """``[batch, ...]`` to ``[batch, *target_shape]``; one extent may be -1, which is then what is left.
+
+    >>> hf.layers.Reshape((2, -1))(hf.ones((5, 6))).shape
+    (5, 2, 3)
+    """
+
+    def __init__(self, target_shape: Sequence[int], **options: Any) -> None:
+        super().__init__(**options)
+        self.target_shape = tuple(target_shape)
+
+    def call(self, inputs: Any) -> Any:
+        return reshape(inputs, (inputs.shape[0], *self.target_shape))
+
+    def get_config(self) -> dict[str, Any]:
+        return super().get_config() | {"target_shape": self.target_shape}
+
+
+class Permute(Layer):
+    """Axes in another order; they count from 1, the batch stays first.
+
+    >>> hf.layers.Permute((2, 1))(hf.ones((5, 2, 3))).shape
+    (5, 3, 2)
+    """
+
+    def __init__(self, dims: Sequence[int], **options: Any) -> None:
+        super().__init__(**options)
+        self.dims = tuple(dims)
+        if sorted(self.dims) != list(range(1, len(self.dims) + 1)):
+            raise ArgumentError(self.name, f"dims is {self.dims}; it must name each axis from 1 on once.")
+
+    def call(self, inputs: Any) -> Any:
+        return permute_dims(inputs, (0, *self.dims))
+
+    def get_config(self) -> dict[str, Any]:
+        return super().get_config() | {"dims": self.dims}
+
+
+class RepeatVector(Layer):
+    """``[batch, features]`` to ``[batch, n, features]``.
+
+    >>> hf.layers.RepeatVector(3)(hf.ones((5, 2))).shape
+    (5, 3, 2)
+    """
+
+    def __init__(self, n: int, **options: Any) -> None:
+        super().__init__(**options)
+        self.n = positive(n, "n", self)
+
+    def call(self, inputs: Any) -> Any:
+        return repeat(inputs[:, None], self.n, axis=1)
+
+    def get_config(self) -> dict[str, Any]:
+        return super().get_config() | {"n": self.n}
+
+
+class Dropout(Layer):
+    """While training, elements become 0 with probability ``rate``, and the others ``1 / (1 - rate)`` times themselves.
+
+    With a ``seed`` the layer draws from a generator of its own, else from the global one.
+
+    >>> layer = hf.layers.Dropout(0.5, seed=3)
+    >>> layer([1.0, 1.0, 1.0, 1.0])
+    <Tensor f32[4] cpu> [1. 1. 1. 1.]
+    >>> layer(hf.ones(1000), training=True).max()
+    <Tensor f32[] cpu> 2.0
+    """
+
+    def __init__(self, rate: float, seed: int | None = None, **options: Any) -> None:
+        super().__init__(**options)
+        if not 0 <= rate <= 1:
+            raise ArgumentError(self.name, f"rate is {rate!r}; it must be from 0 to 1.")
+        self.rate, self.seed = float(rate), seed
+        self.generator = None if seed is None else random.Generator(seed)
+
+    def call(self, inputs: Any, training: bool | None = None) -> Any:
+        if not training or self.rate == 0:
+            return inputs
+        if self.rate == 1:
+            return inputs * 0.0
+        return dropout(inputs, self.rate, training=True, generator=self.generator)
+
+    def get_config(self) -> dict[str, Any]:
+        return super().get_config() | {"rate": self.rate, "seed": self.seed}
+
+
+def positive(value: Any, name: str, layer: Layer) -> int:
+    """A positive int.  Raises ArgumentError, which names the layer, for anything else."""
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise ArgumentError(layer.name, f"{name} is {value!r}; it must be a positive integer.")
+    return value

@@ -1,0 +1,189 @@
+"""The base of all layers."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from hybridflow import initializers
+from hybridflow.array.elementwise import astype
+from hybridflow.compiler.ir import dtypes
+from hybridflow.core import calling
+from hybridflow.core.configured import Configured
+from hybridflow.core.context import current, suspended
+from hybridflow.core.promotion import default_float, to_dtype
+from hybridflow.core.tensor import Tensor
+from hybridflow.core.variable import Variable
+from hybridflow.eager.operands import as_tensor
+from hybridflow.errors import ArgumentError, ShapeError
+from hybridflow.layers.module import Module
+
+
+class Layer(Module, Configured):
+    """A module with a ``call``, whose weights are made when the shape of its input is known, at the first call.
+
+    Subclasses define ``call(inputs)``, and ``build(input_shape)`` if they have weights, by ``add_weight``.  A parameter
+    ``training`` of ``call`` need not be given: a layer inside another one trains as that does, and otherwise does not.
+
+    Layers are made of the arguments that ``get_config`` names; ``from_config`` makes another one like this, with
+    weights of its own.  ``name`` is the class's name in lower case unless given, ``dtype`` that of weights and results.
+
+    >>> class Scale(hf.layers.Layer):
+    ...     def build(self, input_shape):
+    ...         self.factor = self.add_weight(input_shape[-1:], initializer="ones")
+    ...     def call(self, inputs):
+    ...         return inputs * self.factor
+    >>> scale = Scale()
+    >>> scale([1.0, 2.0])
+    <Tensor f32[2] cpu> [1. 2.]
+    >>> scale.variables
+    [<Variable 'factor' f32[2] cpu> [1. 1.]]
+    """
+
+    _takes_training = False
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        cls._takes_training = "training" in inspect.signature(cls.call).parameters
+
+    def __init__(self, *, trainable: bool = True, name: str | None = None, dtype: Any = None) -> None:
+        self.trainable = trainable
+        self._name = name
+        self._dtype = default_float if dtype is None else to_dtype(dtype, type(self).__name__)
+        self.built = False
+
+    @property
+    def dtype(self) -> Any:
+        """The dtype of weights and results."""
+        return self._dtype
+
+    def build(self, input_shape: Any) -> None:
+        """For subclasses: make the weights for inputs of that shape, a tuple of ints, or a list of such for several
+        inputs.  Extents that are not known are None."""
+
+    def call(self, *args: Any, **kwargs: Any) -> Any:
+        """For subclasses: the result."""
+        raise NotImplementedError(f"{type(self).__name__} has to define call(self, inputs)")
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """The result of ``call``.  Arrays, numbers and lists of these become tensors, floats of the layer's dtype."""
+        inputs = [self._converted(value) for value in args]
+        training = kwargs.get("training")
+        if training is None and self._takes_training:
+            training = kwargs["training"] = calling.training_now()
+        if not self.built:
+            self._build(inputs)
+        token = calling.enter(training)
+        try:
+            return self.call(*inputs, **kwargs)
+        finally:
+            calling.leave(token)
+
+    def _converted(self, value: Any) -> Any:
+        if isinstance(value, (Tensor, Variable)):
+            return self._cast(value)
+        if isinstance(value, (list, tuple)) and any(isinstance(part, (Tensor, Variable)) for part in value):
+            return type(value)([self._converted(part) for part in value])
+        if value is None or isinstance(value, (str, dict)) or not _is_numeric(value):
+            return value
+        return self._cast(as_tensor(value, self.name))
+
+    def _cast(self, value: Any) -> Any:
+        return astype(value, self._dtype) if dtypes.is_float(value.dtype) and value.dtype != self._dtype else value
+
+    def _build(self, inputs: Sequence[Any]) -> None:
+        shape = _shape_of(inputs[0]) if inputs else ()
+        if current.trace is None:
+            with suspended():  # no tape has to know
+                self.build(shape)
+        else:
+            self.build(shape)
+        self.built = True
+
+    def add_weight(
+        self,
+        shape: Sequence[int] = (),
+        initializer: Any = "glorot_uniform",
+        dtype: Any = None,
+        trainable: bool = True,
+        name: str | None = None,
+    ) -> Variable:
+        """A new variable, which starts from what ``initializer`` (see ``hf.initializers.get``) makes of the shape.
+
+        Assigned to an attribute it is found there; ``name`` is for messages, that attribute's if it is not given.
+        Raises ArgumentError for a shape with unknown extents.
+        """
+        if any(not isinstance(extent, int) for extent in shape):
+            raise ArgumentError(
+                self.name, f"a weight of the shape {tuple(shape)} cannot be made: call the layer with a known extent."
+            )
+        chosen = self._dtype if dtype is None else to_dtype(dtype, self.name)
+        start = initializers.get(initializer)(tuple(shape), chosen)
+        return Variable(start, trainable=trainable, name=name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if type(value) is Variable and value.name is None:
+            value.name = name
+        object.__setattr__(self, name, value)
+
+    @property
+    def weights(self) -> list[Variable]:
+        """All variables of the layer and those in it, as Keras calls them."""
+        return self.variables
+
+    def get_weights(self) -> list[Any]:
+        """The values of all variables, as NumPy arrays of their own."""
+        return [variable.numpy().copy() for variable in self.variables]
+
+    def set_weights(self, weights: Sequence[Any]) -> None:
+        """Assign values to all variables, in the order of ``get_weights``.  Raises ArgumentError for another number of
+        them, ShapeError where a shape differs, and then assigns none."""
+        variables = self.variables
+        if len(weights) != len(variables):
+            raise ArgumentError(
+                self.name, f"there are {len(weights)} weights for {len(variables)} variables; call the layer first?"
+            )
+        values = [as_tensor(value, self.name, variable.dtype) for value, variable in zip(weights, variables)]
+        for value, variable in zip(values, variables):
+            if value.shape != variable.shape:
+                raise ShapeError(self.name, f"the weight {value.type} for {variable._title()} must have its shape.")
+        for value, variable in zip(values, variables):
+            variable.assign(value)
+
+    def count_params(self) -> int:
+        """The number of elements of all variables."""
+        return sum(int(variable.size) for variable in self.variables)
+
+    def get_config(self) -> dict[str, Any]:
+        """The arguments that make another one like this; subclasses with arguments add theirs."""
+        return {"name": self._name, "trainable": self.trainable, "dtype": self._dtype.name}
+
+    def _attributes(self) -> Iterator[tuple[str, Any]]:
+        yield from vars(self).items()  # in the order in which they were made: kernels before biases
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.name!r}{'' if self.built else ', not built'}>"
+
+
+def _is_numeric(value: Any) -> bool:
+    if isinstance(value, (bool, int, float)) or hasattr(value, "__array__") or hasattr(value, "__dlpack__"):
+        return True
+    return isinstance(value, (list, tuple)) and len(value) > 0 and _is_numeric(value[0])
+
+
+def _shape_of(value: Any) -> Any:
+    if isinstance(value, (Tensor, Variable)):
+        return tuple([extent if isinstance(extent, int) else None for extent in value.shape])
+    if isinstance(value, dict):
+        return {key: _shape_of(part) for key, part in value.items()}
+    return [_shape_of(part) for part in value] if isinstance(value, (list, tuple)) else None
+
+
+def last_extent(layer: Layer, shape: Any) -> int:
+    """The last extent of an input's shape.  Raises ShapeError, which names the layer, where there is none, or it is
+    not known."""
+    if not isinstance(shape, tuple) or not shape or shape[-1] is None:
+        raise ShapeError(layer.name, f"the input has the shape {shape}; its last extent must be known.")
+    extent: int = shape[-1]
+    return extent
