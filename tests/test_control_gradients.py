@@ -213,3 +213,77 @@ def test_gradients_on_an_emulated_gpu(name: str, emulated: Any) -> None:  # noqa
     want = cpu.load(compile_graph(graph, host.target())).run(arrays)
     found = cuda.load(compile_graph(graph, targets.CUDA_SM90), 0).run([Array(x.copy(), 0) for x in arrays])
     assert [x.get().tobytes() for x in found] == [x.tobytes() for x in want]
+
+
+@hf.custom_gradient
+def _clipped(x: Any, w: Any) -> Any:
+    y = hf.sin(x)
+    return y * w, lambda g: (hf.clip(g * hf.cos(x), -0.5, 0.5), g * y)
+
+
+CUSTOM: dict[str, tuple[Loss, list[tuple[int, ...]]]] = {
+    "cond": (lambda p, x: hf.sum(hf.cond(hf.sum(p) > 0, lambda: _clipped(x, p), lambda: x)), [(3,), (3,)]),
+    "fold": (lambda w, x: hf.sum(hf.foldl(lambda a, x: _clipped(a * 2 + x, w), x, w)), [(3,), (5, 3)]),
+    "while": (
+        lambda w, x: hf.while_loop(lambda i, a: i < 3, lambda i, a: (i + 1, _clipped(a * 3, w) + x), (0, w))[1],
+        [(), ()],
+    ),
+    "nested": (
+        lambda w, x: hf.foldl(lambda a, e: hf.cond(a > e, lambda: _clipped(a * 3, e), lambda: _clipped(e, w)), x, w),
+        [(), (5,)],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CUSTOM)
+def test_custom_gradients_inside(name: str) -> None:
+    loss, shapes = CUSTOM[name]
+    for seed in range(3):
+        args = draw(*shapes, seed=seed)
+        want = numbers(gradients(loss, args))
+        for found in (
+            hf.function(lambda *args: gradients(loss, args))(*args),
+            gradients(hf.function(loss), args),
+            gradients(lambda *args: hf.function(loss)(*args), args),
+        ):
+            for one, two in zip(want, numbers(found)):
+                np.testing.assert_allclose(two, one, rtol=1e-12)
+        for one, two in zip(numbers(second(loss, args)), numbers(hf.function(lambda *a: second(loss, a))(*args))):
+            np.testing.assert_allclose(two, one, rtol=1e-9)
+
+
+@pytest.mark.parametrize("p", [True, False])
+@pytest.mark.parametrize("turns", [0, 1, 3])
+def test_gradients_of_variables_that_loops_assign(p: bool, turns: int) -> None:
+    """As in eager mode, the gradient is that of all that was read, whatever was assigned in between."""
+    v, w = hf.Variable(0.5), hf.Variable(2.0)
+
+    def loss(x: Any, p: Any, n: Any) -> Any:
+        def body(i: Any, s: Any) -> Any:
+            s = s + v * w
+            v.assign(hf.sin(v * x) + 0.25)
+            return i + 1, s * hf.cond(p, lambda: (v.assign(v * w), v * 3)[1], lambda: w * x)
+
+        return hf.while_loop(lambda i, s: i < n, body, (0, x * 0))[1] + v * x
+
+    def run(x: Any, p: Any, n: Any) -> Any:
+        with hf.GradientTape() as tape:
+            tape.watch(x)
+            value = loss(x, p, n)
+        return value, tape.gradient(value, [x, v, w], unconnected_gradients="zero")
+
+    def outside(x: Any, p: Any, n: Any) -> Any:
+        with hf.GradientTape() as tape:
+            tape.watch(x)
+            value = compiled(x, p, n)
+        return value, tape.gradient(value, [x, v, w], unconnected_gradients="zero")
+
+    compiled = hf.function(loss)
+    args = hf.asarray(1.25), hf.asarray(p), hf.asarray(turns)
+    results = []
+    for function in (run, hf.function(run), outside):
+        v.assign(0.5)
+        value, found = function(*args)
+        results.append(numbers([value, *found, v]))
+    for other in results[1:]:
+        np.testing.assert_allclose(other, results[0], rtol=1e-5)

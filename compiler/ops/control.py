@@ -19,6 +19,10 @@ and writes is a carry.  Where effects happen inside, a token comes in and goes o
     sized(count, *xs) {body, symbol}         ``body(*xs)``, in which the extent ``symbol`` is two more than ``count``:
                                              an extent that is found when the program runs, in memory that is taken then
 
+    custom(*outs, *sources, *xs)             ``outs``.  The cotangents of ``sources``, of which there are ``given``, are
+        {derivative, made, given}            ``derivative(*cotangents of outs, *xs)``: it is the derivative of functions
+                                             that say theirs themselves
+
     token()                                  what the first effect of a program takes
     callback(token, *xs) {number, types}     the program's function in Python of that number is called with the arrays;
                                              a token, then the arrays of these types that it returned
@@ -47,7 +51,7 @@ import numpy as np
 
 from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.compiler.ir.extents import symbols
-from hybridflow.compiler.ir.graph import Effect, Graph, Role, graphs_in
+from hybridflow.compiler.ir.graph import Effect, Graph, Role, graphs_in, parameter
 from hybridflow.compiler.ir.results import TOKEN, TupleType, is_token
 from hybridflow.compiler.ir.types import Dim, Extent, Shape, TensorType
 from hybridflow.compiler.ops import control_derivatives
@@ -373,6 +377,41 @@ _control(
     jvp=control_derivatives.sized_jvp,
     accumulates=True,
     reference=_sized_reference,
+)
+
+
+# ---- custom
+
+
+def _custom_canon(types: Types, attrs: dict[str, Any]) -> dict[str, Any]:
+    derivative = _graph("custom", "the derivative", attrs["derivative"])
+    made, given = attrs["made"], attrs["given"]
+    if type(made) is not int or type(given) is not int or not 0 <= made <= made + given <= len(types):
+        raise ArgumentError("custom", f"there are {made!r} values, {given!r} sources, and {len(types)} operands.")
+    return {"derivative": derivative, "given": given, "made": made}
+
+
+def _custom_infer(*types: TensorType, derivative: Graph, given: int, made: int) -> TupleType:
+    _check_inputs("custom", "the derivative", derivative, (*types[:made], *types[made + given :]))
+    if _outputs(derivative) != tuple(types[made : made + given]):
+        raise ShapeError("custom", "the derivative does not return a cotangent of each source.")
+    return TupleType(tuple(types[:made]))
+
+
+def _custom_lowering(types: Types, attrs: Any) -> Choice:
+    inputs = [parameter(type, f"x{k}") for k, type in enumerate(types)]
+    return Choice((Graph("custom", tuple(inputs), (), tuple(inputs[: attrs["made"]])),), fixed=True)
+
+
+_control(
+    "custom",
+    doc="The first operands, with a derivative of their own with respect to the next ones.",
+    canon=_custom_canon,
+    infer=_custom_infer,
+    lower=_custom_lowering,
+    raises=lambda types, attrs: False,  # its graph is for derivatives, which have been made when a program is run
+    vjp=control_derivatives.custom_vjp,
+    reference=lambda run, *xs, derivative, given, made: tuple(xs[:made]),
 )
 
 

@@ -39,7 +39,7 @@ def _is_float(value: Any) -> bool:
     return not is_token(value.type) and is_float(value.type.dtype)
 
 
-def inlined(b: GraphBuilder, graph: Graph, inputs: Values) -> tuple[list[Node], list[Record]]:
+def inlined(b: Any, graph: Graph, inputs: Values) -> tuple[list[Any], list[Record]]:
     """The outputs of a graph whose nodes are emitted anew, and the records of these."""
     values: dict[Node, Any] = dict(zip(graph.inputs, inputs))
     records = []
@@ -47,7 +47,8 @@ def inlined(b: GraphBuilder, graph: Graph, inputs: Values) -> tuple[list[Node], 
         if node.op.kind is Kind.PROJECT:
             values[node] = values[node.inputs[0]][node.attrs["index"]]
             continue
-        b.location = node.where
+        if isinstance(b, GraphBuilder):
+            b.location = node.where
         given = tuple([values[n] for n in node.inputs])
         made: Any = b.emit(node.op, *given, **node.attrs)
         several = isinstance(node.type, TupleType)
@@ -571,3 +572,13 @@ def sized_jvp(
     operands = [*xs, *(tangents[i + 1] for i in along)]
     found = b.results(b.sized(count, *operands, body=jvp(body, along), symbol=symbol))
     return _tangents(outs, found[len(outs) :])
+
+
+# ---- custom
+
+
+def custom_vjp(b: Any, gs: Values, outs: Values, *xs: Any, derivative: Graph, given: int, made: int) -> list[Any]:
+    cotangents = [b.full(0, like=x.type) if g is None else g for g, x in zip(gs, xs)]
+    found, _ = inlined(b, derivative, [*cotangents, *xs[made + given :]])
+    shares = [g if _is_float(x) else None for g, x in zip(found, xs[made:])]
+    return [*[None] * made, *shares, *[None] * (len(xs) - made - given)]

@@ -400,8 +400,13 @@ def _may_not_end(node: Node) -> bool:
     return any(_may_not_end(inner) for graph in graphs_in(node.attrs) for inner in graph.nodes)
 
 
+def _custom(to: _Pass, node: Node, wanted: Collection[int]) -> Results:
+    return node.inputs[: node.attrs["made"]]  # differentiation is over by now
+
+
 _RULES: dict[str, Callable[[_Pass, Node, Collection[int]], Results | None]] = {
     "cond": _cond,
+    "custom": _custom,
     "while": _while,
     "scan": _scan,
 }

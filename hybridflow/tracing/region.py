@@ -7,28 +7,34 @@ assigns them: what it assigned it hands on as further results, so that they are 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
+from hybridflow.compiler.ir.dtypes import is_float
 from hybridflow.compiler.ir.graph import Graph, Node, Role, parameter
 from hybridflow.compiler.ops import TABLE
 from hybridflow.compiler.ops.table import Kind
 from hybridflow.core.context import now, resumed, tracing
 from hybridflow.core.tensor import Tensor
 from hybridflow.core.variable import Variable
+from hybridflow.eager.dispatch import builder
 from hybridflow.errors import TraceError
 from hybridflow.tracing.symbolic import SymbolicTensor
 from hybridflow.tracing.trace import Trace
 
 
 class _Held:
-    """A variable that a region assigns, or that comes in as a carry: its value so far, and what was read last."""
+    """A variable that a region assigns, or that comes in as a carry: its value so far, and what was read last.
 
-    __slots__ = ("is_assigned", "read", "value", "variable")
+    To a tape what is read is a value of its own, cut off from what was assigned.  It has the derivative of what was
+    read outside, ``outside``: the gradient with respect to a variable is that of all that was read from it.
+    """
 
-    def __init__(self, variable: Variable, value: Tensor) -> None:
-        self.variable, self.value = variable, value
+    __slots__ = ("is_assigned", "outside", "read", "value", "variable")
+
+    def __init__(self, variable: Variable, value: Tensor, outside: Tensor | None) -> None:
+        self.variable, self.value, self.outside = variable, value, outside
         self.read: Tensor | None = None
         self.is_assigned = False
 
@@ -94,8 +100,15 @@ class Region(Trace):
     def carry_variable(self, variable: Variable, name: str) -> SymbolicTensor:
         """Let a variable come in as an input of the region's own."""
         tensor = self.carry(variable._tensor.type, name)
-        self._held[id(variable)] = _Held(variable, tensor)
+        self._held[id(variable)] = _Held(variable, tensor, self._outside(variable))
         return tensor
+
+    def _outside(self, variable: Variable) -> Tensor | None:
+        """What is read of a variable outside, where derivatives with respect to it are of interest."""
+        if not variable.is_watched:
+            return None
+        with resumed(self._around):
+            return variable._read()
 
     @property
     def assigned(self) -> list[Variable]:
@@ -109,14 +122,23 @@ class Region(Trace):
                 outside: Any = variable._read()
             return outside
         if held.read is None:
-            held.read = self.record(TABLE["stop_gradient"], (held.value,), {}) if held.is_assigned else held.value
+            held.read = self._read_of(held)
         read: Any = held.read
+        return read
+
+    def _read_of(self, held: _Held) -> Tensor:
+        if held.outside is None:
+            cut: Tensor = self.record(TABLE["stop_gradient"], (held.value,), {}) if held.is_assigned else held.value
+            return cut
+        g = parameter(held.value.type, "cotangent")
+        attrs = {"derivative": Graph("derivative", (g,), (), (g,)), "made": 1, "given": 1}
+        read: Tensor = self.record(TABLE["custom"], (held.value, held.outside), attrs)[0]
         return read
 
     def write_variable(self, variable: Variable, value: Tensor) -> None:
         held = self._held.get(id(variable))
         if held is None:
-            held = self._held[id(variable)] = _Held(variable, value)
+            held = self._held[id(variable)] = _Held(variable, value, self._outside(variable))
         held.value = SymbolicTensor(self._node(value), self)
         held.read, held.is_assigned = None, True
 
@@ -135,6 +157,27 @@ class Region(Trace):
             "flow.",
         )
 
+    # ---- derivatives of functions that say theirs themselves
+
+    def add_span(self, inputs: Iterable[Tensor], outputs: Iterable[Tensor], vjp: Callable[..., Any]) -> None:
+        """Trace ``vjp`` at once, as a graph that belongs to ``outputs``, which get other nodes."""
+        sources = [x for x in inputs if is_float(x.dtype)]
+        kept = [is_float(x.dtype) for x in inputs]
+        made = [x for x in outputs if isinstance(x, SymbolicTensor) and is_float(x.dtype)]
+        given = iter(made)
+        region = Region(f"the derivative inside of {self.name}")
+        cotangents = [region.carry(x.type, f"cotangent{k}") for k, x in enumerate(made)]
+        own = iter(cotangents)
+        with region.entered():
+            found = vjp(*(next(own) if is_float(x.dtype) and next(given, None) is not None else None for x in outputs))
+            wanted = [g for g, flag in zip(found, kept) if flag]
+            totals = [builder.full(0, x.type) if g is None else g for g, x in zip(wanted, sources)]
+        operands = all_operands([(region, totals)])
+        graph = region.graph("derivative", cotangents, operands, totals)
+        attrs = {"derivative": graph, "made": len(made), "given": len(sources)}
+        for x, new in zip(made, self.record(TABLE["custom"], (*made, *sources, *operands), attrs)):
+            x._node = new._node
+
     # ---- the result
 
     def graph(self, label: str, own: Sequence[Tensor], operands: Sequence[Tensor], outputs: Sequence[Tensor]) -> Graph:
@@ -147,8 +190,6 @@ class Region(Trace):
             inputs.append(node if fits and node is not None else parameter(x.type, f"unread{k}"))
         self.finished = True
         self._outer.tells_apart |= self.tells_apart
-        if self.spans:
-            raise TraceError(self.name, "there is no custom gradient inside of control flow yet.")
         return Graph(label, tuple(inputs), tuple(self._builder.nodes), tuple(nodes))
 
     def read_operands(self) -> list[Tensor]:
