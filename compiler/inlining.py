@@ -6,10 +6,11 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from hybridflow.compiler.autodiff import Record, Results
+from hybridflow.compiler.ir.build import GraphBuilder
 from hybridflow.compiler.ir.extents import Dim, Extent, affine, substituted
-from hybridflow.compiler.ir.graph import Node
-from hybridflow.compiler.ir.results import TupleType
-from hybridflow.compiler.ops.table import Kind
+from hybridflow.compiler.ir.graph import Graph, Node
+from hybridflow.compiler.ir.results import TupleType, is_token
+from hybridflow.compiler.ops.table import TABLE, Kind
 
 
 def extents_of(values: Mapping[Node, Any]) -> dict[str, Extent]:
@@ -28,9 +29,28 @@ def with_extents(attribute: Any, extents: Mapping[str, Extent]) -> Any:
         return substituted(attribute, extents)
     if isinstance(attribute, tuple):
         return tuple([with_extents(part, extents) for part in attribute])
+    if isinstance(attribute, Graph):
+        return _graph_with_extents(attribute, extents)
     if isinstance(attribute, Mapping):
         return {name: with_extents(value, extents) for name, value in attribute.items()}
     return attribute
+
+
+def _graph_with_extents(graph: Graph, extents: Mapping[str, Extent]) -> Graph:
+    """A sub-graph with what its symbols are, but for those that it is told inside."""
+    b = GraphBuilder(TABLE, graph.name)
+    values: dict[Node, Node] = {}
+    for node in graph.inputs:
+        b.location = node.where
+        type = node.type if is_token(node.type) else node.type.with_shape(with_extents(node.shape, extents))
+        values[node] = b.parameter(type, node.attrs["name"])
+    for node in graph.nodes:
+        b.location = node.where
+        known = extents
+        if node.op is TABLE["sized"]:
+            known = {**extents, node.attrs["symbol"]: Dim(node.attrs["symbol"])}
+        values[node] = b.emit(node.op, *(values[n] for n in node.inputs), **with_extents(node.attrs, known))
+    return b.finish([values[n] for n in graph.outputs])
 
 
 def apply_again(b: Any, nodes: Iterable[Node], values: dict[Node, Any], extents: Mapping[str, Extent]) -> list[Record]:

@@ -254,6 +254,7 @@ if _typing.TYPE_CHECKING:  # what is loaded when it is first used, see ``_LATER`
     from hybridflow.autodiff.tape import GradientTape as GradientTape
     from hybridflow.control.branches import case as case, cond as cond, switch_case as switch_case
     from hybridflow.control.loops import fori_loop as fori_loop, while_loop as while_loop
+    from hybridflow.control.tensor_array import TensorArray as TensorArray
     from hybridflow.control.walks import (
         associative_scan as associative_scan,
         foldl as foldl,
@@ -284,6 +285,7 @@ _LATER = {
     "GradientTape": "autodiff.tape",
     "Module": "layers.module",
     "Sequential": "layers.sequential",
+    "TensorArray": "control.tensor_array",
     "TensorSpec": "jit.tensor_spec",
     "associative_scan": "control.walks",
     "case": "control.branches",

@@ -335,3 +335,54 @@ def test_walks_over_rows_of_symbolic_number() -> None:
         x = hf.asarray(np.arange(2.0 * n).reshape(n, 2).astype("f"))
         assert bits(f(x)) == bits(WALKS["scan from"](x))
         assert g(x) == n * hf.sum(x)
+
+
+def test_tensor_arrays() -> None:
+    def f(x: Any, n: Any) -> Any:
+        def body(i: Any, ta: Any) -> Any:
+            return i + 1, ta.write(i, hf.sin(x) * i)
+
+        i, ta = hf.while_loop(lambda i, _: i < n, body, (0, hf.TensorArray(hf.float32, 4, (2,))))
+        return ta.stack(), ta.read(i - 1), ta.gather([0, 2]), ta.concat(), ta
+
+    for n in (1, 3, 4):
+        both(f, hf.asarray([0.5, 2.0]), hf.asarray(n))
+    for function in (f, hf.function(f)):
+        with pytest.raises(errors.IndexRangeError):
+            function(hf.asarray([0.5, 2.0]), hf.asarray(5))
+    late = hf.TensorArray("float32", 2).write(0, hf.ones(3)).write(-1, hf.zeros(3) + 2)
+    assert late.stack().tolist() == [[1, 1, 1], [2, 2, 2]] and late.size() == 2 and late.element_shape == (3,)
+    assert late.unstack(hf.zeros((2, 5))).element_shape == (5,)
+    with pytest.raises(errors.DTypeError, match=r"hf\.astype"):
+        late.write(0, hf.zeros(3, dtype=hf.int32))
+    with pytest.raises(errors.ShapeError, match=r"f32\[4\]. Expected the shape of all elements, \[3\]"):
+        late.write(0, hf.zeros(4))
+    with pytest.raises(errors.ArgumentError, match="no element was written"):
+        hf.TensorArray("float32", 2).stack()
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_gradients_through_tensor_arrays(compiled: bool) -> None:
+    def f(x: Any) -> Any:
+        ta = hf.TensorArray(hf.float32, 3, ())
+        ta = hf.fori_loop(0, 3, lambda i, ta: ta.write(i, x[i] ** 2), ta)
+        return ta.read(2) * 3 + hf.sum(ta.stack())
+
+    gradient = hf.grad(f)
+    found = (hf.function(gradient) if compiled else gradient)(hf.asarray([1.0, 2.0, 3.0]))
+    assert found.tolist() == [2, 4, 24]
+
+
+def test_a_function_with_loops_inside_of_another_one() -> None:
+    """A function of symbolic extents is recorded anew where they are known."""
+    f = hf.function(lambda x: hf.scan(lambda a, x: a * 0.5 + x, x, x[0] * 0))
+    inner = f.get_concrete_function(hf.TensorSpec((None, 3), hf.float32))
+    g = hf.function(lambda x: inner(x * 2) + 1)
+    for n in (3, 4, 9):
+        x = hf.asarray(np.arange(3.0 * n).reshape(n, 3).astype("f"))
+        assert bits(g(x)) == bits(f(x * 2) + 1)
+
+
+def test_an_endless_loop_can_be_interrupted_by_its_limit() -> None:
+    f = hf.function(lambda x: hf.while_loop(lambda x: x > 0, lambda x: x + 0.0, x, maximum_iterations=100000))
+    assert f(hf.asarray(1.0)) == 1

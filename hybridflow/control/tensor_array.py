@@ -1,0 +1,135 @@
+"""TensorArray: elements of one shape that a loop writes one after the other."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+
+from hybridflow.array.creation import zeros
+from hybridflow.array.indexing import take
+from hybridflow.array.setitem import updated
+from hybridflow.compiler.ir.types import Shape, same_extents
+from hybridflow.core.promotion import to_dtype, weak_kind
+from hybridflow.core.tensor import Tensor
+from hybridflow.eager.operands import as_tensor, reshape_to, to_shape
+from hybridflow.errors import ArgumentError, DTypeError, ShapeError, entered
+
+
+@dataclasses.dataclass(frozen=True)
+class _Form:
+    """What is known before the first element is."""
+
+    dtype: np.dtype[Any]
+    size: Any
+
+
+@dataclasses.dataclass(init=False, eq=False)
+class TensorArray:
+    """``size`` elements of one dtype and shape, which are 0 until they are written.
+
+    A value like a tensor: ``write`` returns another one, which takes its place.  So it may be carried by a loop, and
+    gradients flow through what was written and read.  Where ``element_shape`` is not given, the first element that is
+    written says it; a loop that a compiled program runs has to know it before.
+
+    >>> @hf.function
+    ... def squares(n):
+    ...     def body(i, found):
+    ...         return i + 1, found.write(i, i * i)
+    ...     return hf.while_loop(lambda i, _: i < n, body, (0, hf.TensorArray(hf.int64, 5, ())))[1].stack()
+    ...
+    >>> squares(hf.asarray(4))
+    <Tensor i64[5] cpu> [0 1 4 9 0]
+    """
+
+    _form: _Form
+    _values: Tensor | None
+
+    def __init__(self, dtype: Any, size: Any, element_shape: Any = None) -> None:
+        (extent,) = to_shape(size, "TensorArray")
+        self._form = _Form(to_dtype(dtype, "TensorArray"), extent)
+        self._values = None if element_shape is None else self._zeros(to_shape(element_shape, "TensorArray"))
+
+    def _zeros(self, shape: Shape) -> Tensor:
+        return zeros((self._form.size, *shape), dtype=self._form.dtype)
+
+    def _with(self, values: Tensor) -> TensorArray:
+        made = object.__new__(TensorArray)
+        made._form, made._values = self._form, values
+        return made
+
+    def _known(self, stage: str) -> Tensor:
+        if self._values is None:
+            raise ArgumentError(
+                stage, "no element was written yet, and no element_shape given. Give it to TensorArray."
+            )
+        return self._values
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return self._form.dtype
+
+    @property
+    def element_shape(self) -> Shape | None:
+        return None if self._values is None else self._values.shape[1:]
+
+    def size(self) -> Any:
+        """How many elements there are."""
+        return self._form.size
+
+    @entered
+    def write(self, index: Any, value: Any) -> TensorArray:
+        """The array with ``value`` at ``index``.  Raises DTypeError or ShapeError where it is no such element, and
+        IndexRangeError out of range."""
+        stage = "TensorArray.write"
+        element = as_tensor(value, stage, self.dtype if weak_kind(value) is not None else None)
+        if element.dtype != self.dtype:
+            raise DTypeError(
+                stage,
+                f"the value is {element.type}, of an array of {self.dtype}. Convert it with hf.astype(x, "
+                f"hf.{self.dtype}).",
+            )
+        values = self._zeros(element.shape) if self._values is None else self._values
+        if not same_extents(element.shape, values.shape[1:]):
+            raise ShapeError(
+                stage, f"the value is {element.type}. Expected the shape of all elements, {_text(values)}."
+            )
+        return self._with(updated(values, index, element))
+
+    @entered
+    def read(self, index: Any) -> Tensor:
+        """The element at ``index``."""
+        return self._known("TensorArray.read")[index]
+
+    def stack(self) -> Tensor:
+        """All elements, along a first axis."""
+        return self._known("TensorArray.stack")
+
+    def gather(self, indices: Any) -> Tensor:
+        """The elements at ``indices``, along a first axis."""
+        return take(self._known("TensorArray.gather"), indices, axis=0)
+
+    @entered
+    def unstack(self, values: Any) -> TensorArray:
+        """The array whose elements are the slices of ``values``."""
+        stage = "TensorArray.unstack"
+        x = as_tensor(values, stage, self.dtype if isinstance(values, (list, tuple)) else None)
+        if x.dtype != self.dtype or not x.shape or not same_extents(x.shape[:1], (self._form.size,)):
+            raise ShapeError(stage, f"the values are {x.type}. Expected {self._form.size} slices of {self.dtype}.")
+        return self._with(x)
+
+    def concat(self) -> Tensor:
+        """The elements one behind the other, along their first axis."""
+        values = self._known("TensorArray.concat")
+        if len(values.shape) < 2:
+            raise ShapeError("TensorArray.concat", f"elements are {_text(values)}. Expected at least one axis.")
+        return reshape_to(values, (values.shape[0] * values.shape[1], *values.shape[2:]))
+
+    def __repr__(self) -> str:
+        shape = "?" if self._values is None else _text(self._values)
+        return f"<TensorArray of {self._form.size} {self.dtype}, each {shape}>"
+
+
+def _text(values: Tensor) -> str:
+    return f"[{','.join(map(str, values.shape[1:]))}]"
