@@ -150,6 +150,18 @@ class Region(Trace):
         with self.entered():
             return self.read_variable(variable)
 
+    def mark(self) -> Any:
+        held = {key: (h, h.value, h.read, h.is_assigned) for key, h in self._held.items()}
+        return super().mark(), len(self.operands), dict(self._given), held
+
+    def back_to(self, mark: Any) -> None:
+        own, operands, given, states = mark
+        super().back_to(own)
+        del self.operands[operands:]
+        self._given, self._held = dict(given), {key: held for key, (held, *_) in states.items()}
+        for held, value, read, is_assigned in states.values():
+            held.value, held.read, held.is_assigned = value, read, is_assigned
+
     def before_variable_creation(self) -> None:
         raise TraceError(
             "Variable",

@@ -30,15 +30,15 @@ class SymbolicTensor(Tensor):
         self._node, self._trace, self.is_weak, self.is_given = node, trace, is_weak, is_given
 
     def _check_rebinding(self, trace: Any) -> None:
-        if trace is not self._trace:
-            raise TraceError(
-                "setitem", f"{self!r} leaked out of the trace of {self._trace.name} and is changed elsewhere."
-            )
         if self.is_given:
             raise TraceError(
                 "setitem",
                 f"{self!r} is an argument of {trace.name}, whose caller would not see the change. Change a tensor of "
                 "the function's own, x = +x, and return it.",
+            )
+        if trace is not self._trace:
+            raise TraceError(
+                "setitem", f"{self!r} leaked out of the trace of {self._trace.name} and is changed elsewhere."
             )
 
     def _stand_in(self) -> Tensor:

@@ -265,6 +265,23 @@ class Trace:
         state.value = SymbolicTensor(self._node(value), self)
         state.fresh, state.is_assigned = False, True
 
+    # Going back
+
+    def mark(self) -> Any:
+        """What ``back_to`` takes."""
+        states = {key: (s, s.value, list(s.reads), s.fresh, s.is_assigned) for key, s in self._states.items()}
+        counts = len(self._builder.inputs), len(self._builder.nodes), len(self.sources), len(self.spans)
+        return counts, states, dict(self.lifted), dict(self.numbers), dict(self._captured)
+
+    def back_to(self, mark: Any) -> None:
+        """Forget what was recorded since ``mark`` was made."""
+        (inputs, nodes, sources, spans), states, lifted, numbers, captured = mark
+        del self._builder.inputs[inputs:], self._builder.nodes[nodes:], self.sources[sources:], self.spans[spans:]
+        self.lifted, self.numbers, self._captured = dict(lifted), dict(numbers), dict(captured)
+        self._states = {key: state for key, (state, *_) in states.items()}
+        for state, value, reads, fresh, is_assigned in states.values():
+            state.value, state.reads, state.fresh, state.is_assigned = value, list(reads), fresh, is_assigned
+
     def read_foreign(self, value: Any) -> None:
         outside = self._root().outside
         if outside is not None:

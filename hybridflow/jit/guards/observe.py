@@ -19,6 +19,7 @@ from hybridflow.jit.guards.recording import Recording
 from hybridflow.jit.guards.report import Report, hide_recorder, unseen_reason
 from hybridflow.jit.guards.twins import Swaps, follow, is_twin
 from hybridflow.jit.guards.unseen import watched
+from hybridflow.tracing.flow.paths import converting
 
 
 class Observer:
@@ -44,7 +45,7 @@ class Observer:
                 function = reference()
                 if function is not None:
                     follow(recording, function)
-            with watched(recording), recording_to(recording):
+            with watched(recording), recording_to(recording), converting():
                 yield
         except BaseException as error:
             hide_recorder(error)

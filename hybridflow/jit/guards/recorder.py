@@ -17,13 +17,20 @@ from typing import Any
 
 import numpy as np
 
+from hybridflow.array import elementwise, reductions
+from hybridflow.array.elementwise import logical_not
 from hybridflow.core.context import current
 from hybridflow.core.tensor import Tensor
+from hybridflow.core.variable import Variable
 from hybridflow.jit.guards import calls, contents, questions
 from hybridflow.jit.guards.attributes import MISSING, before_attribute, read_attribute
 from hybridflow.jit.guards.recognition import ATOMS
 from hybridflow.jit.guards.recording import Recording, active
 from hybridflow.tracing.convert.instrument import OPERATORS
+from hybridflow.tracing.flow import blame, paths
+from hybridflow.tracing.flow.loops import Loop
+from hybridflow.tracing.flow.paths import Fork, truth
+from hybridflow.tracing.flow.places import CONTAINERS, UNBOUND, cell_place, global_place, place_of
 from hybridflow.tracing.symbolic import SymbolicTensor
 
 # Types of values of which nothing is read that could change.
@@ -58,6 +65,8 @@ class Recorder:
 
     def method(self, value: Any, name: str) -> Any:
         """An attribute that is called."""
+        if type(value) in CONTAINERS and paths.active.path is not None:
+            paths.touch(place_of(value))
         return self.fn(self.attribute(value, name))
 
     def fn(self, function: Any) -> Any:
@@ -90,6 +99,126 @@ class Recorder:
             recording.note(_note_truth, value)
         return value
 
+    # Control flow: see ``tracing.convert.flow``.
+
+    unbound = UNBOUND
+    stays = object()
+    Fork = Fork
+
+    def fork(self, value: Any, names: Sequence[str], loop: Loop | None) -> Any:
+        """The condition of a statement or operator: a bool, or a Fork where it is a tensor."""
+        if value is True or value is False:
+            return value
+        if _is_open(value):
+            frame = sys._getframe(1)
+            return _forked(value, frame, names, loop)
+        return bool(self.test(value))
+
+    def fork_not(self, value: Any, names: Sequence[str], loop: Loop | None) -> Any:
+        """As ``fork``, of the opposite."""
+        if _is_open(value):
+            return _forked(logical_not(truth(value)), sys._getframe(1), names, loop)
+        return not self.test(value)
+
+    def negated(self, value: Any) -> Any:
+        """``not value``"""
+        return logical_not(truth(value)) if _is_open(value) else not self.test(value)
+
+    @staticmethod
+    def chosen(fork: Any, one: Any, other: Any) -> Any:
+        """``one if ... else other``"""
+        return one if fork is True else other if fork is False else fork.value(one, other)
+
+    @staticmethod
+    def second(first: Any, second: Any, fork: Any) -> Any:
+        """``first and second``, ``first or second``, where ``fork`` says whether it is the second."""
+        if fork is True:
+            return second
+        if fork is False:
+            return first
+        fork.between()
+        return fork.value(second, first)
+
+    def truth_of_second(self, first: Any, second: Any, fork: Any) -> Any:
+        """As ``second``, where nothing but its truth matters."""
+        if fork is True:
+            return second
+        if fork is False:
+            return first
+        second = truth(second) if _is_open(second) else bool(self.test(second))
+        fork.between()
+        return fork.value(second, truth(first))
+
+    @staticmethod
+    def live() -> bool:
+        """Whether what follows a statement that may leave is come to."""
+        path = paths.active.path
+        return path is None or path.bundle is None or path.frame is not sys._getframe(1)
+
+    def returns(self, value: Any, names: Sequence[str]) -> Any:
+        """What ``return`` returns in fact, or ``stays``; ``finally`` may yet read the names."""
+        return value if paths.active.path is None else paths.returned(sys._getframe(1), value, self.stays, names)
+
+    def returned_by_end(self) -> Any:
+        """What a function returns that has come to its end."""
+        return None if paths.active.path is None else paths.returned(sys._getframe(1), None, None)
+
+    @staticmethod
+    def yields(value: Any) -> Any:
+        """Before ``yield``."""
+        if paths.active.path is not None:
+            paths.check_not_staged(sys._getframe(1), "yield stands", "Return tensors, or choose with hf.where.")
+        return value
+
+    @staticmethod
+    def depth() -> Any:
+        """Before ``try`` or ``with``."""
+        return paths.depth()
+
+    @staticmethod
+    def pause(since: Any, names: Sequence[str]) -> Any:
+        """At the end of a block that may have been left, but at whose end something is to run."""
+        return None if paths.active.path is None else paths.pause(sys._getframe(1), since, names)
+
+    @staticmethod
+    def common(bundle: Any, names: Sequence[str]) -> list[Any]:
+        """When ``finally`` begins after a pause."""
+        return paths.common(sys._getframe(1), bundle, names)
+
+    @staticmethod
+    def resume(bundle: Any, names: Sequence[str], runs: bool) -> list[Any]:
+        """After such a block."""
+        return paths.resume(sys._getframe(1), bundle, names, runs)
+
+    @staticmethod
+    def caught(since: Any) -> None:
+        """When ``except`` has caught something."""
+        paths.caught(since)
+
+    @staticmethod
+    def passed(since: Any) -> None:
+        """When ``finally`` begins."""
+        if sys.exc_info()[1] is not None:
+            paths.unwound(since[0])
+
+    @staticmethod
+    def raises() -> None:
+        """Before ``raise``."""
+        if paths.active.path is not None:
+            fix = "Choose the value with hf.where, or raise outside of the compiled function."
+            paths.check_not_staged(sys._getframe(1), "an exception is raised", fix)
+
+    @staticmethod
+    def loop(names: Sequence[str], outer: Loop | None, has_else: bool) -> Loop:
+        """A ``while`` begins."""
+        return Loop(sys._getframe(1), names, outer, has_else)
+
+    def each(self, names: Sequence[str], outer: Loop | None, has_else: bool, value: Any) -> Loop:
+        """A ``for`` over ``value`` begins."""
+        found = Loop(sys._getframe(1), names, outer, has_else)
+        found.over_items(self.iterate(value))
+        return found
+
     def use(self, value: Any) -> Any:
         """An operand of a comparison or a unary operator."""
         recording = active.recording
@@ -114,9 +243,11 @@ class Recorder:
         recording.note(_note_operands, left, right)
         return operation(left, right)
 
-    def contains(self, item: Any, container: Any) -> bool:
+    def contains(self, item: Any, container: Any) -> Any:
         """``item in container``"""
         recording = active.recording
+        if isinstance(container, SymbolicTensor) or (_is_open(item) and type(container) in _SEQUENCES):
+            return _is_among(item, container)
         if recording is not None and type(container) not in _INERT:
             item = questions.sought(container, item)
             recording.note(_note_membership, item, container)
@@ -176,18 +307,23 @@ class Recorder:
         recording = active.recording
         if recording is not None:
             recording.note(Recording.writes_global, sys._getframe(1).f_globals, name)
+            paths.touch(global_place(sys._getframe(1).f_globals, name))
 
     def writes_cell(self, probe: types.FunctionType) -> None:
         """Before a variable of an enclosing function, which ``probe`` refers to, is assigned or deleted."""
         recording = active.recording
         if recording is not None:
-            recording.note(Recording.writes_cell, (probe.__closure__ or ())[0], probe.__code__.co_freevars[0])
+            cell, name = (probe.__closure__ or ())[0], probe.__code__.co_freevars[0]
+            recording.note(Recording.writes_cell, cell, name)
+            paths.touch(cell_place(cell, name))
 
     def writes(self, value: Any, name: str) -> Any:
         """Before ``value.name`` is assigned or deleted."""
         recording = active.recording
         if recording is not None:
             recording.note(contents.before_write, value, name)
+            if paths.active.path is not None:
+                paths.touch(place_of(value, name))
         return value
 
     def updates(self, value: Any, name: str) -> Any:
@@ -200,6 +336,11 @@ class Recorder:
         recording = active.recording
         if recording is not None and type(value) not in _INERT:
             recording.note(_note_item_write, value)
+        if paths.active.path is not None:
+            if type(value) is SymbolicTensor:
+                paths.rebound(value)
+            else:
+                paths.touch(place_of(value))
         return value
 
     updates_item = writes_item
@@ -209,6 +350,40 @@ class Recorder:
         recording = active.recording
         if recording is not None and type(value) not in _INERT:
             recording.note(_note_update, name, value)
+            if type(value) in CONTAINERS and paths.active.path is not None:
+                paths.touch(place_of(value))
+
+
+def _is_open(value: Any) -> bool:
+    """Whether the truth of a value is not known before the program runs."""
+    if isinstance(value, Variable) and current.trace is not None:
+        return True
+    return isinstance(value, SymbolicTensor) and value._known() is None
+
+
+_SEQUENCES = frozenset((list, tuple, set, frozenset, range))
+
+
+def _is_among(item: Any, container: Any) -> Any:
+    """``item in container``, where it takes the value of a tensor to know."""
+    parts = [container] if isinstance(container, Tensor) else list(container)
+    found: Any = False
+    for part in parts:
+        if isinstance(part, (Tensor, bool, int, float)):
+            equal = reductions.any(elementwise.equal(part, item))
+            found = equal if found is False else elementwise.logical_or(found, equal)
+    return found
+
+
+def _forked(value: Any, frame: types.FrameType, names: Sequence[str], loop: Loop | None) -> Fork:
+    where = blame.here(frame, "if")
+    if loop is not None:
+        loop.enter_path(where)
+    recording, active.recording = active.recording, None
+    try:
+        return Fork(value, frame, names, where)
+    finally:
+        active.recording = recording
 
 
 def _global(namespace: dict[str, Any], name: str) -> Any:

@@ -13,6 +13,7 @@ import copy
 from collections.abc import Sequence
 from typing import Any, TypeVar
 
+from hybridflow.tracing.convert.flow import Flow
 from hybridflow.tracing.convert.scope import CELL, GLOBAL, LOCAL, Scope
 from hybridflow.tracing.convert.unit import Function
 
@@ -57,7 +58,7 @@ def mangled(name: str, owner: str | None) -> str:
     return f"_{stripped}{name}" if stripped else name
 
 
-class _Instrumenter(ast.NodeTransformer):
+class _Instrumenter(Flow):
     def __init__(self, scope: Scope, owner: str | None, recorder: str) -> None:
         self._scope, self._owner, self._recorder = scope, owner, recorder
         self._written: dict[str, str] = {}  # outside names that the present statement binds, and their kinds
@@ -66,12 +67,17 @@ class _Instrumenter(ast.NodeTransformer):
 
     def _call(self, at: ast.AST, method: str, *args: ast.expr) -> ast.expr:
         """``recorder.method(*args)``, standing where ``at`` stands."""
-        function = self._at(at, ast.Attribute(self._at(at, ast.Constant(self._recorder)), method, ast.Load()))
+        function = self._at(at, ast.Attribute(self._recorder_at(at), method, ast.Load()))
         return self._at(at, ast.Call(function, list(args), []))
 
-    @staticmethod
-    def _at(at: ast.AST, node: N) -> N:
+    def _recorder_at(self, at: ast.AST) -> ast.expr:
+        return self._at(at, ast.Constant(self._recorder))
+
+    def _at(self, at: ast.AST, node: N) -> N:
         return ast.copy_location(node, at)
+
+    def _mangled(self, name: str) -> str:
+        return mangled(name, self._owner)
 
     def _text(self, at: ast.AST, text: str) -> ast.expr:
         return self._at(at, ast.Constant(text))
@@ -86,10 +92,17 @@ class _Instrumenter(ast.NodeTransformer):
     # Scopes
 
     def body_of(self, node: Function | ast.ClassDef) -> None:
-        if isinstance(node, ast.Lambda):
-            node.body = self._visit(node.body)
-            return
-        node.body = self._statements(node.body)
+        before = self._enter_function([] if isinstance(node, ast.Lambda) else node.body)
+        try:
+            if isinstance(node, ast.Lambda):
+                node.body = self._visit(node.body)
+            elif isinstance(node, ast.ClassDef):
+                self._returns = self._may_bind = False
+                node.body = self._statements(node.body)
+            else:
+                node.body = self._function_end(self._statements(node.body))
+        finally:
+            self._leave_function(before)
 
     def _inside(self, node: Function | ast.ClassDef, owner: str | None) -> None:
         """Instrument the body of a scope that is made inside the function."""
@@ -101,6 +114,9 @@ class _Instrumenter(ast.NodeTransformer):
             self._scope, self._owner, self._written = before
 
     def _statements(self, nodes: Sequence[ast.stmt]) -> list[ast.stmt]:
+        return self._block(nodes)
+
+    def _statements_of(self, nodes: Sequence[ast.stmt]) -> list[ast.stmt]:
         return [made for node in nodes for made in self._statement(node)]
 
     def _statement(self, node: ast.stmt) -> list[ast.stmt]:
@@ -162,13 +178,13 @@ class _Instrumenter(ast.NodeTransformer):
 
     def _comprehension(self, node: Any) -> ast.AST:
         first = node.generators[0]
-        first.iter = self._call(first.iter, "iterate", self._visit(first.iter))
+        first.iter = self._iterable(first.iter)
         before = self._scope
         self._scope = Scope(node, before)
         try:
             for k, generator in enumerate(node.generators):
                 if k:
-                    generator.iter = self._call(generator.iter, "iterate", self._visit(generator.iter))
+                    generator.iter = self._iterable(generator.iter)
                 generator.target = self._visit(generator.target)
                 generator.ifs = [self._test(test) for test in generator.ifs]
             for field in ("elt", "key", "value"):
@@ -177,6 +193,14 @@ class _Instrumenter(ast.NodeTransformer):
         finally:
             self._scope = before
         return node
+
+    def _iterable(self, node: ast.expr) -> ast.expr:
+        """What a comprehension iterates over, where no walrus may stand."""
+        before, self._may_bind = self._may_bind, False
+        try:
+            return self._call(node, "iterate", self._visit(node))
+        finally:
+            self._may_bind = before
 
     visit_ListComp = visit_SetComp = visit_DictComp = visit_GeneratorExp = _comprehension
 
@@ -296,6 +320,8 @@ class _Instrumenter(ast.NodeTransformer):
         if isinstance(node.operand, ast.Constant):
             return node
         if isinstance(node.op, ast.Not):
+            if not self._is_plain(node.operand):
+                return self._call(node, "negated", self._truth(node.operand))
             node.operand = self._test(node.operand)
         else:
             node.operand = self._use(node.operand)
@@ -304,14 +330,14 @@ class _Instrumenter(ast.NodeTransformer):
     def visit_Compare(self, node: ast.Compare) -> ast.AST:
         if len(node.ops) == 1 and isinstance(node.ops[0], (ast.In, ast.NotIn)):
             found = self._call(node, "contains", self._visit(node.left), self._visit(node.comparators[0]))
-            return self._at(node, ast.UnaryOp(ast.Not(), found)) if isinstance(node.ops[0], ast.NotIn) else found
+            return self._call(node, "negated", found) if isinstance(node.ops[0], ast.NotIn) else found
         identity = all(isinstance(op, (ast.Is, ast.IsNot)) for op in node.ops)
         look = self._identity if identity else self._use
         if identity and not any(isinstance(part, ast.Constant) for part in (node.left, *node.comparators)):
             look = self._same
         node.left = look(node.left)
         node.comparators = [look(part) for part in node.comparators]
-        return node
+        return node if identity or not self._may_bind else self._chain(node)
 
     def _use(self, node: ast.expr) -> ast.expr:
         return node if isinstance(node, ast.Constant) else self._call(node, "use", self._visit(node))
@@ -329,15 +355,6 @@ class _Instrumenter(ast.NodeTransformer):
             return visited
         return self._call(node, "test", visited)
 
-    def visit_BoolOp(self, node: ast.BoolOp) -> ast.AST:
-        node.values = [*map(self._test, node.values[:-1]), self._visit(node.values[-1])]
-        return node
-
-    def visit_IfExp(self, node: ast.IfExp) -> ast.AST:
-        node.test = self._test(node.test)
-        node.body, node.orelse = self._visit(node.body), self._visit(node.orelse)
-        return node
-
     def visit_FormattedValue(self, node: ast.FormattedValue) -> ast.AST:
         node.value = self._call(node.value, "shown", self._visit(node.value))
         node.format_spec = None if node.format_spec is None else self._visit(node.format_spec)
@@ -345,25 +362,10 @@ class _Instrumenter(ast.NodeTransformer):
 
     # Statements
 
-    def _branch(self, node: Any) -> ast.AST:
-        node.test = self._test(node.test)
-        node.body, node.orelse = self._statements(node.body), self._statements(node.orelse)
-        return node
-
-    visit_If = visit_While = _branch
-
     def visit_Assert(self, node: ast.Assert) -> ast.AST:
         node.test = self._test(node.test)
         node.msg = None if node.msg is None else self._visit(node.msg)
         return node
-
-    def _loop(self, node: Any) -> ast.AST:
-        node.iter = self._call(node.iter, "iterate", self._visit(node.iter))
-        node.target = self._visit(node.target)
-        node.body, node.orelse = self._statements(node.body), self._statements(node.orelse)
-        return node
-
-    visit_For = visit_AsyncFor = _loop
 
     def visit_withitem(self, node: ast.withitem) -> ast.AST:
         node.context_expr = self._call(node.context_expr, "enter", self._visit(node.context_expr))

@@ -47,6 +47,11 @@ class Scope:
         raise AssertionError("a scope without an outermost one")
 
 
+def names_bound(nodes: Iterable[ast.AST]) -> set[str]:
+    """The names that nodes bind, or delete, in the scope that they stand in."""
+    return {name for name, how in _in_statements(nodes) if how not in ("global", "nonlocal")}
+
+
 def _bindings(node: ast.AST) -> Iterator[tuple[str, str]]:
     """(name, how) of everything that a scope binds or declares."""
     if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):

@@ -1,0 +1,439 @@
+"""Control flow in instrumented source: statements that can go on when their condition is a tensor.
+
+Python's own statements stay, in the user's own frame.  Where a condition is a tensor, both blocks of an ``if`` run one
+after the other, and the body of a loop as often as it takes to know the types of what it carries; in between the names
+that they bind are set back, which is what the code that is added here does:
+
+    .1 = R.fork(TEST, names)             True, False, or a ``Fork``, which is true once and then false
+    if .1:
+        THEN
+        if .1 is not True: a, b = .1.between()      the names as they were before
+    if not .1:
+        ELSE
+    if .1 is not True and .1 is not False: a, b = .1.joined()
+
+A name that has no value is assigned ``R.unbound``, and deleted at once.  ``return``, ``break`` and ``continue`` ask
+whether to leave in fact: where a condition was a tensor the frame goes on, and what follows is skipped (``R.live``).
+"""
+
+from __future__ import annotations
+
+import ast
+import copy
+from collections.abc import Sequence
+from typing import Any
+
+from hybridflow.tracing.convert import jumps
+from hybridflow.tracing.convert.scope import LOCAL, Scope, names_bound
+
+_ALWAYS_BOOL = (ast.Is, ast.IsNot)
+
+
+class Flow(ast.NodeTransformer):
+    """The part of the instrumenter that knows statements and operators which choose."""
+
+    _scope: Scope
+    _temporaries = 0
+    _inner: set[str] = set()  # names that functions made inside of this one assign
+    _returns = False  # whether returns ask first
+    _may_bind = True  # whether a walrus may stand here, and statements be more than one
+    _finally: frozenset[str] | set[str] = (
+        frozenset()
+    )  # names bound in the blocks of ``try`` statements with ``finally``
+    _loops: list[str | None] = []  # the loop objects of the loops around, None for loops that are not converted
+
+    # What the instrumenter has.
+
+    def _call(self, at: ast.AST, method: str, *args: ast.expr) -> ast.expr:
+        raise NotImplementedError
+
+    def _at(self, at: ast.AST, node: Any) -> Any:
+        raise NotImplementedError
+
+    def _visit(self, node: ast.expr) -> ast.expr:
+        raise NotImplementedError
+
+    def _statements(self, nodes: Sequence[ast.stmt]) -> list[ast.stmt]:
+        raise NotImplementedError
+
+    def _test(self, node: ast.expr) -> ast.expr:
+        raise NotImplementedError
+
+    def _mangled(self, name: str) -> str:
+        raise NotImplementedError
+
+    def _recorder_at(self, at: ast.AST) -> ast.expr:
+        raise NotImplementedError
+
+    # ---- pieces
+
+    def _temporary(self) -> str:
+        self._temporaries += 1
+        return f".{self._temporaries}"
+
+    def _load(self, at: ast.AST, name: str) -> ast.expr:
+        found: ast.expr = self._at(at, ast.Name(name, ast.Load()))
+        return found
+
+    def _set(self, at: ast.AST, name: str, value: ast.expr) -> ast.stmt:
+        made: ast.stmt = self._at(at, ast.Assign([self._at(at, ast.Name(name, ast.Store()))], value))
+        return made
+
+    def _bind(self, at: ast.AST, name: str, value: ast.expr) -> ast.expr:
+        made: ast.expr = self._at(at, ast.NamedExpr(self._at(at, ast.Name(name, ast.Store())), value))
+        return made
+
+    def _of(self, at: ast.AST, name: str, method: str, *args: ast.expr) -> ast.expr:
+        """``name.method(*args)``"""
+        function = self._at(at, ast.Attribute(self._load(at, name), method, ast.Load()))
+        made: ast.expr = self._at(at, ast.Call(function, list(args), []))
+        return made
+
+    def _if(self, at: ast.AST, test: ast.expr, body: list[ast.stmt], orelse: Sequence[ast.stmt] = ()) -> ast.stmt:
+        made: ast.stmt = self._at(at, ast.If(test, body, list(orelse)))
+        return made
+
+    def _not(self, at: ast.AST, test: ast.expr) -> ast.expr:
+        made: ast.expr = self._at(at, ast.UnaryOp(ast.Not(), test))
+        return made
+
+    def _is(self, at: ast.AST, name: str, *others: bool) -> ast.expr:
+        """Whether a temporary is none of these constants."""
+        tests = [
+            self._at(at, ast.Compare(self._load(at, name), [ast.IsNot()], [self._at(at, ast.Constant(other))]))
+            for other in others
+        ]
+        found: ast.expr = tests[0] if len(tests) == 1 else self._at(at, ast.BoolOp(ast.And(), tests))
+        return found
+
+    def _none(self, at: ast.AST) -> ast.expr:
+        made: ast.expr = self._at(at, ast.Constant(None))
+        return made
+
+    def _names(self, at: ast.AST, names: Sequence[str]) -> ast.expr:
+        held: Any = tuple(map(self._mangled, names))
+        made: ast.expr = self._at(at, ast.Constant(held))
+        return made
+
+    def _assigned(self, at: ast.AST, names: Sequence[str], value: ast.expr) -> list[ast.stmt]:
+        """``(a, b) = value``, and those that are unbound deleted."""
+        if not names:
+            return [self._at(at, ast.Expr(value))]
+        targets = [self._at(at, ast.Name(name, ast.Store())) for name in names]
+        made = [self._at(at, ast.Assign([self._at(at, ast.Tuple(targets, ast.Store()))], value))]
+        for name in names:
+            unbound = self._at(at, ast.Attribute(self._recorder_at(at), "unbound", ast.Load()))
+            test = self._at(at, ast.Compare(self._load(at, name), [ast.Is()], [unbound]))
+            made.append(self._if(at, test, [self._at(at, ast.Delete([self._at(at, ast.Name(name, ast.Del()))]))]))
+        return made
+
+    def _bound(self, *nodes: ast.AST) -> list[str]:
+        """The local names that nodes may bind, in an order of their own."""
+        names = {name for name in names_bound(nodes) if self._scope.kind(self._mangled(name)) == LOCAL}
+        return sorted(names | {name for name in self._inner if self._scope.kind(self._mangled(name)) == LOCAL})
+
+    # ---- functions
+
+    def _enter_function(self, body: Sequence[ast.stmt]) -> tuple[Any, ...]:
+        before = self._temporaries, self._inner, self._returns, self._may_bind, self._loops, self._finally
+        self._temporaries, self._inner, self._loops = 0, jumps.bound_by_inner(body), []
+        self._returns, self._may_bind, self._finally = jumps.returns_early(body), True, frozenset()
+        return before
+
+    def _leave_function(self, before: tuple[Any, ...]) -> None:
+        self._temporaries, self._inner, self._returns, self._may_bind, self._loops, self._finally = before
+
+    def _function_end(self, body: list[ast.stmt]) -> list[ast.stmt]:
+        """The body of a function, which asks at its end what it returned before."""
+        if self._returns:
+            last = body[-1]
+            body.append(self._at(last, ast.Return(self._call(last, "returned_by_end"))))
+        return body
+
+    def visit_Return(self, node: ast.Return) -> Any:
+        value = self._none(node) if node.value is None else self._visit(node.value)
+        if not self._returns:
+            node.value = None if node.value is None else value
+            return node
+        name = self._temporary()
+        stays = self._at(node, ast.Attribute(self._recorder_at(node), "stays", ast.Load()))
+        goes = self._at(node, ast.Compare(self._load(node, name), [ast.IsNot()], [stays]))
+        node.value = self._load(node, name)
+        names = self._names(node, sorted(self._finally))
+        return [self._set(node, name, self._call(node, "returns", value, names)), self._if(node, goes, [node])]
+
+    def visit_Yield(self, node: ast.Yield) -> ast.AST:
+        value = self._none(node) if node.value is None else self._visit(node.value)
+        node.value = self._call(node, "yields", value)
+        return node
+
+    # ---- blocks
+
+    def _block(self, nodes: Sequence[ast.stmt]) -> list[ast.stmt]:
+        """Statements, of which those after one that may leave are skipped where it did."""
+        for k, node in enumerate(nodes[:-1]):
+            if not isinstance(node, (ast.Return, ast.Break, ast.Continue)) and jumps.leaves([node]):
+                rest = nodes[k + 1]
+                live = self._call(rest, "live")
+                return [*self._statements_of(nodes[: k + 1]), self._if(rest, live, self._block(nodes[k + 1 :]))]
+        return self._statements_of(nodes)
+
+    def _statements_of(self, nodes: Sequence[ast.stmt]) -> list[ast.stmt]:
+        raise NotImplementedError
+
+    # ---- if
+
+    def visit_If(self, node: ast.If) -> Any:
+        if self._is_plain(node.test) or not self._may_bind:
+            node.test = self._test(node.test)
+            node.body, node.orelse = self._statements(node.body), self._statements(node.orelse)
+            return node
+        return self._choice(node.test, self._truth(node.test), node.body, node.orelse)
+
+    def _choice(self, at: ast.AST, test: ast.expr, body: Sequence[ast.stmt], orelse: Sequence[ast.stmt]) -> Any:
+        names, fork = self._bound(*body, *orelse), self._temporary()
+        made = [self._set(at, fork, self._call(at, "fork", test, self._names(at, names), self._loop_around(at)))]
+        between = self._assigned(at, names, self._of(at, fork, "between"))
+        made.append(
+            self._if(
+                at, self._load(at, fork), [*self._statements(body), self._if(at, self._is(at, fork, True), between)]
+            )
+        )
+        if orelse:
+            made.append(self._if(at, self._not(at, self._load(at, fork)), self._statements(orelse)))
+        joined = self._assigned(at, names, self._of(at, fork, "joined"))
+        made.append(self._if(at, self._is(at, fork, True, False), joined))
+        return made
+
+    def _is_plain(self, test: ast.expr) -> bool:
+        """Whether a condition can be seen to be no tensor."""
+        if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+            return self._is_plain(test.operand)
+        if isinstance(test, ast.BoolOp):
+            return all(map(self._is_plain, test.values))
+        return isinstance(test, ast.Constant) or (
+            isinstance(test, ast.Compare) and all(isinstance(op, _ALWAYS_BOOL) for op in test.ops)
+        )
+
+    # ---- operators
+
+    def _truth(self, node: ast.expr) -> ast.expr:
+        """An expression of which nothing but its truth matters."""
+        if isinstance(node, ast.BoolOp) and self._may_bind and not self._is_plain(node):
+            return self._operands(node, node.values, isinstance(node.op, ast.And), "truth_of_second")
+        return self._visit(node)
+
+    def visit_BoolOp(self, node: ast.BoolOp) -> ast.AST:
+        if self._is_plain(node) or not self._may_bind:
+            node.values = [*map(self._test, node.values[:-1]), self._visit(node.values[-1])]
+            return node
+        return self._operands(node, node.values, isinstance(node.op, ast.And), "second")
+
+    def _operands(self, at: ast.AST, values: Sequence[ast.expr], both: bool, method: str) -> ast.expr:
+        """``R.second(.v := first, rest if (.f := R.fork(.v, names)) else None, .f)``"""
+        see = self._visit if method == "second" else self._truth
+        if len(values) == 1:
+            return see(values[0])
+        first = self._temporary()
+        operand = self._bind(values[0], first, see(values[0]))
+        return self._second(
+            at, operand, first, both, lambda: self._operands(at, values[1:], both, method), method, values[1:]
+        )
+
+    def _second(
+        self, at: ast.AST, operand: ast.expr, first: str, both: bool, rest: Any, method: str, nodes: Sequence[ast.expr]
+    ) -> ast.expr:
+        fork, names = self._temporary(), self._names(at, self._bound(*nodes))
+        asked = self._call(at, "fork" if both else "fork_not", self._load(at, first), names, self._loop_around(at))
+        second = self._at(at, ast.IfExp(self._bind(at, fork, asked), rest(), self._none(at)))
+        return self._with_names(at, self._call(at, method, operand, second, self._load(at, fork)), fork, nodes)
+
+    def _with_names(self, at: ast.AST, value: ast.expr, fork: str, nodes: Sequence[ast.expr]) -> ast.expr:
+        """The value of an operator, whose operands may bind names."""
+        own = [name for name in self._bound(*nodes) if name not in self._inner]
+        if not own:
+            return value
+        kind = self._at(at, ast.Attribute(self._load(at, fork), "__class__", ast.Load()))
+        ours = self._at(at, ast.Attribute(self._recorder_at(at), "Fork", ast.Load()))
+        is_fork = self._at(at, ast.Compare(kind, [ast.Is()], [ours]))
+        names = [
+            self._bind(at, name, self._of(at, fork, "held", self._at(at, ast.Constant(self._mangled(name)))))
+            for name in own
+        ]
+        bound = self._at(at, ast.IfExp(is_fork, self._at(at, ast.Tuple(names, ast.Load())), self._none(at)))
+        both = self._at(at, ast.Tuple([value, bound], ast.Load()))
+        first: ast.expr = self._at(at, ast.Subscript(both, self._at(at, ast.Constant(0)), ast.Load()))
+        return first
+
+    def _chain(self, node: ast.Compare) -> ast.expr:
+        """``a < b < c``, each operand evaluated once."""
+        if len(node.ops) == 1:
+            return node
+        first, middle = self._temporary(), self._temporary()
+        held = self._bind(node.comparators[0], middle, node.comparators[0])
+        left = self._at(node, ast.Compare(node.left, node.ops[:1], [held]))
+        rest = self._at(node, ast.Compare(self._load(node, middle), node.ops[1:], node.comparators[1:]))
+        operand = self._bind(node, first, left)
+        return self._second(node, operand, first, True, lambda: self._chain(rest), "second", [])
+
+    def visit_IfExp(self, node: ast.IfExp) -> ast.AST:
+        if self._is_plain(node.test) or not self._may_bind:
+            node.test, node.body, node.orelse = self._test(node.test), self._visit(node.body), self._visit(node.orelse)
+            return node
+        fork = self._temporary()
+        names = self._names(node, self._bound(node.body, node.orelse))
+        asked = self._bind(
+            node.test, fork, self._call(node.test, "fork", self._truth(node.test), names, self._loop_around(node))
+        )
+        one = self._at(node, ast.IfExp(self._load(node, fork), self._visit(node.body), self._none(node)))
+        other = self._at(
+            node, ast.IfExp(self._not(node, self._load(node, fork)), self._visit(node.orelse), self._none(node))
+        )
+        return self._with_names(node, self._call(node, "chosen", asked, one, other), fork, [node.body, node.orelse])
+
+    # ---- loops
+
+    def _loop_around(self, at: ast.AST) -> ast.expr:
+        """The loop object of the innermost loop around."""
+        loop = self._loops[-1] if self._loops else None
+        return self._none(at) if loop is None else self._load(at, loop)
+
+    def _fresh(self, at: ast.AST, loop: str, names: Sequence[str]) -> ast.stmt:
+        """The names that a loop binds, set to what they are now if it says so."""
+        fresh = self._at(at, ast.Attribute(self._load(at, loop), "fresh", ast.Load()))
+        return self._if(at, fresh, self._assigned(at, names, self._of(at, loop, "values", self._names(at, names))))
+
+    def _begun(self, at: ast.AST, method: str, names: Sequence[str], node: Any, *more: ast.expr) -> ast.expr:
+        has_else = self._at(at, ast.Constant(bool(node.orelse)))
+        return self._call(at, method, self._names(at, names), self._loop_around(at), has_else, *more)
+
+    def _loop_body(self, nodes: Sequence[ast.stmt], loop: str | None) -> list[ast.stmt]:
+        self._loops.append(loop)
+        try:
+            return self._statements(nodes)
+        finally:
+            self._loops.pop()
+
+    def visit_While(self, node: ast.While) -> Any:
+        if not self._may_bind:
+            node.test, node.body = self._test(node.test), self._loop_body(node.body, None)
+            node.orelse = self._statements(node.orelse)
+            return node
+        at, loop = node.test, self._temporary()
+        names = self._bound(node.test, *node.body, *node.orelse)
+        made = [self._set(at, loop, self._begun(at, "loop", names, node))]
+        is_endless = isinstance(node.test, ast.Constant) and bool(node.test.value)
+        asked = self._of(at, loop, "endless") if is_endless else self._of(at, loop, "test", self._truth(node.test))
+        head: list[ast.stmt] = []
+        if jumps.leaves(node.body):
+            head.append(self._fresh(at, loop, names))
+            over = self._at(at, ast.Attribute(self._load(at, loop), "over", ast.Load()))
+            asked = self._at(at, ast.IfExp(over, self._of(at, loop, "test", self._none(at)), asked))
+        head.append(self._if(at, self._not(at, asked), [self._at(at, ast.Break())]))
+        head.append(self._fresh(at, loop, names))
+        body = self._loop_body(node.body, loop)
+        made.append(self._at(node, ast.While(self._of(at, loop, "more"), [*head, *body], [])))
+        made.append(self._fresh(at, loop, names))
+        return [*made, *self._after_loop(at, loop, names, node.orelse)]
+
+    def _after_loop(self, at: ast.AST, loop: str, names: Sequence[str], orelse: Sequence[ast.stmt]) -> list[ast.stmt]:
+        """``else``, which runs unless there was a ``break``, and the end of what began with the loop."""
+        made: list[ast.stmt] = []
+        if orelse:
+            made.append(self._if(at, self._of(at, loop, "completed"), self._statements(orelse)))
+        made.append(self._at(at, ast.Expr(self._of(at, loop, "leave", self._names(at, names)))))
+        made.append(self._fresh(at, loop, names))
+        return made
+
+    def visit_For(self, node: ast.For) -> Any:
+        if not self._may_bind:
+            return self._plain_for(node)
+        at, loop = node.iter, self._temporary()
+        names = self._bound(node.target, *node.body, *node.orelse)
+        targets = set(self._bound(node.target)) - self._inner
+        each = self._begun(at, "each", names, node, self._visit(node.iter))
+        made = [self._set(at, loop, each)]
+        body = [self._fresh(at, loop, [name for name in names if name not in targets])]
+        body += self._loop_body(node.body, loop)
+        made.append(self._at(node, ast.For(self.visit(node.target), self._load(at, loop), body, [])))
+        made.append(self._fresh(at, loop, names))
+        return [*made, *self._after_loop(at, loop, names, node.orelse)]
+
+    def _plain_for(self, node: ast.For | ast.AsyncFor) -> ast.AST:
+        node.iter = self._call(node.iter, "iterate", self._visit(node.iter))
+        node.target, node.body = self.visit(node.target), self._loop_body(node.body, None)
+        node.orelse = self._statements(node.orelse)
+        return node
+
+    def visit_AsyncFor(self, node: ast.AsyncFor) -> ast.AST:
+        return self._plain_for(node)
+
+    def visit_Break(self, node: ast.Break) -> Any:
+        return self._jump(node, "breaks")
+
+    def visit_Continue(self, node: ast.Continue) -> Any:
+        return self._jump(node, "continues")
+
+    def _jump(self, node: ast.stmt, method: str) -> Any:
+        loop = self._loops[-1] if self._loops else None
+        return node if loop is None else self._if(node, self._of(node, loop, method), [node])
+
+    # ---- what must be left in order
+
+    def visit_With(self, node: ast.With) -> Any:
+        node.items = [self.visit(item) for item in node.items]
+        if not self._may_bind or not jumps.leaves(node.body):
+            node.body = self._statements(node.body)
+            return node
+        begun, end, after = self._paused(
+            node, self._bound(*(item.optional_vars for item in node.items if item.optional_vars), *node.body)
+        )
+        node.body = [*self._statements(node.body), *end]
+        return [*begun, node, *after]
+
+    def _paused(
+        self, at: ast.stmt, names: Sequence[str], *, runs: bool = False
+    ) -> tuple[list[ast.stmt], list[ast.stmt], list[ast.stmt]]:
+        """Statements before, at the end of, and after a block at whose end something happens however it is left;
+        where code of the user's ``runs`` there, it may change the names."""
+        depth, pause = self._temporary(), self._temporary()
+        begun = [self._set(at, depth, self._call(at, "depth")), self._set(at, pause, self._none(at))]
+        end = self._set(at, pause, self._call(at, "pause", self._load(at, depth), self._names(at, names)))
+        is_paused = self._at(at, ast.Compare(self._load(at, pause), [ast.IsNot()], [self._none(at)]))
+        resumed = self._call(
+            at, "resume", self._load(at, pause), self._names(at, names), self._at(at, ast.Constant(runs))
+        )
+        return begun, [end], [self._if(at, is_paused, self._assigned(at, names, resumed))]
+
+    def visit_Try(self, node: ast.Try | ast.TryStar) -> Any:
+        if not self._may_bind:
+            return self.generic_visit(node)
+        blocks = [node.body, node.orelse, *(handler.body for handler in node.handlers)]
+        names = self._bound(*(part for block in (*blocks, node.finalbody) for part in block))
+        begun, end, after = self._paused(node, names, runs=True)
+        depth = begun[0].targets[0].id  # type: ignore[attr-defined]
+        pauses = bool(node.finalbody) and any(jumps.leaves(block) for block in blocks)
+        before, self._finally = self._finally, self._finally | set(names) if pauses else self._finally
+        node.body, node.orelse = self._statements(node.body), self._statements(node.orelse)
+        node.handlers = [self.visit(handler) for handler in node.handlers]
+        self._finally = before
+        for handler in node.handlers:
+            caught = self._at(handler, ast.Expr(self._call(handler, "caught", self._load(handler, depth))))
+            handler.body = [caught, *handler.body]
+        node.finalbody = self._statements(node.finalbody)
+        if node.finalbody:
+            passed = self._at(node, ast.Expr(self._call(node, "passed", self._load(node, depth))))
+            node.finalbody = [passed, *node.finalbody]
+        if not pauses:
+            return [begun[0], node]
+        common = self._call(node, "common", self._load(node, begun[1].targets[0].id), self._names(node, names))  # type: ignore[attr-defined]
+        node.finalbody.insert(1, self._if(node, copy.deepcopy(after[0].test), self._assigned(node, names, common)))  # type: ignore[attr-defined]
+        for block in (node.orelse or node.body, *(handler.body for handler in node.handlers)):
+            block += end
+        return [*begun, node, *after]
+
+    visit_TryStar = visit_Try
+
+    def visit_Raise(self, node: ast.Raise) -> Any:
+        self.generic_visit(node)
+        return [self._at(node, ast.Expr(self._call(node, "raises"))), node]

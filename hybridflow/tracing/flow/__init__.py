@@ -1,0 +1,1 @@
+"""Python's control flow over tensors, while it is traced: what converted code calls (see ``convert.flow``)."""

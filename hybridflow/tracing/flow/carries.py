@@ -1,0 +1,256 @@
+"""What a loop carries from turn to turn: the values of its names, and of places that its body changes.
+
+Types are found by tracing.  At first tensors are carried with their types, and everything else is taken to be the same
+in each turn.  A number of Python's that a turn changes becomes a tensor that counts as a Python number, or takes the
+dtype of the tensor that came out.  What has no common type is a ``Conflict``: it has no value when a turn begins, and
+that matters only to who reads it there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from hybridflow.compiler.ir.types import TensorType, same_extents
+from hybridflow.core import pytree
+from hybridflow.core.promotion import Typed, result_dtype, weak_kind
+from hybridflow.core.tensor import Tensor
+from hybridflow.tracing.flow.places import UNBOUND, Place
+from hybridflow.tracing.flow.values import (
+    PYTHON,
+    RANK,
+    Conflict,
+    as_typed,
+    is_number,
+    number_of,
+    python_number,
+    same_atom,
+    zeros,
+)
+from hybridflow.tracing.region import Region
+from hybridflow.tracing.symbolic import SymbolicTensor
+
+
+class _Leaf:
+    """One tensor that is carried; ``kind`` is Python's where it counts as a number."""
+
+    __slots__ = ("dtype", "input", "kind", "shape", "start")
+
+    def __init__(self, start: Any, dtype: np.dtype[Any], shape: Any, kind: type | None) -> None:
+        self.start, self.dtype, self.shape, self.kind = start, dtype, shape, kind
+        self.input: SymbolicTensor | None = None
+
+    @property
+    def type(self) -> TensorType:
+        return TensorType(self.shape, self.dtype)
+
+    def typed(self, value: Any) -> Tensor:
+        """A value that the leaf takes as a tensor of its type, in the trace that goes on."""
+        return python_number(value, self.kind) if self.kind is not None else as_typed(value, self.dtype)
+
+    def result(self, tensor: Tensor) -> Tensor:
+        return number_of(tensor) if self.kind is not None else tensor
+
+
+def _leaf_of(value: Any) -> Any:
+    if isinstance(value, Tensor):
+        kind = weak_kind(value)
+        return _Leaf(value, PYTHON[kind] if kind is not None else value.dtype, value.shape, kind)
+    return value
+
+
+class _Held:
+    """One name or place: how its value is nested, and its leaves; those that are not carried are values."""
+
+    __slots__ = ("conflict", "leaves", "start", "structure")
+
+    def __init__(self, start: Any) -> None:
+        self.start = start
+        leaves, self.structure = pytree.flatten(start)
+        self.leaves = list(map(_leaf_of, leaves))
+        self.conflict: Conflict | None = None
+
+    def carried(self) -> list[_Leaf]:
+        return [] if self.conflict is not None else [leaf for leaf in self.leaves if isinstance(leaf, _Leaf)]
+
+    def built(self, values: Any) -> Any:
+        """The value, with the next of ``values`` for each carried leaf."""
+        if self.conflict is not None:
+            return self.conflict
+        if not self.carried():
+            return self.start
+        return pytree.unflatten(
+            self.structure, [leaf.result(next(values)) if isinstance(leaf, _Leaf) else leaf for leaf in self.leaves]
+        )
+
+    def agrees(self, end: Any) -> bool:
+        """Whether a turn leaves a value of the type that it found; else the type becomes wider, or a conflict."""
+        if self.conflict is not None:
+            return True
+        if self.start is UNBOUND:
+            if end is not UNBOUND:
+                self.conflict = end if isinstance(end, Conflict) else Conflict("unbound", UNBOUND, end)
+            return end is UNBOUND
+        if end is UNBOUND or isinstance(end, Conflict):
+            self.conflict = end if isinstance(end, Conflict) else Conflict("unbound", self.start, end)
+            return False
+        ends, structure = pytree.flatten(end)
+        if structure != self.structure:
+            self.conflict = Conflict("kind" if len(ends) == len(self.leaves) == 1 else "structure", self.start, end)
+            return False
+        same = True
+        for k, value in enumerate(ends):
+            found = _widened(self.leaves[k], value)
+            if isinstance(found, Conflict):
+                self.conflict = found
+                return False
+            if found is not self.leaves[k]:
+                self.leaves[k], same = found, False
+        return same
+
+    def ends(self, end: Any) -> list[Any]:
+        """The values of the carried leaves after a turn."""
+        if self.conflict is not None or not self.carried():
+            return []
+        return [x for leaf, x in zip(self.leaves, pytree.flatten(end)[0]) if isinstance(leaf, _Leaf)]
+
+
+def _widened(leaf: Any, end: Any) -> Any:
+    """What holds both what a turn found and what it leaves: ``leaf`` itself, a wider one, or a Conflict."""
+    start = leaf.start if isinstance(leaf, _Leaf) else leaf
+    if not isinstance(leaf, _Leaf):
+        if same_atom(leaf, end):
+            return leaf
+        if not is_number(leaf):
+            return Conflict("kind", start, end)
+        kind = weak_kind(leaf)
+        assert kind is not None
+        leaf = _Leaf(leaf, PYTHON[kind], (), kind)
+        wider = _widened(leaf, end)
+        return wider
+    if is_number(end):
+        return _with_number(leaf, end)
+    if not isinstance(end, Tensor):
+        return Conflict("kind", _shown(leaf), end)
+    if not same_extents(leaf.shape, end.shape):
+        return Conflict("shape", _shown(leaf), end)
+    if leaf.kind is not None:
+        if result_dtype("convert", [end, leaf.start]) != end.dtype:
+            return Conflict("dtype", _shown(leaf), end)
+        return _Leaf(leaf.start, end.dtype, leaf.shape, None)
+    return leaf if leaf.dtype == end.dtype else Conflict("dtype", _shown(leaf), end)
+
+
+def _with_number(leaf: _Leaf, end: Any) -> Any:
+    kind = weak_kind(end)
+    assert kind is not None
+    if leaf.kind is None:
+        if leaf.shape:
+            return Conflict("shape", _shown(leaf), end)
+        fits = result_dtype("convert", [Typed(leaf.dtype), end]) == leaf.dtype
+        return leaf if fits else Conflict("dtype", _shown(leaf), end)
+    if RANK[kind] <= RANK[leaf.kind]:
+        return leaf
+    return _Leaf(leaf.start, PYTHON[kind], (), kind)
+
+
+def _shown(leaf: _Leaf) -> Any:
+    return leaf.start if not isinstance(leaf.start, Tensor) else SymbolicTensor(leaf.input._node, leaf.input._trace)  # type: ignore[union-attr]
+
+
+def unchanged(before: Any, after: Any) -> bool:
+    """Whether a place holds what it held."""
+    (ones, structure), (others, other) = pytree.flatten(before), pytree.flatten(after)
+    return structure == other and all(map(same_atom, ones, others))
+
+
+class Carried:
+    """All that one loop carries."""
+
+    def __init__(self, values: dict[str, Any]) -> None:
+        self._names = {name: _Held(value) for name, value in values.items()}
+        self._places: dict[Any, tuple[Place, _Held]] = {}
+
+    def _all(self) -> list[_Held]:
+        return [*self._names.values(), *(held for _, held in self._places.values())]
+
+    def _leaves(self) -> list[_Leaf]:
+        return [leaf for held in self._all() for leaf in held.carried()]
+
+    def inputs(self, region: Region) -> list[SymbolicTensor]:
+        """New inputs of a body."""
+        for k, leaf in enumerate(self._leaves()):
+            leaf.input = region.carry(leaf.type, f"carry{k}")
+        return [leaf.input for leaf in self._leaves() if leaf.input is not None]
+
+    def starts(self) -> list[Tensor]:
+        return [leaf.typed(leaf.start) for leaf in self._leaves()]
+
+    def built(self, tensors: Sequence[Any]) -> tuple[dict[str, Any], list[tuple[Place, Any]]]:
+        """The values of names and of places, given the tensors of the leaves."""
+        rest = iter(tensors)
+        names = {name: held.built(rest) for name, held in self._names.items()}
+        return names, [(place, held.built(rest)) for place, held in self._places.values()]
+
+    def agrees(self, values: dict[str, Any] | None, touched: dict[Any, Any], finals: dict[Any, Any]) -> bool:
+        """Whether a turn that leaves ``values`` (None if none goes on) keeps all types.  ``touched`` are the places
+        that it changes, which hold again what they held before it."""
+        same = True
+        for name, held in self._names.items():
+            if values is not None and not held.agrees(values.get(name, UNBOUND)):
+                same = False
+        for key, (place, _) in touched.items():
+            if key not in self._places:
+                if unchanged(place.get(), finals[key]):
+                    continue
+                self._places[key] = place, _Held(place.get())
+                same = False
+            elif not self._places[key][1].agrees(finals[key]):
+                same = False
+        return same
+
+    def conflicting_place(self) -> tuple[Place, Conflict] | None:
+        return next(((p, held.conflict) for p, held in self._places.values() if held.conflict is not None), None)
+
+    def outputs(self, values: dict[str, Any] | None, finals: dict[Any, Any]) -> list[Tensor]:
+        """What a turn leaves, as tensors, in the trace that goes on."""
+        found: list[Tensor] = []
+        for name, held in self._names.items():
+            ends = [leaf.input for leaf in held.carried()] if values is None else held.ends(values[name])
+            found += [leaf.typed(end) for leaf, end in zip(held.carried(), ends)]
+        for key, (_, held) in self._places.items():
+            ends = held.ends(finals[key]) if key in finals else [leaf.input for leaf in held.carried()]
+            found += [leaf.typed(end) for leaf, end in zip(held.carried(), ends)]
+        return found
+
+
+class Late:
+    """What a loop hands on besides: how it was left, and what its function then returns."""
+
+    def __init__(self) -> None:
+        self.outputs: list[Tensor] = []
+
+    def add(self, value: Any) -> Any:
+        """Something of which ``taken`` makes the value after the loop."""
+        leaves, structure = pytree.flatten(value)
+        numbers = []
+        for leaf in leaves:
+            if isinstance(leaf, Tensor):
+                numbers.append((len(self.outputs), weak_kind(leaf) is not None))
+                self.outputs.append(leaf)
+            else:
+                numbers.append(leaf)
+        return structure, numbers
+
+    @staticmethod
+    def taken(added: Any, tensors: Sequence[Tensor]) -> Any:
+        structure, numbers = added
+        return pytree.unflatten(
+            structure,
+            [(number_of(tensors[n[0]]) if n[1] else tensors[n[0]]) if isinstance(n, tuple) else n for n in numbers],
+        )
+
+    def starts(self) -> list[Tensor]:
+        return [zeros(x.type) for x in self.outputs]

@@ -1,0 +1,175 @@
+"""What a branch or a turn may change besides its names: objects that others hold, too.
+
+Such an object is a *place*.  Before it is changed for the first time inside of a side, the side notes what it held;
+that is put back when the side is left, so that the other side, or the next pass, finds what there was.
+"""
+
+from __future__ import annotations
+
+import collections
+import types
+from typing import Any
+
+from hybridflow.core.tensor import Tensor
+from hybridflow.tracing.symbolic import SymbolicTensor
+
+UNBOUND: Any = type("Unbound", (), {"__slots__": (), "__repr__": lambda self: "<nothing>"})()
+
+
+class Place:
+    """Something that holds a value: ``get`` and ``put``; ``text`` is how messages call it."""
+
+    __slots__ = ("holder", "key", "text")
+
+    def __init__(self, holder: Any, key: Any, text: str) -> None:
+        self.holder, self.key, self.text = holder, key, text
+
+    @property
+    def identity(self) -> tuple[Any, ...]:
+        return type(self), id(self.holder), self.key
+
+    def get(self) -> Any:
+        raise NotImplementedError
+
+    def put(self, value: Any) -> None:
+        raise NotImplementedError
+
+
+class _List(Place):
+    __slots__ = ()
+
+    def get(self) -> Any:
+        return list(self.holder)
+
+    def put(self, value: Any) -> None:
+        self.holder[:] = value
+
+
+class _Items(Place):
+    """A dict, or what an object holds."""
+
+    __slots__ = ()
+
+    def get(self) -> Any:
+        return dict(self.holder)
+
+    def put(self, value: Any) -> None:
+        self.holder.clear()
+        self.holder.update(value)
+
+
+class _Set(Place):
+    __slots__ = ()
+
+    def get(self) -> Any:
+        return frozenset(self.holder)
+
+    def put(self, value: Any) -> None:
+        self.holder.clear()
+        self.holder.update(value)
+
+
+class _Deque(Place):
+    __slots__ = ()
+
+    def get(self) -> Any:
+        return list(self.holder)
+
+    def put(self, value: Any) -> None:
+        self.holder.clear()
+        self.holder.extend(value)
+
+
+class _Attribute(Place):
+    """An attribute of an object without a dict of its own."""
+
+    __slots__ = ()
+
+    def get(self) -> Any:
+        return getattr(self.holder, self.key, UNBOUND)
+
+    def put(self, value: Any) -> None:
+        if value is not UNBOUND:
+            setattr(self.holder, self.key, value)
+        elif hasattr(self.holder, self.key):
+            delattr(self.holder, self.key)
+
+
+class _Name(Place):
+    """A global name."""
+
+    __slots__ = ()
+
+    def get(self) -> Any:
+        return self.holder.get(self.key, UNBOUND)
+
+    def put(self, value: Any) -> None:
+        if value is not UNBOUND:
+            self.holder[self.key] = value
+        else:
+            self.holder.pop(self.key, None)
+
+
+class _Cell(Place):
+    """A variable of an enclosing function."""
+
+    __slots__ = ()
+
+    def get(self) -> Any:
+        try:
+            return self.holder.cell_contents
+        except ValueError:
+            return UNBOUND
+
+    def put(self, value: Any) -> None:
+        if value is not UNBOUND:
+            self.holder.cell_contents = value
+        elif self.get() is not UNBOUND:
+            del self.holder.cell_contents
+
+
+class _Rebound(Place):
+    """A tensor, which ``x[i] = v`` gives another value."""
+
+    __slots__ = ()
+
+    def get(self) -> Any:
+        x = self.holder
+        return SymbolicTensor(x._node, x._trace, x.is_weak)
+
+    def put(self, value: Any) -> None:
+        self.holder._node, self.holder._trace = value._node, value._trace
+
+
+_KINDS: dict[type, type[Place]] = {
+    list: _List,
+    dict: _Items,
+    collections.OrderedDict: _Items,
+    collections.defaultdict: _Items,
+    set: _Set,
+    collections.deque: _Deque,
+    SymbolicTensor: _Rebound,
+}
+
+
+CONTAINERS = frozenset(_KINDS) - {SymbolicTensor}
+
+
+def place_of(value: Any, name: str | None = None) -> Place | None:
+    """The place that changes when items of ``value``, or its attribute ``name``, do; None where nothing can."""
+    if name is None:
+        kind = _KINDS.get(type(value))
+        return None if kind is None else kind(value, None, type(value).__name__)
+    own = getattr(value, "__dict__", None)
+    text = f"{type(value).__name__}.{name}"
+    if type(own) is dict:
+        return _Items(own, None, text)
+    return None if isinstance(value, (Tensor, type, types.ModuleType)) else _Attribute(value, name, text)
+
+
+def global_place(namespace: dict[str, Any], name: str) -> Place:
+    return _Name(namespace, name, name)
+
+
+def cell_place(cell: types.CellType, name: str) -> Place:
+    return _Cell(cell, None, name)

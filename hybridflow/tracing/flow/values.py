@@ -1,0 +1,226 @@
+"""One value in the place of two: what a name is after branches that bound it, or from turn to turn.
+
+Tensors of one type become one.  Python numbers stay what they are where both are the same; else they become tensors
+that go on counting as Python numbers.  Lists, tuples, dicts and dataclasses are joined item by item.  Where there is no
+common value there is a ``Conflict``, which matters only if it is read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from hybridflow.compiler.ir import dtypes
+from hybridflow.compiler.ir.extents import Dim
+from hybridflow.compiler.ir.types import TensorType, same_extents
+from hybridflow.core import pytree
+from hybridflow.core.promotion import result_dtype, weak_kind
+from hybridflow.core.tensor import Tensor
+from hybridflow.eager.dispatch import builder
+from hybridflow.eager.operands import cast, scalar, weak_cast
+from hybridflow.tracing.flow.places import UNBOUND
+from hybridflow.tracing.symbolic import SymbolicTensor
+
+ABSENT: Any = type("Absent", (), {"__slots__": ()})()  # on a side that is not asked for the value
+
+_ATOMS = (bool, int, float, complex, str, bytes, type(None), np.generic)
+PYTHON = {bool: dtypes.bool_, int: dtypes.int64, float: np.dtype(np.float64)}
+RANK = {bool: 0, int: 1, float: 2}
+
+
+class Conflict:
+    """Why there is no value: ``one`` and ``other`` say what the two are."""
+
+    __slots__ = ("kind", "one", "other")
+
+    def __init__(self, kind: str, one: Any, other: Any) -> None:
+        self.kind, self.one, self.other = kind, text_of(one), text_of(other)
+
+
+def text_of(value: Any) -> str:
+    """A value in a message: its type where it is a tensor."""
+    if value is UNBOUND:
+        return "not bound"
+    if isinstance(value, Tensor):
+        return f"a Python {_kind(value).__name__}" if is_number(value) else str(value.type)
+    if isinstance(value, (*_ATOMS, Dim)):
+        return f"the Python {type(value).__name__} {value!r}" if value is not None else "None"
+    if pytree.is_container(value):
+        leaves, structure = pytree.flatten(value)
+        return repr(structure) if len(leaves) > 8 else _nested(value)
+    name = getattr(value, "__qualname__", None)
+    return f"the {type(value).__name__} {name}" if name else f"a {type(value).__name__}"
+
+
+def _nested(value: Any) -> str:
+    leaves, structure = pytree.flatten(value)
+    text = repr(structure)
+    for leaf in leaves:
+        text = text.replace("*", text_of(leaf).removeprefix("the Python ").removeprefix("a Python "), 1)
+    return text
+
+
+def is_number(value: Any) -> bool:
+    """Whether a value is a Python number, or a tensor that counts as one."""
+    return weak_kind(value) is not None
+
+
+def _kind(value: Any) -> type:
+    kind = weak_kind(value)
+    assert kind is not None
+    return kind
+
+
+def same_atom(a: Any, b: Any) -> bool:
+    """Whether two values are one to whoever looks at them."""
+    if a is b:
+        return True
+    if type(a) is not type(b):
+        return False
+    if type(a) is Dim:
+        return bool(a == b)
+    if type(a) is SymbolicTensor:
+        return a._node is b._node and a.is_weak == b.is_weak
+    if type(a) is frozenset:
+        return bool(a == b)
+    return isinstance(a, _ATOMS) and repr(a) == repr(b)
+
+
+def python_number(value: Any, kind: type) -> Tensor:
+    """A number as a tensor that counts as a Python one, in the trace that goes on."""
+    dtype = PYTHON[kind]
+    if isinstance(value, SymbolicTensor):
+        made = cast(value, dtype)
+    else:
+        made = scalar(value, dtype, "convert")
+    return number_of(made)
+
+
+def number_of(x: Tensor) -> Tensor:
+    """A tensor of the trace as one that counts as a Python number."""
+    return SymbolicTensor(x._node, x._trace, True) if isinstance(x, SymbolicTensor) else x
+
+
+class Joined:
+    """Joins values of two sides.  ``within(k)`` is a block in which ops go into side ``k``.
+
+    What has to become one tensor is in ``outputs``, for each side; ``finished`` puts the tensors in.
+    """
+
+    def __init__(self, within: Callable[[int], Any]) -> None:
+        self._within = within
+        self.outputs: list[list[Tensor]] = [[], []]
+        self._weak: list[bool] = []
+
+    def value(self, a: Any, b: Any) -> Any:
+        """What stands for ``a`` and ``b``: a value, a Conflict, or something that ``finished`` makes a value of."""
+        if a is b:
+            return a
+        if a is ABSENT or b is ABSENT:
+            return self._only(b if a is ABSENT else a, 0 if a is ABSENT else 1)
+        if a is UNBOUND or b is UNBOUND or isinstance(a, Conflict) or isinstance(b, Conflict):
+            return a if isinstance(a, Conflict) else b if isinstance(b, Conflict) else Conflict("unbound", a, b)
+        if same_atom(a, b):
+            return a
+        if is_number(a) and is_number(b):
+            return self._numbers(a, b)
+        if _is_value(a) and _is_value(b):
+            return self._tensors(a, b)
+        if pytree.is_container(a) and pytree.is_container(b):
+            return self._containers(a, b)
+        return Conflict("kind", a, b)
+
+    def output(self, one: Tensor, other: Tensor, weak: bool = False) -> _Output:
+        self.outputs[0].append(one)
+        self.outputs[1].append(other)
+        self._weak.append(weak)
+        return _Output(len(self._weak) - 1)
+
+    def _only(self, value: Any, missing: int) -> Any:
+        """A value that the side ``missing`` is not asked for: there it is anything of that type."""
+        if pytree.is_container(value):
+            leaves, structure = pytree.flatten(value)
+            return _Nested(structure, [self._only(leaf, missing) for leaf in leaves])
+        if not isinstance(value, Tensor) or not isinstance(value, SymbolicTensor):
+            return value
+        with self._within(missing):
+            dummy = zeros(value.type)
+        pair = (dummy, value) if missing == 0 else (value, dummy)
+        return self.output(pair[0], pair[1], bool(value.is_weak))
+
+    def _numbers(self, a: Any, b: Any) -> Any:
+        kind = max(_kind(a), _kind(b), key=RANK.__getitem__)
+        if any(type(x) is int and not -(2**63) <= x < 2**63 for x in (a, b)):
+            return Conflict("kind", a, b)
+        made = []
+        for side, x in enumerate((a, b)):
+            with self._within(side):
+                made.append(python_number(x, kind))
+        return self.output(made[0], made[1], True)
+
+    def _tensors(self, a: Any, b: Any) -> Any:
+        typed = b if is_number(a) else a
+        if any(x.dtype != typed.dtype for x in (a, b) if not is_number(x)) or (
+            any(is_number(x) for x in (a, b)) and result_dtype("convert", [a, b]) != typed.dtype
+        ):
+            return Conflict("dtype", a, b)
+        if not same_extents(_shape(a), _shape(b)):
+            return Conflict("shape", a, b)
+        made = []
+        for side, x in enumerate((a, b)):
+            with self._within(side):
+                made.append(as_typed(x, typed.dtype))
+        return self.output(made[0], made[1])
+
+    def _containers(self, a: Any, b: Any) -> Any:
+        (ones, structure), (others, other) = pytree.flatten(a), pytree.flatten(b)
+        if structure != other:
+            return Conflict("structure", a, b)
+        found = [self.value(x, y) for x, y in zip(ones, others)]
+        conflict = next((x for x in found if isinstance(x, Conflict)), None)
+        return _Nested(structure, found) if conflict is None else conflict
+
+    def finished(self, value: Any, tensors: Sequence[Tensor]) -> Any:
+        """The value with ``tensors`` in the place of outputs."""
+        if isinstance(value, _Output):
+            found = tensors[value.number]
+            return number_of(found) if self._weak[value.number] else found
+        if isinstance(value, _Nested):
+            return pytree.unflatten(value.structure, [self.finished(leaf, tensors) for leaf in value.leaves])
+        return value
+
+
+class _Output:
+    __slots__ = ("number",)
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+
+
+class _Nested:
+    __slots__ = ("leaves", "structure")
+
+    def __init__(self, structure: pytree.Structure, leaves: list[Any]) -> None:
+        self.structure, self.leaves = structure, leaves
+
+
+def _is_value(value: Any) -> bool:
+    return isinstance(value, Tensor) or is_number(value)
+
+
+def _shape(value: Any) -> Any:
+    return value.shape if isinstance(value, Tensor) else ()
+
+
+def as_typed(value: Any, dtype: Any) -> Tensor:
+    """A tensor or number as a tensor of ``dtype``, in the trace that goes on."""
+    made = weak_cast(value, dtype, "convert")
+    return made._stand_in() if is_number(made) else made
+
+
+def zeros(type: TensorType) -> Tensor:
+    """Zeros of a type, in the trace that goes on."""
+    found: Tensor = builder.full(0, type)
+    return found

@@ -1,0 +1,59 @@
+"""Ordinary Python whose conditions are tensors: compiled functions do what the functions do, to the bit."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import control_programs
+import numpy as np
+import pytest
+from control_programs import PROGRAMS, STATE, Py
+
+import hybridflow as hf
+
+
+def tensor(value: Any) -> Any:
+    return value.value if isinstance(value, Py) else hf.asarray(value)
+
+
+def same(found: Any, expected: Any) -> bool:
+    """Whether results have the same bits; where a function returns numbers of Python's, the program has tensors."""
+    ours, theirs = hf.tree.flatten(found)[0], hf.tree.flatten(expected)[0]
+    for a, b in zip(ours, theirs, strict=True):
+        if isinstance(b, (bool, int, float)):
+            b = np.asarray(b, np.asarray(a).dtype)
+        if (a is None) != (b is None):
+            return False
+        if a is not None and (np.asarray(a).dtype, np.asarray(a).tobytes()) != (
+            np.asarray(b).dtype,
+            np.asarray(b).tobytes(),
+        ):
+            return False
+    return True
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_compiled_is_eager(name: str) -> None:
+    function, inputs = PROGRAMS[name]
+    compiled = hf.function(function)
+    for arguments in inputs:
+        STATE.assign(1.0)
+        expected = function(*map(tensor, arguments))
+        after = STATE.numpy()
+        STATE.assign(1.0)
+        found = compiled(*map(tensor, arguments))
+        assert same(found, expected), (arguments, found, expected)
+        assert STATE.numpy() == after
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_one_trace_serves_all_values(name: str) -> None:
+    function, inputs = PROGRAMS[name]
+    compiled = hf.function(function)
+    kinds = set()
+    for arguments in inputs:
+        STATE.assign(1.0)
+        compiled(*map(tensor, arguments))
+        kinds.add(tuple(a.value if isinstance(a, Py) else np.shape(a) for a in arguments))
+    assert len(compiled.signatures()) == len(kinds)
+    assert control_programs.STATE is STATE
