@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import pytest
 
 import hybridflow as hf
+from hybridflow.jit import methods
 
 
 class Model:
@@ -219,3 +220,17 @@ def test_many_instances_and_collections():
     gc.collect()
     table = Model.__dict__["scaled"]._instances
     assert sum(held.instance() in models for held in table._held.values()) == len(table._held) == 10
+
+
+def test_collections_are_heard_once(monkeypatch):
+    """However often the last table has gone when the next one comes."""
+
+    class Passing:
+        @hf.function
+        def call(self, x):
+            return x
+
+    for _ in range(3):
+        monkeypatch.setattr(methods, "_tables", weakref.WeakSet())
+        Passing().call(hf.ones(2))
+    assert gc.callbacks.count(methods._around_collection) == 1

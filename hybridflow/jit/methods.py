@@ -17,6 +17,8 @@ import weakref
 from collections.abc import Callable
 from typing import Any, Protocol
 
+from hybridflow.runtime import locks
+
 _FULL = 2 if sys.version_info < (3, 14) else 1  # collections of this generation on see all that a cycle consists of
 
 
@@ -88,9 +90,8 @@ class InstanceTable:
         held = table.setdefault(number, made)
         if held.instance() is not instance:
             held = table[number] = made
-        if not _tables:
-            gc.callbacks.append(_around_collection)
         _tables.add(self)
+        _listen()
         return held.strong or held.weak()
 
     def lend(self) -> None:
@@ -104,6 +105,12 @@ class InstanceTable:
 
 
 _tables: weakref.WeakSet[InstanceTable] = weakref.WeakSet()
+
+
+@locks.once
+def _listen() -> None:
+    """Hear of collections from now on: once, however often there is a first table."""
+    gc.callbacks.append(_around_collection)
 
 
 def _around_collection(phase: str, info: dict[str, int]) -> None:
