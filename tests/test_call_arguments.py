@@ -18,6 +18,7 @@ import pytest
 import hybridflow as hf
 from hybridflow.errors import ArgumentError, ArgumentTypeError, ShapeError
 from hybridflow.runtime.memory import blocks
+from tests.garbage import collect_all
 
 pytestmark = pytest.mark.usefixtures("native")
 
@@ -156,7 +157,7 @@ def test_objects_and_variables():
     np.testing.assert_array_equal(f(tensor(1), [v], one).numpy(), (array() + 5 * array(1)) * 7)
     gone = weakref.ref(w)
     del w, variable
-    gc.collect()
+    collect_all()
     assert gone() is None
     again = hf.Variable(array())
     np.testing.assert_array_equal(f(tensor(1), [again], two).numpy(), (array() + array(1)) * 3)
@@ -593,14 +594,14 @@ def test_nothing_leaks():
                 f(other)
 
     calls(100)
-    gc.collect()
+    collect_all()
     before, live = [sys.getrefcount(o) for o in watched], blocks.stats().live
     native = native_calls(f)
     calls(100_000 // 2)
-    gc.collect()
+    collect_all()
     assert native_calls(f) - native == 100_000
     after = [sys.getrefcount(o) for o in watched]
-    assert [b - a for a, b in zip(before, after) if abs(b - a) > 20] == [] and blocks.stats().live == live
+    assert [b - a for a, b in zip(before, after) if abs(b - a) > 20] == [] and blocks.stats().live <= live
 
 
 def test_defaults_and_arguments_die_with_the_function():
@@ -613,7 +614,7 @@ def test_defaults_and_arguments_die_with_the_function():
         f({"x": tensor(), "thing": thing, "list": [Color.RED]})
     gone = [weakref.ref(thing), weakref.ref(weights)]
     del f, thing, weights
-    gc.collect()
+    collect_all()
     assert [reference() for reference in gone] == [None, None]
 
 
@@ -714,8 +715,8 @@ def test_nothing_leaks_under_tapes():
 
     watched = [x, x._array, d, d["x"], v, v._tensor, f, None]
     calls(50)
-    gc.collect()
+    collect_all()
     before, live = [sys.getrefcount(o) for o in watched], blocks.stats().live
     calls(3000)
-    gc.collect()
-    assert all(abs(sys.getrefcount(o) - n) < 20 for o, n in zip(watched, before)) and blocks.stats().live == live
+    collect_all()
+    assert all(abs(sys.getrefcount(o) - n) < 20 for o, n in zip(watched, before)) and blocks.stats().live <= live

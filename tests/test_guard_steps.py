@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import copy
 import ctypes
-import gc
 import random
 import subprocess
 import sys
@@ -26,6 +25,7 @@ from hybridflow.runtime.calls import entry
 from hybridflow.runtime.calls.entry import Dispatcher
 from hybridflow.runtime.calls.native_call import NativeCall, TensorArg
 from hybridflow.runtime.calls.steps import CHECK, READ, Step, first_failing, holds
+from tests.garbage import collect_all
 from tests.runtime_programs import plus_one
 
 X = wrap(np.ones(3, np.float32))
@@ -390,7 +390,7 @@ def test_a_dying_object_is_dead():
         assert first is None or fits(link.b_late.function)
         first = link
     del first, link
-    gc.collect()
+    collect_all()
     assert seen == [False] * 299
 
 
@@ -495,7 +495,7 @@ class Treacherous:
     @property
     def trap(self):
         self.owner.clear()
-        gc.collect()
+        collect_all()
         rubbish = [bytes(range(k % 200)) for k in range(200)]  # takes the memory that became free
         return len(rubbish)
 
@@ -556,7 +556,7 @@ def test_the_value_of_a_predicate_outlives_its_owner():
 def test_a_guard_drops_its_own_signature():
     def predicate(value):
         f._dispatch = ()
-        gc.collect()
+        collect_all()
         return True
 
     f = Guarded(root({"a": 1}), Step("item", 0, "a", "call", predicate), Step("item", 0, "a", "number", 1))
@@ -655,11 +655,11 @@ def test_every_kind_passes_and_every_exit_gives_back():
             assert not fits(f)
 
     calls()
-    gc.collect()
+    collect_all()
     before = list(map(sys.getrefcount, watched))
     for _ in range(100):
         calls()
-    gc.collect()
+    collect_all()
     after = list(map(sys.getrefcount, watched))
     assert all(abs(b - a) <= 5 for a, b in zip(before, after)), list(zip(before, after))
 
@@ -670,7 +670,7 @@ def test_what_guards_hold_goes_with_them():
     assert fits(f)
     signature, owner_ref, target_ref = weakref.ref(f._dispatch[0]), weakref.ref(owner), weakref.ref(target)
     del steps, mapping, owner, target, f
-    gc.collect()
+    collect_all()
     assert signature() is None and owner_ref() is None and target_ref() is None
 
 

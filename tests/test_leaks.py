@@ -13,6 +13,7 @@ import pytest
 import hybridflow as hf
 from hybridflow.errors import IndexRangeError
 from hybridflow.runtime.memory import blocks
+from tests.garbage import collect_all
 
 CALLS = 300
 
@@ -185,7 +186,7 @@ def test_calls_keep_nothing(case: Callable[[], Case]) -> None:
 
     def counts() -> tuple[list[int], int, int]:
         """References of the watched objects, bytes of live buffers, and blocks of Python's memory."""
-        gc.collect()
+        collect_all()
         return [sys.getrefcount(o) for o in watched], blocks.stats().live, sys.getallocatedblocks()
 
     calls()
@@ -207,7 +208,7 @@ def test_calls_leave_nothing_to_the_collector(case: Callable[[], Case]) -> None:
     call, _ = case()
     for _ in range(20):
         call()
-    gc.collect()
+    collect_all()
     gc.disable()
     try:
         for _ in range(CALLS):
@@ -239,10 +240,10 @@ def test_new_functions_and_shapes_are_given_back() -> None:
 
     for k in range(20):
         make(k)
-    gc.collect()
+    collect_all()
     allocated, objects = sys.getallocatedblocks(), len(gc.get_objects())
     for k in range(40):
         make(k)
-    gc.collect()
+    collect_all()
     assert len(gc.get_objects()) - objects < 40 * 5
     assert sys.getallocatedblocks() - allocated < 40 * 40

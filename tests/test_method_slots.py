@@ -16,6 +16,7 @@ import pytest
 import hybridflow as hf
 from hybridflow.jit import bound, function as compiled
 from hybridflow.runtime.calls.entry import Dispatcher
+from tests.garbage import collect_all
 
 _SLOT = type(int.__dict__["__add__"])
 
@@ -105,7 +106,7 @@ def test_instances_go() -> None:
             assert layer.scaled(x).tolist() == [k, k]
         gone.append(weakref.ref(layer))
     del layer
-    gc.collect()
+    collect_all()
     assert not any(reference() for reference in gone)
     assert Layer(7.0).scaled(x).tolist() == [7, 7]  # maybe at the place of another
 

@@ -24,6 +24,7 @@ from hybridflow.runtime.calls.native_call import ConstantInput, NativeCall, Vari
 from hybridflow.runtime.calls.results import Make, tuple_of
 from hybridflow.runtime.calls.steps import Step
 from hybridflow.runtime.memory import blocks
+from tests.garbage import collect_all
 from tests.runtime_programs import accumulate, add, plus_one, pointwise, square_table
 
 F32, F64 = np.dtype("f4"), np.dtype("f8")
@@ -375,7 +376,7 @@ def test_results_that_cannot_be_made():
             Callable(f(SECOND, FIRST, Make("dict", (key,), 1), Make("tuple", None, 2)))(x)
         with pytest.raises(AttributeError):
             Callable(f(FIRST, Make("instance", (Sealed, ("x",)), 1)))(x)
-    assert blocks.stats().live == live
+    assert blocks.stats().live <= live
     for steps in (
         (),
         (FIRST, SECOND),
@@ -399,7 +400,7 @@ def test_failed_check():
         with pytest.raises(errors.DivisionError, match=r"\[pointwise\] 3 elements.  \(train.py:7\)"):
             call(tensor(1, 2, 3))
         check(call(tensor(1)), np.array([2], np.float32))
-    assert blocks.stats().live == live and f.slow_calls == 0
+    assert blocks.stats().live <= live and f.slow_calls == 0
 
 
 def test_slow_path_errors_pass():
@@ -433,7 +434,7 @@ def test_no_memory():
     live = blocks.stats().live
     with pytest.raises(MemoryError):
         f(wrap(np.zeros(1 << 22, np.uint8)))  # 128 TiB
-    assert blocks.stats().live == live
+    assert blocks.stats().live <= live
     with pytest.raises(MemoryError):
         f(wrap(np.broadcast_to(np.zeros(1, np.uint8), (1,)).repeat(1 << 22)))
     assert f(wrap(np.zeros(3, np.uint8)))._array.shape == (3, 3)
@@ -462,13 +463,13 @@ def test_nothing_leaks():
             f._dispatch[0].executable  # noqa: B018
 
     calls()
-    gc.collect()
+    collect_all()
     before, live, objects = [sys.getrefcount(o) for o in watched], blocks.stats().live, len(gc.get_objects())
     calls()
-    gc.collect()
+    collect_all()
     after = [sys.getrefcount(o) for o in watched]
     assert all(abs(b - a) <= 3 for a, b in zip(before, after)), (before, after)
-    assert blocks.stats().live == live and abs(len(gc.get_objects()) - objects) < 100
+    assert blocks.stats().live <= live and len(gc.get_objects()) - objects < 100
 
 
 def test_everything_goes_with_its_function():
@@ -482,7 +483,7 @@ def test_everything_goes_with_its_function():
     del variable
     f(tensor(1, 2, 3, 4))
     del f
-    gc.collect()
+    collect_all()
     assert code() is None and signature() is None and variable_ref() is None
 
 
