@@ -32,7 +32,7 @@ def test_it_is_afterwards_as_before(on):
 def _in_a_thread(entered, leave):
     with collector.held_back():
         entered.set()
-        leave.wait(60)
+        leave.wait(300)
 
 
 def test_the_last_thread_lets_go():
@@ -41,7 +41,7 @@ def test_the_last_thread_lets_go():
     thread = threading.Thread(target=_in_a_thread, args=(entered, leave))
     with collector.held_back():
         thread.start()
-        assert entered.wait(60)
+        assert entered.wait(300)
     assert not gc.isenabled()
     leave.set()
     thread.join()
@@ -56,7 +56,7 @@ def test_a_child_waits_for_no_thread_of_its_parent(inside):
     entered, leave = threading.Event(), threading.Event()
     thread = threading.Thread(target=_in_a_thread, args=(entered, leave))
     thread.start()
-    assert entered.wait(60)
+    assert entered.wait(300)
 
     def answer():
         process = os.fork()

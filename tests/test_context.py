@@ -27,7 +27,7 @@ def undisturbed():
 def in_thread(job):
     thread = threading.Thread(target=job)
     thread.start()
-    thread.join(60)
+    thread.join(300)
     assert not thread.is_alive()
 
 
@@ -56,11 +56,11 @@ def test_a_tape_in_one_thread_leaves_the_others_native():
     def hold():
         with hf.GradientTape():
             opened.set()
-            done.wait(60)
+            done.wait(300)
 
     thread = threading.Thread(target=hold)
     thread.start()
-    opened.wait(60)
+    opened.wait(300)
     try:
         assert busy.value == 1 and function.python_calls() == 0
         with hf.GradientTape() as tape:
@@ -70,7 +70,7 @@ def test_a_tape_in_one_thread_leaves_the_others_native():
         assert function.python_calls() == 0
     finally:
         done.set()
-        thread.join(60)
+        thread.join(300)
 
 
 @native
@@ -83,16 +83,16 @@ def test_a_scope_in_one_thread_leaves_the_ops_of_others_native():
     def hold():
         with hf.device("cpu"):
             opened.set()
-            done.wait(60)
+            done.wait(300)
 
     thread = threading.Thread(target=hold)
     thread.start()
-    opened.wait(60)
+    opened.wait(300)
     try:
         assert now() is idle and (x + x).tolist() == [2.0] * 3 and hf.negative(x).tolist() == [-1.0] * 3
     finally:
         done.set()
-        thread.join(60)
+        thread.join(300)
 
 
 @native

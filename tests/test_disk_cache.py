@@ -351,7 +351,7 @@ def test_pipes_sockets_and_folders_are_no_entries(folder):
             capture_output=True,
             text=True,
             cwd=ROOT,
-            timeout=60,  # a reader that waits for a writer of the pipe waits for good
+            timeout=900,  # a reader that waits for a writer of the pipe waits for good
         )
     assert done.stdout.strip() == "[None, None, None, None]", done.stderr
     disk_cache.put("key 0", b"payload")

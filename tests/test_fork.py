@@ -62,7 +62,7 @@ _PROGRAM = """
     for _ in range(10):
         process = os.fork()
         if process == 0:
-            signal.alarm(20)
+            signal.alarm(300)
             os._exit(0 if child() else 1)
         ends.append(os.waitpid(process, 0)[1])
     stop = True
@@ -74,7 +74,7 @@ _PROGRAM = """
 
 def run(program: str) -> str:
     done = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(program)], capture_output=True, text=True, timeout=120, check=True
+        [sys.executable, "-c", textwrap.dedent(program)], capture_output=True, text=True, timeout=900, check=True
     )
     return done.stdout
 
@@ -129,7 +129,7 @@ _FIRST = """
         time.sleep(seed % 25 * 0.01)  # at another place each time
         process = os.fork()
         if process == 0:
-            signal.alarm(60)
+            signal.alarm(300)
             os._exit(0 if hf.function(lambda a: a * a + 2.0)(x).tolist() == [3.0, 6.0, 11.0] else 1)
         return os.waitpid(process, 0)[1]
 
@@ -137,7 +137,7 @@ _FIRST = """
     for seed in range(COUNT):
         process = os.fork()
         if process == 0:
-            signal.alarm(100)
+            signal.alarm(600)
             os._exit(1 if first_compilations(seed) else 0)
         ends.append(os.waitpid(process, 0)[1])
     print(set(ends), "llvmlite" in sys.modules)

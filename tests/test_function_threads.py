@@ -15,7 +15,7 @@ def run_all(jobs):
 
     def run(job):
         try:
-            barrier.wait(20)
+            barrier.wait(300)
             job()
         except BaseException as error:
             errors.append(error)
@@ -24,7 +24,7 @@ def run_all(jobs):
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(60)
+        thread.join(300)
     assert not any(thread.is_alive() for thread in threads), "deadlock"
     if errors:
         raise errors[0]

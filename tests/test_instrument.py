@@ -54,6 +54,6 @@ sys.exit(not result.wasSuccessful())
 def test_instrumented_functions_pass_their_own_tests(name: str) -> None:
     pytest.importorskip(f"test.test_{name}", reason="this Python came without the standard library's tests")
     done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", _PROGRAM, name], cwd=ROOT, capture_output=True, text=True, timeout=300
+        [sys.executable, "-W", "ignore", "-c", _PROGRAM, name], cwd=ROOT, capture_output=True, text=True, timeout=900
     )
     assert done.returncode == 0, done.stderr[-3000:]

@@ -191,7 +191,7 @@ def child(arguments: list[str], **options: Any) -> str:
     """What another interpreter prints."""
     environment = {**os.environ, "PYTHONPATH": str(ROOT), **options.pop("env", {})}
     done = subprocess.run(
-        [sys.executable, *arguments], capture_output=True, text=True, env=environment, timeout=120, **options
+        [sys.executable, *arguments], capture_output=True, text=True, env=environment, timeout=900, **options
     )
     assert done.returncode == 0, done.stderr
     return done.stdout.strip()
