@@ -79,7 +79,9 @@ def file(tmp_path: Path) -> str:
 
 
 @pytest.fixture
-def run(capsys: pytest.CaptureFixture[str]) -> Run:
+def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
+    monkeypatch.setattr(sys, "path", sys.path[:])  # a process of its own would keep the folder of the file there
+
     def call(*arguments: str) -> Outcome:
         capsys.readouterr()
         code = commands.run(arguments)
