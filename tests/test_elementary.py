@@ -205,3 +205,30 @@ def test_what_vanishes_does_not_underflow_on_the_way(name, dtype):
             flags.feclearexcept(flag)
             function(*given)
             assert not flags.fetestexcept(flag), (label, width)
+
+
+def everywhere(dtype: np.dtype) -> np.ndarray:
+    """Numbers of both signs and every exponent at which twice and half the number are normal ones."""
+    info = np.finfo(dtype)
+    exponents = np.arange(info.minexp + 2, info.maxexp - 1)
+    mantissas = np.random.default_rng(2).uniform(1, 2, (4, exponents.size))
+    x = np.ldexp(np.concatenate([np.ones((1, exponents.size)), mantissas]), exponents).ravel()
+    return np.concatenate([x, -x, [0.0, -0.0, INF, -INF]]).astype(dtype)
+
+
+@pytest.mark.skipif(platform.machine() not in UNDERFLOW, reason="unknown floating-point flags")
+@pytest.mark.parametrize("dtype", [F32, F64], ids=str)
+@pytest.mark.parametrize("name", UNARY)
+def test_nothing_underflows_on_the_way_to_a_normal_number(name, dtype):
+    """Gradients of 1e-20 are no reason to take a hundred times as long."""
+    flag, flags = UNDERFLOW[platform.machine()], ctypes.CDLL(None)
+    x = everywhere(dtype)
+    result = compiled(name, dtype)(x)
+    x = x[(np.abs(result) >= np.finfo(dtype).tiny) | (np.abs(x) > 1e3) | (x == 0) | np.isnan(result)]
+    for label, target in runnable_targets().items():
+        if target.fma:
+            function = compiled(name, dtype, width=16, target=target)
+            for part in np.split(x, range(16, x.size, 16)):
+                flags.feclearexcept(flag)
+                function(part)
+                assert not flags.fetestexcept(flag), (label, part)

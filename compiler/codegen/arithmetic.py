@@ -157,6 +157,11 @@ class Arithmetic(Writer):
         like = next(v for v in (a, b, c) if isinstance(v, Val))
         return self._intrinsic("fma", self._like(a, like), self._like(b, like), self._like(c, like))
 
+    def mul_where(self, kept: Val, a: Val, b: Val) -> Val:
+        """a * b, or 0 in lanes where ``kept`` does not hold, in which nothing is multiplied or underflows."""
+        inside = self.select(kept, a, 0.0)
+        return self.mul(inside, inside if a == b else self.select(kept, b, 0.0))
+
     def sqrt(self, a: Val) -> Val:
         return self._intrinsic("sqrt", a)
 

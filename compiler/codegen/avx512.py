@@ -22,6 +22,11 @@ class Avx512(Arithmetic):
         """a * 2**exponent where ``kept`` holds, and 0 in the other lanes, in which nothing is computed."""
         return self._wide("scalef", a, exponent, "", kept)
 
+    def mul_where(self, kept: Val, a: Val, b: Val) -> Val:
+        if not self.has_wide(a):
+            return super().mul_where(kept, a, b)
+        return self.select(kept, self.mul(a, b), 0.0)  # one instruction
+
     def _float_extremum(self, name: str, a: Val, b: Val) -> Val:
         """VRANGE has an order for zeros, but takes the number where the other operand is NaN.  With a constant for an
         operand LLVM knows short ways of its own."""

@@ -36,6 +36,8 @@ class Format:
     bias: int
     magic: float  # beside it the unit in the last place is 1, so that adding it rounds to an integer
     tiny: float  # the smallest normal number
+    small: float  # what is smaller has no power that counts beside it, and from here on cubes are normal numbers
+    trace: float  # a normal number, as is its square, that changes no number of which 1 + x makes more than 1
 
     @property
     def magic_bits(self) -> int:
@@ -43,8 +45,8 @@ class Format:
 
 
 FORMATS = {
-    dt.float32: Format(dt.int32, 23, 127, 1.5 * 2.0**23, 2.0**-126),
-    dt.float64: Format(dt.int64, 52, 1023, 1.5 * 2.0**52, 2.0**-1022),
+    dt.float32: Format(dt.int32, 23, 127, 1.5 * 2.0**23, 2.0**-126, 2.0**-30, 2.0**-50),
+    dt.float64: Format(dt.int64, 52, 1023, 1.5 * 2.0**52, 2.0**-1022, 2.0**-60, 2.0**-110),
 }
 
 
@@ -86,6 +88,12 @@ def polynomial(e: Emit, x: Value, coefficients: Sequence[float], square: Value |
         result = e.fma(square, result, pair)
     assert isinstance(result, Val)  # of more than one coefficient
     return result
+
+
+def squared(e: Emit, size: Value, x: Value) -> Value:
+    """x**2, or 0 where ``size`` says that no power of x counts beside x.  They would be subnormal numbers, with which
+    processors take a hundred times as long."""
+    return e.mul_where(e.not_lt(size, FORMATS[x.dtype].small), x, x)
 
 
 def two_sum(e: Emit, a: Value, b: Value) -> Pair:

@@ -24,6 +24,7 @@ from hybridflow.compiler.ops.elementary_common import (
     polynomial,
     power_of_two,
     round_shifted,
+    squared,
 )
 
 _LOG2E = 1.4426950408889634
@@ -36,7 +37,7 @@ class _Constants:
     overflow: float  # exp overflows here and beyond
     vanish: float  # exp rounds to 0 here and below
     one: float  # tanh rounds to 1 here and beyond; expm1(-2 one) to -1
-    exponent: int  # the least k with a normal 2**k, nearly
+    exponent: int  # k with a 2**k that is nothing beside 1, and times what is nothing beside 1 still a normal number
     sinh: tuple[float, ...]  # (sinh(x) - x) / x**3 in x**2, |x| <= 1
     tanh: tuple[float, ...]  # (tanh(x) - x) / x**3 in x**2, |x| <= 0.55
     erf: tuple[float, ...]  # erf(x) / x - 1 in x**2, |x| <= 1
@@ -51,7 +52,7 @@ _CONSTANTS: dict[np.dtype, _Constants] = {
         overflow=89.0,
         vanish=-104.5,
         one=9.02,
-        exponent=-120,
+        exponent=-80,
         sinh=(0.1666666716337204, 0.008333350531756878, 0.0001983606634894386, 2.8174395083624404e-06),  # 2**-34
         tanh=(-0.33332958817481995, 0.13320942223072052, -0.052684150636196136, 0.016458772122859955),  # 2**-24.8
         erf=(
@@ -74,7 +75,7 @@ _CONSTANTS: dict[np.dtype, _Constants] = {
         overflow=709.9,
         vanish=-746.0,
         one=19.1,
-        exponent=-1000,
+        exponent=-900,
         sinh=(
             *(0.16666666666666666, 0.008333333333333333, 0.0001984126984126959, 2.755731922412024e-06),
             *(2.5052108345641634e-08, 1.6059050705856927e-10, 7.646476361495928e-13, 2.848398289906455e-15),
@@ -119,7 +120,12 @@ def exp(e: Emit, x: Value) -> Value:
     """2**k times a polynomial in r, scaled in one rounding so that underflow is gradual."""
     c = _CONSTANTS[x.dtype]
     _, k, r = _reduced(e, clamp_above(e, x, c.overflow), c)
-    return e.scale2(e.add(_near_one(e, r, c), 1.0), k, e.not_lt(x, c.vanish))
+    return e.scale2(e.add(_near_one(e, _traced(e, r), c), 1.0), k, e.not_lt(x, c.vanish))
+
+
+def _traced(e: Emit, r: Value) -> Value:
+    """r with a trace that changes no 1 + r, so that the square of a small r is a normal number."""
+    return e.add(r, FORMATS[r.dtype].trace)
 
 
 def exp_pair(e: Emit, x: Pair) -> Value:
@@ -130,6 +136,7 @@ def exp_pair(e: Emit, x: Pair) -> Value:
     low = e.select(e.eq(inside, x.hi), x.lo, 0.0)
     _, k = round_shifted(e, inside, _LOG2E)
     r, dropped = fast_two_sum(e, e.fma(k, -c.ln2[0], inside), e.fma(k, -c.ln2[1], low))
+    r = _traced(e, r)
     square = e.mul(r, r)
     rest = e.fma(square, polynomial(e, r, c.q, square), dropped)
     return e.scale2(e.add(e.add(r, rest), 1.0), k, e.not_lt(x.hi, c.vanish))
@@ -147,7 +154,7 @@ def expm1(e: Emit, x: Value) -> Value:
     exact = e.fma(k, -c.ln2[0], inside)
     r = e.fma(k, -c.ln2[1], exact)
     dropped = e.fma(k, -c.ln2[1], e.sub(exact, r))
-    square = e.mul(r, r)
+    square = squared(e, e.abs(r), r)
     rest = e.fma(square, polynomial(e, r, c.q, square), dropped)
     scale = power_of_two(e, shifted, -1)
     hi, lo = fast_two_sum(e, e.sub(scale, 0.5), e.mul(scale, r))
@@ -166,12 +173,12 @@ def tanh(e: Emit, x: Value) -> Value:
     magnitude = clamp_above(e, e.abs(x), c.one)
     shifted, k = round_shifted(e, magnitude, 2 * _LOG2E)
     r = e.fma(k, -c.ln2[0] / 2, magnitude)  # an error of k ulp(ln2) vanishes beside exp(2a)
-    square = e.mul(r, r)
+    square = squared(e, magnitude, r)
     h = e.fma(square, polynomial(e, r, [q * 2.0 ** (i + 1) for i, q in enumerate(c.q)], square), r)
     scale = power_of_two(e, shifted)
     denominator = e.fma(scale, h, e.fma(scale, 0.5, 0.5))
     far = e.sub(1.0, e.div(1.0, denominator))
-    square = e.mul(x, x)
+    square = squared(e, magnitude, x)
     near = e.fma(e.mul(x, square), polynomial(e, square, c.tanh), x)
     return e.copysign(e.select(e.lt(magnitude, 0.55), near, far), x)
 
@@ -183,9 +190,9 @@ def sigmoid(e: Emit, x: Value) -> Value:
     With -x = k ln2 + r and p = 2**-|k| the denominator is 1 + p exp(r), or 2**k (p + exp(r)) for positive k.
     """
     c = _CONSTANTS[x.dtype]
-    _, k, r = _reduced(e, clamp_below(e, e.neg(x), c.vanish), c)
-    v = _near_one(e, r, c)
-    # A power too small for a normal number counts for nothing beside 1.
+    _, k, r = _reduced(e, clamp_below(e, clamp_above(e, e.neg(x), -c.vanish), c.vanish), c)
+    v = _near_one(e, _traced(e, r), c)
+    # Smaller powers count for nothing beside 1, and would make subnormal numbers.
     p = power_of_two(e, e.add(clamp_below(e, e.neg(e.abs(k)), c.exponent), FORMATS[x.dtype].magic))
     large = e.gt(k, 0.0)
     one = fast_two_sum(e, e.const(1.0, x.dtype, x.width), p)
@@ -199,9 +206,10 @@ def sinh(e: Emit, x: Value) -> Value:
     c = _CONSTANTS[x.dtype]
     half = _half_exp(e, x, c)
     large = e.copysign(e.sub(half, e.div(0.25, half)), x)
-    square = e.mul(x, x)
+    magnitude = e.abs(x)
+    square = squared(e, magnitude, x)
     small = e.fma(e.mul(x, square), polynomial(e, square, c.sinh), x)
-    return e.select(e.lt(e.abs(x), 1.0), small, large)
+    return e.select(e.lt(magnitude, 1.0), small, large)
 
 
 @elementary
@@ -214,16 +222,17 @@ def cosh(e: Emit, x: Value) -> Value:
 def _half_exp(e: Emit, x: Value, c: _Constants) -> Value:
     """exp(|x|) / 2, which overflows later than exp."""
     _, k, r = _reduced(e, clamp_above(e, e.abs(x), c.overflow + 1), c)
-    return e.scale2(e.add(_near_one(e, r, c), 1.0), e.sub(k, 1.0))
+    return e.scale2(e.add(_near_one(e, _traced(e, r), c), 1.0), e.sub(k, 1.0))
 
 
 @elementary
 def erf(e: Emit, x: Value) -> Value:
     """x + x p(x**2) below 1, and 1 - exp(q(|x|)) beyond, q being the logarithm of the complement."""
     c = _CONSTANTS[x.dtype]
-    square = e.mul(x, x)
-    small = e.fma(x, polynomial(e, square, c.erf), x)
-    magnitude = clamp_above(e, e.abs(x), c.erf_one)
+    # What is smaller has no powers that count.
+    size = clamp_below(e, e.abs(x), FORMATS[x.dtype].small)
+    small = e.fma(x, polynomial(e, e.mul(size, size), c.erf), x)
+    magnitude = clamp_above(e, size, c.erf_one)
     shifted, _, r = _reduced(e, polynomial(e, magnitude, c.log_erfc), c)
     large = e.fma(e.neg(power_of_two(e, shifted)), e.add(_near_one(e, r, c), 1.0), 1.0)
     return e.select(e.lt(magnitude, 1.0), small, e.copysign(large, x))

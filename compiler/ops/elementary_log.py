@@ -91,6 +91,11 @@ def _tail(e: Emit, f: Value) -> Value:
     return e.fma(s, e.fma(z, polynomial(e, z, _LOG_F64), half), e.neg(half))
 
 
+def _unless_small(e: Emit, size: Value, x: Value) -> Value:
+    """x, or 0 where ``size`` says that no power of x counts beside x (see ``elementary_common.squared``)."""
+    return e.select(e.lt(size, FORMATS[x.dtype].small), 0.0, x)
+
+
 def _natural(e: Emit, k: Value, f: Value, tail: Value) -> Value:
     """k ln2 + f + tail."""
     hi, lo = _LN2[f.dtype]
@@ -130,7 +135,7 @@ def _log1p_pair(e: Emit, x: Value, lo: Value | None, sign: Value) -> Value:
     # 2**-k, or 0 where that is no normal number and what was dropped is nothing beside u.
     scale = e.bitcast(e.shl(e.sub(fmt.bias, e.minimum(k, fmt.bias)), fmt.mantissa), x.dtype)
     f = e.fma(dropped, scale, e.sub(m, 1.0))
-    result = _natural(e, whole(e, k, x.dtype), f, _tail(e, f))
+    result = _natural(e, whole(e, k, x.dtype), f, _tail(e, _unless_small(e, e.abs(f), f)))
     return e.copysign(_outside(e, u, result), sign)
 
 
@@ -167,7 +172,8 @@ def asinh(e: Emit, x: Value) -> Value:
     a = e.abs(x)
     huge = e.gt(a, 2.0**28)
     inside = e.select(huge, 1.0, a)
-    square = two_product(e, inside, inside)
+    base = _unless_small(e, inside, inside)
+    square = two_product(e, base, base)
     root = e.sqrt(e.add(square.hi, 1.0))
     small = two_sum(e, inside, e.div(square.hi, e.add(root, 1.0)))
     result = _log1p_pair(e, *small, x)
@@ -198,7 +204,7 @@ def acosh(e: Emit, x: Value) -> Value:
 def atanh(e: Emit, x: Value) -> Value:
     """log1p(2a / (1 - a)) / 2 for a = |x|."""
     a = e.abs(x)
-    rest = fast_two_sum(e, e.const(1.0, x.dtype, x.width), e.neg(a))
+    rest = fast_two_sum(e, e.const(1.0, x.dtype, x.width), e.neg(_unless_small(e, a, a)))
     quotient = e.div(e.add(a, a), rest.hi)
     remainder = e.fma(e.neg(quotient), rest.lo, e.fma(e.neg(quotient), rest.hi, e.add(a, a)))
     finite = e.lt(e.abs(quotient), math.inf)

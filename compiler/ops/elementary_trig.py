@@ -20,10 +20,12 @@ from hybridflow.compiler.ops.elementary_common import (
     Pair,
     Value,
     clamp_above,
+    clamp_below,
     elementary,
     fast_two_sum,
     polynomial,
     round_shifted,
+    squared,
     through_float64,
     two_product,
     two_sum,
@@ -113,6 +115,7 @@ def _reduce_far(e: Emit, a: Value) -> tuple[Value, Value, Value]:
     products are exact (fma), and so is taking them modulo 4.
     """
     f = FORMATS[dt.float64]
+    a = clamp_below(e, a, _CONSTANTS[dt.float64].moderate)  # other lanes, of which nothing is used
     exponent = e.sub(e.lshr(e.bitcast(a, dt.uint64), f.mantissa), f.bias + 20)
     row = e.maximum(e.ashr(e.bitcast(exponent, dt.int64), 5), 0)
     down = e.bitcast(e.shl(e.sub(f.bias + 32, e.shl(row, 5)), f.mantissa), dt.float64)
@@ -166,6 +169,11 @@ def _reduced(e: Emit, a: Value) -> tuple[Pair, Value]:
     return Pair(hi, lo), e.bitcast(shifted, f.integer)
 
 
+def _square(e: Emit, a: Value, r: Pair) -> Value:
+    """r**2, or 0 where that does not count.  No remainder is small but that of a small argument."""
+    return squared(e, a, r.hi)
+
+
 def _sin_kernel(e: Emit, r: Pair, square: Value) -> Pair:
     """sin(r) as a double word not normalised."""
     c = _CONSTANTS[square.dtype]
@@ -184,10 +192,11 @@ def _cos_kernel(e: Emit, r: Pair, square: Value) -> Pair:
 def _wave(e: Emit, x: Value, ahead: int) -> Value:
     """sin(|x| + ahead pi/2)."""
     f = FORMATS[x.dtype]
-    r, quadrant = _reduced(e, e.abs(x))
+    a = e.abs(x)
+    r, quadrant = _reduced(e, a)
     if ahead:
         quadrant = e.add(quadrant, ahead)
-    square = e.mul(r.hi, r.hi)
+    square = _square(e, a, r)
     sine, cosine = _sin_kernel(e, r, square), _cos_kernel(e, r, square)
     crossed = e.ne(e.and_(quadrant, 1), 0)
     value = e.select(crossed, e.add(cosine.hi, cosine.lo), e.add(sine.hi, sine.lo))
@@ -217,8 +226,9 @@ def cos(e: Emit, x: Value) -> Value:
 def tan(e: Emit, x: Value) -> Value:
     """sin / cos or -cos / sin as double words, the quotient corrected by its remainder."""
     f = FORMATS[x.dtype]
-    r, quadrant = _reduced(e, e.abs(x))
-    square = e.mul(r.hi, r.hi)
+    a = e.abs(x)
+    r, quadrant = _reduced(e, a)
+    square = _square(e, a, r)
     sine = fast_two_sum(e, *_sin_kernel(e, r, square))
     cosine = fast_two_sum(e, *_cos_kernel(e, r, square))
     crossed = e.ne(e.and_(quadrant, 1), 0)
@@ -237,7 +247,7 @@ def _arc(e: Emit, x: Value) -> tuple[Value, Pair, Value]:
     c = _CONSTANTS[x.dtype]
     a = e.abs(x)
     large = e.gt(a, 0.5)
-    square = e.select(large, e.fma(a, -0.5, 0.5), e.mul(a, a))
+    square = e.select(large, e.fma(a, -0.5, 0.5), squared(e, a, a))
     root = e.sqrt(square)
     # The smallest normal number keeps 0 / 0 away and changes no other quotient.
     root_lo = e.div(e.fma(e.neg(root), root, square), e.add(e.add(root, root), FORMATS[x.dtype].tiny))
@@ -284,7 +294,7 @@ def _arctangent(e: Emit, y: Value, x: Value, behind: Value | None = None) -> Val
     d, d_lo = e.select(middle, total.hi, larger), e.select(middle, total.lo, 0.0)
     t = e.div(n, d)
     remainder = e.add(e.fma(e.neg(t), d, n), e.fma(e.neg(t), d_lo, n_lo))
-    square = e.mul(t, t)
+    square = squared(e, e.abs(t), t)
     p = e.fma(e.mul(square, t), polynomial(e, square, c.atan), e.div(remainder, d))
     # The angle is quarters * pi/4 + factor * (t + p).
     factor = e.select(steep, e.const(-1.0, x.dtype, x.width), 1.0)

@@ -63,6 +63,9 @@ class Emit(Protocol):
     def fma(self, a: Operand, b: Operand, c: Operand) -> Val:
         """a * b + c, rounded once on every target."""
 
+    def mul_where(self, kept: Val, a: Val, b: Val) -> Val:
+        """a * b, or 0 in lanes where ``kept`` does not hold, in which nothing is multiplied."""
+
     def sqrt(self, a: Val) -> Val: ...
     def floor(self, a: Val) -> Val: ...
     def ceil(self, a: Val) -> Val: ...
