@@ -570,6 +570,29 @@ print("done")
     assert done.stdout.strip() == "done", done.stderr
 
 
+def test_traces_load_no_native_code_of_operators_and_tapes() -> None:
+    program = f"""
+import sys
+import hybridflow as hf
+
+def loss(x):
+    with hf.GradientTape() as tape:
+        tape.watch(x)
+        y = x
+        for k in range({2 * quick.USES}):
+            y = y * x
+    return tape.gradient(y, x)
+
+for _ in range(3):
+    hf.function(lambda x: hf.sum(loss(x)))(hf.ones(3))
+y = hf.function(lambda x: sum((x for _ in range({2 * quick.USES})), x))(hf.ones(3))
+assert "__add__" not in vars(hf.Tensor) and type(vars(hf.GradientTape)["__enter__"]) is type(loss)
+print("done")
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.stdout.strip() == "done", done.stderr
+
+
 @pytest.mark.parametrize("broken", ["PyLong_AsLongLongAndOverflow", "no wrapper"])
 def test_where_slots_cannot_be_made_operators_stay_in_python(broken: str) -> None:
     program = f"""

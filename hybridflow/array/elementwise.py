@@ -63,8 +63,10 @@ def _operator(op: Any, body: Callable[[Any, Any, Any], Tensor], x: Any, y: Any) 
         if not busy.value or now() is idle:
             out = try_binary(op, x, y)
             return _of_slot(op, body)(x, y) if out is None else out
+        if only_tape() is None:  # a trace, for one, to which native code is of no use
+            return body(op, x, y)
         note_use(0)
-        return body(op, x, y) if only_tape() is None else _of_slot(op, body)(x, y)
+        return _of_slot(op, body)(x, y)
     except Exception as error:
         raise of_user(error)  # noqa: B904  # the very error
 

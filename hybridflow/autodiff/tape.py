@@ -88,7 +88,7 @@ class GradientTape(Recording):
         self._reasons: dict[int, tuple[Any, str]] | None = None
         self._forget()
         add_recorder(self)
-        if _uses < _ENOUGH:
+        if _uses < _ENOUGH and now().trace is None:  # a trace records without native code
             _note_use()
 
     def _forget(self) -> None:
