@@ -14,6 +14,7 @@ import functools
 import importlib.util
 import json
 import math
+import operator
 import os
 import statistics
 import sys
@@ -66,6 +67,15 @@ def operands() -> tuple[Arrays, Arrays, Arrays]:
     given = Arrays(x, y, np.ascontiguousarray(y.T), row, x > 0, v, w, np.array([2, 0, 1]))
     theirs = Arrays(*map(torch.from_numpy, given)) if torch is not None else given
     return Arrays(*map(hf.asarray, given)), given, theirs
+
+
+def makers() -> tuple[Call, Call, Call]:
+    """What makes float32 arrays of nested lists in hybridflow, NumPy and PyTorch."""
+    return (
+        hf.asarray,
+        functools.partial(np.asarray, dtype=np.float32),
+        torch.tensor if torch is not None else np.asarray,
+    )
 
 
 def cases() -> dict[str, Case]:
@@ -147,6 +157,35 @@ def cases() -> dict[str, Case]:
         lambda: torch.permute(t.x, (1, 0)),
     )
     add("expand_dims", lambda: hf.expand_dims(h.x, 0), lambda: np.expand_dims(n.x, 0), lambda: torch.unsqueeze(t.x, 0))
+    add("repr", lambda: repr(h.v), lambda: repr(n.v), lambda: repr(t.v))
+    add("asarray([[..]])", *(functools.partial(make, [[1.0, 2.0], [3.0, 4.0]]) for make in makers()))
+    add(
+        "meshgrid",
+        lambda: hf.meshgrid(h.v, h.w),
+        lambda: np.meshgrid(n.v, n.w),
+        lambda: torch.meshgrid(t.v, t.w, indexing="xy"),
+    )
+    add("np.sum(x)", lambda: np.sum(h.v), lambda: np.sum(n.v), lambda: torch.sum(t.v))
+    add("ndarray * x", lambda: n.w * h.v, lambda: n.w * n.v, lambda: t.w * t.v)
+    add(
+        "np.concatenate([x, y])",
+        lambda: np.concatenate([h.v, h.w]),
+        lambda: np.concatenate([n.v, n.w]),
+        lambda: torch.concat([t.v, t.w]),
+    )
+    square = [[2.0, 1.0], [1.0, 3.0]]
+    given = [(module.linalg, make(square)) for module, make in zip((hf, np, torch or np), makers())]
+    for name in ("inv", "det", "cholesky", "qr", "svd", "eigh", "slogdet"):
+        add(f"linalg.{name}", *(functools.partial(getattr(module, name), x) for module, x in given))
+    add("linalg.solve", *(functools.partial(module.solve, x, x) for module, x in given))
+    add(
+        "linalg.cross",
+        *(
+            functools.partial(module.cross, x, x)
+            for module, x in ((m.linalg, make([1.0, 2.0, 3.0])) for m, make in zip((hf, np, torch or np), makers()))
+        ),
+    )
+    add("x[0] = 1.0", *(functools.partial(operator.setitem, make([1.0, 2.0, 3.0]), 0, 1.0) for make in makers()))
     add("split", lambda: hf.split(h.x, 2, 1), lambda: np.split(n.x, 2, 1), lambda: torch.split(t.x, 2, 1))
     add("zeros", lambda: hf.zeros((3, 4)), lambda: np.zeros((3, 4), np.float32), lambda: torch.zeros((3, 4)))
     add("arange", lambda: hf.arange(10), lambda: np.arange(10), lambda: torch.arange(10))

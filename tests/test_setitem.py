@@ -376,3 +376,41 @@ def test_bad_input() -> None:
         hf.ones(3)[hf.asarray([True, True, False])] = hf.ones((2, 2))
     with pytest.raises(errors.IndexRangeError):
         hf.function(lambda x, i: (x := +x, x.__setitem__(i, 0.0), x)[2])(hf.ones(3), hf.asarray([4]))
+
+
+@pytest.mark.parametrize(
+    ("array", "key", "value"),
+    [
+        (np.zeros((2, 3), np.float32), 1, 2.5),
+        (np.zeros((2, 3), np.float32), (1, -1), 1e300),
+        (np.zeros((2, 3), np.float16), (-2,), float("nan")),
+        (np.zeros(3, np.uint8), -3, 255),
+        (np.zeros((2, 3), bool), (0, 1), True),
+        (np.zeros((2, 3)).T, (2, 1), -0.0),
+        (np.zeros(3), (), 7.0),
+    ],
+)
+def test_numbers_at_indices(array: np.ndarray, key: Any, value: Any) -> None:
+    x = hf.asarray(array)
+    before, seen = x.numpy(), x + 0 if array.dtype != bool else x[:]
+    x[key] = value
+    expected = array.copy()
+    with np.errstate(over="ignore"):
+        expected[key] = value
+    assert x.dtype == array.dtype and x.numpy().tobytes() == expected.tobytes()
+    assert before.tobytes() == array.tobytes() == seen.numpy().tobytes()
+
+
+def test_numbers_that_do_not_fit_change_nothing() -> None:
+    x, n = hf.zeros((2, 3)), hf.asarray([1, 2], dtype=hf.uint8)
+    for tensor, key, value, kind in (
+        (x, 2, 1.0, hf.errors.IndexRangeError),
+        (x, (0, 0, 0), 1.0, IndexError),
+        (n, 0, 256, hf.errors.ArgumentError),
+        (n, 0, -1, hf.errors.ArgumentError),
+        (n, 5, 1, hf.errors.IndexRangeError),
+    ):
+        held = tensor.tolist()
+        with pytest.raises(kind):
+            tensor[key] = value
+        assert tensor.tolist() == held

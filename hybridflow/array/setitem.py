@@ -38,6 +38,11 @@ def _setitem(self: Any, key: Any, value: Any, /) -> None:
     Raises DTypeError where the dtype cannot hold the value, ShapeError where that does not broadcast to what ``x[key]``
     is, IndexRangeError for positions out of range, and TraceError in a traced function for a tensor from outside.
     """
+    if type(self) is Tensor and context.now() is context.idle:
+        array = _with_number(self._array, key, value)
+        if array is not None:
+            self._array = array
+            return
     if isinstance(self, Variable):
         self.assign(updated(self._read(), key, value))
         return
@@ -47,6 +52,25 @@ def _setitem(self: Any, key: Any, value: Any, /) -> None:
     self._hold(new)
     for recorder in context.recorders():
         recorder.rename(self, before, new)
+
+
+def _with_number(array: Any, key: Any, value: Any) -> np.ndarray | None:
+    """A copy of an array with a number, which its dtype can hold, at an index or at indices: what most assignments are.
+    None for others, and for those that are errors."""
+    if type(array) is not np.ndarray or type(value) is not _NUMBERS.get(array.dtype.kind):
+        return None
+    if type(key) is not int and not (type(key) is tuple and all(type(part) is int for part in key)):
+        return None
+    copied = np.array(array, order="C")
+    try:
+        with np.errstate(over="ignore"):
+            copied[key] = value
+    except (IndexError, OverflowError):
+        return None
+    return copied
+
+
+_NUMBERS = {"f": float, "i": int, "u": int, "b": bool}
 
 
 def updated(x: Tensor, key: Any, value: Any) -> Tensor:

@@ -76,6 +76,8 @@ def shortcut(op: OpDef, types: Types, attrs: Attrs) -> Callable[..., Any] | None
     for tensors that it cannot take as they are; None when there is none.  For ELEMENTWISE ops shapes do not matter."""
     if op.kind is Kind.VIEW:
         return functools.partial(_view, op, attrs)
+    if op.calls_host:
+        return functools.partial(_on_host, op, attrs)
     form_of = _FORMS.get(op.kind)
     out: Any = op.infer(*types, **attrs)
     if isinstance(out, TupleType):
@@ -94,6 +96,13 @@ def _view(op: OpDef, attrs: Attrs, x: Tensor) -> Any:
     if type(array) is not np.ndarray:
         return NotImplemented
     return wrap(op.reference(array, **attrs))
+
+
+def _on_host(op: OpDef, attrs: Attrs, *inputs: Tensor) -> Any:
+    arrays = tuple([x._array for x in inputs])
+    if not all(type(array) is np.ndarray for array in arrays):
+        return NotImplemented
+    return tuple(map(wrap, host_ops.call(op, arrays, attrs)))
 
 
 def _executable(op: OpDef, types: Types, form: NormalForm, device: str) -> Any:
