@@ -170,6 +170,10 @@ std sum take to_device tolist transpose var
 METHODS = _METHODS.split()
 
 
+# Of what its arguments may make a function raise, what is special to it: documented there.
+TOLD = {"AxisError": ("axis",), "ShapeError": ("x1", "x2", "shape", "labels", "predictions")}
+
+
 def good(function: str, parameter: inspect.Parameter) -> Any:
     for name, values in SPECIAL.items():
         if (name in function) and parameter.name in values:
@@ -197,13 +201,16 @@ def calls(name: str, parameters: list[inspect.Parameter]) -> Iterator[tuple[str,
             yield f"{wrong.name}={what}", args, kwargs
 
 
-def complaint(call: Callable[[], Any]) -> str | None:
-    """What is wrong with the way in which a call fails; None if it does not, or as it should."""
+def complaint(call: Callable[[], Any], raised: set[str] | None = None) -> str | None:
+    """What is wrong with the way in which a call fails; None if it does not, or as it should.  Classes of errors go
+    into ``raised``."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             call()
     except errors.HybridflowError as error:
+        if raised is not None:
+            raised.add(type(error).__name__)
         if error.where is None or not error.where.startswith(__file__):
             return f"{type(error).__name__} names {error.where}: {error}"
         frames = [
@@ -224,10 +231,14 @@ def test_functions(name: str) -> None:
     function = FUNCTIONS[name]
     parameters = list(inspect.signature(function).parameters.values())
     found = {}
+    documented = inspect.getdoc(function) or ""
     for what, args, kwargs in calls(name, parameters):
-        said = complaint(lambda args=args, kwargs=kwargs: function(*args, **kwargs))
+        raised: set[str] = set()
+        said = complaint(lambda args=args, kwargs=kwargs: function(*args, **kwargs), raised)
         if said is not None:
             found[what] = said
+        untold = {kind for kind in raised if what.partition("=")[0] in TOLD.get(kind, ()) and kind not in documented}
+        assert not untold, f"{name}({what}) raises what its documentation does not tell of: {untold}"
     assert not found, "\n" + "\n".join(f"{name}({what}): {said[:200]}" for what, said in found.items())
 
 

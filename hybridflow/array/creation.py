@@ -48,6 +48,8 @@ def asarray(
 def constant(value: ArrayLike, dtype: DTypeLike | None = None, shape: ShapeLike | None = None) -> Tensor:
     """``value`` as a tensor, as ``asarray``; ``shape`` reshapes it, or repeats a single element.
 
+    Raises ShapeError for a shape that the elements do not fill.
+
     >>> hf.constant(7, shape=(2, 2))
     <Tensor i64[2,2] cpu>
     [[7 7]
@@ -117,6 +119,8 @@ def _dtype_or(default: np.dtype[Any], dtype: DTypeLike | None, stage: str) -> np
 def full(shape: ShapeLike, fill_value: Any, dtype: DTypeLike | None = None, *, device: str | None = None) -> Tensor:
     """A tensor of ``shape`` that holds the scalar ``fill_value`` everywhere, in its own dtype unless one is given.
 
+    Raises ShapeError for a negative extent.
+
     >>> hf.full((2, 2), 7)
     <Tensor i64[2,2] cpu>
     [[7 7]
@@ -136,6 +140,8 @@ def full(shape: ShapeLike, fill_value: Any, dtype: DTypeLike | None = None, *, d
 def zeros(shape: ShapeLike, dtype: DTypeLike | None = None, *, device: str | None = None) -> Tensor:
     """Zeros, float32 unless a dtype is given.
 
+    Raises ShapeError for a negative extent.
+
     >>> hf.zeros((2, 2))
     <Tensor f32[2,2] cpu>
     [[0. 0.]
@@ -148,6 +154,8 @@ def zeros(shape: ShapeLike, dtype: DTypeLike | None = None, *, device: str | Non
 def ones(shape: ShapeLike, dtype: DTypeLike | None = None, *, device: str | None = None) -> Tensor:
     """Ones, float32 unless a dtype is given.
 
+    Raises ShapeError for a negative extent.
+
     >>> hf.ones((2, 2))
     <Tensor f32[2,2] cpu>
     [[1. 1.]
@@ -159,6 +167,8 @@ def ones(shape: ShapeLike, dtype: DTypeLike | None = None, *, device: str | None
 @creation
 def empty(shape: ShapeLike, dtype: DTypeLike | None = None, *, device: str | None = None) -> Tensor:
     """A tensor whose values are not to be relied on.  They are zeros.
+
+    Raises ShapeError for a negative extent.
 
     >>> hf.empty((2, 3)).shape
     (2, 3)
@@ -326,6 +336,8 @@ def _triangle(x: Any, k: int, stage: str, keep: Any) -> Tensor:
 def tril(x: Any, k: int = 0) -> Tensor:
     """``x`` with zeros above the ``k``-th diagonal of the last two axes.
 
+    Raises ShapeError for what has fewer than two axes.
+
     >>> hf.tril([[1, 2], [3, 4]])
     <Tensor i64[2,2] cpu>
     [[1 0]
@@ -337,6 +349,8 @@ def tril(x: Any, k: int = 0) -> Tensor:
 @operation
 def triu(x: Any, k: int = 0) -> Tensor:
     """``x`` with zeros below the ``k``-th diagonal of the last two axes.
+
+    Raises ShapeError for what has fewer than two axes.
 
     >>> hf.triu([[1, 2], [3, 4]])
     <Tensor i64[2,2] cpu>

@@ -114,6 +114,8 @@ def solve(x1: Any, x2: Any, /) -> Tensor:
 
     Leading axes broadcast.  Raises LinAlgError for a singular matrix.
 
+    Raises ShapeError where the shapes do not fit each other.
+
     >>> hf.linalg.solve(hf.asarray([[2.0, 0.0], [0.0, 4.0]]), hf.asarray([2.0, 2.0])).tolist()
     [1.0, 0.5]
     """
@@ -125,6 +127,8 @@ def solve(x1: Any, x2: Any, /) -> Tensor:
 def triangular_solve(x1: Any, x2: Any, /, *, lower: bool = True, transpose: bool = False) -> Tensor:
     """The x with ``x1 @ x == x2``, or ``x1.mT @ x == x2`` to ``transpose``, where only the ``lower`` or the upper
     triangle of ``x1`` is read.  As ``solve`` otherwise.
+
+    Raises ShapeError where the shapes do not fit each other.
 
     >>> hf.linalg.triangular_solve(hf.asarray([[2.0, 9.0], [1.0, 1.0]]), hf.asarray([2.0, 3.0])).tolist()
     [1.0, 2.0]
@@ -148,6 +152,8 @@ def inv(x: Any, /) -> Tensor:
 def pinv(x: Any, /, *, rtol: Any = None) -> Tensor:
     """The Moore-Penrose pseudo-inverse, where singular values up to ``rtol`` times the largest count as zero: a number,
     or one for each matrix; by default the larger extent times the dtype's epsilon.
+
+    Raises ShapeError for what has fewer than two axes.
 
     >>> hf.linalg.pinv(hf.asarray([[2.0], [0.0]])).tolist()
     [[0.5, 0.0]]
@@ -183,6 +189,8 @@ def _epsilon(dtype: Any) -> float:
 def matrix_rank(x: Any, /, *, rtol: Any = None) -> Tensor:
     """How many singular values are larger than ``rtol`` (see ``pinv``) times the largest, as int64.
 
+    Raises ShapeError for what has fewer than two axes.
+
     >>> hf.linalg.matrix_rank(hf.asarray([[1.0, 1.0], [1.0, 1.0]])).item()
     1
     """
@@ -199,6 +207,8 @@ def matrix_rank(x: Any, /, *, rtol: Any = None) -> Tensor:
 def det(x: Any, /) -> Tensor:
     """The determinant; 0 for a singular matrix.
 
+    Raises ShapeError for what is no stack of square matrices.
+
     >>> hf.linalg.det(hf.asarray([[2.0, 0.0], [0.0, 4.0]])).item()
     8.0
     """
@@ -209,6 +219,8 @@ def det(x: Any, /) -> Tensor:
 def slogdet(x: Any, /) -> SlogdetResult:
     """The sign of the determinant (0 for a singular matrix), and the natural logarithm of its magnitude, which does not
     overflow.
+
+    Raises ShapeError for what is no stack of square matrices.
 
     >>> hf.linalg.slogdet(hf.asarray([[-1.0]])).sign.item()
     -1.0
@@ -221,6 +233,8 @@ def qr(x: Any, /, *, mode: str = "reduced") -> QRResult:
     """``Q`` with orthonormal columns and an upper triangular ``R`` with ``Q @ R == x``.
 
     With mode "reduced", ``Q`` has as many columns as the smaller extent of ``x``; with "complete" it is square.
+
+    Raises ShapeError for what has fewer than two axes.
 
     >>> q, r = hf.linalg.qr([[2.0, 0.0], [0.0, 3.0]])
     >>> hf.abs(q @ r)
@@ -242,6 +256,8 @@ def svd(x: Any, /, *, full_matrices: bool = True) -> SVDResult:
 
     Gradients need ``full_matrices=False``, but for square matrices, and distinct singular values.
 
+    Raises ShapeError for what has fewer than two axes.
+
     >>> hf.linalg.svd([[2.0, 0.0], [0.0, 3.0]]).S
     <Tensor f32[2] cpu> [3. 2.]
     """
@@ -252,6 +268,8 @@ def svd(x: Any, /, *, full_matrices: bool = True) -> SVDResult:
 @entered
 def svdvals(x: Any, /) -> Tensor:
     """The singular values in descending order.
+
+    Raises ShapeError for what has fewer than two axes.
 
     >>> hf.linalg.svdvals(hf.asarray([[0.0, 3.0], [4.0, 0.0]])).tolist()
     [4.0, 3.0]
@@ -265,6 +283,8 @@ def eigh(x: Any, /) -> EighResult:
     """The eigenvalues of a symmetric matrix, whose lower triangle is read, in ascending order, and the eigenvectors as
     columns.  The gradient is that of a symmetric matrix; through eigenvectors it needs distinct eigenvalues.
 
+    Raises ShapeError for what is no stack of square matrices.
+
     >>> hf.linalg.eigh([[2.0, 0.0], [0.0, 3.0]]).eigenvalues
     <Tensor f32[2] cpu> [2. 3.]
     """
@@ -274,6 +294,8 @@ def eigh(x: Any, /) -> EighResult:
 @entered
 def eigvalsh(x: Any, /) -> Tensor:
     """The eigenvalues of a symmetric matrix, whose lower triangle is read, in ascending order.
+
+    Raises ShapeError for what is no stack of square matrices.
 
     >>> hf.linalg.eigvalsh(hf.asarray([[3.0, 0.0], [0.0, 1.0]])).tolist()
     [1.0, 3.0]

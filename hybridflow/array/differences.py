@@ -21,6 +21,8 @@ def diff(x: Any, /, n: int = 1, axis: int = -1, prepend: Any = None, append: Any
 
     Raises ShapeError for a scalar, ArgumentError for a negative ``n``.
 
+    Raises AxisError for an axis that is not there.
+
     >>> hf.diff(hf.asarray([1, 4, 9])).tolist()
     [3, 5]
     """

@@ -189,6 +189,8 @@ def _classify(op: Any, x: Any, of_integers: bool) -> Tensor:
 def add(x1: ArrayLike, x2: ArrayLike) -> Tensor:
     """``x1 + x2``.  Integers wrap around.
 
+    Raises ShapeError where the shapes do not broadcast.
+
     >>> hf.add([1.0, 2.0], 3)
     <Tensor f32[2] cpu> [4. 5.]
     """
@@ -197,6 +199,8 @@ def add(x1: ArrayLike, x2: ArrayLike) -> Tensor:
 
 def subtract(x1: ArrayLike, x2: ArrayLike) -> Tensor:
     """``x1 - x2``.  Integers wrap around.
+
+    Raises ShapeError where the shapes do not broadcast.
 
     >>> hf.subtract([1.0, 2.0], 3)
     <Tensor f32[2] cpu> [-2. -1.]
@@ -207,6 +211,8 @@ def subtract(x1: ArrayLike, x2: ArrayLike) -> Tensor:
 def multiply(x1: ArrayLike, x2: ArrayLike) -> Tensor:
     """``x1 * x2``.  Integers wrap around.
 
+    Raises ShapeError where the shapes do not broadcast.
+
     >>> hf.multiply([1.0, 2.0], 3)
     <Tensor f32[2] cpu> [3. 6.]
     """
@@ -215,6 +221,8 @@ def multiply(x1: ArrayLike, x2: ArrayLike) -> Tensor:
 
 def divide(x1: ArrayLike, x2: ArrayLike) -> Tensor:
     """``x1 / x2`` in floats; integers and bools are converted to float32 first.
+
+    Raises ShapeError where the shapes do not broadcast.
 
     >>> hf.divide([1, 2], 4)
     <Tensor f32[2] cpu> [0.25 0.5 ]
@@ -229,6 +237,8 @@ _ADD, _SUBTRACT, _MULTIPLY, _DIVIDE = (TABLE[name] for name in ("add", "subtract
 def floor_divide(x1: ArrayLike, x2: ArrayLike) -> Tensor:
     """``x1 // x2``, rounded towards minus infinity.  Raises DivisionError for an integer divided by zero.
 
+    Raises ShapeError where the shapes do not broadcast.
+
     >>> hf.floor_divide([7, -7], 2)
     <Tensor i64[2] cpu> [ 3 -4]
     """
@@ -238,6 +248,8 @@ def floor_divide(x1: ArrayLike, x2: ArrayLike) -> Tensor:
 @operation
 def remainder(x1: ArrayLike, x2: ArrayLike) -> Tensor:
     """``x1 % x2``, with the sign of ``x2``.  Raises DivisionError for an integer remainder by zero.
+
+    Raises ShapeError where the shapes do not broadcast.
 
     >>> hf.remainder([7, -7], 3)
     <Tensor i64[2] cpu> [1 2]
@@ -249,6 +261,8 @@ def remainder(x1: ArrayLike, x2: ArrayLike) -> Tensor:
 def pow(x1: ArrayLike, x2: ArrayLike) -> Tensor:
     """``x1 ** x2``.  Python's 0, 1, 2, 3, -1, 0.5 and -0.5 as ``x2`` are products, quotients and roots, with the same
     results at signed zeros, infinities and NaN.  Raises ArgumentError for a negative Python exponent of integers.
+
+    Raises ShapeError where the shapes do not broadcast.
 
     >>> hf.pow([1.0, 2.0, 3.0], 2)
     <Tensor f32[3] cpu> [1. 4. 9.]
@@ -438,6 +452,8 @@ def log10(x: ArrayLike) -> Tensor:
 def logaddexp(x1: ArrayLike, x2: ArrayLike) -> Tensor:
     """``log(exp(x1) + exp(x2))`` without overflow.
 
+    Raises ShapeError where the shapes do not broadcast.
+
     >>> hf.logaddexp([0.0, 1000.0], [0.0, 1000.0])
     <Tensor f32[2] cpu> [6.9314718e-01 1.0006932e+03]
     """
@@ -551,6 +567,8 @@ def atan(x: ArrayLike) -> Tensor:
 def atan2(x1: ArrayLike, x2: ArrayLike) -> Tensor:
     """The angle of the point (``x2``, ``x1``) in [-pi, pi].
 
+    Raises ShapeError where the shapes do not broadcast.
+
     >>> hf.atan2([1.0, -1.0], [0.0, 0.0])
     <Tensor f32[2] cpu> [ 1.5707964 -1.5707964]
     """
@@ -620,6 +638,8 @@ def atanh(x: ArrayLike) -> Tensor:
 @operation
 def hypot(x1: ArrayLike, x2: ArrayLike) -> Tensor:
     """``sqrt(x1**2 + x2**2)`` without overflow in between.
+
+    Raises ShapeError where the shapes do not broadcast.
 
     >>> hf.hypot([3.0, 5.0], [4.0, 12.0])
     <Tensor f32[2] cpu> [ 5. 13.]
@@ -704,6 +724,8 @@ def isfinite(x: ArrayLike) -> Tensor:
 def copysign(x1: ArrayLike, x2: ArrayLike) -> Tensor:
     """The magnitude of ``x1`` with the sign of ``x2``, in floats.
 
+    Raises ShapeError where the shapes do not broadcast.
+
     >>> hf.copysign([1.0, 2.0], [-1.0, 1.0])
     <Tensor f32[2] cpu> [-1.  2.]
     """
@@ -732,6 +754,8 @@ def nextafter(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
     """The float next to ``x1`` in the direction of ``x2``; no gradient flows through it.
 
     Raises DTypeError for float16 and bfloat16.
+
+    Raises ShapeError where the shapes do not broadcast.
 
     >>> hf.nextafter(hf.asarray(1.0, dtype=hf.float64), 2.0).item()
     1.0000000000000002
@@ -787,6 +811,8 @@ def imag(x: ArrayLike, /) -> Tensor:
 def maximum(x1: ArrayLike, x2: ArrayLike) -> Tensor:
     """The larger operand; NaN if either is.  The gradient of a tie goes to ``x1``.
 
+    Raises ShapeError where the shapes do not broadcast.
+
     >>> hf.maximum([1, 5], [3, 2])
     <Tensor i64[2] cpu> [3 5]
     """
@@ -796,6 +822,8 @@ def maximum(x1: ArrayLike, x2: ArrayLike) -> Tensor:
 @operation
 def minimum(x1: ArrayLike, x2: ArrayLike) -> Tensor:
     """The smaller operand; NaN if either is.  The gradient of a tie goes to ``x1``.
+
+    Raises ShapeError where the shapes do not broadcast.
 
     >>> hf.minimum([1, 5], [3, 2])
     <Tensor i64[2] cpu> [1 2]
@@ -833,6 +861,8 @@ def clip(x: ArrayLike, min: Any = None, max: Any = None) -> Tensor:
 def equal(x1: ArrayLike, x2: ArrayLike) -> Tensor:
     """``x1 == x2``; NaN equals nothing.
 
+    Raises ShapeError where the shapes do not broadcast.
+
     >>> hf.equal([1, 2, 3], 2)
     <Tensor bool[3] cpu> [False  True False]
     """
@@ -841,6 +871,8 @@ def equal(x1: ArrayLike, x2: ArrayLike) -> Tensor:
 
 def not_equal(x1: ArrayLike, x2: ArrayLike) -> Tensor:
     """``x1 != x2``; NaN differs from everything.
+
+    Raises ShapeError where the shapes do not broadcast.
 
     >>> hf.not_equal([1, 2, 3], 2)
     <Tensor bool[3] cpu> [ True False  True]
@@ -851,6 +883,8 @@ def not_equal(x1: ArrayLike, x2: ArrayLike) -> Tensor:
 def less(x1: ArrayLike, x2: ArrayLike) -> Tensor:
     """``x1 < x2``.
 
+    Raises ShapeError where the shapes do not broadcast.
+
     >>> hf.less([1, 2, 3], 2)
     <Tensor bool[3] cpu> [ True False False]
     """
@@ -859,6 +893,8 @@ def less(x1: ArrayLike, x2: ArrayLike) -> Tensor:
 
 def less_equal(x1: ArrayLike, x2: ArrayLike) -> Tensor:
     """``x1 <= x2``.
+
+    Raises ShapeError where the shapes do not broadcast.
 
     >>> hf.less_equal([1, 2, 3], 2)
     <Tensor bool[3] cpu> [ True  True False]
@@ -869,6 +905,8 @@ def less_equal(x1: ArrayLike, x2: ArrayLike) -> Tensor:
 def greater(x1: ArrayLike, x2: ArrayLike) -> Tensor:
     """``x1 > x2``.
 
+    Raises ShapeError where the shapes do not broadcast.
+
     >>> hf.greater([1, 2, 3], 2)
     <Tensor bool[3] cpu> [False False  True]
     """
@@ -877,6 +915,8 @@ def greater(x1: ArrayLike, x2: ArrayLike) -> Tensor:
 
 def greater_equal(x1: ArrayLike, x2: ArrayLike) -> Tensor:
     """``x1 >= x2``.
+
+    Raises ShapeError where the shapes do not broadcast.
 
     >>> hf.greater_equal([1, 2, 3], 2)
     <Tensor bool[3] cpu> [False  True  True]
@@ -887,6 +927,8 @@ def greater_equal(x1: ArrayLike, x2: ArrayLike) -> Tensor:
 @operation
 def isclose(x1: ArrayLike, x2: ArrayLike, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> Tensor:
     """Where ``|x1 - x2| <= atol + rtol * |x2|``; equal infinities are close, NaN only with ``equal_nan``.
+
+    Raises ShapeError where the shapes do not broadcast.
 
     >>> hf.isclose([1.0, 2.0], [1.0 + 1e-7, 2.1])
     <Tensor bool[2] cpu> [ True False]
@@ -904,6 +946,8 @@ def isclose(x1: ArrayLike, x2: ArrayLike, rtol: float = 1e-5, atol: float = 1e-8
 def logical_and(x1: ArrayLike, x2: ArrayLike) -> Tensor:
     """Both are true; anything but zero is true.
 
+    Raises ShapeError where the shapes do not broadcast.
+
     >>> hf.logical_and([True, False], [True, True])
     <Tensor bool[2] cpu> [ True False]
     """
@@ -914,6 +958,8 @@ def logical_and(x1: ArrayLike, x2: ArrayLike) -> Tensor:
 def logical_or(x1: ArrayLike, x2: ArrayLike) -> Tensor:
     """Either is true; anything but zero is true.
 
+    Raises ShapeError where the shapes do not broadcast.
+
     >>> hf.logical_or([True, False], [False, False])
     <Tensor bool[2] cpu> [ True False]
     """
@@ -923,6 +969,8 @@ def logical_or(x1: ArrayLike, x2: ArrayLike) -> Tensor:
 @operation
 def logical_xor(x1: ArrayLike, x2: ArrayLike) -> Tensor:
     """Exactly one is true; anything but zero is true.
+
+    Raises ShapeError where the shapes do not broadcast.
 
     >>> hf.logical_xor([True, False], [True, True])
     <Tensor bool[2] cpu> [False  True]
@@ -1003,6 +1051,8 @@ def where(condition: Any, x1: Any, x2: Any) -> Tensor:
     """``x1`` where ``condition`` is true, ``x2`` elsewhere; all three broadcast.
 
     Raises DTypeError when ``condition`` is not bool.
+
+    Raises ShapeError where the shapes do not broadcast.
 
     >>> hf.where([True, False], [1, 2], 0)
     <Tensor i64[2] cpu> [1 0]

@@ -357,6 +357,8 @@ def take(x: Any, indices: Any, axis: int | None = None) -> Tensor:
     """The elements of ``x`` at ``indices`` along ``axis`` (needed unless ``x`` has one axis), which become the axes of
     ``indices``.  Raises IndexRangeError for a position out of range.
 
+    Raises AxisError for an axis that is not there.
+
     >>> hf.take([10, 20, 30], [2, 0])
     <Tensor i64[2] cpu> [30 10]
     """
@@ -373,6 +375,8 @@ def take_along_axis(x: Any, indices: Any, axis: int = -1) -> Tensor:
     """For each element of ``indices``, the element of ``x`` at that position along ``axis`` and that place otherwise.
 
     Both have the same number of axes; the extents of the other axes broadcast.
+
+    Raises AxisError for an axis that is not there.
 
     >>> hf.take_along_axis([[1, 2], [3, 4]], [[1], [0]])
     <Tensor i64[2,1] cpu>
@@ -404,6 +408,8 @@ def gather(params: Any, indices: Any, axis: int = 0, batch_dims: int = 0) -> Ten
     """Slices of ``params`` along ``axis`` at ``indices``; the first ``batch_dims`` axes of both go together.
 
     The result has the shape ``params.shape[:axis] + indices.shape[batch_dims:] + params.shape[axis + 1:]``.
+
+    Raises AxisError for an axis that is not there.
 
     >>> hf.gather([[1, 2], [3, 4]], [1, 0, 1])
     <Tensor i64[3,2] cpu>
@@ -450,6 +456,8 @@ def scatter_add(x: Any, indices: Any, updates: Any, axis: int = 0) -> Tensor:
 
     ``updates`` has the shape of ``hf.take(x, indices, axis)``, or broadcasts to it.
 
+    Raises AxisError for an axis that is not there.
+
     >>> hf.scatter_add([0, 0, 0], [2, 0, 2], [1, 2, 3])
     <Tensor i64[3] cpu> [2 0 4]
     """
@@ -487,6 +495,8 @@ def one_hot(indices: Any, depth: int, axis: int = -1, dtype: Any = default_float
     """1 at the position that each index names along a new axis of extent ``depth``, 0 elsewhere.
 
     An index outside [0, depth) gives zeros.
+
+    Raises AxisError for an axis that is not there.
 
     >>> hf.one_hot([0, 2], 3)
     <Tensor f32[2,3] cpu>

@@ -36,6 +36,8 @@ def matmul(x1: Any, x2: Any, sum_dtype: Any = None) -> Tensor:
     ``sum_dtype`` is the dtype in which products are summed and which the result has, one that holds all values of the
     operands' dtype: int32 for exact products of int8, float32 for those of bfloat16 without a last rounding.
 
+    Raises ShapeError where the shapes do not fit each other.
+
     >>> hf.matmul([[1, 2], [3, 4]], [[1, 0], [0, 10]])
     <Tensor i64[2,2] cpu>
     [[ 1 20]
@@ -92,6 +94,8 @@ def vecdot(x1: Any, x2: Any, axis: int = -1, sum_dtype: Any = None) -> Tensor:
     ``sum_dtype`` is that of products, sums and result (the operands' by default): it must hold all of their values, as
     int32 does those of int8.  Sums of float16 and bfloat16 are formed in float32 and rounded once.
 
+    Raises ShapeError where the shapes do not fit each other and AxisError for an axis that is not there.
+
     >>> hf.vecdot([[1, 2], [3, 4]], [10, 1])
     <Tensor i64[2] cpu> [12 34]
     """
@@ -112,6 +116,8 @@ def vecdot(x1: Any, x2: Any, axis: int = -1, sum_dtype: Any = None) -> Tensor:
 def outer(x1: Any, x2: Any) -> Tensor:
     """All products of the elements of two vectors: ``out[i, j] = x1[i] * x2[j]``.
 
+    Raises ShapeError for what has other than one axis.
+
     >>> hf.outer([1, 2], [10, 20])
     <Tensor i64[2,2] cpu>
     [[10 20]
@@ -129,6 +135,8 @@ def tensordot(x1: Any, x2: Any, axes: Any = 2) -> Tensor:
     """The sum of products over ``axes``: that many last axes of ``x1`` with first ones of ``x2``, or two lists of axes.
 
     The other axes of ``x1``, then those of ``x2``, stay.
+
+    Raises ShapeError where the shapes do not fit each other.
 
     >>> hf.tensordot([[1, 2], [3, 4]], [10, 1], axes=1)
     <Tensor i64[2] cpu> [12 34]
@@ -161,6 +169,8 @@ def tensordot(x1: Any, x2: Any, axes: Any = 2) -> Tensor:
 def diagonal(x: Any, offset: int = 0) -> Tensor:
     """The ``offset``-th diagonal of the last two axes, as the last axis.
 
+    Raises ShapeError for what has fewer than two axes.
+
     >>> hf.diagonal([[1, 2], [3, 4]])
     <Tensor i64[2] cpu> [1 4]
     """
@@ -178,6 +188,8 @@ def diagonal(x: Any, offset: int = 0) -> Tensor:
 @operation
 def trace(x: Any, offset: int = 0, dtype: Any = None) -> Tensor:
     """The sum of the ``offset``-th diagonal of the last two axes, in ``dtype`` where one is given.
+
+    Raises ShapeError for what has fewer than two axes.
 
     >>> hf.trace([[1, 2], [3, 4]])
     <Tensor i64[] cpu> 5

@@ -23,6 +23,8 @@ def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any
     """The ``ord``-norm of the elements over ``axis`` (None: all, an int or several): ``sum(|x|**ord)**(1/ord)``; the
     largest or smallest magnitude for inf and -inf, the number of elements that are not zero for 0.
 
+    Raises AxisError for an axis that is not there.
+
     >>> hf.linalg.vector_norm(hf.asarray([3.0, 4.0])).item()
     5.0
     """
@@ -56,6 +58,8 @@ def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Tenso
     """A norm of each matrix: "fro" (root of the sum of squares), "nuc" (sum of singular values), 2 and -2 (largest and
     smallest singular value), 1 and -1 (largest and smallest sum of magnitudes of a column), inf and -inf (of a row).
 
+    Raises ShapeError for what has fewer than two axes.
+
     >>> hf.linalg.matrix_norm(hf.asarray([[1.0, -2.0], [3.0, 4.0]]), ord=1).item()
     6.0
     """
@@ -80,6 +84,8 @@ def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Tenso
 @entered
 def matrix_power(x: Any, n: int, /) -> Tensor:
     """The square matrix multiplied by itself ``n`` times: the identity for 0, powers of the inverse below.
+
+    Raises ShapeError for what is no stack of square matrices.
 
     >>> hf.linalg.matrix_power(hf.asarray([[1.0, 1.0], [0.0, 1.0]]), 3).tolist()
     [[1.0, 3.0], [0.0, 1.0]]
@@ -106,6 +112,8 @@ def matrix_power(x: Any, n: int, /) -> Tensor:
 @operation
 def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Tensor:
     """The cross products of vectors of three elements along ``axis``; other axes broadcast.
+
+    Raises ShapeError where the shapes do not fit each other and AxisError for an axis that is not there.
 
     >>> hf.linalg.cross(hf.asarray([1.0, 0.0, 0.0]), hf.asarray([0.0, 1.0, 0.0])).tolist()
     [0.0, 0.0, 1.0]

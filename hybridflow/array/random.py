@@ -289,6 +289,8 @@ def set_seed(seed: int) -> None:
 def bits(shape: Any) -> Tensor:
     """Independent, uniformly distributed uint32 words.
 
+    Raises ShapeError for a negative extent.
+
     >>> hf.random.bits((2,)).dtype
     dtype('uint32')
     """
@@ -298,6 +300,8 @@ def bits(shape: Any) -> Tensor:
 @operation
 def uniform(shape: Any = (), minval: Any = 0.0, maxval: Any = 1.0, dtype: Any = default_float) -> Tensor:
     """Floats in [``minval``, ``maxval``); see ``Generator.uniform``.
+
+    Raises ShapeError for a negative extent.
 
     >>> hf.random.uniform((2, 3)).shape
     (2, 3)
@@ -309,6 +313,8 @@ def uniform(shape: Any = (), minval: Any = 0.0, maxval: Any = 1.0, dtype: Any = 
 def normal(shape: Any = (), mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = default_float) -> Tensor:
     """Normally distributed floats; see ``Generator.normal``.
 
+    Raises ShapeError for a negative extent.
+
     >>> hf.random.normal((2, 3)).shape
     (2, 3)
     """
@@ -319,6 +325,8 @@ def normal(shape: Any = (), mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = def
 def bernoulli(p: Any = 0.5, shape: Any = None) -> Tensor:
     """True with probability ``p``; see ``Generator.bernoulli``.
 
+    Raises ShapeError for a negative extent.
+
     >>> hf.random.bernoulli(1.0, (3,))
     <Tensor bool[3] cpu> [ True  True  True]
     """
@@ -328,6 +336,8 @@ def bernoulli(p: Any = 0.5, shape: Any = None) -> Tensor:
 @operation
 def randint(shape: Any, minval: int, maxval: int, dtype: Any = default_int) -> Tensor:
     """Integers in [``minval``, ``maxval``); see ``Generator.randint``.
+
+    Raises ShapeError for a negative extent.
 
     >>> hf.random.randint((3,), 5, 6)
     <Tensor i64[3] cpu> [5 5 5]
@@ -352,6 +362,8 @@ shuffle = permutation
 def categorical(logits: Any, shape: Any = ()) -> Tensor:
     """Positions drawn with probabilities ``softmax(logits)``; see ``Generator.categorical``.
 
+    Raises ShapeError for a negative extent.
+
     >>> hf.random.categorical([[0.0, -hf.inf]], 3)
     <Tensor i64[3,1] cpu>
     [[0]
@@ -365,6 +377,8 @@ def categorical(logits: Any, shape: Any = ()) -> Tensor:
 def exponential(shape: Any = (), rate: Any = 1.0, dtype: Any = default_float) -> Tensor:
     """Exponentially distributed floats; see ``Generator.exponential``.
 
+    Raises ShapeError for a negative extent.
+
     >>> hf.random.exponential((2, 3)).shape
     (2, 3)
     """
@@ -377,6 +391,8 @@ def stateless_uniform(
 ) -> Tensor:
     """``uniform`` as a pure function of ``seed``, two integers.
 
+    Raises ShapeError for a negative extent.
+
     >>> hf.random.stateless_uniform((3,), seed=[1, 2]).shape
     (3,)
     """
@@ -386,6 +402,8 @@ def stateless_uniform(
 @entered
 def stateless_normal(shape: Any, seed: Any, mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = default_float) -> Tensor:
     """``normal`` as a pure function of ``seed``, two integers.
+
+    Raises ShapeError for a negative extent.
 
     >>> hf.random.stateless_normal((3,), seed=[1, 2]).shape
     (3,)
@@ -397,6 +415,8 @@ def stateless_normal(shape: Any, seed: Any, mean: Any = 0.0, stddev: Any = 1.0, 
 def stateless_bernoulli(p: Any, seed: Any, shape: Any = None) -> Tensor:
     """``bernoulli`` as a pure function of ``seed``, two integers.
 
+    Raises ShapeError for a negative extent.
+
     >>> hf.random.stateless_bernoulli(1.0, seed=[1, 2], shape=(3,))
     <Tensor bool[3] cpu> [ True  True  True]
     """
@@ -406,6 +426,8 @@ def stateless_bernoulli(p: Any, seed: Any, shape: Any = None) -> Tensor:
 @entered
 def stateless_randint(shape: Any, seed: Any, minval: int, maxval: int, dtype: Any = default_int) -> Tensor:
     """``randint`` as a pure function of ``seed``, two integers.
+
+    Raises ShapeError for a negative extent.
 
     >>> hf.random.stateless_randint((3,), seed=[1, 2], minval=5, maxval=6)
     <Tensor i64[3] cpu> [5 5 5]

@@ -70,6 +70,8 @@ def _fold(name: str, x: Any, axis: Any, dtype: Any, keepdims: bool) -> Tensor:
 def sum(x: ArrayLike, axis: Any = None, dtype: DTypeLike | None = None, keepdims: bool = False) -> Tensor:
     """The sum over ``axis``; 0 for no elements.  Bools and integers are summed as int64 (uint64 for unsigned ones).
 
+    Raises AxisError for an axis that is not there.
+
     >>> hf.sum([[1, 2], [3, 4]], axis=0)
     <Tensor i64[2] cpu> [4 6]
     """
@@ -79,6 +81,8 @@ def sum(x: ArrayLike, axis: Any = None, dtype: DTypeLike | None = None, keepdims
 @operation
 def prod(x: ArrayLike, axis: Any = None, dtype: DTypeLike | None = None, keepdims: bool = False) -> Tensor:
     """The product over ``axis``; 1 for no elements.  Bools and integers are multiplied as int64 (uint64).
+
+    Raises AxisError for an axis that is not there.
 
     >>> hf.prod([[1, 2], [3, 4]], axis=1)
     <Tensor i64[2] cpu> [ 2 12]
@@ -99,6 +103,8 @@ def _extreme(name: str, x: Any, axis: Any, keepdims: bool) -> Tensor:
 def max(x: ArrayLike, axis: Any = None, keepdims: bool = False) -> Tensor:
     """The largest element over ``axis``; NaN if there is one.  The gradient is shared evenly by ties.
 
+    Raises AxisError for an axis that is not there.
+
     >>> hf.max([[1, 5], [7, 3]], axis=0)
     <Tensor i64[2] cpu> [7 5]
     """
@@ -108,6 +114,8 @@ def max(x: ArrayLike, axis: Any = None, keepdims: bool = False) -> Tensor:
 @operation
 def min(x: ArrayLike, axis: Any = None, keepdims: bool = False) -> Tensor:
     """The smallest element over ``axis``; NaN if there is one.  The gradient is shared evenly by ties.
+
+    Raises AxisError for an axis that is not there.
 
     >>> hf.min([[1, 5], [7, 3]], axis=0)
     <Tensor i64[2] cpu> [1 3]
@@ -132,6 +140,8 @@ def argmax(x: ArrayLike, axis: int | None = None, keepdims: bool = False) -> Ten
 
     NaN counts as the largest.
 
+    Raises AxisError for an axis that is not there.
+
     >>> hf.argmax([[1, 5, 2], [7, 0, 3]], axis=1)
     <Tensor i64[2] cpu> [1 0]
     """
@@ -144,6 +154,8 @@ def argmin(x: ArrayLike, axis: int | None = None, keepdims: bool = False) -> Ten
 
     NaN counts as the smallest.
 
+    Raises AxisError for an axis that is not there.
+
     >>> hf.argmin([[1, 5, 2], [7, 0, 3]], axis=1)
     <Tensor i64[2] cpu> [0 1]
     """
@@ -153,6 +165,8 @@ def argmin(x: ArrayLike, axis: int | None = None, keepdims: bool = False) -> Ten
 @operation
 def all(x: ArrayLike, axis: Any = None, keepdims: bool = False) -> Tensor:
     """Whether all elements over ``axis`` are true (not zero); True for no elements.
+
+    Raises AxisError for an axis that is not there.
 
     >>> hf.all([[True, False], [True, True]], axis=1)
     <Tensor bool[2] cpu> [False  True]
@@ -165,6 +179,8 @@ def all(x: ArrayLike, axis: Any = None, keepdims: bool = False) -> Tensor:
 def any(x: ArrayLike, axis: Any = None, keepdims: bool = False) -> Tensor:
     """Whether an element over ``axis`` is true (not zero); False for no elements.
 
+    Raises AxisError for an axis that is not there.
+
     >>> hf.any([[True, False], [False, False]], axis=1)
     <Tensor bool[2] cpu> [ True False]
     """
@@ -175,6 +191,8 @@ def any(x: ArrayLike, axis: Any = None, keepdims: bool = False) -> Tensor:
 @operation
 def count_nonzero(x: ArrayLike, axis: Any = None, keepdims: bool = False) -> Tensor:
     """How many elements over ``axis`` are not zero, as int64.
+
+    Raises AxisError for an axis that is not there.
 
     >>> hf.count_nonzero([[0, 1, 2], [3, 0, 0]], axis=1)
     <Tensor i64[2] cpu> [2 1]
@@ -202,6 +220,8 @@ def _accurate(x: Tensor) -> Tensor:
 def mean(x: ArrayLike, axis: Any = None, dtype: DTypeLike | None = None, keepdims: bool = False) -> Tensor:
     """The arithmetic mean over ``axis``, in float32 for bools and integers; NaN for no elements.
 
+    Raises AxisError for an axis that is not there.
+
     >>> hf.mean([[1.0, 5.0], [7.0, 3.0]], axis=0)
     <Tensor f32[2] cpu> [4. 4.]
     """
@@ -216,6 +236,8 @@ def mean(x: ArrayLike, axis: Any = None, dtype: DTypeLike | None = None, keepdim
 @operation
 def var(x: ArrayLike, axis: Any = None, correction: float = 0.0, keepdims: bool = False) -> Tensor:
     """The variance over ``axis``: the mean squared distance from the mean, divided by ``n - correction``.
+
+    Raises AxisError for an axis that is not there.
 
     >>> hf.var([1.0, 3.0])
     <Tensor f32[] cpu> 1.0
@@ -233,6 +255,8 @@ def var(x: ArrayLike, axis: Any = None, correction: float = 0.0, keepdims: bool 
 def std(x: ArrayLike, axis: Any = None, correction: float = 0.0, keepdims: bool = False) -> Tensor:
     """The standard deviation over ``axis``: the square root of ``var``.
 
+    Raises AxisError for an axis that is not there.
+
     >>> hf.std([1.0, 3.0])
     <Tensor f32[] cpu> 1.0
     """
@@ -242,6 +266,8 @@ def std(x: ArrayLike, axis: Any = None, correction: float = 0.0, keepdims: bool 
 @operation
 def logsumexp(x: ArrayLike, axis: Any = None, keepdims: bool = False) -> Tensor:
     """``log(sum(exp(x)))`` over ``axis`` without overflow; -inf for no elements.
+
+    Raises AxisError for an axis that is not there.
 
     >>> hf.logsumexp([1000.0, 1000.0])
     <Tensor f32[] cpu> 1000.6932
@@ -274,6 +300,8 @@ def cumulative_sum(
 ) -> Tensor:
     """The running sum along ``axis`` (not needed for one axis); ``include_initial`` puts a 0 in front.
 
+    Raises AxisError for an axis that is not there.
+
     >>> hf.cumulative_sum([1, 2, 3])
     <Tensor i64[3] cpu> [1 3 6]
     """
@@ -292,6 +320,8 @@ def cumulative_prod(
     """The running product along ``axis`` (not needed for one axis); ``include_initial`` puts a 1 in front.
 
     Bools and integers are multiplied as int64 (uint64).
+
+    Raises AxisError for an axis that is not there.
 
     >>> hf.cumulative_prod(hf.asarray([2, 3, 4])).tolist()
     [2, 6, 24]

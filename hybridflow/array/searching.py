@@ -24,6 +24,8 @@ def searchsorted(x1: Any, x2: Any, /, *, side: str = "left", sorter: Any = None)
 
     ``sorter`` are the positions that sort ``x1`` where it is not sorted.  NaN comes last.
 
+    Raises ShapeError where ``x1`` is not one-dimensional, ArgumentError for another ``side``.
+
     >>> hf.searchsorted(hf.asarray([1.0, 2.0, 4.0]), hf.asarray([2.0, 3.0])).tolist()
     [1, 2]
     """

@@ -24,6 +24,8 @@ def reshape(x: ArrayLike, shape: ShapeLike, *, copy: bool | None = None) -> Tens
 
     ``copy`` changes nothing: no tensor sees what is assigned to another one.
 
+    Raises ShapeError for a shape of another number of elements.
+
     >>> hf.reshape([1, 2, 3, 4], (2, -1))
     <Tensor i64[2,2] cpu>
     [[1 2]
@@ -83,6 +85,8 @@ def _transpose(x: Tensor, perm: tuple[int, ...]) -> Tensor:
 def matrix_transpose(x: ArrayLike) -> Tensor:
     """``x`` with its last two axes swapped.
 
+    Raises ShapeError for what has fewer than two axes.
+
     >>> hf.matrix_transpose(hf.ones((5, 2, 3))).shape
     (5, 3, 2)
     """
@@ -125,6 +129,8 @@ def moveaxis(x: ArrayLike, source: Any, destination: Any) -> Tensor:
 def expand_dims(x: ArrayLike, axis: Any = 0) -> Tensor:
     """``x`` with axes of extent 1 inserted, so that they stand at ``axis`` (an int or several) of the result.
 
+    Raises AxisError for an axis that is not there.
+
     >>> hf.expand_dims(hf.ones((2, 3)), axis=1).shape
     (2, 1, 3)
     """
@@ -146,6 +152,8 @@ def expand_dims(x: ArrayLike, axis: Any = 0) -> Tensor:
 def squeeze(x: ArrayLike, axis: Any = None) -> Tensor:
     """``x`` without the axes ``axis`` of extent 1; None removes all that are known to be 1.
 
+    Raises AxisError for an axis that is not there.
+
     >>> hf.squeeze(hf.ones((1, 3, 1))).shape
     (3,)
     """
@@ -163,6 +171,8 @@ def squeeze(x: ArrayLike, axis: Any = None) -> Tensor:
 @operation
 def broadcast_to(x: ArrayLike, shape: ShapeLike) -> Tensor:
     """``x`` repeated along axes of extent 1 and new leading axes to ``shape``.
+
+    Raises ShapeError where ``x`` does not broadcast to it.
 
     >>> hf.broadcast_to([1, 2], (3, 2))
     <Tensor i64[3,2] cpu>
@@ -218,6 +228,8 @@ def broadcast_arrays(*arrays: Any) -> tuple[Tensor, ...]:
 def concat(arrays: Sequence[Any], axis: int | None = 0) -> Tensor:
     """``arrays``, promoted to one dtype, one after the other along ``axis``; None flattens them first.
 
+    Raises ShapeError where the shapes do not fit each other and AxisError for an axis that is not there.
+
     >>> hf.concat([[1, 2], [3]])
     <Tensor i64[3] cpu> [1 2 3]
     """
@@ -249,6 +261,8 @@ def _several(stage: str, arrays: Any) -> list[Any]:
 def stack(arrays: Sequence[Any], axis: int = 0) -> Tensor:
     """``arrays`` of one shape, promoted to one dtype, along a new axis at ``axis``.
 
+    Raises ShapeError where the shapes do not fit each other and AxisError for an axis that is not there.
+
     >>> hf.stack([[1, 2], [3, 4]], axis=1)
     <Tensor i64[2,2] cpu>
     [[1 3]
@@ -265,6 +279,8 @@ def stack(arrays: Sequence[Any], axis: int = 0) -> Tensor:
 @operation
 def unstack(x: ArrayLike, axis: int = 0) -> tuple[Tensor, ...]:
     """The slices of ``x`` along ``axis``, without that axis.
+
+    Raises AxisError for an axis that is not there.
 
     >>> [x.tolist() for x in hf.unstack([[1, 2], [3, 4]])]
     [[1, 2], [3, 4]]
@@ -293,6 +309,8 @@ def slice_axis(x: Tensor, axis: int, start: Extent, stop: Extent, step: int = 1)
 @operation
 def split(x: ArrayLike, num_or_sizes: Any, axis: int = 0) -> list[Tensor]:
     """``x`` cut along ``axis``: into that many equal parts, or into parts of the given sizes (one may be -1).
+
+    Raises AxisError for an axis that is not there.
 
     >>> [x.tolist() for x in hf.split([1, 2, 3, 4], 2)]
     [[1, 2], [3, 4]]
@@ -325,6 +343,8 @@ def split(x: ArrayLike, num_or_sizes: Any, axis: int = 0) -> list[Tensor]:
 def flip(x: ArrayLike, axis: Any = None) -> Tensor:
     """``x`` in reverse order along ``axis`` (None: all, an int or several).
 
+    Raises AxisError for an axis that is not there.
+
     >>> hf.flip([[1, 2], [3, 4]], axis=1)
     <Tensor i64[2,2] cpu>
     [[2 1]
@@ -338,6 +358,8 @@ def flip(x: ArrayLike, axis: Any = None) -> Tensor:
 @operation
 def roll(x: Any, shift: Any, axis: Any = None) -> Tensor:
     """``x`` shifted cyclically by ``shift`` places along ``axis``; None rolls the flattened tensor.
+
+    Raises AxisError for an axis that is not there.
 
     >>> hf.roll([1, 2, 3], 1)
     <Tensor i64[3] cpu> [3 1 2]
@@ -393,6 +415,8 @@ def repeat(x: ArrayLike, repeats: Any, axis: int | None = None) -> Tensor:
     """Each element ``repeats`` times, next to each other, along ``axis``; None flattens first.
 
     ``repeats`` is an int, or one int per element of the axis.
+
+    Raises AxisError for an axis that is not there.
 
     >>> hf.repeat([1, 2], 2)
     <Tensor i64[4] cpu> [1 1 2 2]

@@ -16,6 +16,8 @@ from hybridflow.errors import ArgumentError
 def argsort(x: ArrayLike, axis: int = -1, descending: bool = False, stable: bool = True) -> Tensor:
     """The positions, as int64, that sort ``x`` along ``axis``.  The sort is stable whatever ``stable`` says.
 
+    Raises AxisError for an axis that is not there.
+
     >>> hf.argsort([3.0, 1.0, 2.0])
     <Tensor i64[3] cpu> [1 2 0]
     """
@@ -26,6 +28,8 @@ def argsort(x: ArrayLike, axis: int = -1, descending: bool = False, stable: bool
 @operation
 def sort(x: ArrayLike, axis: int = -1, descending: bool = False, stable: bool = True) -> Tensor:
     """``x`` sorted along ``axis``.
+
+    Raises AxisError for an axis that is not there.
 
     >>> hf.sort([3, 1, 2], descending=True)
     <Tensor i64[3] cpu> [3 2 1]

@@ -196,6 +196,8 @@ def _shifted(x: Tensor, axis: Any) -> Tensor:
 def softmax(x: Any, axis: Any = -1) -> Tensor:
     """``exp(x) / sum(exp(x))`` over ``axis`` without overflow.  Raises ShapeError over no elements.
 
+    Raises AxisError for an axis that is not there.
+
     >>> hf.nn.softmax([0.0, 0.0, 0.0, 0.0])
     <Tensor f32[4] cpu> [0.25 0.25 0.25 0.25]
     """
@@ -207,6 +209,8 @@ def softmax(x: Any, axis: Any = -1) -> Tensor:
 @operation
 def log_softmax(x: Any, axis: Any = -1) -> Tensor:
     """The logarithm of ``softmax(x)``, exact where that underflows.
+
+    Raises AxisError for an axis that is not there.
 
     >>> hf.nn.log_softmax([0.0, 0.0])
     <Tensor f32[2] cpu> [-0.6931472 -0.6931472]
@@ -220,6 +224,8 @@ def log_softmax(x: Any, axis: Any = -1) -> Tensor:
 def moments(x: Any, axis: Any, keepdims: bool = False) -> tuple[Tensor, Tensor]:
     """Mean and variance over ``axis``.
 
+    Raises AxisError for an axis that is not there.
+
     >>> hf.nn.moments([1.0, 3.0], axis=0)
     (<Tensor f32[] cpu> 2.0, <Tensor f32[] cpu> 1.0)
     """
@@ -229,6 +235,8 @@ def moments(x: Any, axis: Any, keepdims: bool = False) -> tuple[Tensor, Tensor]:
 @operation
 def layer_norm(x: Any, scale: Any = None, offset: Any = None, axis: Any = -1, epsilon: float = 1e-5) -> Tensor:
     """``(x - mean) / sqrt(variance + epsilon) * scale + offset``, with mean and variance over ``axis``.
+
+    Raises AxisError for an axis that is not there.
 
     >>> hf.nn.layer_norm([[1.0, 3.0], [2.0, 8.0]], epsilon=0.0)
     <Tensor f32[2,2] cpu>
@@ -244,6 +252,8 @@ def layer_norm(x: Any, scale: Any = None, offset: Any = None, axis: Any = -1, ep
 @operation
 def rms_norm(x: Any, scale: Any = None, axis: Any = -1, epsilon: float = 1e-6) -> Tensor:
     """``x / sqrt(mean(x**2) + epsilon) * scale``, with the mean over ``axis``.
+
+    Raises AxisError for an axis that is not there.
 
     >>> hf.nn.rms_norm([3.0, 4.0], epsilon=0.0)
     <Tensor f32[2] cpu> [0.84852815 1.1313709 ]
@@ -263,6 +273,8 @@ def _affine(x: Tensor, scale: Any, offset: Any, dtype: Any) -> Tensor:
 @operation
 def l2_normalize(x: Any, axis: Any = -1, epsilon: float = 1e-12) -> Tensor:
     """``x / sqrt(max(sum(x**2), epsilon))``, with the sum over ``axis``.
+
+    Raises AxisError for an axis that is not there.
 
     >>> hf.nn.l2_normalize([3.0, 4.0])
     <Tensor f32[2] cpu> [0.6 0.8]

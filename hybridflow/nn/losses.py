@@ -46,6 +46,8 @@ def _pair(labels: Any, predictions: Any, stage: str) -> tuple[Tensor, Tensor]:
 def mean_squared_error(labels: Any, predictions: Any, reduction: str = "mean") -> Tensor:
     """``(predictions - labels)**2``.
 
+    Raises ShapeError where the shapes do not fit each other.
+
     >>> hf.losses.mean_squared_error([0.0, 0.0], [1.0, -3.0])
     <Tensor f32[] cpu> 5.0
     """
@@ -57,6 +59,8 @@ def mean_squared_error(labels: Any, predictions: Any, reduction: str = "mean") -
 def mean_absolute_error(labels: Any, predictions: Any, reduction: str = "mean") -> Tensor:
     """``|predictions - labels|``.
 
+    Raises ShapeError where the shapes do not fit each other.
+
     >>> hf.losses.mean_absolute_error([0.0, 0.0], [1.0, -3.0])
     <Tensor f32[] cpu> 2.0
     """
@@ -67,6 +71,8 @@ def mean_absolute_error(labels: Any, predictions: Any, reduction: str = "mean") 
 @operation
 def huber(labels: Any, predictions: Any, delta: float = 1.0, reduction: str = "mean") -> Tensor:
     """Half the squared error up to an error of ``delta``, growing linearly beyond.
+
+    Raises ShapeError where the shapes do not fit each other.
 
     >>> hf.losses.huber([0.0, 0.0], [0.5, 3.0])
     <Tensor f32[] cpu> 1.3125
@@ -80,6 +86,8 @@ def huber(labels: Any, predictions: Any, delta: float = 1.0, reduction: str = "m
 @operation
 def sigmoid_cross_entropy(labels: Any, logits: Any, reduction: str = "mean") -> Tensor:
     """``-labels * log(sigmoid(logits)) - (1 - labels) * log(1 - sigmoid(logits))``, without overflow.
+
+    Raises ShapeError where the shapes do not fit each other.
 
     >>> hf.losses.sigmoid_cross_entropy([1.0, 0.0], [2.0, 2.0])
     <Tensor f32[] cpu> 1.1269281
@@ -97,6 +105,8 @@ def softmax_cross_entropy(
     Integer ``labels`` are class numbers, of the shape of ``logits`` without ``axis``; float ``labels`` are
     probabilities, of the shape of ``logits``.  ``label_smoothing`` shares that much probability evenly over all
     classes.  A class number out of range raises IndexRangeError when the loss is computed.
+
+    Raises ShapeError where the shapes do not fit each other and AxisError for an axis that is not there.
 
     >>> hf.losses.softmax_cross_entropy([1, 0], [[0.0, 2.0], [0.0, 2.0]])
     <Tensor f32[] cpu> 1.1269281
