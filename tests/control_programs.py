@@ -827,3 +827,45 @@ def variables(x):
 
 
 STATE = hf.Variable(1.0)
+
+
+# ---- for, as often as a tensor says
+
+
+@program(COUNTS)
+def range_of_a_tensor(n):
+    s = 0
+    for i in range(n):
+        if i == 1:
+            continue
+        s = s + i * i
+    return s
+
+
+@program(COUNTS)
+def range_of_a_tensor_with_break(n):
+    s = hf.constant(0.0)
+    for i in range(1, n, 2):
+        if s > 8:
+            break
+        s = s + i * 1.5
+    else:
+        s = s * 100
+    return s
+
+
+@program(COUNTS)
+def range_of_a_tensor_with_return(n):
+    for i in range(n, 0, -1):
+        if i * i < 10:
+            return i
+    return n + 1000
+
+
+@program([(0,), (4,)])
+def nested_ranges_of_tensors(n):
+    s = 0
+    for i in range(n):
+        for j in range(i + n):
+            s = s + i * j if j < 3 else s - 1
+    return s

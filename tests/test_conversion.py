@@ -57,3 +57,35 @@ def test_one_trace_serves_all_values(name: str) -> None:
         kinds.add(tuple(a.value if isinstance(a, Py) else np.shape(a) for a in arguments))
     assert len(compiled.signatures()) == len(kinds)
     assert control_programs.STATE is STATE
+
+
+@pytest.mark.parametrize("rows", [2, 3, 7])
+def test_rows_of_which_nobody_knows_how_many_there_are(rows: int) -> None:
+    def positive(xs: Any) -> Any:
+        s = xs[0] * 0
+        for x in xs:
+            if hf.sum(x) < 0:
+                continue
+            s = s + x
+            if s[0] > 6:
+                break
+        return s
+
+    concrete = hf.function(positive).get_concrete_function(hf.TensorSpec((None, 2)))
+    xs = hf.asarray(np.arange(2 * rows, dtype=np.float32).reshape(rows, 2) - 3)
+    assert same(concrete(xs), positive(xs))
+
+
+def test_ten_thousand_turns_are_one_loop_of_the_program() -> None:
+    def steps(n: Any) -> Any:
+        x, i = hf.constant(0.5), 0
+        while i < n:
+            x = 3.7 * x * (1 - x)
+            i = i + 1
+        return x
+
+    compiled = hf.function(steps)
+    assert same(compiled(hf.constant(10_000)), steps(hf.constant(10_000)))
+    assert [node.op.name for node in compiled.get_concrete_function(hf.TensorSpec((), hf.int64)).graph.nodes].count(
+        "while"
+    ) == 1

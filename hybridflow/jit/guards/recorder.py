@@ -28,7 +28,7 @@ from hybridflow.jit.guards.recognition import ATOMS
 from hybridflow.jit.guards.recording import Recording, active
 from hybridflow.tracing.convert.instrument import OPERATORS
 from hybridflow.tracing.flow import blame, paths
-from hybridflow.tracing.flow.loops import Loop
+from hybridflow.tracing.flow.loops import Loop, TensorRange
 from hybridflow.tracing.flow.paths import Fork, truth
 from hybridflow.tracing.flow.places import CONTAINERS, UNBOUND, cell_place, global_place, place_of
 from hybridflow.tracing.symbolic import SymbolicTensor
@@ -72,7 +72,10 @@ class Recorder:
     def fn(self, function: Any) -> Any:
         """Something that is called."""
         recording = active.recording
-        return function if recording is None else recording.note(calls.prepare, function)
+        if recording is None or function is breakpoint:  # which looks at the frame that calls it
+            return function
+        found = recording.note(calls.prepare, function)
+        return _range if function is range else found
 
     def item(self, value: Any, key: Any) -> Any:
         recording = active.recording
@@ -373,6 +376,10 @@ def _is_among(item: Any, container: Any) -> Any:
             equal = reductions.any(elementwise.equal(part, item))
             found = equal if found is False else elementwise.logical_or(found, equal)
     return found
+
+
+def _range(*bounds: Any) -> Any:
+    return TensorRange(*bounds) if any(isinstance(bound, SymbolicTensor) for bound in bounds) else range(*bounds)
 
 
 def _forked(value: Any, frame: types.FrameType, names: Sequence[str], loop: Loop | None) -> Fork:

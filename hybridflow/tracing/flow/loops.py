@@ -12,7 +12,9 @@ from types import FrameType
 from typing import Any
 
 from hybridflow.array import elementwise
+from hybridflow.array.indexing import getitem
 from hybridflow.compiler.ir import dtypes
+from hybridflow.compiler.ir.extents import Dim
 from hybridflow.compiler.ops import TABLE
 from hybridflow.core.context import now
 from hybridflow.core.tensor import Tensor
@@ -40,13 +42,51 @@ from hybridflow.tracing.flow.paths import (
     truth,
     values_of,
 )
-from hybridflow.tracing.flow.values import as_typed
+from hybridflow.tracing.flow.values import as_typed, number_of
 from hybridflow.tracing.region import Region, all_operands
 from hybridflow.tracing.symbolic import SymbolicTensor
 from hybridflow.tracing.trace import Trace
 
 _MOST_PASSES = 64
-_GO, _BROKE = ".go", ".broke"  # no names of Python's: whether there is another turn, and whether the loop was broken
+# No names of Python's: whether there is another turn, whether the loop was broken, the number that a ``for`` counts.
+_GO, _BROKE, _INDEX = ".go", ".broke", ".index"
+
+
+class TensorRange:
+    """``range`` of numbers that are tensors, for a ``for`` statement to take."""
+
+    def __init__(self, *bounds: Any) -> None:
+        start, stop, step = (0, *bounds, 1) if len(bounds) == 1 else (*bounds, 1)[:3]
+        if not isinstance(step, int) or step == 0:
+            raise TraceError("range", "the step of a range over a tensor is a Python int, and not 0.")
+        self.start, self.stop, self.step = start, stop, step
+        for bound in (start, stop):
+            if isinstance(bound, Tensor) and (bound.shape or not dtypes.is_integer(bound.dtype)):
+                raise TraceError("range", f"a bound of the range is {bound.type}. Expected an integer.")
+
+    def __iter__(self) -> Iterator[Any]:
+        raise TraceError(
+            "range", "how many numbers a range over a tensor has is not known while tracing. Use for i in range(n)."
+        )
+
+    def element(self, index: Any) -> Any:
+        """What a turn is given."""
+        return index
+
+    def has(self, index: Any) -> Any:
+        """Whether there is a turn with this index."""
+        return elementwise.less(index, self.stop) if self.step > 0 else elementwise.greater(index, self.stop)
+
+
+class _Rows(TensorRange):
+    """The slices of a tensor of which nobody knows how many there are."""
+
+    def __init__(self, x: Tensor) -> None:
+        super().__init__(number_of(scalar(x.shape[0], dtypes.int64, "for")))
+        self._x = x
+
+    def element(self, index: Any) -> Any:
+        return getitem(self._x, index)
 
 
 class Loop:
@@ -69,6 +109,7 @@ class Loop:
         "_staged",
         "_trial",
         "_values",
+        "_walk",
         "_where",
         "fresh",
         "has_else",
@@ -78,6 +119,7 @@ class Loop:
     def __init__(self, frame: FrameType, names: Sequence[str], outer: Loop | None, has_else: bool) -> None:
         self._frame, self._names, self._outer, self.has_else = frame, names, outer, has_else
         self._iterator: Any = None
+        self._walk: TensorRange | None = None
         self._where: blame.Where | None = None
         self._path: Path | None = None
         self._staged: _Staged | None = None
@@ -90,12 +132,19 @@ class Loop:
 
     def over_items(self, value: Any) -> None:
         """Take turns over the items of ``value``."""
-        self._iterator = iter(value)
+        if isinstance(value, SymbolicTensor) and value.shape and isinstance(value.shape[0], Dim):
+            value = _Rows(value)
+        if isinstance(value, TensorRange):
+            self._walk = value
+        else:
+            self._iterator = iter(value)
 
     def __iter__(self) -> Iterator[Any]:
         return self
 
     def __next__(self) -> Any:
+        if self._walk is not None:
+            return self._step(self._walk)
         if self._path is not None and not self._turn():
             raise StopIteration
         try:
@@ -103,6 +152,17 @@ class Loop:
         except StopIteration:
             self._completed = True
             raise
+
+    def _step(self, walk: TensorRange) -> Any:
+        """The next turn of a ``for`` whose number of turns is a tensor."""
+        if self._staged is None:
+            self._where = blame.here(self._frame, "for")
+            self._staged = _Staged(self, walk.has(walk.start), walk=walk)
+        else:
+            self._staged.turn_ends()
+            if not self._staged.asked(None):
+                raise StopIteration
+        return walk.element(self._staged.index)
 
     def more(self) -> bool:
         """Before a turn of a ``while``."""
@@ -214,6 +274,8 @@ class Loop:
             return True
         assert path is not None
         values = values_of(self._frame, self._names)
+        if self._staged is not None:
+            values[_INDEX] = self._staged.index
         path.bundle = Bundle({self.kind(slot, what): {**values, _GO: False, _BROKE: slot == "_breaks"}})
         return False
 
@@ -243,7 +305,7 @@ class Loop:
 class _Staged:
     """A ``while`` over a tensor, while its body is traced again and again."""
 
-    def __init__(self, loop: Loop, pred: Tensor, is_endless: bool = False) -> None:
+    def __init__(self, loop: Loop, pred: Tensor, is_endless: bool = False, walk: Any = None) -> None:
         self._loop, self._frame, self._names = loop, loop._frame, loop._names
         assert loop._where is not None
         self._where = loop._where
@@ -251,7 +313,9 @@ class _Staged:
         if loop._outer is not None:
             loop._outer.enter_path(self._where)
         self._parent = path_in(self._frame)
-        self._carried = Carried(values_of(self._frame, self._names))
+        self._walk: TensorRange | None = walk
+        self.index: Any = None if walk is None else walk.start
+        self._carried = Carried({**values_of(self._frame, self._names), _INDEX: self.index})
         self._containers = containers_of(self._frame)
         self._variables: list[Variable] = []
         self._passes = 0
@@ -275,6 +339,7 @@ class _Staged:
         names, places = self._carried.built(leaves)
         for place, value in places:
             put(place, value)
+        self.index = names[_INDEX]
         self._loop.offer(names)
 
     def turn_ends(self) -> None:
@@ -291,11 +356,15 @@ class _Staged:
         """The condition was asked at the end of a turn: trace another pass, or be done."""
         path, loop, side = self.path, self._loop, self._side
         loop.over = False
+        values = {**(loop._values if loop.fresh else values_of(self._frame, self._names)), _INDEX: self.index}
+        if self._walk is not None and not path.is_dead:
+            values[_INDEX] = elementwise.add(self.index, self._walk.step)
+            value = self._walk.has(values[_INDEX])
         if isinstance(value, (SymbolicTensor, Variable)):
             go = truth(value)
         else:
             go = scalar(bool(value), dtypes.bool_, "while")
-        bundle = path.bundle or Bundle({NORMAL: {**values_of(self._frame, self._names), _GO: go, _BROKE: False}})
+        bundle = path.bundle or Bundle({NORMAL: {**values, _GO: go, _BROKE: False}})
         bundle = path.settled(bundle, {loop.kind("_breaks", "break"): NORMAL})
         side.leave()
         active.path = self._parent
