@@ -150,10 +150,13 @@ def _unary(op: Any, x: Any) -> Tensor:
 
 def _unary_operator(op: Any, x: Any) -> Tensor:
     """As ``_unary``, of an op behind one of Python's operators."""
-    if busy.value and only_tape() is not None:
-        note_use(0)
-        return _of_slot(op, _unary)(x)
-    return _unary(op, x)
+    try:
+        if busy.value and only_tape() is not None:
+            note_use(0)
+            return _of_slot(op, _unary)(x)
+        return _unary(op, x)
+    except Exception as error:
+        raise of_user(error)  # noqa: B904  # the very error
 
 
 def _float_unary(op: Any, x: Any) -> Tensor:
