@@ -386,3 +386,30 @@ def test_a_function_with_loops_inside_of_another_one() -> None:
 def test_an_endless_loop_can_be_interrupted_by_its_limit() -> None:
     f = hf.function(lambda x: hf.while_loop(lambda x: x > 0, lambda x: x + 0.0, x, maximum_iterations=100000))
     assert f(hf.asarray(1.0)) == 1
+
+
+DTYPES = ["bool", "int8", "uint16", "int32", "int64", "uint64", "float16", "bfloat16", "float32", "float64"]
+
+
+@pytest.mark.parametrize("shape", [(0,), (1,), (5,), (3, 2), (4, 1, 3)])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_every_dtype(dtype: str, shape: tuple[int, ...]) -> None:
+    """Branches, loops and walks over each dtype, with a variable that they assign."""
+    kind = getattr(hf, dtype if dtype != "bool" else "bool_")
+    values = np.random.default_rng(len(shape)).integers(0, 4, shape)
+    x = hf.astype(hf.asarray(values), kind)
+    v = hf.Variable(hf.zeros(shape[1:], dtype=kind))
+    step = hf.logical_xor if dtype == "bool" else hf.add
+
+    def f(x: Any, n: Any) -> Any:
+        def turn(a: Any, row: Any) -> Any:
+            v.assign(hf.cond(hf.any(row == a), lambda: step(a, v), lambda: row))
+            return step(a, hf.where(row == v, row, a))
+
+        folded = hf.foldl(turn, x, v.value())
+        walked = hf.scan(turn, x, folded, reverse=True)
+        i, looped = hf.while_loop(lambda i, y: i < n, lambda i, y: (i + 1, hf.flip(step(y, x))), (0, x))
+        return folded, walked, looped, hf.switch_case(i, [lambda: x, lambda: looped, lambda: step(x, x)])
+
+    for n in (0, 1, 3):
+        both(f, x, hf.asarray(n), variables=(v,))
