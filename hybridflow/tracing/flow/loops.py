@@ -96,37 +96,20 @@ class Loop:
     asked any more.
     """
 
-    __slots__ = (
-        "_breaks",
-        "_completed",
-        "_continues",
-        "_frame",
-        "_iterator",
-        "_must_stage",
-        "_names",
-        "_outer",
-        "_path",
-        "_staged",
-        "_trial",
-        "_values",
-        "_walk",
-        "_where",
-        "fresh",
-        "has_else",
-        "over",
-    )
+    # Most loops never change these.
+    _iterator: Any = None
+    _walk: TensorRange | None = None
+    _where: blame.Where | None = None
+    _path: Path | None = None
+    _staged: _Staged | None = None
+    _trial: tuple[Values, Trace, Any] | None = None
+    _breaks: Kind | None = None
+    _continues: Kind | None = None
+    _completed = _must_stage = fresh = over = False
 
     def __init__(self, frame: FrameType, names: Sequence[str], outer: Loop | None, has_else: bool) -> None:
         self._frame, self._names, self._outer, self.has_else = frame, names, outer, has_else
-        self._iterator: Any = None
-        self._walk: TensorRange | None = None
-        self._where: blame.Where | None = None
-        self._path: Path | None = None
-        self._staged: _Staged | None = None
-        self._trial: tuple[Values, Trace, Any] | None = None
-        self._completed = self.fresh = self.over = self._must_stage = False
         self._values: Values = {}
-        self._breaks, self._continues = None, None
 
     # ---- what converted code asks
 
