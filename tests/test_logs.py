@@ -249,6 +249,35 @@ def test_a_tape_that_tracks_nothing_of_it_does_not_change_what_is_computed():
         assert np.array_equal(tape.gradient(y, w), [5.0, 7.0])
 
 
+@pytest.mark.parametrize("how", ["closure", "scalar", "default", "keyword", "dict", "attribute"])
+def test_what_a_tape_tracks_is_found_wherever_a_function_has_it(how):
+    x, a = hf.asarray([1.0, 2.0]), hf.asarray([5.0, 7.0])
+    one = hf.asarray(2.0)
+
+    class Holder:
+        def __init__(self):
+            self.x = x
+
+        @hf.function
+        def times(self, a):
+            return a * self.x
+
+    function, args, kwargs, source = {
+        "closure": (hf.function(lambda a: a * x), (a,), {}, x),
+        "scalar": (hf.function(lambda a: a * one), (a,), {}, one),
+        "default": (hf.function(lambda a, b=x: a * b), (a,), {}, x),
+        "keyword": (hf.function(lambda a, *, b: a * b), (a,), {"b": x}, x),
+        "dict": (hf.function(lambda d: d["a"] * d["x"]), ({"a": a, "x": x},), {}, x),
+        "attribute": (Holder().times, (a,), {}, x),
+    }[how]
+    for _ in range(6):
+        function(*args, **kwargs)
+        with hf.GradientTape() as tape:
+            tape.watch(source)
+            y = function(*args, **kwargs)
+        assert np.array_equal(tape.gradient(y, source), 12.0 if source is one else [5.0, 7.0])
+
+
 def test_operators_that_python_answers_until_there_is_native_code():
     quick.make_python()
     x = hf.asarray([1.0, -2.0, 3.0])

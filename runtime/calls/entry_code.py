@@ -334,7 +334,7 @@ def _try_taped(module: Module, offsets: Offsets) -> None:
     total = f.b.add(nargs, f.get(named, I64))
     with f.owned(tape):
         with f.b.if_then(f.call("is_untouched", I1, tape, args, total), likely=False):
-            _try_untouched(f, offsets)
+            _try_untouched(f, offsets, tape)
         f.ret(f.call("try_told", PTR, self, args, nargs, kwnames, tape, total))
 
 
@@ -350,28 +350,30 @@ def _untouched_here(module: Module, offsets: Offsets) -> None:
         f.ret(f.call("is_untouched", I1, tape, *f.args))
 
 
-def _try_untouched(f: Function, offsets: Offsets) -> None:
+def _try_untouched(f: Function, offsets: Offsets, tape: ir.Value) -> None:
     """Return the result of a call of which no tape has to be told, if a NativeCall that has no tapes in mind fits."""
     self, args, nargs, kwnames = f.args
     miss, table = f.module.symbol("miss"), f.load(self, offsets.dispatch_table, PTR)
     found = f.local(PTR, miss)
     with f.b.if_then(f.b.not_(f.is_null(table))), f.b.if_then(is_type(f, table, "PyTuple_Type")):
-        f.set(found, f.call("try_plans", PTR, table, args, nargs, kwnames))
+        f.set(found, f.call("try_plans", PTR, table, args, nargs, kwnames, tape))
     f.ret_if(f.ne(f.get(found, PTR), miss), f.get(found, PTR))
 
 
 def _try_plans(module: Module, offsets: Offsets) -> None:
-    """PyObject *try_plans(table, args, i64 nargs, kwnames): the result by the first NativeCall that fits and reads
-    nothing but arguments, or ``miss``."""
-    f = module.function("try_plans", PTR, PTR, PTR, I64, PTR)
-    table, args, nargs, kwnames = f.args
+    """PyObject *try_plans(table, args, i64 nargs, kwnames, tape): the result by the first NativeCall that fits and
+    reads nothing but arguments, and defaults that the tape does not track, or ``miss``."""
+    f = module.function("try_plans", PTR, PTR, PTR, I64, PTR, PTR)
+    table, args, nargs, kwnames, tape = f.args
     miss = module.symbol("miss")
     with f.owned(f.incref(table)), f.count(f.load(table, layout.SIZE, I64)) as i:
         known = f.get(f.element(f.at(table, layout.TUPLE_ITEMS), i, PTR), PTR)
         with f.b.if_then(is_type(f, known, "NativeCall_Type"), likely=True):
             holder = f.load(known, offsets.call_record, PTR)
-            captures = HEAD.at(f, f.at(holder, layout.BYTES_DATA)).captures
-            with f.b.if_then(f.eq(captures, i64(0)), likely=True):
+            f.ret_if(f.is_null(holder), miss)
+            head = HEAD.at(f, f.at(holder, layout.BYTES_DATA))
+            untouched = f.call("is_untouched", I1, tape, head.default_objects, head.defaults)
+            with f.b.if_then(f.b.and_(untouched, f.eq(head.captures, i64(0))), likely=True):
                 result = f.call("attempt", PTR, known, args, nargs, kwnames)
                 with f.b.if_then(f.ne(result, miss), likely=True):
                     f.ret(result)
