@@ -287,3 +287,18 @@ def test_gradients_of_variables_that_loops_assign(p: bool, turns: int) -> None:
         results.append(numbers([value, *found, v]))
     for other in results[1:]:
         np.testing.assert_allclose(other, results[0], rtol=1e-5)
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+def test_gradients_of_loops_over_any_number_of_rows(reverse: bool) -> None:
+    def loss(w: Any, x: Any) -> Any:
+        return hf.sum(hf.scan(lambda a, x: a * w + hf.sin(x), x, w * 0, reverse=reverse) ** 2)
+
+    signature = [hf.TensorSpec([3], hf.float32), hf.TensorSpec([None, 3], hf.float32)]
+    compiled = hf.function(loss, input_signature=signature)
+    inside = hf.function(lambda w, x: gradients(loss, (w, x)), input_signature=signature)
+    for n in (1, 2, 3, 5, 9):
+        args = draw((3,), (n, 3), seed=n, dtype=np.float32)
+        want = gradients(loss, args)
+        for found in (gradients(compiled, args), inside(*args)):
+            assert [x.numpy().tobytes() for x in found] == [x.numpy().tobytes() for x in want]

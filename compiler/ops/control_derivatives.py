@@ -384,9 +384,10 @@ class _Backward:
         row = b.reshape(_neutral(b, x), shape=(1, *x.type.shape))
         if shape.length == 1:
             return row
+        # One slice more, and then one less: of n - 1 slices it would not be known whether they are more than one.
         if shape.reverse:
-            return b.concat(self._row(g, 1, shape.length), row, axis=0)
-        return b.concat(row, self._row(g, 0, shape.length - 1), axis=0)
+            return self._row(b.concat(g, row, axis=0), 1, shape.length + 1)
+        return self._row(b.concat(row, g, axis=0), 0, shape.length)
 
     def _sorted(self, found: Values) -> list[Any]:
         """Totals in the order of the operands."""
