@@ -55,6 +55,7 @@ if any(name in os.environ for name in _OVERRIDES):
     )
 _BYTE_CODE = tempfile.TemporaryDirectory()
 _ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+os.environ["HF_NUM_THREADS"] = "1"
 sys.path.insert(0, _ROOT)
 
 import numpy as np  # noqa: E402

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 os.environ["HF_VERIFY"] = "1"  # programs are compiled, whatever the disk has of the same graphs
+os.environ["HF_NUM_THREADS"] = "1"
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 import numpy as np

@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+os.environ["HF_NUM_THREADS"] = "1"
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 import numpy as np
@@ -53,7 +54,7 @@ class Counting:
         kind = type(self.struct.parallel_for)
         self.struct.parallel_for = kind(self._run)
 
-    def _run(self, host: int, task: int, args: int, units: int, grain: int) -> None:
+    def _run(self, host: int, task: int, args: int, units: int, grain: int, least: int, work: int) -> None:
         self.pieces.append(-(-units // grain))
         if units:
             program_host.TASK(task)(args, 0, units, 0)

@@ -38,10 +38,12 @@ from hybridflow.compiler.target import Target
 # The words of a host, in order: functions in C's calling convention, then a number.  A program that calls one of them
 # passes the host's own address first.
 #
-# void parallel_for(ptr host, ptr task, ptr args, i64 units, i64 grain)
+# void parallel_for(ptr host, ptr task, ptr args, i64 units, i64 grain, i64 least, i64 work)
 #     calls void task(ptr args, i64 begin, i64 end, i64 worker) until the units from 0 to ``units`` are done: in pieces
 #     that begin at multiples of ``grain``, in any order, by its workers side by side.  Calls that overlap in time have
-#     different numbers ``worker``, which are less than ``workers``.  Returns when all is done.
+#     different numbers ``worker``, which are less than ``workers``.  Returns when all is done.  It pays to give
+#     a piece ``least`` units if there are so many for each worker.  ``work`` is about how much all of it is, as
+#     ``Program.work`` counts.
 # i32 callback(ptr host, i64 number, ptr args)
 #     calls what ``Program.callbacks`` has at that number.  ``args`` are the addresses of its operands, then of where
 #     its results go.  0 unless it raises, which ends the program like a check that fails.  May come from any thread,
@@ -53,6 +55,8 @@ from hybridflow.compiler.target import Target
 # i64 workers
 #     how many tasks run side by side at the most.
 HOST = ("parallel_for", "callback", "alloc", "free", "workers")
+
+LEAST_SHARED = 1 << 21  # work, see ``Program.work``: some 3 us, in which the threads of a host can be of use
 
 
 def shared_entry(entry: str) -> str:
@@ -183,6 +187,7 @@ class Program:
     kernels: tuple[KernelInfo, ...] = ()
     callbacks: tuple[Callback, ...] = ()
     scratch_bytes: Extent = 0  # CPU: for each worker
+    work: Extent = 0  # CPU: 8 for each byte that kernels move, and 1 for each operation on an element
     sharing: str = ""  # CPU: what to add to ``text`` for the shared entry; empty where nothing can be shared out
     # CPU, of a program that is to be timed: its ``entry`` has the host run one phase after another, each as a whole by
     # one worker, and these are the kernels (numbers among ``kernels``) that the phases belong to.

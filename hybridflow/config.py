@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+from types import ModuleType
+
 from hybridflow.core.context import add_process_reason
 from hybridflow.errors import ArgumentError
 from hybridflow.runtime.machine import disk_cache
 from hybridflow.runtime.memory import blocks
 
-__all__ = ["cache_limit", "functions_run_eagerly", "memory_limit", "run_functions_eagerly"]
+__all__ = [
+    "cache_limit",
+    "functions_run_eagerly",
+    "get_num_threads",
+    "memory_limit",
+    "run_functions_eagerly",
+    "set_num_threads",
+]
 
 _eager = False
 
@@ -56,6 +65,36 @@ def cache_limit(limit: int | None = None) -> int:
     if limit is not None:
         disk_cache.set_limit(_size("cache_limit", limit))
     return disk_cache.limit()
+
+
+def set_num_threads(number: int) -> None:
+    """Run programs that start from now on on so many threads, the caller's among them: 1 for no others.
+
+    Results have the same bits on any number.  Small programs run on their caller's thread alone; the others are made
+    when they are needed first, and one that has nothing to do sleeps.  A number above that of the cores is allowed.
+    Raises ArgumentError unless it is an int from 1 to 256.
+
+    >>> hf.config.set_num_threads(hf.config.get_num_threads())
+    """
+    _team().set_threads(number)
+
+
+def get_num_threads() -> int:
+    """How many threads a program may run on.
+
+    At first HF_NUM_THREADS, else OMP_NUM_THREADS, else as many as this process has cores: by its affinity, and by what
+    its control group grants it.
+
+    >>> hf.config.get_num_threads() >= 1
+    True
+    """
+    return _team().threads()
+
+
+def _team() -> ModuleType:
+    from hybridflow.runtime.threads import team  # only where somebody asks, or there is a program
+
+    return team
 
 
 def _size(name: str, value: int) -> int:

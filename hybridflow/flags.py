@@ -50,8 +50,9 @@ KEEP_TEXT = Flag(
     "keep the text that exec and consoles compile: 1 from the start, 0 never, auto in consoles",
 )
 CACHE_LIMIT = Flag("HF_CACHE_LIMIT", 512 << 20, "bytes on disk of the cache of machine code")
+NUM_THREADS = Flag("HF_NUM_THREADS", 0, "threads that a program may run on; 1 for none but its caller's, 0 chooses")
 
-ALL = (DEBUG, LOG, TRACEBACK, SKIP, DUMP, VERIFY, POISON, CACHE_DIR, CACHE_LIMIT, KEEP_TEXT)
+ALL = (DEBUG, LOG, TRACEBACK, SKIP, DUMP, VERIFY, POISON, CACHE_DIR, CACHE_LIMIT, KEEP_TEXT, NUM_THREADS)
 
 
 def logs(topic: str) -> bool:

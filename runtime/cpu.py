@@ -9,6 +9,8 @@ from __future__ import annotations
 import ctypes
 import functools
 from collections.abc import Callable, Sequence
+from types import ModuleType
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -18,13 +20,30 @@ from hybridflow.runtime import arguments, callbacks, program_host
 from hybridflow.runtime.dtypes import NUMPY
 from hybridflow.runtime.machine import host, machine_code
 from hybridflow.runtime.memory import blocks
+from hybridflow.runtime.team_words import ASK, LEAST, words
+
+if TYPE_CHECKING:
+    from hybridflow.runtime.threads.team import TeamHost
 
 _ENTRY = ctypes.CFUNCTYPE(ctypes.c_int32, *[ctypes.c_void_p] * 4)  # releases the GIL
 
 
+def _team() -> ModuleType:
+    from hybridflow.runtime.threads import team  # only where there is a program
+
+    return team
+
+
+machine_code.import_before_fork(_team)
+
+
 class Executable:
     """A program and its machine code, which is unloaded when the last reference goes.  ``functions`` are those that
-    the program's callbacks call by their numbers; ``named`` finds the others."""
+    the program's callbacks call by their numbers; ``named`` finds the others.
+
+    ``shared`` is for native code: the address of the entry for a host; ``ASK`` while it is not there but can be
+    made (see ``share``), 0 where it cannot.
+    """
 
     def __init__(
         self,
@@ -36,6 +55,8 @@ class Executable:
         callbacks.check(program, functions)
         self.program, self.functions, self.named = program, tuple(functions), named
         self.address = code.addresses[program.entry]
+        known = code.addresses.get(shared_entry(program.entry))
+        self.shared = ctypes.c_int64(known or (ASK if program.sharing else 0))
         self._code = code
         self._call = _ENTRY(self.address)
         self.updated = arguments.updated(program)
@@ -93,10 +114,14 @@ class Executable:
         program = self.program
         outputs = [self._empty(slot, dims) for slot in program.outputs]
         pointers = self._pointers(*(array.ctypes.data for array in (*inputs, *outputs, *targets)))
-        runner = runner or program_host.current()
-        arena = blocks.empty((value_at(program.memory(runner.workers if runner else 1), dims),), NUMPY["u8"])
         calls = callbacks.Calls(program, self.functions, self.named, dims) if program.callbacks else None
+        runner = runner or program_host.current()
         asked = program_host.calling(calls.answer, runner) if calls else runner
+        if runner is None and (crew := self._team(dims)) is not None:
+            if asked is not None:
+                crew.callback = asked.callback
+            runner = asked = crew
+        arena = blocks.empty((value_at(program.memory(runner.workers if runner else 1), dims),), NUMPY["u8"])
         address = ctypes.addressof(asked) if asked else None
         call = self._shared_call if runner else self._call
         status = call(pointers, self._extents(*dims.values()), arena.ctypes.data, address)
@@ -106,14 +131,30 @@ class Executable:
             self.raise_check(status)
         return outputs
 
+    def _team(self, dims: dict[str, int]) -> TeamHost | None:
+        """The host of a run that threads can be of use to."""
+        if not self.shared.value:
+            return None
+        work = value_at(self.program.work, dims)
+        return _team().host(work) if work >= words[LEAST] else None
+
+    def share(self) -> None:
+        """Have the entry for a host, where there are threads, for native code that asks for it."""
+        if _team().is_on():
+            _ = self._shared_call
+        elif _team().threads() > 1:
+            self.shared.value = 0
+
     @functools.cached_property
     def _shared_call(self) -> Callable[..., int]:
         """The entry for a host, compiled when there is one."""
         if not self.program.sharing:
             return self._call
-        symbol = shared_entry(self.program.entry)
-        self._shared_code = _compiled(self.program, self.program.text + self.program.sharing, symbol)
-        return _ENTRY(self._shared_code.addresses[symbol])
+        if self.shared.value == ASK:
+            symbol = shared_entry(self.program.entry)
+            self._shared_code = _compiled(self.program, self.program.text + self.program.sharing, symbol)
+            self.shared.value = self._shared_code.addresses[symbol]
+        return _ENTRY(self.shared.value)
 
     @staticmethod
     def _empty(slot: Slot, dims: dict[str, int]) -> np.ndarray:
@@ -151,10 +192,13 @@ def load(
             f"this machine ({host.detect().cpu}) cannot run code for {program.target.kind} {program.target.cpu}; "
             "compile for runtime.host.target().",
         )
-    return Executable(program, _compiled(program, program.text, program.entry), functions, named)
+    text, symbols = program.text, [program.entry]
+    if program.sharing and isinstance(program.work, int) and program.work >= words[LEAST] and _team().is_on():
+        text, symbols = text + program.sharing, [*symbols, shared_entry(program.entry)]
+    return Executable(program, _compiled(program, text, *symbols), functions, named)
 
 
-def _compiled(program: Program, text: str, symbol: str) -> machine_code.Code:
+def _compiled(program: Program, text: str, *symbols: str) -> machine_code.Code:
     key = machine_code.object_key(text, program.target)
     made = functools.partial(machine_code.compile_object, text, program.target)
-    return machine_code.cached_code(key, made, symbol, label=program.name)
+    return machine_code.cached_code(key, made, *symbols, label=program.name)

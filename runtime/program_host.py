@@ -13,7 +13,7 @@ POINTER, I64 = ctypes.c_void_p, ctypes.c_int64
 TASK = ctypes.CFUNCTYPE(None, POINTER, I64, I64, I64)
 
 TYPES: dict[str, type] = {
-    "parallel_for": ctypes.CFUNCTYPE(None, POINTER, POINTER, POINTER, I64, I64),
+    "parallel_for": ctypes.CFUNCTYPE(None, POINTER, POINTER, POINTER, I64, I64, I64, I64),
     "callback": ctypes.CFUNCTYPE(ctypes.c_int32, POINTER, I64, POINTER),
     "alloc": ctypes.CFUNCTYPE(POINTER, POINTER, I64),
     "free": ctypes.CFUNCTYPE(None, POINTER, POINTER),

@@ -50,10 +50,10 @@ def _parallel_for() -> int:
 
 
 def _build() -> str:
-    """void parallel_for(ptr host, ptr task, ptr args, i64 units, i64 grain): all units at once, between two looks at
-    the clock."""
-    f = Module().function(_FUNCTION, VOID, PTR, PTR, PTR, I64, I64)
-    host, task, args, units, _ = f.args
+    """void parallel_for(ptr host, ptr task, ptr args, i64 units, i64 grain, i64 least, i64 work): all units at once,
+    between two looks at the clock."""
+    f = Module().function(_FUNCTION, VOID, PTR, PTR, PTR, I64, I64, I64, I64)
+    host, task, args, units = f.args[:4]
     start = _now(f)
     f.call_pointer(task, VOID, args, i64(0), units, i64(0))
     taken = f.b.sub(_now(f), start)

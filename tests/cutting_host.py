@@ -32,7 +32,7 @@ class CuttingHost:
         kind = type(self.struct.parallel_for)
         self.struct.parallel_for = kind(self._parallel_for)
 
-    def _parallel_for(self, host: int, task: int, args: int, units: int, grain: int) -> None:
+    def _parallel_for(self, host: int, task: int, args: int, units: int, grain: int, least: int, work: int) -> None:
         try:  # ctypes would print an exception and go on
             pieces = self._pieces(units, grain)
             self.loops.append((units, len(pieces)))

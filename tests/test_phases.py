@@ -89,7 +89,8 @@ def test_waves(extent, way):
     assert len(cutter.loops) < len(program.kernels)
     waves = len({kernel.wave for kernel in program.kernels})
     phases = 1 if extent == 40 else 3  # of a scan whose extent is open
-    assert waves <= len(cutter.loops) <= phases * waves
+    # Without tables a kernel that is alone in its wave, and cannot be cut, does not need the host.
+    assert waves - 1 <= len(cutter.loops) <= phases * waves
     for bad in (40, -41, 10**12):
         raised = check_cuts(program, [table, np.where(np.arange(9) == 7, bad, 3)], range(4))[0]
         assert raised.startswith("IndexRangeError")
@@ -176,7 +177,7 @@ def _block_sums(target: Target) -> Program:
     x = b.parameter(TensorType((Dim("n"),), dt.float64))
     graph = b.finish([b.sum(x, axes=(0,))])
     module, found = ModuleText(target), plan(graph, partition(graph, target))
-    calls = [KernelCall(_two_phases(module), [Part(x, 0), Part(graph.outputs[0], 0)], None, 0, 0)]
+    calls = [KernelCall(_two_phases(module), [Part(x, 0), Part(graph.outputs[0], 0)], None, 0, 0, 0)]
     launches, sharing = {}, None
     if target.kind == "cuda":
         memory, launches = cuda_code.write_launches(module, graph, found, ["n"], calls)

@@ -69,7 +69,7 @@ def test_each_task_is_that_of_its_kernel(count):
     outputs = [np.full(40, np.nan, np.float32) for _ in expected]
     done: list[list[int]] = []
 
-    def run_task(host, task, args, units, grain):
+    def run_task(host, task, args, units, grain, least, work):
         program_host.TASK(task)(args, 0, units, 0)
         done.append([k for k, (a, b) in enumerate(zip(outputs, expected)) if same_bits(a, b)])
 

@@ -32,7 +32,7 @@ vecdot where while_loop zeros zeros_like
 """
 NAMES = _TEXT.split()
 MODULES = {
-    "config": "cache_limit functions_run_eagerly memory_limit run_functions_eagerly",
+    "config": "cache_limit functions_run_eagerly get_num_threads memory_limit run_functions_eagerly set_num_threads",
     "initializers": """Constant GlorotNormal GlorotUniform HeNormal HeUniform Identity Initializer LecunNormal
         LecunUniform Ones Orthogonal RandomNormal RandomUniform TruncatedNormal VarianceScaling Zeros get""",
     "layers": """Activation Dense Dropout ELU Flatten Layer LeakyReLU Permute ReLU RepeatVector Reshape Softmax""",

@@ -176,7 +176,8 @@ def emit_product(
     else:
         work = product.elementwise() if code.e.target.kind == "cuda" else product.by_tiles(module, symbol)
     code.e.line("ret void")
-    return one_phase(module.function(code.e, symbol, kernel_parameters(buffers), linkage="internal"), *work)
+    name = module.function(code.e, symbol, kernel_parameters(buffers), linkage="internal")
+    return one_phase(name, *work, least=product.least)
 
 
 class _Product:
@@ -188,6 +189,7 @@ class _Product:
         self.c, self.e, self.left, self.right, self.shape, self.epilogue = code, code.e, left, right, shape, epilogue
         self.result, self.form = result, form_of(code.e.target, left.dtype, result)
         self.m, self.n, self.k = (code.extent(x) for x in (shape.m, shape.n, shape.k))
+        self.least = 1  # units for which rows are packed once
 
     def swapped(self) -> _Product:
         """The same for a product of one column, as one row: vectors then run along it."""
@@ -264,6 +266,7 @@ class _Product:
         tile, part = block.tile, PANELS * block.tile.columns
         row_step = _even(c, 0, self.m, block.rows, tile.rows)
         down, across = (_steps(extent, step) for extent, step in ((shape.m, block.rows), (shape.n, part)))
+        self.least = -(-block.columns // part)
 
         with c.spans("%begin", "%end", c.extent(across)) as (line, first, last):
             entry, row = c.div(line, c.extent(down)), c.mul(c.rem(line, c.extent(down)), row_step)

@@ -16,6 +16,13 @@ from hybridflow.compiler.target import AVX512
 GATHERED = 8  # an element found through an index: a check and a load that cannot be a vector's
 PADDED = 4  # a choice between an element and a fill
 DRAWN = 64  # ten rounds of Philox
+# What takes an element at a time counts for as many instructions as vectors do meanwhile.
+ONE_BY_ONE = {Kind.GATHER: 128, Kind.SCAN: 64, Kind.SCATTER: 32, Kind.SORT: 4096}
+
+
+def work_of_element(node: Node) -> int:
+    """Instructions for one element, among many in vectors."""
+    return ONE_BY_ONE.get(node.op.kind) or instructions(node)
 
 
 def instructions(node: Node) -> int:

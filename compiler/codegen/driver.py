@@ -2,9 +2,9 @@
 
 Kernels run in *turns*, one for each of their phases.  Turns make up *steps*: what runs in a step may run side by side.
 The entry runs all in the calling thread: a program of few turns is a sequence of calls, and a longer one a loop over
-tables (see ``turns``), so that machine code does not grow with the program.  The shared entry has a host run each step.
-It takes longer to compile than most programs, so it is a text of its own, for those who have a host.  A program that is
-to be timed has an entry of the second kind alone, which hands a host one turn after another.
+tables (see ``turns``), so that machine code does not grow with the program.  The shared entry has a host run each step
+in which two threads find work.  It is a text of its own, for those who have a host.  A program that is to be timed has
+an entry of the second kind alone, which hands a host one turn after another.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Sequence
 from itertools import islice
+from typing import NamedTuple
 
 from hybridflow.compiler.codegen.emitter import Emitter
 from hybridflow.compiler.codegen.module import ModuleText
@@ -23,10 +24,12 @@ from hybridflow.compiler.codegen.tasks import (
     PHASE,
     PIECES,
     WAVE_WORDS,
+    WORK_OF_PIECE,
     load,
     parallel_for,
     store,
     store_host,
+    write_task,
     write_wave_task,
 )
 from hybridflow.compiler.codegen.turns import ARENA, LITERALS, KernelCall, Memory, Place, Steps, Tables, Turn
@@ -48,11 +51,13 @@ def write(
 
     def write_shared() -> None:
         shared, its_tables = steps, tables
-        if any(call.code.alone for call in calls):
-            shared = Steps(graph, plan, calls)
+        if graph.calls_host or any(call.code.alone for call in calls):
+            # What calls Python stays in the thread of its caller: it is not put among the pieces of others.
+            shared = Steps(graph, plan, calls, one_by_one=graph.calls_host)
             its_tables = functools.cache(lambda: Tables(module, shared_entry(name), shared))
         if shared.can_be_shared:
-            _Shared(module, shared, its_tables, dim_names).write(shared_entry(name))
+            form = _SharedCalls if len(shared.turns) <= FEW else _Shared
+            form(module, shared, its_tables, dim_names).write(shared_entry(name))
 
     return steps.memory, write_shared
 
@@ -82,6 +87,15 @@ def write_function(
     steps = Steps(graph, plan, _in_place(module, calls))
     tables = functools.cache(lambda: Tables(module, name, steps))
     return _Inner(module, steps, tables, dim_names).write(name, "internal"), steps.memory
+
+
+class Measures(NamedTuple):
+    """What a host is told of a task, see ``program.HOST``."""
+
+    units: Ref
+    grain: Ref
+    least: Ref
+    work: Ref
 
 
 class _Function:
@@ -132,13 +146,18 @@ class _Function:
         self.e.line(f"{name} = alloca [{words} x i64], align 8")
         return name
 
-    def _prepare_tables(self) -> None:
-        """What is found once, before the first turn: what all tasks share, and sizes that depend on extents."""
+    def _prepare_common(self) -> None:
+        """What all tasks share."""
         code = self.code
         self.common = self._allocate(len(COMMON))
         stride = code.extent(self.steps.memory.scratch)
         for k, word in enumerate((f"ptr {self.scratch}", f"i64 {stride}", "ptr %dims", f"ptr {self.status}")):
             store(code, word, self.common, k)
+
+    def _prepare_tables(self) -> None:
+        """What is found once, before the first turn: what all tasks share, and sizes that depend on extents."""
+        code = self.code
+        self._prepare_common()
         self.sizes = self._allocate(len(self.tables.sizes))
         for k, size in enumerate(self.tables.sizes):
             store(code, f"i64 {code.extent(size)}", self.sizes, k)
@@ -152,6 +171,15 @@ class _Function:
         else:
             buffer = "%arena" if place.buffer == ARENA else load(self.code, "%buffers", place.buffer, "ptr")
         return self.code.at(buffer, self.code.extent(place.offset), 1)
+
+    def _call(self, turn: Turn) -> None:
+        """Run a turn in this thread."""
+        shared, *buffers = map(self._pointer, turn.places)
+        units = self.code.extent(turn.units)
+        given = kernel_arguments(buffers, shared, self.scratch, "%dims", self.status, 0, units)
+        self.e.line(f"call void @{turn.phase.symbol}({given})")
+        if turn.raises:
+            self._return_if_failed(turn.limit)
 
     def _copy(self, item: Copy) -> None:
         e = self.e
@@ -175,14 +203,17 @@ class _Function:
 
     # ---- turns out of tables
 
-    def _read_turn(self, turn: Ref, cursor: Ref, args: str) -> tuple[str, Ref, Ref, Ref]:
-        """Lay the arguments of a turn into ``args``: its task, units, grain and number of places, which begin at
+    def _read_turn(self, turn: Ref, cursor: Ref, args: str) -> tuple[str, Measures, Ref]:
+        """Lay the arguments of a turn into ``args``: its task, measures and number of places, which begin at
         ``cursor``."""
         code, tables = self.code, self.tables
         task = load(code, tables.turns, code.mul(turn, tables.turn_words))
         function, phase = (load(code, tables.tasks, code.add(code.mul(task, 2), k), "ptr") for k in range(2))
-        count, grain = (load(code, tables.kinds, code.add(code.mul(task, 2), k)) for k in range(2))
-        units = self._size(tables.turns, code.add(code.mul(turn, tables.turn_words), 1))
+        count, grain, least = (load(code, tables.kinds, code.add(code.mul(task, 3), k)) for k in range(3))
+        units, work = (
+            self._size(tables.turns, code.add(code.mul(turn, tables.turn_words), place))
+            for place in (1, 1 + tables.size_words)
+        )
         store(code, f"ptr {self.common}", args, 0)
         store(code, f"ptr {phase}", args, PHASE)
         with code.loop(0, count) as k:
@@ -195,7 +226,7 @@ class _Function:
                 start = code.choose_pointer(code.compare("eq", buffer, LITERALS), tables.literals, start)
             address = code.at(start, self._size(tables.places, code.add(entry, 1)), 1)
             store(code, f"ptr {address}", args, code.add(k.index, FIRST_PLACE))
-        return function, units, grain, count
+        return function, Measures(units, grain, least, work), count
 
     def _limit(self, turn: Ref) -> Ref:
         narrow = self.e.fresh("n")
@@ -232,19 +263,11 @@ class _Alone(_Function):
         code = self.code
         with code.loop(0, len(self.steps.turns), 1, [code.value(0)]) as at:
             cursor = at.carried[0].ref
-            task, units, _, count = self._read_turn(at.index, cursor, self.args)
-            self.e.line(f"call void {task}(ptr {self.args}, i64 0, i64 {units}, i64 0)")
+            task, measures, count = self._read_turn(at.index, cursor, self.args)
+            self.e.line(f"call void {task}(ptr {self.args}, i64 0, i64 {measures.units}, i64 0)")
             if self.steps.raise_:
                 self._return_if_failed(self._limit(at.index))
             at.next = [code.value(code.add(cursor, count))]
-
-    def _call(self, turn: Turn) -> None:
-        shared, *buffers = map(self._pointer, turn.places)
-        units = self.code.extent(turn.units)
-        given = kernel_arguments(buffers, shared, self.scratch, "%dims", self.status, 0, units)
-        self.e.line(f"call void @{turn.phase.symbol}({given})")
-        if turn.raises:
-            self._return_if_failed(turn.limit)
 
 
 class _Inner(_Alone):
@@ -282,7 +305,7 @@ class _Inner(_Alone):
 
 
 class _Shared(_Function):
-    """The function that has a host share out what runs in each step."""
+    """The function that has a host share out what runs in each step, which it reads out of tables."""
 
     def _begin(self) -> None:
         super()._begin()
@@ -299,36 +322,102 @@ class _Shared(_Function):
         with code.loop(0, len(self.steps.sizes), 1, [code.value(0), code.value(0)]) as step:
             first, cursor = (v.ref for v in step.carried)
             count = load(code, self.tables.steps, step.index)
-            with code.loop(0, count, 1, [code.value(ref) for ref in (cursor, 0, 0, 0, 0)]) as at:
-                refs = [v.ref for v in at.carried[:3]]
-                at.next = [code.value(ref) for ref in self._lay(code.add(first, at.index), at.index, *refs)]
-            cursor, _, pieces, units, grain = (v.ref for v in at.carried)
-            self._share_out(count, pieces, units, grain)
+            with code.loop(0, count, 1, [code.value(ref) for ref in (cursor, 0, 0, *Measures(0, 0, 0, 0))]) as at:
+                cursor, words, pieces, *_, work = (v.ref for v in at.carried)
+                following = self._lay(code.add(first, at.index), at.index, cursor, words, pieces, work)
+                at.next = [code.value(ref) for ref in following]
+            cursor, _, pieces, *measures = (v.ref for v in at.carried)
+            self._share_out(count, pieces, Measures(*measures))
             last = code.add(first, count)
             if self.steps.raise_:
                 self._return_if_failed(self._limit(code.sub(last, 1)))
             step.next = [code.value(last), code.value(cursor)]
 
-    def _lay(self, turn: Ref, number: Ref, cursor: Ref, words: Ref, pieces: Ref) -> tuple[Ref, ...]:
+    def _lay(self, turn: Ref, number: Ref, cursor: Ref, words: Ref, pieces: Ref, work: Ref) -> tuple[Ref, ...]:
         """Lay down the ``number``-th turn of a step: its arguments, of which there are ``words`` so far, and what the
-        task of the step must know of it.  The cursor, words and ``pieces`` after it; its units and grain."""
+        task of the step must know of it.  The cursor, words and ``pieces`` after it; its measures, but the ``work`` of
+        the step so far."""
         code = self.code
         args = code.at(self.args, words, 8)
-        task, units, grain, count = self._read_turn(turn, cursor, args)
+        task, measures, count = self._read_turn(turn, cursor, args)
+        end = self._lay_pieces(number, pieces, task, args, measures)
+        after = code.add(code.add(words, count), FIRST_PLACE)
+        return code.add(cursor, count), after, end, *measures._replace(work=code.add(work, measures.work))
+
+    def _lay_pieces(self, number: Ref, pieces: Ref, task: str, args: str, measures: Measures) -> Ref:
+        """Lay down what the task of a wave must know of its ``number``-th turn, whose pieces follow so many of others:
+        as many as share the work.  The pieces after it."""
+        code = self.code
+        units, grain, _, work = measures
+        wanted = code.max(code.min(code.div(work, WORK_OF_PIECE), PIECES), 1)
         grains = code.max(code.div(code.add(units, code.sub(grain, 1)), grain), 1)
-        piece = code.mul(code.div(code.add(grains, PIECES - 1), PIECES), grain)
+        piece = code.mul(code.div(code.add(grains, code.sub(wanted, 1)), wanted), grain)
         end = code.add(pieces, code.div(code.add(units, code.sub(piece, 1)), piece))
         entry = code.at(self.wave, code.mul(number, len(WAVE_WORDS)), 8)
         for k, word in enumerate((f"ptr {task}", f"ptr {args}", f"i64 {units}", f"i64 {piece}", f"i64 {end}")):
             store(code, word, entry, k)
-        return code.add(cursor, count), code.add(code.add(words, count), FIRST_PLACE), end, units, grain
+        return end
 
-    def _share_out(self, count: Ref, pieces: Ref, units: Ref, grain: Ref) -> None:
+    def _share_out(self, count: Ref, pieces: Ref, measures: Measures) -> None:
         """Run the step that was laid down: a single turn in units of its own, several in pieces."""
         code = self.code
         alone = code.compare("eq", count, 1)
         with code.when(alone):
-            parallel_for(code, "%host", load(code, self.wave, 0, "ptr"), self.args, units, grain)
+            parallel_for(code, "%host", load(code, self.wave, 0, "ptr"), self.args, *measures)
         if self.most > 1:
             with code.when(code.negation(alone)):
-                parallel_for(code, "%host", f"@{write_wave_task(self.module)}", self.wave, pieces, 1)
+                self._share_out_pieces(pieces, measures.work)
+
+    def _share_out_pieces(self, pieces: Ref, work: Ref) -> None:
+        parallel_for(self.code, "%host", f"@{write_wave_task(self.module)}", self.wave, pieces, 1, 1, work)
+
+
+class _SharedCalls(_Shared):
+    """The same for few turns, without tables."""
+
+    def _begin(self) -> None:
+        _Function._begin(self)
+        self._prepare_common()
+        most = max(self.steps.sizes)
+        self.laid = [self._allocate(FIRST_PLACE + count) for count in self._most_places()]
+        self.wave = self._allocate(len(WAVE_WORDS) * most) if most > 1 else "null"
+
+    def _most_places(self) -> list[int]:
+        """The places that the first, second ... turn of any step has at the most."""
+        return [
+            max(len(step[k].places) for step in self.steps.in_order() if k < len(step))
+            for k in range(max(self.steps.sizes))
+        ]
+
+    def _run(self) -> None:
+        for step in self.steps.in_order():
+            if len(step) == 1 and step[0].is_whole:
+                self._call(step[0])
+                continue
+            if len(step) == 1:
+                parallel_for(self.code, "%host", *self._task(step[0], 0), *self._measures(step[0]))
+            else:
+                self._run_wave(step)
+            if any(turn.raises for turn in step):
+                self._return_if_failed(step[-1].limit)
+
+    def _run_wave(self, step: Sequence[Turn]) -> None:
+        pieces: Ref = 0
+        work: Ref = 0
+        for k, turn in enumerate(step):
+            measures = self._measures(turn)
+            pieces = self._lay_pieces(k, pieces, *self._task(turn, k), measures)
+            work = self.code.add(work, measures.work)
+        self._share_out_pieces(pieces, work)
+
+    def _measures(self, turn: Turn) -> Measures:
+        phase = turn.phase
+        return Measures(self.code.extent(turn.units), phase.grain, phase.least, self.code.extent(turn.work))
+
+    def _task(self, turn: Turn, number: int) -> tuple[str, str]:
+        """The task of a turn, the ``number``-th of its step, and its arguments, which are laid down."""
+        code, args = self.code, self.laid[number]
+        pointers = [self._pointer(place) for place in turn.places]
+        for k, pointer in enumerate((self.common, f"@{turn.phase.symbol}", *pointers)):
+            store(code, f"ptr {pointer}", args, k)
+        return f"@{write_task(self.module, len(turn.places) - 1)}", args

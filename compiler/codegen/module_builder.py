@@ -10,7 +10,7 @@ from hybridflow.compiler.codegen import contract, cuda, driver, scan, scatter, s
 from hybridflow.compiler.codegen.across import Across
 from hybridflow.compiler.codegen.columns import Columns
 from hybridflow.compiler.codegen.control import Function, operands_of, write_control
-from hybridflow.compiler.codegen.cost import instructions
+from hybridflow.compiler.codegen.cost import instructions, work_of_element
 from hybridflow.compiler.codegen.elements import Elements, Place
 from hybridflow.compiler.codegen.emitter import Emitter
 from hybridflow.compiler.codegen.inline import checks_of
@@ -28,7 +28,7 @@ from hybridflow.compiler.codegen.templates import Part, Shared, Template, shared
 from hybridflow.compiler.codegen.turns import KernelCall
 from hybridflow.compiler.codegen.values import Val
 from hybridflow.compiler.ir.dtypes import SHORT
-from hybridflow.compiler.ir.extents import affine, larger
+from hybridflow.compiler.ir.extents import Extent, affine, larger
 from hybridflow.compiler.ir.graph import Graph, Node
 from hybridflow.compiler.ir.results import is_token, parts_of
 from hybridflow.compiler.ir.types import TensorType, is_static, product, same_size, static_size
@@ -163,6 +163,7 @@ class ModuleBuilder:
             tuple(self.infos),
             tuple(self.callbacks),
             memory.scratch,
+            sum((call.work for call in calls), start=0),
             self.module.addition(sharing) if sharing else "",
             **more,
         )
@@ -205,7 +206,7 @@ class ModuleBuilder:
             operands = [Part(n, 0) for n in _operands(kernel)]
         else:
             operands = [*[Part(n, 0) for n in found.inputs], *found.parts, *[Part(n, 0) for n in kernel.roots]]
-        return KernelCall(code, operands, min(codes, default=None), wave, len(self.infos) - 1)
+        return KernelCall(code, operands, min(codes, default=None), wave, len(self.infos) - 1, _work(kernel))
 
     def is_leaf(self, node: Node) -> bool:
         return node.is_parameter or node in self.computed
@@ -353,11 +354,30 @@ def _array_slot(type: TensorType) -> Slot:
     return Slot(type.shape, SHORT[type.dtype])
 
 
+def _bytes(kernel: Kernel) -> Extent:
+    """Bytes read and written once each."""
+    total: Extent = 0
+    for node in (*kernel.inputs, *kernel.roots):
+        total = total + byte_size(node)
+    return total
+
+
 def _traffic(kernel: Kernel) -> int | None:
     """Bytes read and written once each, when shapes are known."""
-    sizes = [byte_size(n) for n in (*kernel.inputs, *kernel.roots)]
-    total = sum(sizes)
+    total = _bytes(kernel)
     return total if isinstance(total, int) else None
+
+
+def _work(kernel: Kernel) -> Extent:
+    """How much a kernel does, see ``Program.work``.  Of control flow the turns of its loops are not known."""
+    total = 8 * _bytes(kernel)
+    for node in kernel.nodes:
+        if node.op.kind is Kind.CONTRACT:
+            summed = contraction_of(node).extents(*(n.type for n in node.inputs)).summed
+            total = total + product(visited_shape(node)) * product(summed) * 2
+        elif node.op.kind is not Kind.CONTROL:
+            total = total + product(visited_shape(node)) * work_of_element(node)
+    return total
 
 
 def _operations(kernel: Kernel) -> int | None:

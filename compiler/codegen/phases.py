@@ -30,12 +30,14 @@ from hybridflow.compiler.ir.extents import Extent
 @dataclass(frozen=True)
 class Phase:
     """``units`` are as many as the product of these extents says.  Cutting them at other places than multiples of
-    ``grain`` is not allowed.  ``checks``: the kernel's checks, where it has any, are made here, or here too."""
+    ``grain`` is not allowed.  Pieces of less than ``least`` units pay for their beginning.  ``checks``: the kernel's
+    checks, where it has any, are made here, or here too."""
 
     symbol: str
     units: tuple[Extent, ...]
     grain: int = 1
     checks: bool = True
+    least: int = 1
 
 
 @dataclass(frozen=True)
@@ -53,8 +55,8 @@ class KernelCode:
         return self if self.alone is None else replace(self, phases=(self.alone,), alone=None)
 
 
-def one_phase(symbol: str, units: Sequence[Extent], grain: int = 1, scratch: Extent = 0) -> KernelCode:
-    return KernelCode((Phase(symbol, tuple(units), grain),), scratch)
+def one_phase(symbol: str, units: Sequence[Extent], grain: int = 1, scratch: Extent = 0, least: int = 1) -> KernelCode:
+    return KernelCode((Phase(symbol, tuple(units), grain, least=least),), scratch)
 
 
 def kernel_parameters(buffers: int) -> str:

@@ -13,7 +13,7 @@ from hybridflow.compiler.codegen.emitter import Emitter
 from hybridflow.compiler.codegen.module import ModuleText
 from hybridflow.compiler.codegen.phases import kernel_arguments
 from hybridflow.compiler.codegen.structured import Code, Ref
-from hybridflow.compiler.program import HOST
+from hybridflow.compiler.program import HOST, LEAST_SHARED
 
 # "scratch" is that of worker 0, "stride" the bytes from one worker's to the next one's.
 COMMON = ("scratch", "stride", "dims", "status")
@@ -24,6 +24,7 @@ PARAMETERS = "ptr %args, i64 %begin, i64 %end, i64 %worker"
 WAVE_TASK = "hf_wave"
 WAVE_WORDS = ("task", "args", "units", "piece", "end")  # of each task in a wave; "end" is where its pieces end
 PIECES = 64  # of a task in a wave, at the most
+WORK_OF_PIECE = LEAST_SHARED // 2  # ... at the least
 
 
 def load(code: Code, base: str, position: Ref, kind: str = "i64") -> str:
@@ -89,10 +90,12 @@ def _entry_of(code: Code, piece: Ref) -> tuple[str, Ref]:
     return entry, start
 
 
-def parallel_for(code: Code, host: str, task: str, args: str, units: Ref, grain: Ref) -> None:
-    """Have the host run a task over ``units`` units."""
+def parallel_for(code: Code, host: str, task: str, args: str, units: Ref, grain: Ref, least: Ref, work: Ref) -> None:
+    """Have the host run a task over ``units`` units, which are so much ``work`` together."""
     function = load(code, host, HOST.index("parallel_for"), "ptr")
-    code.e.line(f"call void {function}(ptr {host}, ptr {task}, ptr {args}, i64 {units}, i64 {grain})")
+    code.e.line(
+        f"call void {function}(ptr {host}, ptr {task}, ptr {args}, i64 {units}, i64 {grain}, i64 {least}, i64 {work})"
+    )
 
 
 def store_host(code: Code, host: str, status: str) -> None:

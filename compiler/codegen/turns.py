@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from itertools import groupby
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby, islice
 from typing import NamedTuple
 
 from hybridflow.compiler.codegen.emitter import Emitter
@@ -24,13 +24,14 @@ LITERALS = -2  # constant numbers, see Steps.literals
 class KernelCall(NamedTuple):
     """An emitted kernel: ``operands`` are the parts of nodes' buffers that it takes, ``first_check`` the least code of
     its checks, None where it has none.  Those of one ``wave`` may run side by side.  To people it is the ``number``-th
-    (see ``Program.kernels``)."""
+    (see ``Program.kernels``).  For ``work`` see ``Program.work``."""
 
     code: KernelCode
     operands: list[Part]
     first_check: int | None
     wave: int
     number: int
+    work: Extent
 
     def checks_in(self, phase: Phase) -> int | None:
         """The least code of what one of its phases can find failed."""
@@ -62,10 +63,16 @@ class Turn(NamedTuple):
     raises: bool
     limit: int
     kernel: int
+    work: Extent
 
     @property
     def units(self) -> Extent:
         return product(self.phase.units)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether it cannot be cut, whatever the extents are."""
+        return isinstance(self.units, int) and self.units <= self.phase.grain
 
 
 def earliest_checks(checks: Sequence[int | None]) -> list[int | None]:
@@ -118,7 +125,8 @@ class Steps:
         step: tuple[int, int] | None = None
         for k, (call, place, phase) in enumerate(ordered):
             places = (place, *(self.part(part) for part in call.operands))
-            self.turns.append(Turn(phase, places, checks[k] is not None, limit_before(later[k + 1]), call.number))
+            limit = limit_before(later[k + 1])
+            self.turns.append(Turn(phase, places, checks[k] is not None, limit, call.number, call.work))
             own = call.wave, call.code.phases.index(phase)
             if own != step or one_by_one:
                 self.sizes.append(0)
@@ -128,9 +136,12 @@ class Steps:
     @property
     def can_be_shared(self) -> bool:
         """Whether there is anything that two workers could do side by side."""
-        return any(size > 1 for size in self.sizes) or any(
-            not isinstance(turn.units, int) or turn.units > turn.phase.grain for turn in self.turns
-        )
+        return any(size > 1 for size in self.sizes) or not all(turn.is_whole for turn in self.turns)
+
+    def in_order(self) -> Iterator[list[Turn]]:
+        """The turns of each step."""
+        turns = iter(self.turns)
+        return (list(islice(turns, size)) for size in self.sizes)
 
     def part(self, part: Part) -> Place:
         literal = literal_of(part.node)
@@ -166,10 +177,11 @@ def limit_before(later: int | None) -> int:
 class Tables:
     """Turns as constant data, which the driver reads instead of growing with them.
 
-    ``turns``   for each turn the number of its task, its units, and, where sizes depend on extents (``symbolic``), the
-                number in ``sizes`` of what is added to the units
+    ``turns``   for each turn the number of its task, its units and work, and, where sizes depend on extents
+                (``symbolic``), behind each of these the number in ``sizes`` of what is added to it
     ``places``  of all turns, one after another: the buffer, the bytes before it, and in the same way what is added
-    ``tasks``   the tasks, each with its phase; ``kinds`` for each of them how many places it has, and its grain
+    ``tasks``   the tasks, each with its phase; ``kinds`` for each of them how many places it has, its grain, and
+                the units that a piece should have at the least
     ``steps``   how many turns each step has
     ``limits``  of each turn
     ``literals`` constant numbers that kernels read, eight bytes each
@@ -179,19 +191,22 @@ class Tables:
         self._name = name
         self.sizes: dict[Extent, int] = {0: 0}
         self.symbolic = any(
-            not isinstance(size, int) for turn in steps.turns for size in (turn.units, *(p.offset for p in turn.places))
+            not isinstance(size, int)
+            for turn in steps.turns
+            for size in (turn.units, turn.work, *(p.offset for p in turn.places))
         )
-        self.turn_words, self.place_words = (3, 3) if self.symbolic else (2, 2)
-        numbers: dict[tuple[str, int, int], int] = {}
+        self.size_words = 2 if self.symbolic else 1
+        self.turn_words, self.place_words = 1 + 2 * self.size_words, 1 + self.size_words
+        numbers: dict[tuple[str, int, int, int], int] = {}
         turns: list[int] = []
         places: list[int] = []
         for turn in steps.turns:
-            kind = turn.phase.symbol, len(turn.places), turn.phase.grain
-            turns += (numbers.setdefault(kind, len(numbers)), *self._size(turn.units))
+            kind = turn.phase.symbol, len(turn.places), turn.phase.grain, turn.phase.least
+            turns += (numbers.setdefault(kind, len(numbers)), *self._size(turn.units), *self._size(turn.work))
             for place in turn.places:
                 places += (place.buffer, *self._size(place.offset))
         self.words = [FIRST_PLACE + len(turn.places) for turn in steps.turns]  # of the arguments of each turn
-        tasks = [(write_task(module, count - 1), symbol) for symbol, count, _ in numbers]
+        tasks = [(write_task(module, count - 1), symbol) for symbol, count, *_ in numbers]
         pointers = ", ".join(f"ptr @{symbol}" for pair in tasks for symbol in pair)
         self.constants: dict[str, str] = {}
         self.tasks = self._constant("tasks", f"[{2 * len(tasks)} x ptr] [{pointers}]")

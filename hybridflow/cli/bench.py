@@ -43,6 +43,9 @@ def add_to(commands: Any) -> None:
     parser.add_argument("--shapes", metavar="SHAPES", help=f"of random arguments: {subject.SHAPES_HELP}")
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.add_argument("--wide", action="store_true", help="show spreads, numbers of kernels and rates too")
+    parser.add_argument(
+        "--threads", metavar="N", type=int, default=1, help="threads for programs (1, as for the limits)"
+    )
     parser.add_argument("--output", metavar="FILE", help="also write the JSON to a file, whole or not at all")
     parser.add_argument("--compare", metavar="OLD.json", help="show the change against an earlier --output")
     parser.add_argument(
@@ -95,6 +98,8 @@ def run(options: argparse.Namespace) -> int:
     chosen = _chosen(options.target, options.shapes)
     old = _read_old(options.compare) if options.compare else {}
     with contextlib.ExitStack() as stack:
+        stack.callback(hf.config.set_num_threads, hf.config.get_num_threads())
+        hf.config.set_num_threads(options.threads)
         file = stack.enter_context(output.OutputFile(options.output, "bench")) if options.output else None
         stack.callback(output.progress, "")
         output.progress("limits of this machine")

@@ -23,6 +23,7 @@ from hybridflow.runtime.cuda import gpus
 from hybridflow.runtime.machine import disk_cache, host, machine_code
 from hybridflow.runtime.memory import blocks
 from hybridflow.runtime.native import functions
+from hybridflow.runtime.threads import available, team
 
 
 @dataclass(frozen=True)
@@ -77,10 +78,9 @@ def _versions() -> list[Finding]:
 def _machine() -> list[Finding]:
     target = host.detect()
     caches = ", ".join(f"L{k} {size >> 10} KiB" for k, size in ((1, target.l1), (2, target.l2), (3, target.l3)))
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     return [
         Finding("target", "ok", f"{target.cpu} ({target.triple}), vectors of {target.vector_bits} bits, {caches}"),
-        Finding("cores", "ok", f"{cores} for this process"),
+        Finding("cores", "ok", f"{available.cores()} for this process"),
     ]
 
 
@@ -94,6 +94,15 @@ def _native_entry() -> list[Finding]:
     if problem is not None:
         return [Finding("native entry", "note", f"off, calls take the Python path: {problem}")]
     return [Finding("native entry", "ok", "active")]
+
+
+def _threads() -> list[Finding]:
+    number, problem = team.threads(), team.problem()
+    if problem is not None:
+        return [Finding("threads", "note", f"programs run on one: {problem}")]
+    flag, told = flags.NUM_THREADS, available.openmp()
+    why = f" ({flag.name})" if flag.value else f" (OMP_NUM_THREADS, of {available.cores()} cores)" if told else ""
+    return [Finding("threads", "ok", f"{number} for a program{why}")]
 
 
 def _memory() -> list[Finding]:
@@ -157,4 +166,4 @@ def _cupy() -> list[Finding]:
     return found
 
 
-_CHECKS = (_versions, _machine, _flags, _native_entry, _memory, _cache, _kernel, _gpu)
+_CHECKS = (_versions, _machine, _flags, _native_entry, _threads, _memory, _cache, _kernel, _gpu)

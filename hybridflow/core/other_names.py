@@ -62,6 +62,7 @@ fmod: hf.remainder(x, y), whose result has the sign of y
 from_numpy: hf.asarray(array)
 functional: hf.nn
 gelu: hf.nn.gelu(x)
+get_num_threads: hf.config.get_num_threads()
 global_variables_initializer: nothing; variables start with their values
 gradients: hf.GradientTape() or hf.grad(f)
 half: x.astype(hf.float16)
@@ -116,6 +117,7 @@ rint: hf.round(x)
 rsub: hf.subtract(y, x)
 save: numpy.save(file, x.numpy())
 select: hf.where(condition, x, y)
+set_num_threads: hf.config.set_num_threads(n)
 shape: x.shape
 silu: hf.nn.silu(x)
 size: x.size

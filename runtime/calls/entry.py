@@ -34,6 +34,7 @@ from hybridflow.runtime.machine import host, machine_code
 from hybridflow.runtime.memory import blocks
 from hybridflow.runtime.native import functions, layout
 from hybridflow.runtime.native.records import Offsets, TapeOffsets
+from hybridflow.runtime.team_words import words as team_words
 
 if TYPE_CHECKING:
     from hybridflow.runtime.calls.native_call import NativeCall
@@ -209,6 +210,8 @@ def common_imports(pool: blocks.Pool) -> dict[str, int]:
         "everywhere": ctypes.addressof(known.reasons.everywhere),
         "State": id(known.reasons.state),
         "Idle": id(known.reasons.idle),
+        "team_words": ctypes.addressof(team_words),
+        "Name_share": id(_NAMES[4]),
         **{name: pool.addresses[name] for name in ("pool_allocate", "pool_release", "make_array")},
     }
 
@@ -258,7 +261,7 @@ machine_code.import_before_fork(_native_call)
 TAPE_SYMBOLS = ("attempt", "log_entry", "log_start", "log_place", "log_track", "log_number", "log_write")
 SLOT_SYMBOLS = ("untouched_here",)  # what operators call
 # Whose addresses native code holds.
-_NAMES, _NEW = ("_fail", "_call_slow", "default_factory", "record_whole"), object.__new__
+_NAMES, _NEW = ("_fail", "_call_slow", "default_factory", "record_whole", "_share"), object.__new__
 
 
 class _Sample(Dispatcher):

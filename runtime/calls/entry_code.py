@@ -16,6 +16,8 @@ from contextlib import contextmanager
 
 import llvmlite.ir as ir
 
+from hybridflow.compiler.program import HOST
+from hybridflow.runtime import team_words as team
 from hybridflow.runtime.calls import (
     arguments_code,
     entry_match,
@@ -29,7 +31,7 @@ from hybridflow.runtime.calls import (
 from hybridflow.runtime.calls.entry_words import extent_of, is_type, items
 from hybridflow.runtime.native import layout
 from hybridflow.runtime.native.ir_builder import BALANCE, I1, I8, I32, I64, NULL, PTR, VOID, Function, Module, i32, i64
-from hybridflow.runtime.native.records import HEAD, OUTPUT, RELEASE_GIL_BYTES, WORD, Offsets, View
+from hybridflow.runtime.native.records import HEAD, OUTPUT, PROGRAM, RELEASE_GIL_WORK, WORD, Offsets, View
 
 MAX_NDIM = 64  # NumPy's bound
 UNDER_WAY = "calls_under_way"  # in a checked module: of all threads, and nested ones
@@ -103,24 +105,61 @@ def define_make_tensor(module: Module, offsets: Offsets) -> None:
 
 
 def define_run(module: Module) -> None:
-    """i32 run(entry, buffers, dims, i64 arena bytes, i1 release): the program; -1 when there is no memory."""
-    f = module.function("run", I32, PTR, PTR, PTR, I64, I1, inline=True)
-    entry, buffers, dims, size, release = f.args
+    """i32 run(program, buffers, dims, i64 arena, i64 scratch, i64 work, i1 release): the program that a record's
+    ``PROGRAM`` names; -1 when there is no memory.
+
+    i1 ask(program, owner, i64 work): have Python compile what threads need, where it is wanted now; or false and an
+    error.
+    """
+    f = module.function("run", I32, PTR, PTR, PTR, I64, I64, I64, I1, inline=True)
+    program, buffers, dims, arena_size, scratch, work, release = f.args
+    head = PROGRAM.at(f, program)
+    entry, host, size = f.local(PTR, head.entry), f.local(PTR, NULL), f.local(I64, arena_size)
+    with f.b.if_then(f.b.icmp_signed(">=", work, _team_word(f, team.LEAST)), likely=False):
+        shared, workers = f.get(head.shared, I64), _team_word(f, team.THREADS)
+        parallel_for = _team_word(f, team.PARALLEL_FOR)
+        made = f.b.icmp_unsigned(">", shared, i64(team.ASK))
+        ready = f.b.and_(f.b.icmp_signed(">", workers, i64(1)), f.ne(parallel_for, i64(0)))
+        with f.b.if_then(f.b.and_(made, ready)):
+            words = f.local(ir.ArrayType(I64, len(HOST) + 1))
+            f.store(parallel_for, words, WORD * HOST.index("parallel_for"))
+            f.store(workers, words, WORD * HOST.index("workers"))
+            f.store(work, words, WORD * len(HOST))
+            f.set(entry, f.b.inttoptr(shared, PTR))
+            f.set(host, words)
+            more = f.b.mul(f.b.sub(workers, i64(1)), scratch)
+            f.set(size, f.b.add(arena_size, more))
     arena = f.local(PTR, NULL)
-    with f.b.if_then(f.ne(size, i64(0))):
-        f.set(arena, f.call("pool_allocate", PTR, size))
+    with f.b.if_then(f.ne(f.get(size, I64), i64(0))):
+        f.set(arena, f.call("pool_allocate", PTR, f.get(size, I64)))
         f.ret_if(f.is_null(f.get(arena, PTR)), i32(-1))
     status = f.local(I32)
+    given = (buffers, dims, f.get(arena, PTR), f.get(host, PTR))
     with f.b.if_else(release, likely=False) as (large, small):
         with large:
             thread = f.call("PyEval_SaveThread", PTR)
-            f.set(status, f.call_pointer(entry, I32, buffers, dims, f.get(arena, PTR), NULL))
+            f.set(status, f.call_pointer(f.get(entry, PTR), I32, *given))
             f.call("PyEval_RestoreThread", VOID, thread)
         with small:
-            f.set(status, f.call_pointer(entry, I32, buffers, dims, f.get(arena, PTR), NULL))
-    with f.b.if_then(f.ne(size, i64(0))):
+            f.set(status, f.call_pointer(f.get(entry, PTR), I32, *given))
+    with f.b.if_then(f.ne(f.get(size, I64), i64(0))):
         f.call("pool_release", VOID, f.get(arena, PTR))
     f.ret(f.get(status, I32))
+
+    f = module.function("ask", I1, PTR, PTR, I64, inline=True)
+    program, owner, work = f.args
+    with f.b.if_then(f.b.icmp_signed(">=", work, _team_word(f, team.LEAST)), likely=False):
+        wanted = f.eq(f.get(PROGRAM.at(f, program).shared, I64), i64(team.ASK))
+        with f.b.if_then(f.b.and_(wanted, f.ne(_team_word(f, team.THREADS), i64(1))), likely=False):
+            given = f.local(PTR, owner)
+            made = f.call("PyObject_VectorcallMethod", PTR, module.symbol("Name_share"), given, i64(1), NULL)
+            with f.owned(made) as nothing:
+                f.ret(f.b.not_(f.is_null(nothing.value)))
+    f.ret(_YES)
+
+
+def _team_word(f: Function, number: int) -> ir.Value:
+    return f.load(f.module.symbol("team_words"), WORD * number, I64)
 
 
 def _fail(module: Module) -> None:
@@ -240,6 +279,7 @@ def _answer(
     """Run the program of a call that fits, and return its result."""
     head = HEAD.at(f, record)
     outputs = head.outputs
+    f.ret_if(f.b.not_(f.call("ask", I1, record, known, extent_of(f, head.work, dims))), NULL)
     with f.owned_array(outputs) as outs:
         f.ret_if(f.b.not_(f.call("make_outputs", I1, record, dims, outs)), NULL)
         with f.count(outputs) as i:
@@ -248,8 +288,8 @@ def _answer(
         without_captures = f.eq(head.captures, i64(0))
         with f.b.if_else(without_captures, likely=True) as (alone, with_captures):
             with alone:
-                arena, large = _needs(f, record, dims)
-                status = f.call("run", I32, head.entry, buffers, dims, arena, large)
+                *needs, large = _needs(f, record, dims)
+                status = f.call("run", I32, record, buffers, dims, *needs, large)
                 _fail_if(f, known, record, status)
             with with_captures:
                 _run_with_captures(f, known, record, buffers, dims)
@@ -257,11 +297,12 @@ def _answer(
         f.ret(f.call("result", PTR, record, outs, handed, dims))
 
 
-def _needs(f: Function, record: ir.Value, dims: ir.Value) -> tuple[ir.Value, ir.Value]:
-    """Bytes of the arena, and whether to run without the interpreter's lock."""
+def _needs(f: Function, record: ir.Value, dims: ir.Value) -> tuple[ir.Value, ...]:
+    """Bytes of the arena, and of the scratch memory of a worker; the work; and whether to run without the interpreter's
+    lock."""
     head = HEAD.at(f, record)
-    arena, work = (extent_of(f, word, dims) for word in (head.arena, head.work))
-    return arena, f.b.icmp_unsigned(">=", work, i64(RELEASE_GIL_BYTES))
+    arena, scratch, work = (extent_of(f, word, dims) for word in (head.arena, head.scratch, head.work))
+    return arena, scratch, work, f.b.icmp_signed(">=", work, i64(RELEASE_GIL_WORK))
 
 
 def _fail_if(f: Function, known: ir.Value, record: ir.Value, status: ir.Value) -> None:
@@ -278,7 +319,7 @@ def _run_with_captures(f: Function, known: ir.Value, record: ir.Value, buffers: 
     Python."""
     head = HEAD.at(f, record)
     miss, captures, updates = f.module.symbol("miss"), head.captures, head.updates
-    arena, large = _needs(f, record, dims)
+    *needs, large = _needs(f, record, dims)
     closed = f.ne(f.get(f.module.symbol("closed"), I32), i32(0))
     f.ret_if(f.b.and_(large, closed), miss)
     with f.owned_array(f.b.add(captures, f.b.mul(updates, i64(2)))) as held:
@@ -292,7 +333,7 @@ def _run_with_captures(f: Function, known: ir.Value, record: ir.Value, buffers: 
         f.ret_if(f.ne(f.get(found, I32), i32(state_code.FITS)), miss)
         with f.b.if_then(large, likely=False):
             f.call("begin", VOID, record, held, fresh)
-        status = f.call("run", I32, head.entry, buffers, dims, arena, large)
+        status = f.call("run", I32, record, buffers, dims, *needs, large)
         with f.b.if_then(large, likely=False):
             f.call("end", VOID, record)
         _fail_if(f, known, record, status)

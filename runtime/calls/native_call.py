@@ -5,6 +5,7 @@ A NativeCall writes itself as a record for native code (``entry_code``).
 
 from __future__ import annotations
 
+import ctypes
 import struct
 import sys
 from collections.abc import Iterable, Mapping, Sequence
@@ -26,7 +27,6 @@ from hybridflow.runtime.native import layout
 from hybridflow.runtime.native.records import (
     CONSTANT,
     DIM_STEP,
-    FLOPS_PER_BYTE,
     HEAD,
     MAX_BUFFERS,
     MAX_NODES,
@@ -189,7 +189,7 @@ class NativeCall:
             for k, a in enumerate(self._nodes)
         )
         results = writer.items(result_item(step, through, self._extent) for step in self.results)
-        arena, work = self._extents((program.memory(), self._work()))
+        arena, scratch, work = self._extents((program.memory(), program.scratch_bytes, program.work))
         least: dict[Extent, int] = {Dim(name): value for name, value in self.minimums.items()}
         for condition in self.conditions:
             if isinstance(condition, Dim):
@@ -197,6 +197,7 @@ class NativeCall:
                 least[condition] = max(least.get(condition, 0), 0)
         return writer.pack(
             entry=self.executable.address,
+            shared=ctypes.addressof(self.executable.shared),
             positional=len(self.arguments) - len(self.keywords) - len(self.defaults),
             keywords=len(self.keywords),
             keyword_names=writer.section(id(name) for name in self.keywords),
@@ -220,6 +221,7 @@ class NativeCall:
             outputs=len(program.outputs),
             output_items=outputs,
             arena=arena,
+            scratch=scratch,
             work=work,
             results=len(self.results),
             result_items=results,
@@ -257,16 +259,9 @@ class NativeCall:
         dtype = canonical(NUMPY[slot.dtype])
         return OUTPUT.pack(*self._extents(slot.shape), dtype=id(dtype), itemsize=dtype.itemsize, ndim=len(slot.shape))
 
-    def _work(self) -> Extent:
-        """Bytes read and written, and arithmetic in terms of them, for the choice to release the GIL."""
-        program = self.executable.program
-        total: Extent = sum(k.flops or 0 for k in program.kernels) // FLOPS_PER_BYTE
-        for slot in (*program.inputs, *program.outputs):
-            nbytes: Extent = NUMPY[slot.dtype].itemsize
-            for extent in slot.shape:
-                nbytes = nbytes * extent
-            total = total + nbytes
-        return total
+    def _share(self) -> None:
+        """Called by native code where threads would be of use for the first time."""
+        self.executable.share()
 
     def _fail(self, status: int) -> None:
         """Called by native code when a run-time check failed."""

@@ -29,6 +29,19 @@ from hybridflow.runtime.native.records import (
 )
 
 
+def _program_words(executable: Executable) -> dict[str, int] | None:
+    """What records say of a program over one symbolic extent, with its work for each element; None where it needs
+    memory that depends on the extent."""
+    program = executable.program
+    arena, scratch = program.memory(), program.scratch_bytes
+    if not isinstance(arena, int) or not isinstance(scratch, int):
+        return None
+    many = 1 << 20
+    work = value_at(program.work, {source.name: many for source in program.dims}) // many
+    shared = ctypes.addressof(executable.shared)
+    return {"entry": executable.address, "shared": shared, "arena": arena, "scratch": scratch, "work": work}
+
+
 class ElementwiseCall:
     """What stands behind a function made by ``elementwise``."""
 
@@ -37,22 +50,25 @@ class ElementwiseCall:
 
     def __init__(self, executable: Executable) -> None:
         program = executable.program
-        arena = program.memory()
+        words = _program_words(executable)
         few = len(program.outputs) == len(program.dims) == 1 and 0 < len(program.inputs) <= MAX_INPUTS
-        if not few or not isinstance(arena, int):
+        if not few or words is None:
             raise ArgumentError("elementwise", f"{program.name} is not an elementwise program.")
         self._executable = executable
         out = canonical(NUMPY[program.outputs[0].dtype])
         dtypes = [canonical(NUMPY[slot.dtype]) for slot in program.inputs]
         writer = Writer(ELEMENTWISE)
         self._record = writer.pack(
-            entry=executable.address,
+            **words,
             inputs=len(dtypes),
             specs=writer.items(ELEMENTWISE_INPUT.pack(dtype=id(dtype)) for dtype in dtypes),
             dtype=id(out),
             itemsize=out.itemsize,
-            arena=arena,
         )
+
+    def _share(self) -> None:
+        """Called by native code where threads would be of use for the first time."""
+        self._executable.share()
 
     def _fail(self, status: int) -> None:
         """Called by native code when a run-time check failed."""
@@ -71,21 +87,25 @@ class Application:
     def __init__(
         self, executable: Executable, dtype: np.dtype[Any], weak: str = "none", low: int = 0, high: int = 0
     ) -> None:
-        arena = executable.program.memory()
-        if len(executable.program.outputs) != 1 or not isinstance(arena, int):
+        words = _program_words(executable)
+        if len(executable.program.outputs) != 1 or words is None:
             raise ArgumentError("operator", f"{executable.program.name} is not an elementwise program.")
         self._executable = executable
         out = canonical(NUMPY[executable.program.outputs[0].dtype])
         self.record = Writer(APPLICATION).pack(
-            entry=executable.address,
+            **words,
+            owner=id(self),
             dtype=id(canonical(dtype)),
             out=id(out),
             itemsize=out.itemsize,
-            arena=arena,
             weak=WEAK[weak],
             low=low,
             high=high,
         )
+
+    def _share(self) -> None:
+        """Called by native code where threads would be of use for the first time."""
+        self._executable.share()
 
 
 class ElementwiseOp:
@@ -141,6 +161,7 @@ class FixedCall:
         writer = Writer(FIXED)
         self._record = writer.pack(
             entry=executable.address,
+            shared=ctypes.addressof(executable.shared),
             inputs=len(types),
             specs=writer.items(FIXED_INPUT.pack(*s, dtype=id(canonical(d)), ndim=len(s)) for d, s in types),
             dims=writer.section(dims.values()),
@@ -149,7 +170,13 @@ class FixedCall:
             shape=writer.section(shape),
             bytes=math.prod(shape) * dtype.itemsize,
             arena=value_at(program.memory(), dims),
+            scratch=value_at(program.scratch_bytes, dims),
+            work=value_at(program.work, dims),
         )
+
+    def _share(self) -> None:
+        """Called by native code where threads would be of use for the first time."""
+        self._executable.share()
 
     def _fail(self, status: int) -> None:
         """Called by native code when a run-time check failed."""

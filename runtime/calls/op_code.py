@@ -13,7 +13,7 @@ from hybridflow.runtime.native.records import (
     FIXED,
     FIXED_INPUT,
     MAX_INPUTS,
-    RELEASE_GIL_BYTES,
+    RELEASE_GIL_WORK,
     Offsets,
     View,
 )
@@ -54,8 +54,10 @@ def _elementwise(module: Module, offsets: Offsets) -> None:
         with f.count(axes) as axis:
             f.set(count, f.b.mul(f.get(count, I64), f.get(f.element(shape, axis, I64), I64)))
         size = f.b.mul(f.get(count, I64), head.itemsize)
+        work = f.b.mul(f.get(count, I64), head.work)
+        f.ret_if(f.b.not_(f.call("ask", I1, head.start, kernel, work)), NULL)
         out = f.call("make_tensor", PTR, head.dtype, ndim, shape, size)
-        _finish(f, head, out, buffers, count, size)
+        _finish(f, head, out, buffers, count, work)
 
 
 def _fixed(module: Module, offsets: Offsets) -> None:
@@ -75,19 +77,19 @@ def _fixed(module: Module, offsets: Offsets) -> None:
             f.ret_if(f.b.not_(fits), miss)
             f.set(f.element(buffers, i, PTR), f.load(array, layout.ARRAY_DATA, PTR))
             f.put(f.element(arrays, i, PTR), f.incref(array))
-        size = head.bytes
-        out = f.call("make_tensor", PTR, head.dtype, f.b.trunc(head.ndim, I32), head.shape, size)
-        _finish(f, head, out, buffers, head.dims, size)
+        f.ret_if(f.b.not_(f.call("ask", I1, head.start, kernel, head.work)), NULL)
+        out = f.call("make_tensor", PTR, head.dtype, f.b.trunc(head.ndim, I32), head.shape, head.bytes)
+        _finish(f, head, out, buffers, head.dims, head.work)
 
 
-def _finish(f: Function, head: View, out: ir.Value, buffers: ir.Value, dims: ir.Value, size: ir.Value) -> None:
-    """Run the program into the new tensor ``out`` of ``size`` bytes, and return it, or null with an error."""
+def _finish(f: Function, head: View, out: ir.Value, buffers: ir.Value, dims: ir.Value, work: ir.Value) -> None:
+    """Run the program, of so much work, into the new tensor ``out``, and return it, or null with an error."""
     kernel, _, nargs = f.args
     with f.owned(out) as tensor:
         f.ret_if(f.is_null(out), NULL)
         f.set(f.element(buffers, nargs, PTR), f.load(f.call("array_of", PTR, out), layout.ARRAY_DATA, PTR))
-        large = f.b.icmp_unsigned(">=", size, i64(RELEASE_GIL_BYTES))
-        status = f.call("run", I32, head.entry, buffers, dims, head.arena, large)
+        large = f.b.icmp_signed(">=", work, i64(RELEASE_GIL_WORK))
+        status = f.call("run", I32, head.start, buffers, dims, head.arena, head.scratch, work, large)
         with f.b.if_then(f.ne(status, i32(0)), likely=False):
             f.call("fail", VOID, kernel, status)
             f.ret(NULL)

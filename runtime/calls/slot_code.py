@@ -45,7 +45,7 @@ from hybridflow.runtime.native.records import (
     OPERATOR,
     OPS_OF_SLOTS,
     OWN_DTYPES,
-    RELEASE_GIL_BYTES,
+    RELEASE_GIL_WORK,
     SAME,
     SLOTS,
     SLOTS_OF_ONE,
@@ -219,12 +219,14 @@ def _apply(module: Module) -> None:
     count = f.local(I64, f.call("count_of", I64, shaped))
     size = f.b.mul(f.get(count, I64), head.itemsize)
     ndim, shape = f.load(shaped, layout.ARRAY_NDIM, I32), f.load(shaped, layout.ARRAY_SHAPE, PTR)
+    work = f.b.mul(f.get(count, I64), head.work)
+    f.ret_if(f.b.not_(f.call("ask", I1, application, head.owner, work)), NULL)
     out = f.call("make_tensor", PTR, head.out, ndim, shape, size)
     with f.owned(out) as tensor:
         f.ret_if(f.is_null(out), NULL)
         f.set(f.element(buffers, inputs, PTR), f.load(f.call("array_of", PTR, out), layout.ARRAY_DATA, PTR))
-        large = f.b.icmp_unsigned(">=", size, i64(RELEASE_GIL_BYTES))
-        status = f.call("run", I32, head.entry, buffers, count, head.arena, large)
+        large = f.b.icmp_signed(">=", work, i64(RELEASE_GIL_WORK))
+        status = f.call("run", I32, application, buffers, count, head.arena, head.scratch, work, large)
         f.ret_if(f.ne(status, i32(0)), module.symbol("miss"))  # Python says what is wrong
         f.ret(tensor.given())
 

@@ -123,6 +123,28 @@ class Function:
         """The address of element ``index`` of an array of ``type_``."""
         return self.b.gep(pointer, [index], source_etype=type_)
 
+    # Memory that several threads use: in one order for all of them.
+
+    def atomic_load(self, pointer: ir.Value, type_: ir.Type) -> ir.Value:
+        return self.b.load_atomic(pointer, "seq_cst", type_.width // 8, typ=type_)
+
+    def atomic_store(self, value: ir.Value, pointer: ir.Value) -> None:
+        """For other threads that do not read it as a sign that something else was written."""
+        self.b._insert(ir.instructions.StoreAtomicInstr(self.b.block, value, pointer, "monotonic", 8))
+
+    def exchange(self, pointer: ir.Value, value: ir.Value) -> ir.Value:
+        """Store a value; the one before."""
+        return self.b.atomic_rmw("xchg", pointer, value, "seq_cst")
+
+    def fetch_add(self, pointer: ir.Value, value: ir.Value) -> ir.Value:
+        """Add a value; the sum before."""
+        return self.b.atomic_rmw("add", pointer, value, "seq_cst")
+
+    def compare_exchange(self, pointer: ir.Value, old: ir.Value, new: ir.Value) -> tuple[ir.Value, ir.Value]:
+        """Store ``new`` where ``old`` is; what was there, and whether it was ``old``."""
+        both = self.b.cmpxchg(pointer, old, new, "seq_cst", "seq_cst")
+        return self.b.extract_value(both, 0), self.b.extract_value(both, 1)
+
     def word(self, pointer: ir.Value, offset: int) -> ir.Value:
         return self.load(pointer, offset, I64)
 
@@ -216,6 +238,10 @@ class Function:
     def call_pointer(self, function: ir.Value, result: ir.Type, *arguments: ir.Value) -> ir.Value:
         type_ = ir.FunctionType(result, [a.type for a in arguments])
         return self.b.call(_Callee(function, type_), arguments)
+
+    def address_of(self, function: str) -> ir.Value:
+        """The address of a function of this module."""
+        return ir.FormattedConstant(PTR, self.module.ir.globals[function].get_reference())
 
     def is_null(self, pointer: ir.Value) -> ir.Value:
         return self.b.icmp_unsigned("==", pointer, NULL)

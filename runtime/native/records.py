@@ -76,6 +76,11 @@ class View:
     def __getattr__(self, name: str) -> Any:
         return self._words.read(self._f, self._start, name)
 
+    @property
+    def start(self) -> Any:
+        """Where the words begin."""
+        return self._start
+
     def address(self, name: str) -> Any:
         """Where the word lies."""
         return self._f.at(self._start, self._words.offset(name))
@@ -171,6 +176,10 @@ RESULT = Items(
 
 STEP = Words("read owner *operand check *expected keep")  # of guards, see ``steps.step_words``
 
+# What every record of a program begins with: its entry, and where the word lies that has its entry for a host (see
+# ``cpu.Executable``).
+PROGRAM = Words("*entry *shared")
+
 # A native call.  positional, keywords: how many arguments are given by position, and by name.  defaults: objects that
 # are looked at like arguments.  nodes: all these and what is nested in them.  handed: arguments that results hold.
 # apart: whether arrays may be in one place only.  dims: symbolic extents.  depth: of the stack on which the result is
@@ -179,27 +188,30 @@ STEP = Words("read owner *operand check *expected keep")  # of guards, see ``ste
 # repeats: whether a call in which a check fails is none of this record.
 # calls: answered so far, the one word that native code writes.
 HEAD = Words(
-    "*entry positional keywords @keyword_names defaults @default_objects nodes @arguments handed apart "
+    "*entry *shared positional keywords @keyword_names defaults @default_objects nodes @arguments handed apart "
     "dims dim_step_count @dim_steps @minimums guards @guard_steps keeps "
-    "inputs captures @capture_items updates outputs @output_items arena work results @result_items depth repeats calls"
+    "inputs captures @capture_items updates outputs @output_items arena scratch work results @result_items depth "
+    "repeats calls"
 )
 # One step of ``dims``: the place ``target`` becomes ``op`` of the place ``left`` and of ``right``, a place or a number.
 DIM_STEP = Words("op target left right is_place")
 DIM_STEPS = {"add": 0, "multiply": 1, "divide": 2, "same": 3}  # same: both are equal, or the signature does not fit
 
 # An op over tensors of any one shape, and one over tensors of known types.
-ELEMENTWISE = Words("*entry inputs @specs *dtype itemsize arena")
+# arena, scratch: as for ``run``.  work: of the program, or for each element.
+ELEMENTWISE = Words("*entry *shared inputs @specs *dtype itemsize arena scratch work")
 ELEMENTWISE_INPUT = Item("elementwise input", "*dtype")
 ELEMENTWISE_INPUTS = Items(ELEMENTWISE_INPUT)
-FIXED = Words("*entry inputs @specs @dims *dtype ndim @shape bytes arena")
+FIXED = Words("*entry *shared inputs @specs @dims *dtype ndim @shape bytes arena scratch work")
 FIXED_INPUT = Item("fixed input", "*dtype ndim", tail="extents")
 FIXED_INPUTS = Items(FIXED_INPUT)
 
 # An elementwise op of one operand or two.  table: a word for each dtype and form, DTYPES * FORMS of them; up to
 # ``wanted`` it counts how often something was missing there, else it is the address of an APPLICATION.
 OPERATOR = Words("*owner wanted *table")
-# What applies an op to operands of one dtype.  weak: what becomes of a Python number, if an int lies in low .. high.
-APPLICATION = Words("*entry *dtype *out itemsize arena weak low high")
+# What applies an op to operands of one dtype.  owner: the ``op_calls.Application``.  weak: what becomes of a Python
+# number, if an int lies in low .. high.
+APPLICATION = Words("*entry *shared *owner *dtype *out itemsize arena scratch work weak low high")
 WEAK = {"none": 0, "f32": 1, "f64": 2, "int": 3}
 SAME, ELEMENT_RIGHT, ELEMENT_LEFT = range(3)  # forms: one operand, or two of one shape; or one has a single element
 FORMS = 3
@@ -293,8 +305,7 @@ POOL_STATE = (
     *("looked", "last", "requests", "oldest", "newest"),
 )
 
-RELEASE_GIL_BYTES = 1 << 20  # programs that touch at least this much run without the GIL
-FLOPS_PER_BYTE = 8  # ... or that compute as long as a machine takes for so many bytes
+RELEASE_GIL_WORK = 8 << 20  # programs of so much work run without the GIL: of 1 MiB that is moved, say
 
 MAX_INPUTS = 8  # of an elementwise kernel
 MAX_BUFFERS = 4096  # of a program: its native call keeps them on the stack

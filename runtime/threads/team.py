@@ -1,0 +1,97 @@
+"""The team of threads that programs of this process run on: how many they are, and the host that hands them tasks.
+
+The native code (``team_code``) is loaded when a program is to be shared for the first time, and makes threads when
+there is work for them.  In a child of a fork there are none at first.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from types import ModuleType
+
+from hybridflow.errors import CompileError
+from hybridflow.runtime import locks
+from hybridflow.runtime.machine import machine_code
+from hybridflow.runtime.native import functions
+from hybridflow.runtime.program_host import I64, TYPES, Host
+from hybridflow.runtime.team_words import PARALLEL_FOR, THREADS, words
+from hybridflow.runtime.threads import available
+
+_NEEDED = ("pthread_create", "pthread_detach", "pthread_attr_setstacksize", "pthread_sigmask", "sched_yield")
+_SYMBOLS = ("team_for", "team_forget", "team_started", "team_refused")
+
+
+class TeamHost(Host):
+    """The host of one run, and behind its words the work of the program."""
+
+    _fields_ = [("work", I64)]
+    work: int
+
+
+def threads() -> int:
+    """How many threads a program may run on, its caller among them."""
+    if not words[THREADS]:
+        words[THREADS] = available.number()
+    return words[THREADS]
+
+
+def set_threads(number: int) -> None:
+    """Have programs that start from now on run on so many threads.  Raises ArgumentError for other things."""
+    words[THREADS] = available.checked("set_num_threads", number)
+    loaded = _loaded() if _loaded.cache_info().currsize else None
+    if isinstance(loaded, dict):
+        ctypes.c_int64.from_address(loaded["team_refused"]).value = 0
+
+
+def started() -> int:
+    """How many threads there are now besides those that Python has."""
+    loaded = _loaded() if _loaded.cache_info().currsize else None
+    return ctypes.c_int64.from_address(loaded["team_started"]).value if isinstance(loaded, dict) else 0
+
+
+def host(work: int) -> TeamHost | None:
+    """A host for one run of a program of so much work; None where it runs on one thread."""
+    if not is_on():
+        return None
+    found = TeamHost(workers=threads(), work=work)
+    found.parallel_for = TYPES["parallel_for"](words[PARALLEL_FOR])
+    return found
+
+
+def is_on() -> bool:
+    """Whether programs run on several threads: there should be some, and the native code for them loads."""
+    return threads() > 1 and isinstance(_loaded(), dict)
+
+
+def problem() -> str | None:
+    """Why programs run on one thread, None where they can run on more.  Loads the native code."""
+    found = _loaded()
+    return found if isinstance(found, str) else None
+
+
+def _team_code() -> ModuleType:
+    from hybridflow.runtime.threads import team_code  # only where the disk cache has no machine code for it
+
+    return team_code
+
+
+machine_code.import_before_fork(_team_code)
+
+
+@locks.once
+def _loaded() -> dict[str, int] | str:
+    """Addresses by symbol, or what is wrong."""
+    try:
+        process = ctypes.CDLL(None)
+        missing = [name for name in _NEEDED if not hasattr(process, name)]
+        if missing:
+            return f"this system has no {missing[0]}"
+        futex, imports = available.has_futex(), {"team_words": ctypes.addressof(words)}
+        found = functions.load(lambda: _team_code().build(futex), ("team", futex), _SYMBOLS, imports)
+    except (AttributeError, CompileError, ImportError, OSError, TypeError) as error:
+        return f"native code does not load: {error}"
+    forget = ctypes.CFUNCTYPE(None)(found["team_forget"])
+    forget()
+    locks.at_fork(after_in_child=forget)
+    words[PARALLEL_FOR] = found["team_for"]
+    return found
