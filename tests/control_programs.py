@@ -10,6 +10,7 @@ import collections
 import contextlib
 import dataclasses
 import functools
+import heapq
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -869,3 +870,17 @@ def nested_ranges_of_tensors(n):
         for j in range(i + n):
             s = s + i * j if j < 3 else s - 1
     return s
+
+
+@program(SIGNS)
+def functions_in_c_change_containers(x):
+    p = Point([1, 2], x)
+
+    def smaller():
+        heapq.heappush(p.x, 0)
+        setattr(p, "y", p.y + 1)  # noqa: B010
+
+    if x > 0:
+        smaller()
+        heapq.heappop(p.x)
+    return p.y + p.x[0]

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import hybridflow as hf
@@ -147,6 +148,22 @@ def step_of_a_range(x):
     for i in range(0, 5, n):
         s = s + i
     return s
+
+
+@wrong("next() is called under a condition that is a tensor")
+def iterator_in_a_branch(x):
+    items = iter([1.0, 2.0])
+    if x[0] > 0:
+        x = x + next(items)
+    return x + next(items)
+
+
+@wrong("a NumPy array is changed under a condition that is a tensor")
+def numpy_array_in_a_branch(x):
+    y = np.zeros(2)
+    if x[0] > 0:
+        y[0] = 5
+    return x + y
 
 
 @pytest.mark.parametrize("case", WRONG, ids=lambda case: case[0].__name__)

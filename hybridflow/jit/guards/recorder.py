@@ -75,6 +75,8 @@ class Recorder:
         if recording is None or function is breakpoint:  # which looks at the frame that calls it
             return function
         found = recording.note(calls.prepare, function)
+        if paths.active.path is not None:
+            found = _touching(function, found)
         return _range if function is range else found
 
     def item(self, value: Any, key: Any) -> Any:
@@ -342,6 +344,8 @@ class Recorder:
         if paths.active.path is not None:
             if type(value) is SymbolicTensor:
                 paths.rebound(value)
+            elif isinstance(value, np.ndarray):
+                paths.check_can_be_undone("a NumPy array is changed")
             else:
                 paths.touch(place_of(value))
         return value
@@ -355,6 +359,8 @@ class Recorder:
             recording.note(_note_update, name, value)
             if type(value) in CONTAINERS and paths.active.path is not None:
                 paths.touch(place_of(value))
+            elif isinstance(value, np.ndarray):
+                paths.check_can_be_undone("a NumPy array is changed")
 
 
 def _is_open(value: Any) -> bool:
@@ -376,6 +382,26 @@ def _is_among(item: Any, container: Any) -> Any:
             equal = reductions.any(elementwise.equal(part, item))
             found = equal if found is False else elementwise.logical_or(found, equal)
     return found
+
+
+def _touching(function: Any, found: Any) -> Any:
+    """What to call for a function in C, which may change what it is given: not all that it does can be undone."""
+    if function is next:
+        paths.check_can_be_undone("next() is called")
+    if not isinstance(function, types.BuiltinFunctionType) or function.__module__ == "sys":
+        return found
+    if function.__module__ == "builtins" and function is not setattr and function is not delattr:
+        return found  # which may look at the frame that calls them
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        for value in args:
+            if type(value) in CONTAINERS:
+                paths.touch(place_of(value))
+        if function is setattr or function is delattr:
+            paths.touch(place_of(*args[:2]))
+        return found(*args, **kwargs)
+
+    return call
 
 
 def _range(*bounds: Any) -> Any:

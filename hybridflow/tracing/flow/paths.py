@@ -556,6 +556,15 @@ def check_not_staged(frame: FrameType, what: str, fix: str) -> None:
         path = path.parent
 
 
+def check_can_be_undone(what: str) -> None:
+    """Raise TraceError if it depends on a tensor whether ``what`` happens, which cannot be taken back."""
+    path = active.path
+    while path is not None:
+        if any(side.region is not None for side in path.sides):
+            raise TraceError("convert", f"{what} under a condition that is a tensor. Do it outside of that block.")
+        path = path.parent
+
+
 def rebound(x: SymbolicTensor) -> None:
     """Before ``x[i] = v``: let it take a value of the branch that is traced."""
     trace = now().trace
