@@ -89,3 +89,9 @@ def test_ten_thousand_turns_are_one_loop_of_the_program() -> None:
     assert [node.op.name for node in compiled.get_concrete_function(hf.TensorSpec((), hf.int64)).graph.nodes].count(
         "while"
     ) == 1
+
+
+def test_a_function_is_the_same_program_each_time_it_is_traced() -> None:
+    function, inputs = PROGRAMS["while_return"]
+    arguments = list(map(tensor, inputs[0]))
+    assert hf.function(function).ir(*arguments) == hf.function(function).ir(*arguments)

@@ -34,19 +34,17 @@ from hybridflow.tracing.flow.values import ABSENT, Conflict, Joined
 from hybridflow.tracing.region import Region, all_operands
 from hybridflow.tracing.symbolic import SymbolicTensor
 
-_numbers = itertools.count()
-
 
 class Kind:
     """A way in which a side ends; ``number`` stands for it in programs."""
 
     __slots__ = ("number", "what")
 
-    def __init__(self, what: str) -> None:
-        self.what, self.number = what, next(_numbers) % (1 << 31)
+    def __init__(self, what: str, number: int | None = None) -> None:
+        self.what, self.number = what, next(active.numbers) if number is None else number
 
 
-NORMAL = Kind("goes on")
+NORMAL = Kind("goes on", 0)
 VALUE = "value"  # the name of what a function returns
 Values = dict[str, Any]
 
@@ -184,6 +182,7 @@ class _Active(threading.local):
 
     def __init__(self) -> None:
         self.conflicts: dict[tuple[CodeType, str], blame.Cause] = {}
+        self.numbers = itertools.count(1)  # of kinds: the same ones in each trace of a function
 
 
 active = _Active()
@@ -192,7 +191,8 @@ active = _Active()
 @contextlib.contextmanager
 def converting() -> Iterator[None]:
     """One run of converted code.  What is wrong with names that branches bind is said when they are read."""
-    before, active.path, active.conflicts = (active.path, active.conflicts), None, {}
+    before = active.path, active.conflicts, active.numbers
+    active.path, active.conflicts, active.numbers = None, {}, itertools.count(1)
     try:
         yield
     except NameError as error:
@@ -201,7 +201,7 @@ def converting() -> Iterator[None]:
             raise
         raise explained from None
     finally:
-        active.path, active.conflicts = before
+        active.path, active.conflicts, active.numbers = before
 
 
 def path_in(frame: FrameType) -> Path:
