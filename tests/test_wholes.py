@@ -181,11 +181,11 @@ def test_variables_are_read_once_per_use():
 
 ORDERS = {
     "array before tensor": lambda x, c: hf.atan2(c, x),
-    "array by name": lambda x, c: hf.atan2(x, x2=c),
-    "names in another order": lambda x, c: hf.atan2(x2=x, x1=c),
-    "names in another order, array first": lambda x, c: hf.atan2(x2=c, x1=x),
+    "array by name": lambda x, c: hf.losses.huber(x, predictions=c),
+    "names in another order": lambda x, c: hf.losses.mean_squared_error(predictions=x, labels=c),
+    "names in another order, array first": lambda x, c: hf.losses.mean_squared_error(predictions=c, labels=x),
     "labels last": lambda x, c: hf.losses.sigmoid_cross_entropy(logits=x, labels=c),
-    "scalar": lambda x, c: hf.atan2(x2=x, x1=c[0]),
+    "scalar": lambda x, c: hf.clip(x, max=c[3], min=c[0]),
     "in a list": lambda x, c: hf.concat([c, x, c]) ** 3.0,
 }
 

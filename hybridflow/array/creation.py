@@ -23,7 +23,7 @@ from hybridflow.errors import ArgumentError, ArgumentTypeError, HybridflowError,
 
 @entered
 def asarray(
-    value: ArrayLike, dtype: DTypeLike | None = None, device: str | None = None, copy: bool | None = None
+    value: ArrayLike, /, dtype: DTypeLike | None = None, device: str | None = None, copy: bool | None = None
 ) -> Tensor:
     """``value`` as a tensor: a tensor, variable, number, nested list, NumPy array or object with ``__array__``.
 
@@ -333,7 +333,7 @@ def _triangle(x: Any, k: int, stage: str, keep: Any) -> Tensor:
 
 
 @operation
-def tril(x: Any, k: int = 0) -> Tensor:
+def tril(x: Any, /, k: int = 0) -> Tensor:
     """``x`` with zeros above the ``k``-th diagonal of the last two axes.
 
     Raises ShapeError for what has fewer than two axes.
@@ -347,7 +347,7 @@ def tril(x: Any, k: int = 0) -> Tensor:
 
 
 @operation
-def triu(x: Any, k: int = 0) -> Tensor:
+def triu(x: Any, /, k: int = 0) -> Tensor:
     """``x`` with zeros below the ``k``-th diagonal of the last two axes.
 
     Raises ShapeError for what has fewer than two axes.

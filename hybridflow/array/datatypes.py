@@ -45,7 +45,7 @@ def result_type(*values: Any) -> np.dtype[Any]:
 
 
 @entered
-def can_cast(source: Any, target: Any) -> bool:
+def can_cast(source: Any, target: Any, /) -> bool:
     """Whether a tensor or dtype combines with the dtype ``target`` to give that dtype.
 
     >>> hf.can_cast(hf.int32, hf.float64)

@@ -189,7 +189,7 @@ def _classify(op: Any, x: Any, of_integers: bool) -> Tensor:
 # ---- arithmetic
 
 
-def add(x1: ArrayLike, x2: ArrayLike) -> Tensor:
+def add(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
     """``x1 + x2``.  Integers wrap around.
 
     Raises ShapeError where the shapes do not broadcast.
@@ -200,7 +200,7 @@ def add(x1: ArrayLike, x2: ArrayLike) -> Tensor:
     return _operator(_ADD, _promoted, x1, x2)
 
 
-def subtract(x1: ArrayLike, x2: ArrayLike) -> Tensor:
+def subtract(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
     """``x1 - x2``.  Integers wrap around.
 
     Raises ShapeError where the shapes do not broadcast.
@@ -211,7 +211,7 @@ def subtract(x1: ArrayLike, x2: ArrayLike) -> Tensor:
     return _operator(_SUBTRACT, _promoted, x1, x2)
 
 
-def multiply(x1: ArrayLike, x2: ArrayLike) -> Tensor:
+def multiply(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
     """``x1 * x2``.  Integers wrap around.
 
     Raises ShapeError where the shapes do not broadcast.
@@ -222,7 +222,7 @@ def multiply(x1: ArrayLike, x2: ArrayLike) -> Tensor:
     return _operator(_MULTIPLY, _promoted, x1, x2)
 
 
-def divide(x1: ArrayLike, x2: ArrayLike) -> Tensor:
+def divide(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
     """``x1 / x2`` in floats; integers and bools are converted to float32 first.
 
     Raises ShapeError where the shapes do not broadcast.
@@ -237,7 +237,7 @@ _ADD, _SUBTRACT, _MULTIPLY, _DIVIDE = (TABLE[name] for name in ("add", "subtract
 
 
 @operation
-def floor_divide(x1: ArrayLike, x2: ArrayLike) -> Tensor:
+def floor_divide(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
     """``x1 // x2``, rounded towards minus infinity.  Raises DivisionError for an integer divided by zero.
 
     Raises ShapeError where the shapes do not broadcast.
@@ -249,7 +249,7 @@ def floor_divide(x1: ArrayLike, x2: ArrayLike) -> Tensor:
 
 
 @operation
-def remainder(x1: ArrayLike, x2: ArrayLike) -> Tensor:
+def remainder(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
     """``x1 % x2``, with the sign of ``x2``.  Raises DivisionError for an integer remainder by zero.
 
     Raises ShapeError where the shapes do not broadcast.
@@ -261,7 +261,7 @@ def remainder(x1: ArrayLike, x2: ArrayLike) -> Tensor:
 
 
 @operation
-def pow(x1: ArrayLike, x2: ArrayLike) -> Tensor:
+def pow(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
     """``x1 ** x2``.  Python's 0, 1, 2, 3, -1, 0.5 and -0.5 as ``x2`` are products, quotients and roots, with the same
     results at signed zeros, infinities and NaN.  Raises ArgumentError for a negative Python exponent of integers.
 
@@ -319,7 +319,7 @@ def _minus_half_power(x: Tensor) -> Tensor:
     return _unary(TABLE["pow_minus_half"], x)
 
 
-def negative(x: ArrayLike) -> Tensor:
+def negative(x: ArrayLike, /) -> Tensor:
     """``-x``.  Unsigned integers wrap around; raises DTypeError for bool.
 
     >>> hf.negative([1.0, -2.0])
@@ -329,7 +329,7 @@ def negative(x: ArrayLike) -> Tensor:
 
 
 @entered
-def positive(x: ArrayLike) -> Tensor:
+def positive(x: ArrayLike, /) -> Tensor:
     """``+x``: ``x`` as a tensor.
 
     >>> hf.positive([1.0, -2.0])
@@ -338,7 +338,7 @@ def positive(x: ArrayLike) -> Tensor:
     return own(as_tensor(x, "positive"))
 
 
-def abs(x: ArrayLike) -> Tensor:
+def abs(x: ArrayLike, /) -> Tensor:
     """The absolute value.  Its derivative at 0 is 0.
 
     >>> hf.abs([-1.5, 2.0])
@@ -348,7 +348,7 @@ def abs(x: ArrayLike) -> Tensor:
 
 
 @operation
-def sign(x: ArrayLike) -> Tensor:
+def sign(x: ArrayLike, /) -> Tensor:
     """-1, 0 or 1; NaN for NaN.
 
     >>> hf.sign([-2.0, 0.0, 3.0])
@@ -358,7 +358,7 @@ def sign(x: ArrayLike) -> Tensor:
 
 
 @operation
-def square(x: ArrayLike) -> Tensor:
+def square(x: ArrayLike, /) -> Tensor:
     """``x * x``.
 
     >>> hf.square([3.0, -2.0])
@@ -368,7 +368,7 @@ def square(x: ArrayLike) -> Tensor:
 
 
 @operation
-def reciprocal(x: ArrayLike) -> Tensor:
+def reciprocal(x: ArrayLike, /) -> Tensor:
     """``1 / x`` in floats.
 
     >>> hf.reciprocal([2.0, 4.0])
@@ -392,7 +392,7 @@ _POWERS: dict[Any, Callable[[Tensor], Tensor]] = {
 
 
 @operation
-def exp(x: ArrayLike) -> Tensor:
+def exp(x: ArrayLike, /) -> Tensor:
     """e to the power ``x``.
 
     >>> hf.exp([0.0, 1.0])
@@ -402,7 +402,7 @@ def exp(x: ArrayLike) -> Tensor:
 
 
 @operation
-def expm1(x: ArrayLike) -> Tensor:
+def expm1(x: ArrayLike, /) -> Tensor:
     """``exp(x) - 1``, exact near 0.
 
     >>> hf.expm1([0.0, 1e-6])
@@ -412,7 +412,7 @@ def expm1(x: ArrayLike) -> Tensor:
 
 
 @operation
-def log(x: ArrayLike) -> Tensor:
+def log(x: ArrayLike, /) -> Tensor:
     """The natural logarithm: -inf at 0, NaN below.
 
     >>> hf.log([1.0, 10.0])
@@ -422,7 +422,7 @@ def log(x: ArrayLike) -> Tensor:
 
 
 @operation
-def log1p(x: ArrayLike) -> Tensor:
+def log1p(x: ArrayLike, /) -> Tensor:
     """``log(1 + x)``, exact near 0.
 
     >>> hf.log1p([0.0, 1e-6])
@@ -432,7 +432,7 @@ def log1p(x: ArrayLike) -> Tensor:
 
 
 @operation
-def log2(x: ArrayLike) -> Tensor:
+def log2(x: ArrayLike, /) -> Tensor:
     """The logarithm to base 2.
 
     >>> hf.log2([1.0, 8.0])
@@ -442,7 +442,7 @@ def log2(x: ArrayLike) -> Tensor:
 
 
 @operation
-def log10(x: ArrayLike) -> Tensor:
+def log10(x: ArrayLike, /) -> Tensor:
     """The logarithm to base 10.
 
     >>> hf.log10([1.0, 1000.0])
@@ -452,7 +452,7 @@ def log10(x: ArrayLike) -> Tensor:
 
 
 @operation
-def logaddexp(x1: ArrayLike, x2: ArrayLike) -> Tensor:
+def logaddexp(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
     """``log(exp(x1) + exp(x2))`` without overflow.
 
     Raises ShapeError where the shapes do not broadcast.
@@ -464,7 +464,7 @@ def logaddexp(x1: ArrayLike, x2: ArrayLike) -> Tensor:
 
 
 @operation
-def sqrt(x: ArrayLike) -> Tensor:
+def sqrt(x: ArrayLike, /) -> Tensor:
     """The square root; NaN below 0.
 
     >>> hf.sqrt([4.0, 2.0])
@@ -507,7 +507,7 @@ def sigmoid(x: ArrayLike) -> Tensor:
 
 
 @operation
-def sin(x: ArrayLike) -> Tensor:
+def sin(x: ArrayLike, /) -> Tensor:
     """The sine of ``x`` radians.
 
     >>> hf.sin([0.0, 1.0])
@@ -517,7 +517,7 @@ def sin(x: ArrayLike) -> Tensor:
 
 
 @operation
-def cos(x: ArrayLike) -> Tensor:
+def cos(x: ArrayLike, /) -> Tensor:
     """The cosine of ``x`` radians.
 
     >>> hf.cos([0.0, 1.0])
@@ -527,7 +527,7 @@ def cos(x: ArrayLike) -> Tensor:
 
 
 @operation
-def tan(x: ArrayLike) -> Tensor:
+def tan(x: ArrayLike, /) -> Tensor:
     """The tangent of ``x`` radians.
 
     >>> hf.tan([0.0, 1.0])
@@ -537,7 +537,7 @@ def tan(x: ArrayLike) -> Tensor:
 
 
 @operation
-def asin(x: ArrayLike) -> Tensor:
+def asin(x: ArrayLike, /) -> Tensor:
     """The angle in [-pi/2, pi/2] whose sine is ``x``; NaN outside [-1, 1].
 
     >>> hf.asin([0.0, 1.0])
@@ -547,7 +547,7 @@ def asin(x: ArrayLike) -> Tensor:
 
 
 @operation
-def acos(x: ArrayLike) -> Tensor:
+def acos(x: ArrayLike, /) -> Tensor:
     """The angle in [0, pi] whose cosine is ``x``; NaN outside [-1, 1].
 
     >>> hf.acos([-1.0, 1.0])
@@ -557,7 +557,7 @@ def acos(x: ArrayLike) -> Tensor:
 
 
 @operation
-def atan(x: ArrayLike) -> Tensor:
+def atan(x: ArrayLike, /) -> Tensor:
     """The angle in [-pi/2, pi/2] whose tangent is ``x``.
 
     >>> hf.atan([0.0, 1.0])
@@ -567,7 +567,7 @@ def atan(x: ArrayLike) -> Tensor:
 
 
 @operation
-def atan2(x1: ArrayLike, x2: ArrayLike) -> Tensor:
+def atan2(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
     """The angle of the point (``x2``, ``x1``) in [-pi, pi].
 
     Raises ShapeError where the shapes do not broadcast.
@@ -579,7 +579,7 @@ def atan2(x1: ArrayLike, x2: ArrayLike) -> Tensor:
 
 
 @operation
-def sinh(x: ArrayLike) -> Tensor:
+def sinh(x: ArrayLike, /) -> Tensor:
     """The hyperbolic sine.
 
     >>> hf.sinh([0.0, 1.0])
@@ -589,7 +589,7 @@ def sinh(x: ArrayLike) -> Tensor:
 
 
 @operation
-def cosh(x: ArrayLike) -> Tensor:
+def cosh(x: ArrayLike, /) -> Tensor:
     """The hyperbolic cosine.
 
     >>> hf.cosh([0.0, 1.0])
@@ -599,7 +599,7 @@ def cosh(x: ArrayLike) -> Tensor:
 
 
 @operation
-def tanh(x: ArrayLike) -> Tensor:
+def tanh(x: ArrayLike, /) -> Tensor:
     """The hyperbolic tangent.
 
     >>> hf.tanh([0.0, 1.0])
@@ -609,7 +609,7 @@ def tanh(x: ArrayLike) -> Tensor:
 
 
 @operation
-def asinh(x: ArrayLike) -> Tensor:
+def asinh(x: ArrayLike, /) -> Tensor:
     """The inverse of ``sinh``.
 
     >>> hf.asinh([0.0, 1.0])
@@ -619,7 +619,7 @@ def asinh(x: ArrayLike) -> Tensor:
 
 
 @operation
-def acosh(x: ArrayLike) -> Tensor:
+def acosh(x: ArrayLike, /) -> Tensor:
     """The non-negative inverse of ``cosh``; NaN below 1.
 
     >>> hf.acosh([1.0, 2.0])
@@ -629,7 +629,7 @@ def acosh(x: ArrayLike) -> Tensor:
 
 
 @operation
-def atanh(x: ArrayLike) -> Tensor:
+def atanh(x: ArrayLike, /) -> Tensor:
     """The inverse of ``tanh``; NaN outside [-1, 1].
 
     >>> hf.atanh([0.0, 0.5])
@@ -639,7 +639,7 @@ def atanh(x: ArrayLike) -> Tensor:
 
 
 @operation
-def hypot(x1: ArrayLike, x2: ArrayLike) -> Tensor:
+def hypot(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
     """``sqrt(x1**2 + x2**2)`` without overflow in between.
 
     Raises ShapeError where the shapes do not broadcast.
@@ -654,7 +654,7 @@ def hypot(x1: ArrayLike, x2: ArrayLike) -> Tensor:
 
 
 @operation
-def floor(x: ArrayLike) -> Tensor:
+def floor(x: ArrayLike, /) -> Tensor:
     """The largest whole number not above ``x``, in the dtype of ``x``.
 
     >>> hf.floor([1.8, -1.2])
@@ -664,7 +664,7 @@ def floor(x: ArrayLike) -> Tensor:
 
 
 @operation
-def ceil(x: ArrayLike) -> Tensor:
+def ceil(x: ArrayLike, /) -> Tensor:
     """The smallest whole number not below ``x``, in the dtype of ``x``.
 
     >>> hf.ceil([1.2, -1.2])
@@ -674,7 +674,7 @@ def ceil(x: ArrayLike) -> Tensor:
 
 
 @operation
-def round(x: ArrayLike) -> Tensor:
+def round(x: ArrayLike, /) -> Tensor:
     """The nearest whole number; halves go to the even one.
 
     >>> hf.round([0.5, 1.5, 2.4])
@@ -684,7 +684,7 @@ def round(x: ArrayLike) -> Tensor:
 
 
 @operation
-def trunc(x: ArrayLike) -> Tensor:
+def trunc(x: ArrayLike, /) -> Tensor:
     """``x`` without its fraction.
 
     >>> hf.trunc([1.8, -1.8])
@@ -694,7 +694,7 @@ def trunc(x: ArrayLike) -> Tensor:
 
 
 @operation
-def isnan(x: ArrayLike) -> Tensor:
+def isnan(x: ArrayLike, /) -> Tensor:
     """Where ``x`` is NaN, as bool.
 
     >>> hf.isnan([1.0, hf.inf, hf.nan])
@@ -704,7 +704,7 @@ def isnan(x: ArrayLike) -> Tensor:
 
 
 @operation
-def isinf(x: ArrayLike) -> Tensor:
+def isinf(x: ArrayLike, /) -> Tensor:
     """Where ``x`` is infinite, as bool.
 
     >>> hf.isinf([1.0, hf.inf, hf.nan])
@@ -714,7 +714,7 @@ def isinf(x: ArrayLike) -> Tensor:
 
 
 @operation
-def isfinite(x: ArrayLike) -> Tensor:
+def isfinite(x: ArrayLike, /) -> Tensor:
     """Where ``x`` is neither infinite nor NaN, as bool.
 
     >>> hf.isfinite([1.0, hf.inf, hf.nan])
@@ -724,7 +724,7 @@ def isfinite(x: ArrayLike) -> Tensor:
 
 
 @operation
-def copysign(x1: ArrayLike, x2: ArrayLike) -> Tensor:
+def copysign(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
     """The magnitude of ``x1`` with the sign of ``x2``, in floats.
 
     Raises ShapeError where the shapes do not broadcast.
@@ -811,7 +811,7 @@ def imag(x: ArrayLike, /) -> Tensor:
 
 
 @operation
-def maximum(x1: ArrayLike, x2: ArrayLike) -> Tensor:
+def maximum(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
     """The larger operand; NaN if either is.  The gradient of a tie goes to ``x1``.
 
     Raises ShapeError where the shapes do not broadcast.
@@ -823,7 +823,7 @@ def maximum(x1: ArrayLike, x2: ArrayLike) -> Tensor:
 
 
 @operation
-def minimum(x1: ArrayLike, x2: ArrayLike) -> Tensor:
+def minimum(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
     """The smaller operand; NaN if either is.  The gradient of a tie goes to ``x1``.
 
     Raises ShapeError where the shapes do not broadcast.
@@ -835,7 +835,7 @@ def minimum(x1: ArrayLike, x2: ArrayLike) -> Tensor:
 
 
 @operation
-def clip(x: ArrayLike, min: Any = None, max: Any = None) -> Tensor:
+def clip(x: ArrayLike, /, min: Any = None, max: Any = None) -> Tensor:
     """``x`` limited to [``min``, ``max``]; a bound of None is no bound.  The result has the dtype of ``x``.
 
     Raises DTypeError when a bound is a float and ``x`` is not.
@@ -861,7 +861,7 @@ def clip(x: ArrayLike, min: Any = None, max: Any = None) -> Tensor:
 # ---- comparisons (bool results)
 
 
-def equal(x1: ArrayLike, x2: ArrayLike) -> Tensor:
+def equal(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
     """``x1 == x2``; NaN equals nothing.
 
     Raises ShapeError where the shapes do not broadcast.
@@ -872,7 +872,7 @@ def equal(x1: ArrayLike, x2: ArrayLike) -> Tensor:
     return _operator(TABLE["equal"], _promoted, x1, x2)
 
 
-def not_equal(x1: ArrayLike, x2: ArrayLike) -> Tensor:
+def not_equal(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
     """``x1 != x2``; NaN differs from everything.
 
     Raises ShapeError where the shapes do not broadcast.
@@ -883,7 +883,7 @@ def not_equal(x1: ArrayLike, x2: ArrayLike) -> Tensor:
     return _operator(TABLE["not_equal"], _promoted, x1, x2)
 
 
-def less(x1: ArrayLike, x2: ArrayLike) -> Tensor:
+def less(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
     """``x1 < x2``.
 
     Raises ShapeError where the shapes do not broadcast.
@@ -894,7 +894,7 @@ def less(x1: ArrayLike, x2: ArrayLike) -> Tensor:
     return _operator(TABLE["less"], _promoted, x1, x2)
 
 
-def less_equal(x1: ArrayLike, x2: ArrayLike) -> Tensor:
+def less_equal(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
     """``x1 <= x2``.
 
     Raises ShapeError where the shapes do not broadcast.
@@ -905,7 +905,7 @@ def less_equal(x1: ArrayLike, x2: ArrayLike) -> Tensor:
     return _operator(TABLE["less_equal"], _promoted, x1, x2)
 
 
-def greater(x1: ArrayLike, x2: ArrayLike) -> Tensor:
+def greater(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
     """``x1 > x2``.
 
     Raises ShapeError where the shapes do not broadcast.
@@ -916,7 +916,7 @@ def greater(x1: ArrayLike, x2: ArrayLike) -> Tensor:
     return _operator(TABLE["greater"], _promoted, x1, x2)
 
 
-def greater_equal(x1: ArrayLike, x2: ArrayLike) -> Tensor:
+def greater_equal(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
     """``x1 >= x2``.
 
     Raises ShapeError where the shapes do not broadcast.
@@ -946,7 +946,7 @@ def isclose(x1: ArrayLike, x2: ArrayLike, rtol: float = 1e-5, atol: float = 1e-8
 
 
 @operation
-def logical_and(x1: ArrayLike, x2: ArrayLike) -> Tensor:
+def logical_and(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
     """Both are true; anything but zero is true.
 
     Raises ShapeError where the shapes do not broadcast.
@@ -958,7 +958,7 @@ def logical_and(x1: ArrayLike, x2: ArrayLike) -> Tensor:
 
 
 @operation
-def logical_or(x1: ArrayLike, x2: ArrayLike) -> Tensor:
+def logical_or(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
     """Either is true; anything but zero is true.
 
     Raises ShapeError where the shapes do not broadcast.
@@ -970,7 +970,7 @@ def logical_or(x1: ArrayLike, x2: ArrayLike) -> Tensor:
 
 
 @operation
-def logical_xor(x1: ArrayLike, x2: ArrayLike) -> Tensor:
+def logical_xor(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
     """Exactly one is true; anything but zero is true.
 
     Raises ShapeError where the shapes do not broadcast.
@@ -982,7 +982,7 @@ def logical_xor(x1: ArrayLike, x2: ArrayLike) -> Tensor:
 
 
 @operation
-def logical_not(x: ArrayLike) -> Tensor:
+def logical_not(x: ArrayLike, /) -> Tensor:
     """Where ``x`` is zero.
 
     >>> hf.logical_not([True, False])
@@ -991,7 +991,7 @@ def logical_not(x: ArrayLike) -> Tensor:
     return apply(TABLE["logical_not"], as_tensor(x, "logical_not", dtypes.bool_))
 
 
-def bitwise_and(x1: ArrayLike, x2: ArrayLike) -> Tensor:
+def bitwise_and(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
     """``x1 & x2`` of integers or bools.
 
     >>> hf.bitwise_and([12, 10], 6)
@@ -1000,7 +1000,7 @@ def bitwise_and(x1: ArrayLike, x2: ArrayLike) -> Tensor:
     return _operator(TABLE["bitwise_and"], _promoted, x1, x2)
 
 
-def bitwise_or(x1: ArrayLike, x2: ArrayLike) -> Tensor:
+def bitwise_or(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
     """``x1 | x2`` of integers or bools.
 
     >>> hf.bitwise_or([12, 10], 6)
@@ -1009,7 +1009,7 @@ def bitwise_or(x1: ArrayLike, x2: ArrayLike) -> Tensor:
     return _operator(TABLE["bitwise_or"], _promoted, x1, x2)
 
 
-def bitwise_xor(x1: ArrayLike, x2: ArrayLike) -> Tensor:
+def bitwise_xor(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
     """``x1 ^ x2`` of integers or bools.
 
     >>> hf.bitwise_xor([12, 10], 6)
@@ -1019,7 +1019,7 @@ def bitwise_xor(x1: ArrayLike, x2: ArrayLike) -> Tensor:
 
 
 @entered
-def bitwise_invert(x: ArrayLike) -> Tensor:
+def bitwise_invert(x: ArrayLike, /) -> Tensor:
     """``~x`` of integers or bools.
 
     >>> hf.bitwise_invert([0, 5])
@@ -1028,7 +1028,7 @@ def bitwise_invert(x: ArrayLike) -> Tensor:
     return _unary(TABLE["bitwise_invert"], x)
 
 
-def bitwise_left_shift(x1: ArrayLike, x2: ArrayLike) -> Tensor:
+def bitwise_left_shift(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
     """``x1 << x2`` of integers.
 
     >>> hf.bitwise_left_shift([1, 3], 2)
@@ -1037,7 +1037,7 @@ def bitwise_left_shift(x1: ArrayLike, x2: ArrayLike) -> Tensor:
     return _operator(TABLE["bitwise_left_shift"], _promoted, x1, x2)
 
 
-def bitwise_right_shift(x1: ArrayLike, x2: ArrayLike) -> Tensor:
+def bitwise_right_shift(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
     """``x1 >> x2`` of integers; the sign is kept.
 
     >>> hf.bitwise_right_shift([4, -8], 2)
@@ -1050,7 +1050,7 @@ def bitwise_right_shift(x1: ArrayLike, x2: ArrayLike) -> Tensor:
 
 
 @operation
-def where(condition: Any, x1: Any, x2: Any) -> Tensor:
+def where(condition: Any, x1: Any, x2: Any, /) -> Tensor:
     """``x1`` where ``condition`` is true, ``x2`` elsewhere; all three broadcast.
 
     Raises DTypeError when ``condition`` is not bool.

@@ -353,7 +353,7 @@ def _indices(indices: Any, stage: str) -> Tensor:
 
 
 @operation
-def take(x: Any, indices: Any, axis: int | None = None) -> Tensor:
+def take(x: Any, indices: Any, /, axis: int | None = None) -> Tensor:
     """The elements of ``x`` at ``indices`` along ``axis`` (needed unless ``x`` has one axis), which become the axes of
     ``indices``.  Raises IndexRangeError for a position out of range.
 
@@ -371,7 +371,7 @@ def take(x: Any, indices: Any, axis: int | None = None) -> Tensor:
 
 
 @operation
-def take_along_axis(x: Any, indices: Any, axis: int = -1) -> Tensor:
+def take_along_axis(x: Any, indices: Any, /, axis: int = -1) -> Tensor:
     """For each element of ``indices``, the element of ``x`` at that position along ``axis`` and that place otherwise.
 
     Both have the same number of axes; the extents of the other axes broadcast.
@@ -473,7 +473,7 @@ def scatter_add(x: Any, indices: Any, updates: Any, axis: int = 0) -> Tensor:
 
 
 @entered
-def nonzero(x: Any) -> tuple[Tensor, ...]:
+def nonzero(x: Any, /) -> tuple[Tensor, ...]:
     """The positions of elements that are not zero, one int64 tensor per axis.  Raises TraceError while tracing.
 
     >>> hf.nonzero([0, 5, 0, 7])

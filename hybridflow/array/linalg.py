@@ -29,7 +29,7 @@ def _operands(stage: str, *values: Any) -> list[Tensor]:
 
 
 @operation
-def matmul(x1: Any, x2: Any, sum_dtype: Any = None) -> Tensor:
+def matmul(x1: Any, x2: Any, /, sum_dtype: Any = None) -> Tensor:
     """The matrix product over the last axis of ``x1`` and the last but one of ``x2``; leading axes broadcast.
 
     A one-dimensional operand counts as a row on the left, as a column on the right, and that axis goes from the result.
@@ -88,7 +88,7 @@ def _matmul(x: Tensor, y: Tensor, dtype: DType) -> Tensor:
 
 
 @operation
-def vecdot(x1: Any, x2: Any, axis: int = -1, sum_dtype: Any = None) -> Tensor:
+def vecdot(x1: Any, x2: Any, /, axis: int = -1, sum_dtype: Any = None) -> Tensor:
     """The sum of products along ``axis``; the other axes broadcast.
 
     ``sum_dtype`` is that of products, sums and result (the operands' by default): it must hold all of their values, as
@@ -113,7 +113,7 @@ def vecdot(x1: Any, x2: Any, axis: int = -1, sum_dtype: Any = None) -> Tensor:
 
 
 @operation
-def outer(x1: Any, x2: Any) -> Tensor:
+def outer(x1: Any, x2: Any, /) -> Tensor:
     """All products of the elements of two vectors: ``out[i, j] = x1[i] * x2[j]``.
 
     Raises ShapeError for what has other than one axis.
@@ -131,7 +131,7 @@ def outer(x1: Any, x2: Any) -> Tensor:
 
 
 @operation
-def tensordot(x1: Any, x2: Any, axes: Any = 2) -> Tensor:
+def tensordot(x1: Any, x2: Any, /, axes: Any = 2) -> Tensor:
     """The sum of products over ``axes``: that many last axes of ``x1`` with first ones of ``x2``, or two lists of axes.
 
     The other axes of ``x1``, then those of ``x2``, stay.
@@ -166,7 +166,7 @@ def tensordot(x1: Any, x2: Any, axes: Any = 2) -> Tensor:
 
 
 @operation
-def diagonal(x: Any, offset: int = 0) -> Tensor:
+def diagonal(x: Any, /, offset: int = 0) -> Tensor:
     """The ``offset``-th diagonal of the last two axes, as the last axis.
 
     Raises ShapeError for what has fewer than two axes.
@@ -186,7 +186,7 @@ def diagonal(x: Any, offset: int = 0) -> Tensor:
 
 
 @operation
-def trace(x: Any, offset: int = 0, dtype: Any = None) -> Tensor:
+def trace(x: Any, /, offset: int = 0, dtype: Any = None) -> Tensor:
     """The sum of the ``offset``-th diagonal of the last two axes, in ``dtype`` where one is given.
 
     Raises ShapeError for what has fewer than two axes.

@@ -67,7 +67,7 @@ def _fold(name: str, x: Any, axis: Any, dtype: Any, keepdims: bool) -> Tensor:
 
 
 @operation
-def sum(x: ArrayLike, axis: Any = None, dtype: DTypeLike | None = None, keepdims: bool = False) -> Tensor:
+def sum(x: ArrayLike, /, axis: Any = None, dtype: DTypeLike | None = None, keepdims: bool = False) -> Tensor:
     """The sum over ``axis``; 0 for no elements.  Bools and integers are summed as int64 (uint64 for unsigned ones).
 
     Raises AxisError for an axis that is not there.
@@ -79,7 +79,7 @@ def sum(x: ArrayLike, axis: Any = None, dtype: DTypeLike | None = None, keepdims
 
 
 @operation
-def prod(x: ArrayLike, axis: Any = None, dtype: DTypeLike | None = None, keepdims: bool = False) -> Tensor:
+def prod(x: ArrayLike, /, axis: Any = None, dtype: DTypeLike | None = None, keepdims: bool = False) -> Tensor:
     """The product over ``axis``; 1 for no elements.  Bools and integers are multiplied as int64 (uint64).
 
     Raises AxisError for an axis that is not there.
@@ -100,7 +100,7 @@ def _extreme(name: str, x: Any, axis: Any, keepdims: bool) -> Tensor:
 
 
 @operation
-def max(x: ArrayLike, axis: Any = None, keepdims: bool = False) -> Tensor:
+def max(x: ArrayLike, /, axis: Any = None, keepdims: bool = False) -> Tensor:
     """The largest element over ``axis``; NaN if there is one.  The gradient is shared evenly by ties.
 
     Raises AxisError for an axis that is not there.
@@ -112,7 +112,7 @@ def max(x: ArrayLike, axis: Any = None, keepdims: bool = False) -> Tensor:
 
 
 @operation
-def min(x: ArrayLike, axis: Any = None, keepdims: bool = False) -> Tensor:
+def min(x: ArrayLike, /, axis: Any = None, keepdims: bool = False) -> Tensor:
     """The smallest element over ``axis``; NaN if there is one.  The gradient is shared evenly by ties.
 
     Raises AxisError for an axis that is not there.
@@ -135,7 +135,7 @@ def _arg_extreme(name: str, x: Any, axis: int | None, keepdims: bool) -> Tensor:
 
 
 @operation
-def argmax(x: ArrayLike, axis: int | None = None, keepdims: bool = False) -> Tensor:
+def argmax(x: ArrayLike, /, axis: int | None = None, keepdims: bool = False) -> Tensor:
     """The position of the first largest element along ``axis`` (of the flattened tensor for None), as int64.
 
     NaN counts as the largest.
@@ -149,7 +149,7 @@ def argmax(x: ArrayLike, axis: int | None = None, keepdims: bool = False) -> Ten
 
 
 @operation
-def argmin(x: ArrayLike, axis: int | None = None, keepdims: bool = False) -> Tensor:
+def argmin(x: ArrayLike, /, axis: int | None = None, keepdims: bool = False) -> Tensor:
     """The position of the first smallest element along ``axis`` (of the flattened tensor for None), as int64.
 
     NaN counts as the smallest.
@@ -163,7 +163,7 @@ def argmin(x: ArrayLike, axis: int | None = None, keepdims: bool = False) -> Ten
 
 
 @operation
-def all(x: ArrayLike, axis: Any = None, keepdims: bool = False) -> Tensor:
+def all(x: ArrayLike, /, axis: Any = None, keepdims: bool = False) -> Tensor:
     """Whether all elements over ``axis`` are true (not zero); True for no elements.
 
     Raises AxisError for an axis that is not there.
@@ -176,7 +176,7 @@ def all(x: ArrayLike, axis: Any = None, keepdims: bool = False) -> Tensor:
 
 
 @operation
-def any(x: ArrayLike, axis: Any = None, keepdims: bool = False) -> Tensor:
+def any(x: ArrayLike, /, axis: Any = None, keepdims: bool = False) -> Tensor:
     """Whether an element over ``axis`` is true (not zero); False for no elements.
 
     Raises AxisError for an axis that is not there.
@@ -189,7 +189,7 @@ def any(x: ArrayLike, axis: Any = None, keepdims: bool = False) -> Tensor:
 
 
 @operation
-def count_nonzero(x: ArrayLike, axis: Any = None, keepdims: bool = False) -> Tensor:
+def count_nonzero(x: ArrayLike, /, axis: Any = None, keepdims: bool = False) -> Tensor:
     """How many elements over ``axis`` are not zero, as int64.
 
     Raises AxisError for an axis that is not there.
@@ -217,7 +217,7 @@ def _accurate(x: Tensor) -> Tensor:
 
 
 @operation
-def mean(x: ArrayLike, axis: Any = None, dtype: DTypeLike | None = None, keepdims: bool = False) -> Tensor:
+def mean(x: ArrayLike, /, axis: Any = None, dtype: DTypeLike | None = None, keepdims: bool = False) -> Tensor:
     """The arithmetic mean over ``axis``, in float32 for bools and integers; NaN for no elements.
 
     Raises AxisError for an axis that is not there.
@@ -234,7 +234,7 @@ def mean(x: ArrayLike, axis: Any = None, dtype: DTypeLike | None = None, keepdim
 
 
 @operation
-def var(x: ArrayLike, axis: Any = None, correction: float = 0.0, keepdims: bool = False) -> Tensor:
+def var(x: ArrayLike, /, axis: Any = None, correction: float = 0.0, keepdims: bool = False) -> Tensor:
     """The variance over ``axis``: the mean squared distance from the mean, divided by ``n - correction``.
 
     Raises AxisError for an axis that is not there.
@@ -252,7 +252,7 @@ def var(x: ArrayLike, axis: Any = None, correction: float = 0.0, keepdims: bool 
 
 
 @operation
-def std(x: ArrayLike, axis: Any = None, correction: float = 0.0, keepdims: bool = False) -> Tensor:
+def std(x: ArrayLike, /, axis: Any = None, correction: float = 0.0, keepdims: bool = False) -> Tensor:
     """The standard deviation over ``axis``: the square root of ``var``.
 
     Raises AxisError for an axis that is not there.
@@ -296,7 +296,7 @@ def _running(stage: str, x: ArrayLike, axis: int | None, dtype: DTypeLike | None
 
 @operation
 def cumulative_sum(
-    x: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = None, include_initial: bool = False
+    x: ArrayLike, /, axis: int | None = None, dtype: DTypeLike | None = None, include_initial: bool = False
 ) -> Tensor:
     """The running sum along ``axis`` (not needed for one axis); ``include_initial`` puts a 0 in front.
 

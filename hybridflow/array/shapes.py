@@ -19,7 +19,7 @@ from hybridflow.errors import ArgumentError, ArgumentTypeError, ShapeError, ente
 
 
 @operation
-def reshape(x: ArrayLike, shape: ShapeLike, *, copy: bool | None = None) -> Tensor:
+def reshape(x: ArrayLike, /, shape: ShapeLike, *, copy: bool | None = None) -> Tensor:
     """``x`` with another shape of the same size, in row-major order; one extent may be -1, which is worked out.
 
     ``copy`` changes nothing: no tensor sees what is assigned to another one.
@@ -62,7 +62,7 @@ def _missing_extent(x: Tensor, rest: Shape, given: tuple[Any, ...]) -> Extent:
 
 
 @operation
-def permute_dims(x: ArrayLike, axes: Sequence[int] | None = None) -> Tensor:
+def permute_dims(x: ArrayLike, /, axes: Sequence[int] | None = None) -> Tensor:
     """``x`` with its axes in another order: output axis k is input axis ``axes[k]``.  None reverses them.
 
     >>> hf.permute_dims(hf.ones((2, 3, 4)), (2, 0, 1)).shape
@@ -82,7 +82,7 @@ def _transpose(x: Tensor, perm: tuple[int, ...]) -> Tensor:
 
 
 @operation
-def matrix_transpose(x: ArrayLike) -> Tensor:
+def matrix_transpose(x: ArrayLike, /) -> Tensor:
     """``x`` with its last two axes swapped.
 
     Raises ShapeError for what has fewer than two axes.
@@ -106,7 +106,7 @@ def transpose_2d(x: Any) -> Tensor:
 
 
 @operation
-def moveaxis(x: ArrayLike, source: Any, destination: Any) -> Tensor:
+def moveaxis(x: ArrayLike, source: Any, destination: Any, /) -> Tensor:
     """``x`` with the ``source`` axes at the ``destination`` places; the other axes keep their order.
 
     >>> hf.moveaxis(hf.ones((2, 3, 4)), 0, -1).shape
@@ -126,7 +126,7 @@ def moveaxis(x: ArrayLike, source: Any, destination: Any) -> Tensor:
 
 
 @operation
-def expand_dims(x: ArrayLike, axis: Any = 0) -> Tensor:
+def expand_dims(x: ArrayLike, /, axis: Any = 0) -> Tensor:
     """``x`` with axes of extent 1 inserted, so that they stand at ``axis`` (an int or several) of the result.
 
     Raises AxisError for an axis that is not there.
@@ -149,7 +149,7 @@ def expand_dims(x: ArrayLike, axis: Any = 0) -> Tensor:
 
 
 @operation
-def squeeze(x: ArrayLike, axis: Any = None) -> Tensor:
+def squeeze(x: ArrayLike, /, axis: Any = None) -> Tensor:
     """``x`` without the axes ``axis`` of extent 1; None removes all that are known to be 1.
 
     Raises AxisError for an axis that is not there.
@@ -169,7 +169,7 @@ def squeeze(x: ArrayLike, axis: Any = None) -> Tensor:
 
 
 @operation
-def broadcast_to(x: ArrayLike, shape: ShapeLike) -> Tensor:
+def broadcast_to(x: ArrayLike, /, shape: ShapeLike) -> Tensor:
     """``x`` repeated along axes of extent 1 and new leading axes to ``shape``.
 
     Raises ShapeError where ``x`` does not broadcast to it.
@@ -225,7 +225,7 @@ def broadcast_arrays(*arrays: Any) -> tuple[Tensor, ...]:
 
 
 @operation
-def concat(arrays: Sequence[Any], axis: int | None = 0) -> Tensor:
+def concat(arrays: Sequence[Any], /, axis: int | None = 0) -> Tensor:
     """``arrays``, promoted to one dtype, one after the other along ``axis``; None flattens them first.
 
     Raises ShapeError where the shapes do not fit each other and AxisError for an axis that is not there.
@@ -258,7 +258,7 @@ def _several(stage: str, arrays: Any) -> list[Any]:
 
 
 @operation
-def stack(arrays: Sequence[Any], axis: int = 0) -> Tensor:
+def stack(arrays: Sequence[Any], /, axis: int = 0) -> Tensor:
     """``arrays`` of one shape, promoted to one dtype, along a new axis at ``axis``.
 
     Raises ShapeError where the shapes do not fit each other and AxisError for an axis that is not there.
@@ -277,7 +277,7 @@ def stack(arrays: Sequence[Any], axis: int = 0) -> Tensor:
 
 
 @operation
-def unstack(x: ArrayLike, axis: int = 0) -> tuple[Tensor, ...]:
+def unstack(x: ArrayLike, /, axis: int = 0) -> tuple[Tensor, ...]:
     """The slices of ``x`` along ``axis``, without that axis.
 
     Raises AxisError for an axis that is not there.
@@ -340,7 +340,7 @@ def split(x: ArrayLike, num_or_sizes: Any, axis: int = 0) -> list[Tensor]:
 
 
 @operation
-def flip(x: ArrayLike, axis: Any = None) -> Tensor:
+def flip(x: ArrayLike, /, axis: Any = None) -> Tensor:
     """``x`` in reverse order along ``axis`` (None: all, an int or several).
 
     Raises AxisError for an axis that is not there.
@@ -356,7 +356,7 @@ def flip(x: ArrayLike, axis: Any = None) -> Tensor:
 
 
 @operation
-def roll(x: Any, shift: Any, axis: Any = None) -> Tensor:
+def roll(x: Any, /, shift: Any, axis: Any = None) -> Tensor:
     """``x`` shifted cyclically by ``shift`` places along ``axis``; None rolls the flattened tensor.
 
     Raises AxisError for an axis that is not there.
@@ -393,7 +393,7 @@ def _turned(position: Extent, extent: Extent) -> Extent:
 
 
 @operation
-def tile(x: ArrayLike, repetitions: Any) -> Tensor:
+def tile(x: ArrayLike, repetitions: Any, /) -> Tensor:
     """``x`` repeated ``repetitions[k]`` times along axis k; missing leading axes are added.
 
     >>> hf.tile([1, 2], 2)
@@ -411,7 +411,7 @@ def tile(x: ArrayLike, repetitions: Any) -> Tensor:
 
 
 @operation
-def repeat(x: ArrayLike, repeats: Any, axis: int | None = None) -> Tensor:
+def repeat(x: ArrayLike, repeats: Any, /, axis: int | None = None) -> Tensor:
     """Each element ``repeats`` times, next to each other, along ``axis``; None flattens first.
 
     ``repeats`` is an int, or one int per element of the axis.

@@ -13,7 +13,7 @@ from hybridflow.errors import ArgumentError
 
 
 @operation
-def argsort(x: ArrayLike, axis: int = -1, descending: bool = False, stable: bool = True) -> Tensor:
+def argsort(x: ArrayLike, /, axis: int = -1, descending: bool = False, stable: bool = True) -> Tensor:
     """The positions, as int64, that sort ``x`` along ``axis``.  The sort is stable whatever ``stable`` says.
 
     Raises AxisError for an axis that is not there.
@@ -26,7 +26,7 @@ def argsort(x: ArrayLike, axis: int = -1, descending: bool = False, stable: bool
 
 
 @operation
-def sort(x: ArrayLike, axis: int = -1, descending: bool = False, stable: bool = True) -> Tensor:
+def sort(x: ArrayLike, /, axis: int = -1, descending: bool = False, stable: bool = True) -> Tensor:
     """``x`` sorted along ``axis``.
 
     Raises AxisError for an axis that is not there.

@@ -12,7 +12,6 @@ from typing import Any
 
 _OF_MODULE = """
 Array: hf.Tensor
-Module: plain classes with hf.Variable in them; there are no layers yet
 absolute: hf.abs(x)
 acc: hf.mean(hf.argmax(logits, axis=-1) == labels)
 amax: hf.max(x, axis)
