@@ -16,7 +16,7 @@ import numpy as np
 
 from hybridflow.compiler.program import Program, Slot, shared_entry, value_at
 from hybridflow.errors import CompileError
-from hybridflow.runtime import arguments, callbacks, program_host
+from hybridflow.runtime import arguments, callbacks, locks, program_host
 from hybridflow.runtime.dtypes import NUMPY
 from hybridflow.runtime.machine import host, machine_code
 from hybridflow.runtime.memory import blocks
@@ -26,6 +26,9 @@ if TYPE_CHECKING:
     from hybridflow.runtime.threads.team import TeamHost
 
 _ENTRY = ctypes.CFUNCTYPE(ctypes.c_int32, *[ctypes.c_void_p] * 4)  # releases the GIL
+
+
+_sharing = locks.make()  # held while an entry for a host is made
 
 
 def _team() -> ModuleType:
@@ -150,10 +153,11 @@ class Executable:
         """The entry for a host, compiled when there is one."""
         if not self.program.sharing:
             return self._call
-        if self.shared.value == ASK:
-            symbol = shared_entry(self.program.entry)
-            self._shared_code = _compiled(self.program, self.program.text + self.program.sharing, symbol)
-            self.shared.value = self._shared_code.addresses[symbol]
+        with _sharing:  # a second one would take the place of the first, which runs already
+            if self.shared.value == ASK:
+                symbol = shared_entry(self.program.entry)
+                self._shared_code = _compiled(self.program, self.program.text + self.program.sharing, symbol)
+                self.shared.value = self._shared_code.addresses[symbol]
         return _ENTRY(self.shared.value)
 
     @staticmethod

@@ -181,6 +181,34 @@ def test_many_callers():
     assert not wrong
 
 
+def test_what_threads_need_is_compiled_once(monkeypatch):
+    """Two callers that ask for it at once get the same machine code: another one would be unloaded while it runs."""
+    b = GraphBuilder(TABLE)
+    x = b.parameter(TensorType((1 << 16,), dt.float32))
+    program = compile_graph(b.finish([b.exp(x)]), host.target())
+    with threads(1):
+        executable = cpu.load(program)
+    made, both, compiled = [], threading.Barrier(2), cpu._compiled
+
+    def slow(*arguments):
+        made.append(arguments)
+        threading.Event().wait(0.05)
+        return compiled(*arguments)
+
+    def ask():
+        both.wait()
+        executable.share()
+
+    monkeypatch.setattr(cpu, "_compiled", slow)
+    with threads(2):
+        callers = [threading.Thread(target=ask) for _ in range(2)]
+        for caller in callers:
+            caller.start()
+        for caller in callers:
+            caller.join()
+    assert len(made) == 1
+
+
 def test_calls_inside_of_calls():
     """A function in Python that a program calls runs programs itself, on the thread of its caller."""
     inner, seen = hf.function(lambda y: hf.tanh(y) * 3), set()
