@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-import control_programs
 import numpy as np
 import pytest
-from control_programs import PROGRAMS, STATE, Py
 
 import hybridflow as hf
+from tests import control_programs
+from tests.control_programs import PROGRAMS, STATE, Py
 
 
 def tensor(value: Any) -> Any:
