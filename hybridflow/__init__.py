@@ -230,6 +230,7 @@ _machine_code.import_before_fork(_planner)
 if _typing.TYPE_CHECKING:  # what is loaded when it is first used, see ``_LATER``
     from hybridflow import (
         config as config,
+        constraints as constraints,
         initializers as initializers,
         layers as layers,
         linalg as linalg,
@@ -238,6 +239,7 @@ if _typing.TYPE_CHECKING:  # what is loaded when it is first used, see ``_LATER`
         nn as nn,
         optimizers as optimizers,
         random as random,
+        regularizers as regularizers,
         tree as tree,
     )
     from hybridflow.array.differences import diff as diff
@@ -291,6 +293,7 @@ _LATER = {
     "case": "control.branches",
     "cond": "control.branches",
     "config": "",
+    "constraints": "",
     "custom_gradient": "autodiff.custom",
     "diff": "array.differences",
     "foldl": "control.walks",
@@ -308,6 +311,7 @@ _LATER = {
     "nn": "",
     "optimizers": "",
     "random": "",
+    "regularizers": "",
     "scan": "control.walks",
     "searchsorted": "array.searching",
     "switch_case": "control.branches",
@@ -320,7 +324,21 @@ _LATER = {
     "while_loop": "control.loops",
 }
 _PUBLIC_MODULES = frozenset(
-    ("config", "errors", "initializers", "layers", "linalg", "losses", "memory", "nn", "optimizers", "random", "tree")
+    (
+        "config",
+        "constraints",
+        "errors",
+        "initializers",
+        "layers",
+        "linalg",
+        "losses",
+        "memory",
+        "nn",
+        "optimizers",
+        "random",
+        "regularizers",
+        "tree",
+    )
 )
 
 

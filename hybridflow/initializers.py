@@ -17,11 +17,11 @@ from hybridflow.array.creation import eye, full, ones, zeros
 from hybridflow.array.elementwise import abs, greater, where
 from hybridflow.array.reductions import any
 from hybridflow.array.shapes import matrix_transpose, reshape
-from hybridflow.core.configured import Configured, described, kind_of
+from hybridflow.core.configured import Configured, identified
 from hybridflow.core.context import suspended
 from hybridflow.core.promotion import default_float
 from hybridflow.core.tensor import Tensor
-from hybridflow.errors import ArgumentError, ArgumentTypeError
+from hybridflow.errors import ArgumentError
 from hybridflow.linalg import diagonal, qr
 
 __all__ = [
@@ -326,7 +326,7 @@ _KINDS: dict[str, type[Initializer]] = {
     name: kind
     for name, kind in list(globals().items())
     if name in __all__ and isinstance(kind, type) and kind is not Initializer
-}
+} | {"Normal": RandomNormal, "Uniform": RandomUniform}
 
 
 def get(identifier: Any) -> Initializer:
@@ -338,13 +338,8 @@ def get(identifier: Any) -> Initializer:
     >>> hf.initializers.get("glorot_uniform")
     GlorotUniform(seed=None)
     """
-    if isinstance(identifier, str):
-        return kind_of(_KINDS, identifier, "initializers.get")()
-    if isinstance(identifier, dict):
-        return described(_KINDS, identifier, "initializers.get")
-    if not callable(identifier):
-        raise ArgumentTypeError("initializers.get", f"{identifier!r} is neither a name nor an initializer.")
-    return identifier
+    made: Initializer = identified(_KINDS, identifier, "initializers.get", "an initializer")
+    return made
 
 
 def _source(seed: int | None) -> random.Generator:

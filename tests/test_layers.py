@@ -69,6 +69,8 @@ LEVELS = {
     "hybridflow.nn": 7.6,
     "hybridflow.losses": 7.6,
     "hybridflow.initializers": 7.7,
+    "hybridflow.regularizers": 7.7,
+    "hybridflow.constraints": 7.7,
     "hybridflow.layers": 7.8,
     "hybridflow.optimizers": 7.7,
     "hybridflow": 7.9,  # the package itself: all that is public

@@ -7,7 +7,7 @@ import difflib
 from collections.abc import Mapping
 from typing import Any, Self, TypeVar
 
-from hybridflow.errors import ArgumentError
+from hybridflow.errors import ArgumentError, ArgumentTypeError
 
 T = TypeVar("T")
 
@@ -37,6 +37,20 @@ def described(kinds: Mapping[str, type[T]], given: Mapping[str, Any], stage: str
     kind: Any = kind_of(kinds, given.get("class_name"), stage)
     made: T = kind.from_config(given.get("config", {}))
     return made
+
+
+def identified(kinds: Mapping[str, type[T]], identifier: Any, stage: str, what: str) -> Any:
+    """What is meant: an object of one of the kinds by name or by description, or the identifier itself.
+
+    Raises ArgumentError for an unknown name, ArgumentTypeError for anything else that cannot be called.
+    """
+    if isinstance(identifier, str):
+        return kind_of(kinds, identifier, stage)()
+    if isinstance(identifier, dict):
+        return described(kinds, identifier, stage)
+    if not callable(identifier):
+        raise ArgumentTypeError(stage, f"{identifier!r} is neither a name nor {what}.")
+    return identifier
 
 
 def kind_of(kinds: Mapping[str, type[T]], name: Any, stage: str) -> type[T]:

@@ -39,9 +39,11 @@ class Variable(Operators):
     <Variable 'v' f32[2] cpu> [11. 22.]
     """
 
-    __slots__ = ("__weakref__", "_gate", "_own", "_tensor", "name", "trainable")
+    __slots__ = ("__weakref__", "_constraint", "_gate", "_own", "_regularizer", "_tensor", "name", "trainable")
     _tensor: Tensor
     _own: Tensor | None
+    _regularizer: Any
+    _constraint: Any
 
     if TYPE_CHECKING:  # what ``array.assignment`` installs
 
@@ -58,6 +60,23 @@ class Variable(Operators):
         self._gate = Gate()
         self.trainable = bool(trainable)
         self.name = name
+        self._regularizer = self._constraint = None
+
+    def _rule(self, regularizer: Any, constraint: Any) -> Variable:
+        """Say once, before anyone else has the variable, what the loss adds for it, and what updates make it satisfy.
+        Returns the variable."""
+        self._regularizer, self._constraint = regularizer, constraint
+        return self
+
+    @property
+    def regularizer(self) -> Any:
+        """What ``layer.losses`` adds for it, a function of its value, or None."""
+        return self._regularizer
+
+    @property
+    def constraint(self) -> Any:
+        """What optimizers make of its value after each update, a function, or None."""
+        return self._constraint
 
     @property
     def shape(self) -> Shape:
@@ -185,10 +204,12 @@ class Variable(Operators):
         return object.__hash__(self)
 
     def __reduce__(self) -> Any:
-        return Variable, (self._current(), self.trainable, None, self.name)
+        rules = {"_regularizer": self._regularizer, "_constraint": self._constraint}
+        return Variable, (self._current(), self.trainable, None, self.name), (None, rules)
 
     def __deepcopy__(self, memo: Any) -> Variable:
-        return Variable(self._current(), self.trainable, None, self.name)
+        again = Variable(self._current(), self.trainable, None, self.name)
+        return again._rule(self._regularizer, self._constraint)
 
     def __repr__(self) -> str:
         title = f"Variable {self.name!r}" if self.name else "Variable"

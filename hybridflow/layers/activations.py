@@ -90,6 +90,8 @@ class Activation(Layer):
     <Tensor f32[2] cpu> [0. 2.]
     """
 
+    supports_masking = True
+
     def __init__(self, activation: Any, **options: Any) -> None:
         super().__init__(**options)
         self.activation = _activation(activation)
@@ -110,6 +112,8 @@ class ReLU(Layer):
     >>> hf.layers.ReLU(max_value=3.0, negative_slope=0.1)([-1.0, 2.0, 5.0])
     <Tensor f32[3] cpu> [-0.1  2.   3. ]
     """
+
+    supports_masking = True
 
     def __init__(
         self, max_value: float | None = None, negative_slope: float = 0.0, threshold: float = 0.0, **options: Any
@@ -137,6 +141,8 @@ class LeakyReLU(Layer):
     <Tensor f32[2] cpu> [-0.5  2. ]
     """
 
+    supports_masking = True
+
     def __init__(self, negative_slope: float = 0.3, **options: Any) -> None:
         super().__init__(**options)
         self.negative_slope = negative_slope
@@ -155,6 +161,8 @@ class ELU(Layer):
     <Tensor f32[2] cpu> [-0.63212055  2.        ]
     """
 
+    supports_masking = True
+
     def __init__(self, alpha: float = 1.0, **options: Any) -> None:
         super().__init__(**options)
         self.alpha = alpha
@@ -172,6 +180,8 @@ class Softmax(Layer):
     >>> hf.layers.Softmax()([0.0, 0.0])
     <Tensor f32[2] cpu> [0.5 0.5]
     """
+
+    supports_masking = True
 
     def __init__(self, axis: int = -1, **options: Any) -> None:
         super().__init__(**options)

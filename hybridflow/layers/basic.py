@@ -6,10 +6,8 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from hybridflow import initializers
 from hybridflow.array import random
 from hybridflow.array.shapes import permute_dims, repeat, reshape
-from hybridflow.core.configured import description
 from hybridflow.core.variable import Variable
 from hybridflow.errors import ArgumentError, ShapeError
 from hybridflow.layers.activations import activation as activation_of, name_of_activation
@@ -25,6 +23,7 @@ class Dense(Layer):
     <Tensor f32[2] cpu> [6. 6.]
     """
 
+    supports_masking = True
     kernel: Variable
     bias: Variable | None
 
@@ -35,17 +34,21 @@ class Dense(Layer):
         use_bias: bool = True,
         kernel_initializer: Any = "glorot_uniform",
         bias_initializer: Any = "zeros",
+        kernel_regularizer: Any = None,
+        bias_regularizer: Any = None,
+        kernel_constraint: Any = None,
+        bias_constraint: Any = None,
         **options: Any,
     ) -> None:
         super().__init__(**options)
         self.units = positive(units, "units", self)
         self.activation, self.use_bias = activation_of(activation), bool(use_bias)
-        self.kernel_initializer = initializers.get(kernel_initializer)
-        self.bias_initializer = initializers.get(bias_initializer)
+        self._settle("kernel", kernel_initializer, kernel_regularizer, kernel_constraint)
+        self._settle("bias", bias_initializer, bias_regularizer, bias_constraint)
 
     def build(self, input_shape: Any) -> None:
-        self.kernel = self.add_weight((last_extent(self, input_shape), self.units), self.kernel_initializer)
-        self.bias = self.add_weight((self.units,), self.bias_initializer) if self.use_bias else None
+        self.kernel = self._weight("kernel", (last_extent(self, input_shape), self.units))
+        self.bias = self._weight("bias", (self.units,)) if self.use_bias else None
 
     def call(self, inputs: Any) -> Any:
         if inputs.ndim == 0 or inputs.shape[-1] != self.kernel.shape[0]:
@@ -60,13 +63,12 @@ class Dense(Layer):
         return self.activation(out if self.bias is None else out + self.bias)
 
     def get_config(self) -> dict[str, Any]:
-        return super().get_config() | {
+        own = {
             "units": self.units,
             "activation": name_of_activation(self.activation),
             "use_bias": self.use_bias,
-            "kernel_initializer": description(self.kernel_initializer),
-            "bias_initializer": description(self.bias_initializer),
         }
+        return super().get_config() | own | self._settled("kernel", "bias")
 
 
 class Flatten(Layer):
@@ -149,6 +151,8 @@ class Dropout(Layer):
     >>> layer(hf.ones(1000), training=True).max()
     <Tensor f32[] cpu> 2.0
     """
+
+    supports_masking = True
 
     def __init__(self, rate: float, seed: int | None = None, **options: Any) -> None:
         super().__init__(**options)

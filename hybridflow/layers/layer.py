@@ -6,11 +6,11 @@ import inspect
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from hybridflow import initializers
+from hybridflow import constraints, initializers, regularizers
 from hybridflow.array.elementwise import astype
 from hybridflow.compiler.ir import dtypes
 from hybridflow.core import calling
-from hybridflow.core.configured import Configured
+from hybridflow.core.configured import Configured, description
 from hybridflow.core.context import current, suspended
 from hybridflow.core.promotion import default_float, to_dtype
 from hybridflow.core.tensor import Tensor
@@ -25,6 +25,11 @@ class Layer(Module, Configured):
 
     Subclasses define ``call(inputs)``, and ``build(input_shape)`` if they have weights, by ``add_weight``.  A parameter
     ``training`` of ``call`` need not be given: a layer inside another one trains as that does, and otherwise does not.
+
+    A mask says of which steps of an input is something: a bool tensor, True there.  ``Embedding`` and ``Masking`` make
+    them.  A layer whose ``call`` has a parameter ``mask`` is given that of its first input, where a layer around both
+    is being called; elsewhere say ``lstm(x, mask=embedding.compute_mask(numbers))``.  Results have the masks that
+    ``compute_mask`` returns: those of the input, if ``supports_masking``.
 
     Layers are made of the arguments that ``get_config`` names; ``from_config`` makes another one like this, with
     weights of its own.  ``name`` is the class's name in lower case unless given, ``dtype`` that of weights and results.
@@ -41,11 +46,14 @@ class Layer(Module, Configured):
     [<Variable 'factor' f32[2] cpu> [1. 1.]]
     """
 
+    supports_masking = False
     _takes_training = False
+    _takes_mask = False
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
-        cls._takes_training = "training" in inspect.signature(cls.call).parameters
+        parameters = inspect.signature(cls.call).parameters
+        cls._takes_training, cls._takes_mask = "training" in parameters, "mask" in parameters
 
     def __init__(self, *, trainable: bool = True, name: str | None = None, dtype: Any = None) -> None:
         self.trainable = trainable
@@ -76,9 +84,21 @@ class Layer(Module, Configured):
             self._build(inputs)
         token = calling.enter(training)
         try:
-            return self.call(*inputs, **kwargs)
+            mask = kwargs.get("mask")
+            if mask is None and args:
+                mask = calling.mask_of(args[0])
+                if mask is not None and self._takes_mask:
+                    kwargs["mask"] = mask
+            result = self.call(*inputs, **kwargs)
+            if args:
+                calling.keep_mask(result, self.compute_mask(inputs[0], mask))
+            return result
         finally:
             calling.leave(token)
+
+    def compute_mask(self, inputs: Any, mask: Any = None) -> Any:
+        """The mask of the result for inputs with that mask (lists of them for a list of inputs), or None."""
+        return mask if self.supports_masking else None
 
     def _converted(self, value: Any) -> Any:
         if isinstance(value, (Tensor, Variable)):
@@ -108,9 +128,12 @@ class Layer(Module, Configured):
         dtype: Any = None,
         trainable: bool = True,
         name: str | None = None,
+        regularizer: Any = None,
+        constraint: Any = None,
     ) -> Variable:
         """A new variable, which starts from what ``initializer`` (see ``hf.initializers.get``) makes of the shape.
 
+        What ``regularizer`` makes of it is one of ``losses``; optimizers apply ``constraint`` after each update.
         Assigned to an attribute it is found there; ``name`` is for messages, that attribute's if it is not given.
         Raises ArgumentError for a shape with unknown extents.
         """
@@ -120,7 +143,29 @@ class Layer(Module, Configured):
             )
         chosen = self._dtype if dtype is None else to_dtype(dtype, self.name)
         start = initializers.get(initializer)(tuple(shape), chosen)
-        return Variable(start, trainable=trainable, name=name)
+        made = Variable(start, trainable=trainable, name=name)
+        return made._rule(regularizers.get(regularizer), constraints.get(constraint))
+
+    def _settle(self, weight: str, initializer: Any, regularizer: Any = None, constraint: Any = None) -> None:
+        """Keep a subclass's arguments for a weight, as ``kernel_initializer`` and so on."""
+        setattr(self, f"{weight}_initializer", initializers.get(initializer))
+        setattr(self, f"{weight}_regularizer", regularizers.get(regularizer))
+        setattr(self, f"{weight}_constraint", constraints.get(constraint))
+
+    def _weight(self, weight: str, shape: Sequence[int], **options: Any) -> Variable:
+        """A weight by the arguments that ``_settle`` keeps."""
+        given = {kind: getattr(self, f"{weight}_{kind}") for kind in _OF_WEIGHTS}
+        return self.add_weight(shape, **given | options)
+
+    def _settled(self, *weights: str) -> dict[str, Any]:
+        """What ``_settle`` keeps, for ``get_config``."""
+        names = [f"{weight}_{kind}" for weight in weights for kind in _OF_WEIGHTS]
+        return {name: _described(getattr(self, name)) for name in names}
+
+    @property
+    def losses(self) -> list[Tensor]:
+        """What regularizers make of the weights of this layer and those in it: to be added to the loss."""
+        return [v.regularizer(v) for v in self.trainable_variables if v.regularizer is not None]
 
     def __setattr__(self, name: str, value: Any) -> None:
         if type(value) is Variable and value.name is None:
@@ -164,6 +209,13 @@ class Layer(Module, Configured):
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.name!r}{'' if self.built else ', not built'}>"
+
+
+_OF_WEIGHTS = "initializer", "regularizer", "constraint"
+
+
+def _described(value: Any) -> Any:
+    return description(value) if isinstance(value, Configured) else value
 
 
 def _is_numeric(value: Any) -> bool:

@@ -53,7 +53,7 @@ class Optimizer(Configured):
       together to ``global_clipnorm``; one of the three;
     - ``weight_decay``: variables shrink by that times the learning rate times themselves (Loshchilov and Hutter,
       "Decoupled Weight Decay Regularization", 2019), but for those of ``exclude_from_weight_decay``;
-    - the subclass's ``update_step`` for each variable;
+    - the subclass's ``update_step`` for each variable, and its constraint if it has one (see ``hf.constraints``);
     - ``use_ema``: averages of the variables move, ``ema_momentum`` times themselves plus the rest times the variable;
       each ``ema_overwrite_frequency`` updates the variables become their averages, and so they do in
       ``finalize_variable_values``.
@@ -322,6 +322,8 @@ class Optimizer(Configured):
             if self._weight_decay and not self._is_undecayed(variable):
                 self.assign_sub(variable, variable * (self._weight_decay * own_rate))
             update_step(cast(gradient, dtype), variable, own_rate)
+            if variable.constraint is not None:
+                self.assign(variable, users(variable.constraint, f"{variable.name}.constraint")(variable))
         if self._use_ema:
             self._move_averages(variables)
 

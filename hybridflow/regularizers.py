@@ -1,0 +1,121 @@
+"""Penalties for weights, to be added to the loss: ``hf.regularizers``, with Keras's names and arguments.
+
+Layers take them (``Dense(3, kernel_regularizer="l2")``), and ``layer.losses`` is what they make of the weights.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from hybridflow.array.creation import eye
+from hybridflow.array.elementwise import abs, square
+from hybridflow.array.reductions import sum
+from hybridflow.array.shapes import matrix_transpose
+from hybridflow.core.configured import Configured, identified
+from hybridflow.core.tensor import Tensor
+from hybridflow.errors import ArgumentError, ShapeError
+from hybridflow.nn.functional import l2_normalize
+
+__all__ = ["L1", "L2", "L1L2", "OrthogonalRegularizer", "Regularizer", "get"]
+
+
+class Regularizer(Configured):
+    """The base of all regularizers, and of your own: define ``__call__(weights)`` and, to save it, ``get_config``.
+
+    >>> class Largest(hf.regularizers.Regularizer):
+    ...     def __call__(self, weights):
+    ...         return hf.max(hf.abs(weights))
+    >>> Largest()(hf.asarray([1.0, -3.0]))
+    <Tensor f32[] cpu> 3.0
+    """
+
+    def __call__(self, weights: Any) -> Tensor:
+        """The penalty, a scalar."""
+        raise NotImplementedError(f"{type(self).__name__} has to define __call__(self, weights)")
+
+
+@dataclass(frozen=True)
+class L1(Regularizer):
+    """``l1 * sum(|weights|)``.
+
+    >>> hf.regularizers.L1(0.5)(hf.asarray([1.0, -3.0]))
+    <Tensor f32[] cpu> 2.0
+    """
+
+    l1: float = 0.01
+
+    def __call__(self, weights: Any) -> Tensor:
+        return self.l1 * sum(abs(weights))
+
+
+@dataclass(frozen=True)
+class L2(Regularizer):
+    """``l2 * sum(weights**2)``.
+
+    >>> hf.regularizers.L2(0.5)(hf.asarray([1.0, -3.0]))
+    <Tensor f32[] cpu> 5.0
+    """
+
+    l2: float = 0.01
+
+    def __call__(self, weights: Any) -> Tensor:
+        return self.l2 * sum(square(weights))
+
+
+@dataclass(frozen=True)
+class L1L2(Regularizer):
+    """``l1 * sum(|weights|) + l2 * sum(weights**2)``.
+
+    >>> hf.regularizers.L1L2(0.5, 0.5)(hf.asarray([1.0, -3.0]))
+    <Tensor f32[] cpu> 7.0
+    """
+
+    l1: float = 0.0
+    l2: float = 0.0
+
+    def __call__(self, weights: Any) -> Tensor:
+        return self.l1 * sum(abs(weights)) + self.l2 * sum(square(weights))
+
+
+@dataclass(frozen=True)
+class OrthogonalRegularizer(Regularizer):
+    """``factor`` times the mean of ``|cosine|`` over all pairs of different rows of a matrix, or columns.
+
+    So 0 where they are orthogonal, and ``factor`` where they are parallel.  Raises ShapeError for weights that are no
+    matrix.
+
+    >>> hf.regularizers.OrthogonalRegularizer(0.5)(hf.asarray([[1.0, 0.0], [2.0, 0.0]]))
+    <Tensor f32[] cpu> 0.5
+    """
+
+    factor: float = 0.01
+    mode: str = "rows"
+
+    def __post_init__(self) -> None:
+        if self.mode not in ("rows", "columns"):
+            raise ArgumentError(type(self).__name__, f"mode is {self.mode!r}; it must be 'rows' or 'columns'.")
+
+    def __call__(self, weights: Any) -> Tensor:
+        if weights.ndim != 2:
+            raise ShapeError(type(self).__name__, f"the weights are {weights.type}; they must be a matrix.")
+        rows = l2_normalize(weights if self.mode == "rows" else matrix_transpose(weights), axis=1)
+        count = rows.shape[0]
+        between = rows @ matrix_transpose(rows) * (1 - eye(count, dtype=rows.dtype))
+        return self.factor / (count * (count - 1)) * sum(abs(between))
+
+
+_KINDS: dict[str, type[Regularizer]] = {
+    kind.__name__: kind for kind in (L1, L2, L1L2, OrthogonalRegularizer)
+}  # by which ``get`` finds them
+
+
+def get(identifier: Any) -> Any:
+    """The regularizer that is meant: itself, one by name (``"l2"``) or by description, or None for None.
+
+    Raises ArgumentError for an unknown name, ArgumentTypeError for anything else that cannot be called.
+
+    >>> hf.regularizers.get("l1")
+    L1(l1=0.01)
+    """
+    return None if identifier is None else identified(_KINDS, identifier, "regularizers.get", "a regularizer")
