@@ -36,7 +36,51 @@ EVERY = {
     "permute": (lambda: layers.Permute((2, 1)), lambda x: x.transpose(0, 2, 1)),
     "dropout": (lambda: layers.Dropout(0.5), lambda x: x),
     "repeat": (lambda: layers.RepeatVector(3), lambda x: np.repeat(x[:, 0, None], 3, axis=1)),
+    "identity": (lambda: layers.Identity(), lambda x: x),
+    "lambda": (lambda: layers.Lambda(lambda x, by: x * by, arguments={"by": 3.0}), lambda x: 3 * x),
+    "masking": (lambda: layers.Masking(), lambda x: x),
+    "noise": (lambda: layers.GaussianNoise(0.5), lambda x: x),
+    "dropout of channels": (lambda: layers.SpatialDropout1D(0.5), lambda x: x),
+    "layer norm": (lambda: layers.LayerNormalization(), lambda x: normal(x, -1, 1e-3)),
+    "layer norm of several": (
+        lambda: layers.LayerNormalization([1, -1], 0.1, beta_initializer="ones", gamma_initializer=twos),
+        lambda x: 2 * normal(x, (1, 2), 0.1) + 1,
+    ),
+    "layer norm inside": (
+        lambda: layers.LayerNormalization(1, center=False, scale=False),
+        lambda x: normal(x, 1, 1e-3),
+    ),
+    "rms norm": (lambda: layers.RMSNormalization(), lambda x: x / np.sqrt((x * x).mean(-1, keepdims=True) + 1e-6)),
+    "unit norm": (lambda: layers.UnitNormalization(1), lambda x: x / np.sqrt((x * x).sum(1, keepdims=True))),
+    "group norm": (
+        lambda: layers.GroupNormalization(3, beta_initializer="ones", gamma_initializer=twos),
+        lambda x: 2 * normal(x.reshape(5, 4, 3, 2), (1, 3), 1e-3).reshape(x.shape) + 1,
+    ),
+    "group norm inside": (
+        lambda: layers.GroupNormalization(2, axis=1),
+        lambda x: normal(x.reshape(5, 2, 2, 6), (2, 3), 1e-3).reshape(x.shape),
+    ),
+    "instance norm": (lambda: layers.GroupNormalization(-1), lambda x: normal(x, 1, 1e-3)),
+    "batch norm": (
+        lambda: layers.BatchNormalization(moving_mean_initializer="ones", moving_variance_initializer=twos),
+        lambda x: (x - 1) / np.sqrt(2 + 1e-3),
+    ),
+    "mean of steps": (lambda: layers.GlobalAveragePooling1D(), lambda x: x.mean(1)),
+    "mean of steps, channels first": (
+        lambda: layers.GlobalAveragePooling1D("channels_first", keepdims=True),
+        lambda x: x.mean(2, keepdims=True),
+    ),
+    "maximum of steps": (lambda: layers.GlobalMaxPooling1D(), lambda x: x.max(1)),
 }
+
+
+def twos(shape: Any, dtype: Any) -> Any:
+    return hf.full(shape, 2.0, dtype=dtype)
+
+
+def normal(x: np.ndarray, axis: Any, epsilon: float) -> np.ndarray:
+    centred = x - x.mean(axis, keepdims=True)
+    return centred / np.sqrt((centred**2).mean(axis, keepdims=True) + epsilon)
 
 
 def given(name: str, dtype: Any) -> np.ndarray:
@@ -65,6 +109,193 @@ def test_configurations_make_others_alike(name: str) -> None:
     again = type(layer).from_config(layer.get_config())
     assert again.get_config() == layer.get_config() and not again.built
     assert again(given(name, "f4")).numpy().tobytes() == layer(given(name, "f4")).numpy().tobytes()
+
+
+A, B, C = (np.random.default_rng(k).standard_normal((3, 4, 2)) for k in (1, 2, 3))
+MERGES: dict[str, tuple[Any, list[np.ndarray], np.ndarray]] = {
+    "add": (layers.Add(), [A, B, C], A + B + C),
+    "add other ranks": (layers.Add(), [A, B[:, 0]], A + B[:, :1]),
+    "subtract": (layers.Subtract(), [A, B], A - B),
+    "multiply": (layers.Multiply(), [A, B, C[:, :1]], A * B * C[:, :1]),
+    "average": (layers.Average(), [A, B, C], (A + B + C) / 3),
+    "maximum": (layers.Maximum(), [A, B, C], np.maximum(np.maximum(A, B), C)),
+    "minimum": (layers.Minimum(), [A, B, C], np.minimum(np.minimum(A, B), C)),
+    "concatenate": (layers.Concatenate(), [A, B, C], np.concatenate([A, B, C], -1)),
+    "concatenate steps": (layers.Concatenate(1), [A, B], np.concatenate([A, B], 1)),
+    "dot": (layers.Dot(1), [A, B], np.stack([a.T @ b for a, b in zip(A, B)])),
+    "dot of other axes": (layers.Dot((2, -1)), [A, B[:, 0]], np.stack([a @ b for a, b in zip(A, B[:, 0])])),
+    "dot of vectors": (layers.Dot(-1), [A[:, 0], B[:, 0]], (A[:, 0] * B[:, 0]).sum(-1, keepdims=True)),
+    "cosine": (
+        layers.Dot(1, normalize=True),
+        [A[:, 0], B[:, 0]],
+        ((A * B)[:, 0].sum(-1) / np.linalg.norm(A[:, 0], axis=-1) / np.linalg.norm(B[:, 0], axis=-1))[:, None],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", MERGES)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_layers_of_several_inputs(name: str, dtype: str) -> None:
+    layer, inputs, wanted = MERGES[name]
+    layer = type(layer).from_config(layer.get_config() | {"dtype": dtype})
+    given = [x.astype(dtype) for x in inputs]
+    found = layer(given)
+    assert str(found.dtype) == dtype
+    np.testing.assert_allclose(found.numpy(), wanted, rtol=1e-5, atol=1e-6)
+    assert hf.function(lambda *inputs: layer(inputs))(*given).numpy().tobytes() == found.numpy().tobytes()
+
+
+def test_places_pooled() -> None:
+    x = np.random.default_rng(3).standard_normal((2, 3, 4, 5)).astype("f4")
+    np.testing.assert_allclose(layers.GlobalAveragePooling2D()(x).numpy(), x.mean((1, 2)), rtol=1e-5, atol=1e-6)
+    assert layers.GlobalMaxPooling2D("channels_first")(x).tolist() == x.max((2, 3)).tolist()
+
+
+@pytest.mark.parametrize("decorate", [lambda f: f, hf.function])
+@pytest.mark.parametrize("axis", [-1, 1])
+def test_batch_normalization_moves_its_averages(decorate: Any, axis: int) -> None:
+    layer = layers.BatchNormalization(axis, momentum=0.75, gamma_initializer=twos, beta_initializer="ones")
+    run = decorate(lambda x, training: layer(x, training=training))
+    over = (0, 1) if axis == -1 else (0, 2)
+    size = 3 if axis == -1 else 4
+    average, variance = np.zeros(size), np.ones(size)
+    shape = (1, 1, 3) if axis == -1 else (1, 4, 1)
+    for k in range(3):
+        x = np.random.default_rng(k).standard_normal((6, 4, 3)) + k
+        found = run(x.astype("f4"), True)
+        m, v = x.mean(over), x.var(over)
+        average, variance = 0.75 * average + 0.25 * m, 0.75 * variance + 0.25 * v
+        wanted = 2 * (x - m.reshape(shape)) / np.sqrt(v.reshape(shape) + 1e-3) + 1
+        np.testing.assert_allclose(found.numpy(), wanted, rtol=1e-4, atol=1e-5)
+        np.testing.assert_allclose(layer.moving_mean.numpy(), average, rtol=1e-5, atol=1e-6)
+        np.testing.assert_allclose(layer.moving_variance.numpy(), variance, rtol=1e-5)
+    before = layer.get_weights()
+    found = run(x.astype("f4"), False)
+    wanted = 2 * (x - average.reshape(shape)) / np.sqrt(variance.reshape(shape) + 1e-3) + 1
+    np.testing.assert_allclose(found.numpy(), wanted, rtol=1e-4, atol=1e-5)
+    layer.trainable = False
+    assert run(x.astype("f4"), True).numpy().tobytes() == found.numpy().tobytes()
+    assert all(map(np.array_equal, before, layer.get_weights()))
+    assert [len(part) for part in (layer.variables, layer.trainable_variables)] == [4, 0]
+
+
+def test_batch_normalization_of_eager_and_compiled_steps_is_the_same() -> None:
+    x = np.random.default_rng(0).standard_normal((16, 5)).astype("f4")
+    found = []
+    for decorate in (lambda f: f, hf.function):
+        hf.random.set_seed(3)
+        model = hf.Sequential([layers.Dense(4), layers.BatchNormalization(), layers.ReLU(), layers.Dense(1)])
+        optimizer = hf.optimizers.SGD(0.1)
+
+        def step(x: Any, model: Any = model, optimizer: Any = optimizer) -> Any:
+            with hf.GradientTape() as tape:
+                loss = hf.mean(hf.square(model(x, training=True)))
+            variables = model.trainable_variables
+            optimizer.apply_gradients(zip(tape.gradient(loss, variables), variables))
+            return loss
+
+        run = decorate(step)
+        losses = [run(x).item() for _ in range(5)]
+        assert losses[-1] < losses[0]
+        found.append([v.numpy().tobytes() for v in model.variables])
+    assert found[0] == found[1]
+
+
+def test_masked_steps_do_not_count() -> None:
+    x = np.random.default_rng(0).standard_normal((3, 4, 2))
+    mask = np.array([[1, 1, 0, 0], [1, 1, 1, 1], [1, 0, 0, 1]], bool)
+    layer = layers.BatchNormalization(momentum=0.0)
+    layer(x, training=True, mask=hf.asarray(mask))
+    np.testing.assert_allclose(layer.moving_mean.numpy(), x[mask].mean(0), rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(layer.moving_variance.numpy(), x[mask].var(0), rtol=1e-5)
+    found = layers.GlobalAveragePooling1D()(x, mask=hf.asarray(mask))
+    np.testing.assert_allclose(found.numpy(), [row[there].mean(0) for row, there in zip(x, mask)], rtol=1e-5, atol=1e-6)
+
+
+def test_embeddings() -> None:
+    table = np.arange(12.0).reshape(6, 2)
+    layer = layers.Embedding(6, 2, weights=[table])
+    numbers = np.array([[1, 5], [0, 1]])
+    assert layer(numbers).tolist() == table[numbers].tolist() == layer(numbers.astype("f4")).tolist()
+    assert hf.function(layer)(numbers).tolist() == table[numbers].tolist() and layer.compute_mask(numbers) is None
+    with hf.GradientTape() as tape:
+        total = hf.sum(layer(numbers) * hf.asarray([1.0, 10.0]))
+    wanted = np.zeros((6, 2))
+    np.add.at(wanted, numbers, [1.0, 10.0])
+    assert hf.asarray(tape.gradient(total, layer.embeddings)).tolist() == wanted.tolist()
+    fresh = layers.Embedding.from_config(layer.get_config())
+    fresh(numbers)
+    assert 0 < np.abs(fresh.embeddings.numpy()).max() <= 0.05
+
+
+@pytest.mark.parametrize("decorate", [lambda f: f, hf.function])
+def test_masks_travel_within_the_layer_around_all(decorate: Any) -> None:
+    seen: list[Any] = []
+
+    class See(layers.Layer):
+        def call(self, inputs: Any, mask: Any = None) -> Any:
+            seen.append(mask if mask is None else hf.asarray(mask).shape)
+            return inputs * 1.0
+
+    numbers = np.array([[1, 0, 2], [3, 0, 0]])
+    start = [layers.Embedding(4, 2, mask_zero=True, weights=[np.arange(8.0).reshape(4, 2)]), layers.Dropout(0.1)]
+    decorate(hf.Sequential([*start, layers.Dense(2), layers.Activation("relu"), See(), See()]))(numbers)
+    assert seen[-2:] == [(2, 3), None]  # one that does not support masks loses them
+    seen.clear()
+    decorate(hf.Sequential([*start, lambda x: x + 1, See()]))(numbers)
+    assert seen.pop() is None
+    See()(start[0](numbers))
+    assert seen.pop() is None
+    pooled = decorate(hf.Sequential([*start, layers.GlobalAveragePooling1D()]))(numbers)
+    assert pooled.tolist() == [[3.0, 4.0], [6.0, 7.0]]
+
+    class Both(layers.Layer):
+        def __init__(self) -> None:
+            super().__init__()
+            self.first, self.second = layers.Masking(), layers.Masking(7.0)
+
+        def call(self, x: Any, y: Any) -> Any:
+            joined = layers.Concatenate()([self.first(x), self.second(y)])
+            added = layers.Add()([self.first(x), self.second(y)])
+            pool = layers.GlobalAveragePooling1D()
+            return pool(joined), pool(added), pool(layers.Add()([self.first(x), y]))
+
+    x, y = np.array([[[1.0], [0.0], [0.0]]]), np.array([[[7.0], [3.0], [7.0]]])
+    joined, added, plain = decorate(Both())(x, y)
+    assert joined.tolist() == [[0.5, 1.5]] and added.tolist() == [[2.0]] and plain.tolist() == [[6.0]]
+
+
+@pytest.mark.parametrize("kind", [layers.GaussianNoise, layers.GaussianDropout])
+def test_noise(kind: Any) -> None:
+    x = np.full((200, 100), 2.0, "f4")
+    layer = kind(0.2, seed=5)
+    assert layer(x).numpy().tobytes() == x.tobytes()
+    run = hf.function(lambda x: layer(x, training=True))
+    a, b = run(x).numpy(), run(x).numpy()
+    assert len(run.retraces()) == 0 and not np.array_equal(a, b)
+    assert kind(0.2, seed=5)(x, training=True).numpy().tobytes() == a.tobytes()
+    assert a.mean() == pytest.approx(2, abs=0.05)
+    assert a.std() == pytest.approx(0.2 if kind is layers.GaussianNoise else 2 * 0.5, rel=0.05)
+
+
+def test_channels_are_dropped_as_wholes() -> None:
+    for layer, shape in (
+        (layers.SpatialDropout1D(0.25, seed=1), (100, 3, 50)),
+        (layers.SpatialDropout2D(0.25, seed=1), (100, 3, 2, 50)),
+    ):
+        found = layer(np.ones(shape, "f4"), training=True).numpy()
+        kept = found.reshape(100, -1, 50)
+        assert (kept == kept[:, :1]).all() and set(np.unique(found)) == {0.0, np.float32(1 / 0.75)}
+        assert abs((found == 0).mean() - 0.25) < 0.03
+
+
+def test_narrow_floats_are_normalised_in_wide_ones() -> None:
+    x = (np.random.default_rng(0).standard_normal((4, 8)) * 300).astype("f2")  # squares overflow
+    for make in (layers.LayerNormalization, layers.BatchNormalization, lambda **o: layers.GroupNormalization(2, **o)):
+        layer = make(dtype="float16")
+        found = layer(x, training=True) if make is layers.BatchNormalization else layer(x)
+        assert found.dtype == hf.float16 and np.abs(found.numpy()).max() > 1
+        assert np.isfinite(found.numpy()).all()
 
 
 def test_weights_are_made_at_the_first_call_wherever_it_is() -> None:
@@ -179,6 +410,25 @@ def test_frozen_layers_do_not_train() -> None:
         (lambda: layers.Dense(2)(hf.asarray(1.0)), errors.ShapeError, "last extent must be known"),
         (lambda: (d := layers.Dense(2))(hf.ones((1, 3))) + d(hf.ones((1, 4))), errors.ShapeError, r"\[dense\].*of 3"),
         (lambda: layers.Dropout(1.5), errors.ArgumentError, "rate is 1.5"),
+        (lambda: layers.Add()(hf.ones(3)), errors.ArgumentError, "takes one list"),
+        (lambda: layers.Subtract()([hf.ones(3)]), errors.ArgumentError, "has 1 inputs; the layer takes 2"),
+        (lambda: layers.Dot(0)([hf.ones((2, 3))] * 2), errors.AxisError, "must be one behind the batch"),
+        (lambda: layers.Dot((1, 2, 3)), errors.ArgumentError, "an integer or a pair"),
+        (lambda: layers.Dot(1)([hf.ones((2, 3)), hf.ones((2, 4))]), errors.ShapeError, "same extent"),
+        (lambda: layers.Lambda(3), errors.ArgumentTypeError, "3 is no function"),
+        (lambda: layers.GaussianNoise(-1.0), errors.ArgumentError, "stddev is -1"),
+        (lambda: layers.GaussianDropout(1.0), errors.ArgumentError, "rate is 1.0"),
+        (lambda: layers.SpatialDropout1D(0.5)(hf.ones((2, 2)), training=True), errors.ShapeError, "must have 3 axes"),
+        (lambda: layers.LayerNormalization(3)(hf.ones((2, 2))), errors.AxisError, "axis 3 is none"),
+        (lambda: layers.GroupNormalization(0), errors.ArgumentError, "groups is 0"),
+        (lambda: layers.GroupNormalization(4)(hf.ones((2, 6))), errors.ArgumentError, "4 equal groups"),
+        (lambda: layers.BatchNormalization(momentum=2), errors.ArgumentError, "momentum is 2"),
+        (lambda: (b := layers.BatchNormalization())(hf.ones((1, 3))) + b(hf.ones((1, 1))), errors.ShapeError, "3 chan"),
+        (lambda: layers.Embedding(0, 2), errors.ArgumentError, "input_dim is 0"),
+        (lambda: layers.Embedding(3, 2)(hf.asarray([3])), errors.IndexRangeError, "3"),
+        (lambda: layers.Embedding(3, 2, weights=[np.ones((2, 2))])(hf.asarray([1])), errors.ShapeError, "shape"),
+        (lambda: layers.GlobalMaxPooling1D()(hf.ones((2, 3))), errors.ShapeError, "must have 3 axes"),
+        (lambda: layers.GlobalMaxPooling1D("last"), errors.ArgumentError, "data_format is 'last'"),
         (lambda: layers.Permute((1, 3)), errors.ArgumentError, "name each axis"),
         (lambda: hf.Sequential([3]), errors.ArgumentTypeError, "3 is no layer"),
         (lambda: layers.Layer()(hf.ones(1)), NotImplementedError, "has to define call"),

@@ -36,7 +36,11 @@ MODULES = {
     "constraints": "Constraint MaxNorm MinMaxNorm NonNeg UnitNorm get",
     "initializers": """Constant GlorotNormal GlorotUniform HeNormal HeUniform Identity Initializer LecunNormal
         LecunUniform Ones Orthogonal RandomNormal RandomUniform TruncatedNormal VarianceScaling Zeros get""",
-    "layers": """Activation Dense Dropout ELU Flatten Layer LeakyReLU Permute ReLU RepeatVector Reshape Softmax""",
+    "layers": """Activation Add Average BatchNormalization Concatenate Dense Dot Dropout ELU Embedding Flatten
+        GaussianDropout GaussianNoise GlobalAveragePooling1D GlobalAveragePooling2D GlobalMaxPooling1D
+        GlobalMaxPooling2D GroupNormalization Identity Lambda Layer LayerNormalization LeakyReLU Masking Maximum Minimum
+        Multiply Permute RMSNormalization ReLU RepeatVector Reshape Softmax SpatialDropout1D SpatialDropout2D Subtract
+        UnitNormalization""",
     "linalg": """LinAlgError cholesky cross det diagonal eigh eigvalsh inv matmul matrix_norm matrix_power
         matrix_rank matrix_transpose outer pinv qr slogdet solve svd svdvals tensordot trace
         triangular_solve vecdot vector_norm""",

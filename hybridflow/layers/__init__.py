@@ -3,20 +3,61 @@
 from __future__ import annotations
 
 from hybridflow.layers.activations import ELU, Activation, LeakyReLU, ReLU, Softmax
-from hybridflow.layers.basic import Dense, Dropout, Flatten, Permute, RepeatVector, Reshape
+from hybridflow.layers.basic import Dense, Dropout, Flatten, Identity, Lambda, Permute, RepeatVector, Reshape
+from hybridflow.layers.embedding import Embedding, Masking
 from hybridflow.layers.layer import Layer
+from hybridflow.layers.merging import Add, Average, Concatenate, Dot, Maximum, Minimum, Multiply, Subtract
+from hybridflow.layers.noise import GaussianDropout, GaussianNoise, SpatialDropout1D, SpatialDropout2D
+from hybridflow.layers.normalization import (
+    BatchNormalization,
+    GroupNormalization,
+    LayerNormalization,
+    RMSNormalization,
+    UnitNormalization,
+)
+from hybridflow.layers.pooling import (
+    GlobalAveragePooling1D,
+    GlobalAveragePooling2D,
+    GlobalMaxPooling1D,
+    GlobalMaxPooling2D,
+)
 
 __all__ = [
-    "ELU",
     "Activation",
+    "Add",
+    "Average",
+    "BatchNormalization",
+    "Concatenate",
     "Dense",
+    "Dot",
     "Dropout",
+    "ELU",
+    "Embedding",
     "Flatten",
+    "GaussianDropout",
+    "GaussianNoise",
+    "GlobalAveragePooling1D",
+    "GlobalAveragePooling2D",
+    "GlobalMaxPooling1D",
+    "GlobalMaxPooling2D",
+    "GroupNormalization",
+    "Identity",
+    "Lambda",
     "Layer",
+    "LayerNormalization",
     "LeakyReLU",
+    "Masking",
+    "Maximum",
+    "Minimum",
+    "Multiply",
     "Permute",
+    "RMSNormalization",
     "ReLU",
     "RepeatVector",
     "Reshape",
     "Softmax",
+    "SpatialDropout1D",
+    "SpatialDropout2D",
+    "Subtract",
+    "UnitNormalization",
 ]

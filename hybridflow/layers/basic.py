@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 from hybridflow.array import random
 from hybridflow.array.shapes import permute_dims, repeat, reshape
 from hybridflow.core.variable import Variable
-from hybridflow.errors import ArgumentError, ShapeError
+from hybridflow.errors import ArgumentError, ArgumentTypeError, ShapeError
 from hybridflow.layers.activations import activation as activation_of, name_of_activation
 from hybridflow.layers.layer import Layer, last_extent
 from hybridflow.nn.functional import dropout
@@ -69,6 +70,55 @@ class Dense(Layer):
             "use_bias": self.use_bias,
         }
         return super().get_config() | own | self._settled("kernel", "bias")
+
+
+class Identity(Layer):
+    """The input itself.
+
+    >>> hf.layers.Identity()([1.0, 2.0])
+    <Tensor f32[2] cpu> [1. 2.]
+    """
+
+    supports_masking = True
+
+    def call(self, inputs: Any) -> Any:
+        return inputs
+
+
+class Lambda(Layer):
+    """A function as a layer: ``function(inputs, **arguments)``, and ``mask`` and ``training`` if it takes these.
+
+    ``mask`` is that of the result, or a function of inputs and their mask.  Variables that the function reads are not
+    the layer's.
+
+    >>> hf.layers.Lambda(lambda x, by: x * by, arguments={"by": 2.0})([1.0, 2.0])
+    <Tensor f32[2] cpu> [2. 4.]
+    """
+
+    def __init__(
+        self, function: Any, output_shape: Any = None, mask: Any = None, arguments: Any = None, **options: Any
+    ) -> None:
+        super().__init__(**options)
+        if not callable(function):
+            raise ArgumentTypeError(self.name, f"{function!r} is no function.")
+        self.function, self.output_shape, self.mask = function, output_shape, mask
+        self.arguments = dict(arguments or {})
+        self._taken = {"mask", "training"}.intersection(inspect.signature(function).parameters)
+
+    def call(self, inputs: Any, mask: Any = None, training: bool | None = None) -> Any:
+        more = dict(self.arguments)
+        if "mask" in self._taken:
+            more["mask"] = mask
+        if "training" in self._taken:
+            more["training"] = training
+        return self.function(inputs, **more)
+
+    def compute_mask(self, inputs: Any, mask: Any = None) -> Any:
+        return self.mask(inputs, mask) if callable(self.mask) else self.mask
+
+    def get_config(self) -> dict[str, Any]:
+        own = {"function": self.function, "output_shape": self.output_shape, "mask": self.mask}
+        return super().get_config() | own | {"arguments": self.arguments}
 
 
 class Flatten(Layer):

@@ -1,0 +1,98 @@
+"""Layers for sequences of numbers and sequences with gaps: embeddings and masks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hybridflow.array.creation import asarray
+from hybridflow.array.elementwise import astype, not_equal, where
+from hybridflow.array.indexing import gather
+from hybridflow.array.reductions import any as any_of
+from hybridflow.array.shapes import expand_dims
+from hybridflow.compiler.ir import dtypes
+from hybridflow.core.variable import Variable
+from hybridflow.errors import ShapeError
+from hybridflow.layers.basic import positive
+from hybridflow.layers.layer import Layer
+
+
+class Embedding(Layer):
+    """Integers from 0 on and below ``input_dim`` to vectors of ``output_dim`` numbers: ``[...]`` to ``[..., n]``.
+
+    With ``mask_zero``, 0 stands for nothing: the mask of the result is False there.  ``weights`` is a list of the
+    vectors to start with.  Another integer raises IndexRangeError when the result is computed.
+
+    >>> layer = hf.layers.Embedding(3, 2, mask_zero=True, weights=[np.arange(6.0).reshape(3, 2)])
+    >>> layer([[2, 0]])
+    <Tensor f32[1,2,2] cpu>
+    [[[4. 5.]
+      [0. 1.]]]
+    >>> layer.compute_mask([[2, 0]])
+    <Tensor bool[1,2] cpu>
+    [[ True False]]
+    """
+
+    embeddings: Variable
+
+    def __init__(
+        self,
+        input_dim: int,
+        output_dim: int,
+        embeddings_initializer: Any = "uniform",
+        embeddings_regularizer: Any = None,
+        embeddings_constraint: Any = None,
+        mask_zero: bool = False,
+        weights: Any = None,
+        **options: Any,
+    ) -> None:
+        super().__init__(**options)
+        self.input_dim, self.output_dim = (
+            positive(input_dim, "input_dim", self),
+            positive(output_dim, "output_dim", self),
+        )
+        self.mask_zero = bool(mask_zero)
+        self._settle("embeddings", embeddings_initializer, embeddings_regularizer, embeddings_constraint)
+        self._first: Any = None if weights is None else asarray(weights[0], dtype=self.dtype)
+
+    def build(self, input_shape: Any) -> None:
+        first = {} if self._first is None else {"initializer": self._start}
+        self.embeddings = self._weight("embeddings", (self.input_dim, self.output_dim), **first)
+
+    def _start(self, shape: Any, dtype: Any) -> Any:
+        """The vectors to start with, as an initializer."""
+        if self._first.shape != shape:
+            raise ShapeError(self.name, f"the weights are {self._first.type}; they must have the shape {shape}.")
+        return self._first
+
+    def call(self, inputs: Any) -> Any:
+        return gather(self.embeddings, astype(inputs, dtypes.int64) if dtypes.is_float(inputs.dtype) else inputs)
+
+    def compute_mask(self, inputs: Any, mask: Any = None) -> Any:
+        return not_equal(inputs, 0) if self.mask_zero else None
+
+    def get_config(self) -> dict[str, Any]:
+        own = {"input_dim": self.input_dim, "output_dim": self.output_dim, "mask_zero": self.mask_zero}
+        return super().get_config() | own | self._settled("embeddings")
+
+
+class Masking(Layer):
+    """``[batch, steps, features]`` with the steps masked, and set to 0, at which all features are ``mask_value``.
+
+    >>> layer = hf.layers.Masking(-1.0)
+    >>> layer.compute_mask(hf.asarray([[[1.0, -1.0], [-1.0, -1.0]]]))
+    <Tensor bool[1,2] cpu>
+    [[ True False]]
+    """
+
+    def __init__(self, mask_value: float = 0.0, **options: Any) -> None:
+        super().__init__(**options)
+        self.mask_value = mask_value
+
+    def call(self, inputs: Any) -> Any:
+        return where(expand_dims(self.compute_mask(inputs), axis=-1), inputs, 0)
+
+    def compute_mask(self, inputs: Any, mask: Any = None) -> Any:
+        return any_of(not_equal(inputs, self.mask_value), axis=-1)
+
+    def get_config(self) -> dict[str, Any]:
+        return super().get_config() | {"mask_value": self.mask_value}

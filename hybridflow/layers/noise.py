@@ -1,0 +1,125 @@
+"""Layers that disturb what they are given while they train."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from hybridflow.array import random
+from hybridflow.array.elementwise import where
+from hybridflow.errors import ArgumentError, ShapeError
+from hybridflow.layers.layer import Layer
+
+
+class _Noise(Layer):
+    """With a ``seed`` the layer draws from a generator of its own, else from the global one."""
+
+    supports_masking = True
+
+    def __init__(self, seed: int | None = None, **options: Any) -> None:
+        super().__init__(**options)
+        self.seed = seed
+        self.generator = None if seed is None else random.Generator(seed)
+
+    def call(self, inputs: Any, training: bool | None = None) -> Any:
+        if not training:
+            return inputs
+        return self.disturbed(inputs, self.generator or random.global_generator())
+
+    def disturbed(self, inputs: Any, source: random.Generator) -> Any:
+        """For subclasses: the input with noise from that source."""
+        raise NotImplementedError(f"{type(self).__name__} has to define disturbed(self, inputs, source)")
+
+    def get_config(self) -> dict[str, Any]:
+        return super().get_config() | {"seed": self.seed}
+
+
+class GaussianNoise(_Noise):
+    """While training, plus normally distributed numbers of mean 0.
+
+    >>> layer = hf.layers.GaussianNoise(0.1, seed=1)
+    >>> layer([1.0, 2.0])
+    <Tensor f32[2] cpu> [1. 2.]
+    >>> hf.std(layer(hf.zeros(10000), training=True)).item().__round__(2)
+    0.1
+    """
+
+    def __init__(self, stddev: float, seed: int | None = None, **options: Any) -> None:
+        super().__init__(seed, **options)
+        if not stddev >= 0:
+            raise ArgumentError(self.name, f"stddev is {stddev!r}; it must not be negative.")
+        self.stddev = float(stddev)
+
+    def disturbed(self, inputs: Any, source: random.Generator) -> Any:
+        return inputs + source.normal(inputs.shape, 0.0, self.stddev, inputs.dtype)
+
+    def get_config(self) -> dict[str, Any]:
+        return super().get_config() | {"stddev": self.stddev}
+
+
+class GaussianDropout(_Noise):
+    """While training, times normally distributed numbers of mean 1 and variance ``rate / (1 - rate)``.
+
+    >>> layer = hf.layers.GaussianDropout(0.2, seed=1)
+    >>> hf.std(layer(hf.ones(10000), training=True)).item().__round__(2)
+    0.5
+    """
+
+    def __init__(self, rate: float, seed: int | None = None, **options: Any) -> None:
+        super().__init__(seed, **options)
+        if not 0 <= rate < 1:
+            raise ArgumentError(self.name, f"rate is {rate!r}; it must be at least 0 and less than 1.")
+        self.rate = float(rate)
+
+    def disturbed(self, inputs: Any, source: random.Generator) -> Any:
+        deviation = math.sqrt(self.rate / (1 - self.rate))
+        return inputs * source.normal(inputs.shape, 1.0, deviation, inputs.dtype)
+
+    def get_config(self) -> dict[str, Any]:
+        return super().get_config() | {"rate": self.rate}
+
+
+class _SpatialDropout(_Noise):
+    """Dropout of whole channels, which are the last axis of ``_axes`` ones."""
+
+    _axes: int
+
+    def __init__(self, rate: float, seed: int | None = None, **options: Any) -> None:
+        super().__init__(seed, **options)
+        if not 0 <= rate < 1:
+            raise ArgumentError(self.name, f"rate is {rate!r}; it must be at least 0 and less than 1.")
+        self.rate = float(rate)
+
+    def disturbed(self, inputs: Any, source: random.Generator) -> Any:
+        if inputs.ndim != self._axes:
+            raise ShapeError(self.name, f"the input is {inputs.type}; it must have {self._axes} axes.")
+        between = (1,) * (self._axes - 2)
+        kept = source.bernoulli(1 - self.rate, (inputs.shape[0], *between, inputs.shape[-1]))
+        return where(kept, inputs * (1 / (1 - self.rate)), 0)
+
+    def get_config(self) -> dict[str, Any]:
+        return super().get_config() | {"rate": self.rate}
+
+
+class SpatialDropout1D(_SpatialDropout):
+    """Dropout of whole channels of ``[batch, steps, channels]``: each is kept at all steps, or 0 at all.
+
+    >>> layer = hf.layers.SpatialDropout1D(0.5, seed=1)
+    >>> x = layer(hf.ones((1, 3, 4)), training=True)
+    >>> hf.all(x == x[:, :1]).item()
+    True
+    """
+
+    _axes = 3
+
+
+class SpatialDropout2D(_SpatialDropout):
+    """Dropout of whole channels of ``[batch, rows, columns, channels]``.
+
+    >>> layer = hf.layers.SpatialDropout2D(0.5, seed=1)
+    >>> x = layer(hf.ones((1, 3, 3, 4)), training=True)
+    >>> hf.all(x == x[:, :1, :1]).item()
+    True
+    """
+
+    _axes = 4

@@ -1,0 +1,292 @@
+"""Layers that give what passes through them a mean and a size.  float16 and bfloat16 are computed in float32."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from hybridflow.array.elementwise import rsqrt, square, where
+from hybridflow.array.reductions import mean, sum
+from hybridflow.array.shapes import broadcast_to, expand_dims, reshape
+from hybridflow.compiler.ir import dtypes
+from hybridflow.core.variable import Variable
+from hybridflow.eager.operands import cast
+from hybridflow.errors import ArgumentError, AxisError, ShapeError
+from hybridflow.layers.layer import Layer
+from hybridflow.nn.functional import l2_normalize, layer_norm, rms_norm
+
+
+class _Affine(Layer):
+    """A normalisation with learned factors ``gamma`` and summands ``beta``, if ``scale`` and ``center`` say so."""
+
+    supports_masking = True
+    gamma: Variable | None
+    beta: Variable | None
+
+    def __init__(
+        self,
+        epsilon: float,
+        center: bool,
+        scale: bool,
+        beta_initializer: Any = "zeros",
+        gamma_initializer: Any = "ones",
+        beta_regularizer: Any = None,
+        gamma_regularizer: Any = None,
+        beta_constraint: Any = None,
+        gamma_constraint: Any = None,
+        **options: Any,
+    ) -> None:
+        super().__init__(**options)
+        self.epsilon, self.center, self.scale = float(epsilon), bool(center), bool(scale)
+        self._settle("beta", beta_initializer, beta_regularizer, beta_constraint)
+        self._settle("gamma", gamma_initializer, gamma_regularizer, gamma_constraint)
+
+    def _make_affine(self, shape: Sequence[int]) -> None:
+        self.gamma = self._weight("gamma", shape) if self.scale else None
+        self.beta = self._weight("beta", shape) if self.center else None
+
+    def _scaled(self, centred: Any, variance: Any, shape: Sequence[int]) -> Any:
+        """``centred / sqrt(variance + epsilon)`` times gamma plus beta, which are reshaped to ``shape``."""
+        inverse = rsqrt(variance + self.epsilon)
+        if self.gamma is not None:
+            inverse = inverse * reshape(self.gamma, shape)
+        out = centred * inverse
+        return out if self.beta is None else out + reshape(self.beta, shape)
+
+    def get_config(self) -> dict[str, Any]:
+        own = {"epsilon": self.epsilon, "center": self.center, "scale": self.scale}
+        return super().get_config() | own | self._settled("beta", "gamma")
+
+
+class LayerNormalization(_Affine):
+    """Mean 0 and variance 1 over ``axis``, one or several, times ``gamma`` plus ``beta``.
+
+    Source: Ba, Kiros and Hinton, "Layer Normalization", 2016.
+
+    >>> hf.layers.LayerNormalization()([[1.0, 3.0], [2.0, 8.0]]).numpy().round(2)
+    array([[-1.,  1.],
+           [-1.,  1.]], dtype=float32)
+    """
+
+    def __init__(
+        self,
+        axis: int | Sequence[int] = -1,
+        epsilon: float = 1e-3,
+        center: bool = True,
+        scale: bool = True,
+        **options: Any,
+    ) -> None:
+        super().__init__(epsilon, center, scale, **options)
+        self.axis = axis if isinstance(axis, int) else tuple(axis)
+
+    def build(self, input_shape: Any) -> None:
+        self._make_affine([input_shape[axis] for axis in _axes(self, self.axis, input_shape)])
+
+    def call(self, inputs: Any) -> Any:
+        axes = _axes(self, self.axis, inputs.shape)
+        shape = [inputs.shape[axis] if axis in axes else 1 for axis in range(inputs.ndim)]
+        factor, summand = (None if v is None else reshape(v, shape) for v in (self.gamma, self.beta))
+        return layer_norm(inputs, factor, summand, tuple(axes), self.epsilon)
+
+    def get_config(self) -> dict[str, Any]:
+        return super().get_config() | {"axis": self.axis}
+
+
+class RMSNormalization(Layer):
+    """A mean square of 1 over ``axis``, one or several, times ``scale``.
+
+    Source: Zhang and Sennrich, "Root Mean Square Layer Normalization", 2019.
+
+    >>> hf.layers.RMSNormalization()([3.0, 4.0]).numpy().round(3)
+    array([0.849, 1.131], dtype=float32)
+    """
+
+    supports_masking = True
+    scale: Variable
+
+    def __init__(self, axis: int | Sequence[int] = -1, epsilon: float = 1e-6, **options: Any) -> None:
+        super().__init__(**options)
+        self.axis, self.epsilon = axis if isinstance(axis, int) else tuple(axis), float(epsilon)
+
+    def build(self, input_shape: Any) -> None:
+        self.scale = self.add_weight([input_shape[a] for a in _axes(self, self.axis, input_shape)], "ones")
+
+    def call(self, inputs: Any) -> Any:
+        axes = _axes(self, self.axis, inputs.shape)
+        shape = [inputs.shape[axis] if axis in axes else 1 for axis in range(inputs.ndim)]
+        return rms_norm(inputs, reshape(self.scale, shape), tuple(axes), self.epsilon)
+
+    def get_config(self) -> dict[str, Any]:
+        return super().get_config() | {"axis": self.axis, "epsilon": self.epsilon}
+
+
+class UnitNormalization(Layer):
+    """A norm of 1 over ``axis``, one or several.
+
+    >>> hf.layers.UnitNormalization()([3.0, 4.0])
+    <Tensor f32[2] cpu> [0.6 0.8]
+    """
+
+    supports_masking = True
+
+    def __init__(self, axis: int | Sequence[int] = -1, **options: Any) -> None:
+        super().__init__(**options)
+        self.axis = axis if isinstance(axis, int) else tuple(axis)
+
+    def call(self, inputs: Any) -> Any:
+        return l2_normalize(inputs, self.axis, 1e-24)
+
+    def get_config(self) -> dict[str, Any]:
+        return super().get_config() | {"axis": self.axis}
+
+
+class GroupNormalization(_Affine):
+    """Mean 0 and variance 1 over each of ``groups`` equal groups of channels, along ``axis``, and all axes between
+    these and the batch; -1 groups are as many as channels.
+
+    Source: Wu and He, "Group Normalization", 2018.  Raises ArgumentError where channels do not fall into the groups.
+
+    >>> hf.layers.GroupNormalization(2)([[1.0, 3.0, 10.0, 12.0]]).numpy().round(2)
+    array([[-1.,  1., -1.,  1.]], dtype=float32)
+    """
+
+    def __init__(
+        self,
+        groups: int = 32,
+        axis: int = -1,
+        epsilon: float = 1e-3,
+        center: bool = True,
+        scale: bool = True,
+        **options: Any,
+    ) -> None:
+        super().__init__(epsilon, center, scale, **options)
+        if not isinstance(groups, int) or (groups < 1 and groups != -1):
+            raise ArgumentError(self.name, f"groups is {groups!r}; it must be a positive integer, or -1.")
+        self.groups, self.axis = groups, axis
+
+    def build(self, input_shape: Any) -> None:
+        channels = input_shape[_axes(self, self.axis, input_shape)[0]]
+        if channels % self._count(channels):
+            raise ArgumentError(self.name, f"{channels} channels do not fall into {self.groups} equal groups.")
+        self._make_affine([channels])
+
+    def _count(self, channels: int) -> int:
+        return channels if self.groups == -1 else self.groups
+
+    def call(self, inputs: Any) -> Any:
+        axis = _axes(self, self.axis, inputs.shape)[0]
+        count = self._count(inputs.shape[axis])
+        cut = (count, inputs.shape[axis] // count)
+        x = cast(inputs, dtypes.compute_dtype(inputs.dtype))
+        x = reshape(x, (*inputs.shape[:axis], *cut, *inputs.shape[axis + 1 :]))
+        over = tuple(a for a in range(1, x.ndim) if a != axis)
+        centred = x - mean(x, over, keepdims=True)
+        variance = mean(square(centred), over, keepdims=True)
+        shape = [1] * x.ndim
+        shape[axis : axis + 2] = cut
+        return cast(reshape(self._scaled(centred, variance, shape), inputs.shape), inputs.dtype)
+
+    def get_config(self) -> dict[str, Any]:
+        return super().get_config() | {"groups": self.groups, "axis": self.axis}
+
+
+class BatchNormalization(_Affine):
+    """Mean 0 and variance 1 of each channel along ``axis``, over the batch and all other axes, times ``gamma`` plus
+    ``beta``.
+
+    While training, mean and variance are those of the batch, without masked steps, and ``moving_mean`` and
+    ``moving_variance`` become ``momentum`` times themselves plus the rest times these.  Otherwise, and in a layer that
+    is not ``trainable``, those are taken.
+
+    Source: Ioffe and Szegedy, "Batch Normalization", 2015.
+
+    >>> layer = hf.layers.BatchNormalization(momentum=0.5)
+    >>> layer([[1.0], [3.0]], training=True).numpy().round(2)
+    array([[-1.],
+           [ 1.]], dtype=float32)
+    >>> layer.moving_mean, layer.moving_variance
+    (<Variable 'moving_mean' not trainable f32[1] cpu> [1.], <Variable 'moving_variance' not trainable f32[1] cpu> [1.])
+    """
+
+    moving_mean: Variable
+    moving_variance: Variable
+
+    def __init__(
+        self,
+        axis: int = -1,
+        momentum: float = 0.99,
+        epsilon: float = 1e-3,
+        center: bool = True,
+        scale: bool = True,
+        moving_mean_initializer: Any = "zeros",
+        moving_variance_initializer: Any = "ones",
+        **options: Any,
+    ) -> None:
+        super().__init__(epsilon, center, scale, **options)
+        if not 0 <= momentum <= 1:
+            raise ArgumentError(self.name, f"momentum is {momentum!r}; it must be from 0 to 1.")
+        self.axis, self.momentum = axis, float(momentum)
+        self._settle("moving_mean", moving_mean_initializer)
+        self._settle("moving_variance", moving_variance_initializer)
+
+    def build(self, input_shape: Any) -> None:
+        channels = [input_shape[_axes(self, self.axis, input_shape)[0]]]
+        self._make_affine(channels)
+        wide = {"trainable": False, "dtype": dtypes.compute_dtype(self.dtype)}
+        self.moving_mean = self._weight("moving_mean", channels, **wide)
+        self.moving_variance = self._weight("moving_variance", channels, **wide)
+
+    def call(self, inputs: Any, training: bool | None = None, mask: Any = None) -> Any:
+        axis = _axes(self, self.axis, inputs.shape)[0]
+        x = cast(inputs, dtypes.compute_dtype(inputs.dtype))
+        shape: list[Any] = [1] * x.ndim
+        shape[axis] = channels = self.moving_mean.shape[0]
+        if x.shape[axis] != channels:
+            raise ShapeError(self.name, f"the input is {inputs.type}; the layer was built for {channels} channels.")
+        if training and self.trainable:
+            centred, average, variance = _of_batch(x, tuple(a for a in range(x.ndim) if a != axis), mask, self.name)
+            self._move(self.moving_mean, average)
+            self._move(self.moving_variance, variance)
+        else:
+            centred = x - reshape(self.moving_mean, shape)
+            variance = reshape(self.moving_variance, shape)
+        return cast(self._scaled(centred, variance, shape), inputs.dtype)
+
+    def _move(self, variable: Variable, value: Any) -> None:
+        variable.assign(variable * self.momentum + reshape(value, variable.shape) * (1 - self.momentum))
+
+    def get_config(self) -> dict[str, Any]:
+        own = {"axis": self.axis, "momentum": self.momentum}
+        moving = self._settled("moving_mean", "moving_variance")
+        return super().get_config() | own | {name: moving[name] for name in moving if name.endswith("_initializer")}
+
+
+def _of_batch(x: Any, over: tuple[int, ...], mask: Any, stage: str) -> tuple[Any, Any, Any]:
+    """``x`` less its mean, the mean, and the variance, over axes whose extents become 1."""
+    if mask is None:
+        average = mean(x, over, keepdims=True)
+        centred = x - average
+        return centred, average, mean(square(centred), over, keepdims=True)
+    if mask.ndim != x.ndim - 1:
+        raise ShapeError(stage, f"the mask {mask.type} must have the axes of the input {x.type} but the last one.")
+    there = expand_dims(mask, axis=-1)
+    weights = cast(broadcast_to(there, x.shape), x.dtype)
+    count = sum(weights, over, keepdims=True) + 1e-7
+    average = sum(where(there, x, 0), over, keepdims=True) / count
+    centred = x - average
+    return centred, average, sum(where(there, square(centred), 0), over, keepdims=True) / count
+
+
+def _axes(layer: Layer, axis: Any, shape: Sequence[Any]) -> list[int]:
+    """Axes of a shape, counted from the first one, in order.
+
+    Raises AxisError, which names the layer, for one that is not there, ShapeError for one of unknown extent.
+    """
+    found = []
+    for one in (axis,) if isinstance(axis, int) else axis:
+        if not -len(shape) <= one < len(shape):
+            raise AxisError(layer.name, f"axis {one} is none of the input's, whose shape is {tuple(shape)}.")
+        if not isinstance(shape[one], int):
+            raise ShapeError(layer.name, f"the input has the shape {tuple(shape)}; extent {one} must be known.")
+        found.append(one % len(shape))
+    return sorted(found)

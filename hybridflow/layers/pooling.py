@@ -1,0 +1,100 @@
+"""Layers that make one number of all places of a channel."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hybridflow.array.elementwise import where
+from hybridflow.array.reductions import max, mean, sum
+from hybridflow.array.shapes import broadcast_to, expand_dims
+from hybridflow.eager.operands import cast
+from hybridflow.errors import ArgumentError, ShapeError
+from hybridflow.layers.layer import Layer
+
+
+class _GlobalPooling(Layer):
+    """Over all ``_places`` axes that are neither batch nor channels; with ``keepdims`` their extents become 1."""
+
+    _places: int
+
+    def __init__(self, data_format: str | None = None, keepdims: bool = False, **options: Any) -> None:
+        super().__init__(**options)
+        if data_format not in (None, "channels_last", "channels_first"):
+            raise ArgumentError(
+                self.name, f"data_format is {data_format!r}; it must be 'channels_last' or 'channels_first'."
+            )
+        self.data_format, self.keepdims = data_format or "channels_last", bool(keepdims)
+
+    @property
+    def _axes(self) -> tuple[int, ...]:
+        first = 1 if self.data_format == "channels_last" else 2
+        return tuple(range(first, first + self._places))
+
+    def _check(self, inputs: Any) -> None:
+        if inputs.ndim != self._places + 2:
+            raise ShapeError(self.name, f"the input is {inputs.type}; it must have {self._places + 2} axes.")
+
+    def get_config(self) -> dict[str, Any]:
+        return super().get_config() | {"data_format": self.data_format, "keepdims": self.keepdims}
+
+
+class _GlobalAverage(_GlobalPooling):
+    def call(self, inputs: Any) -> Any:
+        self._check(inputs)
+        return mean(inputs, self._axes, keepdims=self.keepdims)
+
+
+class _GlobalMax(_GlobalPooling):
+    def call(self, inputs: Any) -> Any:
+        self._check(inputs)
+        return max(inputs, self._axes, keepdims=self.keepdims)
+
+
+class GlobalAveragePooling1D(_GlobalPooling):
+    """``[batch, steps, channels]`` to the mean over the steps that are not masked, ``[batch, channels]``.
+
+    >>> hf.layers.GlobalAveragePooling1D()([[[1.0, 2.0], [3.0, 4.0]]])
+    <Tensor f32[1,2] cpu>
+    [[2. 3.]]
+    """
+
+    _places = 1
+
+    def call(self, inputs: Any, mask: Any = None) -> Any:
+        self._check(inputs)
+        if mask is None:
+            return mean(inputs, self._axes, keepdims=self.keepdims)
+        there = expand_dims(mask, axis=2 if self.data_format == "channels_last" else 1)
+        count = sum(cast(broadcast_to(there, inputs.shape), inputs.dtype), self._axes, keepdims=self.keepdims)
+        return sum(where(there, inputs, 0), self._axes, keepdims=self.keepdims) / count
+
+
+class GlobalMaxPooling1D(_GlobalMax):
+    """``[batch, steps, channels]`` to the maximum over the steps, ``[batch, channels]``.
+
+    >>> hf.layers.GlobalMaxPooling1D()([[[1.0, 2.0], [3.0, 0.0]]])
+    <Tensor f32[1,2] cpu>
+    [[3. 2.]]
+    """
+
+    _places = 1
+
+
+class GlobalAveragePooling2D(_GlobalAverage):
+    """``[batch, rows, columns, channels]`` to the mean over both, ``[batch, channels]``.
+
+    >>> hf.layers.GlobalAveragePooling2D()(hf.ones((2, 5, 5, 3))).shape
+    (2, 3)
+    """
+
+    _places = 2
+
+
+class GlobalMaxPooling2D(_GlobalMax):
+    """``[batch, rows, columns, channels]`` to the maximum over both, ``[batch, channels]``.
+
+    >>> hf.layers.GlobalMaxPooling2D()(hf.ones((2, 5, 5, 3))).shape
+    (2, 3)
+    """
+
+    _places = 2
