@@ -14,6 +14,8 @@ import heapq
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+import numpy as np
+
 import hybridflow as hf
 
 
@@ -884,3 +886,75 @@ def functions_in_c_change_containers(x):
         smaller()
         heapq.heappop(p.x)
     return p.y + p.x[0]
+
+
+class Slotted:
+    __slots__ = ("a",)
+
+
+class SlottedAndMore(Slotted):
+    pass
+
+
+@program(SIGNS)
+def attributes_in_slots_and_beside(x):
+    c = SlottedAndMore()
+    c.a = c.b = x
+    if x > 0:
+        c.a = x * 3
+    else:
+        c.b += 1
+    return c.a + 10 * c.b
+
+
+@program(SIGNS)
+def containers_in_containers_stay_the_same_objects(x):
+    c, d = Point([x], 0), {"a": [1, x]}
+    inner = d["a"]
+    if x > 0:
+        c.x[0] += 1
+        c.y += 2
+        d["a"][1] *= 3
+        d["b"] = 2
+    else:
+        c.y -= 1
+        d["b"] = 3
+    inner[0] += 4
+    return c.x[0], c.y, d["a"][0], d["a"][1], d["b"]
+
+
+@program(COUNTS)
+def containers_in_containers_in_a_loop(n):
+    c, d = Point([n], 0), {"a": [1, n], "k": 0}
+    inner = d["a"]
+    while n > 0:
+        c.x[0] += n
+        c.y += 2
+        d["k"] += 1
+        d["a"][1] *= 3
+        n = n - 1
+    inner[0] += 4
+    return c.x[0], c.y, d["a"][0], d["a"][1], d["k"]
+
+
+@program(COUNTS)
+def containers_in_containers_that_turns_replace(n):
+    d = {"a": [1, n], "k": 0}
+    while n > 0:
+        d["a"] = [d["a"][0] + 1, d["a"][1] - 2]
+        d["k"] += n
+        n = n - 1
+    return d["a"][0], d["a"][1], d["k"]
+
+
+@program(SIGNS)
+def iterators_and_arrays_of_one_branch(x):
+    if x > 0:
+        it, a = iter([1.0, 2.0, 3.0]), np.zeros(2, np.float32)
+        first, *_ = it
+        a.fill(first)
+        np.add(a, 1, out=a)
+        y = x + a[0] + sum(iter([1.0, 2.0]))
+    else:
+        y = x
+    return y

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import types
 from typing import Any
 
 import numpy as np
@@ -95,3 +96,23 @@ def test_a_function_is_the_same_program_each_time_it_is_traced() -> None:
     function, inputs = PROGRAMS["while_return"]
     arguments = list(map(tensor, inputs[0]))
     assert hf.function(function).ir(*arguments) == hf.function(function).ir(*arguments)
+
+
+def test_attributes_of_classes_and_modules() -> None:
+    module = types.ModuleType("settings")
+
+    def f(x: Any) -> Any:
+        class Own:
+            n = 1
+
+        module.n = 0  # type: ignore[attr-defined]
+        if x > 0:
+            Own.n += 5
+        else:
+            setattr(Own, "n", 7)  # noqa: B010
+            module.n = 0  # type: ignore[attr-defined]
+        return x + Own.n + module.n  # type: ignore[attr-defined]
+
+    compiled = hf.function(f)
+    for x in (2.0, -2.0):
+        assert same(compiled(hf.constant(x)), f(hf.constant(x)))

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import array
+import itertools
+import operator
 import subprocess
 import sys
 import traceback
@@ -239,3 +242,99 @@ def test_breakpoints_stop_in_the_users_own_lines(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(sys, "breakpointhook", hook)
     hf.function(f)(hf.asarray([1.0, 2.0]))
     assert seen == [(__file__, 3, "f32[2]"), (__file__, 7, "f32[]")]
+
+
+CHANGES: dict[str, tuple[Callable[[], Any], Callable[[Any], Any]]] = {
+    "ndarray.fill": (lambda: np.zeros(2), lambda a: a.fill(1)),
+    "ndarray.sort": (lambda: np.array([2.0, 1.0]), lambda a: a.sort()),
+    "ndarray.__iadd__": (lambda: np.zeros(2), lambda a: a.__iadd__(1)),
+    "ndarray.flat": (lambda: np.zeros(2), lambda a: operator.setitem(a.flat, 0, 1)),
+    "a large ndarray": (lambda: np.zeros(1 << 19), lambda a: a.fill(1)),
+    "np.copyto": (lambda: np.zeros(2), lambda a: np.copyto(a, 1)),
+    "out=": (lambda: np.zeros(2), lambda a: np.add(a, 1, out=a)),
+    "np.add.at": (lambda: np.zeros(2), lambda a: np.add.at(a, [0], 1)),
+    "bytearray": (lambda: bytearray(b"ab"), lambda a: a.append(3)),
+    "array.array": (lambda: array.array("d", [1.0]), lambda a: a.append(3)),
+    "memoryview": (lambda: memoryview(bytearray(b"ab")), lambda a: operator.setitem(a, 0, 9)),
+    "a list of another class": (lambda: type("Items", (list,), {})([1]), lambda a: a.append(3)),
+    "a dict of another class": (lambda: type("Entries", (dict,), {})(a=1), lambda a: dict.update(a, b=2)),
+    "inside of another object": (lambda: [{"a": np.zeros(2)}], lambda a: a[0]["a"].fill(1)),
+    "list(it)": (lambda: iter([1, 2, 3]), list),
+    "sum(it)": (lambda: iter([1, 2, 3]), sum),
+    "zip(it)": (lambda: iter([1, 2, 3]), lambda it: list(zip(it, "ab"))),
+    "max(*it)": (lambda: iter([1, 2, 3]), lambda it: max(*it)),
+    "[*it]": (lambda: iter([1, 2, 3]), lambda it: [*it]),
+    "in it": (lambda: iter([1, 2, 3]), lambda it: 2 in it),
+    "a comprehension": (lambda: iter([1, 2, 3]), lambda it: [x for x in it]),  # noqa: C416
+    "extend": (lambda: iter([1, 2, 3]), lambda it: [].extend(it)),
+    "it.__next__": (lambda: itertools.count(), lambda it: it.__next__()),
+    "a generator": (lambda: (x for x in (1, 2, 3)), set),
+}
+
+
+@pytest.mark.parametrize("text", CHANGES)
+def test_what_a_branch_cannot_take_back_is_an_error(text: str) -> None:
+    make, change = CHANGES[text]
+
+    def branch(x):
+        held = make()
+        if x > 0:
+            change(held)
+        return x
+
+    def loop(x):
+        held = make()
+        while x < 3:
+            change(held)
+            x = x + 1
+        return x
+
+    def after_another_has_returned(x):
+        held = make()
+
+        def own(x):
+            if x > 0:
+                return x
+            change(held)
+            return x + 1
+
+        return own(x)
+
+    def not_at_all(x):
+        held = make()
+        change(held)
+        return x + 1 if x > 0 else x
+
+    for f in (branch, loop, after_another_has_returned):
+        with pytest.raises(HybridflowError, match=r"under a condition that is a tensor|list is changed in a loop"):
+            hf.function(f)(hf.constant(1.0))
+    assert hf.function(not_at_all)(hf.constant(1.0)) == 2
+
+
+def test_an_iterator_of_which_a_tensor_decides_how_far_a_loop_came() -> None:
+    def f(x):
+        it = iter([1.0, 2.0, 3.0])
+        for y in it:
+            if x < y:
+                break
+        return x + sum(it)
+
+    with pytest.raises(HybridflowError, match="how many items a loop took from a list_iterator depends on a tensor"):
+        hf.function(f)(hf.constant(1.5))
+
+
+def test_a_generator_that_is_taken_from_in_a_branch() -> None:
+    def f(x):
+        def numbers():
+            k = 0
+            while True:
+                k += 1
+                yield k
+
+        held = numbers()
+        if x > 0:
+            x = x + held.send(None)
+        return x * next(held)
+
+    with pytest.raises(HybridflowError, match="items are taken from a generator under a condition that is a tensor"):
+        hf.function(f)(hf.constant(1.5))

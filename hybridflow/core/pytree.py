@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 from collections import OrderedDict, defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import Any, TypeVar
 
 from hybridflow.errors import ArgumentError
@@ -149,6 +149,22 @@ def is_container(value: Any) -> bool:
     return _parts(value) is not None
 
 
+def changeable_parts(value: Any) -> dict[int, Any]:
+    """The containers inside of ``value`` that can be changed in place, by id.  Raises ArgumentError for what contains
+    itself."""
+    found: dict[int, Any] = {}
+    parts = [] if (held := _parts(value)) is None else list(held[1])
+    while parts:
+        part = parts.pop()
+        held = _parts(part)
+        if held is None or id(part) in found:
+            continue
+        if not isinstance(part, tuple):
+            found[id(part)] = part
+        parts += held[1]
+    return found
+
+
 def children(value: Any, root: str) -> list[tuple[str, Any]]:
     """The children of a container called ``root``, each with its path."""
     parts = _parts(value)
@@ -158,15 +174,17 @@ def children(value: Any, root: str) -> list[tuple[str, Any]]:
     return list(zip(child_paths(stand_in, root), held))
 
 
-def _flatten(value: Any, leaves: list[Any]) -> Structure:
-    parts = _parts(value)
+def _flatten(value: Any, leaves: list[Any], whole: Collection[int] = ()) -> Structure:
+    parts = None if whole and id(value) in whole else _parts(value)
     if parts is None:
         leaves.append(value)
         return LEAF
     labels, children = parts
     kind = type(value)
     factory = value.default_factory if kind is defaultdict else None
-    return Structure(kind, labels, tuple([_flatten(child, leaves) for child in children]), _order(value), factory)
+    return Structure(
+        kind, labels, tuple([_flatten(child, leaves, whole) for child in children]), _order(value), factory
+    )
 
 
 def _order(value: Any) -> tuple[Any, ...]:
@@ -178,11 +196,12 @@ def _order(value: Any) -> tuple[Any, ...]:
     return tuple(getattr(value, "__dict__", ()))
 
 
-def flatten(value: Any) -> tuple[list[Any], Structure]:
-    """The leaves of ``value`` in a fixed order, and its structure.  Raises ArgumentError for what contains itself."""
+def flatten(value: Any, whole: Collection[int] = ()) -> tuple[list[Any], Structure]:
+    """The leaves of ``value`` in a fixed order, and its structure; containers whose ids are ``whole`` are leaves.
+    Raises ArgumentError for what contains itself."""
     leaves: list[Any] = []
     try:
-        return leaves, _flatten(value, leaves)
+        return leaves, _flatten(value, leaves, whole)
     except RecursionError:
         raise ArgumentError("structure", _why_endless(value)) from None
 

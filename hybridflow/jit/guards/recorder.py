@@ -65,8 +65,10 @@ class Recorder:
 
     def method(self, value: Any, name: str) -> Any:
         """An attribute that is called."""
-        if type(value) in CONTAINERS and paths.active.path is not None:
-            paths.touch(place_of(value))
+        if paths.active.path is not None:
+            if type(value) in CONTAINERS:
+                paths.touch(place_of(value))
+            paths.check_takes(value)
         return self.fn(self.attribute(value, name))
 
     def fn(self, function: Any) -> Any:
@@ -75,7 +77,7 @@ class Recorder:
         if recording is None or function is breakpoint:  # which looks at the frame that calls it
             return function
         found = recording.note(calls.prepare, function)
-        if paths.active.path is not None:
+        if paths.active.path is not None or paths.active.spent:
             found = _touching(function, found)
         return _range if function is range else found
 
@@ -95,6 +97,7 @@ class Recorder:
         recording = active.recording
         if recording is not None and type(value) not in _INERT:
             recording.note(questions.iterate, value)
+            paths.check_takes(value)
         return value
 
     def test(self, value: Any) -> Any:
@@ -229,6 +232,7 @@ class Recorder:
         recording = active.recording
         if recording is not None and type(value) not in _INERT:
             recording.note(contents.consume, value)
+            paths.check_takes(value)
         return value
 
     def shown(self, value: Any) -> Any:
@@ -257,6 +261,7 @@ class Recorder:
             item = questions.sought(container, item)
             recording.note(_note_membership, item, container)
             _note_identity(item)
+            paths.check_takes(container)
         return item in container
 
     def identity(self, value: Any) -> Any:
@@ -384,17 +389,23 @@ def _is_among(item: Any, container: Any) -> Any:
     return found
 
 
+_LOOK_AT_CALLERS = (locals, globals, vars, dir, eval, exec, super, breakpoint, __import__, sys._getframe)
+
+
 def _touching(function: Any, found: Any) -> Any:
     """What to call for a function in C, which may change what it is given: not all that it does can be undone."""
     if function is next:
         paths.check_can_be_undone("next() is called")
-    if not isinstance(function, types.BuiltinFunctionType) or function.__module__ == "sys":
+    if isinstance(function, (types.FunctionType, types.MethodType)) or any(function is one for one in _LOOK_AT_CALLERS):
         return found
-    if function.__module__ == "builtins" and function is not setattr and function is not delattr:
-        return found  # which may look at the frame that calls them
+    changes = isinstance(function, types.BuiltinFunctionType) and function.__module__ not in ("sys", "builtins")
+    changes = changes or function is setattr or function is delattr
+    if not changes and not paths.takes_are_watched():
+        return found
 
     def call(*args: Any, **kwargs: Any) -> Any:
-        for value in args:
+        paths.check_takes(*args, *kwargs.values())
+        for value in args if changes else ():
             if type(value) in CONTAINERS:
                 paths.touch(place_of(value))
         if function is setattr or function is delattr:
@@ -424,6 +435,8 @@ def _global(namespace: dict[str, Any], name: str) -> Any:
     if recording is not None:
         recording.note(_note_name, namespace, name)
     if name in namespace:
+        if paths.active.path is not None:
+            paths.saw(namespace[name])
         return namespace[name]
     names = _builtins(namespace)
     if name in names:

@@ -64,13 +64,25 @@ def _leaf_of(value: Any) -> Any:
 class _Held:
     """One name or place: how its value is nested, and its leaves; those that are not carried are values."""
 
-    __slots__ = ("conflict", "leaves", "start", "structure")
+    __slots__ = ("_whole", "conflict", "leaves", "start", "structure")
 
     def __init__(self, start: Any) -> None:
         self.start = start
-        leaves, self.structure = pytree.flatten(start)
-        self.leaves = list(map(_leaf_of, leaves))
         self.conflict: Conflict | None = None
+        # Containers inside stay the objects that they are, as long as turns leave the same ones: if these change, they
+        # are places of their own.
+        self._flatten(pytree.changeable_parts(start))
+
+    def _flatten(self, whole: dict[int, Any]) -> None:
+        self._whole = whole
+        leaves, self.structure = pytree.flatten(self.start, whole)
+        self.leaves = list(map(_leaf_of, leaves))
+
+    def _replaces(self, ends: Sequence[Any], structure: pytree.Structure) -> bool:
+        """Whether a turn leaves another container in the place of one inside."""
+        return structure != self.structure or any(
+            id(leaf) in self._whole and leaf is not end for leaf, end in zip(self.leaves, ends)
+        )
 
     def carried(self) -> list[_Leaf]:
         return [] if self.conflict is not None else [leaf for leaf in self.leaves if isinstance(leaf, _Leaf)]
@@ -96,7 +108,11 @@ class _Held:
         if end is UNBOUND or isinstance(end, Conflict):
             self.conflict = end if isinstance(end, Conflict) else Conflict("unbound", self.start, end)
             return False
-        ends, structure = pytree.flatten(end)
+        ends, structure = pytree.flatten(end, self._whole)
+        if self._whole and self._replaces(ends, structure):
+            self._flatten({})
+            self.agrees(end)
+            return False
         if structure != self.structure:
             self.conflict = Conflict("kind" if len(ends) == len(self.leaves) == 1 else "structure", self.start, end)
             return False
@@ -114,7 +130,7 @@ class _Held:
         """The values of the carried leaves after a turn."""
         if self.conflict is not None or not self.carried():
             return []
-        return [x for leaf, x in zip(self.leaves, pytree.flatten(end)[0]) if isinstance(leaf, _Leaf)]
+        return [x for leaf, x in zip(self.leaves, pytree.flatten(end, self._whole)[0]) if isinstance(leaf, _Leaf)]
 
 
 def _widened(leaf: Any, end: Any) -> Any:

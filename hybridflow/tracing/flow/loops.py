@@ -98,6 +98,7 @@ class Loop:
 
     # Most loops never change these.
     _iterator: Any = None
+    _takes: Any = None  # an iterator that the user has, too
     _walk: TensorRange | None = None
     _where: blame.Where | None = None
     _path: Path | None = None
@@ -121,6 +122,7 @@ class Loop:
             self._walk = value
         else:
             self._iterator = iter(value)
+            self._takes = value if self._iterator is value else None
 
     def __iter__(self) -> Iterator[Any]:
         return self
@@ -224,6 +226,8 @@ class Loop:
         if path is None:
             return
         if not path.is_plain:
+            if self._takes is not None:
+                active.spent.append(self._takes)
             bundle = path.bundle or Bundle({NORMAL: values_of(self._frame, names)})
             bundle = path.settled(bundle, {self.kind("_breaks", "break"): NORMAL})
             active.path = path.parent
@@ -318,6 +322,7 @@ class _Staged:
         self.path = active.path = Path(self._frame, self._parent, self._side)
         for place in self._containers:
             self._side.touch(place)
+        self._side.watch(self._frame)
         self._side.enter()
         names, places = self._carried.built(leaves)
         for place, value in places:
@@ -351,6 +356,7 @@ class _Staged:
         bundle = path.settled(bundle, {loop.kind("_breaks", "break"): NORMAL})
         side.leave()
         active.path = self._parent
+        side.check()
         kept = self._carried.agrees(bundle.kinds.get(NORMAL), side.touched, side.finals)
         if self._more_variables() or not kept:
             self._check_places()

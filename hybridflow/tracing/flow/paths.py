@@ -31,6 +31,7 @@ from hybridflow.errors import TraceError
 from hybridflow.tracing.flow import blame
 from hybridflow.tracing.flow.places import CONTAINERS, UNBOUND, Place, place_of
 from hybridflow.tracing.flow.values import ABSENT, Conflict, Joined
+from hybridflow.tracing.flow.witnesses import BUFFERS, Witnesses, is_iterator
 from hybridflow.tracing.region import Region, all_operands
 from hybridflow.tracing.symbolic import SymbolicTensor
 
@@ -69,13 +70,18 @@ class Bundle:
 class Side:
     """A region that is traced, with a journal of the places that were changed; without a region, the journal alone."""
 
-    __slots__ = ("_context", "finals", "region", "touched")
+    __slots__ = ("_context", "finals", "region", "touched", "witnesses")
 
     def __init__(self, region: Region | None) -> None:
         self.region = region
         self.touched: dict[Any, tuple[Place, Any]] = {}  # the place, and what it held before
         self.finals: dict[Any, Any] = {}
+        self.witnesses: Witnesses | None = None
         self._context: Any = None
+
+    def watch(self, frame: FrameType) -> None:
+        """Before the side is entered: see to it that what a function's names hold is not changed unseen."""
+        self.witnesses = Witnesses(value for name, value in frame.f_locals.items() if name.isidentifier())
 
     def enter(self) -> None:
         """Go into the side, for the first time or again."""
@@ -93,6 +99,14 @@ class Side:
         if self._context is not None:
             context, self._context = self._context, None
             context.__exit__(None, None, None)
+
+    def check(self) -> None:
+        """After the side was left: raise TraceError if it changed what cannot be put back."""
+        if self.witnesses is None:
+            return
+        changed = self.witnesses.changed()
+        if changed is not None:
+            raise cannot_be_undone(f"a {type(changed).__name__} is changed")
 
     def touch(self, place: Place, before: Any = UNBOUND) -> None:
         if place.identity not in self.touched:
@@ -147,6 +161,7 @@ class Path:
         while len(self.opens) > down_to:
             one, side = self.opens.pop(), self.sides.pop()
             side.leave()
+            side.check()
             pairs = [(one.side, one.bundle), (side, bundle)]
             if not one.left_first:
                 pairs.reverse()
@@ -158,6 +173,7 @@ class Path:
         """Go on in the side ``going`` of a fork, whose other side has ``left``."""
         self.opens.append(_Open(pred, left, bundle, left_first))
         self.sides.append(going)
+        going.watch(self.frame)
         going.enter()
 
     def take(self, bundle: Bundle) -> Values | None:
@@ -182,6 +198,7 @@ class _Active(threading.local):
 
     def __init__(self) -> None:
         self.conflicts: dict[tuple[CodeType, str], blame.Cause] = {}
+        self.spent: list[Any] = []  # iterators of which it depends on a tensor how far loops came
         self.numbers = itertools.count(1)  # of kinds: the same ones in each trace of a function
 
 
@@ -191,8 +208,8 @@ active = _Active()
 @contextlib.contextmanager
 def converting() -> Iterator[None]:
     """One run of converted code.  What is wrong with names that branches bind is said when they are read."""
-    before = active.path, active.conflicts, active.numbers
-    active.path, active.conflicts, active.numbers = None, {}, itertools.count(1)
+    before = active.path, active.conflicts, active.numbers, active.spent
+    active.path, active.conflicts, active.numbers, active.spent = None, {}, itertools.count(1), []
     try:
         yield
     except NameError as error:
@@ -201,7 +218,7 @@ def converting() -> Iterator[None]:
             raise
         raise explained from None
     finally:
-        active.path, active.conflicts, active.numbers = before
+        active.path, active.conflicts, active.numbers, active.spent = before
 
 
 def path_in(frame: FrameType) -> Path:
@@ -383,16 +400,26 @@ class Fork:
         side = Side(Region("a branch"))
         for place in containers_of(self._frame):
             side.touch(place)
+        if self._sides:
+            side.witnesses = self._sides[0].witnesses  # for all is as it was
+        else:
+            side.watch(self._frame)
         self._sides.append(side)
         active.path = Path(self._frame, self._path, side)
         side.enter()
 
     def _end(self, values: Values) -> None:
         path = active.path
-        assert path is not None and path.parent is self._path, "a branch ends that had not begun"
+        if path is None or path.parent is not self._path:
+            raise TraceError(
+                "convert",
+                "a generator is stopped, or goes on, in a loop of its own under a condition that is a tensor. "
+                "Take its items before, as with list(...).",
+            )
         self._bundles.append(path.settled(path.bundle or Bundle({NORMAL: values}), {}))
         self._sides[-1].leave()
         active.path = self._path
+        self._sides[-1].check()
 
     def __bool__(self) -> bool:
         if not self._asked:
@@ -558,11 +585,49 @@ def check_not_staged(frame: FrameType, what: str, fix: str) -> None:
 
 def check_can_be_undone(what: str) -> None:
     """Raise TraceError if it depends on a tensor whether ``what`` happens, which cannot be taken back."""
+    if any(side.region is not None for side in _sides()):
+        raise cannot_be_undone(what)
+
+
+def cannot_be_undone(what: str) -> TraceError:
+    return TraceError("convert", f"{what} under a condition that is a tensor. Do it outside of that block.")
+
+
+def _sides() -> Iterator[Side]:
+    """All that the running code is inside of."""
     path = active.path
     while path is not None:
-        if any(side.region is not None for side in path.sides):
-            raise TraceError("convert", f"{what} under a condition that is a tensor. Do it outside of that block.")
+        yield from path.sides
         path = path.parent
+
+
+def check_takes(*values: Any) -> None:
+    """Before something may take items from ``values``: raise TraceError if one is an iterator that was there before
+    the branch, or of which it depends on a tensor how far a loop came."""
+    for value in values:
+        if value is None or not is_iterator(value):
+            continue
+        if any(value is one for one in active.spent):
+            raise TraceError(
+                "convert",
+                f"how many items a loop took from a {type(value).__name__} depends on a tensor, and it is used again. "
+                "Loop over a list instead.",
+            )
+        if any(side.witnesses is not None and id(value) in side.witnesses.iterators for side in _sides()):
+            raise cannot_be_undone(f"items are taken from a {type(value).__name__}")
+
+
+def takes_are_watched() -> bool:
+    """Whether there are iterators to look out for."""
+    return bool(active.spent) or any(side.witnesses is not None and side.witnesses.iterators for side in _sides())
+
+
+def saw(value: Any) -> None:
+    """A global was read, which was there before the branch."""
+    for side in _sides():
+        if side.witnesses is not None and isinstance(value, BUFFERS):
+            side.witnesses.add(value)
+            return
 
 
 def rebound(x: SymbolicTensor) -> None:

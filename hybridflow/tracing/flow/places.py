@@ -7,6 +7,7 @@ that is put back when the side is left, so that the other side, or the next pass
 from __future__ import annotations
 
 import collections
+import inspect
 import types
 from typing import Any
 
@@ -95,6 +96,21 @@ class _Attribute(Place):
             delattr(self.holder, self.key)
 
 
+class _ClassAttribute(Place):
+    """An attribute of a class, of its own."""
+
+    __slots__ = ()
+
+    def get(self) -> Any:
+        return vars(self.holder).get(self.key, UNBOUND)
+
+    def put(self, value: Any) -> None:
+        if value is not UNBOUND:
+            setattr(self.holder, self.key, value)
+        elif self.key in vars(self.holder):
+            delattr(self.holder, self.key)
+
+
 class _Name(Place):
     """A global name."""
 
@@ -160,11 +176,20 @@ def place_of(value: Any, name: str | None = None) -> Place | None:
     if name is None:
         kind = _KINDS.get(type(value))
         return None if kind is None else kind(value, None, type(value).__name__)
+    if isinstance(value, type):
+        return _ClassAttribute(value, name, f"{value.__name__}.{name}")
+    if isinstance(value, types.ModuleType):
+        return _Name(vars(value), name, f"{value.__name__}.{name}")
     own = getattr(value, "__dict__", None)
     text = f"{type(value).__name__}.{name}"
-    if type(own) is dict:
-        return _Items(own, None, text)
-    return None if isinstance(value, (Tensor, type, types.ModuleType)) else _Attribute(value, name, text)
+    if isinstance(value, Tensor):
+        return None
+    return _Attribute(value, name, text) if type(own) is not dict or _is_slot(value, name) else _Items(own, None, text)
+
+
+def _is_slot(value: Any, name: str) -> bool:
+    """Whether an attribute is kept beside the instance's dict."""
+    return isinstance(inspect.getattr_static(type(value), name, None), types.MemberDescriptorType)
 
 
 def global_place(namespace: dict[str, Any], name: str) -> Place:

@@ -175,7 +175,9 @@ class Joined:
         return self.output(made[0], made[1])
 
     def _containers(self, a: Any, b: Any) -> Any:
-        (ones, structure), (others, other) = pytree.flatten(a), pytree.flatten(b)
+        # What both hold stays the one object that it is: if it changes, that is a place of its own.
+        both = pytree.changeable_parts(a).keys() & pytree.changeable_parts(b).keys()
+        (ones, structure), (others, other) = pytree.flatten(a, both), pytree.flatten(b, both)
         if structure != other:
             return Conflict("structure", a, b)
         found = [self.value(x, y) for x, y in zip(ones, others)]
