@@ -130,6 +130,10 @@ class Elements:
         pointer = code.choose_pointer(some, pointer, e.table(np.zeros(16, np.uint8), "nothing"))
         if e.width == 1 or self.lane_var is None:
             return e.load_splat(code.at(pointer, code.choose(some, self.ref(position), 0), dtype.itemsize), dtype)
+        if position.coefficient(self.lane_var) == 1:
+            everywhere = e.splat(Val(str(some), dt.bool_, 1))
+            mask = everywhere if self.mask is None else e.and_(self.mask, everywhere)
+            return e.load(code.at(pointer, self.ref(position), dtype.itemsize), dtype, mask)
         everything = e.splat(code.value(code.choose(some, -1, 0)))
         return e.gather(pointer, dtype, e.and_(self.lanes(position), everything), self.mask)
 
@@ -266,7 +270,7 @@ def _spelled(atom: Any) -> str:
 def _varies(atom: Any, lane: LoopVar) -> bool:
     if isinstance(atom, (Quotient, Remainder)):
         return atom.value.depends_on(lane)
-    return atom is lane or isinstance(atom, Computed)
+    return atom is lane or (isinstance(atom, Computed) and not atom.alike)
 
 
 def apply_scalar(e: Emitter, node: Node, values: list[Val]) -> Val:
@@ -279,10 +283,11 @@ def apply_scalar(e: Emitter, node: Node, values: list[Val]) -> Val:
 class _Source:
     """The view of ``Elements`` that one node's ``element`` rule sees."""
 
-    __slots__ = ("elements", "node")
+    __slots__ = ("elements", "node", "read")
 
     def __init__(self, elements: Elements, node: Node) -> None:
         self.elements, self.node = elements, node
+        self.read: dict[str, Index] = {}  # where each value lies
 
     @property
     def e(self) -> Emitter:
@@ -308,6 +313,7 @@ class _Source:
 
     def _value(self, source: Node, index: Index) -> Val:
         value = self.elements.value(source, index)
+        self.read[value.ref] = index
         self.e.at(self.node)  # as it was before the source's rule ran
         self.e.mask = self.elements.mask
         return value
@@ -336,10 +342,15 @@ class _Source:
 
     def checked(self, value: Val, extent: Extent, check: Check) -> Ix:
         """An index read from a tensor: wrapped once when negative; recorded, and made harmless, when out of range."""
-        e, code = self.e, self.elements.code
-        bound = e.splat(code.value(code.extent(extent)))
-        raw = e.convert(value, dt.int64)
-        wrapped = e.select(e.lt(raw, 0), e.add(raw, bound), raw)
-        outside = e.or_(e.lt(wrapped, 0), e.ge(wrapped, bound))
-        e.raise_if(outside, check)
-        return computed(e.select(outside, e.const(0, dt.int64), wrapped), extent)
+        e, code, lane = self.e, self.elements.code, self.elements.lane_var
+        place = self.read.get(value.ref)
+        alike = e.width > 1 and lane is not None and place is not None and not place.linear.depends_on(lane)
+        width = 1 if alike else e.width
+        with code.width(width):
+            bound = e.splat(code.value(code.extent(extent)))
+            raw = e.convert(e.extract(value, 0) if alike else value, dt.int64)
+            wrapped = e.select(e.lt(raw, 0), e.add(raw, bound), raw)
+            outside = e.or_(e.lt(wrapped, 0), e.ge(wrapped, bound))
+        e.raise_if(outside if e.mask is None else e.splat(outside), check)
+        with code.width(width):
+            return computed(e.select(outside, e.const(0, dt.int64), wrapped), extent, alike)

@@ -19,6 +19,7 @@ from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.compiler.ir.graph import Node
 from hybridflow.compiler.ir.types import static_size
 from hybridflow.compiler.loops.index import Index, Ix, LoopVar
+from hybridflow.compiler.loops.schedule import lies_side_by_side
 
 _PICKED = 3  # vectors from which lanes are picked one after the other: of more, rotating them takes fewer instructions
 
@@ -58,16 +59,16 @@ class Interleaved(Elements):
         return groups[pointer, position][self.turn]
 
     def _side_by_side(self, position: Ix) -> bool:
-        lane, count = self.lane_var, self.inner.extent
+        lane = self.lane_var
         if self.e.width == 1 or self.mask is not None or lane is None or not position.is_affine:
             return False
-        return position.coefficient(lane) == count and position.coefficient(self.inner) == 1
+        return lies_side_by_side(position, self.inner, lane)
 
     def _load_group(self, pointer: str, dtype: np.dtype, position: Ix) -> list[Val]:
         e, count = self.e, static_size((self.inner.extent,))
         stored = dt.uint8 if dt.is_bool(dtype) else dtype
         vectors = [e.load(self._address(pointer, position, k, stored), stored) for k in range(count)]
-        found = separated(e, vectors)
+        found = self._in_order(separated(e, vectors), position)
         return [e.ne(v, 0) for v in found] if dt.is_bool(dtype) else found
 
     def store_group(self, values: Sequence[Val], pointer: str, position: Ix) -> bool:
@@ -76,12 +77,26 @@ class Interleaved(Elements):
             return False
         e = self.e
         stored = [e.convert(v, dt.uint8) if dt.is_bool(v.dtype) else v for v in values]
-        for k, vector in enumerate(joined(e, stored)):
+        for k, vector in enumerate(joined(e, self._in_order(stored, position))):
             e.store(vector, self._address(pointer, position, k, vector.dtype))
         return True
 
+    def _in_order(self, vectors: Sequence[Val], position: Ix) -> list[Val]:
+        """Vectors for all turns in their order in memory, or such from memory in the order of turns."""
+        turns, lanes = self._reversed(position)
+        found = [self.e.reverse(v) for v in vectors] if lanes else list(vectors)
+        return found[::-1] if turns else found
+
+    def _reversed(self, position: Ix) -> tuple[bool, bool]:
+        """Whether the last turn comes first in memory, and whether the last lane does."""
+        assert self.lane_var is not None
+        return position.coefficient(self.inner) == -1, position.coefficient(self.lane_var) == -1 * self.inner.extent
+
     def _address(self, pointer: str, position: Ix, vector: int, dtype: np.dtype) -> str:
-        at = self.code.add(self.first.ref(position), vector * self.e.width)
+        turns, lanes = self._reversed(position)
+        count = static_size((self.inner.extent,))
+        before = turns * (count - 1) + lanes * count * (self.e.width - 1)
+        at = self.code.add(self.first.ref(position), vector * self.e.width - before)
         return self.code.at(pointer, at, dtype.itemsize)
 
 

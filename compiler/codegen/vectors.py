@@ -3,7 +3,7 @@
 Each line of the matrix is multiplied with the vector, element by element, and the products are summed like a row of
 them: the result is that of ``sum(line * vector)``, in the dtype of the sums.  Lines whose elements lie side by side are
 folded one by one, in vectors along the line, and finished in vectors across lines.  Where neighbouring lines lie side
-by side instead, vectors run across lines, and the 64 logical lanes are as many vectors in memory.
+by side instead, vectors run across lines, and a few of the 64 logical lanes are summed at a time.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from hybridflow.compiler.codegen.structured import Code, Ref, lanes_for
 from hybridflow.compiler.codegen.values import Val
 from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.compiler.ir.extents import Extent
-from hybridflow.compiler.loops.limits import FOLDED, NEIGHBOURS, STEPS
+from hybridflow.compiler.loops.limits import FOLDED, NEIGHBOURS
 from hybridflow.compiler.ops.order import CHUNK, LANES, SUPERCHUNK
 
 Work = tuple[tuple[Extent, ...], int, Extent]
@@ -49,6 +49,9 @@ class Lines:
 def emit_lines(c: Code, lines: Lines, finish: Finish) -> Work:
     """The body of a kernel whose units are lines."""
     return _Lines(c, lines, finish).emit()
+
+
+_GROUPS = LANES // FOLDED  # of lanes which a fold by halving brings together first: every ``_GROUPS``-th
 
 
 class _Lines:
@@ -132,52 +135,60 @@ class _Lines:
         width, most = 1, 1
         if len(lines.matrix.loops[FREE]) == 1:
             width = lanes_for(c.e.target, lines.dtype, lines.count)
-            most = width * _vectors(lines.count, width)
-        lanes, totals = (self._allocate(LANES * most * lines.dtype.itemsize) for _ in range(2))
+            most = width * _vectors(lines.count, width, min(NEIGHBOURS, c.e.target.registers // (2 * FOLDED)))
+        cells = self._allocate((FOLDED + _GROUPS) * most * lines.dtype.itemsize)
         rest_width = None if isinstance(lines.count, int) and c.e.target.masked else width
 
         def run(matrix: Reading, vector: Reading, entry: Ref, first: Ref, last: Ref) -> None:
             def fold(line: Ref, mask: Val | None) -> None:
                 at = matrix.with_(matrix.counters_at(FREE, line))
-                self._finish(self._fold_across(at, vector, mask, lanes, totals), entry, line, mask)
+                self._finish(self._fold_across(at, vector, mask, cells), entry, line, mask)
 
             c.vector_loop(first, last, most, fold, rest_width=rest_width)
 
         return run, most
 
-    def _fold_across(self, matrix: Reading, vector: Reading, mask: Val | None, lanes: str, totals: str) -> Val:
-        """The sums of ``e.width`` lines, the lanes of a chunk at ``lanes``, of a superchunk at ``totals``."""
+    def _fold_across(self, matrix: Reading, vector: Reading, mask: Val | None, cells: str) -> Val:
+        """The sums of ``e.width`` lines.  Lanes that the fold brings together first are summed together, and stay in
+        registers from the first element to the last."""
         c, e = self.c, self.e
-        known, many_chunks = self.known, self.known is None or self.known > CHUNK
+
+        def folded(lanes: Sequence[Val]) -> Val:
+            ((total,),) = fold_lanes(e, [self.sum], [[(lane,)] for lane in lanes])
+            return total
 
         def superchunk(begin: Ref, end: Ref) -> Val:
-            if not many_chunks:
-                self._chunk_across(matrix, vector, mask, totals, begin, end)
-                return self._folded_lanes(totals)
-            with c.loop(begin, end, CHUNK) as chunk:
-                last = c.min(c.add(chunk.index, CHUNK), end)
-                self._chunk_across(matrix, vector, mask, lanes, chunk.index, last)
-                with c.loop(0, LANES) as lane:
-                    before = self._before(totals, lane.index, c.compare("eq", chunk.index, begin))
-                    self._set_cell(totals, lane.index, e.add(before, self._cell(lanes, lane.index)))
-            return self._folded_lanes(totals)
+            with c.loop(0, _GROUPS) as at:
+                lanes = self._lanes_across(matrix, vector, mask, cells, begin, end, at.index)
+                e.store(folded(lanes), self._cell(cells, c.add(at.index, FOLDED)))
+            return folded([self._at(cells, FOLDED + k) for k in range(_GROUPS)])
 
-        if known is not None and known <= SUPERCHUNK:
-            return superchunk(0, known) if known else self._identity()
+        if self.known is not None and self.known <= SUPERCHUNK:
+            return superchunk(0, self.known) if self.known else self._identity()
         with c.loop(0, self.depth, SUPERCHUNK, [self._identity()]) as outer:
             found = superchunk(outer.index, c.min(c.add(outer.index, SUPERCHUNK), self.depth))
             outer.next = [e.add(outer.carried[0], found)]
         return outer.carried[0]
 
+    def _lanes_across(
+        self, matrix: Reading, vector: Reading, mask: Val | None, cells: str, begin: Ref, end: Ref, lane: Ref
+    ) -> list[Val]:
+        """The group of lanes from ``lane`` on, of the superchunk [begin, end)."""
+        c, e = self.c, self.e
+        if self.known is not None and self.known <= CHUNK:
+            return self._chunk_across(matrix, vector, mask, cells, begin, end, lane)
+        with c.loop(begin, end, CHUNK, [self._identity()] * FOLDED) as chunk:
+            last = c.min(c.add(chunk.index, CHUNK), end)
+            found = self._chunk_across(matrix, vector, mask, cells, chunk.index, last, lane)
+            chunk.next = [e.add(before, new) for before, new in zip(chunk.carried, found)]
+        return chunk.carried
+
     def _chunk_across(
-        self, matrix: Reading, vector: Reading, mask: Val | None, lanes: str, begin: Ref, end: Ref
-    ) -> None:
-        """The lanes of the chunk [begin, end).  Several elements are added to a lane before it goes back to memory,
-        which would take longer than adding does; they are few, so that few streams of memory are read."""
+        self, matrix: Reading, vector: Reading, mask: Val | None, cells: str, begin: Ref, end: Ref, lane: Ref
+    ) -> list[Val]:
+        """The same of the chunk [begin, end)."""
         c, e = self.c, self.e
         free = matrix.operand.loops[FREE][-1]
-        turn_size = STEPS * LANES
-        one_turn = isinstance(begin, int) and isinstance(end, int) and end - begin <= turn_size
 
         def term(k: Ref) -> Val:
             elements = self._widened(matrix.value(matrix.counters_at(DEPTH, k), free, mask))
@@ -185,53 +196,35 @@ class _Lines:
                 factor = self._widened(vector.value(vector.counters_at(DEPTH, k)))
             return e.mul(elements, e.splat(factor))
 
-        with c.loop(begin, end, turn_size) as turn:
-            last = c.min(c.add(turn.index, turn_size), end)
-            with c.loop(0, LANES) as lane:
-                first = True if one_turn else c.compare("eq", turn.index, begin)
-                before = self._before(lanes, lane.index, first)
-                with c.loop(c.add(turn.index, lane.index), last, LANES, [before]) as at:
-                    at.next = [e.add(at.carried[0], term(at.index))]
-                self._set_cell(lanes, lane.index, at.carried[0])
+        rest = c.rem(c.sub(end, begin), LANES)
+        whole = c.sub(end, rest)
+        with c.loop(begin, whole, LANES, [self._identity()] * FOLDED) as turn:
+            first = c.add(turn.index, lane)
+            turn.next = [e.add(lanes, term(c.add(first, _GROUPS * k))) for k, lanes in enumerate(turn.carried)]
+        if rest == 0:
+            return turn.carried
+        for k, found in enumerate(turn.carried):
+            e.store(found, self._cell(cells, k))
+        with c.loop(lane, rest, _GROUPS) as at:
+            cell = self._cell(cells, c.div(at.index, _GROUPS))
+            e.store(e.add(e.load(cell, self.lines.dtype), term(c.add(whole, at.index))), cell)
+        return [self._at(cells, k) for k in range(FOLDED)]
 
     def _identity(self) -> Val:
         ((identity,),) = (self.sum.start(self.e),)
         return identity
 
-    def _cell(self, base: str, lane: Ref) -> Val:
-        """The sums so far of a lane, one for each line."""
-        return self.e.load(self._address(base, lane), self.lines.dtype)
+    def _at(self, cells: str, number: int) -> Val:
+        return self.e.load(self._cell(cells, number), self.lines.dtype)
 
-    def _set_cell(self, base: str, lane: Ref, value: Val) -> None:
-        self.e.store(value, self._address(base, lane))
-
-    def _address(self, base: str, lane: Ref) -> str:
-        return self.c.at(base, self.c.mul(lane, self.e.width), self.lines.dtype.itemsize)
-
-    def _before(self, base: str, lane: Ref, first: str | bool) -> Val:
-        """What a lane starts from: nothing has been written to its cell at ``first``."""
-        e = self.e
-        if first is True:
-            return self._identity()
-        condition = e.splat(Val(str(first), dt.bool_, 1))  # a mask: a scalar condition would become a branch each time
-        return e.select(condition, self._identity(), self._cell(base, lane))
-
-    def _folded_lanes(self, base: str) -> Val:
-        """The lanes folded by halving, eight at a time in registers."""
-        c, e = self.c, self.e
-
-        def folded(lanes: Sequence[Ref]) -> Val:
-            ((total,),) = fold_lanes(e, [self.sum], [[(self._cell(base, lane),)] for lane in lanes])
-            return total
-
-        with c.loop(0, FOLDED) as at:
-            self._set_cell(base, at.index, folded([c.add(at.index, lane) for lane in range(0, LANES, FOLDED)]))
-        return folded(range(FOLDED))
+    def _cell(self, cells: str, number: Ref) -> str:
+        """The address of a vector of sums, one for each line."""
+        return self.c.at(cells, self.c.mul(number, self.e.width), self.lines.dtype.itemsize)
 
 
-def _vectors(count: Extent, width: int) -> int:
+def _vectors(count: Extent, width: int, most: int) -> int:
     """How many vectors of neighbouring lines to fold at once: more, unless they would be empty."""
     if not isinstance(count, int):
-        return NEIGHBOURS
-    sizes = [1 << power for power in range(NEIGHBOURS.bit_length())]
+        return most
+    sizes = [1 << power for power in range(most.bit_length())]
     return min(sizes, key=lambda vectors: -(-count // (vectors * width)) * (vectors + 1))

@@ -40,10 +40,12 @@ class LoopVar:
 
 @dataclass(frozen=True, eq=False)
 class Computed:
-    """An index found at run time: an int64 emitter value, which is a position on an axis of ``extent`` elements."""
+    """An index found at run time: an int64 emitter value, which is a position on an axis of ``extent`` elements.  It is
+    ``alike`` in all lanes where it was looked up at one place for them; else it may vary with every loop variable."""
 
     value: Any
     extent: Extent
+    alike: bool = False
 
 
 Atom = Union[LoopVar, Quotient, Remainder, Computed, None]
@@ -225,8 +227,8 @@ def variable(var: LoopVar) -> Ix:
     return ZERO if var.extent == 1 else Ix({(var, ()): 1})
 
 
-def computed(value: Any, extent: Extent) -> Ix:
-    return Ix({(Computed(value, extent), ()): 1})
+def computed(value: Any, extent: Extent, alike: bool = False) -> Ix:
+    return Ix({(Computed(value, extent, alike), ()): 1})
 
 
 def as_index(value: Ix | int | Dim) -> Ix:
@@ -238,8 +240,8 @@ def as_index(value: Ix | int | Dim) -> Ix:
 def _atom_depends(atom: Atom, var: LoopVar) -> bool:
     if isinstance(atom, (Quotient, Remainder)):
         return atom.value.depends_on(var)
-    # A run-time value was computed inside the innermost loop, so it varies with every variable.
-    return atom is var or isinstance(atom, Computed)
+    # A run-time value was computed inside the innermost loop.
+    return atom is var or (isinstance(atom, Computed) and not atom.alike)
 
 
 def _below(value: Ix, limit: Extent) -> bool:

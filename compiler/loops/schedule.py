@@ -201,12 +201,18 @@ def _as_good_along(kernel: Kernel, inner: LoopVar, short: int, lanes: int, space
     return short % lanes == 0 and len(kernel.roots) == 1 and kernel.roots[0].op.kind is Kind.REDUCE
 
 
+def lies_side_by_side(ix: Ix, inner: LoopVar, lane: LoopVar) -> bool:
+    """Whether turns of ``inner`` are neighbours in memory, and those of ``lane`` groups of these, be it in reverse."""
+    count = inner.extent
+    return ix.coefficient(inner) in (1, -1) and ix.coefficient(lane) in (count, -1 * count)
+
+
 def _gaps(found: Accesses, inner: LoopVar, lane: LoopVar) -> list[Ix]:
     """Positions with gaps along the lane, but for those that the inner loop fills."""
 
     def gap(ix: Ix) -> bool:
         along = ix.coefficient(lane)
-        return along not in (0, 1) and not (along == inner.extent and ix.coefficient(inner) == 1)
+        return along not in (0, 1) and not lies_side_by_side(ix, inner, lane)
 
     return [ix for ix in found.positions if gap(ix)]
 
@@ -230,7 +236,7 @@ def _turned_along(space: Space, found: Accesses, inner: LoopVar, gaps: Sequence[
 def _lies_along(found: Accesses, inner: LoopVar, lane: LoopVar) -> bool:
     """Whether something is read of which turns of ``inner`` are neighbours, and turns of ``lane`` are not."""
     reads = (ix for positions in found.of_input.values() for ix in positions)
-    return any(ix.coefficient(lane) == inner.extent and ix.coefficient(inner) == 1 for ix in reads)
+    return any(lies_side_by_side(ix, inner, lane) for ix in reads)
 
 
 def _fills(outer: Sequence[LoopVar], lane: LoopVar, lanes: int) -> bool:
