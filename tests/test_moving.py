@@ -1,0 +1,120 @@
+"""Reversed and looked-up reads, in the forms that vectors have for them: the bits of NumPy on every target."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import hybridflow as hf
+from hybridflow.compiler import target
+from hybridflow.compiler.pipeline import compile_graph
+from hybridflow.errors import HybridflowError
+from hybridflow.runtime import cpu
+from hybridflow.runtime.cuda import ptx
+from hybridflow.runtime.machine import host, machine_code
+from tests.test_cuda_emission import assert_assembles
+from tests.test_fusion import build
+from tests.test_kernels import same_bits
+
+TARGETS = [name for name in ("sse2", "avx2", "avx512") if host.can_run(target.NAMED[name])]
+DTYPES = [np.uint8, np.bool_, np.float64]
+
+
+def everywhere(program, arrays, want):
+    graph = build(program, arrays)
+    for name in TARGETS:
+        (got,) = cpu.load(compile_graph(graph, target.NAMED[name])).run(arrays)
+        same_bits(got, np.ascontiguousarray(want))
+
+
+@pytest.mark.parametrize("axes", [(1,), (2,), (1, 2), (0, 1, 2)], ids=str)
+@pytest.mark.parametrize("channels", [2, 3, 5, 8])
+def test_pixels_in_reverse(channels, axes):
+    rng = np.random.default_rng(channels)
+    for dtype in DTYPES:
+        for columns in (3, 37):
+            x = rng.integers(0, 2 if dtype == np.bool_ else 200, (3, columns, channels)).astype(dtype)
+            everywhere(lambda b, x: b.reverse(x, axes=axes), [x], np.flip(x, axes))
+
+
+def test_pixels_in_reverse_are_taken_apart_by_shuffles():
+    x = np.zeros((8, 64, 3), np.uint8)
+    program = compile_graph(build(lambda b, x: b.reverse(x, axes=(1,)), [x]), target.AVX512)
+    assert "across" in program.kernels[0].schedule
+    assert "gather" not in program.text
+
+
+@pytest.mark.parametrize("columns", [1, 5, 64, 65, 200])
+def test_rows_by_index(columns):
+    rng = np.random.default_rng(columns)
+    places = rng.integers(-9, 9, 23)
+    for dtype in DTYPES:
+        table = rng.integers(0, 2 if dtype == np.bool_ else 200, (9, columns)).astype(dtype)
+        everywhere(lambda b, t, i: b.take(t, i, axis=0), [table, places], table[places])
+
+
+def test_computed_rows_by_index():
+    rng = np.random.default_rng(1)
+    table, places = rng.standard_normal((9, 70)), rng.integers(-9, 9, 23)
+    everywhere(lambda b, t, i: b.take(b.negative(t), i, axis=0), [table, places], -table[places])
+
+
+def test_an_index_for_all_lanes_is_looked_up_once():
+    table, places = np.zeros((9, 64), np.float32), np.zeros(5, np.int64)
+    for name in ("avx512", "aarch64"):
+        program = compile_graph(build(lambda b, t, i: b.take(t, i, axis=0), [table, places]), target.NAMED[name])
+        assert "gather" not in program.text
+
+
+@pytest.mark.parametrize("columns", [3, 64, 65])
+@pytest.mark.parametrize("place", [9, -10, 2**62])
+def test_rows_that_are_not_there(columns, place):
+    table = hf.asarray(np.ones((9, columns), np.float32))
+    places = np.zeros(7, np.int64)
+    places[4] = place
+    with pytest.raises(HybridflowError, match="take"):
+        hf.function(lambda t, i: hf.take(t, i, axis=0) * 2)(table, hf.asarray(places))
+
+
+def test_rows_of_unknown_extents():
+    taken = hf.function(
+        lambda t, i: hf.take(t, i, axis=0),
+        input_signature=[hf.TensorSpec([None, None], hf.float32), hf.TensorSpec([None], hf.int64)],
+    )
+    rng = np.random.default_rng(0)
+    for rows, columns, count in ((1, 1, 1), (2, 3, 5), (7, 64, 0), (4, 0, 2), (5, 37, 9), (3, 130, 4)):
+        table = rng.standard_normal((rows, columns)).astype(np.float32)
+        places = rng.integers(-rows, rows, count)
+        same_bits(np.asarray(taken(hf.asarray(table), hf.asarray(places))), table[places])
+    with pytest.raises(HybridflowError, match="take"):
+        taken(hf.asarray(np.zeros((0, 20), np.float32)), hf.asarray(np.zeros(2, np.int64)))
+
+
+@pytest.mark.parametrize("depth", [0, 1, 63, 64, 200, 4100, 70_000])
+def test_columns_times_a_vector_have_the_bits_of_rows(depth):
+    """The sums over columns go in the order of a row reduction, whatever is kept in registers."""
+    rng = np.random.default_rng(depth)
+    lines = 70 if depth < 5000 else 33
+    x, u = rng.standard_normal((depth, lines)).astype(np.float32), rng.standard_normal(depth).astype(np.float32)
+
+    def program(b, x, u):
+        product = b.matmul(b.transpose(x, perm=(1, 0)), b.reshape(u, shape=(depth, 1)))
+        return b.reshape(product, shape=(lines,))
+
+    rows = [np.ascontiguousarray(x.T), np.tile(u, (lines, 1))]
+    summed = build(lambda b, x, u: b.sum(b.multiply(x, u), axes=(1,)), rows)
+    (want,) = cpu.load(compile_graph(summed, host.target())).run(rows)
+    everywhere(program, [x, u], want)
+
+
+def test_other_targets_accept():
+    table, places = np.zeros((9, 64), np.float32), np.zeros(5, np.int64)
+    pixels = np.zeros((4, 33, 3), np.uint8)
+    for program, arrays in (
+        (lambda b, t, i: b.take(t, i, axis=0), [table, places]),
+        (lambda b, x: b.reverse(x, axes=(1,)), [pixels]),
+    ):
+        graph = build(program, arrays)
+        assert_assembles(ptx.assemble(compile_graph(graph, target.CUDA_SM90)))
+        arm = compile_graph(graph, target.AARCH64)
+        assert machine_code.compile_object(arm.text, arm.target)
