@@ -155,6 +155,22 @@ def test_orthogonal_columns_or_rows(shape: tuple[int, ...]) -> None:
     np.testing.assert_allclose(product, np.eye(len(product)), atol=1e-12)
 
 
+@pytest.mark.parametrize("kind", initializers._KINDS.values())
+def test_variables_made_while_tracing_start_as_others_do(kind: type[Initializer]) -> None:
+    given = {"scale": 2.0} if kind is initializers.VarianceScaling else {}
+    made: list[Any] = []
+
+    def model(x: Any) -> Any:
+        if not made:
+            made.append(hf.Variable(kind(**given)((4, 4), "float64")))
+        return x @ made[0]
+
+    hf.random.set_seed(4)
+    hf.function(model)(np.ones((1, 4)))
+    hf.random.set_seed(4)
+    assert made[0].numpy().tobytes() == kind(**given)((4, 4), "float64").numpy().tobytes()
+
+
 def test_what_get_takes() -> None:
     assert initializers.get("he_normal") == initializers.HeNormal()
     made = initializers.get({"class_name": "Constant", "config": {"value": 3.0}})

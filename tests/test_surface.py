@@ -36,11 +36,12 @@ MODULES = {
     "constraints": "Constraint MaxNorm MinMaxNorm NonNeg UnitNorm get",
     "initializers": """Constant GlorotNormal GlorotUniform HeNormal HeUniform Identity Initializer LecunNormal
         LecunUniform Ones Orthogonal RandomNormal RandomUniform TruncatedNormal VarianceScaling Zeros get""",
-    "layers": """Activation Add Average BatchNormalization Concatenate Dense Dot Dropout ELU Embedding Flatten
-        GaussianDropout GaussianNoise GlobalAveragePooling1D GlobalAveragePooling2D GlobalMaxPooling1D
-        GlobalMaxPooling2D GroupNormalization Identity Lambda Layer LayerNormalization LeakyReLU Masking Maximum Minimum
-        Multiply Permute RMSNormalization ReLU RepeatVector Reshape Softmax SpatialDropout1D SpatialDropout2D Subtract
-        UnitNormalization""",
+    "layers": """Activation Add Average BatchNormalization Bidirectional Concatenate Dense Dot Dropout ELU Embedding
+        Flatten GRU GRUCell GaussianDropout GaussianNoise GlobalAveragePooling1D GlobalAveragePooling2D
+        GlobalMaxPooling1D GlobalMaxPooling2D GroupNormalization Identity LSTM LSTMCell Lambda Layer
+        LayerNormalization LeakyReLU Masking Maximum Minimum Multiply Permute RMSNormalization RNN ReLU
+        RepeatVector Reshape SimpleRNN SimpleRNNCell Softmax SpatialDropout1D SpatialDropout2D
+        StackedRNNCells Subtract TimeDistributed UnitNormalization""",
     "linalg": """LinAlgError cholesky cross det diagonal eigh eigvalsh inv matmul matrix_norm matrix_power
         matrix_rank matrix_transpose outer pinv qr slogdet solve svd svdvals tensordot trace
         triangular_solve vecdot vector_norm""",

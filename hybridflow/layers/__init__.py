@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from hybridflow.layers.activations import ELU, Activation, LeakyReLU, ReLU, Softmax
 from hybridflow.layers.basic import Dense, Dropout, Flatten, Identity, Lambda, Permute, RepeatVector, Reshape
+from hybridflow.layers.cells import GRUCell, LSTMCell, SimpleRNNCell, StackedRNNCells
 from hybridflow.layers.embedding import Embedding, Masking
 from hybridflow.layers.layer import Layer
 from hybridflow.layers.merging import Add, Average, Concatenate, Dot, Maximum, Minimum, Multiply, Subtract
@@ -21,12 +22,14 @@ from hybridflow.layers.pooling import (
     GlobalMaxPooling1D,
     GlobalMaxPooling2D,
 )
+from hybridflow.layers.recurrent import GRU, LSTM, RNN, Bidirectional, SimpleRNN, TimeDistributed
 
 __all__ = [
     "Activation",
     "Add",
     "Average",
     "BatchNormalization",
+    "Bidirectional",
     "Concatenate",
     "Dense",
     "Dot",
@@ -34,6 +37,8 @@ __all__ = [
     "ELU",
     "Embedding",
     "Flatten",
+    "GRU",
+    "GRUCell",
     "GaussianDropout",
     "GaussianNoise",
     "GlobalAveragePooling1D",
@@ -42,6 +47,8 @@ __all__ = [
     "GlobalMaxPooling2D",
     "GroupNormalization",
     "Identity",
+    "LSTM",
+    "LSTMCell",
     "Lambda",
     "Layer",
     "LayerNormalization",
@@ -52,12 +59,17 @@ __all__ = [
     "Multiply",
     "Permute",
     "RMSNormalization",
+    "RNN",
     "ReLU",
     "RepeatVector",
     "Reshape",
+    "SimpleRNN",
+    "SimpleRNNCell",
     "Softmax",
     "SpatialDropout1D",
     "SpatialDropout2D",
+    "StackedRNNCells",
     "Subtract",
+    "TimeDistributed",
     "UnitNormalization",
 ]

@@ -10,7 +10,7 @@ from hybridflow import constraints, initializers, regularizers
 from hybridflow.array.elementwise import astype
 from hybridflow.compiler.ir import dtypes
 from hybridflow.core import calling
-from hybridflow.core.configured import Configured, description
+from hybridflow.core.configured import Configured, described, description
 from hybridflow.core.context import current, suspended
 from hybridflow.core.promotion import default_float, to_dtype
 from hybridflow.core.tensor import Tensor
@@ -230,6 +230,26 @@ def _shape_of(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: _shape_of(part) for key, part in value.items()}
     return [_shape_of(part) for part in value] if isinstance(value, (list, tuple)) else None
+
+
+def describe_layer(layer: Any) -> Any:
+    """A layer as its class's name and its configuration; what has none stays itself."""
+    return description(layer) if isinstance(layer, Configured) else layer
+
+
+def as_layer(given: Any) -> Any:
+    """The layer that ``describe_layer`` described, made of a class that there is; anything else is itself.
+
+    Of two classes of one name it is of the one that was defined last.  Raises ArgumentError for an unknown name.
+    """
+    return described(_kinds(Layer), given, "layers") if isinstance(given, dict) else given
+
+
+def _kinds(kind: type[Layer]) -> dict[str, type[Layer]]:
+    found = {kind.__name__: kind}
+    for derived in kind.__subclasses__():
+        found |= _kinds(derived)
+    return found
 
 
 def last_extent(layer: Layer, shape: Any) -> int:

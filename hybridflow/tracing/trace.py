@@ -316,7 +316,7 @@ class Trace:
         """
         if not isinstance(tensor, SymbolicTensor):
             return tensor
-        values: dict[Node, Tensor] = {}
+        values: dict[Node, Any] = {}
         for node, source in zip(self._builder.inputs, self.sources):
             if isinstance(source, State):
                 assert source.start is not None
@@ -338,10 +338,15 @@ class Trace:
                         f"the initial value depends on the argument {node.attrs['name']} of {self.name}, which has no "
                         "value while tracing. Make the variable outside of the function.",
                     )
-                values[node], _ = execute(node.op, tuple(values[n] for n in node.inputs), dict(node.attrs))
+                given = tuple(values[n] for n in node.inputs)
+                if node.op.name == "project":  # one of the several results of an op, which are a tuple
+                    values[node] = given[0][node.attrs["index"]]
+                else:
+                    values[node], _ = execute(node.op, given, dict(node.attrs))
         for state in written:
             state.variable._write(values[state.value._node])
-        return values[wanted]
+        found: Tensor = values[wanted]
+        return found
 
     def _needed(self, node: Node) -> list[Node]:
         """The nodes that ``node`` is computed from, itself included, in program order."""

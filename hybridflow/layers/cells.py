@@ -1,0 +1,389 @@
+"""Cells: what recurrent layers do at one step of a sequence."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from hybridflow import initializers
+from hybridflow.array import random
+from hybridflow.array.creation import ones, zeros
+from hybridflow.array.shapes import concat, split
+from hybridflow.core.variable import Variable
+from hybridflow.errors import ArgumentError, ShapeError
+from hybridflow.layers.activations import activation as activation_of, name_of_activation
+from hybridflow.layers.basic import positive
+from hybridflow.layers.layer import Layer, as_layer, describe_layer, last_extent
+from hybridflow.nn.functional import dropout as dropped
+
+Project = Callable[[Any], Any]
+Step = Callable[[Any, Any], tuple[Any, Any]]
+
+
+class Cell(Layer):
+    """The base of the cells here: ``activation`` of a product of the input with ``kernel`` and of the state with
+    ``recurrent_kernel``, for each of ``_gates`` parts of these.
+
+    While training, each element of inputs and states is dropped with probability ``dropout`` or ``recurrent_dropout``:
+    in a layer the same ones at all steps, and for all gates.
+    """
+
+    _gates: int
+    bias_initializer: Any
+    kernel: Variable
+    recurrent_kernel: Variable
+    bias: Variable | None
+
+    def __init__(
+        self,
+        units: int,
+        activation: Any,
+        use_bias: bool,
+        kernel_initializer: Any = "glorot_uniform",
+        recurrent_initializer: Any = "orthogonal",
+        bias_initializer: Any = "zeros",
+        kernel_regularizer: Any = None,
+        recurrent_regularizer: Any = None,
+        bias_regularizer: Any = None,
+        kernel_constraint: Any = None,
+        recurrent_constraint: Any = None,
+        bias_constraint: Any = None,
+        dropout: float = 0.0,
+        recurrent_dropout: float = 0.0,
+        seed: int | None = None,
+        **options: Any,
+    ) -> None:
+        super().__init__(**options)
+        self.units = positive(units, "units", self)
+        self.activation, self.use_bias = activation_of(activation), bool(use_bias)
+        self._settle("kernel", kernel_initializer, kernel_regularizer, kernel_constraint)
+        self._settle("recurrent", recurrent_initializer, recurrent_regularizer, recurrent_constraint)
+        self._settle("bias", bias_initializer, bias_regularizer, bias_constraint)
+        for name, rate in (("dropout", dropout), ("recurrent_dropout", recurrent_dropout)):
+            if not 0 <= rate < 1:
+                raise ArgumentError(self.name, f"{name} is {rate!r}; it must be at least 0 and less than 1.")
+        self.dropout, self.recurrent_dropout, self.seed = float(dropout), float(recurrent_dropout), seed
+        self.generator = None if seed is None else random.Generator(seed)
+
+    @property
+    def state_size(self) -> Any:
+        """The extents of the states: one, or a list."""
+        return self.units
+
+    @property
+    def output_size(self) -> int:
+        """The extent of the output."""
+        return self.units
+
+    def get_initial_state(self, batch_size: Any = None) -> list[Any]:
+        """States of zeros."""
+        return zero_states(self, batch_size)
+
+    def build(self, input_shape: Any) -> None:
+        self.kernel = self._weight("kernel", (last_extent(self, input_shape), self._gates * self.units))
+        self.recurrent_kernel = self._weight("recurrent", (self.units, self._gates * self.units))
+        self.bias = self._bias() if self.use_bias else None
+
+    def _bias(self) -> Variable:
+        return self._weight("bias", (self._gates * self.units,))
+
+    def call(self, inputs: Any, states: Any, training: bool | None = None) -> tuple[Any, list[Any]]:
+        """The output, and the states after it."""
+        given = list(states) if isinstance(states, (list, tuple)) else [states]
+        project, step = self.prepared(inputs.shape[0], training)
+        return step(project(inputs), given)
+
+    def prepared(self, batch: Any, training: bool | None) -> tuple[Project, Step]:
+        """What is done to inputs, of one step or of all at once, and what then is done at each: for one sequence, with
+        what is dropped chosen now."""
+        of_inputs = self._dropping(self.dropout, (batch, self.kernel.shape[0]), training)
+        of_states = self._dropping(self.recurrent_dropout, (batch, self.units), training)
+
+        def project(inputs: Any) -> Any:
+            if inputs.shape[-1] != self.kernel.shape[0]:
+                raise ShapeError(
+                    self.name,
+                    f"the input is {inputs.type}; the layer was built for a last extent of {self.kernel.shape[0]}.",
+                )
+            return self._projected(inputs if of_inputs is None else inputs * of_inputs)
+
+        def step(projected: Any, states: Any) -> tuple[Any, list[Any]]:
+            seen = states[0] if of_states is None else states[0] * of_states
+            return self._step(projected, seen, states)
+
+        return project, step
+
+    def _dropping(self, rate: float, shape: tuple[Any, ...], training: bool | None) -> Any:
+        if not training or not rate:
+            return None
+        return dropped(ones(shape, dtype=self.dtype), rate, generator=self.generator)
+
+    def _projected(self, inputs: Any) -> Any:
+        """``[..., features]`` to what a step needs of them."""
+        out = inputs @ self.kernel
+        return out if self.bias is None else out + self.bias
+
+    def _step(self, projected: Any, seen: Any, states: Any) -> tuple[Any, list[Any]]:
+        """For subclasses: output and new states, from the projected input, the first state less what is dropped of it,
+        and the states."""
+        raise NotImplementedError(f"{type(self).__name__} has to define _step(self, projected, seen, states)")
+
+    def get_config(self) -> dict[str, Any]:
+        own = {"units": self.units, "activation": name_of_activation(self.activation), "use_bias": self.use_bias}
+        rates = {"dropout": self.dropout, "recurrent_dropout": self.recurrent_dropout, "seed": self.seed}
+        return super().get_config() | own | self._settled("kernel", "recurrent", "bias") | rates
+
+
+class SimpleRNNCell(Cell):
+    """``activation(inputs @ kernel + bias + state @ recurrent_kernel)``, which is the next state too.
+
+    >>> cell = hf.layers.SimpleRNNCell(2, kernel_initializer="ones", recurrent_initializer="ones", activation="relu")
+    >>> output, states = cell(hf.ones((1, 3)), [hf.ones((1, 2))])
+    >>> output.tolist()
+    [[5.0, 5.0]]
+    """
+
+    _gates = 1
+
+    def __init__(self, units: int, activation: Any = "tanh", use_bias: bool = True, **options: Any) -> None:
+        super().__init__(units, activation, use_bias, **options)
+
+    def _step(self, projected: Any, seen: Any, states: Any) -> tuple[Any, list[Any]]:
+        out = self.activation(projected + seen @ self.recurrent_kernel)
+        return out, [out]
+
+
+class _Gated(Cell):
+    def __init__(
+        self,
+        units: int,
+        activation: Any = "tanh",
+        recurrent_activation: Any = "sigmoid",
+        use_bias: bool = True,
+        **options: Any,
+    ) -> None:
+        super().__init__(units, activation, use_bias, **options)
+        self.recurrent_activation = activation_of(recurrent_activation)
+
+    def get_config(self) -> dict[str, Any]:
+        return super().get_config() | {"recurrent_activation": name_of_activation(self.recurrent_activation)}
+
+
+class LSTMCell(_Gated):
+    """A step of a long short-term memory: its states are the output and what it remembers.
+
+    The parts of kernels and bias are those of the input gate, the forget gate (whose bias starts from 1 with
+    ``unit_forget_bias``), the candidate and the output gate.
+
+    Source: Hochreiter and Schmidhuber, "Long Short-Term Memory", 1997.
+
+    >>> cell = hf.layers.LSTMCell(4)
+    >>> output, states = cell(hf.ones((2, 3)), cell.get_initial_state(2))
+    >>> output.shape, [state.shape for state in states]
+    ((2, 4), [(2, 4), (2, 4)])
+    """
+
+    _gates = 4
+
+    def __init__(
+        self,
+        units: int,
+        activation: Any = "tanh",
+        recurrent_activation: Any = "sigmoid",
+        use_bias: bool = True,
+        unit_forget_bias: bool = True,
+        **options: Any,
+    ) -> None:
+        super().__init__(units, activation, recurrent_activation, use_bias, **options)
+        self.unit_forget_bias = bool(unit_forget_bias)
+
+    @property
+    def state_size(self) -> Any:
+        return [self.units, self.units]
+
+    def _bias(self) -> Variable:
+        if not self.unit_forget_bias:
+            return super()._bias()
+        return self._weight("bias", (4 * self.units,), initializer=self._first_bias)
+
+    def _first_bias(self, shape: Sequence[int], dtype: Any) -> Any:
+        one = (self.units,)
+        start = self.bias_initializer
+        return concat([start(one, dtype), initializers.Ones()(one, dtype), start((2 * self.units,), dtype)])
+
+    def _step(self, projected: Any, seen: Any, states: Any) -> tuple[Any, list[Any]]:
+        parts = split(projected + seen @ self.recurrent_kernel, 4, axis=-1)
+        entry, kept = self.recurrent_activation(parts[0]), self.recurrent_activation(parts[1])
+        memory = kept * states[1] + entry * self.activation(parts[2])
+        out = self.recurrent_activation(parts[3]) * self.activation(memory)
+        return out, [out, memory]
+
+    def get_config(self) -> dict[str, Any]:
+        return super().get_config() | {"unit_forget_bias": self.unit_forget_bias}
+
+
+class GRUCell(_Gated):
+    """A step of a gated recurrent unit, whose output is its state.
+
+    The parts of kernels and bias are those of the update gate, the reset gate and the candidate.  With ``reset_after``
+    the reset gate applies to the product of the state, and there are two biases, one of each product.
+
+    Source: Cho and others, "Learning Phrase Representations using RNN Encoder-Decoder", 2014.
+
+    >>> cell = hf.layers.GRUCell(4)
+    >>> output, states = cell(hf.ones((2, 3)), cell.get_initial_state(2))
+    >>> output.shape, cell.bias.shape
+    ((2, 4), (2, 12))
+    """
+
+    _gates = 3
+
+    def __init__(
+        self,
+        units: int,
+        activation: Any = "tanh",
+        recurrent_activation: Any = "sigmoid",
+        use_bias: bool = True,
+        reset_after: bool = True,
+        **options: Any,
+    ) -> None:
+        super().__init__(units, activation, recurrent_activation, use_bias, **options)
+        self.reset_after = bool(reset_after)
+
+    def _bias(self) -> Variable:
+        return self._weight("bias", (2, 3 * self.units)) if self.reset_after else super()._bias()
+
+    def _projected(self, inputs: Any) -> Any:
+        if self.bias is None or not self.reset_after:
+            return super()._projected(inputs)
+        return inputs @ self.kernel + self.bias[0]
+
+    def _step(self, projected: Any, seen: Any, states: Any) -> tuple[Any, list[Any]]:
+        update, reset, candidate = split(projected, 3, axis=-1)
+        if self.reset_after:
+            product = seen @ self.recurrent_kernel
+            if self.bias is not None:
+                product = product + self.bias[1]
+            gates, last = product[..., : 2 * self.units], product[..., 2 * self.units :]
+        else:
+            gates = seen @ self.recurrent_kernel[:, : 2 * self.units]
+        update = self.recurrent_activation(update + gates[..., : self.units])
+        reset = self.recurrent_activation(reset + gates[..., self.units :])
+        if self.reset_after:
+            last = reset * last
+        else:
+            last = (reset * seen) @ self.recurrent_kernel[:, 2 * self.units :]
+        out = update * states[0] + (1 - update) * self.activation(candidate + last)
+        return out, [out]
+
+    def get_config(self) -> dict[str, Any]:
+        return super().get_config() | {"reset_after": self.reset_after}
+
+
+class StackedRNNCells(Layer):
+    """Cells one after another as one: each takes the output of the one before.  Its states are lists of theirs.
+
+    >>> cell = hf.layers.StackedRNNCells([hf.layers.GRUCell(4), hf.layers.LSTMCell(5)])
+    >>> cell.state_size
+    [4, [5, 5]]
+    """
+
+    def __init__(self, cells: Iterable[Any], **options: Any) -> None:
+        super().__init__(**options)
+        self.cells = [as_layer(cell) for cell in cells]
+        for cell in self.cells:
+            check_cell(cell, self)
+        if not self.cells:
+            raise ArgumentError(self.name, "there are no cells.")
+
+    @property
+    def state_size(self) -> list[Any]:
+        """The extents of the states of each cell."""
+        return [cell.state_size for cell in self.cells]
+
+    @property
+    def output_size(self) -> int:
+        """The extent of the last cell's output."""
+        return output_size(self.cells[-1])
+
+    def get_initial_state(self, batch_size: Any = None) -> list[Any]:
+        """The states that the cells begin with."""
+        return [initial_state(cell, batch_size, self.dtype) for cell in self.cells]
+
+    def build(self, input_shape: Any) -> None:
+        for cell in self.cells:
+            build_cell(cell, input_shape)
+            input_shape = (*input_shape[:-1], output_size(cell))
+
+    def call(self, inputs: Any, states: Any, training: bool | None = None) -> tuple[Any, list[Any]]:
+        """The output of the last cell, and the states of all after it."""
+        project, step = self.prepared(inputs.shape[0], training)
+        return step(project(inputs), states)
+
+    def prepared(self, batch: Any, training: bool | None) -> tuple[Project, Step]:
+        """As ``Cell.prepared``; the first cell's inputs are known for all steps."""
+        parts = [prepared(cell, batch, training) for cell in self.cells]
+
+        def step(x: Any, states: Any) -> tuple[Any, list[Any]]:
+            after = []
+            for number, ((project, own_step), own) in enumerate(zip(parts, states)):
+                x, new = own_step(project(x) if number else x, own)
+                after.append(list(new) if isinstance(new, (list, tuple)) else [new])
+            return x, after
+
+        return parts[0][0], step
+
+    def get_config(self) -> dict[str, Any]:
+        return super().get_config() | {"cells": [describe_layer(cell) for cell in self.cells]}
+
+
+# What recurrent layers ask of cells, those of users too
+
+
+def check_cell(cell: Any, layer: Layer) -> None:
+    """Raise ArgumentError unless it has what makes a cell."""
+    if not callable(cell) or not hasattr(cell, "state_size"):
+        raise ArgumentError(layer.name, f"{cell!r:.60} is no cell: it needs call(inputs, states) and state_size.")
+
+
+def build_cell(cell: Any, shape: Any) -> None:
+    """Make the weights of a cell for inputs of one step."""
+    if isinstance(cell, Layer) and not cell.built:
+        cell.build(shape)
+        cell.built = True
+
+
+def prepared(cell: Any, batch: Any, training: bool | None) -> tuple[Project, Step]:
+    """As ``Cell.prepared``, of any cell."""
+    if hasattr(cell, "prepared"):
+        made: tuple[Project, Step] = cell.prepared(batch, training)
+        return made
+    return _same, cell
+
+
+def _same(inputs: Any) -> Any:
+    return inputs
+
+
+def output_size(cell: Any) -> int:
+    """The extent of a cell's output: that of its first state unless it says so."""
+    size = getattr(cell, "output_size", None)
+    if size is None:
+        size = cell.state_size
+    found: int = size if isinstance(size, int) else size[0]
+    return found
+
+
+def initial_state(cell: Any, batch: Any, dtype: Any) -> list[Any]:
+    """The states that a cell begins with, as a list."""
+    if hasattr(cell, "get_initial_state"):
+        made = cell.get_initial_state(batch_size=batch)
+        return list(made) if isinstance(made, (list, tuple)) else [made]
+    sizes = cell.state_size if isinstance(cell.state_size, (list, tuple)) else [cell.state_size]
+    return [zeros((batch, size), dtype=dtype) for size in sizes]
+
+
+def zero_states(cell: Cell, batch: Any) -> list[Any]:
+    """A state of zeros for each extent."""
+    sizes = cell.state_size if isinstance(cell.state_size, list) else [cell.state_size]
+    return [zeros((batch, size), dtype=cell.dtype) for size in sizes]

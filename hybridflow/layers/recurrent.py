@@ -1,0 +1,326 @@
+"""Recurrent layers: cells along sequences ``[batch, steps, features]``, as one loop."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+from hybridflow.array.creation import zeros, zeros_like
+from hybridflow.array.elementwise import add, divide, multiply, where
+from hybridflow.array.shapes import concat, expand_dims, flip, moveaxis, reshape
+from hybridflow.control.leaves import Nest
+from hybridflow.control.turns import run_for
+from hybridflow.core.variable import Variable
+from hybridflow.errors import ArgumentError, ArgumentTypeError, ShapeError
+from hybridflow.layers import cells
+from hybridflow.layers.layer import Layer, as_layer, describe_layer
+
+
+class RNN(Layer):
+    """A cell along the steps of a sequence, ``[batch, steps, features]`` to ``[batch, units]``, the last output.
+
+    A cell is a layer with ``call(inputs, states)``, which returns an output and the new states, and ``state_size``, an
+    int or a list; a list of cells is ``StackedRNNCells``.
+
+    - ``return_sequences``: all outputs, ``[batch, steps, units]``;
+    - ``return_state``: a tuple of the result and each state after the last step;
+    - ``go_backwards``: from the last step to the first, which is the order of the outputs too;
+    - ``stateful``: each call begins with the states of the one before, until ``reset_state()``;
+    - ``zero_output_for_mask``: outputs are 0 at steps that are masked, else those of the step before.
+
+    States do not change at steps that are masked.  ``initial_state`` is a list of the states to begin with.
+
+    >>> class Sum(hf.layers.Layer):
+    ...     state_size = 2
+    ...     def call(self, inputs, states):
+    ...         return states[0] + inputs, [states[0] + inputs]
+    >>> hf.layers.RNN(Sum(), return_sequences=True)([[[1.0, 0.0], [2.0, 1.0], [3.0, 0.0]]])
+    <Tensor f32[1,3,2] cpu>
+    [[[1. 0.]
+      [3. 1.]
+      [6. 1.]]]
+    """
+
+    supports_masking = True
+
+    def __init__(
+        self,
+        cell: Any,
+        return_sequences: bool = False,
+        return_state: bool = False,
+        go_backwards: bool = False,
+        stateful: bool = False,
+        zero_output_for_mask: bool = False,
+        **options: Any,
+    ) -> None:
+        super().__init__(**options)
+        self.cell = cells.StackedRNNCells(cell) if isinstance(cell, (list, tuple)) else as_layer(cell)
+        cells.check_cell(self.cell, self)
+        self.return_sequences, self.return_state = bool(return_sequences), bool(return_state)
+        self.go_backwards, self.stateful = bool(go_backwards), bool(stateful)
+        self.zero_output_for_mask = bool(zero_output_for_mask)
+        self.states: Any = None
+
+    def build(self, input_shape: Any) -> None:
+        if len(input_shape) < 3:
+            raise ShapeError(self.name, f"the input has the shape {input_shape}; it must be [batch, steps, features].")
+        cells.build_cell(self.cell, (input_shape[0], *input_shape[2:]))
+        if self.stateful:
+            if input_shape[0] is None:
+                raise ShapeError(self.name, "a stateful layer is first called with a batch of known size.")
+            first = Nest(cells.initial_state(self.cell, input_shape[0], self.dtype), "states")
+            self.states = first.filled([Variable(x, trainable=False, name="state") for x in first.values])
+
+    def reset_state(self) -> None:
+        """Make the states of a stateful layer 0."""
+        if self.states is not None:
+            for state in Nest(self.states, "states").values:
+                state.assign(zeros_like(state))
+
+    def call(self, inputs: Any, initial_state: Any = None, mask: Any = None, training: bool | None = None) -> Any:
+        if inputs.ndim < 3:
+            raise ShapeError(self.name, f"the input is {inputs.type}; it must be [batch, steps, features].")
+        outputs, last, states = self._walk(inputs, self._first(inputs, initial_state), mask, training)
+        if self.stateful:
+            for variable, state in zip(Nest(self.states, "states").values, Nest(states, "states").values):
+                variable.assign(state)
+        result = moveaxis(outputs, 0, 1) if self.return_sequences else last
+        return (result, *states) if self.return_state else result
+
+    def _first(self, inputs: Any, given: Any) -> list[Any]:
+        """The states to begin with."""
+        batch = inputs.shape[0]
+        if given is None and self.stateful:
+            given = self.states
+            held = Nest(given, "states").values[0].shape[0]
+            if batch != held:
+                raise ShapeError(self.name, f"the batch is {batch}; the states are of a batch of {held}.")
+        if given is None:
+            return cells.initial_state(self.cell, batch, self.dtype)
+        states = list(given) if isinstance(given, (list, tuple)) else [given]
+        sizes = self.cell.state_size
+        count = len(sizes) if isinstance(sizes, (list, tuple)) else 1
+        if len(states) != count:
+            raise ArgumentError(self.name, f"there are {len(states)} initial states; the cell has {count}.")
+        return [self._converted(state) for state in states]
+
+    def _walk(self, inputs: Any, states: list[Any], mask: Any, training: bool | None) -> tuple[Any, Any, list[Any]]:
+        """The outputs step by step if these are asked for, the last output, and the last states."""
+        project, step = cells.prepared(self.cell, inputs.shape[0], training)
+        sequence = project(moveaxis(inputs, 1, 0))
+        output = zeros((inputs.shape[0], cells.output_size(self.cell)), dtype=self.dtype)
+        carried = Nest([output, states], "the states")
+
+        def turn(values: Any, slices: Any) -> tuple[list[Any], list[Any]]:
+            before, old = carried.filled(values)
+            out, new = step(slices[0], old)
+            new = new if isinstance(new, (list, tuple)) else [new]
+            if mask is not None:
+                out = _chosen(slices[1], out, zeros_like(out) if self.zero_output_for_mask else before)
+                pairs = zip(Nest(list(new), "").values, Nest(old, "").values)
+                after = [_chosen(slices[1], x, y) for x, y in pairs]
+            else:
+                after = Nest(list(new), "").values
+            return [out, *after], [out] if self.return_sequences else []
+
+        walked = [sequence] if mask is None else [sequence, moveaxis(mask, 1, 0)]
+        values, stacks = run_for(
+            self.name, inputs.shape[1], turn, carried.values, walked, carried.names, self.go_backwards
+        )
+        last, after = carried.filled(values)
+        if not self.return_sequences:
+            return None, last, after
+        return flip(stacks[0], axis=0) if self.go_backwards else stacks[0], last, after
+
+    def compute_mask(self, inputs: Any, mask: Any = None) -> Any:
+        kept = mask if self.return_sequences else None
+        return [kept] if self.return_state else kept
+
+    def get_config(self) -> dict[str, Any]:
+        return super().get_config() | {"cell": describe_layer(self.cell)} | self._walking()
+
+    def _walking(self) -> dict[str, Any]:
+        names = "return_sequences", "return_state", "go_backwards", "stateful", "zero_output_for_mask"
+        return {name: getattr(self, name) for name in names}
+
+
+def _chosen(there: Any, new: Any, old: Any) -> Any:
+    for _ in range(new.ndim - there.ndim):
+        there = expand_dims(there, axis=-1)
+    return where(there, new, old)
+
+
+_OF_LAYERS = frozenset(inspect.signature(Layer.__init__).parameters) | frozenset(
+    name for name in inspect.signature(RNN.__init__).parameters if name != "cell"
+)
+
+
+class _OfOneCell(RNN):
+    """A recurrent layer that makes its own cell: arguments are those of the cell, and of ``RNN``."""
+
+    _kind: type[cells.Cell]
+
+    def __init__(self, units: int, *arguments: Any, **options: Any) -> None:
+        own = {name: options.pop(name) for name in list(options) if name in _OF_LAYERS}
+        shared = {name: own[name] for name in ("dtype", "trainable") if name in own}
+        kind: Any = self._kind
+        super().__init__(kind(units, *arguments, **options, **shared), **own)
+
+    def get_config(self) -> dict[str, Any]:
+        return self.cell.get_config() | Layer.get_config(self) | self._walking()
+
+
+class SimpleRNN(_OfOneCell):
+    """``activation(inputs @ kernel + bias + state @ recurrent_kernel)`` at each step: see ``SimpleRNNCell`` and
+    ``RNN``, whose arguments it takes.
+
+    >>> hf.layers.SimpleRNN(4)(hf.ones((2, 5, 3))).shape
+    (2, 4)
+    """
+
+    _kind = cells.SimpleRNNCell
+
+
+class LSTM(_OfOneCell):
+    """A long short-term memory: see ``LSTMCell`` and ``RNN``, whose arguments it takes.
+
+    >>> layer = hf.layers.LSTM(4, return_sequences=True, return_state=True)
+    >>> [x.shape for x in layer(hf.ones((2, 5, 3)))]
+    [(2, 5, 4), (2, 4), (2, 4)]
+    """
+
+    _kind = cells.LSTMCell
+
+
+class GRU(_OfOneCell):
+    """Gated recurrent units: see ``GRUCell`` and ``RNN``, whose arguments it takes.
+
+    >>> hf.layers.GRU(4, return_sequences=True)(hf.ones((2, 5, 3))).shape
+    (2, 5, 4)
+    """
+
+    _kind = cells.GRUCell
+
+
+_MERGES = {"sum": add, "mul": multiply}
+
+
+class Bidirectional(Layer):
+    """Two layers like the given one, one of which goes backwards, or ``backward_layer``; and their outputs as one.
+
+    ``merge_mode`` is "concat", "sum", "mul", "ave", or None for a tuple of both.  With ``return_state`` the states of
+    the one and then the other follow.
+
+    >>> hf.layers.Bidirectional(hf.layers.GRU(4, return_sequences=True))(hf.ones((2, 5, 3))).shape
+    (2, 5, 8)
+    """
+
+    supports_masking = True
+
+    def __init__(
+        self, layer: Any, merge_mode: str | None = "concat", backward_layer: Any = None, **options: Any
+    ) -> None:
+        super().__init__(**options)
+        if merge_mode not in ("concat", "sum", "mul", "ave", None):
+            raise ArgumentError(
+                self.name, f"merge_mode is {merge_mode!r}; it must be 'concat', 'sum', 'mul', 'ave' or None."
+            )
+        given = as_layer(layer)
+        if not isinstance(given, RNN):
+            raise ArgumentTypeError(self.name, f"{layer!r:.60} is no recurrent layer.")
+        config = given.get_config()
+        self.merge_mode = merge_mode
+        self.forward_layer: Any = type(given).from_config(config | {"name": f"forward_{given.name}"})
+        if backward_layer is None:
+            turned = {"go_backwards": not given.go_backwards, "name": f"backward_{given.name}"}
+            self.backward_layer: Any = type(given).from_config(config | turned)
+        else:
+            self.backward_layer = as_layer(backward_layer)
+        self._check()
+        self.return_sequences, self.return_state = given.return_sequences, given.return_state
+        for one in (self.forward_layer, self.backward_layer):
+            one.zero_output_for_mask = self.return_sequences
+
+    def _check(self) -> None:
+        one, other = self.forward_layer, self.backward_layer
+        if one.go_backwards == other.go_backwards:
+            raise ArgumentError(self.name, "one of the two layers has to go backwards, and the other not.")
+        for name in ("stateful", "return_sequences", "return_state"):
+            if getattr(one, name) != getattr(other, name):
+                raise ArgumentError(self.name, f"both layers must have the same {name}.")
+
+    def call(self, inputs: Any, initial_state: Any = None, mask: Any = None, training: bool | None = None) -> Any:
+        half = None if initial_state is None else len(initial_state) // 2
+        starts = (None, None) if half is None else (initial_state[:half], initial_state[half:])
+        one = self.forward_layer(inputs, initial_state=starts[0], mask=mask, training=training)
+        other = self.backward_layer(inputs, initial_state=starts[1], mask=mask, training=training)
+        states: tuple[Any, ...] = ()
+        if self.return_state:
+            states = (*one[1:], *other[1:])
+            one, other = one[0], other[0]
+        if self.return_sequences:
+            other = flip(other, axis=1)
+        merged = self._merged(one, other)
+        if self.merge_mode is None:
+            return (*merged, *states)
+        return (merged, *states) if self.return_state else merged
+
+    def _merged(self, one: Any, other: Any) -> Any:
+        if self.merge_mode is None:
+            return one, other
+        if self.merge_mode == "concat":
+            return concat([one, other], axis=-1)
+        return divide(add(one, other), 2) if self.merge_mode == "ave" else _MERGES[self.merge_mode](one, other)
+
+    def reset_state(self) -> None:
+        """Make the states of both layers 0."""
+        self.forward_layer.reset_state()
+        self.backward_layer.reset_state()
+
+    def compute_mask(self, inputs: Any, mask: Any = None) -> Any:
+        kept = mask if self.return_sequences else None
+        if self.merge_mode is None:
+            return [kept, kept]
+        return [kept] if self.return_state else kept
+
+    def get_config(self) -> dict[str, Any]:
+        return super().get_config() | {
+            "layer": describe_layer(self.forward_layer),
+            "merge_mode": self.merge_mode,
+            "backward_layer": describe_layer(self.backward_layer),
+        }
+
+
+class TimeDistributed(Layer):
+    """A layer at each step of ``[batch, steps, ...]``: all steps at once, as if they were more of the batch.
+
+    >>> hf.layers.TimeDistributed(hf.layers.Dense(4))(hf.ones((2, 5, 3))).shape
+    (2, 5, 4)
+    """
+
+    supports_masking = True
+
+    def __init__(self, layer: Any, **options: Any) -> None:
+        super().__init__(**options)
+        self.layer = as_layer(layer)
+        if not isinstance(self.layer, Layer):
+            raise ArgumentTypeError(self.name, f"{layer!r:.60} is no layer.")
+
+    def build(self, input_shape: Any) -> None:
+        if not isinstance(input_shape, tuple) or len(input_shape) < 3:
+            raise ShapeError(self.name, f"the input has the shape {input_shape}; it must be [batch, steps, ...].")
+
+    def call(self, inputs: Any, mask: Any = None, training: bool | None = None) -> Any:
+        lead = inputs.shape[:2]
+        count = lead[0] * lead[1]
+        given = {} if mask is None or not self.layer._takes_mask else {"mask": _joined(mask, count)}
+        out = self.layer(_joined(inputs, count), **given)
+        return reshape(out, (*lead, *out.shape[1:]))
+
+    def get_config(self) -> dict[str, Any]:
+        return super().get_config() | {"layer": describe_layer(self.layer)}
+
+
+def _joined(x: Any, count: Any) -> Any:
+    """``[batch, steps, ...]`` to ``[batch * steps, ...]``."""
+    return reshape(x, (count, *x.shape[2:]))
