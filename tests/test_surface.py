@@ -39,9 +39,9 @@ MODULES = {
     "layers": """Activation Add Average BatchNormalization Bidirectional Concatenate Dense Dot Dropout ELU Embedding
         Flatten GRU GRUCell GaussianDropout GaussianNoise GlobalAveragePooling1D GlobalAveragePooling2D
         GlobalMaxPooling1D GlobalMaxPooling2D GroupNormalization Identity LSTM LSTMCell Lambda Layer
-        LayerNormalization LeakyReLU Masking Maximum Minimum Multiply Permute RMSNormalization RNN ReLU
-        RepeatVector Reshape SimpleRNN SimpleRNNCell Softmax SpatialDropout1D SpatialDropout2D
-        StackedRNNCells Subtract TimeDistributed UnitNormalization""",
+        LayerNormalization LeakyReLU Masking Maximum Minimum MultiHeadAttention Multiply Permute
+        RMSNormalization RNN ReLU RepeatVector Reshape SimpleRNN SimpleRNNCell Softmax SpatialDropout1D
+        SpatialDropout2D StackedRNNCells Subtract TimeDistributed UnitNormalization""",
     "linalg": """LinAlgError cholesky cross det diagonal eigh eigvalsh inv matmul matrix_norm matrix_power
         matrix_rank matrix_transpose outer pinv qr slogdet solve svd svdvals tensordot trace
         triangular_solve vecdot vector_norm""",

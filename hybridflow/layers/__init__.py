@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from hybridflow.layers.activations import ELU, Activation, LeakyReLU, ReLU, Softmax
+from hybridflow.layers.attention import MultiHeadAttention
 from hybridflow.layers.basic import Dense, Dropout, Flatten, Identity, Lambda, Permute, RepeatVector, Reshape
 from hybridflow.layers.cells import GRUCell, LSTMCell, SimpleRNNCell, StackedRNNCells
 from hybridflow.layers.embedding import Embedding, Masking
@@ -56,6 +57,7 @@ __all__ = [
     "Masking",
     "Maximum",
     "Minimum",
+    "MultiHeadAttention",
     "Multiply",
     "Permute",
     "RMSNormalization",

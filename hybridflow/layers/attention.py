@@ -1,0 +1,143 @@
+"""Attention: each step of one sequence looks at the steps of another."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from hybridflow.array import random
+from hybridflow.array.creation import iota
+from hybridflow.array.elementwise import greater_equal, multiply, where
+from hybridflow.array.linalg import einsum
+from hybridflow.array.shapes import expand_dims
+from hybridflow.compiler.ir import dtypes
+from hybridflow.core import calling
+from hybridflow.core.variable import Variable
+from hybridflow.errors import ArgumentError, ShapeError
+from hybridflow.layers.basic import positive
+from hybridflow.layers.layer import Layer, last_extent
+from hybridflow.nn.functional import dropout as dropped, softmax
+
+
+class MultiHeadAttention(Layer):
+    """``num_heads`` times attention of ``query`` to ``key`` and ``value``, which is the key too unless one is given:
+    ``[batch, steps, features]``, ``[batch, others, ...]`` to ``[batch, steps, features]``, or ``output_shape`` numbers.
+
+    A step pays no attention to others where ``attention_mask``, ``[batch, steps, others]``, is False, or the masks of
+    the inputs; nor, with ``use_causal_mask``, to later ones.  With ``return_attention_scores`` the result is followed
+    by the shares, ``[batch, num_heads, steps, others]``.
+
+    Source: Vaswani and others, "Attention Is All You Need", 2017.
+
+    >>> layer = hf.layers.MultiHeadAttention(2, 4)
+    >>> x = hf.ones((3, 5, 8))
+    >>> y, shares = layer(x, x, use_causal_mask=True, return_attention_scores=True)
+    >>> y.shape, shares[0, 0, 1].tolist()
+    ((3, 5, 8), [0.5, 0.5, 0.0, 0.0, 0.0])
+    """
+
+    supports_masking = True
+
+    def __init__(
+        self,
+        num_heads: int,
+        key_dim: int,
+        value_dim: int | None = None,
+        dropout: float = 0.0,
+        use_bias: bool = True,
+        output_shape: int | None = None,
+        kernel_initializer: Any = "glorot_uniform",
+        bias_initializer: Any = "zeros",
+        kernel_regularizer: Any = None,
+        bias_regularizer: Any = None,
+        kernel_constraint: Any = None,
+        bias_constraint: Any = None,
+        seed: int | None = None,
+        **options: Any,
+    ) -> None:
+        super().__init__(**options)
+        self.num_heads, self.key_dim = positive(num_heads, "num_heads", self), positive(key_dim, "key_dim", self)
+        self.value_dim = self.key_dim if value_dim is None else positive(value_dim, "value_dim", self)
+        self.output_shape = None if output_shape is None else positive(output_shape, "output_shape", self)
+        if not 0 <= dropout < 1:
+            raise ArgumentError(self.name, f"dropout is {dropout!r}; it must be at least 0 and less than 1.")
+        self.dropout, self.use_bias, self.seed = float(dropout), bool(use_bias), seed
+        self._settle("kernel", kernel_initializer, kernel_regularizer, kernel_constraint)
+        self._settle("bias", bias_initializer, bias_regularizer, bias_constraint)
+
+    def _build(self, inputs: Any) -> None:
+        for x in inputs[:3]:
+            if x is not None and x.ndim != 3:
+                raise ShapeError(self.name, f"an input is {x.type}; it must be [batch, steps, features].")
+        if len(inputs) < 2:
+            raise ArgumentError(self.name, "the layer takes query and value, and key if that is another one.")
+        super()._build([[inputs[0], inputs[1], inputs[2] if len(inputs) > 2 and inputs[2] is not None else inputs[1]]])
+
+    def build(self, input_shape: Any) -> None:
+        query, value, key = (last_extent(self, shape) for shape in input_shape)
+        heads = self.num_heads
+        self.query_kernel, self.query_bias = self._made((query, heads, self.key_dim))
+        self.key_kernel, self.key_bias = self._made((key, heads, self.key_dim))
+        self.value_kernel, self.value_bias = self._made((value, heads, self.value_dim))
+        self.output_kernel, self.output_bias = self._made((heads, self.value_dim, self.output_shape or query), 1)
+        self.generator = None if self.seed is None else random.Generator(self.seed)
+
+    def _made(self, shape: tuple[int, ...], of_bias: int = 2) -> tuple[Variable, Variable | None]:
+        """A kernel, and a bias of its last extents."""
+        kernel = self._weight("kernel", shape)
+        return kernel, self._weight("bias", shape[-of_bias:]) if self.use_bias else None
+
+    def call(
+        self,
+        query: Any,
+        value: Any,
+        key: Any = None,
+        query_mask: Any = None,
+        value_mask: Any = None,
+        key_mask: Any = None,
+        attention_mask: Any = None,
+        return_attention_scores: bool = False,
+        training: bool | None = None,
+        use_causal_mask: bool = False,
+    ) -> Any:
+        query_mask = calling.mask_of(query) if query_mask is None else query_mask
+        value_mask = calling.mask_of(value) if value_mask is None else value_mask
+        if key is None:
+            key = value
+        elif key_mask is None:
+            key_mask = calling.mask_of(key)
+        q = multiply(_heads(query, self.query_kernel, self.query_bias), 1 / math.sqrt(self.key_dim))
+        k = _heads(key, self.key_kernel, self.key_bias)
+        v = _heads(value, self.value_kernel, self.value_bias)
+        scores = einsum("btnk,bsnk->bnts", q, k)
+        columns = [expand_dims(m, axis=-2) for m in (value_mask, key_mask) if m is not None]
+        rows = [] if query_mask is None else [expand_dims(query_mask, axis=-1)]
+        causal = [_causal(query.shape[1], value.shape[1])] if use_causal_mask else []
+        given = [] if attention_mask is None else [attention_mask]
+        for mask in rows + columns + causal + given:
+            there = mask if mask.ndim != 3 else expand_dims(mask, axis=1)
+            scores = where(there, scores, -3e4 if scores.dtype == dtypes.float16 else -1e9)
+        shares = softmax(scores)
+        taken = dropped(shares, self.dropout, generator=self.generator) if training and self.dropout else shares
+        out = einsum("btnv,nve->bte", einsum("bnts,bsnv->btnv", taken, v), self.output_kernel)
+        if self.output_bias is not None:
+            out = out + self.output_bias
+        return (out, shares) if return_attention_scores else out
+
+    def compute_mask(self, inputs: Any, mask: Any = None) -> Any:
+        return mask
+
+    def get_config(self) -> dict[str, Any]:
+        names = "num_heads", "key_dim", "value_dim", "dropout", "use_bias", "output_shape", "seed"
+        return super().get_config() | {name: getattr(self, name) for name in names} | self._settled("kernel", "bias")
+
+
+def _heads(x: Any, kernel: Any, bias: Any) -> Any:
+    """``[batch, steps, features]`` to ``[batch, steps, heads, numbers]``."""
+    out = einsum("bte,enk->btnk", x, kernel)
+    return out if bias is None else out + bias
+
+
+def _causal(steps: Any, others: Any) -> Any:
+    """``[steps, others]``: True where the other is not later."""
+    return greater_equal(iota((steps, others), 0, dtypes.int64), iota((steps, others), 1, dtypes.int64))
