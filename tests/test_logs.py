@@ -14,7 +14,7 @@ import pytest
 import hybridflow as hf
 from hybridflow.autodiff import replay, tape as tapes
 from hybridflow.eager import quick
-from hybridflow.runtime.calls import entry
+from hybridflow.runtime.calls import entry, turns
 from tests.bits import same_bits
 from tests.compare_programs import gradients_replayed
 from tests.fresh_functions import forget_calls
@@ -191,6 +191,44 @@ def test_a_value_that_a_tape_read_is_not_written_over():
             step()
             z = y * v
         assert np.array_equal(tape.gradient(z, x), before * (before + 1)), k
+
+
+@pytest.mark.skipif(sys.version_info >= (3, 12), reason="collections begin between instructions of Python alone")
+def test_a_program_that_begins_to_write_while_a_log_is_made_is_waited_for(monkeypatch):
+    v, waited, began = hf.Variable([1.0, 2.0]), [], []
+    words = v._gate.words
+
+    def begin(phase, info):  # as another thread could in a collection
+        gc.set_threshold(0)
+        began.append(phase)
+        words[turns.RUNNING] = turns.IN_PLACE
+
+    def end(gate, replaced):
+        words[turns.RUNNING] = 0
+        waited.append(gate)
+        return True
+
+    def read(threshold):
+        with hf.GradientTape() as tape:
+            gc.set_threshold(threshold)
+            y = hf.sum(v)
+        return tape.gradient(y, v)
+
+    monkeypatch.setattr(turns.Gate, "wait_while_written", end)
+    before = gc.get_threshold()
+    gc.collect()
+    try:
+        for _ in range(20):
+            read(0)
+        lists = [[] for _ in range(1000)]  # the interpreter keeps no more of them: making one may collect
+        gc.callbacks.append(begin)
+        found = read(1)
+    finally:
+        if begin in gc.callbacks:
+            gc.callbacks.remove(begin)
+        words[turns.RUNNING] = 0
+        gc.set_threshold(*before)
+    assert began and lists and waited == [v._gate] and np.array_equal(found, [1.0, 1.0])
 
 
 def test_nothing_is_kept():

@@ -264,12 +264,12 @@ def _read_variable(module: Module, offsets: TapeOffsets) -> None:
     f = module.function("read_variable", PTR, PTR, PTR)
     tape, variable = f.args
     miss, yes = module.symbol("miss"), module.symbol("_Py_TrueStruct")
+    f.ret_if(f.b.not_(f.call("log_start", I1, tape)), NULL)  # others may run in it, but not from here on
     value, gate = (f.load(variable, place, PTR) for place in (offsets.variable_tensor, offsets.variable_gate))
     f.ret_if(f.b.or_(f.is_null(value), f.is_null(gate)), miss)
     words = f.call("PyLong_AsVoidPtr", PTR, f.load(gate, offsets.gate_address, PTR))
     f.ret_if(f.eq(f.load(words, 4 * RUNNING, I32), i32(IN_PLACE)), miss)
-    f.ret_if(f.b.not_(f.call("log_start", I1, tape)), NULL)
-    with f.owned(f.incref(f.load(variable, offsets.variable_tensor, PTR))) as tensor:
+    with f.owned(f.incref(value)) as tensor:
         entry = f.call("log_entry", I64, tape, tensor.value)
         f.ret_if(f.eq(entry, i64(ELSEWHERE)), miss)
         is_told = f.eq(f.load(tape, offsets.recording, PTR), yes)
