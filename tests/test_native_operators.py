@@ -26,6 +26,7 @@ from hybridflow.runtime.calls import operators as slots
 from hybridflow.runtime.memory import blocks
 from hybridflow.runtime.native.records import FORMS, SLOTS_OF_ONE, SLOTS_OF_TWO
 from tests.bits import same_bits
+from tests.fresh_functions import forget_calls
 from tests.garbage import collect_all
 
 OF_TWO: dict[str, Callable[[Any, Any], Any]] = {
@@ -184,6 +185,34 @@ def test_native_code_answers() -> None:
     finally:
         sys.setprofile(None)
     assert called == [case.__code__ for case in cases]
+
+
+@pytest.mark.usefixtures("native_slots")
+@pytest.mark.parametrize("name", ["add", "sub", "mul", "truediv", "lt", "eq"])
+def test_plans_answer_what_slots_do_not_know(name: str) -> None:
+    """Shapes that are broadcast, strides, two dtypes, variables and NumPy's arrays."""
+    forget_calls()
+    function = OF_TWO[name]
+    x, row = values(np.dtype("float32"), (3, 4)), values(np.dtype("float32"), (4,), seed=1)
+    whole, doubled = values(np.dtype("int32"), (3, 4)), values(np.dtype("float32"), (3, 8))[:, ::2]
+    pairs = [(x, row), (row, x), (x, doubled), (x, whole), (x, hf.Variable(row)), (x, row.numpy()), (x, x[:, :1])]
+    for left, right in pairs:
+        first = function(left, right)
+        for _ in range(20):
+            found = function(left, right)
+            assert found.dtype == first.dtype and same_bits(found.numpy(), first.numpy())
+
+    def again() -> None:
+        for left, right in pairs:
+            function(left, right)
+
+    called: list[Any] = []
+    sys.setprofile(lambda frame, event, argument: called.append(frame.f_code) if event == "call" else None)
+    try:
+        again()
+    finally:
+        sys.setprofile(None)
+    assert called == [again.__code__]
 
 
 def test_what_an_op_refuses_is_asked_for_once(native_slots: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -35,7 +35,7 @@ from hybridflow.eager.operands import (
     weak_cast,
 )
 from hybridflow.eager.operations import operation
-from hybridflow.eager.quick import note_use, note_whole, try_binary, try_unary, wholes
+from hybridflow.eager.quick import natives, note_use, note_whole, try_binary, try_unary, wholes
 from hybridflow.errors import ArgumentError, DTypeError, entered, of_user
 
 # ---- the shapes of elementwise functions
@@ -57,11 +57,20 @@ def _quickly(op: Any, body: Callable[[Any, Any, Any], Tensor], x: Any, y: Any) -
     return body(op, x, y)
 
 
+def _at_once(op: Any, x: Any, y: Any) -> Tensor | None:
+    """What native code gives while nothing records, or NumPy before there is any; else None: there may be a plan."""
+    native = natives.get(op)
+    if native is None:
+        return try_binary(op, x, y)
+    out = native(x, y)
+    return None if out is NotImplemented else out
+
+
 def _operator(op: Any, body: Callable[[Any, Any, Any], Tensor], x: Any, y: Any) -> Tensor:
-    """As ``_quickly``, of an op behind one of Python's operators, most of which need not be asked for their plans."""
+    """As ``_quickly``, of an op behind one of Python's operators, which is a function with plans of its own."""
     try:
         if not busy.value or now() is idle:
-            out = try_binary(op, x, y)
+            out = _at_once(op, x, y)
             return _of_slot(op, body)(x, y) if out is None else out
         if only_tape() is None:  # a trace, for one, to which native code is of no use
             return body(op, x, y)
@@ -95,7 +104,8 @@ def _named(op: Any, body: Callable[..., Tensor]) -> Callable[..., Tensor]:
         return body(op, x)
 
     def of_two(x: Any, y: Any) -> Tensor:
-        return body(op, x, y)
+        out = try_binary(op, x, y) if not busy.value or now() is idle else None
+        return body(op, x, y) if out is None else out
 
     function: Any = of_one if op.arity == 1 else of_two
 
@@ -151,7 +161,7 @@ def _unary(op: Any, x: Any) -> Tensor:
 def _unary_operator(op: Any, x: Any) -> Tensor:
     """As ``_unary``, of an op behind one of Python's operators."""
     try:
-        if busy.value and only_tape() is not None:
+        if type(x) is Variable or (busy.value and only_tape() is not None):
             note_use(0)
             return _of_slot(op, _unary)(x)
         return _unary(op, x)

@@ -333,7 +333,7 @@ def _exports(module: Module, offsets: Offsets) -> None:
 def _slots(module: Module) -> None:
     """The slots, by the names of their methods: ``slot_add`` ...; ``slot_functions`` holds the function behind each, in
     the order of ``SLOTS``, ``slot_operators`` the OPERATOR of each of ``OPS_OF_SLOTS``, ``slot_wholes`` what does the
-    same under tapes, or null."""
+    same by plans, or null."""
     module.variable("slot_functions", PTR, len(SLOTS))
     module.variable("slot_wholes", PTR, len(OPS_OF_SLOTS))
     module.variable("slot_operators", PTR, len(OPS_OF_SLOTS))
@@ -358,10 +358,9 @@ def _answer_by_op(f: Function, place: ir.Value, operands: Sequence[ir.Value]) ->
     name = "try_unary" if len(operands) == 1 else "try_binary"
     result = entry_code.balanced(f, name, operator, *operands)
     f.ret_if(f.ne(result, f.module.symbol("miss")), result)
-    with f.b.if_then(f.ne(f.get(f.module.symbol("busy"), I32), i32(0)), likely=False):
-        whole = f.get(f.element(f.module.symbol("slot_wholes"), place, PTR), PTR)
-        with f.b.if_then(f.b.not_(f.is_null(whole))):
-            f.ret(_called(f, whole, operands))
+    whole = f.get(f.element(f.module.symbol("slot_wholes"), place, PTR), PTR)
+    with f.b.if_then(f.b.not_(f.is_null(whole))):
+        f.ret(_called(f, whole, operands))
     f.ret(_call_function(f, place, operands))
 
 
