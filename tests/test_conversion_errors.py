@@ -338,3 +338,124 @@ def test_a_generator_that_is_taken_from_in_a_branch() -> None:
 
     with pytest.raises(HybridflowError, match="items are taken from a generator under a condition that is a tensor"):
         hf.function(f)(hf.constant(1.5))
+
+
+ALIASES: dict[str, Callable[[Any, Any, Any], Any]] = {}
+
+
+def alias(function: Any) -> Any:
+    ALIASES[function.__name__] = function
+    return function
+
+
+@alias
+def one_of_two(x, a, b):
+    c = a if x > 0 else b
+    c[0] = c[0] + 5
+    return a, b, c
+
+
+@alias
+def one_of_two_is_changed_by_its_own_name(x, a, b):
+    if x > 0:
+        c = a
+    else:
+        c = b
+    a[0] = a[0] + 5
+    return c
+
+
+@alias
+def another_name_of_it_in_one_branch(x, a, b):
+    if x > 0:
+        b = a
+    b[0] += 5
+    return a, b
+
+
+@alias
+def a_copy_in_one_branch(x, a, b):
+    b = a
+    if x > 0:
+        b = b + b
+        b = b[:2] if isinstance(b, list) else b
+    b[1] = 5
+    return a, b
+
+
+@alias
+def a_loop_without_turns(x, a, b):
+    b = a
+    while x > 0:
+        b = [b[1], b[0]] if isinstance(b, list) else b * 2
+        x = x - 1
+    b[0] = 7
+    return a, b
+
+
+@alias
+def the_first_turn_of_a_loop(x, a, b):
+    b = a
+    while x > 0:
+        b[0] = b[0] + 1
+        b = [b[1], b[0]] if isinstance(b, list) else b * 2
+        x = x - 1
+    return a, b
+
+
+@pytest.mark.parametrize("kind", ["list", "tensor"])
+@pytest.mark.parametrize("name", ALIASES)
+def test_which_object_is_changed_never_depends_on_a_tensor_unnoticed(name: str, kind: str) -> None:
+    function = ALIASES[name]
+
+    def f(x: Any) -> Any:
+        if kind == "list":
+            return function(x, [x * 1, x * 2], [x * 3, x * 4])
+        return function(x, hf.stack([x * 1, x * 2]), hf.stack([x * 3, x * 4]))
+
+    with pytest.raises(HybridflowError, match=r"it depends on a tensor which of several it is|has no one type"):
+        hf.function(f)(hf.constant(1.0))
+
+
+def test_names_of_one_object_go_on_to_be_that() -> None:
+    def f(x: Any) -> Any:
+        if x > 0:
+            a = b = [x, x + 1]
+        else:
+            a = b = [x * 2, x]
+        a[0] = a[0] + 5
+        c = {"k": x}
+        if x > 1:
+            c = {"k": x * 3}
+        c["k"] = c["k"] + 1  # nobody else has the other one
+        return a[0], b[0], a is b, c["k"]
+
+    compiled = hf.function(f)
+    for x in (2.0, 0.5, -1.0):
+        assert list(map(float, compiled(hf.constant(x)))) == list(map(float, f(hf.constant(x))))
+
+
+NUMBERS: dict[str, Callable[[Any], Any]] = {
+    "str": lambda n: str(n),
+    "format": lambda n: f"{n:>3}",
+    "repeated": lambda n: [0] * n,
+    "repeated text": lambda n: n * "ab",
+}
+
+
+@pytest.mark.parametrize("text", NUMBERS)
+def test_numbers_that_a_tensor_decides_about_are_no_text_and_no_length(text: str) -> None:
+    def f(x: Any) -> Any:
+        return NUMBERS[text](1 if x > 0 else 2)
+
+    with pytest.raises(HybridflowError, match="a Python number that a tensor decides about"):
+        hf.function(f)(hf.constant(1.0))
+
+
+def test_numbers_that_a_tensor_decides_about_are_instances_of_pythons_types() -> None:
+    @hf.function
+    def f(x: Any) -> Any:
+        n, p = 1 if x > 0 else 2, 0.5 if x > 0 else 1.5
+        return [isinstance(n, int), isinstance(n, float), isinstance(p, (float, str)), isinstance(n, hf.Tensor)]
+
+    assert f(hf.constant(1.0)) == [True, False, True, False]

@@ -20,8 +20,10 @@ import numpy as np
 from hybridflow.array import elementwise, reductions
 from hybridflow.array.elementwise import logical_not
 from hybridflow.core.context import current
+from hybridflow.core.promotion import weak_kind
 from hybridflow.core.tensor import Tensor
 from hybridflow.core.variable import Variable
+from hybridflow.errors import TraceError
 from hybridflow.jit.guards import calls, contents, questions
 from hybridflow.jit.guards.attributes import MISSING, before_attribute, read_attribute
 from hybridflow.jit.guards.recognition import ATOMS
@@ -69,6 +71,8 @@ class Recorder:
             if type(value) in CONTAINERS:
                 paths.touch(place_of(value))
             paths.check_takes(value)
+        if paths.active.doubles and type(value) in CONTAINERS and name in _CHANGES:
+            paths.check_single(value, sys._getframe(1))
         return self.fn(self.attribute(value, name))
 
     def fn(self, function: Any) -> Any:
@@ -79,7 +83,7 @@ class Recorder:
         found = recording.note(calls.prepare, function)
         if paths.active.path is not None or paths.active.spent:
             found = _touching(function, found)
-        return _range if function is range else found
+        return _SPECIAL[function](found) if type(function) in _ASKED and function in _SPECIAL else found
 
     def item(self, value: Any, key: Any) -> Any:
         recording = active.recording
@@ -240,11 +244,14 @@ class Recorder:
         recording = active.recording
         if recording is not None and type(value) not in _INERT:
             recording.note(contents.read_text, value)
+        _check_text(value)
         return value
 
     def binary(self, name: str, left: Any, right: Any) -> Any:
         recording = active.recording
         operation = _OPERATORS[name]
+        if type(right) is SymbolicTensor or type(left) is SymbolicTensor:
+            _check_repeats(left, right)
         if recording is None:
             return operation(left, right)
         if type(left) in _INERT and type(right) in _INERT:
@@ -332,6 +339,8 @@ class Recorder:
         recording = active.recording
         if recording is not None:
             recording.note(contents.before_write, value, name)
+            if paths.active.doubles:
+                paths.check_single(value, sys._getframe(1))
             if paths.active.path is not None:
                 paths.touch(place_of(value, name))
         return value
@@ -346,6 +355,8 @@ class Recorder:
         recording = active.recording
         if recording is not None and type(value) not in _INERT:
             recording.note(_note_item_write, value)
+        if paths.active.doubles:
+            paths.check_single(value, sys._getframe(1))
         if paths.active.path is not None:
             if type(value) is SymbolicTensor:
                 paths.rebound(value)
@@ -362,10 +373,45 @@ class Recorder:
         recording = active.recording
         if recording is not None and type(value) not in _INERT:
             recording.note(_note_update, name, value)
+            if paths.active.doubles:
+                paths.check_single(value, sys._getframe(1))
             if type(value) in CONTAINERS and paths.active.path is not None:
                 paths.touch(place_of(value))
             elif isinstance(value, np.ndarray):
                 paths.check_can_be_undone("a NumPy array is changed")
+
+
+# Methods of containers that change them.
+_CHANGES = frozenset(
+    [
+        "append",
+        "appendleft",
+        "extend",
+        "extendleft",
+        "insert",
+        "pop",
+        "popleft",
+        "popitem",
+        "remove",
+        "discard",
+        "clear",
+        "sort",
+        "reverse",
+        "rotate",
+        "update",
+        "setdefault",
+        "add",
+        "intersection_update",
+        "difference_update",
+        "symmetric_difference_update",
+        "move_to_end",
+        "__setitem__",
+        "__delitem__",
+        "__iadd__",
+        "__ior__",
+        "__imul__",
+    ]
+)
 
 
 def _is_open(value: Any) -> bool:
@@ -415,8 +461,59 @@ def _touching(function: Any, found: Any) -> Any:
     return call
 
 
+def _check_text(value: Any) -> None:
+    """Raise TraceError if a value becomes text whose digits are not known before the program runs."""
+    if _is_number(value):
+        raise TraceError(
+            "str",
+            "a Python number that a tensor decides about becomes text. Show it with hf.print, or return it and show "
+            "the result.",
+        )
+
+
+def _check_repeats(left: Any, right: Any) -> None:
+    """Raise TraceError for ``[0] * n`` of a number that is not known before the program runs."""
+    for one, other in ((left, right), (right, left)):
+        if type(one) in (list, tuple, str, bytes) and _is_number(other):
+            raise TraceError(
+                "convert",
+                f"a Python number that a tensor decides about meets a {type(one).__name__}, whose length would depend "
+                "on it. Use tensors of a fixed size, and hf.where.",
+            )
+
+
+def _is_number(value: Any) -> bool:
+    """Whether a value stands for a number of Python's that a tensor decides about."""
+    return type(value) is SymbolicTensor and value.is_weak and not value.is_given
+
+
+def _isinstance_of(ask: Callable[..., Any]) -> Callable[..., Any]:
+    def call(value: Any, kinds: Any) -> Any:
+        kind = weak_kind(value) if _is_number(value) else None
+        return ask(value if kind is None else kind(), kinds)
+
+    return call
+
+
+def _text_of(make: Callable[..., Any]) -> Callable[..., Any]:
+    def call(*args: Any, **kwargs: Any) -> Any:
+        for value in args:
+            _check_text(value)
+        return make(*args, **kwargs)
+
+    return call
+
+
 def _range(*bounds: Any) -> Any:
     return TensorRange(*bounds) if any(isinstance(bound, SymbolicTensor) for bound in bounds) else range(*bounds)
+
+
+_ASKED = (type, types.BuiltinFunctionType)
+_SPECIAL: dict[Any, Callable[[Any], Any]] = {
+    range: lambda _: _range,
+    isinstance: _isinstance_of,
+    **dict.fromkeys((str, repr, format, ascii), _text_of),
+}
 
 
 def _forked(value: Any, frame: types.FrameType, names: Sequence[str], loop: Loop | None) -> Fork:

@@ -210,6 +210,10 @@ class Carried:
         names = {name: held.built(rest) for name, held in self._names.items()}
         return names, [(place, held.built(rest)) for place, held in self._places.values()]
 
+    def doubles(self, names: dict[str, Any]) -> list[tuple[Any, ...]]:
+        """What ``built`` made of names, with what these started as, which in the first turn it is."""
+        return [(names[name], held.start) for name, held in self._names.items() if names[name] is not held.start]
+
     def agrees(self, values: dict[str, Any] | None, touched: dict[Any, Any], finals: dict[Any, Any]) -> bool:
         """Whether a turn that leaves ``values`` (None if none goes on) keeps all types.  ``touched`` are the places
         that it changes, which hold again what they held before it."""

@@ -37,6 +37,7 @@ from hybridflow.tracing.flow.paths import (
     containers_of,
     given_back,
     literal_code,
+    note_doubles,
     path_in,
     put,
     truth,
@@ -327,6 +328,7 @@ class _Staged:
         names, places = self._carried.built(leaves)
         for place, value in places:
             put(place, value)
+        note_doubles(self._carried.doubles(names))
         self.index = names[_INDEX]
         self._loop.offer(names)
 
@@ -401,6 +403,7 @@ class _Staged:
         assign(self._variables, ends)
         lates = found[leaves + 1 + len(self._variables) :]
         names, places = self._carried.built(found[1 : leaves + 1])
+        note_doubles(self._carried.doubles(names))
         for place, value in places:
             put(place, value)
         self._after(

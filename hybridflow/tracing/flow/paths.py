@@ -31,7 +31,7 @@ from hybridflow.errors import TraceError
 from hybridflow.tracing.flow import blame
 from hybridflow.tracing.flow.places import CONTAINERS, UNBOUND, Place, place_of
 from hybridflow.tracing.flow.values import ABSENT, Conflict, Joined
-from hybridflow.tracing.flow.witnesses import BUFFERS, Witnesses, is_iterator
+from hybridflow.tracing.flow.witnesses import BUFFERS, Witnesses, is_iterator, reaches
 from hybridflow.tracing.region import Region, all_operands
 from hybridflow.tracing.symbolic import SymbolicTensor
 
@@ -199,6 +199,7 @@ class _Active(threading.local):
     def __init__(self) -> None:
         self.conflicts: dict[tuple[CodeType, str], blame.Cause] = {}
         self.spent: list[Any] = []  # iterators of which it depends on a tensor how far loops came
+        self.doubles: list[tuple[FrameType, tuple[Any, ...]]] = []
         self.numbers = itertools.count(1)  # of kinds: the same ones in each trace of a function
 
 
@@ -208,8 +209,8 @@ active = _Active()
 @contextlib.contextmanager
 def converting() -> Iterator[None]:
     """One run of converted code.  What is wrong with names that branches bind is said when they are read."""
-    before = active.path, active.conflicts, active.numbers, active.spent
-    active.path, active.conflicts, active.numbers, active.spent = None, {}, itertools.count(1), []
+    before = active.path, active.conflicts, active.numbers, active.spent, active.doubles
+    active.path, active.conflicts, active.numbers, active.spent, active.doubles = None, {}, itertools.count(1), [], []
     try:
         yield
     except NameError as error:
@@ -218,7 +219,7 @@ def converting() -> Iterator[None]:
             raise
         raise explained from None
     finally:
-        active.path, active.conflicts, active.numbers, active.spent = before
+        active.path, active.conflicts, active.numbers, active.spent, active.doubles = before
 
 
 def path_in(frame: FrameType) -> Path:
@@ -294,7 +295,31 @@ def combined(pred: Tensor, pairs: Sequence[tuple[Side, Bundle]], alias: Mapping[
         kind: {name: joined.finished(value, tensors) for name, value in values.items()}
         for kind, values in found.items()
     }
+    note_doubles(joined.made)
     return Bundle(made, None if code is None else joined.finished(code, tensors))
+
+
+def note_doubles(made: Sequence[tuple[Any, ...]]) -> None:
+    """Keep in mind what stands for one of several objects: none of them may be changed in place while another lives."""
+    path = active.path
+    if path is not None:
+        active.doubles += [(path.frame, group) for group in made]
+
+
+def check_single(value: Any, frame: FrameType) -> None:
+    """Before ``value`` is changed in place by ``frame``: raise TraceError if it depends on a tensor whether another
+    object that names still hold is that same one."""
+    for own, group in active.doubles:
+        if any(value is one for one in group):
+            others = [one for one in group if one is not value]
+            names = [held for f in {own, frame} for name, held in f.f_locals.items() if name.isidentifier()]
+            if reaches(names, others):
+                kind = "tensor" if isinstance(value, Tensor) else type(value).__name__
+                raise TraceError(
+                    "convert",
+                    f"a {kind} is changed in place, and it depends on a tensor which of several it is. "
+                    "Copy it before, or make a new one instead of changing it.",
+                )
 
 
 def renamed(bundle: Bundle, alias: Mapping[Kind, Kind], region: Region | None = None) -> Bundle:

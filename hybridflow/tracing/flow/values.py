@@ -113,6 +113,8 @@ class Joined:
         self._within = within
         self.outputs: list[list[Tensor]] = [[], []]
         self._weak: list[bool] = []
+        self._met: dict[tuple[int, int], Any] = {}
+        self.made: list[tuple[Any, ...]] = []  # what stands for two objects, and those
 
     def value(self, a: Any, b: Any) -> Any:
         """What stands for ``a`` and ``b``: a value, a Conflict, or something that ``finished`` makes a value of."""
@@ -126,11 +128,21 @@ class Joined:
             return a
         if is_number(a) and is_number(b):
             return self._numbers(a, b)
+        key = id(a), id(b)
+        if key not in self._met:  # two names of one object go on to be that
+            self._met[key] = self._objects(a, b)
+        return self._met[key]
+
+    def _objects(self, a: Any, b: Any) -> Any:
         if _is_value(a) and _is_value(b):
-            return self._tensors(a, b)
-        if pytree.is_container(a) and pytree.is_container(b):
-            return self._containers(a, b)
-        return Conflict("kind", a, b)
+            found = self._tensors(a, b)
+        elif pytree.is_container(a) and pytree.is_container(b):
+            found = self._containers(a, b)
+        else:
+            return Conflict("kind", a, b)
+        if not isinstance(found, Conflict):
+            found.of = a, b
+        return found
 
     def output(self, one: Tensor, other: Tensor, weak: bool = False) -> _Output:
         self.outputs[0].append(one)
@@ -186,26 +198,37 @@ class Joined:
 
     def finished(self, value: Any, tensors: Sequence[Tensor]) -> Any:
         """The value with ``tensors`` in the place of outputs."""
+        if not isinstance(value, (_Output, _Nested)):
+            return value
+        if value.made is None:
+            value.made = self._made(value, tensors)
+            if value.of is not None:
+                self.made.append((value.made, *value.of))
+        return value.made
+
+    def _made(self, value: _Output | _Nested, tensors: Sequence[Tensor]) -> Any:
         if isinstance(value, _Output):
             found = tensors[value.number]
             return number_of(found) if self._weak[value.number] else found
-        if isinstance(value, _Nested):
-            return pytree.unflatten(value.structure, [self.finished(leaf, tensors) for leaf in value.leaves])
-        return value
+        return pytree.unflatten(value.structure, [self.finished(leaf, tensors) for leaf in value.leaves])
 
 
 class _Output:
-    __slots__ = ("number",)
+    __slots__ = ("made", "number", "of")
 
     def __init__(self, number: int) -> None:
         self.number = number
+        self.made: Any = None
+        self.of: tuple[Any, Any] | None = None  # the objects that it stands for
 
 
 class _Nested:
-    __slots__ = ("leaves", "structure")
+    __slots__ = ("leaves", "made", "of", "structure")
 
     def __init__(self, structure: pytree.Structure, leaves: list[Any]) -> None:
         self.structure, self.leaves = structure, leaves
+        self.made: Any = None
+        self.of: tuple[Any, Any] | None = None
 
 
 def _is_value(value: Any) -> bool:

@@ -42,6 +42,15 @@ def reachable(values: Iterable[Any]) -> list[Any]:
     return list(found.values())
 
 
+def reaches(values: Iterable[Any], wanted: Iterable[Any]) -> bool:
+    """Whether ``values`` are, or hold, one of the ``wanted`` objects."""
+    ids = set(map(id, wanted))
+    values = list(values)
+    return any(id(value) in ids for value in values) or any(
+        id(value) in ids or any(id(part) in ids for part in _held(value)) for value in reachable(values)
+    )
+
+
 def _held(value: Any) -> list[Any]:
     if isinstance(value, dict):
         held = list(dict.values(value))
