@@ -469,7 +469,6 @@ def trace(body, *args):
 @pytest.mark.parametrize(
     "body, remedy",
     [
-        (lambda x: 1 if x[0] > 0 else 2, r"hf\.where"),
         (lambda x: float(x[0]), "Python argument"),
         (lambda x: int(x[0]), "Python argument"),
         (lambda x: range(3)[hf.astype(x[0], hf.int64)], "Python argument"),

@@ -16,7 +16,7 @@ import numpy as np
 
 from hybridflow.core.tensor import Tensor
 from hybridflow.core.variable import Variable
-from hybridflow.jit.guards.libraries import is_recorded, is_users_class
+from hybridflow.jit.guards.libraries import is_ours, is_recorded, is_users_class
 from hybridflow.jit.guards.recognition import ATOMS, CONTAINERS, ArrayContents, ArrayType
 from hybridflow.jit.guards.recording import Recording
 from hybridflow.jit.guards.twins import follow
@@ -139,7 +139,7 @@ def class_slot(recording: Recording, kind: type) -> int:
 def lookup(recording: Recording, kind: type, name: str) -> Any:
     """Note what a class holds under a name, its bases included, and return it (MISSING if nothing)."""
     found = in_class(kind, name)
-    if kind.__flags__ & IMMUTABLE:
+    if kind.__flags__ & IMMUTABLE or is_ours(kind):  # native methods take the place of Python ones as they are loaded
         return found
     slot, text = class_slot(recording, kind), f"{kind.__name__}.{name}"
     if found is MISSING:

@@ -97,6 +97,12 @@ def is_library_module(name: str) -> bool:
     return top in NUMERIC or (top in sys.stdlib_module_names and top != "__main__")
 
 
+def is_ours(kind: type) -> bool:
+    """Whether a class is hybridflow's own, and none of a room whose code is followed."""
+    module = kind.__module__ or ""
+    return module.partition(".")[0] == "hybridflow" and is_library_module(module)
+
+
 def is_users_class(kind: type) -> bool:
     """Whether a class was written by the user: its instances and its methods may do anything."""
     return bool(kind.__flags__ & _HEAP_TYPE) and not is_library_module(kind.__module__ or "")
