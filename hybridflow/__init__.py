@@ -231,6 +231,7 @@ if _typing.TYPE_CHECKING:  # what is loaded when it is first used, see ``_LATER`
     from hybridflow import (
         config as config,
         constraints as constraints,
+        data as data,
         initializers as initializers,
         layers as layers,
         linalg as linalg,
@@ -295,6 +296,7 @@ _LATER = {
     "config": "",
     "constraints": "",
     "custom_gradient": "autodiff.custom",
+    "data": "",
     "diff": "array.differences",
     "foldl": "control.walks",
     "foldr": "control.walks",
@@ -327,6 +329,7 @@ _PUBLIC_MODULES = frozenset(
     (
         "config",
         "constraints",
+        "data",
         "errors",
         "initializers",
         "layers",

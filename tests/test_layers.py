@@ -67,6 +67,7 @@ LEVELS = {
     "hybridflow.control": 7.45,
     "hybridflow.jit": 7.5,
     "hybridflow.nn": 7.6,
+    "hybridflow.data": 7.6,
     "hybridflow.losses": 7.6,
     "hybridflow.initializers": 7.7,
     "hybridflow.regularizers": 7.7,

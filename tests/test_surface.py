@@ -17,9 +17,9 @@ GradientTape Module Sequential Tensor TensorArray TensorSpec Variable abs acos a
 argsort asarray asin asinh associative_scan astype atan atan2 atanh bfloat16 bitwise_and bitwise_invert
 bitwise_left_shift bitwise_or bitwise_right_shift bitwise_xor bool bool_ broadcast_arrays broadcast_shapes
 broadcast_to can_cast case ceil clip concat cond config conj constant constraints copysign cos cosh count_nonzero
-cumulative_prod cumulative_sum custom_gradient device diagonal diff divide e einsum empty empty_like equal erf errors
-exp expand_dims expm1 eye finfo flip float16 float32 float64 floor floor_divide foldl foldr fori_loop from_dlpack full
-full_like function gather gather_nd grad greater greater_equal hypot iinfo imag inf initializers int16 int32 int64
+cumulative_prod cumulative_sum custom_gradient data device diagonal diff divide e einsum empty empty_like equal erf
+errors exp expand_dims expm1 eye finfo flip float16 float32 float64 floor floor_divide foldl foldr fori_loop from_dlpack
+full full_like function gather gather_nd grad greater greater_equal hypot iinfo imag inf initializers int16 int32 int64
 int8 isclose isdtype isfinite isin isinf isnan layers less less_equal linalg linspace list_devices log log10 log1p
 log2 logaddexp logical_and logical_not logical_or logical_xor logsumexp losses map_fn matmul matrix_transpose max
 maximum mean memory meshgrid min minimum moveaxis multiply nan nan_to_num negative newaxis nextafter nn nonzero
@@ -34,6 +34,7 @@ NAMES = _TEXT.split()
 MODULES = {
     "config": "cache_limit functions_run_eagerly get_num_threads memory_limit run_functions_eagerly set_num_threads",
     "constraints": "Constraint MaxNorm MinMaxNorm NonNeg UnitNorm get",
+    "data": "AUTOTUNE Dataset INFINITE_CARDINALITY Iterator UNKNOWN_CARDINALITY",
     "initializers": """Constant GlorotNormal GlorotUniform HeNormal HeUniform Identity Initializer LecunNormal
         LecunUniform Ones Orthogonal RandomNormal RandomUniform TruncatedNormal VarianceScaling Zeros get""",
     "layers": """Activation Add Average BatchNormalization Bidirectional Concatenate Dense Dot Dropout ELU Embedding

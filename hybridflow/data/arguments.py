@@ -1,0 +1,62 @@
+"""What methods of ``Dataset`` are given, checked."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from hybridflow.array.random import bits
+from hybridflow.core.context import suspended
+from hybridflow.core.tensor import Tensor
+from hybridflow.data.threads import AUTOTUNE
+from hybridflow.errors import ArgumentError, ArgumentTypeError
+
+
+def whole(name: str, value: Any, method: str, least: int | None = 1) -> int:
+    """An int of at least so much.  Raises ArgumentTypeError or ArgumentError."""
+    try:
+        found = operator.index(value)
+    except TypeError:
+        raise ArgumentTypeError(f"Dataset.{method}", f"{name} is {value!r}; it must be an int.") from None
+    if isinstance(value, bool):
+        raise ArgumentTypeError(f"Dataset.{method}", f"{name} is {value!r}; it must be an int.")
+    if least is not None and found < least:
+        raise ArgumentError(f"Dataset.{method}", f"{name} is {found}; it must be {least} or more.")
+    return found
+
+
+def calls(value: Any, method: str) -> int | None:
+    """``num_parallel_calls``: None, AUTOTUNE or how many."""
+    if value is None:
+        return None
+    return AUTOTUNE if type(value) is int and value == AUTOTUNE else whole("num_parallel_calls", value, method)
+
+
+def called(name: str, value: Any, method: str) -> Callable[..., Any]:
+    """A function.  Raises ArgumentTypeError for what cannot be called."""
+    if not callable(value):
+        raise ArgumentTypeError(f"Dataset.{method}", f"{name} is {value!r}, which cannot be called.")
+    return value
+
+
+def seeds(seed: Any, method: str) -> tuple[int, ...]:
+    """Where a stream of random numbers starts: of ``seed``, or drawn from the global generator of ``hf.random``."""
+    if seed is None:
+        with suspended():
+            return tuple(bits((2,)).tolist())
+    if isinstance(seed, Tensor):
+        seed = seed.item()
+    return (whole("seed", seed, method, None) % 2**64, 1)
+
+
+def shares(weights: Any, count: int) -> list[float]:
+    """Weights of datasets as probabilities.  Raises ArgumentError for other than one each, or negative ones."""
+    if weights is None:
+        return [1 / count] * count
+    found = np.asarray(weights, np.float64)
+    if found.shape != (count,) or not (found >= 0).all() or not 0 < found.sum() < np.inf:
+        raise ArgumentError("Dataset.sample_from_datasets", f"weights must be {count} numbers of 0 or more.")
+    return [float(w) for w in found / found.sum()]

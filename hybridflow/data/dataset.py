@@ -1,0 +1,578 @@
+"""The class Dataset: descriptions of elements, and what is made of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from typing import Any
+
+from hybridflow.core import pytree
+from hybridflow.core.promotion import to_dtype
+from hybridflow.data import arguments, elements, functions, grouping, mixing, order, tables
+from hybridflow.data.iterator import Iterator, NumpyIterator
+from hybridflow.data.node import INFINITE, UNKNOWN, Node, TableNode, place
+from hybridflow.data.threads import AUTOTUNE, ParallelMap, Prefetch
+from hybridflow.errors import ArgumentError, ArgumentTypeError, entered
+from hybridflow.jit.tensor_spec import TensorSpec
+
+
+class Dataset(elements.Nested):
+    """A description of elements: nested tensors, one after another.  Iterating over it runs it, each time anew.
+
+    Methods give other datasets, and leave this one as it is.  Functions that elements are passed to get the parts of
+    those that are tuples as arguments.  Elements come in a fixed order unless ``deterministic=False`` asks otherwise.
+    A subclass may define ``__iter__`` (and ``__len__``, ``element_spec``) itself, and has all methods too.
+
+    >>> data = hf.data.Dataset.from_tensor_slices(([[1.0], [2.0], [3.0]], [0, 1, 0]))
+    >>> data = data.map(lambda x, y: (x * 10, y)).shuffle(3, seed=1).batch(2)
+    >>> len(data), data.element_spec
+    (2, (TensorSpec((None, 1), 'float32'), TensorSpec((None,), 'int64')))
+    >>> sorted(x.item() for images, labels in data for x in images)
+    [10.0, 20.0, 30.0]
+    """
+
+    _made: Node | None = None
+
+    @property
+    def _node(self) -> Node:
+        return self._made or _Own(self)
+
+    # Sources
+
+    @staticmethod
+    @entered
+    def from_tensor_slices(tensors: Any) -> Dataset:
+        """The rows of nested arrays, along their first axes.  Lists are arrays; tuples and dicts are structure.
+
+        Arrays that can be written to are copied, once; tensors, locked arrays and read-only memory maps are not.
+
+        >>> [x.item() for x in hf.data.Dataset.from_tensor_slices([1, 2, 3])]
+        [1, 2, 3]
+        """
+        return _dataset(TableNode(tables.rows_of(tensors)))
+
+    @staticmethod
+    @entered
+    def from_tensors(tensors: Any) -> Dataset:
+        """One element.
+
+        >>> len(hf.data.Dataset.from_tensors(hf.ones((3, 2))))
+        1
+        """
+        return _dataset(TableNode(tables.one_row(tensors)))
+
+    @staticmethod
+    @entered
+    def from_generator(
+        generator: Callable[..., Iterable[Any]],
+        output_types: Any = None,
+        output_shapes: Any = None,
+        args: Sequence[Any] | None = None,
+        output_signature: Any = None,
+    ) -> Dataset:
+        """What ``generator(*args)`` gives, which is called for each run.
+
+        ``output_signature`` (nested TensorSpecs, or ``output_types`` with ``output_shapes``) says what elements are;
+        others are ShapeErrors.  Without it they are what comes.
+
+        >>> data = hf.data.Dataset.from_generator(lambda n: iter(range(n)), args=(3,))
+        >>> [x.item() for x in data.map(lambda x: x * x)]
+        [0, 1, 4]
+        """
+        make = arguments.called("generator", generator, "from_generator")
+        given = tuple([elements.converted(a, "Dataset.from_generator").numpy()[()] for a in args or ()])
+        spec = output_signature
+        if spec is None and output_types is not None:
+            spec = _signature(output_types, output_shapes)
+        if spec is not None and not all(isinstance(s, TensorSpec) for s in pytree.flatten(spec)[0]):
+            raise ArgumentTypeError("Dataset.from_generator", f"output_signature is {spec!r}; use hf.TensorSpec.")
+        return _dataset(functions.Generated(partial(make, *given), spec))
+
+    @staticmethod
+    @entered
+    def range(*args: Any, output_type: Any = "int64") -> Dataset:
+        """The numbers of ``range(*args)``.
+
+        >>> list(hf.data.Dataset.range(1, 10, 4).as_numpy_iterator())
+        [np.int64(1), np.int64(5), np.int64(9)]
+        """
+        found = range(*[arguments.whole("an argument", a, "range", None) for a in args])
+        dtype = to_dtype(output_type, "Dataset.range")
+        return _dataset(TableNode(tables.NumberTable(found.start, found.step, len(found), dtype)))
+
+    @staticmethod
+    @entered
+    def zip(*args: Any, datasets: Any = None) -> Dataset:
+        """Elements of several datasets, nested as they are, as long as all of them have some.
+
+        >>> a = hf.data.Dataset.range(3)
+        >>> [(x.item(), y.item()) for x, y in hf.data.Dataset.zip(a, a.skip(1))]
+        [(0, 1), (1, 2)]
+        """
+        nested = datasets if not args else args[0] if len(args) == 1 else args
+        leaves, structure = pytree.flatten(() if nested is None else nested)
+        nodes = [_node_of(leaf, "zip") for leaf in leaves]
+        if not nodes:
+            raise ArgumentError("Dataset.zip", "there is no dataset.")
+        table = tables.zipped([node.rows for node in nodes], structure)
+        return _dataset(functions.Zip(nodes, structure) if table is None else TableNode(table))
+
+    @staticmethod
+    @entered
+    def sample_from_datasets(
+        datasets: Sequence[Dataset],
+        weights: Any = None,
+        seed: int | None = None,
+        stop_on_empty_dataset: bool = False,
+        rerandomize_each_iteration: bool = False,
+    ) -> Dataset:
+        """Each element from one of several datasets, drawn with probabilities that are as ``weights``.
+
+        It goes on with the others where one has no more elements, unless ``stop_on_empty_dataset``.
+
+        >>> a, b = hf.data.Dataset.range(3), hf.data.Dataset.range(10, 13)
+        >>> sorted(x.item() for x in hf.data.Dataset.sample_from_datasets([a, b], seed=1))
+        [0, 1, 2, 10, 11, 12]
+        """
+        nodes = _nodes(datasets, "sample_from_datasets")
+        shares = arguments.shares(weights, len(nodes))
+        nodes = [node for node, share in zip(nodes, shares) if share]  # nothing is ever taken from the others
+        seed_ = arguments.seeds(seed, "sample_from_datasets")
+        draws = mixing.Draws([share for share in shares if share], seed_, bool(rerandomize_each_iteration))
+        return _dataset(mixing.Mix(nodes, draws, bool(stop_on_empty_dataset)))
+
+    @staticmethod
+    @entered
+    def choose_from_datasets(
+        datasets: Sequence[Dataset], choice_dataset: Dataset, stop_on_empty_dataset: bool = True
+    ) -> Dataset:
+        """Each element from the dataset whose number ``choice_dataset`` gives.
+
+        >>> a, b = hf.data.Dataset.range(3), hf.data.Dataset.range(10, 13)
+        >>> choice = hf.data.Dataset.from_tensor_slices([1, 0, 0])
+        >>> [x.item() for x in hf.data.Dataset.choose_from_datasets([a, b], choice)]
+        [10, 0, 1]
+        """
+        nodes, choices = _nodes(datasets, "choose_from_datasets"), _node_of(choice_dataset, "choose_from_datasets")
+        return _dataset(mixing.Mix(nodes, choices, bool(stop_on_empty_dataset)))
+
+    # Functions
+
+    @entered
+    def map(
+        self, map_func: Callable[..., Any], num_parallel_calls: int | None = None, deterministic: bool | None = None
+    ) -> Dataset:
+        """``map_func`` of each element.  It runs as Python does, or compiled where it is an ``hf.function``.
+
+        ``num_parallel_calls`` threads call it; ``AUTOTUNE`` takes threads where calls take long.  Results come in the
+        order of elements unless ``deterministic=False``.
+
+        >>> [x.item() for x in hf.data.Dataset.range(3).map(lambda x: x + 1)]
+        [1, 2, 3]
+        """
+        function = arguments.called("map_func", map_func, "map")
+        calls = arguments.calls(num_parallel_calls, "map")
+        if calls is None:
+            return _dataset(functions.Map(self._node, function, place("map")))
+        return _dataset(ParallelMap(self._node, function, calls, deterministic is not False, place("map")))
+
+    @entered
+    def filter(self, predicate: Callable[..., Any]) -> Dataset:
+        """The elements of which ``predicate`` is true.
+
+        >>> [x.item() for x in hf.data.Dataset.range(5).filter(lambda x: x % 2 == 0)]
+        [0, 2, 4]
+        """
+        predicate = arguments.called("predicate", predicate, "filter")
+        return _dataset(functions.Filter(self._node, predicate, place("filter")))
+
+    @entered
+    def take_while(self, predicate: Callable[..., Any]) -> Dataset:
+        """The elements before the first of which ``predicate`` is false.
+
+        >>> [x.item() for x in hf.data.Dataset.range(5).take_while(lambda x: x < 2)]
+        [0, 1]
+        """
+        predicate = arguments.called("predicate", predicate, "take_while")
+        return _dataset(functions.Filter(self._node, predicate, place("take_while"), ends=True))
+
+    @entered
+    def scan(self, initial_state: Any, scan_func: Callable[..., Any]) -> Dataset:
+        """``scan_func(state, element)`` gives the next state and an element.
+
+        >>> [x.item() for x in hf.data.Dataset.range(5).scan(0, lambda total, x: (total + x, total + x))]
+        [0, 1, 3, 6, 10]
+        """
+        function = arguments.called("scan_func", scan_func, "scan")
+        initial = elements.converted(initial_state, "Dataset.scan")
+        return _dataset(functions.Scan(self._node, initial, function, place("scan")))
+
+    @entered
+    def flat_map(self, map_func: Callable[..., Any]) -> Dataset:
+        """The elements of the datasets that ``map_func`` makes of elements, one dataset after another.
+
+        >>> [x.item() for x in hf.data.Dataset.range(4).flat_map(hf.data.Dataset.range)]
+        [0, 0, 1, 0, 1, 2]
+        """
+        function = arguments.called("map_func", map_func, "flat_map")
+        node_of = partial(_node_of, method="flat_map")
+        return _dataset(functions.Interleave(self._node, function, 1, 1, node_of, place("flat_map")))
+
+    @entered
+    def interleave(
+        self,
+        map_func: Callable[..., Any],
+        cycle_length: int | None = None,
+        block_length: int | None = None,
+        num_parallel_calls: int | None = None,
+        deterministic: bool | None = None,
+    ) -> Dataset:
+        """Elements of the datasets that ``map_func`` makes of elements, by turns of ``block_length`` from each of
+        ``cycle_length`` of them.
+
+        With ``num_parallel_calls`` a thread each runs these datasets in advance; the order stays the same.
+
+        >>> data = hf.data.Dataset.range(3).interleave(
+        ...     lambda x: hf.data.Dataset.from_tensors(x).repeat(3), cycle_length=2, block_length=1)
+        >>> [x.item() for x in data]
+        [0, 1, 0, 1, 0, 1, 2, 2, 2]
+        """
+        function = arguments.called("map_func", map_func, "interleave")
+        calls = arguments.calls(num_parallel_calls, "interleave")
+        automatic = cycle_length is None or cycle_length == AUTOTUNE
+        cycle = _CYCLE if automatic else arguments.whole("cycle_length", cycle_length, "interleave")
+        block = 1 if block_length is None else arguments.whole("block_length", block_length, "interleave")
+        node_of = partial(_node_of, method="interleave")
+        if calls is not None:
+            node_of = partial(_made_ahead, max(2, block))
+        return _dataset(functions.Interleave(self._node, function, cycle, block, node_of, place("interleave")))
+
+    @entered
+    def reduce(self, initial_state: Any, reduce_func: Callable[..., Any]) -> Any:
+        """The last state, where ``reduce_func(state, element)`` gives the next one.
+
+        >>> hf.data.Dataset.range(5).reduce(0, lambda total, x: total + x).item()
+        10
+        """
+        function = arguments.called("reduce_func", reduce_func, "reduce")
+        state = elements.converted(initial_state, "Dataset.reduce")
+        for element in self:
+            state = elements.converted(function(state, element), "Dataset.reduce")
+        return state
+
+    @entered
+    def apply(self, transformation_func: Callable[[Dataset], Dataset]) -> Dataset:
+        """``transformation_func`` of this dataset.
+
+        >>> len(hf.data.Dataset.range(5).apply(lambda data: data.batch(2)))
+        3
+        """
+        made = arguments.called("transformation_func", transformation_func, "apply")(self)
+        _node_of(made, "apply")
+        return made
+
+    # Together and apart
+
+    @entered
+    def batch(
+        self,
+        batch_size: int,
+        drop_remainder: bool = False,
+        num_parallel_calls: int | None = None,
+        deterministic: bool | None = None,
+    ) -> Dataset:
+        """Elements stacked, ``batch_size`` at a time; the last batch has fewer unless ``drop_remainder``.
+
+        Batches of ``from_tensor_slices`` in order are views, without a copy.  Stacking needs no threads: the last two
+        arguments are there for programs that pass them.
+
+        >>> [x.tolist() for x in hf.data.Dataset.range(5).batch(2)]
+        [[0, 1], [2, 3], [4]]
+        """
+        arguments.calls(num_parallel_calls, "batch")
+        size = arguments.whole("batch_size", batch_size, "batch")
+        return _dataset(grouping.Batch(self._node, size, bool(drop_remainder)))
+
+    @entered
+    def padded_batch(
+        self, batch_size: int, padded_shapes: Any = None, padding_values: Any = None, drop_remainder: bool = False
+    ) -> Dataset:
+        """Batches of elements of different extents, filled up with ``padding_values`` (0).
+
+        Without ``padded_shapes``, or where an extent there is None or -1, it is that of the longest of a batch.
+
+        >>> data = hf.data.Dataset.range(1, 4).map(lambda n: hf.ones((int(n),)))
+        >>> [x.tolist() for x in data.padded_batch(2)]
+        [[[1.0, 0.0], [1.0, 1.0]], [[1.0, 1.0, 1.0]]]
+        """
+        size = arguments.whole("batch_size", batch_size, "padded_batch")
+        return _dataset(grouping.PaddedBatch(self._node, size, padded_shapes, padding_values, bool(drop_remainder)))
+
+    @entered
+    def unbatch(self) -> Dataset:
+        """The rows of each element.
+
+        >>> len(list(hf.data.Dataset.range(5).batch(2).unbatch()))
+        5
+        """
+        return _dataset(grouping.Unbatch(self._node))
+
+    @entered
+    def window(self, size: int, shift: int | None = None, stride: int = 1, drop_remainder: bool = False) -> Dataset:
+        """Datasets of ``size`` elements, ``stride`` apart; each starts ``shift`` (``size``) after the one before.
+
+        >>> [[x.item() for x in part] for part in hf.data.Dataset.range(5).window(3, shift=2)]
+        [[0, 1, 2], [2, 3, 4], [4]]
+        """
+        size = arguments.whole("size", size, "window")
+        shift = size if shift is None else arguments.whole("shift", shift, "window")
+        stride = arguments.whole("stride", stride, "window")
+        return _dataset(grouping.Window(self._node, size, shift, stride, bool(drop_remainder), _dataset))
+
+    @entered
+    def bucket_by_sequence_length(
+        self,
+        element_length_func: Callable[..., Any],
+        bucket_boundaries: Sequence[int],
+        bucket_batch_sizes: Sequence[int],
+        padded_shapes: Any = None,
+        padding_values: Any = None,
+        pad_to_bucket_boundary: bool = False,
+        no_padding: bool = False,
+        drop_remainder: bool = False,
+    ) -> Dataset:
+        """Batches of elements of like length: a bucket below each boundary, one for all that are longer, each with a
+        batch size.  What is left at the end comes bucket by bucket.
+
+        >>> data = hf.data.Dataset.from_tensor_slices([1, 5, 2, 6]).map(lambda n: hf.ones((int(n),)))
+        >>> [x.shape for x in data.bucket_by_sequence_length(len, [4], [2, 2])]
+        [(2, 2), (2, 6)]
+        """
+        method = "bucket_by_sequence_length"
+        length_of = arguments.called("element_length_func", element_length_func, method)
+        boundaries = [arguments.whole("a boundary", b, method) for b in bucket_boundaries]
+        sizes = [arguments.whole("a batch size", s, method) for s in bucket_batch_sizes]
+        if len(sizes) != len(boundaries) + 1 or boundaries != sorted({*boundaries}):
+            raise ArgumentError(
+                f"Dataset.{method}",
+                f"there are {len(boundaries)} boundaries, which must rise, and {len(sizes)} batch sizes; there must be "
+                "one more of these.",
+            )
+        together = grouping.BucketBatch(
+            boundaries, padded_shapes, padding_values, bool(pad_to_bucket_boundary), not no_padding
+        )
+        spread = partial(_spread, length_of)
+        return _dataset(grouping.Buckets(self._node, spread, boundaries, sizes, together, bool(drop_remainder)))
+
+    # Order
+
+    @entered
+    def take(self, count: int) -> Dataset:
+        """The first ``count`` elements; all of them where it is negative.
+
+        >>> len(hf.data.Dataset.range(5).take(2))
+        2
+        """
+        return _dataset(order.Take(self._node, arguments.whole("count", count, "take", None)))
+
+    @entered
+    def skip(self, count: int) -> Dataset:
+        """What comes after the first ``count`` elements; nothing where it is negative.
+
+        >>> len(hf.data.Dataset.range(5).skip(2))
+        3
+        """
+        return _dataset(order.Skip(self._node, arguments.whole("count", count, "skip", None)))
+
+    @entered
+    def shard(self, num_shards: int, index: int) -> Dataset:
+        """Every ``num_shards``-th element, from the ``index``-th on.
+
+        >>> [x.item() for x in hf.data.Dataset.range(5).shard(2, 1)]
+        [1, 3]
+        """
+        count, number = arguments.whole("num_shards", num_shards, "shard"), arguments.whole("index", index, "shard", 0)
+        if number >= count:
+            raise ArgumentError("Dataset.shard", f"index is {number}; it must be less than num_shards, {count}.")
+        return _dataset(order.Shard(self._node, count, number))
+
+    @entered
+    def repeat(self, count: int | None = None) -> Dataset:
+        """All elements ``count`` times, or for ever.
+
+        >>> [x.item() for x in hf.data.Dataset.range(2).repeat(2)]
+        [0, 1, 0, 1]
+        """
+        times = -1 if count is None else arguments.whole("count", count, "repeat", None)
+        return _dataset(order.Repeat(self._node, times))
+
+    @entered
+    def shuffle(
+        self, buffer_size: int | None, seed: int | None = None, reshuffle_each_iteration: bool | None = None
+    ) -> Dataset:
+        """Elements at random out of a buffer of ``buffer_size``, which is filled up as they come.
+
+        A buffer as large as the dataset (or None) gives all permutations.  Each iteration has another order unless
+        ``reshuffle_each_iteration=False``.  Without a ``seed`` one is drawn from ``hf.random``, so that
+        ``hf.random.set_seed`` decides on the order too.
+
+        >>> sorted(x.item() for x in hf.data.Dataset.range(4).shuffle(4, seed=1))
+        [0, 1, 2, 3]
+        """
+        known = self._node.cardinality()
+        if buffer_size is None and known < 0:
+            raise ArgumentError("Dataset.shuffle", "buffer_size must be given where the number of elements is unknown.")
+        size = max(1, known) if buffer_size is None else arguments.whole("buffer_size", buffer_size, "shuffle")
+        again = reshuffle_each_iteration is not False
+        return _dataset(order.Shuffle(self._node, size, arguments.seeds(seed, "shuffle"), again))
+
+    @entered
+    def concatenate(self, dataset: Dataset) -> Dataset:
+        """The elements of this dataset, then those of another.  Raises ShapeError where it is known that they differ.
+
+        >>> [x.item() for x in hf.data.Dataset.range(2).concatenate(hf.data.Dataset.range(1))]
+        [0, 1, 0]
+        """
+        return _dataset(order.Concatenate([self._node, _node_of(dataset, "concatenate")]))
+
+    @entered
+    def enumerate(self, start: int = 0) -> Dataset:
+        """Pairs of a number and an element.
+
+        >>> [(n.item(), x.item()) for n, x in hf.data.Dataset.range(5, 7).enumerate()]
+        [(0, 5), (1, 6)]
+        """
+        first = arguments.whole("start", start, "enumerate", None)
+        return Dataset.zip(Dataset.range(first, first + _MANY), self)
+
+    @entered
+    def cache(self, filename: str = "") -> Dataset:
+        """Elements that are kept in memory from the first complete iteration on.
+
+        >>> len(hf.data.Dataset.range(3).cache())
+        3
+        """
+        if filename:
+            raise ArgumentError("Dataset.cache", "elements are kept in memory only. Leave the filename away.")
+        return _dataset(order.Cache(self._node))
+
+    @entered
+    def prefetch(self, buffer_size: int) -> Dataset:
+        """The elements, up to ``buffer_size`` of which (or ``AUTOTUNE``) a thread makes in advance.
+
+        >>> [x.item() for x in hf.data.Dataset.range(3).prefetch(hf.data.AUTOTUNE)]
+        [0, 1, 2]
+        """
+        size = arguments.whole("buffer_size", buffer_size, "prefetch", AUTOTUNE)
+        return _dataset(Prefetch(self._node, size)) if size else self
+
+    # Looking at it
+
+    def __iter__(self) -> Any:
+        return Iterator(self._node)
+
+    @entered
+    def as_numpy_iterator(self) -> NumpyIterator:
+        """An iterator of the elements as NumPy arrays and scalars.
+
+        >>> list(hf.data.Dataset.range(2).as_numpy_iterator())
+        [np.int64(0), np.int64(1)]
+        """
+        return NumpyIterator(Iterator(self._node))
+
+    @property
+    def element_spec(self) -> Any:
+        """The elements with a ``hf.TensorSpec`` for each tensor; None stands for extents that may differ.
+
+        Where functions of yours make elements, the first one is made to look at it.
+
+        >>> hf.data.Dataset.range(3).batch(2).element_spec
+        TensorSpec((None,), 'int64')
+        """
+        return self._node.spec()
+
+    @entered
+    def cardinality(self) -> int:
+        """The number of elements, ``hf.data.INFINITE_CARDINALITY`` or ``hf.data.UNKNOWN_CARDINALITY``.
+
+        >>> hf.data.Dataset.range(3).repeat().cardinality() == hf.data.INFINITE_CARDINALITY
+        True
+        """
+        return self._node.cardinality()
+
+    def __len__(self) -> int:
+        found = self._node.cardinality()
+        if found == INFINITE:
+            raise ArgumentTypeError("len", "the dataset has infinitely many elements.")
+        if found == UNKNOWN:
+            raise ArgumentTypeError("len", "nobody knows how many elements the dataset has before they are counted.")
+        return found
+
+    def __bool__(self) -> bool:
+        return True
+
+    def __repr__(self) -> str:
+        length = {INFINITE: "infinite", UNKNOWN: "of unknown length"}.get(found := self._node.cardinality())
+        return f"<{type(self).__name__} {length or f'of {found} elements'}>"
+
+
+_CYCLE = 10  # datasets that take turns where nobody says how many
+_MANY = 2**62
+
+
+class _Own(functions.Generated):
+    """What the ``__iter__`` of a subclass gives."""
+
+    def __init__(self, dataset: Dataset) -> None:
+        kind = type(dataset)
+        if kind.__iter__ is Dataset.__iter__:
+            raise ArgumentError(
+                kind.__name__, "a subclass of Dataset defines __iter__; others are made by its methods."
+            )
+        super().__init__(dataset.__iter__, None, kind.__name__)
+        self.dataset = dataset
+
+    def spec(self) -> Any:
+        if type(self.dataset).element_spec is not Dataset.element_spec:
+            return self.dataset.element_spec
+        return super().spec()
+
+    def cardinality(self) -> int:
+        return len(self.dataset) if type(self.dataset).__len__ is not Dataset.__len__ else UNKNOWN
+
+
+def _dataset(node: Node) -> Dataset:
+    made = object.__new__(Dataset)
+    made._made = node
+    return made
+
+
+def _node_of(value: Any, method: str) -> Node:
+    """The node of a dataset.  Raises ArgumentTypeError for anything else."""
+    if not isinstance(value, Dataset):
+        raise ArgumentTypeError(f"Dataset.{method}", f"{type(value).__name__} is no Dataset: {value!r:.60}.")
+    return value._node
+
+
+def _nodes(values: Iterable[Any], method: str) -> list[Node]:
+    nodes = [_node_of(value, method) for value in values]
+    if not nodes:
+        raise ArgumentError(f"Dataset.{method}", "there is no dataset.")
+    return nodes
+
+
+def _made_ahead(count: int, value: Any) -> Node:
+    return Prefetch(_node_of(value, "interleave"), count)
+
+
+def _spread(function: Callable[..., Any], element: Any) -> Any:
+    return function(*element) if type(element) is tuple else function(element)
+
+
+def _signature(types: Any, shapes: Any) -> Any:
+    """The TensorSpecs of nested dtypes, and shapes where they are known."""
+    leaves, structure = pytree.flatten(types)
+    found = grouping.per_leaf(shapes, structure, grouping.is_shape)
+    if shapes is None:
+        raise ArgumentError("Dataset.from_generator", "output_types needs output_shapes. Better: output_signature.")
+    return pytree.unflatten(structure, [TensorSpec(shape, dtype) for shape, dtype in zip(found, leaves)])

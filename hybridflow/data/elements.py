@@ -1,0 +1,163 @@
+"""What datasets are made of: nested tensors, one after another, and what is done to whole lists of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from hybridflow.core import pytree
+from hybridflow.core.tensor import Tensor, wrap
+from hybridflow.eager.operands import as_tensor
+from hybridflow.errors import ArgumentTypeError, ShapeError
+from hybridflow.jit.tensor_spec import TensorSpec
+
+
+class Nested:
+    """What may be an element beside tensors: a dataset (of ``window``), which ``Dataset`` derives from."""
+
+    __slots__ = ()
+
+    @property
+    def element_spec(self) -> Any:
+        raise NotImplementedError
+
+
+def converted(value: Any, stage: str) -> Any:
+    """A value as an element: tuples, dicts, namedtuples and dataclasses stay, and what they hold become tensors.
+
+    Lists become tensors as a whole.  Raises ArgumentTypeError for what is no tensor.
+    """
+    kind = type(value)
+    if kind is Tensor or isinstance(value, Nested):
+        return value
+    if kind is tuple:
+        for part in value:
+            if type(part) is not Tensor:
+                return tuple([converted(part, stage) for part in value])
+        return value
+    if kind is dict:
+        return {key: converted(part, stage) for key, part in value.items()}
+    if kind is not list and pytree.is_container(value):
+        leaves, structure = pytree.flatten(value)
+        return pytree.unflatten(structure, [converted(leaf, stage) for leaf in leaves])
+    if value is None:
+        raise ArgumentTypeError(stage, "the function returned None where an element is wanted. Return a tensor.")
+    return as_tensor(value, stage)
+
+
+def fresh(element: Any) -> Any:
+    """The element as other objects: what users assign to items of the one is not seen in the other."""
+    return mapped(lambda leaf: leaf if isinstance(leaf, Nested) else wrap(leaf._array), element)
+
+
+def mapped(function: Callable[[Any], Any], element: Any) -> Any:
+    """``function`` of each leaf of an element, as an element of that structure."""
+    kind = type(element)
+    if kind is Tensor:
+        return function(element)
+    if kind is tuple:
+        return tuple([mapped(function, part) for part in element])
+    leaves, structure = pytree.flatten(element)
+    return pytree.unflatten(structure, [function(leaf) for leaf in leaves])
+
+
+def caller(function: Callable[..., Any]) -> Callable[[Any], Any]:
+    """``function``, which takes the parts of elements that are tuples as arguments, as a function of the element."""
+
+    def call(element: Any) -> Any:
+        return function(*element) if type(element) is tuple else function(element)
+
+    return call
+
+
+def columns(elements: Sequence[Any], stack: Callable[[list[Any]], Any], stage: str) -> Any:
+    """An element whose leaves are ``stack`` of those of several elements.
+
+    Raises ShapeError for elements of other structures than the first.
+    """
+    first = elements[0]
+    kind = type(first)
+    if kind is Tensor and len({*map(type, elements)}) == 1:
+        return stack(list(elements))
+    if kind is tuple and all(type(e) is tuple and len(e) == len(first) for e in elements):
+        return tuple([columns(column, stack, stage) for column in zip(*elements)])
+    flat = [pytree.flatten(e) for e in elements]
+    structure = flat[0][1]
+    for _, other in flat:
+        if not other.same_entries(structure):
+            raise ShapeError(stage, f"elements of one batch differ in structure: {structure!r} and {other!r}.")
+    return pytree.unflatten(structure, [stack(list(column)) for column in zip(*[leaves for leaves, _ in flat])])
+
+
+def arrays_of(leaves: list[Any], stage: str) -> list[np.ndarray]:
+    """The arrays of leaves.  Raises for leaves that are no tensors, or differ in dtype."""
+    try:
+        arrays = [leaf._array if type(leaf) is Tensor else _array(leaf) for leaf in leaves]
+    except AttributeError:
+        raise ArgumentTypeError(stage, f"{type(leaves[0]).__name__} cannot be put into a batch.") from None
+    dtype = arrays[0].dtype
+    for array in arrays:
+        if array.dtype is not dtype and array.dtype != dtype:
+            raise ShapeError(stage, f"elements of one batch differ in dtype: {dtype} and {array.dtype}.")
+    return arrays
+
+
+def _array(leaf: Any) -> np.ndarray:
+    if isinstance(leaf, Tensor):
+        return leaf.numpy()
+    raise AttributeError
+
+
+def stacked(leaves: list[Any], stage: str) -> Tensor:
+    """Tensors of one shape as the rows of another.  Raises ShapeError where shapes or dtypes differ."""
+    arrays = arrays_of(leaves, stage)
+    shape = arrays[0].shape
+    for array in arrays:
+        if array.shape != shape:
+            raise ShapeError(
+                stage,
+                f"elements of one batch differ in shape: {shape} and {array.shape}. Pad them with padded_batch.",
+            )
+    if not all(isinstance(array, np.ndarray) for array in arrays):  # on a GPU
+        arrays = [leaf.numpy() for leaf in leaves]
+    if not shape:
+        return wrap(np.array(arrays))
+    return wrap(np.concatenate(arrays).reshape(len(arrays), *shape))
+
+
+def batched(elements: Sequence[Any], stage: str = "Dataset.batch") -> Any:
+    """Elements stacked leaf by leaf."""
+    return columns(elements, lambda leaves: stacked(leaves, stage), stage)
+
+
+def spec_of(element: Any) -> Any:
+    """The element with a TensorSpec for each tensor."""
+    return mapped(lambda leaf: leaf.element_spec if isinstance(leaf, Nested) else TensorSpec.of(leaf), element)
+
+
+def mapped_spec(function: Callable[[Any], Any], spec: Any) -> Any:
+    """``function`` of each TensorSpec of nested ones."""
+    leaves, structure = pytree.flatten(spec)
+    return pytree.unflatten(structure, [function(leaf) for leaf in leaves])
+
+
+def common(specs: Sequence[Any], stage: str) -> Any:
+    """The spec that all elements of several specs fit.  Raises ShapeError where structures, ranks or dtypes differ."""
+    flat = [pytree.flatten(spec) for spec in specs]
+    structure = flat[0][1]
+    columns_ = list(zip(*[leaves for leaves, _ in flat]))
+    for (_, other), spec in zip(flat, specs):
+        if not other.same_entries(structure):
+            raise ShapeError(stage, f"the datasets have other elements: {specs[0]!r} and {spec!r}.")
+    return pytree.unflatten(structure, [_common(list(column), stage) for column in columns_])
+
+
+def _common(specs: list[TensorSpec], stage: str) -> TensorSpec:
+    first = specs[0]
+    for spec in specs:
+        if spec.dtype != first.dtype or len(spec.shape) != len(first.shape):
+            raise ShapeError(stage, f"the datasets have other elements: {first} and {spec}.")
+    shape = [extents[0] if len({*extents}) == 1 else None for extents in zip(*[spec.shape for spec in specs])]
+    return TensorSpec(shape, first.dtype)

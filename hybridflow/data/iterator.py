@@ -1,0 +1,120 @@
+"""One run of a dataset, as users hold it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hybridflow.core.context import now
+from hybridflow.data.elements import mapped
+from hybridflow.data.node import Node, State
+from hybridflow.errors import ArgumentError, TraceError, of_user
+
+
+class Iterator:
+    """The elements of a dataset, one after another; ``iter(dataset)`` makes it.
+
+    Threads that work for it end when it does: at its end, when it raises, with ``close`` and when it is dropped.
+    After an error there are no more elements.
+
+    >>> elements = iter(hf.data.Dataset.range(5))
+    >>> next(elements).item(), next(elements).item()
+    (0, 1)
+    >>> state = elements.state()
+    >>> again = iter(hf.data.Dataset.range(5)).restore(state)
+    >>> [x.item() for x in again]
+    [2, 3, 4]
+    """
+
+    __slots__ = ("__weakref__", "_elements", "_next", "_node", "_runner")
+
+    def __init__(self, node: Node) -> None:
+        _outside_of_traces()
+        self._runner = node.runner()
+        self._node = node
+        self._elements: Any = None
+        self._next: Any = self._begin
+
+    def _begin(self) -> Any:
+        self._elements = iter(self._runner.run())
+        self._next = self._elements.__next__
+        return self._next()
+
+    def __iter__(self) -> Iterator:
+        return self
+
+    def __next__(self) -> Any:
+        if now().trace is not None:
+            _outside_of_traces()
+        try:
+            return self._next()
+        except StopIteration:
+            raise
+        except BaseException as error:
+            self.close()
+            raise of_user(error)  # noqa: B904  # the very error
+
+    def get_next(self) -> Any:
+        """The next element, as ``next``."""
+        return next(self)
+
+    @property
+    def element_spec(self) -> Any:
+        """The elements with a ``hf.TensorSpec`` for each tensor."""
+        return self._node.spec()
+
+    def close(self) -> None:
+        """End: there are no more elements, and no threads that make some."""
+        self._elements = None
+        self._next = iter(()).__next__
+
+    def state(self) -> State:
+        """What comes next, as nested dicts and lists of numbers and tensors, for ``restore``.
+
+        Elements that are made already (those in the buffer of a shuffle, or made in advance) are part of it.
+        """
+        return {"runner": self._runner.state()}
+
+    def restore(self, state: State) -> Iterator:
+        """Go on where ``state`` was taken, of an iterator of the same dataset; returns this iterator.
+
+        Generators and datasets with an ``__iter__`` of their own run again up to there.  Raises ArgumentError where
+        an element was taken already.
+        """
+        if self._elements is not None or self._next != self._begin:
+            raise ArgumentError("Iterator.restore", "it has begun already. Restore a new one: iter(dataset).")
+        try:
+            self._runner.restore(state["runner"])
+        except (KeyError, TypeError, IndexError) as error:
+            raise ArgumentError("Iterator.restore", f"the state is of another dataset: {error!r}.") from None
+        return self
+
+
+class NumpyIterator:
+    """The elements of a dataset with NumPy arrays for tensors."""
+
+    def __init__(self, elements: Iterator) -> None:
+        self._elements = elements
+
+    def __iter__(self) -> NumpyIterator:
+        return self
+
+    def __next__(self) -> Any:
+        return mapped(_numpy, next(self._elements))
+
+
+def _numpy(leaf: Any) -> Any:
+    if not hasattr(leaf, "numpy"):  # a dataset
+        return leaf
+    array = leaf.numpy()
+    return array if array.ndim else array[()]
+
+
+def _outside_of_traces() -> None:
+    """Raises TraceError inside of a compiled function."""
+    trace = now().trace
+    if trace is not None:
+        raise TraceError(
+            "Dataset",
+            f"datasets are iterated over outside of compiled functions: {trace.name} would hold the elements of its "
+            "first call. Iterate outside, and pass each element.",
+        )

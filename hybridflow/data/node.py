@@ -1,0 +1,194 @@
+"""How datasets are described and run.
+
+A *node* describes: it is made once, holds its sources and arguments, can be pickled and is not changed by being run.
+A *runner* is one run of a node.  ``run`` is a generator of the elements, which keeps what it has to remember in
+attributes of the runner: whenever it has handed an element over, ``state`` describes what comes next, and another
+runner of the node that is given that state before it starts goes on from there.  A state is nested dicts and lists of
+numbers and elements.
+
+Elements that are rows of arrays are made as late as possible: a node whose elements are rows of a *table* in some order
+says so (``rows``), and what only changes the order then works with the numbers of rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from itertools import islice
+from typing import Any, NamedTuple
+
+from hybridflow.errors import short_location, user_location
+
+INFINITE, UNKNOWN = -1, -2
+State = dict[str, Any]
+Elements = Generator[Any, None, None]
+
+
+class Table:
+    """What has rows: each is an element."""
+
+    length: int
+
+    def row(self) -> Callable[[int], Any]:
+        """A function that makes the element of a number."""
+        raise NotImplementedError
+
+    def span(self, start: int, stop: int) -> Any:
+        """Rows from ``start`` to ``stop`` as one element with one axis more."""
+        raise NotImplementedError
+
+    def pick(self, numbers: list[int]) -> Any:
+        """The rows of these numbers as one element with one axis more."""
+        raise NotImplementedError
+
+    def spec(self) -> Any:
+        """The spec of a row."""
+        raise NotImplementedError
+
+
+class Rows(NamedTuple):
+    """Rows of a table, in the order of the ints that ``numbers`` gives."""
+
+    table: Table
+    numbers: Node
+
+
+class Node:
+    """A description of elements."""
+
+    rows: Rows | None = None
+
+    def runner(self) -> Runner:
+        """A new run, from the first element on."""
+        raise NotImplementedError
+
+    def spec(self) -> Any:
+        """The elements with a TensorSpec for each tensor."""
+        raise NotImplementedError
+
+    def cardinality(self) -> int:
+        """The number of elements, INFINITE or UNKNOWN."""
+        return UNKNOWN
+
+
+class Runner:
+    """One run of a node."""
+
+    def run(self) -> Elements:
+        raise NotImplementedError
+
+    def state(self) -> State:
+        raise NotImplementedError
+
+    def restore(self, state: State) -> None:
+        raise NotImplementedError
+
+
+class OneSource(Runner):
+    """A run over one other run, from which alone it goes on."""
+
+    def __init__(self, source: Node) -> None:
+        self.source = source.runner()
+
+    def state(self) -> State:
+        return {"source": self.source.state()}
+
+    def restore(self, state: State) -> None:
+        self.source.restore(state["source"])
+
+
+class Positions(Node):
+    """The ints from 0 on."""
+
+    def __init__(self, length: int) -> None:
+        self.length = length
+
+    def runner(self) -> Runner:
+        return PositionsRun(self.length)
+
+    def cardinality(self) -> int:
+        return self.length
+
+
+class PositionsRun(Runner):
+    def __init__(self, length: int) -> None:
+        self.length, self.position = length, 0
+
+    def run(self) -> Elements:
+        for position in range(self.position, self.length):
+            self.position = position + 1
+            yield position
+
+    def state(self) -> State:
+        return {"position": self.position}
+
+    def restore(self, state: State) -> None:
+        self.position = state["position"]
+
+
+class TableNode(Node):
+    """The rows of a table, one after another."""
+
+    def __init__(self, table: Table) -> None:
+        self.rows = Rows(table, Positions(table.length))
+
+    def runner(self) -> Runner:
+        assert self.rows is not None
+        return RowsRun(self.rows)
+
+    def spec(self) -> Any:
+        assert self.rows is not None
+        return self.rows.table.spec()
+
+    def cardinality(self) -> int:
+        assert self.rows is not None
+        return self.rows.table.length
+
+
+class RowsRun(OneSource):
+    """Rows, made one by one."""
+
+    def __init__(self, rows: Rows) -> None:
+        super().__init__(rows.numbers)
+        self.row = rows.table.row()
+
+    def run(self) -> Elements:
+        return map(self.row, self.source.run())  # type: ignore[return-value]  # an iterator will do
+
+
+class Reordering(Node):
+    """A node that gives elements of its source without a look at them."""
+
+    def __init__(self, source: Node) -> None:
+        self.source = source
+        if source.rows is not None:
+            self.rows = Rows(source.rows.table, self.over(source.rows.numbers))
+
+    def over(self, source: Node) -> Node:
+        """The same of another source, which has no rows."""
+        raise NotImplementedError
+
+    def own_runner(self) -> Runner:
+        """A run where there are no rows."""
+        raise NotImplementedError
+
+    def runner(self) -> Runner:
+        return self.own_runner() if self.rows is None else RowsRun(self.rows)
+
+    def spec(self) -> Any:
+        return self.source.spec()
+
+
+def skipped(elements: Any, count: int) -> None:
+    """Let ``count`` elements pass."""
+    next(islice(elements, count, count), None)
+
+
+def place(name: str) -> str:
+    """What messages call a call of a method of Dataset: its name, and the user's line."""
+    where = short_location(user_location(2))
+    return f"Dataset.{name} of {where}" if where else f"Dataset.{name}"
+
+
+def tell(error: BaseException, text: str) -> None:
+    """Note on an error of the user's function where it was given."""
+    error.add_note(f"[{text}] raised by the function that it was given.")

@@ -1,0 +1,359 @@
+"""Datasets that give the elements of another in another order, some of them, or several times."""
+
+from __future__ import annotations
+
+import threading
+from itertools import islice
+from typing import Any
+
+import numpy as np
+
+from hybridflow.data import elements
+from hybridflow.data.node import INFINITE, UNKNOWN, Elements, Node, OneSource, Reordering, Runner, State, skipped
+
+_BLOCK = 512  # random numbers drawn at a time
+_counting = threading.Lock()
+
+
+class Take(Reordering):
+    """The first elements; all of them where ``count`` is negative."""
+
+    def __init__(self, source: Node, count: int) -> None:
+        self.count = count
+        super().__init__(source)
+
+    def over(self, source: Node) -> Node:
+        return Take(source, self.count)
+
+    def own_runner(self) -> Runner:
+        return TakeRun(self.source, self.count)
+
+    def cardinality(self) -> int:
+        length = self.source.cardinality()
+        if self.count < 0 or length == UNKNOWN:
+            return length
+        return self.count if length == INFINITE else min(self.count, length)
+
+
+class TakeRun(OneSource):
+    def __init__(self, source: Node, count: int) -> None:
+        super().__init__(source)
+        self.left = count
+
+    def run(self) -> Elements:
+        if not self.left:
+            return
+        for element in self.source.run():
+            self.left -= 1
+            yield element
+            if not self.left:
+                return
+
+    def state(self) -> State:
+        return {"left": self.left, **super().state()}
+
+    def restore(self, state: State) -> None:
+        super().restore(state)
+        self.left = state["left"]
+
+
+class Skip(Reordering):
+    """What comes after the first elements; nothing where ``count`` is negative."""
+
+    def __init__(self, source: Node, count: int) -> None:
+        self.count = count
+        super().__init__(source)
+
+    def over(self, source: Node) -> Node:
+        return Skip(source, self.count)
+
+    def own_runner(self) -> Runner:
+        return SkipRun(self.source, self.count)
+
+    def cardinality(self) -> int:
+        length = self.source.cardinality()
+        if self.count < 0:
+            return 0
+        return length if length < 0 else max(0, length - self.count)
+
+
+class SkipRun(OneSource):
+    def __init__(self, source: Node, count: int) -> None:
+        super().__init__(source)
+        self.left = count
+
+    def run(self) -> Elements:
+        if self.left < 0:
+            return
+        found = self.source.run()
+        skipped(found, self.left)
+        self.left = 0
+        yield from found
+
+    def state(self) -> State:
+        return {"left": self.left, **super().state()}
+
+    def restore(self, state: State) -> None:
+        super().restore(state)
+        self.left = state["left"]
+
+
+class Shard(Reordering):
+    """Every ``count``-th element, from the ``index``-th on."""
+
+    def __init__(self, source: Node, count: int, index: int) -> None:
+        self.count, self.index = count, index
+        super().__init__(source)
+
+    def over(self, source: Node) -> Node:
+        return Shard(source, self.count, self.index)
+
+    def own_runner(self) -> Runner:
+        return ShardRun(self.source, self.count, self.index)
+
+    def cardinality(self) -> int:
+        length = self.source.cardinality()
+        return length if length < 0 else len(range(self.index, length, self.count))
+
+
+class ShardRun(OneSource):
+    def __init__(self, source: Node, count: int, index: int) -> None:
+        super().__init__(source)
+        self.count, self.next = count, index  # how many elements come before the next one
+
+    def run(self) -> Elements:
+        found = self.source.run()
+        while True:
+            for element in islice(found, self.next, self.next + 1):
+                self.next = self.count - 1
+                yield element
+                break
+            else:
+                return
+
+    def state(self) -> State:
+        return {"next": self.next, **super().state()}
+
+    def restore(self, state: State) -> None:
+        super().restore(state)
+        self.next = state["next"]
+
+
+class Repeat(Reordering):
+    """All elements again and again: ``count`` times, or for ever where it is negative."""
+
+    def __init__(self, source: Node, count: int) -> None:
+        self.count = count
+        super().__init__(source)
+
+    def over(self, source: Node) -> Node:
+        return Repeat(source, self.count)
+
+    def own_runner(self) -> Runner:
+        return RepeatRun(self.source, self.count)
+
+    def cardinality(self) -> int:
+        length = self.source.cardinality()
+        if self.count < 0:
+            return INFINITE if length else 0
+        return 0 if not self.count else length if length < 0 else length * self.count
+
+
+class RepeatRun(Runner):
+    def __init__(self, node: Node, count: int) -> None:
+        self.node, self.left = node, count
+        self.source: Runner | None = None  # made when it is needed: runs of shuffled datasets are counted
+
+    def run(self) -> Elements:
+        while self.left:
+            self.source = self.source or self.node.runner()
+            some = False
+            for element in self.source.run():
+                some = True
+                yield element
+            if not some and self.left < 0 and not self.resumed():
+                return  # nothing, for ever
+            self.source = None
+            self.left -= 1
+
+    def resumed(self) -> bool:
+        """Whether this round began with a state, so that an empty one may be the end of one that was not."""
+        was, self._resumed = self._resumed, False
+        return was
+
+    _resumed = False
+
+    def state(self) -> State:
+        if self.left and self.source is None:
+            self.source = self.node.runner()  # from now on it is known how it is shuffled
+        return {"left": self.left, "source": None if self.source is None else self.source.state()}
+
+    def restore(self, state: State) -> None:
+        self.left = state["left"]
+        if state["source"] is not None:
+            self.source = self.node.runner()
+            self.source.restore(state["source"])
+            self._resumed = True
+
+
+class Concatenate(Node):
+    """The elements of one, then those of another."""
+
+    def __init__(self, parts: list[Node]) -> None:
+        self.parts = parts
+
+    def runner(self) -> Runner:
+        return ConcatenateRun(self.parts)
+
+    def spec(self) -> Any:
+        return elements.common([part.spec() for part in self.parts], "Dataset.concatenate")
+
+    def cardinality(self) -> int:
+        found = [part.cardinality() for part in self.parts]
+        if INFINITE in found:
+            return INFINITE
+        return UNKNOWN if UNKNOWN in found else sum(found)
+
+
+class ConcatenateRun(Runner):
+    def __init__(self, parts: list[Node]) -> None:
+        self.parts, self.part = parts, 0
+        self.source = parts[0].runner()
+
+    def run(self) -> Elements:
+        while True:
+            yield from self.source.run()
+            if self.part + 1 == len(self.parts):
+                return
+            self.part += 1
+            self.source = self.parts[self.part].runner()
+
+    def state(self) -> State:
+        return {"part": self.part, "source": self.source.state()}
+
+    def restore(self, state: State) -> None:
+        self.part = state["part"]
+        self.source = self.parts[self.part].runner()
+        self.source.restore(state["source"])
+
+
+class Shuffle(Reordering):
+    """Elements out of a buffer, in random order.
+
+    The k-th run takes random numbers from a stream of its own, or the same one where ``reshuffle`` is false.
+    """
+
+    def __init__(self, source: Node, size: int, seed: tuple[int, ...], reshuffle: bool) -> None:
+        self.size, self.seed, self.reshuffle, self.begun = size, seed, reshuffle, 0
+        super().__init__(source)
+
+    def over(self, source: Node) -> Node:
+        return Shuffle(source, self.size, self.seed, self.reshuffle)
+
+    def own_runner(self) -> Runner:
+        with _counting:
+            turn = self.begun
+            self.begun += self.reshuffle
+        return ShuffleRun(self, [*self.seed, turn])
+
+    def go_on(self, seed: list[int]) -> None:
+        """Let the next run be the one after that of ``seed``, as when its state was taken."""
+        with _counting:
+            self.seed, self.begun = tuple(seed[:-1]), seed[-1] + self.reshuffle
+
+    def cardinality(self) -> int:
+        return self.source.cardinality()
+
+
+class ShuffleRun(OneSource):
+    def __init__(self, node: Shuffle, seed: list[int]) -> None:
+        super().__init__(node.source)
+        self.node, self.size, self.seed, self.drawn = node, node.size, seed, 0
+        self.buffer: list[Any] = []
+
+    def run(self) -> Elements:
+        found = self.source.run()
+        buffer = self.buffer
+        buffer.extend(islice(found, self.size - len(buffer)))
+        full, numbers = len(buffer), self._numbers()
+        for element in found:
+            place = int(next(numbers) * full)
+            chosen, buffer[place] = buffer[place], element
+            self.drawn += 1
+            yield chosen
+        while buffer:
+            place = int(next(numbers) * len(buffer))
+            chosen, buffer[place] = buffer[place], buffer[-1]
+            buffer.pop()
+            self.drawn += 1
+            yield chosen
+
+    def _numbers(self) -> Elements:
+        """Uniform random numbers in [0, 1), after those that were drawn."""
+        bits = np.random.PCG64(self.seed)
+        bits.advance(self.drawn)
+        draw = np.random.Generator(bits)
+        while True:
+            yield from draw.random(_BLOCK).tolist()
+
+    def state(self) -> State:
+        return {"seed": self.seed, "drawn": self.drawn, "buffer": list(self.buffer), **super().state()}
+
+    def restore(self, state: State) -> None:
+        super().restore(state)
+        self.seed, self.drawn, self.buffer = list(state["seed"]), state["drawn"], list(state["buffer"])
+        self.node.go_on(self.seed)
+
+
+class Cache(Node):
+    """Elements that are kept from the first complete run on."""
+
+    def __init__(self, source: Node) -> None:
+        self.source = source
+        self.kept: list[Any] | None = None
+
+    def runner(self) -> Runner:
+        return CacheRun(self)
+
+    def spec(self) -> Any:
+        return self.source.spec()
+
+    def cardinality(self) -> int:
+        return self.source.cardinality()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "kept": None}
+
+
+class CacheRun(Runner):
+    """A run that fills a list, where there is none yet, or reads it."""
+
+    def __init__(self, node: Cache) -> None:
+        self.node, self.position = node, 0
+        self.kept = node.kept or []
+        self.source = None if node.kept is not None else node.source.runner()
+
+    def run(self) -> Elements:
+        while self.position < len(self.kept):
+            self.position += 1
+            yield elements.fresh(self.kept[self.position - 1])
+        if self.source is None:
+            return
+        for element in self.source.run():
+            self.kept.append(element)
+            self.position += 1
+            yield elements.fresh(element)
+        self.source = None
+        self.node.kept = self.kept
+
+    def state(self) -> State:
+        source = None if self.source is None else self.source.state()
+        return {"position": self.position, "kept": list(self.kept), "source": source}
+
+    def restore(self, state: State) -> None:
+        self.position, self.kept = state["position"], list(state["kept"])
+        if state["source"] is None:
+            self.source = None
+        else:
+            self.source = self.node.source.runner()
+            self.source.restore(state["source"])
