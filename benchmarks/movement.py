@@ -202,7 +202,7 @@ def sides() -> dict[str, tuple[Callable[[np.ndarray], Any], Callable[[Program], 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("words", nargs="*", help="measure programs with one of these in their names")
-    parser.add_argument("--json", action="store_true", help="print medians and quartiles in seconds as JSON")
+    parser.add_argument("--json", action="store_true", help="print the medians in seconds as JSON")
     options = parser.parse_args()
     present, rows, results = sides(), [], {}
     for name, given in arguments().items():
@@ -224,7 +224,6 @@ def main() -> None:
         verdict = f"{ratio:.2f} {best}" + (" (same)" if timings[best].overlaps(timings["hybridflow"]) else "")
         times = [output.seconds(timings[side].median) if side in timings else "-" for side in present]
         rows.append([name, *times, verdict])
-        print(rows[-1], file=sys.stderr)
     if options.json:
         output.print_json(results)
     else:
