@@ -14,24 +14,21 @@ import numpy as np
 
 from hybridflow.compiler.ir.dtypes import bool_, int64, is_integer
 from hybridflow.compiler.ir.extents import Extent
-from hybridflow.compiler.ir.graph import Graph
 from hybridflow.compiler.ir.types import TensorType, same_extents
 from hybridflow.compiler.ops import TABLE
-from hybridflow.compiler.ops.control_derivatives import counter
-from hybridflow.core.context import now
 from hybridflow.core.promotion import Typed, lone_dtype, result_dtype, weak_kind
 from hybridflow.core.tensor import Tensor
 from hybridflow.core.variable import Variable
 from hybridflow.eager.dispatch import apply
 from hybridflow.eager.operands import as_tensor, cast, strong, weak_cast
 from hybridflow.errors import ArgumentTypeError, DTypeError, ShapeError, TraceError
+from hybridflow.tracing.nodes import assign, emit_cond, emit_while
 from hybridflow.tracing.region import Region, all_operands
 
 Value = Any  # a tensor or a weak number
 
 Turn = Callable[[list[Tensor], list[Tensor]], tuple[Sequence[Value], "Sequence[Value] | None"]]
 
-_NUMBER = TensorType((), int64)
 _MOST_PASSES = 64  # more than dtypes can widen and variables turn up
 
 
@@ -68,13 +65,7 @@ def trace_cond(
         name = names[k] if names is not None else f"result {k}"
         for own, x in zip(outputs, _joined(stage, name, regions, parts)):
             own.append(x)
-    variables = _assigned(regions)
-    for region, own in zip(regions, outputs):
-        own += [region.value_of(variable) for variable in variables]
-    operands = all_operands(list(zip(regions, outputs)))
-    graphs = tuple([r.graph(f"branch{k}", (), operands, own) for k, (r, own) in enumerate(zip(regions, outputs))])
-    found = list(apply(TABLE["cond"], which, *operands, branches=graphs))
-    return _after(found, variables)
+    return emit_cond(which, regions, outputs)
 
 
 def _check_counts(stage: str, results: Sequence[Sequence[Value]]) -> None:
@@ -116,24 +107,6 @@ def _joined(stage: str, name: str, regions: Sequence[Region], parts: Sequence[Va
                 "return one shape from all, with hf.broadcast_to, hf.reshape or hf.pad.",
             )
     return made
-
-
-def _assigned(regions: Sequence[Region]) -> list[Variable]:
-    found: dict[int, Variable] = {}
-    for region in regions:
-        for variable in region.assigned:
-            found.setdefault(id(variable), variable)
-    return list(found.values())
-
-
-def _after(results: list[Tensor], variables: Sequence[Variable]) -> list[Tensor]:
-    """The results but for the last ones, which are the variables' new values."""
-    count = len(results) - len(variables)
-    trace = now().trace
-    assert trace is not None
-    for variable, value in zip(variables, results[count:]):
-        trace.write_variable(variable, value)
-    return results[:count]
 
 
 # ---- loops
@@ -240,15 +213,14 @@ class Body:
         self.slice_inputs = slices
         return True
 
-    def counting(self, operands: Sequence[Tensor]) -> Graph:
-        """The body with one carry more, the number of turns."""
-        number = self.region.carry(_NUMBER, "turns")
-        with self.region.entered():
-            following = apply(TABLE["add"], number, as_tensor(1, self.stage))
-        return self.region.graph("body", [*self.inputs, number], operands, [*self.outputs, following])
-
     def starts(self) -> list[Tensor]:
         return [*(c.began(self.stage) for c in self.carries), *(variable._read() for variable in self.variables)]
+
+    def ended(self, found: list[Tensor]) -> list[Tensor]:
+        """The carries after the last turn, of all that ``found`` has; the others are the variables' new values."""
+        count = len(self.carries)
+        assign(self.variables, found[count:])
+        return found[:count]
 
 
 def trace_while(
@@ -277,16 +249,8 @@ def trace_while(
     if asking.assigned:
         raise TraceError(stage, "the condition assigns a variable. It is asked once more than the body runs: assign in "
                          "the body, or before the loop.")  # fmt: skip
-    operands = all_operands([(traced.region, traced.outputs), (asking, [goes_on])])
-    graph = traced.region.graph("body", traced.inputs, operands, traced.outputs)
-    starts = traced.starts()
-    if counter(graph) is None:  # a derivative asks how many turns there were
-        inputs.append(asking.carry(_NUMBER, "turns"))
-        graph = traced.counting(operands)
-        starts.append(as_tensor(0, stage))
-    question = asking.graph("cond", inputs, operands, [goes_on])
-    found = list(apply(TABLE["while"], *starts, *operands, cond=question, body=graph))
-    return _after(found[: len(traced.inputs)], traced.variables)
+    found = emit_while(stage, traced.starts(), traced.region, traced.inputs, traced.outputs, asking, inputs, goes_on)
+    return traced.ended(found)
 
 
 def condition(stage: str, value: Any) -> Tensor:
@@ -355,4 +319,4 @@ def trace_for(
             length=length, reverse=reverse,
         )
     )  # fmt: skip
-    return _after(found[:count], traced.variables), found[count:]
+    return traced.ended(found[:count]), found[count:]

@@ -15,11 +15,9 @@ from hybridflow.array import elementwise
 from hybridflow.array.indexing import getitem
 from hybridflow.compiler.ir import dtypes
 from hybridflow.compiler.ir.extents import Dim
-from hybridflow.compiler.ops import TABLE
 from hybridflow.core.context import now
 from hybridflow.core.tensor import Tensor
 from hybridflow.core.variable import Variable
-from hybridflow.eager.dispatch import apply
 from hybridflow.eager.operands import scalar
 from hybridflow.errors import TraceError
 from hybridflow.tracing.flow import blame
@@ -33,7 +31,6 @@ from hybridflow.tracing.flow.paths import (
     Side,
     Values,
     active,
-    assign,
     containers_of,
     given_back,
     literal_code,
@@ -44,7 +41,8 @@ from hybridflow.tracing.flow.paths import (
     values_of,
 )
 from hybridflow.tracing.flow.values import as_typed, number_of
-from hybridflow.tracing.region import Region, all_operands
+from hybridflow.tracing.nodes import assign, emit_while
+from hybridflow.tracing.region import Region
 from hybridflow.tracing.symbolic import SymbolicTensor
 from hybridflow.tracing.trace import Trace
 
@@ -393,12 +391,7 @@ class _Staged:
         asked = [asking.carry(x.type, f"carry{k}") for k, x in enumerate(outputs)]
         with blame.at(self._where):
             starts = [self._pred, *self._carried.starts(), *(v._read() for v in self._variables), *late.starts()]
-            operands = all_operands([(region, outputs), (asking, [asked[0]])])
-            attrs = {
-                "cond": asking.graph("cond", asked, operands, [asked[0]]),
-                "body": region.graph("body", own, operands, outputs),
-            }
-            found = list(apply(TABLE["while"], *starts, *operands, **attrs))
+            found = emit_while("while", starts, region, own, outputs, asking, asked, asked[0])
         ends = found[leaves + 1 : leaves + 1 + len(self._variables)]
         assign(self._variables, ends)
         lates = found[leaves + 1 + len(self._variables) :]

@@ -20,19 +20,16 @@ import numpy as np
 
 from hybridflow.array import elementwise
 from hybridflow.compiler.ir import dtypes
-from hybridflow.compiler.ir.graph import Effect
-from hybridflow.compiler.ops import TABLE
 from hybridflow.core.context import now
 from hybridflow.core.tensor import Tensor
-from hybridflow.core.variable import Variable
-from hybridflow.eager.dispatch import apply
 from hybridflow.eager.operands import cast, reshape_to, scalar
 from hybridflow.errors import TraceError
 from hybridflow.tracing.flow import blame
 from hybridflow.tracing.flow.places import CONTAINERS, UNBOUND, Place, place_of
 from hybridflow.tracing.flow.values import ABSENT, Conflict, Joined
 from hybridflow.tracing.flow.witnesses import BUFFERS, Witnesses, is_iterator, reaches
-from hybridflow.tracing.region import Region, all_operands
+from hybridflow.tracing.nodes import emit_cond
+from hybridflow.tracing.region import Region
 from hybridflow.tracing.symbolic import SymbolicTensor
 
 
@@ -364,35 +361,6 @@ def _joined_places(joined: Joined, sides: Sequence[Side]) -> list[tuple[Place, A
         if value is not before:
             found.append((place, value))
     return found
-
-
-def emit_cond(pred: Tensor, regions: Sequence[Region], outputs: Sequence[list[Tensor]]) -> list[Tensor]:
-    """The results of a choice between two regions, each of which has its own outputs."""
-    variables: dict[int, Variable] = {id(v): v for region in regions for v in region.assigned}
-    outs = [list(own) for own in outputs]
-    if not outs[0] and not variables and not any(has_effect(region) for region in regions):
-        return []
-    for region, own in zip(regions, outs):
-        own += [region.value_of(variable) for variable in variables.values()]
-        if not own:
-            with region.entered():
-                own.append(literal_code(NORMAL))
-    operands = all_operands(list(zip(regions, outs)))
-    graphs = tuple([r.graph(f"branch{k}", (), operands, own) for k, (r, own) in enumerate(zip(regions, outs))])
-    found = list(apply(TABLE["cond"], pred, *operands, branches=graphs))
-    assign(variables.values(), found[len(outputs[0]) :])
-    return found[: len(outputs[0])]
-
-
-def assign(variables: Any, values: Sequence[Tensor]) -> None:
-    trace = now().trace
-    assert trace is not None
-    for variable, value in zip(variables, values):
-        trace.write_variable(variable, value)
-
-
-def has_effect(region: Region) -> bool:
-    return any(node.effect is not Effect.NONE for node in region.nodes)
 
 
 def truth(value: Any) -> Tensor:
