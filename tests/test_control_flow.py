@@ -199,6 +199,7 @@ BAD: dict[str, tuple[Callable[[Any], Any], type[Exception], str]] = {
         r"'a' in the first branch and 'b' in branch 1",
     ),
     "no function": (lambda x: hf.cond(hf.sum(x) > 0, x, x), errors.ArgumentTypeError, r"Expected a function"),
+    "no function in a loop": (lambda x: hf.while_loop(x, x, x), errors.ArgumentTypeError, r"is no function"),
     "no scalar": (lambda x: hf.cond(x > 0, lambda: x, lambda: x), errors.ShapeError, r"bool\[3\].*hf.any"),
     "no bool": (lambda x: hf.cond(hf.sum(x), lambda: x, lambda: x), errors.DTypeError, r"f32\[\].*x != 0"),
     "growing": (

@@ -14,7 +14,7 @@ from hybridflow.core.context import now
 from hybridflow.core.promotion import weak_kind
 from hybridflow.core.tensor import Tensor
 from hybridflow.eager.operands import as_tensor, cast
-from hybridflow.errors import ArgumentError, ArgumentTypeError, DTypeError, ShapeError, entered
+from hybridflow.errors import ArgumentTypeError, DTypeError, ShapeError, entered
 
 
 @entered
@@ -130,4 +130,4 @@ def _count(stage: str, what: str, value: Any) -> Any:
 def _check_callable(stage: str, *functions: Any) -> None:
     for function in functions:
         if not callable(function):
-            raise ArgumentError(stage, f"{function!r:.60} is no function.")
+            raise ArgumentTypeError(stage, f"{function!r:.60} is no function.")

@@ -45,7 +45,7 @@ def here(frame: FrameType, what: str) -> Where:
 
 
 _FIXES = {
-    "dtype": "Give both one dtype, as with hf.astype(x, hf.{dtype}).",
+    "dtype": "Give both one dtype, as with hf.astype(x, hf.float32).",
     "shape": "Give both one shape, as with hf.broadcast_to, hf.reshape or hf.pad.",
     "structure": "Bind containers with the same keys or as many items on both sides.",
     "unbound": "Give it a value before, or on the other side.",
@@ -62,7 +62,7 @@ class Cause(NamedTuple):
     def error(self, name: str) -> TraceError:
         """The error for who reads it."""
         one, other = self.conflict.one, self.conflict.other
-        fix = _FIXES[self.conflict.kind].format(dtype="float32")
+        fix = _FIXES[self.conflict.kind]
         first, second = ("where it is true", "where it is false")
         if self.where.what in ("while", "for"):
             first, second = "before a turn", "after it"
@@ -77,7 +77,7 @@ def returns(conflict: Conflict) -> TraceError:
     return TraceError(
         "return",
         f"which value is returned depends on a tensor, and they have no one type: one is {conflict.one}, another "
-        f"{conflict.other}. {_FIXES[conflict.kind].format(dtype='float32')}",
+        f"{conflict.other}. {_FIXES[conflict.kind]}",
     )
 
 
@@ -93,7 +93,7 @@ def changed_in_loop(place: Any, conflict: Conflict, where: Where) -> TraceError:
     return TraceError(
         where.what,
         f"{place.text} is changed in a loop over a tensor, and has no one type: before a turn it is {conflict.one}, "
-        f"after it {conflict.other}. {_FIXES[conflict.kind].format(dtype='float32')}{where.shown()}",
+        f"after it {conflict.other}. {_FIXES[conflict.kind]}{where.shown()}",
         where.location,
     )
 

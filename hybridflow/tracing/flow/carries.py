@@ -144,8 +144,7 @@ def _widened(leaf: Any, end: Any) -> Any:
         kind = weak_kind(leaf)
         assert kind is not None
         leaf = _Leaf(leaf, PYTHON[kind], (), kind)
-        wider = _widened(leaf, end)
-        return wider
+        return _widened(leaf, end)
     if is_number(end):
         return _with_number(leaf, end)
     if not isinstance(end, Tensor):
