@@ -302,3 +302,23 @@ def test_gradients_of_loops_over_any_number_of_rows(reverse: bool) -> None:
         want = gradients(loss, args)
         for found in (gradients(compiled, args), inside(*args)):
             assert [x.numpy().tobytes() for x in found] == [x.numpy().tobytes() for x in want]
+
+
+def shrinking(x: Any) -> Any:
+    return hf.while_loop(lambda y: hf.sum(y) > 1, lambda y: y * y / 3, x)
+
+
+def shrinking_by_statements(x: Any) -> Any:
+    while hf.sum(x) > 1:
+        x = x * x / 3
+    return x
+
+
+@pytest.mark.parametrize("loop", [shrinking, shrinking_by_statements])
+def test_derivatives_run_no_loop_again_to_count_its_turns(loop: Callable[[Any], Any]) -> None:
+    step = hf.function(lambda x: hf.value_and_grad(lambda x: hf.sum(loop(x)))(x))
+    x = hf.asarray([1.5, 2.0, 0.5])
+    assert step.ir(x, stage="optimized").count("= while(") == 1
+    _, gradient = step(x)
+    _, expected = step.python_function(x)
+    np.testing.assert_array_equal(gradient.numpy(), expected.numpy())
