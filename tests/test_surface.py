@@ -46,7 +46,9 @@ MODULES = {
     "linalg": """LinAlgError cholesky cross det diagonal eigh eigvalsh inv matmul matrix_norm matrix_power
         matrix_rank matrix_transpose outer pinv qr slogdet solve svd svdvals tensordot trace
         triangular_solve vecdot vector_norm""",
-    "losses": "huber mean_absolute_error mean_squared_error sigmoid_cross_entropy softmax_cross_entropy",
+    "losses": """BinaryCrossentropy CategoricalCrossentropy CosineSimilarity Hinge Huber KLDivergence LogCosh Loss
+        MeanAbsoluteError MeanSquaredError Poisson SparseCategoricalCrossentropy SquaredHinge huber
+        mean_absolute_error mean_squared_error sigmoid_cross_entropy softmax_cross_entropy""",
     "memory": "Stats stats trim",
     "nn": """dropout elu gelu hard_sigmoid hard_swish huber l2_normalize layer_norm leaky_relu log_sigmoid log_softmax
         mean_absolute_error mean_squared_error moments one_hot relu relu6 rms_norm selu sigmoid sigmoid_cross_entropy

@@ -1,0 +1,331 @@
+"""Losses as objects, with Keras's names, arguments and defaults."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hybridflow.array.elementwise import abs, clip, log, logaddexp, maximum, minimum, multiply, not_equal, square, where
+from hybridflow.array.indexing import take_along_axis
+from hybridflow.array.reductions import mean, sum
+from hybridflow.array.shapes import broadcast_to, expand_dims, squeeze
+from hybridflow.compiler.ir import dtypes
+from hybridflow.core.configured import Configured
+from hybridflow.core.tensor import Tensor
+from hybridflow.eager.operands import as_tensor, cast, float_operand
+from hybridflow.errors import ArgumentError
+from hybridflow.nn.functional import l2_normalize, log_softmax
+
+_EPSILON = 1e-7  # probabilities are at least that far from 0 and 1 before their logarithm is taken
+_REDUCTIONS = "sum_over_batch_size", "mean", "sum", "mean_with_sample_weight", "none"
+
+
+class Loss(Configured):
+    """The base of all losses, and of your own: define ``call(y_true, y_pred)``, which returns the loss of each sample.
+
+    ``reduction`` makes one of them: "sum_over_batch_size" or "mean", their mean; "sum"; "mean_with_sample_weight", the
+    sum divided by that of the weights; or "none", which leaves them.  Weights have the shape of the losses, or one that
+    broadcasts when axes are put behind it.
+
+    >>> class Largest(hf.losses.Loss):
+    ...     def call(self, y_true, y_pred):
+    ...         return hf.max(hf.abs(y_pred - y_true), axis=-1)
+    >>> Largest()([[1.0, 2.0], [3.0, 4.0]], [[1.0, 1.0], [0.0, 4.0]])
+    <Tensor f32[] cpu> 2.0
+    """
+
+    _takes_numbers = False  # integer labels stay what they are
+
+    def __init__(self, reduction: str | None = "sum_over_batch_size", name: str | None = None) -> None:
+        self.reduction = reduction or "none"
+        self.name = name or type(self).__name__
+        if self.reduction not in _REDUCTIONS:
+            raise ArgumentError(self.name, f"reduction is {reduction!r}; it must be one of {', '.join(_REDUCTIONS)}.")
+
+    def call(self, y_true: Any, y_pred: Any) -> Any:
+        """For subclasses: the loss of each sample."""
+        raise NotImplementedError(f"{type(self).__name__} has to define call(self, y_true, y_pred)")
+
+    def __call__(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> Tensor:
+        """The loss of predictions; labels become floats like them."""
+        predictions = float_operand(y_pred, self.name)
+        labels = as_tensor(y_true, self.name)
+        if not self._takes_numbers:
+            labels = cast(labels, predictions.dtype)
+        losses = self.call(labels, predictions)
+        weights = None if sample_weight is None else cast(as_tensor(sample_weight, self.name), losses.dtype)
+        if weights is not None:
+            if weights.ndim == losses.ndim + 1 and weights.shape[-1] == 1:
+                weights = squeeze(weights, axis=-1)
+            while weights.ndim < losses.ndim:
+                weights = expand_dims(weights, axis=-1)
+            losses = losses * weights
+        return self._reduced(losses, weights, self._counted(labels, losses))
+
+    def _counted(self, labels: Any, losses: Any) -> Any:
+        """1 where a loss counts in means and 0 where not, of the shape and dtype of the losses; None if all do."""
+        return None
+
+    def _reduced(self, losses: Any, weights: Any, counted: Any) -> Any:
+        if self.reduction == "none":
+            return losses
+        if self.reduction == "sum":
+            return sum(losses)
+        if self.reduction == "mean_with_sample_weight" and weights is not None:
+            return sum(losses) / sum(broadcast_to(weights, losses.shape) * (1 if counted is None else counted))
+        return mean(losses) if counted is None else sum(losses) / maximum(sum(counted), 1)
+
+    def get_config(self) -> dict[str, Any]:
+        return {"reduction": self.reduction, "name": self.name}
+
+
+class _OfEach(Loss):
+    """The mean over the last axis of a loss of each element."""
+
+    def call(self, y_true: Any, y_pred: Any) -> Any:
+        y_true, y_pred = _alike(y_true, y_pred)
+        return mean(self.of_each(y_true, y_pred), axis=-1)
+
+    def of_each(self, y: Any, p: Any) -> Any:
+        """For subclasses: the loss of each element."""
+        raise NotImplementedError(f"{type(self).__name__} has to define of_each(self, y, p)")
+
+
+class MeanSquaredError(_OfEach):
+    """``(y_pred - y_true)**2``.
+
+    >>> hf.losses.MeanSquaredError()([[0.0, 0.0]], [[1.0, -3.0]])
+    <Tensor f32[] cpu> 5.0
+    """
+
+    def of_each(self, y: Any, p: Any) -> Any:
+        return square(p - y)
+
+
+class MeanAbsoluteError(_OfEach):
+    """``|y_pred - y_true|``.
+
+    >>> hf.losses.MeanAbsoluteError()([[0.0, 0.0]], [[1.0, -3.0]])
+    <Tensor f32[] cpu> 2.0
+    """
+
+    def of_each(self, y: Any, p: Any) -> Any:
+        return abs(p - y)
+
+
+class LogCosh(_OfEach):
+    """``log(cosh(y_pred - y_true))``, without overflow.
+
+    >>> hf.losses.LogCosh()([[0.0, 0.0]], [[0.0, 0.0]])
+    <Tensor f32[] cpu> 0.0
+    """
+
+    def of_each(self, y: Any, p: Any) -> Any:
+        error = abs(p - y)
+        return error + (logaddexp(-2.0 * error, 0.0) - 0.6931471805599453)
+
+
+class Huber(_OfEach):
+    """Half the squared error up to an error of ``delta``, growing linearly beyond.
+
+    >>> hf.losses.Huber()([[0.0, 0.0]], [[0.5, 3.0]])
+    <Tensor f32[] cpu> 1.3125
+    """
+
+    def __init__(
+        self, delta: float = 1.0, reduction: str | None = "sum_over_batch_size", name: str | None = None
+    ) -> None:
+        super().__init__(reduction, name)
+        self.delta = delta
+
+    def of_each(self, y: Any, p: Any) -> Any:
+        error = abs(p - y)
+        inner = minimum(error, self.delta)
+        return multiply(square(inner), 0.5) + (error - inner) * self.delta
+
+    def get_config(self) -> dict[str, Any]:
+        return super().get_config() | {"delta": self.delta}
+
+
+class Poisson(_OfEach):
+    """``y_pred - y_true * log(y_pred)``.
+
+    >>> hf.losses.Poisson()([[0.0, 0.0]], [[1.0, 2.0]])
+    <Tensor f32[] cpu> 1.5
+    """
+
+    def of_each(self, y: Any, p: Any) -> Any:
+        return p - y * log(p + _EPSILON)
+
+
+class Hinge(_OfEach):
+    """``max(1 - y_true * y_pred, 0)``; labels of 0 count as -1.
+
+    >>> hf.losses.Hinge()([[1.0, 0.0]], [[0.5, 0.5]])
+    <Tensor f32[] cpu> 1.0
+    """
+
+    def of_each(self, y: Any, p: Any) -> Any:
+        return maximum(1 - _signs(y) * p, 0)
+
+
+class SquaredHinge(_OfEach):
+    """``max(1 - y_true * y_pred, 0)**2``; labels of 0 count as -1.
+
+    >>> hf.losses.SquaredHinge()([[1.0, 0.0]], [[0.5, 0.5]])
+    <Tensor f32[] cpu> 1.25
+    """
+
+    def of_each(self, y: Any, p: Any) -> Any:
+        return square(maximum(1 - _signs(y) * p, 0))
+
+
+class KLDivergence(Loss):
+    """``sum(y_true * log(y_true / y_pred))`` over the last axis.
+
+    >>> hf.losses.KLDivergence()([[0.5, 0.5]], [[0.5, 0.5]])
+    <Tensor f32[] cpu> 0.0
+    """
+
+    def call(self, y_true: Any, y_pred: Any) -> Any:
+        y, p = (clip(x, _EPSILON, 1) for x in _alike(y_true, y_pred))
+        return sum(y * log(y / p), axis=-1)
+
+
+class CosineSimilarity(Loss):
+    """Less the cosine of the angle between labels and predictions, along ``axis``: -1 where they point alike.
+
+    >>> hf.losses.CosineSimilarity()([[0.0, 1.0]], [[0.0, 2.0]])
+    <Tensor f32[] cpu> -1.0
+    """
+
+    def __init__(self, axis: int = -1, reduction: str | None = "sum_over_batch_size", name: str | None = None) -> None:
+        super().__init__(reduction, name)
+        self.axis = axis
+
+    def call(self, y_true: Any, y_pred: Any) -> Any:
+        y, p = (l2_normalize(x, self.axis) for x in _alike(y_true, y_pred))
+        return -sum(y * p, axis=self.axis)
+
+    def get_config(self) -> dict[str, Any]:
+        return super().get_config() | {"axis": self.axis}
+
+
+class _Crossentropy(Loss):
+    """``from_logits``: predictions are logits, not probabilities."""
+
+    def __init__(
+        self,
+        from_logits: bool = False,
+        label_smoothing: float = 0.0,
+        axis: int = -1,
+        reduction: str | None = "sum_over_batch_size",
+        name: str | None = None,
+    ) -> None:
+        super().__init__(reduction, name)
+        if not 0 <= label_smoothing <= 1:
+            raise ArgumentError(self.name, f"label_smoothing is {label_smoothing!r}; it must be from 0 to 1.")
+        self.from_logits, self.label_smoothing, self.axis = bool(from_logits), label_smoothing, axis
+
+    def get_config(self) -> dict[str, Any]:
+        own = {"from_logits": self.from_logits, "label_smoothing": self.label_smoothing, "axis": self.axis}
+        return super().get_config() | own
+
+
+class BinaryCrossentropy(_Crossentropy):
+    """``-y_true * log(p) - (1 - y_true) * log(1 - p)``, the mean over ``axis``; p are the predictions, or the sigmoid
+    of logits.  ``label_smoothing`` draws labels that much towards 1/2.
+
+    >>> hf.losses.BinaryCrossentropy(from_logits=True)([[1.0, 0.0]], [[2.0, 2.0]])
+    <Tensor f32[] cpu> 1.1269281
+    """
+
+    def call(self, y_true: Any, y_pred: Any) -> Any:
+        y, p = _alike(y_true, y_pred)
+        if self.label_smoothing:
+            y = y * (1 - self.label_smoothing) + 0.5 * self.label_smoothing
+        if self.from_logits:
+            return mean(logaddexp(p, 0.0) - p * y, axis=self.axis)
+        p = clip(p, _EPSILON, 1 - _EPSILON)
+        return mean(-(y * log(p) + (1 - y) * log(1 - p)), axis=self.axis)
+
+
+class CategoricalCrossentropy(_Crossentropy):
+    """``-sum(y_true * log(p))`` over ``axis``, the classes; p are the predictions, scaled to the sum 1, or the softmax
+    of logits.  ``label_smoothing`` shares that much of labels evenly over all classes.
+
+    >>> hf.losses.CategoricalCrossentropy()([[0.0, 1.0]], [[0.5, 0.5]])
+    <Tensor f32[] cpu> 0.6931472
+    """
+
+    def call(self, y_true: Any, y_pred: Any) -> Any:
+        if self.label_smoothing:
+            share = self.label_smoothing / y_pred.shape[self.axis]
+            y_true = y_true * (1 - self.label_smoothing) + share
+        return -sum(y_true * _log_probabilities(y_pred, self.from_logits, self.axis), axis=self.axis)
+
+
+class SparseCategoricalCrossentropy(Loss):
+    """``-log(p)`` of the class that is right, a number; p are the predictions, scaled to the sum 1, or the softmax of
+    logits, along ``axis``.  Where the label is ``ignore_class`` the loss is 0, and does not count in a mean.
+
+    A label out of range raises IndexRangeError when the loss is computed.
+
+    >>> hf.losses.SparseCategoricalCrossentropy()([1], [[0.5, 0.5]])
+    <Tensor f32[] cpu> 0.6931472
+    """
+
+    _takes_numbers = True
+
+    def __init__(
+        self,
+        from_logits: bool = False,
+        ignore_class: int | None = None,
+        axis: int = -1,
+        reduction: str | None = "sum_over_batch_size",
+        name: str | None = None,
+    ) -> None:
+        super().__init__(reduction, name)
+        self.from_logits, self.ignore_class, self.axis = bool(from_logits), ignore_class, axis
+
+    def call(self, y_true: Any, y_pred: Any) -> Any:
+        y = _numbers(y_true, y_pred.ndim - 1)
+        known = None if self.ignore_class is None else not_equal(y, self.ignore_class)
+        chosen = expand_dims(y if known is None else where(known, y, 0), axis=self.axis)
+        of_all = _log_probabilities(y_pred, self.from_logits, self.axis)
+        losses = -squeeze(take_along_axis(of_all, chosen, self.axis), axis=self.axis)
+        return losses if known is None else where(known, losses, 0)
+
+    def _counted(self, labels: Any, losses: Any) -> Any:
+        if self.ignore_class is None:
+            return None
+        return cast(not_equal(_numbers(labels, losses.ndim), self.ignore_class), losses.dtype)
+
+    def get_config(self) -> dict[str, Any]:
+        own = {"from_logits": self.from_logits, "ignore_class": self.ignore_class, "axis": self.axis}
+        return super().get_config() | own
+
+
+def _log_probabilities(p: Any, from_logits: bool, axis: int) -> Any:
+    if from_logits:
+        return log_softmax(p, axis)
+    return log(clip(p / sum(p, axis=axis, keepdims=True), _EPSILON, 1 - _EPSILON))
+
+
+def _numbers(y: Any, axes: int) -> Any:
+    """Labels as int64, without a last axis of extent 1 where they have one too many."""
+    y = cast(y, dtypes.int64)
+    return squeeze(y, axis=-1) if y.ndim == axes + 1 and y.shape[-1] == 1 else y
+
+
+def _alike(y: Any, p: Any) -> tuple[Any, Any]:
+    """Labels and predictions of one number of axes: a last one of extent 1 is taken away, or comes to the other."""
+    if y.ndim == p.ndim + 1 and y.shape[-1] == 1:
+        return squeeze(y, axis=-1), p
+    if p.ndim == y.ndim + 1 and p.shape[-1] == 1:
+        return expand_dims(y, axis=-1), p
+    return y, p
+
+
+def _signs(y: Any) -> Any:
+    """Labels of 0 and 1 as -1 and 1; others stay."""
+    return where(y == 0, -1, y)

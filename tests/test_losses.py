@@ -1,0 +1,179 @@
+"""Losses as objects: each against NumPy, reductions, weights, configurations."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import hybridflow as hf
+from hybridflow import errors, losses
+
+RNG = np.random.default_rng(2)
+LOGITS = 2 * RNG.standard_normal((4, 5))
+SHARES = np.exp(LOGITS) / np.exp(LOGITS).sum(-1, keepdims=True)
+OTHERS = SHARES[::-1]
+NUMBERS = np.array([1, 0, 4, 2])
+ONE_HOT = np.eye(5)[NUMBERS]
+SIGMOID = 1 / (1 + np.exp(-LOGITS))
+ERROR = np.abs(LOGITS - ONE_HOT)
+SMOOTH = 0.8 * ONE_HOT + 0.2 / 5
+SIGNS = 2 * ONE_HOT - 1
+
+
+def binary(y: Any, p: Any) -> Any:
+    return -(y * np.log(p) + (1 - y) * np.log(1 - p)).mean(-1)
+
+
+EVERY: dict[str, tuple[Any, Any, Any, np.ndarray]] = {
+    "squared": (losses.MeanSquaredError(), ONE_HOT, LOGITS, (ERROR**2).mean(-1)),
+    "absolute": (losses.MeanAbsoluteError(), ONE_HOT, LOGITS, ERROR.mean(-1)),
+    "log cosh": (losses.LogCosh(), ONE_HOT, LOGITS, np.log(np.cosh(ERROR)).mean(-1)),
+    "huber": (
+        losses.Huber(0.7),
+        ONE_HOT,
+        LOGITS,
+        np.where(ERROR <= 0.7, ERROR**2 / 2, 0.7 * ERROR - 0.7**2 / 2).mean(-1),
+    ),
+    "poisson": (losses.Poisson(), ONE_HOT, SHARES, (SHARES - ONE_HOT * np.log(SHARES + 1e-7)).mean(-1)),
+    "hinge": (losses.Hinge(), ONE_HOT, LOGITS, np.maximum(1 - SIGNS * LOGITS, 0).mean(-1)),
+    "squared hinge": (losses.SquaredHinge(), SIGNS, LOGITS, (np.maximum(1 - SIGNS * LOGITS, 0) ** 2).mean(-1)),
+    "divergence": (losses.KLDivergence(), SHARES, OTHERS, (SHARES * np.log(SHARES / OTHERS)).sum(-1)),
+    "cosine": (
+        losses.CosineSimilarity(),
+        SHARES,
+        LOGITS,
+        -(SHARES * LOGITS).sum(-1) / np.linalg.norm(SHARES, axis=-1) / np.linalg.norm(LOGITS, axis=-1),
+    ),
+    "binary": (losses.BinaryCrossentropy(), ONE_HOT, SIGMOID, binary(ONE_HOT, SIGMOID)),
+    "binary of logits": (
+        losses.BinaryCrossentropy(from_logits=True, label_smoothing=0.2),
+        ONE_HOT,
+        LOGITS,
+        binary(0.8 * ONE_HOT + 0.1, SIGMOID),
+    ),
+    "categorical": (
+        losses.CategoricalCrossentropy(label_smoothing=0.2),
+        ONE_HOT,
+        3 * SHARES,
+        -(SMOOTH * np.log(SHARES)).sum(-1),
+    ),
+    "categorical of logits": (
+        losses.CategoricalCrossentropy(from_logits=True),
+        ONE_HOT,
+        LOGITS,
+        -(ONE_HOT * np.log(SHARES)).sum(-1),
+    ),
+    "sparse": (losses.SparseCategoricalCrossentropy(), NUMBERS, 3 * SHARES, -np.log(SHARES[range(4), NUMBERS])),
+    "sparse of logits": (
+        losses.SparseCategoricalCrossentropy(from_logits=True),
+        NUMBERS[:, None],
+        LOGITS,
+        -np.log(SHARES[range(4), NUMBERS]),
+    ),
+}
+WEIGHTS = np.array([0.5, 0.0, 2.0, 1.0])
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+@pytest.mark.parametrize("name", EVERY)
+def test_losses_are_what_numpy_calculates(name: str, dtype: str) -> None:
+    loss, y, p, each = EVERY[name]
+    y, p = (x.astype(dtype) if x.dtype == float else x for x in (y, p))
+    weights = WEIGHTS.astype(dtype)
+    wanted = {
+        "none": (each, each * WEIGHTS),
+        "sum": (each.sum(), (each * WEIGHTS).sum()),
+        "sum_over_batch_size": (each.mean(), (each * WEIGHTS).mean()),
+        "mean": (each.mean(), (each * WEIGHTS).mean()),
+        "mean_with_sample_weight": (each.mean(), (each * WEIGHTS).sum() / WEIGHTS.sum()),
+    }
+    for reduction, (plain, weighted) in wanted.items():
+        chosen = type(loss).from_config(loss.get_config() | {"reduction": reduction})
+        for more, value in (((), plain), ((weights,), weighted), ((weights[:, None],), weighted)):
+            found = chosen(y, p, *more)
+            assert found.dtype == dtype
+            np.testing.assert_allclose(found.numpy(), value, rtol=2e-5, atol=1e-6)
+            assert hf.function(chosen)(y, p, *more).numpy().tobytes() == found.numpy().tobytes()
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_gradients_in_compiled_functions(name: str) -> None:
+    loss, y, p, _ = EVERY[name]
+    gradient = hf.grad(lambda p: loss(y, p))
+    found = gradient(hf.asarray(p))
+    assert np.isfinite(found.numpy()).all() and np.abs(found.numpy()).max() > 0
+    assert hf.function(gradient)(p).numpy().tobytes() == found.numpy().tobytes()
+
+
+def test_a_class_that_does_not_count() -> None:
+    each = -np.log(SHARES[range(4), NUMBERS])
+    each[2] = 0
+    for reduction, wanted in (("none", each), ("sum", each.sum()), ("mean", each.sum() / 3)):
+        loss = losses.SparseCategoricalCrossentropy(True, ignore_class=4, reduction=reduction)
+        np.testing.assert_allclose(loss(NUMBERS, LOGITS).numpy(), wanted, rtol=1e-6)
+    loss = losses.SparseCategoricalCrossentropy(True, ignore_class=-1)
+    assert loss(np.full(4, -1), LOGITS).item() == 0
+    many = np.zeros((1, 3000), "f2")
+    many[0, 2049] = 10
+    assert losses.SparseCategoricalCrossentropy(True)([2049], many).item() < 0.2  # no float16 is 2049
+
+
+def test_logits_that_are_large_and_shares_that_are_nothing() -> None:
+    huge = np.array([[1000.0, -1000.0]])
+    right = np.array([[1.0, 0.0]])
+    for kind in (losses.BinaryCrossentropy, losses.CategoricalCrossentropy):
+        assert kind(from_logits=True)(right, huge).item() == 0
+        assert kind(from_logits=True)(1 - right, huge).item() in (1000.0, 2000.0)
+        assert 16 < kind()(1 - right, right).item() < 17
+    assert losses.LogCosh()(right, huge).item() == pytest.approx(999.5 - np.log(2))
+
+
+def test_other_shapes() -> None:
+    x, y = RNG.standard_normal((4, 1)), RNG.standard_normal(4)
+    np.testing.assert_allclose(losses.MeanSquaredError()(y, x).numpy(), ((x[:, 0] - y) ** 2).mean())
+    deep = RNG.standard_normal((2, 3, 5))
+    numbers = RNG.integers(0, 5, (2, 3))
+    weights = np.array([1.0, 3.0])
+    each = losses.SparseCategoricalCrossentropy(True, reduction="none")(numbers, deep)
+    assert each.shape == (2, 3)
+    found = losses.SparseCategoricalCrossentropy(True, reduction="mean_with_sample_weight")(numbers, deep, weights)
+    np.testing.assert_allclose(found.numpy(), (each.numpy() * weights[:, None]).sum() / 12)
+
+
+def test_a_loss_of_the_user_and_what_it_reads() -> None:
+    class Weighted(losses.Loss):
+        factor = 2.0
+
+        def call(self, y_true: Any, y_pred: Any) -> Any:
+            return self.factor * hf.mean(hf.abs(y_true - y_pred), axis=-1)
+
+    loss = Weighted(name="mine")
+    run = hf.function(lambda y, p: loss(y, p))
+    assert run(ONE_HOT, LOGITS).item() == pytest.approx(2 * ERROR.mean())
+    loss.factor = 3.0
+    assert run(ONE_HOT, LOGITS).item() == pytest.approx(3 * ERROR.mean())
+    assert loss.get_config() == {"reduction": "sum_over_batch_size", "name": "mine"}
+    huber = losses.Huber()
+    run = hf.function(lambda y, p: huber(y, p))
+    y, p = np.zeros((2, 2), "f4"), np.full((2, 2), 5, "f4")
+    assert run(y, p).item() == 4.5
+    huber.delta = 2.0
+    assert run(y, p).item() == 8.0
+    huber.reduction = "sum"
+    assert run(y, p).item() == 16.0
+
+
+@pytest.mark.parametrize(
+    ("run", "kind", "message"),
+    [
+        (lambda: losses.Huber(reduction="all"), errors.ArgumentError, "reduction is 'all'"),
+        (lambda: losses.BinaryCrossentropy(label_smoothing=2), errors.ArgumentError, "label_smoothing is 2"),
+        (lambda: losses.Loss()(ONE_HOT, LOGITS), NotImplementedError, "has to define call"),
+        (lambda: losses.SparseCategoricalCrossentropy()([5, 0, 0, 0], SHARES), errors.IndexRangeError, "5"),
+    ],
+)
+def test_wrong_use(run: Any, kind: type[Exception], message: str) -> None:
+    with pytest.raises(kind, match=message):
+        run()
