@@ -1,5 +1,6 @@
 """What tapes note in words: native code and Python write the same, and gradients are found by them."""
 
+import contextvars
 import gc
 import inspect
 import os
@@ -390,6 +391,42 @@ def test_threads_have_tapes_of_their_own():
 
 
 @native_only
+@pytest.mark.parametrize("python", [False, True], ids=["native", "python"])
+def test_threads_that_share_a_tape(python):
+    """Each call is found with its own operands, and no program is taken for the gradient of another order."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        for turn in range(10):
+            xs = [tensor(k + 2, seed=turn) for k in range(4)]
+            found = [None] * 4
+            with hf.GradientTape(persistent=turn % 2 == 0) as tape:
+                if python:
+                    in_python(tape)
+                for x in xs:
+                    tape.watch(x)
+
+                def work(k, xs=xs, found=found):
+                    y = xs[k]
+                    for step in range(20):
+                        y = hf.reshape(y * 2.0**k, (1, -1)) + np.float32(step)
+                        y = hf.reshape(y, (-1,))[::-1]
+                    found[k] = hf.sum(y)
+
+                threads = [
+                    threading.Thread(target=contextvars.copy_context().run, args=(work, k)) for k in range(len(xs))
+                ]
+                for thread in threads:
+                    thread.start()
+                for thread in threads:
+                    thread.join()
+            gradients = tape.gradient(found, xs)
+            for k, gradient in enumerate(gradients):
+                assert np.array_equal(gradient, np.full(k + 2, 2.0 ** (20 * k), np.float32)), (turn, k)
+    finally:
+        sys.setswitchinterval(before)
+
+
 def test_every_reference_is_given_back():
     program = """
 import gc, sys

@@ -20,8 +20,10 @@ None where there is nothing yet.
 
 from __future__ import annotations
 
+import operator
 import struct
-from collections.abc import Callable, Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -37,6 +39,7 @@ from hybridflow.runtime.native.records import (
     LOG_VARIABLE,
     LOG_WANTED,
     LOG_WATCH,
+    WORD,
 )
 
 natives: dict[str, Callable[..., Any]] = {}  # on logs whose table is native code's own
@@ -83,16 +86,29 @@ class Log:
             table = self._table = {}
         if type(table) is not dict:
             return natives["place"](self, value, tracked)
-        number = len(self._values)
-        self._values.append(value)
+        values = self._values
+        values.append(value)
+        number = len(values) - 1
+        while values[number] is not value:  # those of other threads have come since
+            number -= 1
         table[id(value)] = 2 * number + tracked
         return number
 
     def _write(self, *words: int) -> None:
         self._words += packed(words)
 
+    def _size(self) -> int:
+        return 0 if self._table is None else len(self._words)
+
+    def _check_order(self, before: int, count: int) -> None:
+        """``count`` words were written where there were so many bytes.  If another thread has written others in
+        between, values do not have the numbers that the order of words says."""
+        if len(self._words) != before + WORD * count:
+            self._is_plain = False
+
     def _number(self, value: Any, tracked: bool = False) -> int:
         """The number of a value, which may be new; it is tracked from now on, or as it was."""
+        before = self._size()
         entry = self._entry(value)
         if entry < 0:
             number = self._place(value, tracked)
@@ -101,6 +117,7 @@ class Log:
                 self._is_plain = False
             else:
                 self._write(*words)
+                self._check_order(before, len(words))
             return number
         if tracked and not entry & 1:
             if type(self._table) is dict:
@@ -115,10 +132,12 @@ class Log:
     def _note_variable_read(self, variable: Any, tensor: Any) -> None:
         """``tensor`` was read from ``variable``, and is tracked from now on.  The entry of a variable is odd where the
         one tensor that was read from it is not just the next value."""
+        before = self._size()
         entry = self._entry(variable)
         if entry < 0:
             number = self._place(variable, self._entry(tensor) >= 0)
             self._write(LOG_VARIABLE)
+            self._check_order(before, 1)
         else:
             number = self._number(variable, True)
         self._write(LOG_READ, number, self._number(tensor, True))
@@ -129,6 +148,7 @@ class Log:
         """``definition`` gave outputs, of which some are tracked from now on; ``key``, which it keeps alive, is one
         object for all definitions that are the same."""
         given = [self._number(x) for x in inputs]
+        before = self._size()
         found = []
         for x, is_tracked in zip(outputs, tracked):
             entry = self._entry(x)
@@ -137,8 +157,10 @@ class Log:
             else:
                 found.append(self._number(x, is_tracked))
         head = LOG_CALL | len(given) << LOG_INPUTS | len(found) << LOG_OUTPUTS
-        self._definitions.append(definition)
-        self._write(head, id(key), *given, *found)
+        words = (head, id(key), *given, *found)
+        # One call in C, so that the calls of several threads are in one order in both.
+        _forget(map(_apply, (self._definitions.append, self._words.extend), (definition, packed(words))))
+        self._check_order(before, len(words))
 
     def _key(self, seeds: Sequence[tuple[int, Any]], wanted: Sequence[Sequence[int]], more: list[Any]) -> bytes:
         """What decides the program of a backward pass: from the cotangents, None for ones, of values by their numbers
@@ -229,6 +251,10 @@ class Recording(Log):
     _watch_accessed: bool
     persistent: bool
     takes_wholes: bool
+
+
+_forget: Callable[[Iterable[Any]], None] = deque[Any](maxlen=0).extend
+_apply: Callable[[Callable[[Any], Any], Any], Any] = operator.call
 
 
 def packed(words: Sequence[int]) -> bytes:
