@@ -403,6 +403,16 @@ def the_first_turn_of_a_loop(x, a, b):
     return a, b
 
 
+@alias
+def another_name_of_what_was_made_in_a_branch(x, a, b):
+    if x > 0:
+        b = [b[1], b[0]] if isinstance(b, list) else b * 2
+        if not x > 5:
+            a = b
+    b[0] = x
+    return a, b
+
+
 @pytest.mark.parametrize("kind", ["list", "tensor"])
 @pytest.mark.parametrize("name", ALIASES)
 def test_which_object_is_changed_never_depends_on_a_tensor_unnoticed(name: str, kind: str) -> None:

@@ -306,17 +306,23 @@ def note_doubles(made: Sequence[tuple[Any, ...]]) -> None:
 def check_single(value: Any, frame: FrameType) -> None:
     """Before ``value`` is changed in place by ``frame``: raise TraceError if it depends on a tensor whether another
     object that names still hold is that same one."""
-    for own, group in active.doubles:
-        if any(value is one for one in group):
-            others = [one for one in group if one is not value]
-            names = [held for f in {own, frame} for name, held in f.f_locals.items() if name.isidentifier()]
-            if reaches(names, others):
-                kind = "tensor" if isinstance(value, Tensor) else type(value).__name__
-                raise TraceError(
-                    "convert",
-                    f"a {kind} is changed in place, and it depends on a tensor which of several it is. "
-                    "Copy it before, or make a new one instead of changing it.",
-                )
+    met, frames = {id(value): value}, {frame}
+    known = -1
+    while known != len(met):  # what stands for one of several may be one of several again
+        known = len(met)
+        for own, group in active.doubles:
+            if any(id(one) in met for one in group):
+                met.update((id(one), one) for one in group)
+                frames.add(own)
+    del met[id(value)]
+    names = [held for f in frames for name, held in f.f_locals.items() if name.isidentifier()] if met else []
+    if met and reaches(names, met.values()):
+        kind = "tensor" if isinstance(value, Tensor) else type(value).__name__
+        raise TraceError(
+            "convert",
+            f"a {kind} is changed in place, and it depends on a tensor which of several it is. "
+            "Copy it before, or make a new one instead of changing it.",
+        )
 
 
 def renamed(bundle: Bundle, alias: Mapping[Kind, Kind], region: Region | None = None) -> Bundle:
