@@ -413,6 +413,15 @@ def another_name_of_what_was_made_in_a_branch(x, a, b):
     return a, b
 
 
+@alias
+def changed_where_the_other_side_binds_another(x, a, b):
+    if x > 5:
+        a = [b[0], b[1]] if isinstance(b, list) else b * 2
+    else:
+        a[0] = x
+    return a, b
+
+
 @pytest.mark.parametrize("kind", ["list", "tensor"])
 @pytest.mark.parametrize("name", ALIASES)
 def test_which_object_is_changed_never_depends_on_a_tensor_unnoticed(name: str, kind: str) -> None:

@@ -25,6 +25,7 @@ from hybridflow.core.tensor import Tensor
 from hybridflow.eager.operands import cast, reshape_to, scalar
 from hybridflow.errors import TraceError
 from hybridflow.tracing.flow import blame
+from hybridflow.tracing.flow.carries import unchanged
 from hybridflow.tracing.flow.places import CONTAINERS, UNBOUND, Place, place_of
 from hybridflow.tracing.flow.values import ABSENT, Conflict, Joined
 from hybridflow.tracing.flow.witnesses import BUFFERS, Witnesses, is_iterator, reaches
@@ -96,6 +97,14 @@ class Side:
         if self._context is not None:
             context, self._context = self._context, None
             context.__exit__(None, None, None)
+
+    def changed(self) -> set[int]:
+        """The ids of what the side, which was left, had changed in place."""
+        return {
+            id(place.holder)
+            for key, (place, before) in self.touched.items()
+            if not unchanged(before, self.finals.get(key, before))
+        }
 
     def check(self) -> None:
         """After the side was left: raise TraceError if it changed what cannot be put back."""
@@ -273,7 +282,7 @@ def combined(pred: Tensor, pairs: Sequence[tuple[Side, Bundle]], alias: Mapping[
     regions = [side.region for side, _ in pairs]
     assert regions[0] is not None and regions[1] is not None
     both = [regions[0], regions[1]]
-    joined = Joined(lambda k: both[k].entered())
+    joined = Joined(lambda k: both[k].entered(), [side.changed() for side, _ in pairs])
     ends = [renamed(bundle, alias, region) for (_, bundle), region in zip(pairs, both)]
     kinds = list(dict.fromkeys([*ends[0].kinds, *ends[1].kinds]))
     found = {kind: _joined_values(joined, ends[0].kinds.get(kind), ends[1].kinds.get(kind)) for kind in kinds}

@@ -7,7 +7,7 @@ common value there is a ``Conflict``, which matters only if it is read.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 import numpy as np
@@ -109,8 +109,9 @@ class Joined:
     What has to become one tensor is in ``outputs``, for each side; ``finished`` puts the tensors in.
     """
 
-    def __init__(self, within: Callable[[int], Any]) -> None:
+    def __init__(self, within: Callable[[int], Any], changed: Sequence[Collection[int]] = ((), ())) -> None:
         self._within = within
+        self._changed = changed  # the ids of what each side changed in place, which holds again what it held
         self.outputs: list[list[Tensor]] = [[], []]
         self._weak: list[bool] = []
         self._met: dict[tuple[int, int], Any] = {}
@@ -134,6 +135,8 @@ class Joined:
         return self._met[key]
 
     def _objects(self, a: Any, b: Any) -> Any:
+        if self._is_changed(0, a, b) or self._is_changed(1, b, a):
+            return Conflict("changed", a, b)
         if _is_value(a) and _is_value(b):
             found = self._tensors(a, b)
         elif pytree.is_container(a) and pytree.is_container(b):
@@ -185,6 +188,15 @@ class Joined:
             with self._within(side):
                 made.append(as_typed(x, typed.dtype))
         return self.output(made[0], made[1])
+
+    def _is_changed(self, side: int, value: Any, other: Any) -> bool:
+        """Whether a side changed what is in ``value`` and not in that of the ``other`` side, too."""
+        changed = self._changed[side]
+        if not changed:
+            return False
+        inside = pytree.changeable_parts(value)
+        parts = [value, *(inside[key] for key in inside.keys() - pytree.changeable_parts(other).keys())]
+        return any(id(part) in changed or id(getattr(part, "__dict__", None)) in changed for part in parts)
 
     def _containers(self, a: Any, b: Any) -> Any:
         # What both hold stays the one object that it is: if it changes, that is a place of its own.
