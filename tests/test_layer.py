@@ -107,7 +107,7 @@ def test_layers_are_what_numpy_calculates(name: str, dtype: str) -> None:
 def test_configurations_make_others_alike(name: str) -> None:
     layer: Any = EVERY[name][0]()
     again = type(layer).from_config(layer.get_config())
-    assert again.get_config() == layer.get_config() and not again.built
+    assert again.get_config() == layer.get_config() and again.built == (type(again).build is layers.Layer.build)
     assert again(given(name, "f4")).numpy().tobytes() == layer(given(name, "f4")).numpy().tobytes()
 
 
@@ -390,6 +390,29 @@ def test_weights_as_arrays() -> None:
     with pytest.raises(errors.ShapeError, match="must have its shape"):
         b.set_weights([np.ones((3, 2)), np.ones(5)])
     assert all(map(np.array_equal, before, b.get_weights()))
+
+
+def test_models_are_made_again_from_their_layers() -> None:
+    model = hf.Sequential(
+        [layers.Dense(3, "relu"), hf.Sequential([layers.Dropout(0.5), layers.Dense(2)], name="inner")]
+    )
+    again = hf.Sequential.from_config(model.get_config())
+    model(np.ones((1, 4)))
+    again(np.ones((1, 4)))
+    again.set_weights(model.get_weights())
+    assert again(np.ones((1, 4))).tolist() == model(np.ones((1, 4))).tolist()
+    assert again.get_config() == model.get_config() and again.layers[1].name == "inner"
+    with pytest.raises(errors.ArgumentTypeError, match="is no layer"):
+        hf.Sequential([np.sin]).get_config()
+
+
+def test_layers_without_weights_are_built_from_the_start(caplog: Any) -> None:
+    layer = layers.Flatten()
+    run = hf.function(lambda x: layer(x))
+    for _ in range(3):
+        run(hf.ones((2, 3, 4)))
+    assert len(run.retraces()) == 0 and not caplog.records
+    assert np.all(layers.Dropout(1.0)([np.inf, np.nan], training=True).numpy() == 0)
 
 
 def test_frozen_layers_do_not_train() -> None:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from hybridflow.array import random
+from hybridflow.array.creation import zeros_like
 from hybridflow.array.shapes import permute_dims, repeat, reshape
 from hybridflow.core.variable import Variable
 from hybridflow.errors import ArgumentError, ArgumentTypeError, ShapeError
@@ -215,7 +216,7 @@ class Dropout(Layer):
         if not training or self.rate == 0:
             return inputs
         if self.rate == 1:
-            return inputs * 0.0
+            return zeros_like(inputs)  # of infinities too
         return dropout(inputs, self.rate, training=True, generator=self.generator)
 
     def get_config(self) -> dict[str, Any]:

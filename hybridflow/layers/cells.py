@@ -13,7 +13,7 @@ from hybridflow.core.variable import Variable
 from hybridflow.errors import ArgumentError, ShapeError
 from hybridflow.layers.activations import activation as activation_of, name_of_activation
 from hybridflow.layers.basic import positive
-from hybridflow.layers.layer import Layer, as_layer, describe_layer, last_extent
+from hybridflow.layers.layer import Layer, as_layer, describe, last_extent
 from hybridflow.nn.functional import dropout as dropped
 
 Project = Callable[[Any], Any]
@@ -334,7 +334,7 @@ class StackedRNNCells(Layer):
         return parts[0][0], step
 
     def get_config(self) -> dict[str, Any]:
-        return super().get_config() | {"cells": [describe_layer(cell) for cell in self.cells]}
+        return super().get_config() | {"cells": [describe(cell) for cell in self.cells]}
 
 
 # What recurrent layers ask of cells, those of users too

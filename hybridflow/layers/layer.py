@@ -59,7 +59,7 @@ class Layer(Module, Configured):
         self.trainable = trainable
         self._name = name
         self._dtype = default_float if dtype is None else to_dtype(dtype, type(self).__name__)
-        self.built = False
+        self.built = type(self).build is Layer.build  # there is nothing to do
 
     @property
     def dtype(self) -> Any:
@@ -160,7 +160,7 @@ class Layer(Module, Configured):
     def _settled(self, *weights: str) -> dict[str, Any]:
         """What ``_settle`` keeps, for ``get_config``."""
         names = [f"{weight}_{kind}" for weight in weights for kind in _OF_WEIGHTS]
-        return {name: _described(getattr(self, name)) for name in names}
+        return {name: describe(getattr(self, name)) for name in names}
 
     @property
     def losses(self) -> list[Tensor]:
@@ -214,10 +214,6 @@ class Layer(Module, Configured):
 _OF_WEIGHTS = "initializer", "regularizer", "constraint"
 
 
-def _described(value: Any) -> Any:
-    return description(value) if isinstance(value, Configured) else value
-
-
 def _is_numeric(value: Any) -> bool:
     if isinstance(value, (bool, int, float)) or hasattr(value, "__array__") or hasattr(value, "__dlpack__"):
         return True
@@ -232,13 +228,13 @@ def _shape_of(value: Any) -> Any:
     return [_shape_of(part) for part in value] if isinstance(value, (list, tuple)) else None
 
 
-def describe_layer(layer: Any) -> Any:
-    """A layer as its class's name and its configuration; what has none stays itself."""
-    return description(layer) if isinstance(layer, Configured) else layer
+def describe(value: Any) -> Any:
+    """A layer, an initializer... as its class's name and its configuration; what has none stays itself."""
+    return description(value) if isinstance(value, Configured) else value
 
 
 def as_layer(given: Any) -> Any:
-    """The layer that ``describe_layer`` described, made of a class that there is; anything else is itself.
+    """The layer that ``describe`` described, made of a class that there is; anything else is itself.
 
     Of two classes of one name it is of the one that was defined last.  Raises ArgumentError for an unknown name.
     """

@@ -13,7 +13,7 @@ from hybridflow.control.turns import run_for
 from hybridflow.core.variable import Variable
 from hybridflow.errors import ArgumentError, ArgumentTypeError, ShapeError
 from hybridflow.layers import cells
-from hybridflow.layers.layer import Layer, as_layer, describe_layer
+from hybridflow.layers.layer import Layer, as_layer, describe
 
 
 class RNN(Layer):
@@ -137,7 +137,7 @@ class RNN(Layer):
         return [kept] if self.return_state else kept
 
     def get_config(self) -> dict[str, Any]:
-        return super().get_config() | {"cell": describe_layer(self.cell)} | self._walking()
+        return super().get_config() | {"cell": describe(self.cell)} | self._walking()
 
     def _walking(self) -> dict[str, Any]:
         names = "return_sequences", "return_state", "go_backwards", "stateful", "zero_output_for_mask"
@@ -285,9 +285,9 @@ class Bidirectional(Layer):
 
     def get_config(self) -> dict[str, Any]:
         return super().get_config() | {
-            "layer": describe_layer(self.forward_layer),
+            "layer": describe(self.forward_layer),
             "merge_mode": self.merge_mode,
-            "backward_layer": describe_layer(self.backward_layer),
+            "backward_layer": describe(self.backward_layer),
         }
 
 
@@ -318,7 +318,7 @@ class TimeDistributed(Layer):
         return reshape(out, (*lead, *out.shape[1:]))
 
     def get_config(self) -> dict[str, Any]:
-        return super().get_config() | {"layer": describe_layer(self.layer)}
+        return super().get_config() | {"layer": describe(self.layer)}
 
 
 def _joined(x: Any, count: Any) -> Any:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Self
 
 from hybridflow.errors import ArgumentTypeError
-from hybridflow.layers.layer import Layer
+from hybridflow.layers.layer import Layer, as_layer, describe
 
 
 class Sequential(Layer):
@@ -39,3 +39,16 @@ class Sequential(Layer):
         for layer in self.layers:
             inputs = layer(inputs)
         return inputs
+
+    def get_config(self) -> dict[str, Any]:
+        """The arguments, layers by their descriptions.  Raises ArgumentTypeError for plain functions among them: use
+        ``hf.layers.Lambda`` and subclasses of ``Layer`` in models that are to be made again."""
+        for layer in self.layers:
+            if not isinstance(layer, Layer):
+                raise ArgumentTypeError(self.name, f"{layer!r} is no layer, and has no configuration.")
+        return super().get_config() | {"layers": [describe(layer) for layer in self.layers]}
+
+    @classmethod
+    def from_config(cls, config: Mapping[str, Any]) -> Self:
+        """One with such layers, without their weights.  Raises ArgumentError for a class that there is not."""
+        return cls(**{**config, "layers": [as_layer(given) for given in config["layers"]]})
