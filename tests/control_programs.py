@@ -958,3 +958,110 @@ def iterators_and_arrays_of_one_branch(x):
     else:
         y = x
     return y
+
+
+@program(SIGNS)
+def a_list_made_and_changed_in_a_branch(x):
+    a = [x, x + 1]
+    if x > 0:
+        a = [a[1], a[0]]
+        a[0] = a[0] * 5
+    else:
+        a = [x * 3, a[1]]
+    return a[0], a[1]
+
+
+@program(SIGNS)
+def a_list_changed_where_the_other_side_binds_another(x):
+    a = b = [x, x + 1]
+    if x > 0:
+        a[0] = x * 7
+    else:
+        a = [x * 3, a[1]]
+    return a[0], a[1], b[0], b[1]
+
+
+@program(SIGNS)
+def lists_inside_that_one_side_changes(x):
+    a = [[x, x + 1], x]
+    if x > 0:
+        a = [[x * 2, x], x]
+        a[0][0] = a[0][1] + 1
+    else:
+        a[0] = [x, x * 4]
+        a[0][1] = a[0][1] - 3
+    return a[0][0], a[0][1]
+
+
+@program(SIGNS)
+def lists_stay_themselves_where_turns_may_return(x):
+    held = [x * 0.5, x + 2]
+    first = held
+    for _ in range(2):
+        if x < -1:
+            return x * 1.5, x, x, x
+        held[1] += x
+    else:
+        held = [x * 7, x]
+    return held[0], held[1], first[0], first[1]
+
+
+@program(SIGNS)
+def names_of_one_list_where_turns_may_return(x):
+    held = [x * 0.5, x + 2]
+    first = [held]
+    for _ in range(2):
+        if x < -1:
+            return x, x, x
+        held[0] = held[0] + x
+        first = [held]
+    held[1] = held[1] + 5
+    return held[0], first[0][0], first[0][1]
+
+
+@program(SIGNS)
+def lists_made_and_changed_where_turns_may_return(x):
+    held = other = [x * 0.5, x + 2]
+    for _ in range(2):
+        if x < -1:
+            return x, x, x, x
+        held = [held[1], held[0]]
+        other = held
+        held[0] = held[0] + x
+    held[1] = held[1] + 5
+    return held[0], held[1], other[0], other[1]
+
+
+@program(COUNTS)
+def lists_made_and_changed_by_turns(n):
+    a, k = [n * 2, n + 3], n
+    while n > 0:
+        a = [a[1], a[0]]
+        a[0] = a[0] + n
+        n = n - 1
+    return a[0], a[1], k
+
+
+@program(COUNTS)
+def a_name_of_what_a_turn_changed(n):
+    a, b = [n * 2, n + 3], [n, n]
+    while n > 0:
+        b = a
+        n = n - 1
+        if n < 7:
+            b = [a[0] + a[1], n]
+    return a[0], a[1], b[0], b[1]
+
+
+@program(COUNTS)
+def a_tuple_of_what_a_turn_changed(n):
+    a, k = [n * 2, n + 3], n
+    t = (a, n)
+    while n > 0:
+        if n > 9:
+            break
+        a[0] = a[0] + n
+        t = (a, n * 2)
+        n = n - 1
+    a[1] = a[1] + 1
+    return a[0], a[1], t[0][0], t[0][1], t[1]

@@ -415,11 +415,62 @@ def another_name_of_what_was_made_in_a_branch(x, a, b):
 
 @alias
 def changed_where_the_other_side_binds_another(x, a, b):
+    c = a
     if x > 5:
         a = [b[0], b[1]] if isinstance(b, list) else b * 2
     else:
         a[0] = x
+    c[0] = a[0] + 5
     return a, b
+
+
+@alias
+def another_name_of_what_a_turn_changes(x, a, b):
+    while x > 0:
+        a[0] = a[0] + x
+        b = a
+        x = x - 1
+    b[1] = 5
+    return a, b
+
+
+@alias
+def a_turn_changes_what_the_one_before_it_left(x, a, b):
+    while x > 0:
+        b[0] = b[0] + 1
+        b = a
+        x = x - 1
+    return a, b
+
+
+@alias
+def two_names_of_what_a_turn_made(x, a, b):
+    while x > 0:
+        a = b = [a[1], b[0]] if isinstance(a, list) else a * 2
+        x = x - 1
+    a[0] = x
+    return a, b
+
+
+@alias
+def what_a_turn_put_into_another(x, a, b):
+    d = {"a": b}
+    while x > 0:
+        a[0] = a[0] + 1
+        d["a"] = a
+        x = x - 1
+    a[1] = x
+    return a, d["a"]
+
+
+@alias
+def what_a_branch_put_into_another(x, a, b):
+    d = {"a": a}
+    if x > 0:
+        b = [b[1], b[0]] if isinstance(b, list) else b * 2
+        d["a"] = b
+    b[0] = x
+    return b, d["a"]
 
 
 @pytest.mark.parametrize("kind", ["list", "tensor"])

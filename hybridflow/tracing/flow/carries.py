@@ -8,7 +8,7 @@ that matters only to who reads it there.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from hybridflow.compiler.ir.types import TensorType, same_extents
 from hybridflow.core import pytree
 from hybridflow.core.promotion import Typed, result_dtype, weak_kind
 from hybridflow.core.tensor import Tensor
+from hybridflow.tracing.flow.paths import Side
 from hybridflow.tracing.flow.places import UNBOUND, Place
 from hybridflow.tracing.flow.values import (
     PYTHON,
@@ -64,10 +65,11 @@ def _leaf_of(value: Any) -> Any:
 class _Held:
     """One name or place: how its value is nested, and its leaves; those that are not carried are values."""
 
-    __slots__ = ("_whole", "conflict", "leaves", "start", "structure")
+    __slots__ = ("_ends", "_whole", "conflict", "leaves", "start", "structure")
 
     def __init__(self, start: Any) -> None:
         self.start = start
+        self._ends: list[Any] | None = None  # the objects that the latest turn left
         self.conflict: Conflict | None = None
         # Containers inside stay the objects that they are, as long as turns leave the same ones: if these change, they
         # are places of their own.
@@ -97,8 +99,24 @@ class _Held:
             self.structure, [leaf.result(next(values)) if isinstance(leaf, _Leaf) else leaf for leaf in self.leaves]
         )
 
-    def agrees(self, end: Any) -> bool:
-        """Whether a turn leaves a value of the type that it found; else the type becomes wider, or a conflict."""
+    def doubles(self, made: Any) -> list[tuple[Any, ...]]:
+        """The objects in what ``built`` made, each with what it is in the first turn, and in one after another."""
+        if made is self.start or self.conflict is not None:
+            return []
+        starts = _objects_in(self.start, self._whole)
+        groups = zip(_objects_in(made, self._whole), starts, self._ends or starts)
+        return [tuple(filter(_is_changeable, group)) for group in groups]
+
+    def agrees(self, end: Any, view: Side, asks: bool) -> bool:
+        """Whether a turn leaves a value of the type that it found; else the type becomes wider, or a conflict.  A turn
+        that ``asks`` which objects it finds knows that only once another has left them."""
+        is_known = self._ends is not None
+        same = self._agrees(end, view)
+        if self.conflict is None:
+            self._ends = _objects_in(end, self._whole, view)
+        return same and (is_known or not asks or self.conflict is not None)
+
+    def _agrees(self, end: Any, view: Side) -> bool:
         if self.conflict is not None:
             return True
         if self.start is UNBOUND:
@@ -108,17 +126,21 @@ class _Held:
         if end is UNBOUND or isinstance(end, Conflict):
             self.conflict = end if isinstance(end, Conflict) else Conflict("unbound", self.start, end)
             return False
-        ends, structure = pytree.flatten(end, self._whole)
+        ends, structure = view.flatten(end, self._whole)
         if self._whole and self._replaces(ends, structure):
             self._flatten({})
-            self.agrees(end)
+            self._ends = None
+            self._agrees(end, view)
             return False
         if structure != self.structure:
             self.conflict = Conflict("kind" if len(ends) == len(self.leaves) == 1 else "structure", self.start, end)
             return False
         same = True
         for k, value in enumerate(ends):
-            found = _widened(self.leaves[k], value)
+            if isinstance(value, Tensor) and view.has_touched(value):
+                found: Any = Conflict("changed", self.start, end)
+            else:
+                found = _widened(self.leaves[k], value)
             if isinstance(found, Conflict):
                 self.conflict = found
                 return False
@@ -126,11 +148,24 @@ class _Held:
                 self.leaves[k], same = found, False
         return same
 
-    def ends(self, end: Any) -> list[Any]:
+    def ends(self, end: Any, view: Side) -> list[Any]:
         """The values of the carried leaves after a turn."""
         if self.conflict is not None or not self.carried():
             return []
-        return [x for leaf, x in zip(self.leaves, pytree.flatten(end, self._whole)[0]) if isinstance(leaf, _Leaf)]
+        return [x for leaf, x in zip(self.leaves, view.flatten(end, self._whole)[0]) if isinstance(leaf, _Leaf)]
+
+
+def _objects_in(value: Any, whole: Collection[int], view: Side | None = None) -> list[Any]:
+    """A value and all that is inside of it, but not in the ``whole`` ones: as many for each value of one structure."""
+    if not pytree.is_container(value) or id(value) in whole:
+        return [value]
+    inside = pytree.changeable_parts(value) if view is None else view.parts(value)
+    leaves, _ = pytree.flatten(value, inside) if view is None else view.flatten(value, inside)
+    return [value, *(part for leaf in leaves for part in _objects_in(leaf, whole, view))]
+
+
+def _is_changeable(value: Any) -> bool:
+    return isinstance(value, Tensor) or (pytree.is_container(value) and not isinstance(value, tuple))
 
 
 def _widened(leaf: Any, end: Any) -> Any:
@@ -209,38 +244,40 @@ class Carried:
         names = {name: held.built(rest) for name, held in self._names.items()}
         return names, [(place, held.built(rest)) for place, held in self._places.values()]
 
-    def doubles(self, names: dict[str, Any]) -> list[tuple[Any, ...]]:
-        """What ``built`` made of names, with what these started as, which in the first turn it is."""
-        return [(names[name], held.start) for name, held in self._names.items() if names[name] is not held.start]
+    def doubles(self, names: dict[str, Any], places: Sequence[tuple[Place, Any]]) -> list[tuple[Any, ...]]:
+        """The objects that ``built`` made, with what they are in the first turn, and in one after another."""
+        made = [*names.values(), *(value for _, value in places)]
+        return [group for held, value in zip(self._all(), made) for group in held.doubles(value)]
 
-    def agrees(self, values: dict[str, Any] | None, touched: dict[Any, Any], finals: dict[Any, Any]) -> bool:
-        """Whether a turn that leaves ``values`` (None if none goes on) keeps all types.  ``touched`` are the places
-        that it changes, which hold again what they held before it."""
+    def agrees(self, values: dict[str, Any] | None, side: Side, asks: bool) -> bool:
+        """Whether a turn that leaves ``values`` (None if none goes on) keeps all types.  The ``side`` of the turn was
+        left; ``asks`` says whether it matters there which objects names hold."""
         same = True
         for name, held in self._names.items():
-            if values is not None and not held.agrees(values.get(name, UNBOUND)):
+            if values is not None and not held.agrees(values.get(name, UNBOUND), side, asks):
                 same = False
-        for key, (place, _) in touched.items():
+        for key, (place, _) in side.touched.items():
             if key not in self._places:
-                if unchanged(place.get(), finals[key]):
+                if side.made(key) or unchanged(place.get(), side.finals[key]):
                     continue
                 self._places[key] = place, _Held(place.get())
                 same = False
-            elif not self._places[key][1].agrees(finals[key]):
+            elif not self._places[key][1].agrees(side.finals[key], side, asks):
                 same = False
         return same
 
     def conflicting_place(self) -> tuple[Place, Conflict] | None:
         return next(((p, held.conflict) for p, held in self._places.values() if held.conflict is not None), None)
 
-    def outputs(self, values: dict[str, Any] | None, finals: dict[Any, Any]) -> list[Tensor]:
+    def outputs(self, values: dict[str, Any] | None, side: Side) -> list[Tensor]:
         """What a turn leaves, as tensors, in the trace that goes on."""
         found: list[Tensor] = []
         for name, held in self._names.items():
-            ends = [leaf.input for leaf in held.carried()] if values is None else held.ends(values[name])
+            ends = [leaf.input for leaf in held.carried()] if values is None else held.ends(values[name], side)
             found += [leaf.typed(end) for leaf, end in zip(held.carried(), ends)]
         for key, (_, held) in self._places.items():
-            ends = held.ends(finals[key]) if key in finals else [leaf.input for leaf in held.carried()]
+            is_kept = key not in side.finals
+            ends = [leaf.input for leaf in held.carried()] if is_kept else held.ends(side.finals[key], side)
             found += [leaf.typed(end) for leaf, end in zip(held.carried(), ends)]
         return found
 
@@ -251,9 +288,9 @@ class Late:
     def __init__(self) -> None:
         self.outputs: list[Tensor] = []
 
-    def add(self, value: Any) -> Any:
+    def add(self, value: Any, view: Side) -> Any:
         """Something of which ``taken`` makes the value after the loop."""
-        leaves, structure = pytree.flatten(value)
+        leaves, structure = view.flatten(value)
         numbers = []
         for leaf in leaves:
             if isinstance(leaf, Tensor):

@@ -314,7 +314,7 @@ class _Staged:
         if self._passes > _MOST_PASSES:
             raise TraceError("while", "the types of what the loop carries differ again after each turn.")
         self._region = region = Region("the body of the loop")
-        self._side = Side(region)
+        self._side, self._changes = Side(region), active.changes
         go, leaves = region.carry(self._pred.type, "go"), self._carried.inputs(region)
         variables = [region.carry_variable(v, v.name or f"variable{k}") for k, v in enumerate(self._variables)]
         self._inputs = [go, *leaves, *variables]
@@ -326,7 +326,7 @@ class _Staged:
         names, places = self._carried.built(leaves)
         for place, value in places:
             put(place, value)
-        note_doubles(self._carried.doubles(names))
+        note_doubles(self._carried.doubles(names, places))
         self.index = names[_INDEX]
         self._loop.offer(names)
 
@@ -357,7 +357,7 @@ class _Staged:
         side.leave()
         active.path = self._parent
         side.check()
-        kept = self._carried.agrees(bundle.kinds.get(NORMAL), side.touched, side.finals)
+        kept = self._carried.agrees(bundle.kinds.get(NORMAL), side, active.changes != self._changes)
         if self._more_variables() or not kept:
             self._check_places()
             self._pass()
@@ -376,13 +376,13 @@ class _Staged:
             raise blame.changed_in_loop(*found, self._where)
 
     def _emit(self, bundle: Bundle) -> None:
-        region, late, values = self._region, Late(), bundle.kinds.get(NORMAL)
+        region, side, late, values = self._region, self._side, Late(), bundle.kinds.get(NORMAL)
         with region.entered():
             go = scalar(False, dtypes.bool_, "while") if values is None else as_typed(values[_GO], dtypes.bool_)
-            outputs = [go, *self._carried.outputs(values, self._side.finals)]
-            broke = late.add(False if values is None else values[_BROKE])
-            code = late.add(literal_code(next(iter(bundle.kinds))) if bundle.code is None else bundle.code)
-        left = {kind: late.add(found[VALUE]) for kind, found in bundle.kinds.items() if kind is not NORMAL}
+            outputs = [go, *self._carried.outputs(values, side)]
+            broke = late.add(False if values is None else values[_BROKE], side)
+            code = late.add(literal_code(next(iter(bundle.kinds))) if bundle.code is None else bundle.code, side)
+        left = {kind: late.add(found[VALUE], side) for kind, found in bundle.kinds.items() if kind is not NORMAL}
         leaves = len(outputs) - 1
         outputs += [region.value_of(variable) for variable in self._variables]
         outputs += late.outputs
@@ -396,7 +396,7 @@ class _Staged:
         assign(self._variables, ends)
         lates = found[leaves + 1 + len(self._variables) :]
         names, places = self._carried.built(found[1 : leaves + 1])
-        note_doubles(self._carried.doubles(names))
+        note_doubles(self._carried.doubles(names, places))
         for place, value in places:
             put(place, value)
         self._after(

@@ -12,7 +12,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from types import CodeType, FrameType
 from typing import Any
 
@@ -20,14 +20,14 @@ import numpy as np
 
 from hybridflow.array import elementwise
 from hybridflow.compiler.ir import dtypes
+from hybridflow.core import pytree
 from hybridflow.core.context import now
 from hybridflow.core.tensor import Tensor
 from hybridflow.eager.operands import cast, reshape_to, scalar
 from hybridflow.errors import TraceError
 from hybridflow.tracing.flow import blame
-from hybridflow.tracing.flow.carries import unchanged
 from hybridflow.tracing.flow.places import CONTAINERS, UNBOUND, Place, place_of
-from hybridflow.tracing.flow.values import ABSENT, Conflict, Joined
+from hybridflow.tracing.flow.values import ABSENT, Conflict, Joined, is_of
 from hybridflow.tracing.flow.witnesses import BUFFERS, Witnesses, is_iterator, reaches
 from hybridflow.tracing.nodes import emit_cond
 from hybridflow.tracing.region import Region
@@ -68,12 +68,13 @@ class Bundle:
 class Side:
     """A region that is traced, with a journal of the places that were changed; without a region, the journal alone."""
 
-    __slots__ = ("_context", "finals", "region", "touched", "witnesses")
+    __slots__ = ("_context", "_holders", "finals", "region", "touched", "witnesses")
 
     def __init__(self, region: Region | None) -> None:
         self.region = region
         self.touched: dict[Any, tuple[Place, Any]] = {}  # the place, and what it held before
         self.finals: dict[Any, Any] = {}
+        self._holders: frozenset[int] = frozenset()  # the ids of what was touched, once the side was left
         self.witnesses: Witnesses | None = None
         self._context: Any = None
 
@@ -92,19 +93,47 @@ class Side:
     def leave(self) -> None:
         """Leave it; places hold what they held before."""
         self.finals = {key: place.get() for key, (place, _) in self.touched.items()}
+        self._holders = frozenset(id(place.holder) for place, _ in self.touched.values())
         for place, before in self.touched.values():
             place.put(before)
         if self._context is not None:
             context, self._context = self._context, None
             context.__exit__(None, None, None)
 
-    def changed(self) -> set[int]:
-        """The ids of what the side, which was left, had changed in place."""
-        return {
-            id(place.holder)
-            for key, (place, before) in self.touched.items()
-            if not unchanged(before, self.finals.get(key, before))
-        }
+    @contextlib.contextmanager
+    def seen(self) -> Iterator[None]:
+        """After the side was left: places hold once more what it left in them."""
+        befores = [(place, place.get()) for place, _ in self.touched.values()]
+        for key, (place, _) in self.touched.items():
+            place.put(self.finals[key])
+        try:
+            yield
+        finally:
+            for place, before in befores:
+                place.put(before)
+
+    def flatten(self, value: Any, whole: Collection[int] = ()) -> tuple[list[Any], pytree.Structure]:
+        """The leaves of a value as the side left it, and how they are nested."""
+        if not self.touched or not pytree.is_container(value):
+            return pytree.flatten(value, whole)
+        with self.seen():
+            return pytree.flatten(value, whole)
+
+    def parts(self, value: Any) -> dict[int, Any]:
+        """The containers inside of a value as the side left it, by id."""
+        if not self.touched or not pytree.is_container(value):
+            return pytree.changeable_parts(value)
+        with self.seen():
+            return pytree.changeable_parts(value)
+
+    def has_touched(self, value: Any) -> bool:
+        """Whether a value is a place of which the side, which was left, has kept what it held before."""
+        return id(value) in self._holders or id(getattr(value, "__dict__", None)) in self._holders
+
+    def made(self, key: Any) -> bool:
+        """Whether a place is of what was made in the side: nobody outside knows it."""
+        before = self.touched[key][1] if key in self.touched else None
+        return self.region is not None and any(is_of(x, self.region) for x in pytree.flatten(before)[0])
 
     def check(self) -> None:
         """After the side was left: raise TraceError if it changed what cannot be put back."""
@@ -206,6 +235,7 @@ class _Active(threading.local):
         self.conflicts: dict[tuple[CodeType, str], blame.Cause] = {}
         self.spent: list[Any] = []  # iterators of which it depends on a tensor how far loops came
         self.doubles: list[tuple[FrameType, tuple[Any, ...]]] = []
+        self.changes = 0  # how often something was changed in place
         self.numbers = itertools.count(1)  # of kinds: the same ones in each trace of a function
 
 
@@ -282,7 +312,7 @@ def combined(pred: Tensor, pairs: Sequence[tuple[Side, Bundle]], alias: Mapping[
     regions = [side.region for side, _ in pairs]
     assert regions[0] is not None and regions[1] is not None
     both = [regions[0], regions[1]]
-    joined = Joined(lambda k: both[k].entered(), [side.changed() for side, _ in pairs])
+    joined = Joined(lambda k: both[k].entered(), [side for side, _ in pairs])
     ends = [renamed(bundle, alias, region) for (_, bundle), region in zip(pairs, both)]
     kinds = list(dict.fromkeys([*ends[0].kinds, *ends[1].kinds]))
     found = {kind: _joined_values(joined, ends[0].kinds.get(kind), ends[1].kinds.get(kind)) for kind in kinds}
@@ -295,8 +325,11 @@ def combined(pred: Tensor, pairs: Sequence[tuple[Side, Bundle]], alias: Mapping[
                 codes.append(literal_code(next(iter(end.kinds))) if end.code is None else end.code)
         code = joined.output(codes[0], codes[1])
     tensors = emit_cond(pred, both, joined.outputs)
-    for place, value in places:
-        put(place, joined.finished(value, tensors))
+    for place, value, is_new in places:
+        if is_new:
+            place.put(joined.finished(value, tensors))
+        else:
+            put(place, joined.finished(value, tensors))
     made = {
         kind: {name: joined.finished(value, tensors) for name, value in values.items()}
         for kind, values in found.items()
@@ -315,6 +348,7 @@ def note_doubles(made: Sequence[tuple[Any, ...]]) -> None:
 def check_single(value: Any, frame: FrameType) -> None:
     """Before ``value`` is changed in place by ``frame``: raise TraceError if it depends on a tensor whether another
     object that names still hold is that same one."""
+    active.changes += 1
     met, frames = {id(value): value}, {frame}
     known = -1
     while known != len(met):  # what stands for one of several may be one of several again
@@ -364,17 +398,22 @@ def _joined_values(joined: Joined, a: Values | None, b: Values | None) -> Values
     return {name: joined.value(a.get(name, UNBOUND), b.get(name, UNBOUND)) for name in dict.fromkeys([*a, *b])}
 
 
-def _joined_places(joined: Joined, sides: Sequence[Side]) -> list[tuple[Place, Any]]:
+def _joined_places(joined: Joined, sides: Sequence[Side]) -> list[tuple[Place, Any, bool]]:
+    """What places are to hold, and whether nobody else knows them: one side made them."""
     found = []
     places = {key: place for side in sides for key, (place, _) in side.touched.items()}
     for key, place in places.items():
         before = place.get()
         a, b = (side.finals.get(key, before) for side in sides)
+        news = [side.made(key) for side in sides]
+        if any(news):
+            found.append((place, joined.value(a if news[0] else ABSENT, b if news[1] else ABSENT), True))
+            continue
         value = joined.value(a, b)
         if isinstance(value, Conflict):
             raise blame.changed(place, value)
         if value is not before:
-            found.append((place, value))
+            found.append((place, value, False))
     return found
 
 
@@ -548,7 +587,7 @@ def common(frame: FrameType, bundle: Bundle, names: Sequence[str]) -> list[Any]:
 
 def _either(pred: Tensor, a: Values, b: Values, names: Sequence[str]) -> Values:
     regions = [Region("a choice"), Region("a choice")]
-    joined = Joined(lambda k: regions[k].entered())
+    joined = Joined(lambda k: regions[k].entered(), [Side(region) for region in regions])
     found = {name: joined.value(a.get(name, UNBOUND), b.get(name, UNBOUND)) for name in names}
     tensors = emit_cond(pred, regions, joined.outputs)
     return {name: joined.finished(value, tensors) for name, value in found.items()}

@@ -8,7 +8,7 @@ common value there is a ``Conflict``, which matters only if it is read.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -103,18 +103,34 @@ def number_of(x: Tensor) -> Tensor:
     return SymbolicTensor(x._node, x._trace, True) if isinstance(x, SymbolicTensor) else x
 
 
+def is_of(value: Any, trace: Any) -> bool:
+    """Whether a value is a tensor that was made in ``trace``."""
+    return isinstance(value, SymbolicTensor) and value._trace is trace
+
+
+class View(Protocol):
+    """One side that was left: what it changed in place is as it was before it, and seen as it was after it."""
+
+    region: Any
+
+    def flatten(self, value: Any, whole: Collection[int] = ...) -> tuple[list[Any], pytree.Structure]: ...
+
+    def parts(self, value: Any) -> dict[int, Any]: ...
+
+    def has_touched(self, value: Any) -> bool: ...
+
+
 class Joined:
     """Joins values of two sides.  ``within(k)`` is a block in which ops go into side ``k``.
 
     What has to become one tensor is in ``outputs``, for each side; ``finished`` puts the tensors in.
     """
 
-    def __init__(self, within: Callable[[int], Any], changed: Sequence[Collection[int]] = ((), ())) -> None:
-        self._within = within
-        self._changed = changed  # the ids of what each side changed in place, which holds again what it held
+    def __init__(self, within: Callable[[int], Any], views: Sequence[View]) -> None:
+        self._within, self._views = within, views
         self.outputs: list[list[Tensor]] = [[], []]
         self._weak: list[bool] = []
-        self._met: dict[tuple[int, int], Any] = {}
+        self._met: dict[tuple[int, int], tuple[Any, Any, Any]] = {}
         self.made: list[tuple[Any, ...]] = []  # what stands for two objects, and those
 
     def value(self, a: Any, b: Any) -> Any:
@@ -131,11 +147,11 @@ class Joined:
             return self._numbers(a, b)
         key = id(a), id(b)
         if key not in self._met:  # two names of one object go on to be that
-            self._met[key] = self._objects(a, b)
-        return self._met[key]
+            self._met[key] = self._objects(a, b), a, b
+        return self._met[key][0]
 
     def _objects(self, a: Any, b: Any) -> Any:
-        if self._is_changed(0, a, b) or self._is_changed(1, b, a):
+        if any(isinstance(x, Tensor) and view.has_touched(x) for x, view in zip((a, b), self._views)):
             return Conflict("changed", a, b)
         if _is_value(a) and _is_value(b):
             found = self._tensors(a, b)
@@ -155,11 +171,29 @@ class Joined:
 
     def _only(self, value: Any, missing: int) -> Any:
         """A value that the side ``missing`` is not asked for: there it is anything of that type."""
-        if pytree.is_container(value):
-            leaves, structure = pytree.flatten(value)
-            return _Nested(structure, [self._only(leaf, missing) for leaf in leaves])
-        if not isinstance(value, Tensor) or not isinstance(value, SymbolicTensor):
+        view = self._views[1 - missing]
+        if self._stays(value, view):
             return value
+        key = (id(ABSENT), id(value)) if missing == 0 else (id(value), id(ABSENT))
+        if key not in self._met:
+            found = self._made_in(value, missing)
+            found.of = (value,)
+            self._met[key] = found, value, ABSENT
+        return self._met[key][0]
+
+    def _stays(self, value: Any, view: View) -> bool:
+        """Whether a value goes on to be the object that it is: what of it changes is a place of its own."""
+        if view.has_touched(value):
+            return True
+        places = [key for key, part in view.parts(value).items() if view.has_touched(part)]
+        leaves = view.flatten(value, places)[0]
+        return not any(is_of(x, view.region) and not view.has_touched(x) for x in leaves)
+
+    def _made_in(self, value: Any, missing: int) -> _Output | _Nested:
+        view = self._views[1 - missing]
+        if pytree.is_container(value):
+            leaves, structure = view.flatten(value, view.parts(value))
+            return _Nested(structure, [self._only(leaf, missing) for leaf in leaves])
         with self._within(missing):
             dummy = zeros(value.type)
         pair = (dummy, value) if missing == 0 else (value, dummy)
@@ -189,24 +223,20 @@ class Joined:
                 made.append(as_typed(x, typed.dtype))
         return self.output(made[0], made[1])
 
-    def _is_changed(self, side: int, value: Any, other: Any) -> bool:
-        """Whether a side changed what is in ``value`` and not in that of the ``other`` side, too."""
-        changed = self._changed[side]
-        if not changed:
-            return False
-        inside = pytree.changeable_parts(value)
-        parts = [value, *(inside[key] for key in inside.keys() - pytree.changeable_parts(other).keys())]
-        return any(id(part) in changed or id(getattr(part, "__dict__", None)) in changed for part in parts)
-
     def _containers(self, a: Any, b: Any) -> Any:
-        # What both hold stays the one object that it is: if it changes, that is a place of its own.
-        both = pytree.changeable_parts(a).keys() & pytree.changeable_parts(b).keys()
-        (ones, structure), (others, other) = pytree.flatten(a, both), pytree.flatten(b, both)
+        # Those inside are joined as what they are: one that both hold stays the one object that it is.
+        one, two = self._views
+        (ones, structure), (others, other) = one.flatten(a, one.parts(a)), two.flatten(b, two.parts(b))
         if structure != other:
             return Conflict("structure", a, b)
-        found = [self.value(x, y) for x, y in zip(ones, others)]
-        conflict = next((x for x in found if isinstance(x, Conflict)), None)
-        return _Nested(structure, found) if conflict is None else conflict
+        found = []
+        for x, y in zip(ones, others):
+            made = self.value(x, y)
+            if isinstance(made, Conflict):
+                is_nested = pytree.is_container(x) or pytree.is_container(y)
+                return Conflict("structure", a, b) if is_nested and made.kind in ("kind", "structure") else made
+            found.append(made)
+        return _Nested(structure, found)
 
     def finished(self, value: Any, tensors: Sequence[Tensor]) -> Any:
         """The value with ``tensors`` in the place of outputs."""
@@ -231,7 +261,7 @@ class _Output:
     def __init__(self, number: int) -> None:
         self.number = number
         self.made: Any = None
-        self.of: tuple[Any, Any] | None = None  # the objects that it stands for
+        self.of: tuple[Any, ...] | None = None  # the objects that it stands for
 
 
 class _Nested:
@@ -240,7 +270,7 @@ class _Nested:
     def __init__(self, structure: pytree.Structure, leaves: list[Any]) -> None:
         self.structure, self.leaves = structure, leaves
         self.made: Any = None
-        self.of: tuple[Any, Any] | None = None
+        self.of: tuple[Any, ...] | None = None
 
 
 def _is_value(value: Any) -> bool:
