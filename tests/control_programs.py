@@ -1065,3 +1065,30 @@ def a_tuple_of_what_a_turn_changed(n):
         n = n - 1
     a[1] = a[1] + 1
     return a[0], a[1], t[0][0], t[0][1], t[1]
+
+
+@program(COUNTS)
+def loops_that_return_or_break_or_run_their_else(n):
+    k = n * 1
+    for i in range(n):
+        if n < 2:
+            return k * 7
+        if i > 6:
+            break
+    else:
+        k = n * 3
+    return k
+
+
+@program(COUNTS)
+def loops_whose_else_returns(n):
+    k = n
+    while k > 0:
+        if n == 2:
+            return n * 10
+        k = k - 1
+        if n == 5 and k == 3:
+            break
+    else:
+        return n + 100
+    return k - n

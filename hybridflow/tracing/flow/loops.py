@@ -416,7 +416,8 @@ class _Staged:
         if isinstance(broke, Tensor) and loop.has_else:
             kind = loop.kind("_breaks", "break")
             bundle.kinds[kind] = names
-            bundle.code = elementwise.where(broke, literal_code(kind), code)
+            left_by = elementwise.where(broke, literal_code(kind), code)  # where it returned, ``broke`` says nothing
+            bundle.code = elementwise.where(elementwise.equal(code, NORMAL.number), left_by, code)
         if bundle.only_goes_on:
             loop.offer(names)
             if parent.is_plain and parent.is_base:
