@@ -195,6 +195,7 @@ def beside_a_step(peers: tuple[str, ...]) -> list[Figure]:
 
 def arithmetic(executable: object) -> measure.Sampler:
     """Calls of a program's machine code on fixed buffers, by a loop in native code: what no caller can avoid."""
+    from hybridflow.compiler.ir.extents import value_at
     from hybridflow.runtime.dtypes import NUMPY
     from hybridflow.runtime.machine import host, machine_code
 
@@ -203,7 +204,7 @@ def arithmetic(executable: object) -> measure.Sampler:
     buffers += [buffers[i] for i in executable.updated]  # type: ignore[attr-defined]  # over the old values
     pointers = (ctypes.c_void_p * len(buffers))(*(b.ctypes.data for b in buffers))
     extents = (ctypes.c_int64 * 1)()
-    arena = np.zeros(program.arena_bytes.at({}) + 64, np.uint8)
+    arena = np.zeros(value_at(program.memory(), {}) + 64, np.uint8)
     aligned = (arena.ctypes.data + 63) // 64 * 64
     text = """
 define void @repeat(i64 %times, ptr %entry, ptr %buffers, ptr %dims, ptr %arena) {
@@ -211,7 +212,7 @@ start:
   br label %again
 again:
   %i = phi i64 [ 0, %start ], [ %next, %again ]
-  %status = call i32 %entry(ptr %buffers, ptr %dims, ptr %arena)
+  %status = call i32 %entry(ptr %buffers, ptr %dims, ptr %arena, ptr null)
   %next = add i64 %i, 1
   %more = icmp ult i64 %next, %times
   br i1 %more, label %again, label %done
