@@ -86,6 +86,7 @@ _OF_CODE = frozenset(
         "test_linalg",
         "test_losses",
         "test_masked_stores",
+        "test_metrics",
         "test_moving",
         "test_names",
         "test_nn",

@@ -72,6 +72,7 @@ LEVELS = {
     "hybridflow.initializers": 7.7,
     "hybridflow.regularizers": 7.7,
     "hybridflow.constraints": 7.7,
+    "hybridflow.metrics": 7.8,
     "hybridflow.layers": 7.8,
     "hybridflow.optimizers": 7.7,
     "hybridflow": 7.9,  # the package itself: all that is public

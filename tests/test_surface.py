@@ -22,7 +22,7 @@ errors exp expand_dims expm1 eye finfo flip float16 float32 float64 floor floor_
 full full_like function gather gather_nd grad greater greater_equal hypot iinfo imag inf initializers int16 int32 int64
 int8 isclose isdtype isfinite isin isinf isnan layers less less_equal linalg linspace list_devices log log10 log1p
 log2 logaddexp logical_and logical_not logical_or logical_xor logsumexp losses map_fn matmul matrix_transpose max
-maximum mean memory meshgrid min minimum moveaxis multiply nan nan_to_num negative newaxis nextafter nn nonzero
+maximum mean memory meshgrid metrics min minimum moveaxis multiply nan nan_to_num negative newaxis nextafter nn nonzero
 not_equal one_hot ones ones_like optimizers outer pad permute_dims pi positive pow power prod random real reciprocal
 reduce_max reduce_mean reduce_min reduce_prod reduce_sum regularizers remainder repeat reshape result_type roll round
 rsqrt scan scatter_add searchsorted sigmoid sign signbit sin sinh sort split sqrt square squeeze stack std
@@ -50,6 +50,14 @@ MODULES = {
         MeanAbsoluteError MeanSquaredError Poisson SparseCategoricalCrossentropy SquaredHinge huber
         mean_absolute_error mean_squared_error sigmoid_cross_entropy softmax_cross_entropy""",
     "memory": "Stats stats trim",
+    "metrics": """AUC Accuracy BinaryAccuracy BinaryCrossentropy BinaryIoU CategoricalAccuracy CategoricalCrossentropy
+        CosineSimilarity F1Score FBetaScore FalseNegatives FalsePositives Hinge IoU KLDivergence LogCoshError Mean
+        MeanAbsoluteError MeanAbsolutePercentageError MeanIoU MeanMetricWrapper MeanSquaredError
+        MeanSquaredLogarithmicError Metric OneHotIoU OneHotMeanIoU Poisson Precision PrecisionAtRecall R2Score Recall
+        RecallAtPrecision RootMeanSquaredError SensitivityAtSpecificity SparseCategoricalAccuracy
+        SparseCategoricalCrossentropy SparseTopKCategoricalAccuracy SpecificityAtSensitivity SquaredHinge Sum
+        TopKCategoricalAccuracy TrueNegatives TruePositives binary_accuracy categorical_accuracy get
+        sparse_categorical_accuracy sparse_top_k_categorical_accuracy top_k_categorical_accuracy""",
     "nn": """dropout elu gelu hard_sigmoid hard_swish huber l2_normalize layer_norm leaky_relu log_sigmoid log_softmax
         mean_absolute_error mean_squared_error moments one_hot relu relu6 rms_norm selu sigmoid sigmoid_cross_entropy
         silu softmax softmax_cross_entropy softplus softsign swish tanh""",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import re
 from collections.abc import Mapping
 from typing import Any, Self, TypeVar
 
@@ -65,3 +66,8 @@ def kind_of(kinds: Mapping[str, type[T]], name: Any, stage: str) -> type[T]:
 
 def _flat(name: str) -> str:
     return name.replace("_", "").lower()
+
+
+def snake_case(name: str) -> str:
+    """The name of a class in lower case, with underscores between its words."""
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name.lstrip("_")).lower()

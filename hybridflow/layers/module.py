@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import Any
 
 from hybridflow.array.random import Generator
+from hybridflow.core.configured import snake_case
 from hybridflow.core.variable import Variable
 
 
@@ -36,7 +36,7 @@ class Module:
     @property
     def name(self) -> str:
         """What messages and tables call it: the class's name in lower case with underscores, unless it was set."""
-        return self._name or _snake_case(type(self).__name__)
+        return self._name or snake_case(type(self).__name__)
 
     @name.setter
     def name(self, name: str | None) -> None:
@@ -99,7 +99,3 @@ def _walk(value: Any, path: str, free: bool, seen: set[int]) -> Iterator[tuple[s
         parts = value.items() if isinstance(value, dict) else enumerate(value)
     for name, part in parts:
         yield from _walk(part, f"{path}.{name}" if path else str(name), free, seen)
-
-
-def _snake_case(name: str) -> str:
-    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name.lstrip("_")).lower()

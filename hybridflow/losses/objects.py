@@ -82,7 +82,7 @@ class _OfEach(Loss):
     """The mean over the last axis of a loss of each element."""
 
     def call(self, y_true: Any, y_pred: Any) -> Any:
-        y_true, y_pred = _alike(y_true, y_pred)
+        y_true, y_pred = alike(y_true, y_pred)
         return mean(self.of_each(y_true, y_pred), axis=-1)
 
     def of_each(self, y: Any, p: Any) -> Any:
@@ -187,7 +187,7 @@ class KLDivergence(Loss):
     """
 
     def call(self, y_true: Any, y_pred: Any) -> Any:
-        y, p = (clip(x, _EPSILON, 1) for x in _alike(y_true, y_pred))
+        y, p = (clip(x, _EPSILON, 1) for x in alike(y_true, y_pred))
         return sum(y * log(y / p), axis=-1)
 
 
@@ -203,7 +203,7 @@ class CosineSimilarity(Loss):
         self.axis = axis
 
     def call(self, y_true: Any, y_pred: Any) -> Any:
-        y, p = (l2_normalize(x, self.axis) for x in _alike(y_true, y_pred))
+        y, p = (l2_normalize(x, self.axis) for x in alike(y_true, y_pred))
         return -sum(y * p, axis=self.axis)
 
     def get_config(self) -> dict[str, Any]:
@@ -240,7 +240,7 @@ class BinaryCrossentropy(_Crossentropy):
     """
 
     def call(self, y_true: Any, y_pred: Any) -> Any:
-        y, p = _alike(y_true, y_pred)
+        y, p = alike(y_true, y_pred)
         if self.label_smoothing:
             y = y * (1 - self.label_smoothing) + 0.5 * self.label_smoothing
         if self.from_logits:
@@ -288,7 +288,7 @@ class SparseCategoricalCrossentropy(Loss):
         self.from_logits, self.ignore_class, self.axis = bool(from_logits), ignore_class, axis
 
     def call(self, y_true: Any, y_pred: Any) -> Any:
-        y = _numbers(y_true, y_pred.ndim - 1)
+        y = class_numbers(y_true, y_pred.ndim - 1)
         known = None if self.ignore_class is None else not_equal(y, self.ignore_class)
         chosen = expand_dims(y if known is None else where(known, y, 0), axis=self.axis)
         of_all = _log_probabilities(y_pred, self.from_logits, self.axis)
@@ -298,7 +298,7 @@ class SparseCategoricalCrossentropy(Loss):
     def _counted(self, labels: Any, losses: Any) -> Any:
         if self.ignore_class is None:
             return None
-        return cast(not_equal(_numbers(labels, losses.ndim), self.ignore_class), losses.dtype)
+        return cast(not_equal(class_numbers(labels, losses.ndim), self.ignore_class), losses.dtype)
 
     def get_config(self) -> dict[str, Any]:
         own = {"from_logits": self.from_logits, "ignore_class": self.ignore_class, "axis": self.axis}
@@ -311,13 +311,13 @@ def _log_probabilities(p: Any, from_logits: bool, axis: int) -> Any:
     return log(clip(p / sum(p, axis=axis, keepdims=True), _EPSILON, 1 - _EPSILON))
 
 
-def _numbers(y: Any, axes: int) -> Any:
+def class_numbers(y: Any, axes: int) -> Any:
     """Labels as int64, without a last axis of extent 1 where they have one too many."""
     y = cast(y, dtypes.int64)
     return squeeze(y, axis=-1) if y.ndim == axes + 1 and y.shape[-1] == 1 else y
 
 
-def _alike(y: Any, p: Any) -> tuple[Any, Any]:
+def alike(y: Any, p: Any) -> tuple[Any, Any]:
     """Labels and predictions of one number of axes: a last one of extent 1 is taken away, or comes to the other."""
     if y.ndim == p.ndim + 1 and y.shape[-1] == 1:
         return squeeze(y, axis=-1), p

@@ -1,0 +1,132 @@
+"""Metrics: ``hf.metrics``, with Keras's names, arguments and defaults.
+
+A metric keeps its state in variables: ``update_state`` takes a batch into account, ``result`` is the metric of all
+batches, ``reset_state`` forgets them.  Labels come first, predictions second, and weights of the samples third.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hybridflow.core.configured import identified
+from hybridflow.metrics.accuracy import (
+    Accuracy,
+    BinaryAccuracy,
+    CategoricalAccuracy,
+    SparseCategoricalAccuracy,
+    SparseTopKCategoricalAccuracy,
+    TopKCategoricalAccuracy,
+    binary_accuracy,
+    categorical_accuracy,
+    sparse_categorical_accuracy,
+    sparse_top_k_categorical_accuracy,
+    top_k_categorical_accuracy,
+)
+from hybridflow.metrics.confusion import (
+    AUC,
+    F1Score,
+    FalseNegatives,
+    FalsePositives,
+    FBetaScore,
+    Precision,
+    PrecisionAtRecall,
+    Recall,
+    RecallAtPrecision,
+    SensitivityAtSpecificity,
+    SpecificityAtSensitivity,
+    TrueNegatives,
+    TruePositives,
+)
+from hybridflow.metrics.metric import Mean, MeanMetricWrapper, Metric, Sum
+from hybridflow.metrics.overlap import BinaryIoU, IoU, MeanIoU, OneHotIoU, OneHotMeanIoU
+from hybridflow.metrics.regression import (
+    BinaryCrossentropy,
+    CategoricalCrossentropy,
+    CosineSimilarity,
+    Hinge,
+    KLDivergence,
+    LogCoshError,
+    MeanAbsoluteError,
+    MeanAbsolutePercentageError,
+    MeanSquaredError,
+    MeanSquaredLogarithmicError,
+    Poisson,
+    R2Score,
+    RootMeanSquaredError,
+    SparseCategoricalCrossentropy,
+    SquaredHinge,
+)
+
+__all__ = [
+    "AUC",
+    "Accuracy",
+    "BinaryAccuracy",
+    "BinaryCrossentropy",
+    "BinaryIoU",
+    "CategoricalAccuracy",
+    "CategoricalCrossentropy",
+    "CosineSimilarity",
+    "F1Score",
+    "FBetaScore",
+    "FalseNegatives",
+    "FalsePositives",
+    "Hinge",
+    "IoU",
+    "KLDivergence",
+    "LogCoshError",
+    "Mean",
+    "MeanAbsoluteError",
+    "MeanAbsolutePercentageError",
+    "MeanIoU",
+    "MeanMetricWrapper",
+    "MeanSquaredError",
+    "MeanSquaredLogarithmicError",
+    "Metric",
+    "OneHotIoU",
+    "OneHotMeanIoU",
+    "Poisson",
+    "Precision",
+    "PrecisionAtRecall",
+    "R2Score",
+    "Recall",
+    "RecallAtPrecision",
+    "RootMeanSquaredError",
+    "SensitivityAtSpecificity",
+    "SparseCategoricalAccuracy",
+    "SparseCategoricalCrossentropy",
+    "SparseTopKCategoricalAccuracy",
+    "SpecificityAtSensitivity",
+    "SquaredHinge",
+    "Sum",
+    "TopKCategoricalAccuracy",
+    "TrueNegatives",
+    "TruePositives",
+    "binary_accuracy",
+    "categorical_accuracy",
+    "get",
+    "sparse_categorical_accuracy",
+    "sparse_top_k_categorical_accuracy",
+    "top_k_categorical_accuracy",
+]
+
+_KINDS: dict[str, type[Metric]] = {
+    name: found for name, found in list(globals().items()) if isinstance(found, type) and issubclass(found, Metric)
+}
+_SHORT = {"mse": "MeanSquaredError", "rmse": "RootMeanSquaredError", "mae": "MeanAbsoluteError"} | {
+    "mape": "MeanAbsolutePercentageError",
+    "msle": "MeanSquaredLogarithmicError",
+    "bce": "BinaryCrossentropy",
+    "cosine": "CosineSimilarity",
+}
+
+
+def get(identifier: Any) -> Any:
+    """A metric by its class's name (``"MeanSquaredError"``, ``"mean_squared_error"``, ``"mse"``) or description (a dict
+    with ``class_name`` and ``config``); a metric, or a function of labels and predictions, is itself.
+
+    >>> hf.metrics.get("mae")
+    <MeanAbsoluteError 'mean_absolute_error'>
+    """
+    if isinstance(identifier, str):
+        identifier = _SHORT.get(identifier.lower(), identifier)
+    return identified(_KINDS, identifier, "metrics", "a metric")

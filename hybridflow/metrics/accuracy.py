@@ -1,0 +1,180 @@
+"""How many predictions are right."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hybridflow.array.elementwise import equal, greater
+from hybridflow.array.indexing import take_along_axis
+from hybridflow.array.reductions import argmax, mean, sum
+from hybridflow.array.shapes import expand_dims
+from hybridflow.compiler.ir import dtypes
+from hybridflow.core.promotion import default_float
+from hybridflow.core.tensor import Tensor
+from hybridflow.eager.operands import as_tensor, cast
+from hybridflow.errors import ArgumentError
+from hybridflow.losses.objects import alike, class_numbers
+from hybridflow.metrics.metric import OfBatches
+
+
+def binary_accuracy(y_true: Any, y_pred: Any, threshold: float = 0.5) -> Tensor:
+    """The share of predictions on the label's side of the threshold, over the last axis.
+
+    >>> hf.metrics.binary_accuracy([[1, 0], [1, 1]], [[0.9, 0.2], [0.4, 0.6]])
+    <Tensor f32[2] cpu> [1.  0.5]
+    """
+    y, p = alike(as_tensor(y_true, "binary_accuracy"), as_tensor(y_pred, "binary_accuracy"))
+    return _mean_of(equal(cast(greater(p, threshold), p.dtype), cast(y, p.dtype)))
+
+
+def categorical_accuracy(y_true: Any, y_pred: Any) -> Tensor:
+    """1 where labels (one-hot) and predictions have their largest element at the same class, else 0.
+
+    >>> hf.metrics.categorical_accuracy([[0, 1], [1, 0]], [[0.2, 0.8], [0.4, 0.6]])
+    <Tensor f32[2] cpu> [1. 0.]
+    """
+    y, p = as_tensor(y_true, "categorical_accuracy"), as_tensor(y_pred, "categorical_accuracy")
+    return cast(equal(argmax(y, axis=-1), argmax(p, axis=-1)), default_float)
+
+
+def sparse_categorical_accuracy(y_true: Any, y_pred: Any) -> Tensor:
+    """1 where the largest prediction is that of the label, a number, else 0.
+
+    >>> hf.metrics.sparse_categorical_accuracy([1, 0], [[0.2, 0.8], [0.4, 0.6]])
+    <Tensor f32[2] cpu> [1. 0.]
+    """
+    y, p = as_tensor(y_true, "sparse_categorical_accuracy"), as_tensor(y_pred, "sparse_categorical_accuracy")
+    return cast(equal(class_numbers(y, p.ndim - 1), argmax(p, axis=-1)), default_float)
+
+
+def top_k_categorical_accuracy(y_true: Any, y_pred: Any, k: int = 5) -> Tensor:
+    """1 where the label's class (one-hot) is among the ``k`` largest predictions, else 0.
+
+    >>> hf.metrics.top_k_categorical_accuracy([[0, 0, 1]], [[0.1, 0.7, 0.2]], k=2)
+    <Tensor f32[1] cpu> [1.]
+    """
+    y = as_tensor(y_true, "top_k_categorical_accuracy")
+    return sparse_top_k_categorical_accuracy(argmax(y, axis=-1), y_pred, k)
+
+
+def sparse_top_k_categorical_accuracy(y_true: Any, y_pred: Any, k: int = 5) -> Tensor:
+    """1 where the label, a number, is among the ``k`` classes with the largest predictions, else 0.
+
+    A class counts among them if fewer than ``k`` others have a larger prediction.
+
+    >>> hf.metrics.sparse_top_k_categorical_accuracy([2], [[0.1, 0.7, 0.2]], k=1)
+    <Tensor f32[1] cpu> [0.]
+    """
+    if k < 1:
+        raise ArgumentError("sparse_top_k_categorical_accuracy", f"k is {k!r}; it must be 1 or more.")
+    y, p = as_tensor(y_true, "top_k_categorical_accuracy"), as_tensor(y_pred, "top_k_categorical_accuracy")
+    own = take_along_axis(p, expand_dims(class_numbers(y, p.ndim - 1), axis=-1), -1)
+    larger = sum(cast(greater(p, own), dtypes.int32), axis=-1)
+    return cast(larger < k, default_float)
+
+
+class Accuracy(OfBatches):
+    """The share of predictions that equal their labels.
+
+    >>> hf.metrics.Accuracy()([1, 2, 3, 4], [0, 2, 3, 4])
+    <Tensor f32[] cpu> 0.75
+    """
+
+    def __init__(self, name: str | None = "accuracy", dtype: Any = None) -> None:
+        super().__init__(name, dtype)
+
+    def of_samples(self, y_true: Tensor, y_pred: Tensor) -> Any:
+        return equal(*alike(y_true, y_pred))
+
+
+class BinaryAccuracy(OfBatches):
+    """The share of predictions on the label's side of the threshold.
+
+    >>> hf.metrics.BinaryAccuracy()([[1], [1], [0], [0]], [[0.98], [1], [0], [0.6]])
+    <Tensor f32[] cpu> 0.75
+    """
+
+    def __init__(self, name: str | None = "binary_accuracy", dtype: Any = None, threshold: float = 0.5) -> None:
+        super().__init__(name, dtype)
+        if not 0 <= threshold <= 1:
+            raise ArgumentError(self.name, f"threshold is {threshold!r}; it must be from 0 to 1.")
+        self.threshold = threshold
+
+    def of_samples(self, y_true: Tensor, y_pred: Tensor) -> Any:
+        return binary_accuracy(y_true, y_pred, self.threshold)
+
+    def get_config(self) -> dict[str, Any]:
+        return super().get_config() | {"threshold": self.threshold}
+
+
+class CategoricalAccuracy(OfBatches):
+    """The share of samples whose largest prediction is that of the label, which is one-hot.
+
+    >>> hf.metrics.CategoricalAccuracy()([[0, 1], [1, 0]], [[0.2, 0.8], [0.4, 0.6]])
+    <Tensor f32[] cpu> 0.5
+    """
+
+    def __init__(self, name: str | None = "categorical_accuracy", dtype: Any = None) -> None:
+        super().__init__(name, dtype)
+
+    def of_samples(self, y_true: Tensor, y_pred: Tensor) -> Any:
+        return categorical_accuracy(y_true, y_pred)
+
+
+class SparseCategoricalAccuracy(OfBatches):
+    """The share of samples whose largest prediction is that of the label, which is a number.
+
+    >>> hf.metrics.SparseCategoricalAccuracy()([1, 0], [[0.2, 0.8], [0.4, 0.6]])
+    <Tensor f32[] cpu> 0.5
+    """
+
+    def __init__(self, name: str | None = "sparse_categorical_accuracy", dtype: Any = None) -> None:
+        super().__init__(name, dtype)
+
+    def of_samples(self, y_true: Tensor, y_pred: Tensor) -> Any:
+        return sparse_categorical_accuracy(y_true, y_pred)
+
+
+class _TopK(OfBatches):
+    """``k``: how many of the largest predictions count."""
+
+    def __init__(self, k: int = 5, name: str | None = None, dtype: Any = None) -> None:
+        super().__init__(name, dtype)
+        if k < 1:
+            raise ArgumentError(self.name, f"k is {k!r}; it must be 1 or more.")
+        self.k = k
+
+    def get_config(self) -> dict[str, Any]:
+        return super().get_config() | {"k": self.k}
+
+
+class TopKCategoricalAccuracy(_TopK):
+    """The share of samples whose label (one-hot) is among the ``k`` largest predictions.
+
+    >>> hf.metrics.TopKCategoricalAccuracy(k=1)([[0, 0, 1], [0, 1, 0]], [[0.1, 0.9, 0.8], [0.05, 0.95, 0]])
+    <Tensor f32[] cpu> 0.5
+    """
+
+    def __init__(self, k: int = 5, name: str | None = "top_k_categorical_accuracy", dtype: Any = None) -> None:
+        super().__init__(k, name, dtype)
+
+    def of_samples(self, y_true: Tensor, y_pred: Tensor) -> Any:
+        return top_k_categorical_accuracy(y_true, y_pred, self.k)
+
+
+class SparseTopKCategoricalAccuracy(_TopK):
+    """The share of samples whose label (a number) is among the ``k`` largest predictions.
+
+    >>> hf.metrics.SparseTopKCategoricalAccuracy(k=1)([2, 1], [[0.1, 0.9, 0.8], [0.05, 0.95, 0]])
+    <Tensor f32[] cpu> 0.5
+    """
+
+    def __init__(self, k: int = 5, name: str | None = "sparse_top_k_categorical_accuracy", dtype: Any = None) -> None:
+        super().__init__(k, name, dtype)
+
+    def of_samples(self, y_true: Tensor, y_pred: Tensor) -> Any:
+        return sparse_top_k_categorical_accuracy(y_true, y_pred, self.k)
+
+
+def _mean_of(hits: Tensor) -> Tensor:
+    return mean(cast(hits, default_float), axis=-1) if hits.ndim else cast(hits, default_float)

@@ -1,0 +1,228 @@
+"""The base of all metrics, and those that are a sum or a mean."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Self
+
+from hybridflow import initializers
+from hybridflow.array.creation import ones_like, zeros_like
+from hybridflow.array.elementwise import divide, equal, where
+from hybridflow.array.reductions import mean, sum
+from hybridflow.array.shapes import broadcast_to, reshape
+from hybridflow.compiler.ir import dtypes
+from hybridflow.core.configured import Configured, snake_case
+from hybridflow.core.promotion import default_float, to_dtype
+from hybridflow.core.tensor import Tensor
+from hybridflow.core.variable import Variable
+from hybridflow.eager.operands import as_tensor, cast
+from hybridflow.errors import ArgumentError, ShapeError
+
+
+class Metric(Configured):
+    """The base of all metrics, and of your own: state in variables, updated by each batch.
+
+    Subclasses make variables by ``add_variable`` and define ``update_state``, which changes them, and ``result``.
+    A metric that is called updates its state and returns the result of all batches since ``reset_state``.
+
+    ``name`` is for logs; ``dtype`` is that of the result, float32 unless given.
+
+    >>> class Count(hf.metrics.Metric):
+    ...     def __init__(self, **options):
+    ...         super().__init__(**options)
+    ...         self.count = self.add_variable((), "zeros", name="count")
+    ...     def update_state(self, y_true, y_pred, sample_weight=None):
+    ...         self.count.assign_add(hf.astype(len(y_pred), "float32"))
+    ...     def result(self):
+    ...         return self.count
+    >>> count = Count()
+    >>> count([1.0, 2.0], [1.0, 2.0])
+    <Tensor f32[] cpu> 2.0
+    """
+
+    def __init__(self, dtype: Any = None, name: str | None = None) -> None:
+        self._dtype = default_float if dtype is None else to_dtype(dtype, type(self).__name__)
+        self.name = name or snake_case(type(self).__name__)
+        self._variables: list[Variable] = []
+        self._starts: list[Tensor] = []
+
+    @property
+    def dtype(self) -> Any:
+        """The dtype of the result."""
+        return self._dtype
+
+    @property
+    def variables(self) -> list[Variable]:
+        """The state."""
+        return list(self._variables)
+
+    def add_variable(
+        self, shape: Sequence[int] = (), initializer: Any = "zeros", dtype: Any = None, name: str | None = None
+    ) -> Variable:
+        """A new variable of the state, to which ``reset_state`` gives its first value again."""
+        chosen = self._dtype if dtype is None else to_dtype(dtype, self.name)
+        start = initializers.get(initializer)(tuple(shape), chosen)
+        made = Variable(start, trainable=False, name=name)
+        self._variables.append(made)
+        self._starts.append(start)
+        return made
+
+    add_weight = add_variable
+
+    def update_state(self, *args: Any, **kwargs: Any) -> None:
+        """For subclasses: take a batch into account."""
+        raise NotImplementedError(f"{type(self).__name__} has to define update_state")
+
+    def result(self) -> Any:
+        """For subclasses: the metric of all batches since ``reset_state``, a tensor or a dict of tensors."""
+        raise NotImplementedError(f"{type(self).__name__} has to define result")
+
+    def reset_state(self) -> None:
+        """Forget all batches."""
+        for variable, start in zip(self._variables, self._starts):
+            variable.assign(start)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """``update_state`` with these arguments, and ``result``."""
+        self.update_state(*args, **kwargs)
+        result = self.result()
+        return as_tensor(result, self.name) if isinstance(result, Variable) else result
+
+    def get_config(self) -> dict[str, Any]:
+        """The arguments that make another one like this; subclasses with arguments add theirs."""
+        return {"name": self.name, "dtype": self._dtype.name}
+
+    @classmethod
+    def from_config(cls, config: Mapping[str, Any]) -> Self:
+        """One with the arguments that ``get_config`` returned."""
+        return cls(**config)
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.name!r}>"
+
+
+class Sum(Metric):
+    """The sum of all values, each times its weight.
+
+    >>> hf.metrics.Sum()([1.0, 3.0, 5.0], sample_weight=[1.0, 1.0, 0.0])
+    <Tensor f32[] cpu> 4.0
+    """
+
+    def __init__(self, name: str | None = "sum", dtype: Any = None) -> None:
+        super().__init__(dtype, name)
+        self.total = self.add_variable(dtype=dtypes.float64, name="total")
+
+    def update_state(self, values: Any, sample_weight: Any = None) -> None:
+        values, weights = weighted(values, sample_weight, self._dtype, self.name)
+        self.total.assign_add(total_of(values if weights is None else values * weights))
+
+    def result(self) -> Tensor:
+        return cast(as_tensor(self.total, self.name), self._dtype)
+
+
+class Averaging(Metric):
+    """The mean of what batches hand to ``_take``; 0 where there is nothing."""
+
+    def __init__(self, name: str | None, dtype: Any) -> None:
+        super().__init__(dtype, name)
+        self.total = self.add_variable(dtype=dtypes.float64, name="total")
+        self.count = self.add_variable(dtype=dtypes.float64, name="count")
+
+    def _take(self, values: Any, sample_weight: Any) -> None:
+        values, weights = weighted(values, sample_weight, self._dtype, self.name)
+        if weights is None:
+            self.total.assign_add(total_of(values))
+            self.count.assign_add(total_of(ones_like(values)))  # the number of elements may be open
+        else:
+            self.total.assign_add(total_of(values * weights))
+            self.count.assign_add(total_of(broadcast_to(weights, values.shape)))
+
+    def result(self) -> Tensor:
+        return cast(ratio(as_tensor(self.total, self.name), self.count), self._dtype)
+
+
+class Mean(Averaging):
+    """The mean of all values, each with its weight; 0 where there are none.
+
+    Sums are kept in float64: the mean of 100 million values is as right as that of ten.
+
+    >>> loss = hf.metrics.Mean("loss")
+    >>> loss.update_state([1.0, 3.0])
+    >>> loss.update_state(8.0)
+    >>> loss.result()
+    <Tensor f32[] cpu> 4.0
+    """
+
+    def __init__(self, name: str | None = "mean", dtype: Any = None) -> None:
+        super().__init__(name, dtype)
+
+    def update_state(self, values: Any, sample_weight: Any = None) -> None:
+        self._take(values, sample_weight)
+
+
+class MeanMetricWrapper(Averaging):
+    """The mean of ``fn(y_true, y_pred, **kwargs)``, a value for each sample.
+
+    >>> metric = hf.metrics.MeanMetricWrapper(lambda y, p: hf.abs(y - p), "distance")
+    >>> metric([1.0, 2.0], [2.0, 4.0])
+    <Tensor f32[] cpu> 1.5
+    """
+
+    def __init__(self, fn: Callable[..., Any], name: str | None = None, dtype: Any = None, **kwargs: Any) -> None:
+        super().__init__(name or getattr(fn, "__name__", None) or snake_case(type(fn).__name__), dtype)
+        self._fn, self._fn_kwargs = fn, kwargs
+
+    def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
+        labels, predictions = as_tensor(y_true, self.name), as_tensor(y_pred, self.name)
+        self._take(self._fn(labels, predictions, **self._fn_kwargs), sample_weight)
+
+    def get_config(self) -> dict[str, Any]:
+        return super().get_config() | {"fn": self._fn} | self._fn_kwargs
+
+
+class OfBatches(Averaging):
+    """A mean over samples whose class says what of: ``of_samples(y_true, y_pred)``."""
+
+    def of_samples(self, y_true: Tensor, y_pred: Tensor) -> Any:
+        """For subclasses: a value for each sample."""
+        raise NotImplementedError
+
+    def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
+        values = self.of_samples(as_tensor(y_true, self.name), as_tensor(y_pred, self.name))
+        self._take(values, sample_weight)
+
+
+def weighted(values: Any, weights: Any, dtype: Any, stage: str) -> tuple[Tensor, Tensor | None]:
+    """Values and weights of one number of axes: those that weights lack are averaged over, or they broadcast.
+
+    Raises ShapeError where weights have more axes than values.
+    """
+    values = cast(as_tensor(values, stage), dtype)
+    if weights is None:
+        return values, None
+    weights = cast(as_tensor(weights, stage), dtype)
+    if weights.ndim == values.ndim + 1 and weights.shape[-1] == 1:
+        weights = reshape(weights, values.shape[: weights.ndim - 1])
+    if weights.ndim > values.ndim:
+        raise ShapeError(stage, f"there are weights {weights.type} for values {values.type}: they have more axes.")
+    if 0 < weights.ndim < values.ndim:
+        values = mean(values, axis=tuple(range(weights.ndim, values.ndim)))
+    return values, weights
+
+
+def total_of(values: Tensor) -> Tensor:
+    """The sum of all, as float64."""
+    return cast(sum(values), dtypes.float64)
+
+
+def ratio(over: Any, under: Any) -> Tensor:
+    """The quotient, 0 where there is nothing below."""
+    nothing = equal(under, 0)
+    return where(nothing, zeros_like(over), divide(over, where(nothing, 1.0, under)))
+
+
+def one_of(name: str, value: Any, allowed: Iterable[str], stage: str) -> str:
+    """The value, which must be one of these.  Raises ArgumentError."""
+    if value not in tuple(allowed):
+        raise ArgumentError(stage, f"{name} is {value!r}; it must be one of {', '.join(map(repr, allowed))}.")
+    return str(value)

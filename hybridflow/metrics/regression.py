@@ -1,0 +1,303 @@
+"""Errors of predicted numbers, and losses of predicted probabilities, as metrics."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hybridflow.array.creation import ones_like
+from hybridflow.array.elementwise import abs, divide, log1p, maximum, multiply, sqrt, square, subtract
+from hybridflow.array.reductions import mean, sum
+from hybridflow.compiler.ir import dtypes
+from hybridflow.core.tensor import Tensor
+from hybridflow.eager.operands import as_tensor, cast
+from hybridflow.errors import ArgumentError, ShapeError
+from hybridflow.losses import objects as losses
+from hybridflow.losses.objects import alike
+from hybridflow.metrics.metric import Averaging, Metric, OfBatches, one_of, ratio
+from hybridflow.nn.functional import l2_normalize
+
+_EPSILON = 1e-7
+
+
+class _OfLoss(Averaging):
+    """The mean of a loss over all samples; the arguments between are the loss's."""
+
+    def __init__(self, loss: losses.Loss, name: str | None, dtype: Any) -> None:
+        super().__init__(name, dtype)
+        self._loss = loss
+
+    def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
+        self._take(self._loss(y_true, y_pred), sample_weight)
+
+    def get_config(self) -> dict[str, Any]:
+        own = {name: value for name, value in self._loss.get_config().items() if name not in ("reduction", "name")}
+        return super().get_config() | own
+
+
+class MeanSquaredError(_OfLoss):
+    """The mean of ``(y_pred - y_true)**2``.
+
+    >>> hf.metrics.MeanSquaredError()([[0.0, 0.0]], [[1.0, -3.0]])
+    <Tensor f32[] cpu> 5.0
+    """
+
+    def __init__(self, name: str | None = "mean_squared_error", dtype: Any = None) -> None:
+        super().__init__(losses.MeanSquaredError("none"), name, dtype)
+
+
+class RootMeanSquaredError(OfBatches):
+    """The square root of the mean of ``(y_pred - y_true)**2``.
+
+    >>> hf.metrics.RootMeanSquaredError()([[0.0, 0.0]], [[1.0, -7.0]])
+    <Tensor f32[] cpu> 5.0
+    """
+
+    def __init__(self, name: str | None = "root_mean_squared_error", dtype: Any = None) -> None:
+        super().__init__(name, dtype)
+
+    def of_samples(self, y_true: Tensor, y_pred: Tensor) -> Any:
+        y, p = alike(cast(y_true, self._dtype), cast(y_pred, self._dtype))
+        return square(p - y)
+
+    def result(self) -> Tensor:
+        return sqrt(super().result())
+
+
+class MeanAbsoluteError(_OfLoss):
+    """The mean of ``|y_pred - y_true|``.
+
+    >>> hf.metrics.MeanAbsoluteError()([[0.0, 0.0]], [[1.0, -3.0]])
+    <Tensor f32[] cpu> 2.0
+    """
+
+    def __init__(self, name: str | None = "mean_absolute_error", dtype: Any = None) -> None:
+        super().__init__(losses.MeanAbsoluteError("none"), name, dtype)
+
+
+class MeanAbsolutePercentageError(OfBatches):
+    """The mean of ``100 * |y_pred - y_true| / |y_true|``; labels count as 1e-7 or more.
+
+    >>> hf.metrics.MeanAbsolutePercentageError()([[2.0, 4.0]], [[1.0, 5.0]])
+    <Tensor f32[] cpu> 37.5
+    """
+
+    def __init__(self, name: str | None = "mean_absolute_percentage_error", dtype: Any = None) -> None:
+        super().__init__(name, dtype)
+
+    def of_samples(self, y_true: Tensor, y_pred: Tensor) -> Any:
+        y, p = alike(cast(y_true, self._dtype), cast(y_pred, self._dtype))
+        return mean(100.0 * abs(p - y) / maximum(abs(y), _EPSILON), axis=-1)
+
+
+class MeanSquaredLogarithmicError(OfBatches):
+    """The mean of ``(log(1 + y_pred) - log(1 + y_true))**2``; both count as 1e-7 or more.
+
+    >>> hf.metrics.MeanSquaredLogarithmicError()([[0.0, 3.0]], [[0.0, 3.0]])
+    <Tensor f32[] cpu> 0.0
+    """
+
+    def __init__(self, name: str | None = "mean_squared_logarithmic_error", dtype: Any = None) -> None:
+        super().__init__(name, dtype)
+
+    def of_samples(self, y_true: Tensor, y_pred: Tensor) -> Any:
+        y, p = alike(cast(y_true, self._dtype), cast(y_pred, self._dtype))
+        return mean(square(log1p(maximum(p, _EPSILON)) - log1p(maximum(y, _EPSILON))), axis=-1)
+
+
+class CosineSimilarity(OfBatches):
+    """The mean cosine of the angle between labels and predictions along ``axis``.
+
+    >>> hf.metrics.CosineSimilarity()([[0.0, 1.0]], [[0.0, 2.0]])
+    <Tensor f32[] cpu> 1.0
+    """
+
+    def __init__(self, name: str | None = "cosine_similarity", dtype: Any = None, axis: int = -1) -> None:
+        super().__init__(name, dtype)
+        self.axis = axis
+
+    def of_samples(self, y_true: Tensor, y_pred: Tensor) -> Any:
+        y, p = alike(cast(y_true, self._dtype), cast(y_pred, self._dtype))
+        return sum(l2_normalize(y, self.axis) * l2_normalize(p, self.axis), axis=self.axis)
+
+    def get_config(self) -> dict[str, Any]:
+        return super().get_config() | {"axis": self.axis}
+
+
+class LogCoshError(_OfLoss):
+    """The mean of ``log(cosh(y_pred - y_true))``.
+
+    >>> hf.metrics.LogCoshError()([[0.0, 0.0]], [[0.0, 0.0]])
+    <Tensor f32[] cpu> 0.0
+    """
+
+    def __init__(self, name: str | None = "logcosh", dtype: Any = None) -> None:
+        super().__init__(losses.LogCosh("none"), name, dtype)
+
+
+class Hinge(_OfLoss):
+    """The mean of ``max(1 - y_true * y_pred, 0)``; labels of 0 count as -1.
+
+    >>> hf.metrics.Hinge()([[1.0, 0.0]], [[0.5, 0.5]])
+    <Tensor f32[] cpu> 1.0
+    """
+
+    def __init__(self, name: str | None = "hinge", dtype: Any = None) -> None:
+        super().__init__(losses.Hinge("none"), name, dtype)
+
+
+class SquaredHinge(_OfLoss):
+    """The mean of ``max(1 - y_true * y_pred, 0)**2``; labels of 0 count as -1.
+
+    >>> hf.metrics.SquaredHinge()([[1.0, 0.0]], [[0.5, 0.5]])
+    <Tensor f32[] cpu> 1.25
+    """
+
+    def __init__(self, name: str | None = "squared_hinge", dtype: Any = None) -> None:
+        super().__init__(losses.SquaredHinge("none"), name, dtype)
+
+
+class KLDivergence(_OfLoss):
+    """The mean of ``sum(y_true * log(y_true / y_pred))``.
+
+    >>> hf.metrics.KLDivergence()([[0.5, 0.5]], [[0.5, 0.5]])
+    <Tensor f32[] cpu> 0.0
+    """
+
+    def __init__(self, name: str | None = "kl_divergence", dtype: Any = None) -> None:
+        super().__init__(losses.KLDivergence("none"), name, dtype)
+
+
+class Poisson(_OfLoss):
+    """The mean of ``y_pred - y_true * log(y_pred)``.
+
+    >>> hf.metrics.Poisson()([[0.0, 0.0]], [[1.0, 2.0]])
+    <Tensor f32[] cpu> 1.5
+    """
+
+    def __init__(self, name: str | None = "poisson", dtype: Any = None) -> None:
+        super().__init__(losses.Poisson("none"), name, dtype)
+
+
+class BinaryCrossentropy(_OfLoss):
+    """The mean binary cross entropy, see ``hf.losses.BinaryCrossentropy``.
+
+    >>> hf.metrics.BinaryCrossentropy()([[1.0, 0.0]], [[0.5, 0.5]])
+    <Tensor f32[] cpu> 0.6931472
+    """
+
+    def __init__(
+        self,
+        name: str | None = "binary_crossentropy",
+        dtype: Any = None,
+        from_logits: bool = False,
+        label_smoothing: float = 0.0,
+        axis: int = -1,
+    ) -> None:
+        super().__init__(losses.BinaryCrossentropy(from_logits, label_smoothing, axis, "none"), name, dtype)
+
+
+class CategoricalCrossentropy(_OfLoss):
+    """The mean cross entropy of one-hot labels, see ``hf.losses.CategoricalCrossentropy``.
+
+    >>> hf.metrics.CategoricalCrossentropy()([[0.0, 1.0]], [[0.5, 0.5]])
+    <Tensor f32[] cpu> 0.6931472
+    """
+
+    def __init__(
+        self,
+        name: str | None = "categorical_crossentropy",
+        dtype: Any = None,
+        from_logits: bool = False,
+        label_smoothing: float = 0.0,
+        axis: int = -1,
+    ) -> None:
+        super().__init__(losses.CategoricalCrossentropy(from_logits, label_smoothing, axis, "none"), name, dtype)
+
+
+class SparseCategoricalCrossentropy(_OfLoss):
+    """The mean cross entropy of labels that are numbers, see ``hf.losses.SparseCategoricalCrossentropy``.
+
+    >>> hf.metrics.SparseCategoricalCrossentropy()([1], [[0.5, 0.5]])
+    <Tensor f32[] cpu> 0.6931472
+    """
+
+    def __init__(
+        self,
+        name: str | None = "sparse_categorical_crossentropy",
+        dtype: Any = None,
+        from_logits: bool = False,
+        axis: int = -1,
+    ) -> None:
+        super().__init__(losses.SparseCategoricalCrossentropy(from_logits, axis=axis, reduction="none"), name, dtype)
+
+    def get_config(self) -> dict[str, Any]:
+        config = super().get_config()
+        del config["ignore_class"]  # the mean is over all samples
+        return config
+
+
+class R2Score(Metric):
+    """The share of the labels' variance that predictions explain: 1 if they are right, 0 if no better than the mean.
+
+    Labels and predictions have the shape (samples, outputs).  ``class_aggregation`` makes one number of those of the
+    outputs: "uniform_average"; "variance_weighted_average"; None leaves them.  ``num_regressors`` above 0 gives the
+    adjusted score.
+
+    >>> hf.metrics.R2Score()([[1.0], [4.0], [3.0]], [[2.0], [4.0], [4.0]])
+    <Tensor f32[] cpu> 0.5714286
+    """
+
+    def __init__(
+        self,
+        class_aggregation: str | None = "uniform_average",
+        num_regressors: int = 0,
+        name: str | None = "r2_score",
+        dtype: Any = None,
+    ) -> None:
+        super().__init__(dtype, name)
+        if class_aggregation is not None:
+            one_of("class_aggregation", class_aggregation, _AGGREGATIONS, self.name)
+        if num_regressors < 0:
+            raise ArgumentError(self.name, f"num_regressors is {num_regressors}; it must be 0 or more.")
+        self.class_aggregation, self.num_regressors = class_aggregation, num_regressors
+        self._rows = self.add_variable(dtype=dtypes.float64, name="rows")
+        self._sums: list[Any] = []
+
+    def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
+        y, p = alike(
+            cast(as_tensor(y_true, self.name), dtypes.float64), cast(as_tensor(y_pred, self.name), dtypes.float64)
+        )
+        if y.ndim != 2 or y.shape != p.shape:
+            raise ShapeError(self.name, f"labels {y.type} and predictions {p.type} must be (samples, outputs) both.")
+        if not self._sums:
+            outputs = y.shape[1:]
+            self._sums = [self.add_variable(outputs, dtype=dtypes.float64) for _ in range(4)]
+        weights = cast(as_tensor(1.0 if sample_weight is None else sample_weight, self.name), dtypes.float64)
+        if weights.ndim == 1:
+            weights = weights[:, None]
+        ones = ones_like(y) * weights
+        for kept, found in zip(self._sums, (y * weights, square(y) * weights, square(p - y) * weights, ones)):
+            kept.assign_add(sum(found, axis=0))
+        self._rows.assign_add(sum(ones_like(y[:, 0])))
+
+    def result(self) -> Tensor:
+        if not self._sums:
+            return cast(as_tensor(0.0, self.name), self._dtype)
+        values, squares, errors, count = self._sums
+        spread = subtract(squares, ratio(square(as_tensor(values, self.name)), count))
+        scores = 1.0 - ratio(as_tensor(errors, self.name), spread)
+        if self.class_aggregation == "uniform_average":
+            scores = mean(scores)
+        elif self.class_aggregation is not None:
+            scores = ratio(sum(scores * spread), sum(spread))
+        if self.num_regressors:
+            rows = self._rows
+            scores = 1.0 - divide(multiply(1.0 - scores, rows - 1.0), rows - self.num_regressors - 1.0)
+        return cast(scores, self._dtype)
+
+    def get_config(self) -> dict[str, Any]:
+        own = {"class_aggregation": self.class_aggregation, "num_regressors": self.num_regressors}
+        return super().get_config() | own
+
+
+_AGGREGATIONS = "uniform_average", "variance_weighted_average"
