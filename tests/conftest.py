@@ -61,6 +61,7 @@ _OF_CODE = frozenset(
         "test_control_gradients",
         "test_cuda_emission",
         "test_cuda_schedule",
+        "test_decided_numbers",
         "test_division",
         "test_docs",
         "test_elementary",

@@ -153,7 +153,7 @@ def _unary(op: Any, x: Any) -> Tensor:
     """``op`` on an operand of any dtype."""
     try:
         out = try_unary(op, x) if not busy.value or now() is idle else None
-        return apply(op, x if isinstance(x, Tensor) else as_tensor(x, op.name)) if out is None else out
+        return apply(op, x if type(x) is Tensor else as_tensor(x, op.name)) if out is None else out
     except Exception as error:
         raise of_user(error)  # noqa: B904  # the very error
 

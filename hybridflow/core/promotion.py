@@ -74,7 +74,14 @@ def _kind_of(dtype: np.dtype[Any]) -> type | None:
 
 def lone_dtype(value: Any, kind: type) -> np.dtype[Any]:
     """The dtype of a weak scalar that meets nothing else."""
-    return PYTHON_DTYPE[kind] if kind is type(value) else getattr(value, "dtype", PYTHON_DTYPE[kind])
+    if getattr(value, "narrow", kind) is not kind:
+        raise value.undecided("a tensor is made of it")
+    return PYTHON_DTYPE[kind] if is_pythons(value) else getattr(value, "dtype", PYTHON_DTYPE[kind])
+
+
+def is_pythons(value: Any) -> bool:
+    """Whether a weak scalar is one of Python's, or stands for one while tracing; else it is one of NumPy's."""
+    return type(value) in _RANK or getattr(value, "is_python", False)
 
 
 def scalar_array(value: Any, dtype: np.dtype[Any], stage: str) -> np.ndarray:
@@ -125,12 +132,23 @@ def result_dtype(stage: str, values: Sequence[Any]) -> np.dtype[Any]:
     """The dtype that ``values`` (tensors and Python scalars) combine to."""
     dtype: np.dtype[Any] | None = None
     weak: type | None = None
+    undecided: Any = None
     for value in values:
         kind = weak_kind(value)
         if kind is not None:
             weak = kind if weak is None or _RANK[kind] > _RANK[weak] else weak
+            undecided = value if getattr(value, "narrow", kind) is not kind else undecided
         else:
             dtype = value.dtype if dtype is None else promote(dtype, value.dtype, stage)
+    found = _combined(stage, values, dtype, weak)
+    if undecided is not None:
+        other = result_dtype(stage, [x.narrow() if hasattr(x, "narrow") else x for x in values])
+        if other != found:
+            raise undecided.undecided(f"the result is {other} or {found}")
+    return found
+
+
+def _combined(stage: str, values: Sequence[Any], dtype: np.dtype[Any] | None, weak: type | None) -> np.dtype[Any]:
     if dtype is None:
         assert weak is not None
         return _of_scalars(stage, values, weak)
@@ -143,11 +161,11 @@ def result_dtype(stage: str, values: Sequence[Any]) -> np.dtype[Any]:
 
 def _of_scalars(stage: str, values: Sequence[Any], widest: type) -> np.dtype[Any]:
     """The dtype of weak scalars among themselves: NumPy's are not weak next to Python's."""
-    own = [value for value in values if hasattr(value, "dtype")]
+    own = [value for value in values if not is_pythons(value) and hasattr(value, "dtype")]
     if not own:
         return PYTHON_DTYPE[widest]
     typed = [Typed(value.dtype) for value in own]
-    return result_dtype(stage, [*typed, *(value for value in values if not hasattr(value, "dtype"))])
+    return result_dtype(stage, [*typed, *(value for value in values if not any(value is one for one in own))])
 
 
 class Typed(NamedTuple):

@@ -148,7 +148,10 @@ def _from_sequence(value: Sequence[Any], dtype: np.dtype[Any] | None, stage: str
         value = _with_tensors(value, stage)
         shape, leaves = _nested_shape(value, "value", stage), _leaves(value)
     if any(isinstance(leaf, (Tensor, Variable)) for leaf in leaves):
-        tensors = common_dtype(stage, leaves)
+        if dtype is not None and all(weak_kind(leaf) is not None for leaf in leaves):
+            tensors = [weak_cast(leaf, dtype, stage) for leaf in leaves]  # each is rounded once
+        else:
+            tensors = common_dtype(stage, leaves)
         rows = [reshape_to(t, (1, *t.shape)) for t in tensors]
         out = reshape_to(apply(TABLE["concat"], *rows, axis=0) if len(rows) > 1 else rows[0], shape)
         return out if dtype is None else cast(out, dtype)
@@ -213,7 +216,8 @@ def as_tensor(value: Any, stage: str, dtype: np.dtype[Any] | None = None) -> Ten
     if kind is Tensor:
         out = value
     elif isinstance(value, Tensor):  # from here on a NumPy scalar, as which it may be given, has a say
-        out = value if weak_kind(value) is None else value._stand_in()
+        weak = weak_kind(value)
+        out = value if weak is None else cast(value._stand_in(), dtype or lone_dtype(value, weak))
     elif isinstance(value, Variable):
         out = value._read()
     elif (weak := weak_kind(value)) is not None:

@@ -141,7 +141,7 @@ def leaf_key(value: Any, path: str, owner: str) -> LeafKey:
     plain = value_key(value)
     if plain is not None:
         return plain
-    if kind is SymbolicTensor:
+    if issubclass(kind, SymbolicTensor):
         raise TraceError(
             owner, f"{path} is {value!r}, which belongs to a trace that is over. Return it from its function instead."
         )

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from hybridflow.core.promotion import is_supported, weak_kind
+from hybridflow.core.promotion import is_pythons, is_supported, weak_kind
 from hybridflow.core.tensor import Operators
 from hybridflow.eager.operands import as_tensor
 from hybridflow.tracing.symbolic import SymbolicTensor
@@ -53,7 +53,7 @@ def _are_weak(values: Sequence[Any]) -> bool:
 
 def _of_scalars(ufunc: np.ufunc, compute: Callable[..., Any], values: Sequence[Any]) -> Any:
     """``compute`` of scalars, which stand for the operands of ``ufunc``, as scalars."""
-    given = [type(x) if type(x) in (int, float) else np.dtype(getattr(x, "dtype", type(x))) for x in values]
+    given = [_given(x) for x in values]
     try:
         dtypes = ufunc.resolve_dtypes((*given, *(None,) * ufunc.nout))
     except TypeError:  # NumPy has no such operation: the error is that of ours
@@ -62,6 +62,12 @@ def _of_scalars(ufunc: np.ufunc, compute: Callable[..., Any], values: Sequence[A
         values = [as_tensor(x, ufunc.__name__, dtype) for x, dtype in zip(values, dtypes)]
     out = compute(*values)
     return tuple(map(_weak, out)) if isinstance(out, tuple) else _weak(out)
+
+
+def _given(value: Any) -> Any:
+    """What NumPy is told of a scalar: a dtype, or that it is an int or float of Python's."""
+    kind = weak_kind(value) if is_pythons(value) else None
+    return kind if kind in (int, float) else np.dtype(getattr(value, "dtype", type(value)))
 
 
 def _weak(out: Any) -> Any:

@@ -24,7 +24,7 @@ from hybridflow.core.tensor import Tensor
 from hybridflow.core.variable import Variable
 from hybridflow.eager.execute import execute
 from hybridflow.errors import TraceError, short_location, user_location
-from hybridflow.tracing import scalars
+from hybridflow.tracing import numbers, scalars
 from hybridflow.tracing.assumptions import Assumptions
 from hybridflow.tracing.symbolic import SymbolicTensor
 
@@ -389,3 +389,4 @@ class Trace:
 
 
 scalars.install()
+numbers.install()

@@ -20,23 +20,30 @@ import numpy as np
 from hybridflow.array import elementwise, reductions
 from hybridflow.array.elementwise import logical_not
 from hybridflow.core.context import current
-from hybridflow.core.promotion import weak_kind
 from hybridflow.core.tensor import Tensor
-from hybridflow.core.variable import Variable
-from hybridflow.errors import TraceError
 from hybridflow.jit.guards import calls, contents, questions
 from hybridflow.jit.guards.attributes import MISSING, before_attribute, read_attribute
 from hybridflow.jit.guards.recognition import ATOMS
 from hybridflow.jit.guards.recording import Recording, active
+from hybridflow.jit.guards.specials import (
+    check_identity,
+    check_repeats,
+    check_text,
+    is_open,
+    method_of_text,
+    special,
+)
+from hybridflow.tracing import numbers
 from hybridflow.tracing.convert.instrument import OPERATORS
 from hybridflow.tracing.flow import blame, paths
-from hybridflow.tracing.flow.loops import Loop, TensorRange
+from hybridflow.tracing.flow.loops import Loop
 from hybridflow.tracing.flow.paths import Fork, truth
 from hybridflow.tracing.flow.places import CONTAINERS, UNBOUND, cell_place, global_place, place_of
+from hybridflow.tracing.numbers import SymbolicNumber, refuse
 from hybridflow.tracing.symbolic import SymbolicTensor
 
 # Types of values of which nothing is read that could change.
-_INERT = (ATOMS - {decimal.Decimal}) | {Tensor, SymbolicTensor}
+_INERT = (ATOMS - {decimal.Decimal}) | {Tensor, SymbolicTensor, SymbolicNumber}
 
 
 class Recorder:
@@ -61,6 +68,8 @@ class Recorder:
 
     def attribute(self, value: Any, name: str) -> Any:
         recording = active.recording
+        if type(value) is SymbolicNumber:
+            return numbers.attribute(value, name)
         if recording is None or type(value) in _INERT:
             return getattr(value, name)
         return questions.get_attribute(recording, value, name)
@@ -73,7 +82,8 @@ class Recorder:
             paths.check_takes(value)
         if paths.active.doubles and type(value) in CONTAINERS and name in _CHANGES:
             paths.check_single(value, sys._getframe(1))
-        return self.fn(self.attribute(value, name))
+        found = self.fn(self.attribute(value, name))
+        return found if type(value) is not str else method_of_text(value, name, found)
 
     def fn(self, function: Any) -> Any:
         """Something that is called."""
@@ -83,7 +93,7 @@ class Recorder:
         found = recording.note(calls.prepare, function)
         if paths.active.path is not None or paths.active.spent:
             found = _touching(function, found)
-        return _SPECIAL[function](found) if type(function) in _ASKED and function in _SPECIAL else found
+        return special(function, found)
 
     def item(self, value: Any, key: Any) -> Any:
         recording = active.recording
@@ -121,20 +131,20 @@ class Recorder:
         """The condition of a statement or operator: a bool, or a Fork where it is a tensor."""
         if value is True or value is False:
             return value
-        if _is_open(value):
+        if is_open(value):
             frame = sys._getframe(1)
             return _forked(value, frame, names, loop)
         return bool(self.test(value))
 
     def fork_not(self, value: Any, names: Sequence[str], loop: Loop | None) -> Any:
         """As ``fork``, of the opposite."""
-        if _is_open(value):
+        if is_open(value):
             return _forked(logical_not(truth(value)), sys._getframe(1), names, loop)
         return not self.test(value)
 
     def negated(self, value: Any) -> Any:
         """``not value``"""
-        return logical_not(truth(value)) if _is_open(value) else not self.test(value)
+        return logical_not(truth(value)) if is_open(value) else not self.test(value)
 
     @staticmethod
     def chosen(fork: Any, one: Any, other: Any) -> Any:
@@ -157,7 +167,7 @@ class Recorder:
             return second
         if fork is False:
             return first
-        second = truth(second) if _is_open(second) else bool(self.test(second))
+        second = truth(second) if is_open(second) else bool(self.test(second))
         fork.between()
         return fork.value(second, truth(first))
 
@@ -244,14 +254,16 @@ class Recorder:
         recording = active.recording
         if recording is not None and type(value) not in _INERT:
             recording.note(contents.read_text, value)
-        _check_text(value)
+        check_text(value)
         return value
 
     def binary(self, name: str, left: Any, right: Any) -> Any:
         recording = active.recording
         operation = _OPERATORS[name]
-        if type(right) is SymbolicTensor or type(left) is SymbolicTensor:
-            _check_repeats(left, right)
+        if type(left) is str and name == "mod":
+            check_text(right)
+        elif type(right) is SymbolicNumber or type(left) is SymbolicNumber:
+            check_repeats(left, right)
         if recording is None:
             return operation(left, right)
         if type(left) in _INERT and type(right) in _INERT:
@@ -262,7 +274,7 @@ class Recorder:
     def contains(self, item: Any, container: Any) -> Any:
         """``item in container``"""
         recording = active.recording
-        if isinstance(container, SymbolicTensor) or (_is_open(item) and type(container) in _SEQUENCES):
+        if isinstance(container, SymbolicTensor) or (is_open(item) and type(container) in _SEQUENCES):
             return _is_among(item, container)
         if recording is not None and type(container) not in _INERT:
             item = questions.sought(container, item)
@@ -281,12 +293,21 @@ class Recorder:
         return value
 
     def same(self, value: Any) -> Any:
-        """An operand of ``is`` between two values, neither of them a constant."""
+        """An operand of a chain of ``is``, or of one beside a constant that is a number."""
+        check_identity(value, 0)
         _note_identity(value)
         return self.identity(value)
 
+    def identical(self, left: Any, right: Any) -> bool:
+        """``left is right``, neither of them a constant."""
+        check_identity(left, right)
+        _note_identity(left)
+        _note_identity(right)
+        return self.identity(left) is self.identity(right)
+
     def matched(self, value: Any, *names: str) -> Any:
         """The subject of ``match``, whose attributes ``names`` and items the patterns may look at."""
+        refuse(value, "match looks at", "Ask with if and ==.")
         recording = active.recording
         if recording is not None and type(value) not in _INERT:
             recording.note(_note_match, value, names)
@@ -414,14 +435,7 @@ _CHANGES = frozenset(
 )
 
 
-def _is_open(value: Any) -> bool:
-    """Whether the truth of a value is not known before the program runs."""
-    if isinstance(value, Variable) and current.trace is not None:
-        return True
-    return isinstance(value, SymbolicTensor) and value._known() is None
-
-
-_SEQUENCES = frozenset((list, tuple, set, frozenset, range))
+_SEQUENCES = frozenset((list, tuple, dict, set, frozenset, range))
 
 
 def _is_among(item: Any, container: Any) -> Any:
@@ -430,7 +444,7 @@ def _is_among(item: Any, container: Any) -> Any:
     found: Any = False
     for part in parts:
         if isinstance(part, (Tensor, bool, int, float)):
-            equal = reductions.any(elementwise.equal(part, item))
+            equal = reductions.any(part == item)
             found = equal if found is False else elementwise.logical_or(found, equal)
     return found
 
@@ -459,61 +473,6 @@ def _touching(function: Any, found: Any) -> Any:
         return found(*args, **kwargs)
 
     return call
-
-
-def _check_text(value: Any) -> None:
-    """Raise TraceError if a value becomes text whose digits are not known before the program runs."""
-    if _is_number(value):
-        raise TraceError(
-            "str",
-            "a Python number that a tensor decides about becomes text. Show it with hf.print, or return it and show "
-            "the result.",
-        )
-
-
-def _check_repeats(left: Any, right: Any) -> None:
-    """Raise TraceError for ``[0] * n`` of a number that is not known before the program runs."""
-    for one, other in ((left, right), (right, left)):
-        if type(one) in (list, tuple, str, bytes) and _is_number(other):
-            raise TraceError(
-                "convert",
-                f"a Python number that a tensor decides about meets a {type(one).__name__}, whose length would depend "
-                "on it. Use tensors of a fixed size, and hf.where.",
-            )
-
-
-def _is_number(value: Any) -> bool:
-    """Whether a value stands for a number of Python's that a tensor decides about."""
-    return type(value) is SymbolicTensor and value.is_weak and not value.is_given
-
-
-def _isinstance_of(ask: Callable[..., Any]) -> Callable[..., Any]:
-    def call(value: Any, kinds: Any) -> Any:
-        kind = weak_kind(value) if _is_number(value) else None
-        return ask(value if kind is None else kind(), kinds)
-
-    return call
-
-
-def _text_of(make: Callable[..., Any]) -> Callable[..., Any]:
-    def call(*args: Any, **kwargs: Any) -> Any:
-        for value in args:
-            _check_text(value)
-        return make(*args, **kwargs)
-
-    return call
-
-
-def _range(*bounds: Any) -> Any:
-    return TensorRange(*bounds) if any(isinstance(bound, SymbolicTensor) for bound in bounds) else range(*bounds)
-
-
-_ASKED = (type, types.BuiltinFunctionType)
-_SPECIAL: dict[Any, Callable[[Any], Any]] = {
-    range: lambda _: _range,
-    isinstance: _isinstance_of,
-    **dict.fromkeys((str, repr, format, ascii), _text_of),
-}
 
 
 def _forked(value: Any, frame: types.FrameType, names: Sequence[str], loop: Loop | None) -> Fork:

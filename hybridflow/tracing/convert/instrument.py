@@ -340,7 +340,11 @@ class _Instrumenter(Flow):
             return self._call(node, "negated", found) if isinstance(node.ops[0], ast.NotIn) else found
         identity = all(isinstance(op, (ast.Is, ast.IsNot)) for op in node.ops)
         look = self._identity if identity else self._use
-        if identity and not any(isinstance(part, ast.Constant) for part in (node.left, *node.comparators)):
+        constants = [part.value for part in (node.left, *node.comparators) if isinstance(part, ast.Constant)]
+        if identity and len(node.ops) == 1 and not constants:
+            found = self._call(node, "identical", self._visit(node.left), self._visit(node.comparators[0]))
+            return self._at(node, ast.UnaryOp(ast.Not(), found)) if isinstance(node.ops[0], ast.IsNot) else found
+        if identity and (not constants or any(isinstance(value, (bool, int, float)) for value in constants)):
             look = self._same
         node.left = look(node.left)
         node.comparators = [look(part) for part in node.comparators]

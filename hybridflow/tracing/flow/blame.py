@@ -82,6 +82,14 @@ def returns(conflict: Conflict) -> TraceError:
     )
 
 
+def chosen(conflict: Conflict) -> TraceError:
+    return TraceError(
+        "convert",
+        f"which value is the greatest or least depends on a tensor, and they have no one type: one is {conflict.one}, "
+        f"another {conflict.other}. {_FIXES[conflict.kind]}",
+    )
+
+
 def changed(place: Any, conflict: Conflict) -> TraceError:
     return TraceError(
         "convert",

@@ -9,7 +9,7 @@ that matters only to who reads it there.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -20,27 +20,23 @@ from hybridflow.core.tensor import Tensor
 from hybridflow.tracing.flow.paths import Side
 from hybridflow.tracing.flow.places import UNBOUND, Place
 from hybridflow.tracing.flow.values import (
-    PYTHON,
-    RANK,
     Conflict,
     as_typed,
-    is_number,
-    number_of,
-    python_number,
     same_atom,
     zeros,
 )
+from hybridflow.tracing.numbers import Weak, weak_of
 from hybridflow.tracing.region import Region
 from hybridflow.tracing.symbolic import SymbolicTensor
 
 
 class _Leaf:
-    """One tensor that is carried; ``kind`` is Python's where it counts as a number."""
+    """One tensor that is carried; ``weak`` says so where it stands for a scalar without a say in dtypes."""
 
-    __slots__ = ("dtype", "input", "kind", "shape", "start")
+    __slots__ = ("dtype", "input", "shape", "start", "weak")
 
-    def __init__(self, start: Any, dtype: np.dtype[Any], shape: Any, kind: type | None) -> None:
-        self.start, self.dtype, self.shape, self.kind = start, dtype, shape, kind
+    def __init__(self, start: Any, dtype: np.dtype[Any], shape: Any, weak: Weak | None) -> None:
+        self.start, self.dtype, self.shape, self.weak = start, dtype, shape, weak
         self.input: SymbolicTensor | None = None
 
     @property
@@ -49,16 +45,16 @@ class _Leaf:
 
     def typed(self, value: Any) -> Tensor:
         """A value that the leaf takes as a tensor of its type, in the trace that goes on."""
-        return python_number(value, self.kind) if self.kind is not None else as_typed(value, self.dtype)
+        return self.weak.tensor(value) if self.weak is not None else as_typed(value, self.dtype)
 
-    def result(self, tensor: Tensor) -> Tensor:
-        return number_of(tensor) if self.kind is not None else tensor
+    def result(self, tensor: Tensor) -> Any:
+        return self.weak.scalar(tensor) if self.weak is not None else tensor
 
 
 def _leaf_of(value: Any) -> Any:
     if isinstance(value, Tensor):
-        kind = weak_kind(value)
-        return _Leaf(value, PYTHON[kind] if kind is not None else value.dtype, value.shape, kind)
+        weak = weak_of(value)
+        return _Leaf(value, value.dtype if weak is None else weak.dtype, value.shape, weak)
     return value
 
 
@@ -174,19 +170,17 @@ def _widened(leaf: Any, end: Any) -> Any:
     if not isinstance(leaf, _Leaf):
         if same_atom(leaf, end):
             return leaf
-        if not is_number(leaf):
+        weak = weak_of(leaf)
+        if weak is None:
             return Conflict("kind", start, end)
-        kind = weak_kind(leaf)
-        assert kind is not None
-        leaf = _Leaf(leaf, PYTHON[kind], (), kind)
-        return _widened(leaf, end)
-    if is_number(end):
+        return _widened(_Leaf(leaf, weak.dtype, (), weak), end)
+    if weak_kind(end) is not None:
         return _with_number(leaf, end)
     if not isinstance(end, Tensor):
         return Conflict("kind", _shown(leaf), end)
     if not same_extents(leaf.shape, end.shape):
         return Conflict("shape", _shown(leaf), end)
-    if leaf.kind is not None:
+    if leaf.weak is not None:
         if result_dtype("convert", [end, leaf.start]) != end.dtype:
             return Conflict("dtype", _shown(leaf), end)
         return _Leaf(leaf.start, end.dtype, leaf.shape, None)
@@ -194,16 +188,16 @@ def _widened(leaf: Any, end: Any) -> Any:
 
 
 def _with_number(leaf: _Leaf, end: Any) -> Any:
-    kind = weak_kind(end)
-    assert kind is not None
-    if leaf.kind is None:
+    if leaf.weak is None:
         if leaf.shape:
             return Conflict("shape", _shown(leaf), end)
         fits = result_dtype("convert", [Typed(leaf.dtype), end]) == leaf.dtype
         return leaf if fits else Conflict("dtype", _shown(leaf), end)
-    if RANK[kind] <= RANK[leaf.kind]:
-        return leaf
-    return _Leaf(leaf.start, PYTHON[kind], (), kind)
+    weak = weak_of(end)
+    joined = None if weak is None else leaf.weak.joined(weak)
+    if joined is None:
+        return Conflict("kind", _shown(leaf), end)
+    return leaf if joined == leaf.weak else _Leaf(leaf.start, joined.dtype, (), joined)
 
 
 def _shown(leaf: _Leaf) -> Any:
@@ -282,6 +276,15 @@ class Carried:
         return found
 
 
+class _Handed(NamedTuple):
+    number: int
+    weak: Weak | None
+
+    def taken(self, tensors: Sequence[Tensor]) -> Any:
+        found = tensors[self.number]
+        return found if self.weak is None else self.weak.scalar(found)
+
+
 class Late:
     """What a loop hands on besides: how it was left, and what its function then returns."""
 
@@ -294,7 +297,7 @@ class Late:
         numbers = []
         for leaf in leaves:
             if isinstance(leaf, Tensor):
-                numbers.append((len(self.outputs), weak_kind(leaf) is not None))
+                numbers.append(_Handed(len(self.outputs), weak_of(leaf)))
                 self.outputs.append(leaf)
             else:
                 numbers.append(leaf)
@@ -305,7 +308,7 @@ class Late:
         structure, numbers = added
         return pytree.unflatten(
             structure,
-            [(number_of(tensors[n[0]]) if n[1] else tensors[n[0]]) if isinstance(n, tuple) else n for n in numbers],
+            [n.taken(tensors) if isinstance(n, _Handed) else n for n in numbers],
         )
 
     def starts(self) -> list[Tensor]:

@@ -40,8 +40,9 @@ from hybridflow.tracing.flow.paths import (
     truth,
     values_of,
 )
-from hybridflow.tracing.flow.values import as_typed, number_of
+from hybridflow.tracing.flow.values import as_typed
 from hybridflow.tracing.nodes import assign, emit_while
+from hybridflow.tracing.numbers import number_of
 from hybridflow.tracing.region import Region
 from hybridflow.tracing.symbolic import SymbolicTensor
 from hybridflow.tracing.trace import Trace
@@ -62,6 +63,9 @@ class TensorRange:
         for bound in (start, stop):
             if isinstance(bound, Tensor) and (bound.shape or not dtypes.is_integer(bound.dtype)):
                 raise TraceError("range", f"a bound of the range is {bound.type}. Expected an integer.")
+
+    def __len__(self) -> int:
+        return len(list(self))
 
     def __iter__(self) -> Iterator[Any]:
         raise TraceError(

@@ -593,6 +593,14 @@ def _either(pred: Tensor, a: Values, b: Values, names: Sequence[str]) -> Values:
     return {name: joined.finished(value, tensors) for name, value in found.items()}
 
 
+def chosen(pred: Tensor, a: Any, b: Any) -> Any:
+    """``a if pred else b`` of values that are there already.  Raises TraceError where they have no one type."""
+    found = _either(pred, {VALUE: a}, {VALUE: b}, [VALUE])[VALUE]
+    if isinstance(found, Conflict):
+        raise blame.chosen(found)
+    return found
+
+
 def resume(frame: FrameType, bundle: Bundle, names: Sequence[str], runs: bool) -> list[Any]:
     """Go on after ``pause``; where something ``runs`` meanwhile the names are what it left."""
     for values in bundle.kinds.values() if runs else ():

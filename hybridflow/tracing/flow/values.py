@@ -12,22 +12,20 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from hybridflow.compiler.ir import dtypes
 from hybridflow.compiler.ir.extents import Dim
 from hybridflow.compiler.ir.types import TensorType, same_extents
 from hybridflow.core import pytree
 from hybridflow.core.promotion import result_dtype, weak_kind
 from hybridflow.core.tensor import Tensor
 from hybridflow.eager.dispatch import builder
-from hybridflow.eager.operands import cast, scalar, weak_cast
+from hybridflow.eager.operands import weak_cast
 from hybridflow.tracing.flow.places import UNBOUND
+from hybridflow.tracing.numbers import Weak, weak_of
 from hybridflow.tracing.symbolic import SymbolicTensor
 
 ABSENT: Any = type("Absent", (), {"__slots__": ()})()  # on a side that is not asked for the value
 
 _ATOMS = (bool, int, float, complex, str, bytes, type(None), np.generic)
-PYTHON = {bool: dtypes.bool_, int: dtypes.int64, float: np.dtype(np.float64)}
-RANK = {bool: 0, int: 1, float: 2}
 
 
 class Conflict:
@@ -44,7 +42,10 @@ def text_of(value: Any) -> str:
     if value is UNBOUND:
         return "not bound"
     if isinstance(value, Tensor):
-        return f"a Python {_kind(value).__name__}" if is_number(value) else str(value.type)
+        weak = weak_of(value)
+        if weak is None:
+            return str(value.type)
+        return f"a NumPy scalar {weak.dtype}" if weak.kind is None else f"a Python {weak.kind.__name__}"
     if isinstance(value, (*_ATOMS, Dim)):
         return f"the Python {type(value).__name__} {value!r}" if value is not None else "None"
     if pytree.is_container(value):
@@ -62,17 +63,6 @@ def _nested(value: Any) -> str:
     return text
 
 
-def is_number(value: Any) -> bool:
-    """Whether a value is a Python number, or a tensor that counts as one."""
-    return weak_kind(value) is not None
-
-
-def _kind(value: Any) -> type:
-    kind = weak_kind(value)
-    assert kind is not None
-    return kind
-
-
 def same_atom(a: Any, b: Any) -> bool:
     """Whether two values are one to whoever looks at them."""
     if a is b:
@@ -81,26 +71,11 @@ def same_atom(a: Any, b: Any) -> bool:
         return False
     if type(a) is Dim:
         return bool(a == b)
-    if type(a) is SymbolicTensor:
+    if isinstance(a, SymbolicTensor):
         return a._node is b._node and a.is_weak == b.is_weak
     if type(a) is frozenset:
         return bool(a == b)
     return isinstance(a, _ATOMS) and repr(a) == repr(b)
-
-
-def python_number(value: Any, kind: type) -> Tensor:
-    """A number as a tensor that counts as a Python one, in the trace that goes on."""
-    dtype = PYTHON[kind]
-    if isinstance(value, SymbolicTensor):
-        made = cast(value, dtype)
-    else:
-        made = scalar(value, dtype, "convert")
-    return number_of(made)
-
-
-def number_of(x: Tensor) -> Tensor:
-    """A tensor of the trace as one that counts as a Python number."""
-    return SymbolicTensor(x._node, x._trace, True) if isinstance(x, SymbolicTensor) else x
 
 
 def is_of(value: Any, trace: Any) -> bool:
@@ -129,7 +104,7 @@ class Joined:
     def __init__(self, within: Callable[[int], Any], views: Sequence[View]) -> None:
         self._within, self._views = within, views
         self.outputs: list[list[Tensor]] = [[], []]
-        self._weak: list[bool] = []
+        self._weak: list[Weak | None] = []
         self._met: dict[tuple[int, int], tuple[Any, Any, Any]] = {}
         self.made: list[tuple[Any, ...]] = []  # what stands for two objects, and those
 
@@ -143,7 +118,7 @@ class Joined:
             return a if isinstance(a, Conflict) else b if isinstance(b, Conflict) else Conflict("unbound", a, b)
         if same_atom(a, b):
             return a
-        if is_number(a) and is_number(b):
+        if weak_kind(a) is not None and weak_kind(b) is not None:
             return self._numbers(a, b)
         key = id(a), id(b)
         if key not in self._met:  # two names of one object go on to be that
@@ -163,7 +138,7 @@ class Joined:
             found.of = a, b
         return found
 
-    def output(self, one: Tensor, other: Tensor, weak: bool = False) -> _Output:
+    def output(self, one: Tensor, other: Tensor, weak: Weak | None = None) -> _Output:
         self.outputs[0].append(one)
         self.outputs[1].append(other)
         self._weak.append(weak)
@@ -197,22 +172,23 @@ class Joined:
         with self._within(missing):
             dummy = zeros(value.type)
         pair = (dummy, value) if missing == 0 else (value, dummy)
-        return self.output(pair[0], pair[1], bool(value.is_weak))
+        return self.output(pair[0], pair[1], weak_of(value))
 
     def _numbers(self, a: Any, b: Any) -> Any:
-        kind = max(_kind(a), _kind(b), key=RANK.__getitem__)
-        if any(type(x) is int and not -(2**63) <= x < 2**63 for x in (a, b)):
+        one, other = weak_of(a), weak_of(b)
+        weak = None if one is None or other is None else one.joined(other)
+        if weak is None:
             return Conflict("kind", a, b)
         made = []
         for side, x in enumerate((a, b)):
             with self._within(side):
-                made.append(python_number(x, kind))
-        return self.output(made[0], made[1], True)
+                made.append(weak.tensor(x))
+        return self.output(made[0], made[1], weak)
 
     def _tensors(self, a: Any, b: Any) -> Any:
-        typed = b if is_number(a) else a
-        if any(x.dtype != typed.dtype for x in (a, b) if not is_number(x)) or (
-            any(is_number(x) for x in (a, b)) and result_dtype("convert", [a, b]) != typed.dtype
+        typed = b if _is_weak(a) else a
+        if any(x.dtype != typed.dtype for x in (a, b) if not _is_weak(x)) or (
+            any(map(_is_weak, (a, b))) and result_dtype("convert", [a, b]) != typed.dtype
         ):
             return Conflict("dtype", a, b)
         if not same_extents(_shape(a), _shape(b)):
@@ -251,7 +227,8 @@ class Joined:
     def _made(self, value: _Output | _Nested, tensors: Sequence[Tensor]) -> Any:
         if isinstance(value, _Output):
             found = tensors[value.number]
-            return number_of(found) if self._weak[value.number] else found
+            weak = self._weak[value.number]
+            return found if weak is None else weak.scalar(found)
         return pytree.unflatten(value.structure, [self.finished(leaf, tensors) for leaf in value.leaves])
 
 
@@ -274,7 +251,11 @@ class _Nested:
 
 
 def _is_value(value: Any) -> bool:
-    return isinstance(value, Tensor) or is_number(value)
+    return isinstance(value, Tensor) or _is_weak(value)
+
+
+def _is_weak(value: Any) -> bool:
+    return weak_kind(value) is not None
 
 
 def _shape(value: Any) -> Any:
@@ -284,7 +265,7 @@ def _shape(value: Any) -> Any:
 def as_typed(value: Any, dtype: Any) -> Tensor:
     """A tensor or number as a tensor of ``dtype``, in the trace that goes on."""
     made = weak_cast(value, dtype, "convert")
-    return made._stand_in() if is_number(made) else made
+    return made._stand_in() if _is_weak(made) else made
 
 
 def zeros(type: TensorType) -> Tensor:

@@ -19,12 +19,13 @@ import numpy as np
 from hybridflow.core.tensor import Tensor
 from hybridflow.core.variable import Variable
 from hybridflow.tracing.flow.places import CONTAINERS
+from hybridflow.tracing.numbers import SymbolicNumber
 from hybridflow.tracing.symbolic import SymbolicTensor
 
 _MOST_OBJECTS = 1000
 _MOST_BYTES = 1 << 16  # of an array that is compared whole; of a larger one, so many elements are
 _LEAVES = (Tensor, Variable, type, types.ModuleType, types.CodeType, np.generic, str, bytes, int, float)
-_PLAIN = frozenset((int, float, bool, str, bytes, SymbolicTensor, Tensor, Variable))
+_PLAIN = frozenset((int, float, bool, str, bytes, SymbolicTensor, SymbolicNumber, Tensor, Variable))
 BUFFERS = (np.ndarray, bytearray, array.array, memoryview)
 _COLLECTIONS = (list, tuple, dict, set, frozenset, collections.deque)
 

@@ -1,0 +1,228 @@
+"""Functions of Python's that converted code calls in another way, for what they are given may depend on a tensor.
+
+``range`` of a tensor is one that a loop of the program walks over; ``max`` and ``any`` compare tensors in the program;
+``type`` and ``int`` know the numbers that a tensor decides about.  All others of what they are given goes to the
+function itself, as it was prepared (``found``).
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+import types
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from hybridflow.array import elementwise
+from hybridflow.core.context import current
+from hybridflow.core.tensor import Tensor
+from hybridflow.core.variable import Variable
+from hybridflow.errors import TraceError
+from hybridflow.jit.guards import questions
+from hybridflow.jit.guards.recording import active
+from hybridflow.tracing import numbers
+from hybridflow.tracing.flow import paths
+from hybridflow.tracing.flow.loops import TensorRange
+from hybridflow.tracing.numbers import SymbolicNumber, is_number
+from hybridflow.tracing.symbolic import SymbolicTensor
+
+Function = Callable[..., Any]
+
+
+def is_open(value: Any) -> bool:
+    """Whether the truth of a value is not known before the program runs."""
+    if isinstance(value, Variable) and current.trace is not None:
+        return True
+    return isinstance(value, SymbolicTensor) and value._known() is None
+
+
+def check_text(*values: Any) -> None:
+    """Raise TraceError if a value becomes text whose digits are not known before the program runs."""
+    for value in values:
+        numbers.refuse(value, "text is made of", "Show it with hf.print, or return it and show the result.")
+
+
+def check_identity(value: Any, other: Any) -> None:
+    """Raise TraceError if it is not known while tracing whether two values are one object."""
+    for one, two in ((value, other), (other, value)):
+        if is_number(one) and one is not two and (is_number(two) or isinstance(two, (bool, int, float))):
+            raise one.refused("``is`` is asked of", "Compare with ==, or ask ``if flag`` or ``if not flag``.")
+
+
+def _isinstance(ask: Function) -> Function:
+    def call(value: Any, kinds: Any) -> Any:
+        if not is_number(value):
+            return ask(value, kinds)
+        found, other = ask(value.kind(), kinds), ask(value.narrow(), kinds)
+        if found != other:
+            raise value.undecided("isinstance asks which")
+        return found
+
+    return call
+
+
+def _type(make: Function) -> Function:
+    def call(*args: Any, **kwargs: Any) -> Any:
+        return args[0].one_kind if len(args) == 1 and is_number(args[0]) else make(*args, **kwargs)
+
+    return call
+
+
+def _text(make: Function) -> Function:
+    def call(*args: Any, **kwargs: Any) -> Any:
+        check_text(*args, *kwargs.values())
+        return make(*args, **kwargs)
+
+    return call
+
+
+def _range(make: Function) -> Function:
+    def call(*bounds: Any) -> Any:
+        return TensorRange(*bounds) if any(isinstance(bound, SymbolicTensor) for bound in bounds) else make(*bounds)
+
+    return call
+
+
+def _of_number(compute: Callable[[SymbolicNumber], Any]) -> Callable[[Function], Function]:
+    """A function of one number."""
+
+    def special(make: Function) -> Function:
+        def call(*args: Any, **kwargs: Any) -> Any:
+            return compute(args[0]) if len(args) == 1 and is_number(args[0]) else make(*args, **kwargs)
+
+        return call
+
+    return special
+
+
+def _floats(compute: Callable[[Tensor], Tensor]) -> Callable[[Function], Function]:
+    return _of_number(lambda x: numbers.number_of(compute(numbers.number_tensor(x, float))))
+
+
+def _getattr(get: Function) -> Function:
+    def call(value: Any, name: str, *default: Any) -> Any:
+        if not is_number(value):
+            return get(value, name, *default)
+        try:
+            return numbers.attribute(value, name)
+        except AttributeError:
+            if not default:
+                raise
+            return default[0]
+
+    return call
+
+
+def _hasattr(ask: Function) -> Function:
+    return lambda value, name: hasattr(value.one_kind, name) if is_number(value) else ask(value, name)
+
+
+def _is(ask: Function) -> Function:
+    def call(a: Any, b: Any) -> Any:
+        check_identity(a, b)
+        return ask(a, b)
+
+    return call
+
+
+# ---- of several values
+
+
+def _extreme(compare: Callable[[Any, Any], Any]) -> Callable[[Function], Function]:
+    """``max`` and ``min``: of equal values it is the first one."""
+
+    def special(find: Function) -> Function:
+        def call(*args: Any, **kwargs: Any) -> Any:
+            if len(args) == 1:
+                if isinstance(args[0], (types.GeneratorType, map, filter, zip)):
+                    args = (list(args[0]),)
+                given = args[0]
+            else:
+                given = args
+            if not isinstance(given, (list, tuple, dict, set, frozenset)) or not any(map(is_open, given)):
+                return find(*args, **kwargs)
+            key = kwargs.get("key")
+            values = [(value if key is None else key(value), value) for value in given]
+            (first_key, best), *rest = values
+            for own_key, value in rest:
+                better = compare(own_key, first_key)
+                if is_open(better):
+                    best = paths.chosen(paths.truth(better), value, best)
+                    first_key = best if key is None else paths.chosen(paths.truth(better), own_key, first_key)
+                elif better:
+                    first_key, best = own_key, value
+            return best
+
+        return call
+
+    return special
+
+
+def _quantifier(decides: bool, combine: Callable[[Any, Any], Tensor]) -> Callable[[Function], Function]:
+    """``any`` and ``all``, which a value of truth ``decides`` ends."""
+
+    def special(ask: Function) -> Function:
+        def call(values: Iterable[Any], /) -> Any:
+            if isinstance(values, (list, tuple, dict, set, frozenset)) and not any(map(is_open, values)):
+                return ask(values)
+            recording = active.recording
+            if recording is not None:
+                recording.note(questions.iterate, values)
+            found: Any = None
+            for value in values:
+                if is_open(value):
+                    own = paths.truth(value)
+                    found = own if found is None else combine(found, own)
+                elif bool(value) is decides:
+                    return decides
+            return not decides if found is None else numbers.number_of(found)
+
+        return call
+
+    return special
+
+
+SPECIAL: dict[Any, Callable[[Function], Function]] = {
+    range: _range,
+    isinstance: _isinstance,
+    type: _type,
+    **dict.fromkeys((str, repr, format, ascii), _text),
+    getattr: _getattr,
+    hasattr: _hasattr,
+    int: _of_number(numbers.to_int),
+    float: _of_number(numbers.to_float),
+    bool: _of_number(numbers.to_bool),
+    max: _extreme(operator.gt),
+    min: _extreme(operator.lt),
+    any: _quantifier(True, elementwise.logical_or),
+    all: _quantifier(False, elementwise.logical_and),
+    operator.is_: _is,
+    operator.is_not: _is,
+    math.sqrt: _floats(elementwise.sqrt),
+    math.fabs: _floats(elementwise.abs),
+    math.isnan: _floats(elementwise.isnan),
+    math.isinf: _floats(elementwise.isinf),
+    math.isfinite: _floats(elementwise.isfinite),
+}
+_KINDS = (type, types.BuiltinFunctionType)
+
+
+def special(function: Any, found: Any) -> Any:
+    """What to call for ``function``, which was prepared as ``found``."""
+    return SPECIAL[function](found) if type(function) in _KINDS and function in SPECIAL else found
+
+
+def method_of_text(value: str, name: str, found: Any) -> Any:
+    """What to call for a method of a str."""
+    return _text(found) if name in ("format", "format_map") else found
+
+
+def check_repeats(left: Any, right: Any) -> None:
+    """Raise TraceError for ``[0] * n`` of a number that is not known before the program runs."""
+    for one, other in ((left, right), (right, left)):
+        if type(one) in (list, tuple, str, bytes) and is_number(other):
+            raise TraceError(
+                "convert",
+                f"{numbers.WHAT} meets a {type(one).__name__}, whose length would depend on it. "
+                "Use tensors of a fixed size, and hf.where.",
+            )

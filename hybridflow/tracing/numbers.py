@@ -1,0 +1,391 @@
+"""Python numbers that a tensor decides about: what ``1 if x > 0 else 2`` is while tracing.
+
+Such a number goes on to be one of Python's.  It has no say in dtypes, operators among numbers are Python's (two bools
+add up to an int, ints divide to a float), in 64 bits, and it has no attributes but those that ints and floats have.
+What would need the value itself (text, keys of dicts, sizes, ``is``) is refused.
+"""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from hybridflow.array import elementwise
+from hybridflow.compiler.ir import dtypes
+from hybridflow.compiler.ir.extents import Dim
+from hybridflow.compiler.ir.graph import Node
+from hybridflow.core import pytree
+from hybridflow.core.context import Tracer
+from hybridflow.core.promotion import is_pythons, weak_kind
+from hybridflow.core.tensor import Tensor
+from hybridflow.core.variable import Variable
+from hybridflow.eager.operands import cast, scalar
+from hybridflow.errors import TraceError
+from hybridflow.tracing.symbolic import SymbolicTensor
+
+DTYPE = {bool: dtypes.bool_, int: dtypes.int64, float: np.dtype(np.float64)}
+RANK = {bool: 0, int: 1, float: 2}
+WHAT = "a Python number that a tensor decides about"
+
+
+@pytree.declare_leaf
+class SymbolicNumber(SymbolicTensor):
+    """A Python bool, int or float that a tensor decides about.  It has the dtype that holds its ``kind``; ``narrow``
+    is the kind that it may have as well, where it depends on the tensor which: ``1 if x > 0 else 2.0``."""
+
+    __slots__ = ("narrow",)
+
+    is_python = True
+
+    def __init__(self, node: Node, trace: Tracer, narrow: type | None = None) -> None:
+        super().__init__(node, trace, is_weak=True)
+        own = self.kind
+        self.narrow: type = own if narrow is None or RANK[narrow] > RANK[own] else narrow
+
+    @property
+    def kind(self) -> type:
+        """bool, int or float."""
+        found = weak_kind(self)
+        assert found is not None
+        return found
+
+    @property
+    def one_kind(self) -> type:
+        """The kind.  Raises TraceError where it depends on a tensor."""
+        if self.narrow is not self.kind:
+            raise self.undecided("what it is used for differs between the two")
+        return self.kind
+
+    def undecided(self, why: str) -> TraceError:
+        one, other = self.narrow.__name__, self.kind.__name__
+        return TraceError(
+            "convert",
+            f"it depends on a tensor whether a number is Python's {one} or {other}, and {why}. "
+            f"Bind {other}s on all ways: {other}(n), or {'0.0' if self.kind is float else '0'} to begin with.",
+        )
+
+    def refused(self, wish: str, remedy: str) -> TraceError:
+        return TraceError("convert", f"{wish} {WHAT}, and has no value while tracing. {remedy}")
+
+    def __hash__(self) -> int:
+        raise self.refused(
+            "a key of a dict, an item of a set or an argument of a cached function is",
+            "Choose with if, or index a tensor or with hf.take.",
+        )
+
+    def __bool__(self) -> bool:
+        raise self.refused("the truth is asked of", "Ask it in the function's own if, while, and, or, any or all.")
+
+    def __int__(self) -> int:
+        raise self.refused("int() is asked for of", "Call int in a converted function, or use hf.astype(n, hf.int64).")
+
+    def __float__(self) -> float:
+        raise self.refused("a function of floats is given", "Use hybridflow's own, as hf.exp(n).")
+
+    def __index__(self) -> int:
+        raise self.refused(
+            "a size or position is", "Index tensors with it, stack what is in a list, or give sizes as arguments."
+        )
+
+    def __copy__(self) -> SymbolicNumber:
+        return self
+
+    def __deepcopy__(self, memo: Any) -> SymbolicNumber:
+        return self
+
+    def __repr__(self) -> str:
+        return f"<{self.kind.__name__} that a tensor decides about>"
+
+
+def is_number(value: Any) -> bool:
+    """Whether a value stands for a number of Python's that a tensor decides about."""
+    return type(value) is SymbolicNumber
+
+
+def number_of(x: Tensor, narrow: type | None = None) -> Any:
+    """A tensor of the trace as one that counts as a Python number."""
+    return SymbolicNumber(x._node, x._trace, narrow) if isinstance(x, SymbolicTensor) else x
+
+
+def number_tensor(value: Any, kind: type) -> Tensor:
+    """A number as a tensor of the dtype that holds ``kind``, in the trace that goes on."""
+    return cast(value._stand_in(), DTYPE[kind]) if is_number(value) else scalar(value, DTYPE[kind], "convert")
+
+
+def narrow_kind(value: Any) -> type:
+    """The narrowest kind that a number may have."""
+    return value.narrow if is_number(value) else _kind(value)
+
+
+def _kind(value: Any) -> type:
+    found = weak_kind(value)
+    assert found is not None
+    return found
+
+
+class Weak(NamedTuple):
+    """How a scalar without a say in dtypes goes through a program: as a tensor of ``dtype``.  One of Python's has a
+    ``kind``, and perhaps a narrower one; one of NumPy's has none."""
+
+    dtype: np.dtype[Any]
+    kind: type | None
+    narrow: type | None
+
+    def tensor(self, value: Any) -> Tensor:
+        """A scalar as a tensor, in the trace that goes on."""
+        if self.kind is not None:
+            return number_tensor(value, self.kind)
+        return value._stand_in() if isinstance(value, SymbolicTensor) else scalar(value, self.dtype, "convert")
+
+    def scalar(self, x: Tensor) -> Any:
+        """The scalar that a tensor of the trace stands for."""
+        if self.kind is not None:
+            return number_of(x, self.narrow)
+        return SymbolicTensor(x._node, x._trace, is_weak=True) if isinstance(x, SymbolicTensor) else x
+
+    def joined(self, other: Weak) -> Weak | None:
+        """What holds both; None where nothing does."""
+        if self.kind is None or other.kind is None:
+            return self if self == other else None
+        kind = max(self.kind, other.kind, key=RANK.__getitem__)
+        narrow = min(self.narrow or self.kind, other.narrow or other.kind, key=RANK.__getitem__)
+        return Weak(DTYPE[kind], kind, narrow)
+
+
+def weak_of(value: Any) -> Weak | None:
+    """How a scalar goes through a program; None for what is none, or fits no dtype."""
+    kind = weak_kind(value)
+    if kind is None or (type(value) is int and not -(2**63) <= value < 2**63):
+        return None
+    if is_pythons(value) or isinstance(value, Dim):
+        return Weak(DTYPE[kind], kind, narrow_kind(value))
+    return Weak(np.dtype(value.dtype), None, None) if hasattr(value, "dtype") else None
+
+
+# ---- operators
+
+# What an operator makes of two kinds, and the kind that it computes in.
+Rule = Callable[[type, type], "tuple[type, type]"]
+
+
+def _wider(a: type, b: type) -> type:
+    return max(a, b, int, key=RANK.__getitem__)
+
+
+def _arithmetic(a: type, b: type) -> tuple[type, type]:
+    return _wider(a, b), _wider(a, b)
+
+
+def _quotient(a: type, b: type) -> tuple[type, type]:
+    return float, float
+
+
+def _comparison(a: type, b: type) -> tuple[type, type]:
+    return bool, max(a, b, key=RANK.__getitem__)
+
+
+def _bits(a: type, b: type) -> tuple[type, type]:
+    _no_floats(a, b)
+    kind = max(a, b, key=RANK.__getitem__)
+    return kind, kind
+
+
+def _shift(a: type, b: type) -> tuple[type, type]:
+    _no_floats(a, b)
+    return int, int
+
+
+def _no_floats(*kinds: type) -> None:
+    if float in kinds:
+        names = " and ".join(kind.__name__ for kind in kinds)
+        raise TypeError(f"unsupported operand type(s) for an operator of bits: {names}")
+
+
+_OF_TWO: dict[str, tuple[Rule, Callable[..., Tensor]]] = {
+    "add": (_arithmetic, elementwise.add),
+    "sub": (_arithmetic, elementwise.subtract),
+    "mul": (_arithmetic, elementwise.multiply),
+    "truediv": (_quotient, elementwise.divide),
+    "floordiv": (_arithmetic, elementwise.floor_divide),
+    "mod": (_arithmetic, elementwise.remainder),
+    "and": (_bits, elementwise.bitwise_and),
+    "or": (_bits, elementwise.bitwise_or),
+    "xor": (_bits, elementwise.bitwise_xor),
+    "lshift": (_shift, elementwise.bitwise_left_shift),
+    "rshift": (_shift, elementwise.bitwise_right_shift),
+    "eq": (_comparison, elementwise.equal),
+    "ne": (_comparison, elementwise.not_equal),
+    "lt": (_comparison, elementwise.less),
+    "le": (_comparison, elementwise.less_equal),
+    "gt": (_comparison, elementwise.greater),
+    "ge": (_comparison, elementwise.greater_equal),
+}
+_REFLECTED = ("add", "sub", "mul", "truediv", "floordiv", "mod", "and", "or", "xor", "lshift", "rshift", "pow")
+_OF_ONE: dict[str, Callable[..., Tensor]] = {
+    "neg": elementwise.negative,
+    "pos": elementwise.positive,
+    "abs": elementwise.abs,
+    "invert": elementwise.bitwise_invert,
+}
+
+
+def _computed(rule: Rule, compute: Callable[..., Tensor], a: Any, b: Any) -> Any:
+    """An operator of two Python numbers."""
+    _, kind = rule(_kind(a), _kind(b))
+    narrow, _ = rule(narrow_kind(a), narrow_kind(b))
+    made = compute(number_tensor(a, kind), number_tensor(b, kind))
+    return number_of(made, narrow)
+
+
+def _is_ours(value: Any) -> bool:
+    """Whether operators of tensors know what to do with a value."""
+    return isinstance(value, (Tensor, Variable, np.ndarray, np.generic))
+
+
+def _power(a: Any, b: Any) -> Any:
+    """``a ** b`` of Python numbers.  Of ints it is an int or a float, as the exponent has a sign or not."""
+    compute = elementwise.pow if is_number(b) else lambda x, _: elementwise.pow(x, b)
+    kinds = {_kind(a), _kind(b), narrow_kind(a), narrow_kind(b)}
+    if float not in kinds and not is_number(b):
+        return _computed(_arithmetic if b >= 0 else _quotient, compute, a, b)
+    if _kind(b) is not float and _kind(a) is not float:
+        raise b.refused(
+            "whether a power of ints is an int or a float depends on the sign of its exponent, which is",
+            "Use floats, float(a) ** b.",
+        )
+    return _computed(_quotient, compute, a, b)
+
+
+def _method_of_two(name: str, is_reflected: bool) -> Callable[[Any, Any], Any]:
+    general = getattr(SymbolicTensor, f"__{'r' if is_reflected else ''}{name}__")
+
+    def method(self: SymbolicNumber, other: Any, *modulus: Any) -> Any:
+        if modulus:
+            raise self.refused("three numbers, of which pow is asked, are or hold", "Write a ** b % c.")
+        if is_pythons(other) or isinstance(other, Dim):
+            a, b = (other, self) if is_reflected else (self, other)
+            return _power(a, b) if name == "pow" else _computed(*_OF_TWO[name], a, b)
+        return general(self, other) if _is_ours(other) else NotImplemented
+
+    return method
+
+
+def _method_of_one(name: str, compute: Callable[..., Tensor]) -> Callable[[Any], Any]:
+    def method(self: SymbolicNumber) -> Any:
+        if name == "invert":
+            _no_floats(self.kind)
+        made = compute(number_tensor(self, _wider(self.kind, self.kind)))
+        return number_of(made, _wider(self.narrow, self.narrow))
+
+    return method
+
+
+def _divmod(self: SymbolicNumber, other: Any) -> Any:
+    return self // other, self % other
+
+
+def _rdivmod(self: SymbolicNumber, other: Any) -> Any:
+    return other // self, other % self
+
+
+def _round(self: SymbolicNumber, digits: Any = None) -> Any:
+    if self.narrow is not float and self.kind is not float:
+        if digits is None or (type(digits) is int and digits >= 0):
+            return to_int(self)
+    elif digits is None:
+        return _whole(self, elementwise.round)
+    raise self.refused("digits after the point are asked for of", "Round tensors, as with hf.round(n * 100) / 100.")
+
+
+# ---- functions of Python's
+
+
+def _whole(x: SymbolicNumber, compute: Callable[[Any], Tensor]) -> Any:
+    """The int that ``compute`` makes of a float."""
+    return number_of(cast(compute(number_tensor(x, float)), DTYPE[int])) if x.kind is float else to_int(x)
+
+
+def to_int(x: SymbolicNumber) -> Any:
+    """``int(x)``"""
+    if x.kind is float:
+        return _whole(x, elementwise.trunc)
+    return number_of(number_tensor(x, int))
+
+
+def to_float(x: SymbolicNumber) -> Any:
+    """``float(x)``"""
+    return number_of(number_tensor(x, float))
+
+
+def to_bool(x: SymbolicNumber) -> Any:
+    """``bool(x)``"""
+    return x if x.kind is bool else x != 0
+
+
+def attribute(x: SymbolicNumber, name: str) -> Any:
+    """``x.name``, as Python's numbers have it."""
+    if not all(hasattr(kind, name) for kind in (x.kind, x.narrow)):
+        raise AttributeError(f"'{x.kind.__name__}' object has no attribute '{name}'", name=name, obj=x)
+    if name == "__class__":
+        return x.one_kind
+    if name in _METHODS:
+        return types.MethodType(_METHODS[name], x)
+    if name in _PARTS:
+        return _PARTS[name](x)
+    if name.startswith("__"):
+        return getattr(x, name)
+    raise x.refused(f"the attribute {name} is asked for of", "Compute it of a tensor, with hybridflow's functions.")
+
+
+def _itself(x: SymbolicNumber) -> Any:
+    return +x
+
+
+_PARTS: dict[str, Callable[[SymbolicNumber], Any]] = {
+    "real": _itself,
+    "imag": lambda x: +x * 0,
+    "numerator": to_int,
+    "denominator": lambda x: 1,
+}
+
+
+def _is_integer(x: SymbolicNumber) -> Any:
+    value = number_tensor(x, float)
+    return number_of(elementwise.equal(elementwise.trunc(value), value))
+
+
+_METHODS: dict[str, Callable[[SymbolicNumber], Any]] = {
+    "conjugate": _itself,
+    "is_integer": _is_integer,
+}
+
+
+def refuse(value: Any, wish: str, remedy: str) -> None:
+    """Raise TraceError if ``value`` is, or a container in it holds, a number that a tensor decides about."""
+    leaves = [value] if not pytree.is_container(value) else pytree.flatten(value)[0]
+    for leaf in leaves:
+        if is_number(leaf):
+            raise leaf.refused(wish, remedy)
+
+
+def install() -> None:
+    """Give the class its operators; called once, when something is traced for the first time."""
+    for name in (*_OF_TWO, "pow"):
+        setattr(SymbolicNumber, f"__{name}__", _method_of_two(name, False))
+    for name in _REFLECTED:
+        setattr(SymbolicNumber, f"__r{name}__", _method_of_two(name, True))
+    for name, compute in _OF_ONE.items():
+        setattr(SymbolicNumber, f"__{name}__", _method_of_one(name, compute))
+    own: dict[str, Any] = {
+        "divmod": _divmod,
+        "rdivmod": _rdivmod,
+        "round": _round,
+        "trunc": to_int,
+        "floor": lambda self: _whole(self, elementwise.floor),
+        "ceil": lambda self: _whole(self, elementwise.ceil),
+    }
+    for name, method in own.items():
+        setattr(SymbolicNumber, f"__{name}__", method)

@@ -1,0 +1,249 @@
+"""Python numbers that a tensor decides about are Python's in compiled functions: the bits and dtypes of eager runs, or
+one error that says what has no meaning there."""
+
+from __future__ import annotations
+
+import functools
+import linecache
+import math
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import hybridflow as hf
+from hybridflow.errors import HybridflowError
+
+# In these n and m are ints, p and q floats, a and b bools, and mix is an int or a float.
+RIGHT = {
+    "bools": """
+        ~a, -a, +a, abs(a), a + b, a - b, a * b, a / n, a // n, a % n, a & b, a | b, a ^ b, a & n, a << 2,
+        True + a
+    """,
+    "ints": """
+        ~n, n + m, n - m, n * m, n / m, n // m, n % m, n ** 2, n ** 0, n ** -1, n << 1, n >> 1, divmod(n,
+        m), -n // 3, -n % 3, 7 / n, 7 // n, 7 % n, divmod(7, m), 2.0 ** 3 * n, n ^ m, n | 8, n & 6, pow(n,
+        2), n ** 0.5
+    """,
+    "floats": """
+        p + q, p - q, p * q, p / q, p // q, p % q, -p // q, -p % q, p ** 2, p + n, p * a, p // n, 1.5 - p,
+        abs(-p), divmod(-p, q), p + 10 ** 30, p * 10 ** 300
+    """,
+    "comparisons": """
+        n == 2, n != 2, n < m, p <= q, p > n, n >= 2.5, n == 'a', n != None, n == None, a == True, 1 < n <
+        5, n in {1, 2}, n in {1: 2}, n in [1, 2, 5], n in (1.0, 3), p in [0.1, 0.25], n in range(3), n not
+        in [2], not n, n and m, n or m, a and b, p if a else q, n is None, n is not None, a is x, n is
+        Ellipsis
+    """,
+    "types": """
+        type(n), type(p), type(a), type(n) is int, type(n) == float, type(n + p), type(a + a), type(n / m),
+        isinstance(n, int), isinstance(a, int), isinstance(n, bool), isinstance(p, float), isinstance(n,
+        hf.Tensor), isinstance(n, (str, float)), n.__class__, callable(n), hasattr(n, 'shape'), hasattr(n,
+        'real'), getattr(n, 'dtype', 5)
+    """,
+    "parts": """
+        n.real, n.imag, p.real, p.imag, a.real, n.numerator, n.denominator, n.conjugate(), p.is_integer()
+    """,
+    "conversions": """
+        int(n), int(p), int(-p), int(a), float(n), float(p), float(a), bool(n), bool(p), bool(a), round(n),
+        round(p), round(p * 10), round(n, 1), math.floor(-p), math.ceil(p), math.trunc(-p), math.sqrt(p),
+        math.sqrt(n), math.fabs(-p), math.isnan(p), math.isfinite(n)
+    """,
+    "several": """
+        max(n, m), min(n, m), max(n, 2), max([p, q, 0.3]), min(p, q), sum([n, m]), sum([p, q], 1.0), any([a,
+        b]), all([a, b]), any([a, n > 2]), all([n, m, 0]), any(v > 2 for v in [n, m]), max([x[0], x[1]]),
+        min(x[0], x[1], x[2]), any(v > 1 for v in x), all([x[0] > 0, a]), max([n, m], key=lambda v: -v),
+        max((n, m), key=operator.neg), functools.reduce(operator.add, [n, m]), list(map(abs, [-n, m])),
+        operator.truediv(n, m), operator.neg(a)
+    """,
+    "functions": """
+        hf.exp(p), hf.exp(n), hf.sin(p), hf.maximum(x, p), hf.maximum(x, n), hf.minimum(p, q), hf.maximum(n,
+        p), hf.add(p, q), hf.multiply(n, m), hf.sqrt(n), hf.isnan(p), hf.sign(p), hf.abs(n), hf.negative(n),
+        hf.square(p), hf.sum([p, q]), hf.mean([n, m]), hf.pow(x, n), hf.pow(x, p), hf.pow(p, x),
+        hf.divide(n, m), hf.floor_divide(n, m), hf.where(y, p, q), hf.where(y, x, p), hf.where(y, n, p),
+        hf.clip(x, p, q + 5), hf.logical_and(y, a)
+    """,
+    "tensors": """
+        hf.constant(p), hf.constant(n), hf.constant(a), hf.asarray([p, q]), hf.asarray([n, m]),
+        hf.asarray([n, p]), hf.asarray([p, x[0]]), hf.stack([x[0], p]), hf.asarray(p, dtype=hf.float64),
+        hf.asarray([p, 0.1], dtype=hf.float64), hf.full((2, ), p), hf.full((2, ), n), hf.full_like(x, p)
+    """,
+    "among tensors": """
+        x + n, x * p, x / n, x // n, x % p, x ** n, x ** p, n ** x, p - x, k + n, k * p, k / n, k // n, k **
+        n, n - k, y + n, y * p, y & a, y | a, k & n, k << n, x > p, k == n, x + a, k + a, x[m - 1], a
+        * x, hf.astype(x, hf.float64) * p, hf.astype(x, hf.float16) * p
+    """,
+    "NumPy's": """
+        np.float32(2) * p, p * np.float32(2), np.float64(2) * n, np.int32(2) + n, n + np.int8(3),
+        np.sqrt(p), np.maximum(p, q), np.add(n, m), np.float32(1.5) < p, n == np.int64(2)
+    """,
+    "of two kinds": """
+        mix * 0.5, x * mix, mix / 2, isinstance(mix, (int, float)), float(mix), int(mix), hf.maximum(x,
+        mix), mix > 1, x + mix + n
+    """,
+}
+
+REFUSED = {
+    "{1: 5}[n]": "a key of a dict",
+    "{1: 5}.get(n, 7)": "a key of a dict",
+    "{n: 1}": "a key of a dict",
+    "{n}": "a key of a dict",
+    "n is 2": "Compare with ==",
+    "a is True": "Compare with ==",
+    "a is not False": "Compare with ==",
+    "n is m": "Compare with ==",
+    "operator.is_(a, True)": "Compare with ==",
+    "[10, 20, 30][n]": "a size or position",
+    "'abc'[n]": "a size or position",
+    "(1, 2, 3)[:n]": "a size or position",
+    "x[:n]": "a size or position",
+    "hf.zeros((n,))": "a size or position",
+    "chr(n)": "a size or position",
+    "len(range(n))": "how many numbers a range over a tensor has",
+    "[v for v in range(n)]": "how many numbers a range over a tensor has",
+    "f'{n}'": "text is made of",
+    "f'{[n, 1]}'": "text is made of",
+    "str([n])": "text is made of",
+    "'%d' % n": "text is made of",
+    "'%s %s' % (1, n)": "text is made of",
+    "'{}'.format(n)": "text is made of",
+    "'{v}'.format(v=n)": "text is made of",
+    "'a' * n": "whose length would depend on it",
+    "round(p, 1)": "digits after the point",
+    "math.exp(p)": "a function of floats",
+    "math.gcd(n, 4)": "a size or position",
+    "2 ** n": "depends on the sign of its exponent",
+    "pow(n, 2, 3)": "of which pow is asked",
+    "n.bit_length()": "the attribute bit_length",
+    "sorted([n, m])": "the truth is asked of",
+    "[1, 2].index(n)": "the truth is asked of",
+    "k * mix": "the result is int32 or float32",
+    "y * mix": "the result is int64 or float32",
+    "hf.exp(mix)": "Bind floats on all ways",
+    "hf.constant(mix)": "Bind floats on all ways",
+    "type(mix)": "Bind floats on all ways",
+    "isinstance(mix, int)": "isinstance asks which",
+    "np.float32(2) if n is m else 0": "Compare with ==",
+    "n + 2 ** 70": "does not fit int64",
+}
+_NAMES = {"functools": functools, "math": math, "operator": operator, "np": np, "hf": hf}
+
+
+def function(name: str, expression: str) -> Callable[..., Any]:
+    """A function of the expression, whose source is found as a doctest's is."""
+    text = f"""def f(t, x, k, y):
+    if t > 0:
+        n, m, p, q, a, b, mix = 2, 3, 0.1, 0.7, True, False, 1
+    else:
+        n, m, p, q, a, b, mix = 5, 1, 2.25, 0.5, False, True, 2.5
+    return {expression}
+"""
+    file = f"<decided numbers: {name}>"
+    linecache.cache[file] = len(text), None, text.splitlines(True), file
+    found: dict[str, Any] = dict(_NAMES)
+    exec(compile(text, file, "exec"), found)
+    return found["f"]  # type: ignore[no-any-return]
+
+
+def form(value: Any) -> Any:
+    """What of a value is compared: numbers of Python's and NumPy's leave compiled functions as tensors."""
+    if isinstance(value, (list, tuple)):
+        return list(map(form, value))
+    if isinstance(value, (bool, int, float, np.generic, hf.Tensor)):
+        array = np.asarray(value)
+        return str(array.dtype), array.shape, array.tobytes()
+    return repr(value)
+
+
+TENSORS = (
+    hf.constant([1.5, -2.0, 0.75]),
+    hf.constant([1, 7, -3], dtype=hf.int32),
+    hf.constant([True, False, True]),
+)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", RIGHT)
+def test_they_go_on_to_be_pythons(name: str) -> None:
+    f = function(name, f"[{RIGHT[name]}]")
+    compiled = hf.function(f)
+    for t in (hf.constant(1.0), hf.constant(-1.0)):
+        for k, (want, got) in enumerate(zip(form(f(t, *TENSORS)), form(compiled(t, *TENSORS)), strict=True)):
+            assert got == want, f"item {k} of {name}"
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("expression", REFUSED)
+def test_what_needs_their_value_is_refused(expression: str) -> None:
+    with pytest.raises(HybridflowError) as caught:
+        hf.function(function(expression, expression))(hf.constant(1.0), *TENSORS)
+    text = str(caught.value)
+    assert REFUSED[expression] in text
+    assert "<decided numbers" in text and len(text.splitlines()) <= 12
+
+
+@pytest.mark.parametrize("name", ["shape", "dtype", "numpy", "foo"])
+def test_they_have_no_attributes_of_tensors(name: str) -> None:
+    with pytest.raises(AttributeError, match=f"'int' object has no attribute '{name}'"):
+        hf.function(function(name, f"n.{name}"))(hf.constant(1.0), *TENSORS)
+
+
+def test_match_is_refused() -> None:
+    def f(t: Any) -> Any:
+        n = 1 if t > 0 else 2
+        match (t, n):
+            case (_, int()):
+                return t
+        return -t
+
+    with pytest.raises(HybridflowError, match="match looks at"):
+        hf.function(f)(hf.constant(1.0))
+
+
+def test_what_a_loop_counts_has_no_say_in_dtypes() -> None:
+    def f(x: Any) -> Any:
+        n, p, s = 0, 1.0, np.float32(1.0)
+        while hf.sum(x) < 50:
+            x = hf.maximum(x * p, n) + hf.exp(p) * s
+            n, p, s = n + 1, p / 3, s * np.float32(0.3)
+        return x, n, p, s, hf.exp(p), type(n), type(p), ~(n > 3)
+
+    x = hf.constant([1.5, -2.0, 0.75])
+    assert form(hf.function(f)(x)) == form(f(x))
+
+
+def test_a_number_may_begin_as_an_int() -> None:
+    def total(x: Any) -> Any:
+        total = 0
+        for k in range(4):
+            if x[0] > k:
+                total = total + 0.5
+        return x * total
+
+    def counted(x: Any) -> Any:
+        n = 0
+        while hf.sum(x) < 50:
+            x, n = x + 10, n + 0.5
+        return hf.arange(3) * n
+
+    x = hf.constant([1.5, -2.0, 0.75])
+    assert form(hf.function(total)(x)) == form(total(x))
+    with pytest.raises(HybridflowError, match="int or float, and the result is int64 or float32"):
+        hf.function(counted)(x)
+
+
+def test_numpy_scalars_and_pythons_numbers_are_two_things() -> None:
+    def same(x: Any, s: Any) -> Any:
+        u = s * 2 if x[0] > 0 else s
+        return hf.exp(u), u * u, x * u
+
+    def two(x: Any, s: Any) -> Any:
+        u = s if x[0] > 0 else 1.0
+        return x * u
+
+    x, s = hf.constant([1.5, -2.0]), np.float16(0.3)
+    assert form(hf.function(same)(x, s)) == form(same(x, s))
+    with pytest.raises(HybridflowError, match="no one type"):
+        hf.function(two)(x, s)
