@@ -12,13 +12,15 @@ from typing import Any
 
 from hybridflow.compiler.ir.build import Builder, GraphBuilder
 from hybridflow.compiler.ir.graph import Graph, Node
+from hybridflow.compiler.ir.results import TupleType
 from hybridflow.compiler.ir.types import Extent
-from hybridflow.compiler.ops.batched import in_front, together
+from hybridflow.compiler.ops.batched import Partly, in_front, together
 from hybridflow.compiler.ops.contraction import Contraction
 from hybridflow.compiler.ops.table import TABLE, Kind, OpDef
 from hybridflow.errors import ArgumentError
 
 Attrs = Mapping[str, Any]
+Flags = tuple[bool, ...]
 
 
 def _behind(size: Extent, attrs: Attrs) -> dict[str, Any]:
@@ -40,10 +42,6 @@ def _contracted(b: Any, op: OpDef, size: Extent, batched: Sequence[bool], /, *in
     return b.emit(op, *operands, **{**attrs, **(op.contracting(Contraction(left, right)) or {})})
 
 
-def _projected(b: Any, op: OpDef, size: Extent, batched: Sequence[bool], whole: Any, /, index: int) -> Any:
-    return b.project(whole, index=index)
-
-
 Rule = Callable[..., Any]
 
 _ALONG_AXES: Rule = together(_behind)
@@ -54,20 +52,62 @@ _RULES: dict[Kind, Rule] = {
     Kind.SCAN: _ALONG_AXES,
     Kind.SORT: _ALONG_AXES,
     Kind.CONTRACT: _contracted,
-    Kind.PROJECT: _projected,
 }
 
 
 def applied(
     b: Builder, op: OpDef, size: Extent, batched: Sequence[bool], inputs: Sequence[Any], attrs: Attrs
-) -> tuple[Any, bool]:
-    """``op`` for ``size`` examples, and whether the result has their axis.  ``batched`` says which inputs have it."""
+) -> tuple[Any, Flags]:
+    """``op`` for ``size`` examples, and which of its results have their axis.  ``batched`` says which inputs have it.
+
+    The results of an op with several are a tuple.
+    """
     if not any(batched):
-        return b.emit(op, *inputs, **attrs), False
+        made = b.emit(op, *inputs, **attrs)
+        several = isinstance(made.type, TupleType)
+        return (b.results(made), (False,) * len(made.type.parts)) if several else (made, (False,))
     rule = op.batch or _RULES.get(op.kind)
     if rule is None:
         raise ArgumentError(op.name, f"there is no rule for many examples at once ({op.kind.value} ops).")
-    return rule(b, op, size, tuple(batched), *inputs, **attrs), True
+    made = rule(b, op, size, tuple(batched), *inputs, **attrs)
+    if isinstance(made, Partly):
+        return made.results, made.batched
+    several = isinstance(made.type, TupleType)
+    return (b.results(made), (True,) * len(made.type.parts)) if several else (made, (True,))
+
+
+def batched_graph(
+    graph: Graph, batched: Sequence[bool], size: Extent, wanted: Sequence[bool] | None = None
+) -> tuple[Graph, Flags]:
+    """The graph for ``size`` examples, whose inputs have one axis more in front where ``batched``; and which of its
+    outputs have it: those that depend on such inputs, and those that are ``wanted`` to."""
+    b = GraphBuilder(TABLE, graph.name)
+    values: dict[Node, Any] = {}
+    flags: dict[Node, Flags] = {}
+    for node, own in zip(graph.inputs, batched):
+        b.location = node.where
+        type = node.type.with_shape((size, *node.shape)) if own else node.type
+        values[node] = b.parameter(type, node.attrs["name"], node.attrs["role"])
+        flags[node] = (own,)
+    for node in graph.nodes:
+        b.location = node.where
+        if node.op.kind is Kind.PROJECT:
+            whole, k = node.inputs[0], node.attrs["index"]
+            values[node], flags[node] = values[whole][k], (flags[whole][k],)
+        else:
+            differ = [flags[n][0] for n in node.inputs]
+            values[node], flags[node] = applied(b, node.op, size, differ, [values[n] for n in node.inputs], node.attrs)
+    found = tuple(
+        [flags[n][0] or (wanted is not None and wanted[k]) for k, n in enumerate(graph.outputs)]
+    )  # fmt: skip
+    outputs = [in_front(b, values[n], flags[n][0], size) if own else values[n] for n, own in zip(graph.outputs, found)]
+    updates = {k: (values[n], flags[n][0]) for k, n in graph.updates.items()}
+    for k, (_, own) in updates.items():
+        if own and not batched[k]:
+            name = graph.inputs[k].attrs["name"]
+            raise ArgumentError("batch", f"the state {name!r} is one for all examples, and would get a value of each.")
+    kept = {k: in_front(b, value, own, size) if batched[k] else value for k, (value, own) in updates.items()}
+    return b.finish(outputs, kept), found
 
 
 def batch(graph: Graph, batched: Collection[int], size: Extent) -> Graph:
@@ -75,20 +115,5 @@ def batch(graph: Graph, batched: Collection[int], size: Extent) -> Graph:
 
     Raises ArgumentError where a state input that is not batched would get a value for each example.
     """
-    b = GraphBuilder(TABLE, graph.name)
-    new: dict[Node, tuple[Any, bool]] = {}
-    for k, node in enumerate(graph.inputs):
-        type = node.type.with_shape((size, *node.shape)) if k in batched else node.type
-        b.location = node.where
-        new[node] = b.parameter(type, node.attrs["name"], node.attrs["role"]), k in batched
-    for node in graph.nodes:
-        b.location = node.where
-        values, own = zip(*(new[n] for n in node.inputs)) if node.inputs else ((), ())
-        new[node] = applied(b, node.op, size, own, values, node.attrs)
-    for k, node in graph.updates.items():
-        if new[node][1] and k not in batched:
-            name = graph.inputs[k].attrs["name"]
-            raise ArgumentError("batch", f"the state {name!r} is one for all examples, and would get a value of each.")
-    outputs = [in_front(b, *new[node], size) for node in graph.outputs]
-    updates = {k: in_front(b, *new[n], size) if k in batched else new[n][0] for k, n in graph.updates.items()}
-    return b.finish(outputs, updates)
+    flags = [k in batched for k in range(len(graph.inputs))]
+    return batched_graph(graph, flags, size, [True] * len(graph.outputs))[0]

@@ -46,11 +46,15 @@ def _graph_with_extents(graph: Graph, extents: Mapping[str, Extent]) -> Graph:
         values[node] = b.parameter(type, node.attrs["name"])
     for node in graph.nodes:
         b.location = node.where
-        known = extents
-        if node.op is TABLE["sized"]:
-            known = {**extents, node.attrs["symbol"]: Dim(node.attrs["symbol"])}
-        values[node] = b.emit(node.op, *(values[n] for n in node.inputs), **with_extents(node.attrs, known))
+        values[node] = b.emit(node.op, *(values[n] for n in node.inputs), **_attrs(node, extents))
     return b.finish([values[n] for n in graph.outputs])
+
+
+def _attrs(node: Node, extents: Mapping[str, Extent]) -> Any:
+    """The attributes of a node with what its symbols are, but for one that its sub-graph is told when it is run."""
+    if node.op is TABLE["sized"]:
+        extents = {**extents, node.attrs["symbol"]: Dim(node.attrs["symbol"])}
+    return with_extents(node.attrs, extents)
 
 
 def apply_again(b: Any, nodes: Iterable[Node], values: dict[Node, Any], extents: Mapping[str, Extent]) -> list[Record]:
@@ -64,7 +68,7 @@ def apply_again(b: Any, nodes: Iterable[Node], values: dict[Node, Any], extents:
             values[node] = values[node.inputs[0]][node.attrs["index"]]
             continue
         inputs = tuple([values[n] for n in node.inputs])
-        attrs = with_extents(node.attrs, extents)
+        attrs = _attrs(node, extents)
         made = values.get(node)
         if made is None:
             made = b.emit(node.op, *inputs, **attrs)

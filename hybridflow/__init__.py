@@ -270,6 +270,7 @@ if _typing.TYPE_CHECKING:  # what is loaded when it is first used, see ``_LATER`
     from hybridflow.jit.tensor_spec import TensorSpec as TensorSpec
     from hybridflow.layers.module import Module as Module
     from hybridflow.layers.sequential import Sequential as Sequential
+    from hybridflow.mapping.vmap import vectorized_map as vectorized_map, vmap as vmap
 
 if _flags.KEEP_TEXT.value == "1" or hasattr(_sys, "ps1") or "code" in _sys.modules:
     from hybridflow.tracing.convert import texts as _texts
@@ -325,6 +326,8 @@ _LATER = {
     "unique_inverse": "array.sets",
     "unique_values": "array.sets",
     "value_and_grad": "autodiff.functional",
+    "vectorized_map": "mapping.vmap",
+    "vmap": "mapping.vmap",
     "while_loop": "control.loops",
 }
 _PUBLIC_MODULES = frozenset(

@@ -114,6 +114,7 @@ _OF_CODE = frozenset(
         "test_varying_sizes",
         "test_verify",
         "test_views",
+        "test_vmap",
         "test_waves",
         "test_weak_scalars",
         "test_weights",

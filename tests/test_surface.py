@@ -28,7 +28,7 @@ reduce_max reduce_mean reduce_min reduce_prod reduce_sum regularizers remainder 
 rsqrt scan scatter_add searchsorted sigmoid sign signbit sin sinh sort split sqrt square squeeze stack std
 stop_gradient subtract sum switch_case take take_along_axis tan tanh tensordot tile top_k trace tree tril triu trunc
 uint16 uint32 uint64 uint8 unique_all unique_counts unique_inverse unique_values unstack value_and_grad var vecdot
-where while_loop zeros zeros_like
+vectorized_map vmap where while_loop zeros zeros_like
 """
 NAMES = _TEXT.split()
 MODULES = {

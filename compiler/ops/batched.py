@@ -1,18 +1,26 @@
 """Pieces of rules for many examples at once (``OpDef.batch``): values of examples have one axis more, in front.
 
 A rule is called as ``rule(b, op, size, batched, *inputs, **attrs)``: ``batched`` says which of the inputs have the
-axis, of extent ``size``; at least one has.  It returns the op's result with the axis.
+axis, of extent ``size``; at least one has.  It returns the op's result with the axis; of ops with several results that
+do not all depend on the examples, ``Partly``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from hybridflow.compiler.ir.build import Builder
 from hybridflow.compiler.ir.types import Extent
 
 Attrs = Mapping[str, Any]
+
+
+class Partly(NamedTuple):
+    """Results of which those that are ``batched`` have the axis of examples."""
+
+    results: Sequence[Any]
+    batched: tuple[bool, ...]
 
 
 def in_front(b: Builder, x: Any, has_axis: bool, size: Extent) -> Any:

@@ -154,6 +154,17 @@ def _no_derivative(name: str) -> Callable[..., Any]:
     return vjp
 
 
+def _many(name: str) -> Callable[..., Any]:
+    """The rule of that name for many examples at once."""
+
+    def rule(*args: Any, **attrs: Any) -> Any:
+        from hybridflow.compiler.ops import control_batching  # which a first operation does without
+
+        return getattr(control_batching, name)(*args, **attrs)
+
+    return rule
+
+
 def _control(name: str, **fields: Any) -> None:
     fields.setdefault("vjp", _no_derivative(name))
     fields.setdefault("raises", _may_raise)
@@ -182,6 +193,7 @@ _control(
     canon=lambda types, attrs: {"body": _graph("call", "the body", attrs["body"])},
     infer=_call_infer,
     lower=lambda types, attrs: Choice((attrs["body"],), fixed=True),
+    batch=_many("call_batch"),
     reference=lambda run, *xs, body: tuple(run(body, xs)),
 )
 
@@ -228,6 +240,7 @@ _control(
     infer=_cond_infer,
     lower=lambda types, attrs: Choice(attrs["branches"]),
     vjp=control_derivatives.cond_vjp,
+    batch=_many("cond_batch"),
     jvp=control_derivatives.cond_jvp,
     accumulates=True,
     reference=lambda run, which, *xs, branches: tuple(run(branches[chosen(which[()], len(branches))], xs)),
@@ -269,6 +282,7 @@ _control(
     infer=_while_infer,
     lower=lambda types, attrs: Repetition(attrs["cond"], attrs["body"]),
     vjp=control_derivatives.while_vjp,
+    batch=_many("while_batch"),
     jvp=control_derivatives.while_jvp,
     accumulates=True,
     reference=_while_reference,
@@ -335,6 +349,7 @@ _control(
     infer=_scan_infer,
     lower=lambda types, attrs: Walk(**attrs),
     vjp=control_derivatives.scan_vjp,
+    batch=_many("scan_batch"),
     jvp=control_derivatives.scan_jvp,
     accumulates=True,
     reference=_scan_reference,
@@ -374,6 +389,7 @@ _control(
     lower=lambda types, attrs: Sized(**attrs),
     raises=lambda types, attrs: True,  # where there is no memory
     vjp=control_derivatives.sized_vjp,
+    batch=_many("sized_batch"),
     jvp=control_derivatives.sized_jvp,
     accumulates=True,
     reference=_sized_reference,
@@ -411,6 +427,7 @@ _control(
     lower=_custom_lowering,
     raises=lambda types, attrs: False,  # its graph is for derivatives, which have been made when a program is run
     vjp=control_derivatives.custom_vjp,
+    batch=_many("custom_batch"),
     reference=lambda run, *xs, derivative, given, made: tuple(xs[:made]),
 )
 
@@ -467,6 +484,7 @@ define(
     effect=Effect.ORDERED,
     raises=lambda types, attrs: True,
     vjp=_no_derivative("callback"),
+    batch=_many("one_by_one"),
     samples=lambda rng, dtype: [],
     dtypes=(),
 )

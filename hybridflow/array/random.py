@@ -186,6 +186,9 @@ def _float_dtype(dtype: Any, stage: str) -> np.dtype[Any]:
     return found
 
 
+_STATE = "random_state"  # the name of the variables that are states of generators
+
+
 class Generator(_Source):
     """A stream of random numbers with its own state; make it outside traced functions.
 
@@ -199,7 +202,7 @@ class Generator(_Source):
     def __init__(self, seed: int) -> None:
         """The stream number ``seed`` (its low 64 bits) from its beginning."""
         seed = rules.integer("random.Generator", "seed", seed)
-        self._state = Variable(np.array([seed & _MASK, 0], np.uint64), trainable=False, name="random_state")
+        self._state = Variable(np.array([seed & _MASK, 0], np.uint64), trainable=False, name=_STATE)
 
     @property
     def state(self) -> Variable:
@@ -233,6 +236,11 @@ class Generator(_Source):
     def __repr__(self) -> str:
         seed, counter = self._state._current().tolist()
         return f"<random.Generator seed={seed} counter={counter}>"
+
+
+def is_state(variable: Variable) -> bool:
+    """Whether a variable is the state of a generator."""
+    return variable.name == _STATE and variable.dtype == dtypes.uint64 and variable.shape == (2,)
 
 
 class _Stateless(_Source):

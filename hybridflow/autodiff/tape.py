@@ -16,9 +16,10 @@ from hybridflow.autodiff import replay
 from hybridflow.autodiff.definitions import Custom, applied, record_of
 from hybridflow.autodiff.explanation import Cut, Evidence, explain
 from hybridflow.compiler.autodiff import Record, backward
-from hybridflow.compiler.ir.dtypes import int64, is_float
-from hybridflow.compiler.ir.types import TensorType
+from hybridflow.compiler.ir.dtypes import is_float
+from hybridflow.compiler.ir.types import TensorType, same_extents
 from hybridflow.compiler.ops import TABLE
+from hybridflow.compiler.ops.batched import in_front
 from hybridflow.compiler.ops.table import NOT_DIFFERENTIABLE
 from hybridflow.core import pytree
 from hybridflow.core.context import add_recorder, now, pop_tape, push_tape, suspended
@@ -429,62 +430,92 @@ class GradientTape(Recording):
                 self._apart = count, taken_apart(self._records(), builder)
 
     @entered
-    def jacobian(self, target: Any, sources: Any, unconnected_gradients: str = "none") -> Any:
+    def jacobian(
+        self,
+        target: Any,
+        sources: Any,
+        unconnected_gradients: str = "none",
+        parallel_iterations: int | None = None,
+        experimental_use_pfor: bool = True,
+    ) -> Any:
         """The derivative of each element of the tensor ``target`` with respect to each element of ``sources``.
 
-        The result has the structure of ``sources``, each entry of shape ``target.shape + source.shape``.
+        The result has the structure of ``sources``, each entry of shape ``target.shape + source.shape``.  All rows are
+        computed at once; with ``experimental_use_pfor=False`` one after the other, in less memory.
+        ``parallel_iterations`` is there for programs that give it, and says nothing.
         """
         self._check_mode(unconnected_gradients)
         self._begin()
         (target,) = self._targets(target)
         leaves, structure = pytree.flatten(sources)
         self._check_sources(leaves, structure)
-        rows = [self._walk(self._seeds([target], [seed]), leaves) for seed in _one_hots(target.type)]
-        out: list[Tensor | None] = []
-        for k, source in enumerate(leaves):
-            column = [row[k] for row in rows]
-            out.append(self._stacked(column, (*target.shape, *source.shape), 0, source, unconnected_gradients))
+        rows = self._rows(target, target.type, leaves, experimental_use_pfor)
+        found: list[Tensor | None] = []
+        for source, row in zip(leaves, rows):
+            shape = (*target.shape, *source.shape)
+            if row is None:
+                self._note_reason(source, [target])
+                found.append(
+                    builder.full(0, source.type.with_shape(shape)) if unconnected_gradients == "zero" else None
+                )
+            else:
+                found.append(builder.reshape(row, shape=shape))
         self._end()
-        return pytree.unflatten(structure, out)
+        return pytree.unflatten(structure, found)
 
     @entered
-    def batch_jacobian(self, target: Any, source: Any, unconnected_gradients: str = "none") -> Any:
+    def batch_jacobian(
+        self,
+        target: Any,
+        source: Any,
+        unconnected_gradients: str = "none",
+        parallel_iterations: int | None = None,
+        experimental_use_pfor: bool = True,
+    ) -> Any:
         """The derivative of ``target[i]`` with respect to ``source[i]`` for each i of the first axis.
 
         The result has the shape ``target.shape + source.shape[1:]``; ``target[i]`` may depend on ``source[i]`` only.
+        The other arguments are those of ``jacobian``.
         """
         self._check_mode(unconnected_gradients)
         self._begin()
         (target,) = self._targets(target)
         self._check_sources([source], pytree.LEAF)
-        if not target.shape or not source.shape or target.shape[0] != source.shape[0]:
+        if not target.shape or not source.shape or not same_extents(target.shape[:1], source.shape[:1]):
             raise ShapeError(
                 "GradientTape.batch_jacobian",
                 f"target {target.type} and source {source.type} must have one first extent, the batch.",
             )
-        seeds = _one_hots(target.type.with_shape(target.shape[1:]))
-        shape = target.shape
-        axes = tuple(range(1, len(shape)))
-        rows = [
-            self._walk(self._seeds([target], [builder.broadcast(s, shape=shape, axes=axes)]), [source]) for s in seeds
-        ]
-        column = [row[0] for row in rows]
-        out = self._stacked(column, (*shape, *source.shape[1:]), 1, source, unconnected_gradients)
+        (rows,) = self._rows(target, target.type.with_shape(target.shape[1:]), [source], experimental_use_pfor)
+        shape = (*target.shape, *source.shape[1:])
+        found = None
+        if rows is not None:
+            columns = builder.transpose(rows, perm=(1, 0, *range(2, len(rows.shape))))
+            found = builder.reshape(columns, shape=shape)
+        else:
+            self._note_reason(source, [target])
+            if unconnected_gradients == "zero":
+                found = builder.full(0, source.type.with_shape(shape))
         self._end()
-        return out
+        return found
 
-    def _stacked(
-        self, rows: list[Tensor | None], shape: tuple[int, ...], axis: int, source: Any, unconnected: str
-    ) -> Tensor | None:
-        """The rows side by side along a new axis, in the given shape; None or zeros where there are none."""
-        present = [row for row in rows if row is not None]
-        if not present:
-            if rows:
-                self._note_reason(source, [])
-            return builder.full(0, source.type.with_shape(shape)) if unconnected == "zero" or not rows else None
-        first = present[0].shape
-        wide = [builder.reshape(row, shape=(*first[:axis], 1, *first[axis:])) for row in present]
-        return builder.reshape(builder.concat(*wide, axis=axis), shape=shape)
+    def _rows(self, target: Tensor, type: TensorType, sources: Sequence[Any], together: bool) -> list[Tensor | None]:
+        """The cotangents of the sources for each element of ``type``, the target's or without its first axis, stacked;
+        None for sources on which the target does not depend."""
+        from hybridflow.tracing.examples import one_hots, over_examples  # which gradients do without
+
+        if not self._is_tracked(target):
+            return [None] * len(sources)
+        seeds = one_hots(type)
+        size, *shape = seeds.shape
+        if len(shape) < len(target.shape):
+            seeds = builder.broadcast(seeds, shape=(size, *target.shape), axes=(0, *range(2, len(shape) + 2)))
+
+        def cotangents(seed: list[Tensor]) -> list[Tensor | None]:
+            return self._walk([(target, seed[0])], sources)
+
+        found, own = over_examples("jacobian", cotangents, [seeds], size, together=together)
+        return [None if x is None else in_front(builder, x, flag, size) for x, flag in zip(found, own)]
 
     # Explanations
 
@@ -518,11 +549,3 @@ def _renamed(record: Record, old: Tensor, new: Tensor) -> Record:
     if not isinstance(outputs, list):
         outputs = type(outputs)([new if x is old else x for x in outputs])  # type: ignore[call-arg]
     return record._replace(inputs=inputs, outputs=outputs)
-
-
-def _one_hots(type: TensorType) -> Iterator[Tensor]:
-    """Tensors of ``type`` with a single 1, at each position in turn."""
-    positions = builder.iota(shape=(type.size,), axis=0, dtype=int64)
-    for k in range(type.size):
-        is_here = builder.equal(positions, builder.full(k, positions.type))
-        yield builder.reshape(builder.convert(is_here, dtype=type.dtype), shape=type.shape)

@@ -136,7 +136,6 @@ tree_util: hf.tree
 true_divide: hf.divide(x, y)
 unsqueeze: hf.expand_dims(x, axis)
 variable: hf.Variable(value)
-vmap: batched operations; every function takes leading axes
 vstack: hf.concat([x, y], axis=0)
 zero_grad: nothing; each hf.GradientTape starts from zero
 """

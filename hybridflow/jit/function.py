@@ -23,6 +23,7 @@ from hybridflow.jit.input_signature import InputSignature
 from hybridflow.jit.keys import Key, LeafKey, TensorKey, leaf_key
 from hybridflow.jit.methods import Held, InstanceTable
 from hybridflow.jit.native_calls import native_call_for
+from hybridflow.jit.observed import converted
 from hybridflow.jit.retracing import Cause, Retrace, RetraceLog, cause_of
 from hybridflow.jit.tensor_spec import TensorSpec
 from hybridflow.runtime import locks
@@ -151,7 +152,7 @@ class Function(Dispatcher, Generic[P, R]):
             positional, kwargs = self._binder.split(self._signature.convert(self._binder.bind(args, kwargs)))
             args = tuple(positional)
         if current.trace is not None:
-            return self._python(*args, **kwargs)
+            return converted(self._python, self._options.name)(*args, **kwargs)
         return transaction.run(lambda: self._python(*args, **kwargs))
 
     def _make_and_call(self, key: Key, leaves: Sequence[Any]) -> tuple[Variant, Any]:

@@ -24,7 +24,7 @@ from hybridflow.tracing.symbolic import SymbolicTensor
 from hybridflow.tracing.trace import Trace
 
 
-class _Held:
+class Held:
     """A variable that a region assigns, or that comes in as a carry: its value so far, and what was read last.
 
     To a tape what is read is a value of its own, cut off from what was assigned.  It has the derivative of what was
@@ -40,20 +40,20 @@ class _Held:
 
 
 class Region(Trace):
-    """A branch or a body, traced inside of the trace that is going on.  ``name`` is what messages call it."""
+    """A branch or a body, traced inside of the trace that is going on, if there is one.  ``name`` is what messages call
+    it."""
 
     __slots__ = ("_around", "_given", "_held", "_outer", "operands")
 
     def __init__(self, name: str) -> None:
         self._around = now()
-        outer = self._around.trace
-        assert isinstance(outer, Trace), "control flow is traced inside of a function's trace"
+        outer: Any = self._around.trace
         super().__init__(name, parent=outer)
-        self._outer: Trace = outer
-        self.live_arrays = outer.live_arrays
+        self._outer: Trace | None = outer
+        self.live_arrays = {} if outer is None else outer.live_arrays
         self.operands: list[Tensor] = []  # what is read of the surroundings
         self._given: dict[int, Node] = {}  # the input of each, by its id
-        self._held: dict[int, _Held] = {}
+        self._held: dict[int, Held] = {}
 
     def entered(self) -> AbstractContextManager[None]:
         """Record into the region."""
@@ -70,8 +70,11 @@ class Region(Trace):
             return tensor._node
         found = self._given.get(id(tensor))
         if found is None:
-            node = self._outer.node_of(tensor)  # which raises for what leaked from elsewhere
-            found = None if self._is_tracked(tensor) else self._constant(node)
+            if self._outer is not None:
+                node = self._outer.node_of(tensor)  # which raises for what leaked from elsewhere
+                found = None if self._is_tracked(tensor) else self._constant(node)
+            elif isinstance(tensor, SymbolicTensor):
+                super()._node(tensor)  # raises
             if found is None:
                 found = self._input(tensor.type, f"given{len(self.operands)}", Role.ARGUMENT, None)
             self._given[id(tensor)] = found
@@ -100,7 +103,7 @@ class Region(Trace):
     def carry_variable(self, variable: Variable, name: str) -> SymbolicTensor:
         """Let a variable come in as an input of the region's own."""
         tensor = self.carry(variable._tensor.type, name)
-        self._held[id(variable)] = _Held(variable, tensor, self._outside(variable))
+        self._held[id(variable)] = Held(variable, tensor, self._outside(variable))
         return tensor
 
     def _outside(self, variable: Variable) -> Tensor | None:
@@ -126,7 +129,7 @@ class Region(Trace):
         read: Any = held.read
         return read
 
-    def _read_of(self, held: _Held) -> Tensor:
+    def _read_of(self, held: Held) -> Tensor:
         if held.outside is None:
             cut: Tensor = self.record(TABLE["stop_gradient"], (held.value,), {}) if held.is_assigned else held.value
             return cut
@@ -138,7 +141,7 @@ class Region(Trace):
     def write_variable(self, variable: Variable, value: Tensor) -> None:
         held = self._held.get(id(variable))
         if held is None:
-            held = self._held[id(variable)] = _Held(variable, value, self._outside(variable))
+            held = self._held[id(variable)] = Held(variable, value, self._outside(variable))
         held.value = SymbolicTensor(self._node(value), self)
         held.read, held.is_assigned = None, True
 
@@ -201,7 +204,8 @@ class Region(Trace):
             fits = node is not None and node.is_parameter
             inputs.append(node if fits and node is not None else parameter(x.type, f"unread{k}"))
         self.finished = True
-        self._outer.tells_apart |= self.tells_apart
+        if self._outer is not None:
+            self._outer.tells_apart |= self.tells_apart
         return Graph(label, tuple(inputs), tuple(self._builder.nodes), tuple(nodes))
 
     def read_operands(self) -> list[Tensor]:

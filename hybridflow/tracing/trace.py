@@ -104,6 +104,7 @@ class Trace:
         "numbers",
         "outside",
         "parent",
+        "place",
         "sources",
         "spans",
         "tells_apart",
@@ -128,6 +129,7 @@ class Trace:
         self.spans: list[Span] = []
         self.numbers: dict[Any, SymbolicTensor] = {}
         self.live_arrays: Mapping[int, Any] = {}  # arrays of others, by id, that the program reads anew at each call
+        self.place: str | None = None  # the user's line of what is recorded, if not the one that runs
         self.outside: Outside | None = None  # takes note of what the program depends on besides its inputs
         self.finished = False
         self.tells_apart = False  # whether something looked at which tensors are one object: see ``aliases``
@@ -230,7 +232,7 @@ class Trace:
         Raises the op's errors, and TraceError for leaked tensors.
         """
         nodes = [self._node(x) for x in inputs]
-        self._builder.location = user_location(2)
+        self._builder.location = self.place or user_location(2)
         node = self._builder.emit(op, *nodes, **attrs)
         for part in parts_of(node.type):
             self.assumptions.settle(op.name, part.shape)

@@ -1,0 +1,34 @@
+"""Functions of the user's that are traced without being compiled: Python's control flow is converted all the same."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from hybridflow.core.context import now
+from hybridflow.jit.binding import Binder, name_of
+from hybridflow.tracing.trace import Trace
+
+
+def converted(function: Callable[..., Any], stage: str) -> Callable[..., Any]:
+    """What to call in the place of a function while it is traced.  Within a compiled function's trace that sees to it;
+    otherwise what is recorded on the way is forgotten: the function is traced at each call."""
+    trace: Any = now().trace
+    root: Trace = trace._root()
+    if root.outside is not None:
+        return function
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        from hybridflow.jit.guards import observe
+
+        name = name_of(function) or stage
+        recording = observe.Recording(name)
+        binder = Binder(function, name)
+        root.outside = recording
+        try:
+            with observe.Observer(name).observing(recording, function, binder.parameters, binder.bind(args, kwargs)):
+                return function(*args, **kwargs)
+        finally:
+            root.outside = None
+
+    return call

@@ -1,0 +1,1 @@
+"""Functions of one example, made into functions of many."""

@@ -1,0 +1,146 @@
+"""``vmap`` and ``vectorized_map``: a function of one example, applied to many at once."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from hybridflow.array.shapes import moveaxis
+from hybridflow.compiler.ir.extents import Extent
+from hybridflow.compiler.ops.batched import in_front
+from hybridflow.control.leaves import is_value
+from hybridflow.core import pytree
+from hybridflow.core.tensor import Tensor
+from hybridflow.eager.dispatch import builder
+from hybridflow.eager.operands import as_tensor
+from hybridflow.errors import ArgumentError, ArgumentTypeError, AxisError, entered
+from hybridflow.jit.observed import converted
+from hybridflow.mapping.axes import size_of, spread
+from hybridflow.tracing.examples import over_examples
+
+_RANDOM = ("different", "same", "error")
+
+
+@entered
+def vmap(
+    function: Callable[..., Any],
+    in_axes: Any = 0,
+    out_axes: Any = 0,
+    axis_size: int | None = None,
+    randomness: str = "different",
+) -> Callable[..., Any]:
+    """A function that applies ``function`` to many examples at once: to each slice of its arguments along their axes
+    ``in_axes``, with the results stacked along ``out_axes``.
+
+    ``in_axes`` is an int for all arguments, or a tuple with an entry for each positional one: an int, None for what is
+    the same for all examples, or a tree of these for nested arguments.  Arguments by keyword are mapped over axis 0.
+    ``out_axes`` says it of results; None asks for one result that does not depend on the examples.  Negative axes count
+    from the end.  ``axis_size`` is the number of examples where no argument says it.
+
+    The function is traced with tensors that stand for one example: what depends on them has no value there.  Branches
+    that differ between the examples are computed for all of them and chosen from, loops go on until all are done; what
+    may raise, or has an effect, happens only to examples that come to it.  What draws random numbers draws others for
+    each example, from generators that are split from those outside; with ``randomness="same"`` all draw the same, and
+    "error" forbids it.  May be nested, differentiated and compiled; what is differentiated or compiled may be mapped.
+
+    Raises ShapeError, AxisError or ArgumentTypeError for arguments that do not fit the axes.
+
+    >>> x = hf.asarray([[1.0, 2.0], [3.0, 4.0]])
+    >>> hf.vmap(hf.vecdot, in_axes=(0, None))(x, hf.asarray([1.0, 10.0]))
+    <Tensor f32[2] cpu> [21. 43.]
+    >>> hf.vmap(hf.grad(lambda w: hf.sum(w**3)))(x)
+    <Tensor f32[2,2] cpu> [[ 3. 12.]
+     [27. 48.]]
+    """
+    if not callable(function):
+        raise ArgumentTypeError("vmap", f"{function!r:.60} is no function; the function comes first.")
+    if randomness not in _RANDOM:
+        raise ArgumentError("vmap", f"randomness is {randomness!r}. Expected one of {', '.join(_RANDOM)}.")
+
+    def mapped(*args: Any, **kwargs: Any) -> Any:
+        axes = in_axes if in_axes is None or not isinstance(in_axes, (tuple, list)) else tuple(in_axes)
+        if isinstance(axes, tuple) and len(axes) != len(args):
+            raise ArgumentError(
+                "vmap", f"in_axes has {len(axes)} entries, and the call {len(args)} arguments by position."
+            )
+        own = spread("vmap", axes, args, "in_axes", "arguments") + [0] * len(pytree.flatten(kwargs)[0])
+        return _mapped("vmap", function, (args, kwargs), own, out_axes, axis_size, randomness)
+
+    return _named(entered(mapped), function, "vmap")
+
+
+@entered
+def vectorized_map(fn: Callable[[Any], Any], elems: Any, fallback_to_while_loop: bool = True, warn: bool = True) -> Any:
+    """``fn(x)`` for each of the slices ``x`` of ``elems`` along their first axes, stacked; all at once.
+
+    ``elems`` is one tensor or nested ones of one length; what ``fn`` returns may be nested as well.  What holds for
+    ``vmap`` holds here.  Every operation can be vectorised: ``fallback_to_while_loop`` and ``warn``
+    have no say.
+
+    >>> hf.vectorized_map(lambda x: x[0] @ x[1], (hf.ones((5, 2, 3)), hf.ones((5, 3)))).shape
+    (5, 2)
+    """
+    if not callable(fn):
+        raise ArgumentTypeError("vectorized_map", f"{fn!r:.60} is no function; the function comes first.")
+    axes = [0] * len(pytree.flatten(elems)[0])
+    return _mapped("vectorized_map", fn, ((elems,), {}), axes, 0, None, "different")
+
+
+def _named(derived: Callable[..., Any], function: Callable[..., Any], stage: str) -> Callable[..., Any]:
+    functools.update_wrapper(derived, function, updated=())
+    derived.__name__ = f"{stage}_{getattr(function, '__name__', 'function').strip('<>')}"
+    return derived
+
+
+def _mapped(
+    stage: str, function: Callable[..., Any], given: Any, axes: list[Any], out_axes: Any, size: Any, randomness: str
+) -> Any:
+    leaves, structure = pytree.flatten(given)
+    paths = _paths(given)
+    places = [k for k, (leaf, axis) in enumerate(zip(leaves, axes)) if axis is not None and is_value(leaf)]
+    tensors = [as_tensor(leaves[k], stage) for k in places]
+    count = size_of(stage, size, [(paths[k], x, axes[k]) for k, x in zip(places, tensors)])
+    found: list[Any] = []
+
+    def body(examples: list[Tensor]) -> list[Tensor]:
+        own = list(leaves)
+        for k, x in zip(places, examples):
+            own[k] = x
+        args, kwargs = pytree.unflatten(structure, own)
+        found.append(pytree.flatten(converted(function, stage)(*args, **kwargs)))
+        return [as_tensor(leaf, stage) for leaf in found[0][0] if is_value(leaf)]
+
+    xs = [x if axes[k] in (0, -len(x.shape)) else moveaxis(x, axes[k], 0) for k, x in zip(places, tensors)]
+    results, own = over_examples(stage, body, xs, count, randomness)
+    made, shape = found[0]
+    result = pytree.unflatten(shape, made)
+    wanted = spread(stage, out_axes, result, "out_axes", "the result")
+    stacked = iter(zip(results, own))
+    placed = [
+        _placed(stage, *next(stacked), axis, count) if is_value(leaf) else leaf for leaf, axis in zip(made, wanted)
+    ]
+    return pytree.unflatten(shape, placed)
+
+
+def _paths(given: Any) -> list[str]:
+    args, kwargs = given
+    found = [path for k, x in enumerate(args) for path in pytree.paths(pytree.flatten(x)[1], f"argument {k}")]
+    return found + [
+        path for name in sorted(kwargs) for path in pytree.paths(pytree.flatten(kwargs[name])[1], f"argument {name!r}")
+    ]
+
+
+def _placed(stage: str, x: Any, own: bool, axis: int | None, size: Extent) -> Tensor:
+    """A result with the axis of the examples where it is wanted."""
+    if axis is None:
+        if own:
+            raise ArgumentError(
+                stage, "out_axes is None for a result that depends on the examples. Give the axis to stack it along."
+            )
+        return x
+    x = in_front(builder, x, own, size)
+    rank = len(x.shape)
+    if not -rank <= axis < rank:
+        raise AxisError(stage, f"out_axes has {axis} for a result that is {x.type} when it is stacked.")
+    return x if axis in (0, -rank) else moveaxis(x, 0, axis)
