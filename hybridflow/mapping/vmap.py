@@ -50,7 +50,8 @@ def vmap(
     >>> hf.vmap(hf.vecdot, in_axes=(0, None))(x, hf.asarray([1.0, 10.0]))
     <Tensor f32[2] cpu> [21. 43.]
     >>> hf.vmap(hf.grad(lambda w: hf.sum(w**3)))(x)
-    <Tensor f32[2,2] cpu> [[ 3. 12.]
+    <Tensor f32[2,2] cpu>
+    [[ 3. 12.]
      [27. 48.]]
     """
     if not callable(function):
