@@ -266,6 +266,7 @@ if _typing.TYPE_CHECKING:  # what is loaded when it is first used, see ``_LATER`
         map_fn as map_fn,
         scan as scan,
     )
+    from hybridflow.effects.printing import print as print
     from hybridflow.jit.function import function as function
     from hybridflow.jit.tensor_spec import TensorSpec as TensorSpec
     from hybridflow.layers.module import Module as Module
@@ -315,6 +316,7 @@ _LATER = {
     "metrics": "",
     "nn": "",
     "optimizers": "",
+    "print": "effects.printing",
     "random": "",
     "regularizers": "",
     "scan": "control.walks",

@@ -506,15 +506,13 @@ def test_names_of_one_object_go_on_to_be_that() -> None:
 
 
 NUMBERS: dict[str, Callable[[Any], Any]] = {
-    "str": lambda n: str(n),
-    "format": lambda n: f"{n:>3}",
     "repeated": lambda n: [0] * n,
     "repeated text": lambda n: n * "ab",
 }
 
 
 @pytest.mark.parametrize("text", NUMBERS)
-def test_numbers_that_a_tensor_decides_about_are_no_text_and_no_length(text: str) -> None:
+def test_numbers_that_a_tensor_decides_about_are_no_length(text: str) -> None:
     def f(x: Any) -> Any:
         return NUMBERS[text](1 if x > 0 else 2)
 

@@ -65,6 +65,7 @@ LEVELS = {
     "hybridflow.tracing": 7.4,
     "hybridflow.autodiff": 7.42,
     "hybridflow.control": 7.45,
+    "hybridflow.effects": 7.45,
     "hybridflow.jit": 7.5,
     "hybridflow.mapping": 7.55,
     "hybridflow.nn": 7.6,

@@ -26,6 +26,8 @@ and writes is a carry.  Where effects happen inside, a token comes in and goes o
     token()                                  what the first effect of a program takes
     callback(token, *xs) {number, types}     the program's function in Python of that number is called with the arrays;
                                              a token, then the arrays of these types that it returned
+    ask(*xs) {number, types}                 the same of a function that computes from its arguments alone: it is called
+                                             when its results are needed, in no order, and may be called again
 
 All but ``token`` have several results, which ``project`` nodes read.  Whether one may raise follows from its
 sub-graphs, and what is inside of a sub-graph is computed only when that is run: nothing that may raise leaves its
@@ -449,13 +451,16 @@ define(
 )
 
 
-def _callback_canon(types: Types, attrs: dict[str, Any]) -> dict[str, Any]:
-    number, made = attrs["number"], attrs["types"]
-    if type(number) is not int or number < 0:
-        raise ArgumentTypeError("callback", f"number is {number!r}. Expected that of a function, 0 or more.")
-    if not isinstance(made, tuple) or not all(isinstance(t, TensorType) and not is_token(t) for t in made):
-        raise ArgumentTypeError("callback", f"types are {made!r}. Expected a tuple of types of arrays.")
-    return {"number": number, "types": made}
+def _number_and_types(name: str) -> Callable[..., dict[str, Any]]:
+    def canon(types: Types, attrs: dict[str, Any]) -> dict[str, Any]:
+        number, made = attrs["number"], attrs["types"]
+        if type(number) is not int or number < 0:
+            raise ArgumentTypeError(name, f"number is {number!r}. Expected that of a function, 0 or more.")
+        if not isinstance(made, tuple) or not all(isinstance(t, TensorType) and not is_token(t) for t in made):
+            raise ArgumentTypeError(name, f"types are {made!r}. Expected a tuple of types of arrays.")
+        return {"number": number, "types": made}
+
+    return canon
 
 
 def _callback_infer(*given: TensorType, number: int, types: tuple[TensorType, ...]) -> TupleType:
@@ -476,14 +481,36 @@ define(
     Kind.CONTROL,
     None,
     doc="Calls a function in Python, in the order that tokens say.",
-    canon=_callback_canon,
+    canon=_number_and_types("callback"),
     infer=_callback_infer,
     lower=lambda types, attrs: Asking(attrs["number"]),
     reference=_callback_reference,
     calls_host=True,
     effect=Effect.ORDERED,
     raises=lambda types, attrs: True,
-    vjp=_no_derivative("callback"),
+    vjp=NOT_DIFFERENTIABLE,  # a function in Python says its own, or has none
+    batch=_many("one_by_one"),
+    samples=lambda rng, dtype: [],
+    dtypes=(),
+)
+
+
+def _ask_reference(run: Run, *xs: np.ndarray, number: int, types: tuple[TensorType, ...]) -> tuple[np.ndarray, ...]:
+    return tuple(run.callback(number, xs, types))
+
+
+define(
+    "ask",
+    Kind.CONTROL,
+    None,
+    doc="Calls a function in Python that computes from its arguments alone.",
+    canon=_number_and_types("ask"),
+    infer=lambda *given, number, types: TupleType(types),
+    lower=lambda types, attrs: Asking(attrs["number"]),
+    reference=_ask_reference,
+    calls_host=True,
+    raises=lambda types, attrs: True,
+    vjp=_no_derivative("ask"),
     batch=_many("one_by_one"),
     samples=lambda rng, dtype: [],
     dtypes=(),

@@ -7,11 +7,14 @@
 Cotangents of carries are carries.  Those of what is the same in each turn are carries too, which start with what has
 come together so far, so that sums are added up in the order in which they would be without a loop.  They start with
 -0.0 where there is nothing yet: x + -0.0 has the bits of x.
+
+What a branch or a turn does besides (``callback``) it does once, and not again for its derivative: see
+``without_effects``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,15 +27,33 @@ from hybridflow.compiler.ir.graph import Graph, Node, graphs_in, parameter
 from hybridflow.compiler.ir.results import TupleType, is_token
 from hybridflow.compiler.ir.types import TensorType
 from hybridflow.compiler.ops.table import TABLE, Kind
-from hybridflow.errors import GradientError
 
 Values = Sequence[Any]
 Flags = Sequence[bool]
 
 
-def _check_pure(name: str, graphs: Iterable[Graph]) -> None:
-    if any(is_token(n.type) for graph in graphs for n in graph.inputs):
-        raise GradientError(name, "there is no derivative through effects, which would happen twice.")
+def _without_effects(vjp: Callable[..., list[Any]]) -> Callable[..., list[Any]]:
+    """The rule for control flow that may have effects, too."""
+
+    def call(b: Any, gs: Values, outs: Values, *xs: Any, so_far: Values, wanted: Flags, **attrs: Any) -> list[Any]:
+        if not any(is_token(x.type) for x in xs):
+            return vjp(b, gs, outs, *xs, so_far=so_far, wanted=wanted, **attrs)
+        from hybridflow.compiler.ops import without_effects
+
+        return without_effects.derivative(vjp, b, gs, outs, xs, so_far, wanted, attrs)
+
+    return call
+
+
+def _tangents_without_effects(rule: Callable[..., tuple[Any, ...]]) -> Callable[..., tuple[Any, ...]]:
+    def call(b: Any, tangents: Values, outs: Values, *xs: Any, **attrs: Any) -> tuple[Any, ...]:
+        if not any(is_token(x.type) for x in xs):
+            return rule(b, tangents, outs, *xs, **attrs)
+        from hybridflow.compiler.ops import without_effects
+
+        return without_effects.tangents(rule, b, tangents, outs, xs, attrs)
+
+    return call
 
 
 def _is_float(value: Any) -> bool:
@@ -68,10 +89,10 @@ def _sum(b: Any, x: Any, y: Any) -> Any:
 # ---- cond
 
 
+@_without_effects
 def cond_vjp(
     b: Any, gs: Values, outs: Values, which: Any, *xs: Any, branches: tuple[Graph, ...], so_far: Values, wanted: Flags
 ) -> list[Any]:
-    _check_pure("cond", branches)
     seeded = [k for k, g in enumerate(gs) if g is not None]
     asked = [i for i, x in enumerate(xs) if wanted[i + 1] and _is_float(x)]
     begun = [i for i in asked if so_far[i + 1] is not None]
@@ -111,6 +132,7 @@ def _pruned(graph: Graph) -> Graph:
     return Graph(graph.name, graph.inputs, tuple([n for n in graph.nodes if n in live]), graph.outputs)
 
 
+@_tangents_without_effects
 def cond_jvp(
     b: Any, tangents: Values, outs: Values, which: Any, *xs: Any, branches: tuple[Graph, ...]
 ) -> tuple[Any, ...]:
@@ -145,11 +167,11 @@ class _Shape:
         return self.carries <= i < self.carries + self.stacked
 
 
+@_without_effects
 def scan_vjp(
     b: Any, gs: Values, outs: Values, *xs: Any, body: Graph, carries: int, stacked: int, length: Extent, reverse: bool,
     so_far: Values, wanted: Flags,
 ) -> list[Any]:  # fmt: skip
-    _check_pure("scan", [body])
     if length == 0:
         return [_sum(b, so_far[i], gs[i]) if i < carries else so_far[i] for i in range(len(xs))]
     shape = _Shape(carries, stacked, length, reverse)
@@ -403,6 +425,7 @@ class _Backward:
         return totals
 
 
+@_tangents_without_effects
 def scan_jvp(
     b: Any, tangents: Values, outs: Values, *xs: Any, body: Graph, carries: int, stacked: int, length: Extent,
     reverse: bool,
@@ -440,11 +463,11 @@ def scan_jvp(
 # ---- while
 
 
+@_without_effects
 def while_vjp(
     b: Any, gs: Values, outs: Values, *xs: Any, cond: Graph, body: Graph, so_far: Values, wanted: Flags
 ) -> list[Any]:
     """A forward scan over as many turns as there were, which is known when the program runs, and one back."""
-    _check_pure("while", [body])
     count = len(body.outputs)
     symbol = _symbol(body)
     turns = _turns(b, outs, xs, cond, body)
@@ -518,6 +541,7 @@ def _turns(b: Any, outs: Values, xs: Values, cond: Graph, body: Graph) -> Any:
     return b.results(b.emit(TABLE["while"], *operands, **counting))[count]
 
 
+@_tangents_without_effects
 def while_jvp(b: Any, tangents: Values, outs: Values, *xs: Any, cond: Graph, body: Graph) -> tuple[Any, ...]:
     """Tangents of carries are carries; the condition does not look at them."""
     count = len(body.outputs)
@@ -547,11 +571,11 @@ def while_jvp(b: Any, tangents: Values, outs: Values, *xs: Any, cond: Graph, bod
 # ---- sized
 
 
+@_without_effects
 def sized_vjp(
     b: Any, gs: Values, outs: Values, count: Any, *xs: Any, body: Graph, symbol: str, so_far: Values, wanted: Flags
 ) -> list[Any]:
     """The derivative knows the extent as well."""
-    _check_pure("sized", [body])
     seeded = [k for k, g in enumerate(gs) if g is not None]
     asked = [i for i, x in enumerate(xs) if wanted[i + 1] and _is_float(x)]
     begun = [i for i in asked if so_far[i + 1] is not None]
@@ -566,6 +590,7 @@ def sized_vjp(
     return totals
 
 
+@_tangents_without_effects
 def sized_jvp(
     b: Any, tangents: Values, outs: Values, count: Any, *xs: Any, body: Graph, symbol: str
 ) -> tuple[Any, ...]:

@@ -83,8 +83,8 @@ class Sized:
 
 @dataclass(frozen=True)
 class Asking:
-    """A call of a function in Python: of the program's function of that number, where the first operand and the first
-    result are tokens, or of one that has a name."""
+    """A call of a function in Python: of the program's function of that number, or of one that has a name.  Where it is
+    to happen in order, the first operand and the first result are tokens."""
 
     function: int | HostFunction
 

@@ -97,7 +97,6 @@ optim: hf.optimizers
 permute: hf.permute_dims(x, axes)
 placeholder: an argument of an hf.function
 placeholder_with_default: an argument of an hf.function
-print: print(x), outside of compiled functions
 rand: hf.random.uniform(shape)
 randint: hf.random.randint(shape, low, high)
 randn: hf.random.normal(shape)

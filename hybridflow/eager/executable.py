@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 from hybridflow.compiler.ir.graph import Graph
 from hybridflow.core import devices
@@ -15,28 +16,34 @@ if TYPE_CHECKING:
     from hybridflow.runtime.cuda.executable import CudaExecutable
 
 
-def executable_for(graph: Graph, fastmath: bool = False, device: str = devices.CPU) -> Executable | CudaExecutable:
+Functions = Sequence[Callable[..., Any]]
+
+
+def executable_for(
+    graph: Graph, fastmath: bool = False, device: str = devices.CPU, functions: Functions = ()
+) -> Executable | CudaExecutable:
     """Make ``graph`` runnable on a device.  ``run`` takes one array per graph input, all on that device, and returns
-    fresh outputs; arrays of updated STATE inputs are written in place."""
+    fresh outputs; arrays of updated STATE inputs are written in place.  ``functions`` are those that it calls by
+    number."""
     # LLVM and CuPy are loaded when something is compiled, not at import.
     if device == devices.CPU:
-        return _on_cpu(graph, fastmath)
+        return _on_cpu(graph, fastmath, functions)
     from hybridflow.runtime.cuda import executable as cuda, gpus
 
     number = devices.number(device)
     return cuda.load(program_for(graph, gpus.target(number), fastmath), number)
 
 
-def timed_executable_for(graph: Graph, fastmath: bool = False) -> Executable:
+def timed_executable_for(graph: Graph, fastmath: bool = False, functions: Functions = ()) -> Executable:
     """The same for the CPU and for a ``runtime.timing.TimingHost``, which has to be given to each run."""
-    return _on_cpu(graph, fastmath, timed=True)
+    return _on_cpu(graph, fastmath, functions, timed=True)
 
 
-def _on_cpu(graph: Graph, fastmath: bool, timed: bool = False) -> Executable:
+def _on_cpu(graph: Graph, fastmath: bool, functions: Functions, timed: bool = False) -> Executable:
     from hybridflow.runtime import cpu
     from hybridflow.runtime.machine import host
 
-    return cpu.load(program_for(graph, host.target(), fastmath, timed), named=host_ops.named)
+    return cpu.load(program_for(graph, host.target(), fastmath, timed), functions, host_ops.named)
 
 
 def _import_compiler() -> None:

@@ -18,6 +18,7 @@ from hybridflow.core.tensor import Tensor
 from hybridflow.core.variable import Variable
 from hybridflow.eager import placement
 from hybridflow.eager.operands import as_tensor
+from hybridflow.effects.late import LateText
 from hybridflow.errors import ArgumentTypeError, DTypeError, ShapeError
 from hybridflow.jit import aliases
 from hybridflow.jit.binding import Binder
@@ -97,7 +98,7 @@ class ConcreteFunction:
     def holds_objects(self) -> bool:
         """Whether it keeps objects of the user's alive: results that are no tensors, custom gradients."""
         plan = any(kind == VALUE and value_key(value) is None for kind, value in self.plan)
-        return plan or bool(self.staged.trace.spans)
+        return plan or bool(self.staged.trace.spans) or bool(self.staged.trace.functions)
 
     @property
     def conditions(self) -> tuple[Extent, ...]:
@@ -342,6 +343,8 @@ def _run(
     plan: list[tuple[int, Any]] = []
     result_leaves, results = pytree.flatten(result)
     for leaf in result_leaves:
+        if isinstance(leaf, LateText):
+            leaf.refuse()
         if not isinstance(leaf, SymbolicTensor):
             plan.append((EXTENT if isinstance(leaf, Dim) else VALUE, leaf))
             continue

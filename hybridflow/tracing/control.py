@@ -23,6 +23,7 @@ from hybridflow.eager.dispatch import apply
 from hybridflow.eager.operands import as_tensor, cast, strong, weak_cast
 from hybridflow.errors import ArgumentTypeError, DTypeError, ShapeError, TraceError
 from hybridflow.tracing.nodes import assign, emit_cond, emit_while
+from hybridflow.tracing.order import ORDER
 from hybridflow.tracing.region import Region, all_operands
 
 Value = Any  # a tensor or a weak number
@@ -246,11 +247,26 @@ def trace_while(
         inputs.append(asking.carry_variable(variable, f"variable{k}"))
     with asking.entered():
         goes_on = condition(stage, cond(list(inputs[: len(carried)])))
+    if any(variable is ORDER for variable in asking.assigned):
+        return _asked_in_turns(stage, cond, body, carried, names)
     if asking.assigned:
         raise TraceError(stage, "the condition assigns a variable. It is asked once more than the body runs: assign in "
                          "the body, or before the loop.")  # fmt: skip
     found = emit_while(stage, traced.starts(), traced.region, traced.inputs, traced.outputs, asking, inputs, goes_on)
     return traced.ended(found)
+
+
+def _asked_in_turns(stage: str, cond: Any, body: Any, carried: Sequence[Value], names: Sequence[str]) -> list[Tensor]:
+    """A loop whose condition has effects: it is asked before the loop, and at the end of each turn."""
+
+    def turn(carries: list[Tensor]) -> list[Value]:
+        found = values_of(stage, body(carries[:-1]))
+        if len(found) == len(carries) - 1:  # else the loop says so
+            found = [weak_cast(x, c.dtype, stage) if is_weak(x) else x for x, c in zip(found, carries)]
+        return [*found, condition(stage, cond(found))]
+
+    first = condition(stage, cond([as_tensor(x, stage) for x in carried]))
+    return trace_while(stage, lambda carries: carries[-1], turn, [*carried, first], [*names, "the condition"])[:-1]
 
 
 def condition(stage: str, value: Any) -> Tensor:

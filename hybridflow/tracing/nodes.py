@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 
 from hybridflow.compiler.ir.dtypes import int64
 from hybridflow.compiler.ir.graph import Effect
+from hybridflow.compiler.ir.results import is_token
 from hybridflow.compiler.ir.types import TensorType
 from hybridflow.compiler.ops import TABLE
 from hybridflow.compiler.ops.control_derivatives import counter
@@ -64,6 +65,7 @@ def emit_while(
         asked.append(asking.carry(_NUMBER, "turns"))
         starts.append(as_tensor(0, stage))
         graph = body.graph("body", [*inputs, number], operands, [*outputs, following])
+    asked = [x for x in asked if not is_token(x.type)]  # the condition has no effects
     question = asking.graph("cond", asked, operands, [goes_on])
     return list(apply(TABLE["while"], *starts, *operands, cond=question, body=graph))[:count]
 

@@ -13,6 +13,7 @@ from typing import Any
 
 from hybridflow.compiler.ir.dtypes import is_float
 from hybridflow.compiler.ir.graph import Graph, Node, Role, parameter
+from hybridflow.compiler.ir.results import is_token
 from hybridflow.compiler.ops import TABLE
 from hybridflow.compiler.ops.table import Kind
 from hybridflow.core.context import now, resumed, tracing
@@ -89,7 +90,7 @@ class Region(Trace):
 
     def _constant(self, node: Node) -> Node | None:
         """A constant of the surroundings, made here anew; None for other values."""
-        if node.is_parameter:
+        if node.is_parameter or is_token(node.type):
             return None
         if node.op.kind is Kind.CREATE and not node.inputs:
             return self._builder.emit(node.op, **node.attrs)
@@ -130,6 +131,8 @@ class Region(Trace):
         return read
 
     def _read_of(self, held: Held) -> Tensor:
+        if is_token(held.value.type):
+            return held.value
         if held.outside is None:
             cut: Tensor = self.record(TABLE["stop_gradient"], (held.value,), {}) if held.is_assigned else held.value
             return cut

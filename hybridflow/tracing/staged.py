@@ -115,7 +115,9 @@ class Staged:
             with self._lock:
                 found = self._executables.get(device)
                 if found is None:
-                    found = self._executables[device] = executable_for(self.graph, self.fastmath, device)
+                    found = self._executables[device] = executable_for(
+                        self.graph, self.fastmath, device, self.trace.functions
+                    )
         return found
 
     def device_for(self, arguments: Iterable[Tensor]) -> str:
@@ -200,7 +202,7 @@ class Staged:
             for i, source in enumerate(self.sources)
         ]
         arrays = [x._array for x in self._on_device(inputs, device)]
-        return timed_executable_for(self.graph, self.fastmath), arrays, self._updates
+        return timed_executable_for(self.graph, self.fastmath, self.trace.functions), arrays, self._updates
 
     def _updated_variables(self) -> list[Variable]:
         return [self.sources[position].variable for position in self._updates]  # type: ignore[union-attr]
@@ -212,7 +214,8 @@ class Staged:
         arrays = [x._array for x in inputs]
         variables = self._updated_variables()
         done = None
-        if executable.may_write_in_place and not transaction.is_open():
+        # What is called in Python may read the variables.
+        if executable.may_write_in_place and not executable.program.callbacks and not transaction.is_open():
 
             def write_in_place() -> tuple[list[Any], list[Any]] | None:
                 owned = all(v._own is v._tensor is inputs[i] for i, v in zip(self._updates, variables))
@@ -553,7 +556,9 @@ class _Derivative:
             if found is None:
                 graph = self._staged.graph
                 extended = Graph(graph.name, graph.inputs, graph.nodes, self.results, graph.updates)
-                found = self._executables[device] = executable_for(extended, self._staged.fastmath, device)
+                found = self._executables[device] = executable_for(
+                    extended, self._staged.fastmath, device, self._staged.trace.functions
+                )
             return found
 
     def program(self, seeded: tuple[Node, ...]) -> _Backward:

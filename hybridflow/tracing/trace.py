@@ -26,6 +26,7 @@ from hybridflow.eager.execute import execute
 from hybridflow.errors import TraceError, short_location, user_location
 from hybridflow.tracing import numbers, scalars
 from hybridflow.tracing.assumptions import Assumptions
+from hybridflow.tracing.order import ORDER
 from hybridflow.tracing.symbolic import SymbolicTensor
 
 
@@ -94,10 +95,12 @@ class Trace:
         "_captured",
         "_everything_available",
         "_may_create",
+        "_order",
         "_states",
         "assumptions",
         "created_variables",
         "finished",
+        "functions",
         "lifted",
         "live_arrays",
         "name",
@@ -140,6 +143,9 @@ class Trace:
         self._builder = GraphBuilder(TABLE, name)
         self._captured: dict[int, Node] = {}
         self._states: dict[int, State] = {}
+        self._order: Tensor | None = None  # the token of the last effect
+        # What programs made of this trace, and of those that have it as parent, call by number.
+        self.functions: list[Callable[..., Any]] = [] if parent is None else parent.functions
 
     # Inputs
 
@@ -254,6 +260,8 @@ class Trace:
         A value read after a write is cut off from what was written, as it is in eager mode: the gradient with respect
         to a variable is that of what was read from it.
         """
+        if variable is ORDER:
+            return self._last_effect()
         state = self._state(variable)
         if not state.reads or not state.fresh:
             value = state.value
@@ -263,9 +271,17 @@ class Trace:
 
     def write_variable(self, variable: Variable, value: Tensor) -> None:
         """Later reads of the variable in this trace see ``value``, and so does the variable after each call."""
+        if variable is ORDER:
+            self._order = value
+            return
         state = self._state(variable)
         state.value = SymbolicTensor(self._node(value), self)
         state.fresh, state.is_assigned = False, True
+
+    def _last_effect(self) -> Any:
+        if self._order is None:
+            self._order = self.record(TABLE["token"], (), {})
+        return self._order
 
     # Going back
 
@@ -273,11 +289,11 @@ class Trace:
         """What ``back_to`` takes."""
         states = {key: (s, s.value, list(s.reads), s.fresh, s.is_assigned) for key, s in self._states.items()}
         counts = len(self._builder.inputs), len(self._builder.nodes), len(self.sources), len(self.spans)
-        return counts, states, dict(self.lifted), dict(self.numbers), dict(self._captured)
+        return counts, states, dict(self.lifted), dict(self.numbers), dict(self._captured), self._order
 
     def back_to(self, mark: Any) -> None:
         """Forget what was recorded since ``mark`` was made."""
-        (inputs, nodes, sources, spans), states, lifted, numbers, captured = mark
+        (inputs, nodes, sources, spans), states, lifted, numbers, captured, self._order = mark
         del self._builder.inputs[inputs:], self._builder.nodes[nodes:], self.sources[sources:], self.spans[spans:]
         self.lifted, self.numbers, self._captured = dict(lifted), dict(numbers), dict(captured)
         self._states = {key: state for key, (state, *_) in states.items()}

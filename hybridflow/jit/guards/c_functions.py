@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from hybridflow.core.context import current
-from hybridflow.errors import TraceError
+from hybridflow.effects.printing import print_later
 from hybridflow.jit.guards import models
 from hybridflow.jit.guards.attributes import (
     MISSING,
@@ -32,12 +32,12 @@ from hybridflow.jit.guards.contents import (
     read_elements,
     read_item,
     read_items,
+    read_text,
 )
 from hybridflow.jit.guards.libraries import is_users_class
 from hybridflow.jit.guards.questions import SPECIAL, get_attribute, get_item
 from hybridflow.jit.guards.recognition import MAPPINGS, SameResult
 from hybridflow.jit.guards.recording import Recording, caller_globals
-from hybridflow.tracing.symbolic import SymbolicTensor
 
 BUILTIN = (types.BuiltinFunctionType, types.MethodWrapperType)
 
@@ -71,8 +71,8 @@ def builtin(recording: Recording, f: Any) -> Any:
     if (module, name) in models.OF_CALLER:
         unknown(recording, f)
         return f  # it looks at the frame that calls it
-    if (module, name) in models.EFFECTS:
-        return functools.partial(_effect, recording, f)
+    if f is print:
+        return functools.partial(prints, recording, _print)
     if is_pure(module, name):
         return Consuming(recording, f)
     return unknown(recording, f)
@@ -259,13 +259,14 @@ def getter(recording: Recording, f: Any, value: Any) -> Any:
     return found[0] if len(args) == 1 else tuple(found)
 
 
-def _effect(recording: Recording, f: Any, /, *args: Any, **kwargs: Any) -> Any:
-    """``print``: done now, and again at each call."""
-    if any(isinstance(value, SymbolicTensor) for value in (*args, *kwargs.values())):
-        raise TraceError(
-            recording.name,
-            f"{f.__name__} of a tensor in a compiled function: it has no value while tracing. Return it and "
-            f"{f.__name__} the result, or debug with hf.config.run_functions_eagerly(True).",
-        )
-    recording.reason(f"calls {f.__name__}", "leave it out of the compiled function", is_effect=True)
-    return Consuming(recording, f)(*args, **kwargs)
+def prints(recording: Recording, f: Any, /, *values: Any, **options: Any) -> Any:
+    """A function that shows what it is given, when the program runs: nothing is done with what it writes to."""
+    for value in values:
+        recording.note(read_text, value)
+    return recording.note(lambda _: f(*values, **options))
+
+
+def _print(*values: Any, **options: Any) -> None:
+    """Python's own."""
+    later = current.trace is not None and options.keys() <= {"sep", "end", "file", "flush"}
+    (print_later if later else print)(*values, **options)

@@ -18,7 +18,16 @@ from hybridflow.jit.guards import models
 from hybridflow.jit.guards.attributes import (
     in_class,
 )
-from hybridflow.jit.guards.c_functions import BUILTIN, DESCRIPTORS, builtin, cached, dereference, descriptor, getter
+from hybridflow.jit.guards.c_functions import (
+    BUILTIN,
+    DESCRIPTORS,
+    builtin,
+    cached,
+    dereference,
+    descriptor,
+    getter,
+    prints,
+)
 from hybridflow.jit.guards.classes import class_
 from hybridflow.jit.guards.consuming import Consuming, is_pure, is_python, is_stateful, unknown
 from hybridflow.jit.guards.contents import (
@@ -84,6 +93,8 @@ def _python(recording: Recording, f: types.FunctionType) -> Any:
     if isinstance(wrapped, types.FunctionType):
         prepare(recording, wrapped)
     module = f.__globals__.get("__name__", "")  # a decorator may have given the function another
+    if f.__module__ == "hybridflow.effects.printing":
+        return functools.partial(prints, recording, f)
     if is_pure(module, f.__name__):
         ours = module.startswith("hybridflow.")
         live = module in models.TENSOR_MODULES or (ours and f.__name__ in models.TENSOR_FUNCTIONS)

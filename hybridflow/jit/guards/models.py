@@ -141,7 +141,6 @@ OF_CALLER = frozenset(
         ("sys", "exc_info"),
     )
 )
-EFFECTS = frozenset((("builtins", "print"),))
 # Functions that call what they are given, and keep it no longer than what they return lives.
 CALL_AT_ONCE = frozenset(
     [("builtins", name) for name in ("map", "filter", "sorted", "min", "max", "sort")]

@@ -8,6 +8,7 @@ from __future__ import annotations
 import builtins
 import contextlib
 import decimal
+import functools
 import inspect
 import operator
 import sys
@@ -21,6 +22,7 @@ from hybridflow.array import elementwise, reductions
 from hybridflow.array.elementwise import logical_not
 from hybridflow.core.context import current
 from hybridflow.core.tensor import Tensor
+from hybridflow.effects import late
 from hybridflow.jit.guards import calls, contents, questions
 from hybridflow.jit.guards.attributes import MISSING, before_attribute, read_attribute
 from hybridflow.jit.guards.recognition import ATOMS
@@ -28,7 +30,6 @@ from hybridflow.jit.guards.recording import Recording, active
 from hybridflow.jit.guards.specials import (
     check_identity,
     check_repeats,
-    check_text,
     is_open,
     method_of_text,
     special,
@@ -249,19 +250,20 @@ class Recorder:
             paths.check_takes(value)
         return value
 
-    def shown(self, value: Any) -> Any:
-        """A value that becomes text."""
+    def joined(self, *pieces: Any) -> Any:
+        """``f"..."``: texts, and values with their conversions and format specifications."""
         recording = active.recording
-        if recording is not None and type(value) not in _INERT:
-            recording.note(contents.read_text, value)
-        check_text(value)
-        return value
+        if recording is not None:
+            for piece in pieces:
+                if type(piece) is tuple and type(piece[0]) not in _INERT:
+                    recording.note(contents.read_text, piece[0])
+        return late.joined(pieces)
 
     def binary(self, name: str, left: Any, right: Any) -> Any:
         recording = active.recording
         operation = _OPERATORS[name]
         if type(left) is str and name == "mod":
-            check_text(right)
+            operation = functools.partial(late.text_of, operation)
         elif type(right) is SymbolicNumber or type(left) is SymbolicNumber:
             check_repeats(left, right)
         if recording is None:

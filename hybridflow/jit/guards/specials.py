@@ -7,6 +7,7 @@ function itself, as it was prepared (``found``).
 
 from __future__ import annotations
 
+import functools
 import math
 import operator
 import types
@@ -17,6 +18,7 @@ from hybridflow.array import elementwise
 from hybridflow.core.context import current
 from hybridflow.core.tensor import Tensor
 from hybridflow.core.variable import Variable
+from hybridflow.effects import late
 from hybridflow.errors import TraceError
 from hybridflow.jit.guards import questions
 from hybridflow.jit.guards.recording import active
@@ -34,12 +36,6 @@ def is_open(value: Any) -> bool:
     if isinstance(value, Variable) and current.trace is not None:
         return True
     return isinstance(value, SymbolicTensor) and value._known() is None
-
-
-def check_text(*values: Any) -> None:
-    """Raise TraceError if a value becomes text whose digits are not known before the program runs."""
-    for value in values:
-        numbers.refuse(value, "text is made of", "Show it with hf.print, or return it and show the result.")
 
 
 def check_identity(value: Any, other: Any) -> None:
@@ -69,11 +65,7 @@ def _type(make: Function) -> Function:
 
 
 def _text(make: Function) -> Function:
-    def call(*args: Any, **kwargs: Any) -> Any:
-        check_text(*args, *kwargs.values())
-        return make(*args, **kwargs)
-
-    return call
+    return functools.partial(late.text_of, make)
 
 
 def _range(make: Function) -> Function:

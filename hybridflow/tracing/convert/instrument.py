@@ -366,11 +366,6 @@ class _Instrumenter(Flow):
             return visited
         return self._call(node, "test", visited)
 
-    def visit_FormattedValue(self, node: ast.FormattedValue) -> ast.AST:
-        node.value = self._call(node.value, "shown", self._visit(node.value))
-        node.format_spec = None if node.format_spec is None else self._visit(node.format_spec)
-        return node
-
     # Statements
 
     def visit_Assert(self, node: ast.Assert) -> ast.AST:
@@ -458,5 +453,12 @@ class _Instrumenter(Flow):
         return self.generic_visit(node)
 
     def visit_JoinedStr(self, node: ast.JoinedStr) -> ast.AST:
-        node.values = self._visited(node.values)
-        return node
+        """``f"a {b!r:>5}"`` as ``R.joined("a ", (b, "r", ">5"))``."""
+        return self._call(node, "joined", *map(self._piece, node.values))
+
+    def _piece(self, node: ast.expr) -> ast.expr:
+        if not isinstance(node, ast.FormattedValue):
+            return node
+        conversion = self._text(node, "" if node.conversion < 0 else chr(node.conversion))
+        spec = self._text(node, "") if node.format_spec is None else self._visit(node.format_spec)
+        return self._at(node, ast.Tuple([self._visit(node.value), conversion, spec], ast.Load()))

@@ -1,0 +1,1 @@
+"""What functions do besides making results, at once or when the program that they are traced into runs."""

@@ -1,0 +1,188 @@
+"""Values whose tensors are not known before the program runs, and texts that are made of such values.
+
+What a traced function shows, or says in an error, is given while it is traced and needed when the program runs.  The
+tensors in it become operands; the rest is kept as it is now, be it that somebody changes it before the program runs.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from hybridflow.compiler.ir.dtypes import int64
+from hybridflow.compiler.ir.extents import Dim
+from hybridflow.core import display, pytree
+from hybridflow.core.context import now
+from hybridflow.core.tensor import Tensor, wrap
+from hybridflow.core.variable import Variable
+from hybridflow.eager.operands import scalar
+from hybridflow.errors import TraceError
+from hybridflow.tracing.numbers import is_number
+from hybridflow.tracing.symbolic import SymbolicTensor
+
+Fill = Callable[[Any], Any]
+_ATOMS = (type(None), bool, int, float, complex, str, bytes, type(...), type, np.generic, np.dtype)
+
+
+class LateText:
+    """A text that is made when the program runs: ``make(*values)``.
+
+    It can be shown, joined to other texts, and be part of an error; nothing can depend on its letters.
+    """
+
+    __slots__ = ("_make", "_values")
+
+    def __init__(self, make: Callable[..., str], *values: Any) -> None:
+        self._make, self._values = make, values
+
+    def __add__(self, other: Any) -> LateText:
+        return LateText(operator.add, self, other) if isinstance(other, (str, LateText)) else NotImplemented
+
+    def __radd__(self, other: Any) -> LateText:
+        return LateText(operator.add, other, self) if isinstance(other, str) else NotImplemented
+
+    def __mod__(self, other: Any) -> LateText:
+        return LateText(operator.mod, self, other)
+
+    def __str__(self) -> str:
+        """What can be said while tracing, where a tensor has no value yet."""
+        return self._make(*self._values)
+
+    def __repr__(self) -> str:
+        return repr(str(self))
+
+    def refuse(self, *args: Any) -> Any:
+        """Raise TraceError for whatever else somebody wants of it."""
+        raise TraceError(
+            "str",
+            f"the text {self!r} shows a value that is not known while tracing, so nothing else can depend on it. "
+            "Print it or raise an error with it, or return the tensor and make the text of the result.",
+        )
+
+    __hash__ = __eq__ = __lt__ = __len__ = __iter__ = __contains__ = __getitem__ = __bool__ = __mul__ = refuse
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return self.refuse()
+
+
+class Late:
+    """Values, nested as they may be: ``operands`` are the tensors in them that the program has to say.  Variables are
+    shown as such, or stand for their values where these are ``unwrapped``."""
+
+    def __init__(self, values: Sequence[Any], *, unwrapped: bool = False) -> None:
+        self._unwrapped = unwrapped
+        self.operands: list[Tensor] = []
+        leaves, self._structure = pytree.flatten(list(values))
+        self._leaves = [self._leaf(leaf) for leaf in leaves]
+
+    def filled(self, arrays: Sequence[np.ndarray]) -> list[Any]:
+        """The values, with ``arrays`` for the operands."""
+        found: list[Any] = pytree.unflatten(self._structure, [leaf(arrays) for leaf in self._leaves])
+        return found
+
+    def _leaf(self, leaf: Any) -> Fill:
+        if isinstance(leaf, SymbolicTensor):
+            return self._operand(leaf, _filling(leaf))
+        if isinstance(leaf, Variable):
+            if self._unwrapped:
+                return self._operand(leaf._read(), wrap)
+            title = f"Variable {leaf.name!r}" if leaf.name else "Variable"
+            title += "" if leaf.trainable else " not trainable"
+            return self._operand(leaf._read(), lambda array: _Shown(display.describe(wrap(array), title), wrap(array)))
+        if type(leaf) is Dim:
+            return self._operand(scalar(leaf, int64, "print"), lambda array: int(array))
+        if isinstance(leaf, LateText):
+            return self._text(leaf)
+        if isinstance(leaf, (Tensor, *_ATOMS)):
+            return lambda arrays: leaf
+        shown = _Shown(repr(leaf), str(leaf), str(leaf))
+        return lambda arrays: shown
+
+    def _operand(self, tensor: Tensor, fill: Fill) -> Fill:
+        number = len(self.operands)
+        self.operands.append(tensor)
+        return lambda arrays: fill(arrays[number])
+
+    def _text(self, text: LateText) -> Fill:
+        inner = Late(text._values)
+        begin, make = len(self.operands), text._make
+        self.operands += inner.operands
+        end = len(self.operands)
+        return lambda arrays: make(*inner.filled(arrays[begin:end]))
+
+
+def is_late(value: Any) -> bool:
+    """Whether something of what a value shows is not known before the program runs."""
+    if isinstance(value, (SymbolicTensor, LateText, Variable)) or type(value) is Dim:
+        return True
+    return pytree.is_container(value) and any(map(is_late, pytree.flatten(value)[0]))
+
+
+def _filling(tensor: SymbolicTensor) -> Fill:
+    """What an array shows that is given for a tensor of the trace."""
+    if is_number(tensor):
+        number: Any = tensor
+        kind = number.one_kind
+        return lambda array: kind(array)
+    if not tensor.is_weak:
+        return wrap
+    return lambda array: array[()]  # a NumPy scalar
+
+
+class _Shown:
+    """Looks like something did when the function was traced; ``formatted`` is what a specification applies to."""
+
+    __slots__ = ("_formatted", "_repr", "_str")
+
+    def __init__(self, shown: str, formatted: Any, text: str | None = None) -> None:
+        self._repr, self._formatted, self._str = shown, formatted, shown if text is None else text
+
+    def __repr__(self) -> str:
+        return self._repr
+
+    def __str__(self) -> str:
+        return self._str
+
+    def __format__(self, spec: str) -> str:
+        return format(self._formatted, spec)
+
+
+# ---- texts in traced code
+
+
+def joined(pieces: Sequence[Any]) -> Any:
+    """``f"..."`` of texts, and of values with their conversions and format specifications."""
+    made: list[Any] = []
+    for piece in pieces:
+        late = not isinstance(piece, str) and _is_asked_late(piece)
+        made.append(piece if late or isinstance(piece, str) else _piece_text(piece))
+    return "".join(made) if all(isinstance(piece, str) for piece in made) else LateText(_joined, *made)
+
+
+def text_of(make: Callable[..., str], *args: Any, **named: Any) -> Any:
+    """``make(*args, **named)``, a text of what it is given."""
+    if not _is_asked_late([*args, *named.values()]):
+        return make(*args, **named)
+    count = len(args)
+    return LateText(lambda *xs: make(*xs[:count], **dict(zip(named, xs[count:]))), *args, *named.values())
+
+
+def _is_asked_late(value: Any) -> bool:
+    return now().trace is not None and is_late(value)
+
+
+def _joined(*pieces: Any) -> str:
+    return "".join(piece if isinstance(piece, str) else _piece_text(piece) for piece in pieces)
+
+
+_CONVERSIONS: dict[str, Callable[[Any], Any]] = {"": lambda value: value, "r": repr, "s": str, "a": ascii}
+
+
+def _piece_text(piece: tuple[Any, str, Any]) -> str:
+    value, conversion, spec = piece
+    return format(_CONVERSIONS[conversion](value), str(spec))

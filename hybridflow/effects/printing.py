@@ -1,0 +1,87 @@
+"""Printing: at once, or whenever the program that is traced comes to it."""
+
+from __future__ import annotations
+
+import builtins
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from hybridflow.compiler.ir.dtypes import is_narrow_float
+from hybridflow.core.context import now
+from hybridflow.core.tensor import Tensor
+from hybridflow.core.variable import Variable
+from hybridflow.effects.late import Late
+from hybridflow.errors import ArgumentTypeError, entered
+from hybridflow.tracing.order import call_in_order
+
+
+@entered
+def print(*values: Any, sep: str = " ", end: str = "\n", output_stream: Any = None, summarize: int = 3) -> None:
+    """Print values each time the code runs, in a compiled function as well, in the order of the program.
+
+    Tensors show their elements alone, of which ``summarize`` at each end of an axis, or all if that is -1.
+    ``output_stream`` is an object with ``write``; without one ``sys.stderr``, as it is when something is printed.
+
+    >>> import sys
+    >>> @hf.function
+    ... def double(x):
+    ...     hf.print("doubling", x, output_stream=sys.stdout)
+    ...     return x * 2
+    ...
+    >>> double(hf.asarray([1.0, 2.5]))
+    doubling [1.  2.5]
+    <Tensor f32[2] cpu> [2. 5.]
+    """
+    if isinstance(summarize, bool) or not isinstance(summarize, int) or summarize < -1:
+        raise ArgumentTypeError("print", f"summarize is {summarize!r}. Expected a number of elements, or -1 for all.")
+
+    def write(found: Sequence[Any]) -> None:
+        texts = [_text(value, summarize) for value in found[2:]]
+        file = sys.stderr if output_stream is None else output_stream
+        builtins.print(*texts, sep=found[0], end=found[1], file=file)
+
+    if now().trace is None:
+        write([sep, end, *values])
+    else:
+        _later(Late([sep, end, *values], unwrapped=True), write)
+
+
+def print_later(*values: Any, sep: Any = None, end: Any = None, **options: Any) -> None:
+    """Python's ``print`` in a function that is traced."""
+
+    def write(found: Sequence[Any]) -> None:
+        builtins.print(*found[2:], sep=found[0], end=found[1], **options)
+
+    _later(Late([sep, end, *values]), write)
+
+
+def _later(late: Late, write: Callable[[Sequence[Any]], None]) -> None:
+    call_in_order(lambda *arrays: write(late.filled(arrays)), late.operands, ())
+
+
+def _text(value: Any, summarize: int) -> str:
+    if isinstance(value, str):
+        return str(value)
+    if isinstance(value, Variable):
+        value = value._read()
+    if isinstance(value, Tensor):
+        return _elements(value.numpy(), summarize)
+    if type(value) in (list, tuple):
+        inner = ", ".join(_text(part, summarize) for part in value)
+        tail = "," if type(value) is tuple and len(value) == 1 else ""
+        return f"[{inner}]" if type(value) is list else f"({inner}{tail})"
+    if type(value) is dict:
+        return f"{{{', '.join(f'{key!r}: {_text(part, summarize)}' for key, part in value.items())}}}"
+    return str(value)
+
+
+def _elements(array: np.ndarray, summarize: int) -> str:
+    if is_narrow_float(array.dtype):
+        array = array.astype(np.float32)
+    if not array.ndim:
+        return str(array[()])
+    threshold = sys.maxsize if summarize < 0 else 0
+    return np.array2string(array, threshold=threshold, edgeitems=max(summarize, 1))

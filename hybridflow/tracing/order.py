@@ -1,0 +1,52 @@
+"""The order of effects, as a trace keeps it: the token that the next effect takes is the value of a variable.
+
+Control flow hands on what its regions read and assign; effects are so carried through branches and loops, each after
+the one before it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from types import SimpleNamespace
+from typing import Any
+
+from hybridflow.compiler.ir.results import TOKEN
+from hybridflow.compiler.ir.types import TensorType
+from hybridflow.compiler.ops import TABLE
+from hybridflow.core.context import now, tracing
+from hybridflow.core.tensor import Tensor
+
+
+class _Order:
+    """Stands among the variables that regions assign."""
+
+    __slots__ = ()
+    name = "order"
+    is_watched = False
+    _tensor = SimpleNamespace(type=TOKEN)
+
+    def _read(self) -> Any:
+        trace = now().trace
+        assert trace is not None
+        return trace.read_variable(self)
+
+
+ORDER: Any = _Order()
+
+
+def call_in_order(function: Callable[..., Any], inputs: Sequence[Tensor], types: Sequence[TensorType]) -> list[Tensor]:
+    """Have the program that is traced call ``function`` with the arrays of ``inputs``, after all earlier effects and
+    before all later ones; the arrays of these ``types`` that it returns.  No tape is told."""
+    trace: Any = now().trace
+    with tracing(trace):
+        number = _number(trace, function)
+        token, *found = trace.record(
+            TABLE["callback"], (ORDER._read(), *inputs), {"number": number, "types": tuple(types)}
+        )
+        trace.write_variable(ORDER, token)
+    return found
+
+
+def _number(trace: Any, function: Callable[..., Any]) -> int:
+    trace.functions.append(function)
+    return len(trace.functions) - 1
