@@ -19,7 +19,7 @@ from hybridflow.core.context import now
 from hybridflow.core.tensor import Tensor, wrap
 from hybridflow.core.variable import Variable
 from hybridflow.eager.operands import scalar
-from hybridflow.errors import TraceError
+from hybridflow.errors import HybridflowError, TraceError, user_location
 from hybridflow.tracing.numbers import is_number
 from hybridflow.tracing.symbolic import SymbolicTensor
 
@@ -33,10 +33,10 @@ class LateText:
     It can be shown, joined to other texts, and be part of an error; nothing can depend on its letters.
     """
 
-    __slots__ = ("_make", "_values")
+    __slots__ = ("_make", "_values", "_where")
 
     def __init__(self, make: Callable[..., str], *values: Any) -> None:
-        self._make, self._values = make, values
+        self._make, self._values, self._where = make, values, user_location(2)
 
     def __add__(self, other: Any) -> LateText:
         return LateText(operator.add, self, other) if isinstance(other, (str, LateText)) else NotImplemented
@@ -49,7 +49,10 @@ class LateText:
 
     def __str__(self) -> str:
         """What can be said while tracing, where a tensor has no value yet."""
-        return self._make(*self._values)
+        try:
+            return self._make(*self._values)
+        except (TypeError, ValueError, HybridflowError):  # a number was to be formatted
+            return "..."
 
     def __repr__(self) -> str:
         return repr(str(self))
@@ -60,6 +63,7 @@ class LateText:
             "str",
             f"the text {self!r} shows a value that is not known while tracing, so nothing else can depend on it. "
             "Print it or raise an error with it, or return the tensor and make the text of the result.",
+            self._where,
         )
 
     __hash__ = __eq__ = __lt__ = __len__ = __iter__ = __contains__ = __getitem__ = __bool__ = __mul__ = refuse
