@@ -229,6 +229,7 @@ _machine_code.import_before_fork(_planner)
 
 if _typing.TYPE_CHECKING:  # what is loaded when it is first used, see ``_LATER``
     from hybridflow import (
+        callbacks as callbacks,
         config as config,
         constraints as constraints,
         data as data,
@@ -270,8 +271,9 @@ if _typing.TYPE_CHECKING:  # what is loaded when it is first used, see ``_LATER`
     from hybridflow.jit.function import function as function
     from hybridflow.jit.tensor_spec import TensorSpec as TensorSpec
     from hybridflow.layers.module import Module as Module
-    from hybridflow.layers.sequential import Sequential as Sequential
     from hybridflow.mapping.vmap import vectorized_map as vectorized_map, vmap as vmap
+    from hybridflow.models.model import Model as Model
+    from hybridflow.models.sequential import Sequential as Sequential
 
 if _flags.KEEP_TEXT.value == "1" or hasattr(_sys, "ps1") or "code" in _sys.modules:
     from hybridflow.tracing.convert import texts as _texts
@@ -290,12 +292,14 @@ bool = bool_
 _LATER = {
     "GradientTape": "autodiff.tape",
     "Module": "layers.module",
-    "Sequential": "layers.sequential",
+    "Model": "models.model",
+    "Sequential": "models.sequential",
     "TensorArray": "control.tensor_array",
     "TensorSpec": "jit.tensor_spec",
     "associative_scan": "control.walks",
     "case": "control.branches",
     "cond": "control.branches",
+    "callbacks": "",
     "config": "",
     "constraints": "",
     "custom_gradient": "autodiff.custom",
@@ -334,6 +338,7 @@ _LATER = {
 }
 _PUBLIC_MODULES = frozenset(
     (
+        "callbacks",
         "config",
         "constraints",
         "data",

@@ -7,6 +7,9 @@ predictions, and weights of the samples.
 
 from __future__ import annotations
 
+from typing import Any
+
+from hybridflow.core.configured import identified
 from hybridflow.losses.objects import (
     BinaryCrossentropy,
     CategoricalCrossentropy,
@@ -16,8 +19,11 @@ from hybridflow.losses.objects import (
     KLDivergence,
     LogCosh,
     Loss,
+    LossFunctionWrapper,
     MeanAbsoluteError,
+    MeanAbsolutePercentageError,
     MeanSquaredError,
+    MeanSquaredLogarithmicError,
     Poisson,
     SparseCategoricalCrossentropy,
     SquaredHinge,
@@ -39,14 +45,42 @@ __all__ = [
     "KLDivergence",
     "LogCosh",
     "Loss",
+    "LossFunctionWrapper",
     "MeanAbsoluteError",
+    "MeanAbsolutePercentageError",
     "MeanSquaredError",
+    "MeanSquaredLogarithmicError",
     "Poisson",
     "SparseCategoricalCrossentropy",
     "SquaredHinge",
+    "get",
     "huber",
     "mean_absolute_error",
     "mean_squared_error",
     "sigmoid_cross_entropy",
     "softmax_cross_entropy",
 ]
+
+_KINDS: dict[str, type[Loss]] = {
+    name: found for name, found in list(globals().items()) if isinstance(found, type) and issubclass(found, Loss)
+}
+SHORT = {
+    "mse": "MeanSquaredError",
+    "mae": "MeanAbsoluteError",
+    "mape": "MeanAbsolutePercentageError",
+    "msle": "MeanSquaredLogarithmicError",
+    "bce": "BinaryCrossentropy",
+    "kld": "KLDivergence",
+}
+
+
+def get(identifier: Any) -> Any:
+    """A loss by its class's name (``"MeanSquaredError"``, ``"mean_squared_error"``, ``"mse"``) or description (a dict
+    with ``class_name`` and ``config``); a loss, or a function of labels and predictions, is itself.
+
+    >>> hf.losses.get("sparse_categorical_crossentropy").name
+    'SparseCategoricalCrossentropy'
+    """
+    if isinstance(identifier, str):
+        identifier = SHORT.get(identifier.lower(), identifier)
+    return identified(_KINDS, identifier, "losses", "a loss")

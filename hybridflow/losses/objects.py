@@ -4,7 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
-from hybridflow.array.elementwise import abs, clip, log, logaddexp, maximum, minimum, multiply, not_equal, square, where
+from hybridflow.array.elementwise import (
+    abs,
+    clip,
+    log,
+    log1p,
+    logaddexp,
+    maximum,
+    minimum,
+    multiply,
+    not_equal,
+    square,
+    where,
+)
 from hybridflow.array.indexing import take_along_axis
 from hybridflow.array.reductions import mean, sum
 from hybridflow.array.shapes import broadcast_to, expand_dims, squeeze
@@ -110,6 +122,28 @@ class MeanAbsoluteError(_OfEach):
 
     def of_each(self, y: Any, p: Any) -> Any:
         return abs(p - y)
+
+
+class MeanAbsolutePercentageError(_OfEach):
+    """``100 * |y_pred - y_true| / |y_true|``; labels count as 1e-7 or more.
+
+    >>> hf.losses.MeanAbsolutePercentageError()([[2.0, 4.0]], [[1.0, 5.0]])
+    <Tensor f32[] cpu> 37.5
+    """
+
+    def of_each(self, y: Any, p: Any) -> Any:
+        return 100.0 * abs(p - y) / maximum(abs(y), _EPSILON)
+
+
+class MeanSquaredLogarithmicError(_OfEach):
+    """``(log(1 + y_pred) - log(1 + y_true))**2``; both count as 1e-7 or more.
+
+    >>> hf.losses.MeanSquaredLogarithmicError()([[0.0, 3.0]], [[0.0, 3.0]])
+    <Tensor f32[] cpu> 0.0
+    """
+
+    def of_each(self, y: Any, p: Any) -> Any:
+        return square(log1p(maximum(p, _EPSILON)) - log1p(maximum(y, _EPSILON)))
 
 
 class LogCosh(_OfEach):
@@ -329,3 +363,30 @@ def alike(y: Any, p: Any) -> tuple[Any, Any]:
 def _signs(y: Any) -> Any:
     """Labels of 0 and 1 as -1 and 1; others stay."""
     return where(y == 0, -1, y)
+
+
+class LossFunctionWrapper(Loss):
+    """A function of labels and predictions as a loss, with keyword arguments of its own.
+
+    >>> cubed = hf.losses.LossFunctionWrapper(lambda y, p, power: hf.abs(p - y) ** power, power=3)
+    >>> cubed([0.0, 0.0], [1.0, 2.0])
+    <Tensor f32[] cpu> 4.5
+    """
+
+    _takes_numbers = True
+
+    def __init__(
+        self,
+        fn: Any,
+        reduction: str | None = "sum_over_batch_size",
+        name: str | None = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(reduction, name or getattr(fn, "__name__", None))
+        self.fn, self._fn_kwargs = fn, kwargs
+
+    def call(self, y_true: Any, y_pred: Any) -> Any:
+        return as_tensor(self.fn(*alike(y_true, y_pred), **self._fn_kwargs), self.name)
+
+    def get_config(self) -> dict[str, Any]:
+        return super().get_config() | {"fn": self.fn} | self._fn_kwargs

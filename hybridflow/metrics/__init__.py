@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from hybridflow.core.configured import identified
+from hybridflow.losses import SHORT
 from hybridflow.metrics.accuracy import (
     Accuracy,
     BinaryAccuracy,
@@ -112,12 +113,7 @@ __all__ = [
 _KINDS: dict[str, type[Metric]] = {
     name: found for name, found in list(globals().items()) if isinstance(found, type) and issubclass(found, Metric)
 }
-_SHORT = {"mse": "MeanSquaredError", "rmse": "RootMeanSquaredError", "mae": "MeanAbsoluteError"} | {
-    "mape": "MeanAbsolutePercentageError",
-    "msle": "MeanSquaredLogarithmicError",
-    "bce": "BinaryCrossentropy",
-    "cosine": "CosineSimilarity",
-}
+_SHORT = {**SHORT, "rmse": "RootMeanSquaredError", "cosine": "CosineSimilarity"}
 
 
 def get(identifier: Any) -> Any:

@@ -12,6 +12,7 @@ from hybridflow.array.reductions import mean, sum
 from hybridflow.array.shapes import broadcast_to, reshape
 from hybridflow.compiler.ir import dtypes
 from hybridflow.core.configured import Configured, snake_case
+from hybridflow.core.context import suspended
 from hybridflow.core.promotion import default_float, to_dtype
 from hybridflow.core.tensor import Tensor
 from hybridflow.core.variable import Variable
@@ -61,8 +62,9 @@ class Metric(Configured):
     ) -> Variable:
         """A new variable of the state, to which ``reset_state`` gives its first value again."""
         chosen = self._dtype if dtype is None else to_dtype(dtype, self.name)
-        start = initializers.get(initializer)(tuple(shape), chosen)
-        made = Variable(start, trainable=False, name=name)
+        with suspended():  # it starts from nothing that a function being traced computes
+            start = initializers.get(initializer)(tuple(shape), chosen)
+            made = Variable(start, trainable=False, name=name)
         self._variables.append(made)
         self._starts.append(start)
         return made

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from hybridflow.array.creation import ones_like
-from hybridflow.array.elementwise import abs, divide, log1p, maximum, multiply, sqrt, square, subtract
+from hybridflow.array.elementwise import divide, multiply, sqrt, square, subtract
 from hybridflow.array.reductions import mean, sum
 from hybridflow.compiler.ir import dtypes
 from hybridflow.core.tensor import Tensor
@@ -15,8 +15,6 @@ from hybridflow.losses import objects as losses
 from hybridflow.losses.objects import alike
 from hybridflow.metrics.metric import Averaging, Metric, OfBatches, one_of, ratio
 from hybridflow.nn.functional import l2_normalize
-
-_EPSILON = 1e-7
 
 
 class _OfLoss(Averaging):
@@ -74,7 +72,7 @@ class MeanAbsoluteError(_OfLoss):
         super().__init__(losses.MeanAbsoluteError("none"), name, dtype)
 
 
-class MeanAbsolutePercentageError(OfBatches):
+class MeanAbsolutePercentageError(_OfLoss):
     """The mean of ``100 * |y_pred - y_true| / |y_true|``; labels count as 1e-7 or more.
 
     >>> hf.metrics.MeanAbsolutePercentageError()([[2.0, 4.0]], [[1.0, 5.0]])
@@ -82,14 +80,10 @@ class MeanAbsolutePercentageError(OfBatches):
     """
 
     def __init__(self, name: str | None = "mean_absolute_percentage_error", dtype: Any = None) -> None:
-        super().__init__(name, dtype)
-
-    def of_samples(self, y_true: Tensor, y_pred: Tensor) -> Any:
-        y, p = alike(cast(y_true, self._dtype), cast(y_pred, self._dtype))
-        return mean(100.0 * abs(p - y) / maximum(abs(y), _EPSILON), axis=-1)
+        super().__init__(losses.MeanAbsolutePercentageError("none"), name, dtype)
 
 
-class MeanSquaredLogarithmicError(OfBatches):
+class MeanSquaredLogarithmicError(_OfLoss):
     """The mean of ``(log(1 + y_pred) - log(1 + y_true))**2``; both count as 1e-7 or more.
 
     >>> hf.metrics.MeanSquaredLogarithmicError()([[0.0, 3.0]], [[0.0, 3.0]])
@@ -97,11 +91,7 @@ class MeanSquaredLogarithmicError(OfBatches):
     """
 
     def __init__(self, name: str | None = "mean_squared_logarithmic_error", dtype: Any = None) -> None:
-        super().__init__(name, dtype)
-
-    def of_samples(self, y_true: Tensor, y_pred: Tensor) -> Any:
-        y, p = alike(cast(y_true, self._dtype), cast(y_pred, self._dtype))
-        return mean(square(log1p(maximum(p, _EPSILON)) - log1p(maximum(y, _EPSILON))), axis=-1)
+        super().__init__(losses.MeanSquaredLogarithmicError("none"), name, dtype)
 
 
 class CosineSimilarity(OfBatches):

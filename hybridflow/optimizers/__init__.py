@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from hybridflow.core.configured import identified
+from hybridflow.errors import ArgumentTypeError
 from hybridflow.optimizers import schedules
 from hybridflow.optimizers.adaptive import Adadelta, Adagrad, Ftrl, RMSprop
 from hybridflow.optimizers.clipping import clip_by_global_norm, clip_by_norm, global_norm
@@ -24,6 +28,24 @@ __all__ = [
     "RMSprop",
     "clip_by_global_norm",
     "clip_by_norm",
+    "get",
     "global_norm",
     "schedules",
 ]
+
+_KINDS: dict[str, type[Optimizer]] = {
+    name: found for name, found in list(globals().items()) if isinstance(found, type) and issubclass(found, Optimizer)
+}
+
+
+def get(identifier: Any) -> Optimizer:
+    """An optimizer by its class's name (``"Adam"``, ``"adam"``) or description (a dict with ``class_name`` and
+    ``config``); an optimizer is itself.  Raises ArgumentError for an unknown name.
+
+    >>> hf.optimizers.get("sgd")
+    <SGD learning_rate=0.01, 0 variables>
+    """
+    found = identified(_KINDS, identifier, "optimizers", "an optimizer")
+    if not isinstance(found, Optimizer):
+        raise ArgumentTypeError("optimizers", f"{identifier!r} is no optimizer; give one, or its name.")
+    return found

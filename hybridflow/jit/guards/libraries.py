@@ -49,8 +49,8 @@ _FOLLOWED = frozenset(
         "weakref",
     )
 )
-# Rooms of hybridflow whose code is followed too, because its objects hold what the user sets: layers, losses, metrics.
-_FOLLOWED_ROOMS = ("hybridflow.layers", "hybridflow.losses", "hybridflow.metrics")
+# Rooms of hybridflow whose code is followed too, because its objects hold what the user sets.
+_FOLLOWED_ROOMS = ("hybridflow.layers", "hybridflow.losses", "hybridflow.metrics", "hybridflow.models")
 _STDLIB = tuple({os.path.join(os.path.realpath(sysconfig.get_path(name)), "") for name in ("stdlib", "platstdlib")})
 _ROOM_FOLDERS = tuple(os.sep + room.replace(".", os.sep) + os.sep for room in _FOLLOWED_ROOMS)
 _INSTALLED = (f"{os.sep}site-packages{os.sep}", f"{os.sep}dist-packages{os.sep}")

@@ -7,9 +7,10 @@ from typing import Any, Self
 
 from hybridflow.errors import ArgumentTypeError
 from hybridflow.layers.layer import Layer, as_layer, describe
+from hybridflow.models.model import Model
 
 
-class Sequential(Layer):
+class Sequential(Model):
     """Layers, or any functions, each of which takes what the one before gives.
 
     >>> model = hf.Sequential([hf.layers.Dense(8, "relu"), hf.layers.Dense(2)])
@@ -19,9 +20,11 @@ class Sequential(Layer):
     [(3, 8), (8,), (8, 2), (2,)]
     """
 
+    layers: list[Callable[..., Any]] = []  # each has a list of its own
+
     def __init__(self, layers: Iterable[Callable[..., Any]] = (), **options: Any) -> None:
         super().__init__(**options)
-        self.layers: list[Callable[..., Any]] = []
+        self.layers = []
         for layer in layers:
             self.add(layer)
 

@@ -1,0 +1,100 @@
+"""What is told of the course of training."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+class Callback:
+    """The base of all callbacks, and of your own: define the methods for what you want to be told of.
+
+    ``logs`` hold what was logged up to then, by name, as floats.  ``self.model`` is the model, ``self.params`` the
+    numbers of ``epochs`` and ``steps``, and ``verbose``; ``self.model.stop_training = True`` ends ``fit`` after the
+    batch.
+
+    >>> class Say(hf.callbacks.Callback):
+    ...     def on_epoch_end(self, epoch, logs=None):
+    ...         print(f"epoch {epoch}: {sorted(logs)}")
+    >>> model = hf.Sequential([hf.layers.Dense(1)])
+    >>> model.compile(loss="mse")
+    >>> _ = model.fit(np.ones((4, 2)), np.ones(4), callbacks=[Say()], verbose=0)
+    epoch 0: ['loss']
+    """
+
+    model: Any = None
+    params: dict[str, Any] = {}  # replaced, never changed
+
+    def set_model(self, model: Any) -> None:
+        """Called first, with the model."""
+        self.model = model
+
+    def set_params(self, params: dict[str, Any]) -> None:
+        """Called first, with the numbers of epochs and steps."""
+        self.params = params
+
+    def on_train_begin(self, logs: Any = None) -> None:
+        """``fit`` begins."""
+
+    def on_train_end(self, logs: Any = None) -> None:
+        """``fit`` ends, with what was logged last."""
+
+    def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
+        """An epoch begins."""
+
+    def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+        """An epoch ends, validation included."""
+
+    def on_train_batch_begin(self, batch: int, logs: Any = None) -> None:
+        """A batch of training begins."""
+
+    def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
+        """A batch of training ends."""
+
+    def on_test_begin(self, logs: Any = None) -> None:
+        """``evaluate``, or the validation of ``fit``, begins."""
+
+    def on_test_end(self, logs: Any = None) -> None:
+        """``evaluate``, or the validation of ``fit``, ends."""
+
+    def on_test_batch_begin(self, batch: int, logs: Any = None) -> None:
+        """A batch of evaluation begins."""
+
+    def on_test_batch_end(self, batch: int, logs: Any = None) -> None:
+        """A batch of evaluation ends."""
+
+    def on_predict_begin(self, logs: Any = None) -> None:
+        """``predict`` begins."""
+
+    def on_predict_end(self, logs: Any = None) -> None:
+        """``predict`` ends."""
+
+    def on_predict_batch_begin(self, batch: int, logs: Any = None) -> None:
+        """A batch of prediction begins."""
+
+    def on_predict_batch_end(self, batch: int, logs: Any = None) -> None:
+        """A batch of prediction ends; ``logs["outputs"]`` are its outputs."""
+
+
+class History(Callback):
+    """What ``fit`` logged: ``history`` has a list for each name, ``epoch`` the numbers of the epochs.
+
+    ``fit`` makes one and returns it.
+
+    >>> model = hf.Sequential([hf.layers.Dense(1)])
+    >>> model.compile(loss="mse")
+    >>> history = model.fit(np.ones((4, 2)), np.ones(4), epochs=3, verbose=0)
+    >>> history.epoch, len(history.history["loss"])
+    ([0, 1, 2], 3)
+    """
+
+    def __init__(self) -> None:
+        self.history: dict[str, list[Any]] = {}
+        self.epoch: list[int] = []
+
+    def on_train_begin(self, logs: Any = None) -> None:
+        self.history, self.epoch = {}, []
+
+    def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+        self.epoch.append(epoch)
+        for name, value in (logs or {}).items():
+            self.history.setdefault(name, []).append(value)

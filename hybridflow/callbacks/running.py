@@ -1,0 +1,149 @@
+"""The callbacks of one run of ``fit``, ``evaluate`` or ``predict``."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+from typing import Any
+
+from hybridflow.callbacks.callback import Callback, History
+from hybridflow.callbacks.progress import Progress
+from hybridflow.core.tensor import Tensor
+from hybridflow.errors import ArgumentError, ArgumentTypeError
+
+_OF_BATCHES = (
+    "on_train_batch_begin",
+    "on_train_batch_end",
+    "on_test_batch_begin",
+    "on_test_batch_end",
+    "on_predict_batch_begin",
+    "on_predict_batch_end",
+)
+
+
+class CallbackList:
+    """The callbacks of one run, with those that belong to each: the history, and the progress that is shown.
+
+    Only callbacks that define a method are called, so that a run without any costs nothing for each batch.
+    """
+
+    def __init__(self, callbacks: Any, model: Any, verbose: Any, params: dict[str, Any], history: bool = True) -> None:
+        self.callbacks = _listed(callbacks)
+        self.history = next((one for one in self.callbacks if isinstance(one, History)), None) or History()
+        if history and self.history not in self.callbacks:
+            self.callbacks.append(self.history)
+        self._progress = Progress(_level(verbose), params)
+        self._quiet = self._progress.level == 0
+        self._is_run = False
+        self.last_logs: dict[str, Any] = {}
+        for one in self.callbacks:
+            one.set_params(params)
+            one.set_model(model)
+        self._of_batches = {name: self._defined(name) for name in _OF_BATCHES}
+
+    def _defined(self, name: str) -> list[Any]:
+        plain = getattr(Callback, name)
+        methods = [getattr(one, name) for one in self.callbacks if hasattr(one, name)]
+        return [method for method in methods if getattr(method, "__func__", method) is not plain]
+
+    def _tell(self, name: str, *args: Any) -> None:
+        for one in self.callbacks:
+            getattr(one, name)(*args)
+
+    def _tell_batch(self, name: str, batch: int, logs: Any) -> None:
+        methods = self._of_batches[name]
+        if methods:
+            logs = _plain(logs)
+            for method in methods:
+                method(batch, logs)
+
+    def on_train_begin(self) -> None:
+        self._tell("on_train_begin", {})
+
+    def on_train_end(self, logs: dict[str, Any]) -> None:
+        self._tell("on_train_end", logs)
+
+    def on_epoch_begin(self, epoch: int) -> None:
+        self._progress.begin(epoch)
+        self._tell("on_epoch_begin", epoch, {})
+
+    def on_epoch_end(self, epoch: int, logs: dict[str, Any]) -> None:
+        self.last_logs = logs
+        self._tell("on_epoch_end", epoch, logs)
+        self._progress.end(logs)
+
+    def on_train_batch_begin(self, batch: int) -> None:
+        self._tell_batch("on_train_batch_begin", batch, {})
+
+    def on_train_batch_end(self, batch: int, logs: dict[str, Any]) -> None:
+        self._tell_batch("on_train_batch_end", batch, logs)
+        if not self._quiet:
+            self._progress.step(batch, logs)
+
+    def on_test_begin(self) -> None:
+        self._is_run = not self._progress.is_open
+        if self._is_run:
+            self._progress.begin(None)
+        self._tell("on_test_begin", {})
+
+    def on_test_end(self, logs: dict[str, Any]) -> None:
+        self._tell("on_test_end", logs)
+        if self._is_run:
+            self._progress.end(logs)
+
+    def on_test_batch_begin(self, batch: int) -> None:
+        self._tell_batch("on_test_batch_begin", batch, {})
+
+    def on_test_batch_end(self, batch: int, logs: dict[str, Any]) -> None:
+        self._tell_batch("on_test_batch_end", batch, logs)
+        if self._is_run and not self._quiet:
+            self._progress.step(batch, logs)
+
+    def on_predict_begin(self) -> None:
+        self._progress.begin(None)
+        self._tell("on_predict_begin", {})
+
+    def on_predict_end(self) -> None:
+        self._tell("on_predict_end", {})
+        self._progress.end({})
+
+    def on_predict_batch_begin(self, batch: int) -> None:
+        self._tell_batch("on_predict_batch_begin", batch, {})
+
+    def on_predict_batch_end(self, batch: int, logs: dict[str, Any]) -> None:
+        for method in self._of_batches["on_predict_batch_end"]:
+            method(batch, logs)
+        if not self._quiet:
+            self._progress.step(batch, {})
+
+    def close(self) -> None:
+        """The run has ended, be it by an error."""
+        self._progress.close()
+
+
+def _plain(logs: dict[str, Any]) -> dict[str, Any]:
+    return {
+        name: value.item() if isinstance(value, Tensor) and value.size == 1 else value for name, value in logs.items()
+    }
+
+
+def _listed(callbacks: Any) -> list[Any]:
+    if callbacks is None:
+        return []
+    if isinstance(callbacks, Callback):
+        return [callbacks]
+    if isinstance(callbacks, Iterable):
+        found = list(callbacks)
+        wrong = [one for one in found if not hasattr(one, "set_model")]
+        if not wrong:
+            return found
+        callbacks = wrong[0]
+    raise ArgumentTypeError("fit", f"{callbacks!r} is no callback; give a list of hf.callbacks.Callback.")
+
+
+def _level(verbose: Any) -> int:
+    if verbose == "auto":
+        return 1 if getattr(sys.stdout, "isatty", bool)() else 2
+    if verbose in (0, 1, 2):
+        return int(verbose)
+    raise ArgumentError("fit", f'verbose is {verbose!r}; it must be 0, 1, 2 or "auto".')

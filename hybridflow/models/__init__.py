@@ -1,0 +1,1 @@
+"""Models: layers with ``compile``, ``fit``, ``evaluate`` and ``predict``."""

@@ -1,0 +1,181 @@
+"""The losses and metrics that a model was compiled with, for outputs of any structure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from hybridflow import losses, metrics
+from hybridflow.array.elementwise import multiply
+from hybridflow.core import pytree
+from hybridflow.core.tensor import Tensor
+from hybridflow.errors import ArgumentError
+
+
+class CompiledLoss:
+    """The sum of the losses of all outputs, each with its weight.
+
+    ``loss`` is one for all outputs, or a list or dict with one for each, None where an output has none.
+    """
+
+    def __init__(self, loss: Any, weights: Any = None) -> None:
+        self.given, self._weights = loss, weights
+        leaves, structure = pytree.flatten(loss)
+        self._losses = pytree.unflatten(structure, [None if leaf is None else as_loss(leaf) for leaf in leaves])
+
+    def __call__(
+        self, y: Any, y_pred: Any, sample_weight: Any, names: Sequence[str] | None
+    ) -> dict[str | None, Tensor]:
+        """The loss of each output that has one, by its name, None where there is but one output."""
+        found: dict[str | None, Tensor] = {}
+        outputs = by_name(y_pred, names)
+        for name, output in outputs.items():
+            loss = part_of(self._losses, name, outputs, "loss", whole=True)
+            if loss is None:
+                continue
+            label = part_of(y, name, outputs, "y")
+            weights = part_of(sample_weight, name, outputs, "sample_weight", whole=True)
+            if label is None:
+                raise ArgumentError("fit", f"there is a loss but no labels{_of(name)}; give y.")
+            value = loss(label, output) if weights is None else loss(label, output, sample_weight=weights)
+            factor = part_of(self._weights, name, outputs, "loss_weights", whole=True)
+            found[name] = value if factor is None else multiply(value, factor)
+        return found
+
+
+class CompiledMetrics:
+    """The metrics of all outputs.
+
+    ``given`` is a list for each of them, or a list or dict with a list for each; ``weighted`` ones heed the weights of
+    the samples.
+    """
+
+    def __init__(self, given: Any, weighted: Any, loss: Any) -> None:
+        self._given, self._weighted, self._loss = given, weighted, loss
+        self._objects: dict[str | None, list[tuple[str, Any, bool]]] = {}
+        self._made: list[tuple[str, Any]] = []
+
+    @property
+    def metrics(self) -> list[Any]:
+        """All that were made; they are made when the first labels and predictions are there."""
+        return [metric for _, metric in self._made]
+
+    def update(self, y: Any, y_pred: Any, sample_weight: Any, names: Sequence[str] | None) -> None:
+        """Take a batch into account."""
+        if self._given is None and self._weighted is None:
+            return
+        outputs = by_name(y_pred, names)
+        for name, output in outputs.items():
+            label = part_of(y, name, outputs, "y")
+            if label is None:
+                continue
+            if name not in self._objects:
+                self._objects[name] = self._make(name, outputs, label, output)
+            weights = part_of(sample_weight, name, outputs, "sample_weight", whole=True)
+            for _, metric, heeds in self._objects[name]:
+                if heeds and weights is not None:
+                    metric.update_state(label, output, sample_weight=weights)
+                else:
+                    metric.update_state(label, output)
+
+    def _make(self, name: str | None, outputs: Mapping[Any, Any], y: Any, p: Any) -> list[tuple[str, Any, bool]]:
+        loss = part_of(self._loss, name, outputs, "loss", whole=True)
+        found = []
+        for given, heeds in ((self._given, False), (self._weighted, True)):
+            chosen = part_of(given, name, outputs, "metrics", whole=not _is_nested(given))
+            for one in chosen if isinstance(chosen, (list, tuple)) else [chosen]:
+                if one is None:
+                    continue
+                metric = as_metric(one, loss, y, p)
+                label = metric.name if name is None else f"{name}_{metric.name}"
+                found.append((label, metric, heeds))
+                self._made.append((label, metric))
+        return found
+
+    def results(self) -> dict[str, Any]:
+        """The results by name."""
+        found: dict[str, Any] = {}
+        for label, metric in self._made:
+            result = metric.result()
+            found.update(result if isinstance(result, dict) else {label: result})
+        return found
+
+
+def by_name(value: Any, names: Sequence[str] | None) -> dict[Any, Any]:
+    """Outputs by their names: keys of a dict, places in a list, None for one alone."""
+    if isinstance(value, dict):
+        return dict(value)
+    if isinstance(value, (list, tuple)):
+        if names is None or len(names) != len(value):
+            names = [f"output_{i}" for i in range(len(value))]
+        return dict(zip(names, value))
+    return {None: value}
+
+
+def part_of(value: Any, name: Any, outputs: Mapping[Any, Any], what: str, whole: bool = False) -> Any:
+    """What belongs to an output: of a dict by its name, of a list by its place; ``whole`` things belong to each."""
+    if value is None or name is None:
+        return value
+    if isinstance(value, Mapping):
+        return value.get(name)
+    if isinstance(value, (list, tuple)):
+        if len(value) != len(outputs):
+            raise ArgumentError("fit", f"{what} has {len(value)} parts for {len(outputs)} outputs.")
+        return value[list(outputs).index(name)]
+    if whole or len(outputs) == 1:
+        return value
+    raise ArgumentError("fit", f"{what} is one for {len(outputs)} outputs; give a list or dict with one for each.")
+
+
+def as_loss(given: Any) -> Any:
+    """A loss that is called with labels, predictions and weights; of a function, the mean of what it returns."""
+    found = losses.get(given)
+    return found if isinstance(found, losses.Loss) else losses.LossFunctionWrapper(found)
+
+
+def as_metric(given: Any, loss: Any, y: Any, p: Any) -> metrics.Metric:
+    """A metric.  "accuracy" and "crossentropy" are those of the kind of labels and predictions."""
+    if isinstance(given, str) and given.lower() in ("accuracy", "acc"):
+        return _KINDS_OF_ACCURACY[_kind(y, p)](given)
+    if isinstance(given, str) and given.lower() in ("crossentropy", "ce"):
+        options = {"from_logits": bool(getattr(losses.get(loss), "from_logits", False))} if loss is not None else {}
+        return _KINDS_OF_ENTROPY[_kind(y, p)](given, **options)
+    if isinstance(given, type) and issubclass(given, metrics.Metric):
+        return given()
+    found = metrics.get(given)
+    if isinstance(given, str):
+        found.name = given
+    return found if isinstance(found, metrics.Metric) else metrics.MeanMetricWrapper(found)
+
+
+_KINDS_OF_ACCURACY: dict[str, Any] = {
+    "binary": metrics.BinaryAccuracy,
+    "one-hot": metrics.CategoricalAccuracy,
+    "numbers": metrics.SparseCategoricalAccuracy,
+}
+_KINDS_OF_ENTROPY: dict[str, Any] = {
+    "binary": metrics.BinaryCrossentropy,
+    "one-hot": metrics.CategoricalCrossentropy,
+    "numbers": metrics.SparseCategoricalCrossentropy,
+}
+
+
+def _kind(y: Any, p: Any) -> str:
+    """What labels are: of two classes, one-hot, or numbers of classes."""
+    labels, predictions = tuple(y.shape), tuple(p.shape)
+    if not predictions or predictions[-1] == 1:
+        return "binary"
+    if len(labels) < len(predictions) or (labels[-1] == 1 and predictions[-1] != 1):
+        return "numbers"
+    return "one-hot"
+
+
+def _is_nested(given: Any) -> bool:
+    """Whether metrics are given for each output of its own."""
+    return isinstance(given, Mapping) or (
+        isinstance(given, (list, tuple)) and any(isinstance(one, (list, tuple)) for one in given)
+    )
+
+
+def _of(name: Any) -> str:
+    return "" if name is None else f" of {name!r}"

@@ -1,0 +1,253 @@
+"""What ``fit``, ``evaluate`` and ``predict`` are given, as batches of inputs, labels and weights."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from hybridflow.core import pytree
+from hybridflow.core.tensor import Tensor
+from hybridflow.core.variable import Variable
+from hybridflow.data import Dataset
+from hybridflow.data.arguments import seeds
+from hybridflow.errors import ArgumentError, ArgumentTypeError, ShapeError
+
+
+class Batch(NamedTuple):
+    """Inputs, and labels and weights or None; each an array or nested arrays."""
+
+    x: Any
+    y: Any = None
+    sample_weight: Any = None
+
+
+class Feed:
+    """Batches of one epoch after another.
+
+    ``steps`` is how many batches an epoch has, None where that turns out at the end of the first.  ``own_steps`` says
+    that the user chose it: then an epoch goes on where the one before ended.
+    """
+
+    def __init__(self, make: Callable[[], Iterator[Batch]], steps: int | None, own_steps: bool) -> None:
+        self._make, self.steps, self._own_steps = make, steps, own_steps
+        self._running: Iterator[Batch] | None = None
+
+    def epoch(self) -> Iterator[Batch]:
+        """The batches of the next epoch."""
+        if self._own_steps:
+            yield from self._limited()
+            return
+        count = 0
+        batches = self._make()
+        try:
+            for batch in batches:
+                count += 1
+                yield batch
+        finally:
+            _close(batches)
+        self.steps = count
+
+    def _limited(self) -> Iterator[Batch]:
+        left, begun_anew = self.steps or 0, False
+        while left:
+            if self._running is None:
+                self._running = self._make()
+            try:
+                batch = next(self._running)
+            except StopIteration:
+                self._running = None
+                if begun_anew:
+                    return  # there is nothing at all
+                begun_anew = True
+                continue
+            begun_anew = False
+            left -= 1
+            yield batch
+
+    def close(self) -> None:
+        """Let go of what is being iterated over."""
+        if self._running is not None:
+            _close(self._running)
+            self._running = None
+
+
+def feed(
+    method: str,
+    x: Any,
+    y: Any = None,
+    sample_weight: Any = None,
+    *,
+    batch_size: int | None = None,
+    steps: int | None = None,
+    shuffle: bool = False,
+    class_weight: Mapping[int, float] | None = None,
+) -> Feed:
+    """The batches that are meant: of arrays, cut in rows; or those of a dataset, generator, data loader...
+
+    Raises ArgumentTypeError for anything else, ShapeError for arrays of unlike lengths.
+    """
+    if steps is not None and (not isinstance(steps, int) or steps < 1):
+        raise ArgumentError(method, f"the number of steps is {steps!r}; it must be an int of 1 or more.")
+    if _is_arrays(x):
+        made = _of_arrays(method, Batch(x, y, sample_weight), batch_size or 32, shuffle)
+    else:
+        made = _of_iterable(method, x, y, sample_weight, batch_size, shuffle)
+    if class_weight:
+        weigh, whole = class_weight, made._make
+        made._make = lambda: (_weighted(method, batch, weigh) for batch in whole())
+    return made if steps is None else Feed(made._make, steps, True)
+
+
+def split_off(method: str, data: Batch, share: float) -> tuple[Batch, Batch]:
+    """The rows for training, and the last ones, that ``share`` of all, for validation."""
+    if not 0 < share < 1:
+        raise ArgumentError(method, f"validation_split is {share!r}; it must be above 0 and below 1.")
+    if not _is_arrays(data.x):
+        raise ArgumentTypeError(method, "validation_split is for arrays; give validation_data.")
+    arrays = Batch(*(_as_arrays(part) for part in data))
+    count = _length(method, arrays)
+    first = int(count * (1 - share))
+    if not 0 < first < count:
+        raise ArgumentError(method, f"validation_split={share!r} of {count} samples leaves nothing on one side.")
+    return Batch(*(_rows(part, slice(first)) for part in arrays)), Batch(
+        *(_rows(part, slice(first, None)) for part in arrays)
+    )
+
+
+def parts(batch: Any) -> Batch:
+    """Inputs, labels and weights of an element: a tuple of one to three of them, or inputs alone."""
+    if isinstance(batch, tuple) and not hasattr(batch, "_fields"):
+        if 1 <= len(batch) <= 3:
+            return Batch(*batch)
+        raise ArgumentError("fit", f"an element is a tuple of {len(batch)}; give (x,), (x, y) or (x, y, weights).")
+    return Batch(batch)
+
+
+# Arrays
+
+
+def _is_arrays(value: Any) -> bool:
+    leaves = pytree.flatten(value)[0] if pytree.is_container(value) else [value]
+    return bool(leaves) and all(_is_array(leaf) for leaf in leaves)
+
+
+def _is_array(value: Any) -> bool:
+    return isinstance(value, (Tensor, Variable, np.ndarray, int, float)) or (
+        hasattr(value, "__array__") and not hasattr(value, "element_spec")
+    )
+
+
+def _as_arrays(value: Any) -> Any:
+    """The same with NumPy's arrays, which lists of numbers become too; a table of pandas is one."""
+    if value is None:
+        return None
+    if isinstance(value, (list, tuple)) and value and not _holds_arrays(value):
+        return np.asarray(value)
+    leaves, structure = pytree.flatten(value)
+    return pytree.unflatten(structure, [_array(leaf) for leaf in leaves])
+
+
+def _holds_arrays(value: Any) -> bool:
+    leaves = pytree.flatten(value)[0]
+    return any(getattr(leaf, "ndim", 0) > 0 for leaf in leaves)
+
+
+def _array(value: Any) -> np.ndarray:
+    return value.numpy() if isinstance(value, (Tensor, Variable)) else np.asarray(value)
+
+
+def _length(method: str, data: Batch) -> int:
+    leaves = pytree.flatten([part for part in data if part is not None])[0]
+    if any(leaf.ndim == 0 for leaf in leaves):
+        raise ShapeError(method, "a scalar has no rows: inputs, labels and weights are arrays of samples.")
+    lengths = {len(leaf) for leaf in leaves}
+    if len(lengths) != 1:
+        shapes = ", ".join(str(leaf.shape) for leaf in leaves)
+        raise ShapeError(method, f"the numbers of samples differ: the arrays have the shapes {shapes}.")
+    return lengths.pop()
+
+
+def _rows(value: Any, rows: Any) -> Any:
+    if value is None:
+        return None
+    leaves, structure = pytree.flatten(value)
+    return pytree.unflatten(structure, [leaf[rows] for leaf in leaves])
+
+
+def _of_arrays(method: str, data: Batch, batch_size: int, shuffle: bool) -> Feed:
+    if batch_size < 1:
+        raise ArgumentError(method, f"batch_size is {batch_size!r}; it must be 1 or more.")
+    arrays = Batch(*(_as_arrays(part) for part in data))
+    count = _length(method, arrays)
+    if not count:
+        raise ArgumentError(method, "there are no samples.")
+
+    def make() -> Iterator[Batch]:
+        order = np.random.default_rng(seeds(None, method)).permutation(count) if shuffle else None
+        for start in range(0, count, batch_size):
+            rows = slice(start, start + batch_size) if order is None else order[start : start + batch_size]
+            yield Batch(*(_rows(part, rows) for part in arrays))
+
+    return Feed(make, -(-count // batch_size), False)
+
+
+# Everything else
+
+
+def _of_iterable(method: str, x: Any, y: Any, sample_weight: Any, batch_size: int | None, shuffle: bool) -> Feed:
+    for name, value in (("y", y), ("sample_weight", sample_weight), ("batch_size", batch_size)):
+        if value is not None:
+            raise ArgumentError(method, f"{name} is given beside {_kind(x)}: its elements hold that.")
+    if isinstance(x, Dataset):
+        count = x.cardinality()
+        return Feed(lambda: map(parts, iter(x)), count if count >= 0 else None, False)
+    if hasattr(x, "__getitem__") and hasattr(x, "__len__") and not hasattr(x, "__iter__"):
+        return Feed(lambda: _of_sequence(method, x, shuffle), len(x), False)
+    if not hasattr(x, "__iter__"):
+        raise ArgumentTypeError(
+            method, f"{_kind(x)} is no data: give arrays, a Dataset, or an iterable of batches (x, y)."
+        )
+    steps = len(x) if hasattr(x, "__len__") else None
+    is_loader = type(x).__module__.partition(".")[0] == "torch"
+
+    def make() -> Iterator[Batch]:
+        for batch in x:
+            yield parts(tuple(batch) if is_loader and isinstance(batch, list) else batch)
+
+    return Feed(make, steps, False)
+
+
+def _of_sequence(method: str, sequence: Any, shuffle: bool) -> Iterator[Batch]:
+    order = np.arange(len(sequence))
+    if shuffle:
+        order = np.random.default_rng(seeds(None, method)).permutation(len(sequence))
+    for index in order.tolist():
+        yield parts(sequence[index])
+    if hasattr(sequence, "on_epoch_end"):
+        sequence.on_epoch_end()
+
+
+def _weighted(method: str, batch: Batch, class_weight: Mapping[int, float]) -> Batch:
+    labels = _as_arrays(batch.y)
+    if not isinstance(labels, np.ndarray):
+        raise ArgumentTypeError(method, "class_weight is for labels in one array.")
+    if batch.sample_weight is not None:
+        raise ArgumentError(method, "class_weight and sample_weight are given; give one of them.")
+    if labels.ndim > 1:
+        labels = labels.argmax(-1) if labels.shape[-1] > 1 else labels[..., 0]
+    table = np.ones(max(int(labels.max(initial=0)), *class_weight, 0) + 1, np.float32)
+    table[list(class_weight)] = list(class_weight.values())
+    return Batch(batch.x, batch.y, table[labels.astype(np.int64)])
+
+
+def _kind(value: Any) -> str:
+    name = type(value).__name__
+    return f"{'an' if name[0] in 'AEIOUaeiou' else 'a'} {name}"
+
+
+def _close(iterator: Any) -> None:
+    close = getattr(iterator, "close", None)
+    if close is not None:
+        close()

@@ -1,0 +1,532 @@
+"""Models: layers that can be trained, evaluated and asked by one call."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from hybridflow import optimizers
+from hybridflow.autodiff.tape import GradientTape
+from hybridflow.callbacks.callback import History
+from hybridflow.callbacks.running import CallbackList
+from hybridflow.core import pytree
+from hybridflow.core.context import suspended
+from hybridflow.core.tensor import Tensor
+from hybridflow.core.variable import Variable
+from hybridflow.eager.operands import as_tensor
+from hybridflow.errors import ArgumentError, ArgumentTypeError
+from hybridflow.jit.function import function
+from hybridflow.layers.layer import Layer
+from hybridflow.metrics import Mean
+from hybridflow.models.compiled import CompiledLoss, CompiledMetrics
+from hybridflow.models.feeding import Batch, Feed, feed, parts, split_off
+
+
+class Model(Layer):
+    """A layer with ``compile``, ``fit``, ``evaluate`` and ``predict``, with Keras's names, arguments and defaults.
+
+    Subclass it as a layer, or make one of inputs and outputs, ``hf.Model(inputs, outputs)`` (see ``hf.Input``).  What
+    a training step does is ``train_step``, which subclasses may define themselves; it is compiled into one program, as
+    is ``test_step``.
+
+    >>> class Line(hf.Model):
+    ...     def __init__(self):
+    ...         super().__init__()
+    ...         self.dense = hf.layers.Dense(1, kernel_initializer="zeros")
+    ...     def call(self, inputs):
+    ...         return self.dense(inputs)
+    >>> model = Line()
+    >>> model.compile(optimizer=hf.optimizers.SGD(0.1), loss="mse", metrics=["mae"])
+    >>> x = np.arange(8.0).reshape(8, 1) / 8
+    >>> history = model.fit(x, 2 * x + 1, batch_size=4, epochs=200, verbose=0)
+    >>> history.history["loss"][-1] < 1e-3
+    True
+    >>> model.predict(np.array([[2.0]]), verbose=0).shape
+    (1, 1)
+    """
+
+    stop_training = False
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Any:
+        if cls is Model and (args or "inputs" in kwargs):
+            from hybridflow.models.functional import Functional
+
+            return object.__new__(Functional)
+        return object.__new__(cls)
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self._compiled: _Compiled | None = None
+        self.history: History | None = None
+
+    # What is trained
+
+    def compile(
+        self,
+        optimizer: Any = "rmsprop",
+        loss: Any = None,
+        loss_weights: Any = None,
+        metrics: Any = None,
+        weighted_metrics: Any = None,
+        run_eagerly: bool = False,
+        steps_per_execution: int = 1,
+        jit_compile: Any = "auto",
+    ) -> None:
+        """Say how the model is trained.
+
+        ``optimizer`` is one, or its name.  ``loss`` is a name, an object of ``hf.losses`` or a function of labels and
+        predictions; for several outputs a list or dict of them, whose sum counts, weighted by ``loss_weights``.
+        ``metrics`` is a list of names, objects and functions, for several outputs a list or dict of lists;
+        ``weighted_metrics`` heed the weights of samples.  ``run_eagerly`` does without compiling, so that a debugger
+        stops in each step.  Callbacks are told of every ``steps_per_execution``-th batch.  ``jit_compile`` is there for
+        programs that give it: steps are always compiled, unless they run eagerly.
+        """
+        if not isinstance(steps_per_execution, int) or steps_per_execution < 1:
+            raise ArgumentError(self.name, f"steps_per_execution is {steps_per_execution!r}; it must be 1 or more.")
+        self._compiled = _Compiled(
+            optimizers.get(optimizer),
+            CompiledLoss(loss, loss_weights) if loss is not None else None,
+            CompiledMetrics(metrics, weighted_metrics, loss),
+            steps_per_execution,
+        )
+        self._compiled.make_steps(self, run_eagerly)
+
+    @property
+    def compiled(self) -> bool:
+        """Whether ``compile`` was called."""
+        return self._compiled is not None
+
+    @property
+    def optimizer(self) -> Any:
+        """The optimizer that ``compile`` was given."""
+        return self._settings.optimizer
+
+    @property
+    def loss(self) -> Any:
+        """The loss that ``compile`` was given."""
+        settings = self._settings
+        return settings.loss and settings.loss.given
+
+    @property
+    def _settings(self) -> _Compiled:
+        if self._compiled is None:
+            raise ArgumentError(self.name, "the model has no loss and no optimizer: call compile() first.")
+        return self._compiled
+
+    @property
+    def metrics(self) -> list[Any]:
+        """The mean loss, the metrics that ``compile`` made, and those that are attributes of the model or of layers in
+        it.  Subclasses may say otherwise; what is listed starts anew with each epoch."""
+        own = _metrics_within(self)
+        settings = self._compiled
+        if settings is None:
+            return own
+        return [settings.tracker, *settings.trackers.values(), *settings.metrics.metrics, *own]
+
+    @property
+    def metrics_names(self) -> list[str]:
+        """The names of ``metrics``."""
+        return [metric.name for metric in self.metrics]
+
+    def reset_metrics(self) -> None:
+        """Let all metrics start anew."""
+        with suspended():
+            for metric in self.metrics:
+                metric.reset_state()
+
+    def _output_names(self) -> Sequence[str] | None:
+        """The names of several outputs, where they have some."""
+        return None
+
+    # Steps, for subclasses to define as they like
+
+    def train_step(self, data: Any) -> dict[str, Any]:
+        """One step of training for a batch ``(x, y, sample_weight)``: what is logged, by name.
+
+        This one computes predictions and their loss, has the optimizer apply its gradients, and updates the metrics.
+        """
+        x, y, sample_weight = parts(data)
+        with GradientTape() as tape:
+            y_pred = self(x, training=True)
+            loss = self.compute_loss(x=x, y=y, y_pred=y_pred, sample_weight=sample_weight, training=True)
+        variables = self.trainable_variables
+        gradients = tape.gradient(loss, variables)
+        self.optimizer.apply_gradients(zip(gradients, variables))
+        return self._logs(x, y, y_pred, sample_weight, loss)
+
+    def test_step(self, data: Any) -> dict[str, Any]:
+        """One step of ``evaluate``: what is logged, by name."""
+        x, y, sample_weight = parts(data)
+        y_pred = self(x, training=False)
+        loss = self.compute_loss(x=x, y=y, y_pred=y_pred, sample_weight=sample_weight, training=False)
+        return self._logs(x, y, y_pred, sample_weight, loss)
+
+    def predict_step(self, data: Any) -> Any:
+        """One step of ``predict``: the outputs for a batch."""
+        return self(parts(data).x, training=False)
+
+    def compute_loss(
+        self, x: Any = None, y: Any = None, y_pred: Any = None, sample_weight: Any = None, training: bool = True
+    ) -> Any:
+        """The loss of a batch: that of ``compile``, and ``losses``, those of regularizers and of ``add_loss``."""
+        settings = self._settings
+        more = self.losses
+        found: list[Any] = []
+        if settings.loss is not None:
+            by_output = settings.loss(y, y_pred, sample_weight, self._output_names())
+            found = list(by_output.values())
+            if len(found) > 1:
+                for name, value in by_output.items():
+                    settings.tracker_of(str(name)).update_state(value, sample_weight=_samples(x))
+        found += more
+        if not found:
+            raise ArgumentError(self.name, "there is no loss: give one to compile(), or call add_loss in a layer.")
+        total = found[0]
+        for value in found[1:]:
+            total = total + value
+        return total
+
+    def compute_metrics(
+        self, x: Any = None, y: Any = None, y_pred: Any = None, sample_weight: Any = None
+    ) -> dict[str, Any]:
+        """Update the metrics of ``compile``, and return the results of all."""
+        self._settings.metrics.update(y, y_pred, sample_weight, self._output_names())
+        return self.get_metrics_result()
+
+    def get_metrics_result(self) -> dict[str, Any]:
+        """The results of all metrics by name."""
+        settings = self._settings
+        results: dict[str, Any] = {}
+        for metric in [settings.tracker, *settings.trackers.values()]:
+            results[metric.name] = metric.result()
+        results.update(settings.metrics.results())
+        for metric in _metrics_within(self):
+            found = metric.result()
+            results.update(found if isinstance(found, dict) else {metric.name: found})
+        return results
+
+    def _logs(self, x: Any, y: Any, y_pred: Any, sample_weight: Any, loss: Any) -> dict[str, Any]:
+        self._settings.tracker.update_state(loss, sample_weight=_samples(x))
+        return self.compute_metrics(x, y, y_pred, sample_weight)
+
+    # Loops
+
+    def fit(
+        self,
+        x: Any = None,
+        y: Any = None,
+        batch_size: int | None = None,
+        epochs: int = 1,
+        verbose: Any = "auto",
+        callbacks: Any = None,
+        validation_split: float = 0.0,
+        validation_data: Any = None,
+        shuffle: bool = True,
+        class_weight: Mapping[int, float] | None = None,
+        sample_weight: Any = None,
+        initial_epoch: int = 0,
+        steps_per_epoch: int | None = None,
+        validation_steps: int | None = None,
+        validation_batch_size: int | None = None,
+        validation_freq: Any = 1,
+    ) -> History:
+        """Train for ``epochs`` passes over the data; what was logged is returned, and is ``history`` too.
+
+        The data are arrays (or lists and dicts of arrays) ``x`` and ``y``, cut into batches of ``batch_size`` rows (32
+        unless given) in a new order each epoch (``shuffle``); or ``x`` is a ``hf.data.Dataset``, a generator, a data
+        loader, or anything that can be iterated over and gives batches ``(x, y)`` or ``(x, y, sample_weight)``.
+
+        ``validation_data`` is ``(x, y)`` or such a dataset; ``validation_split`` takes that share of the last rows.
+        ``class_weight`` weighs samples by their class.  ``verbose``: 0 says nothing, 1 draws a bar, 2 prints a line for
+        each epoch; "auto" is 1 on a terminal and 2 elsewhere.  Raises ArgumentError before ``compile``.
+        """
+        settings = self._settings
+        data = Batch(x, y, sample_weight)
+        if validation_split and validation_data is None:
+            data, validation_data = split_off("fit", data, validation_split)
+        source = feed(
+            "fit",
+            *data,
+            batch_size=batch_size,
+            steps=steps_per_epoch,
+            shuffle=shuffle,
+            class_weight=class_weight,
+        )
+        validation = self._validation(validation_data, validation_batch_size or batch_size, validation_steps)
+        told = CallbackList(callbacks, self, verbose, {"epochs": epochs, "steps": source.steps, "verbose": verbose})
+        self.history, self.stop_training = told.history, False
+        try:
+            told.on_train_begin()
+            for epoch in range(initial_epoch, epochs):
+                self.reset_metrics()
+                told.on_epoch_begin(epoch)
+                logs = self._train_epoch(source, told, settings)
+                if validation is not None and _is_due(epoch + 1, validation_freq):
+                    found = self._evaluate(validation, told)
+                    logs.update({f"val_{name}": value for name, value in found.items()})
+                told.on_epoch_end(epoch, logs)
+                if self.stop_training:
+                    break
+            told.on_train_end(told.last_logs)
+        finally:
+            source.close()
+            told.close()
+        return told.history
+
+    def _train_epoch(self, source: Feed, told: CallbackList, settings: _Compiled) -> dict[str, float]:
+        logs: dict[str, Any] | None = None
+        every = settings.steps_per_execution
+        step = settings.train_step
+        for number, batch in enumerate(source.epoch()):
+            if number % every == 0:
+                told.on_train_batch_begin(number)
+            logs = _checked(step(*batch), "train_step")
+            if (number + 1) % every == 0:
+                told.on_train_batch_end(number, logs)
+            if self.stop_training:
+                break
+        if logs is None:
+            raise ArgumentError("fit", "the data gave no batch: it is empty, or a generator that has ended.")
+        return floats(logs)
+
+    def _validation(self, given: Any, batch_size: int | None, steps: int | None) -> Feed | None:
+        if given is None:
+            return None
+        if isinstance(given, Batch) or (isinstance(given, (tuple, list)) and len(given) in (2, 3)):
+            return feed("fit", *given, batch_size=batch_size, steps=steps)
+        return feed("fit", given, steps=steps)
+
+    def evaluate(
+        self,
+        x: Any = None,
+        y: Any = None,
+        batch_size: int | None = None,
+        verbose: Any = "auto",
+        sample_weight: Any = None,
+        steps: int | None = None,
+        callbacks: Any = None,
+        return_dict: bool = False,
+    ) -> Any:
+        """The loss and the metrics of data, which are given as to ``fit``: one number, a list of them in the order of
+        ``metrics_names``, or a dict."""
+        source = feed("evaluate", x, y, sample_weight, batch_size=batch_size, steps=steps)
+        told = CallbackList(callbacks, self, verbose, {"steps": source.steps, "verbose": verbose}, history=False)
+        try:
+            logs = self._evaluate(source, told)
+        finally:
+            source.close()
+            told.close()
+        if return_dict:
+            return logs
+        found = list(logs.values())
+        return found[0] if len(found) == 1 else found
+
+    def _evaluate(self, source: Feed, told: CallbackList) -> dict[str, float]:
+        self.reset_metrics()
+        step = self._settings.test_step
+        logs: dict[str, Any] | None = None
+        told.on_test_begin()
+        for number, batch in enumerate(source.epoch()):
+            told.on_test_batch_begin(number)
+            logs = _checked(step(*batch), "test_step")
+            told.on_test_batch_end(number, logs)
+        if logs is None:
+            raise ArgumentError("evaluate", "the data gave no batch: it is empty, or a generator that has ended.")
+        found = floats(logs)
+        told.on_test_end(found)
+        return found
+
+    def predict(
+        self,
+        x: Any,
+        batch_size: int | None = None,
+        verbose: Any = "auto",
+        steps: int | None = None,
+        callbacks: Any = None,
+    ) -> Any:
+        """The outputs for all inputs, batch by batch, as NumPy arrays."""
+        source = feed("predict", x, batch_size=batch_size, steps=steps)
+        told = CallbackList(callbacks, self, verbose, {"steps": source.steps, "verbose": verbose}, history=False)
+        step = self._predictor()
+        found: list[list[Any]] = []
+        structure = None
+        try:
+            told.on_predict_begin()
+            for number, batch in enumerate(source.epoch()):
+                told.on_predict_batch_begin(number)
+                outputs = step(batch.x)
+                leaves, structure = pytree.flatten(outputs)
+                found.append(leaves)
+                told.on_predict_batch_end(number, {"outputs": outputs})
+            told.on_predict_end()
+        finally:
+            source.close()
+            told.close()
+        if structure is None:
+            raise ArgumentError("predict", "the data gave no batch: it is empty, or a generator that has ended.")
+        return pytree.unflatten(structure, [_joined(leaves) for leaves in zip(*found)])
+
+    def _predictor(self) -> Any:
+        if self._compiled is not None:
+            return self._compiled.predict_step
+        made = self.__dict__.get("_own_predictor")
+        if made is None:
+            made = function(self._predict, name=f"{self.name}.predict_step")
+            self.__dict__["_own_predictor"] = made
+        return made
+
+    def _predict(self, x: Any) -> Any:
+        return self.predict_step((x,))
+
+    def _train(self, x: Any, y: Any, sample_weight: Any) -> Any:
+        return self.train_step(_given(x, y, sample_weight))
+
+    def _test(self, x: Any, y: Any, sample_weight: Any) -> Any:
+        return self.test_step(_given(x, y, sample_weight))
+
+    # One batch
+
+    def train_on_batch(
+        self,
+        x: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        class_weight: Mapping[int, float] | None = None,
+        return_dict: bool = False,
+    ) -> Any:
+        """Train on one batch; what is logged, of all batches since ``reset_metrics``."""
+        source = feed("train_on_batch", x, y, sample_weight, batch_size=2**62, class_weight=class_weight)
+        return self._one(source, self._settings.train_step, return_dict)
+
+    def test_on_batch(self, x: Any, y: Any = None, sample_weight: Any = None, return_dict: bool = False) -> Any:
+        """Evaluate one batch; what is logged, of all batches since ``reset_metrics``."""
+        source = feed("test_on_batch", x, y, sample_weight, batch_size=2**62)
+        return self._one(source, self._settings.test_step, return_dict)
+
+    def _one(self, source: Feed, step: Any, return_dict: bool) -> Any:
+        logs = floats(_checked(step(*next(source.epoch())), "the step"))
+        found = list(logs.values())
+        return logs if return_dict else found[0] if len(found) == 1 else found
+
+    def predict_on_batch(self, x: Any) -> Any:
+        """The outputs for one batch, as NumPy arrays."""
+        leaves, structure = pytree.flatten(self._predictor()(x))
+        return pytree.unflatten(structure, [leaf.numpy() for leaf in leaves])
+
+    # Looks
+
+    def summary(self, line_length: int | None = None, print_fn: Any = None, expand_nested: bool = False) -> None:
+        """Print a table of the layers, their output shapes and numbers of parameters."""
+        from hybridflow.models.summary import table
+
+        (print_fn or print)(table(self, line_length, expand_nested))
+
+    @property
+    def layers(self) -> list[Any]:
+        """The layers that are attributes of the model, or in lists and dicts there."""
+        return [child for child in _children(self) if isinstance(child, Layer)]
+
+    def get_layer(self, name: str | None = None, index: int | None = None) -> Any:
+        """The layer of that name or at that place.  Raises ArgumentError where there is none."""
+        layers = self.layers
+        if index is not None:
+            if not -len(layers) <= index < len(layers):
+                raise ArgumentError(self.name, f"there is no layer {index}; there are {len(layers)}.")
+            return layers[index]
+        for layer in layers:
+            if layer.name == name:
+                return layer
+        names = ", ".join(layer.name for layer in layers)
+        raise ArgumentError(self.name, f"no layer is called {name!r}; there are {names or 'none'}.")
+
+
+class _Compiled:
+    """What ``compile`` was given, and what was made of it.  No part of the model: these variables are not its."""
+
+    def __init__(
+        self, optimizer: Any, loss: CompiledLoss | None, metrics: CompiledMetrics, steps_per_execution: int
+    ) -> None:
+        self.optimizer, self.loss, self.metrics = optimizer, loss, metrics
+        self.steps_per_execution = steps_per_execution
+        with suspended():
+            self.tracker = Mean("loss")
+        self.trackers: dict[str, Mean] = {}
+        self.train_step: Any = None
+        self.test_step: Any = None
+        self.predict_step: Any = None
+
+    def make_steps(self, model: Model, eagerly: bool) -> None:
+        """The model's steps as programs, or as they are."""
+        for kind, step in (("train", model._train), ("test", model._test), ("predict", model._predict)):
+            made = step if eagerly else function(step, name=f"{model.name}.{kind}_step")
+            setattr(self, f"{kind}_step", made)
+
+    def tracker_of(self, name: str) -> Mean:
+        """The mean loss of one of several outputs."""
+        if name not in self.trackers:
+            self.trackers[name] = Mean(f"{name}_loss")
+        return self.trackers[name]
+
+
+def floats(logs: Mapping[str, Any]) -> dict[str, Any]:
+    """What was logged as Python's floats, arrays where it is no scalar."""
+    return {name: _float(value) for name, value in logs.items()}
+
+
+def _float(value: Any) -> Any:
+    if isinstance(value, (Tensor, Variable)):
+        return float(value.item()) if value.size == 1 else value.numpy()
+    return value
+
+
+def _checked(logs: Any, step: str) -> dict[str, Any]:
+    if not isinstance(logs, dict):
+        raise ArgumentTypeError(
+            "fit", f"{step} returned {type(logs).__name__}; it must return a dict of what is logged."
+        )
+    return logs
+
+
+def _given(x: Any, y: Any, sample_weight: Any) -> Any:
+    """A batch as ``train_step`` takes it: without what was not given, at its end."""
+    if sample_weight is not None:
+        return x, y, sample_weight
+    return (x,) if y is None else (x, y)
+
+
+def _samples(x: Any) -> Any:
+    """The number of samples in a batch."""
+    return as_tensor(pytree.flatten(x)[0][0], "fit").shape[0]
+
+
+def _joined(parts_of_all: Iterable[Any]) -> np.ndarray:
+    arrays = [np.asarray(part) for part in parts_of_all]
+    return arrays[0].copy() if len(arrays) == 1 else np.concatenate(arrays)
+
+
+def _is_due(epoch: int, every: Any) -> bool:
+    return epoch % every == 0 if isinstance(every, int) else epoch in every
+
+
+def _children(value: Any) -> list[Any]:
+    """What attributes hold, those in lists, tuples and dicts too."""
+    found: list[Any] = []
+    for name, part in value._attributes():
+        if name.startswith("_compiled") or name == "history":
+            continue
+        parts_of = part if isinstance(part, (list, tuple)) else part.values() if isinstance(part, dict) else [part]
+        found += [one for one in parts_of if all(one is not other for other in found)]
+    return found
+
+
+def _metrics_within(layer: Layer) -> list[Any]:
+    """The metrics that are attributes of a layer, and of those in it."""
+    from hybridflow.metrics import Metric
+
+    found: list[Any] = []
+    for module in [layer, *layer.submodules]:
+        if isinstance(module, Layer):
+            found += [one for one in _children(module) if isinstance(one, Metric)]
+    return found
