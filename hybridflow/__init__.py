@@ -270,10 +270,10 @@ if _typing.TYPE_CHECKING:  # what is loaded when it is first used, see ``_LATER`
     from hybridflow.effects.printing import print as print
     from hybridflow.jit.function import function as function
     from hybridflow.jit.tensor_spec import TensorSpec as TensorSpec
+    from hybridflow.layers.graph import Input as Input
     from hybridflow.layers.module import Module as Module
     from hybridflow.mapping.vmap import vectorized_map as vectorized_map, vmap as vmap
-    from hybridflow.models.model import Model as Model
-    from hybridflow.models.sequential import Sequential as Sequential
+    from hybridflow.models import Model as Model, Sequential as Sequential
 
 if _flags.KEEP_TEXT.value == "1" or hasattr(_sys, "ps1") or "code" in _sys.modules:
     from hybridflow.tracing.convert import texts as _texts
@@ -291,9 +291,10 @@ bool = bool_
 # What a first operation does without: where it is.  Modules of this package are the name itself.
 _LATER = {
     "GradientTape": "autodiff.tape",
+    "Input": "layers.graph",
     "Module": "layers.module",
-    "Model": "models.model",
-    "Sequential": "models.sequential",
+    "Model": "models",
+    "Sequential": "models",
     "TensorArray": "control.tensor_array",
     "TensorSpec": "jit.tensor_spec",
     "associative_scan": "control.walks",

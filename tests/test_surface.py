@@ -13,11 +13,11 @@ import hybridflow as hf
 
 ROOT = Path(__file__).resolve().parent.parent
 _TEXT = """
-GradientTape Module Sequential Tensor TensorArray TensorSpec Variable abs acos acosh add all any arange argmax argmin
-argsort asarray asin asinh associative_scan astype atan atan2 atanh bfloat16 bitwise_and bitwise_invert
+GradientTape Input Model Module Sequential Tensor TensorArray TensorSpec Variable abs acos acosh add all any arange
+argmax argmin argsort asarray asin asinh associative_scan astype atan atan2 atanh bfloat16 bitwise_and bitwise_invert
 bitwise_left_shift bitwise_or bitwise_right_shift bitwise_xor bool bool_ broadcast_arrays broadcast_shapes
-broadcast_to can_cast case ceil clip concat cond config conj constant constraints copysign cos cosh count_nonzero
-cumulative_prod cumulative_sum custom_gradient data device diagonal diff divide e einsum empty empty_like equal erf
+broadcast_to callbacks can_cast case ceil clip concat cond config conj constant constraints copysign cos cosh
+count_nonzero cumulative_prod cumulative_sum custom_gradient data device diagonal diff divide e einsum empty empty_like equal erf
 errors exp expand_dims expm1 eye finfo flip float16 float32 float64 floor floor_divide foldl foldr fori_loop from_dlpack
 full full_like function gather gather_nd grad greater greater_equal hypot iinfo imag inf initializers int16 int32 int64
 int8 isclose isdtype isfinite isin isinf isnan layers less less_equal linalg linspace list_devices log log10 log1p
@@ -33,6 +33,8 @@ vectorized_map vmap where while_loop zeros zeros_like
 """
 NAMES = _TEXT.split()
 MODULES = {
+    "callbacks": """CSVLogger Callback EarlyStopping History LambdaCallback LearningRateScheduler
+        ReduceLROnPlateau TerminateOnNaN""",
     "config": "cache_limit functions_run_eagerly get_num_threads memory_limit run_functions_eagerly set_num_threads",
     "constraints": "Constraint MaxNorm MinMaxNorm NonNeg UnitNorm get",
     "data": "AUTOTUNE Dataset INFINITE_CARDINALITY Iterator UNKNOWN_CARDINALITY",
@@ -40,7 +42,7 @@ MODULES = {
         LecunUniform Ones Orthogonal RandomNormal RandomUniform TruncatedNormal VarianceScaling Zeros get""",
     "layers": """Activation Add Average BatchNormalization Bidirectional Concatenate Dense Dot Dropout ELU Embedding
         Flatten GRU GRUCell GaussianDropout GaussianNoise GlobalAveragePooling1D GlobalAveragePooling2D
-        GlobalMaxPooling1D GlobalMaxPooling2D GroupNormalization Identity LSTM LSTMCell Lambda Layer
+        GlobalMaxPooling1D GlobalMaxPooling2D GroupNormalization Identity InputLayer LSTM LSTMCell Lambda Layer
         LayerNormalization LeakyReLU Masking Maximum Minimum MultiHeadAttention Multiply Permute
         RMSNormalization RNN ReLU RepeatVector Reshape SimpleRNN SimpleRNNCell Softmax SpatialDropout1D
         SpatialDropout2D StackedRNNCells Subtract TimeDistributed UnitNormalization""",
@@ -48,7 +50,8 @@ MODULES = {
         matrix_rank matrix_transpose outer pinv qr slogdet solve svd svdvals tensordot trace
         triangular_solve vecdot vector_norm""",
     "losses": """BinaryCrossentropy CategoricalCrossentropy CosineSimilarity Hinge Huber KLDivergence LogCosh Loss
-        MeanAbsoluteError MeanSquaredError Poisson SparseCategoricalCrossentropy SquaredHinge huber
+        LossFunctionWrapper MeanAbsoluteError MeanAbsolutePercentageError MeanSquaredError
+        MeanSquaredLogarithmicError Poisson SparseCategoricalCrossentropy SquaredHinge get huber
         mean_absolute_error mean_squared_error sigmoid_cross_entropy softmax_cross_entropy""",
     "memory": "Stats stats trim",
     "metrics": """AUC Accuracy BinaryAccuracy BinaryCrossentropy BinaryIoU CategoricalAccuracy CategoricalCrossentropy
@@ -63,7 +66,7 @@ MODULES = {
         mean_absolute_error mean_squared_error moments one_hot relu relu6 rms_norm selu sigmoid sigmoid_cross_entropy
         silu softmax softmax_cross_entropy softplus softsign swish tanh""",
     "optimizers": """Adadelta Adagrad Adam AdamW Adamax Ftrl Lamb Lion Nadam Optimizer RMSprop SGD clip_by_global_norm
-        clip_by_norm global_norm schedules""",
+        clip_by_norm get global_norm schedules""",
     "regularizers": "L1 L1L2 L2 OrthogonalRegularizer Regularizer get",
     "tree": "flatten leaves map structure unflatten",
     "random": """Generator bernoulli bits categorical exponential global_generator normal permutation randint set_seed

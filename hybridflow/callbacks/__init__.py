@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from hybridflow.callbacks.callback import Callback, History
 from hybridflow.callbacks.logging import CSVLogger, LambdaCallback
-from hybridflow.callbacks.running import CallbackList
 from hybridflow.callbacks.stopping import EarlyStopping, LearningRateScheduler, ReduceLROnPlateau, TerminateOnNaN
 
 __all__ = [
     "CSVLogger",
     "Callback",
-    "CallbackList",
     "EarlyStopping",
     "History",
     "LambdaCallback",

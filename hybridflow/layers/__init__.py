@@ -7,6 +7,7 @@ from hybridflow.layers.attention import MultiHeadAttention
 from hybridflow.layers.basic import Dense, Dropout, Flatten, Identity, Lambda, Permute, RepeatVector, Reshape
 from hybridflow.layers.cells import GRUCell, LSTMCell, SimpleRNNCell, StackedRNNCells
 from hybridflow.layers.embedding import Embedding, Masking
+from hybridflow.layers.graph import InputLayer
 from hybridflow.layers.layer import Layer
 from hybridflow.layers.merging import Add, Average, Concatenate, Dot, Maximum, Minimum, Multiply, Subtract
 from hybridflow.layers.noise import GaussianDropout, GaussianNoise, SpatialDropout1D, SpatialDropout2D
@@ -48,6 +49,7 @@ __all__ = [
     "GlobalMaxPooling2D",
     "GroupNormalization",
     "Identity",
+    "InputLayer",
     "LSTM",
     "LSTMCell",
     "Lambda",

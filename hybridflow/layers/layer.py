@@ -18,6 +18,7 @@ from hybridflow.core.variable import Variable
 from hybridflow.eager.operands import as_tensor
 from hybridflow.errors import ArgumentError, ShapeError
 from hybridflow.layers.module import Module
+from hybridflow.layers.symbols import first_symbol
 
 
 class Layer(Module, Configured):
@@ -33,6 +34,8 @@ class Layer(Module, Configured):
 
     Layers are made of the arguments that ``get_config`` names; ``from_config`` makes another one like this, with
     weights of its own.  ``name`` is the class's name in lower case unless given, ``dtype`` that of weights and results.
+    ``input_shape``, the shape of a sample, or ``input_dim`` for one axis, lets the first layer of a ``Sequential`` be
+    built before there is data.
 
     >>> class Scale(hf.layers.Layer):
     ...     def build(self, input_shape):
@@ -49,14 +52,26 @@ class Layer(Module, Configured):
     supports_masking = False
     _takes_training = False
     _takes_mask = False
+    _sample_shape: tuple[int | None, ...] | None = None
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         parameters = inspect.signature(cls.call).parameters
-        cls._takes_training, cls._takes_mask = "training" in parameters, "mask" in parameters
+        takes_all = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values())
+        cls._takes_training, cls._takes_mask = takes_all or "training" in parameters, "mask" in parameters
 
-    def __init__(self, *, trainable: bool = True, name: str | None = None, dtype: Any = None) -> None:
+    def __init__(
+        self,
+        *,
+        trainable: bool = True,
+        name: str | None = None,
+        dtype: Any = None,
+        input_shape: Any = None,
+        input_dim: int | None = None,
+    ) -> None:
         self.trainable = trainable
+        if input_shape is not None or input_dim is not None:
+            self._sample_shape = (input_dim,) if input_shape is None else tuple(input_shape)
         self._name = name
         self._dtype = default_float if dtype is None else to_dtype(dtype, type(self).__name__)
         self.built = type(self).build is Layer.build  # there is nothing to do
@@ -76,10 +91,15 @@ class Layer(Module, Configured):
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """The result of ``call``.  Arrays, numbers and lists of these become tensors, floats of the layer's dtype."""
+        symbol = first_symbol((*args, kwargs) if kwargs else args)
+        if symbol is not None:
+            return symbol.connect(self, args, kwargs)
         inputs = [self._converted(value) for value in args]
         training = kwargs.get("training")
         if training is None and self._takes_training:
             training = kwargs["training"] = calling.training_now()
+        elif not self._takes_training and "training" in kwargs:
+            del kwargs["training"]  # it is for layers within this one
         if not self.built:
             self._build(inputs)
         token = calling.enter(training)
@@ -195,6 +215,25 @@ class Layer(Module, Configured):
                 raise ShapeError(self.name, f"the weight {value.type} for {variable._title()} must have its shape.")
         for value, variable in zip(values, variables):
             variable.assign(value)
+
+    @property
+    def input(self) -> Any:
+        """The symbols that the layer was first called with, where it is connected to a graph.  Raises ArgumentError
+        where it is not."""
+        args, _ = self._connection().arguments
+        return args[0] if len(args) == 1 else args
+
+    @property
+    def output(self) -> Any:
+        """The symbols of the layer's first results, where it is connected to a graph.  Raises ArgumentError where it is
+        not."""
+        return self._connection().result()
+
+    def _connection(self) -> Any:
+        calls = self.__dict__.get("_calls")
+        if not calls:
+            raise ArgumentError(self.name, "the layer has not been called with hf.Input, or what was made of it.")
+        return calls[0]
 
     def count_params(self) -> int:
         """The number of elements of all variables."""

@@ -64,7 +64,7 @@ class Metric(Configured):
         chosen = self._dtype if dtype is None else to_dtype(dtype, self.name)
         with suspended():  # it starts from nothing that a function being traced computes
             start = initializers.get(initializer)(tuple(shape), chosen)
-            made = Variable(start, trainable=False, name=name)
+        made = Variable(start, trainable=False, name=name)
         self._variables.append(made)
         self._starts.append(start)
         return made

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -19,9 +19,10 @@ from hybridflow.eager.operands import as_tensor
 from hybridflow.errors import ArgumentError, ArgumentTypeError
 from hybridflow.jit.function import function
 from hybridflow.layers.layer import Layer
-from hybridflow.metrics import Mean
+from hybridflow.metrics import Mean, Metric
 from hybridflow.models.compiled import CompiledLoss, CompiledMetrics
 from hybridflow.models.feeding import Batch, Feed, feed, parts, split_off
+from hybridflow.models.summary import table
 
 
 class Model(Layer):
@@ -48,12 +49,11 @@ class Model(Layer):
     """
 
     stop_training = False
+    _of_graph: ClassVar[type[Model]]  # the class of models of inputs and outputs, which sets it
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Any:
         if cls is Model and (args or "inputs" in kwargs):
-            from hybridflow.models.functional import Functional
-
-            return object.__new__(Functional)
+            return object.__new__(Model._of_graph)
         return object.__new__(cls)
 
     def __init__(self, *args: Any, **options: Any) -> None:
@@ -419,8 +419,6 @@ class Model(Layer):
 
     def summary(self, line_length: int | None = None, print_fn: Any = None, expand_nested: bool = False) -> None:
         """Print a table of the layers, their output shapes and numbers of parameters."""
-        from hybridflow.models.summary import table
-
         (print_fn or print)(table(self, line_length, expand_nested))
 
     @property
@@ -523,8 +521,6 @@ def _children(value: Any) -> list[Any]:
 
 def _metrics_within(layer: Layer) -> list[Any]:
     """The metrics that are attributes of a layer, and of those in it."""
-    from hybridflow.metrics import Metric
-
     found: list[Any] = []
     for module in [layer, *layer.submodules]:
         if isinstance(module, Layer):

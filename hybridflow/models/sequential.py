@@ -5,13 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Self
 
-from hybridflow.errors import ArgumentTypeError
+from hybridflow.errors import ArgumentError, ArgumentTypeError
+from hybridflow.layers.graph import Input, InputLayer
 from hybridflow.layers.layer import Layer, as_layer, describe
+from hybridflow.layers.symbols import Symbol
 from hybridflow.models.model import Model
 
 
 class Sequential(Model):
     """Layers, or any functions, each of which takes what the one before gives.
+
+    With ``hf.Input`` as the first of them, or an ``input_shape`` given to the first layer, layers are built as they are
+    added; otherwise when the model is first called.
 
     >>> model = hf.Sequential([hf.layers.Dense(8, "relu"), hf.layers.Dense(2)])
     >>> model(hf.ones((4, 3))).shape
@@ -25,23 +30,70 @@ class Sequential(Model):
     def __init__(self, layers: Iterable[Callable[..., Any]] = (), **options: Any) -> None:
         super().__init__(**options)
         self.layers = []
+        self._start: Symbol | None = None
+        self._ends: list[Symbol] = []  # what layers make of it, one by one
         for layer in layers:
             self.add(layer)
 
-    def add(self, layer: Callable[..., Any]) -> None:
+    def add(self, layer: Any) -> None:
         """Append a layer.  Raises ArgumentTypeError for what cannot be called."""
+        if isinstance(layer, (Symbol, InputLayer)):
+            if self.layers or self._start is not None:
+                raise ArgumentError(self.name, "an input is the first of the layers.")
+            self._start = layer.output if isinstance(layer, InputLayer) else layer
+            return
         if not callable(layer):
             raise ArgumentTypeError(self.name, f"{layer!r} is no layer: it cannot be called.")
+        if not self.layers and self._start is None and getattr(layer, "_sample_shape", None) is not None:
+            self._start = Input(layer._sample_shape)
+        if self._start is not None:
+            self._connect(layer)
         self.layers.append(layer)
+
+    def _connect(self, layer: Any) -> None:
+        """Build a layer for what the one before it gives."""
+        last = self._ends[-1] if self._ends else self._start
+        if not isinstance(layer, Layer) or not isinstance(last, Symbol):
+            raise ArgumentTypeError(
+                self.name, f"{layer!r} is a plain function behind an input; use hf.layers.Lambda for it."
+            )
+        self._ends.append(layer(last))
+        self.built = True
 
     def pop(self) -> Callable[..., Any]:
         """Remove the last layer, and return it."""
+        if self._ends:
+            self._ends.pop()
         return self.layers.pop()
+
+    @property
+    def inputs(self) -> list[Symbol]:
+        """The symbol of the input, where there is one."""
+        return [] if self._start is None else [self._start]
+
+    @property
+    def outputs(self) -> list[Symbol]:
+        """The symbol of the output, where there is an input."""
+        return self._ends[-1:]
+
+    @property
+    def input(self) -> Any:
+        """The symbol of the input.  Raises ArgumentError where there is none."""
+        return self._start if self._start is not None else super().input
+
+    @property
+    def output(self) -> Any:
+        """The symbol of the output.  Raises ArgumentError where there is no input."""
+        return self._ends[-1] if self._ends else super().output
 
     def call(self, inputs: Any, training: bool | None = None) -> Any:
         for layer in self.layers:
             inputs = layer(inputs)
         return inputs
+
+    def build(self, input_shape: Any) -> None:
+        """Remember the shape, for ``summary``; layers are built when they are called."""
+        self._seen_shape = input_shape
 
     def get_config(self) -> dict[str, Any]:
         """The arguments, layers by their descriptions.  Raises ArgumentTypeError for plain functions among them: use
@@ -49,7 +101,8 @@ class Sequential(Model):
         for layer in self.layers:
             if not isinstance(layer, Layer):
                 raise ArgumentTypeError(self.name, f"{layer!r} is no layer, and has no configuration.")
-        return super().get_config() | {"layers": [describe(layer) for layer in self.layers]}
+        first = [] if self._start is None else [self._start.call.layer]
+        return super().get_config() | {"layers": [describe(layer) for layer in [*first, *self.layers]]}
 
     @classmethod
     def from_config(cls, config: Mapping[str, Any]) -> Self:

@@ -45,7 +45,8 @@ def get(identifier: Any) -> Optimizer:
     >>> hf.optimizers.get("sgd")
     <SGD learning_rate=0.01, 0 variables>
     """
-    found = identified(_KINDS, identifier, "optimizers", "an optimizer")
-    if not isinstance(found, Optimizer):
+    if isinstance(identifier, (str, dict)):
+        identifier = identified(_KINDS, identifier, "optimizers", "an optimizer")
+    if not isinstance(identifier, Optimizer):
         raise ArgumentTypeError("optimizers", f"{identifier!r} is no optimizer; give one, or its name.")
-    return found
+    return identifier

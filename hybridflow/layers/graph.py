@@ -1,0 +1,170 @@
+"""Layers connected to graphs before there is data: ``hf.Input``, and what layers make of it."""
+
+from __future__ import annotations
+
+import itertools
+import operator
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from hybridflow.compiler.ir.extents import Dim
+from hybridflow.compiler.ir.types import TensorType
+from hybridflow.core import pytree
+from hybridflow.core.context import suspended, tracing
+from hybridflow.core.promotion import default_float, to_dtype
+from hybridflow.core.tensor import Tensor
+from hybridflow.errors import ArgumentError, ArgumentTypeError
+from hybridflow.layers.layer import Layer
+from hybridflow.layers.symbols import Call, Symbol
+from hybridflow.tracing.trace import Trace
+
+
+def _binary(name: str, reflected: bool) -> Callable[[Symbol, Any], Any]:
+    def apply(self: Symbol, other: Any) -> Any:
+        if isinstance(other, Symbol):
+            return Operation(name)(self, other)
+        return Operation(name, other=other, reflected=reflected)(self)
+
+    return apply
+
+
+for _name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul"):
+    setattr(Symbol, f"__{_name}__", _binary(_name, False))
+    setattr(Symbol, f"__r{_name}__", _binary(_name, True))
+for _name in ("lt", "le", "gt", "ge"):
+    setattr(Symbol, f"__{_name}__", _binary(_name, False))
+setattr(Symbol, "__getitem__", lambda self, key: Operation("getitem", key=key)(self))  # noqa: B010
+for _name in ("neg", "abs"):
+    setattr(Symbol, f"__{_name}__", lambda self, name=_name: Operation(name)(self))
+
+
+class Operation(Layer):
+    """One of Python's operators on symbols, by the name that it has in the module ``operator``; ``other`` is an
+    operand that is no symbol, on the left if ``reflected``; ``key`` an index."""
+
+    def __init__(
+        self, operation: str, other: Any = None, reflected: bool = False, key: Any = None, **options: Any
+    ) -> None:
+        super().__init__(**options)
+        self.operation, self.other, self.reflected, self.key = operation, other, reflected, key
+        self._name = self._name or operation
+
+    def _converted(self, value: Any) -> Any:
+        return value
+
+    def call(self, x: Any, y: Any = None) -> Any:
+        function = getattr(operator, self.operation)
+        if self.operation == "getitem":
+            return x[self.key]
+        if y is None and self.other is None:
+            return function(x)
+        y = self.other if y is None else y
+        return function(y, x) if self.reflected else function(x, y)
+
+    def get_config(self) -> dict[str, Any]:
+        names = "operation", "other", "reflected", "key"
+        return super().get_config() | {name: getattr(self, name) for name in names}
+
+
+class InputLayer(Layer):
+    """Where a graph of layers begins, see ``hf.Input``.
+
+    >>> hf.layers.InputLayer((3,), name="image").output
+    <Symbol 'image' float32[None, 3]>
+    """
+
+    def __init__(
+        self,
+        shape: Any = None,
+        batch_size: int | None = None,
+        dtype: Any = None,
+        name: str | None = None,
+        **options: Any,
+    ) -> None:
+        given = options.pop("input_shape", None)
+        super().__init__(name=name or f"input_{next(_numbers)}", dtype=dtype, **options)
+        shape = given if shape is None else shape
+        if isinstance(shape, int) or shape is None:
+            raise ArgumentError("Input", f"shape is {shape!r}; give a tuple of extents without the batch, (28, 28).")
+        self.shape, self.batch_size = tuple(shape), batch_size
+        for extent in (*self.shape, batch_size):
+            if extent is not None and (not isinstance(extent, int) or extent < 0):
+                raise ArgumentError("Input", f"the extent {extent!r} is neither None nor an int of 0 or more.")
+        call = Call(self, ((), {}))
+        extents = [
+            Dim(f"{_word(self.name)}_{axis}") if extent is None else extent for axis, extent in enumerate(self.shape, 1)
+        ]
+        batch = Dim("batch") if batch_size is None else batch_size
+        kind = TensorType((batch, *extents), to_dtype(default_float if dtype is None else dtype, "Input"))
+        call.outputs = [Symbol(kind, call, 0, self.name)]
+        call.structure = pytree.flatten(call.outputs[0])[1]
+        self._calls = [call]
+
+    def call(self, inputs: Any) -> Any:
+        return inputs
+
+    def get_config(self) -> dict[str, Any]:
+        return super().get_config() | {"shape": self.shape, "batch_size": self.batch_size}
+
+
+def Input(
+    shape: Iterable[int | None] | None = None,
+    batch_size: int | None = None,
+    dtype: Any = None,
+    name: str | None = None,
+) -> Symbol:
+    """What stands for an input of a model whose layers are connected before there is data.
+
+    ``shape`` is that of one sample, with None for extents that may be any; the batch comes in front.
+
+    >>> inputs = hf.Input((4,))
+    >>> x = hf.layers.Dense(8, activation="relu")(inputs)
+    >>> model = hf.Model(inputs, hf.layers.Dense(1)(x))
+    >>> model(hf.ones((2, 4))).shape
+    (2, 1)
+    """
+    symbol: Symbol = InputLayer(shape, batch_size, dtype, name).output
+    return symbol
+
+
+_numbers = itertools.count(1)
+
+
+def connected(layer: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """The symbols of what a layer makes of symbols.  It is built for their shapes, and called once, without data."""
+    call = Call(layer, (args, kwargs))
+    leaves, structure = pytree.flatten((args, kwargs))
+    if not layer.built and args:
+        with suspended():
+            layer.build(_shapes(args[0]))
+        layer.built = True
+    trace = Trace(layer.name, may_create_variables=True)
+    with tracing(trace):
+        values = [trace.argument(leaf.type, leaf.name) if isinstance(leaf, Symbol) else leaf for leaf in leaves]
+        real_args, real_kwargs = pytree.unflatten(structure, values)
+        found, call.structure = pytree.flatten(layer(*real_args, **real_kwargs))
+    for index, value in enumerate(found):
+        if not isinstance(value, Tensor):
+            raise ArgumentTypeError(
+                layer.name, f"the layer returned {value!r} for symbolic inputs, which is no tensor."
+            )
+        call.outputs.append(Symbol(value.type, call, index, layer.name))
+    layer.__dict__.setdefault("_calls", []).append(call)
+    return call.result()
+
+
+def _shapes(value: Any) -> Any:
+    if isinstance(value, Symbol):
+        return value.shape
+    if isinstance(value, dict):
+        return {key: _shapes(part) for key, part in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_shapes(part) for part in value]
+    return tuple(getattr(value, "shape", ()))
+
+
+def _word(name: str) -> str:
+    return "".join(letter if letter.isalnum() else "_" for letter in name)
+
+
+Symbol.connect = staticmethod(connected)

@@ -1,0 +1,185 @@
+"""Models of inputs and outputs: a graph of layers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Self
+
+from hybridflow.array.shapes import expand_dims
+from hybridflow.core import pytree
+from hybridflow.eager.operands import as_tensor
+from hybridflow.errors import ArgumentError, ArgumentTypeError
+from hybridflow.layers.graph import InputLayer
+from hybridflow.layers.layer import as_layer, describe
+from hybridflow.layers.symbols import Call, Symbol
+from hybridflow.models.model import Model
+
+
+class Functional(Model):
+    """``hf.Model(inputs, outputs)``: what layers make of ``hf.Input``, as a model.
+
+    Inputs and outputs may be nested in lists and dicts; a dict of inputs is matched by names.
+    """
+
+    def __init__(self, inputs: Any, outputs: Any, **options: Any) -> None:
+        super().__init__(**options)
+        self.inputs, self._input_structure = self._symbols(inputs, "inputs")
+        self.outputs, self._output_structure = self._symbols(outputs, "outputs")
+        self._graph = self._ordered()
+        layers: list[Any] = []
+        for call in self._graph:
+            if all(call.layer is not layer for layer in layers):
+                layers.append(call.layer)
+        self.layers = layers
+        self.input_names = [symbol.name for symbol in self.inputs]
+        self.output_names = _unique([symbol.name for symbol in self.outputs])
+        self.built = True
+
+    layers: list[Any] = []
+
+    def _symbols(self, given: Any, what: str) -> tuple[list[Symbol], Any]:
+        leaves, structure = pytree.flatten(given)
+        for leaf in leaves:
+            if not isinstance(leaf, Symbol):
+                raise ArgumentTypeError(self.name, f"{what} are made by hf.Input and layers; {leaf!r} is neither.")
+        return leaves, structure
+
+    def _ordered(self) -> list[Call]:
+        """The calls that outputs need, each behind those that it needs."""
+        order: list[Call] = []
+        done: set[int] = set()
+        starts = {id(symbol.call) for symbol in self.inputs}
+        stack = [(symbol.call, False) for symbol in reversed(self.outputs)]
+        stack += [(symbol.call, False) for symbol in reversed(self.inputs)]
+        while stack:
+            call, ready = stack.pop()
+            if id(call) in done:
+                continue
+            if ready:
+                done.add(id(call))
+                order.append(call)
+                continue
+            if isinstance(call.layer, InputLayer) and id(call) not in starts:
+                raise ArgumentError(
+                    self.name, f"the outputs need {call.layer.name!r}, which is not among the inputs of the model."
+                )
+            stack.append((call, True))
+            if id(call) not in starts:
+                stack += [(symbol.call, False) for symbol in reversed(call.inputs())]
+        return order
+
+    def _output_names(self) -> list[str]:
+        return self.output_names
+
+    def call(self, inputs: Any, training: bool | None = None) -> Any:
+        values = {(id(s.call), s.index): value for s, value in zip(self.inputs, self._matched(inputs))}
+        for call in self._graph:
+            if (id(call), 0) in values and isinstance(call.layer, InputLayer):
+                continue
+            if all((id(call), index) in values for index in range(len(call.outputs))):
+                continue  # a model that begins in the middle of a graph
+            leaves, structure = pytree.flatten(call.arguments)
+            given = [values[id(leaf.call), leaf.index] if isinstance(leaf, Symbol) else leaf for leaf in leaves]
+            args, kwargs = pytree.unflatten(structure, given)
+            for index, value in enumerate(pytree.flatten(call.layer(*args, **kwargs))[0]):
+                values[id(call), index] = value
+        return pytree.unflatten(self._output_structure, [values[id(s.call), s.index] for s in self.outputs])
+
+    def _matched(self, inputs: Any) -> list[Any]:
+        """The values of the inputs, in their order."""
+        if isinstance(inputs, Mapping):
+            names = self.input_names if self._input_structure.kind is not dict else self._input_structure.labels
+            missing = [name for name in names if name not in inputs]
+            if missing:
+                raise ArgumentError(self.name, f"there is no input {missing[0]!r}; inputs are {', '.join(names)}.")
+            found = [inputs[name] for name in names]
+        else:
+            found = list(inputs) if isinstance(inputs, (list, tuple)) else [inputs]
+        if len(found) != len(self.inputs):
+            raise ArgumentError(self.name, f"the model takes {len(self.inputs)} inputs, and was given {len(found)}.")
+        return [self._fitting(value, symbol) for value, symbol in zip(found, self.inputs)]
+
+    def _fitting(self, value: Any, symbol: Symbol) -> Any:
+        """The value, with a last axis of extent 1 where it lacks that."""
+        value = as_tensor(value, self.name)
+        if value.ndim == symbol.ndim - 1 and symbol.shape[-1] == 1:
+            value = expand_dims(value, axis=-1)
+        fits = value.ndim == symbol.ndim and all(
+            wanted is None or not isinstance(actual, int) or actual == wanted
+            for actual, wanted in zip(value.shape, symbol.shape)
+        )
+        if not fits:
+            raise ArgumentError(
+                self.name, f"the input {symbol.name!r} is {value.type}; its shape must be {symbol.shape}."
+            )
+        return value
+
+    @property
+    def input(self) -> Any:
+        """The symbols of the inputs."""
+        return pytree.unflatten(self._input_structure, self.inputs)
+
+    @property
+    def output(self) -> Any:
+        """The symbols of the outputs."""
+        return pytree.unflatten(self._output_structure, self.outputs)
+
+    def get_config(self) -> dict[str, Any]:
+        """The layers by their descriptions, and how they are connected."""
+        numbers = {id(call): number for number, call in enumerate(self._graph)}
+        places = {id(layer): place for place, layer in enumerate(self.layers)}
+
+        def told(value: Any) -> Any:
+            if isinstance(value, Symbol):
+                return {"symbol": [numbers[id(value.call)], value.index]}
+            if isinstance(value, (list, tuple)):
+                return {"tuple" if isinstance(value, tuple) else "list": [told(part) for part in value]}
+            return {"dict": {key: told(part) for key, part in value.items()}} if isinstance(value, dict) else value
+
+        calls = [{"layer": places[id(call.layer)], "arguments": told(call.arguments)} for call in self._graph]
+        return super().get_config() | {
+            "layers": [describe(layer) for layer in self.layers],
+            "calls": calls,
+            "inputs": told(self.input),
+            "outputs": told(self.output),
+        }
+
+    @classmethod
+    def from_config(cls, config: Mapping[str, Any]) -> Self:
+        """A model with such layers, without their weights."""
+        layers = [as_layer(given) for given in config["layers"]]
+        results: list[list[Symbol]] = []
+
+        def made(value: Any) -> Any:
+            if not isinstance(value, dict):
+                return value
+            kind, part = next(iter(value.items()))
+            if kind == "symbol":
+                return results[part[0]][part[1]]
+            if kind == "dict":
+                return {key: made(one) for key, one in part.items()}
+            found = [made(one) for one in part]
+            return tuple(found) if kind == "tuple" else found
+
+        for call in config["calls"]:
+            layer = layers[call["layer"]]
+            if isinstance(layer, InputLayer):
+                results.append([layer.output])
+            else:
+                args, kwargs = made(call["arguments"])
+                results.append(pytree.flatten(layer(*args, **kwargs))[0])
+        options = {key: value for key, value in config.items() if key in ("name", "trainable", "dtype")}
+        return cls(made(config["inputs"]), made(config["outputs"]), **options)
+
+
+Model._of_graph = Functional
+
+
+def _unique(names: list[str]) -> list[str]:
+    """The names, with numbers behind those that come again."""
+    seen: dict[str, int] = {}
+    found = []
+    for name in names:
+        count = seen[name] = seen.get(name, 0) + 1
+        found.append(name if count == 1 else f"{name}_{count - 1}")
+    return found
