@@ -37,7 +37,8 @@ class Progress:
         if self.level == 1:
             from tqdm.auto import tqdm
 
-            self._bar = tqdm(total=self._steps, desc=title or None, unit="batch", leave=True, file=sys.stdout)
+            kind = type("Bar", (tqdm,), {"monitor_interval": 0})  # without a thread that outlives it
+            self._bar = kind(total=self._steps, desc=title or None, unit="batch", leave=True, file=sys.stdout)
 
     def step(self, batch: int, logs: dict[str, Any]) -> None:
         """Batches up to this one are done."""

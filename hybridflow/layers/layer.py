@@ -123,7 +123,7 @@ class Layer(Module, Configured):
     def _converted(self, value: Any) -> Any:
         if isinstance(value, (Tensor, Variable)):
             return self._cast(value)
-        if isinstance(value, (list, tuple)) and any(isinstance(part, (Tensor, Variable)) for part in value):
+        if isinstance(value, (list, tuple)) and any(_is_array(part) for part in value):
             return type(value)([self._converted(part) for part in value])
         if value is None or isinstance(value, (str, dict)) or not _is_numeric(value):
             return value
@@ -251,6 +251,10 @@ class Layer(Module, Configured):
 
 
 _OF_WEIGHTS = "initializer", "regularizer", "constraint"
+
+
+def _is_array(value: Any) -> bool:
+    return isinstance(value, (Tensor, Variable)) or (hasattr(value, "__array__") and getattr(value, "ndim", 0) > 0)
 
 
 def _is_numeric(value: Any) -> bool:

@@ -48,7 +48,6 @@ class Model(Layer):
     (1, 1)
     """
 
-    stop_training = False
     _of_graph: ClassVar[type[Model]]  # the class of models of inputs and outputs, which sets it
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Any:
@@ -59,7 +58,21 @@ class Model(Layer):
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
         self._compiled: _Compiled | None = None
-        self.history: History | None = None
+        self._run = _Run()
+
+    @property
+    def history(self) -> History | None:
+        """What the last ``fit`` logged."""
+        return self._run.history
+
+    @property
+    def stop_training(self) -> bool:
+        """Whether ``fit`` is to end after the batch that goes on."""
+        return self._run.stop_training
+
+    @stop_training.setter
+    def stop_training(self, value: bool) -> None:
+        self._run.stop_training = bool(value)
 
     # What is trained
 
@@ -256,7 +269,7 @@ class Model(Layer):
         )
         validation = self._validation(validation_data, validation_batch_size or batch_size, validation_steps)
         told = CallbackList(callbacks, self, verbose, {"epochs": epochs, "steps": source.steps, "verbose": verbose})
-        self.history, self.stop_training = told.history, False
+        self._run.history, self._run.stop_training = told.history, False
         try:
             told.on_train_begin()
             for epoch in range(initial_epoch, epochs):
@@ -371,11 +384,9 @@ class Model(Layer):
     def _predictor(self) -> Any:
         if self._compiled is not None:
             return self._compiled.predict_step
-        made = self.__dict__.get("_own_predictor")
-        if made is None:
-            made = function(self._predict, name=f"{self.name}.predict_step")
-            self.__dict__["_own_predictor"] = made
-        return made
+        if self._run.predict_step is None:
+            self._run.predict_step = function(self._predict, name=f"{self.name}.predict_step")
+        return self._run.predict_step
 
     def _predict(self, x: Any) -> Any:
         return self.predict_step((x,))
@@ -438,6 +449,16 @@ class Model(Layer):
                 return layer
         names = ", ".join(layer.name for layer in layers)
         raise ArgumentError(self.name, f"no layer is called {name!r}; there are {names or 'none'}.")
+
+
+class _Run:
+    """What changes from one ``fit`` to the next.  It is an object of its own because compiled steps watch all
+    attributes of a model, any of which may be a layer."""
+
+    def __init__(self) -> None:
+        self.history: History | None = None
+        self.stop_training = False
+        self.predict_step: Any = None  # of a model that was not compiled
 
 
 class _Compiled:
@@ -512,7 +533,7 @@ def _children(value: Any) -> list[Any]:
     """What attributes hold, those in lists, tuples and dicts too."""
     found: list[Any] = []
     for name, part in value._attributes():
-        if name.startswith("_compiled") or name == "history":
+        if name in ("_compiled", "_run"):
             continue
         parts_of = part if isinstance(part, (list, tuple)) else part.values() if isinstance(part, dict) else [part]
         found += [one for one in parts_of if all(one is not other for other in found)]

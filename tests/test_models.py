@@ -1,0 +1,384 @@
+"""Models: what fit, evaluate and predict do with data of every kind, graphs of layers, and callbacks."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import hybridflow as hf
+from hybridflow import callbacks, errors, layers
+
+RNG = np.random.default_rng(9)
+X = RNG.standard_normal((20, 3)).astype("f4")
+Y = (X @ [[1.0], [-2.0], [0.5]] + 0.3).astype("f4")
+CLASSES = RNG.integers(0, 3, 20)
+
+
+def line(**options: Any) -> Any:
+    """A model that starts from the same weights each time."""
+    model = hf.Sequential([layers.Dense(1, kernel_initializer="zeros")])
+    model.compile(**({"optimizer": hf.optimizers.SGD(0.1), "loss": "mse"} | options))
+    return model
+
+
+def by_hand(batches: Any, epochs: int = 1) -> np.ndarray:
+    """The weights of the line after training, in float64."""
+    w = np.zeros(4)
+    for _ in range(epochs):
+        for x, y in batches:
+            rows = np.concatenate([x, np.ones((len(x), 1))], 1).astype(float)
+            w -= 0.1 * 2 * rows.T @ (rows @ w - y[:, 0]) / len(rows)
+    return w
+
+
+def weights(model: Any) -> np.ndarray:
+    return np.concatenate([v.numpy().ravel() for v in model.variables])
+
+
+BATCHES = [(X[i : i + 8], Y[i : i + 8]) for i in range(0, 20, 8)]
+
+
+class Loader:
+    """A sequence of batches, as torch and Keras have them."""
+
+    def __init__(self) -> None:
+        self.epochs = 0
+
+    def __len__(self) -> int:
+        return len(BATCHES)
+
+    def __getitem__(self, index: int) -> Any:
+        return BATCHES[index]
+
+    def on_epoch_end(self) -> None:
+        self.epochs += 1
+
+
+def test_fit_is_the_step_written_out() -> None:
+    expected = by_hand(BATCHES, 3)
+    loader = Loader()
+    fits: dict[str, Any] = {
+        "arrays": lambda m: m.fit(X, Y, batch_size=8, epochs=3, shuffle=False, verbose=0),
+        "tensors": lambda m: m.fit(hf.asarray(X), hf.asarray(Y), batch_size=8, epochs=3, shuffle=False, verbose=0),
+        "lists": lambda m: m.fit(X.tolist(), Y.tolist(), batch_size=8, epochs=3, shuffle=False, verbose=0),
+        "a dataset": lambda m: m.fit(
+            hf.data.Dataset.from_tensor_slices((X, Y)).batch(8), epochs=3, verbose=0, shuffle=False
+        ),
+        "a dataset without end": lambda m: m.fit(
+            hf.data.Dataset.from_tensor_slices((X, Y)).batch(8).repeat(), epochs=3, steps_per_epoch=3, verbose=0
+        ),
+        "a list of batches": lambda m: m.fit(iter(BATCHES * 3), epochs=3, steps_per_epoch=3, verbose=0),
+        "a sequence": lambda m: m.fit(loader, epochs=3, shuffle=False, verbose=0),
+        "one batch at a time": lambda m: [m.train_on_batch(x, y) for _ in range(3) for x, y in BATCHES],
+        "eagerly": lambda m: m.fit(X, Y, batch_size=8, epochs=3, shuffle=False, verbose=0),
+    }
+    for name, fit in fits.items():
+        model = line(run_eagerly=name == "eagerly")
+        fit(model)
+        np.testing.assert_allclose(weights(model), expected, rtol=1e-4, atol=1e-5, err_msg=name)
+    assert loader.epochs == 3
+
+
+def test_shuffled_rows_stay_together_and_follow_the_seed() -> None:
+    seen = []
+
+    class See(hf.Model):
+        def __init__(self) -> None:
+            super().__init__()
+            self.scale = hf.Variable(1.0)
+
+        def call(self, inputs: Any) -> Any:
+            return inputs * self.scale
+
+        def train_step(self, data: Any) -> dict[str, Any]:
+            seen.append([np.asarray(part) for part in data])
+            return {"loss": 0.0}
+
+    orders = []
+    for _ in range(2):
+        hf.random.set_seed(3)
+        model = See()
+        model.compile(run_eagerly=True)
+        seen.clear()
+        model.fit(X, Y, batch_size=7, epochs=2, verbose=0)
+        assert [len(x) for x, _ in seen] == [7, 7, 6] * 2
+        first = np.concatenate([x for x, _ in seen[:3]])
+        assert sorted(first[:, 0]) == sorted(X[:, 0]) and not np.array_equal(first, X)
+        for x, y in seen:
+            np.testing.assert_allclose(x @ [[1.0], [-2.0], [0.5]] + 0.3, y, rtol=1e-5, atol=1e-6)
+        orders.append(np.concatenate([x for x, _ in seen]))
+    np.testing.assert_array_equal(*orders)
+    assert not np.array_equal(orders[0][:20], orders[0][20:])
+
+
+def test_logs_are_those_of_all_batches() -> None:
+    model = hf.Sequential([layers.Dense(3)])
+    model.compile(
+        hf.optimizers.SGD(0.0),
+        hf.losses.SparseCategoricalCrossentropy(from_logits=True),
+        metrics=["accuracy", "crossentropy", hf.metrics.SparseTopKCategoricalAccuracy(2, name="top")],
+        weighted_metrics=["acc"],
+    )
+    history = model.fit(X, CLASSES, batch_size=8, epochs=2, validation_data=(X[:5], CLASSES[:5]), verbose=0)
+    logits = X @ model.variables[0].numpy() + model.variables[1].numpy()
+    losses = np.log(np.exp(logits).sum(-1)) - logits[np.arange(20), CLASSES]
+    hits = logits.argmax(-1) == CLASSES
+    found = {name: values[1] for name, values in history.history.items()}
+    assert found["loss"] == pytest.approx(losses.mean(), rel=1e-5) == found["crossentropy"]
+    assert found["accuracy"] == pytest.approx(hits.mean()) == found["acc"]
+    assert found["val_loss"] == pytest.approx(losses[:5].mean(), rel=1e-5)
+    assert found["val_accuracy"] == pytest.approx(hits[:5].mean())
+    assert history.epoch == [0, 1] and model.history is history
+    w = np.linspace(0, 1, 20)
+    measured = model.evaluate(X, CLASSES, sample_weight=w, return_dict=True, verbose=0)
+    assert measured["loss"] == pytest.approx((w * losses).mean(), rel=1e-5)
+    assert measured["acc"] == pytest.approx((w * hits).sum() / w.sum(), rel=1e-5)
+    assert measured["accuracy"] == pytest.approx(hits.mean())
+    assert model.evaluate(X, CLASSES, verbose=0)[0] == pytest.approx(losses.mean(), rel=1e-5)
+    heavy = {0: 1.0, 1: 3.0, 2: 0.0}
+    history = model.fit(X, CLASSES, class_weight=heavy, verbose=0)
+    expected = (np.array([heavy[c] for c in CLASSES]) * losses).mean()
+    assert history.history["loss"][0] == pytest.approx(expected, rel=1e-5)
+
+
+def test_predictions_are_of_all_rows() -> None:
+    model = line()
+    expected = X @ np.zeros((3, 1))
+    np.testing.assert_array_equal(model.predict(X, batch_size=7, verbose=0), expected)
+    np.testing.assert_array_equal(model.predict(hf.data.Dataset.from_tensor_slices(X).batch(6), verbose=0), expected)
+    np.testing.assert_array_equal(model.predict_on_batch(X[:4]), expected[:4])
+    assert hf.Sequential([layers.Dense(2)]).predict(X, verbose=0).shape == (20, 2)  # without compile
+
+
+def test_validation_split_and_epochs() -> None:
+    model = line()
+    history = model.fit(
+        X, Y, batch_size=8, validation_split=0.2, epochs=5, initial_epoch=2, validation_freq=2, verbose=0
+    )
+    assert history.epoch == [2, 3, 4] and len(history.history["val_loss"]) == 1
+    one = line()
+    one.fit(X[:16], Y[:16], batch_size=8, epochs=3, shuffle=False, verbose=0)
+    other = line()
+    other.fit(X, Y, batch_size=8, epochs=3, shuffle=False, validation_split=0.2, verbose=0)
+    np.testing.assert_array_equal(weights(one), weights(other))
+
+
+def test_several_outputs() -> None:
+    start = hf.Input((3,), name="x")
+    middle = layers.Dense(4, "tanh", name="middle")(start)
+    model = hf.Model(
+        start, {"a": layers.Dense(2, name="a")(middle), "b": layers.Dense(1, name="b")(middle) * 2.0 - 1.0}
+    )
+    model.compile("sgd", loss={"a": "mse", "b": "mae"}, loss_weights={"a": 1.0, "b": 0.5}, metrics={"b": ["mae"]})
+    targets = {"a": np.ones((20, 2)), "b": np.zeros((20, 1))}
+    outputs = model(X)
+    found = model.evaluate(X, targets, return_dict=True, verbose=0)
+    squared = ((outputs["a"].numpy() - 1) ** 2).mean()
+    absolute = abs(outputs["b"].numpy()).mean()
+    assert found["loss"] == pytest.approx(squared + absolute / 2, rel=1e-5)
+    assert found["a_loss"] == pytest.approx(squared, rel=1e-5)
+    assert found["b_mae"] == pytest.approx(absolute, rel=1e-5)
+    model.fit(X, targets, epochs=1, verbose=0)
+    predicted = model.predict(X, verbose=0)
+    assert {name: value.shape for name, value in predicted.items()} == {"a": (20, 2), "b": (20, 1)}
+
+
+def test_graphs_of_layers() -> None:
+    shared = layers.Dense(3, name="shared")
+    left, right = hf.Input((3,), name="left"), hf.Input((3,), name="right")
+    joined = layers.Concatenate()([shared(left), layers.Dropout(0.5)(shared(right))])
+    model = hf.Model([left, right], layers.Dense(1)(joined)[:, 0] + 1)
+    assert len(model.variables) == 4 and model.output.shape == (None,) and model.input[0].shape == (None, 3)
+    expected = model([X, 2 * X])
+    by_names = model({"right": 2 * X, "left": X})
+    np.testing.assert_array_equal(by_names, expected)
+    again = type(model).from_config(model.get_config())
+    again.set_weights(model.get_weights())
+    np.testing.assert_array_equal(again([X, 2 * X]), expected)
+    inner = hf.Model(left, model.get_layer("shared").output)
+    np.testing.assert_array_equal(inner(X), shared(X))
+    outer = hf.Sequential([hf.Input((3,)), inner, layers.Dense(2)])
+    assert outer.output.shape == (None, 2) and len(outer.variables) == 4
+    np.testing.assert_array_equal(hf.function(model)([X, 2 * X]), expected)
+    steps = hf.Input((None, 4))
+    assert hf.Model(steps, layers.LSTM(5)(steps))(np.ones((2, 7, 4))).shape == (2, 5)
+
+
+def test_first_layers_know_their_input() -> None:
+    for model in (
+        hf.Sequential([hf.Input((4, 2)), layers.Flatten(), layers.Dense(3)]),
+        hf.Sequential([layers.Flatten(input_shape=(4, 2)), layers.Dense(3)]),
+    ):
+        assert model.built and [v.shape for v in model.variables] == [(8, 3), (3,)]
+        again = hf.Sequential.from_config(model.get_config())
+        assert again(np.ones((1, 4, 2))).shape == (1, 3)
+    assert hf.Sequential([layers.Dense(3, input_dim=5)]).count_params() == 18
+
+
+def test_a_step_of_ones_own() -> None:
+    class Own(hf.Model):
+        def __init__(self) -> None:
+            super().__init__()
+            self.dense = layers.Dense(1, kernel_initializer="zeros")
+            self.seen = hf.metrics.Mean("seen")
+
+        def call(self, inputs: Any, training: bool = False) -> Any:
+            return self.dense(inputs)
+
+        def train_step(self, data: Any) -> dict[str, Any]:
+            x, y = data
+            with hf.GradientTape() as tape:
+                loss = self.compute_loss(y=y, y_pred=self(x, training=True), x=x)
+            gradients = tape.gradient(loss, self.trainable_variables)
+            self.optimizer.apply_gradients(zip(gradients, self.trainable_variables))
+            self.seen.update_state(loss)
+            return {"seen": self.seen.result(), "twice": 2 * loss}
+
+    model = Own()
+    model.compile(hf.optimizers.SGD(0.1), "mse")
+    history = model.fit(X, Y, batch_size=8, epochs=2, shuffle=False, verbose=0)
+    np.testing.assert_allclose(weights(model), by_hand(BATCHES, 2), rtol=1e-4, atol=1e-5)
+    assert set(history.history) == {"seen", "twice"} and model.metrics[-1] is model.seen
+
+
+def test_steps_are_compiled_once_per_shape() -> None:
+    model = hf.Sequential([layers.Dense(1)])
+    model.compile("adam", "mse", metrics=["mae"])
+    for _ in range(3):
+        model.fit(X[:16], Y[:16], batch_size=8, epochs=2, validation_data=(X, Y), verbose=0)
+    assert len(model._compiled.train_step.concrete_functions()) == 1
+    assert model._compiled.train_step.retraces() == []
+
+
+def test_early_stopping_brings_the_best_weights_back() -> None:
+    kept: list[np.ndarray] = []
+    losses = [3.0, 1.0, 2.0, 2.5, 0.1]
+
+    class Say(callbacks.Callback):
+        def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+            kept.append(weights(self.model))
+            logs["val_loss"] = losses[epoch]
+
+    model = line()
+    stop = callbacks.EarlyStopping(patience=2, restore_best_weights=True)
+    model.fit(X, Y, epochs=5, callbacks=[Say(), stop], verbose=0)
+    assert len(kept) == 4 and stop.stopped_epoch == 3 and stop.best == 1.0
+    np.testing.assert_array_equal(weights(model), kept[1])
+    grows = callbacks.EarlyStopping("accuracy")
+    assert grows.is_better(0.9, 0.8) and callbacks.EarlyStopping("loss").is_better(0.8, 0.9)
+
+
+def test_callbacks_are_told_in_order() -> None:
+    told: list[str] = []
+
+    class Tell(callbacks.Callback):
+        def __getattribute__(self, name: str) -> Any:
+            found = super().__getattribute__(name)
+            if not name.startswith("on_"):
+                return found
+
+            def method(*args: Any) -> Any:
+                told.append(name[3:])
+                return found(*args)
+
+            return method
+
+    model = line(steps_per_execution=2)
+    model.fit(X, Y, batch_size=8, validation_data=(X, Y), callbacks=[Tell()], verbose=0)
+    batch = ["train_batch_begin", "train_batch_end"]
+    test = ["test_batch_begin", "test_batch_end"]
+    assert told == [
+        "train_begin",
+        "epoch_begin",
+        *batch,
+        "train_batch_begin",
+        "test_begin",
+        *test * 3,
+        "test_end",
+        "epoch_end",
+        "train_end",
+    ]
+
+
+def test_what_is_logged_is_written_down(tmp_path: Path) -> None:
+    path = tmp_path / "log.csv"
+    model = line(metrics=["mae"])
+    for append in (False, True):
+        model.fit(X, Y, epochs=2, callbacks=[callbacks.CSVLogger(path, append=append)], verbose=0)
+    rows = list(csv.DictReader(path.open()))
+    assert len(rows) == 4 and [row["epoch"] for row in rows] == ["0", "1", "0", "1"]
+    assert float(rows[3]["loss"]) < float(rows[0]["loss"])
+
+
+def test_lines_and_bars(capsys: pytest.CaptureFixture[str]) -> None:
+    model = line(metrics=["mae"])
+    model.fit(X, Y, batch_size=8, epochs=2, verbose=2)
+    text = capsys.readouterr().out
+    assert text.startswith("Epoch 1/2\n3/3 - ") and "loss: " in text and "mae: " in text and text.count("\n") == 4
+    model.fit(X, Y, batch_size=8, epochs=1, verbose=1)
+    assert "Epoch 1/1" in capsys.readouterr().out
+    model.evaluate(X, Y, verbose=0)
+    model.predict(X, verbose=0)
+    assert capsys.readouterr().out == ""
+
+
+def test_summaries(capsys: pytest.CaptureFixture[str]) -> None:
+    hf.Sequential([hf.Input((4,)), layers.Dense(3, name="first"), layers.Dropout(0.5), layers.Dense(2)]).summary()
+    text = capsys.readouterr().out
+    assert "first (Dense)      (None, 3)          15" in text and "Total params: 23 (92.00 B)" in text
+    model = hf.Sequential([layers.Dense(3)])
+    model(X)
+    model.summary()
+    assert "(None, 3)          12" in capsys.readouterr().out
+
+
+def test_an_interrupted_fit_leaves_a_model_that_goes_on() -> None:
+    class Stop(callbacks.Callback):
+        def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
+            if batch == 1:
+                raise KeyboardInterrupt
+
+    model = line()
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(X, Y, batch_size=8, shuffle=False, callbacks=[Stop()], verbose=1)
+    np.testing.assert_allclose(weights(model), by_hand(BATCHES[:2]), rtol=1e-4, atol=1e-5)
+    model.fit(iter(BATCHES[2:]), verbose=0)
+    np.testing.assert_allclose(weights(model), by_hand(BATCHES), rtol=1e-4, atol=1e-5)
+
+
+def raising() -> Iterator[Any]:
+    yield BATCHES[0]
+    raise RuntimeError("the source is gone")
+
+
+@pytest.mark.parametrize(
+    ("use", "kind", "text"),
+    [
+        (lambda m: hf.Sequential([layers.Dense(1)]).fit(X, Y), errors.ArgumentError, "call compile"),
+        (lambda m: m.fit(X, Y[:5], verbose=0), errors.ShapeError, "numbers of samples differ"),
+        (lambda m: m.fit(X[:0], Y[:0], verbose=0), errors.ArgumentError, "no samples"),
+        (lambda m: m.fit(iter([]), verbose=0), errors.ArgumentError, "no batch"),
+        (lambda m: m.fit(raising(), verbose=0), RuntimeError, "the source is gone"),
+        (lambda m: m.fit(X, verbose=0), errors.ArgumentError, "no labels"),
+        (lambda m: m.fit(object(), verbose=0), errors.ArgumentTypeError, "is no data"),
+        (lambda m: m.fit(iter(BATCHES), Y, verbose=0), errors.ArgumentError, "y is given beside"),
+        (lambda m: m.fit(X, Y, batch_size=0, verbose=3), errors.ArgumentError, "verbose is 3"),
+        (lambda m: m.fit(X, Y, callbacks=[print], verbose=0), errors.ArgumentTypeError, "is no callback"),
+        (lambda m: m.fit(X, Y, validation_split=1.5, verbose=0), errors.ArgumentError, "validation_split"),
+        (lambda m: m.compile("adm"), errors.ArgumentError, "did you mean 'Adam'"),
+        (lambda m: m.compile(loss="mean_squared"), errors.ArgumentError, "did you mean 'MeanSquaredError'"),
+        (lambda m: m.get_layer("dens"), errors.ArgumentError, "there are dense"),
+        (lambda m: hf.Model(X, Y), errors.ArgumentTypeError, "neither"),
+        (lambda m: hf.Model(hf.Input((3,)), hf.Input((3,))), errors.ArgumentError, "not among the inputs"),
+        (lambda m: np.asarray(hf.Input((3,))), errors.ArgumentTypeError, "no value"),
+        (lambda m: hf.Input(3), errors.ArgumentError, "give a tuple"),
+    ],
+)
+def test_wrong_use(use: Any, kind: type[Exception], text: str) -> None:
+    with pytest.raises(kind, match=text):
+        use(line())
