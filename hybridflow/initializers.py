@@ -14,11 +14,9 @@ from typing import Any
 
 from hybridflow.array import random
 from hybridflow.array.creation import eye, full, ones, zeros
-from hybridflow.array.elementwise import abs, greater, where
-from hybridflow.array.reductions import any
+from hybridflow.array.elementwise import greater, where
 from hybridflow.array.shapes import matrix_transpose, reshape
 from hybridflow.core.configured import Configured, identified
-from hybridflow.core.context import suspended
 from hybridflow.core.promotion import default_float
 from hybridflow.core.tensor import Tensor
 from hybridflow.errors import ArgumentError
@@ -162,7 +160,7 @@ class TruncatedNormal(Initializer):
     seed: int | None = None
 
     def __call__(self, shape: Sequence[int], dtype: Any = default_float) -> Tensor:
-        return self.mean + self.stddev * _truncated(_source(self.seed), tuple(shape), dtype)
+        return _source(self.seed).truncated_normal(tuple(shape), self.mean, self.stddev, dtype)
 
 
 _TRUNCATED_STDDEV = 0.87962566103423978  # of the normal distribution between -2 and 2
@@ -205,7 +203,7 @@ class VarianceScaling(Initializer):
             return source.uniform(tuple(shape), -limit, limit, dtype)
         if self.distribution == "untruncated_normal":
             return source.normal(tuple(shape), 0.0, deviation, dtype)
-        return deviation / _TRUNCATED_STDDEV * _truncated(source, tuple(shape), dtype)
+        return source.truncated_normal(tuple(shape), 0.0, deviation / _TRUNCATED_STDDEV, dtype)
 
 
 class _Scaled(Initializer):
@@ -344,15 +342,6 @@ def get(identifier: Any) -> Initializer:
 
 def _source(seed: int | None) -> random.Generator:
     return random.global_generator() if seed is None else random.Generator(seed)
-
-
-def _truncated(source: random.Generator, shape: tuple[int, ...], dtype: Any) -> Tensor:
-    """Standard normal numbers between -2 and 2."""
-    with suspended():  # how often it draws depends on what it draws
-        found = source.normal(shape, dtype=dtype)
-        while any(outside := greater(abs(found), 2.0)):
-            found = where(outside, source.normal(shape, dtype=dtype), found)
-        return found
 
 
 def _fans(shape: Sequence[int]) -> tuple[int, int]:

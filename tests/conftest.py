@@ -62,6 +62,7 @@ _OF_CODE = frozenset(
         "test_cuda_emission",
         "test_cuda_schedule",
         "test_decided_numbers",
+        "test_distributions",
         "test_division",
         "test_docs",
         "test_elementary",

@@ -123,6 +123,8 @@ SPECIAL: dict[str, dict[str, Any]] = {
     "random.bernoulli": {"p": 0.5},
     "random.stateless_bernoulli": {"p": 0.5},
     "random.exponential": {"rate": 2.0},
+    "random.fold_in": {"data": 3},
+    "random.stateless_binomial": {"counts": 3, "probs": 0.5},
     "dropout": {"rate": 0.5},
     "full": {"fill_value": 3.0},
     "nn.one_hot": {"indices": [0, 1]},

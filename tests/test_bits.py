@@ -159,6 +159,20 @@ def drawn(draw: Callable[[Any], Any]) -> Callable[[], Any]:
 case("random.uniform", drawn(lambda g: g.uniform((1001,))))
 case("random.normal", drawn(lambda g: g.normal((1001,))))
 
+LADDER = np.exp(np.linspace(-4, 11, 501))
+draws, SEED = hf.random, np.array([1, 2])
+case("stateless.bits", lambda seed: draws.stateless_randint((7, 67), seed, 0, 2**16), SEED)
+case("stateless.normal", lambda seed: draws.stateless_normal((501,), seed, dtype="float64"), SEED)
+case("stateless.truncated", lambda seed: draws.stateless_truncated_normal((501,), seed), SEED)
+case("stateless.laplace", lambda seed: draws.stateless_laplace((501,), seed), SEED)
+case("stateless.gamma", lambda seed, a: draws.stateless_gamma((501,), seed, a), SEED, LADDER.astype(np.float32))
+case("stateless.gamma64", lambda seed, a: draws.stateless_gamma((501,), seed, a, dtype="float64"), SEED, LADDER)
+case("stateless.poisson", lambda seed, lam: draws.stateless_poisson((501,), seed, lam), SEED, LADDER)
+case("stateless.binomial", lambda seed, n: draws.stateless_binomial((501,), seed, n, 0.3), SEED, np.floor(LADDER))
+case("stateless.wide", lambda seed: draws.stateless_randint((501,), seed, 0, 2**40), SEED)
+case("stateless.classes", lambda seed, x: draws.stateless_categorical(x, seed, 101), SEED, numbers((4, 40), "float64"))
+case("stateless.choice", lambda seed: draws.stateless_choice(99, seed, 50, False, np.arange(99)), SEED)
+
 
 def digest(result: np.ndarray) -> str:
     """NaNs count as equal: neither IEEE 754 nor LLVM fixes their signs and payloads."""

@@ -68,9 +68,12 @@ MODULES = {
         clip_by_norm get global_norm schedules""",
     "regularizers": "L1 L1L2 L2 OrthogonalRegularizer Regularizer get",
     "tree": "flatten leaves map structure unflatten",
-    "random": """Generator bernoulli bits categorical exponential global_generator normal permutation randint set_seed
-        shuffle stateless_bernoulli stateless_normal stateless_permutation stateless_randint stateless_uniform
-        uniform""",
+    "random": """Generator bernoulli binomial bits categorical choice exponential fold_in gamma global_generator
+        laplace normal permutation poisson randint set_seed shuffle split stateless_bernoulli
+        stateless_binomial stateless_categorical stateless_choice stateless_exponential
+        stateless_gamma stateless_laplace stateless_normal stateless_permutation stateless_poisson
+        stateless_randint stateless_shuffle stateless_truncated_normal stateless_uniform
+        truncated_normal uniform""",
 }
 
 

@@ -114,6 +114,21 @@ class Arithmetic(Writer):
         """The lanes in the opposite order."""
         return value if value.width == 1 else self.shuffle(value, None, range(value.width - 1, -1, -1))
 
+    def every(self, a: Val, step: int) -> Val:
+        """Each ``step``-th lane from the first on, where that are two or more."""
+        return self.shuffle(a, None, range(0, a.width, step))
+
+    def interleaved(self, a: Val, b: Val) -> Val:
+        """The lanes of two vectors in turn."""
+        return self.shuffle(a, b, [lane for pair in zip(range(a.width), range(a.width, 2 * a.width)) for lane in pair])
+
+    def halves(self, a: Val) -> Val:
+        """uint64 lanes as twice as many uint32 lanes, low halves first: as they lie in memory."""
+        width = 2 * a.width
+        return self.assign(
+            f"bitcast {type_text(a.dtype, a.width)} {a.ref} to {type_text(dt.uint32, width)}", dt.uint32, width
+        )
+
     def any(self, mask: Val) -> str:
         """The operand (a scalar i1) that says whether some lane holds."""
         if mask.width == 1:

@@ -16,6 +16,7 @@ from hybridflow.compiler.target import AVX512
 GATHERED = 8  # an element found through an index: a check and a load that cannot be a vector's
 PADDED = 4  # a choice between an element and a fill
 DRAWN = 64  # ten rounds of Philox
+SAMPLED = 512  # tries, each with some of them and some logarithms
 # What takes an element at a time counts for as many instructions as vectors do meanwhile.
 ONE_BY_ONE = {Kind.GATHER: 128, Kind.SCAN: 64, Kind.SCATTER: 32, Kind.SORT: 4096}
 
@@ -35,7 +36,9 @@ def instructions(node: Node) -> int:
         return GATHERED
     if kind is Kind.SEGMENT:
         return PADDED
-    return DRAWN if kind is Kind.CREATE and node.inputs else 0
+    if kind is Kind.CREATE and node.inputs:
+        return DRAWN if len(node.inputs) == 1 else SAMPLED
+    return 0
 
 
 def _freeze(attrs: Any) -> tuple[tuple[str, Any], ...]:

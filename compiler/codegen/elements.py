@@ -332,6 +332,13 @@ class _Source:
     def value(self, ix: Ix | Extent) -> Val:
         return self.elements.lanes(as_index(ix))
 
+    def begin(self, ix: Ix, multiple: int) -> Val | None:
+        elements = self.elements
+        lane = elements.lane_var
+        if lane is None or self.e.width == 1 or self.e.width % multiple or ix.coefficient(lane) != 1:
+            return None
+        return self.e.convert(elements.code.value(elements.ref(ix)), dt.uint64)
+
     def literal(self, value: Literal, index: Index) -> Val:
         array = value.array.ravel()
         if array.size == 1:

@@ -146,6 +146,9 @@ class _Recorder:
         self.reads.positions.append(as_index(ix))
         return _ANYTHING
 
+    def begin(self, ix: Ix, multiple: int) -> None:
+        """There are no lanes here."""
+
     def checked(self, value: Any, extent: Any, check: Any) -> Ix:
         return computed(value, extent)
 

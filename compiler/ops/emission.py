@@ -107,11 +107,26 @@ class Emit(Protocol):
     def ge(self, a: Operand, b: Operand) -> Val: ...
     def select(self, condition: Val, a: Operand, b: Operand) -> Val: ...
 
+    # Lanes.
+    width: int
+
+    def every(self, a: Val, step: int) -> Val:
+        """Each ``step``-th lane from the first on, where that are two or more."""
+
+    def interleaved(self, a: Val, b: Val) -> Val:
+        """The lanes of two vectors in turn."""
+
+    def halves(self, a: Val) -> Val:
+        """uint64 lanes as twice as many uint32 lanes, low halves first."""
+
     # Tables, code that seldom runs, checks.
     def table(self, values: np.ndarray, hint: str) -> str:
         """A constant array in the module; the operand that points to it."""
 
     def gather(self, base: str, dtype: DType, offsets: Val) -> Val: ...
+    def call(self, name: str, function: Callable[..., Sequence[Val]], *operands: Val) -> list[Val]:
+        """``function(e, *operands)``, in code that all who call it by that name share."""
+
     def rarely(
         self, condition: Val, usual: Sequence[Val], name: str, unusual: Callable[..., Sequence[Val]], *operands: Val
     ) -> list[Val]:
@@ -162,6 +177,10 @@ class ElementSource(Protocol):
 
     def value(self, ix: Any) -> Val:
         """An index expression as an int64 value."""
+
+    def begin(self, ix: Any, multiple: int) -> Val | None:
+        """The first lane's value of an index expression, as uint64, where each next lane's is larger by 1 and there
+        are a multiple of so many lanes; None elsewhere."""
 
     def literal(self, value: Literal, index: Any) -> Val:
         """The element of a constant."""

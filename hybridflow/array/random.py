@@ -8,188 +8,37 @@ functions of this module draw from one global generator, which starts from the o
 
 from __future__ import annotations
 
-import math
 import os
 from typing import Any
 
 import numpy as np
 
-from hybridflow.array.elementwise import (
-    add,
-    bitwise_or,
-    bitwise_right_shift,
-    cos,
-    less,
-    log,
-    multiply,
-    negative,
-    remainder,
-    sqrt,
-    subtract,
-    where,
-)
-from hybridflow.array.reductions import argmax
-from hybridflow.array.shapes import broadcast_to, concat, expand_dims, reshape, stack, unstack
-from hybridflow.array.sorting import argsort
+from hybridflow.array.distributions import Source
+from hybridflow.array.elementwise import add, bitwise_or, bitwise_xor
+from hybridflow.array.shapes import concat, reshape, stack
 from hybridflow.compiler.ir import dtypes
-from hybridflow.compiler.ir.types import Shape, product
+from hybridflow.compiler.ir.types import Extent
 from hybridflow.compiler.ops import TABLE, rules
 from hybridflow.core.context import suspended
 from hybridflow.core.devices import device
-from hybridflow.core.promotion import default_float, default_int, to_dtype, weak_kind
+from hybridflow.core.promotion import default_float, default_int
 from hybridflow.core.tensor import Tensor
 from hybridflow.core.variable import Variable
 from hybridflow.eager.dispatch import apply
 from hybridflow.eager.operands import as_tensor, cast, scalar, to_shape
 from hybridflow.eager.operations import operation
-from hybridflow.errors import ArgumentError, ArgumentTypeError, DTypeError, ShapeError, entered
+from hybridflow.errors import ArgumentTypeError, entered
 from hybridflow.runtime import locks
 from hybridflow.runtime.calls.turns import in_turn
 
 _MASK = 2**64 - 1
-
-
-class _Source:
-    """The distributions, over a source of random words."""
-
-    def _words(self, shape: Shape) -> Tensor:
-        """uint32 words of ``shape``."""
-        raise NotImplementedError
-
-    @operation
-    def bits(self, shape: Any) -> Tensor:
-        """Independent, uniformly distributed uint32 words."""
-        return self._words(to_shape(shape, "random.bits"))
-
-    def _words64(self, shape: Shape) -> Tensor:
-        """uint64 words, each from two uint32 words."""
-        low, high = unstack(cast(self._words((2, *shape)), dtypes.uint64))
-        return bitwise_or(low, high << 32)
-
-    def _unit(self, shape: Shape, dtype: np.dtype[Any]) -> Tensor:
-        """Multiples of 2**-p in [0, 1), where p is the precision of the dtype: each is exact."""
-        digits = _PRECISION[dtype]
-        if dtype == dtypes.float64:
-            words = bitwise_right_shift(self._words64(shape), 64 - digits)
-        else:
-            words = bitwise_right_shift(self._words(shape), 32 - digits)
-        return multiply(cast(words, dtype), 2.0**-digits)
-
-    @operation
-    def uniform(self, shape: Any = (), minval: Any = 0.0, maxval: Any = 1.0, dtype: Any = default_float) -> Tensor:
-        """Floats in [``minval``, ``maxval``): ``minval + u * (maxval - minval)``.
-
-        u is a multiple of 2**-24 (float32) or 2**-53 (float64) in [0, 1).  Raises DTypeError for integer dtypes, which
-        ``randint`` makes.
-        """
-        found = _float_dtype(dtype, "random.uniform")
-        unit = self._unit(to_shape(shape, "random.uniform"), found)
-        if minval is not None and type(minval) in (int, float) and type(maxval) in (int, float):
-            if not minval <= maxval:
-                raise ArgumentError("random.uniform", f"minval {minval} is above maxval {maxval}.")
-            if (minval, maxval) == (0, 1):
-                return unit
-        low, high = (as_tensor(v, "random.uniform", found) for v in (minval, maxval))
-        values = add(multiply(unit, subtract(high, low)), low)
-        return where(less(values, high), values, low)  # rounding may reach the open end
-
-    @operation
-    def normal(self, shape: Any = (), mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = default_float) -> Tensor:
-        """Normally distributed floats, by Box and Muller: ``sqrt(-2 log(1 - u)) * cos(2 pi v)`` from two uniforms each.
-
-        float32 values lie within 5.8 standard deviations, float64 ones within 8.6.
-        """
-        found = _float_dtype(dtype, "random.normal")
-        wide = dtypes.compute_dtype(found)
-        u, v = unstack(self._unit((2, *to_shape(shape, "random.normal")), wide))
-        radius = sqrt(multiply(log(subtract(1.0, u)), -2.0))
-        values = multiply(radius, cos(multiply(v, 2.0 * math.pi)))
-        values = add(multiply(values, as_tensor(stddev, "random.normal", wide)), as_tensor(mean, "random.normal", wide))
-        return cast(values, found)
-
-    @operation
-    def bernoulli(self, p: Any = 0.5, shape: Any = None) -> Tensor:
-        """True with probability ``p``; the shape of ``p`` unless ``shape`` is given."""
-        if weak_kind(p) is not None and not isinstance(p, Tensor) and not 0 <= p <= 1:
-            raise ArgumentError("random.bernoulli", f"p is {p}; a probability lies in [0, 1].")
-        chance = as_tensor(p, "random.bernoulli", dtypes.float32 if weak_kind(p) else None)
-        if not dtypes.is_float(chance.dtype):
-            raise DTypeError("random.bernoulli", f"p is {chance.type}; it must be a float.")
-        wide = cast(chance, dtypes.compute_dtype(chance.dtype))
-        return less(self._unit(wide.shape if shape is None else to_shape(shape, "random.bernoulli"), wide.dtype), wide)
-
-    @operation
-    def randint(self, shape: Any, minval: int, maxval: int, dtype: Any = default_int) -> Tensor:
-        """Integers in [``minval``, ``maxval``), from 64 random bits each modulo the range.
-
-        The chance of a value is off by less than 2**-64.  Raises ArgumentError for an empty range, or one that the
-        dtype does not hold.
-        """
-        found = to_dtype(dtype, "random.randint")
-        if not dtypes.is_integer(found):
-            raise DTypeError("random.randint", f"{found} is not an integer dtype.")
-        low, high = (rules.integer("random.randint", name, v) for name, v in (("minval", minval), ("maxval", maxval)))
-        limits = np.iinfo(found)
-        if not (low < high and limits.min <= low and high - 1 <= limits.max):
-            raise ArgumentError("random.randint", f"[{low}, {high}) is empty or does not fit {found}.")
-        words = self._words64(to_shape(shape, "random.randint"))
-        offsets = words if high - low == 2**64 else remainder(words, high - low)
-        return add(cast(offsets, found), scalar(low, found, "random.randint"))
-
-    @operation
-    def permutation(self, x: Any) -> Tensor:
-        """0 to ``x - 1`` in random order for an int, else the slices of ``x`` along its first axis in random order.
-
-        Sorts 64-bit random keys; equal keys keep their order.
-        """
-        if weak_kind(x) is int:
-            if x < 0:
-                raise ArgumentError("random.permutation", f"{x} elements cannot be permuted.")
-            return argsort(self._words64((x,)))
-        x = as_tensor(x, "random.permutation")
-        if not x.ndim:
-            raise ShapeError("random.permutation", f"{x.type} has no axis to permute.")
-        return apply(TABLE["take"], x, argsort(self._words64(x.shape[:1])), axis=0)
-
-    shuffle = permutation
-
-    @operation
-    def categorical(self, logits: Any, shape: Any = ()) -> Tensor:
-        """Positions along the last axis of ``logits``, drawn with probabilities ``softmax(logits)``, as int64.
-
-        ``shape`` extents come in front.  The largest of logits plus Gumbel noise wins.
-        """
-        logits = as_tensor(logits, "random.categorical")
-        if not dtypes.is_float(logits.dtype) or not logits.ndim:
-            raise DTypeError("random.categorical", f"logits are {logits.type}; they must be floats with a last axis.")
-        wide = cast(logits, dtypes.compute_dtype(logits.dtype))
-        noise_shape = (*to_shape(shape, "random.categorical"), *wide.shape)
-        # The uniforms lie in [0, 1): at 0 the noise is -inf, and never +inf.
-        noise = negative(log(negative(log(self._unit(noise_shape, wide.dtype)))))
-        return argmax(add(broadcast_to(wide, noise_shape), noise), -1)
-
-    @operation
-    def exponential(self, shape: Any = (), rate: Any = 1.0, dtype: Any = default_float) -> Tensor:
-        """Exponentially distributed floats with mean ``1 / rate``."""
-        found = _float_dtype(dtype, "random.exponential")
-        unit = self._unit(to_shape(shape, "random.exponential"), dtypes.compute_dtype(found))
-        return cast(negative(log(subtract(1.0, unit))) / as_tensor(rate, "random.exponential", unit.dtype), found)
-
-
-_PRECISION = {dtypes.float16: 11, dtypes.bfloat16: 8, dtypes.float32: 24, dtypes.float64: 53}
-
-
-def _float_dtype(dtype: Any, stage: str) -> np.dtype[Any]:
-    found = to_dtype(dtype, stage)
-    if not dtypes.is_float(found):
-        raise DTypeError(stage, f"{found} is not a float dtype; use hf.random.randint for integers.")
-    return found
+_SPLIT, _FOLD_IN = 0x9D8A7C3E5B1F2604, 0x3C6EF372FE94F82B  # what sets streams of seeds apart from those of numbers
 
 
 _STATE = "random_state"  # the name of the variables that are states of generators
 
 
-class Generator(_Source):
+class Generator(Source):
     """A stream of random numbers with its own state; make it outside traced functions.
 
     >>> hf.random.Generator(0).uniform((2, 3)).shape
@@ -204,25 +53,57 @@ class Generator(_Source):
         seed = rules.integer("random.Generator", "seed", seed)
         self._state = Variable(np.array([seed & _MASK, 0], np.uint64), trainable=False, name=_STATE)
 
+    @classmethod
+    def from_seed(cls, seed: int) -> Generator:
+        """The stream number ``seed`` from its beginning."""
+        return cls(seed)
+
+    @classmethod
+    @entered
+    def from_state(cls, state: Any) -> Generator:
+        """A stream that goes on where ``state`` (two integers, as the property of that name has them) says."""
+        made = cls(0)
+        made._state.assign(_pair(state, "random.Generator.from_state"))
+        return made
+
+    @classmethod
+    def from_non_deterministic_state(cls) -> Generator:
+        """A stream whose number comes from the operating system's entropy."""
+        return cls(int.from_bytes(os.urandom(8), "little"))
+
     @property
     def state(self) -> Variable:
         """(seed, counter) as uint64[2]; assign it to go back to an earlier place."""
         return self._state
 
+    @entered
     def reset(self, seed: int) -> None:
         """Start the stream number ``seed`` from its beginning."""
-        self._state.assign(np.array([rules.integer("random.Generator", "seed", seed) & _MASK, 0], np.uint64))
+        seed = rules.integer("random.Generator.reset", "seed", seed)
+        self._state.assign(np.array([seed & _MASK, 0], np.uint64))
 
-    def split(self, count: int) -> list[Generator]:
+    @entered
+    def skip(self, blocks: int) -> None:
+        """Go ``blocks`` blocks of four 32-bit words ahead, or back if it is negative."""
+        self._drawn(rules.integer("random.Generator.skip", "blocks", blocks) & _MASK)
+
+    @operation
+    def make_seeds(self, count: int = 1) -> Tensor:
+        """``count`` seeds for stateless functions, as the columns of an int64[2, count]."""
+        shape = to_shape((2, count), "random.Generator.make_seeds")
+        return cast(self._words64(shape), default_int)
+
+    @entered
+    def split(self, count: int = 1) -> list[Generator]:
         """``count`` generators with seeds drawn from this stream."""
-        return [Generator(int(word)) for word in self._words64((count,)).numpy()]
+        shape = to_shape((count,), "random.Generator.split")
+        return [Generator(int(word)) for word in self._words64(shape).numpy()]
 
-    def _words(self, shape: Shape) -> Tensor:
-        words = (product(shape) + 3) // 4
-        if isinstance(words, int):
-            step: Any = np.array([0, words], np.uint64)
+    def _drawn(self, blocks: Extent) -> Tensor:
+        if isinstance(blocks, int):
+            step: Any = np.array([0, blocks], np.uint64)
         else:
-            step = stack([scalar(n, dtypes.uint64, "random") for n in (0, words)])
+            step = stack([scalar(n, dtypes.uint64, "random") for n in (0, blocks)])
 
         def advance() -> Tensor:
             state = self._state.value()
@@ -230,8 +111,7 @@ class Generator(_Source):
                 self._state.assign(add(state, as_tensor(step, "random")))
             return state
 
-        state = in_turn((self._state._gate,), advance)  # two threads never draw the same numbers
-        return apply(TABLE["random_bits"], state, shape=shape)
+        return in_turn((self._state._gate,), advance)  # two threads never draw the same numbers
 
     def __repr__(self) -> str:
         seed, counter = self._state._current().tolist()
@@ -243,25 +123,39 @@ def is_state(variable: Variable) -> bool:
     return variable.name == _STATE and variable.dtype == dtypes.uint64 and variable.shape == (2,)
 
 
-class _Stateless(_Source):
+def _pair(seed: Any, stage: str) -> Tensor:
+    """Two integers as uint64[2]."""
+    pair = as_tensor(seed, stage)
+    if pair.shape != (2,) or not dtypes.is_integer(pair.dtype):
+        raise ArgumentTypeError(stage, f"the seed is {pair.type}; it must be two integers.")
+    return cast(pair, dtypes.uint64)
+
+
+def _key(seed: Any, stage: str) -> Tensor:
+    """The uint64[1] key of a seed pair.  It is drawn at the pair, so that seeds that differ in either number get
+    unrelated ones."""
+    words = cast(apply(TABLE["random_bits"], _pair(seed, stage), shape=(2,)), dtypes.uint64)
+    return bitwise_or(words[:1], words[1:] << 32)
+
+
+def _seeds(seed: Any, purpose: int, place: Any, count: Extent, stage: str) -> Tensor:
+    """``count`` seed pairs, int64[count, 2], drawn from ``place`` on in a stream that serves this purpose alone."""
+    state = concat([bitwise_xor(_key(seed, stage), purpose), place])
+    words = cast(apply(TABLE["random_bits"], state, shape=(count, 4)), dtypes.uint64)
+    return cast(bitwise_or(words[:, ::2], words[:, 1::2] << 32), default_int)
+
+
+class _Stateless(Source):
     """The numbers that a seed pair alone determines."""
 
     def __init__(self, seed: Any) -> None:
-        pair = as_tensor(seed, "random.stateless")
-        if pair.shape != (2,) or not dtypes.is_integer(pair.dtype):
-            raise ArgumentTypeError("random.stateless", f"the seed is {pair.type}; it must be two integers.")
-        # Seeds that differ in either number get unrelated keys: the key itself is drawn at the pair.
-        words = cast(apply(TABLE["random_bits"], cast(pair, dtypes.uint64), shape=(2,)), dtypes.uint64)
-        low, high = unstack(words)
-        self._key = bitwise_or(low, high << 32)
-        self._drawn = 0
+        self._key = _key(seed, "random.stateless")
+        self._used: Extent = 0
 
-    def _words(self, shape: Shape) -> Tensor:
-        if self._drawn:
-            raise ArgumentError("random.stateless", "a stateless source gives one draw.")
-        self._drawn = 1
-        state = concat([expand_dims(self._key), reshape(scalar(0, dtypes.uint64, "random"), (1,))])
-        return apply(TABLE["random_bits"], state, shape=shape)
+    def _drawn(self, blocks: Extent) -> Tensor:
+        state = concat([self._key, reshape(scalar(self._used, dtypes.uint64, "random"), (1,))])
+        self._used = self._used + blocks
+        return state
 
 
 _global: Generator | None = None
@@ -306,7 +200,7 @@ def bits(shape: Any) -> Tensor:
 
 
 @operation
-def uniform(shape: Any = (), minval: Any = 0.0, maxval: Any = 1.0, dtype: Any = default_float) -> Tensor:
+def uniform(shape: Any = None, minval: Any = 0.0, maxval: Any = 1.0, dtype: Any = default_float) -> Tensor:
     """Floats in [``minval``, ``maxval``); see ``Generator.uniform``.
 
     Raises ShapeError for a negative extent.
@@ -318,10 +212,10 @@ def uniform(shape: Any = (), minval: Any = 0.0, maxval: Any = 1.0, dtype: Any = 
 
 
 @operation
-def normal(shape: Any = (), mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = default_float) -> Tensor:
+def normal(shape: Any = None, mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = default_float) -> Tensor:
     """Normally distributed floats; see ``Generator.normal``.
 
-    Raises ShapeError for a negative extent.
+    Raises ShapeError for a negative extent, ArgumentError for a number below 0 as ``stddev``.
 
     >>> hf.random.normal((2, 3)).shape
     (2, 3)
@@ -330,10 +224,58 @@ def normal(shape: Any = (), mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = def
 
 
 @operation
+def truncated_normal(shape: Any = None, mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = default_float) -> Tensor:
+    """Normally distributed floats within two standard deviations; see ``Generator.truncated_normal``.
+
+    Raises ShapeError for a negative extent, ArgumentError for a number below 0 as ``stddev``.
+
+    >>> hf.all(hf.abs(hf.random.truncated_normal((1000,))) <= 2)
+    <Tensor bool[] cpu> True
+    """
+    return global_generator().truncated_normal(shape, mean, stddev, dtype)
+
+
+@operation
+def exponential(shape: Any = None, rate: Any = 1.0, dtype: Any = default_float) -> Tensor:
+    """Exponentially distributed floats; see ``Generator.exponential``.
+
+    Raises ShapeError for a negative extent, ArgumentError for a number below 0 as ``rate``.
+
+    >>> hf.random.exponential((2, 3)).shape
+    (2, 3)
+    """
+    return global_generator().exponential(shape, rate, dtype)
+
+
+@operation
+def laplace(shape: Any = None, mean: Any = 0.0, scale: Any = 1.0, dtype: Any = default_float) -> Tensor:
+    """Floats of the double exponential distribution; see ``Generator.laplace``.
+
+    Raises ShapeError for a negative extent, ArgumentError for a number below 0 as ``scale``.
+
+    >>> hf.random.laplace((2, 3)).shape
+    (2, 3)
+    """
+    return global_generator().laplace(shape, mean, scale, dtype)
+
+
+@operation
+def gamma(shape: Any = None, alpha: Any = 1.0, beta: Any = 1.0, dtype: Any = default_float) -> Tensor:
+    """Gamma distributed floats of shape parameter ``alpha`` and rate ``beta``; see ``Generator.gamma``.
+
+    Raises ShapeError for a negative extent, ArgumentError for negative ``alpha``.
+
+    >>> hf.random.gamma((2, 3), 0.5).shape
+    (2, 3)
+    """
+    return global_generator().gamma(shape, alpha, beta, dtype)
+
+
+@operation
 def bernoulli(p: Any = 0.5, shape: Any = None) -> Tensor:
     """True with probability ``p``; see ``Generator.bernoulli``.
 
-    Raises ShapeError for a negative extent.
+    Raises ShapeError for a negative extent, ArgumentError for a number outside [0, 1].
 
     >>> hf.random.bernoulli(1.0, (3,))
     <Tensor bool[3] cpu> [ True  True  True]
@@ -342,10 +284,34 @@ def bernoulli(p: Any = 0.5, shape: Any = None) -> Tensor:
 
 
 @operation
+def poisson(shape: Any = None, lam: Any = 1.0, dtype: Any = default_int) -> Tensor:
+    """Numbers of the Poisson distribution with mean ``lam``; see ``Generator.poisson``.
+
+    Raises ShapeError for a negative extent, ArgumentError for negative ``lam``.
+
+    >>> hf.random.poisson((3,), 0.0)
+    <Tensor i64[3] cpu> [0 0 0]
+    """
+    return global_generator().poisson(shape, lam, dtype)
+
+
+@operation
+def binomial(shape: Any = None, counts: Any = 1, probs: Any = 0.5, dtype: Any = default_int) -> Tensor:
+    """How many of ``counts`` trials succeed; see ``Generator.binomial``.
+
+    Raises ShapeError for a negative extent, ArgumentError for probabilities outside [0, 1].
+
+    >>> hf.random.binomial((3,), 5, 1.0)
+    <Tensor i64[3] cpu> [5 5 5]
+    """
+    return global_generator().binomial(shape, counts, probs, dtype)
+
+
+@operation
 def randint(shape: Any, minval: int, maxval: int, dtype: Any = default_int) -> Tensor:
     """Integers in [``minval``, ``maxval``); see ``Generator.randint``.
 
-    Raises ShapeError for a negative extent.
+    Raises ShapeError for a negative extent, ArgumentError for an empty range.
 
     >>> hf.random.randint((3,), 5, 6)
     <Tensor i64[3] cpu> [5 5 5]
@@ -354,20 +320,7 @@ def randint(shape: Any, minval: int, maxval: int, dtype: Any = default_int) -> T
 
 
 @operation
-def permutation(x: Any) -> Tensor:
-    """A random order of 0 to ``x - 1`` or of the slices of ``x``; see ``Generator.permutation``.
-
-    >>> hf.sort(hf.random.permutation(4))
-    <Tensor i64[4] cpu> [0 1 2 3]
-    """
-    return global_generator().permutation(x)
-
-
-shuffle = permutation
-
-
-@operation
-def categorical(logits: Any, shape: Any = ()) -> Tensor:
+def categorical(logits: Any, shape: Any = (), dtype: Any = default_int) -> Tensor:
     """Positions drawn with probabilities ``softmax(logits)``; see ``Generator.categorical``.
 
     Raises ShapeError for a negative extent.
@@ -378,19 +331,34 @@ def categorical(logits: Any, shape: Any = ()) -> Tensor:
      [0]
      [0]]
     """
-    return global_generator().categorical(logits, shape)
+    return global_generator().categorical(logits, shape, dtype)
 
 
 @operation
-def exponential(shape: Any = (), rate: Any = 1.0, dtype: Any = default_float) -> Tensor:
-    """Exponentially distributed floats; see ``Generator.exponential``.
+def permutation(x: Any) -> Tensor:
+    """A random order of 0 to ``x - 1`` or of the slices of ``x``; see ``Generator.permutation``.
 
-    Raises ShapeError for a negative extent.
+    Raises ShapeError for a tensor without axes.
 
-    >>> hf.random.exponential((2, 3)).shape
-    (2, 3)
+    >>> hf.sort(hf.random.permutation(4))
+    <Tensor i64[4] cpu> [0 1 2 3]
     """
-    return global_generator().exponential(shape, rate, dtype)
+    return global_generator().permutation(x)
+
+
+shuffle = permutation
+
+
+@entered
+def choice(a: Any, shape: Any = (), replace: bool = True, p: Any = None) -> Tensor:
+    """Elements of ``a`` at random, with probabilities ``p``; see ``Generator.choice``.
+
+    Raises ShapeError for a negative extent, ArgumentError where there are too few elements.
+
+    >>> hf.random.choice([10, 20, 30], 2, p=[0.0, 1.0, 0.0])
+    <Tensor i64[2] cpu> [20 20]
+    """
+    return global_generator().choice(a, shape, replace, p)
 
 
 @entered
@@ -411,7 +379,7 @@ def stateless_uniform(
 def stateless_normal(shape: Any, seed: Any, mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = default_float) -> Tensor:
     """``normal`` as a pure function of ``seed``, two integers.
 
-    Raises ShapeError for a negative extent.
+    Raises ShapeError for a negative extent, ArgumentError for a number below 0 as ``stddev``.
 
     >>> hf.random.stateless_normal((3,), seed=[1, 2]).shape
     (3,)
@@ -420,10 +388,60 @@ def stateless_normal(shape: Any, seed: Any, mean: Any = 0.0, stddev: Any = 1.0, 
 
 
 @entered
+def stateless_truncated_normal(
+    shape: Any, seed: Any, mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = default_float
+) -> Tensor:
+    """``truncated_normal`` as a pure function of ``seed``, two integers.
+
+    Raises ShapeError for a negative extent, ArgumentError for a number below 0 as ``stddev``.
+
+    >>> hf.random.stateless_truncated_normal((3,), seed=[1, 2]).shape
+    (3,)
+    """
+    return _Stateless(seed).truncated_normal(shape, mean, stddev, dtype)
+
+
+@entered
+def stateless_exponential(shape: Any, seed: Any, rate: Any = 1.0, dtype: Any = default_float) -> Tensor:
+    """``exponential`` as a pure function of ``seed``, two integers.
+
+    Raises ShapeError for a negative extent, ArgumentError for a number below 0 as ``rate``.
+
+    >>> hf.random.stateless_exponential((3,), seed=[1, 2]).shape
+    (3,)
+    """
+    return _Stateless(seed).exponential(shape, rate, dtype)
+
+
+@entered
+def stateless_laplace(shape: Any, seed: Any, mean: Any = 0.0, scale: Any = 1.0, dtype: Any = default_float) -> Tensor:
+    """``laplace`` as a pure function of ``seed``, two integers.
+
+    Raises ShapeError for a negative extent, ArgumentError for a number below 0 as ``scale``.
+
+    >>> hf.random.stateless_laplace((3,), seed=[1, 2]).shape
+    (3,)
+    """
+    return _Stateless(seed).laplace(shape, mean, scale, dtype)
+
+
+@entered
+def stateless_gamma(shape: Any, seed: Any, alpha: Any, beta: Any = 1.0, dtype: Any = default_float) -> Tensor:
+    """``gamma`` as a pure function of ``seed``, two integers.
+
+    Raises ShapeError for a negative extent, ArgumentError for negative ``alpha``.
+
+    >>> hf.random.stateless_gamma((3,), seed=[1, 2], alpha=0.5).shape
+    (3,)
+    """
+    return _Stateless(seed).gamma(shape, alpha, beta, dtype)
+
+
+@entered
 def stateless_bernoulli(p: Any, seed: Any, shape: Any = None) -> Tensor:
     """``bernoulli`` as a pure function of ``seed``, two integers.
 
-    Raises ShapeError for a negative extent.
+    Raises ShapeError for a negative extent, ArgumentError for a number outside [0, 1].
 
     >>> hf.random.stateless_bernoulli(1.0, seed=[1, 2], shape=(3,))
     <Tensor bool[3] cpu> [ True  True  True]
@@ -432,10 +450,34 @@ def stateless_bernoulli(p: Any, seed: Any, shape: Any = None) -> Tensor:
 
 
 @entered
+def stateless_poisson(shape: Any, seed: Any, lam: Any, dtype: Any = default_int) -> Tensor:
+    """``poisson`` as a pure function of ``seed``, two integers.
+
+    Raises ShapeError for a negative extent, ArgumentError for negative ``lam``.
+
+    >>> hf.random.stateless_poisson((3,), seed=[1, 2], lam=0.0)
+    <Tensor i64[3] cpu> [0 0 0]
+    """
+    return _Stateless(seed).poisson(shape, lam, dtype)
+
+
+@entered
+def stateless_binomial(shape: Any, seed: Any, counts: Any, probs: Any, dtype: Any = default_int) -> Tensor:
+    """``binomial`` as a pure function of ``seed``, two integers.
+
+    Raises ShapeError for a negative extent, ArgumentError for probabilities outside [0, 1].
+
+    >>> hf.random.stateless_binomial((3,), seed=[1, 2], counts=5, probs=1.0)
+    <Tensor i64[3] cpu> [5 5 5]
+    """
+    return _Stateless(seed).binomial(shape, counts, probs, dtype)
+
+
+@entered
 def stateless_randint(shape: Any, seed: Any, minval: int, maxval: int, dtype: Any = default_int) -> Tensor:
     """``randint`` as a pure function of ``seed``, two integers.
 
-    Raises ShapeError for a negative extent.
+    Raises ShapeError for a negative extent, ArgumentError for an empty range.
 
     >>> hf.random.stateless_randint((3,), seed=[1, 2], minval=5, maxval=6)
     <Tensor i64[3] cpu> [5 5 5]
@@ -444,10 +486,67 @@ def stateless_randint(shape: Any, seed: Any, minval: int, maxval: int, dtype: An
 
 
 @entered
+def stateless_categorical(logits: Any, seed: Any, shape: Any = (), dtype: Any = default_int) -> Tensor:
+    """``categorical`` as a pure function of ``seed``, two integers.
+
+    Raises ShapeError for a negative extent.
+
+    >>> hf.random.stateless_categorical([0.0, -hf.inf], seed=[1, 2], shape=3)
+    <Tensor i64[3] cpu> [0 0 0]
+    """
+    return _Stateless(seed).categorical(logits, shape, dtype)
+
+
+@entered
 def stateless_permutation(x: Any, seed: Any) -> Tensor:
     """``permutation`` as a pure function of ``seed``, two integers.
+
+    Raises ShapeError for a tensor without axes.
 
     >>> hf.sort(hf.random.stateless_permutation(4, seed=[1, 2]))
     <Tensor i64[4] cpu> [0 1 2 3]
     """
     return _Stateless(seed).permutation(x)
+
+
+stateless_shuffle = stateless_permutation
+
+
+@entered
+def stateless_choice(a: Any, seed: Any, shape: Any = (), replace: bool = True, p: Any = None) -> Tensor:
+    """``choice`` as a pure function of ``seed``, two integers.
+
+    Raises ShapeError for a negative extent, ArgumentError where there are too few elements.
+
+    >>> hf.random.stateless_choice([7, 7], seed=[1, 2], shape=2)
+    <Tensor i64[2] cpu> [7 7]
+    """
+    return _Stateless(seed).choice(a, shape, replace, p)
+
+
+@entered
+def split(seed: Any, count: int = 2) -> Tensor:
+    """``count`` seeds for stateless functions from one: the rows of an int64[count, 2].
+
+    Raises ShapeError for a negative count.
+
+    >>> hf.random.split([1, 2], 3).shape
+    (3, 2)
+    """
+    (number,) = to_shape((count,), "random.split")
+    return _seeds(seed, _SPLIT, np.zeros(1, np.uint64), number, "random.split")
+
+
+@entered
+def fold_in(seed: Any, data: Any) -> Tensor:
+    """The seed for stateless functions, int64[2], that belongs to ``seed`` and the integer ``data``: a step's number.
+
+    Raises ArgumentTypeError where ``data`` is no integer.
+
+    >>> hf.random.fold_in([1, 2], 3).shape
+    (2,)
+    """
+    place = as_tensor(data, "random.fold_in")
+    if place.shape or not dtypes.is_integer(place.dtype):
+        raise ArgumentTypeError("random.fold_in", f"data is {place.type}; it must be an integer.")
+    return _seeds(seed, _FOLD_IN, reshape(cast(place, dtypes.uint64), (1,)), 1, "random.fold_in")[0]

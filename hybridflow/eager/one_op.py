@@ -219,26 +219,48 @@ _FORMS: dict[Kind, Callable[[OpDef, Types, Attrs], NormalForm]] = {
 
 
 def _created(op: OpDef, arrays: tuple[Any, ...], attrs: Attrs, out: TensorType) -> Any:
-    """CREATE, on the device of the innermost scope.  From a key: an array that is never read tells the program how many
-    elements to make."""
+    """CREATE: from nothing, from a key and parameters, or from a key alone."""
     if not arrays:
         return devices.placed(op.reference(**attrs))
-    (key,) = (devices.moved(array, devices.scope()) for array in arrays)
+    return _with_parameters(op, arrays, attrs, out) if len(arrays) > 1 else _from_key(op, arrays[0], attrs, out)
+
+
+def _from_key(op: OpDef, key: Any, attrs: Attrs, out: TensorType) -> Any:
+    """On the device of the innermost scope.  Arrays that are never read tell the program how many elements to make,
+    and how many there are before."""
+    key = devices.moved(key, devices.scope())
     many = key.shape[:-1]  # several keys make as many results, one after another
     if many:
         key = key.reshape(static_size(many), key.shape[-1])
-    n, device = Dim("n"), devices.of(key)
+    device = devices.of(key)
     dims = (*_symbols(key.shape[:-1], "m"), key.shape[-1])
-    known = (op, dims, device)
+    (first,) = _symbols((attrs["first"],), "f")
+    known = (op, dims, first, device)
     executable = _programs.get(known)
     if executable is None:
-        b = GraphBuilder(TABLE, op.name)
+        b, n = GraphBuilder(TABLE, op.name), Dim("n")
         parameters = [b.parameter(TensorType(dims, key.dtype))]
-        b.parameter(TensorType((n,), np.dtype(np.bool_)), "extent")
-        executable = executable_for(b.finish([b.emit(op, *parameters, shape=(n,))]), device=device)
+        for extent in (n, first):
+            b.parameter(TensorType((extent,), np.dtype(np.bool_)), "extent")
+        executable = executable_for(b.finish([b.emit(op, *parameters, shape=(n,), first=first)]), device=device)
         _programs[known] = executable
-    extent = np.empty(static_size(attrs["shape"]), np.bool_)
-    (result,) = executable.run([key, devices.moved(extent, device)])
+    extents = [np.empty(extent, np.bool_) for extent in (static_size(attrs["shape"]), attrs["first"])]
+    (result,) = executable.run([key, *(devices.moved(extent, device) for extent in extents)])
+    return result.reshape(out.shape)
+
+
+def _with_parameters(op: OpDef, arrays: tuple[Any, ...], attrs: Attrs, out: TensorType) -> Any:
+    """Where the parameters are; those of several keys one after another."""
+    key, *parameters = arrays
+    device = devices.of(parameters[0])
+    many = (static_size(key.shape[:-1]),) if key.ndim > 1 else ()
+    own = static_size(out.shape[key.ndim - 1 :])
+    shapes = ((*many, key.shape[-1]), *([(*many, own)] * len(parameters)))
+    dims = ((*_symbols(many, "m"), key.shape[-1]), *([(*_symbols(many, "m"), Dim("n"))] * len(parameters)))
+    types = tuple(TensorType(array.shape, array.dtype) for array in arrays)
+    executable = _executable(op, types, NormalForm(shapes, dims, attrs), device)
+    operands = (devices.moved(key, device), *parameters)
+    (result,) = executable.run([array.reshape(shape) for array, shape in zip(operands, shapes)])
     return result.reshape(out.shape)
 
 
