@@ -9,7 +9,7 @@ say otherwise (``OpDef.jvp``).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from hybridflow.compiler.autodiff import Record, Results, backward
@@ -83,6 +83,38 @@ def _transposed(b: Builder, op: OpDef, inputs: Any, attrs: Any, out: Any, tangen
     transposed = iter(backward(b, recording.records, seeds, [g for g in cotangents if g is not None]))
     made = tuple(None if g is None else next(transposed) for g in cotangents)
     return made if isinstance(out, Results) else made[0]
+
+
+def forward(
+    b: Any,
+    records: Sequence[Record],
+    seeds: Iterable[tuple[Any, Any]],
+    through: Callable[[Record, Sequence[Any]], Sequence[Any]],
+) -> dict[int, Any]:
+    """The tangents of all recorded values that move with the seeded ones, by the ids of the values.
+
+    ``seeds`` are (value, its tangent) pairs, ``through(record, tangents of its inputs)`` the tangents of the outputs of
+    a record with a derivative of its own.
+    """
+    tangents: dict[int, Any] = {}
+    for value, tangent in seeds:
+        known = tangents.get(id(value))
+        tangents[id(value)] = tangent if known is None else b.add(known, tangent)
+    for record in records:
+        given = [tangents.get(id(x)) for x in record.inputs]
+        if all(t is None for t in given):
+            continue
+        if record.vjp is not None:
+            found = through(record, given)
+        else:
+            several = isinstance(record.outputs, Results)
+            out = record.outputs if several else record.outputs[0]
+            made = pushed(b, record.op, record.inputs, record.attrs, out, given)
+            found = (made or ()) if several else (made,)
+        for value, tangent in zip(record.outputs, found):
+            if tangent is not None:
+                tangents[id(value)] = tangent
+    return tangents
 
 
 def jvp(graph: Graph, along: Sequence[int]) -> Graph:

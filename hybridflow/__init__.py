@@ -256,6 +256,16 @@ if _typing.TYPE_CHECKING:  # what is loaded when it is first used, see ``_LATER`
     )
     from hybridflow.autodiff.custom import custom_gradient as custom_gradient
     from hybridflow.autodiff.functional import grad as grad, value_and_grad as value_and_grad
+    from hybridflow.autodiff.products import (
+        hessian as hessian,
+        jacfwd as jacfwd,
+        jacobian as jacobian,
+        jacrev as jacrev,
+        jvp as jvp,
+        linearize as linearize,
+        vjp as vjp,
+    )
+    from hybridflow.autodiff.tangents import ForwardAccumulator as ForwardAccumulator
     from hybridflow.autodiff.tape import GradientTape as GradientTape
     from hybridflow.control.branches import case as case, cond as cond, switch_case as switch_case
     from hybridflow.control.loops import fori_loop as fori_loop, while_loop as while_loop
@@ -290,6 +300,7 @@ bool = bool_
 
 # What a first operation does without: where it is.  Modules of this package are the name itself.
 _LATER = {
+    "ForwardAccumulator": "autodiff.tangents",
     "GradientTape": "autodiff.tape",
     "Input": "layers.graph",
     "Module": "layers.module",
@@ -311,10 +322,16 @@ _LATER = {
     "fori_loop": "control.loops",
     "function": "jit.function",
     "grad": "autodiff.functional",
+    "hessian": "autodiff.products",
     "initializers": "",
     "isin": "array.sets",
+    "jacfwd": "autodiff.products",
+    "jacobian": "autodiff.products",
+    "jacrev": "autodiff.products",
+    "jvp": "autodiff.products",
     "layers": "",
     "linalg": "",
+    "linearize": "autodiff.products",
     "losses": "",
     "map_fn": "control.walks",
     "memory": "",
@@ -334,6 +351,7 @@ _LATER = {
     "unique_values": "array.sets",
     "value_and_grad": "autodiff.functional",
     "vectorized_map": "mapping.vmap",
+    "vjp": "autodiff.products",
     "vmap": "mapping.vmap",
     "while_loop": "control.loops",
 }

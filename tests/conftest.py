@@ -100,6 +100,7 @@ _OF_CODE = frozenset(
         "test_passes",
         "test_phases",
         "test_powers",
+        "test_products",
         "test_quotients",
         "test_random",
         "test_random_control",

@@ -21,7 +21,7 @@ class _VariableWatcher:
     """Stands among the tapes to learn which variables a function reads."""
 
     __slots__ = ("_recording", "reads")
-    takes_wholes = False
+    takes_wholes = is_forward = False
 
     def __init__(self) -> None:
         self._recording = True

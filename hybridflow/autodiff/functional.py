@@ -55,10 +55,10 @@ def grad(function: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux
         value, gradients = both(*args, **kwargs)
         return (gradients, value[1]) if has_aux else gradients
 
-    return _named(entered(gradient_of), function, "grad")
+    return named(entered(gradient_of), function, "grad")
 
 
-def _named(derived: Callable[..., Any], function: Callable[..., Any], stage: str) -> Callable[..., Any]:
+def named(derived: Callable[..., Any], function: Callable[..., Any], stage: str) -> Callable[..., Any]:
     functools.update_wrapper(derived, function, updated=())
     derived.__name__ = f"{stage}_{getattr(function, '__name__', 'function').strip('<>')}"
     return derived
@@ -70,13 +70,13 @@ def _derived(
     if not callable(function):
         raise ArgumentTypeError(stage, f"{function!r} is not callable; give a function that returns the loss.")
     several = isinstance(argnums, (tuple, list))
-    numbers = _numbers(argnums if several else [argnums], stage)
+    numbers = numbers_of(argnums if several else [argnums], stage)
 
     def value_and_gradient_of(*args: Any, **kwargs: Any) -> Any:
-        positions = _positions(numbers, len(args), stage)
+        positions = positions_of(numbers, len(args), stage)
         given = list(args)
         for position in positions:
-            given[position] = _apart(args[position], position, stage)
+            given[position] = apart(args[position], position, stage)
         chosen = tuple([given[position] for position in positions])
         with GradientTape(watch_accessed_variables=False) as tape:
             tape.watch(chosen)
@@ -85,17 +85,17 @@ def _derived(
         gradients = tape.gradient(value, chosen, unconnected_gradients="zero")
         return result, gradients if several else gradients[0]
 
-    return _named(entered(value_and_gradient_of), function, stage)
+    return named(entered(value_and_gradient_of), function, stage)
 
 
-def _numbers(argnums: Any, stage: str) -> list[int]:
+def numbers_of(argnums: Any, stage: str) -> list[int]:
     try:
         return list(map(operator.index, argnums))
     except TypeError:
         raise ArgumentTypeError(stage, f"argnums is {argnums!r}; give positions, as in argnums=(0, 1).") from None
 
 
-def _positions(numbers: Sequence[int], count: int, stage: str) -> list[int]:
+def positions_of(numbers: Sequence[int], count: int, stage: str) -> list[int]:
     """The positions from the left.  Raises ArgumentError where there is no such argument, or one comes twice."""
     for number in numbers:
         if not -count <= number < count:
@@ -110,7 +110,7 @@ def _positions(numbers: Sequence[int], count: int, stage: str) -> list[int]:
     return found
 
 
-def _apart(value: Any, position: int, stage: str) -> Any:
+def apart(value: Any, position: int, stage: str) -> Any:
     """An argument with tensors of its own, told from those that the function meets elsewhere; variables stay."""
     leaves, structure = pytree.flatten(value)
     made: list[Any] = []

@@ -76,6 +76,8 @@ class GradientTape(Recording):
     <Tensor f32[2] cpu> [2. 4.]
     """
 
+    is_forward = False
+
     __slots__ = ("__weakref__", "_apart", "_cuts", "_reasons", "_started")
     _apart: tuple[int, list[Record]]  # so many of the first calls as single ops
     _cuts: list[Cut]
@@ -416,6 +418,11 @@ class GradientTape(Recording):
             else:
                 wanted.append((entry >> 1,) if entry & _ODD == 1 else ())
         return wanted
+
+    def _parts_of(self, source: Any) -> list[Any]:
+        """The recorded values that a source stands for: itself, or what was read of a variable."""
+        (numbers,) = self._wanted([source])
+        return [self._values[n] for n in numbers]
 
     def _records(self) -> list[Record]:
         """What was recorded, in order."""

@@ -30,6 +30,7 @@ class Recorder(Protocol):
 
     _recording: bool  # whether it is still there
     takes_wholes: bool  # whether it may be told of public functions in the place of the ops that they consist of
+    is_forward: bool  # whether it is told after those that are not, so that these see what it makes of an op last
 
     def record(self, op: Any, inputs: tuple[Any, ...], attrs: Mapping[str, Any], out: Any, /) -> None:
         """An op has been applied."""
@@ -262,9 +263,17 @@ def resumed(state: State) -> AbstractContextManager[None]:
     return _Replaced(state.trace, state.tapes)
 
 
+def recorded_by(tapes: tuple[Recorder, ...]) -> AbstractContextManager[None]:
+    """Let these tapes alone be told of what happens."""
+    return _Replaced(now().trace, tapes)
+
+
 def push_tape(tape: Recorder) -> None:
     state = now()
-    _enter(state.trace, (*filter(_records, state.tapes), tape), state.device)
+    tapes = (*filter(_records, state.tapes), tape)
+    if any(t.is_forward for t in tapes):
+        tapes = (*(t for t in tapes if not t.is_forward), *(t for t in tapes if t.is_forward))
+    _enter(state.trace, tapes, state.device)
 
 
 def pop_tape(tape: Recorder) -> None:

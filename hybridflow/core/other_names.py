@@ -70,9 +70,6 @@ identity: hf.eye(n), or x.copy()
 index_select: hf.take(x, indices, axis)
 int: hf.int32, hf.int64
 is_tensor: isinstance(x, hf.Tensor)
-jacfwd: tape.jacobian(y, x) of an hf.GradientTape
-jacobian: tape.jacobian(y, x) of an hf.GradientTape
-jacrev: tape.jacobian(y, x) of an hf.GradientTape
 jit: hf.function
 jnp: hf itself; its functions carry the names of the array API standard
 keras: hf.layers, hf.optimizers, hf.losses, hf.initializers

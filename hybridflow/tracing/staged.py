@@ -22,6 +22,7 @@ from hybridflow.compiler.ir.dtypes import is_float
 from hybridflow.compiler.ir.extents import Dim, Extent, affine, holds, substituted, symbols
 from hybridflow.compiler.ir.graph import Graph, Node
 from hybridflow.compiler.ir.results import TupleType, parts_of
+from hybridflow.compiler.ir.types import is_static
 from hybridflow.compiler.ops.table import NOT_DIFFERENTIABLE
 from hybridflow.core import devices, transaction
 from hybridflow.core.context import current, now, tracing
@@ -70,6 +71,7 @@ class Staged:
         "_derivatives",
         "_executables",
         "_gives_through",
+        "_is_static",
         "_lock",
         "_on_tensors",
         "_reads",
@@ -101,6 +103,7 @@ class Staged:
         self._states = tuple([i for i, _ in states])
         # Which of them are read, and whether the first read is that of the value which the call begins with.
         self._reads = [(i, s.reads[0]._node is self.graph.inputs[i]) for i, s in states if s.reads]
+        self._is_static = all(is_static(node.type.shape) for node in self.graph.inputs)
         self._gives_through = not set(self.graph.outputs).isdisjoint(self.graph.inputs)
         self._executables: dict[str, Any] = {}
         self._on_tensors: dict[Any, Callable[[], Callable[..., Any] | None]] = {}  # see ``_computed``
@@ -320,7 +323,8 @@ class Staged:
                 derivative = self._derivatives[watched] = _Derivative(self, watched)
         values = self._on_device(inputs, device)
         results, new = self._run_to_keep(derivative.compile(device), values)
-        reads = self._read_later(watched, dict(zip(derivative.results, results)), new) if self.later else {}
+        sizes = {} if self._is_static else extents_of(dict(zip(self.graph.inputs, inputs)))
+        reads = self._read_later(watched, dict(zip(derivative.results, results)), new, sizes) if self.later else {}
         for read, value in reads.items():
             known[len(self.sources) + self.later.index(read)] = value
             for tape in current.tapes:
@@ -329,7 +333,7 @@ class Staged:
         given = {read.node: value for read, value in reads.items()}
         if given:
             results = [given[n] if isinstance(given.get(n), Tensor) else x for n, x in zip(derivative.results, results)]
-        pullback = _Pullback(derivative, values, results, given, outer)
+        pullback = _Pullback(derivative, values, results, given, outer, sizes)
         sources = tuple(known[group[0]] for group in watched)
         for tape in now().tapes:
             tape.record_custom(sources, pullback.outputs, pullback)
@@ -339,7 +343,7 @@ class Staged:
         return [same.get(node, result) for node, result in zip(self.graph.outputs, results)]
 
     def _read_later(
-        self, watched: Watched, results: Mapping[Node, Tensor], new: Sequence[Tensor]
+        self, watched: Watched, results: Mapping[Node, Tensor], new: Sequence[Tensor], sizes: Mapping[str, Extent]
     ) -> dict[_LaterRead, Any]:
         """What the tapes know the watched later reads by: the variable's new value, or what stands for one between."""
         after = dict(zip(self._updates, new))
@@ -349,7 +353,7 @@ class Staged:
             if 0 <= k < len(self.later):
                 read = self.later[k]
                 kept = after[read.position] if read.final else results.get(read.node)
-                found[read] = _Recomputed(read.node.dtype) if kept is None else kept
+                found[read] = _Recomputed(read.node, sizes) if kept is None else kept
         return found
 
 
@@ -384,10 +388,14 @@ class _Recomputed:
     as in eager mode, where it is one tensor; what they add up to goes on from where it was first computed.
     """
 
-    __slots__ = ("dtype",)
+    __slots__ = ("type",)
 
-    def __init__(self, dtype: Any) -> None:
-        self.dtype = dtype
+    def __init__(self, node: Node, sizes: Mapping[str, Extent]) -> None:
+        self.type = node.type.with_shape(tuple(with_extents(node.type.shape, sizes))) if sizes else node.type
+
+    @property
+    def dtype(self) -> Any:
+        return self.type.dtype
 
 
 class _Pullback:
@@ -398,7 +406,7 @@ class _Pullback:
     the order in which it is called with them: the results, and what other programs compute again, as they come to be.
     """
 
-    __slots__ = ("_derivative", "_outer", "_reads", "_recomputed", "_values", "outputs")
+    __slots__ = ("_derivative", "_outer", "_reads", "_recomputed", "_sizes", "_values", "outputs")
 
     accumulates = True  # see ``autodiff.Record``
 
@@ -409,13 +417,14 @@ class _Pullback:
         results: Sequence[Tensor],
         reads: Mapping[Node, Any],
         outer: _Pullback | None,
+        sizes: Mapping[str, Extent],
     ) -> None:
-        self._derivative, self._outer, self._reads = derivative, outer, reads
+        self._derivative, self._outer, self._reads, self._sizes = derivative, outer, reads, sizes
         self._values = [inputs[position] if is_input else results[position] for is_input, position in derivative.places]
         self._recomputed: dict[Node, _Recomputed] = {}
         inside = derivative.inside  # results that are inputs, or later reads, have their cotangents as such
         self.outputs: list[Any] = [
-            result if node in inside and node not in reads else _Recomputed(node.dtype)
+            result if node in inside and node not in reads else _Recomputed(node, sizes)
             for node, result in zip(derivative.results, results)
         ]
 
@@ -460,7 +469,7 @@ class _Pullback:
             return None
         found = self._recomputed.get(node)
         if found is None:
-            found = self._recomputed[node] = _Recomputed(node.dtype)
+            found = self._recomputed[node] = _Recomputed(node, self._sizes)
             self.outputs.append(found)
         for tape in current.tapes:
             tape.follow(found, self.outputs)
