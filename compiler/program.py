@@ -26,6 +26,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from hybridflow.compiler.ir.extents import (
+    LEAST as LEAST,
     Dim as Dim,
     Extent as Extent,
     dividend as dividend,

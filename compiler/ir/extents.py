@@ -199,14 +199,20 @@ class Dim(Polynomial):
         return self._as_number(operator.pow, other, True)
 
     def _as_number(self, operation: Callable[[Any, Any], Any], other: Any, swapped: bool = False) -> Any:
-        """What has no expression, such as a product with a float: the trace is then for one value of the extent."""
+        """What has no expression: a float that the judge makes of it, or else the trace is for one value of the
+        extent."""
         if not isinstance(other, (int, float, Dim)):
             return NotImplemented
+        if operation in _OF_FLOATS and (operation is operator.truediv or isinstance(other, float)):
+            found = _asked(f"the number that {self} is").as_float(self)
+            if found is not None:
+                return operation(other, found) if swapped else operation(found, other)
         own, given = int(self), int(other) if isinstance(other, Dim) else other
         return operation(given, own) if swapped else operation(own, given)
 
 
 Extent = Union[int, Dim]
+_OF_FLOATS = (operator.add, operator.sub, operator.mul, operator.truediv)
 _MOST = 2**63  # larger than any extent
 
 
@@ -392,6 +398,9 @@ class Judge(Protocol):
     def equal(self, a: Extent, b: Extent) -> bool: ...
 
     def number(self, extent: Dim) -> int: ...
+
+    def as_float(self, extent: Dim) -> Any:
+        """Python's float of the number, where the trace need not know that; or None."""
 
 
 def _nobody() -> Judge | None:

@@ -11,13 +11,17 @@ Scalars are weak, Python's and NumPy's:
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from hybridflow.compiler.ir import dtypes
 from hybridflow.compiler.ir.extents import Dim
+from hybridflow.core import pytree
 from hybridflow.errors import ArgumentError, DTypeError
+
+if TYPE_CHECKING:
+    from hybridflow.core.tensor import Tensor
 
 default_float = dtypes.float32
 default_int = dtypes.int64
@@ -172,3 +176,25 @@ class Typed(NamedTuple):
     """Stands for a value of which only the dtype matters."""
 
     dtype: np.dtype[Any]
+
+
+@pytree.declare_leaf
+class OpenFloat:
+    """What stands for a Python float of which a program is to serve all values, see ``tracing.open_floats``.
+
+    It is an instance of float to whoever asks, and weak as an operand.
+    """
+
+    __slots__ = ()
+
+    is_python = True
+    if not TYPE_CHECKING:
+        __class__ = property(lambda self: float)
+
+    def as_operand(self, dtype: np.dtype[Any], stage: str) -> Tensor:
+        """The number as a tensor without axes."""
+        raise NotImplementedError
+
+    def value(self) -> float:
+        """The number in the call that is traced, whose program serves no other from now on."""
+        raise NotImplementedError

@@ -21,6 +21,7 @@ from hybridflow.core import devices
 from hybridflow.core.context import current, now
 from hybridflow.core.promotion import (
     PYTHON_DTYPE,
+    OpenFloat,
     array_dtype,
     check_whole,
     default_float,
@@ -54,12 +55,14 @@ def scalar(value: Any, dtype: np.dtype[Any], stage: str) -> Tensor:
         if dtypes.is_integer(dtype) and not value <= (most := min(int(np.iinfo(dtype).max), 2**63 - 1)):
             raise ArgumentError(stage, f"the extent {value} does not fit {dtype}, whose greatest number is {most}.")
         return apply(TABLE["extent"], value=value, dtype=dtype)
+    if isinstance(value, OpenFloat):
+        return value.as_operand(dtype, stage)
     return literal(scalar_array(value, dtype, stage))
 
 
 def filled(value: Any, dtype: np.dtype[Any], shape: Shape, stage: str) -> Tensor:
     """A weak scalar everywhere in ``shape``."""
-    if type(value) is Dim:
+    if type(value) is Dim or isinstance(value, OpenFloat):
         return expand(scalar(value, dtype, stage), shape)
     array = scalar_array(value, dtype, stage)
     if current.trace is None:

@@ -12,10 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from hybridflow.compiler.ir.dtypes import int64
+from hybridflow.compiler.ir.dtypes import float64, int64
 from hybridflow.compiler.ir.extents import Dim
 from hybridflow.core import display, pytree
 from hybridflow.core.context import now
+from hybridflow.core.promotion import OpenFloat
 from hybridflow.core.tensor import Tensor, wrap
 from hybridflow.core.variable import Variable
 from hybridflow.eager.operands import scalar
@@ -100,6 +101,8 @@ class Late:
             return self._operand(leaf._read(), lambda array: _Shown(display.describe(wrap(array), title), wrap(array)))
         if type(leaf) is Dim:
             return self._operand(scalar(leaf, int64, "print"), lambda array: int(array))
+        if isinstance(leaf, OpenFloat):
+            return self._operand(leaf.as_operand(float64, "print"), lambda array: float(array))
         if isinstance(leaf, LateText):
             return self._text(leaf)
         if isinstance(leaf, (Tensor, *_ATOMS)):
@@ -123,6 +126,8 @@ class Late:
 def is_late(value: Any) -> bool:
     """Whether something of what a value shows is not known before the program runs."""
     if isinstance(value, (SymbolicTensor, LateText, Variable)) or type(value) is Dim:
+        return True
+    if isinstance(value, OpenFloat):
         return True
     return pytree.is_container(value) and any(map(is_late, pytree.flatten(value)[0]))
 

@@ -14,7 +14,7 @@ from hybridflow.compiler.ir.graph import Graph, Node, Role
 from hybridflow.compiler.ir.types import TensorType
 from hybridflow.core import devices, foreign, pytree
 from hybridflow.core.context import current, tracing
-from hybridflow.core.tensor import Tensor
+from hybridflow.core.tensor import Tensor, wrap
 from hybridflow.core.variable import Variable
 from hybridflow.eager import placement
 from hybridflow.eager.operands import as_tensor
@@ -22,16 +22,28 @@ from hybridflow.effects.late import LateText
 from hybridflow.errors import ArgumentTypeError, DTypeError, ShapeError
 from hybridflow.jit import aliases
 from hybridflow.jit.binding import Binder
-from hybridflow.jit.keys import IdentityKey, Key, SameKey, TensorKey, check_names, is_tensor_like, leaf_key
+from hybridflow.jit.keys import (
+    IdentityKey,
+    Key,
+    LeafKey,
+    NumberKey,
+    SameKey,
+    TensorKey,
+    check_names,
+    is_tensor_like,
+    leaf_key,
+)
 from hybridflow.jit.value_keys import value_key
 from hybridflow.tracing.assumptions import Assumptions, Restart, conditions_hold
+from hybridflow.tracing.numbers import number_of
+from hybridflow.tracing.open_floats import FLOAT, SymbolicFloat
 from hybridflow.tracing.staged import Staged
 from hybridflow.tracing.symbolic import SymbolicTensor
 from hybridflow.tracing.trace import State, Trace
 
 # Where a leaf of the result comes from: a program output, an argument handed through, a number that the arguments'
-# extents say, or a value that never changes.
-RESULT, ARGUMENT, EXTENT, VALUE = range(4)
+# extents say, a Python float that the program computes, or a value that never changes.
+RESULT, ARGUMENT, EXTENT, NUMBER, VALUE = range(5)
 
 
 class ConcreteFunction:
@@ -64,9 +76,9 @@ class ConcreteFunction:
         self.name = binder.name
         self._binder, self.key, self.staged = binder, key, staged
         self.plan, self.results = plan, results
-        self.tensor_leaves = tuple(k for k, leaf in enumerate(key.leaves) if isinstance(leaf, TensorKey))
+        self.tensor_leaves = tuple(k for k, leaf in enumerate(key.leaves) if isinstance(leaf, (TensorKey, NumberKey)))
         self.captured = frozenset(map(id, self.captures))
-        self.is_open = any(isinstance(leaf, TensorKey) and leaf.is_open for leaf in key.leaves)
+        self.is_open = any(map(_is_open, key.leaves))
         self.trace_ms = self.compile_ms = 0.0
         # The concrete function for open extents that are 0 or 1, or dicts in another order: set by the function.
         self.specialise: Callable[..., ConcreteFunction] | None = None
@@ -110,7 +122,7 @@ class ConcreteFunction:
         if not self.is_open:
             return True
         tensors = [leaves[k] for k in self.tensor_leaves]
-        if not all(map(is_tensor_like, tensors)):  # a TensorSpec: any trace that takes nothing for granted will do
+        if not all(map(_has_value, tensors)):  # a TensorSpec: any trace that takes nothing for granted will do
             return self.staged.trace.assumptions.examples is None or not self.conditions
         pairs = self._pairs(tensors)
         sizes = {name: size for name, size in self._sizes(tensors).items() if isinstance(size, int)}
@@ -124,7 +136,7 @@ class ConcreteFunction:
     def _pairs(self, tensors: Sequence[Any]) -> list[tuple[Extent, Extent]]:
         """The extents of tensor arguments, each with that for which the trace was made."""
         types = [node.type.shape for node in self.graph.inputs if node.attrs["role"] is Role.ARGUMENT]
-        return [pair for x, wanted in zip(tensors, types) for pair in zip(x.shape, wanted)]
+        return [pair for x, wanted in zip(tensors, types) for pair in zip(_shape_of(x), wanted)]
 
     def _sizes(self, tensors: Sequence[Any]) -> dict[str, Extent]:
         """What the symbols are, as far as the tensor arguments say; extents where a trace goes on."""
@@ -157,7 +169,7 @@ class ConcreteFunction:
         if len(tensors) == len(leaves):
             return tensors
         with devices.device(devices.scope() if current.trace else placement.meeting_place(self.name, tensors)):
-            return [leaf if isinstance(leaf, Tensor) else as_tensor(leaf, self.name) for leaf in leaves]
+            return [leaf if isinstance(leaf, Tensor) else _tensor(leaf, self.name) for leaf in leaves]
 
     def timed(self, leaves: Sequence[Any]) -> tuple[Any, list[np.ndarray], tuple[int, ...]]:
         """What times a call with argument leaves that are known to fit: see ``Staged.timed``."""
@@ -177,6 +189,8 @@ class ConcreteFunction:
                 leaves.append(arguments[value])
             elif kind == EXTENT:
                 leaves.append(self._extent(value, arguments))
+            elif kind == NUMBER:
+                leaves.append(number_of(outputs[value]) if current.trace else float(outputs[value]))
             else:
                 # An array could be changed by the caller, who must not see that change in the next result.
                 leaves.append(value.copy() if isinstance(value, np.ndarray) else value)
@@ -228,6 +242,9 @@ class ConcreteFunction:
             if not key.accepts_shape(leaf.shape):
                 given = TensorType(tuple(leaf.shape), leaf.dtype)
                 raise ShapeError(self.name, f"{path} is {given}; this concrete function takes {key}.")
+        elif isinstance(key, NumberKey):
+            if not key.accepts(leaf):
+                raise ArgumentTypeError(self.name, f"{path} is {leaf!r}; this concrete function takes {key}.")
         elif isinstance(leaf, SymbolicTensor) or leaf_key(leaf, path, self.name) != key:
             raise ArgumentTypeError(self.name, f"{path} is {leaf!r}; this concrete function takes {key}.")
 
@@ -237,22 +254,58 @@ class ConcreteFunction:
         return f"<concrete function {self.name}({arguments}) -> {outputs or 'no tensors'}>"
 
 
+def _is_open(key: LeafKey) -> bool:
+    return key.is_open if isinstance(key, TensorKey) else isinstance(key, NumberKey) and key.kind is int
+
+
+def _has_value(leaf: Any) -> bool:
+    return is_tensor_like(leaf) or type(leaf) in (int, float)
+
+
+def _tensor(leaf: Any, name: str) -> Tensor:
+    """An argument that is no tensor as one: a float in its own precision, an int as that which has it as an extent."""
+    if type(leaf) is int:
+        return wrap(devices.placed(np.empty((leaf, 0), np.bool_)))
+    return as_tensor(leaf, name, FLOAT.dtype if type(leaf) is float else None)
+
+
+def _shape_of(leaf: Any) -> tuple[Any, ...]:
+    """The shape of what ``_tensor`` makes of an argument."""
+    return (leaf, 0) if type(leaf) is int else np.shape(leaf) if type(leaf) is float else tuple(leaf.shape)
+
+
 class _Symbols:
     """The symbols of the arguments' open extents: named as the specs name them, else after the argument.
 
-    ``paths`` say where each was read first, ``examples`` what it is in the call, None if an argument has no extents.
+    ``paths`` say where each was read first, ``places`` of which leaf, and axis of that, ``examples`` what it is in the
+    call, None if an argument has no extents.  ``numbers`` are the symbols of the leaves that are any number.
     """
 
     def __init__(self, key: Key, paths: Sequence[str], leaves: Sequence[Any]) -> None:
         self.paths: dict[str, str] = {}
+        self.places: dict[str, tuple[int, int]] = {}
+        self.numbers: dict[int, str] = {}
         self.shapes: list[tuple[int | str, ...]] = []
         self.examples: dict[str, int] | None = {}
         self._taken = {e for k in key.leaves if isinstance(k, TensorKey) for e in k.shape if isinstance(e, str)}
-        for path, leaf, own in zip(paths, leaves, key.leaves):
+        for position, (path, leaf, own) in enumerate(zip(paths, leaves, key.leaves)):
             if isinstance(own, TensorKey):
-                self._add(own, path, leaf)
+                self._add(own, path, leaf, position)
+            elif isinstance(own, NumberKey):
+                self._add_number(own, path, leaf, position)
 
-    def _add(self, key: TensorKey, path: str, leaf: Any) -> None:
+    def _add_number(self, key: NumberKey, path: str, value: float, position: int) -> None:
+        name = self.numbers[position] = self._name(path)
+        self.paths[name], self.places[name] = path, (position, 0)
+        if key.kind is float:
+            self.shapes.append(())
+            return
+        assert isinstance(value, int)
+        if self.examples is not None:
+            self.examples[name] = value
+        self.shapes.append((name, 0))
+
+    def _add(self, key: TensorKey, path: str, leaf: Any, position: int) -> None:
         actual = leaf.shape if is_tensor_like(leaf) else ()
         shape: list[int | str] = []
         for axis, extent in enumerate(key.shape):
@@ -262,27 +315,38 @@ class _Symbols:
                 name = self._name(path, axis) if extent is None else extent
                 shape.append(name)
                 self.paths.setdefault(name, f"{path}.shape[{axis}]")
+                self.places.setdefault(name, (position, axis))
                 if len(actual) == len(key.shape) and isinstance(actual[axis], int) and self.examples is not None:
                     self.examples.setdefault(name, actual[axis])
                 else:
                     self.examples = None
         self.shapes.append(tuple(shape))
 
-    def _name(self, path: str, axis: int) -> str:
-        name = re.sub(r"\W+", "_", path).strip("_") + str(axis)
+    def _name(self, path: str, axis: int | None = None) -> str:
+        name = re.sub(r"\W+", "_", path).strip("_") + ("" if axis is None else str(axis))
         while name in self._taken:
             name += "_"
         self._taken.add(name)
         return name
 
 
-def trace_signature(python: Callable[..., Any], binder: Binder, key: Key, leaves: Sequence[Any], **how: Any) -> Any:
+def trace_signature(
+    python: Callable[..., Any],
+    binder: Binder,
+    key: Key,
+    leaves: Sequence[Any],
+    *,
+    gives_up: bool = False,
+    **how: Any,
+) -> Any:
     """Run ``python`` on symbolic tensors.  Also says whether it made variables, and so must be traced again.
+
+    With ``gives_up`` it raises NumbersWantedError where the code needs the value of an open extent, or of a number.
 
     Once is enough, unless what the code asks of its symbolic extents says more of them (see ``tracing.assumptions``).
     """
     symbols = _Symbols(key, binder.paths(key.structure), leaves)
-    assumptions = Assumptions(symbols.examples, symbols.paths)
+    assumptions = Assumptions(symbols.examples, symbols.paths, gives_up)
     while True:
         try:
             traced = _run(python, binder, key, leaves, symbols, assumptions, **how)
@@ -293,7 +357,21 @@ def trace_signature(python: Callable[..., Any], binder: Binder, key: Key, leaves
         else:
             if not assumptions.must_restart:  # or somebody caught that
                 return traced
+        finally:
+            assumptions.is_closed = True  # whatever is left of the run
+        if assumptions.wanted:
+            places = symbols.places
+            raise NumbersWantedError(
+                {places[name]: where for name, where in assumptions.wanted.items() if name in places}
+            )
         assumptions = assumptions.restarted()
+
+
+class NumbersWantedError(Exception):
+    """A trace was given up, as its code needs numbers: ``places`` says which leaves, with the axis, and where."""
+
+    def __init__(self, places: dict[tuple[int, int], str | None]) -> None:
+        self.places = places
 
 
 def _explained(error: ShapeError, assumptions: Assumptions) -> ShapeError:
@@ -326,8 +404,16 @@ def _run(
     trace = Trace(binder.name, borrowed=borrowed, may_create_variables=may_create_variables, assumptions=assumptions)
     stand_ins: list[Any] = []
     shapes = iter(symbols.shapes)
-    for path, leaf, leaf_type in zip(binder.paths(structure), leaves, keys):
-        if isinstance(leaf_type, TensorKey):
+    for position, (path, leaf, leaf_type) in enumerate(zip(binder.paths(structure), leaves, keys)):
+        if isinstance(leaf_type, NumberKey):
+            shape = tuple(assumptions.stands_for(e) if isinstance(e, str) else e for e in next(shapes))
+            if leaf_type.kind is int:
+                trace.argument(TensorType(shape, np.dtype(np.bool_)), path)
+                stand_ins.append(shape[0])
+            else:
+                name = symbols.numbers[position]
+                stand_ins.append(SymbolicFloat(trace.argument(FLOAT, path), leaf, frozenset((name,)), assumptions))
+        elif isinstance(leaf_type, TensorKey):
             shape = tuple(assumptions.stands_for(e) if isinstance(e, str) else e for e in next(shapes))
             stand_ins.append(trace.argument(TensorType(shape, leaf_type.dtype), path, leaf_type.is_weak))
         elif isinstance(leaf_type, SameKey):
@@ -345,6 +431,9 @@ def _run(
     for leaf in result_leaves:
         if isinstance(leaf, LateText):
             leaf.refuse()
+        if isinstance(leaf, SymbolicFloat):
+            plan.append((NUMBER, outputs.setdefault(trace.node_of(leaf.tensor), len(outputs))))
+            continue
         if not isinstance(leaf, SymbolicTensor):
             plan.append((EXTENT if isinstance(leaf, Dim) else VALUE, leaf))
             continue

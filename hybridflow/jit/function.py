@@ -18,12 +18,13 @@ from hybridflow.jit import aliases, introspect
 from hybridflow.jit.binding import Binder, name_of
 from hybridflow.jit.bound import BoundFunction, WeakMethod
 from hybridflow.jit.cache import CallForm, SignatureCache, Variant
-from hybridflow.jit.concrete import ConcreteFunction, trace_signature
+from hybridflow.jit.concrete import ConcreteFunction, NumbersWantedError, trace_signature
 from hybridflow.jit.input_signature import InputSignature
 from hybridflow.jit.keys import Key, LeafKey, TensorKey, leaf_key
 from hybridflow.jit.methods import Held, InstanceTable
 from hybridflow.jit.native_calls import native_call_for
 from hybridflow.jit.observed import converted
+from hybridflow.jit.relaxing import Relaxing
 from hybridflow.jit.retracing import Cause, Retrace, RetraceLog, cause_of
 from hybridflow.jit.tensor_spec import TensorSpec
 from hybridflow.runtime import locks
@@ -42,6 +43,7 @@ class _Options(NamedTuple):
     cache_size: int
     name: str
     strict: bool
+    reduce_retracing: bool
 
 
 P = ParamSpec("P")
@@ -55,7 +57,8 @@ class Function(Dispatcher, Generic[P, R]):
 
     Tensors and NumPy arrays are told apart by shape and dtype, Python scalars by type and value, nested lists, tuples
     and dicts by structure, variables and other objects by identity; each combination is traced and compiled once, and
-    the ``cache_size`` least recently used ones are kept.  Inside another trace the body is inlined.
+    the ``cache_size`` least recently used ones are kept.  Extents and numbers that vary become open, see ``relaxing``.
+    Inside another trace the body is inlined.
     """
 
     __slots__ = (
@@ -68,6 +71,7 @@ class Function(Dispatcher, Generic[P, R]):
         "_observer",
         "_options",
         "_python",
+        "_relaxing",
         "_retraces",
         "_signature",
         "_trace_lock",
@@ -86,6 +90,8 @@ class Function(Dispatcher, Generic[P, R]):
         self._trace_lock = locks.make()  # one trace at a time: a first trace may create variables
         self._was_traced = False
         self._retraces = RetraceLog(options.name)
+        is_relaxed = options.reduce_retracing and options.input_signature is None
+        self._relaxing = Relaxing() if is_relaxed else None
         self._observer: Any = None  # of what it reads from outside: made when it is first traced
         self._instances = InstanceTable()
         self.holds_objects = False  # whether what was traced keeps objects of the user's: see methods.py
@@ -111,7 +117,7 @@ class Function(Dispatcher, Generic[P, R]):
             if own_args is not args or own_kwargs is not kwargs:
                 return self(*own_args, **own_kwargs)
             leaves, key = self._leaves_and_key(args, kwargs)
-            found = self._find(key, leaves)
+            found = self._find(key, leaves) or self._find_relaxed(key, leaves)
             if found is None:
                 # A trace may write variables: those that it draws the first values of others from.
                 found, result = transaction.run(lambda: self._make_and_call(key, leaves))
@@ -156,8 +162,37 @@ class Function(Dispatcher, Generic[P, R]):
         return transaction.run(lambda: self._python(*args, **kwargs))
 
     def _make_and_call(self, key: Key, leaves: Sequence[Any]) -> tuple[Variant, Any]:
-        found = self._find_or_make(key, leaves)
+        found = self._relax_or_make(key, leaves)
         return found, found.concrete.call_leaves(leaves)
+
+    def _find_relaxed(self, key: Key, leaves: Sequence[Any]) -> Variant | None:
+        """As ``_find``, of traces for any numbers and extents in the places that vary."""
+        own = key if self._relaxing is None else self._relaxing.relaxed(key)
+        return None if own is key else self._find(own, leaves)
+
+    def _relax_or_make(self, key: Key, leaves: Sequence[Any]) -> Variant:
+        """What answers a call that no known trace serves: a trace for any numbers in the places that vary, or, where
+        its code needs them, for those of this call."""
+        if self._relaxing is None:
+            return self._find_or_make(key, leaves)
+        while (own := self._relaxing.learned(key)) is not key:
+            try:
+                return self._kept(key, self._find_or_make(own, leaves, gives_up=True))
+            except NumbersWantedError as wanted:
+                self._relaxing.pin(key, wanted.places)
+            except Exception as error:
+                reason = f"a trace for all values fails: {error}"
+                break
+        else:
+            return self._kept(key, self._find_or_make(key, leaves))
+        found = self._find_or_make(key, leaves)  # which may raise the same error
+        self._relaxing.pin_all(key, reason)
+        return self._kept(key, found)
+
+    def _kept(self, key: Key, variant: Variant) -> Variant:
+        if variant.guards is None and self._relaxing is not None:
+            self._relaxing.stop(key)
+        return variant
 
     def _find(self, key: Key, leaves: Sequence[Any]) -> Variant | None:
         """What is known to answer a call with these leaves, some of which may be one tensor."""
@@ -166,11 +201,16 @@ class Function(Dispatcher, Generic[P, R]):
             key, found = own, self._cache.find(own, leaves)
         return found
 
-    def _find_or_make(self, key: Key, leaves: Sequence[Any]) -> Variant:
-        """What answers a call with these leaves.  Only a trace shows whether it matters that some are one tensor."""
+    def _find_or_make(self, key: Key, leaves: Sequence[Any], gives_up: bool = False) -> Variant:
+        """What answers a call with these leaves.  Only a trace shows whether it matters that some are one tensor.
+
+        With ``gives_up`` it raises NumbersWantedError where the code needs a number that is open.
+        """
         while True:
             try:
-                found = self._cache.find(key, leaves) or self._make(key, leaves)
+                found = self._cache.find(key, leaves) or self._make(key, leaves, gives_up)
+            except NumbersWantedError:
+                raise
             except Exception:
                 own = aliases.with_same(key, leaves)  # with two tensors for one it may fail
                 if own is key:
@@ -214,13 +254,13 @@ class Function(Dispatcher, Generic[P, R]):
 
     # Tracing
 
-    def _make(self, key: Key, leaves: Sequence[Any]) -> Variant:
+    def _make(self, key: Key, leaves: Sequence[Any], gives_up: bool) -> Variant:
         """The variant of a signature that is not in the cache: traced and compiled."""
         where = user_location()
 
         def make() -> Variant:
             cause = self._cause(key)
-            variant = self._trace(key, leaves)
+            variant = self._trace(key, leaves, gives_up)
             started = time.perf_counter()
             concrete = variant.concrete
             if concrete.key_for(key, leaves) is key:  # or it is not what will run
@@ -243,27 +283,34 @@ class Function(Dispatcher, Generic[P, R]):
                 from hybridflow.jit.guards import report
 
                 return report.cause(variant.guards)
-        return cause_of(self._binder, key, [variant.concrete.key for variant in known])
+        found = cause_of(self._binder, key, [variant.concrete.key for variant in known])
+        if found is None or self._relaxing is None:
+            return found
+        paths = self._binder.paths(key.structure)
+        reason = self._relaxing.reason(key, paths.index(found.argument)) if found.argument in paths else None
+        return found if reason is None else found._replace(suggestion=f"{found.suggestion} ({reason})")
 
     def _count_calls(self) -> int:
         return sum(variant.python_calls + variant.native_hits for variant in self._cache.variants())
 
-    def _trace(self, key: Key, leaves: Sequence[Any]) -> Variant:
+    def _trace(self, key: Key, leaves: Sequence[Any], gives_up: bool) -> Variant:
         with self._trace_lock:
             started = time.perf_counter()
-            variant, recording, created = self._trace_once(key, leaves, not self._was_traced)
+            variant, recording, created = self._trace_once(key, leaves, not self._was_traced, gives_up)
             if created:
                 # The variables exist now.  The body must find them, as it will in every later call: a body that would
                 # make them again is an error, and what computed their first values is no part of the program.
                 self._was_traced = True
-                variant, recording, _ = self._trace_once(key, leaves, False)
+                variant, recording, _ = self._trace_once(key, leaves, False, gives_up)
             self._was_traced = True
             if variant.guards is None:
                 self._observer.unguarded(recording, self._options.strict)
             variant.concrete.trace_ms = (time.perf_counter() - started) * 1e3
             return variant
 
-    def _trace_once(self, key: Key, leaves: Sequence[Any], may_create: bool) -> tuple[Variant, Any, bool]:
+    def _trace_once(
+        self, key: Key, leaves: Sequence[Any], may_create: bool, gives_up: bool
+    ) -> tuple[Variant, Any, bool]:
         """One run of the body: the variant, what was recorded, and whether variables were made."""
         observe = _observe()
         if self._observer is None:
@@ -282,6 +329,7 @@ class Function(Dispatcher, Generic[P, R]):
             self._binder,
             key,
             leaves,
+            gives_up=gives_up,
             fastmath=self._options.fastmath,
             may_create_variables=may_create,
             observing=observing,
@@ -312,6 +360,11 @@ class Function(Dispatcher, Generic[P, R]):
         concrete = self._find_or_make(key, leaves).concrete
         concrete.specialise = self._specialised
         return concrete
+
+    def _serving(self, key: Key, leaves: Sequence[Any]) -> ConcreteFunction:
+        """What a call with these leaves runs."""
+        found = self._find(key, leaves) or self._find_relaxed(key, leaves)
+        return (found or self._find_or_make(key, leaves)).concrete
 
     def _specialised(self, leaves: Sequence[Any], key: Key) -> ConcreteFunction:
         """What a concrete function runs for an open extent that is 0 or 1, for dicts in another order, or for one
@@ -404,7 +457,7 @@ class Function(Dispatcher, Generic[P, R]):
         leaves, key = self._leaves_and_key(*self._adopted(args, kwargs))
         if any(isinstance(leaf, TensorSpec) for leaf in leaves):
             raise ArgumentTypeError("profile", "it runs the function. Pass tensors, not a TensorSpec.")
-        return profiling.profile(self._find_or_make(key, leaves).concrete, leaves, runs)
+        return profiling.profile(self._serving(key, leaves), leaves, runs)
 
     def signatures(self) -> introspect.Table:
         """One row per signature in the cache."""
@@ -423,6 +476,8 @@ class Function(Dispatcher, Generic[P, R]):
         self._cache.clear()
         self._take_native_calls()
         self._retraces.clear()
+        if self._relaxing is not None:
+            self._relaxing.clear()
 
     def _chosen(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[ConcreteFunction]:
         return [self.get_concrete_function(*args, **kwargs)] if args or kwargs else self.concrete_functions()
@@ -481,6 +536,7 @@ def function(
     cache_size: int = 64,
     name: str | None = None,
     strict: bool = False,
+    reduce_retracing: bool = True,
 ) -> Function[P, R]: ...
 @overload
 def function(
@@ -491,6 +547,7 @@ def function(
     cache_size: int = 64,
     name: str | None = None,
     strict: bool = False,
+    reduce_retracing: bool = True,
 ) -> Callable[[Callable[P, R]], Function[P, R]]: ...
 @entered
 def function(
@@ -501,6 +558,7 @@ def function(
     cache_size: int = 64,
     name: str | None = None,
     strict: bool = False,
+    reduce_retracing: bool = True,
 ) -> Any:
     """Compile a Python function: ``@hf.function``, or ``@hf.function(input_signature=[...])``.
 
@@ -508,6 +566,10 @@ def function(
     and one more for each open extent that is 0 or 1.
     ``fastmath`` lets the compiled program differ from eager execution in the last bits.  ``cache_size`` bounds the
     signatures that are kept.
+
+    Where calls differ in extents, or in the values of Python's ints and floats, the second of them gets a trace that
+    serves all values, but for 0 and 1, and ints below; unless the code needs the number itself, as ``range(n)`` does.
+    With ``reduce_retracing=False`` each value is a trace of its own.
 
     What the function reads from outside (globals, closures, attributes, items) is watched: another value is another
     trace.  What cannot be watched (a call of ``time.time``), or has to happen at each call (an item appended to a list
@@ -532,6 +594,7 @@ def function(
             cache_size=cache_size,
             name=name,
             strict=strict,
+            reduce_retracing=reduce_retracing,
         )
     if isinstance(python, (classmethod, staticmethod)):
         name = type(python).__name__
@@ -555,4 +618,6 @@ def function(
     if isinstance(input_signature, TensorSpec):
         raise ArgumentTypeError("function", f"input_signature is {input_signature}; give a list of one per parameter.")
     signature = None if input_signature is None else tuple(input_signature)
-    return Function(python, _Options(signature, fastmath, cache_size, name or name_of(python), strict))
+    return Function(
+        python, _Options(signature, fastmath, cache_size, name or name_of(python), strict, reduce_retracing)
+    )

@@ -20,8 +20,9 @@ from hybridflow.core.promotion import array_dtype
 from hybridflow.core.tensor import Tensor
 from hybridflow.core.variable import Variable
 from hybridflow.errors import ArgumentTypeError, ShapeError, TraceError
-from hybridflow.jit.tensor_spec import Wanted, accepts, type_text
+from hybridflow.jit.tensor_spec import TensorSpec, Wanted, accepts, type_text
 from hybridflow.jit.value_keys import ValueKey, value_key
+from hybridflow.runtime.calls.arguments import IntArg
 from hybridflow.tracing.symbolic import SymbolicTensor
 
 
@@ -80,6 +81,28 @@ class TensorKey:
         return f"NumPy scalar {self.dtype}" if self.is_weak else type_text(self.shape, self.dtype)
 
 
+class NumberKey:
+    """Key of a Python float, or an int from LEAST to IntArg.MOST, whatever its value."""
+
+    __slots__ = ("kind",)
+
+    def __init__(self, kind: type) -> None:
+        self.kind = kind
+
+    def __hash__(self) -> int:
+        return hash((NumberKey, self.kind))
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is NumberKey and self.kind is other.kind
+
+    def accepts(self, value: Any) -> bool:
+        """Whether a value is one of these numbers."""
+        return type(value) is self.kind and (not isinstance(value, int) or LEAST <= value <= IntArg.MOST)
+
+    def __str__(self) -> str:
+        return f"any {self.kind.__name__}"
+
+
 class IdentityKey:
     """Key of an object by identity.  Equal to nothing, itself excepted, once the object is gone."""
 
@@ -126,7 +149,7 @@ class SameKey:
 
 _IMMUTABLE_TYPE = 1 << 8  # Py_TPFLAGS_IMMUTABLETYPE: a class of the interpreter or of an extension module
 OPEN_EXTENT = "open extent"  # the kind of a difference that ends by itself
-LeafKey = TensorKey | ValueKey | IdentityKey | SameKey
+LeafKey = TensorKey | NumberKey | ValueKey | IdentityKey | SameKey
 
 
 def leaf_key(value: Any, path: str, owner: str) -> LeafKey:
@@ -209,10 +232,15 @@ def difference(old: LeafKey, new: LeafKey) -> tuple[str, str]:
             return "scalar", "pass always a tensor, hf.constant(value), or always a NumPy scalar"
         if len(old.shape) != len(new.shape):
             return "rank", "pass one rank: reshape before the call"
+        if new.is_open and new.accepts_shape(old.shape):
+            return OPEN_EXTENT, "the extents that differ are open from now on: one trace serves all from 2 on"
         if old.declared is not None and old.declared == new.declared:
             return OPEN_EXTENT, "an open extent of 0 or 1 has a trace of its own, once; larger ones share one trace"
-        return "shape", "pad or batch to one shape, or declare the open extents: input_signature=[hf.TensorSpec(...)]"
-    if isinstance(old, ValueKey) and isinstance(new, ValueKey):
+        spec = TensorSpec([m if m == n else None for m, n in zip(old.shape, new.shape)], new.dtype)
+        return "shape", f"pad or batch to one shape, or declare it in the input_signature: hf.{spec!r}"
+    if isinstance(new, NumberKey):
+        return OPEN_EXTENT, "the number is open from now on: one trace serves all values"
+    if isinstance(old, (ValueKey, NumberKey)) and isinstance(new, ValueKey):
         if new.kind in (bool, int, float):
             return "value", "pass it as a tensor, hf.constant(value), so that it becomes an input of one trace"
         return "value", "each value is a trace of its own: keep the set of values small"

@@ -11,13 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from hybridflow.compiler.ir.extents import LEAST, symbols
+from hybridflow.compiler.ir.extents import LEAST, Dim, symbols
 from hybridflow.compiler.ir.graph import Role
 from hybridflow.core import devices, pytree
 from hybridflow.core.tensor import Tensor
 from hybridflow.jit.binding import Binder
-from hybridflow.jit.concrete import ARGUMENT, EXTENT, RESULT, ConcreteFunction
-from hybridflow.jit.keys import IdentityKey, SameKey, TensorKey
+from hybridflow.jit.concrete import ARGUMENT, EXTENT, NUMBER, RESULT, ConcreteFunction
+from hybridflow.jit.keys import IdentityKey, NumberKey, SameKey, TensorKey
 from hybridflow.jit.value_keys import ValueKey
 from hybridflow.runtime.calls import arguments as native, native_call
 from hybridflow.runtime.calls.results import Make
@@ -140,6 +140,8 @@ class _Arguments:
                 self.tensors.append(value)
             slot = self._program.inputs[self._inputs[position]]
             return native.TensorArg(key.dtype, slot.shape, self._inputs[position], key.is_weak)
+        if isinstance(key, NumberKey):
+            return self._number(key, self._inputs[position])
         if isinstance(key, IdentityKey):
             if isinstance(value, Tensor):
                 self.tensors.append(value)
@@ -148,6 +150,13 @@ class _Arguments:
             return native.SameArg(self._inputs[key.position])
         _require(isinstance(key, ValueKey) and key.may_be_recognised)
         return native.LiteralArg(value)
+
+    def _number(self, key: NumberKey, index: int) -> native.Argument:
+        if key.kind is float:
+            return native.FloatArg(index)
+        extent = self._program.inputs[index].shape[0]
+        _require(isinstance(extent, Dim))
+        return native.IntArg(extent, index)
 
 
 def _is_plain_namedtuple(kind: type) -> bool:
@@ -170,8 +179,9 @@ def argument_inputs(concrete: ConcreteFunction) -> list[int]:
 
 def _minimums(nodes: Sequence[native.Argument]) -> dict[str, int]:
     """Open extents are 2 or more: 0 and 1 have programs of their own."""
-    shapes = [node.shape for node in nodes if isinstance(node, native.TensorArg)]
-    return {name: LEAST for shape in shapes for extent in shape for name in symbols(extent)}
+    found = [extent for node in nodes if isinstance(node, native.TensorArg) for extent in node.shape]
+    found += [node.extent for node in nodes if isinstance(node, native.IntArg)]
+    return {name: LEAST for extent in found for name in symbols(extent)}
 
 
 # What comes from outside
@@ -204,23 +214,25 @@ def _result(concrete: ConcreteFunction, nodes: Sequence[native.Argument]) -> lis
     inputs = argument_inputs(concrete)
     position = {node.input: k for k, node in enumerate(nodes) if isinstance(node, native.TensorArg)}
 
-    def leaf(kind: int, value: Any) -> Make:
+    def leaf(kind: int, value: Any) -> list[Make]:
         if kind == RESULT:
-            return Make("output", value)
+            return [Make("output", value)]
         if kind == ARGUMENT:
-            return Make("argument", position[inputs[value]])
+            return [Make("argument", position[inputs[value]])]
         if kind == EXTENT:
-            return Make("extent", value)
-        return Make("call", value.copy) if isinstance(value, np.ndarray) else Make("object", value)
+            return [Make("extent", value)]
+        if kind == NUMBER:
+            return [Make("output", value), Make("call", float, 1)]
+        return [Make("call", value.copy) if isinstance(value, np.ndarray) else Make("object", value)]
 
     return _nested(concrete.results, [leaf(*part) for part in concrete.plan])
 
 
-def _nested(structure: pytree.Structure, leaves: Sequence[Make]) -> list[Make]:
+def _nested(structure: pytree.Structure, leaves: Sequence[list[Make]]) -> list[Make]:
     """The steps that make a container of what the steps of its leaves make: see ``pytree.unflatten``."""
     kind = structure.kind
     if kind is None:
-        return [leaves[0]]
+        return leaves[0]
     ends = list(itertools.accumulate((child.leaves for child in structure.children), initial=0))
     parts = [_nested(child, leaves[a:b]) for child, a, b in zip(structure.children, ends, ends[1:])]
     count = len(parts)

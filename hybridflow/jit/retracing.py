@@ -6,6 +6,7 @@ import sys
 from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from hybridflow import flags
 from hybridflow.core import pytree
@@ -42,8 +43,7 @@ class Retrace:
     __repr__ = __str__
 
 
-@dataclass(frozen=True)
-class Cause:
+class Cause(NamedTuple):
     """What made a key differ from the closest one that was known."""
 
     argument: str

@@ -12,14 +12,15 @@ here when they first appear, so that ``x[1:]`` of two rows has a trace of its ow
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NoReturn
 
 from hybridflow.compiler.ir import extents
 from hybridflow.compiler.ir.extents import LEAST, Dim, Extent, never_negative
 from hybridflow.compiler.ir.polynomial import Quotient
 from hybridflow.compiler.ir.types import MAX_SIZE, Shape, is_static, product, shape_fault
 from hybridflow.core.context import now
-from hybridflow.errors import ShapeError, SymbolicExtentError
+from hybridflow.errors import ShapeError, SymbolicExtentError, user_location
 
 _TIMES = 1 << 12  # so many times the elements of an argument can be counted: that is less than 2**48 bytes
 _TYPICAL = 1 << 20  # what a symbol is taken for where no call is traced: larger than any number written in a program
@@ -37,10 +38,14 @@ class Assumptions:
 
     ``values`` are what symbols turned out to stand for, ``conditions`` extents that are 0 or more in each call that
     the trace serves.  ``paths`` say where each symbol was read, for messages.
+
+    With ``gives_up`` a trace whose code needs numbers is given up: ``wanted`` are then their names, with the places in
+    the user's code.
     """
 
-    def __init__(self, examples: Mapping[str, int] | None, paths: Mapping[str, str]) -> None:
-        self.examples, self.paths = examples, dict(paths)
+    def __init__(self, examples: Mapping[str, int] | None, paths: Mapping[str, str], gives_up: bool = False) -> None:
+        self.examples, self.paths, self.gives_up = examples, dict(paths), gives_up
+        self.wanted: dict[str, str | None] = {}
         self.values: dict[str, Extent] = {}
         self.conditions: list[Dim] = []
         self.is_closed = False  # when the trace is over nothing may be added
@@ -51,7 +56,7 @@ class Assumptions:
 
     def restarted(self) -> Assumptions:
         """For the next run: what symbols stand for is known from the beginning."""
-        fresh = Assumptions(self.examples, self.paths)
+        fresh = Assumptions(self.examples, self.paths, self.gives_up)
         fresh.values = dict(self.values)
         for value in self.values.values():
             if isinstance(value, Dim):
@@ -77,7 +82,7 @@ class Assumptions:
         if known is not None:
             return known
         assert isinstance(extent, Dim)
-        answer = self._example(extent) >= 0
+        answer = self.example(extent) >= 0
         self._must_be_open(f"whether {extent} is negative")
         condition = extent if answer else extent * -1 - 1
         self.conditions.append(condition)
@@ -97,8 +102,8 @@ class Assumptions:
         if self.is_closed or not self._has(difference):
             return False
         # Without a call, shapes that meet are taken to be equal; a number is one among many.
-        if self._example(difference) != 0 and (self.examples or isinstance(a, int) or isinstance(b, int)):
-            above = self._example(difference) > 0
+        if self.example(difference) != 0 and (self.examples or isinstance(a, int) or isinstance(b, int)):
+            above = self.example(difference) > 0
             self.conditions.append(difference - 1 if above else difference * -1 - 1)
             return False
         self._tie(difference)
@@ -114,8 +119,20 @@ class Assumptions:
                 "open. Give the extent in the TensorSpec, or call the function with tensors.",
             )
         self._must_be_open(f"the value of {extent}")
-        value = self._example(extent)
+        if self.gives_up:
+            self.want(extents.symbols(extent))
+        value = self.example(extent)
         self._tie(extent - value)
+        raise Restart
+
+    def as_float(self, extent: Dim) -> Any:
+        """An extent as a float of the program, where numbers may be open; else None."""
+        return make_float(extent, self) if self.gives_up and not self.is_closed else None
+
+    def want(self, names: Iterable[str]) -> NoReturn:
+        """Give the trace up: its code needs the values of these arguments' numbers."""
+        self.wanted.update(dict.fromkeys(names, user_location()))
+        self.must_restart = True
         raise Restart
 
     def settle(self, stage: str, shape: Shape) -> None:
@@ -126,7 +143,7 @@ class Assumptions:
             if isinstance(extent, Dim) and extent not in self._settled:
                 self._settled.add(extent)
                 if extent.symbol is None and not self.at_least_zero(extent - LEAST):
-                    self._tie(extent - self._example(extent))
+                    self._tie(extent - self.example(extent))
                     raise Restart
         size = _strides_end(shape)
         if isinstance(size, Dim) and size not in self._counted:
@@ -147,7 +164,7 @@ class Assumptions:
         if self.examples is None:
             self.conditions.append(MAX_SIZE - 1 - size)
         elif not self.at_least_zero(MAX_SIZE - 1 - size):
-            fault = shape_fault(tuple(map(self._example, shape)))
+            fault = shape_fault(tuple(map(self.example, shape)))
             raise ShapeError(stage, f"the result's shape {fault}")
 
     # ---- answers
@@ -168,7 +185,8 @@ class Assumptions:
         """Whether the symbols are those of arguments, rather than extents that are found when the program runs."""
         return all(name in self.paths for name in extents.symbols(extent))
 
-    def _example(self, extent: Extent) -> int:
+    def example(self, extent: Extent) -> int:
+        """The value of an extent in the call that is traced; one that is large where there is none."""
         sizes = self.examples
         if sizes is None:
             sizes = {name: _TYPICAL + k for k, name in enumerate(extents.symbols(extent))}
@@ -257,6 +275,14 @@ def _solved(difference: Dim, name: str) -> Extent | None:
     if abs(factor) != common:
         return None
     return extents.from_products([(-scale // factor, names) for scale, names in rest])
+
+
+def _no_float(extent: Dim, assumptions: Assumptions) -> Any:
+    return None
+
+
+make_float: Callable[[Dim, Assumptions], Any] = _no_float
+"""Makes floats of extents; set by ``open_floats``."""
 
 
 def judge() -> Assumptions | None:

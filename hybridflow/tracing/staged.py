@@ -21,7 +21,7 @@ from hybridflow.compiler.inlining import apply_again, extents_of, with_extents
 from hybridflow.compiler.ir.dtypes import is_float
 from hybridflow.compiler.ir.extents import Dim, Extent, affine, holds, substituted, symbols
 from hybridflow.compiler.ir.graph import Graph, Node
-from hybridflow.compiler.ir.results import TupleType, parts_of
+from hybridflow.compiler.ir.results import TupleType, is_token, parts_of
 from hybridflow.compiler.ir.types import is_static
 from hybridflow.compiler.ops.table import NOT_DIFFERENTIABLE
 from hybridflow.core import devices, transaction
@@ -618,11 +618,26 @@ def _take_extents(trace: Trace, parent: Trace) -> None:
     that none of its own inputs has."""
     have = {name for node in trace.inputs for name in _told_by(node)}
     for node in (*trace.inputs, *trace.nodes):
-        for name in [name for part in parts_of(node.type) for extent in part.shape for name in symbols(extent)]:
+        for name in _named_in(node):
             if name not in have:
-                source = next(n for n in parent.inputs if name in _told_by(n))
-                trace.node_of(SymbolicTensor(source, parent))
-                have |= _told_by(source)
+                source = next((n for n in parent.inputs if name in _told_by(n)), None)
+                if source is not None:  # or it is an extent that is found inside
+                    trace.node_of(SymbolicTensor(source, parent))
+                    have |= _told_by(source)
+
+
+def _named_in(part: Any) -> list[str]:
+    """The symbols in the types and the attributes of nodes, those of sub-graphs too."""
+    if isinstance(part, Dim):
+        return list(symbols(part))
+    if isinstance(part, Node):
+        types = [] if is_token(part.type) else [one.shape for one in parts_of(part.type)]
+        return [name for one in (*types, *part.attrs.values()) for name in _named_in(one)]
+    if isinstance(part, Graph):
+        part = (*part.inputs, *part.nodes)
+    if isinstance(part, (tuple, list)):
+        return [name for one in part for name in _named_in(one)]
+    return []
 
 
 def _told_by(node: Node) -> set[str]:

@@ -15,7 +15,7 @@ from typing import Any, Union
 
 import numpy as np
 
-from hybridflow.compiler.program import Extent
+from hybridflow.compiler.program import Dim, Extent
 from hybridflow.runtime.dtypes import canonical
 from hybridflow.runtime.native.records import (
     EQUAL,
@@ -24,6 +24,7 @@ from hybridflow.runtime.native.records import (
     INSTANCE,
     INT,
     MAPPING,
+    OPEN_INT,
     ORDERED,
     REFERENT,
     SAME_OBJECT,
@@ -45,6 +46,23 @@ class TensorArg:
     input: int | None
     scalar: bool = False
     bare: bool = False
+
+
+@dataclass(frozen=True)
+class FloatArg:
+    """A Python float, whatever its value: an f64 without axes to the program."""
+
+    input: int
+
+
+@dataclass(frozen=True)
+class IntArg:
+    """A Python int from 2 to ``MOST``: to the program an input of the shape ``(extent, 0)``, which it does not read."""
+
+    extent: Dim
+    input: int
+
+    MOST = 2**31 - 1
 
 
 @dataclass(frozen=True)
@@ -98,7 +116,7 @@ class InstanceArg:
 
 
 Container = SequenceArg | MappingArg | InstanceArg
-Argument = Union[TensorArg, LiteralArg, ObjectArg, SameArg, SequenceArg, MappingArg, InstanceArg]
+Argument = Union[TensorArg, FloatArg, IntArg, LiteralArg, ObjectArg, SameArg, SequenceArg, MappingArg, InstanceArg]
 
 
 def in_order(arguments: Iterable[Argument]) -> Iterator[Argument]:
@@ -126,6 +144,13 @@ def item(
             handed=handed,
             bare=int(argument.bare),
         )
+    if isinstance(argument, FloatArg):
+        dtype = canonical(np.dtype(np.float64))
+        return TENSOR.pack(
+            input=argument.input, dtype=id(dtype), itemsize=8, ndim=0, scalar=id(float), handed=handed, bare=0
+        )
+    if isinstance(argument, IntArg):
+        return OPEN_INT.pack(input=argument.input, extent=-1 - extents([argument.extent])[0])
     if isinstance(argument, SameArg):
         inputs = [node.input if isinstance(node, TensorArg) else None for node in nodes]
         return SAME_OBJECT.pack(node=inputs.index(argument.input))

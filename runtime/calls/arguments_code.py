@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import llvmlite.ir as ir
 
+from hybridflow.compiler.program import LEAST
 from hybridflow.runtime.calls import dims_code
+from hybridflow.runtime.calls.arguments import IntArg
 from hybridflow.runtime.calls.entry_words import is_type, items
 from hybridflow.runtime.calls.step_code import ERROR, FAILS, HOLDS, referent
 from hybridflow.runtime.native import layout
@@ -24,6 +26,7 @@ from hybridflow.runtime.native.records import (
     INT,
     ITEM,
     MAPPING,
+    OPEN_INT,
     ORDERED,
     REFERENT,
     SAME_OBJECT,
@@ -86,7 +89,7 @@ def _match_arguments(module: Module, offsets: Offsets) -> None:
             with tensor:
                 _match_tensor(f, offsets, obj, item, buffers, dims, copies, arrays)
             with other:
-                verdict = f.call("match_value", I32, obj, item, free)
+                verdict = f.call("match_value", I32, obj, item, free, buffers, dims)
                 with f.b.if_then(f.ne(verdict, i32(HOLDS)), likely=False):
                     f.ret(verdict)
     with f.b.if_then(f.ne(head.apart, i64(0)), likely=False):
@@ -181,10 +184,10 @@ def _copied(module: Module) -> None:
 
 
 def _match_value(module: Module) -> None:
-    """i32 match_value(object, item, free): as ``match_arguments``, for what is no tensor; puts the children of a
-    container where ``free`` points to, which moves behind them."""
-    f = module.function("match_value", I32, PTR, PTR, PTR)
-    obj, item, free = f.args
+    """i32 match_value(object, item, free, buffers, dims): as ``match_arguments``, for what is no tensor; puts the
+    children of a container where ``free`` points to, which moves behind them."""
+    f = module.function("match_value", I32, PTR, PTR, PTR, PTR, PTR)
+    obj, item, free, buffers, dims = f.args
 
     def ret(condition: ir.Value) -> None:
         f.ret(f.b.select(condition, i32(HOLDS), i32(FAILS)))
@@ -206,6 +209,8 @@ def _match_value(module: Module) -> None:
             value = f.call("PyLong_AsLongLongAndOverflow", I64, obj, overflow)
             same = f.eq(value, INT.at(f, item).value)
             ret(f.b.and_(f.eq(f.get(overflow, I32), i32(0)), same))
+        with case(OPEN_INT.code):
+            _match_open_int(f, obj, OPEN_INT.at(f, item), buffers, dims)
         with case(EQUAL.code):
             expected = EQUAL.at(f, item).object
             f.ret_if(f.eq(obj, expected), i32(HOLDS))
@@ -223,6 +228,21 @@ def _match_value(module: Module) -> None:
                 f.set(free, f.element(first, children.size, PTR))
                 f.ret(f.call(name, I32, obj, item, first))
     f.ret(i32(FAILS))
+
+
+def _match_open_int(f: Function, obj: ir.Value, expected: View, buffers: ir.Value, dims: ir.Value) -> None:
+    """Return whether the object is an int that can be a symbol, which becomes it."""
+    f.ret_if(f.b.not_(is_type(f, obj, "PyLong_Type")), i32(FAILS))
+    overflow = f.local(I32)
+    value = f.call("PyLong_AsLongLongAndOverflow", I64, obj, overflow)
+    fits = f.b.and_(f.b.icmp_signed(">=", value, i64(LEAST)), f.b.icmp_signed("<=", value, i64(IntArg.MOST)))
+    f.ret_if(f.b.not_(f.b.and_(f.eq(f.get(overflow, I32), i32(0)), fits)), i32(FAILS))
+    place = f.element(dims, expected.extent, I64)
+    known = f.get(place, I64)
+    with f.b.if_then(f.b.icmp_signed("<", known, i64(0))):
+        f.set(place, value)
+    f.set(f.element(buffers, expected.input, PTR), obj)
+    f.ret(f.b.select(f.eq(f.get(place, I64), value), i32(HOLDS), i32(FAILS)))
 
 
 # Containers: each function is given one of the right class, and puts its children into ``slots``.

@@ -106,7 +106,10 @@ def answering(call: NativeCall) -> Callable[..., Any] | None:
 
 def binding(call: NativeCall) -> Callable[..., Any] | None:
     """As ``answering``, but what the function returns are the inputs of the program: a tuple with a tensor for each
-    that is an argument, and None in the place of the others."""
+    that is an argument, and None in the place of the others.  None where an argument is an int that may have any
+    value: there is no tensor of its input."""
+    if any(isinstance(node, _native_call().IntArg) for node in call.nodes):
+        return None
     return _of_call("bind", call)
 
 

@@ -17,7 +17,15 @@ import numpy as np
 from hybridflow.compiler.program import Dim, Extent, Slot
 from hybridflow.errors import ArgumentError
 from hybridflow.runtime.calls import steps as guard_steps
-from hybridflow.runtime.calls.arguments import Argument, SameArg, TensorArg, in_order, item as argument_item
+from hybridflow.runtime.calls.arguments import (
+    Argument,
+    FloatArg,
+    IntArg,
+    SameArg,
+    TensorArg,
+    in_order,
+    item as argument_item,
+)
 from hybridflow.runtime.calls.dims import Dims
 from hybridflow.runtime.calls.results import SINGLE, Make, depth, handed, item as result_item
 from hybridflow.runtime.calls.steps import Step
@@ -134,6 +142,7 @@ class NativeCall:
     def _check(self) -> None:
         program = self.executable.program
         given = [a.input for a in self._nodes if isinstance(a, TensorArg) and a.input is not None]
+        given += [a.input for a in self._nodes if isinstance(a, (FloatArg, IntArg))]
         given += [c.input for c in self.captures]
         self._require(not program.callbacks, "native code cannot call Python")
         self._require(sorted(given) == list(range(len(program.inputs))), "each input of the program needs one source")
@@ -165,9 +174,15 @@ class NativeCall:
                 else:
                     self._require(node.input is not None and not node.bare, "what is handed through is no input")
 
+    @property
+    def nodes(self) -> tuple[Argument, ...]:
+        """The arguments and what is nested in them, in the order of their items."""
+        return self._nodes
+
     def _named(self) -> list[Extent]:
         """The extents that the shapes of arguments say."""
-        return [extent for argument in self._nodes if isinstance(argument, TensorArg) for extent in argument.shape]
+        named: list[Extent] = [n for node in self._nodes if isinstance(node, TensorArg) for n in node.shape]
+        return named + [node.extent for node in self._nodes if isinstance(node, IntArg)]
 
     def _check_slot(self, slot: Slot, dtype: np.dtype[Any], shape: tuple[Extent, ...]) -> None:
         self._require(NUMPY[slot.dtype] == dtype and slot.shape == shape, f"{dtype}{shape} given for {slot}")

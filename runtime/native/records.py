@@ -129,6 +129,8 @@ TENSOR = Item("tensor", "input *dtype itemsize ndim *scalar handed bare", tail="
 IDENTITY = Item("identity", "*object")
 FLOAT = Item("float", "bits")
 INT = Item("int", "value")
+# An int of any value from 2 on, which the place ``extent`` of the dims becomes; nothing is read of the input.
+OPEN_INT = Item("open int", "input extent")
 EQUAL = Item("equal", "*object")  # of a type that ``compare`` compares
 REFERENT = Item("referent", "*reference")
 SAME_OBJECT = Item("same object", "node")  # the very object of another argument
@@ -137,7 +139,9 @@ MAPPING = Item("mapping", "*type *factory size", tail="keys")  # factory: of a d
 ORDERED = Item("ordered", "*type size", tail="keys")
 # held: how many entries its dict has, -1 where it has none.  names: of the fields, then those in the dict.
 INSTANCE = Item("instance", "*type size held", tail="names")
-ARGUMENT = Items(TENSOR, IDENTITY, FLOAT, INT, EQUAL, REFERENT, SAME_OBJECT, SEQUENCE, MAPPING, ORDERED, INSTANCE)
+ARGUMENT = Items(
+    TENSOR, IDENTITY, FLOAT, INT, OPEN_INT, EQUAL, REFERENT, SAME_OBJECT, SEQUENCE, MAPPING, ORDERED, INSTANCE
+)
 
 CONSTANT = Item("constant", "input *data")
 # tensor, own: offsets of the slots in the object.  words: of its gate (see ``turns``).  update: position among the

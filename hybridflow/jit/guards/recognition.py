@@ -20,6 +20,9 @@ from typing import Any
 
 import numpy as np
 
+from hybridflow.compiler.ir.extents import Dim
+from hybridflow.tracing.open_floats import SymbolicFloat
+
 # Containers of the standard library, whose items are what counts.
 CONTAINERS = (
     list,
@@ -78,6 +81,8 @@ ATOMS = frozenset(
         type(NotImplemented),
         slice,
         types.CodeType,
+        Dim,
+        SymbolicFloat,
         *_EQUAL,
     )
 )

@@ -20,6 +20,7 @@ import numpy as np
 
 from hybridflow.array import elementwise, reductions
 from hybridflow.array.elementwise import logical_not
+from hybridflow.compiler.ir.extents import Dim
 from hybridflow.core.context import current
 from hybridflow.core.tensor import Tensor
 from hybridflow.effects import late
@@ -31,6 +32,8 @@ from hybridflow.jit.guards.specials import (
     check_identity,
     check_repeats,
     is_open,
+    known,
+    method_of_lookup,
     method_of_text,
     special,
 )
@@ -72,7 +75,7 @@ class Recorder:
         if type(value) is SymbolicNumber:
             return numbers.attribute(value, name)
         if recording is None or type(value) in _INERT:
-            return getattr(value, name)
+            return getattr(known(value) if type(value) is Dim else value, name)
         return questions.get_attribute(recording, value, name)
 
     def method(self, value: Any, name: str) -> Any:
@@ -84,6 +87,8 @@ class Recorder:
         if paths.active.doubles and type(value) in CONTAINERS and name in _CHANGES:
             paths.check_single(value, sys._getframe(1))
         found = self.fn(self.attribute(value, name))
+        if isinstance(value, (dict, set, frozenset)):
+            return method_of_lookup(value, found)
         return found if type(value) is not str else method_of_text(value, name, found)
 
     def fn(self, function: Any) -> Any:
@@ -298,18 +303,19 @@ class Recorder:
         """An operand of a chain of ``is``, or of one beside a constant that is a number."""
         check_identity(value, 0)
         _note_identity(value)
-        return self.identity(value)
+        return self.identity(known(value))
 
     def identical(self, left: Any, right: Any) -> bool:
         """``left is right``, neither of them a constant."""
         check_identity(left, right)
         _note_identity(left)
         _note_identity(right)
-        return self.identity(left) is self.identity(right)
+        return self.identity(known(left)) is self.identity(known(right))
 
     def matched(self, value: Any, *names: str) -> Any:
         """The subject of ``match``, whose attributes ``names`` and items the patterns may look at."""
         refuse(value, "match looks at", "Ask with if and ==.")
+        value = known(value)
         recording = active.recording
         if recording is not None and type(value) not in _INERT:
             recording.note(_note_match, value, names)

@@ -20,11 +20,13 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
+from hybridflow.compiler.ir.extents import Dim
 from hybridflow.core.tensor import Tensor
 from hybridflow.errors import TraceError, is_internal, user_location
 from hybridflow.jit.guards.libraries import is_recorded, is_users_class
 from hybridflow.jit.guards.recognition import ATOMS, CONTAINERS, MAPPINGS, check_of, items_of, same_items
 from hybridflow.runtime.calls.steps import Step, first_failing
+from hybridflow.tracing.open_floats import SymbolicFloat
 from hybridflow.tracing.symbolic import SymbolicTensor
 
 _KEEP = "return what changes, or keep it in an hf.Variable"
@@ -280,7 +282,7 @@ class Recording:
     def finish(self) -> None:
         """Look for changes that were not seen.  Raises TraceError for traced tensors that were left outside."""
         for look, restore, text, where in self._assigned:
-            if isinstance(look(), SymbolicTensor):
+            if _is_left(look()):
                 restore()
                 raise self._left(text, where)
         for value, before, text, is_copy in self._watched:
@@ -289,7 +291,7 @@ class Recording:
                 continue
             if is_copy:
                 raise self._lost(text)
-            if any(isinstance(item, SymbolicTensor) for item in after or []):
+            if any(map(_is_left, after or [])):
                 place = _place_of_tensor(value, text)
                 _put_back(value, before)
                 effects = [reason.where for reason in self.reasons if reason.is_effect]
@@ -309,6 +311,14 @@ class Recording:
         )
 
 
+# What stands for values during a trace only.
+_LEFT = (SymbolicTensor, SymbolicFloat, Dim)
+
+
+def _is_left(value: Any) -> bool:
+    return type(value) in _LEFT or (type(value) in (tuple, list) and any(map(_is_left, value)))
+
+
 def _contents(cell: types.CellType) -> Any:
     try:
         return cell.cell_contents
@@ -320,7 +330,7 @@ def _place_of_tensor(value: Any, text: str) -> str:
     """How the user would write where a container or an object holds a tensor of the trace."""
     pairs = value.items() if isinstance(value, dict) else vars(value).items() if hasattr(value, "__dict__") else ()
     for key, item in pairs:
-        if isinstance(item, SymbolicTensor):
+        if _is_left(item):
             return f"{text}[{key!r}]" if isinstance(value, dict) else f"{text}.{key}"
     return text
 

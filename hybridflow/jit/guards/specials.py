@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from hybridflow.array import elementwise
+from hybridflow.compiler.ir.extents import Dim
 from hybridflow.core.context import current
 from hybridflow.core.tensor import Tensor
 from hybridflow.core.variable import Variable
@@ -26,9 +27,28 @@ from hybridflow.tracing import numbers
 from hybridflow.tracing.flow import paths
 from hybridflow.tracing.flow.loops import TensorRange
 from hybridflow.tracing.numbers import SymbolicNumber, is_number
+from hybridflow.tracing.open_floats import SymbolicFloat
 from hybridflow.tracing.symbolic import SymbolicTensor
 
 Function = Callable[..., Any]
+
+
+def known(value: Any) -> Any:
+    """A number whose value the user's code is about to see: the program is for this one from now on.  Also within
+    tuples and lists; a trace that is made without a call has no values, and shows names."""
+    if type(value) in (Dim, SymbolicFloat):
+        trace = current.trace
+        if trace is None or (type(value) is Dim and trace.assumptions.examples is None):
+            return value
+        return int(value) if type(value) is Dim else value.value()
+    if type(value) in (tuple, list) and any(type(part) in (Dim, SymbolicFloat, tuple, list) for part in value):
+        return type(value)(map(known, value))
+    return value
+
+
+def _open_kind(value: Any) -> type | None:
+    """The class of the number that an extent or an open float stands for; None for other values."""
+    return int if type(value) is Dim else float if type(value) is SymbolicFloat else None
 
 
 def is_open(value: Any) -> bool:
@@ -47,6 +67,9 @@ def check_identity(value: Any, other: Any) -> None:
 
 def _isinstance(ask: Function) -> Function:
     def call(value: Any, kinds: Any) -> Any:
+        kind = _open_kind(value)
+        if kind is not None:
+            return ask(kind(), kinds)
         if not is_number(value):
             return ask(value, kinds)
         found, other = ask(value.kind(), kinds), ask(value.narrow(), kinds)
@@ -59,6 +82,9 @@ def _isinstance(ask: Function) -> Function:
 
 def _type(make: Function) -> Function:
     def call(*args: Any, **kwargs: Any) -> Any:
+        kind = _open_kind(args[0]) if len(args) == 1 else None
+        if kind is not None:
+            return kind
         return args[0].one_kind if len(args) == 1 and is_number(args[0]) else make(*args, **kwargs)
 
     return call
@@ -207,6 +233,15 @@ def special(function: Any, found: Any) -> Any:
 def method_of_text(value: str, name: str, found: Any) -> Any:
     """What to call for a method of a str."""
     return _text(found) if name in ("format", "format_map") else found
+
+
+def method_of_lookup(value: Any, found: Any) -> Any:
+    """What to call for a method of a dict or a set, which finds by hash what it is given."""
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        return found(*(questions.sought(value, arg) for arg in args), **kwargs)
+
+    return call
 
 
 def check_repeats(left: Any, right: Any) -> None:

@@ -15,7 +15,7 @@ import numpy as np
 from hybridflow.compiler.ir.extents import Dim
 from hybridflow.compiler.ir.types import TensorType, same_extents
 from hybridflow.core import pytree
-from hybridflow.core.promotion import result_dtype, weak_kind
+from hybridflow.core.promotion import OpenFloat, result_dtype, weak_kind
 from hybridflow.core.tensor import Tensor
 from hybridflow.eager.dispatch import builder
 from hybridflow.eager.operands import weak_cast
@@ -46,6 +46,8 @@ def text_of(value: Any) -> str:
         if weak is None:
             return str(value.type)
         return f"a NumPy scalar {weak.dtype}" if weak.kind is None else f"a Python {weak.kind.__name__}"
+    if isinstance(value, OpenFloat):
+        return "a Python float"
     if isinstance(value, (*_ATOMS, Dim)):
         return f"the Python {type(value).__name__} {value!r}" if value is not None else "None"
     if pytree.is_container(value):
@@ -71,6 +73,8 @@ def same_atom(a: Any, b: Any) -> bool:
         return False
     if type(a) is Dim:
         return bool(a == b)
+    if isinstance(a, OpenFloat):
+        return a is b
     if isinstance(a, SymbolicTensor):
         return a._node is b._node and a.is_weak == b.is_weak
     if type(a) is frozenset:
