@@ -424,7 +424,9 @@ def _run(
     args, kwargs = binder.split(values)
     with tracing(trace), observing(trace, values):
         result = python(*args, **kwargs)
-    positions = {node: k for k, node in enumerate(n for n in trace.inputs if n.attrs["role"] is Role.ARGUMENT)}
+    given = [node for node in trace.inputs if node.attrs["role"] is Role.ARGUMENT]
+    inputs = [k for k in keys if isinstance(k, (TensorKey, NumberKey))]
+    positions = {node: k for k, (node, own) in enumerate(zip(given, inputs)) if isinstance(own, TensorKey)}
     outputs: dict[Node, int] = {}
     plan: list[tuple[int, Any]] = []
     result_leaves, results = pytree.flatten(result)
