@@ -119,7 +119,7 @@ class Source:
         found = _float_dtype(dtype, "random.uniform")
         shape, low, high = _parameters("random.uniform", shape, found, minval=minval, maxval=maxval)
         (unit,) = self._units(shape, found)
-        if type(minval) in (int, float) and type(maxval) in (int, float):
+        if isinstance(minval, (int, float)) and isinstance(maxval, (int, float)):
             if not minval <= maxval:
                 raise ArgumentError("random.uniform", f"minval {minval} is above maxval {maxval}.")
             if (minval, maxval) == (0, 1):
