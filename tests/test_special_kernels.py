@@ -354,6 +354,17 @@ def test_tiles_fit_the_registers_and_small_products_waste_little():
     assert choose_tile(targets.AVX512, form, 60, 10).columns == 16
 
 
+@pytest.mark.parametrize(("m", "n"), [(700, 24), (24, 700)])
+def test_the_longer_side_of_a_product_is_cut(m, n):
+    """Into enough units for several workers, each of which has the bits of the whole."""
+    x, y = random_matrices(dt.float32, (), m, n, 40)
+    kernel = matmul_kernel(dt.float32, (), m, n, 40)
+    assert kernel.units() >= 8
+    expected = order.ordered_product(x, y, np.dtype(np.float32))
+    for cuts in ((), range(1, kernel.units())):
+        np.testing.assert_array_equal(bits(product(kernel, x, y, cuts=cuts)), bits(expected))
+
+
 @pytest.mark.parametrize("target", FOREIGN, ids=lambda t: t.cpu + t.triple[:5])
 @pytest.mark.parametrize("dtype", [dt.float32, dt.float16, dt.bfloat16, dt.int64], ids=str)
 def test_other_back_ends_accept_matmul(target, dtype):

@@ -11,11 +11,12 @@ a pair first, by an fma that takes denormal numbers for zeros.  What a target ha
 are packed, and changes no bits (``factors.py``).  One row or one column may be summed in the order of a
 row reduction instead: see ``vectors.py``.
 
-How a kernel runs: the rows and columns that it is asked for are walked in blocks.  Per block and k-block, rows of x
-are packed so that the micro-kernel finds each element at a constant distance; then, panel by panel of columns, y is
-packed (or read where it lies) and the micro-kernel runs down the rows.  It is one function that knows only full tiles:
-at the edges the packing repeats the last row or column, and what was computed from those is not stored.  Totals rest in
-scratch between k-blocks; the epilogue reads a finished tile from there while it is still in the cache.
+How a kernel runs: the longer side, rows or columns, is cut into units; the rows and columns that a piece asks for are
+walked in blocks.  Per block and k-block, rows of x are packed so that the micro-kernel finds each element at a constant
+distance; then, panel by panel of columns, y is packed (or read where it lies) and the micro-kernel runs down the rows.
+It is one function that knows only full tiles: at the edges the packing repeats the last row or column, and what was
+computed from those is not stored.  Totals rest in scratch between k-blocks; the epilogue reads a finished tile from
+there while it is still in the cache.
 
 Factors are read through ``operand.Operand``, so whatever a factor is made of is computed as it is packed.
 """
@@ -136,6 +137,39 @@ def times_read(target: Target, node: Node) -> tuple[int | None, ...]:
 
 
 @dataclass(frozen=True)
+class _Side:
+    """Rows or columns of a product: ``block`` of them at the most have their factors packed together, in panels of
+    ``grain``."""
+
+    extent: Extent
+    block: int
+    grain: int
+
+    @property
+    def step(self) -> int:
+        """Of a unit."""
+        return PANELS * self.grain
+
+    @property
+    def steps(self) -> Extent:
+        return _steps(self.extent, self.step)
+
+    @property
+    def blocks(self) -> Extent:
+        return _steps(self.extent, self.block)
+
+    @property
+    def least(self) -> int:
+        """Units of a piece that are worth packing the factor of the other side for."""
+        return -(-PACKED_COLUMNS // self.step)
+
+
+def cut_by_rows(m: Extent, n: Extent) -> bool:
+    """Whether units are rows of an m x n product, rather than columns: the side that has more to cut."""
+    return isinstance(m, int) and isinstance(n, int) and m >= n
+
+
+@dataclass(frozen=True)
 class Shape:
     """The extents of a product; those of ``batch`` and of each part of the operands have been multiplied."""
 
@@ -165,8 +199,8 @@ def emit_product(
     dtype ``result``; a single row or column is summed by ``lanes`` where asked for.
 
     The parts of the operands are batch, rows or columns, and depth (see ``packing``).  ``code`` writes the kernel's
-    body, from its beginning.  Units on a CPU: blocks of rows by a few panels of columns, of each batch entry; on a GPU:
-    elements of the product.
+    body, from its beginning.  Units on a CPU: a few panels of rows by blocks of columns, or of columns by blocks of
+    rows, of each batch entry; on a GPU: elements of the product.
     """
     product = _Product(code, left, right, shape, epilogue, result)
     if shape.n == 1 and shape.m != 1:
@@ -189,7 +223,7 @@ class _Product:
         self.c, self.e, self.left, self.right, self.shape, self.epilogue = code, code.e, left, right, shape, epilogue
         self.result, self.form = result, form_of(code.e.target, left.dtype, result)
         self.m, self.n, self.k = (code.extent(x) for x in (shape.m, shape.n, shape.k))
-        self.least = 1  # units for which rows are packed once
+        self.least = 1  # units that are worth packing the other factor for
 
     def swapped(self) -> _Product:
         """The same for a product of one column, as one row: vectors then run along it."""
@@ -261,28 +295,31 @@ class _Product:
         return (*self.shape.batch, direct.steps), 1, direct.scratch
 
     def _blocked(self, module: ModuleText, symbol: str, block: Blocks) -> Work:
-        c, shape = self.c, self.shape
+        c, tile = self.c, block.tile
         routine = BlockRoutine(module, f"{symbol}.tile", c, self.left, self.right, self.form, block)
-        tile, part = block.tile, PANELS * block.tile.columns
-        row_step = _even(c, 0, self.m, block.rows, tile.rows)
-        down, across = (_steps(extent, step) for extent, step in ((shape.m, block.rows), (shape.n, part)))
-        self.least = -(-block.columns // part)
+        sides = _Side(self.shape.m, block.rows, tile.rows), _Side(self.shape.n, block.columns, tile.columns)
+        by_rows = cut_by_rows(self.shape.m, self.shape.n)
+        cut, whole = sides if by_rows else sides[::-1]
+        self.least = cut.least
+        across, down = cut.steps, whole.blocks  # units of a line, and lines of a batch entry
+        whole_step = _even(c, 0, c.extent(whole.extent), whole.block, whole.grain)
 
         with c.spans("%begin", "%end", c.extent(across)) as (line, first, last):
-            entry, row = c.div(line, c.extent(down)), c.mul(c.rem(line, c.extent(down)), row_step)
-            height = c.min(row_step, c.sub(self.m, row))
+            entry, at = c.div(line, c.extent(down)), c.mul(c.rem(line, c.extent(down)), whole_step)
+            beside = at, c.min(whole_step, c.sub(c.extent(whole.extent), at))
             x, y = self.left.start.at(BATCH, entry), self.right.start.at(BATCH, entry)
-            begin, end = c.mul(first, part), c.min(c.mul(last, part), self.n)
-            col_step = _even(c, begin, end, block.columns, tile.columns)
+            begin, end = c.mul(first, cut.step), c.min(c.mul(last, cut.step), c.extent(cut.extent))
+            cut_step = _even(c, begin, end, cut.block, cut.grain)
 
             def finish(totals: str, row: Ref, height: Ref, col: Ref, width: Ref) -> None:
                 self._finish(totals, tile, entry, row, height, col, width)
 
-            with c.loop(begin, end, col_step) as cols:
-                length = c.min(col_step, c.sub(end, cols.index))
+            with c.loop(begin, end, cut_step) as part:
+                own = part.index, c.min(cut_step, c.sub(end, part.index))
+                (row, height), (col, length) = (own, beside) if by_rows else (beside, own)
                 with c.loop(0, c.max(self.k, 1), K_BLOCK) as at_k:  # an empty sum takes one turn as well
-                    routine.run(x, y, row, height, cols.index, length, at_k.index, self.k, finish)
-        return (*shape.batch, down, across), 1, routine.scratch
+                    routine.run(x, y, row, height, col, length, at_k.index, self.k, finish)
+        return (*self.shape.batch, down, across), 1, routine.scratch
 
     def _finish(self, totals: str, tile: Tile, entry: Ref, row: Ref, height: Ref, col: Ref, width: Ref) -> None:
         """Hand the finished tile to the epilogue, vector by vector."""

@@ -61,14 +61,14 @@ class Machine:
         self.samplers = {
             "limit: read": reads[min(reads, key=lambda name: timings[name].median)],
             "limit: copy": copies[min(copies, key=lambda name: timings[name].median)],
-            "limit: fma": _fma_sampler(),
+            "limit: fma": fma_sampler(),
         }
         self._arrays = source, target  # the loops hold addresses
 
     def limits(self, timings: Mapping[str, measure.Timing]) -> Limits:
         """The limits that the samplers showed."""
         read, copy, fma = (timings[name].median for name in self.samplers)
-        return Limits(_BYTES / read, self._copied / copy, _fma_work() / fma)
+        return Limits(_BYTES / read, self._copied / copy, fma_work() / fma)
 
 
 def read_samplers(array: np.ndarray) -> dict[str, measure.Sampler]:
@@ -136,13 +136,13 @@ def _accumulators(target: Target) -> int:
     return 24 if target.registers >= 32 else 12
 
 
-def _fma_work() -> int:
+def fma_work() -> int:
     """Floating-point operations of one call of the loop."""
     here = host.detect()
     return 2 * _FMA_ROUNDS * _accumulators(here) * here.lanes(32)
 
 
-def _fma_sampler() -> measure.Sampler:
+def fma_sampler() -> measure.Sampler:
     """The loop of fused multiply-adds (products and sums, where the machine has no fused ones)."""
     here = host.detect()
     kind = f"<{here.lanes(32)} x float>"
