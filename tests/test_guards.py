@@ -26,6 +26,7 @@ import pytest
 
 import hybridflow as hf
 from hybridflow.errors import HybridflowError, TraceError
+from hybridflow.tracing.convert import texts
 from tests import guard_batch, guard_lab
 from tests.guard_lab import Lab, Outcome, Probe, Warnings, difference
 
@@ -196,6 +197,7 @@ def of_kind(kind: str) -> list[Probe]:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_eager_runs_agree_wherever_the_program_comes_from(kind: str) -> None:
+    texts.listen()  # as it does once a program was typed
     for probe in of_kind(kind):
         for place in ("exec",) if "module" in probe.flags else ("exec", "console"):
             assert difference(eagerly(probe), run(probe, "eager", place)) is None, probe.id

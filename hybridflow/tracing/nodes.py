@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from hybridflow.compiler.ir.dtypes import int64
+from hybridflow.compiler.ir.extents import Extent
 from hybridflow.compiler.ir.graph import Effect
 from hybridflow.compiler.ir.results import is_token
 from hybridflow.compiler.ir.types import TensorType
@@ -68,6 +69,25 @@ def emit_while(
     asked = [x for x in asked if not is_token(x.type)]  # the condition has no effects
     question = asking.graph("cond", asked, operands, [goes_on])
     return list(apply(TABLE["while"], *starts, *operands, cond=question, body=graph))[:count]
+
+
+def emit_scan(
+    body: Region,
+    starts: Sequence[Tensor],
+    inputs: Sequence[Tensor],
+    sources: Sequence[Tensor],
+    slices: Sequence[Tensor],
+    outputs: Sequence[Tensor],
+    length: Extent,
+) -> list[Tensor]:
+    """What ``length`` turns of ``body`` carry in the end, and then the stacks of what it makes besides.  ``inputs`` are
+    the carries of a turn, ``slices`` those of the ``sources`` that it is given."""
+    if not outputs and not _has_effect(body):
+        return []
+    operands = all_operands([(body, outputs)])
+    graph = body.graph("body", [*inputs, *slices], operands, outputs)
+    attrs = {"carries": len(inputs), "stacked": len(sources), "length": length, "reverse": False}
+    return list(apply(TABLE["scan"], *starts, *sources, *operands, body=graph, **attrs))
 
 
 def assign(variables: Iterable[Variable], values: Iterable[Tensor]) -> None:

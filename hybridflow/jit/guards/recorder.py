@@ -130,6 +130,7 @@ class Recorder:
     # Control flow: see ``tracing.convert.flow``.
 
     unbound = UNBOUND
+    failures = Exception
     stays = object()
     Fork = Fork
 

@@ -25,7 +25,7 @@ from hybridflow.jit.guards import questions
 from hybridflow.jit.guards.recording import active
 from hybridflow.tracing import numbers
 from hybridflow.tracing.flow import paths
-from hybridflow.tracing.flow.loops import TensorRange
+from hybridflow.tracing.flow.walks import Reversed, TensorRange, enumerated, zipped
 from hybridflow.tracing.numbers import SymbolicNumber, is_number
 from hybridflow.tracing.open_floats import SymbolicFloat
 from hybridflow.tracing.symbolic import SymbolicTensor
@@ -97,6 +97,30 @@ def _text(make: Function) -> Function:
 def _range(make: Function) -> Function:
     def call(*bounds: Any) -> Any:
         return TensorRange(*bounds) if any(isinstance(bound, SymbolicTensor) for bound in bounds) else make(*bounds)
+
+    return call
+
+
+def _enumerate(make: Function) -> Function:
+    def call(*args: Any, **kwargs: Any) -> Any:
+        walk = enumerated(*args, **{"begin" if k == "start" else k: v for k, v in kwargs.items()}) if args else None
+        return make(*args, **kwargs) if walk is None else walk
+
+    return call
+
+
+def _zip(make: Function) -> Function:
+    def call(*args: Any, **kwargs: Any) -> Any:
+        walk = zipped(args, kwargs.get("strict", False))
+        return make(*args, **kwargs) if walk is None else walk
+
+    return call
+
+
+def _reversed(make: Function) -> Function:
+    def call(*args: Any) -> Any:
+        is_rows = len(args) == 1 and isinstance(args[0], SymbolicTensor) and args[0].shape
+        return Reversed(args[0]) if is_rows else make(*args)
 
     return call
 
@@ -202,6 +226,9 @@ def _quantifier(decides: bool, combine: Callable[[Any, Any], Tensor]) -> Callabl
 
 SPECIAL: dict[Any, Callable[[Function], Function]] = {
     range: _range,
+    enumerate: _enumerate,
+    zip: _zip,
+    reversed: _reversed,
     isinstance: _isinstance,
     type: _type,
     **dict.fromkeys((str, repr, format, ascii), _text),

@@ -355,9 +355,19 @@ class Flow(ast.NodeTransformer):
         made = [self._set(at, loop, each)]
         body = [self._fresh(at, loop, [name for name in names if name not in targets])]
         body += self._loop_body(node.body, loop)
+        body = [self._tried(node, loop, body)]
         made.append(self._at(node, ast.For(self.visit(node.target), self._load(at, loop), body, [])))
         made.append(self._fresh(at, loop, names))
         return [*made, *self._after_loop(at, loop, names, node.orelse)]
+
+    def _tried(self, at: ast.AST, loop: str, body: list[ast.stmt]) -> ast.stmt:
+        """The body of a ``for``, which may be traced as a loop of the program and turn out to be none."""
+        failed = self._not(at, self._of(at, loop, "failed"))
+        caught = self._at(at, ast.Attribute(self._recorder_at(at), "failures", ast.Load()))
+        again = self._if(at, failed, [self._at(at, ast.Raise(None, None))])
+        handler = self._at(at, ast.ExceptHandler(caught, None, [again]))
+        made: ast.stmt = self._at(at, ast.Try(body, [handler], [], []))
+        return made
 
     def _plain_for(self, node: ast.For | ast.AsyncFor) -> ast.AST:
         node.iter = self._call(node.iter, "iterate", self._visit(node.iter))

@@ -43,6 +43,11 @@ class _Leaf:
     def type(self) -> TensorType:
         return TensorType(self.shape, self.dtype)
 
+    @property
+    def is_counted(self) -> bool:
+        """Whether it is a number of Python's that turns change."""
+        return self.weak is not None and not isinstance(self.start, SymbolicTensor)
+
     def typed(self, value: Any) -> Tensor:
         """A value that the leaf takes as a tensor of its type, in the trace that goes on."""
         return self.weak.tensor(value) if self.weak is not None else as_typed(value, self.dtype)
@@ -259,6 +264,23 @@ class Carried:
             elif not self._places[key][1].agrees(side.finals[key], side, asks):
                 same = False
         return same
+
+    def needs_python(self, counts: str) -> bool:
+        """Whether turns differ in what Python alone can tell apart: what has no one type, and numbers, but for that of
+        the name that ``counts`` them."""
+        for name, held in self._names.items():
+            if held.conflict is not None and held.start is not UNBOUND:
+                return True
+            if name != counts and any(leaf.is_counted for leaf in held.carried()):
+                return True
+        return any(
+            held.conflict is not None or any(leaf.is_counted for leaf in held.carried())
+            for _, held in self._places.values()
+        )
+
+    def unbound(self) -> list[str]:
+        """The names that held nothing before the first turn, and then something."""
+        return [name for name, held in self._names.items() if held.start is UNBOUND and held.conflict is not None]
 
     def conflicting_place(self) -> tuple[Place, Conflict] | None:
         return next(((p, held.conflict) for p, held in self._places.values() if held.conflict is not None), None)

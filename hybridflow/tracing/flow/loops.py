@@ -9,10 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from types import FrameType
-from typing import Any
+from typing import Any, NamedTuple
 
 from hybridflow.array import elementwise
-from hybridflow.array.indexing import getitem
 from hybridflow.compiler.ir import dtypes
 from hybridflow.compiler.ir.extents import Dim
 from hybridflow.core.context import now
@@ -38,58 +37,21 @@ from hybridflow.tracing.flow.paths import (
     path_in,
     put,
     truth,
+    unwound,
     values_of,
 )
-from hybridflow.tracing.flow.values import as_typed
-from hybridflow.tracing.nodes import assign, emit_while
-from hybridflow.tracing.numbers import number_of
+from hybridflow.tracing.flow.places import UNBOUND
+from hybridflow.tracing.flow.values import Conflict, as_typed, holds
+from hybridflow.tracing.flow.walks import TensorRange, Walk, walk_over
+from hybridflow.tracing.nodes import assign, emit_scan, emit_while
 from hybridflow.tracing.region import Region
 from hybridflow.tracing.symbolic import SymbolicTensor
 from hybridflow.tracing.trace import Trace
 
 _MOST_PASSES = 64
+_REPEATED = 8  # a ``for`` over more slices than these is a loop of the program, where its body can be one
 # No names of Python's: whether there is another turn, whether the loop was broken, the number that a ``for`` counts.
 _GO, _BROKE, _INDEX = ".go", ".broke", ".index"
-
-
-class TensorRange:
-    """``range`` of numbers that are tensors, for a ``for`` statement to take."""
-
-    def __init__(self, *bounds: Any) -> None:
-        start, stop, step = (0, *bounds, 1) if len(bounds) == 1 else (*bounds, 1)[:3]
-        if not isinstance(step, int) or step == 0:
-            raise TraceError("range", "the step of a range over a tensor is a Python int, and not 0.")
-        self.start, self.stop, self.step = start, stop, step
-        for bound in (start, stop):
-            if isinstance(bound, Tensor) and (bound.shape or not dtypes.is_integer(bound.dtype)):
-                raise TraceError("range", f"a bound of the range is {bound.type}. Expected an integer.")
-
-    def __len__(self) -> int:
-        return len(list(self))
-
-    def __iter__(self) -> Iterator[Any]:
-        raise TraceError(
-            "range", "how many numbers a range over a tensor has is not known while tracing. Use for i in range(n)."
-        )
-
-    def element(self, index: Any) -> Any:
-        """What a turn is given."""
-        return index
-
-    def has(self, index: Any) -> Any:
-        """Whether there is a turn with this index."""
-        return elementwise.less(index, self.stop) if self.step > 0 else elementwise.greater(index, self.stop)
-
-
-class _Rows(TensorRange):
-    """The slices of a tensor of which nobody knows how many there are."""
-
-    def __init__(self, x: Tensor) -> None:
-        super().__init__(number_of(scalar(x.shape[0], dtypes.int64, "for")))
-        self._x = x
-
-    def element(self, index: Any) -> Any:
-        return getitem(self._x, index)
 
 
 class Loop:
@@ -110,6 +72,8 @@ class Loop:
     _breaks: Kind | None = None
     _continues: Kind | None = None
     _completed = _must_stage = fresh = over = False
+    _attempt: _Attempt | None = None
+    _attempts = 0
 
     def __init__(self, frame: FrameType, names: Sequence[str], outer: Loop | None, has_else: bool) -> None:
         self._frame, self._names, self._outer, self.has_else = frame, names, outer, has_else
@@ -119,10 +83,11 @@ class Loop:
 
     def over_items(self, value: Any) -> None:
         """Take turns over the items of ``value``."""
-        if isinstance(value, SymbolicTensor) and value.shape and isinstance(value.shape[0], Dim):
-            value = _Rows(value)
-        if isinstance(value, TensorRange):
+        walk = walk_over(value)
+        if isinstance(value, TensorRange) and walk is None:
             self._walk = value
+        elif walk is not None and (isinstance(walk.length, Dim) or walk.length - walk.taken > _REPEATED):
+            self._walk = walk
         else:
             self._iterator = iter(value)
             self._takes = value if self._iterator is value else None
@@ -142,15 +107,64 @@ class Loop:
             raise
 
     def _step(self, walk: TensorRange) -> Any:
-        """The next turn of a ``for`` whose number of turns is a tensor."""
-        if self._staged is None:
-            self._where = blame.here(self._frame, "for")
-            self._staged = _Staged(self, walk.has(walk.start), walk=walk)
-        else:
-            self._staged.turn_ends()
-            if not self._staged.asked(None):
+        """The next turn of a ``for`` over what is a tensor, or of the passes in which its body is traced."""
+        try:
+            if self._staged is not None:
+                self._staged.turn_ends()
+                if self._staged.asked(None):
+                    return self._staged.element
+                self._attempt = None
+                if isinstance(walk, Walk):
+                    walk.taken = walk.length
                 raise StopIteration
-        return walk.element(self._staged.index)
+            if self._path is not None and not self._turn():
+                raise StopIteration
+            if not isinstance(walk.length, int) or self._tries(walk):
+                self._begin(walk)
+                assert self._staged is not None
+                return self._staged.element
+        except StopIteration:
+            raise
+        except Exception:
+            if not self.failed():
+                raise
+        try:
+            return next(walk)  # type: ignore[call-overload]
+        except StopIteration:
+            self._completed = True
+            raise
+
+    def _tries(self, walk: TensorRange) -> bool:
+        """Whether to try a loop of the program: for the first turn, and if that is unlike others, for the second."""
+        assert isinstance(walk, Walk)
+        is_next = self._attempts == walk.taken < 2 and walk.length - walk.taken > _REPEATED - 1
+        return is_next and (self._path is None or self._path.is_plain)
+
+    def _begin(self, walk: TensorRange) -> None:
+        self._where = where = blame.here(self._frame, "for")
+        if self._path is not None:
+            self._path.drop()
+            self._path = None
+        if self._outer is not None:
+            self._outer.enter_path(where)
+        if isinstance(walk.length, int):
+            trace: Any = now().trace
+            values = values_of(self._frame, self._names)
+            self._attempts += 1
+            self._attempt = _Attempt(active.path, trace, trace.mark(), values, list(active.doubles), list(active.spent))
+        self._staged = _Staged(self, None if isinstance(walk, Walk) else walk.has(walk.start), walk=walk)
+
+    def failed(self) -> bool:
+        """After an exception: whether the turn was one of a loop of the program, which cannot be: Python takes it."""
+        attempt, self._attempt = self._attempt, None
+        if attempt is None:
+            return False
+        unwound(attempt.path)
+        attempt.trace.back_to(attempt.mark)
+        active.doubles, active.spent = attempt.doubles, attempt.spent
+        self._staged, self.over = None, False
+        self.offer(attempt.values)
+        return True
 
     def more(self) -> bool:
         """Before a turn of a ``while``."""
@@ -292,20 +306,37 @@ class Loop:
         return values is not None
 
 
-class _Staged:
-    """A ``while`` over a tensor, while its body is traced again and again."""
+class _Attempt(NamedTuple):
+    """What there was before a ``for`` whose turns are known became a loop of the program."""
 
-    def __init__(self, loop: Loop, pred: Tensor, is_endless: bool = False, walk: Any = None) -> None:
+    path: Path | None
+    trace: Trace
+    mark: Any
+    values: Values
+    doubles: list[Any]
+    spent: list[Any]
+
+
+class _Staged:
+    """A loop over a tensor, while its body is traced again and again.  A ``for`` that takes all its turns is a scan
+    over slices; all others go on while a condition holds."""
+
+    def __init__(self, loop: Loop, pred: Tensor | None, is_endless: bool = False, walk: Any = None) -> None:
         self._loop, self._frame, self._names = loop, loop._frame, loop._names
         assert loop._where is not None
         self._where = loop._where
-        self._pred, self._is_endless = truth(pred), is_endless
+        self._pred, self._is_endless = None if pred is None else truth(pred), is_endless
         if loop._outer is not None:
             loop._outer.enter_path(self._where)
         self._parent = path_in(self._frame)
         self._walk: TensorRange | None = walk
-        self.index: Any = None if walk is None else walk.start
-        self._carried = Carried({**values_of(self._frame, self._names), _INDEX: self.index})
+        self._scanned = walk if isinstance(walk, Walk) else None
+        self._first: Any = None if walk is None else walk.start if self._scanned is None else self._scanned.taken
+        self._sources = [] if self._scanned is None else self._scanned.remaining()
+        self.index: Any = self._first
+        self.element: Any = None
+        self._starts = values_of(self._frame, self._names)
+        self._carried = Carried({**self._starts, _INDEX: self._first})
         self._containers = containers_of(self._frame)
         self._variables: list[Variable] = []
         self._passes = 0
@@ -319,9 +350,11 @@ class _Staged:
             raise TraceError("while", "the types of what the loop carries differ again after each turn.")
         self._region = region = Region("the body of the loop")
         self._side, self._changes = Side(region), active.changes
-        go, leaves = region.carry(self._pred.type, "go"), self._carried.inputs(region)
-        variables = [region.carry_variable(v, v.name or f"variable{k}") for k, v in enumerate(self._variables)]
-        self._inputs = [go, *leaves, *variables]
+        self._inputs = [] if self._pred is None else [region.carry(self._pred.type, "go")]
+        leaves = self._carried.inputs(region)
+        self._inputs += leaves
+        self._inputs += [region.carry_variable(v, v.name or f"variable{k}") for k, v in enumerate(self._variables)]
+        self._slices = [region.carry(x.type.with_shape(x.shape[1:]), f"slice{k}") for k, x in enumerate(self._sources)]
         self.path = active.path = Path(self._frame, self._parent, self._side)
         for place in self._containers:
             self._side.touch(place)
@@ -332,6 +365,10 @@ class _Staged:
             put(place, value)
         note_doubles(self._carried.doubles(names, places))
         self.index = names[_INDEX]
+        if self._scanned is not None:
+            self.element = self._scanned.built(iter(self._slices))
+        elif self._walk is not None:
+            self.element = self._walk.element(self.index)
         self._loop.offer(names)
 
     def turn_ends(self) -> None:
@@ -349,25 +386,85 @@ class _Staged:
         path, loop, side = self.path, self._loop, self._side
         loop.over = False
         values = {**(loop._values if loop.fresh else values_of(self._frame, self._names)), _INDEX: self.index}
-        if self._walk is not None and not path.is_dead:
-            values[_INDEX] = elementwise.add(self.index, self._walk.step)
+        if self._scanned is not None:
+            value = True
+        elif self._walk is not None and not path.is_dead:
+            values[_INDEX] = self.index + self._walk.step
             value = self._walk.has(values[_INDEX])
+        go: Any = value
         if isinstance(value, (SymbolicTensor, Variable)):
             go = truth(value)
-        else:
+        elif self._scanned is None:
             go = scalar(bool(value), dtypes.bool_, "while")
         bundle = path.bundle or Bundle({NORMAL: {**values, _GO: go, _BROKE: False}})
         bundle = path.settled(bundle, {loop.kind("_breaks", "break"): NORMAL})
         side.leave()
         active.path = self._parent
         side.check()
+        if self._scanned is not None and not (bundle.only_goes_on and bundle.kinds[NORMAL][_GO] is True):
+            self._count()
+            return True
         kept = self._carried.agrees(bundle.kinds.get(NORMAL), side, active.changes != self._changes)
+        if loop._attempt is not None and self._carried.needs_python(_INDEX):
+            raise TraceError("for", "what the loop carries is not the same in each turn.")
         if self._more_variables() or not kept:
             self._check_places()
             self._pass()
             return True
-        self._emit(bundle)
+        if self._scanned is not None:
+            self._emit_scan(bundle.kinds[NORMAL])
+        else:
+            self._emit(bundle)
         return False
+
+    def _count(self) -> None:
+        """Something leaves the loop: its turns are counted, and begin anew."""
+        assert self._scanned is not None
+        self._pred = truth(scalar(True, dtypes.bool_, "for"))
+        self._scanned, self._sources, self._variables = None, [], []
+        self._carried = Carried({**self._starts, _INDEX: self._first})
+        self._pass()
+
+    def _lasts(self, late: Late, values: Values | None) -> dict[str, Any]:
+        """What names hold after the last turn that held nothing before the first one, where there is a turn."""
+        if values is None or self._loop._attempt is None:
+            return {}
+        bound = {name: values[name] for name in self._carried.unbound()}
+        for value in bound.values():
+            if holds(value, self._region):
+                raise TraceError("for", f"a {type(value).__name__} is made in each turn.")
+        return {
+            name: late.add(value, self._side)
+            for name, value in bound.items()
+            if value is not UNBOUND and not isinstance(value, Conflict)
+        }
+
+    def _emit_scan(self, values: Values) -> None:
+        region, side, late = self._region, self._side, Late()
+        with region.entered():
+            outputs = self._carried.outputs(values, side)
+        leaves = len(outputs)
+        lasts = self._lasts(late, values)
+        outputs += [region.value_of(variable) for variable in self._variables]
+        outputs += late.outputs
+        own = [*self._inputs, *(region.carry(x.type, "left") for x in late.outputs)]
+        with blame.at(self._where):
+            starts = [*self._carried.starts(), *(v._read() for v in self._variables), *late.starts()]
+            assert self._scanned is not None
+            length = self._scanned.left()
+            found = emit_scan(region, starts, own, self._sources, self._slices, outputs, length)
+        count = leaves + len(self._variables)
+        assign(self._variables, found[leaves:count])
+        self._after(self._left(found[:leaves], lasts, found[count:]), False, literal_code(NORMAL), {})
+
+    def _left(self, leaves: list[Tensor], lasts: dict[str, Any], lates: list[Tensor]) -> Values:
+        """The values of names after the loop; places take theirs."""
+        names, places = self._carried.built(leaves)
+        note_doubles(self._carried.doubles(names, places))
+        for place, value in places:
+            put(place, value)
+        names.update({name: Late.taken(value, lates) for name, value in lasts.items()})
+        return names
 
     def _more_variables(self) -> bool:
         more = [v for v in self._region.assigned if all(v is not known for known in self._variables)]
@@ -386,6 +483,7 @@ class _Staged:
             outputs = [go, *self._carried.outputs(values, side)]
             broke = late.add(False if values is None else values[_BROKE], side)
             code = late.add(literal_code(next(iter(bundle.kinds))) if bundle.code is None else bundle.code, side)
+        lasts = self._lasts(late, values)
         left = {kind: late.add(found[VALUE], side) for kind, found in bundle.kinds.items() if kind is not NORMAL}
         leaves = len(outputs) - 1
         outputs += [region.value_of(variable) for variable in self._variables]
@@ -394,15 +492,13 @@ class _Staged:
         asking = Region("the condition of the loop")
         asked = [asking.carry(x.type, f"carry{k}") for k, x in enumerate(outputs)]
         with blame.at(self._where):
+            assert self._pred is not None
             starts = [self._pred, *self._carried.starts(), *(v._read() for v in self._variables), *late.starts()]
             found = emit_while("while", starts, region, own, outputs, asking, asked, asked[0])
         ends = found[leaves + 1 : leaves + 1 + len(self._variables)]
         assign(self._variables, ends)
         lates = found[leaves + 1 + len(self._variables) :]
-        names, places = self._carried.built(found[1 : leaves + 1])
-        note_doubles(self._carried.doubles(names, places))
-        for place, value in places:
-            put(place, value)
+        names = self._left(found[1 : leaves + 1], lasts, lates)
         self._after(
             names, late.taken(broke, lates), late.taken(code, lates), {k: late.taken(v, lates) for k, v in left.items()}
         )

@@ -7,6 +7,7 @@ common value there is a ``Conflict``, which matters only if it is read.
 
 from __future__ import annotations
 
+import types
 from collections.abc import Callable, Collection, Sequence
 from typing import Any, Protocol
 
@@ -85,6 +86,15 @@ def same_atom(a: Any, b: Any) -> bool:
 def is_of(value: Any, trace: Any) -> bool:
     """Whether a value is a tensor that was made in ``trace``."""
     return isinstance(value, SymbolicTensor) and value._trace is trace
+
+
+def holds(value: Any, trace: Any) -> bool:
+    """Whether an object that is no container of ours holds tensors that were made in ``trace``."""
+    for leaf in pytree.flatten(value)[0]:
+        own: Any = None if isinstance(leaf, (type, types.ModuleType)) else getattr(leaf, "__dict__", None)
+        if type(own) is dict and any(is_of(x, trace) for x in pytree.flatten(list(own.values()))[0]):
+            return True
+    return False
 
 
 class View(Protocol):

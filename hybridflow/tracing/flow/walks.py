@@ -1,0 +1,175 @@
+"""What a ``for`` walks over where that is a tensor: its rows, numbers up to a tensor, and ``zip``, ``enumerate`` and
+``reversed`` of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from hybridflow.array import elementwise, shapes
+from hybridflow.array.indexing import getitem
+from hybridflow.compiler.ir import dtypes
+from hybridflow.compiler.ir.extents import Dim
+from hybridflow.core.tensor import Tensor
+from hybridflow.eager.operands import scalar
+from hybridflow.errors import TraceError
+from hybridflow.tracing.numbers import number_of
+from hybridflow.tracing.symbolic import SymbolicTensor
+
+
+class TensorRange:
+    """``range`` of numbers that are tensors, for a ``for`` statement to take."""
+
+    length: Any = None  # the number of turns, where it is an extent
+
+    def __init__(self, *bounds: Any) -> None:
+        start, stop, step = (0, *bounds, 1) if len(bounds) == 1 else (*bounds, 1)[:3]
+        if not isinstance(step, int) or step == 0:
+            raise TraceError("range", "the step of a range over a tensor is a Python int, and not 0.")
+        self.start, self.stop, self.step = start, stop, step
+        for bound in (start, stop):
+            if isinstance(bound, Tensor) and (bound.shape or not dtypes.is_integer(bound.dtype)):
+                raise TraceError("range", f"a bound of the range is {bound.type}. Expected an integer.")
+
+    def __len__(self) -> int:
+        return len(list(self))
+
+    def __iter__(self) -> Iterator[Any]:
+        raise TraceError(
+            "range", "how many numbers a range over a tensor has is not known while tracing. Use for i in range(n)."
+        )
+
+    def element(self, index: Any) -> Any:
+        """What a turn is given."""
+        return index
+
+    def has(self, index: Any) -> Any:
+        """Whether there is a turn with this index."""
+        return elementwise.less(index, self.stop) if self.step > 0 else elementwise.greater(index, self.stop)
+
+
+class Walk(TensorRange):
+    """Items that tensors have one after another, as many as ``length`` says: an int, or an extent.
+
+    As an iterator it gives them as the function that it stands for does.
+    """
+
+    def __init__(self, length: Any) -> None:
+        super().__init__(length if isinstance(length, int) else number_of(scalar(length, dtypes.int64, "for")))
+        self.length = length
+        self.taken = 0  # items that are gone
+
+    def __iter__(self) -> Iterator[Any]:
+        return self
+
+    def __next__(self) -> Any:
+        if not isinstance(self.length, int):
+            raise TraceError("for", "how many items there are is not known while tracing. Use a for statement.")
+        if self.taken >= self.length:
+            raise StopIteration
+        self.taken += 1
+        return self.element(self.taken - 1)
+
+    def sources(self) -> list[Tensor]:
+        """Tensors of which each turn is given a slice, in the order of turns."""
+        raise NotImplementedError
+
+    def left(self) -> Any:
+        """How many items are not gone yet."""
+        return self.length - self.taken
+
+    def remaining(self) -> list[Tensor]:
+        """The sources without what is gone."""
+        return [getitem(x, slice(self.taken, None)) if self.taken else x for x in self.sources()]
+
+    def built(self, slices: Iterator[Tensor]) -> Any:
+        """The item of a turn that is given these slices of the sources."""
+        raise NotImplementedError
+
+
+class Rows(Walk):
+    """A tensor's slices along its first axis."""
+
+    def __init__(self, x: Tensor) -> None:
+        super().__init__(x.shape[0])
+        self._x = x
+
+    def element(self, index: Any) -> Any:
+        return getitem(self._x, index)
+
+    def sources(self) -> list[Tensor]:
+        return [self._x]
+
+    def built(self, slices: Iterator[Tensor]) -> Any:
+        return next(slices)
+
+
+class Reversed(Walk):
+    def __init__(self, x: Tensor) -> None:
+        super().__init__(x.shape[0])
+        self._x = x
+
+    def element(self, index: Any) -> Any:
+        return getitem(self._x, (self.length - 1 if isinstance(self.length, int) else self.stop - 1) - index)
+
+    def sources(self) -> list[Tensor]:
+        return [shapes.flip(self._x, axis=0)]
+
+    def built(self, slices: Iterator[Tensor]) -> Any:
+        return next(slices)
+
+
+class Zipped(Walk):
+    def __init__(self, parts: Sequence[Walk], length: Any) -> None:
+        super().__init__(length)
+        self._parts = parts
+
+    def element(self, index: Any) -> Any:
+        return tuple([part.element(index) for part in self._parts])
+
+    def sources(self) -> list[Tensor]:
+        found = [x for part in self._parts for x in part.sources()]
+        return [x if x.shape[0] == self.length else getitem(x, slice(0, self.length)) for x in found]
+
+    def built(self, slices: Iterator[Tensor]) -> Any:
+        return tuple([part.built(slices) for part in self._parts])
+
+
+class Enumerated(Walk):
+    def __init__(self, part: Walk, begin: int) -> None:
+        super().__init__(part.length)
+        self._part, self._begin = part, begin
+
+    def element(self, index: Any) -> Any:
+        return index + self._begin, self._part.element(index)
+
+    def sources(self) -> list[Tensor]:
+        from hybridflow.array import creation
+
+        return [creation.arange(self._begin, self._begin + self.length), *self._part.sources()]
+
+    def built(self, slices: Iterator[Tensor]) -> Any:
+        return number_of(next(slices)), self._part.built(slices)
+
+
+def walk_over(value: Any) -> Walk | None:
+    """The walk that a ``for`` over ``value`` is; None for what is none."""
+    if isinstance(value, Walk):
+        return value
+    return Rows(value) if isinstance(value, SymbolicTensor) and value.shape else None
+
+
+def enumerated(value: Any, begin: Any = 0) -> Walk | None:
+    walk = walk_over(value)
+    return None if walk is None or type(begin) is not int or walk.taken else Enumerated(walk, begin)
+
+
+def zipped(values: Sequence[Any], strict: bool) -> Walk | None:
+    walks = [walk_over(value) for value in values]
+    known = [walk for walk in walks if walk is not None and not walk.taken]
+    if not known or len(known) < len(values):
+        return None
+    lengths = [walk.length for walk in known]
+    if any(isinstance(n, Dim) for n in lengths):
+        return Zipped(known, lengths[0]) if all(n is lengths[0] or n == lengths[0] for n in lengths) else None
+    return None if strict and len(set(lengths)) > 1 else Zipped(known, min(lengths))
