@@ -71,6 +71,7 @@ _OF_CODE = frozenset(
         "test_extents",
         "test_extents_as_numbers",
         "test_folds",
+        "test_for_loops",
         "test_forward",
         "test_fusion",
         "test_fuzz",

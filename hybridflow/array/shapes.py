@@ -273,7 +273,30 @@ def stack(arrays: Sequence[Any], /, axis: int = 0) -> Tensor:
         if t.shape != tensors[0].shape:
             raise ShapeError("stack", f"shapes differ: {tensors[0].type} and {t.type}.")
     result = tensors[0].type.with_shape((len(tensors), *tensors[0].shape))
-    return concat([expand_dims(t, axis) for t in tensors], rules.axis("stack", result, axis))
+    axis = rules.axis("stack", result, axis)
+    if all(getattr(t, "row_of", None) is None for t in tensors):
+        return concat([expand_dims(t, axis) for t in tensors], axis)
+    pieces = [moveaxis(piece, 0, axis) for piece in _pieces(tensors)]
+    return concat(pieces, axis) if len(pieces) > 1 else fresh(pieces[0], pieces[0])
+
+
+def _pieces(tensors: Sequence[Any]) -> list[Tensor]:
+    """What has ``tensors`` as its rows, one after another: rows that follow each other in a stack are a slice of it."""
+    pieces: list[Tensor] = []
+    k = 0
+    while k < len(tensors):
+        stack, first = getattr(tensors[k], "row_of", None) or (None, 0)
+        end = k + 1
+        while stack is not None and end < len(tensors) and _is_row(tensors[end], stack, first + end - k):
+            end += 1
+        pieces.append(expand_dims(tensors[k], 0) if stack is None else slice_axis(stack, 0, first, first + end - k))
+        k = end
+    return pieces
+
+
+def _is_row(x: Any, stack: Tensor, number: int) -> bool:
+    found = getattr(x, "row_of", None)
+    return found is not None and found[0] is stack and found[1] == number
 
 
 @operation

@@ -19,15 +19,25 @@ class SymbolicTensor(Tensor):
     """The value of a node while a function is traced: it has a type, and no data yet.
 
     ``is_weak``: it stands for a NumPy scalar, which has no say in the dtype of what it is combined with.
-    ``is_given``: it stands for an argument, which is the caller's.
+    ``is_given``: it stands for an argument, which is the caller's.  ``row_of``: a stack, and which row of it this is.
     """
 
-    __slots__ = ("_node", "_trace", "is_given", "is_weak")
+    __slots__ = ("_node", "_row", "_trace", "is_given", "is_weak")
     _node: Node
     _trace: Tracer
 
     def __init__(self, node: Node, trace: Tracer, is_weak: bool = False, is_given: bool = False) -> None:
         self._node, self._trace, self.is_weak, self.is_given = node, trace, is_weak, is_given
+        self._row: tuple[Tensor, int, Node] | None = None
+
+    @property
+    def row_of(self) -> tuple[Tensor, int] | None:
+        return None if self._row is None or self._row[2] is not self._node else self._row[:2]
+
+    def is_row(self, stack: Tensor, number: int) -> SymbolicTensor:
+        """Keep in mind what the tensor, which was just made, is taken from."""
+        self._row = stack, number, self._node
+        return self
 
     def _check_rebinding(self, trace: Any) -> None:
         if self.is_given:

@@ -68,7 +68,7 @@ class Recorder:
         recording = active.recording
         if recording is not None:
             recording.note(_note_cell, probe)
-        return probe()
+        return paths.seen(probe())
 
     def attribute(self, value: Any, name: str) -> Any:
         recording = active.recording
@@ -76,7 +76,7 @@ class Recorder:
             return numbers.attribute(value, name)
         if recording is None or type(value) in _INERT:
             return getattr(known(value) if type(value) is Dim else value, name)
-        return questions.get_attribute(recording, value, name)
+        return paths.seen(questions.get_attribute(recording, value, name))
 
     def method(self, value: Any, name: str) -> Any:
         """An attribute that is called."""
@@ -84,7 +84,7 @@ class Recorder:
             if type(value) in CONTAINERS:
                 paths.touch(place_of(value))
             paths.check_takes(value)
-        if paths.active.doubles and type(value) in CONTAINERS and name in _CHANGES:
+        if paths.active.doubles and type(value) in CONTAINERS and name in _CHANGES and not paths.is_appended(value):
             paths.check_single(value, sys._getframe(1))
         found = self.fn(self.attribute(value, name))
         if isinstance(value, (dict, set, frozenset)):
@@ -109,7 +109,7 @@ class Recorder:
             if type(key) not in ATOMS:
                 recording.note(contents.consume, key)
             return value[key]
-        return questions.get_item(recording, value, questions.sought(value, key))
+        return paths.seen(questions.get_item(recording, value, questions.sought(value, key)))
 
     slice = staticmethod(slice)
 
@@ -242,9 +242,9 @@ class Recorder:
         """A ``while`` begins."""
         return Loop(sys._getframe(1), names, outer, has_else)
 
-    def each(self, names: Sequence[str], outer: Loop | None, has_else: bool, value: Any) -> Loop:
-        """A ``for`` over ``value`` begins."""
-        found = Loop(sys._getframe(1), names, outer, has_else)
+    def each(self, names: Sequence[str], outer: Loop | None, has_else: bool, lists: Sequence[str], value: Any) -> Loop:
+        """A ``for`` over ``value`` begins; of what the names ``lists`` hold its body does nothing but append to it."""
+        found = Loop(sys._getframe(1), names, outer, has_else, lists)
         found.over_items(self.iterate(value))
         return found
 
@@ -502,6 +502,7 @@ def _global(namespace: dict[str, Any], name: str) -> Any:
     if name in namespace:
         if paths.active.path is not None:
             paths.saw(namespace[name])
+            return paths.seen(namespace[name])
         return namespace[name]
     names = _builtins(namespace)
     if name in names:

@@ -351,7 +351,9 @@ class Flow(ast.NodeTransformer):
         at, loop = node.iter, self._temporary()
         names = self._bound(node.target, *node.body, *node.orelse)
         targets = set(self._bound(node.target)) - self._inner
-        each = self._begun(at, "each", names, node, self._visit(node.iter))
+        own = {name for name in jumps.appended(node.body) if self._scope.kind(self._mangled(name)) == LOCAL}
+        lists = sorted(own - self._inner - targets)
+        each = self._begun(at, "each", names, node, self._names(at, lists), self._visit(node.iter))
         made = [self._set(at, loop, each)]
         body = [self._fresh(at, loop, [name for name in names if name not in targets])]
         body += self._loop_body(node.body, loop)

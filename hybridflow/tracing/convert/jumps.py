@@ -42,6 +42,33 @@ def _own(node: ast.AST) -> Iterator[ast.AST]:
             yield from _own(part)
 
 
+def appended(body: Sequence[ast.stmt]) -> set[str]:
+    """The names of which nothing is done in a block but ``name.append(item)``, as a statement."""
+    found: dict[str, int] = {}
+    for node in body:
+        for part in _and_below(node):
+            call = part.value if isinstance(part, ast.Expr) else None
+            method = call.func if isinstance(call, ast.Call) else None
+            if not isinstance(method, ast.Attribute) or method.attr != "append":
+                continue
+            if isinstance(method.value, ast.Name) and len(call.args) == 1 and not call.keywords:  # type: ignore[union-attr]
+                found[method.value.id] = found.get(method.value.id, 0) + 1
+    if not found:
+        return set()
+    uses: dict[str, int] = {}
+    for node in body:
+        for part in ast.walk(node):
+            if isinstance(part, ast.Name) and part.id in found:
+                uses[part.id] = uses.get(part.id, 0) + 1
+    return {name for name, count in found.items() if uses[name] == count}
+
+
+def _and_below(node: ast.stmt) -> Iterator[ast.AST]:
+    if not isinstance(node, _SCOPES):
+        yield node
+        yield from _own(node)
+
+
 def bound_by_inner(body: Sequence[ast.stmt]) -> set[str]:
     """The names of a function that functions made in it assign, by ``nonlocal``."""
     return {name for node in body for part in ast.walk(node) if isinstance(part, ast.Nonlocal) for name in part.names}

@@ -41,8 +41,9 @@ from hybridflow.tracing.flow.paths import (
     values_of,
 )
 from hybridflow.tracing.flow.places import UNBOUND
+from hybridflow.tracing.flow.stacks import Stacks
 from hybridflow.tracing.flow.values import Conflict, as_typed, holds
-from hybridflow.tracing.flow.walks import TensorRange, Walk, walk_over
+from hybridflow.tracing.flow.walks import TensorRange, Turns, Walk, walk_over
 from hybridflow.tracing.nodes import assign, emit_scan, emit_while
 from hybridflow.tracing.region import Region
 from hybridflow.tracing.symbolic import SymbolicTensor
@@ -64,7 +65,7 @@ class Loop:
     # Most loops never change these.
     _iterator: Any = None
     _takes: Any = None  # an iterator that the user has, too
-    _walk: TensorRange | None = None
+    _walk: Turns | None = None
     _where: blame.Where | None = None
     _path: Path | None = None
     _staged: _Staged | None = None
@@ -73,10 +74,12 @@ class Loop:
     _continues: Kind | None = None
     _completed = _must_stage = fresh = over = False
     _attempt: _Attempt | None = None
-    _attempts = 0
+    _attempts = _begun = 0
 
-    def __init__(self, frame: FrameType, names: Sequence[str], outer: Loop | None, has_else: bool) -> None:
-        self._frame, self._names, self._outer, self.has_else = frame, names, outer, has_else
+    def __init__(
+        self, frame: FrameType, names: Sequence[str], outer: Loop | None, has_else: bool, lists: Sequence[str] = ()
+    ) -> None:
+        self._frame, self._names, self._outer, self.has_else, self._lists = frame, names, outer, has_else, lists
         self._values: Values = {}
 
     # ---- what converted code asks
@@ -87,7 +90,7 @@ class Loop:
         if isinstance(value, TensorRange) and walk is None:
             self._walk = value
         elif walk is not None and (isinstance(walk.length, Dim) or walk.length - walk.taken > _REPEATED):
-            self._walk = walk
+            self._walk, self._begun = walk, walk.taken
         else:
             self._iterator = iter(value)
             self._takes = value if self._iterator is value else None
@@ -106,7 +109,7 @@ class Loop:
             self._completed = True
             raise
 
-    def _step(self, walk: TensorRange) -> Any:
+    def _step(self, walk: Turns) -> Any:
         """The next turn of a ``for`` over what is a tensor, or of the passes in which its body is traced."""
         try:
             if self._staged is not None:
@@ -134,13 +137,13 @@ class Loop:
             self._completed = True
             raise
 
-    def _tries(self, walk: TensorRange) -> bool:
+    def _tries(self, walk: Turns) -> bool:
         """Whether to try a loop of the program: for the first turn, and if that is unlike others, for the second."""
         assert isinstance(walk, Walk)
-        is_next = self._attempts == walk.taken < 2 and walk.length - walk.taken > _REPEATED - 1
+        is_next = self._attempts == walk.taken - self._begun < 2 and walk.length - walk.taken > _REPEATED - 1
         return is_next and (self._path is None or self._path.is_plain)
 
-    def _begin(self, walk: TensorRange) -> None:
+    def _begin(self, walk: Turns) -> None:
         self._where = where = blame.here(self._frame, "for")
         if self._path is not None:
             self._path.drop()
@@ -151,7 +154,9 @@ class Loop:
             trace: Any = now().trace
             values = values_of(self._frame, self._names)
             self._attempts += 1
-            self._attempt = _Attempt(active.path, trace, trace.mark(), values, list(active.doubles), list(active.spent))
+            self._attempt = _Attempt(
+                active.path, trace, trace.mark(), values, list(active.doubles), list(active.spent), active.appended
+            )
         self._staged = _Staged(self, None if isinstance(walk, Walk) else walk.has(walk.start), walk=walk)
 
     def failed(self) -> bool:
@@ -161,7 +166,7 @@ class Loop:
             return False
         unwound(attempt.path)
         attempt.trace.back_to(attempt.mark)
-        active.doubles, active.spent = attempt.doubles, attempt.spent
+        active.doubles, active.spent, active.appended = attempt.doubles, attempt.spent, attempt.appended
         self._staged, self.over = None, False
         self.offer(attempt.values)
         return True
@@ -315,6 +320,7 @@ class _Attempt(NamedTuple):
     values: Values
     doubles: list[Any]
     spent: list[Any]
+    appended: tuple[Any, ...]
 
 
 class _Staged:
@@ -329,13 +335,14 @@ class _Staged:
         if loop._outer is not None:
             loop._outer.enter_path(self._where)
         self._parent = path_in(self._frame)
-        self._walk: TensorRange | None = walk
+        self._walk: Turns | None = walk
         self._scanned = walk if isinstance(walk, Walk) else None
         self._first: Any = None if walk is None else walk.start if self._scanned is None else self._scanned.taken
         self._sources = [] if self._scanned is None else self._scanned.remaining()
         self.index: Any = self._first
         self.element: Any = None
         self._starts = values_of(self._frame, self._names)
+        self._stacks = Stacks(self._frame, loop._lists if loop._attempt is not None else ())
         self._carried = Carried({**self._starts, _INDEX: self._first})
         self._containers = containers_of(self._frame)
         self._variables: list[Variable] = []
@@ -369,6 +376,7 @@ class _Staged:
             self.element = self._scanned.built(iter(self._slices))
         elif self._walk is not None:
             self.element = self._walk.element(self.index)
+        self._stacks.begin()
         self._loop.offer(names)
 
     def turn_ends(self) -> None:
@@ -404,7 +412,9 @@ class _Staged:
         if self._scanned is not None and not (bundle.only_goes_on and bundle.kinds[NORMAL][_GO] is True):
             self._count()
             return True
-        kept = self._carried.agrees(bundle.kinds.get(NORMAL), side, active.changes != self._changes)
+        changes = active.changes != self._changes
+        self._stacks.end(side, changes)
+        kept = self._carried.agrees(bundle.kinds.get(NORMAL), side, changes)
         if loop._attempt is not None and self._carried.needs_python(_INDEX):
             raise TraceError("for", "what the loop carries is not the same in each turn.")
         if self._more_variables() or not kept:
@@ -422,6 +432,7 @@ class _Staged:
         assert self._scanned is not None
         self._pred = truth(scalar(True, dtypes.bool_, "for"))
         self._scanned, self._sources, self._variables = None, [], []
+        self._stacks.give_up()
         self._carried = Carried({**self._starts, _INDEX: self._first})
         self._pass()
 
@@ -447,6 +458,8 @@ class _Staged:
         lasts = self._lasts(late, values)
         outputs += [region.value_of(variable) for variable in self._variables]
         outputs += late.outputs
+        carries = len(outputs)
+        outputs += self._stacks.outputs(side)
         own = [*self._inputs, *(region.carry(x.type, "left") for x in late.outputs)]
         with blame.at(self._where):
             starts = [*self._carried.starts(), *(v._read() for v in self._variables), *late.starts()]
@@ -455,7 +468,8 @@ class _Staged:
             found = emit_scan(region, starts, own, self._sources, self._slices, outputs, length)
         count = leaves + len(self._variables)
         assign(self._variables, found[leaves:count])
-        self._after(self._left(found[:leaves], lasts, found[count:]), False, literal_code(NORMAL), {})
+        self._stacks.take(found[carries:], length)
+        self._after(self._left(found[:leaves], lasts, found[count:carries]), False, literal_code(NORMAL), {})
 
     def _left(self, leaves: list[Tensor], lasts: dict[str, Any], lates: list[Tensor]) -> Values:
         """The values of names after the loop; places take theirs."""

@@ -236,6 +236,7 @@ class _Active(threading.local):
         self.spent: list[Any] = []  # iterators of which it depends on a tensor how far loops came
         self.doubles: list[tuple[FrameType, tuple[Any, ...]]] = []
         self.changes = 0  # how often something was changed in place
+        self.appended: tuple[Any, ...] = ()  # lists that turns of a loop append to, and see nothing of
         self.numbers = itertools.count(1)  # of kinds: the same ones in each trace of a function
 
 
@@ -245,8 +246,9 @@ active = _Active()
 @contextlib.contextmanager
 def converting() -> Iterator[None]:
     """One run of converted code.  What is wrong with names that branches bind is said when they are read."""
-    before = active.path, active.conflicts, active.numbers, active.spent, active.doubles
+    before = active.path, active.conflicts, active.numbers, active.spent, active.doubles, active.appended
     active.path, active.conflicts, active.numbers, active.spent, active.doubles = None, {}, itertools.count(1), [], []
+    active.appended = ()
     try:
         yield
     except NameError as error:
@@ -255,7 +257,7 @@ def converting() -> Iterator[None]:
             raise
         raise explained from None
     finally:
-        active.path, active.conflicts, active.numbers, active.spent, active.doubles = before
+        active.path, active.conflicts, active.numbers, active.spent, active.doubles, active.appended = before
 
 
 def path_in(frame: FrameType) -> Path:
@@ -343,6 +345,18 @@ def note_doubles(made: Sequence[tuple[Any, ...]]) -> None:
     path = active.path
     if path is not None:
         active.doubles += [(path.frame, group) for group in made]
+
+
+def is_appended(value: Any) -> bool:
+    """Whether a value is a list that turns append to."""
+    return any(value is one for one in active.appended)
+
+
+def seen(value: Any) -> Any:
+    """What was read of an object.  Raises TraceError for a list of which nobody knows while tracing what is in it."""
+    if active.appended and is_appended(value):
+        raise TraceError("for", "a list that each turn appends to is read in a turn.")
+    return value
 
 
 def check_single(value: Any, frame: FrameType) -> None:

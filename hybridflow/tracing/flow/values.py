@@ -88,6 +88,11 @@ def is_of(value: Any, trace: Any) -> bool:
     return isinstance(value, SymbolicTensor) and value._trace is trace
 
 
+def is_atom(value: Any) -> bool:
+    """Whether a value is one that has no parts and never changes."""
+    return isinstance(value, (*_ATOMS, Dim, type))
+
+
 def holds(value: Any, trace: Any) -> bool:
     """Whether an object that is no container of ours holds tensors that were made in ``trace``."""
     for leaf in pytree.flatten(value)[0]:

@@ -17,10 +17,10 @@ from hybridflow.tracing.numbers import number_of
 from hybridflow.tracing.symbolic import SymbolicTensor
 
 
-class TensorRange:
-    """``range`` of numbers that are tensors, for a ``for`` statement to take."""
+class Turns:
+    """Turns that have numbers, from ``start`` on while these are less (or more) than ``stop``."""
 
-    length: Any = None  # the number of turns, where it is an extent
+    length: Any = None  # how many there are, where that is an extent
 
     def __init__(self, *bounds: Any) -> None:
         start, stop, step = (0, *bounds, 1) if len(bounds) == 1 else (*bounds, 1)[:3]
@@ -31,14 +31,6 @@ class TensorRange:
             if isinstance(bound, Tensor) and (bound.shape or not dtypes.is_integer(bound.dtype)):
                 raise TraceError("range", f"a bound of the range is {bound.type}. Expected an integer.")
 
-    def __len__(self) -> int:
-        return len(list(self))
-
-    def __iter__(self) -> Iterator[Any]:
-        raise TraceError(
-            "range", "how many numbers a range over a tensor has is not known while tracing. Use for i in range(n)."
-        )
-
     def element(self, index: Any) -> Any:
         """What a turn is given."""
         return index
@@ -48,7 +40,23 @@ class TensorRange:
         return elementwise.less(index, self.stop) if self.step > 0 else elementwise.greater(index, self.stop)
 
 
-class Walk(TensorRange):
+class TensorRange(Turns):
+    """``range`` of numbers that are tensors, for a ``for`` statement to take."""
+
+    def __len__(self) -> int:
+        raise self._unknown()
+
+    def __iter__(self) -> Iterator[Any]:
+        raise self._unknown()
+
+    @staticmethod
+    def _unknown() -> TraceError:
+        return TraceError(
+            "range", "how many numbers a range over a tensor has is not known while tracing. Use for i in range(n)."
+        )
+
+
+class Walk(Turns):
     """Items that tensors have one after another, as many as ``length`` says: an int, or an extent.
 
     As an iterator it gives them as the function that it stands for does.

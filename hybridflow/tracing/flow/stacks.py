@@ -1,0 +1,81 @@
+"""Lists that a loop of known length appends to: what its turns append is stacked, and the list holds the rows then."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from types import FrameType
+from typing import Any
+
+from hybridflow.array.indexing import getitem
+from hybridflow.core import pytree
+from hybridflow.core.tensor import Tensor
+from hybridflow.errors import TraceError
+from hybridflow.tracing.flow.carries import Late
+from hybridflow.tracing.flow.paths import Side, active, put
+from hybridflow.tracing.flow.places import Place, place_of
+from hybridflow.tracing.flow.values import is_atom
+from hybridflow.tracing.symbolic import SymbolicTensor
+
+
+def _row(stack: Tensor, k: int) -> Tensor:
+    row = getitem(stack, k)
+    return row.is_row(stack, k) if isinstance(row, SymbolicTensor) else row
+
+
+class _Stack:
+    """One list, and what the latest turn appended to it."""
+
+    __slots__ = ("items", "length", "place")
+
+    def __init__(self, place: Place) -> None:
+        self.place, self.length = place, len(place.holder)
+        self.items: list[Any] = []
+
+
+class Stacks:
+    """The lists that ``names`` hold, which code does nothing with but append to them."""
+
+    def __init__(self, frame: FrameType, names: Sequence[str]) -> None:
+        held = frame.f_locals
+        lists = [held[name] for name in names if type(held.get(name)) is list]
+        several = [x for x in lists if sum(x is other for other in held.values()) > 1]
+        places = [place_of(x) for x in lists if not any(x is one for one in several)]
+        self._stacks = [_Stack(place) for place in places if place is not None]
+        self._outside = active.appended
+        self._added: list[list[Any]] = []
+
+    def begin(self) -> None:
+        """A turn begins."""
+        active.appended = (*self._outside, *(stack.place.holder for stack in self._stacks))
+
+    def end(self, side: Side, changes: bool) -> None:
+        """A turn is over, and its side left: take what it appended.  Raises TraceError where that cannot be stacked."""
+        active.appended = self._outside
+        for stack in self._stacks:
+            key = stack.place.identity
+            side.touched.pop(key, None)
+            stack.items = side.finals.pop(key, stack.place.holder)[stack.length :]
+            for item in stack.items:
+                leaves = pytree.flatten(item, pytree.changeable_parts(item))[0]
+                if not all((isinstance(x, Tensor) and not changes) or is_atom(x) for x in leaves):
+                    raise TraceError("for", "a turn appends what it changes, or what is no tensor.")
+
+    def give_up(self) -> None:
+        """What leaves the loop early has appended nobody knows how much."""
+        if any(stack.items for stack in self._stacks):
+            raise TraceError("for", "how much is appended depends on a tensor.")
+        self._stacks = []
+
+    def outputs(self, side: Side) -> list[Tensor]:
+        """The tensors that each turn makes, to be stacked."""
+        late = Late()
+        self._added = [[late.add(item, side) for item in stack.items] for stack in self._stacks]
+        return late.outputs
+
+    def take(self, stacks: Sequence[Tensor], length: int) -> None:
+        """After the loop: the lists hold what all turns appended."""
+        for stack, added in zip(self._stacks, self._added):
+            if added:
+                rows = [[_row(x, k) for x in stacks] for k in range(length)]
+                new = [Late.taken(one, row) for row in rows for one in added]
+                put(stack.place, [*stack.place.get(), *new])
