@@ -10,7 +10,7 @@ The machine-code entry of a CPU program is
 ``dims``      i64 values of the symbolic extents, in the order of ``Program.dims``
 ``arena``     at least ``arena_bytes + W * scratch_bytes`` (functions of dims) bytes, 64-byte aligned, where W is the
               number of the host's workers; dead after the call
-``host``      null, or who is asked (see ``HOST``).  A program with ``callbacks`` needs one.  ``Program.entry`` runs all
+``host``      null, or who is asked (see ``HOST``).  A program that ``needs_python`` needs one.  ``Program.entry`` runs all
               in the calling thread, and W is 1; the shared entry, of the same type, has the host run tasks.  The
               ``entry`` of a program with ``tasks`` needs a host, too
 returns 0, or 1 + the position in ``checks``, which are in program order, of the first check that failed.  After a
@@ -92,12 +92,14 @@ class DimSource:
 
 @dataclass(frozen=True)
 class Check:
-    """A run-time check in a kernel: the name of an exception in hybridflow.errors, its stage and text, and the line."""
+    """A run-time check in a kernel: the name of an exception in hybridflow.errors, its stage and text, and the line.
+    If what there is to say was raised in Python, ``place`` is the number of the callback."""
 
     error: str
     stage: str
     message: str
     where: str | None
+    place: int | None = None
 
 
 @dataclass(frozen=True)
@@ -111,12 +113,13 @@ class HostFunction:
 @dataclass(frozen=True)
 class Callback:
     """A place where a program calls Python: a function that has a name, or the one of that number among those that the
-    program is loaded with."""
+    program is loaded with.  One that ``only_raises`` is called when the program fails, if there is a host."""
 
     function: int | HostFunction
     operands: tuple[Slot, ...]
     results: tuple[Slot, ...]
     where: str | None
+    only_raises: bool = False
 
 
 @dataclass(frozen=True)
@@ -197,6 +200,11 @@ class Program:
     launches: tuple[Launch, ...] = ()
     before: tuple[DeviceCopy, ...] = ()
     after: tuple[DeviceCopy, ...] = ()
+
+    @property
+    def needs_python(self) -> bool:
+        """Whether it cannot run without a host that calls Python."""
+        return not all(callback.only_raises for callback in self.callbacks)
 
     def memory(self, workers: int = 1) -> Extent:
         """Bytes that ``entry`` takes as its arena when that many workers run it."""

@@ -278,6 +278,7 @@ if _typing.TYPE_CHECKING:  # what is loaded when it is first used, see ``_LATER`
         scan as scan,
     )
     from hybridflow.effects.printing import print as print
+    from hybridflow.effects.py_function import numpy_function as numpy_function, py_function as py_function
     from hybridflow.jit.function import function as function
     from hybridflow.jit.tensor_spec import TensorSpec as TensorSpec
     from hybridflow.layers.graph import Input as Input
@@ -337,8 +338,10 @@ _LATER = {
     "memory": "",
     "metrics": "",
     "nn": "",
+    "numpy_function": "effects.py_function",
     "optimizers": "",
     "print": "effects.printing",
+    "py_function": "effects.py_function",
     "random": "",
     "regularizers": "",
     "scan": "control.walks",

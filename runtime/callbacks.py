@@ -39,11 +39,13 @@ class Calls:
 
     def __init__(self, program: Program, functions: Functions, named: Named, dims: dict[str, int]) -> None:
         self.program, self.functions, self.named, self.dims = program, functions, named, dims
-        self._error: BaseException | None = None
+        self._errors: dict[int, BaseException] = {}
 
-    def raise_error(self) -> None:
-        """Raise what a function raised, or what was wrong with the arrays that it returned."""
-        error, self._error = self._error, None
+    def raise_error(self, place: int | None) -> None:
+        """Raise what a function raised when it was called at a place, or what was wrong with the arrays that it
+        returned."""
+        error = None if place is None else self._errors.pop(place, None)
+        self._errors.clear()
         if error is not None:
             try:
                 raise error
@@ -66,7 +68,7 @@ class Calls:
             for array, value in zip(arrays[count:], _results(callback, function, returned, arrays[count:])):
                 array[...] = value
         except BaseException as error:  # KeyboardInterrupt too: it goes on where the program was called
-            self._error = error
+            self._errors[place] = error
             return 1
         return 0
 

@@ -129,8 +129,8 @@ class Executable:
         call = self._shared_call if runner else self._call
         status = call(pointers, self._extents(*dims.values()), arena.ctypes.data, address)
         if status:
-            if calls:  # nothing is called after a check has failed, so that an error in Python came first
-                calls.raise_error()
+            if calls:
+                calls.raise_error(program.checks[status - 1].place)
             self.raise_check(status)
         return outputs
 

@@ -34,7 +34,7 @@ from hybridflow.compiler.ir.types import Shape, product
 from hybridflow.compiler.loops.buffers import ALIGNMENT, byte_size
 from hybridflow.compiler.loops.kernel import Kernel, base
 from hybridflow.compiler.ops import Kind
-from hybridflow.compiler.ops.lowering import Asking, Choice, Repetition, Sized, Walk
+from hybridflow.compiler.ops.lowering import Asking, Choice, Repetition, Requiring, Sized, Walk
 from hybridflow.compiler.program import HOST, Check, HostFunction
 from hybridflow.errors import CompileError, HybridflowError
 
@@ -60,7 +60,9 @@ class Home(Protocol):
     def note(self, code: int, check: Check) -> None:
         """What the check of that code is."""
 
-    def callback(self, node: Node, function: int | HostFunction) -> int:
+    def callback(
+        self, node: Node, function: int | HostFunction, operands: Sequence[Node], only_raises: bool = False
+    ) -> int:
         """The number of the place where a node calls a function in Python."""
 
 
@@ -122,6 +124,8 @@ class _Control:
             self._repetition(how)
         elif isinstance(how, Asking):
             self._ask(how)
+        elif isinstance(how, Requiring):
+            self._require(how)
         elif isinstance(how, Sized):
             self._sized(how)
         else:
@@ -255,7 +259,7 @@ class _Control:
                 self.node.op.name, "a GPU cannot call a function in Python. Call it outside of what runs on the GPU.",
                 self.node.where,
             )  # fmt: skip
-        place = self.home.callback(self.node, how.function)
+        place = self.home.callback(self.node, how.function, self.given)
         sizes = [product(type.shape) * type.dtype.itemsize for type in self.types]
         tokens = 1 if is_token(self.types[0]) else 0
         results = [target or self._reserve(size) for target, size in zip(self.targets[tokens:], sizes[tokens:])]
@@ -265,9 +269,34 @@ class _Control:
         function = load(code, host, HOST.index("callback"), "ptr")
         e.line(f"{status} = call i32 {function}(ptr {host}, i64 {place}, ptr {table})")
         e.line(f"{failed} = icmp ne i32 {status}, 0")
-        check = Check(HybridflowError.__name__, self.node.op.name, "a function in Python has failed.", self.node.where)
+        check = Check(HybridflowError.__name__, self.node.op.name, "a function in Python has failed.", self.node.where, place)
         e.raise_if(Val(failed, dt.bool_, 1), check)
         self._end_if(failed)
+
+    def _require(self, how: Requiring) -> None:
+        e, code = self.e, self.code
+        self._end_if(e.load(self.sources[0], dt.bool_, width=1).ref)
+        place = None
+        if self.home.module.target.kind != "cuda":
+            place = self.home.callback(self.node, how.number, self.given[1:], only_raises=True)
+            table = self._table(self.sources[1:])
+            asking, asked = e.new_label("ask"), e.new_label("asked")
+            host = load_host(code, "%status")
+            self._branch_unless_null(host, asking, asked)
+            e.label(asking)
+            function, call = load(code, host, HOST.index("callback"), "ptr"), e.new_label("call")
+            self._branch_unless_null(function, call, asked)
+            e.label(call)
+            e.line(f"{e.fresh()} = call i32 {function}(ptr {host}, i64 {place}, ptr {table})")
+            e.branch(asked)
+            e.label(asked)
+        check = Check(HybridflowError.__name__, "assert", how.message, self.node.where, place)
+        e.raise_if(Val("true", dt.bool_, 1), check)
+
+    def _branch_unless_null(self, pointer: str, there: str, null: str) -> None:
+        found = self.e.fresh("c")
+        self.e.line(f"{found} = icmp ne ptr {pointer}, null")
+        self.e.branch_if(found, there, null)
 
     # ---- cond, call
 

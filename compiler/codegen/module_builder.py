@@ -123,13 +123,15 @@ class ModuleBuilder:
         """What the check of that code is."""
         self.checks[code - 1] = check
 
-    def callback(self, node: Node, function: int | HostFunction) -> int:
+    def callback(
+        self, node: Node, function: int | HostFunction, operands: Sequence[Node], only_raises: bool = False
+    ) -> int:
         """Note that a node calls a function in Python; the number of the place."""
-        operands, results = (
-            [_array_slot(t) for t in types if not is_token(t)]
-            for types in ([n.type for n in node.inputs], node.type.parts)
+        given, results = (
+            tuple([_array_slot(t) for t in types if not is_token(t)])
+            for types in ([n.type for n in operands], node.type.parts)
         )
-        self.callbacks.append(Callback(function, tuple(operands), tuple(results), node.where))
+        self.callbacks.append(Callback(function, given, results, node.where, only_raises))
         return len(self.callbacks) - 1
 
     def _calls(self) -> list[KernelCall]:

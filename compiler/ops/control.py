@@ -26,8 +26,13 @@ and writes is a carry.  Where effects happen inside, a token comes in and goes o
     token()                                  what the first effect of a program takes
     callback(token, *xs) {number, types}     the program's function in Python of that number is called with the arrays;
                                              a token, then the arrays of these types that it returned
-    ask(*xs) {number, types}                 the same of a function that computes from its arguments alone: it is called
-                                             when its results are needed, in no order, and may be called again
+    ask(*xs) {number, types, is_last}        the same of a function that computes from its arguments alone: it is called
+                                             when its results are needed, in no order, and may be called again.  It has
+                                             no derivative, which is an error where it ``is_last`` of what is known
+
+    require(ok, *xs) {number, message}       nothing, where the bool ``ok`` is True; else the program ends like one in which
+                                             a check fails, with what its function of that number raises, given the
+                                             arrays, or where none can be called with the message
 
 All but ``token`` have several results, which ``project`` nodes read.  Whether one may raise follows from its
 sub-graphs, and what is inside of a sub-graph is computed only when that is run: nothing that may raise leaves its
@@ -57,7 +62,7 @@ from hybridflow.compiler.ir.graph import Effect, Graph, Role, graphs_in, paramet
 from hybridflow.compiler.ir.results import TOKEN, TupleType, is_token
 from hybridflow.compiler.ir.types import Dim, Extent, Shape, TensorType
 from hybridflow.compiler.ops import control_derivatives
-from hybridflow.compiler.ops.lowering import Asking, Choice, Repetition, Sized, Walk
+from hybridflow.compiler.ops.lowering import Asking, Choice, Repetition, Requiring, Sized, Walk
 from hybridflow.compiler.ops.table import NOT_DIFFERENTIABLE, Kind, define
 from hybridflow.errors import ArgumentError, ArgumentTypeError, DTypeError, GradientError, ShapeError
 
@@ -495,8 +500,25 @@ define(
 )
 
 
-def _ask_reference(run: Run, *xs: np.ndarray, number: int, types: tuple[TensorType, ...]) -> tuple[np.ndarray, ...]:
+def _ask_canon(types: Types, attrs: dict[str, Any]) -> dict[str, Any]:
+    is_last = attrs["is_last"]
+    if not isinstance(is_last, bool):
+        raise ArgumentTypeError("ask", f"is_last is {is_last!r}. Expected True or False.")
+    return {"is_last": is_last, **_number_and_types("ask")(types, attrs)}
+
+
+def _ask_reference(
+    run: Run, *xs: np.ndarray, number: int, types: tuple[TensorType, ...], is_last: bool
+) -> tuple[np.ndarray, ...]:
     return tuple(run.callback(number, xs, types))
+
+
+def _ask_vjp(b: Any, gs: Sequence[Any], outs: Any, *xs: Any, is_last: bool, **attrs: Any) -> list[Any]:
+    if is_last:
+        raise GradientError(
+            "py_function", "in a branch or loop there are derivatives of an order up to 3 through a function in Python."
+        )
+    return [None] * len(xs)
 
 
 define(
@@ -504,13 +526,52 @@ define(
     Kind.CONTROL,
     None,
     doc="Calls a function in Python that computes from its arguments alone.",
-    canon=_number_and_types("ask"),
-    infer=lambda *given, number, types: TupleType(types),
+    canon=_ask_canon,
+    infer=lambda *given, number, types, is_last: TupleType(types),
     lower=lambda types, attrs: Asking(attrs["number"]),
     reference=_ask_reference,
     calls_host=True,
     raises=lambda types, attrs: True,
-    vjp=_no_derivative("ask"),
+    vjp=_ask_vjp,
+    batch=_many("one_by_one"),
+    samples=lambda rng, dtype: [],
+    dtypes=(),
+)
+
+
+def _require_canon(types: Types, attrs: dict[str, Any]) -> dict[str, Any]:
+    number, message = attrs["number"], attrs["message"]
+    if type(number) is not int or number < 0:
+        raise ArgumentTypeError("require", f"number is {number!r}. Expected that of a function, 0 or more.")
+    if not isinstance(message, str):
+        raise ArgumentTypeError("require", f"message is {message!r}. Expected a text.")
+    return {"message": message, "number": number}
+
+
+def _require_infer(ok: TensorType, *given: TensorType, number: int, message: str) -> TupleType:
+    if ok != TensorType((), dt.bool_):
+        raise DTypeError("require", f"the condition is {ok}. Expected bool[].")
+    return TupleType(())
+
+
+def _require_reference(run: Run, ok: np.ndarray, *xs: np.ndarray, number: int, message: str) -> tuple[np.ndarray, ...]:
+    if not ok:
+        run.callback(number, xs, ())
+    return ()
+
+
+define(
+    "require",
+    Kind.CONTROL,
+    None,
+    doc="Raises, where a condition does not hold, what a function in Python says.",
+    canon=_require_canon,
+    infer=_require_infer,
+    lower=lambda types, attrs: Requiring(**attrs),
+    reference=_require_reference,
+    calls_host=True,
+    raises=lambda types, attrs: True,
+    vjp=NOT_DIFFERENTIABLE,
     batch=_many("one_by_one"),
     samples=lambda rng, dtype: [],
     dtypes=(),

@@ -89,4 +89,13 @@ class Asking:
     function: int | HostFunction
 
 
-Lowering = Union[Running, Ranking, Adding, Choice, Repetition, Walk, Sized, Asking]
+@dataclass(frozen=True)
+class Requiring:
+    """An end of the program, unless the first operand is True: with what its function of that number raises, which is
+    given the other ones, or else with ``message``."""
+
+    number: int
+    message: str
+
+
+Lowering = Union[Running, Ranking, Adding, Choice, Repetition, Walk, Sized, Asking, Requiring]

@@ -44,7 +44,7 @@ def _several(b: GraphBuilder, node: Node, inputs: Values) -> list[Node | None]:
     if node.op.name != "callback":
         made = b.results(b.emit(node.op, *inputs, **_attrs(node.inputs, node.attrs)))
     elif node.attrs["types"]:
-        made = b.results(b.emit(TABLE["ask"], *inputs, **node.attrs))
+        made = b.results(b.emit(TABLE["ask"], *inputs, **node.attrs, is_last=False))
     results = iter(made)
     return [None if is_token(part) else next(results) for part in types.parts]
 

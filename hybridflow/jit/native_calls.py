@@ -57,7 +57,7 @@ def _native_call_for(
     repeats: bool,
 ) -> native_call.NativeCall:
     program = concrete.staged.compile().program
-    _require(not program.callbacks and len(guards) <= MAX_STEPS)
+    _require(not program.needs_python and len(guards) <= MAX_STEPS)
     _require(len(program.inputs) + len(program.outputs) + len(concrete.graph.updates) <= MAX_BUFFERS)
     reader = _Arguments(concrete)
     places, defaults = binder.places(len(given) - len(names), names, concrete.key.structure)
@@ -79,7 +79,7 @@ def _native_call_for(
         minimums=_minimums(nodes),
         conditions=concrete.conditions,
         apart=concrete.tells_apart,
-        repeats=repeats,
+        repeats=repeats or bool(program.callbacks),  # whoever is called in Python says what is wrong
     )
 
 

@@ -47,6 +47,26 @@ def call_in_order(function: Callable[..., Any], inputs: Sequence[Tensor], types:
     return found
 
 
+def ask(
+    function: Callable[..., Any], inputs: Sequence[Tensor], types: Sequence[TensorType], is_last: bool = False
+) -> list[Tensor]:
+    """The same of a function that computes from its arguments alone: when and how often it is called is open.  A
+    derivative through what ``is_last`` is an error, through another there is none."""
+    trace: Any = now().trace
+    attrs = {"number": _number(trace, function), "types": tuple(types), "is_last": is_last}
+    with tracing(trace):
+        found = trace.record(TABLE["ask"], inputs, attrs)
+    return list(found)
+
+
+def require(ok: Tensor, raises: Callable[..., Any], inputs: Sequence[Tensor], message: str) -> None:
+    """Have the program that is traced end where ``ok``, a scalar, is False: with what ``raises`` raises, which is given
+    the arrays of ``inputs``; a ``message`` is all that a GPU can say."""
+    trace: Any = now().trace
+    with tracing(trace):
+        trace.record(TABLE["require"], (ok, *inputs), {"number": _number(trace, raises), "message": message})
+
+
 def _number(trace: Any, function: Callable[..., Any]) -> int:
     trace.functions.append(function)
     return len(trace.functions) - 1

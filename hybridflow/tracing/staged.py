@@ -218,7 +218,7 @@ class Staged:
         variables = self._updated_variables()
         done = None
         # What is called in Python may read the variables.
-        if executable.may_write_in_place and not executable.program.callbacks and not transaction.is_open():
+        if executable.may_write_in_place and not executable.program.needs_python and not transaction.is_open():
 
             def write_in_place() -> tuple[list[Any], list[Any]] | None:
                 owned = all(v._own is v._tensor is inputs[i] for i, v in zip(self._updates, variables))

@@ -1,0 +1,221 @@
+"""Functions of the user's that are called as they are, in Python, whenever the code runs: in compiled functions too."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from hybridflow.autodiff.tape import GradientTape
+from hybridflow.compiler.ir.dtypes import is_float
+from hybridflow.compiler.ir.types import TensorType
+from hybridflow.core.context import current, suspended, tracing
+from hybridflow.core.promotion import is_pythons, to_dtype
+from hybridflow.core.tensor import Tensor, wrap
+from hybridflow.core.variable import Variable
+from hybridflow.eager.dispatch import builder
+from hybridflow.eager.operands import as_tensor
+from hybridflow.errors import ArgumentError, ArgumentTypeError, DTypeError, ShapeError, entered
+from hybridflow.tracing.order import ask, call_in_order
+from hybridflow.tracing.region import Region
+
+Tensors = Sequence[Tensor]
+
+
+@entered
+def py_function(func: Callable[..., Any], inp: Any, Tout: Any, name: str | None = None) -> Any:
+    """``func(*inp)``, called in Python each time the code runs, in the order of the program, with tensors that have
+    values: it may do anything.
+
+    ``Tout`` says what it returns: an ``hf.TensorSpec``, or a tensor like it, or a list of them.  A dtype alone will do
+    outside of compiled functions, which know the shapes of what they compute.  Python numbers and lists become tensors
+    of that dtype; other results must have it.  Raises DTypeError or ShapeError for other results; what ``func`` raises
+    leaves the compiled function as it is.
+
+    It can be differentiated: by what a tape sees of ``func``, which is called once more for that from a compiled
+    function.
+
+    >>> import math
+    >>> @hf.function
+    ... def f(x):
+    ...     return hf.py_function(lambda x: math.factorial(x.item()), [x], x) + 1
+    ...
+    >>> f(hf.asarray(5))
+    <Tensor i64[] cpu> 121
+    """
+    stage = name or "py_function"
+    inputs, wanted = _inputs(stage, func, inp), _Wanted.of(stage, Tout)
+    if current.trace is None:
+        return wanted.given(wanted.checked(func, func(*inputs)))
+    return wanted.given(_recorded(func, inputs, wanted, 0))
+
+
+@entered
+def numpy_function(
+    func: Callable[..., Any], inp: Any, Tout: Any, stateful: bool = True, name: str | None = None
+) -> Any:
+    """As ``py_function``, but ``func`` is given NumPy arrays, and has no derivative.
+
+    If it is not ``stateful``, it computes from its arguments alone: equal calls may become one.
+
+    >>> import numpy as np
+    >>> hf.numpy_function(np.unwrap, [hf.asarray([0.0, 3.0, 9.5], hf.float64)], hf.float64)
+    <Tensor f64[3] cpu> [0.         3.         3.21681469]
+    """
+    stage = name or "numpy_function"
+    inputs, wanted = _inputs(stage, func, inp), _Wanted.of(stage, Tout)
+
+    def of_arrays(*tensors: Tensor) -> Any:
+        return func(*[tensor.numpy() for tensor in tensors])
+
+    if current.trace is None:
+        with suspended():
+            return wanted.given(wanted.checked(func, of_arrays(*inputs)))
+    called = call_in_order if stateful else ask
+    return wanted.given(called(_on_arrays(of_arrays, wanted, func), inputs, wanted.types()))
+
+
+def _inputs(stage: str, func: Any, inp: Any) -> list[Tensor]:
+    if not callable(func):
+        raise ArgumentTypeError(stage, f"func is a {type(func).__name__}. Expected a function.")
+    if isinstance(inp, (Tensor, Variable, np.ndarray)) or is_pythons(inp):
+        inp = [inp]
+    return [as_tensor(x, stage) for x in inp]
+
+
+class _Wanted(NamedTuple):
+    """What a function is to return: dtypes, and shapes as far as they are known; a single value or several."""
+
+    stage: str
+    dtypes: tuple[Any, ...]
+    shapes: tuple[Any, ...]
+    is_single: bool
+
+    @classmethod
+    def of(cls, stage: str, given: Any) -> _Wanted:
+        if given is None:
+            given = []
+        is_single = not isinstance(given, (list, tuple))
+        parts = [given] if is_single else given
+        dtypes = tuple([to_dtype(getattr(part, "dtype", part), stage) for part in parts])
+        return cls(stage, dtypes, tuple([_shape(part) for part in parts]), is_single)
+
+    def types(self) -> list[TensorType]:
+        """The types of the results.  Raises ArgumentError where they are not known."""
+        for k, shape in enumerate(self.shapes):
+            if shape is None or any(extent is None or isinstance(extent, str) for extent in shape):
+                raise ArgumentError(
+                    self.stage,
+                    f"the shape of result {k} is not known, and a compiled program knows its shapes. Give Tout as "
+                    f"hf.TensorSpec(shape, hf.{self.dtypes[k]}), or as a tensor of that shape and dtype.",
+                )
+        return [TensorType(shape, dtype) for shape, dtype in zip(self.shapes, self.dtypes)]
+
+    def given(self, results: Sequence[Tensor]) -> Any:
+        """Results as the caller gets them."""
+        return results[0] if self.is_single else list(results) or None
+
+    def checked(self, func: Any, returned: Any) -> list[Tensor]:
+        """What a function returned, as tensors."""
+        name = getattr(func, "__name__", type(func).__name__)
+        if not self.dtypes:
+            return []
+        if self.is_single:
+            returned = [returned]
+        if not isinstance(returned, (list, tuple)) or len(returned) != len(self.dtypes):
+            found = f"{len(returned)} values" if isinstance(returned, (list, tuple)) else type(returned).__name__
+            raise ArgumentTypeError(self.stage, f"{name} returned {found}. Expected {len(self.dtypes)}, as Tout says.")
+        return [self._one(name, k, value) for k, value in enumerate(returned)]
+
+    def _one(self, name: str, k: int, value: Any) -> Tensor:
+        what, dtype, shape = f"{name} returned", self.dtypes[k], self.shapes[k]
+        which = "" if self.is_single else f" as result {k}"
+        if value is None or isinstance(value, (str, bytes, dict, set)):
+            raise ArgumentTypeError(
+                self.stage, f"{what} {type(value).__name__}{which}. Expected a tensor, as Tout says."
+            )
+        kept = not isinstance(value, (list, tuple)) and not is_pythons(value)
+        tensor = as_tensor(value, self.stage, None if kept else dtype)
+        if tensor.dtype != dtype:
+            raise DTypeError(self.stage, f"{what} {tensor.type}{which}. Expected {dtype}, as Tout says.")
+        fits = shape is None or len(shape) == len(tensor.shape)
+        if not fits or any(isinstance(n, int) and n != m for n, m in zip(shape or (), tensor.shape)):
+            raise ShapeError(
+                self.stage, f"{what} {tensor.type}{which}. Expected the shape {tuple(shape)}, as Tout says."
+            )
+        return tensor
+
+
+def _shape(part: Any) -> tuple[Any, ...] | None:
+    shape = getattr(part, "shape", None)
+    return tuple(shape) if isinstance(shape, (tuple, list)) and hasattr(part, "dtype") else None
+
+
+def _on_arrays(func: Callable[..., Any], wanted: _Wanted, named: Any) -> Callable[..., Any]:
+    """What a program calls for ``func``: with arrays, and outside of whatever surrounds the program."""
+
+    def call(*arrays: np.ndarray) -> Any:
+        with suspended():
+            found = wanted.checked(named, func(*map(wrap, arrays)))
+            made = [x.numpy() for x in found]
+        return made[0] if len(made) == 1 else made
+
+    return call
+
+
+# ---- derivatives
+
+
+_MOST = 3  # orders of derivatives that a region, which traces them at once, knows
+
+
+def _recorded(func: Callable[..., Any], inputs: Tensors, wanted: _Wanted, order: int) -> list[Tensor]:
+    """The results of ``func``, itself a derivative of that order, in the program that is traced; tapes and the trace
+    know their derivative."""
+    trace: Any = current.trace
+    called, types = _on_arrays(func, wanted, func), wanted.types()
+    if order == _MOST and isinstance(trace, Region):
+        return ask(called, inputs, types, is_last=True)
+    found = ask(called, inputs, types) if order else call_in_order(called, inputs, types)
+    kept = [k for k, x in enumerate(inputs) if is_float(x.dtype)]
+    made = [k for k, x in enumerate(found) if is_float(x.dtype)]
+    if not kept or not made:
+        return found
+
+    def vjp(*cotangents: Tensor | None) -> list[Tensor | None]:
+        given = [builder.full(0, found[k].type) if cotangents[k] is None else cotangents[k] for k in made]
+        return _derivative(func, inputs, wanted, kept, made, given, order + 1)
+
+    with tracing(trace):
+        found = [builder.stop_gradient(x) if k in made else x for k, x in enumerate(found)]
+    trace.add_span(tuple(inputs), tuple(found), vjp)
+    for tape in current.tapes:
+        tape.record_custom(tuple(inputs), tuple(found), vjp)
+    return found
+
+
+def _derivative(
+    func: Any, inputs: Tensors, wanted: _Wanted, kept: Sequence[int], made: Sequence[int], cotangents: Sequence[Any],
+    order: int,
+) -> list[Tensor | None]:  # fmt: skip
+    """The cotangents of inputs: by a function that calls ``func`` under a tape."""
+    count = len(inputs)
+
+    def backward(*given: Tensor) -> list[Tensor]:
+        xs, gs = given[:count], given[count:]
+        with GradientTape() as tape:
+            for k in kept:
+                tape.watch(xs[k])
+            outs = wanted.checked(func, func(*xs))
+        targets = [outs[k] for k in made]
+        sources = [xs[k] for k in kept]
+        found = tape.gradient(targets, sources, output_gradients=list(gs), unconnected_gradients="zero")
+        return list(found)
+
+    backward.__name__ = f"the derivative of {getattr(func, '__name__', 'func')}"
+    types = tuple([inputs[k].type for k in kept])
+    mine = _Wanted(wanted.stage, tuple([t.dtype for t in types]), tuple([t.shape for t in types]), False)
+    given = (*inputs, *cotangents)
+    found = iter(_recorded(backward, given, mine, order))
+    return [next(found) if k in kept else None for k in range(count)]
