@@ -10,8 +10,8 @@ The machine-code entry of a CPU program is
 ``dims``      i64 values of the symbolic extents, in the order of ``Program.dims``
 ``arena``     at least ``arena_bytes + W * scratch_bytes`` (functions of dims) bytes, 64-byte aligned, where W is the
               number of the host's workers; dead after the call
-``host``      null, or who is asked (see ``HOST``).  A program that ``needs_python`` needs one.  ``Program.entry`` runs all
-              in the calling thread, and W is 1; the shared entry, of the same type, has the host run tasks.  The
+``host``      null, or who is asked (see ``HOST``).  A program that ``needs_python`` needs one.  ``Program.entry`` runs
+              all in the calling thread, and W is 1; the shared entry, of the same type, has the host run tasks.  The
               ``entry`` of a program with ``tasks`` needs a host, too
 returns 0, or 1 + the position in ``checks``, which are in program order, of the first check that failed.  After a
 failure outputs and fresh buffers hold no meaning, and every input holds what it held before: ``in_place`` are only

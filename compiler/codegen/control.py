@@ -269,7 +269,9 @@ class _Control:
         function = load(code, host, HOST.index("callback"), "ptr")
         e.line(f"{status} = call i32 {function}(ptr {host}, i64 {place}, ptr {table})")
         e.line(f"{failed} = icmp ne i32 {status}, 0")
-        check = Check(HybridflowError.__name__, self.node.op.name, "a function in Python has failed.", self.node.where, place)
+        check = Check(
+            HybridflowError.__name__, self.node.op.name, "a function in Python has failed.", self.node.where, place
+        )
         e.raise_if(Val(failed, dt.bool_, 1), check)
         self._end_if(failed)
 

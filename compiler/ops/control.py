@@ -30,9 +30,9 @@ and writes is a carry.  Where effects happen inside, a token comes in and goes o
                                              when its results are needed, in no order, and may be called again.  It has
                                              no derivative, which is an error where it ``is_last`` of what is known
 
-    require(ok, *xs) {number, message}       nothing, where the bool ``ok`` is True; else the program ends like one in which
-                                             a check fails, with what its function of that number raises, given the
-                                             arrays, or where none can be called with the message
+    require(ok, *xs) {number, message}       nothing, where the bool ``ok`` is True; else the program ends as if a check
+                                             failed, with what its function of that number raises, given the arrays,
+                                             or where none can be called with the message
 
 All but ``token`` have several results, which ``project`` nodes read.  Whether one may raise follows from its
 sub-graphs, and what is inside of a sub-graph is computed only when that is run: nothing that may raise leaves its

@@ -144,7 +144,9 @@ class NativeCall:
         given = [a.input for a in self._nodes if isinstance(a, TensorArg) and a.input is not None]
         given += [a.input for a in self._nodes if isinstance(a, (FloatArg, IntArg))]
         given += [c.input for c in self.captures]
-        self._require(not program.needs_python and (self.repeats or not program.callbacks), "native code cannot call Python")
+        self._require(
+            not program.needs_python and (self.repeats or not program.callbacks), "native code cannot call Python"
+        )
         self._require(sorted(given) == list(range(len(program.inputs))), "each input of the program needs one source")
         named = len(self.keywords) + len(self.defaults)
         self._require(named <= len(self.arguments), "more keywords and defaults than arguments")
