@@ -6,7 +6,7 @@ from collections.abc import Callable, Hashable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from hybridflow.compiler.codegen import contract, cuda, driver, scan, scatter, sort
+from hybridflow.compiler.codegen import contract, cuda, driver, scan, scatter, sort, windowed
 from hybridflow.compiler.codegen.across import Across
 from hybridflow.compiler.codegen.columns import Columns
 from hybridflow.compiler.codegen.control import Function, operands_of, write_control
@@ -31,10 +31,10 @@ from hybridflow.compiler.ir.dtypes import SHORT
 from hybridflow.compiler.ir.extents import Extent, affine, larger
 from hybridflow.compiler.ir.graph import Graph, Node
 from hybridflow.compiler.ir.results import is_token, parts_of
-from hybridflow.compiler.ir.types import TensorType, is_static, product, same_size, static_size
+from hybridflow.compiler.ir.types import Shape, TensorType, is_static, product, same_size, static_size
 from hybridflow.compiler.loops.buffers import Plan, byte_size
 from hybridflow.compiler.loops.index import Index, LoopVar
-from hybridflow.compiler.loops.kernel import Fusion, Kernel, between, has_effect, loops_of
+from hybridflow.compiler.loops.kernel import PRODUCTS, Fusion, Kernel, between, has_effect, loops_of
 from hybridflow.compiler.loops.reader import visited_shape
 from hybridflow.compiler.loops.schedule import Form, Schedule, schedule
 from hybridflow.compiler.loops.space import over
@@ -221,6 +221,8 @@ class ModuleBuilder:
         symbol, e = self.module.fresh("k"), self._emitter(kernel)
         if kind is Kind.CONTRACT:
             return self._contraction(e, symbol, kernel), ""
+        if kind is Kind.CONVOLVE:
+            return self._convolution(symbol, kernel), ""
         if kind is Kind.CONTROL:
             return write_control(self, e, symbol, kernel, self.next_codes[kernel.cluster.anchor]), ""
         return self._special(e, symbol, kernel), ""
@@ -292,6 +294,31 @@ class ModuleBuilder:
             self.module, code, symbol, left, right, shape, epilogue, len(operands), node.dtype, axes.lanes
         )
 
+    def _convolution(self, symbol: str, kernel: Kernel) -> KernelCode:
+        buffers = len(_operands(kernel))
+        pointers = {node: f"%a{k}" for k, node in enumerate(_operands(kernel))}
+        places = {i: Place(pointers[i]) for i in kernel.inputs}
+        node = kernel.cluster.anchor
+        space = windowed.result_space(node)
+        finishing = between(kernel, kernel.roots, space.full, {node, *places}, self.is_leaf)
+
+        def finish(code: Code) -> windowed.Finish:
+            def store(line: Sequence[Ref], column: Ref, value: Val, mask: Val | None) -> None:
+                counters = dict(zip(space.vars, (*line, column), strict=True))
+                elements = Elements(code, counters, space.vars[-1], places, {node: value}, mask)
+                for inner in finishing:
+                    elements.value(inner, Index(inner.shape, linear=space.full))
+                values = [elements.value(root, Index(root.shape, linear=space.full)) for root in kernel.roots]
+                for root, result in zip(kernel.roots, values):
+                    elements.store(result, pointers[root], space.full)
+
+            return store
+
+        def new_code() -> Code:
+            return Code(self._emitter(kernel), self.dim_names)
+
+        return windowed.emit(self.module, new_code, symbol, node, places, finish, buffers)
+
     def _special(self, e: Emitter, symbol: str, kernel: Kernel) -> KernelCode:
         """A scan, a sort or a scatter."""
         node, dims = kernel.cluster.anchor, self.dim_names
@@ -323,6 +350,13 @@ class ModuleBuilder:
 def contraction_of(node: Node) -> Contraction:
     """What a contraction contracts."""
     return node.op.contraction(tuple(n.type for n in node.inputs), node.attrs)
+
+
+def _summed(node: Node) -> Shape:
+    """The extents over which the products of a node are summed."""
+    if node.op.kind is Kind.CONVOLVE:
+        return windowed.summed_extents(node)
+    return contraction_of(node).extents(*(n.type for n in node.inputs)).summed
 
 
 def _repeats(node: Node, kernel: Kernel) -> bool:
@@ -374,9 +408,8 @@ def _work(kernel: Kernel) -> Extent:
     """How much a kernel does, see ``Program.work``.  Of control flow the turns of its loops are not known."""
     total = 8 * _bytes(kernel)
     for node in kernel.nodes:
-        if node.op.kind is Kind.CONTRACT:
-            summed = contraction_of(node).extents(*(n.type for n in node.inputs)).summed
-            total = total + product(visited_shape(node)) * product(summed) * 2
+        if node.op.kind in PRODUCTS:
+            total = total + product(visited_shape(node)) * product(_summed(node)) * 2
         elif node.op.kind is not Kind.CONTROL:
             total = total + product(visited_shape(node)) * work_of_element(node)
     return total
@@ -389,8 +422,8 @@ def _operations(kernel: Kernel) -> int | None:
         shape = visited_shape(node)
         if node.op.kind is Kind.CONTROL or not is_static(shape):
             return None
-        if node.op.kind is Kind.CONTRACT:
-            summed = contraction_of(node).extents(*(n.type for n in node.inputs)).summed
+        if node.op.kind in PRODUCTS:
+            summed = _summed(node)
             if not is_static(summed):
                 return None
             total += 2 * static_size(shape) * static_size(summed)

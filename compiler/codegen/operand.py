@@ -46,7 +46,8 @@ class Operand:
     def __init__(self, code: Code, node: Node, parts: Sequence[tuple[int, ...]], places: Mapping[Node, Place]) -> None:
         self.code, self.node, self.parts, self.places = code, node, tuple(parts), dict(places)
         loops = [
-            tuple(LoopVar(f"{'abc'[p]}{axis}", node.shape[axis]) for axis in part) for p, part in enumerate(self.parts)
+            tuple(LoopVar(f"{'abcdef'[p]}{axis}", node.shape[axis]) for axis in part)
+            for p, part in enumerate(self.parts)
         ]
         accesses = self._accesses(loops)
         loops = [tuple(digit for var in part for digit in _digits(var, accesses)) for part in loops]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from hybridflow.compiler.codegen import contract, scatter
+from hybridflow.compiler.codegen import contract, scatter, windowed
 from hybridflow.compiler.ir.graph import Node
 from hybridflow.compiler.ops import Kind
 from hybridflow.compiler.target import Target
@@ -14,6 +14,8 @@ def times_read(target: Target, node: Node) -> Sequence[int | None]:
     """For each input of ``node`` how often its kernel comes to each element, None where it may not come to any."""
     if node.op.kind is Kind.CONTRACT:
         return contract.times_read(target, node)
+    if node.op.kind is Kind.CONVOLVE:
+        return windowed.times_read(node)
     if node.op.kind is Kind.SCATTER:
         return scatter.times_read(target, node)
     return (2 if node.op.kind is Kind.SCAN else 1,) * len(node.inputs)  # a long line is summed up first

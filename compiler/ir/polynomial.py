@@ -18,12 +18,26 @@ LEAST = 2
 """The least value of a symbol."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Quotient:
-    """``floor(value / divisor)``.  As a position's atom it is of a value that is not negative."""
+    """``floor(value / divisor)``.  As a position's atom it is of a value that is not negative.
+
+    Equal where the terms are: extents, when compared, ask a judge for what their terms leave open, who compares
+    quotients on the way."""
 
     value: Any  # a Polynomial: of names alone in extents, an Ix in positions
     divisor: Any  # an int, or a polynomial of names alone
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Quotient) and self._parts == other._parts
+
+    def __hash__(self) -> int:
+        return hash(self._parts)
+
+    @cached_property
+    def _parts(self) -> tuple[Any, Any]:
+        divisor = self.divisor
+        return self.value.terms, divisor if isinstance(divisor, int) else divisor.terms
 
     def __str__(self) -> str:
         return self.spelled

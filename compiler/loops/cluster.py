@@ -15,7 +15,7 @@ from hybridflow.compiler.ir.graph import Effect, Graph, Node
 from hybridflow.compiler.ir.types import Shape, is_static, same_size, static_size
 from hybridflow.compiler.loops import space as spaces
 from hybridflow.compiler.loops.index import Ix
-from hybridflow.compiler.loops.kernel import OWN_KERNEL, Cluster, Fusion
+from hybridflow.compiler.loops.kernel import OWN_KERNEL, PRODUCTS, Cluster, Fusion
 from hybridflow.compiler.loops.limits import MAX_MEMBERS, MAX_REDUCTIONS, MAX_WORK, RECENT
 from hybridflow.compiler.loops.operands import Reads
 from hybridflow.compiler.loops.order import Order
@@ -93,7 +93,7 @@ class _Clustering:
     def fits(self, node: Node, cluster: Cluster, shape: Shape) -> tuple[str | None, str]:
         """The level ("full" or "row") at which the node may join, or None and why not."""
         is_reduce = node.op.kind is Kind.REDUCE
-        if cluster.kind is Kind.CONTRACT:
+        if cluster.kind in PRODUCTS:
             if is_reduce:
                 return None, "a product takes in no reduction behind it"
         elif cluster.kind is not Kind.ELEMENTWISE:

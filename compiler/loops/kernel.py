@@ -13,8 +13,11 @@ from hybridflow.compiler.loops.operands import Reads, reads_of
 from hybridflow.compiler.loops.space import Space
 from hybridflow.compiler.ops import Kind
 
-# Kinds with kernels of their own.  The result of a contraction may be finished (bias, activation) as it is stored.
-OWN_KERNEL = frozenset({Kind.CONTRACT, Kind.SORT, Kind.SCAN, Kind.SCATTER, Kind.SEGMENT, Kind.CONTROL})
+# Sums of products, whose results may be finished (bias, activation) as they are stored.
+PRODUCTS = frozenset({Kind.CONTRACT, Kind.CONVOLVE})
+
+# Kinds with kernels of their own.
+OWN_KERNEL = PRODUCTS | {Kind.SORT, Kind.SCAN, Kind.SCATTER, Kind.SEGMENT, Kind.CONTROL}
 
 # Those of them whose kernels take their inputs as they lie in memory; others read through views, and through what is
 # cheap to compute.
@@ -165,10 +168,10 @@ def read_in_place(kernel: Kernel, is_leaf: IsLeaf) -> set[Node]:
         reads.follow(copied, Index(copied.shape, linear=cluster.space.full))
         elsewhere = {leaf for leaf, index in reads.leaves if index.linear != cluster.space.full}
         return {leaf for leaf, _ in reads.leaves} - elsewhere - _beneath(others, kernel)
-    if cluster.kind not in (Kind.ELEMENTWISE, Kind.CONTRACT) or cluster.space.has_reduction:
+    if cluster.kind not in (Kind.ELEMENTWISE, *PRODUCTS) or cluster.space.has_reduction:
         return set()
     found = accesses(kernel, cluster.space, is_leaf)
-    operands = _beneath(cluster.anchor.inputs, kernel) if cluster.kind is Kind.CONTRACT else set()
+    operands = _beneath(cluster.anchor.inputs, kernel) if cluster.kind in PRODUCTS else set()
     return {
         leaf for leaf, positions in found.of_input.items() if positions == {cluster.space.full} and leaf not in operands
     }

@@ -3,6 +3,7 @@
 from hybridflow.compiler.ops import (  # noqa: F401  (imported for their declarations)
     contract,
     control,
+    convolution,
     create,
     division,
     elementwise_binary,

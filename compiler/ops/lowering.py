@@ -1,8 +1,8 @@
 """What an op with a kernel of its own is made of: the building blocks that the code generator has for such ops.
 
-An op of ``Kind.SCAN``, ``SORT``, ``SCATTER`` or ``CONTROL`` says by ``OpDef.lower`` which of these makes its result,
-and a contraction by ``OpDef.contraction`` which axes it sums (``contraction.py``).  Code generation goes by these
-descriptions alone.
+An op of ``Kind.SCAN``, ``SORT``, ``SCATTER``, ``CONVOLVE`` or ``CONTROL`` says by ``OpDef.lower`` which of these makes
+its result, and a contraction by ``OpDef.contraction`` which axes it sums (``contraction.py``).  Code generation goes by
+these descriptions alone.
 """
 
 from __future__ import annotations
@@ -43,6 +43,19 @@ class Adding:
     axis: int
     paired: bool
     check: Check
+
+
+@dataclass(frozen=True)
+class Sliding:
+    """Products of what windows see of the first input with the second one, summed over the elements of a window and its
+    channels, or ``over_places``; see convolution.py.  There is a number for each axis of a window."""
+
+    size: tuple[int, ...]
+    step: tuple[int, ...]
+    low: tuple[Extent, ...]
+    interior: tuple[int, ...]
+    dilation: tuple[int, ...]
+    over_places: bool
 
 
 @dataclass(frozen=True)
@@ -98,4 +111,4 @@ class Requiring:
     message: str
 
 
-Lowering = Union[Running, Ranking, Adding, Choice, Repetition, Walk, Sized, Asking, Requiring]
+Lowering = Union[Running, Ranking, Adding, Sliding, Choice, Repetition, Walk, Sized, Asking, Requiring]

@@ -19,6 +19,10 @@ of a pair comes first, and denormal factors and sums (those of a block, before t
 A product of one row or one column that goes by ``lanes`` is the sum, in the order of a row reduction, of the rounded
 products of its elements, in the dtype of the sums.
 
+**Convolutions.**  The sum over what a window sees goes as those of products do, by blocks of k through the elements of
+the window and then the channels of the group, in row-major order; those of a filter's derivative through the images and
+the places in them.  Zeros of the padding are factors like others.  bfloat16 goes one k after the other, like all else.
+
 **Scans.**  A line goes in chunks of SCAN_CHUNK elements, of runs of SCAN_RUN.  Each run is scanned by itself, from the
 identity; totals of runs carry over to the next run of the chunk, and totals of chunks to the next chunk, one after the
 other; out = (carry of the chunk + carry of the run) + what the run's own scan gives.
@@ -32,13 +36,14 @@ Starting from the identity changes no bits: it is -0.0 for float sums, which lea
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.compiler.ops import arrays, exact, rules
+from hybridflow.compiler.ops.convolution import convolved, convolved_filter
 
 LANES = 64
 CHUNK = 64 * LANES
@@ -171,6 +176,25 @@ def _pairs(a: np.ndarray, b: np.ndarray, total: np.ndarray) -> np.ndarray:
 def in_pairs(dtype: np.dtype, sum_dtype: np.dtype) -> bool:
     """Whether a product of that dtype goes through k in pairs."""
     return bool(dtype == dt.bfloat16 and sum_dtype == dt.float32)
+
+
+# ---- convolutions (see convolution.py, also for the attributes)
+
+
+def ordered_convolution(x: np.ndarray, f: np.ndarray, attrs: Mapping[str, Any]) -> np.ndarray:
+    """The bits of the ``convolve`` op."""
+    return arrays.convert(convolved(_one_by_one, arrays.computed(x), arrays.computed(f), attrs), x.dtype)
+
+
+def ordered_convolution_filter(
+    x: np.ndarray, g: np.ndarray, size: tuple[int, ...], attrs: Mapping[str, Any]
+) -> np.ndarray:
+    """The bits of the ``convolve_filter`` op."""
+    return arrays.convert(convolved_filter(_one_by_one, arrays.computed(x), arrays.computed(g), size, attrs), x.dtype)
+
+
+def _one_by_one(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    return _by_blocks(a, b, False)
 
 
 # ---- scans

@@ -37,6 +37,7 @@ class Kind(enum.Enum):
     VIEW = "view"  # each output element is one input element: out[i] = in[map(i)]
     SEGMENT = "segment"  # the output is a disjoint union of shifted inputs (concat, pad)
     CONTRACT = "contract"  # products summed over shared axes
+    CONVOLVE = "convolve"  # products summed over what a sliding window sees, or over where it is
     GATHER = "gather"  # each output element is one input element, found through indices
     SCATTER = "scatter"  # updates folded into a copy of the first input, in row-major order of the updates
     SORT = "sort"  # a permutation along one axis
@@ -102,7 +103,8 @@ class OpDef:
     contraction(types, attrs)        CONTRACT: which axes of the operands it multiplies and sums (contraction.py)
     contracting(contraction)         CONTRACT: the attributes that say so, for operands whose axes lie otherwise; None
                                      where its attributes cannot
-    lower(types, attrs) -> Lowering  SCAN, SORT, SCATTER, CONTROL: the building block that makes it (lowering.py)
+    lower(types, attrs) -> Lowering  SCAN, SORT, SCATTER, CONVOLVE, CONTROL: the building block that makes it
+                                     (lowering.py)
     accumulates                      CONTROL: ``vjp`` also takes ``so_far``, what has come together for each input, or
                                      None, and ``wanted``, whether its cotangent is asked for; it returns totals
     calls_host                       CONTROL: it is a function in Python, which programs call
@@ -196,6 +198,7 @@ _REQUIRED: dict[Kind, tuple[str, ...]] = {
     Kind.SCATTER: ("raises", "lower"),
     Kind.CREATE: ("element",),
     Kind.CONTRACT: ("contraction", "contracting"),
+    Kind.CONVOLVE: ("lower", "batch"),
     Kind.SORT: ("lower",),
     Kind.PROJECT: (),
     Kind.CONTROL: ("canon", "lower"),

@@ -201,6 +201,15 @@ def _product(op: OpDef, types: Types, attrs: Attrs) -> NormalForm:
     return NormalForm(shapes(*joined), shapes(*symbols), {**attrs, **(op.contracting(factors) or {})})
 
 
+def _windowed(op: OpDef, types: Types, attrs: Attrs) -> NormalForm:
+    """CONVOLVE: everything is part of the code, but for the number of images."""
+    shapes = tuple(t.shape for t in types)
+    how: Any = op.lower and op.lower(types, attrs)
+    of_images = (True, how.over_places)
+    dims = tuple((*_symbols(s[:1], "n"), *s[1:]) if own else s for s, own in zip(shapes, of_images))
+    return NormalForm(shapes, dims, attrs)
+
+
 def _joined(factor: Factor) -> Factor:
     """The factor of an operand in which the axes of each part have become one."""
     order = sorted((part for part in factor if part), key=lambda part: part[0])
@@ -215,6 +224,7 @@ _FORMS: dict[Kind, Callable[[OpDef, Types, Attrs], NormalForm]] = {
     Kind.GATHER: _indexed,
     Kind.SCATTER: _indexed,
     Kind.CONTRACT: _product,
+    Kind.CONVOLVE: _windowed,
 }
 
 

@@ -1,9 +1,21 @@
-"""Functions of neural networks: activations, normalisations, dropout, and the losses of ``hf.losses``."""
+"""Functions of neural networks: activations, normalisations, dropout, convolutions, pooling, and the losses of
+``hf.losses``."""
 
 from __future__ import annotations
 
 from hybridflow.array.elementwise import sigmoid, tanh
 from hybridflow.array.indexing import one_hot
+from hybridflow.nn.convolution import (
+    conv1d,
+    conv1d_transpose,
+    conv2d,
+    conv2d_transpose,
+    conv3d,
+    conv3d_transpose,
+    convolution,
+    depthwise_conv2d,
+    separable_conv2d,
+)
 from hybridflow.nn.functional import (
     dropout,
     elu,
@@ -33,8 +45,30 @@ from hybridflow.nn.losses import (
     sigmoid_cross_entropy,
     softmax_cross_entropy,
 )
+from hybridflow.nn.pooling import (
+    avg_pool,
+    avg_pool1d,
+    avg_pool2d,
+    avg_pool3d,
+    max_pool,
+    max_pool1d,
+    max_pool2d,
+    max_pool3d,
+)
 
 __all__ = [
+    "avg_pool",
+    "avg_pool1d",
+    "avg_pool2d",
+    "avg_pool3d",
+    "conv1d",
+    "conv1d_transpose",
+    "conv2d",
+    "conv2d_transpose",
+    "conv3d",
+    "conv3d_transpose",
+    "convolution",
+    "depthwise_conv2d",
     "dropout",
     "elu",
     "gelu",
@@ -46,6 +80,10 @@ __all__ = [
     "leaky_relu",
     "log_sigmoid",
     "log_softmax",
+    "max_pool",
+    "max_pool1d",
+    "max_pool2d",
+    "max_pool3d",
     "mean_absolute_error",
     "mean_squared_error",
     "moments",
@@ -54,6 +92,7 @@ __all__ = [
     "relu6",
     "rms_norm",
     "selu",
+    "separable_conv2d",
     "sigmoid",
     "sigmoid_cross_entropy",
     "silu",

@@ -1,0 +1,228 @@
+"""Strips: what windows see of an image, copied so that all of it lies at fixed distances, zeros included.
+
+An image is read as x[n, s0, s1, s2, channels]: three axes of which the first ones may have a single element.  Positions
+q along an axis count the zeros between its elements, and may lie outside, where zeros are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from hybridflow.compiler.codegen.factors import Form, factor
+from hybridflow.compiler.codegen.operand import Operand, Reading
+from hybridflow.compiler.codegen.structured import Code, Ref, lanes_for
+from hybridflow.compiler.codegen.tiles import transposed
+from hybridflow.compiler.codegen.values import Val
+from hybridflow.compiler.codegen.window_kernel import WindowTile
+from hybridflow.compiler.ir.extents import Extent
+from hybridflow.compiler.loops.limits import SQUARE
+
+IMAGE, AXES, CHANNELS = 0, (1, 2, 3), 4  # parts of an operand
+
+Three = tuple[int, int, int]
+Image = Callable[[Code, bool, bool], Operand]
+"""``image(code, across, whole)``: images by the parts IMAGE, AXES and CHANNELS.  ``whole`` joins the last axis and the
+channels of all groups to one part; ``across`` has in place of the channels the elements of a line of columns, and
+behind them the channels of a group."""
+
+Copy = Callable[[Reading, str, Ref, Ref], None]
+"""``copy(line, to, begin, end)`` copies pixels of a line of an image."""
+
+
+@dataclass(frozen=True)
+class Windows:
+    """Windows over images, along three axes: see ops/convolution.py.  ``groups`` of ``channels`` channels go into as
+    many groups of ``columns``."""
+
+    images: Extent
+    extents: tuple[Extent, Extent, Extent]
+    places: tuple[Extent, Extent, Extent]
+    size: Three
+    step: Three
+    low: tuple[Extent, Extent, Extent]
+    interior: Three
+    dilation: Three
+    groups: Extent
+    channels: int
+    columns: int
+
+    @property
+    def span(self) -> Three:
+        """How many positions a window takes along each axis."""
+        a, b, c = ((k - 1) * d + 1 for k, d in zip(self.size, self.dilation))
+        return a, b, c
+
+    @property
+    def taps(self) -> int:
+        return self.size[0] * self.size[1] * self.size[2]
+
+
+class Strips:
+    """Copies lines of images for windows over them.  A pixel of a strip has ``cells`` cells: the channels from a first
+    one, or of as many ``repeats`` at a time, those of each element of a line of columns."""
+
+    def __init__(self, code: Code, windows: Windows, operand: Operand, form: Form, width: int) -> None:
+        self.c, self.e, self.windows, self.operand, self.form, self.width = code, code.e, windows, operand, form, width
+        self.item = form.packed.itemsize
+        self.extents = tuple(code.extent(extent) for extent in windows.extents)
+        self.low = tuple(code.extent(low) for low in windows.low)
+        self.nowhere = 0 in windows.extents
+
+    # ---- positions
+
+    def source(self, axis: int, q: Ref) -> tuple[str | bool, Ref]:
+        """Whether an element lies at a position of an axis, and which: some other where there is none."""
+        c, gap = self.c, self.windows.interior[axis] + 1
+        inside = c.compare("sge", q, 0)
+        safe = c.max(q, 0)
+        if gap > 1:
+            inside = c.both(inside, c.compare("eq", c.rem(safe, gap), 0))
+            safe = c.div(safe, gap)
+        inside = c.both(inside, c.compare("slt", safe, self.extents[axis]))
+        return inside, c.choose(inside, safe, 0)
+
+    def position(self, axis: int, place: Ref, tap: Ref = 0) -> Ref:
+        """Where an element of a window lies."""
+        c, w = self.c, self.windows
+        at = c.add(c.mul(place, w.step[axis]), c.mul(tap, w.dilation[axis]))
+        return c.sub(at, self.low[axis])
+
+    # ---- lines
+
+    def line(
+        self,
+        at: Reading,
+        to: str,
+        q0: Ref,
+        q1: Ref,
+        first: Ref,
+        pixels: Ref,
+        copy: Copy,
+        cells: int,
+    ) -> None:
+        """The pixels from position ``first`` of the line at (q0, q1), ``cells`` cells each: ``copy(line, to, begin,
+        end)`` copies pixels of the image."""
+        c = self.c
+        if self.nowhere:
+            self.zeros(to, c.mul(pixels, cells))
+            return
+        (some0, s0), (some1, s1) = self.source(0, q0), self.source(1, q1)
+        some = c.both(some0, some1)
+        with c.when(c.negation(some)):
+            self.zeros(to, c.mul(pixels, cells))
+        with c.when(some):
+            line = at.at(AXES[0], s0).at(AXES[1], s1)
+            if self.windows.interior[2]:
+                self._spread(line, to, first, pixels, copy, cells)
+            else:
+                begin = c.min(c.max(c.sub(0, first), 0), pixels)
+                end = c.max(c.min(c.sub(self.extents[2], first), pixels), begin)
+                self.zeros(to, c.mul(begin, cells))
+                copy(line, c.at(to, c.mul(begin, cells), self.item), c.add(first, begin), c.add(first, end))
+                self.zeros(c.at(to, c.mul(end, cells), self.item), c.mul(c.sub(pixels, end), cells))
+
+    def _spread(self, line: Reading, to: str, first: Ref, pixels: Ref, copy: Copy, cells: int) -> None:
+        c, gap = self.c, self.windows.interior[2] + 1
+        self.zeros(to, c.mul(pixels, cells))
+        begin = c.div(c.add(c.max(first, 0), gap - 1), gap)
+        behind = c.max(c.add(first, pixels), 0)
+        end = c.min(c.div(c.add(behind, gap - 1), gap), self.extents[2])
+        with c.loop(begin, end) as pixel:
+            into = c.sub(c.mul(pixel.index, gap), first)
+            copy(line, c.at(to, c.mul(into, cells), self.item), pixel.index, c.add(pixel.index, 1))
+
+    def zeros(self, to: str, count: Ref) -> None:
+        def store(i: Ref, mask: Val | None) -> None:
+            self.e.store(self.e.zero(self.form.packed), self.c.at(to, i, self.item), mask)
+
+        self.c.vector_loop(0, count, self.width, store)
+
+    # ---- pixels
+
+    def whole(self, line: Reading, to: str, begin: Ref, end: Ref) -> None:
+        """Pixels with all of their channels, which lie side by side along one loop with the pixels: the operand's last
+        axis and its channels are one part."""
+        c, (loop,) = self.c, self.operand.loops[AXES[2]]
+        channels = c.extent(self.windows.groups * self.windows.channels)
+        start = c.mul(begin, channels)
+
+        def copy(i: Ref, mask: Val | None) -> None:
+            value = line.value({loop: c.add(start, i)}, loop, mask)
+            self.e.store(factor(self.e, value, self.form, True), c.at(to, i, self.item), mask)
+
+        c.vector_loop(0, c.mul(c.sub(end, begin), channels), self.width, copy)
+
+    def channels(self, line: Reading, to: str, begin: Ref, end: Ref, first: Ref, count: Ref, pitch: int) -> None:
+        """Pixels with ``count`` channels from ``first``, pixels ``pitch`` cells apart."""
+        c, e, operand = self.c, self.e, self.operand
+        square = min(self.width, SQUARE)
+        whole: Ref = begin
+        single = len(operand.loops[AXES[2]]) == 1
+        if single and square > 1 and operand.along(AXES[2]) > operand.along(CHANNELS):
+            whole = c.add(begin, c.mul(c.div(c.sub(end, begin), square), square))
+            self._turned(line, to, begin, whole, first, count, pitch, square)
+        with c.loop(whole, end) as pixel:
+            here = line.at(AXES[2], pixel.index)
+            target = c.at(to, c.mul(c.sub(pixel.index, begin), pitch), self.item)
+            with here.runs(CHANNELS, first, c.add(first, count)) as (outer, start, stop, behind):
+                run = here.with_(outer)
+                into = c.at(target, c.sub(behind, first), self.item)
+                loop = operand.loops[CHANNELS][-1]
+
+                def copy(i: Ref, mask: Val | None) -> None:
+                    value = run.value({loop: i}, loop, mask)
+                    e.store(factor(e, value, self.form, True), c.at(into, i, self.item), mask)
+
+                c.vector_loop(start, stop, self.width, copy)
+
+    def _turned(
+        self, line: Reading, to: str, begin: Ref, end: Ref, first: Ref, count: Ref, pitch: int, square: int
+    ) -> None:
+        """Channels whose pixels lie side by side: by squares, turned in registers, and one by one where there are too
+        few for that."""
+        c, e = self.c, self.e
+        (loop,) = self.operand.loops[AXES[2]]
+        groups = c.mul(c.div(count, square), square)
+        for start, stop, lines in ((0, groups, square), (groups, count, 1)):
+            with c.loop(start, stop, lines) as at:
+                here = [line.at(CHANNELS, c.add(first, c.add(at.index, t))) for t in range(lines)]
+                with c.loop(begin, end, square) as pixel:
+                    with c.width(square):
+                        parts = [factor(e, one.value({loop: pixel.index}, loop), self.form, True) for one in here]
+                    corner = c.at(to, c.add(c.mul(c.sub(pixel.index, begin), pitch), at.index), self.item)
+                    turned = transposed(e, parts) if lines > 1 else [e.extract(parts[0], t) for t in range(square)]
+                    for t, pixels in enumerate(turned):
+                        e.store(pixels, c.at(corner, t * pitch, self.item))
+
+
+class Copying:
+    """Copies pixels as a tile reads them: ``channels`` channels of a group, or a panel of columns across groups, of all
+    channels of their groups."""
+
+    def __init__(
+        self, c: Code, w: Windows, tile: WindowTile, channels: int, cells: int, image: Image, form: Form
+    ) -> None:
+        self.c, self.w, self.tile, self.cells = c, w, tile, cells
+        self.whole = not tile.across and w.groups == 1 and w.interior[2] == 0 and channels == w.channels
+        if self.whole:
+            self.operand = image(c, False, True)
+            self.whole = len(self.operand.loops[AXES[2]]) == 1
+        if not self.whole:
+            self.operand = image(c, tile.across, False)
+        self.strips = Strips(c, w, self.operand, form, lanes_for(c.e.target, form.packed, 4096))
+
+    def copy(self, slice_: Ref, channel: Ref, count: Ref, line: Reading, to: str, begin: Ref, end: Ref) -> None:
+        """Pixels with ``count`` channels from ``channel``, or all channels of a panel of columns."""
+        c, w, tile, strips = self.c, self.w, self.tile, self.strips
+        if self.whole:
+            strips.whole(line, to, begin, end)
+        elif not tile.across:
+            strips.channels(line, to, begin, end, channel, count, self.cells)
+        else:
+            first = c.mul(slice_, tile.columns)
+            columns = c.min(tile.columns, c.sub(c.extent(w.groups * w.columns), first))
+            with c.loop(0, w.channels) as at:
+                here = line.at(CHANNELS + 1, at.index)
+                into = c.at(to, c.mul(at.index, tile.columns), strips.item)
+                strips.channels(here, into, begin, end, first, columns, self.cells)

@@ -1,0 +1,120 @@
+"""The innermost loops of convolutions: a tile of sums in registers over runs of products."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from hybridflow.compiler.codegen.emitter import Emitter
+from hybridflow.compiler.codegen.factors import Form, multiply_add
+from hybridflow.compiler.codegen.module import ModuleText
+from hybridflow.compiler.codegen.structured import Code, Ref
+from hybridflow.compiler.codegen.values import Val
+from hybridflow.compiler.ir import dtypes as dt
+from hybridflow.compiler.target import Target
+
+RUN = 16  # bytes of an entry in a table of runs: where the first factors begin, in cells, and how many there are
+
+
+@dataclass(frozen=True)
+class WindowTile:
+    """Sums in registers: a line of ``vectors`` of ``width`` lanes for each of some rows.  Row r finds its first factors
+    ``rows[r]`` cells behind those of row 0, one after the other ``step`` cells apart: a number that goes with the whole
+    line, or, ``across``, one for each of its elements."""
+
+    rows: tuple[int, ...]
+    step: int
+    vectors: int
+    width: int
+    across: bool
+
+    @property
+    def columns(self) -> int:
+        return self.vectors * self.width
+
+    @property
+    def cells(self) -> int:
+        return len(self.rows) * self.columns
+
+
+def emit_window_kernel(
+    module: ModuleText, symbol: str, target: Target, fastmath: bool, form: Form, tile: WindowTile
+) -> str:
+    """Add the function of one tile over one block of the depth: totals = (0 if %first else totals) + the block's sums.
+    Its name.
+
+    %runs has %count entries (see ``RUN``); the factors of row 0 lie from %a on.  Second factors are lines of the tile's
+    columns at %b, one after the other for all runs.
+    """
+    sums_dtype, item = form.sums, form.sums.itemsize
+    e = Emitter(target, tile.width, fastmath)
+    c = Code(e)
+    count = len(tile.rows) * tile.vectors
+    carry = [e.zero(sums_dtype)] * count + [c.value(0)]
+    with c.loop(0, "%count", 1, carry) as run:
+        entry = c.at("%runs", c.mul(run.index, RUN), 1)
+        begin, length = (e.load(c.at(entry, at, 1), dt.int64, width=1).ref for at in (0, 8))
+        a_run = c.at("%a", begin, item)
+        with c.loop(0, length, 1, run.carried) as turn:
+            *sums, position = turn.carried
+            a_k = c.at(a_run, c.mul(turn.index, tile.step), item)
+            b_k = c.at("%b", position.ref, item)
+            b = [e.load(c.at(b_k, v * tile.width, item), sums_dtype) for v in range(tile.vectors)]
+            for r, offset in enumerate(tile.rows):
+                a = None if tile.across else e.load_splat(c.at(a_k, offset, item), sums_dtype)
+                for v in range(tile.vectors):
+                    left = e.load(c.at(a_k, offset + v * tile.width, item), sums_dtype) if a is None else a
+                    i = r * tile.vectors + v
+                    sums[i] = multiply_add(e, form, left, b[v], sums[i])
+            turn.next = [*sums, e.add(position, tile.columns)]
+        run.next = turn.carried
+    first = e.splat(Val("%first", dt.bool_, 1))
+    for i, total in enumerate(run.carried[:count]):
+        address = c.at("%totals", i * tile.width, item)
+        before = e.select(first, e.zero(sums_dtype), e.load(address, sums_dtype))
+        e.store(e.add(before, total), address)
+    e.line("ret void")
+    parameters = "ptr %a, ptr %b, ptr %totals, ptr %runs, i64 %count, i1 %first"
+    return module.function(e, symbol, parameters, linkage="internal")
+
+
+def call_window_kernel(
+    c: Code, name: str, a: str, b: str, totals: str, runs: str, count: Ref, first: str | bool
+) -> None:
+    starts = str(first).lower()
+    c.e.line(f"call void @{name}(ptr {a}, ptr {b}, ptr {totals}, ptr {runs}, i64 {count}, i1 {starts})")
+
+
+def choose_window_tile(
+    target: Target, dtype: np.dtype, lines: int, line: int, columns: int, width: int, across: bool, depth: int
+) -> tuple[int, int, int]:
+    """(lines, places of a line, vectors) of the tile with the least estimated time for ``lines`` lines of ``line``
+    places, each of so many columns, with sums of ``depth`` products.  Several lines only where a tile has all of them.
+    """
+    registers = target.registers - 1 if (target.fma if dt.is_float(dtype) else dtype.itemsize == 4) else 8
+
+    def time(found: tuple[int, int, int]) -> tuple[float, int]:
+        high, wide, vectors = found
+        rows = high * wide
+        # Cycles of a product: two multiply-adds or two loads each, and four until a sum can be added to again.
+        loads = (rows + 1) * vectors if across else rows + vectors
+        cycles = max(rows * vectors / 2, loads / 2, 4)
+        tiles = -(-lines // high) * -(-line // wide) * -(-columns // (vectors * width))
+        return tiles * (cycles * depth + _CYCLES_PER_TILE), vectors
+
+    return min(_tiles(registers, lines, line, -(-columns // width)), key=time)
+
+
+def _tiles(registers: int, lines: int, line: int, most_vectors: int) -> Sequence[tuple[int, int, int]]:
+    found = []
+    for vectors in range(1, min(8, max(most_vectors, 1)) + 1):
+        most = max(1, (registers - 1) // vectors - 1)
+        found += [(1, wide, vectors) for wide in range(1, min(most, line) + 1)]
+        if line <= most:
+            found += [(high, line, vectors) for high in range(2, min(most // line, lines) + 1)]
+    return found
+
+
+_CYCLES_PER_TILE = 100  # a call, the latencies at the ends of its loops, and totals on their way to the epilogue

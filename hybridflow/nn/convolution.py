@@ -1,0 +1,334 @@
+"""Convolutions, with TensorFlow's names and arguments.
+
+``strides`` and ``dilations`` are one number for all axes of the window, one for each of them, or one for each axis of
+the input.  ``padding`` is "VALID", "SAME", or pairs (before, after) for the same axes.  Inputs have their channels
+last; ``data_format`` "NCW", "NCHW" and "NCDHW" say that they come first.  Filters are [*window, channels, outputs];
+where the input has a multiple of a filter's channels, these are as many groups.  Operands are promoted to one dtype;
+sums of float16 and bfloat16 are kept in float32 and rounded once.
+
+Raises ShapeError for operands that do not fit, and for windows larger than the padded input.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from hybridflow.compiler.ir import dtypes
+from hybridflow.compiler.ir.types import TensorType, is_static
+from hybridflow.compiler.ops import convolution as ops
+from hybridflow.core.tensor import Tensor
+from hybridflow.eager.dispatch import builder
+from hybridflow.eager.operands import common_dtype, reshape_to, to_shape
+from hybridflow.eager.operations import operation
+from hybridflow.errors import ArgumentError, DTypeError, ShapeError
+from hybridflow.nn.windows import channels_first, check_fits, each, images, padding_of, restored
+
+
+@operation
+def conv1d(
+    input: Any,
+    filters: Any,
+    stride: Any = 1,
+    padding: Any = "VALID",
+    data_format: str | None = None,
+    dilations: Any = 1,
+) -> Tensor:
+    """Windows over sequences [n, w, channels], times filters [k, channels, outputs].
+
+    >>> hf.nn.conv1d([[[1.0], [2.0], [4.0]]], [[[1.0]], [[-1.0]]])
+    <Tensor f32[1,2,1] cpu>
+    [[[-1.]
+      [-2.]]]
+    """
+    return _convolved("conv1d", input, filters, stride, padding, data_format, dilations, 1)
+
+
+@operation
+def conv2d(
+    input: Any,
+    filters: Any,
+    strides: Any = 1,
+    padding: Any = "VALID",
+    data_format: str | None = None,
+    dilations: Any = 1,
+) -> Tensor:
+    """Windows over images [n, h, w, channels], times filters [kh, kw, channels, outputs].
+
+    >>> hf.nn.conv2d(hf.ones((1, 3, 3, 1)), hf.ones((2, 2, 1, 1)), padding="SAME")[0, :, :, 0]
+    <Tensor f32[3,3] cpu>
+    [[4. 4. 2.]
+     [4. 4. 2.]
+     [2. 2. 1.]]
+    """
+    return _convolved("conv2d", input, filters, strides, padding, data_format, dilations, 2)
+
+
+@operation
+def conv3d(
+    input: Any,
+    filters: Any,
+    strides: Any = 1,
+    padding: Any = "VALID",
+    data_format: str | None = None,
+    dilations: Any = 1,
+) -> Tensor:
+    """Windows over volumes [n, d, h, w, channels], times filters [kd, kh, kw, channels, outputs].
+
+    >>> hf.nn.conv3d(hf.ones((1, 2, 2, 2, 3)), hf.ones((2, 2, 2, 3, 1))).shape
+    (1, 1, 1, 1, 1)
+    """
+    return _convolved("conv3d", input, filters, strides, padding, data_format, dilations, 3)
+
+
+@operation
+def convolution(
+    input: Any,
+    filters: Any,
+    strides: Any = 1,
+    padding: Any = "VALID",
+    data_format: str | None = None,
+    dilations: Any = 1,
+    groups: int | None = None,
+) -> Tensor:
+    """Windows over one, two or three axes, as many as the filters have besides their channels.
+
+    ``groups``, if given, must be the number that follows from the channels of both.
+
+    >>> hf.nn.convolution(hf.ones((1, 5, 4)), hf.ones((3, 2, 6)), groups=2).shape
+    (1, 3, 6)
+    """
+    axes = len(getattr(filters, "shape", ())) - 2
+    if axes not in (1, 2, 3):
+        raise ShapeError("convolution", "expected filters with three to five axes: [*window, channels, outputs].")
+    return _convolved("convolution", input, filters, strides, padding, data_format, dilations, axes, groups)
+
+
+@operation
+def depthwise_conv2d(
+    input: Any,
+    filter: Any,
+    strides: Any = 1,
+    padding: Any = "VALID",
+    data_format: str | None = None,
+    dilations: Any = 1,
+) -> Tensor:
+    """Each channel with filters of its own, [kh, kw, channels, multiplier]: channels * multiplier outputs.
+
+    >>> hf.nn.depthwise_conv2d(hf.ones((1, 3, 3, 2)), hf.ones((2, 2, 2, 1))).shape
+    (1, 2, 2, 2)
+    """
+    return _depthwise("depthwise_conv2d", input, filter, strides, padding, data_format, dilations, 2)
+
+
+@operation
+def separable_conv2d(
+    input: Any,
+    depthwise_filter: Any,
+    pointwise_filter: Any,
+    strides: Any = 1,
+    padding: Any = "VALID",
+    data_format: str | None = None,
+    dilations: Any = 1,
+) -> Tensor:
+    """``depthwise_conv2d``, and behind it ``pointwise_filter`` [1, 1, channels * multiplier, outputs].
+
+    >>> hf.nn.separable_conv2d(hf.ones((1, 3, 3, 2)), hf.ones((2, 2, 2, 1)), hf.ones((1, 1, 2, 5))).shape
+    (1, 2, 2, 5)
+    """
+    stage = "separable_conv2d"
+    seen = _depthwise(stage, input, depthwise_filter, strides, padding, data_format, dilations, 2)
+    return _convolved(stage, seen, pointwise_filter, 1, "VALID", data_format, 1, 2)
+
+
+@operation
+def conv1d_transpose(
+    input: Any,
+    filters: Any,
+    output_shape: Any,
+    strides: Any = 1,
+    padding: Any = "SAME",
+    data_format: str | None = None,
+    dilations: Any = 1,
+) -> Tensor:
+    """The derivative of ``conv1d`` by its input: filters are [k, outputs, channels].
+
+    >>> hf.nn.conv1d_transpose([[[1.0], [2.0]]], [[[1.0]], [[10.0]]], (1, 4, 1), strides=2)[0, :, 0]
+    <Tensor f32[4] cpu> [ 1. 10.  2. 20.]
+    """
+    return _transposed("conv1d_transpose", input, filters, output_shape, strides, padding, data_format, dilations, 1)
+
+
+@operation
+def conv2d_transpose(
+    input: Any,
+    filters: Any,
+    output_shape: Any,
+    strides: Any = 1,
+    padding: Any = "SAME",
+    data_format: str | None = None,
+    dilations: Any = 1,
+) -> Tensor:
+    """The derivative of ``conv2d`` by its input: filters are [kh, kw, outputs, channels].
+
+    ``output_shape`` is the shape of the result, or its extents along the axes of the window.
+
+    >>> hf.nn.conv2d_transpose(hf.ones((1, 2, 2, 3)), hf.ones((2, 2, 4, 3)), (1, 4, 4, 4), strides=2).shape
+    (1, 4, 4, 4)
+    """
+    return _transposed("conv2d_transpose", input, filters, output_shape, strides, padding, data_format, dilations, 2)
+
+
+@operation
+def conv3d_transpose(
+    input: Any,
+    filters: Any,
+    output_shape: Any,
+    strides: Any = 1,
+    padding: Any = "SAME",
+    data_format: str | None = None,
+    dilations: Any = 1,
+) -> Tensor:
+    """The derivative of ``conv3d`` by its input: filters are [kd, kh, kw, outputs, channels].
+
+    >>> hf.nn.conv3d_transpose(hf.ones((1, 1, 1, 1, 3)), hf.ones((2, 2, 2, 4, 3)), (2, 2, 2), strides=2).shape
+    (1, 2, 2, 2, 4)
+    """
+    return _transposed("conv3d_transpose", input, filters, output_shape, strides, padding, data_format, dilations, 3)
+
+
+def _operands(stage: str, input: Any, filters: Any, axes: int) -> tuple[Tensor, Tensor]:
+    x, f = common_dtype(stage, (input, filters))
+    if dtypes.is_bool(x.dtype):
+        raise DTypeError(stage, f"the input is {x.type}. Expected numbers; convert it with hf.astype first.")
+    if f.ndim != axes + 2:
+        raise ShapeError(stage, f"the filters are {f.type}. Expected {axes + 2} axes.")
+    if is_static(f.shape) and 0 in f.shape[:axes]:
+        raise ShapeError(stage, f"the filters are {f.type}. Expected windows of at least one element.")
+    return x, f
+
+
+def _geometry(
+    stage: str, x: Tensor, extents: Any, f: Tensor, strides: Any, padding: Any, dilations: Any, first: bool
+) -> dict[str, Any]:
+    """The attributes of the op for images with those extents."""
+    axes = f.ndim - 2
+    step, dilation = each(stage, "strides", strides, axes, first), each(stage, "dilations", dilations, axes, first)
+    size = f.shape[:axes]
+    low, high = padding_of(stage, padding, extents, size, step, dilation, first)
+    check_fits(stage, x, extents, tuple((k - 1) * d + 1 for k, d in zip(size, dilation)), low, high)
+    return {"step": step, "low": low, "high": high, "dilation": dilation}
+
+
+def _convolved(
+    stage: str,
+    input: Any,
+    filters: Any,
+    strides: Any,
+    padding: Any,
+    data_format: str | None,
+    dilations: Any,
+    axes: int,
+    groups: int | None = None,
+) -> Tensor:
+    x, f = _operands(stage, input, filters, axes)
+    given = images(stage, x, axes, data_format)
+    channels, own, outputs = given.x.shape[-1], f.shape[-2], f.shape[-1]
+    found = channels // own if own else 1
+    if channels != found * own or (found and outputs % found) or (own and not found):
+        raise ShapeError(
+            stage,
+            f"the input is {x.type}, with {channels} channels, the filters are {f.type}, for {own}. Expected equal "
+            "numbers, or for groups a multiple of the filters', by which outputs can be divided.",
+        )
+    if groups is not None and groups != found:
+        raise ArgumentError(stage, f"groups is {groups}, and the channels make {found} groups: {x.type} and {f.type}.")
+    attrs = _geometry(stage, x, given.extents, f, strides, padding, dilations, given.first)
+    seen = reshape_to(given.x, (*given.x.shape[:-1], found, own))
+    out = builder.convolve(seen, reshape_to(f, (*f.shape[:-1], found, outputs // found)), **attrs)
+    return restored(given, reshape_to(out, (*out.shape[:-2], outputs)))
+
+
+def _depthwise(
+    stage: str,
+    input: Any,
+    filter: Any,
+    strides: Any,
+    padding: Any,
+    data_format: str | None,
+    dilations: Any,
+    axes: int,
+) -> Tensor:
+    x, f = _operands(stage, input, filter, axes)
+    given = images(stage, x, axes, data_format)
+    if given.x.shape[-1] != f.shape[-2]:
+        raise ShapeError(
+            stage,
+            f"the input is {x.type}, with {given.x.shape[-1]} channels, the filter is {f.type}, for {f.shape[-2]}. "
+            "Expected equal numbers.",
+        )
+    attrs = _geometry(stage, x, given.extents, f, strides, padding, dilations, given.first)
+    seen = reshape_to(given.x, (*given.x.shape, 1))
+    out = builder.convolve(seen, reshape_to(f, (*f.shape[:axes], 1, *f.shape[axes:])), **attrs)
+    return restored(given, reshape_to(out, (*out.shape[:-2], f.shape[-2] * f.shape[-1])))
+
+
+def _transposed(
+    stage: str,
+    input: Any,
+    filters: Any,
+    output_shape: Any,
+    strides: Any,
+    padding: Any,
+    data_format: str | None,
+    dilations: Any,
+    axes: int,
+) -> Tensor:
+    x, f = _operands(stage, input, filters, axes)
+    given = images(stage, x, axes, data_format)
+    outputs, channels = f.shape[-2:]
+    if given.x.shape[-1] != channels:
+        raise ShapeError(
+            stage,
+            f"the input is {x.type}, with {given.x.shape[-1]} channels, the filters are {f.type}, for {channels}. "
+            "Expected equal numbers.",
+        )
+    extents = _output_extents(stage, output_shape, axes, given.x.shape[0], outputs, data_format)
+    attrs = _geometry(stage, x, extents, f, strides, padding, dilations, given.first)
+    spans = [(k - 1) * d + 1 for k, d in zip(f.shape, attrs["dilation"])]
+    places = tuple(
+        (n + low + high - span) // step + 1
+        for n, low, high, span, step in zip(extents, attrs["low"], attrs["high"], spans, attrs["step"])
+    )
+    if places != tuple(given.extents):
+        raise ShapeError(
+            stage,
+            f"the input is {x.type}; windows over an output of {list(extents)} have {list(places)} places. Expected "
+            "the extents of the input. Choose another output_shape.",
+        )
+    cotangents = reshape_to(given.x, (*given.x.shape[:-1], 1, channels))
+    image = TensorType((given.x.shape[0], *extents, 1, outputs), x.dtype)
+    filter = reshape_to(f, (*f.shape[:-1], 1, channels))
+    out = ops.to_image(builder, cotangents, filter, image, {**attrs, "interior": (0,) * axes})
+    return restored(given, reshape_to(out, (*out.shape[:-2], outputs)))
+
+
+def _output_extents(
+    stage: str, output_shape: Any, axes: int, count: Any, outputs: Any, data_format: str | None
+) -> Sequence[Any]:
+    shape = to_shape(output_shape, stage)
+    first = channels_first(stage, axes, data_format)
+    if len(shape) == axes:
+        return shape
+    if len(shape) < axes + 2:
+        raise ArgumentError(stage, f"output_shape is {shape}. Expected {axes} or {axes + 2} extents.")
+    extents = shape[-axes:] if first else shape[-axes - 1 : -1]
+    leading: Any = 1
+    for extent in shape[: -axes - 1]:
+        leading = leading * extent
+    if leading != count or shape[-axes - 1 if first else -1] != outputs:
+        raise ShapeError(
+            stage,
+            f"output_shape is {shape}. Expected {count} examples of {outputs} channels, as input and filters have.",
+        )
+    return extents
