@@ -230,6 +230,7 @@ _machine_code.import_before_fork(_planner)
 if _typing.TYPE_CHECKING:  # what is loaded when it is first used, see ``_LATER``
     from hybridflow import (
         callbacks as callbacks,
+        checkpoint as checkpoint,
         config as config,
         constraints as constraints,
         data as data,
@@ -313,6 +314,7 @@ _LATER = {
     "case": "control.branches",
     "cond": "control.branches",
     "callbacks": "",
+    "checkpoint": "",
     "config": "",
     "constraints": "",
     "custom_gradient": "autodiff.custom",
@@ -361,6 +363,7 @@ _LATER = {
 _PUBLIC_MODULES = frozenset(
     (
         "callbacks",
+        "checkpoint",
         "config",
         "constraints",
         "data",

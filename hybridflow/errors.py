@@ -189,6 +189,10 @@ class GradientError(HybridflowError, RuntimeError):
     """A gradient was asked of a tape that cannot give it."""
 
 
+class CheckpointError(HybridflowError, ValueError):
+    """A file that is damaged, or of something else than what is to be restored from it."""
+
+
 class SharingError(HybridflowError, BufferError):
     """Memory cannot be shared with another library in the way that was asked for."""
 

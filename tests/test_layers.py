@@ -76,7 +76,8 @@ LEVELS = {
     "hybridflow.constraints": 7.7,
     "hybridflow.metrics": 7.8,
     "hybridflow.layers": 7.8,
-    "hybridflow.callbacks": 7.8,
+    "hybridflow.checkpoint": 7.82,
+    "hybridflow.callbacks": 7.83,
     "hybridflow.models": 7.85,
     "hybridflow.optimizers": 7.7,
     "hybridflow": 7.9,  # the package itself: all that is public

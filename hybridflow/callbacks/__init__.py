@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from hybridflow.callbacks.callback import Callback, History
 from hybridflow.callbacks.logging import CSVLogger, LambdaCallback
+from hybridflow.callbacks.saving import BackupAndRestore, ModelCheckpoint
 from hybridflow.callbacks.stopping import EarlyStopping, LearningRateScheduler, ReduceLROnPlateau, TerminateOnNaN
 
 __all__ = [
+    "BackupAndRestore",
     "CSVLogger",
     "Callback",
     "EarlyStopping",
     "History",
     "LambdaCallback",
     "LearningRateScheduler",
+    "ModelCheckpoint",
     "ReduceLROnPlateau",
     "TerminateOnNaN",
 ]

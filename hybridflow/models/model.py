@@ -11,6 +11,7 @@ from hybridflow import optimizers
 from hybridflow.autodiff.tape import GradientTape
 from hybridflow.callbacks.callback import History
 from hybridflow.callbacks.running import CallbackList
+from hybridflow.checkpoint.checkpoint import load_variables, save_variables
 from hybridflow.core import pytree
 from hybridflow.core.context import suspended
 from hybridflow.core.tensor import Tensor
@@ -271,8 +272,9 @@ class Model(Layer):
         told = CallbackList(callbacks, self, verbose, {"epochs": epochs, "steps": source.steps, "verbose": verbose})
         self._run.history, self._run.stop_training = told.history, False
         try:
+            self._run.first_epoch = initial_epoch
             told.on_train_begin()
-            for epoch in range(initial_epoch, epochs):
+            for epoch in range(self._run.first_epoch, epochs):
                 self.reset_metrics()
                 told.on_epoch_begin(epoch)
                 logs = self._train_epoch(source, told, settings)
@@ -426,6 +428,20 @@ class Model(Layer):
         leaves, structure = pytree.flatten(self._predictor()(x))
         return pytree.unflatten(structure, [leaf.numpy() for leaf in leaves])
 
+    # Files
+
+    def save_weights(self, filepath: Any) -> None:
+        """Write all variables into a file in the safetensors format, which replaces one that is there."""
+        save_variables(filepath, self.named_variables(), self.name)
+
+    def load_weights(self, filepath: Any, skip_mismatch: bool = False) -> None:
+        """Assign all variables from a file that ``save_weights`` wrote.
+
+        Raises CheckpointError where names or shapes differ, and then assigns none; ``skip_mismatch`` leaves alone what
+        the file lacks.  A model has its variables once it is built.
+        """
+        load_variables(filepath, self.named_variables(), skip_mismatch, self.name)
+
     # Looks
 
     def summary(self, line_length: int | None = None, print_fn: Any = None, expand_nested: bool = False) -> None:
@@ -458,6 +474,7 @@ class _Run:
     def __init__(self) -> None:
         self.history: History | None = None
         self.stop_training = False
+        self.first_epoch = 0  # of the ``fit`` that goes on, which a callback may set when it begins
         self.predict_step: Any = None  # of a model that was not compiled
 
 

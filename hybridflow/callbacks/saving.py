@@ -1,0 +1,116 @@
+"""Callbacks that save models while they are trained."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+from hybridflow.callbacks.callback import Callback
+from hybridflow.callbacks.stopping import Watching
+from hybridflow.checkpoint import Checkpoint
+from hybridflow.errors import ArgumentError
+
+_SUFFIX = ".safetensors"
+
+
+class ModelCheckpoint(Watching):
+    """Saves the model after each epoch, or every ``save_freq`` batches, into ``filepath``.
+
+    The path may hold what is logged, ``"run/{epoch:02d}-{val_loss:.2f}.safetensors"``; epochs count from 1 there.  With
+    ``save_best_only`` the model is saved when ``monitor`` is better than ever, and than ``initial_value_threshold``.
+    ``save_weights_only`` leaves out the state of the optimizer; files with it are ``hf.checkpoint``'s, of ``model`` and
+    ``optimizer``.
+
+    >>> import os, tempfile
+    >>> model = hf.Sequential([hf.layers.Dense(1)])
+    >>> model.compile("adam", "mse")
+    >>> path = os.path.join(tempfile.mkdtemp(), "best.safetensors")
+    >>> save = hf.callbacks.ModelCheckpoint(path, monitor="loss", save_best_only=True, save_weights_only=True)
+    >>> _ = model.fit(np.ones((4, 2)), np.ones(4), epochs=2, callbacks=[save], verbose=0)
+    >>> model.load_weights(path)
+    """
+
+    def __init__(
+        self,
+        filepath: Any,
+        monitor: str = "val_loss",
+        verbose: int = 0,
+        save_best_only: bool = False,
+        save_weights_only: bool = False,
+        mode: str = "auto",
+        save_freq: Any = "epoch",
+        initial_value_threshold: float | None = None,
+    ) -> None:
+        super().__init__(monitor, mode)
+        if save_freq != "epoch" and not (isinstance(save_freq, int) and save_freq > 0):
+            raise ArgumentError("ModelCheckpoint", f'save_freq is {save_freq!r}; it must be "epoch" or an int above 0.')
+        self.filepath, self.verbose, self.save_freq = os.fspath(filepath), verbose, save_freq
+        self.save_best_only, self.save_weights_only = save_best_only, save_weights_only
+        self.best = self.worst() if initial_value_threshold is None else float(initial_value_threshold)
+        self._epoch = self._batches = 0
+
+    def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
+        self._epoch = epoch
+
+    def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
+        self._batches += 1
+        if self.save_freq != "epoch" and self._batches % self.save_freq == 0:
+            self._save(self._epoch, batch, logs)
+
+    def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+        if self.save_freq == "epoch":
+            self._save(epoch, None, logs)
+
+    def _save(self, epoch: int, batch: int | None, logs: Any) -> None:
+        if self.save_best_only:
+            value = self.watched(logs)
+            if value is None or not self.is_better(value, self.best):
+                return
+            self.best = value
+        given = dict(logs or {}) | ({} if batch is None else {"batch": batch + 1})
+        try:
+            path = self.filepath.format(epoch=epoch + 1, **given)
+        except (KeyError, ValueError, IndexError) as error:
+            raise ArgumentError(
+                "ModelCheckpoint", f"filepath is {self.filepath!r}: {error!r}; logged are {', '.join(given)}."
+            ) from None
+        path = path if path.endswith(_SUFFIX) else path + _SUFFIX
+        Path(path).parent.mkdir(parents=True, exist_ok=True)
+        if self.save_weights_only:
+            self.model.save_weights(path)
+        else:
+            Checkpoint(model=self.model, optimizer=self.model.optimizer).write(path)
+        if self.verbose:
+            print(f"Epoch {epoch + 1}: saved {path}")
+
+
+class BackupAndRestore(Callback):
+    """Lets a ``fit`` that was interrupted go on: the model and its optimizer are saved after each epoch, and restored
+    when ``fit`` begins again, which then starts with the next epoch.
+
+    The file is deleted when ``fit`` ends, unless ``delete_checkpoint`` is False.
+
+    >>> import tempfile
+    >>> model = hf.Sequential([hf.Input((2,)), hf.layers.Dense(1)])
+    >>> model.compile("adam", "mse")
+    >>> backup = hf.callbacks.BackupAndRestore(tempfile.mkdtemp())
+    >>> _ = model.fit(np.ones((4, 2)), np.ones(4), epochs=2, callbacks=[backup], verbose=0)
+    """
+
+    def __init__(self, backup_dir: Any, delete_checkpoint: bool = True) -> None:
+        self._path = Path(backup_dir) / f"backup{_SUFFIX}"
+        self.delete_checkpoint = delete_checkpoint
+
+    def on_train_begin(self, logs: Any = None) -> None:
+        if self._path.exists():
+            saved = Checkpoint(model=self.model, optimizer=self.model.optimizer, epoch=0)
+            saved.restore(self._path)
+            self.model._run.first_epoch = saved.epoch
+
+    def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+        Checkpoint(model=self.model, optimizer=self.model.optimizer, epoch=epoch + 1).write(self._path)
+
+    def on_train_end(self, logs: Any = None) -> None:
+        if self.delete_checkpoint:
+            self._path.unlink(missing_ok=True)

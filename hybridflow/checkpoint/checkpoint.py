@@ -1,0 +1,285 @@
+"""Checkpoints: the state of objects in a file, and back."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hybridflow.array.creation import asarray
+from hybridflow.checkpoint import files, states
+from hybridflow.core.context import suspended
+from hybridflow.core.tensor import Tensor
+from hybridflow.core.variable import Variable
+from hybridflow.data import Iterator as DataIterator
+from hybridflow.errors import ArgumentError, CheckpointError
+
+SUFFIX = ".safetensors"
+_KIND, _VERSION = "hybridflow-checkpoint", 1
+
+
+class Report:
+    """What a restore did: names of the file that no object took (``unused``), and of objects that the file had
+    nothing for (``missing``).
+
+    >>> hf.checkpoint.Report(["w"], [], ["b"])
+    <Report 1 restored; unused of the file: b>
+    """
+
+    def __init__(self, restored: list[str], missing: list[str], unused: list[str]) -> None:
+        self.restored, self.missing, self.unused = restored, missing, unused
+
+    def assert_consumed(self) -> Report:
+        """Raise CheckpointError unless everything found its counterpart."""
+        if self.missing or self.unused:
+            raise CheckpointError("checkpoint", f"not everything was restored. {self._told()}")
+        return self
+
+    def expect_partial(self) -> Report:
+        """Nothing: what is missing is told by this object alone.  For programs that say it."""
+        return self
+
+    def _told(self) -> str:
+        parts = [f"{len(self.restored)} restored"]
+        for what, names in (("missing in the file", self.missing), ("unused of the file", self.unused)):
+            if names:
+                more = f" and {len(names) - 5} more" if len(names) > 5 else ""
+                parts.append(f"{what}: {', '.join(names[:5])}{more}")
+        return "; ".join(parts)
+
+    def __repr__(self) -> str:
+        return f"<Report {self._told()}>"
+
+
+class Checkpoint:
+    """Objects whose state is saved to files and restored from them, each under a name.
+
+    They are variables, modules and models, optimizers, metrics, random generators, iterators of datasets, and numbers
+    and texts, which become attributes.  Arrays are kept in the safetensors format, so that others can read them.
+
+    >>> import os, tempfile
+    >>> model = hf.Sequential([hf.Input((2,)), hf.layers.Dense(1)])
+    >>> checkpoint = hf.checkpoint.Checkpoint(model=model, optimizer=hf.optimizers.Adam(), epoch=3)
+    >>> path = checkpoint.save(os.path.join(tempfile.mkdtemp(), "run"))
+    >>> os.path.basename(path)
+    'run-1.safetensors'
+    >>> before = model.get_weights()[0]
+    >>> model.set_weights([hf.zeros((2, 1)), hf.zeros((1,))])
+    >>> checkpoint.restore(path)
+    <Report 5 restored>
+    >>> bool((model.get_weights()[0] == before).all())
+    True
+    """
+
+    def __init__(self, **objects: Any) -> None:
+        if "save_counter" in objects:
+            raise ArgumentError("Checkpoint", "save_counter is the number of the checkpoint; take another name.")
+        self._objects = dict(objects)
+        self.save_counter = 0
+
+    def __getattr__(self, name: str) -> Any:
+        objects = self.__dict__.get("_objects", {})
+        if name in objects:
+            return objects[name]
+        raise AttributeError(f"the checkpoint has no object {name!r}")
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name.startswith("_") or name == "save_counter":
+            object.__setattr__(self, name, value)
+        else:
+            self._objects[name] = value
+
+    def save(self, file_prefix: str | os.PathLike[str]) -> str:
+        """Write ``{file_prefix}-{number}.safetensors``, numbered from 1, and return its path.
+
+        When this returns, the file is on the disk, whole.  Raises OSError where it cannot be written.
+        """
+        self.save_counter += 1
+        return self.write(f"{os.fspath(file_prefix)}-{self.save_counter}{SUFFIX}")
+
+    def write(self, path: str | os.PathLike[str]) -> str:
+        """Write a file of just that name, and return its path."""
+        return write_state(path, self._state(), self.save_counter)
+
+    def _state(self) -> states.State:
+        with suspended():
+            return states.state_of(self._objects)
+
+    def read(self, path: str | os.PathLike[str], **options: Any) -> Report:
+        """As ``restore``."""
+        return self.restore(path, **options)
+
+    def restore(self, path: str | os.PathLike[str] | None, *, partial: bool = False, rename: Any = None) -> Report:
+        """Give the objects the state of a file; the report says what was restored.
+
+        Where the file and the objects differ in what there is, a CheckpointError says how, and nothing is changed;
+        with ``partial`` what both have is restored.  ``rename`` maps names of the file to those of the objects: a dict
+        of beginnings, ``{"encoder": "model.layers.0"}``, or a function of a name.  With None as the path nothing is
+        done, as there is nothing to restore in a first run.
+        """
+        if path is None:
+            return Report([], sorted(states.places(self._objects)), [])
+        file, plain, counter = opened(path)
+        with suspended():
+            report = self._restored(file, plain, partial, rename)
+        self.save_counter = counter
+        return report
+
+    def _restored(self, file: files.File, plain: dict[str, Any], partial: bool, rename: Any) -> Report:
+        objects = self._objects
+        names = states.renamed([name for name in file.names if not name.startswith(states.WITHIN)], rename)
+        plans = states.renamed(list(plain), rename)
+        states.built(objects, list(names.values()))
+        targets = {**states.places(objects), **states.slots(objects)}
+        first: dict[int, str] = {}
+        for path, variable in targets.items():
+            first.setdefault(id(variable), path)
+        targets = {path: variable for path, variable in targets.items() if first[id(variable)] == path}
+        own = {name for name, value in objects.items() if isinstance(value, (DataIterator, *states.PLAIN))}
+        found = {new: old for old, new in names.items() if new in targets}
+        values = {new: old for old, new in plans.items() if new in own}
+        missing = sorted((targets.keys() - found.keys()) | (own - values.keys()))
+        unused = sorted([old for old, new in names.items() if new not in targets])
+        unused += sorted([old for old, new in plans.items() if new not in own])
+        report = Report(sorted([*found, *values]), missing, unused)
+        if not partial and (missing or unused):
+            self._refuse(file, report)
+        wrong = [new for new, old in found.items() if tuple(targets[new].shape) != file.shape(old)]
+        if wrong:
+            name = wrong[0]
+            raise CheckpointError(
+                "checkpoint",
+                f"{name} is {file.shape(found[name])} in {file.path} and {tuple(targets[name].shape)} here: it is of "
+                "another model.",
+            )
+        read = {new: file.array(old) for new, old in found.items()}  # all of them, before the first is changed
+        iterators = {new: states.unpacked(plain[old], _reader(file)) for new, old in values.items()}
+        for new, array in read.items():
+            targets[new].assign(asarray(array, dtype=targets[new].dtype))
+        for name, value in iterators.items():
+            if isinstance(objects[name], DataIterator):
+                objects[name].restore(value)
+            else:
+                objects[name] = value
+        return report
+
+    def _refuse(self, file: files.File, report: Report) -> None:
+        layer = states.unbuilt(self._objects, report.unused)
+        hint = (
+            f"The layer {layer!r} has no variables yet: call the model once before."
+            if layer is not None
+            else "Give partial=True to restore what both have, or rename=... for other names."
+        )
+        raise CheckpointError("checkpoint", f"{file.path} is of other objects: {report._told()}. {hint}")
+
+    def __repr__(self) -> str:
+        return f"<Checkpoint of {', '.join(self._objects) or 'nothing'}>"
+
+
+def _reader(file: files.File) -> Callable[[str], Tensor]:
+    def read(name: str) -> Tensor:
+        if name not in file.names:
+            raise CheckpointError("checkpoint", f"{file.path} lacks the array {name!r} of an iterator.")
+        return asarray(file.array(name))
+
+    return read
+
+
+def write_state(path: str | os.PathLike[str], state: states.State, counter: int = 0) -> str:
+    """Write a state into a file, and return its path."""
+    texts = {
+        "kind": _KIND,
+        "version": str(_VERSION),
+        "plain": json.dumps(state.plain),
+        "counter": str(counter),
+    }
+    Path(path).parent.mkdir(parents=True, exist_ok=True)
+    files.write(path, {name: _array(value) for name, value in state.arrays.items()}, texts)
+    return os.fspath(path)
+
+
+def opened(path: str | os.PathLike[str]) -> tuple[files.File, dict[str, Any], int]:
+    """A file, the plain values in it, and its number.
+
+    Raises CheckpointError for a file that is damaged, of another kind or of a later version.
+    """
+    if not os.path.exists(path) and os.path.exists(f"{os.fspath(path)}{SUFFIX}"):
+        path = f"{os.fspath(path)}{SUFFIX}"
+    file = files.File(path)
+    try:
+        version, counter = int(file.texts.get("version", "1")), int(file.texts.get("counter", "0"))
+        plain = json.loads(file.texts.get("plain", "{}"))
+    except ValueError:
+        raise CheckpointError("checkpoint", f"{path} cannot be read: its description is damaged.") from None
+    if file.texts.get("kind", _KIND) != _KIND or not isinstance(plain, dict):
+        raise CheckpointError("checkpoint", f"{path} holds no checkpoint, but {file.texts.get('kind')!r}.")
+    if version > _VERSION:
+        raise CheckpointError("checkpoint", f"{path} is of format {version}; this hybridflow reads up to {_VERSION}.")
+    return file, plain, counter
+
+
+def _array(value: Any) -> np.ndarray:
+    return value.numpy() if isinstance(value, (Tensor, Variable)) else np.asarray(value)
+
+
+def save_arrays(path: str | os.PathLike[str], arrays: Mapping[str, Any]) -> None:
+    """Write arrays, tensors and variables by name into one file, in the safetensors format.
+
+    >>> import os, tempfile
+    >>> path = os.path.join(tempfile.mkdtemp(), "arrays.safetensors")
+    >>> hf.checkpoint.save_arrays(path, {"x": hf.asarray([1.0, 2.0])})
+    >>> hf.checkpoint.load_arrays(path)
+    {'x': <Tensor f32[2] cpu> [1. 2.]}
+    """
+    files.write(path, {name: _array(value) for name, value in arrays.items()}, {})
+
+
+def load_arrays(path: str | os.PathLike[str]) -> dict[str, Tensor]:
+    """The arrays of a file in the safetensors format as tensors, by name.
+
+    Raises CheckpointError where the file is damaged, FileNotFoundError where there is none.
+
+    >>> import os, tempfile
+    >>> path = os.path.join(tempfile.mkdtemp(), "arrays.safetensors")
+    >>> hf.checkpoint.save_arrays(path, {"n": np.arange(3)})
+    >>> hf.checkpoint.load_arrays(path)["n"]
+    <Tensor i64[3] cpu> [0 1 2]
+    """
+    file = files.File(path)
+    return {name: asarray(file.array(name)) for name in file.names}
+
+
+def save_variables(path: str | os.PathLike[str], variables: Mapping[str, Variable], stage: str) -> None:
+    """Write variables by name into one file.  Raises ArgumentError for names of formats that are not written."""
+    if os.fspath(path).endswith((".h5", ".hdf5", ".keras")):
+        raise ArgumentError(stage, f"{path} would be of a format that is not written; name it *{SUFFIX}.")
+    files.write(path, {name: variable.numpy() for name, variable in variables.items()}, {"kind": "weights"})
+
+
+def load_variables(path: str | os.PathLike[str], variables: Mapping[str, Variable], partial: bool, stage: str) -> None:
+    """Assign what a file has for the variables.
+
+    Raises CheckpointError, and assigns nothing, where names or shapes differ; with ``partial`` only for shapes.
+    """
+    file = files.File(path)
+    missing = [name for name in variables if name not in file.names]
+    unused = [name for name in file.names if name not in variables]
+    if not partial and (missing or unused):
+        told = repr(Report([], missing, unused))
+        raise CheckpointError(stage, f"{path} is of another model, or this one is not built yet: {told}.")
+    read = {}
+    for name, variable in variables.items():
+        if name in missing:
+            continue
+        if file.shape(name) != tuple(variable.shape):
+            raise CheckpointError(
+                stage,
+                f"{name} is {file.shape(name)} in {path} and {tuple(variable.shape)} here: it is of another model.",
+            )
+        read[name] = file.array(name)
+    for name, array in read.items():
+        variables[name].assign(asarray(array, dtype=variables[name].dtype))

@@ -1,0 +1,151 @@
+"""The checkpoints of a run: numbered files in a folder, of which the last are kept."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from hybridflow.checkpoint.checkpoint import SUFFIX, Checkpoint, Report, write_state
+from hybridflow.errors import ArgumentError
+
+
+def checkpoints(directory: str | os.PathLike[str], name: str = "ckpt") -> list[str]:
+    """The files ``{name}-{number}.safetensors`` of a folder, in the order of their numbers.
+
+    >>> hf.checkpoint.checkpoints("no such folder")
+    []
+    """
+    pattern = re.compile(rf"{re.escape(name)}-(\d+){re.escape(SUFFIX)}")
+    found = []
+    with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+        for entry in os.listdir(directory):
+            match = pattern.fullmatch(entry)
+            if match:
+                found.append((int(match[1]), os.path.join(directory, entry)))
+    return [path for _, path in sorted(found)]
+
+
+def latest_checkpoint(directory: str | os.PathLike[str], name: str = "ckpt") -> str | None:
+    """The last of ``checkpoints``, or None.
+
+    >>> hf.checkpoint.latest_checkpoint("no such folder") is None
+    True
+    """
+    found = checkpoints(directory, name)
+    return found[-1] if found else None
+
+
+class CheckpointManager:
+    """Saves a checkpoint again and again into a folder, and keeps the last ``max_to_keep`` files, or all for None.
+
+    ``keep_checkpoint_every_n_hours`` keeps one more in such a time for ever.  ``init_fn`` is called by
+    ``restore_or_initialize`` where there is nothing to restore.
+
+    >>> import os, tempfile
+    >>> step = hf.Variable(0)
+    >>> checkpoint = hf.checkpoint.Checkpoint(step=step)
+    >>> manager = hf.checkpoint.CheckpointManager(checkpoint, tempfile.mkdtemp(), max_to_keep=2)
+    >>> for _ in range(3):
+    ...     _ = step.assign_add(1), manager.save()
+    >>> [os.path.basename(path) for path in manager.checkpoints]
+    ['ckpt-2.safetensors', 'ckpt-3.safetensors']
+    """
+
+    def __init__(
+        self,
+        checkpoint: Checkpoint,
+        directory: str | os.PathLike[str],
+        max_to_keep: int | None = 5,
+        keep_checkpoint_every_n_hours: float | None = None,
+        checkpoint_name: str = "ckpt",
+        init_fn: Callable[[], Any] | None = None,
+    ) -> None:
+        if max_to_keep is not None and max_to_keep < 1:
+            raise ArgumentError("CheckpointManager", f"max_to_keep is {max_to_keep!r}; it must be 1 or more, or None.")
+        self.checkpoint, self.directory, self._name = checkpoint, os.fspath(directory), checkpoint_name
+        self._max, self._hours, self._init = max_to_keep, keep_checkpoint_every_n_hours, init_fn
+        self._kept_at = time.time()
+        self._kept: set[str] = set()
+        self._writer: threading.Thread | None = None
+        self._failure: BaseException | None = None
+
+    @property
+    def checkpoints(self) -> list[str]:
+        """The files that there are, oldest first."""
+        return checkpoints(self.directory, self._name)
+
+    @property
+    def latest_checkpoint(self) -> str | None:
+        """The last file, or None."""
+        return latest_checkpoint(self.directory, self._name)
+
+    def save(self, checkpoint_number: int | None = None, wait: bool = True) -> str:
+        """Save the state that the objects have now, and return the path.
+
+        Without ``wait`` a thread writes the file while the program goes on; ``wait()``, or the next ``save``, waits for
+        it and raises what it raised.
+        """
+        self.wait()
+        last = self.latest_checkpoint
+        counter = self.checkpoint.save_counter
+        if last is not None:
+            counter = max(counter, int(last[: -len(SUFFIX)].rpartition("-")[2]))
+        counter = counter + 1 if checkpoint_number is None else checkpoint_number
+        self.checkpoint.save_counter = counter
+        path = os.path.join(self.directory, f"{self._name}-{counter}{SUFFIX}")
+        state = self.checkpoint._state()
+        if wait:
+            self._write(path, state, counter)
+        else:
+            self._writer = threading.Thread(target=self._write_aside, args=(path, state, counter))
+            self._writer.start()
+        return path
+
+    def _write(self, path: str, state: Any, counter: int) -> None:
+        write_state(path, state, counter)
+        self._drop_old()
+
+    def _write_aside(self, path: str, state: Any, counter: int) -> None:
+        try:
+            self._write(path, state, counter)
+        except BaseException as error:
+            self._failure = error
+
+    def wait(self) -> None:
+        """Wait for a file that is being written.  Raises what writing it raised."""
+        if self._writer is not None:
+            self._writer.join()
+            self._writer = None
+        if self._failure is not None:
+            failure, self._failure = self._failure, None
+            raise failure
+
+    def _drop_old(self) -> None:
+        if self._max is None:
+            return
+        for path in [path for path in self.checkpoints if path not in self._kept][: -self._max]:
+            if self._hours is not None and time.time() - self._kept_at >= self._hours * 3600:
+                self._kept_at = time.time()
+                self._kept.add(path)
+                continue
+            with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+                Path(path).unlink()
+
+    def restore_or_initialize(self) -> str | None:
+        """Restore the last file and return its path; where there is none call ``init_fn`` and return None."""
+        path = self.latest_checkpoint
+        if path is not None:
+            self.checkpoint.restore(path)
+        elif self._init is not None:
+            self._init()
+        return path
+
+    def restore(self, path: str | None = None, **options: Any) -> Report:
+        """Restore a file, the last unless given."""
+        return self.checkpoint.restore(self.latest_checkpoint if path is None else path, **options)

@@ -1,0 +1,181 @@
+"""What a checkpoint holds of the objects that it is of: arrays, and plain values, by path."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from hybridflow.array.random import Generator
+from hybridflow.core import pytree
+from hybridflow.core.tensor import Tensor
+from hybridflow.core.variable import Variable
+from hybridflow.data import Iterator as DataIterator
+from hybridflow.errors import ArgumentTypeError, CheckpointError
+from hybridflow.layers import Layer
+from hybridflow.layers.module import Module
+from hybridflow.metrics import Metric
+from hybridflow.optimizers import Optimizer
+
+PLAIN = (bool, int, float, str, type(None))
+WITHIN = "__state__."  # names of arrays that are part of plain values
+
+
+class State(NamedTuple):
+    """Arrays, and plain values, by path."""
+
+    arrays: dict[str, Any]
+    plain: dict[str, Any]
+
+
+def state_of(objects: Mapping[str, Any]) -> State:
+    """What is to be kept of objects by name.  Tensors are those that variables hold now.
+
+    Raises ArgumentTypeError for an object that has no state.
+    """
+    state = State({}, {})
+    variables = places(objects)
+    seen: set[int] = set()
+    for path, variable in variables.items():
+        if id(variable) not in seen:  # one that several objects share is kept once
+            seen.add(id(variable))
+            state.arrays[path] = variable._current()
+    paths = {id(variable): path for path, variable in reversed(variables.items())}
+    for name, value in objects.items():
+        if isinstance(value, Optimizer):
+            _add_slots(state, name, value, paths)
+        elif isinstance(value, DataIterator):
+            state.plain[name] = _packed(value.state(), name, state.arrays)
+        elif isinstance(value, PLAIN):
+            state.plain[name] = value
+        elif not isinstance(value, (Variable, Module, Generator, Metric)) and not pytree.is_container(value):
+            raise ArgumentTypeError(
+                "checkpoint",
+                f"{name} is {value!r:.80}, which has no state: give variables, modules, optimizers, metrics, random "
+                "generators, iterators of datasets, numbers or texts.",
+            )
+    return state
+
+
+def places(objects: Mapping[str, Any]) -> dict[str, Variable]:
+    """All variables by their paths but for the slots of optimizers."""
+    found: dict[str, Variable] = {}
+    for name, value in objects.items():
+        for path, variable in _variables(name, value):
+            found[path] = variable
+    return found
+
+
+def _variables(name: str, value: Any) -> Iterator[tuple[str, Variable]]:
+    if isinstance(value, Variable):
+        yield name, value
+    elif isinstance(value, Generator):
+        yield f"{name}.state", value.state
+    elif isinstance(value, Optimizer):
+        yield f"{name}.iterations", value._calls
+        if isinstance(value._rate, Variable):
+            yield f"{name}.learning_rate", value._rate
+    elif isinstance(value, Metric):
+        for index, variable in enumerate(value.variables):
+            yield f"{name}.{index}", variable
+    elif isinstance(value, Module):
+        for path, variable in value.named_variables().items():
+            yield f"{name}.{path}", variable
+    elif isinstance(value, dict):
+        for key, part in value.items():
+            yield from _variables(f"{name}.{key}", part)
+    elif isinstance(value, (list, tuple)):
+        for index, part in enumerate(value):
+            yield from _variables(f"{name}.{index}", part)
+
+
+def _add_slots(state: State, name: str, optimizer: Optimizer, paths: Mapping[int, str]) -> None:
+    """The slots, each under the path of the variable that it is of."""
+    for index, variable in enumerate(optimizer._state.trained):
+        of = paths.get(id(variable), f"variable{index}")
+        for kind, slot in optimizer._state.slots[id(variable)].items():
+            state.arrays[f"{name}.slots.{of}.{kind}"] = slot._current()
+
+
+def built(objects: Mapping[str, Any], names: list[str]) -> None:
+    """Let optimizers make the slots of which there are ``names``."""
+    variables = places(objects)
+    for name, value in objects.items():
+        if isinstance(value, Optimizer):
+            prefix = f"{name}.slots."
+            wanted = {other[len(prefix) :].rpartition(".")[0] for other in names if other.startswith(prefix)}
+            value.build([variable for path, variable in variables.items() if path in wanted])
+
+
+def slots(objects: Mapping[str, Any]) -> dict[str, Variable]:
+    """The slots of optimizers by path."""
+    paths = {id(variable): path for path, variable in reversed(places(objects).items())}
+    found: dict[str, Variable] = {}
+    for name, value in objects.items():
+        if isinstance(value, Optimizer):
+            for index, variable in enumerate(value._state.trained):
+                of = paths.get(id(variable), f"variable{index}")
+                for kind, slot in value._state.slots[id(variable)].items():
+                    found[f"{name}.slots.{of}.{kind}"] = slot
+    return found
+
+
+def unbuilt(objects: Mapping[str, Any], missing: list[str]) -> str | None:
+    """The name of a layer that has no variables yet, and is to hold some that are missing."""
+    for name, value in objects.items():
+        if isinstance(value, Module) and any(path.startswith(f"{name}.") for path in missing):
+            for module in [value, *value.submodules]:
+                if isinstance(module, Layer) and not module.built:
+                    return module.name
+    return None
+
+
+def _packed(value: Any, path: str, arrays: dict[str, Any]) -> Any:
+    """The state of an iterator as plain values; its arrays are put among ``arrays``."""
+    if isinstance(value, PLAIN):
+        return value
+    if isinstance(value, (Tensor, Variable, np.ndarray, np.generic)):
+        name = f"{WITHIN}{len(arrays)}"
+        arrays[name] = value if isinstance(value, Tensor) else np.asarray(value)
+        return {"array": name, "tensor": isinstance(value, Tensor)}
+    if isinstance(value, dict):
+        return {"dict": [[_packed(key, path, arrays), _packed(part, path, arrays)] for key, part in value.items()]}
+    if isinstance(value, (list, tuple)):
+        kind = "tuple" if isinstance(value, tuple) else "list"
+        return {kind: [_packed(part, path, arrays) for part in value]}
+    raise ArgumentTypeError("checkpoint", f"{path} holds {value!r:.80}, which cannot be kept in a file.")
+
+
+def unpacked(value: Any, array: Callable[[str], Any]) -> Any:
+    """What ``_packed`` packed; ``array`` reads an array by name."""
+    if not isinstance(value, dict):
+        return value
+    try:
+        if "array" in value:
+            return array(value["array"]) if value["tensor"] else np.array(array(value["array"]))
+        if "dict" in value:
+            return {unpacked(key, array): unpacked(part, array) for key, part in value["dict"]}
+        if "tuple" in value:
+            return tuple(unpacked(part, array) for part in value["tuple"])
+        return [unpacked(part, array) for part in value["list"]]
+    except (KeyError, TypeError, ValueError) as error:
+        raise CheckpointError("checkpoint", f"the state of an iterator cannot be read: {error!r}.") from None
+
+
+def renamed(names: list[str], rename: Any) -> dict[str, str]:
+    """Each name of a file with that of the object for which it is: by a dict of beginnings, or by a function."""
+    if rename is None:
+        return {name: name for name in names}
+    if callable(rename):
+        return {name: rename(name) for name in names}
+    found = {}
+    for name in names:
+        new = name
+        for old, other in rename.items():
+            if re.fullmatch(rf"{re.escape(old)}(\..*)?", name):
+                new = other + name[len(old) :]
+                break
+        found[name] = new
+    return found

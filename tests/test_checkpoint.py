@@ -1,0 +1,318 @@
+"""Checkpoints: files that others read, that are whole at any moment, and objects that go on as if nothing had been."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import safetensors.numpy
+
+import hybridflow as hf
+from hybridflow import checkpoint, errors, layers
+from hybridflow.checkpoint import files
+
+ROOT = Path(__file__).resolve().parent.parent
+RNG = np.random.default_rng(4)
+X, Y = RNG.standard_normal((16, 3)).astype("f4"), RNG.standard_normal((16, 2)).astype("f4")
+DTYPES = ["bool", "u1", "i1", "u2", "i2", "u4", "i4", "u8", "i8", "f2", "f4", "f8"]
+ARRAYS = {name: (RNG.standard_normal((3, 4)) * 50).astype(name) for name in DTYPES} | {
+    "nothing": np.zeros((0, 3), "f4"),
+    "one": np.float32(2.5).reshape(()),
+    "far": np.array([np.nan, np.inf, -0.0, 5e-324]),
+    "turned": np.asfortranarray(RNG.standard_normal((5, 7))),
+}
+
+
+def network() -> Any:
+    model = hf.Sequential([hf.Input((3,)), layers.Dense(4, "relu"), layers.BatchNormalization(), layers.Dense(2)])
+    model.compile(hf.optimizers.Adam(0.01), "mse")
+    return model
+
+
+def kept(model: Any) -> checkpoint.Checkpoint:
+    return checkpoint.Checkpoint(model=model, optimizer=model.optimizer)
+
+
+def test_files_are_those_of_the_library(tmp_path: Path) -> None:
+    files.write(tmp_path / "ours", ARRAYS, {"who": "we"})
+    theirs = safetensors.numpy.load_file(tmp_path / "ours")
+    safetensors.numpy.save_file({name: np.array(a, order="C") for name, a in ARRAYS.items()}, tmp_path / "theirs")
+    ours = files.File(tmp_path / "theirs")
+    mine = files.File(tmp_path / "ours")
+    assert mine.texts == {"who": "we"} and set(ours.names) == set(ARRAYS) == set(theirs)
+    for name, array in ARRAYS.items():
+        for found in (theirs[name], ours.array(name), mine.array(name)):
+            assert found.dtype == array.dtype and found.shape == array.shape
+            np.testing.assert_array_equal(found, array)
+    assert np.signbit(mine.array("far")[2])
+
+
+def test_arrays_of_all_kinds_come_back(tmp_path: Path) -> None:
+    path = tmp_path / "arrays.safetensors"
+    given = {"b": hf.asarray([1.5, 2.0], dtype=hf.bfloat16), "v": hf.Variable([1, 2]), "n": np.arange(3.0)[::-1]}
+    checkpoint.save_arrays(path, given)
+    found = checkpoint.load_arrays(path)
+    assert found["b"].dtype == hf.bfloat16 and found["n"].tolist() == [2, 1, 0] and found["v"].tolist() == [1, 2]
+    with pytest.raises(errors.CheckpointError, match="object"):
+        checkpoint.save_arrays(path, {"o": np.array([None])})
+    assert set(checkpoint.load_arrays(path)) == set(given)  # what was there is there
+    assert os.listdir(tmp_path) == ["arrays.safetensors"]
+
+
+def test_training_goes_on_where_it_was(tmp_path: Path) -> None:
+    one = network()
+    one.fit(X, Y, batch_size=4, epochs=2, shuffle=False, verbose=0)
+    path = kept(one).save(tmp_path / "run")
+    assert path == str(tmp_path / "run-1.safetensors")
+    other = network()
+    report = kept(other).restore(path)
+    assert not report.missing and not report.unused and report.assert_consumed() is report
+    for model in (one, other):
+        model.fit(X, Y, batch_size=4, epochs=2, shuffle=False, verbose=0)
+    for a, b in zip(one.get_weights(), other.get_weights()):
+        np.testing.assert_array_equal(a, b)
+    for a, b in zip(one.optimizer.variables, other.optimizer.variables):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_everything_that_has_state(tmp_path: Path) -> None:
+    def objects() -> dict[str, Any]:
+        data = hf.data.Dataset.range(20).shuffle(8, seed=3).batch(3)
+        return {
+            "step": hf.Variable(0),
+            "generator": hf.random.Generator(7),
+            "metric": hf.metrics.Mean(),
+            "elements": iter(data),
+            "nested": {"a": [hf.Variable([1.0]), hf.Variable([2.0])]},
+            "epoch": 0,
+            "note": "",
+        }
+
+    first = objects()
+    first["step"].assign(5)
+    first["generator"].uniform((3,))
+    first["metric"].update_state([1.0, 2.0])
+    next(first["elements"]), next(first["elements"])
+    first["nested"]["a"][1].assign([9.0])
+    saved = checkpoint.Checkpoint(**first)
+    saved.epoch, saved.note = 3, "half"
+    path = saved.write(tmp_path / "all")
+    second = objects()
+    restored = checkpoint.Checkpoint(**second)
+    restored.restore(path)
+    assert second["step"].item() == 5 and second["nested"]["a"][1].tolist() == [9.0]
+    assert restored.epoch == 3 and restored.note == "half" and second["metric"].result().item() == 1.5
+    np.testing.assert_array_equal(second["generator"].uniform((3,)), first["generator"].uniform((3,)))
+    rest = [[x.tolist() for x in elements] for elements in (first["elements"], second["elements"])]
+    assert rest[0] == rest[1] and sum(map(len, rest[0])) == 14
+
+
+def test_partial_and_renamed(tmp_path: Path) -> None:
+    w, b = hf.Variable([1.0, 2.0]), hf.Variable(3.0)
+    path = checkpoint.Checkpoint(w=w, b=b).write(tmp_path / "two")
+    other, more = hf.Variable([0.0, 0.0]), hf.Variable(7.0)
+    mine = checkpoint.Checkpoint(weight=other, more=more)
+    with pytest.raises(errors.CheckpointError, match=r"missing in the file: more, weight; unused of the file: b, w"):
+        mine.restore(path)
+    report = mine.restore(path, partial=True, rename={"w": "weight"})
+    assert other.tolist() == [1.0, 2.0] and more.item() == 7.0
+    assert (report.restored, report.missing, report.unused) == (["weight"], ["more"], ["b"])
+    with pytest.raises(errors.CheckpointError, match="not everything"):
+        report.assert_consumed()
+    other.assign([5.0, 6.0])
+    mine.restore(path, partial=True, rename=lambda name: {"w": "weight"}.get(name, name))
+    assert other.tolist() == [1.0, 2.0]
+    assert mine.restore(None).missing == ["more", "weight"]
+
+
+def test_what_is_of_another_model_changes_nothing(tmp_path: Path) -> None:
+    path = kept(network()).write(tmp_path / "model")
+    wide = hf.Sequential([hf.Input((3,)), layers.Dense(5, "relu"), layers.BatchNormalization(), layers.Dense(2)])
+    wide.compile(hf.optimizers.Adam(0.01), "mse")
+    before = wide.get_weights()
+    with pytest.raises(errors.CheckpointError, match=r"\(3, 4\).*\(3, 5\).*another model"):
+        kept(wide).restore(path)
+    for a, b in zip(before, wide.get_weights()):
+        np.testing.assert_array_equal(a, b)
+    unbuilt = hf.Sequential([layers.Dense(4)])
+    with pytest.raises(errors.CheckpointError, match="call the model once"):
+        checkpoint.Checkpoint(model=unbuilt).restore(path)
+
+
+def test_weights_of_models(tmp_path: Path) -> None:
+    one, other = network(), network()
+    one.save_weights(tmp_path / "w.safetensors")
+    other.load_weights(tmp_path / "w.safetensors")
+    np.testing.assert_array_equal(one(X), other(X))
+    assert set(safetensors.numpy.load_file(tmp_path / "w.safetensors")) == set(one.named_variables())
+    with pytest.raises(errors.CheckpointError, match="another model"):
+        hf.Sequential([hf.Input((3,)), layers.Dense(4)]).load_weights(tmp_path / "w.safetensors")
+    with pytest.raises(errors.ArgumentError, match=r"safetensors"):
+        one.save_weights(tmp_path / "w.h5")
+
+
+def test_a_manager_keeps_the_last(tmp_path: Path) -> None:
+    step = hf.Variable(0)
+    started = []
+    manager = checkpoint.CheckpointManager(
+        checkpoint.Checkpoint(step=step), tmp_path, max_to_keep=2, init_fn=lambda: started.append(1)
+    )
+    assert manager.restore_or_initialize() is None and started == [1]
+    for wait in (True, False, False, True):
+        step.assign_add(1)
+        manager.save(wait=wait)
+        step.assign_add(0)  # the file has what was there when it was saved
+    assert [os.path.basename(path) for path in manager.checkpoints] == ["ckpt-3.safetensors", "ckpt-4.safetensors"]
+    step.assign(0)
+    again = checkpoint.CheckpointManager(checkpoint.Checkpoint(step=step), tmp_path)
+    assert again.restore_or_initialize() == again.latest_checkpoint and step.item() == 4
+    assert again.save().endswith("ckpt-5.safetensors")
+    gone = checkpoint.CheckpointManager(checkpoint.Checkpoint(step=step), tmp_path / "file" / "below")
+    (tmp_path / "file").write_text("no folder")
+    gone.save(wait=False)
+    with pytest.raises(OSError):
+        gone.wait()
+
+
+def damaged(content: bytes) -> dict[str, bytes]:
+    """The file with faults of many kinds."""
+    length = int.from_bytes(content[:8], "little")
+    header = json.loads(content[8 : 8 + length])
+    data = content[8 + length :]
+
+    def with_header(change: Any) -> bytes:
+        new = json.loads(json.dumps(header))
+        change(new)
+        text = json.dumps(new).encode()
+        return len(text).to_bytes(8, "little") + text + data
+
+    first = next(name for name in header if name != "__metadata__")
+    return {
+        "empty": b"",
+        "cut in the length": content[:5],
+        "cut in the header": content[: 8 + length // 2],
+        "cut in the data": content[:-3],
+        "a length beyond the end": (2**62).to_bytes(8, "little") + content[8:],
+        "no JSON": content[:8] + b"}" * length + data,
+        "another bit": content[:-1] + bytes([content[-1] ^ 1]),
+        "a place beyond the end": with_header(lambda h: h[first].update(data_offsets=[0, 10**9])),
+        "a negative place": with_header(lambda h: h[first].update(data_offsets=[-8, 0])),
+        "a shape that does not fit": with_header(lambda h: h[first].update(shape=[10**6, 10**6])),
+        "a shape of texts": with_header(lambda h: h[first].update(shape=["a"])),
+        "another dtype": with_header(lambda h: h[first].update(dtype="X9")),
+        "no entry": with_header(lambda h: h.update({first: 3})),
+        "a later version": with_header(lambda h: h["__metadata__"].update(version="2")),
+        "texts that are none": with_header(lambda h: h.update(__metadata__=[1])),
+        "damaged values": with_header(lambda h: h["__metadata__"].update(plain="{")),
+        "another kind": with_header(lambda h: h["__metadata__"].update(kind="image")),
+        "nested without end": (10**5).to_bytes(8, "little") + b"[" * 10**5 + data,
+    }
+
+
+_SMALL = b'{"__metadata__":{},"x":{}}'
+DAMAGED = damaged(len(_SMALL).to_bytes(8, "little") + _SMALL + b"data")
+
+
+@pytest.mark.parametrize("fault", DAMAGED)
+def test_damaged_files_are_refused(tmp_path: Path, fault: str) -> None:
+    v = hf.Variable([1.0, 2.0])
+    saved = checkpoint.Checkpoint(v=v)
+    path = Path(saved.write(tmp_path / "whole"))
+    path.write_bytes(damaged(path.read_bytes())[fault])
+    v.assign([5.0, 6.0])
+    with pytest.raises(errors.CheckpointError) as raised:
+        saved.restore(path)
+    assert str(path) in str(raised.value) and v.tolist() == [5.0, 6.0]
+
+
+def test_a_full_disk_leaves_what_was_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    v = hf.Variable([1.0])
+    saved = checkpoint.Checkpoint(v=v)
+    path = saved.write(tmp_path / "v")
+    v.assign([2.0])
+
+    def full(handle: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", full)
+        with pytest.raises(OSError, match="No space"):
+            saved.write(path)
+    assert os.listdir(tmp_path) == ["v"]
+    saved.restore(path)
+    assert v.tolist() == [1.0]
+
+
+KILLED = """
+import sys, hybridflow as hf
+v = hf.Variable(hf.zeros((100_000,)))
+manager = hf.checkpoint.CheckpointManager(hf.checkpoint.Checkpoint(v=v), sys.argv[1], max_to_keep=3)
+for i in range(10_000):
+    v.assign(hf.full((100_000,), float(i)))
+    print(manager.save(), flush=True)
+"""
+
+
+def test_a_killed_process_loses_nothing_that_was_reported(tmp_path: Path) -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-c", KILLED, str(tmp_path)], cwd=ROOT, stdout=subprocess.PIPE, text=True
+    )
+    assert process.stdout is not None
+    reported = [process.stdout.readline().strip() for _ in range(5)]
+    process.kill()
+    reported += process.stdout.read().split()
+    process.wait()
+    process.stdout.close()
+    v = hf.Variable(hf.zeros((100_000,)))
+    manager = checkpoint.CheckpointManager(checkpoint.Checkpoint(v=v), tmp_path)
+    assert len(reported) >= 5 and set(reported[-3:]) <= set(manager.checkpoints)
+    for path in manager.checkpoints:
+        manager.restore(path)
+        assert np.unique(v.numpy()).tolist() == [float(path.rpartition("-")[2].partition(".")[0]) - 1]
+
+
+def test_callbacks_that_save(tmp_path: Path) -> None:
+    model = network()
+    best = hf.callbacks.ModelCheckpoint(tmp_path / "{epoch:02d}-{loss:.0f}", monitor="loss", save_best_only=True)
+    every = hf.callbacks.ModelCheckpoint(tmp_path / "w" / "e{epoch}b{batch}", save_weights_only=True, save_freq=3)
+    model.fit(X, Y, batch_size=4, epochs=2, callbacks=[best, every], verbose=0)
+    assert sorted(os.listdir(tmp_path / "w")) == ["e1b3.safetensors", "e2b2.safetensors"]
+    first = [name for name in os.listdir(tmp_path) if name.startswith("01-")]
+    assert len(first) == 1
+    other = network()
+    kept(other).restore(tmp_path / first[0])
+    assert other.optimizer.iterations.item() == 4
+    with pytest.raises(errors.ArgumentError, match="val_loss"):
+        model.fit(X, Y, callbacks=[hf.callbacks.ModelCheckpoint("{val_loss}")], verbose=0)
+
+
+def test_an_interrupted_fit_is_taken_up_again(tmp_path: Path) -> None:
+    class Stop(hf.callbacks.Callback):
+        def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
+            if epoch == 2:
+                raise KeyboardInterrupt
+
+    whole, cut, again = network(), network(), network()
+    for model in (cut, again):
+        model.set_weights(whole.get_weights())
+    whole.fit(X, Y, batch_size=4, epochs=4, shuffle=False, verbose=0)
+    backup = hf.callbacks.BackupAndRestore(tmp_path)
+    with pytest.raises(KeyboardInterrupt):
+        cut.fit(X, Y, batch_size=4, epochs=4, shuffle=False, callbacks=[backup, Stop()], verbose=0)
+    history = again.fit(X, Y, batch_size=4, epochs=4, shuffle=False, callbacks=[backup], verbose=0)
+    assert history.epoch == [2, 3] and os.listdir(tmp_path) == []
+    for a, b in zip(whole.get_weights(), again.get_weights()):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_what_has_no_state_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(errors.ArgumentTypeError, match=r"thing is .*has no state"):
+        checkpoint.Checkpoint(thing=object()).save(tmp_path / "x")
+    with pytest.raises(FileNotFoundError):
+        checkpoint.Checkpoint(v=hf.Variable(1.0)).restore(tmp_path / "nowhere")
