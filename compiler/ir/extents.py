@@ -285,6 +285,11 @@ def symbols(extent: Extent) -> tuple[str, ...]:
     return tuple(sorted(found))
 
 
+def known(shape: Iterable[Extent]) -> tuple[int | None, ...]:
+    """The shape with None for extents that are symbolic, of whose kind code that is traced is told nothing else."""
+    return tuple(None if isinstance(extent, Dim) else extent for extent in shape)
+
+
 def affine(extent: Extent) -> tuple[str, int, int] | None:
     """(symbol, scale, offset) of ``scale * symbol + offset`` with a scale of 1 or more; None for other extents."""
     if isinstance(extent, int):

@@ -9,6 +9,7 @@ from typing import Any
 from hybridflow import constraints, initializers, regularizers
 from hybridflow.array.elementwise import astype
 from hybridflow.compiler.ir import dtypes
+from hybridflow.compiler.ir.extents import known
 from hybridflow.core import calling
 from hybridflow.core.configured import Configured, described, description
 from hybridflow.core.context import current, suspended
@@ -157,7 +158,7 @@ class Layer(Module, Configured):
         Assigned to an attribute it is found there; ``name`` is for messages, that attribute's if it is not given.
         Raises ArgumentError for a shape with unknown extents.
         """
-        if any(not isinstance(extent, int) for extent in shape):
+        if None in known(shape):
             raise ArgumentError(
                 self.name, f"a weight of the shape {tuple(shape)} cannot be made: call the layer with a known extent."
             )
@@ -265,7 +266,7 @@ def _is_numeric(value: Any) -> bool:
 
 def _shape_of(value: Any) -> Any:
     if isinstance(value, (Tensor, Variable)):
-        return tuple([extent if isinstance(extent, int) else None for extent in value.shape])
+        return known(value.shape)
     if isinstance(value, dict):
         return {key: _shape_of(part) for key, part in value.items()}
     return [_shape_of(part) for part in value] if isinstance(value, (list, tuple)) else None

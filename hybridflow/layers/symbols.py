@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from hybridflow.compiler.ir.extents import known
 from hybridflow.compiler.ir.types import TensorType
 from hybridflow.core import pytree
 from hybridflow.errors import ArgumentTypeError
@@ -46,7 +47,7 @@ class Symbol:
 
     @property
     def shape(self) -> tuple[int | None, ...]:
-        return tuple(extent if isinstance(extent, int) else None for extent in self.type.shape)
+        return known(self.type.shape)
 
     @property
     def dtype(self) -> np.dtype[Any]:
