@@ -58,6 +58,7 @@ _OF_CODE = frozenset(
         "test_bits",
         "test_control",
         "test_control_flow",
+        "test_conventions",
         "test_control_gradients",
         "test_cuda_emission",
         "test_cuda_schedule",

@@ -256,3 +256,18 @@ def test_errors() -> None:
         hf.vmap(lambda a: a, randomness="all")
     with pytest.raises(errors.IndexRangeError):
         hf.vmap(lambda a, i: a[i])(x, hf.asarray([0, 1, 2, 3]))
+
+
+@WAYS
+def test_effects_happen_for_each_example_that_comes_to_them(way: Any, capsys: Any) -> None:
+    def f(x: Any) -> Any:
+        hf.print("x", x)
+        if x > 0:
+            hf.print("positive", x)
+            x = x + 1
+        return x
+
+    assert way(hf.vmap(f))(hf.arange(3.0)).tolist() == [0.0, 2.0, 3.0]
+    found = capsys.readouterr()
+    lines = (found.out + found.err).splitlines()
+    assert lines == ["x 0.0", "x 1.0", "x 2.0", "positive 1.0", "positive 2.0"]

@@ -169,12 +169,19 @@ _binary(
 )
 
 
+def _over(b: Builder, x: Any, length: Any) -> Any:
+    """``x / length``, and 0 where the length is: no direction is preferred there."""
+    zero = b.full(0, like=length.type)
+    there = b.not_equal(length, zero)
+    return b.where(there, b.divide(x, b.where(there, length, b.full(1, like=length.type))), zero)
+
+
 def _atan2_vjp(b: Builder, g: Any, out: Any, x: Any, y: Any) -> tuple[Any, ...]:
     # Over hypot twice instead of the sum of squares, which under- and overflows.
     length = b.hypot(x, y)
     return (
-        lambda: masked(b, g, b.divide(b.divide(y, length), length)),
-        lambda: b.negative(masked(b, g, b.divide(b.divide(x, length), length))),
+        lambda: masked(b, g, _over(b, _over(b, y, length), length)),
+        lambda: b.negative(masked(b, g, _over(b, _over(b, x, length), length))),
     )
 
 
@@ -194,7 +201,7 @@ _binary(
     dtypes=dt.FLOATS,
     reference=arrays.in_double(np.hypot),
     scalar=lambda e, x, y: elementary.hypot(e, x, y),
-    vjp=lambda b, g, out, x, y: (lambda: masked(b, g, b.divide(x, out)), lambda: masked(b, g, b.divide(y, out))),
+    vjp=lambda b, g, out, x, y: (lambda: masked(b, g, _over(b, x, out)), lambda: masked(b, g, _over(b, y, out))),
     domain=((0.5, 3.0), (-3.0, 3.0)),
     facts={"commutative": True},
 )

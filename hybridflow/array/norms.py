@@ -7,9 +7,9 @@ from typing import Any
 
 from hybridflow.array.creation import eye
 from hybridflow.array.decompositions import inv, svdvals
-from hybridflow.array.elementwise import abs, multiply, not_equal, pow, sqrt, square, subtract, where
+from hybridflow.array.elementwise import abs, multiply, not_equal, pow, square, subtract, where
 from hybridflow.array.linalg import matmul
-from hybridflow.array.reductions import count_nonzero, max, min, sum
+from hybridflow.array.reductions import count_nonzero, max, min, root, sum
 from hybridflow.array.shapes import roll
 from hybridflow.compiler.ops import rules
 from hybridflow.core.tensor import Tensor
@@ -43,14 +43,19 @@ def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any
         return min(size, axes, keepdims)
     if ord == 1:
         return sum(size, axes, keepdims=keepdims)
-    return pow(sum(pow(size, float(ord)), axes, keepdims=keepdims), 1.0 / ord)
+    return _root(sum(pow(size, float(ord)), axes, keepdims=keepdims), float(ord))
+
+
+def _root(total: Tensor, ord: float) -> Tensor:
+    """The root has no derivative at 0; that of a norm is taken to be 0 there."""
+    if ord < 0:
+        return pow(total, 1.0 / ord)
+    there = not_equal(total, 0)
+    return where(there, pow(where(there, total, 1), 1.0 / ord), 0)
 
 
 def _root_of_squares(x: Tensor, axes: Any, keepdims: bool) -> Tensor:
-    """The square root has no derivative at 0; that of a norm is taken to be 0 there."""
-    total = sum(square(x), axes, keepdims=keepdims)
-    there = not_equal(total, 0)
-    return where(there, sqrt(where(there, total, 1)), 0)
+    return root(sum(square(x), axes, keepdims=keepdims))
 
 
 @entered

@@ -253,14 +253,20 @@ def var(x: ArrayLike, /, axis: Any = None, correction: float = 0.0, keepdims: bo
 
 @operation
 def std(x: ArrayLike, /, axis: Any = None, correction: float = 0.0, keepdims: bool = False) -> Tensor:
-    """The standard deviation over ``axis``: the square root of ``var``.
+    """The standard deviation over ``axis``: the square root of ``var``.  Where it is 0, so is its derivative.
 
     Raises AxisError for an axis that is not there.
 
     >>> hf.std([1.0, 3.0])
     <Tensor f32[] cpu> 1.0
     """
-    return sqrt(var(x, axis, correction, keepdims))
+    return root(var(x, axis, correction, keepdims))
+
+
+def root(total: Tensor) -> Tensor:
+    """The square root, whose derivative at 0 is taken to be 0: that of a length."""
+    there = not_equal(total, 0)
+    return where(there, sqrt(where(there, total, 1)), 0)
 
 
 @operation

@@ -40,9 +40,10 @@ def vmap(
 
     The function is traced with tensors that stand for one example: what depends on them has no value there.  Branches
     that differ between the examples are computed for all of them and chosen from, loops go on until all are done; what
-    may raise, or has an effect, happens only to examples that come to it.  What draws random numbers draws others for
-    each example, from generators that are split from those outside; with ``randomness="same"`` all draw the same, and
-    "error" forbids it.  May be nested, differentiated and compiled; what is differentiated or compiled may be mapped.
+    may raise, or has an effect, happens only to examples that come to it, an effect for all of them before the next one
+    does.  What draws random numbers draws others for each example, from generators that are split from those outside;
+    with ``randomness="same"`` all draw the same, and "error" forbids it.  May be nested, differentiated and compiled;
+    what is differentiated or compiled may be mapped.
 
     Raises ShapeError, AxisError or ArgumentTypeError for arguments that do not fit the axes.
 

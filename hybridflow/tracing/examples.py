@@ -26,12 +26,16 @@ from hybridflow.eager.dispatch import apply, builder
 from hybridflow.eager.operands import as_tensor
 from hybridflow.errors import ArgumentError
 from hybridflow.runtime import locks
+from hybridflow.tracing.order import ORDER
 from hybridflow.tracing.region import Held, Region, all_operands
 from hybridflow.tracing.staged import Staged
 from hybridflow.tracing.symbolic import SymbolicTensor
 from hybridflow.tracing.trace import Trace
 
 Body = Callable[[list[Tensor]], Sequence["Tensor | None"]]
+
+Functions = Sequence[Callable[..., Any]]
+Program = tuple[Staged | None, list[tuple[bool, int]]]
 
 _FIRST = 3  # the time from which on a graph that is run eagerly is compiled
 _MOST = 128  # graphs that are remembered
@@ -42,14 +46,17 @@ _lock = locks.make()
 # ---- running graphs
 
 
-def run_graph(graph: Graph, inputs: Sequence[Tensor]) -> list[Tensor]:
+def run_graph(graph: Graph, inputs: Sequence[Tensor], functions: Functions = ()) -> list[Tensor]:
     """The outputs of a graph without state for tensors: run, recorded by the tapes that there are, or recorded into the
     trace that is going on.
 
-    Outside of traces its ops are run one by one at first; graphs that come again, and loops, are compiled.
+    Outside of traces its ops are run one by one at first; graphs that come again, and loops, are compiled.  What is
+    called by number is among the ``functions``; in a trace, its own.
     """
     if now().trace is not None:
         return _recorded(graph, inputs)
+    if functions:
+        return _run(_compiled(graph, functions), inputs)
     text = to_text(graph, locations=False)
     with _lock:
         entry = _known.pop(text, None) or [0, None]
@@ -61,8 +68,12 @@ def run_graph(graph: Graph, inputs: Sequence[Tensor]) -> list[Tensor]:
         return _recorded(graph, inputs)
     if entry[1] is None:
         entry[1] = _compiled(graph)
-    staged, places = entry[1]
-    outputs = staged(inputs) if staged is not None else []
+    return _run(entry[1], inputs)
+
+
+def _run(program: Program, inputs: Sequence[Tensor]) -> list[Tensor]:
+    staged, places = program
+    outputs = [] if staged is None else staged(inputs)
     return [inputs[k] if given else outputs[k] for given, k in places]
 
 
@@ -85,16 +96,17 @@ def _recorded(graph: Graph, inputs: Sequence[Tensor]) -> list[Tensor]:
     return [values[n] for n in graph.outputs]
 
 
-def _compiled(graph: Graph) -> tuple[Staged | None, list[tuple[bool, int]]]:
+def _compiled(graph: Graph, functions: Functions = ()) -> Program:
     """The program, and where each output is: whether among the inputs, and its position."""
     trace = Trace(graph.name)
+    trace.functions[:] = functions
     inputs = [trace.argument(node.type, f"x{k}") for k, node in enumerate(graph.inputs)]
     with tracing(trace):
         found = [trace.node_of(x) for x in _recorded(graph, inputs)]
     given = {node: k for k, node in enumerate(trace.inputs)}
     outputs = {node: k for k, node in enumerate(dict.fromkeys(node for node in found if node not in given))}
     places = [(True, given[node]) if node in given else (False, outputs[node]) for node in found]
-    return Staged(trace, tuple(outputs), False) if outputs else None, places
+    return Staged(trace, tuple(outputs), False) if outputs or functions else None, places
 
 
 # ---- one example
@@ -119,10 +131,15 @@ class Examples(Region):
         return stand_in
 
     def read_variable(self, variable: Variable) -> SymbolicTensor:
+        if variable is ORDER and self.parent is None:
+            return self._last_effect()  # type: ignore[no-any-return]
         self._meet(variable)
         return super().read_variable(variable)
 
     def write_variable(self, variable: Variable, value: Tensor) -> None:
+        if variable is ORDER and self.parent is None:
+            self._order = value
+            return
         self._meet(variable)
         super().write_variable(variable, value)
 
@@ -187,7 +204,7 @@ def over_examples(
         wide, flags = batched_graph(graph, own, size)
     else:
         wide, flags = _one_after_another(graph, len(region.own), size)
-    results = run_graph(wide, inputs)
+    results = run_graph(wide, inputs, region.functions)
     count = len(outputs) - len(variables)
     for variable, value, differs in zip(variables, results[count:], flags[count:]):
         _assign(name, variable, value, differs)
@@ -204,7 +221,11 @@ def _assign(name: str, variable: Variable, value: Tensor, differs: bool) -> None
             f"{what} is assigned a value of each example, and can have one. Return the values, and assign what is to "
             "be made of all of them, as in v.assign(hf.mean(values, axis=0)).",
         )
-    variable.assign(value)
+    if variable is ORDER:
+        trace: Any = now().trace
+        trace.write_variable(ORDER, value)
+    else:
+        variable.assign(value)
 
 
 def _live(graph: Graph) -> Graph:
