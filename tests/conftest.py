@@ -78,6 +78,7 @@ _OF_CODE = frozenset(
         "test_fuzz",
         "test_golden",
         "test_golden_programs",
+        "test_gradient_matrix",
         "test_higher_derivatives",
         "test_index",
         "test_indexing",
