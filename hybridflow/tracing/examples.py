@@ -132,7 +132,7 @@ class Examples(Region):
 
     def read_variable(self, variable: Variable) -> SymbolicTensor:
         if variable is ORDER and self.parent is None:
-            return self._last_effect()  # type: ignore[no-any-return]
+            return self._last_effect()
         self._meet(variable)
         return super().read_variable(variable)
 
