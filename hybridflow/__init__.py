@@ -281,6 +281,7 @@ if _typing.TYPE_CHECKING:  # what is loaded when it is first used, see ``_LATER`
     from hybridflow.effects.printing import print as print
     from hybridflow.effects.py_function import numpy_function as numpy_function, py_function as py_function
     from hybridflow.jit.function import function as function
+    from hybridflow.jit.stances import stance as stance
     from hybridflow.jit.tensor_spec import TensorSpec as TensorSpec
     from hybridflow.layers.graph import Input as Input
     from hybridflow.layers.module import Module as Module
@@ -348,6 +349,7 @@ _LATER = {
     "regularizers": "",
     "scan": "control.walks",
     "searchsorted": "array.searching",
+    "stance": "jit.stances",
     "switch_case": "control.branches",
     "tree": "",
     "unique_all": "array.sets",

@@ -14,7 +14,7 @@ from hybridflow import config
 from hybridflow.core import foreign, pytree, transaction
 from hybridflow.core.context import current, now
 from hybridflow.errors import ArgumentError, ArgumentTypeError, TraceError, entered, of_user, user_location
-from hybridflow.jit import aliases, introspect
+from hybridflow.jit import aliases, introspect, stances
 from hybridflow.jit.binding import Binder, name_of
 from hybridflow.jit.bound import BoundFunction, WeakMethod
 from hybridflow.jit.cache import CallForm, SignatureCache, Variant
@@ -68,6 +68,7 @@ class Function(Dispatcher, Generic[P, R]):
         "_bindings",
         "_cache",
         "_instances",
+        "_is_unguarded",
         "_observer",
         "_options",
         "_python",
@@ -92,6 +93,7 @@ class Function(Dispatcher, Generic[P, R]):
         self._retraces = RetraceLog(options.name)
         is_relaxed = options.reduce_retracing and options.input_signature is None
         self._relaxing = Relaxing() if is_relaxed else None
+        self._is_unguarded = False  # whether a trace was made that answers no other call
         self._observer: Any = None  # of what it reads from outside: made when it is first traced
         self._instances = InstanceTable()
         self.holds_objects = False  # whether what was traced keeps objects of the user's: see methods.py
@@ -118,6 +120,8 @@ class Function(Dispatcher, Generic[P, R]):
                 return self(*own_args, **own_kwargs)
             leaves, key = self._leaves_and_key(args, kwargs)
             found = self._find(key, leaves) or self._find_relaxed(key, leaves)
+            if found is None and not self._may_trace(key):
+                return self._call_body(args, kwargs)
             if found is None:
                 # A trace may write variables: those that it draws the first values of others from.
                 found, result = transaction.run(lambda: self._make_and_call(key, leaves))
@@ -165,6 +169,20 @@ class Function(Dispatcher, Generic[P, R]):
         found = self._relax_or_make(key, leaves)
         return found, found.concrete.call_leaves(leaves)
 
+    def _may_trace(self, key: Key) -> bool:
+        """Whether a call that no known trace serves is traced; else it runs eagerly.  Raises TraceError where the
+        stance forbids both."""
+        name = stances.current()
+        if name == stances.DEFAULT:
+            return True
+        cause = self._cause(key)
+        if cause is None and not self._is_unguarded:
+            return True  # the first time
+        if name == stances.FAIL:
+            why = "it is traced at each call" if cause is None else f"it would be traced again: {cause}"
+            raise TraceError(self._options.name, f'{why}. The stance is "{name}".')
+        return False
+
     def _find_relaxed(self, key: Key, leaves: Sequence[Any]) -> Variant | None:
         """As ``_find``, of traces for any numbers and extents in the places that vary."""
         own = key if self._relaxing is None else self._relaxing.relaxed(key)
@@ -174,7 +192,7 @@ class Function(Dispatcher, Generic[P, R]):
         """What answers a call that no known trace serves: a trace for any numbers in the places that vary, or, where
         its code needs them, for those of this call."""
         if self._relaxing is None:
-            return self._find_or_make(key, leaves)
+            return self._kept(key, self._find_or_make(key, leaves))
         while (own := self._relaxing.learned(key)) is not key:
             try:
                 return self._kept(key, self._find_or_make(own, leaves, gives_up=True))
@@ -190,8 +208,10 @@ class Function(Dispatcher, Generic[P, R]):
         return self._kept(key, found)
 
     def _kept(self, key: Key, variant: Variant) -> Variant:
-        if variant.guards is None and self._relaxing is not None:
-            self._relaxing.stop(key)
+        if variant.guards is None:
+            self._is_unguarded = True
+            if self._relaxing is not None:
+                self._relaxing.stop(key)
         return variant
 
     def _find(self, key: Key, leaves: Sequence[Any]) -> Variant | None:
@@ -305,6 +325,10 @@ class Function(Dispatcher, Generic[P, R]):
             self._was_traced = True
             if variant.guards is None:
                 self._observer.unguarded(recording, self._options.strict)
+            elif self._options.strict:
+                from hybridflow.jit import hidden
+
+                hidden.check(variant.concrete, self._trace_once(key, leaves, False, gives_up)[0].concrete)
             variant.concrete.trace_ms = (time.perf_counter() - started) * 1e3
             return variant
 
@@ -573,7 +597,8 @@ def function(
 
     What the function reads from outside (globals, closures, attributes, items) is watched: another value is another
     trace.  What cannot be watched (a call of ``time.time``), or has to happen at each call (an item appended to a list
-    that outlives it), is warned of once, and the function is traced at each call; ``strict`` makes it a TraceError.
+    that outlives it), is warned of once, and the function is traced at each call; ``strict`` makes it a TraceError, and
+    traces twice: where the two differ, which cannot be seen otherwise, is one too.
 
     A call that raises leaves every variable as it was.
 

@@ -53,6 +53,10 @@ class Cause(NamedTuple):
     others: int
     suggestion: str
 
+    def __str__(self) -> str:
+        more = f" and {self.others} more" if self.others else ""
+        return f"{self.argument}: {self.old} → {self.new}{more}. To avoid it: {self.suggestion}"
+
 
 def _shape_of(structure: pytree.Structure) -> str:
     """A structure in words: ``list of 3``."""
