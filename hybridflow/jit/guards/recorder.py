@@ -75,7 +75,7 @@ class Recorder:
         if type(value) is SymbolicNumber:
             return numbers.attribute(value, name)
         if recording is None or type(value) in _INERT:
-            return getattr(known(value) if type(value) is Dim else value, name)
+            return getattr(known(value) if type(value) is Dim and hasattr(int, name) else value, name)
         return paths.seen(questions.get_attribute(recording, value, name))
 
     def method(self, value: Any, name: str) -> Any:

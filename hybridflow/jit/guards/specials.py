@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import math
 import operator
+import sys
 import types
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -47,8 +48,11 @@ def known(value: Any) -> Any:
 
 
 def _open_kind(value: Any) -> type | None:
-    """The class of the number that an extent or an open float stands for; None for other values."""
-    return int if type(value) is Dim else float if type(value) is SymbolicFloat else None
+    """The class of the number that an extent or an open float stands for to the code two frames up, if that is the
+    user's: ours tells extents from ints.  None for other values."""
+    if type(value) is not Dim:
+        return float if type(value) is SymbolicFloat else None
+    return None if sys._getframe(2).f_globals.get("__name__", "").partition(".")[0] == "hybridflow" else int
 
 
 def is_open(value: Any) -> bool:
