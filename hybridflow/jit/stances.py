@@ -26,7 +26,8 @@ class stance:  # called like a function, and entered
     >>> _ = f(hf.ones(3))
     >>> with hf.stance("eager_on_retrace"):
     ...     f(hf.ones((1, 2)))
-    <Tensor f32[1,2] cpu> [[2. 2.]]
+    <Tensor f32[1,2] cpu>
+    [[2. 2.]]
     """
 
     @entered
