@@ -109,6 +109,7 @@ _OF_CODE = frozenset(
         "test_random_control",
         "test_recurrent",
         "test_scatter_operands",
+        "test_row_updates",
         "test_schedule",
         "test_several_results",
         "test_shared_memory",

@@ -331,7 +331,8 @@ class ModuleBuilder:
             return scan.emit_scan(self.module, e, symbol, node.op, x.dtype, x.shape, lowered, dims, inputs, buffers)
         if isinstance(lowered, Ranking):
             return sort.emit_argsort(self.module, e, symbol, lowered, inputs[0], dims, buffers)
-        lowered = replace(lowered, check=replace(lowered.check, where=node.where))
+        if lowered.check is not None:
+            lowered = replace(lowered, check=replace(lowered.check, where=node.where))
         _, indices, updates = inputs
         return scatter.emit_scatter_add(self.module, e, symbol, lowered, inputs[0], indices, updates, dims, buffers)
 

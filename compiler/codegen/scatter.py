@@ -1,4 +1,5 @@
-"""Adding updates at indices: out = a copy of x, to which the updates are added one after another.
+"""Adding updates at indices: out = a copy of x, to which the updates are added one after another, or in which they
+replace what is there.
 
 The order is that of ``ops/order.py``, row-major in the updates, and each sum is rounded to the dtype.  So the bits do
 not depend on how the kernel is cut: a piece of the work has a part of the result to itself, columns where there are
@@ -26,6 +27,7 @@ from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.compiler.ir.graph import Node
 from hybridflow.compiler.loops.limits import ENOUGH
 from hybridflow.compiler.ops.lowering import Adding
+from hybridflow.compiler.program import Check
 from hybridflow.compiler.target import Target
 
 _WIDE = 64  # elements side by side, when there are more of them than a vector holds
@@ -130,7 +132,9 @@ class _Scatter:
                 def add(i: Ref, mask: Val | None) -> None:
                     here = c.at(to, i, item)
                     update = self.updates.value(c, c.add(row, i), mask)
-                    e.store(self.sum(e.load(here, self.dtype, mask), update), here, mask)
+                    if not self.adding.replaces:
+                        update = self.sum(e.load(here, self.dtype, mask), update)
+                    e.store(update, here, mask)
 
                 c.vector_loop(*columns, self.width, add)
 
@@ -171,26 +175,26 @@ class _Scatter:
     def finish(self, module: ModuleText, symbol: str) -> KernelCode:
         """The phase that is written, after that of the check of all indices."""
         e = self.e
-        looking = _Scatter(e.beside(), self.adding, self.x, self.indices, self.updates, self.dims, self.buffers)
-        looking.look()
+        bodies = [(e, symbol, self.units, 1 if self.by_rows else self.width, False)]
+        if self.adding.check is not None:
+            looking = _Scatter(e.beside(), self.adding, self.x, self.indices, self.updates, self.dims, self.buffers)
+            looking.look(self.adding.check)
+            bodies.insert(0, (looking.e, f"{symbol}_check", self.indices.node.shape, _WIDE, True))
         phases = []
-        for body, name, units, grain, checks in (
-            (looking.e, f"{symbol}_check", self.indices.node.shape, _WIDE, True),
-            (e, symbol, self.units, 1 if self.by_rows else self.width, False),
-        ):
+        for body, name, units, grain, checks in bodies:
             body.line("ret void")
             written = module.function(body, name, kernel_parameters(self.buffers), linkage="internal")
             phases.append(Phase(written, units, grain, checks))
         return KernelCode(tuple(phases))
 
-    def look(self) -> None:
+    def look(self, failing: Check) -> None:
         """Fail the check where an index is out of range, and slices have elements that would be added there."""
         c, e, axis = self.c, self.e, self.adding.axis
         slices = c.product((*self.shape[:axis], *self.shape[axis + 1 :]))
 
         def check(i: Ref, mask: Val | None) -> None:
             outside = e.not_(self.within(self.index(i, mask), (0, self.n)))
-            e.raise_if(outside, self.adding.check)
+            e.raise_if(outside, failing)
 
         with c.when(c.compare("ne", slices, 0)):
             c.vector_loop("%begin", "%end", lanes_for(e.target, dt.int64, _WIDE), check)

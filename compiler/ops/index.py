@@ -267,6 +267,118 @@ define(
 )
 
 
+def _scatter_set_infer(x: TensorType, indices: TensorType, updates: TensorType, axis: int, known: bool) -> TensorType:
+    rules.check_dtype("scatter_set", indices, _INDEX, "the indices' type")
+    _check_updates("scatter_set", x, updates, _taken_shape(x, indices, axis))
+    return x
+
+
+def _scatter_set_reference(
+    x: np.ndarray, indices: np.ndarray, updates: np.ndarray, axis: int, known: bool
+) -> np.ndarray:
+    out = x.copy()
+    if updates.size:
+        count = indices.size
+        rows = updates.reshape((*x.shape[:axis], count, *x.shape[axis + 1 :]))
+        for j, index in enumerate(_wrapped("scatter_set", x, indices, axis).reshape(-1)):
+            out[(slice(None),) * axis + (index,)] = rows[(slice(None),) * axis + (j,)]
+    return out
+
+
+def _scatter_set_vjp(
+    b: Builder, g: Any, out: Any, x: Any, indices: Any, updates: Any, axis: int, known: bool
+) -> tuple[Any, ...]:
+    """What is replaced has no part in the result, and so have updates that a later one replaces."""
+
+    def of_updates() -> Any:
+        shape = indices.type.shape
+        numbers = b.reshape(b.iota(shape=(product(shape),), axis=0, dtype=dt.int64), shape=shape)
+        nobody = b.full(-1, like=TensorType(x.type.shape[axis : axis + 1], dt.int64))
+        last = b.take(b.scatter_set(nobody, indices, numbers, axis=0, known=known), indices, axis=0)
+        stays = b.broadcast(
+            b.equal(last, numbers), shape=updates.type.shape, axes=tuple(range(axis, axis + len(shape)))
+        )
+        return b.where(stays, b.take(g, indices, axis=axis), b.full(0, like=updates.type))
+
+    return lambda: b.scatter_set(g, indices, b.full(0, like=updates.type), axis=axis, known=known), None, of_updates
+
+
+def _scatter_set_batch(
+    b: Any, op: Any, size: Any, batched: Sequence[bool], x: Any, indices: Any, updates: Any, axis: int, known: bool
+) -> Any:
+    x, updates = in_front(b, x, batched[0], size), in_front(b, updates, batched[2], size)
+    if not batched[1]:
+        return b.scatter_set(x, indices, updates, axis=axis + 1, known=known)
+    # The slices of all examples lie one after another, and an index that is out of range stays so.
+    own = indices.type.shape[1:]
+    count, extent = product(own), x.type.shape[axis + 1]
+    before, behind = x.type.shape[1 : axis + 1], x.type.shape[axis + 2 :]
+    rest = (*range(1, axis + 1), *range(axis + 2, x.type.ndim))
+    perm = (0, axis + 1, *rest)
+    rows = b.reshape(b.transpose(x, perm=perm), shape=(size * extent, *before, *behind))
+    new = b.reshape(updates, shape=(size, *before, count, *behind))
+    new = b.reshape(b.transpose(new, perm=perm), shape=(size * count, *before, *behind))
+    found = b.scatter_set(
+        rows, b.reshape(_of_examples(b, indices, extent), shape=(size * count,)), new, axis=0, known=known
+    )
+    back = tuple(perm.index(k) for k in range(x.type.ndim))
+    return b.transpose(b.reshape(found, shape=(size, extent, *before, *behind)), perm=back)
+
+
+def _of_examples(b: Any, indices: Any, extent: Any) -> Any:
+    """Indices into an axis that has ``extent`` slices of each example, one after another."""
+    type = TensorType(indices.type.shape, dt.int64)
+    i = b.convert(indices, dtype=dt.int64)
+    size, zero = type.shape[0], b.full(0, like=type)
+    length, all = (_extent(b, n, type) for n in (extent, size * extent))
+    wrapped = b.where(b.less(i, zero), b.add(i, length), i)
+    inside = b.logical_and(b.greater_equal(wrapped, zero), b.less(wrapped, length))
+    first = b.multiply(b.iota(shape=type.shape, axis=0, dtype=dt.int64), length)
+    return b.where(inside, b.add(wrapped, first), all)
+
+
+def _extent(b: Any, extent: Any, like: TensorType) -> Any:
+    """An extent as a number in each element."""
+    if isinstance(extent, int):
+        return b.full(extent, like=like)
+    counted = b.iota(shape=(extent,), axis=0, dtype=like.dtype)
+    last = b.slice(counted, start=(extent - 1,), stop=(extent,), step=(1,))
+    one = b.full(1, like=TensorType((), like.dtype))
+    return b.broadcast(b.add(b.reshape(last, shape=()), one), shape=like.shape, axes=())
+
+
+def _scatter_set_samples(rng: np.random.Generator, dtype: Any) -> list[samples.Sample]:
+    made = _scatter_samples(_take_samples)(rng, dtype)
+    return [*made, *((arrays, {**attrs, "known": True}) for arrays, attrs in made[:2])]
+
+
+def _scatter_set_lowered(types: tuple[TensorType, ...], attrs: Mapping[str, Any]) -> Adding:
+    check = None if attrs["known"] else range_check("scatter_set", types[0], attrs["axis"], None)
+    return Adding(attrs["axis"], False, check, replaces=True)
+
+
+define(
+    "scatter_set",
+    Kind.SCATTER,
+    3,
+    doc="""x with the updates in the place of the slices at the indices along an axis; of several for one slice the last
+    in row-major order stays.  Where ``known`` is true, the indices have been looked at before.""",
+    canon=lambda types, attrs: {
+        **rules.canon_axis("scatter_set")(types, {"axis": attrs["axis"]}),
+        "known": bool(attrs.get("known", False)),
+    },
+    infer=_scatter_set_infer,
+    reference=_scatter_set_reference,
+    lower=_scatter_set_lowered,
+    raises=lambda types, attrs: not attrs["known"],
+    vjp=_scatter_set_vjp,
+    batch=_scatter_set_batch,
+    samples=_scatter_set_samples,
+    dtypes=rules.NUMERIC,
+    facts={"exact": True},
+)
+
+
 def _scatter_along_infer(x: TensorType, indices: TensorType, updates: TensorType, axis: int) -> TensorType:
     _along_axis_infer("scatter_add_along_axis", x, indices, axis)
     _check_updates("scatter_add_along_axis", x, updates, indices.shape)

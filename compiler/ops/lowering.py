@@ -37,12 +37,14 @@ class Adding:
     """The third input added, in row-major order, to a copy of the first at the indices in the second, along ``axis``.
 
     An index counts whole slices; where it is ``paired``, there is one for each element that is added.  ``check``
-    fails at an index out of range.
+    fails at an index out of range; without one there is none.  With ``replaces`` updates take the place of what is
+    there, so that the last stays.
     """
 
     axis: int
     paired: bool
-    check: Check
+    check: Check | None
+    replaces: bool = False
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from hybridflow.array.elementwise import clip, pow, rsqrt, sqrt, square
 from hybridflow.core.tensor import Tensor
 from hybridflow.core.variable import Variable
 from hybridflow.optimizers.optimizer import Optimizer, Rate
+from hybridflow.optimizers.rows import Rows
 
 
 class Adagrad(Optimizer):
@@ -40,6 +41,16 @@ class Adagrad(Optimizer):
         accumulator = self.get_slot(variable, "accumulator")
         self.assign_add(accumulator, square(gradient))
         self.assign_sub(variable, learning_rate * gradient / sqrt(accumulator + self._epsilon))
+
+    def update_rows(self, rows: Rows, variable: Variable, learning_rate: Tensor) -> None:
+        accumulator = self.get_slot(variable, "accumulator")
+        sums = rows.of(accumulator) + square(rows.gradient)
+        rows.set(accumulator, sums)
+        rows.set(variable, rows.of(variable) - learning_rate * rows.gradient / sqrt(sums + self._epsilon))
+
+    def _leaves_rows(self) -> bool:
+        """With neither a start nor an epsilon 0 is divided by 0."""
+        return super()._leaves_rows() and self._epsilon > 0
 
     def get_config(self) -> dict[str, Any]:
         return super().get_config() | {"initial_accumulator_value": self._start, "epsilon": self._epsilon}

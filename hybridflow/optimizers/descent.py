@@ -8,6 +8,7 @@ from hybridflow.array.elementwise import sign
 from hybridflow.core.tensor import Tensor
 from hybridflow.core.variable import Variable
 from hybridflow.optimizers.optimizer import Optimizer, Rate
+from hybridflow.optimizers.rows import Rows
 
 
 class SGD(Optimizer):
@@ -43,6 +44,12 @@ class SGD(Optimizer):
         velocity = self.get_slot(variable, "momentum")
         self.assign(velocity, self._momentum * velocity - step)
         self.assign_add(variable, self._momentum * velocity - step if self._nesterov else velocity)
+
+    def update_rows(self, rows: Rows, variable: Variable, learning_rate: Tensor) -> None:
+        rows.set(variable, rows.of(variable) - learning_rate * rows.gradient)
+
+    def _leaves_rows(self) -> bool:
+        return super()._leaves_rows() and not self._momentum
 
     def get_config(self) -> dict[str, Any]:
         return super().get_config() | {"momentum": self._momentum, "nesterov": self._nesterov}

@@ -21,6 +21,7 @@ from hybridflow.errors import ArgumentError, ArgumentTypeError, DTypeError, Grad
 from hybridflow.jit.function import function
 from hybridflow.optimizers import schedules
 from hybridflow.optimizers.clipping import clip_by_global_norm, clip_by_norm
+from hybridflow.optimizers.rows import Rows, rows_of
 from hybridflow.optimizers.schedules import LearningRateSchedule
 
 Rate = float | LearningRateSchedule | Callable[[], Any]
@@ -319,7 +320,12 @@ class Optimizer(Configured):
         for gradient, variable in zip(self._clipped(gradients), variables):
             dtype = _computed(variable.dtype)
             own_rate = cast(rate, dtype)
-            if self._weight_decay and not self._is_undecayed(variable):
+            decays = self._weight_decay and not self._is_undecayed(variable)
+            rows = rows_of(gradient) if not decays and variable.constraint is None and self._leaves_rows() else None
+            if rows is not None:
+                self.update_rows(rows._replace(gradient=cast(rows.gradient, dtype)), variable, own_rate)
+                continue
+            if decays:
                 self.assign_sub(variable, variable * (self._weight_decay * own_rate))
             update_step(cast(gradient, dtype), variable, own_rate)
             if variable.constraint is not None:
@@ -336,6 +342,18 @@ class Optimizer(Configured):
         Gradient and learning rate have the variable's dtype, or float32 if that is narrower.
         """
         raise NotImplementedError(f"{type(self).__name__} has to define update_step(gradient, variable, learning_rate)")
+
+    def update_rows(self, rows: Rows, variable: Variable, learning_rate: Tensor) -> None:
+        """What ``update_step`` does, where it changes nothing but rows whose gradient is not 0.
+
+        A class defines it beside its ``update_step``.
+        """
+        raise NotImplementedError(f"{type(self).__name__} does not update single rows")
+
+    def _leaves_rows(self) -> bool:
+        """Whether rows without a gradient stay as they are."""
+        owner = next(kind for kind in type(self).__mro__ if "update_step" in vars(kind))
+        return "update_rows" in vars(owner) and owner is not Optimizer
 
     def assign(self, variable: Variable, value: Any) -> None:
         """Set a variable or a slot, rounded to its dtype."""
