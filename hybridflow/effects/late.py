@@ -85,6 +85,11 @@ class Late:
         leaves, self._structure = pytree.flatten(list(values))
         self._leaves = [self._leaf(leaf) for leaf in leaves]
 
+    def given(self) -> list[Tensor]:
+        """The operands, which are not kept: the trace that they belong to ends."""
+        operands, self.operands = self.operands, []
+        return operands
+
     def filled(self, arrays: Sequence[np.ndarray]) -> list[Any]:
         """The values, with ``arrays`` for the operands."""
         found: list[Any] = pytree.unflatten(self._structure, [leaf(arrays) for leaf in self._leaves])
@@ -118,7 +123,7 @@ class Late:
     def _text(self, text: LateText) -> Fill:
         inner = Late(text._values)
         begin, make = len(self.operands), text._make
-        self.operands += inner.operands
+        self.operands += inner.given()
         end = len(self.operands)
         return lambda arrays: make(*inner.filled(arrays[begin:end]))
 

@@ -59,7 +59,7 @@ def print_later(*values: Any, sep: Any = None, end: Any = None, **options: Any) 
 
 
 def _later(late: Late, write: Callable[[Sequence[Any]], None]) -> None:
-    call_in_order(lambda *arrays: write(late.filled(arrays)), late.operands, ())
+    call_in_order(lambda *arrays: write(late.filled(arrays)), late.given(), ())
 
 
 def _text(value: Any, summarize: int) -> str:

@@ -20,10 +20,13 @@ import numpy as np
 
 from hybridflow.array import elementwise, reductions
 from hybridflow.array.elementwise import logical_not
+from hybridflow.compiler.ir.dtypes import bool_
 from hybridflow.compiler.ir.extents import Dim
 from hybridflow.core.context import current
 from hybridflow.core.tensor import Tensor
+from hybridflow.eager.operands import scalar
 from hybridflow.effects import late
+from hybridflow.effects.checks import raise_unless
 from hybridflow.jit.guards import calls, contents, questions
 from hybridflow.jit.guards.attributes import MISSING, before_attribute, read_attribute
 from hybridflow.jit.guards.recognition import ATOMS
@@ -231,8 +234,32 @@ class Recorder:
             paths.unwound(since[0])
 
     @staticmethod
+    def tries(first: int, last: int, catches: tuple[str, ...]) -> None:
+        """Before ``try``, of whose lines some may raise what it ``catches``."""
+        paths.tries(sys._getframe(1), first, last, catches)
+
+    @staticmethod
+    def is_staged() -> bool:
+        """Whether it depends on a tensor that the running line is come to."""
+        return paths.active.path is not None and paths.is_staged(sys._getframe(1))
+
+    @staticmethod
+    def raises_later(error: Any, cause: Any) -> None:
+        """``raise error from cause`` where it depends on a tensor whether that is come to."""
+        raise_unless(scalar(False, bool_, "raise"), *map(_exception, (error, cause)))
+        paths.raised(sys._getframe(1))
+
+    @staticmethod
+    def require(value: Any, *message: Any) -> None:
+        """``assert value, message`` of a tensor."""
+        raise_unless(truth(value), AssertionError(*message))
+
+    is_open = staticmethod(is_open)
+    assertion = AssertionError
+
+    @staticmethod
     def raises() -> None:
-        """Before ``raise``."""
+        """Before ``raise`` of what was caught."""
         if paths.active.path is not None:
             fix = "Choose the value with hf.where, or raise outside of the compiled function."
             paths.check_not_staged(sys._getframe(1), "an exception is raised", fix)
@@ -456,6 +483,15 @@ def _is_among(item: Any, container: Any) -> Any:
             equal = reductions.any(part == item)
             found = equal if found is False else elementwise.logical_or(found, equal)
     return found
+
+
+def _exception(value: Any) -> Any:
+    """What ``raise`` makes of its operand."""
+    if isinstance(value, type) and issubclass(value, BaseException):
+        value = value()
+    if value is not None and not isinstance(value, BaseException):
+        raise TypeError("exceptions must derive from BaseException")
+    return value
 
 
 _LOOK_AT_CALLERS = (locals, globals, vars, dir, eval, exec, super, breakpoint, __import__, sys._getframe)

@@ -424,6 +424,10 @@ class Flow(ast.NodeTransformer):
         names = self._bound(*(part for block in (*blocks, node.finalbody) for part in block))
         begun, end, after = self._paused(node, names, runs=True)
         depth = begun[0].targets[0].id  # type: ignore[attr-defined]
+        first, last = node.body[0].lineno, node.body[-1].end_lineno
+        given: tuple[Any, ...] = (first, last, _caught(node))
+        lines = [self._at(node, ast.Constant(value)) for value in given]
+        begun.insert(0, self._at(node, ast.Expr(self._call(node, "tries", *lines))))
         pauses = bool(node.finalbody) and any(jumps.leaves(block) for block in blocks)
         before, self._finally = self._finally, self._finally | set(names) if pauses else self._finally
         node.body, node.orelse = self._statements(node.body), self._statements(node.orelse)
@@ -437,8 +441,8 @@ class Flow(ast.NodeTransformer):
             passed = self._at(node, ast.Expr(self._call(node, "passed", self._load(node, depth))))
             node.finalbody = [passed, *node.finalbody]
         if not pauses:
-            return [begun[0], node]
-        common = self._call(node, "common", self._load(node, begun[1].targets[0].id), self._names(node, names))  # type: ignore[attr-defined]
+            return [*begun[:2], node]
+        common = self._call(node, "common", self._load(node, begun[2].targets[0].id), self._names(node, names))  # type: ignore[attr-defined]
         node.finalbody.insert(1, self._if(node, copy.deepcopy(after[0].test), self._assigned(node, names, common)))  # type: ignore[attr-defined]
         for block in (node.orelse or node.body, *(handler.body for handler in node.handlers)):
             block += end
@@ -446,6 +450,70 @@ class Flow(ast.NodeTransformer):
 
     visit_TryStar = visit_Try
 
+    # ---- errors
+
     def visit_Raise(self, node: ast.Raise) -> Any:
         self.generic_visit(node)
-        return [self._at(node, ast.Expr(self._call(node, "raises"))), node]
+        if node.exc is None or not self._may_bind:
+            return [self._at(node, ast.Expr(self._call(node, "raises"))), node]
+        cause = self._none(node) if node.cause is None else node.cause
+        later = self._call(node, "raises_later", copy.deepcopy(node.exc), copy.deepcopy(cause))
+        return self._if(node, self._call(node, "is_staged"), [self._at(node, ast.Expr(later))], [node])
+
+    def visit_Assert(self, node: ast.Assert) -> Any:
+        if self._is_plain(node.test) or not self._may_bind:
+            node.test = self._test(node.test)
+            node.msg = None if node.msg is None else self._visit(node.msg)
+            return node
+        message = [] if node.msg is None else [node.msg]
+        if not all(map(_is_simple, message)):
+            negated = self._call(node, "negated", self._truth(node.test))
+            return self._choice(node.test, negated, [self._at(node, Failure.of(message))], [])
+        found = self._temporary()
+        given = list(map(self._visit, message))
+        later = self._call(node, "require", self._load(node, found), *given)
+        begun = self._set(node, found, self._truth(node.test))
+        node.test = self._call(node, "test", self._load(node, found))
+        node.msg = copy.deepcopy(given[0]) if given else None
+        asked = self._call(node, "is_open", self._load(node, found))
+        return [begun, self._if(node, asked, [self._at(node, ast.Expr(later))], [node])]
+
+    def visit_Failure(self, node: Failure) -> Any:
+        """An assertion that does not hold, in a branch of its own."""
+        made = self._call(node, "assertion", *map(self._visit, node.message))
+        raises = self._at(node, ast.Raise(copy.deepcopy(made), None))
+        later = self._call(node, "raises_later", made, self._none(node))
+        return self._if(node, self._call(node, "is_staged"), [self._at(node, ast.Expr(later))], [raises])
+
+
+class Failure(ast.stmt):
+    """``raise AssertionError(*message)``"""
+
+    _fields = ("message",)
+    message: list[ast.expr]
+
+    @classmethod
+    def of(cls, message: list[ast.expr]) -> Failure:
+        made = cls()
+        made.message = message
+        return made
+
+
+def _is_simple(message: ast.expr) -> bool:
+    """Whether a text may be made although nobody needs it."""
+    if isinstance(message, ast.JoinedStr):
+        return all(isinstance(part, ast.Constant) or _shows_name(part) for part in message.values)
+    return isinstance(message, (ast.Constant, ast.Name))
+
+
+def _shows_name(part: ast.expr) -> bool:
+    return isinstance(part, ast.FormattedValue) and isinstance(part.value, ast.Name)
+
+
+def _caught(node: ast.Try | ast.TryStar) -> tuple[str, ...]:
+    """The names of the exceptions that a statement catches, see ``paths.tries``."""
+    names = ["finally"] if node.finalbody else []
+    for handler in node.handlers:
+        kinds = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]
+        names += ["" if kind is None else ast.unparse(kind) for kind in kinds]
+    return tuple(names)

@@ -368,11 +368,6 @@ class _Instrumenter(Flow):
 
     # Statements
 
-    def visit_Assert(self, node: ast.Assert) -> ast.AST:
-        node.test = self._test(node.test)
-        node.msg = None if node.msg is None else self._visit(node.msg)
-        return node
-
     def visit_withitem(self, node: ast.withitem) -> ast.AST:
         node.context_expr = self._call(node.context_expr, "enter", self._visit(node.context_expr))
         node.optional_vars = None if node.optional_vars is None else self._visit(node.optional_vars)

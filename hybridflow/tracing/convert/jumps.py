@@ -26,12 +26,12 @@ def leaves(nodes: Iterable[ast.AST], in_loop: bool = False) -> bool:
 
 
 def returns_early(body: Sequence[ast.stmt]) -> bool:
-    """Whether a function may return from within a compound statement."""
+    """Whether a function may return from within a compound statement, or raise an error there."""
     return any(isinstance(node, _COMPOUND) and _returns(node) for node in body)
 
 
 def _returns(node: ast.AST) -> bool:
-    return any(isinstance(part, ast.Return) for part in _own(node))
+    return any(isinstance(part, (ast.Return, ast.Raise, ast.Assert)) for part in _own(node))
 
 
 def _own(node: ast.AST) -> Iterator[ast.AST]:

@@ -34,6 +34,7 @@ from hybridflow.tracing.flow.paths import (
     given_back,
     literal_code,
     note_doubles,
+    only_code,
     path_in,
     put,
     truth,
@@ -496,7 +497,7 @@ class _Staged:
             go = scalar(False, dtypes.bool_, "while") if values is None else as_typed(values[_GO], dtypes.bool_)
             outputs = [go, *self._carried.outputs(values, side)]
             broke = late.add(False if values is None else values[_BROKE], side)
-            code = late.add(literal_code(next(iter(bundle.kinds))) if bundle.code is None else bundle.code, side)
+            code = late.add(only_code(bundle) if bundle.code is None else bundle.code, side)
         lasts = self._lasts(late, values)
         left = {kind: late.add(found[VALUE], side) for kind, found in bundle.kinds.items() if kind is not NORMAL}
         leaves = len(outputs) - 1

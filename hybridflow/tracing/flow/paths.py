@@ -1,7 +1,8 @@
 """Paths: what the running code is inside of, where conditions are tensors.
 
 Both blocks of an ``if`` over a tensor run, each into a *side*: a region of the trace, and a journal of what it changed.
-How a side ends is an *outcome*: it goes on, returns a value, leaves a loop or begins its next turn.  Sides that go on
+How a side ends is an *outcome*: it goes on, returns a value, leaves a loop or begins its next turn; one that raises an
+error ends the program, and has none.  Sides that go on
 are joined to one.  Where one leaves and the other goes on, nothing is joined yet: the trace goes on inside of the one
 that does, and the fork stays *open* until the function, or the turn of the loop, is over.  A *path* is the
 stack of what is open in one block; it is dead when all of it has left.
@@ -9,8 +10,11 @@ stack of what is open in one block; it is dead when all of it has left.
 
 from __future__ import annotations
 
+import builtins
 import contextlib
 import itertools
+import os
+import sys
 import threading
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from types import CodeType, FrameType
@@ -59,6 +63,11 @@ class Bundle:
     @property
     def goes_on(self) -> bool:
         return NORMAL in self.kinds
+
+    @property
+    def has_raised(self) -> bool:
+        """Whether nothing comes after it: the program has ended with an error."""
+        return not self.kinds
 
     @property
     def only_goes_on(self) -> bool:
@@ -236,6 +245,8 @@ class _Active(threading.local):
         self.spent: list[Any] = []  # iterators of which it depends on a tensor how far loops came
         self.doubles: list[tuple[FrameType, tuple[Any, ...]]] = []
         self.changes = 0  # how often something was changed in place
+        self.refusal: TraceError | None = None  # nobody catches it
+        self.tries: list[tuple[FrameType, int, int, tuple[str, ...]]] = []  # see ``tries``
         self.appended: tuple[Any, ...] = ()  # lists that turns of a loop append to, and see nothing of
         self.numbers = itertools.count(1)  # of kinds: the same ones in each trace of a function
 
@@ -249,6 +260,7 @@ def converting() -> Iterator[None]:
     before = active.path, active.conflicts, active.numbers, active.spent, active.doubles, active.appended
     active.path, active.conflicts, active.numbers, active.spent, active.doubles = None, {}, itertools.count(1), [], []
     active.appended = ()
+    tries, active.tries = active.tries, list(active.tries)
     try:
         yield
     except NameError as error:
@@ -258,6 +270,7 @@ def converting() -> Iterator[None]:
         raise explained from None
     finally:
         active.path, active.conflicts, active.numbers, active.spent, active.doubles, active.appended = before
+        active.tries, active.refusal = tries, None
 
 
 def path_in(frame: FrameType) -> Path:
@@ -309,6 +322,11 @@ def literal_code(kind: Kind) -> Tensor:
     return scalar(kind.number, dtypes.int32, "convert")
 
 
+def only_code(bundle: Bundle) -> Tensor:
+    """The code of the one way in which something ended."""
+    return literal_code(next(iter(bundle.kinds), NORMAL))
+
+
 def combined(pred: Tensor, pairs: Sequence[tuple[Side, Bundle]], alias: Mapping[Kind, Kind]) -> Bundle:
     """One bundle for two sides, recorded into the trace around them."""
     regions = [side.region for side, _ in pairs]
@@ -318,13 +336,13 @@ def combined(pred: Tensor, pairs: Sequence[tuple[Side, Bundle]], alias: Mapping[
     ends = [renamed(bundle, alias, region) for (_, bundle), region in zip(pairs, both)]
     kinds = list(dict.fromkeys([*ends[0].kinds, *ends[1].kinds]))
     found = {kind: _joined_values(joined, ends[0].kinds.get(kind), ends[1].kinds.get(kind)) for kind in kinds}
-    places = _joined_places(joined, [side for side, _ in pairs])
+    places = _joined_places(joined, [side for side, _ in pairs], [end.has_raised for end in ends])
     code = None
     if len(kinds) > 1:
         codes = []
         for end, region in zip(ends, both):
             with region.entered():
-                codes.append(literal_code(next(iter(end.kinds))) if end.code is None else end.code)
+                codes.append(only_code(end) if end.code is None else end.code)
         code = joined.output(codes[0], codes[1])
     tensors = emit_cond(pred, both, joined.outputs)
     for place, value, is_new in places:
@@ -412,13 +430,16 @@ def _joined_values(joined: Joined, a: Values | None, b: Values | None) -> Values
     return {name: joined.value(a.get(name, UNBOUND), b.get(name, UNBOUND)) for name in dict.fromkeys([*a, *b])}
 
 
-def _joined_places(joined: Joined, sides: Sequence[Side]) -> list[tuple[Place, Any, bool]]:
-    """What places are to hold, and whether nobody else knows them: one side made them."""
-    found = []
+def _joined_places(joined: Joined, sides: Sequence[Side], raised: Sequence[bool]) -> list[tuple[Place, Any, bool]]:
+    """What places are to hold, and whether nobody else knows them: one side made them.  Of a side that has ``raised``
+    nothing is left."""
+    found: list[tuple[Place, Any, bool]] = []
+    if all(raised):
+        return found
     places = {key: place for side in sides for key, (place, _) in side.touched.items()}
     for key, place in places.items():
         before = place.get()
-        a, b = (side.finals.get(key, before) for side in sides)
+        a, b = (ABSENT if gone else side.finals.get(key, before) for side, gone in zip(sides, raised))
         news = [side.made(key) for side in sides]
         if any(news):
             found.append((place, joined.value(a if news[0] else ABSENT, b if news[1] else ABSENT), True))
@@ -506,7 +527,8 @@ class Fork:
         path, pred, sides, bundles = self._path, self._pred, self._sides, self._bundles
         with blame.at(self._where):
             for left in (0, 1):
-                if not bundles[left].goes_on and bundles[1 - left].only_goes_on:
+                leaves = not bundles[left].goes_on and not bundles[left].has_raised
+                if leaves and bundles[1 - left].only_goes_on:
                     path.open(pred, sides[left], bundles[left], sides[1 - left], left_first=not left)
                     return bundles[1 - left].kinds[NORMAL]
             found = path.take(combined(pred, list(zip(sides, bundles)), {}))
@@ -561,6 +583,8 @@ def closed(path: Path, value: Any) -> Any:
     kind = path.returned
     bundle = path.settled(path.bundle or Bundle({kind: {VALUE: value}}), {})
     active.path = path.parent
+    if bundle.has_raised:
+        return None
     found = bundle.kinds[kind][VALUE]
     if isinstance(found, Conflict):
         raise blame.returns(found)
@@ -623,8 +647,56 @@ def resume(frame: FrameType, bundle: Bundle, names: Sequence[str], runs: bool) -
     return given_back(taken or {}, names, frame, blame.here(frame, "if"))
 
 
+def raised(frame: FrameType) -> None:
+    """The running block has ended the program with an error."""
+    path_in(frame).bundle = Bundle({})
+
+
+def tries(frame: FrameType, first: int, last: int, catches: tuple[str, ...]) -> None:
+    """The lines from ``first`` to ``last`` of a function stand in a ``try``, which ``catches`` the exceptions of these
+    names; an empty one stands for whatever they may be, ``finally`` for code that runs after them."""
+    here = frame, first, last, catches
+    if here not in active.tries:
+        active.tries.append(here)
+
+
+def check_not_caught(kind: type[BaseException]) -> None:
+    """Raise TraceError if somebody may catch an exception that the program, once it runs, raises where the code is."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        for own, first, last, catches in active.tries:
+            if own is frame and first <= frame.f_lineno <= last and any(_catches(frame, x, kind) for x in catches):
+                place = f"{os.path.basename(frame.f_code.co_filename)}:{first - 1}"
+                what = "a finally block runs" if "finally" in catches else "it is caught"
+                active.refusal = TraceError(
+                    "try",
+                    f"whether {kind.__name__} is raised depends on a tensor, and {what} after the try at {place}. A "
+                    "program ends with an error: choose values with if or hf.where, or catch it outside of the "
+                    "compiled function.",
+                )
+                raise active.refusal
+        frame = frame.f_back
+
+
+def _catches(frame: FrameType, name: str, kind: type[BaseException]) -> bool:
+    """Whether an except clause for ``name`` may catch exceptions of a kind."""
+    first, *rest = name.split(".")
+    for names in (frame.f_locals, frame.f_globals, vars(builtins)):
+        if first in names:
+            found = names[first]
+            for part in rest:
+                found = getattr(found, part, None)
+            kinds = found if isinstance(found, tuple) else (found,)
+            return not all(isinstance(one, type) for one in kinds) or issubclass(kind, kinds)
+    return True
+
+
 def caught(since: tuple[Path | None, int]) -> None:
     """An exception was caught.  Raises TraceError if it came out of a branch, which may not run."""
+    error = sys.exc_info()[1]
+    if error is not None and error is active.refusal:
+        unwound(since[0])
+        raise error
     if depth() != since:
         unwound(since[0])
         raise TraceError(
@@ -643,13 +715,20 @@ def unwound(path: Path | None) -> None:
         active.path = left.parent
 
 
-def check_not_staged(frame: FrameType, what: str, fix: str) -> None:
-    """Raise TraceError if it depends on a tensor whether the present line of ``frame`` runs."""
+def is_staged(frame: FrameType) -> bool:
+    """Whether it depends on a tensor that the present line of ``frame`` runs."""
     path = active.path
     while path is not None and path.frame is frame:
         if not path.is_plain:
-            raise TraceError("convert", f"{what} under a condition that is a tensor. {fix}")
+            return True
         path = path.parent
+    return False
+
+
+def check_not_staged(frame: FrameType, what: str, fix: str) -> None:
+    """Raise TraceError if it depends on a tensor whether the present line of ``frame`` runs."""
+    if is_staged(frame):
+        raise TraceError("convert", f"{what} under a condition that is a tensor. {fix}")
 
 
 def check_can_be_undone(what: str) -> None:

@@ -1,0 +1,66 @@
+"""Errors that a program raises when it runs: the user's own, with the values that it found."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NoReturn
+
+import numpy as np
+
+from hybridflow.core.tensor import Tensor
+from hybridflow.effects.late import Late
+from hybridflow.errors import short_location, user_location
+from hybridflow.tracing.flow.paths import check_not_caught
+from hybridflow.tracing.order import require
+
+
+def raise_unless(ok: Tensor, error: BaseException, cause: BaseException | None = None) -> None:
+    """Have the program that is traced end with ``error`` where ``ok``, a scalar, is False.
+
+    What it raises is of the error's type, with its arguments and attributes; tensors in them have values by then.
+    """
+    check_not_caught(type(error))
+    where = short_location(user_location(2))
+    late, kind, of_cause = Late([_said(error), _said(cause)]), type(error), type(cause)
+
+    def fail(*arrays: np.ndarray) -> NoReturn:
+        said, said_of_cause = late.filled(arrays)
+        found = _made(kind, said)
+        if where and not getattr(found, "__notes__", None):
+            found.add_note(f"raised by compiled code  ({where})")
+        if not said_of_cause:
+            raise found
+        raise found from _made(of_cause, said_of_cause)
+
+    require(ok, fail, late.given(), _text(error))
+
+
+def fail_unless(
+    ok: Tensor, kind: type[BaseException], make: Callable[..., BaseException], values: Sequence[Any], message: str
+) -> None:
+    """The same with an error of a ``kind`` that is made of values when it is raised."""
+    check_not_caught(kind)
+    late = Late(values, unwrapped=True)
+
+    def fail(*arrays: np.ndarray) -> NoReturn:
+        raise make(*late.filled(arrays))
+
+    require(ok, fail, late.given(), message)
+
+
+def _said(error: BaseException | None) -> list[Any]:
+    return [] if error is None else [list(error.args), dict(vars(error))]
+
+
+def _made(kind: Any, said: list[Any]) -> BaseException:
+    """An error like one that was made while tracing: its constructor may take other arguments than it keeps."""
+    args, attributes = said
+    found: BaseException = kind.__new__(kind, *args)
+    found.args = tuple(args)
+    vars(found).update(attributes)
+    return found
+
+
+def _text(error: BaseException) -> str:
+    text = str(error)
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
