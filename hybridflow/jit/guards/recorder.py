@@ -236,7 +236,8 @@ class Recorder:
     @staticmethod
     def tries(first: int, last: int, catches: tuple[str, ...]) -> None:
         """Before ``try``, of whose lines some may raise what it ``catches``."""
-        paths.tries(sys._getframe(1), first, last, catches)
+        if current.trace is not None:
+            paths.tries(sys._getframe(1), first, last, catches)
 
     @staticmethod
     def is_staged() -> bool:

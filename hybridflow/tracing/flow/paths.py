@@ -668,13 +668,13 @@ def check_not_caught(kind: type[BaseException]) -> None:
             if own is frame and first <= frame.f_lineno <= last and any(_catches(frame, x, kind) for x in catches):
                 place = f"{os.path.basename(frame.f_code.co_filename)}:{first - 1}"
                 what = "a finally block runs" if "finally" in catches else "it is caught"
-                active.refusal = TraceError(
+                refusal = active.refusal = TraceError(
                     "try",
                     f"whether {kind.__name__} is raised depends on a tensor, and {what} after the try at {place}. A "
                     "program ends with an error: choose values with if or hf.where, or catch it outside of the "
                     "compiled function.",
                 )
-                raise active.refusal
+                raise refusal
         frame = frame.f_back
 
 
