@@ -668,12 +668,13 @@ def check_not_caught(kind: type[BaseException]) -> None:
             if own is frame and first <= frame.f_lineno <= last and any(_catches(frame, x, kind) for x in catches):
                 place = f"{os.path.basename(frame.f_code.co_filename)}:{first - 1}"
                 what = "a finally block runs" if "finally" in catches else "it is caught"
-                refusal = active.refusal = TraceError(
+                refusal = TraceError(
                     "try",
                     f"whether {kind.__name__} is raised depends on a tensor, and {what} after the try at {place}. A "
                     "program ends with an error: choose values with if or hf.where, or catch it outside of the "
                     "compiled function.",
                 )
+                active.refusal = refusal
                 raise refusal
         frame = frame.f_back
 
@@ -693,10 +694,10 @@ def _catches(frame: FrameType, name: str, kind: type[BaseException]) -> bool:
 
 def caught(since: tuple[Path | None, int]) -> None:
     """An exception was caught.  Raises TraceError if it came out of a branch, which may not run."""
-    error = sys.exc_info()[1]
-    if error is not None and error is active.refusal:
+    refusal = active.refusal
+    if refusal is not None and sys.exc_info()[1] is refusal:
         unwound(since[0])
-        raise error
+        raise refusal
     if depth() != since:
         unwound(since[0])
         raise TraceError(
