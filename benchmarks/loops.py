@@ -7,13 +7,17 @@ where it can be imported, with one thread.
 
 scalar          10 000 turns of a ``while_loop`` over two numbers: nanoseconds a turn.
 lorenz          the Lorenz system by Runge, Kutta and Fehlberg with steps that adapt (about 1200 of them): milliseconds.
-lstm            50 steps of 32 sequences, 64 inputs, 128 units: ``scan`` and the unrolled program, milliseconds.
+lstm            50 steps of 32 sequences, 64 inputs, 128 units: ``scan``, a ``for`` over the rows of a tensor, and the
+                unrolled program, milliseconds.
 rnn gradient    32 steps of a tanh cell, 16 sequences of 32 units, with respect to both matrices: likewise.
+conversion      What it takes to convert and trace a function of 200 lines for the first time, milliseconds.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
+import linecache
 import os
 import sys
 import time
@@ -137,9 +141,20 @@ def lstm() -> dict[str, Program]:
             found.append(s[0])
         return hf.stack(found)
 
+    def rows(x: Any, w: Any, u: Any, b: Any) -> Any:
+        s, found = (zero, zero), []
+        for row in x:
+            s = _cell(s, row, w, u, b)
+            found.append(s[0])
+        return hf.stack(found)
+
     loop = hf.function(lambda x, w, u, b: hf.scan(lambda s, x: _cell(s, x, w, u, b), x, (zero, zero))[0])
-    flat = hf.function(unrolled)
-    return {"scan": lambda: loop(x, w, u, b), "unrolled": lambda: flat(x, w, u, b)}
+    flat, each = hf.function(unrolled), hf.function(rows)
+    return {
+        "scan": lambda: loop(x, w, u, b),
+        "for over rows": lambda: each(x, w, u, b),
+        "unrolled": lambda: flat(x, w, u, b),
+    }
 
 
 def rnn_gradient() -> dict[str, Program]:
@@ -156,8 +171,44 @@ def rnn_gradient() -> dict[str, Program]:
             found.append(h)
         return hf.sum(hf.stack(found) ** 2)
 
-    loop, flat = (hf.function(hf.grad(f, argnums=(0, 1))) for f in (scanned, unrolled))
-    return {"scan": lambda: loop(w, u), "unrolled": lambda: flat(w, u)}
+    def rows(w: Any, u: Any) -> Any:
+        h, found = zero, []
+        for row in x:
+            h = hf.tanh(row @ w + h @ u)
+            found.append(h)
+        return hf.sum(hf.stack(found) ** 2)
+
+    loop, each, flat = (hf.function(hf.grad(f, argnums=(0, 1))) for f in (scanned, rows, unrolled))
+    return {"scan": lambda: loop(w, u), "for over rows": lambda: each(w, u), "unrolled": lambda: flat(w, u)}
+
+
+def conversion() -> dict[str, Program]:
+    """A function of 200 lines, a new one for each round: conversion and trace, without what compiles."""
+    block = """    a = x * {k} + b[{j}]
+    if {k} > limit:
+        a = hf.tanh(a)
+    else:
+        a = a - helper(a, {k})
+    for j in range(2):
+        b[j] = b[j] * 0.5 + a
+"""
+    body = "".join(block.format(k=k, j=k % 2) for k in range(28))
+    text = f"def f(x, limit=14):\n    b = [x, x + 1]\n{body}    return a + b[0]\n"
+    names: dict[str, Any] = {"hf": hf, "helper": _helper}
+    made = itertools.count()
+
+    def one() -> Any:
+        file = f"<model {next(made)}>"
+        linecache.cache[file] = len(text), None, text.splitlines(True), file
+        exec(compile(text, file, "exec"), names)
+        return hf.function(names["f"]).get_concrete_function(x)
+
+    x = hf.ones((4,))
+    return {"200 lines": one}
+
+
+def _helper(a: Any, k: int) -> Any:
+    return hf.maximum(a, k) * 0.1
 
 
 CASES: dict[str, tuple[Callable[[], dict[str, Program]], float, str]] = {
@@ -165,6 +216,7 @@ CASES: dict[str, tuple[Callable[[], dict[str, Program]], float, str]] = {
     "lorenz": (lorenz, 1e3, "ms"),
     "lstm": (lstm, 1e3, "ms"),
     "rnn gradient": (rnn_gradient, 1e3, "ms"),
+    "conversion": (conversion, 1e3, "ms"),
 }
 
 

@@ -280,6 +280,7 @@ if _typing.TYPE_CHECKING:  # what is loaded when it is first used, see ``_LATER`
     )
     from hybridflow.effects.printing import print as print
     from hybridflow.effects.py_function import numpy_function as numpy_function, py_function as py_function
+    from hybridflow.jit.eagerly import eager as eager
     from hybridflow.jit.function import function as function
     from hybridflow.jit.stances import stance as stance
     from hybridflow.jit.tensor_spec import TensorSpec as TensorSpec
@@ -304,6 +305,7 @@ bool = bool_
 # What a first operation does without: where it is.  Modules of this package are the name itself.
 _LATER = {
     "ForwardAccumulator": "autodiff.tangents",
+    "eager": "jit.eagerly",
     "GradientTape": "autodiff.tape",
     "Input": "layers.graph",
     "Module": "layers.module",

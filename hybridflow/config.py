@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import threading
+from collections.abc import Iterator
 from types import ModuleType
 
 from hybridflow.core.context import add_process_reason
@@ -35,12 +38,33 @@ def run_functions_eagerly(on: bool) -> None:
 
 
 def functions_run_eagerly() -> bool:
-    """Whether ``run_functions_eagerly(True)`` is in force.
+    """Whether ``run_functions_eagerly(True)`` is in force, or a function of ``hf.eager`` runs.
 
     >>> hf.config.functions_run_eagerly()
     False
     """
-    return _eager
+    return _eager or _running.depth > 0
+
+
+class _Running(threading.local):
+    depth = 0  # of functions of ``hf.eager`` in this thread
+
+
+_running, _counting = _Running(), threading.Lock()
+
+
+@contextlib.contextmanager
+def running_eagerly() -> Iterator[None]:
+    """In the block, this thread runs the bodies of all functions as plain Python."""
+    _running.depth += 1
+    with _counting:
+        add_process_reason(1)
+    try:
+        yield
+    finally:
+        with _counting:
+            add_process_reason(-1)
+        _running.depth -= 1
 
 
 def memory_limit(limit: int | None = None) -> int:

@@ -107,6 +107,7 @@ _OF_CODE = frozenset(
         "test_quotients",
         "test_random",
         "test_random_control",
+        "test_random_python",
         "test_recurrent",
         "test_scatter_operands",
         "test_row_updates",

@@ -530,3 +530,22 @@ def test_numbers_that_a_tensor_decides_about_are_instances_of_pythons_types() ->
         return [isinstance(n, int), isinstance(n, float), isinstance(p, (float, str)), isinstance(n, hf.Tensor)]
 
     assert f(hf.constant(1.0)) == [True, False, True, False]
+
+
+def test_objects_that_finally_joins_are_known_to_be_several() -> None:
+    def f(x: Any) -> Any:
+        box = [x * 0.5, x + 2]
+        other = box
+        try:
+            if x > 5:
+                return x
+            box = [x - box[0], x * 1]
+            if not x <= -0.5:
+                other = box
+        finally:
+            x = x * 0.9
+        other[1] = other[1] * x
+        return box[0] + box[1] + other[1]
+
+    with pytest.raises(HybridflowError, match="it depends on a tensor which of several it is"):
+        hf.function(f)(hf.constant(1.0))

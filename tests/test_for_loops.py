@@ -295,6 +295,18 @@ def taken_from_an_iterator(x, y, w):
 
 
 @other
+def left_differently_by_each_turn(x, y, w):
+    s, p = hf.zeros(3), 0.5
+    for r in x:
+        s = s + r * p
+        p = -p if r[0] > r[1] else p
+        if s[0] > 1:
+            continue
+        s = s * 0.9
+    return s, p
+
+
+@other
 def part_of_a_zip(x, y, w):
     pairs = zip(x, y)
     first = next(iter(pairs))

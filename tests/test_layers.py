@@ -197,7 +197,7 @@ def test_circles_are_found() -> None:
 def test_rooms_have_names_of_their_own() -> None:
     rooms = [m.rpartition(".")[2] for m, path in MODULES.items() if path.name == "__init__.py" and m.count(".") == 1]
     public = {name for name in hf.__all__ if not isinstance(getattr(hf, name), types.ModuleType)}
-    assert not public.intersection(rooms)
+    assert public.intersection(rooms) == {"eager"}  # a room that is loaded, and hidden, before the function is
     assert len(set(rooms)) == len(rooms)
 
 

@@ -142,7 +142,7 @@ class Loop:
         """Whether to try a loop of the program: for the first turn, and if that is unlike others, for the second."""
         assert isinstance(walk, Walk)
         is_next = self._attempts == walk.taken - self._begun < 2 and walk.length - walk.taken > _REPEATED - 1
-        return is_next and (self._path is None or self._path.is_plain)
+        return is_next and not self.fresh and (self._path is None or self._path.is_plain)
 
     def _begin(self, walk: Turns) -> None:
         self._where = where = blame.here(self._frame, "for")

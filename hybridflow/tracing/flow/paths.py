@@ -628,7 +628,9 @@ def _either(pred: Tensor, a: Values, b: Values, names: Sequence[str]) -> Values:
     joined = Joined(lambda k: regions[k].entered(), [Side(region) for region in regions])
     found = {name: joined.value(a.get(name, UNBOUND), b.get(name, UNBOUND)) for name in names}
     tensors = emit_cond(pred, regions, joined.outputs)
-    return {name: joined.finished(value, tensors) for name, value in found.items()}
+    made = {name: joined.finished(value, tensors) for name, value in found.items()}
+    note_doubles(joined.made)
+    return made
 
 
 def chosen(pred: Tensor, a: Any, b: Any) -> Any:

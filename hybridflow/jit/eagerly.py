@@ -1,0 +1,50 @@
+"""``eager``: a function whose body runs op by op, for debugging."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any, ParamSpec, TypeVar
+
+from hybridflow import config
+from hybridflow.core.context import now
+from hybridflow.errors import ArgumentTypeError, TraceError
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def eager(function: Callable[P, R], /) -> Callable[P, R]:
+    """``function``, compiled or not, as one whose body runs as plain Python, op by op, with all that it calls: compiled
+    functions among that run eagerly too.  So a debugger, ``print`` and exceptions see values.
+
+    A compiled function cannot call it: what it returns is not known while that is traced.  TraceError says so.  Raises
+    ArgumentTypeError for what cannot be called.
+
+    >>> @hf.function
+    ... def double(x):
+    ...     return x * 2
+    >>> hf.eager(double)(hf.constant([1.0, 2.0]))
+    <Tensor f32[2] cpu> [2. 4.]
+    """
+    if not callable(function):
+        raise ArgumentTypeError("eager", f"a {type(function).__name__} is no function. Call it as hf.eager(f).")
+    python: Callable[P, R] = getattr(function, "python_function", function)
+    name = getattr(python, "__name__", type(python).__name__)
+
+    @functools.wraps(python)
+    def run(*args: P.args, **kwargs: P.kwargs) -> R:
+        if now().trace is not None:
+            raise _called_while_tracing(name)
+        with config.running_eagerly():
+            return python(*args, **kwargs)
+
+    return run
+
+
+def _called_while_tracing(name: str) -> Any:
+    return TraceError(
+        "eager",
+        f"{name} runs eagerly, and is called by a function that is compiled, which has no values yet. Run that one "
+        f"eagerly, hf.eager(f), or call {name} outside of it.",
+    )
