@@ -244,6 +244,7 @@ if _typing.TYPE_CHECKING:  # what is loaded when it is first used, see ``_LATER`
         optimizers as optimizers,
         random as random,
         regularizers as regularizers,
+        saved as saved,
         tree as tree,
     )
     from hybridflow.array.differences import diff as diff
@@ -349,6 +350,7 @@ _LATER = {
     "py_function": "effects.py_function",
     "random": "",
     "regularizers": "",
+    "saved": "",
     "scan": "control.walks",
     "searchsorted": "array.searching",
     "stance": "jit.stances",
@@ -382,6 +384,7 @@ _PUBLIC_MODULES = frozenset(
         "optimizers",
         "random",
         "regularizers",
+        "saved",
         "tree",
     )
 )

@@ -1,0 +1,268 @@
+"""Files of functions and models, run without their source."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import os
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from hybridflow.array.creation import asarray
+from hybridflow.checkpoint import files
+from hybridflow.compiler.inlining import apply_again, extents_of
+from hybridflow.compiler.ir.extents import affine, value_at
+from hybridflow.compiler.ir.graph import Graph, Role
+from hybridflow.compiler.ir.text import parse
+from hybridflow.compiler.ir.verify import verify
+from hybridflow.compiler.ops import TABLE
+from hybridflow.core import pytree
+from hybridflow.core.context import suspended
+from hybridflow.core.tensor import Tensor
+from hybridflow.core.variable import Variable
+from hybridflow.eager.dispatch import builder
+from hybridflow.eager.operands import as_tensor
+from hybridflow.errors import ArgumentError, ArgumentTypeError, CheckpointError, HybridflowError, ShapeError
+from hybridflow.jit.function import function
+from hybridflow.jit.tensor_spec import TensorSpec
+from hybridflow.layers.module import Module
+from hybridflow.saved.saving import DEFAULT, KIND, VERSION
+from hybridflow.saved.structures import unpacked
+
+_LEAST = 2  # smaller open extents have programs of their own
+
+
+class Loaded(Module):
+    """What ``load`` returns: a module with the variables of what was saved.
+
+    ``signatures`` are its functions by name; called itself it is the one called "serving_default", or the only one.
+    All are functions as ``@hf.function`` makes them: they are differentiable, and can be called in others.
+    """
+
+    def __init__(self, path: str, named: dict[str, Variable]) -> None:
+        self._path, self._named = path, named
+        self.signatures: dict[str, SavedFunction] = {}
+
+    def _attributes(self) -> Iterator[tuple[str, Any]]:
+        yield from self._named.items()
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        chosen = self.signatures.get(DEFAULT)
+        if chosen is None:
+            if len(self.signatures) != 1:
+                names = ", ".join(self.signatures)
+                raise ArgumentError("saved", f"{self._path} has the signatures {names}: call loaded.signatures[name].")
+            chosen = next(iter(self.signatures.values()))
+        return chosen(*args, **kwargs)
+
+    def __getattr__(self, name: str) -> Any:
+        signatures = self.__dict__.get("signatures", {})
+        if name in signatures:
+            return signatures[name]
+        raise AttributeError(f"{type(self).__name__} has no {name!r}; its signatures are {', '.join(signatures)}")
+
+    def __repr__(self) -> str:
+        return f"<Loaded {self._path}: {', '.join(self.signatures)}>"
+
+
+class _Program:
+    """One graph of a file, with what its inputs and results are."""
+
+    def __init__(self, graph: Graph, told: dict[str, Any], variables: list[Variable], file: files.File) -> None:
+        self.graph, self.parameters = graph, [str(name) for name in told["parameters"]]
+        self.leaves, self.structure = pytree.flatten(tuple(unpacked(told["arguments"])))
+        self.results = unpacked(told["results"])
+        self.sources: list[Any] = []
+        for node, source in zip(graph.inputs, told["sources"], strict=True):
+            role = node.attrs["role"]
+            if (role is Role.ARGUMENT) != (source is None):
+                raise ValueError("an input is of another kind than its source")
+            if isinstance(source, int):
+                source = variables[source]
+            elif source is not None:
+                source = asarray(file.array(source))
+            if source is not None and (source.shape != node.type.shape or source.dtype != node.type.dtype):
+                raise ValueError("a constant or variable is of another type")
+            self.sources.append(source)
+        self.specs = [leaf for leaf in self.leaves if isinstance(leaf, TensorSpec)]
+        arguments = [node for node in graph.inputs if node.attrs["role"] is Role.ARGUMENT]
+        if len(arguments) != len(self.specs):
+            raise ValueError("the graph has another number of arguments")
+        self._arguments = arguments
+        _assembled(self.results, graph.outputs, self.specs)  # which raises where there is no such output
+        self.call = function(self._run, name=graph.name)
+
+    def takes(self, leaves: Sequence[Any], structure: pytree.Structure) -> bool:
+        """Whether the program is one for these arguments."""
+        if structure != self.structure or len(leaves) != len(self.leaves):
+            return False
+        sizes: dict[str, int] = {}
+        pairs = []
+        nodes = iter(self._arguments)
+        for leaf, wanted in zip(leaves, self.leaves):
+            if not isinstance(wanted, TensorSpec):
+                if type(leaf) is not type(wanted) or leaf != wanted:
+                    return False
+                continue
+            node = next(nodes)
+            if not isinstance(leaf, Tensor) or leaf.dtype != wanted.dtype or leaf.ndim != len(wanted.shape):
+                return False
+            for actual, asked, extent in zip(leaf.shape, wanted.shape, node.type.shape):
+                if isinstance(asked, int):
+                    if actual != asked:
+                        return False
+                    continue
+                if actual < _LEAST:
+                    return False
+                source = affine(extent)
+                if source is not None:
+                    sizes.setdefault(source[0], (actual - source[2]) // source[1])
+                pairs.append((actual, extent))
+        return all(value_at(extent, sizes) == actual for actual, extent in pairs)
+
+    def _run(self, *tensors: Tensor) -> list[Any]:
+        """The outputs of the graph, applied anew to tensors; variables are assigned what it says."""
+        values: dict[Any, Any] = {}
+        given = iter(tensors)
+        for node, source in zip(self.graph.inputs, self.sources):
+            values[node] = next(given) if source is None else as_tensor(source, self.graph.name)
+        extents = extents_of({node: values[node] for node in self._arguments})
+        apply_again(builder, self.graph.nodes, values, extents)
+        outputs = [values[node] for node in self.graph.outputs]
+        for place, node in self.graph.updates.items():
+            self.sources[place].assign(values[node])
+        return outputs
+
+
+class SavedFunction:
+    """A function of a file.  It takes the arguments that were saved; plain values among them are their defaults."""
+
+    def __init__(self, name: str, programs: list[_Program]) -> None:
+        self.name, self._programs = name, programs
+        first = programs[0]
+        defaults = pytree.unflatten(first.structure, first.leaves)
+        parameters = []
+        for parameter, default in zip(first.parameters, defaults):
+            plain = not any(isinstance(leaf, TensorSpec) for leaf in pytree.flatten(default)[0])
+            parameters.append(
+                inspect.Parameter(
+                    parameter,
+                    inspect.Parameter.POSITIONAL_OR_KEYWORD,
+                    default=default if plain else inspect.Parameter.empty,
+                )
+            )
+        self.__signature__ = inspect.Signature(_ordered(parameters))
+        self._order = first.parameters
+
+    @property
+    def specs(self) -> list[Any]:
+        """The arguments that there are programs for, each with a TensorSpec for a tensor."""
+        return [pytree.unflatten(program.structure, program.leaves) for program in self._programs]
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        try:
+            bound = self.__signature__.bind(*args, **kwargs)
+        except TypeError as error:
+            raise ArgumentTypeError(self.name, f"{error}; the signature is {self.name}{self.__signature__}.") from None
+        bound.apply_defaults()
+        leaves, structure = pytree.flatten(tuple(bound.arguments[name] for name in self._order))
+        leaves = self._converted(leaves)
+        for program in self._programs:
+            if program.takes(leaves, structure):
+                tensors = [leaf for leaf, spec in zip(leaves, program.leaves) if isinstance(spec, TensorSpec)]
+                return _assembled(program.results, program.call(*tensors), tensors)
+        told = ", ".join(str(getattr(leaf, "type", repr(leaf))) for leaf in leaves)
+        known = "; ".join(
+            ", ".join(str(leaf) if isinstance(leaf, TensorSpec) else repr(leaf) for leaf in program.leaves)
+            for program in self._programs
+        )
+        raise ShapeError(self.name, f"no program was saved for ({told}); there are programs for: {known}.")
+
+    def _converted(self, leaves: list[Any]) -> list[Any]:
+        """Arrays and numbers as tensors where tensors are taken."""
+        programs = [program for program in self._programs if len(program.leaves) == len(leaves)]
+        found = []
+        for place, leaf in enumerate(leaves):
+            wanted = next((p.leaves[place] for p in programs if isinstance(p.leaves[place], TensorSpec)), None)
+            if wanted is not None and not isinstance(leaf, (str, type(None))):
+                dtype = None if hasattr(leaf, "dtype") else wanted.dtype
+                leaf = as_tensor(leaf, self.name) if dtype is None else asarray(leaf, dtype=dtype)
+            found.append(leaf)
+        return found
+
+    def __repr__(self) -> str:
+        return f"<SavedFunction {self.name}{self.__signature__}>"
+
+
+def load(path: str | os.PathLike[str]) -> Loaded:
+    """What ``save`` wrote into a file: a module that runs without the source of what was saved.
+
+    Raises CheckpointError for a file that is damaged, of another kind, or of a later format, FileNotFoundError where
+    there is none.  Nothing in a file is executed as code but ops of this version of hybridflow.
+
+    >>> import os, tempfile
+    >>> model = hf.Sequential([hf.Input((3,)), hf.layers.Dense(2)])
+    >>> loaded = hf.saved.load(hf.saved.save(model, os.path.join(tempfile.mkdtemp(), "model")))
+    >>> x = hf.ones((5, 3))
+    >>> bool(hf.all(loaded(x) == model(x)))
+    True
+    """
+    file = files.File(path)
+    if file.texts.get("kind") != KIND:
+        raise CheckpointError("saved", f"{path} holds no saved function, but {file.texts.get('kind')!r}.")
+    version = file.texts.get("version", "")
+    if not version.isdigit() or int(version) > VERSION:
+        raise CheckpointError("saved", f"{path} is of format {version!r:.20}; this hybridflow reads up to {VERSION}.")
+    try:
+        with suspended():
+            return _read(file)
+    except CheckpointError as error:
+        raise CheckpointError("saved", f"{path} cannot be read: {error}") from None
+    except (HybridflowError, KeyError, IndexError, TypeError, ValueError, AttributeError, RecursionError) as error:
+        raise CheckpointError(
+            "saved", f"{path} cannot be read: {type(error).__name__}: {str(error)[:300]}. The file is damaged."
+        ) from None
+
+
+def _read(file: files.File) -> Loaded:
+    variables = []
+    named = {}
+    for number, told in enumerate(json.loads(file.texts["variables"])):
+        variable = Variable(
+            asarray(file.array(f"variables.{number}")), trainable=bool(told["trainable"]), name=str(told["name"])
+        )
+        variables.append(variable)
+        named[str(told["name"]) if str(told["name"]) not in named else f"{told['name']}_{number}"] = variable
+    loaded = Loaded(str(file.path), named)
+    for name, told in json.loads(file.texts["programs"]).items():
+        programs = []
+        for one in told:
+            graph = parse(one["graph"], TABLE)
+            verify(graph)
+            if graph.calls_host:
+                raise ValueError("a program calls Python")
+            programs.append(_Program(graph, one, variables, file))
+        loaded.signatures[name] = SavedFunction(name, programs)
+    return loaded
+
+
+def _assembled(result: Any, outputs: Sequence[Any], arguments: Sequence[Any]) -> Any:
+    """A result with its outputs, arguments and plain values in their places."""
+    if isinstance(result, tuple) and len(result) == 2 and result[0] in ("output", "argument", "value"):
+        kind, value = result
+        return outputs[value] if kind == "output" else arguments[value] if kind == "argument" else value
+    if isinstance(result, dict):
+        return {key: _assembled(part, outputs, arguments) for key, part in result.items()}
+    return type(result)(_assembled(part, outputs, arguments) for part in result)
+
+
+def _ordered(parameters: list[inspect.Parameter]) -> list[inspect.Parameter]:
+    """Parameters with those behind one with a default given by name alone where they have none."""
+    seen = False
+    found = []
+    for parameter in parameters:
+        seen = seen or parameter.default is not parameter.empty
+        if seen and parameter.default is parameter.empty:
+            parameter = parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY)
+        found.append(parameter)
+    return sorted(found, key=lambda p: p.kind)

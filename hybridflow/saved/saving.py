@@ -1,0 +1,270 @@
+"""Functions and models as files that run without their source."""
+
+from __future__ import annotations
+
+import ast
+import itertools
+import json
+import os
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from hybridflow.checkpoint import files
+from hybridflow.compiler.ir.graph import Role
+from hybridflow.compiler.ir.text import to_text
+from hybridflow.core import pytree
+from hybridflow.core.variable import Variable
+from hybridflow.errors import ArgumentError, ArgumentTypeError, HybridflowError
+from hybridflow.jit.concrete import ARGUMENT, RESULT, VALUE, ConcreteFunction
+from hybridflow.jit.function import Function, function
+from hybridflow.jit.keys import Key, TensorKey
+from hybridflow.jit.tensor_spec import TensorSpec
+from hybridflow.jit.value_keys import ValueKey
+from hybridflow.layers.module import Module
+from hybridflow.models import Model
+from hybridflow.saved.structures import packed
+from hybridflow.tracing.trace import State
+
+KIND, VERSION = "hybridflow-saved", 1
+DEFAULT = "serving_default"
+_OPEN = 2  # of so many open extents each combination of 0, 1 and more has a program of its own
+
+
+def save(obj: Any, path: str | os.PathLike[str], signatures: Any = None) -> str:
+    """Write a function, or a module with functions, into one file, which ``load`` runs without the Python source.
+
+    ``signatures`` says which programs there are to be: a dict of concrete functions, of functions with an
+    ``input_signature``, or one of them, which is then called "serving_default".  Without it a function with an
+    ``input_signature``, or a model that knows its input, is saved as that; other functions with all signatures that
+    they have been called with.  Open extents (None) stay open.
+
+    The file holds the graphs as text with a format version, and the values of variables and constants in the
+    safetensors format; it replaces one that is there, at once.  Raises ArgumentError where there is no signature,
+    ArgumentTypeError for programs that call Python (``py_function``).
+
+    >>> import os, tempfile
+    >>> scale = hf.Variable(2.0)
+    >>> @hf.function(input_signature=[hf.TensorSpec([None])])
+    ... def f(x):
+    ...     return {"y": scale * x}
+    >>> path = hf.saved.save(f, os.path.join(tempfile.mkdtemp(), "f"))
+    >>> hf.saved.load(path)(hf.asarray([1.0, 2.0, 3.0]))
+    {'y': <Tensor f32[3] cpu> [2. 4. 6.]}
+    """
+    written = _Writer(obj)
+    programs = {
+        name: [written.program(one) for concrete in found for one in _with_small_extents(concrete)]
+        for name, found in _signatures(obj, signatures).items()
+    }
+    texts = {
+        "kind": KIND,
+        "version": str(VERSION),
+        "programs": json.dumps(programs),
+        "variables": json.dumps(written.variables),
+    }
+    folder = os.path.dirname(os.fspath(path))
+    if folder:
+        os.makedirs(folder, exist_ok=True)
+    files.write(path, written.arrays, texts)
+    return os.fspath(path)
+
+
+def _signatures(obj: Any, given: Any) -> dict[str, list[ConcreteFunction]]:
+    if given is not None:
+        chosen = given if isinstance(given, Mapping) else {DEFAULT: given}
+        return {str(name): _concrete(one, f"signatures[{name!r}]") for name, one in chosen.items()}
+    if isinstance(obj, Model):
+        return {DEFAULT: [_of_model(obj)]}
+    if isinstance(obj, Module):
+        found = dict(_functions_of(obj))
+        if not found:
+            raise ArgumentError("saved", f"{type(obj).__name__} has no method with @hf.function; give signatures.")
+        return {name: _concrete(one, name) for name, one in found.items()}
+    return {DEFAULT: _concrete(obj, getattr(obj, "__name__", "the function"))}
+
+
+def _functions_of(module: Module) -> Iterator[tuple[str, Any]]:
+    for name in dir(type(module)):
+        if isinstance(getattr(type(module), name, None), Function):
+            yield name, getattr(module, name)
+
+
+def _concrete(given: Any, what: str) -> list[ConcreteFunction]:
+    if isinstance(given, ConcreteFunction):
+        return [given]
+    if isinstance(given, (list, tuple)):
+        return [one for part in given for one in _concrete(part, what)]
+    if not hasattr(given, "get_concrete_function"):
+        raise ArgumentTypeError(
+            "saved", f"{what} is {given!r:.80}; give a function that @hf.function made, or a concrete function of it."
+        )
+    if given.input_signature is not None:
+        return [given.get_concrete_function()]
+    found: list[ConcreteFunction] = given.concrete_functions()
+    if not found:
+        raise ArgumentError(
+            "saved",
+            f"{what} has not been called, so nothing says what its arguments are. Call it, give it an input_signature, "
+            "or give signatures=f.get_concrete_function(hf.TensorSpec([None, 3])).",
+        )
+    return found
+
+
+def _of_model(model: Model) -> ConcreteFunction:
+    inputs = getattr(model, "inputs", None)
+    if not inputs:
+        raise ArgumentError(
+            "saved",
+            f"{model.name} does not know its input: begin it with hf.Input, or give signatures="
+            "hf.function(model).get_concrete_function(hf.TensorSpec([None, 3])).",
+        )
+    leaves, structure = pytree.flatten(model.input)
+    specs = [
+        TensorSpec(("batch", *(None if e is None else e for e in leaf.shape[1:])), leaf.dtype, leaf.name)
+        if leaf.shape[0] is None
+        else TensorSpec(leaf.shape, leaf.dtype, leaf.name)
+        for leaf in leaves
+    ]
+    call = function(lambda inputs: model(inputs, training=False), name=model.name)
+    return call.get_concrete_function(pytree.unflatten(structure, specs))
+
+
+def _with_small_extents(concrete: ConcreteFunction) -> Iterator[ConcreteFunction]:
+    """A concrete function, and those that answer its calls where open extents are 0 or 1."""
+    yield concrete
+    names: list[Any] = []
+    for place, key in enumerate(concrete.key.leaves):
+        if isinstance(key, TensorKey):
+            names += [
+                wanted if isinstance(wanted, str) else (place, axis)
+                for axis, wanted in enumerate(key.shape)
+                if not isinstance(wanted, int) and (not isinstance(wanted, str) or wanted not in names)
+            ]
+    if not names or concrete.specialise is None:
+        return
+    for sizes in _combinations(len(names)):
+        chosen = {name: size for name, size in zip(names, sizes) if size is not None}
+        keys = tuple(_known(place, key, chosen) for place, key in enumerate(concrete.key.leaves))
+        leaves = [TensorSpec(key.shape, key.dtype) if isinstance(key, TensorKey) else key for key in keys]
+        try:
+            yield concrete.specialise(leaves, Key(concrete.key.structure, keys))
+        except HybridflowError:
+            continue  # there is no program for such an extent, as there is no maximum of nothing
+
+
+def _combinations(count: int) -> list[tuple[int | None, ...]]:
+    """Extents of 0, of 1 and open ones (None): all but the open ones alone, of many of them the likely ones."""
+    if count <= _OPEN:
+        return [sizes for sizes in itertools.product((None, 1, 0), repeat=count) if any(n is not None for n in sizes)]
+    singles = [tuple(size if i == k else None for i in range(count)) for k in range(count) for size in (1, 0)]
+    return [*singles, (1,) * count]
+
+
+def _known(place: int, key: Any, sizes: Mapping[Any, int]) -> Any:
+    if not isinstance(key, TensorKey):
+        return key
+    shape = tuple(
+        wanted if isinstance(wanted, int) else sizes.get(wanted if isinstance(wanted, str) else (place, axis), wanted)
+        for axis, wanted in enumerate(key.shape)
+    )
+    return key if shape == key.shape else TensorKey(shape, key.dtype)
+
+
+class _Writer:
+    """What goes into one file: arrays of constants and variables, each once."""
+
+    def __init__(self, obj: Any) -> None:
+        self.arrays: dict[str, np.ndarray] = {}
+        self.variables: list[dict[str, Any]] = []
+        self._constants: dict[int, str] = {}
+        self._numbers: dict[int, int] = {}
+        self._kept: list[Any] = []  # so that no other object gets the id of one
+        named = obj.named_variables() if isinstance(obj, Module) else {}
+        for name, variable in named.items():
+            self._variable(variable, name)
+
+    def _variable(self, variable: Variable, name: str | None = None) -> int:
+        number = self._numbers.get(id(variable))
+        if number is None:
+            number = self._numbers[id(variable)] = len(self.variables)
+            self._kept.append(variable)
+            self.arrays[f"variables.{number}"] = variable.numpy()
+            own = name or variable.name or f"variable{number}"
+            self.variables.append({"name": own, "trainable": variable.trainable})
+        return number
+
+    def _constant(self, tensor: Any) -> str:
+        name = self._constants.get(id(tensor))
+        if name is None:
+            name = self._constants[id(tensor)] = f"constants.{len(self._constants)}"
+            self._kept.append(tensor)
+            self.arrays[name] = tensor.numpy()
+        return name
+
+    def program(self, concrete: ConcreteFunction) -> dict[str, Any]:
+        """One program as what JSON has: its graph as text, and what its inputs and results are."""
+        graph = concrete.graph
+        if graph.calls_host:
+            raise ArgumentTypeError(
+                "saved", f"{concrete.name} calls Python functions (py_function, print...), which no file can hold."
+            )
+        if concrete.staged.trace.spans:
+            raise ArgumentTypeError(
+                "saved", f"{concrete.name} has a custom_gradient, which is a Python function, and no file can hold it."
+            )
+        sources: list[Any] = []
+        for node, source in zip(graph.inputs, concrete.staged.sources):
+            if node.attrs["role"] is Role.ARGUMENT:
+                sources.append(None)
+            elif isinstance(source, State):
+                sources.append(self._variable(source.variable))
+            else:
+                sources.append(self._constant(source))
+        leaves = [_argument(concrete, key) for key in concrete.key.leaves]
+        arguments = pytree.unflatten(concrete.key.structure, leaves)
+        return {
+            "graph": to_text(graph, locations=False),
+            "parameters": list(concrete._binder.parameters),
+            "arguments": packed(list(arguments), f"an argument of {concrete.name}"),
+            "sources": sources,
+            "results": packed(
+                pytree.unflatten(concrete.results, [_result(concrete, *entry) for entry in concrete.plan]),
+                f"the result of {concrete.name}",
+            ),
+        }
+
+
+def _argument(concrete: ConcreteFunction, key: Any) -> Any:
+    if isinstance(key, TensorKey):
+        if key.is_weak:
+            raise ArgumentTypeError("saved", f"{concrete.name} takes a NumPy scalar; give a tensor or a Python number.")
+        return TensorSpec(key.shape, key.dtype)
+    if isinstance(key, ValueKey) and key.kind in _READ:
+        return _READ[key.kind](key.text)
+    raise ArgumentTypeError(
+        "saved", f"{concrete.name} takes {key}, which no file can hold; arguments are tensors and plain values."
+    )
+
+
+_READ: dict[type, Any] = {  # what keys of plain values show of them, back
+    bool: lambda text: text == "True",
+    int: int,
+    float: float,
+    str: ast.literal_eval,
+    type(None): lambda text: None,
+}
+
+
+def _result(concrete: ConcreteFunction, kind: int, value: Any) -> Any:
+    """What stands in a result: the number of an output or an argument, or a plain value."""
+    if kind == RESULT:
+        return ("output", value)
+    if kind == ARGUMENT:
+        return ("argument", value)
+    if kind == VALUE:
+        return ("value", value)
+    raise ArgumentTypeError(
+        "saved", f"{concrete.name} returns a number that depends on its arguments; return a tensor of it."
+    )

@@ -1,0 +1,45 @@
+"""Nested values as JSON: how arguments and results are nested, and plain values in them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hybridflow.errors import ArgumentTypeError, CheckpointError
+from hybridflow.jit.tensor_spec import TensorSpec
+
+PLAIN = (bool, int, float, str, type(None))
+
+
+def packed(value: Any, what: str) -> Any:
+    """Lists, tuples, dicts, plain values and TensorSpecs as what JSON has.  Raises ArgumentTypeError for others."""
+    if isinstance(value, TensorSpec):
+        return {"spec": [list(value.shape), value.dtype.name, value.name]}
+    if isinstance(value, float):
+        return {"float": value.hex()}  # infinities and NaN too
+    if isinstance(value, PLAIN):
+        return value
+    if type(value) in (list, tuple):
+        return {type(value).__name__: [packed(part, what) for part in value]}
+    if type(value) is dict and all(isinstance(key, (str, int, bool)) for key in value):
+        return {"dict": [[packed(key, what), packed(part, what)] for key, part in value.items()]}
+    raise ArgumentTypeError(
+        "saved", f"{what} holds {value!r:.80}, which cannot be kept in a file: use tuples and dicts."
+    )
+
+
+def unpacked(value: Any) -> Any:
+    """What ``packed`` packed.  Raises CheckpointError for anything else."""
+    if isinstance(value, PLAIN):
+        return value
+    try:
+        ((kind, part),) = value.items()
+        if kind == "spec":
+            shape, dtype, name = part
+            return TensorSpec(tuple(shape), dtype, name)
+        if kind == "float":
+            return float.fromhex(part)
+        if kind == "dict":
+            return {unpacked(key): unpacked(one) for key, one in part}
+        return {"list": list, "tuple": tuple}[kind](unpacked(one) for one in part)
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise CheckpointError("saved", f"a description in the file cannot be read: {error!r}.") from None
