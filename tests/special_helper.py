@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from hybridflow.compiler.codegen import scan, scatter, sort
-from hybridflow.compiler.codegen.contract import Epilogue, Shape, emit_product
+from hybridflow.compiler.codegen.contract import Epilogue, Shape, Source, emit_product
 from hybridflow.compiler.codegen.elements import Place
 from hybridflow.compiler.codegen.emitter import Emitter
 from hybridflow.compiler.codegen.module import ModuleText
@@ -29,14 +29,17 @@ from hybridflow.runtime.machine import machine_code
 Emit = Callable[[ModuleText, Emitter], KernelCode]
 
 
-def kernel_text(emit: Emit, target: Target, buffers: int, checks: list[Check] | None = None) -> tuple[str, KernelCode]:
+def kernel_text(
+    emit: Emit, target: Target, buffers: int, checks: list[Check] | None = None, in_place: bool = False
+) -> tuple[str, KernelCode]:
     """A module with the kernel ``k`` that ``emit`` adds, and functions ``entry0``, ``entry1``, ... of the same
-    parameters, one for each of its phases, that can be called."""
+    parameters, one for each of its phases, that can be called; those of a single thread if ``in_place``."""
     module, e = ModuleText(target), Emitter(target)
     noted = [] if checks is None else checks
     e.status = "%status"
     e.on_check = lambda check: (noted.append(check), len(noted))[1]
     kernel = emit(module, e)
+    kernel = kernel.in_place() if in_place else kernel
     parameters = kernel_parameters(buffers)
 
     def write_callers() -> None:
@@ -68,25 +71,29 @@ def emit_matmul(
     """Add the kernel of a product of two matrices of ``sizes`` m, n, k that lie in memory: %a0 = x[batch, m, k],
     %a1 = y[batch, k, n] (each perhaps with its last two axes swapped), and without ``epilogue`` %a2 = out."""
     leading, (m, n, k) = (tuple(Dim(s) if isinstance(s, str) else s for s in group) for group in (batch, sizes))
-    code = Code(e, dims)
-
-    def operand(pointer: str, rows: Any, columns: Any, free: int, summed: int) -> Operand:
-        node = parameter(TensorType((*leading, rows, columns), np.dtype(dtype)), pointer)
-        axes = len(leading)
-        parts = (tuple(range(axes)), (axes + free,), (axes + summed,))
-        return Operand(code, node, parts, {node: Place(pointer)})
-
-    left = operand("%a0", k, m, 1, 0) if transpose_a else operand("%a0", m, k, 0, 1)
-    right = operand("%a1", n, k, 0, 1) if transpose_b else operand("%a1", k, n, 1, 0)
-
-    def store(e: Emitter, value: Any, entry: str, row: str, col: str, mask: Any) -> None:
-        line = code.add(code.mul(entry, code.extent(m)), row)
-        position = code.add(code.mul(line, code.extent(n)), col)
-        e.store(value, code.at("%a2", position, value.dtype.itemsize), mask)
-
     result = np.dtype(sum_dtype or dtype)
     shape = Shape(leading, m, n, k)
-    return emit_product(module, code, symbol, left, right, shape, epilogue or store, buffers, result, lanes)
+
+    def source() -> Source:
+        code = Code(e.beside(), dims)
+
+        def operand(pointer: str, rows: Any, columns: Any, free: int, summed: int) -> Operand:
+            node = parameter(TensorType((*leading, rows, columns), np.dtype(dtype)), pointer)
+            axes = len(leading)
+            parts = (tuple(range(axes)), (axes + free,), (axes + summed,))
+            return Operand(code, node, parts, {node: Place(pointer)})
+
+        left = operand("%a0", k, m, 1, 0) if transpose_a else operand("%a0", m, k, 0, 1)
+        right = operand("%a1", n, k, 0, 1) if transpose_b else operand("%a1", k, n, 1, 0)
+
+        def store(e: Emitter, value: Any, entry: str, row: str, col: str, mask: Any) -> None:
+            line = code.add(code.mul(entry, code.extent(m)), row)
+            position = code.add(code.mul(line, code.extent(n)), col)
+            e.store(value, code.at("%a2", position, value.dtype.itemsize), mask)
+
+        return Source(code, left, right, epilogue or store)
+
+    return emit_product(module, source, symbol, shape, buffers, result, lanes)
 
 
 def _flat(dtype: Any, shape: Any, pointer: str) -> Flat:
@@ -141,9 +148,11 @@ def emit_scatter_add(
 class Kernel:
     """The kernel ``k`` that ``emit`` adds to a module, over ``buffers`` buffers, for symbolic extents ``dims``."""
 
-    def __init__(self, emit: Emit, target: Target, buffers: int, dims: Sequence[str] = ()) -> None:
+    def __init__(
+        self, emit: Emit, target: Target, buffers: int, dims: Sequence[str] = (), in_place: bool = False
+    ) -> None:
         self.checks: list[Check] = []
-        self.text, self.info = kernel_text(emit, target, buffers, self.checks)
+        self.text, self.info = kernel_text(emit, target, buffers, self.checks, in_place)
         self.image = machine_code.compile_object(self.text, target)
         symbols = [f"entry{k}" for k in range(len(self.info.phases))]
         self._code = machine_code.load_object(self.image, *symbols)

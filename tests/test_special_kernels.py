@@ -39,11 +39,11 @@ def accepted(text: str, target: targets.Target) -> None:
 # ---- matmul
 
 
-def matmul_kernel(dtype, batch, m, n, k, target=BEST, dims=(), **options):
+def matmul_kernel(dtype, batch, m, n, k, target=BEST, dims=(), one_thread=False, **options):
     def emit(module, e):
         return emit_matmul(module, e, "k", np.dtype(dtype), batch, m, n, k, dims=dims, **options)
 
-    return Kernel(emit, target, 3, dims)
+    return Kernel(emit, target, 3, dims, one_thread)
 
 
 def product(kernel, x, y, transpose_a=False, transpose_b=False, cuts=(), sum_dtype=None, **extents):
@@ -363,6 +363,29 @@ def test_the_longer_side_of_a_product_is_cut(m, n):
     expected = order.ordered_product(x, y, np.dtype(np.float32))
     for cuts in ((), range(1, kernel.units())):
         np.testing.assert_array_equal(bits(product(kernel, x, y, cuts=cuts)), bits(expected))
+
+
+@pytest.mark.parametrize("target", PRODUCTS.values(), ids=list(PRODUCTS))
+@pytest.mark.parametrize(
+    ("batch", "m", "n", "k", "dtype", "sum_dtype"),
+    [
+        ((), 20, 9, 2300, dt.float32, None),
+        ((), 6, 1, 1100, dt.float64, None),
+        ((2,), 5, 12, 2101, dt.bfloat16, dt.float32),
+        ((), 10, 9, 9000, dt.int8, dt.int32),
+    ],
+)
+def test_the_depth_of_a_product_is_cut_where_it_has_few_elements(batch, m, n, k, dtype, sum_dtype, target):
+    """By a host alone; a single thread goes through it in one go, with the same bits."""
+    x, y = random_matrices(dtype, batch, m, n, k)
+    made = [matmul_kernel(dtype, batch, m, n, k, target, sum_dtype=sum_dtype, one_thread=one) for one in (True, False)]
+    assert [len(kernel.info.phases) for kernel in made] == [1, 2]
+    whole, shared = (product(kernel, x, y, sum_dtype=sum_dtype) for kernel in made)
+    pieces = product(made[1], x, y, sum_dtype=sum_dtype, cuts=range(1, made[1].units()))
+    np.testing.assert_array_equal(bits(shared), bits(whole))
+    np.testing.assert_array_equal(bits(pieces), bits(whole))
+    expected = order.ordered_product(x, y, np.dtype(sum_dtype or dtype))
+    np.testing.assert_array_equal(bits(whole), bits(expected))
 
 
 @pytest.mark.parametrize("target", FOREIGN, ids=lambda t: t.cpu + t.triple[:5])

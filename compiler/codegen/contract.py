@@ -25,6 +25,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -44,16 +45,16 @@ from hybridflow.compiler.codegen.micro_kernel import Tile, emit_micro_kernel
 from hybridflow.compiler.codegen.module import ModuleText
 from hybridflow.compiler.codegen.operand import UNKNOWN, Operand, Reading, stride
 from hybridflow.compiler.codegen.packing import BATCH, DEPTH, FREE, Packing
-from hybridflow.compiler.codegen.phases import KernelCode, kernel_parameters, one_phase
+from hybridflow.compiler.codegen.phases import KernelCode, Phase, kernel_parameters
 from hybridflow.compiler.codegen.structured import Code, Ref, lanes_for
 from hybridflow.compiler.codegen.values import Val
 from hybridflow.compiler.codegen.vectors import Lines, Work, emit_lines
 from hybridflow.compiler.ir import dtypes as dt
-from hybridflow.compiler.ir.extents import Extent
+from hybridflow.compiler.ir.extents import Extent, larger
 from hybridflow.compiler.ir.graph import Node
 from hybridflow.compiler.ir.types import product
 from hybridflow.compiler.loops.index import Ix
-from hybridflow.compiler.loops.limits import CYCLES_PER_TILE, FEW_TILES, PACKED_COLUMNS, PANELS
+from hybridflow.compiler.loops.limits import CYCLES_PER_TILE, FEW_TILES, FEW_UNITS, PACKED_COLUMNS, PANELS
 from hybridflow.compiler.ops.order import K_BLOCK
 from hybridflow.compiler.target import Target
 
@@ -87,6 +88,8 @@ def choose_tile(target: Target, form: Form, m: Extent, n: Extent, depth: int = K
         for r in range(1, registers)
         if (r + 1 + extra) * v + 1 + extra <= registers
     ]
+    if rows == 1 and form.group == 1:  # a row of b is needed once, and waits for memory: the longer it is, the better
+        tiles.append(Tile(1, registers // 2 + 1, width))
     return min(tiles, key=time)
 
 
@@ -106,13 +109,13 @@ class Blocks:
 
 def choose_blocks(target: Target, form: Form, m: Extent, n: Extent, k: Extent) -> Blocks:
     """The blocks of an m x n product of depth k."""
-    depth = -(-(min(K_BLOCK, max(k, 1)) if isinstance(k, int) else K_BLOCK) // form.group)
+    depth = -(-(min(form.block, max(k, 1)) if isinstance(k, int) else form.block) // form.group)
     tile = choose_tile(target, form, m, n, depth)
     # Packed rows fill half of the second cache.  Totals are touched once per k-block, so they may lie farther away.
     rows = _up_to(target.l2 // 2 // (K_BLOCK * form.sums.itemsize), tile.rows, m)
     columns = _up_to(PACKED_COLUMNS, tile.columns, n)
     direct = m <= FEW_TILES * tile.rows if isinstance(m, int) else None
-    return Blocks(tile, rows, columns, depth, isinstance(k, int) and k <= K_BLOCK, direct)
+    return Blocks(tile, rows, columns, depth, isinstance(k, int) and k <= form.block, direct)
 
 
 def times_read(target: Target, node: Node) -> tuple[int | None, ...]:
@@ -183,14 +186,21 @@ class Shape:
         return Shape(self.batch, self.n, self.m, self.k)
 
 
+class Source(NamedTuple):
+    """What the body of a phase is written with, from its beginning: the parts of the operands are batch, rows or
+    columns, and depth (see ``packing``)."""
+
+    code: Code
+    left: Operand
+    right: Operand
+    epilogue: Epilogue
+
+
 def emit_product(
     module: ModuleText,
-    code: Code,
+    source: Callable[[], Source],
     symbol: str,
-    left: Operand,
-    right: Operand,
     shape: Shape,
-    epilogue: Epilogue,
     buffers: int,
     result: np.dtype,
     lanes: bool = False,
@@ -198,32 +208,47 @@ def emit_product(
     """Add the kernel ``symbol`` over ``buffers`` buffers: out[batch, m, n] = the sum over k of left times right, of
     dtype ``result``; a single row or column is summed by ``lanes`` where asked for.
 
-    The parts of the operands are batch, rows or columns, and depth (see ``packing``).  ``code`` writes the kernel's
-    body, from its beginning.  Units on a CPU: a few panels of rows by blocks of columns, or of columns by blocks of
-    rows, of each batch entry; on a GPU: elements of the product.
+    ``source`` is asked once for each phase.  Units on a CPU: a few panels of rows by blocks of columns, or of columns
+    by blocks of rows, of each batch entry; where the depth is cut, blocks of it, and then rows; on a GPU: elements of
+    the product.
     """
-    product = _Product(code, left, right, shape, epilogue, result)
-    if shape.n == 1 and shape.m != 1:
-        product = product.swapped()
-    if lanes:
-        work = product.by_lanes()
-    else:
-        work = product.elementwise() if code.e.target.kind == "cuda" else product.by_tiles(module, symbol)
-    code.e.line("ret void")
-    name = module.function(code.e, symbol, kernel_parameters(buffers), linkage="internal")
-    return one_phase(name, *work, least=product.least)
+
+    def written(name: str, write: Callable[[_Product], Work], for_host: bool = False) -> tuple[_Product, KernelCode]:
+        made = _Product(source(), shape, result)
+        if shape.n == 1 and shape.m != 1:
+            made = made.swapped()
+        units, grain, scratch = write(made)
+        made.e.line("ret void")
+        parameters = kernel_parameters(buffers)
+        found = module.function(made.e, name, parameters, linkage="internal", for_host=for_host)
+        return made, KernelCode((Phase(found, units, grain, least=made.least),), scratch, made.shared)
+
+    def whole(made: _Product) -> Work:
+        if lanes:
+            return made.by_lanes()
+        return made.elementwise() if made.e.target.kind == "cuda" else made.by_tiles(module, symbol)
+
+    first, code = written(symbol, whole)
+    (alone,) = code.phases
+    count = 1 if lanes or module.target.kind == "cuda" else first.depths(alone.units)
+    if count == 1:
+        return code
+    _, sums = written(f"{symbol}_depths", lambda made: made.sums_of_depths(module, symbol, count), True)
+    _, totals = written(f"{symbol}_totals", lambda made: made.totals(count), True)
+    scratch = larger(code.scratch, sums.scratch)
+    return KernelCode((*sums.phases, *totals.phases), scratch, sums.shared, alone)
 
 
 class _Product:
     """One product being emitted."""
 
-    def __init__(
-        self, code: Code, left: Operand, right: Operand, shape: Shape, epilogue: Epilogue, result: np.dtype
-    ) -> None:
-        self.c, self.e, self.left, self.right, self.shape, self.epilogue = code, code.e, left, right, shape, epilogue
-        self.result, self.form = result, form_of(code.e.target, left.dtype, result)
-        self.m, self.n, self.k = (code.extent(x) for x in (shape.m, shape.n, shape.k))
+    def __init__(self, source: Source, shape: Shape, result: np.dtype) -> None:
+        self.c, self.left, self.right, self.epilogue = source
+        self.e, self.shape, self.result = self.c.e, shape, result
+        self.form = form_of(self.e.target, self.left.dtype, result)
+        self.m, self.n, self.k = (self.c.extent(x) for x in (shape.m, shape.n, shape.k))
         self.least = 1  # units that are worth packing the other factor for
+        self.shared: Extent = 0  # bytes
 
     def swapped(self) -> _Product:
         """The same for a product of one column, as one row: vectors then run along it."""
@@ -232,7 +257,7 @@ class _Product:
         def epilogue(e: Emitter, value: Val, batch: str, row: str, col: str, mask: Val | None) -> None:
             finish(e, value, batch, col, row, mask)
 
-        return _Product(self.c, self.right, self.left, self.shape.swapped, epilogue, self.result)
+        return _Product(Source(self.c, self.right, self.left, epilogue), self.shape.swapped, self.result)
 
     def by_lanes(self) -> Work:
         """One row: the lines are the columns of the other factor."""
@@ -317,21 +342,111 @@ class _Product:
             with c.loop(begin, end, cut_step) as part:
                 own = part.index, c.min(cut_step, c.sub(end, part.index))
                 (row, height), (col, length) = (own, beside) if by_rows else (beside, own)
-                with c.loop(0, c.max(self.k, 1), K_BLOCK) as at_k:  # an empty sum takes one turn as well
+                with c.loop(0, c.max(self.k, 1), self.form.block) as at_k:  # an empty sum takes one turn as well
                     routine.run(x, y, row, height, col, length, at_k.index, self.k, finish)
         return (*self.shape.batch, down, across), 1, routine.scratch
 
-    def _finish(self, totals: str, tile: Tile, entry: Ref, row: Ref, height: Ref, col: Ref, width: Ref) -> None:
-        """Hand the finished tile to the epilogue, vector by vector."""
+    # ---- blocks of the depth
+
+    def depths(self, units: tuple[Extent, ...]) -> int:
+        """Blocks of the depth that a host's workers share out: 1 where the units of the whole are enough for them, or
+        where the sums of all blocks would be more than half of what the factors are."""
+        m, n, k, whole = self.shape.m, self.shape.n, self.shape.k, product(units)
+        if not (isinstance(m, int) and isinstance(n, int) and isinstance(k, int) and isinstance(whole, int)):
+            return 1
+        blocks = -(-k // self.form.block)
+        few = whole < FEW_UNITS and blocks >= 2 * max(whole, 1)
+        return blocks if few and 2 * m * n * blocks <= (m + n) * k else 1
+
+    def sums_of_depths(self, module: ModuleText, symbol: str, count: int) -> Work:
+        """The sums of each of ``count`` blocks of the depth, into shared memory: [batch, block, row, column]."""
+        c, sums = self.c, self.form.sums
+        block = choose_blocks(self.e.target, self.form, self.shape.m, self.shape.n, self.shape.k)
+        routine = BlockRoutine(module, f"{symbol}.tile", c, self.left, self.right, self.form, block)
+        row_step, col_step = (
+            _even(c, 0, extent, most, grain)
+            for extent, most, grain in (
+                (self.m, block.rows, block.tile.rows),
+                (self.n, block.columns, block.tile.columns),
+            )
+        )
+        with c.spans("%begin", "%end", count) as (entry, first, last):
+            x, y = self.left.start.at(BATCH, entry), self.right.start.at(BATCH, entry)
+            with c.loop(first, last) as at:
+                base = c.mul(c.add(c.mul(entry, count), at.index), self.m)
+
+                def finish(totals: str, row: Ref, height: Ref, col: Ref, width: Ref) -> None:
+                    def keep(value: Val, r: Ref, j: Ref, mask: Val | None) -> None:
+                        position = c.add(c.mul(c.add(base, r), self.n), j)
+                        self.e.store(value, c.at("%shared", position, sums.itemsize), mask)
+
+                    self._each_sum(totals, block.tile, row, height, col, width, keep)
+
+                with c.loop(0, self.m, row_step) as down, c.loop(0, self.n, col_step) as across:
+                    height, length = (
+                        c.min(a, c.sub(b, i.index))
+                        for a, b, i in ((row_step, self.m, down), (col_step, self.n, across))
+                    )
+                    routine.run(
+                        x,
+                        y,
+                        down.index,
+                        height,
+                        across.index,
+                        length,
+                        c.mul(at.index, self.form.block),
+                        self.k,
+                        finish,
+                        True,
+                    )
+        self.shared = product((*self.shape.batch, count, self.shape.m, self.shape.n)) * sums.itemsize
+        return (*self.shape.batch, count), 1, routine.scratch
+
+    def totals(self, count: int) -> Work:
+        """Rows of the product from the sums of all blocks of the depth, added up in order."""
         c, e, sums = self.c, self.e, self.form.sums
+        size = c.mul(self.m, self.n)
+        with c.spans("%begin", "%end", self.m) as (entry, first, last), c.loop(first, last) as row:
+            start = c.add(c.mul(c.mul(entry, count), size), c.mul(row.index, self.n))
+
+            def total(col: Ref, mask: Val | None) -> None:
+                with c.loop(0, count, 1, [e.zero(sums)]) as block:
+                    address = c.at("%shared", c.add(start, c.add(c.mul(block.index, size), col)), sums.itemsize)
+                    block.next = [e.add(block.carried[0], e.load(address, sums, mask))]
+                value = e.convert(block.carried[0], self.result)
+                self.epilogue(e, value, str(entry), str(row.index), str(col), mask)
+
+            c.vector_loop(0, self.n, lanes_for(e.target, sums, self.shape.n), total)
+        return (*self.shape.batch, self.shape.m), 1, 0
+
+    def _finish(self, totals: str, tile: Tile, entry: Ref, row: Ref, height: Ref, col: Ref, width: Ref) -> None:
+        """Hand the finished tile to the epilogue."""
+
+        def hand_over(value: Val, row: Ref, col: Ref, mask: Val | None) -> None:
+            self.epilogue(self.e, self.e.convert(value, self.result), str(entry), str(row), str(col), mask)
+
+        self._each_sum(totals, tile, row, height, col, width, hand_over)
+
+    def _each_sum(
+        self,
+        totals: str,
+        tile: Tile,
+        row: Ref,
+        height: Ref,
+        col: Ref,
+        width: Ref,
+        action: Callable[[Val, Ref, Ref, Val | None], None],
+    ) -> None:
+        """``action(sums, row, col, mask)`` for each vector of a tile's finished sums."""
+        c, sums = self.c, self.form.sums
         with c.loop(0, height) as r:
             line = c.at(totals, c.mul(r.index, tile.columns), sums.itemsize)
 
-            def hand_over(j: Ref, mask: Val | None) -> None:
-                value = e.convert(e.load(c.at(line, j, sums.itemsize), sums), self.result)
-                self.epilogue(e, value, str(entry), str(c.add(row, r.index)), str(c.add(col, j)), mask)
+            def at(j: Ref, mask: Val | None) -> None:
+                value = self.e.load(c.at(line, j, sums.itemsize), sums)
+                action(value, c.add(row, r.index), c.add(col, j), mask)
 
-            c.vector_loop(0, width, tile.width, hand_over)
+            c.vector_loop(0, width, tile.width, at)
 
 
 Finish = Callable[[str, Ref, Ref, Ref, Ref], None]
@@ -375,15 +490,25 @@ class BlockRoutine:
         ]
 
     def run(
-        self, x: Reading, y: Reading, row: Ref, height: Ref, col: Ref, length: Ref, k: Ref, end: Ref, finish: Finish
+        self,
+        x: Reading,
+        y: Reading,
+        row: Ref,
+        height: Ref,
+        col: Ref,
+        length: Ref,
+        k: Ref,
+        end: Ref,
+        finish: Finish,
+        alone: bool = False,
     ) -> None:
         """One k-block, from ``k`` of ``end``, for ``height`` rows from ``row`` and ``length`` columns from ``col``.
-        After the last k-block each tile is handed to ``finish``."""
+        After the last k-block, or if it stands ``alone``, each tile is handed to ``finish``."""
         c, tile, blocks = self.c, self.blocks.tile, self.blocks
-        k = 0 if blocks.one_block else k
-        depth = end if blocks.one_block else c.min(K_BLOCK, c.sub(end, k))
-        first = True if blocks.one_block else c.compare("eq", k, 0)
-        last = True if blocks.one_block else c.compare("sge", c.add(k, K_BLOCK), end)
+        alone |= blocks.one_block
+        depth = c.min(self.form.block, c.sub(end, k))
+        first = True if alone else c.compare("eq", k, 0)
+        last = True if alone else c.compare("sge", c.add(k, self.form.block), end)
         self._pack_rows(x, row, height, k, depth)
         least = self._least_of_rows(height, depth)
         cells = self.form.cells(c, depth)
@@ -393,7 +518,7 @@ class BlockRoutine:
             routine = self._micro_kernel(least, source, depth)
             with c.loop(0, height, tile.rows) as down:
                 total: Ref = 0
-                if not blocks.one_block:
+                if not alone:
                     total = c.add(c.mul(panel.index, blocks.rows), c.mul(down.index, tile.columns))
                 totals = c.at(self.totals, total, self.form.sums.itemsize)
                 a = c.at(self.packed_a, c.mul(down.index, self.pitch), self.item)

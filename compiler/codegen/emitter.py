@@ -79,6 +79,11 @@ class Emitter(Quotients):
             value = self._hidden(value)
             self.line(f"call void {name}({memory} {value.ref}, ptr align {align} {ptr}, {lanes} {mask.ref})")
 
+    def prefetch(self, ptr: str) -> None:
+        """Ask for the line of cache at ``ptr``, which will be read; it may lie anywhere."""
+        self.declare("declare void @llvm.prefetch.p0(ptr, i32 immarg, i32 immarg, i32 immarg)")
+        self.line(f"call void @llvm.prefetch.p0(ptr {ptr}, i32 0, i32 2, i32 1)")
+
     def _hidden(self, value: Val) -> Val:
         """A vector for a masked store, such that LLVM does not know how it was made.
 

@@ -24,7 +24,7 @@ from hybridflow.compiler.codegen.emitter import Emitter
 from hybridflow.compiler.codegen.structured import Code, Ref
 from hybridflow.compiler.codegen.values import Val, type_text
 from hybridflow.compiler.ir import dtypes as dt
-from hybridflow.compiler.ops.order import PAIR, in_pairs
+from hybridflow.compiler.ops.order import K_BLOCK, PAIR, in_pairs
 from hybridflow.compiler.target import Target
 
 CELL = 4  # bytes
@@ -60,6 +60,12 @@ class Form:
     def by_pairs(self) -> bool:
         """Whether single elements go through the depth in pairs."""
         return self.how in (How.PAIRS, How.UNFLUSHED)
+
+    @property
+    def block(self) -> int:
+        """Elements along the depth whose sums are added up before they are added to a total.  Sums of integers may go
+        in any order: they have as many cells as others have elements."""
+        return K_BLOCK if dt.is_float(self.sums) else K_BLOCK * self.group
 
     def cells(self, c: Code, depth: Ref) -> Ref:
         return c.div(c.add(depth, self.group - 1), self.group)

@@ -218,11 +218,12 @@ class ModuleBuilder:
         kind = kernel.cluster.kind
         if kind is Kind.ELEMENTWISE or kind is Kind.SEGMENT:
             return self._loops(kernel)
-        symbol, e = self.module.fresh("k"), self._emitter(kernel)
+        symbol = self.module.fresh("k")
         if kind is Kind.CONTRACT:
-            return self._contraction(e, symbol, kernel), ""
+            return self._contraction(symbol, kernel), ""
         if kind is Kind.CONVOLVE:
             return self._convolution(symbol, kernel), ""
+        e = self._emitter(kernel)
         if kind is Kind.CONTROL:
             return write_control(self, e, symbol, kernel, self.next_codes[kernel.cluster.anchor]), ""
         return self._special(e, symbol, kernel), ""
@@ -254,7 +255,7 @@ class ModuleBuilder:
             code = replace(code, scratch=larger(code.scratch, whole.scratch), alone=alone)
         return code, str(found)
 
-    def _contraction(self, e: Emitter, symbol: str, kernel: Kernel) -> KernelCode:
+    def _contraction(self, symbol: str, kernel: Kernel) -> KernelCode:
         node = kernel.cluster.anchor
         x, y = node.inputs
         axes = contraction_of(node)
@@ -266,33 +267,35 @@ class ModuleBuilder:
         shape = contract.Shape(extents.batch, *map(product, (extents.rows, extents.columns, extents.summed)))
         if len(extents.columns) == 1 and shape.n != 1 and _repeats(node, kernel):
             space = over(node.shape)
-        code = Code(e, self.dim_names)
         # Where columns are one element wide positions do not depend on them: rows take the lanes, all but one masked.
         behind = len(extents.columns) if shape.n == 1 and len(space.vars) > 1 else 0
         lane = space.vars[-1 - behind]
-
-        def epilogue(e: Emitter, value: Val, entry: str, row: str, col: str, mask: Val | None) -> None:
-            if len(space.vars) == 1:
-                line = code.add(code.mul(entry, code.extent(shape.m)), row)
-                counters: dict[LoopVar, Ref] = {lane: code.add(code.mul(line, code.extent(shape.n)), col)}
-            else:  # symbolic extents have a loop per axis
-                counters, rest = {}, list(space.vars)
-                for part, position in ((extents.columns, col), (extents.rows, row), (extents.batch, entry)):
-                    own = len(rest) - len(part)
-                    counters |= counters_at(code, rest[own:], position)
-                    del rest[own:]
-            elements = Elements(code, counters, lane, places, {node: value}, mask)
-            for inner in finishing:  # rather than from the roots: calls would nest as deep as the epilogue is long
-                elements.value(inner, Index(inner.shape, linear=space.full))
-            values = [elements.value(root, Index(root.shape, linear=space.full)) for root in kernel.roots]
-            for root, result in zip(kernel.roots, values):
-                elements.store(result, pointers[root], space.full)
-
         finishing = between(kernel, kernel.roots, space.full, {node, *places}, self.is_leaf)
-        left, right = (Operand(code, factor, parts, places) for factor, parts in zip(node.inputs, axes.factors))
-        return contract.emit_product(
-            self.module, code, symbol, left, right, shape, epilogue, len(operands), node.dtype, axes.lanes
-        )
+
+        def source() -> contract.Source:
+            code = Code(self._emitter(kernel), self.dim_names)
+
+            def epilogue(e: Emitter, value: Val, entry: str, row: str, col: str, mask: Val | None) -> None:
+                if len(space.vars) == 1:
+                    line = code.add(code.mul(entry, code.extent(shape.m)), row)
+                    counters: dict[LoopVar, Ref] = {lane: code.add(code.mul(line, code.extent(shape.n)), col)}
+                else:  # symbolic extents have a loop per axis
+                    counters, rest = {}, list(space.vars)
+                    for part, position in ((extents.columns, col), (extents.rows, row), (extents.batch, entry)):
+                        own = len(rest) - len(part)
+                        counters |= counters_at(code, rest[own:], position)
+                        del rest[own:]
+                elements = Elements(code, counters, lane, places, {node: value}, mask)
+                for inner in finishing:  # rather than from the roots: calls would nest as deep as the epilogue is long
+                    elements.value(inner, Index(inner.shape, linear=space.full))
+                values = [elements.value(root, Index(root.shape, linear=space.full)) for root in kernel.roots]
+                for root, result in zip(kernel.roots, values):
+                    elements.store(result, pointers[root], space.full)
+
+            left, right = (Operand(code, factor, parts, places) for factor, parts in zip(node.inputs, axes.factors))
+            return contract.Source(code, left, right, epilogue)
+
+        return contract.emit_product(self.module, source, symbol, shape, len(operands), node.dtype, axes.lanes)
 
     def _convolution(self, symbol: str, kernel: Kernel) -> KernelCode:
         buffers = len(_operands(kernel))

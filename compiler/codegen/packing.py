@@ -22,7 +22,7 @@ from hybridflow.compiler.codegen.structured import Code, Ref
 from hybridflow.compiler.codegen.tiles import transposed
 from hybridflow.compiler.codegen.values import Val
 from hybridflow.compiler.ir import dtypes as dt
-from hybridflow.compiler.loops.limits import SQUARE
+from hybridflow.compiler.loops.limits import AHEAD, LINE, SQUARE
 
 BATCH, FREE, DEPTH = 0, 1, 2
 
@@ -36,6 +36,8 @@ class Packing:
         self.code, self.e, self.operand, self.form, self.width = code, code.e, operand, form, width
         self.first = first
         self.free, self.depth = operand.loops[FREE][-1], operand.loops[DEPTH][-1]
+        found = operand.in_memory
+        self.lies = found if found is not None and found[1].is_affine else None
 
     # ---- elements
 
@@ -44,6 +46,15 @@ class Packing:
         counters = {self.depth: depth} if free is None else {self.free: free, self.depth: depth}
         lane = {FREE: self.free, DEPTH: self.depth}.get(along)
         return factor(self.e, at.value(counters, lane, mask), self.form, self.first)
+
+    def _prefetch(self, at: Reading, free: Ref | None, depth: Ref, bytes_: int = LINE) -> None:
+        """Ask for elements that will be packed soon, so many bytes side by side, where they lie in memory."""
+        if self.lies is None:
+            return
+        counters = {self.depth: depth} if free is None else {self.free: free, self.depth: depth}
+        start = at.address(*self.lies, counters)
+        for line in range(0, bytes_, LINE):
+            self.e.prefetch(self.code.at(start, line, 1))
 
     def _at(self, base: str, position: Ref) -> str:
         return self.code.at(base, position, self.form.packed.itemsize)
@@ -63,18 +74,21 @@ class Packing:
         c = self.code
         with c.loop(0, padded) as r:
             row = at.at(FREE, c.add(first, c.min(r.index, c.sub(height, 1))))
+            later = at.at(FREE, c.add(first, c.min(c.add(r.index, AHEAD), c.sub(height, 1))))
             line = self._at(to, c.mul(r.index, pitch))
             if self.form.group > 1:  # what fills up the last group must not be NaN
                 last = c.max(c.sub(self.form.cells(c, depth), 1), 0)
                 self.e.store(self.e.zero(dt.int32, 1), c.at(line, last, CELL))
             with row.runs(DEPTH, k, c.add(k, depth)) as (outer, begin, end, behind):
-                here = row.with_(outer)
+                here, there = row.with_(outer), later.with_(outer)
                 into = self._at(line, c.sub(behind, k))
                 whole = c.add(begin, c.mul(c.div(c.sub(end, begin), self.width), self.width))
                 for start, stop, step in ((begin, whole, self.width), (whole, end, 1)):
                     if start == stop:
                         continue
                     with c.loop(start, stop, step) as at_k, c.width(step):
+                        if step > 1:
+                            self._prefetch(there, None, at_k.index)
                         self.e.store(self._value(here, None, at_k.index, DEPTH), self._at(into, at_k.index))
 
     # ---- panels
@@ -113,6 +127,7 @@ class Packing:
             into = self._at(to, c.mul(c.sub(behind, k), extent))
             with c.loop(begin, end) as at_k:
                 line = self._at(into, c.mul(at_k.index, extent))
+                self._prefetch(here, c.add(start, extent), at_k.index, extent * self.operand.dtype.itemsize)
                 for piece, width in self._pieces(extent):
                     with c.width(width):
                         value = self._value(here, c.add(start, piece), at_k.index, FREE, masks.get(piece))
