@@ -365,6 +365,19 @@ def test_the_longer_side_of_a_product_is_cut(m, n):
         np.testing.assert_array_equal(bits(product(kernel, x, y, cuts=cuts)), bits(expected))
 
 
+@pytest.mark.parametrize("target", RUNNABLE.values(), ids=RUNNABLE)
+@pytest.mark.parametrize("transpose_a", [False, True])
+def test_rows_are_read_where_they_lie_in_tiles_that_reach_back_at_the_edge(transpose_a, target):
+    m, n, k = 101, 20, 300
+    x, y = random_matrices(dt.float32, (2,), m, n, k)
+    kernel = matmul_kernel(dt.float32, (2,), m, n, k, target, transpose_a=transpose_a)
+    assert kernel.info.scratch < m * 256 * 4  # where packed rows would lie
+    expected = order.ordered_product(x, y, np.dtype(np.float32))
+    for cuts in ((), range(1, kernel.units())):
+        out = product(kernel, x, y, transpose_a=transpose_a, cuts=cuts)
+        np.testing.assert_array_equal(bits(out), bits(expected))
+
+
 @pytest.mark.parametrize("target", PRODUCTS.values(), ids=list(PRODUCTS))
 @pytest.mark.parametrize(
     ("batch", "m", "n", "k", "dtype", "sum_dtype"),

@@ -54,7 +54,7 @@ from hybridflow.compiler.ir.extents import Extent, larger
 from hybridflow.compiler.ir.graph import Node
 from hybridflow.compiler.ir.types import product
 from hybridflow.compiler.loops.index import Ix
-from hybridflow.compiler.loops.limits import CYCLES_PER_TILE, FEW_TILES, FEW_UNITS, PACKED_COLUMNS, PANELS
+from hybridflow.compiler.loops.limits import CYCLES_PER_TILE, FAR, FEW_TILES, FEW_UNITS, PACKED_COLUMNS, PANELS
 from hybridflow.compiler.ops.order import K_BLOCK
 from hybridflow.compiler.target import Target
 
@@ -97,7 +97,8 @@ def choose_tile(target: Target, form: Form, m: Extent, n: Extent, depth: int = K
 class Blocks:
     """How a product is cut: tiles, the rows and columns for which factors are packed together, the depth of packed
     panels in cells, and whether that is all of the depth.  ``direct``: so few tiles read a panel of columns that it may
-    be read where it lies; None where that depends on symbolic extents."""
+    be read where it lies; None where that depends on symbolic extents.  ``narrow``: all columns make one block, so that
+    packed rows would be used for that alone."""
 
     tile: Tile
     rows: int
@@ -105,6 +106,7 @@ class Blocks:
     depth: int
     one_block: bool
     direct: bool | None
+    narrow: bool
 
 
 def choose_blocks(target: Target, form: Form, m: Extent, n: Extent, k: Extent) -> Blocks:
@@ -115,7 +117,15 @@ def choose_blocks(target: Target, form: Form, m: Extent, n: Extent, k: Extent) -
     rows = _up_to(target.l2 // 2 // (K_BLOCK * form.sums.itemsize), tile.rows, m)
     columns = _up_to(PACKED_COLUMNS, tile.columns, n)
     direct = m <= FEW_TILES * tile.rows if isinstance(m, int) else None
-    return Blocks(tile, rows, columns, depth, isinstance(k, int) and k <= form.block, direct)
+    return Blocks(
+        tile,
+        rows,
+        columns,
+        depth,
+        isinstance(k, int) and k <= form.block,
+        direct,
+        isinstance(n, int) and n <= PACKED_COLUMNS,
+    )
 
 
 def times_read(target: Target, node: Node) -> tuple[int | None, ...]:
@@ -471,17 +481,18 @@ class BlockRoutine:
         self.lines = left.along(DEPTH) >= left.along(FREE)
         self.turned = right.along(DEPTH) > right.along(FREE)
         tile, self.item = blocks.tile, form.cell.itemsize
+        self.steps_of_rows = self._steps_of_rows(code.e.target) if blocks.narrow else None
         # A pitch of lines that is not a power of two spreads them over the sets of the cache.
         self.pitch = blocks.depth + 64 // self.item if self.lines else blocks.depth
         totals = tile.rows * tile.columns if blocks.one_block else blocks.rows * blocks.columns
         loose = max(tile.rows, tile.columns) * blocks.depth if form.group > 1 else 0
-        cells = blocks.rows * self.pitch, tile.columns * blocks.depth
+        cells = 0 if self.steps_of_rows else blocks.rows * self.pitch, tile.columns * blocks.depth
         offsets = [0]
         for nbytes in (cells[0] * self.item, cells[1] * self.item, totals * form.sums.itemsize, loose * self.item):
             offsets.append(offsets[-1] + -(-nbytes // 64) * 64)
         self.packed_a, self.packed_b, self.totals, self.loose = (code.at("%scratch", at, 1) for at in offsets[:4])
         self.scratch = offsets[-1]
-        steps = (self.pitch, 1) if self.lines else (1, tile.rows)
+        steps = self.steps_of_rows or ((self.pitch, 1) if self.lines else (1, tile.rows))
         forms = {"": form} if form.how is not How.PAIRS else {"": form, ".unflushed": form.unflushed}
         target, fastmath = code.e.target, code.e.fastmath
         self.micro_kernels = [
@@ -509,7 +520,8 @@ class BlockRoutine:
         depth = c.min(self.form.block, c.sub(end, k))
         first = True if alone else c.compare("eq", k, 0)
         last = True if alone else c.compare("sge", c.add(k, self.form.block), end)
-        self._pack_rows(x, row, height, k, depth)
+        if self.steps_of_rows is None:
+            self._pack_rows(x, row, height, k, depth)
         least = self._least_of_rows(height, depth)
         cells = self.form.cells(c, depth)
         with c.loop(0, length, tile.columns) as panel:
@@ -521,14 +533,15 @@ class BlockRoutine:
                 if not alone:
                     total = c.add(c.mul(panel.index, blocks.rows), c.mul(down.index, tile.columns))
                 totals = c.at(self.totals, total, self.form.sums.itemsize)
-                a = c.at(self.packed_a, c.mul(down.index, self.pitch), self.item)
+                a, above = self._tile_of_rows(x, c.add(row, down.index), down.index, k)
                 starts = str(first).lower()
                 self.e.line(
                     f"call void {routine}(ptr {a}, ptr {source}, i64 {pitch}, ptr {totals}, i64 {cells}, i1 {starts})"
                 )
                 with c.when(last):
                     high = c.min(tile.rows, c.sub(height, down.index))
-                    finish(totals, c.add(row, down.index), high, c.add(col, panel.index), width)
+                    begin = c.at(totals, c.mul(above, tile.columns), self.form.sums.itemsize)
+                    finish(begin, c.add(row, down.index), high, c.add(col, panel.index), width)
 
     # ---- sums that may be denormal
 
@@ -570,6 +583,34 @@ class BlockRoutine:
         return one
 
     # ---- packing
+
+    def _steps_of_rows(self, target: Target) -> tuple[int, int] | None:
+        """How far apart rows of x, and elements along its depth, lie in memory, where the micro-kernel may read them
+        there; None where they have to be packed."""
+        operand, found, rows = self.left.operand, self.left.operand.in_memory, self.blocks.tile.rows
+        single = all(len(operand.loops[part]) == 1 for part in (FREE, DEPTH))
+        if found is None or not single or not found[1].is_affine or self.form.how is not How.EACH:
+            return None
+        extent, strides = self.left.free.extent, found[1].strides
+        row, along = (strides.get(var, 0) for var in (self.left.free, self.left.depth))
+        if not (isinstance(extent, int) and isinstance(row, int) and isinstance(along, int)):
+            return None
+        if extent < rows or operand.dtype != self.form.packed or 1 not in (row, along) or min(row, along) < 1:
+            return None
+        far = max(row, along) * self.item  # bytes between what neighbours touch
+        if along == 1:  # lines that are far apart by a power of two would take each other's place in the cache
+            return (row, along) if far % (2 * FAR) else None
+        return (row, along) if far <= FAR else None
+
+    def _tile_of_rows(self, x: Reading, row: Ref, down: Ref, k: Ref) -> tuple[str, Ref]:
+        """The address of the rows from ``row``, ``down`` from the first of the block, and how many rows above them it
+        begins: in place there is nothing behind the last row, so the last tile reaches back."""
+        c, found, extent = self.c, self.left.operand.in_memory, self.left.free.extent
+        if self.steps_of_rows is None:
+            return c.at(self.packed_a, c.mul(down, self.pitch), self.item), 0
+        assert found is not None and isinstance(extent, int)
+        first = c.min(row, extent - self.blocks.tile.rows)
+        return x.address(*found, {self.left.free: first, self.left.depth: k}), c.sub(row, first)
 
     def _pack_rows(self, x: Reading, row: Ref, height: Ref, k: Ref, depth: Ref) -> None:
         c, rows, group = self.c, self.blocks.tile.rows, self.form.group

@@ -71,6 +71,7 @@ FEW_LINES = 4  # lines that a square does not pay for: `thresholds.py fewlines`
 NEIGHBOURS = 4  # vectors of neighbouring lines that are summed at once by lanes: `thresholds.py neighbours`
 FOLDED = 4  # lanes of each that are summed at once; half of the registers hold as many vectors
 PACKED_COLUMNS = 512  # of a product per packing of its other factor: `thresholds.py packed`
+FAR = 1024  # bytes between lines of a factor that are read where they lie; twice of it, and they collide; not measured
 AHEAD = 2  # rows of a factor that are asked for while one is packed
 PANELS = 2  # of a product's rows or columns in a unit of work
 FEW_UNITS = 8  # of a product whose depth is cut as well, into as many blocks as pay; not measured
