@@ -20,7 +20,7 @@ from hybridflow.compiler.codegen.structured import Code, Ref, lanes_for
 from hybridflow.compiler.codegen.values import Val
 from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.compiler.ir.extents import Extent
-from hybridflow.compiler.loops.limits import FOLDED, NEIGHBOURS
+from hybridflow.compiler.loops.limits import FOLDED, NEIGHBOURS, SIDE_BY_SIDE
 from hybridflow.compiler.ops.order import CHUNK, LANES, SUPERCHUNK
 
 Work = tuple[tuple[Extent, ...], int, Extent]
@@ -92,23 +92,24 @@ class _Lines:
     def _along(self) -> tuple[_Fold, int]:
         c, e, dtype = self.c, self.e, self.lines.dtype
         width = min(e.target.lanes(8 * dtype.itemsize), LANES)
-        fold = LaneFold(c, self._allocate, [self.sum], self.known, light=True)
-        loops = [operand.loops[DEPTH][-1] for operand in (self.lines.matrix, self.lines.vector)]
-
-        def total(matrix: Reading, vector: Reading, line: Ref) -> Val:
-            factors = matrix.at(FREE, line), vector
-
-            def products(k: Ref, mask: Val | None) -> list[State]:
-                a, b = (self._widened(x.value({loop: k}, loop, mask)) for x, loop in zip(factors, loops))
-                return [(e.mul(a, b),)]
-
-            with c.width(width):
-                ((found,),) = fold.run(self.depth, products)
-            return found
-
         # What finishes the sums may take longer than they do, so it has vectors, too.
         together = lanes_for(e.target, dtype, self.lines.count)
         totals = self._allocate(together * dtype.itemsize) if together > 1 else ""
+        count = min(together, self._side_by_side(LANES // width))
+        fold = LaneFold(c, self._allocate, [self.sum] * count, self.known, light=True)
+        loops = [operand.loops[DEPTH][-1] for operand in (self.lines.matrix, self.lines.vector)]
+
+        def totals_of(matrix: Reading, vector: Reading, lines: list[Ref]) -> list[Val]:
+            """The sums of lines that go side by side: they share the vector, and none waits for another."""
+            rows = [matrix.at(FREE, line) for line in lines]
+
+            def products(k: Ref, mask: Val | None) -> list[State]:
+                a = [self._widened(row.value({loops[0]: k}, loops[0], mask)) for row in rows]
+                b = self._widened(vector.value({loops[1]: k}, loops[1], mask))
+                return [(e.mul(elements, b),) for elements in a]
+
+            with c.width(width):
+                return [total for (total,) in fold.run(self.depth, products)]
 
         def run(matrix: Reading, vector: Reading, entry: Ref, first: Ref, last: Ref) -> None:
             def finish(line: Ref, mask: Val | None) -> None:
@@ -117,16 +118,27 @@ class _Lines:
 
             if together == 1:
                 with c.width(1), c.loop(first, last) as line:
-                    self._finish(total(matrix, vector, line.index), entry, line.index, None)
+                    (total,) = totals_of(matrix, vector, [line.index])
+                    self._finish(total, entry, line.index, None)
                 return
             with c.loop(first, last, together) as block:
                 end = c.min(c.add(block.index, together), last)
-                with c.width(1), c.loop(block.index, end) as line:
-                    place = c.at(totals, c.sub(line.index, block.index), dtype.itemsize)
-                    e.store(total(matrix, vector, line.index), place)
+                with c.width(1), c.loop(block.index, end, count) as line:
+                    own = [c.add(line.index, k) for k in range(count)]
+                    # Behind the end the last line is summed again, for nobody: code for fewer lines would be as much.
+                    lines = own if count == 1 else [c.min(at, c.sub(end, 1)) for at in own]
+                    for at, total in zip(own, totals_of(matrix, vector, lines)):
+                        e.store(total, c.at(totals, c.sub(at, block.index), dtype.itemsize))
                 c.vector_loop(block.index, end, together, finish)
 
         return run, 1
+
+    def _side_by_side(self, vectors: int) -> int:
+        """How many lines, a power of two, to fold side by side, each in so many registers."""
+        if self.known is None or self.known <= LANES:
+            return 1
+        most = max(1, min(SIDE_BY_SIDE, self.e.target.registers // (2 * vectors)))
+        return 1 << (most.bit_length() - 1)
 
     # ---- neighbouring lines at once
 

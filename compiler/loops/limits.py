@@ -69,6 +69,7 @@ SHORT_LINE = 8  # elements from which on lines of a scan are turned: `thresholds
 LONG_LINE = 256  # elements from which on the runs of one line of a scan are turned instead: `thresholds.py longline`
 FEW_LINES = 4  # lines that a square does not pay for: `thresholds.py fewlines`
 NEIGHBOURS = 4  # vectors of neighbouring lines that are summed at once by lanes: `thresholds.py neighbours`
+SIDE_BY_SIDE = 4  # lines that are summed along them at once
 FOLDED = 4  # lanes of each that are summed at once; half of the registers hold as many vectors
 PACKED_COLUMNS = 512  # of a product per packing of its other factor: `thresholds.py packed`
 FAR = 1024  # bytes between lines of a factor that are read where they lie; twice of it, and they collide; not measured
