@@ -41,12 +41,15 @@ MODULES = {
     "data": "AUTOTUNE Dataset INFINITE_CARDINALITY Iterator UNKNOWN_CARDINALITY",
     "initializers": """Constant GlorotNormal GlorotUniform HeNormal HeUniform Identity Initializer LecunNormal
         LecunUniform Ones Orthogonal RandomNormal RandomUniform TruncatedNormal VarianceScaling Zeros get""",
-    "layers": """Activation Add Average BatchNormalization Bidirectional Concatenate Dense Dot Dropout ELU Embedding
-        Flatten GRU GRUCell GaussianDropout GaussianNoise GlobalAveragePooling1D GlobalAveragePooling2D
-        GlobalMaxPooling1D GlobalMaxPooling2D GroupNormalization Identity InputLayer LSTM LSTMCell Lambda Layer
-        LayerNormalization LeakyReLU Masking Maximum Minimum MultiHeadAttention Multiply Permute
-        RMSNormalization RNN ReLU RepeatVector Reshape SimpleRNN SimpleRNNCell Softmax SpatialDropout1D
-        SpatialDropout2D StackedRNNCells Subtract TimeDistributed UnitNormalization""",
+    "layers": """Activation Add Average AveragePooling1D AveragePooling2D AveragePooling3D BatchNormalization
+        Bidirectional Concatenate Conv1D Conv1DTranspose Conv2D Conv2DTranspose Conv3D Conv3DTranspose Cropping1D
+        Cropping2D Cropping3D Dense DepthwiseConv1D DepthwiseConv2D Dot Dropout ELU Embedding Flatten GRU GRUCell
+        GaussianDropout GaussianNoise GlobalAveragePooling1D GlobalAveragePooling2D GlobalMaxPooling1D
+        GlobalMaxPooling2D GroupNormalization Identity InputLayer LSTM LSTMCell Lambda Layer LayerNormalization
+        LeakyReLU Masking MaxPooling1D MaxPooling2D MaxPooling3D Maximum Minimum MultiHeadAttention Multiply Permute
+        RMSNormalization RNN ReLU RepeatVector Reshape SeparableConv1D SeparableConv2D SimpleRNN SimpleRNNCell
+        Softmax SpatialDropout1D SpatialDropout2D StackedRNNCells Subtract TimeDistributed UnitNormalization
+        UpSampling1D UpSampling2D UpSampling3D ZeroPadding1D ZeroPadding2D ZeroPadding3D""",
     "linalg": """LinAlgError cholesky cross det diagonal eigh eigvalsh inv matmul matrix_norm matrix_power
         matrix_rank matrix_transpose outer pinv qr slogdet solve svd svdvals tensordot trace
         triangular_solve vecdot vector_norm""",

@@ -6,6 +6,18 @@ from hybridflow.layers.activations import ELU, Activation, LeakyReLU, ReLU, Soft
 from hybridflow.layers.attention import MultiHeadAttention
 from hybridflow.layers.basic import Dense, Dropout, Flatten, Identity, Lambda, Permute, RepeatVector, Reshape
 from hybridflow.layers.cells import GRUCell, LSTMCell, SimpleRNNCell, StackedRNNCells
+from hybridflow.layers.convolution import (
+    Conv1D,
+    Conv1DTranspose,
+    Conv2D,
+    Conv2DTranspose,
+    Conv3D,
+    Conv3DTranspose,
+    DepthwiseConv1D,
+    DepthwiseConv2D,
+    SeparableConv1D,
+    SeparableConv2D,
+)
 from hybridflow.layers.embedding import Embedding, Masking
 from hybridflow.layers.graph import InputLayer
 from hybridflow.layers.layer import Layer
@@ -19,21 +31,52 @@ from hybridflow.layers.normalization import (
     UnitNormalization,
 )
 from hybridflow.layers.pooling import (
+    AveragePooling1D,
+    AveragePooling2D,
+    AveragePooling3D,
     GlobalAveragePooling1D,
     GlobalAveragePooling2D,
     GlobalMaxPooling1D,
     GlobalMaxPooling2D,
+    MaxPooling1D,
+    MaxPooling2D,
+    MaxPooling3D,
 )
 from hybridflow.layers.recurrent import GRU, LSTM, RNN, Bidirectional, SimpleRNN, TimeDistributed
+from hybridflow.layers.resizing import (
+    Cropping1D,
+    Cropping2D,
+    Cropping3D,
+    UpSampling1D,
+    UpSampling2D,
+    UpSampling3D,
+    ZeroPadding1D,
+    ZeroPadding2D,
+    ZeroPadding3D,
+)
 
 __all__ = [
     "Activation",
     "Add",
     "Average",
+    "AveragePooling1D",
+    "AveragePooling2D",
+    "AveragePooling3D",
     "BatchNormalization",
     "Bidirectional",
     "Concatenate",
+    "Conv1D",
+    "Conv1DTranspose",
+    "Conv2D",
+    "Conv2DTranspose",
+    "Conv3D",
+    "Conv3DTranspose",
+    "Cropping1D",
+    "Cropping2D",
+    "Cropping3D",
     "Dense",
+    "DepthwiseConv1D",
+    "DepthwiseConv2D",
     "Dot",
     "Dropout",
     "ELU",
@@ -57,6 +100,9 @@ __all__ = [
     "LayerNormalization",
     "LeakyReLU",
     "Masking",
+    "MaxPooling1D",
+    "MaxPooling2D",
+    "MaxPooling3D",
     "Maximum",
     "Minimum",
     "MultiHeadAttention",
@@ -67,6 +113,8 @@ __all__ = [
     "ReLU",
     "RepeatVector",
     "Reshape",
+    "SeparableConv1D",
+    "SeparableConv2D",
     "SimpleRNN",
     "SimpleRNNCell",
     "Softmax",
@@ -76,4 +124,10 @@ __all__ = [
     "Subtract",
     "TimeDistributed",
     "UnitNormalization",
+    "UpSampling1D",
+    "UpSampling2D",
+    "UpSampling3D",
+    "ZeroPadding1D",
+    "ZeroPadding2D",
+    "ZeroPadding3D",
 ]

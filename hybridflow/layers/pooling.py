@@ -1,4 +1,4 @@
-"""Layers that make one number of all places of a channel."""
+"""Layers that make one number of some places of a channel: of all of them, or of those in a window."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from hybridflow.array.shapes import broadcast_to, expand_dims
 from hybridflow.eager.operands import cast
 from hybridflow.errors import ArgumentError, ShapeError
 from hybridflow.layers.layer import Layer
+from hybridflow.layers.windows import WindowLayer
+from hybridflow.nn.pooling import average, largest
 
 
 class _GlobalPooling(Layer):
@@ -98,3 +100,99 @@ class GlobalMaxPooling2D(_GlobalMax):
     """
 
     _places = 2
+
+
+class _Pooling(WindowLayer):
+    """Over windows of ``pool_size`` places, which begin every ``strides`` places: its own size, unless given."""
+
+    def __init__(
+        self,
+        pool_size: Any = 2,
+        strides: Any = None,
+        padding: str = "valid",
+        data_format: str | None = None,
+        **options: Any,
+    ) -> None:
+        super().__init__(data_format, **options)
+        self.pool_size = self._each(pool_size, "pool_size")
+        self.strides = self.pool_size if strides is None else self._each(strides, "strides")
+        self.padding = self._padding(padding)
+
+    def _arguments(self) -> tuple[Any, ...]:
+        return self.pool_size, self.strides, self.padding, self.data_format, self._places
+
+    def get_config(self) -> dict[str, Any]:
+        own = {"pool_size": self.pool_size, "strides": self.strides, "padding": self.padding}
+        return super().get_config() | own
+
+
+class _MaxPooling(_Pooling):
+    def call(self, inputs: Any) -> Any:
+        self._check(inputs)
+        return largest(self.name, inputs, *self._arguments())
+
+
+class _AveragePooling(_Pooling):
+    def call(self, inputs: Any) -> Any:
+        self._check(inputs)
+        return average(self.name, inputs, *self._arguments())
+
+
+class MaxPooling1D(_MaxPooling):
+    """The largest element of each window over steps.
+
+    >>> hf.layers.MaxPooling1D()(hf.ones((2, 6, 3))).shape
+    (2, 3, 3)
+    """
+
+    _places = 1
+
+
+class MaxPooling2D(_MaxPooling):
+    """The largest element of each window over images.
+
+    >>> hf.layers.MaxPooling2D()(hf.ones((2, 6, 6, 3))).shape
+    (2, 3, 3, 3)
+    """
+
+    _places = 2
+
+
+class MaxPooling3D(_MaxPooling):
+    """The largest element of each window over volumes.
+
+    >>> hf.layers.MaxPooling3D()(hf.ones((2, 4, 4, 4, 3))).shape
+    (2, 2, 2, 2, 3)
+    """
+
+    _places = 3
+
+
+class AveragePooling1D(_AveragePooling):
+    """The mean of each window over steps.
+
+    >>> hf.layers.AveragePooling1D()(hf.ones((2, 6, 3))).shape
+    (2, 3, 3)
+    """
+
+    _places = 1
+
+
+class AveragePooling2D(_AveragePooling):
+    """The mean of each window over images.
+
+    >>> hf.layers.AveragePooling2D()(hf.ones((2, 6, 6, 3))).shape
+    (2, 3, 3, 3)
+    """
+
+    _places = 2
+
+
+class AveragePooling3D(_AveragePooling):
+    """The mean of each window over volumes.
+
+    >>> hf.layers.AveragePooling3D()(hf.ones((2, 4, 4, 4, 3))).shape
+    (2, 2, 2, 2, 3)
+    """
+
+    _places = 3

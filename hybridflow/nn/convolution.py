@@ -41,7 +41,7 @@ def conv1d(
     [[[-1.]
       [-2.]]]
     """
-    return _convolved("conv1d", input, filters, stride, padding, data_format, dilations, 1)
+    return convolved("conv1d", input, filters, stride, padding, data_format, dilations, 1)
 
 
 @operation
@@ -61,7 +61,7 @@ def conv2d(
      [4. 4. 2.]
      [2. 2. 1.]]
     """
-    return _convolved("conv2d", input, filters, strides, padding, data_format, dilations, 2)
+    return convolved("conv2d", input, filters, strides, padding, data_format, dilations, 2)
 
 
 @operation
@@ -78,7 +78,7 @@ def conv3d(
     >>> hf.nn.conv3d(hf.ones((1, 2, 2, 2, 3)), hf.ones((2, 2, 2, 3, 1))).shape
     (1, 1, 1, 1, 1)
     """
-    return _convolved("conv3d", input, filters, strides, padding, data_format, dilations, 3)
+    return convolved("conv3d", input, filters, strides, padding, data_format, dilations, 3)
 
 
 @operation
@@ -101,7 +101,7 @@ def convolution(
     axes = len(getattr(filters, "shape", ())) - 2
     if axes not in (1, 2, 3):
         raise ShapeError("convolution", "expected filters with three to five axes: [*window, channels, outputs].")
-    return _convolved("convolution", input, filters, strides, padding, data_format, dilations, axes, groups)
+    return convolved("convolution", input, filters, strides, padding, data_format, dilations, axes, groups)
 
 
 @operation
@@ -118,7 +118,7 @@ def depthwise_conv2d(
     >>> hf.nn.depthwise_conv2d(hf.ones((1, 3, 3, 2)), hf.ones((2, 2, 2, 1))).shape
     (1, 2, 2, 2)
     """
-    return _depthwise("depthwise_conv2d", input, filter, strides, padding, data_format, dilations, 2)
+    return depthwise("depthwise_conv2d", input, filter, strides, padding, data_format, dilations, 2)
 
 
 @operation
@@ -137,8 +137,8 @@ def separable_conv2d(
     (1, 2, 2, 5)
     """
     stage = "separable_conv2d"
-    seen = _depthwise(stage, input, depthwise_filter, strides, padding, data_format, dilations, 2)
-    return _convolved(stage, seen, pointwise_filter, 1, "VALID", data_format, 1, 2)
+    seen = depthwise(stage, input, depthwise_filter, strides, padding, data_format, dilations, 2)
+    return convolved(stage, seen, pointwise_filter, 1, "VALID", data_format, 1, 2)
 
 
 @operation
@@ -156,7 +156,7 @@ def conv1d_transpose(
     >>> hf.nn.conv1d_transpose([[[1.0], [2.0]]], [[[1.0]], [[10.0]]], (1, 4, 1), strides=2)[0, :, 0]
     <Tensor f32[4] cpu> [ 1. 10.  2. 20.]
     """
-    return _transposed("conv1d_transpose", input, filters, output_shape, strides, padding, data_format, dilations, 1)
+    return transposed("conv1d_transpose", input, filters, output_shape, strides, padding, data_format, dilations, 1)
 
 
 @operation
@@ -176,7 +176,7 @@ def conv2d_transpose(
     >>> hf.nn.conv2d_transpose(hf.ones((1, 2, 2, 3)), hf.ones((2, 2, 4, 3)), (1, 4, 4, 4), strides=2).shape
     (1, 4, 4, 4)
     """
-    return _transposed("conv2d_transpose", input, filters, output_shape, strides, padding, data_format, dilations, 2)
+    return transposed("conv2d_transpose", input, filters, output_shape, strides, padding, data_format, dilations, 2)
 
 
 @operation
@@ -194,7 +194,7 @@ def conv3d_transpose(
     >>> hf.nn.conv3d_transpose(hf.ones((1, 1, 1, 1, 3)), hf.ones((2, 2, 2, 4, 3)), (2, 2, 2), strides=2).shape
     (1, 2, 2, 2, 4)
     """
-    return _transposed("conv3d_transpose", input, filters, output_shape, strides, padding, data_format, dilations, 3)
+    return transposed("conv3d_transpose", input, filters, output_shape, strides, padding, data_format, dilations, 3)
 
 
 def _operands(stage: str, input: Any, filters: Any, axes: int) -> tuple[Tensor, Tensor]:
@@ -220,7 +220,7 @@ def _geometry(
     return {"step": step, "low": low, "high": high, "dilation": dilation}
 
 
-def _convolved(
+def convolved(
     stage: str,
     input: Any,
     filters: Any,
@@ -231,6 +231,7 @@ def _convolved(
     axes: int,
     groups: int | None = None,
 ) -> Tensor:
+    """The convolution over ``axes`` axes that ``stage`` is."""
     x, f = _operands(stage, input, filters, axes)
     given = images(stage, x, axes, data_format)
     channels, own, outputs = given.x.shape[-1], f.shape[-2], f.shape[-1]
@@ -249,7 +250,7 @@ def _convolved(
     return restored(given, reshape_to(out, (*out.shape[:-2], outputs)))
 
 
-def _depthwise(
+def depthwise(
     stage: str,
     input: Any,
     filter: Any,
@@ -259,6 +260,7 @@ def _depthwise(
     dilations: Any,
     axes: int,
 ) -> Tensor:
+    """Each channel with filters of its own, over ``axes`` axes."""
     x, f = _operands(stage, input, filter, axes)
     given = images(stage, x, axes, data_format)
     if given.x.shape[-1] != f.shape[-2]:
@@ -273,7 +275,7 @@ def _depthwise(
     return restored(given, reshape_to(out, (*out.shape[:-2], f.shape[-2] * f.shape[-1])))
 
 
-def _transposed(
+def transposed(
     stage: str,
     input: Any,
     filters: Any,
@@ -284,6 +286,7 @@ def _transposed(
     dilations: Any,
     axes: int,
 ) -> Tensor:
+    """The derivative of a convolution over ``axes`` axes by its input."""
     x, f = _operands(stage, input, filters, axes)
     given = images(stage, x, axes, data_format)
     outputs, channels = f.shape[-2:]

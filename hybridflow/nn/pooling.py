@@ -33,7 +33,7 @@ def max_pool1d(input: Any, ksize: Any, strides: Any, padding: Any, data_format: 
     >>> hf.nn.max_pool1d([[[1.0], [3.0], [2.0]]], 2, 1, "VALID")[0, :, 0]
     <Tensor f32[2] cpu> [3. 3.]
     """
-    return _largest("max_pool1d", as_tensor(input, "max_pool1d"), ksize, strides, padding, data_format, 1)
+    return largest("max_pool1d", as_tensor(input, "max_pool1d"), ksize, strides, padding, data_format, 1)
 
 
 @operation
@@ -45,7 +45,7 @@ def max_pool2d(input: Any, ksize: Any, strides: Any, padding: Any, data_format: 
     [[ 5.  7.]
      [13. 15.]]
     """
-    return _largest("max_pool2d", as_tensor(input, "max_pool2d"), ksize, strides, padding, data_format, 2)
+    return largest("max_pool2d", as_tensor(input, "max_pool2d"), ksize, strides, padding, data_format, 2)
 
 
 @operation
@@ -55,7 +55,7 @@ def max_pool3d(input: Any, ksize: Any, strides: Any, padding: Any, data_format: 
     >>> hf.nn.max_pool3d(hf.ones((1, 4, 4, 4, 2)), 2, 2, "VALID").shape
     (1, 2, 2, 2, 2)
     """
-    return _largest("max_pool3d", as_tensor(input, "max_pool3d"), ksize, strides, padding, data_format, 3)
+    return largest("max_pool3d", as_tensor(input, "max_pool3d"), ksize, strides, padding, data_format, 3)
 
 
 @operation
@@ -66,7 +66,7 @@ def max_pool(input: Any, ksize: Any, strides: Any, padding: Any, data_format: st
     <Tensor f32[3] cpu> [3. 3. 2.]
     """
     x = as_tensor(input, "max_pool")
-    return _largest("max_pool", x, ksize, strides, padding, data_format, _axes("max_pool", x))
+    return largest("max_pool", x, ksize, strides, padding, data_format, _axes("max_pool", x))
 
 
 @operation
@@ -76,7 +76,7 @@ def avg_pool1d(input: Any, ksize: Any, strides: Any, padding: Any, data_format: 
     >>> hf.nn.avg_pool1d([[[1.0], [3.0], [2.0]]], 2, 1, "SAME")[0, :, 0]
     <Tensor f32[3] cpu> [2.  2.5 2. ]
     """
-    return _mean("avg_pool1d", float_operand(input, "avg_pool1d"), ksize, strides, padding, data_format, 1)
+    return average("avg_pool1d", float_operand(input, "avg_pool1d"), ksize, strides, padding, data_format, 1)
 
 
 @operation
@@ -88,7 +88,7 @@ def avg_pool2d(input: Any, ksize: Any, strides: Any, padding: Any, data_format: 
     [[ 2.5  4.5]
      [10.5 12.5]]
     """
-    return _mean("avg_pool2d", float_operand(input, "avg_pool2d"), ksize, strides, padding, data_format, 2)
+    return average("avg_pool2d", float_operand(input, "avg_pool2d"), ksize, strides, padding, data_format, 2)
 
 
 @operation
@@ -98,7 +98,7 @@ def avg_pool3d(input: Any, ksize: Any, strides: Any, padding: Any, data_format: 
     >>> hf.nn.avg_pool3d(hf.ones((1, 4, 4, 4, 2)), 2, 2, "VALID").shape
     (1, 2, 2, 2, 2)
     """
-    return _mean("avg_pool3d", float_operand(input, "avg_pool3d"), ksize, strides, padding, data_format, 3)
+    return average("avg_pool3d", float_operand(input, "avg_pool3d"), ksize, strides, padding, data_format, 3)
 
 
 @operation
@@ -109,7 +109,7 @@ def avg_pool(input: Any, ksize: Any, strides: Any, padding: Any, data_format: st
     <Tensor f32[2] cpu> [2.  2.5]
     """
     x = float_operand(input, "avg_pool")
-    return _mean("avg_pool", x, ksize, strides, padding, data_format, _axes("avg_pool", x))
+    return average("avg_pool", x, ksize, strides, padding, data_format, _axes("avg_pool", x))
 
 
 def _axes(stage: str, x: Tensor) -> int:
@@ -157,9 +157,10 @@ def _geometry(stage: str, x: Tensor, extents: Any, ksize: Any, strides: Any, pad
     return size, step, low, high
 
 
-def _largest(
+def largest(
     stage: str, x: Tensor, ksize: Any, strides: Any, padding: Any, data_format: str | None, axes: int
 ) -> Tensor:
+    """The largest element of each window over ``axes`` axes."""
     given = images(stage, x, axes, data_format)
     size, step, low, high = _geometry(stage, x, given.extents, ksize, strides, padding, given.first)
     if dtypes.is_float(x.dtype):
@@ -170,7 +171,10 @@ def _largest(
     return restored(given, found)
 
 
-def _mean(stage: str, x: Tensor, ksize: Any, strides: Any, padding: Any, data_format: str | None, axes: int) -> Tensor:
+def average(
+    stage: str, x: Tensor, ksize: Any, strides: Any, padding: Any, data_format: str | None, axes: int
+) -> Tensor:
+    """The mean of each window over ``axes`` axes."""
     given = images(stage, x, axes, data_format)
     size, step, low, high = _geometry(stage, x, given.extents, ksize, strides, padding, given.first)
     wide = cast(given.x, dtypes.compute_dtype(x.dtype))

@@ -1,0 +1,395 @@
+"""Convolutions as layers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hybridflow.array.shapes import reshape
+from hybridflow.core.variable import Variable
+from hybridflow.errors import ArgumentError, ShapeError
+from hybridflow.layers.activations import activation as activation_of, name_of_activation
+from hybridflow.layers.basic import positive
+from hybridflow.layers.windows import WindowLayer
+from hybridflow.nn.convolution import convolved, depthwise, transposed
+
+
+class _Convolution(WindowLayer):
+    """Arguments of all convolutions, bias and activation."""
+
+    kernel: Variable
+    bias: Variable | None
+
+    def __init__(
+        self,
+        kernel_size: Any,
+        strides: Any,
+        padding: str,
+        data_format: str | None,
+        dilation_rate: Any,
+        activation: Any,
+        use_bias: bool,
+        bias: tuple[Any, Any, Any],
+        paddings: tuple[str, ...] = (),
+        **options: Any,
+    ) -> None:
+        super().__init__(data_format, **options)
+        self.kernel_size, self.strides = self._each(kernel_size, "kernel_size"), self._each(strides, "strides")
+        self.padding, self.dilation_rate = self._padding(padding, *paddings), self._each(dilation_rate, "dilation_rate")
+        self.activation, self.use_bias = activation_of(activation), bool(use_bias)
+        self._settle("bias", *bias)
+
+    def _channels(self, input_shape: Any) -> int:
+        if len(input_shape) != self._places + 2 or not isinstance(input_shape[self._channel_axis], int):
+            raise ShapeError(
+                self.name,
+                f"the input has the shape {input_shape}; it must have {self._places + 2} axes and a known number of "
+                "channels.",
+            )
+        channels: int = input_shape[self._channel_axis]
+        return channels
+
+    def _build_bias(self, outputs: int) -> None:
+        self.bias = self._weight("bias", (outputs,)) if self.use_bias else None
+
+    def _finished(self, out: Any) -> Any:
+        if self.bias is not None:
+            last = self.data_format == "channels_last"
+            out = out + (self.bias if last else reshape(self.bias, (-1, *(1,) * self._places)))
+        return self.activation(out)
+
+    def _geometry(self) -> tuple[Any, Any, str, Any]:
+        """Strides, padding, format and dilations for ``hf.nn``."""
+        padding: Any = self.padding
+        if padding == "causal":
+            padding = [((k - 1) * d, 0) for k, d in zip(self.kernel_size, self.dilation_rate)]
+        return self.strides, padding, self.data_format, self.dilation_rate
+
+    def get_config(self) -> dict[str, Any]:
+        own = {
+            "kernel_size": self.kernel_size,
+            "strides": self.strides,
+            "padding": self.padding,
+            "dilation_rate": self.dilation_rate,
+            "activation": name_of_activation(self.activation),
+            "use_bias": self.use_bias,
+        }
+        return super().get_config() | own | self._settled("bias")
+
+
+class _Filters(_Convolution):
+    """A convolution with one kernel, ``[*kernel_size, channels, filters]``."""
+
+    _paddings: tuple[str, ...] = ()
+
+    def __init__(
+        self,
+        filters: int,
+        kernel_size: Any,
+        strides: Any = 1,
+        padding: str = "valid",
+        data_format: str | None = None,
+        dilation_rate: Any = 1,
+        groups: int = 1,
+        activation: Any = None,
+        use_bias: bool = True,
+        kernel_initializer: Any = "glorot_uniform",
+        bias_initializer: Any = "zeros",
+        kernel_regularizer: Any = None,
+        bias_regularizer: Any = None,
+        kernel_constraint: Any = None,
+        bias_constraint: Any = None,
+        **options: Any,
+    ) -> None:
+        bias = bias_initializer, bias_regularizer, bias_constraint
+        super().__init__(
+            kernel_size, strides, padding, data_format, dilation_rate, activation, use_bias, bias, self._paddings,
+            **options,
+        )  # fmt: skip
+        self.filters, self.groups = positive(filters, "filters", self), positive(groups, "groups", self)
+        if self.filters % self.groups:
+            raise ArgumentError(self.name, f"{self.filters} filters cannot be divided by {self.groups} groups.")
+        self._settle("kernel", kernel_initializer, kernel_regularizer, kernel_constraint)
+
+    def build(self, input_shape: Any) -> None:
+        channels = self._channels(input_shape)
+        if channels % self.groups:
+            raise ShapeError(self.name, f"{channels} channels cannot be divided by {self.groups} groups.")
+        self.kernel = self._weight("kernel", (*self.kernel_size, channels // self.groups, self.filters))
+        self._build_bias(self.filters)
+
+    def call(self, inputs: Any) -> Any:
+        self._check(inputs)
+        return self._finished(convolved(self.name, inputs, self.kernel, *self._geometry(), self._places, self.groups))
+
+    def get_config(self) -> dict[str, Any]:
+        return super().get_config() | {"filters": self.filters, "groups": self.groups} | self._settled("kernel")
+
+
+class Conv1D(_Filters):
+    """A convolution over steps: ``[batch, steps, channels]`` to ``[batch, new steps, filters]``.
+
+    ``padding`` may also be "causal": what is padded lies before the first step.
+
+    >>> hf.layers.Conv1D(4, 3, padding="causal")(hf.ones((2, 5, 3))).shape
+    (2, 5, 4)
+    """
+
+    _places = 1
+    _paddings = ("causal",)
+
+
+class Conv2D(_Filters):
+    """A convolution over images: ``[batch, rows, columns, channels]`` to ``[batch, new rows, new columns, filters]``.
+
+    >>> hf.layers.Conv2D(4, 3, activation="relu")(hf.ones((2, 8, 8, 3))).shape
+    (2, 6, 6, 4)
+    """
+
+    _places = 2
+
+
+class Conv3D(_Filters):
+    """A convolution over volumes, ``[batch, a, b, c, channels]``.
+
+    >>> hf.layers.Conv3D(4, 2, strides=2)(hf.ones((2, 4, 4, 4, 1))).shape
+    (2, 2, 2, 2, 4)
+    """
+
+    _places = 3
+
+
+class _Transposed(_Convolution):
+    """The derivative of a convolution by its input; the kernel is ``[*kernel_size, filters, channels]``."""
+
+    def __init__(
+        self,
+        filters: int,
+        kernel_size: Any,
+        strides: Any = 1,
+        padding: str = "valid",
+        output_padding: Any = None,
+        data_format: str | None = None,
+        dilation_rate: Any = 1,
+        activation: Any = None,
+        use_bias: bool = True,
+        kernel_initializer: Any = "glorot_uniform",
+        bias_initializer: Any = "zeros",
+        kernel_regularizer: Any = None,
+        bias_regularizer: Any = None,
+        kernel_constraint: Any = None,
+        bias_constraint: Any = None,
+        **options: Any,
+    ) -> None:
+        bias = bias_initializer, bias_regularizer, bias_constraint
+        super().__init__(
+            kernel_size, strides, padding, data_format, dilation_rate, activation, use_bias, bias, **options
+        )
+        self.filters = positive(filters, "filters", self)
+        self.output_padding = None if output_padding is None else self._each(output_padding, "output_padding", 0)
+        if self.output_padding is not None and any(p >= s for p, s in zip(self.output_padding, self.strides)):
+            raise ArgumentError(
+                self.name, f"output_padding is {output_padding}; it must be less than the strides {self.strides}."
+            )
+        self._settle("kernel", kernel_initializer, kernel_regularizer, kernel_constraint)
+
+    def build(self, input_shape: Any) -> None:
+        self.kernel = self._weight("kernel", (*self.kernel_size, self.filters, self._channels(input_shape)))
+        self._build_bias(self.filters)
+
+    def call(self, inputs: Any) -> Any:
+        self._check(inputs)
+        last = self.data_format == "channels_last"
+        extents = inputs.shape[1:-1] if last else inputs.shape[2:]
+        shape, pairs = zip(*map(self._extent, extents, range(self._places)))
+        strides, _, data_format, dilations = self._geometry()
+        out = transposed(self.name, inputs, self.kernel, shape, strides, pairs, data_format, dilations, self._places)
+        return self._finished(out)
+
+    def _extent(self, extent: Any, axis: int) -> tuple[Any, tuple[int, int]]:
+        """How many elements there are along an axis of the result, and how a convolution over these is padded."""
+        stride = self.strides[axis]
+        span = (self.kernel_size[axis] - 1) * self.dilation_rate[axis] + 1
+        more = None if self.output_padding is None else self.output_padding[axis]
+        if self.padding == "valid":
+            over = max(span - stride, 0) if more is None else span - stride + more
+            return extent * stride + over, (0, 0)
+        if more is None:
+            found, before = extent * stride, max(span - stride, 0) // 2
+        else:
+            found, before = (extent - 1) * stride + span % 2 + more, max(span - span % 2 - more, 0) // 2
+        return found, (before, max((extent - 1) * stride + span - found - before, 0))
+
+    def get_config(self) -> dict[str, Any]:
+        own = {"filters": self.filters, "output_padding": self.output_padding}
+        return super().get_config() | own | self._settled("kernel")
+
+
+class Conv1DTranspose(_Transposed):
+    """Steps drawn apart: ``[batch, steps, channels]`` to ``[batch, new steps, filters]``.
+
+    >>> hf.layers.Conv1DTranspose(4, 3, strides=2, padding="same")(hf.ones((2, 5, 3))).shape
+    (2, 10, 4)
+    """
+
+    _places = 1
+
+
+class Conv2DTranspose(_Transposed):
+    """Images drawn apart: ``[batch, rows, columns, channels]`` to ``[batch, new rows, new columns, filters]``.
+
+    >>> hf.layers.Conv2DTranspose(4, 3, strides=2)(hf.ones((2, 5, 5, 3))).shape
+    (2, 11, 11, 4)
+    """
+
+    _places = 2
+
+
+class Conv3DTranspose(_Transposed):
+    """Volumes drawn apart, ``[batch, a, b, c, channels]``.
+
+    >>> hf.layers.Conv3DTranspose(4, 2, strides=2)(hf.ones((2, 2, 2, 2, 3))).shape
+    (2, 4, 4, 4, 4)
+    """
+
+    _places = 3
+
+
+class _Depthwise(_Convolution):
+    """Filters for each channel by itself; the kernel is ``[*kernel_size, channels, depth_multiplier]``."""
+
+    def __init__(
+        self,
+        kernel_size: Any,
+        strides: Any = 1,
+        padding: str = "valid",
+        depth_multiplier: int = 1,
+        data_format: str | None = None,
+        dilation_rate: Any = 1,
+        activation: Any = None,
+        use_bias: bool = True,
+        depthwise_initializer: Any = "glorot_uniform",
+        bias_initializer: Any = "zeros",
+        depthwise_regularizer: Any = None,
+        bias_regularizer: Any = None,
+        depthwise_constraint: Any = None,
+        bias_constraint: Any = None,
+        **options: Any,
+    ) -> None:
+        bias = bias_initializer, bias_regularizer, bias_constraint
+        super().__init__(
+            kernel_size, strides, padding, data_format, dilation_rate, activation, use_bias, bias, **options
+        )
+        self.depth_multiplier = positive(depth_multiplier, "depth_multiplier", self)
+        self._settle("depthwise", depthwise_initializer, depthwise_regularizer, depthwise_constraint)
+
+    def build(self, input_shape: Any) -> None:
+        channels = self._channels(input_shape)
+        self.kernel = self._weight("depthwise", (*self.kernel_size, channels, self.depth_multiplier))
+        self._build_bias(channels * self.depth_multiplier)
+
+    def call(self, inputs: Any) -> Any:
+        self._check(inputs)
+        return self._finished(depthwise(self.name, inputs, self.kernel, *self._geometry(), self._places))
+
+    def get_config(self) -> dict[str, Any]:
+        return super().get_config() | {"depth_multiplier": self.depth_multiplier} | self._settled("depthwise")
+
+
+class DepthwiseConv1D(_Depthwise):
+    """Filters over steps for each channel by itself.
+
+    >>> hf.layers.DepthwiseConv1D(3, depth_multiplier=2)(hf.ones((2, 5, 3))).shape
+    (2, 3, 6)
+    """
+
+    _places = 1
+
+
+class DepthwiseConv2D(_Depthwise):
+    """Filters over images for each channel by itself.
+
+    >>> hf.layers.DepthwiseConv2D(3, padding="same")(hf.ones((2, 5, 5, 3))).shape
+    (2, 5, 5, 3)
+    """
+
+    _places = 2
+
+
+class _Separable(_Convolution):
+    """Filters for each channel by itself, ``[*kernel_size, channels, depth_multiplier]``, and then
+    ``pointwise_kernel`` ``[1, ..., channels * depth_multiplier, filters]``."""
+
+    depthwise_kernel: Variable
+    pointwise_kernel: Variable
+    _paddings: tuple[str, ...] = ()
+
+    def __init__(
+        self,
+        filters: int,
+        kernel_size: Any,
+        strides: Any = 1,
+        padding: str = "valid",
+        data_format: str | None = None,
+        dilation_rate: Any = 1,
+        depth_multiplier: int = 1,
+        activation: Any = None,
+        use_bias: bool = True,
+        depthwise_initializer: Any = "glorot_uniform",
+        pointwise_initializer: Any = "glorot_uniform",
+        bias_initializer: Any = "zeros",
+        depthwise_regularizer: Any = None,
+        pointwise_regularizer: Any = None,
+        bias_regularizer: Any = None,
+        depthwise_constraint: Any = None,
+        pointwise_constraint: Any = None,
+        bias_constraint: Any = None,
+        **options: Any,
+    ) -> None:
+        bias = bias_initializer, bias_regularizer, bias_constraint
+        super().__init__(
+            kernel_size, strides, padding, data_format, dilation_rate, activation, use_bias, bias, self._paddings,
+            **options,
+        )  # fmt: skip
+        self.filters = positive(filters, "filters", self)
+        self.depth_multiplier = positive(depth_multiplier, "depth_multiplier", self)
+        self._settle("depthwise", depthwise_initializer, depthwise_regularizer, depthwise_constraint)
+        self._settle("pointwise", pointwise_initializer, pointwise_regularizer, pointwise_constraint)
+
+    def build(self, input_shape: Any) -> None:
+        channels, ones = self._channels(input_shape), (1,) * self._places
+        seen = channels * self.depth_multiplier
+        self.depthwise_kernel = self._weight("depthwise", (*self.kernel_size, channels, self.depth_multiplier))
+        self.pointwise_kernel = self._weight("pointwise", (*ones, seen, self.filters))
+        self._build_bias(self.filters)
+
+    def call(self, inputs: Any) -> Any:
+        self._check(inputs)
+        seen = depthwise(self.name, inputs, self.depthwise_kernel, *self._geometry(), self._places)
+        return self._finished(
+            convolved(self.name, seen, self.pointwise_kernel, 1, "valid", self.data_format, 1, self._places)
+        )
+
+    def get_config(self) -> dict[str, Any]:
+        own = {"filters": self.filters, "depth_multiplier": self.depth_multiplier}
+        return super().get_config() | own | self._settled("depthwise", "pointwise")
+
+
+class SeparableConv1D(_Separable):
+    """Filters over steps for each channel by itself, and then a dense layer over channels.
+
+    >>> hf.layers.SeparableConv1D(4, 3)(hf.ones((2, 5, 3))).shape
+    (2, 3, 4)
+    """
+
+    _places = 1
+    _paddings = ("causal",)
+
+
+class SeparableConv2D(_Separable):
+    """Filters over images for each channel by itself, and then a dense layer over channels.
+
+    >>> hf.layers.SeparableConv2D(4, 3, depth_multiplier=2)(hf.ones((2, 5, 5, 3))).shape
+    (2, 3, 3, 4)
+    """
+
+    _places = 2

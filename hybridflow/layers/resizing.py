@@ -1,0 +1,169 @@
+"""Layers that put zeros around, cut edges off, or repeat elements."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hybridflow.array.shapes import pad, repeat
+from hybridflow.errors import ArgumentError, ShapeError
+from hybridflow.layers.windows import WindowLayer
+
+
+class _ZeroPadding(WindowLayer):
+    def __init__(self, padding: Any = 1, data_format: str | None = None, **options: Any) -> None:
+        super().__init__(data_format, **options)
+        self.padding = self._pairs(padding, "padding")
+
+    def call(self, inputs: Any) -> Any:
+        self._check(inputs)
+        return pad(inputs, self._around(self.padding))
+
+    def get_config(self) -> dict[str, Any]:
+        return super().get_config() | {"padding": self.padding}
+
+
+class ZeroPadding1D(_ZeroPadding):
+    """Zeros before the first and behind the last step; ``padding`` is a number, or one for each side.
+
+    >>> hf.layers.ZeroPadding1D((1, 2))(hf.ones((2, 5, 3))).shape
+    (2, 8, 3)
+    """
+
+    _places = 1
+
+
+class ZeroPadding2D(_ZeroPadding):
+    """Zeros around images; ``padding`` is a number, one for each axis, or a pair for each.
+
+    >>> hf.layers.ZeroPadding2D(((1, 0), (2, 2)))(hf.ones((2, 5, 5, 3))).shape
+    (2, 6, 9, 3)
+    """
+
+    _places = 2
+
+
+class ZeroPadding3D(_ZeroPadding):
+    """Zeros around volumes; ``padding`` is a number, one for each axis, or a pair for each.
+
+    >>> hf.layers.ZeroPadding3D()(hf.ones((2, 2, 2, 2, 3))).shape
+    (2, 4, 4, 4, 3)
+    """
+
+    _places = 3
+
+
+class _Cropping(WindowLayer):
+    def __init__(self, cropping: Any, data_format: str | None = None, **options: Any) -> None:
+        super().__init__(data_format, **options)
+        self.cropping = self._pairs(cropping, "cropping")
+
+    def call(self, inputs: Any) -> Any:
+        self._check(inputs)
+        cuts = self._around(self.cropping)
+        for axis, (before, after) in enumerate(cuts):
+            if not before + after <= inputs.shape[axis]:
+                raise ShapeError(
+                    self.name, f"({before}, {after}) is cut off axis {axis} of {inputs.type}, which has fewer elements."
+                )
+        return inputs[tuple(slice(before, n - after) for (before, after), n in zip(cuts, inputs.shape))]
+
+    def get_config(self) -> dict[str, Any]:
+        return super().get_config() | {"cropping": self.cropping}
+
+
+class Cropping1D(_Cropping):
+    """Steps without the first and the last ones; ``cropping`` is a number, or one for each side.
+
+    >>> hf.layers.Cropping1D((1, 2))(hf.ones((2, 5, 3))).shape
+    (2, 2, 3)
+    """
+
+    _places = 1
+
+    def __init__(self, cropping: Any = (1, 1), data_format: str | None = None, **options: Any) -> None:
+        super().__init__(cropping, data_format, **options)
+
+
+class Cropping2D(_Cropping):
+    """Images without their edges; ``cropping`` is a number, one for each axis, or a pair for each.
+
+    >>> hf.layers.Cropping2D(((1, 0), (2, 2)))(hf.ones((2, 5, 5, 3))).shape
+    (2, 4, 1, 3)
+    """
+
+    _places = 2
+
+    def __init__(self, cropping: Any = ((0, 0), (0, 0)), data_format: str | None = None, **options: Any) -> None:
+        super().__init__(cropping, data_format, **options)
+
+
+class Cropping3D(_Cropping):
+    """Volumes without their edges; ``cropping`` is a number, one for each axis, or a pair for each.
+
+    >>> hf.layers.Cropping3D()(hf.ones((2, 3, 3, 3, 1))).shape
+    (2, 1, 1, 1, 1)
+    """
+
+    _places = 3
+
+    def __init__(
+        self, cropping: Any = ((1, 1), (1, 1), (1, 1)), data_format: str | None = None, **options: Any
+    ) -> None:
+        super().__init__(cropping, data_format, **options)
+
+
+class _UpSampling(WindowLayer):
+    def __init__(self, size: Any = 2, data_format: str | None = None, **options: Any) -> None:
+        super().__init__(data_format, **options)
+        self.size = self._each(size, "size")
+
+    def call(self, inputs: Any) -> Any:
+        self._check(inputs)
+        first = 1 if self.data_format == "channels_last" else 2
+        for axis, times in enumerate(self.size, first):
+            inputs = repeat(inputs, times, axis=axis)
+        return inputs
+
+    def get_config(self) -> dict[str, Any]:
+        return super().get_config() | {"size": self.size}
+
+
+class UpSampling1D(_UpSampling):
+    """Each step ``size`` times.
+
+    >>> hf.layers.UpSampling1D(3)(hf.ones((2, 5, 3))).shape
+    (2, 15, 3)
+    """
+
+    _places = 1
+
+
+class UpSampling2D(_UpSampling):
+    """Each row and each column ``size`` times.  ``interpolation`` is "nearest", the only one there is so far.
+
+    >>> hf.layers.UpSampling2D((2, 3))(hf.ones((2, 5, 5, 3))).shape
+    (2, 10, 15, 3)
+    """
+
+    _places = 2
+
+    def __init__(
+        self, size: Any = (2, 2), data_format: str | None = None, interpolation: str = "nearest", **options: Any
+    ) -> None:
+        super().__init__(size, data_format, **options)
+        if interpolation != "nearest":
+            raise ArgumentError(self.name, f"interpolation is {interpolation!r}; only 'nearest' is there.")
+        self.interpolation = interpolation
+
+    def get_config(self) -> dict[str, Any]:
+        return super().get_config() | {"interpolation": self.interpolation}
+
+
+class UpSampling3D(_UpSampling):
+    """Each element of a volume ``size`` times along each axis.
+
+    >>> hf.layers.UpSampling3D()(hf.ones((2, 2, 2, 2, 3))).shape
+    (2, 4, 4, 4, 3)
+    """
+
+    _places = 3
