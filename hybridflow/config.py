@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import threading
 from collections.abc import Iterator
 from types import ModuleType
 
+from hybridflow.core.blocks import block
 from hybridflow.core.context import add_process_reason
 from hybridflow.errors import ArgumentError
 from hybridflow.runtime.machine import disk_cache
@@ -53,7 +53,7 @@ class _Running(threading.local):
 _running, _counting = _Running(), threading.Lock()
 
 
-@contextlib.contextmanager
+@block
 def running_eagerly() -> Iterator[None]:
     """In the block, this thread runs the bodies of all functions as plain Python."""
     _running.depth += 1

@@ -6,10 +6,10 @@ import gc
 import types
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from typing import Any
 
 from hybridflow.core import pytree
+from hybridflow.core.blocks import block
 from hybridflow.jit.cache import Guards
 from hybridflow.jit.guards import calls
 from hybridflow.jit.guards.contents import is_plain
@@ -31,7 +31,7 @@ class Observer:
         self._name, self._report = name, Report(name)
         self._seen_late: list[weakref.ref[types.FunctionType]] = []
 
-    @contextmanager
+    @block
     def observing(
         self, recording: Recording, python: Callable[..., Any], paths: Sequence[str], values: Any
     ) -> Iterator[None]:

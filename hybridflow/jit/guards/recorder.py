@@ -22,6 +22,7 @@ from hybridflow.array import elementwise, reductions
 from hybridflow.array.elementwise import logical_not
 from hybridflow.compiler.ir.dtypes import bool_
 from hybridflow.compiler.ir.extents import Dim
+from hybridflow.core.blocks import block
 from hybridflow.core.context import current
 from hybridflow.core.tensor import Tensor
 from hybridflow.eager.operands import scalar
@@ -498,10 +499,23 @@ def _exception(value: Any) -> Any:
 _LOOK_AT_CALLERS = (locals, globals, vars, dir, eval, exec, super, breakpoint, __import__, sys._getframe)
 
 
+def _next(take: Callable[..., Any]) -> Callable[..., Any]:
+    """``next``, which cannot be taken back: but for a generator, it is not known who made the iterator, and when."""
+
+    def call(*args: Any) -> Any:
+        if args and type(args[0]) is types.GeneratorType:
+            paths.check_takes(args[0])
+        else:
+            paths.check_can_be_undone("next() is called")
+        return take(*args)
+
+    return call
+
+
 def _touching(function: Any, found: Any) -> Any:
     """What to call for a function in C, which may change what it is given: not all that it does can be undone."""
     if function is next:
-        paths.check_can_be_undone("next() is called")
+        return _next(found)
     if isinstance(function, (types.FunctionType, types.MethodType)) or any(function is one for one in _LOOK_AT_CALLERS):
         return found
     changes = isinstance(function, types.BuiltinFunctionType) and function.__module__ not in ("sys", "builtins")
@@ -679,7 +693,7 @@ _OPERATORS: dict[str, Callable[[Any, Any], Any]] = {name: getattr(operator, name
 RECORDER = Recorder()
 
 
-@contextlib.contextmanager
+@block
 def recording_to(recording: Recording) -> Iterator[None]:
     """Note in ``recording`` what the current thread reads."""
     before, active.recording = active.recording, recording

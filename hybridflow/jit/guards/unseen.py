@@ -14,9 +14,9 @@ import sys
 import threading
 import types
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from typing import Any
 
+from hybridflow.core.blocks import block
 from hybridflow.jit.guards.libraries import USER, owner_of
 from hybridflow.jit.guards.recording import Recording, active, set_trace
 from hybridflow.jit.guards.twins import is_generated, is_twin
@@ -28,7 +28,7 @@ def _is_safe(code: types.CodeType) -> bool:
     return owner_of(code.co_filename) != USER or is_twin(code) or is_generated(code)
 
 
-@contextmanager
+@block
 def watched(recording: Recording) -> Iterator[None]:
     """Add code that runs unseen in this thread to ``recording.unseen``."""
     with _collections_apart(), (_monitored if _tool() is not None else _traced)(recording):
@@ -59,7 +59,7 @@ def _collection_stops(phase: str, _: Any) -> None:
         active.recording, _apart.recording = _apart.recording, None
 
 
-@contextmanager
+@block
 def _collections_apart() -> Iterator[None]:
     """Record nothing while garbage is collected: ours are the first callback when it starts, the last when it stops."""
     global _apart_users
@@ -111,7 +111,7 @@ def _started(code: types.CodeType, offset: int) -> Any:
     return None
 
 
-@contextmanager
+@block
 def _monitored(recording: Recording) -> Iterator[None]:
     monitoring: Any = sys.monitoring  # type: ignore[attr-defined]
     tool, thread = _tool(), threading.get_ident()
@@ -133,7 +133,7 @@ def _monitored(recording: Recording) -> Iterator[None]:
 # Python 3.11, and where all ids are taken
 
 
-@contextmanager
+@block
 def _traced(recording: Recording) -> Iterator[None]:
     other: Callable[..., Any] | None = sys.gettrace()
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 import linecache
 import re
 from collections.abc import Iterator, Mapping
 from types import CodeType, FrameType
 from typing import Any, NamedTuple
 
+from hybridflow.core.blocks import block
 from hybridflow.core.tensor import Tensor
 from hybridflow.errors import HybridflowError, ShapeError, TraceError, short_location
 from hybridflow.tracing.flow.values import Conflict
@@ -114,7 +114,7 @@ def many_elements(x: Tensor) -> ShapeError:
     )
 
 
-@contextlib.contextmanager
+@block
 def at(where: Where) -> Iterator[None]:
     """Errors of the block name the user's line."""
     try:

@@ -25,6 +25,7 @@ import numpy as np
 from hybridflow.array import elementwise
 from hybridflow.compiler.ir import dtypes
 from hybridflow.core import pytree
+from hybridflow.core.blocks import block
 from hybridflow.core.context import now
 from hybridflow.core.tensor import Tensor
 from hybridflow.eager.operands import cast, reshape_to, scalar
@@ -109,7 +110,7 @@ class Side:
             context, self._context = self._context, None
             context.__exit__(None, None, None)
 
-    @contextlib.contextmanager
+    @block
     def seen(self) -> Iterator[None]:
         """After the side was left: places hold once more what it left in them."""
         befores = [(place, place.get()) for place, _ in self.touched.values()]
@@ -254,7 +255,7 @@ class _Active(threading.local):
 active = _Active()
 
 
-@contextlib.contextmanager
+@block
 def converting() -> Iterator[None]:
     """One run of converted code.  What is wrong with names that branches bind is said when they are read."""
     before = active.path, active.conflicts, active.numbers, active.spent, active.doubles, active.appended
@@ -776,7 +777,7 @@ def takes_are_watched() -> bool:
 def saw(value: Any) -> None:
     """A global was read, which was there before the branch."""
     for side in _sides():
-        if side.witnesses is not None and isinstance(value, BUFFERS):
+        if side.witnesses is not None and (isinstance(value, BUFFERS) or is_iterator(value)):
             side.witnesses.add(value)
             return
 

@@ -1,0 +1,49 @@
+"""Context managers of generators for code that runs while functions of the user's are traced.
+
+``contextlib``'s own classes run instrumented code then, where the user's functions use them, too: what they do would be
+taken for something that the user's function does.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Generator, Iterator
+from types import TracebackType
+from typing import Any, Generic, ParamSpec, TypeVar
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class Block(Generic[T]):
+    """What ``with`` takes: runs a generator to its ``yield``, and on when the block is left."""
+
+    __slots__ = ("_generator",)
+
+    def __init__(self, generator: Generator[T, None, None]) -> None:
+        self._generator = generator
+
+    def __enter__(self) -> T:
+        return next(self._generator)
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        if error is None:
+            next(self._generator, None)
+            return
+        try:
+            self._generator.throw(error)
+        except BaseException as raised:
+            if raised is not error:
+                raise
+            raised.__traceback__ = at
+
+
+def block(function: Callable[P, Iterator[T]]) -> Callable[P, Block[T]]:
+    """As ``contextlib.contextmanager``, of a generator function that swallows no exceptions."""
+
+    @functools.wraps(function)
+    def make(*args: P.args, **kwargs: P.kwargs) -> Block[T]:
+        made: Any = function(*args, **kwargs)
+        return Block(made)
+
+    return make
