@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from hybridflow.compiler.codegen import scan, scatter, sort
+from hybridflow.compiler.codegen import scan, scatter, sort, sort_values
 from hybridflow.compiler.codegen.contract import Epilogue, Shape, Source, emit_product
 from hybridflow.compiler.codegen.elements import Place
 from hybridflow.compiler.codegen.emitter import Emitter
@@ -123,6 +123,22 @@ def emit_argsort(
     """Add the kernel that sorts %a0 = x in memory: %a1 = positions."""
     x = _flat(dtype, shape, "%a0")
     return sort.emit_argsort(module, e, symbol, Ranking(axis, descending), x, dims, 2)
+
+
+def emit_sort(
+    module: ModuleText,
+    e: Emitter,
+    symbol: str,
+    dtype: Any,
+    shape: Any,
+    axis: int,
+    descending: bool = False,
+    dims: Sequence[str] = (),
+) -> KernelCode:
+    """Add the kernel that sorts %a0 = x in memory: %a1 = its elements, by vectors where the target has any."""
+    x, ranking = _flat(dtype, shape, "%a0"), Ranking(axis, descending, values=True)
+    emit = sort_values.emit_sort if sort_values.sorts_vectors(e.target, x.node.dtype) else sort.emit_argsort
+    return emit(module, e, symbol, ranking, x, dims, 2)
 
 
 def emit_scatter_add(

@@ -19,7 +19,7 @@ from hybridflow.compiler.ops import TABLE, order
 from hybridflow.compiler.ops.lowering import Adding
 from hybridflow.compiler.program import Check
 from tests.jit_helper import machine, product_targets, runnable_targets
-from tests.special_helper import Kernel, emit_argsort, emit_matmul, emit_scan, emit_scatter_add, kernel_text
+from tests.special_helper import Kernel, emit_argsort, emit_matmul, emit_scan, emit_scatter_add, emit_sort, kernel_text
 
 RUNNABLE = runnable_targets()
 PRODUCTS = product_targets()
@@ -491,6 +491,53 @@ def test_argsort_of_equal_and_of_nearly_equal_keys():
         np.testing.assert_array_equal(out, np.argsort(x, kind="stable"))
 
 
+def same_order(found, x, axis, descending):
+    """Whether these are the elements of ``x`` in order: the same bits, but for those of NaN."""
+    expected = np.take_along_axis(x, sorted_positions(x, axis, descending), axis)
+    if not dt.is_float(x.dtype):
+        return np.array_equal(found, expected)
+    bits = f"uint{8 * x.dtype.itemsize}"
+    return np.all((found.view(bits) == expected.view(bits)) | ((found != found) & (expected != expected)))
+
+
+@pytest.mark.parametrize("descending", [False, True])
+@pytest.mark.parametrize("dtype", dt.ALL, ids=str)
+def test_sort_of_every_dtype(dtype, descending):
+    """Lines side by side and lines in all lanes: below, at and above powers of two, whole tiles and parts of some."""
+
+    def emit(module, e):
+        return emit_sort(module, e, "k", np.dtype(dtype), (Dim("m"), Dim("n")), 1, descending, ("n", "m"))
+
+    kernel = Kernel(emit, BEST, 2, ("n", "m"))
+    for m, n in ((3, 0), (3, 1), (5, 15), (17, 64), (40, 65), (18, 256), (3, 257), (2, 512), (1, 4100), (1, 9000)):
+        x = edge_values(dtype, m * n, n).reshape(m, n)
+        for cuts in ((), (1,)):
+            out = np.zeros(x.shape, dtype)
+            kernel(x, out, cuts=cuts, m=m, n=n)
+            assert same_order(out, x, 1, descending), (m, n)
+
+
+@pytest.mark.parametrize("shape, axis", [((20, 3), 0), ((2, 70, 19), 1), ((300, 3), 0), ((1000,), 0), ((2, 0, 3), 1)])
+def test_sort_along_any_axis_on_every_target(shape, axis):
+    for dtype in (np.float32, np.int64):
+        x = edge_values(dtype, int(np.prod(shape))).reshape(shape)
+        for target in RUNNABLE.values():
+            out = np.zeros(shape, dtype)
+            Kernel(lambda m, e, t=dtype: emit_sort(m, e, "k", t, shape, axis), target, 2, ())(x, out)
+            assert same_order(out, x, axis, False), target.cpu
+
+
+@pytest.mark.parametrize("special", [[-0.0, 0.0], [np.nan, np.inf], [np.inf, -np.inf], [-0.0, 0.0, np.nan], [1.0]])
+@pytest.mark.parametrize("n", [50, 600])
+def test_sort_keeps_the_order_of_zeros_and_counts_nan(special, n):
+    """Each value at the ends of lanes, too: nothing else is in the line."""
+    kernel = Kernel(lambda m, e: emit_sort(m, e, "k", np.float32, (7, n), 1, True), BEST, 2, ())
+    x = np.random.default_rng(n).choice(np.array(special, np.float32), (7, n))
+    out = np.empty_like(x)
+    kernel(x, out)
+    assert same_order(out, x, 1, True)
+
+
 @pytest.mark.parametrize("dtype", [dt.float32, dt.int64, dt.uint8, dt.bfloat16], ids=str)
 @pytest.mark.parametrize("descending", [False, True])
 def test_one_long_line_is_sorted_by_blocks(dtype, descending):
@@ -753,6 +800,7 @@ def test_other_back_ends_accept_the_other_kernels(target, dtype):
     slices, pairs = Adding(1, False, CHECK), Adding(1, True, CHECK)
     builders = [
         (2, lambda m, e: emit_argsort(m, e, "k", dtype, shape, 1, True, dims)),
+        (2, lambda m, e: emit_sort(m, e, "k", dtype, shape, 1, True, dims)),
         (2, lambda m, e: emit_scan(m, e, "k", TABLE["cumulative_sum"], dtype, shape, 1, dims)),
         (4, lambda m, e: emit_scatter_add(m, e, "k", slices, dtype, dt.int32, shape, (3, 4), dims)),
         (4, lambda m, e: emit_scatter_add(m, e, "k", pairs, dtype, dt.int64, shape, (Dim("a"), 9, 5), dims)),

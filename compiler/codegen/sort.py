@@ -83,6 +83,8 @@ class _Sort:
     def __init__(self, e: Emitter, ranking: Ranking, x: Flat, dims: Sequence[str], buffers: int) -> None:
         self.e, self.dtype, self.descending, self.x, self.buffers = e, x.node.dtype, ranking.descending, x, buffers
         self.out = f"%a{buffers - 1}"
+        self.values = ranking.values
+        self.out_size = self.dtype.itemsize if ranking.values else _POSITION
         self.key = np.dtype(f"uint{8 * self.dtype.itemsize}")
         self.c = c = Code(e, dims)
         shape, axis = x.node.shape, ranking.axis
@@ -104,16 +106,22 @@ class _Sort:
         with c.loop("%begin", "%end") as unit:
             outer, inside = c.div(unit.index, self.inner), c.rem(unit.index, self.inner)
             start = c.add(c.mul(c.mul(outer, self.n), self.inner), inside)
-            out = c.at(self.out, start, _POSITION)
             with c.loop(0, self.n) as j:
                 key = self._key(self.x.value(c, c.add(start, c.mul(j.index, self.inner))))
                 self.e.store(key, c.at(self.keys, j.index, self.key.itemsize))
                 self.e.store(c.value(j.index), c.at(self.positions, j.index, _POSITION))
             short = c.compare("sle", self.n, ALL_PAIRS)
             with c.when(short):
-                self._rank(out)
+                self._rank(start)
             with c.when(c.negation(short)):
-                self._radix(out)
+                self._radix(start)
+
+    def _put(self, start: Ref, place: Ref, position: Val) -> None:
+        """What belongs to ``place`` of the line that begins at ``start``: the element at a position, or that."""
+        c = self.c
+        with c.width(1):
+            element = self.x.value(c, c.add(start, c.mul(position.ref, self.inner))) if self.values else position
+        self.e.store(element, c.at(self.out, c.add(start, c.mul(place, self.inner)), self.out_size))
 
     def _key(self, value: Val) -> Val:
         """The key of an element."""
@@ -134,7 +142,7 @@ class _Sort:
         is_nan = e.gt(e.and_(bits, sign - 1), infinity)
         return e.select(is_nan, 2 * sign - 1, key)
 
-    def _rank(self, out: str) -> None:
+    def _rank(self, start: Ref) -> None:
         """An element's place is the number of smaller ones, and of equal ones before it."""
         c, e, item = self.c, self.e, self.key.itemsize
         with c.width(self.lanes):
@@ -150,7 +158,7 @@ class _Sort:
                     before = e.or_(e.lt(others, key), earlier)
                     group.next = [e.add(group.carried[0], e.convert(before, dt.int32))]
                 rank = self._total(group.carried[0])
-                e.store(c.value(t.index), c.at(out, c.mul(rank.ref, self.inner), _POSITION))
+                self._put(start, rank.ref, c.value(t.index))
 
     def _total(self, counts: Val) -> Val:
         """The sum of the lanes, as int64."""
@@ -161,7 +169,7 @@ class _Sort:
             counts = e.add(low, high) if half > 1 else e.add(e.extract(counts, 0), e.extract(counts, 1))
         return e.convert(counts, dt.int64)
 
-    def _radix(self, out: str) -> None:
+    def _radix(self, start: Ref) -> None:
         c, e, item = self.c, self.e, self.key.itemsize
         with c.loop(0, item, 1, [c.value(0)]) as byte:  # the arrays that hold the line change places in each pass
             current = byte.carried[0]
@@ -194,7 +202,7 @@ class _Sort:
         _, positions = self._arrays(byte.carried[0].ref)
         with c.loop(0, self.n) as j:
             position = e.load(c.at(positions, j.index, _POSITION), dt.int64, width=1)
-            e.store(position, c.at(out, c.mul(j.index, self.inner), _POSITION))
+            self._put(start, j.index, position)
 
     def _arrays(self, which: Ref) -> tuple[str, str]:
         """The first (0) or second (1) arrays of keys and positions."""
@@ -316,7 +324,7 @@ class _Blocks(_Sort):
             _, positions = self._arrays(self._current().ref)
             with self._elements() as (_, j):
                 position = e.load(c.at(positions, j, _POSITION), dt.int64, width=1)
-                e.store(position, c.at(self.out, j, _POSITION))
+                self._put(0, j, position)
 
     @contextmanager
     def _elements(self) -> Iterator[tuple[Ref, Ref]]:

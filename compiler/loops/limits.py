@@ -79,4 +79,5 @@ FEW_UNITS = 8  # of a product whose depth is cut as well, into as many blocks as
 FEW_TILES = 4  # for which no panel of columns is packed that can be read where it lies: `thresholds.py tiles`
 CYCLES_PER_TILE = 60  # a call, and the latencies at the ends of its loop
 ALL_PAIRS = 64  # elements up to which comparing all is quicker than summing counters: `thresholds.py pairs`
+SIDE_BY_SIDE = 256  # elements of lines that are sorted a line in each lane: `thresholds.py rows`
 SORT_BLOCK = 1 << 15  # elements of a single line that are counted and moved together: `thresholds.py sort`

@@ -416,9 +416,12 @@ define(
 # ---- sort
 
 
-def _argsort_canon(types: tuple[TensorType, ...], attrs: dict[str, Any]) -> dict[str, Any]:
-    axis = rules.axis("argsort", types[0], attrs.get("axis", -1))
-    return {"axis": axis, "descending": bool(attrs.get("descending", False))}
+def _order_canon(name: str) -> Callable[[tuple[TensorType, ...], dict[str, Any]], dict[str, Any]]:
+    def canon(types: tuple[TensorType, ...], attrs: dict[str, Any]) -> dict[str, Any]:
+        axis = rules.axis(name, types[0], attrs.get("axis", -1))
+        return {"axis": axis, "descending": bool(attrs.get("descending", False))}
+
+    return canon
 
 
 def _argsort_reference(x: np.ndarray, axis: int, descending: bool) -> np.ndarray:
@@ -432,7 +435,7 @@ def _argsort_reference(x: np.ndarray, axis: int, descending: bool) -> np.ndarray
     return np.argsort(keys, axis=axis, kind="stable")
 
 
-def _argsort_samples(rng: np.random.Generator, dtype: Any) -> list[samples.Sample]:
+def _order_samples(rng: np.random.Generator, dtype: Any) -> list[samples.Sample]:
     inputs = [
         (samples.values(rng, dtype, shape), axis)
         for shape, axis in (((7,), 0), ((3, 65), 1), ((5, 3), 0), ((0,), 0), ((1,), 0))
@@ -448,12 +451,35 @@ define(
     1,
     doc="""The positions that sort x along an axis.  Equal elements keep their order, ascending or descending; NaN comes
     last in both.""",
-    canon=_argsort_canon,
+    canon=_order_canon("argsort"),
     infer=lambda x, axis, descending: x.with_dtype(dt.int64),
     reference=_argsort_reference,
     lower=lambda types, attrs: Ranking(attrs["axis"], attrs["descending"]),
     vjp=NOT_DIFFERENTIABLE,
-    samples=_argsort_samples,
+    samples=_order_samples,
+    dtypes=dt.ALL,
+    facts={"exact": True},
+)
+
+
+def _sorted_gradient(b: Builder, g: Any, out: Any, x: Any, axis: int, descending: bool) -> tuple[Any]:
+    """Each element's cotangent goes back to where the element came from."""
+    positions = b.argsort(x, axis=axis, descending=descending)
+    return (b.scatter_add_along_axis(b.full(0, like=x.type), positions, g, axis=axis),)
+
+
+define(
+    "sort",
+    Kind.SORT,
+    1,
+    doc="""x in order along an axis.  Equal elements keep their order, ascending or descending; NaN comes last in
+    both.""",
+    canon=_order_canon("sort"),
+    infer=lambda x, axis, descending: x,
+    reference=lambda x, axis, descending: np.take_along_axis(x, _argsort_reference(x, axis, descending), axis),
+    lower=lambda types, attrs: Ranking(attrs["axis"], attrs["descending"], values=True),
+    vjp=_sorted_gradient,
+    samples=_order_samples,
     dtypes=dt.ALL,
     facts={"exact": True},
 )

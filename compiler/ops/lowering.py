@@ -26,10 +26,12 @@ class Running:
 
 @dataclass(frozen=True)
 class Ranking:
-    """The positions that sort the input along ``axis``; equal elements keep their order, NaN comes last."""
+    """The positions that sort the input along ``axis``; equal elements keep their order, NaN comes last.  Where
+    ``values`` are wanted, the elements in that order."""
 
     axis: int
     descending: bool
+    values: bool = False
 
 
 @dataclass(frozen=True)

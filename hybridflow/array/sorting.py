@@ -35,8 +35,7 @@ def sort(x: ArrayLike, /, axis: int = -1, descending: bool = False, stable: bool
     <Tensor i64[3] cpu> [3 2 1]
     """
     x = as_tensor(x, "sort")
-    axis = rules.axis("sort", x.type, axis)
-    return apply(TABLE["take_along_axis"], x, argsort(x, axis, descending), axis=axis)
+    return apply(TABLE["sort"], x, axis=rules.axis("sort", x.type, axis), descending=bool(descending))
 
 
 @operation
