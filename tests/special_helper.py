@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from hybridflow.compiler.codegen import scan, scatter, sort, sort_values
+from hybridflow.compiler.codegen import scan, scatter, sort, sort_values, top
 from hybridflow.compiler.codegen.contract import Epilogue, Shape, Source, emit_product
 from hybridflow.compiler.codegen.elements import Place
 from hybridflow.compiler.codegen.emitter import Emitter
@@ -139,6 +139,14 @@ def emit_sort(
     x, ranking = _flat(dtype, shape, "%a0"), Ranking(axis, descending, values=True)
     emit = sort_values.emit_sort if sort_values.sorts_vectors(e.target, x.node.dtype) else sort.emit_argsort
     return emit(module, e, symbol, ranking, x, dims, 2)
+
+
+def emit_top(
+    module: ModuleText, e: Emitter, symbol: str, dtype: Any, shape: Any, count: int, descending: bool, dims: Any = ()
+) -> KernelCode:
+    """Add the kernel that finds the first elements of %a0 = x in memory along its last axis: %a1 = positions."""
+    ranking = Ranking(len(shape) - 1, descending, count=count)
+    return top.emit_top(module, e, symbol, ranking, _flat(dtype, shape, "%a0"), dims, 2)
 
 
 def emit_scatter_add(

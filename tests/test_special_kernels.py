@@ -19,7 +19,16 @@ from hybridflow.compiler.ops import TABLE, order
 from hybridflow.compiler.ops.lowering import Adding
 from hybridflow.compiler.program import Check
 from tests.jit_helper import machine, product_targets, runnable_targets
-from tests.special_helper import Kernel, emit_argsort, emit_matmul, emit_scan, emit_scatter_add, emit_sort, kernel_text
+from tests.special_helper import (
+    Kernel,
+    emit_argsort,
+    emit_matmul,
+    emit_scan,
+    emit_scatter_add,
+    emit_sort,
+    emit_top,
+    kernel_text,
+)
 
 RUNNABLE = runnable_targets()
 PRODUCTS = product_targets()
@@ -500,21 +509,20 @@ def same_order(found, x, axis, descending):
     return np.all((found.view(bits) == expected.view(bits)) | ((found != found) & (expected != expected)))
 
 
-@pytest.mark.parametrize("descending", [False, True])
 @pytest.mark.parametrize("dtype", dt.ALL, ids=str)
-def test_sort_of_every_dtype(dtype, descending):
+def test_sort_of_every_dtype(dtype):
     """Lines side by side and lines in all lanes: below, at and above powers of two, whole tiles and parts of some."""
 
     def emit(module, e):
         return emit_sort(module, e, "k", np.dtype(dtype), (Dim("m"), Dim("n")), 1, descending, ("n", "m"))
 
+    descending = dt.ALL.index(dtype) % 2 == 1  # of each pair of dtypes with keys of one kind
     kernel = Kernel(emit, BEST, 2, ("n", "m"))
     for m, n in ((3, 0), (3, 1), (5, 15), (17, 64), (40, 65), (18, 256), (3, 257), (2, 512), (1, 4100), (1, 9000)):
         x = edge_values(dtype, m * n, n).reshape(m, n)
-        for cuts in ((), (1,)):
-            out = np.zeros(x.shape, dtype)
-            kernel(x, out, cuts=cuts, m=m, n=n)
-            assert same_order(out, x, 1, descending), (m, n)
+        out = np.zeros(x.shape, dtype)
+        kernel(x, out, cuts=(1,), m=m, n=n)
+        assert same_order(out, x, 1, descending), (m, n)
 
 
 @pytest.mark.parametrize("shape, axis", [((20, 3), 0), ((2, 70, 19), 1), ((300, 3), 0), ((1000,), 0), ((2, 0, 3), 1)])
@@ -536,6 +544,34 @@ def test_sort_keeps_the_order_of_zeros_and_counts_nan(special, n):
     out = np.empty_like(x)
     kernel(x, out)
     assert same_order(out, x, 1, True)
+
+
+@pytest.mark.parametrize("dtype", [dt.float32, dt.int64, dt.bool_, dt.bfloat16], ids=str)
+def test_the_first_positions_of_lines(dtype):
+    """Lists of part of a vector and of several, and lines too short for a list."""
+    for count, descending in ((9, True), (40, False)):
+        kernel = Kernel(
+            lambda m, e, k=count, d=descending: emit_top(m, e, "k", dtype, (Dim("m"), Dim("n")), k, d, ("n", "m")),
+            BEST,
+            2,
+            ("n", "m"),
+        )
+        for n in (count, 16 * count, 16 * count + 37):
+            x = edge_values(dtype, 2 * n, n).reshape(2, n)
+            out = np.full((2, count), -7, np.int64)
+            kernel(x, out, cuts=(1,), m=2, n=n)
+            np.testing.assert_array_equal(out, sorted_positions(x, 1, descending)[:, :count])
+
+
+def test_the_first_positions_of_lines_that_rise_fall_or_are_all_alike():
+    rising = np.arange(1000, dtype=np.float32)
+    x = np.stack([rising, rising[::-1], rising * 0, rising * np.nan, np.where(rising > 995, rising, np.nan)])
+    for target in RUNNABLE.values():
+        for descending in (False, True):
+            out = np.full((len(x), 11), -7, np.int64)
+            kernel = Kernel(lambda m, e, d=descending: emit_top(m, e, "k", np.float32, x.shape, 11, d), target, 2, ())
+            kernel(x, out)
+            np.testing.assert_array_equal(out, sorted_positions(x, 1, descending)[:, :11])
 
 
 @pytest.mark.parametrize("dtype", [dt.float32, dt.int64, dt.uint8, dt.bfloat16], ids=str)
@@ -801,6 +837,7 @@ def test_other_back_ends_accept_the_other_kernels(target, dtype):
     builders = [
         (2, lambda m, e: emit_argsort(m, e, "k", dtype, shape, 1, True, dims)),
         (2, lambda m, e: emit_sort(m, e, "k", dtype, shape, 1, True, dims)),
+        (2, lambda m, e: emit_top(m, e, "k", dtype, (Dim("a"), Dim("b")), 7, True, dims)),
         (2, lambda m, e: emit_scan(m, e, "k", TABLE["cumulative_sum"], dtype, shape, 1, dims)),
         (4, lambda m, e: emit_scatter_add(m, e, "k", slices, dtype, dt.int32, shape, (3, 4), dims)),
         (4, lambda m, e: emit_scatter_add(m, e, "k", pairs, dtype, dt.int64, shape, (Dim("a"), 9, 5), dims)),

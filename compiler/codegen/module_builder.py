@@ -6,7 +6,7 @@ from collections.abc import Callable, Hashable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from hybridflow.compiler.codegen import contract, cuda, driver, scan, scatter, sort, sort_values, windowed
+from hybridflow.compiler.codegen import contract, cuda, driver, scan, scatter, sort, sort_values, top, windowed
 from hybridflow.compiler.codegen.across import Across
 from hybridflow.compiler.codegen.columns import Columns
 from hybridflow.compiler.codegen.control import Function, operands_of, write_control
@@ -334,6 +334,8 @@ class ModuleBuilder:
             return scan.emit_scan(self.module, e, symbol, node.op, x.dtype, x.shape, lowered, dims, inputs, buffers)
         if isinstance(lowered, Ranking) and lowered.values and sort_values.sorts_vectors(self.target, x.dtype):
             return sort_values.emit_sort(self.module, e, symbol, lowered, inputs[0], dims, buffers)
+        if isinstance(lowered, Ranking) and lowered.count is not None:
+            return top.emit_top(self.module, e, symbol, lowered, inputs[0], dims, buffers)
         if isinstance(lowered, Ranking):
             return sort.emit_argsort(self.module, e, symbol, lowered, inputs[0], dims, buffers)
         if lowered.check is not None:

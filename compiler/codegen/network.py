@@ -122,7 +122,7 @@ def _write_sort(r: _Rows) -> None:
         e.line(f"call void {small}(ptr {base}, i64 {rest})")
         for level in range(_LEVELS + 1, _BLOCK.bit_length()):
             e.line(f"call void {stage}(ptr {base}, i64 {rest}, i64 {level}, i1 true)")
-    with c.loop(_BLOCK.bit_length(), c.add(_bits(c, "%count"), 1)) as at:
+    with c.loop(_BLOCK.bit_length(), c.add(_bits(c, c.max("%count", 1)), 1)) as at:
         e.line(f"call void {stage}(ptr %rows, i64 %count, i64 {at.index}, i1 true)")
 
 

@@ -48,14 +48,14 @@ def emit_argsort(
     lines, n = (*shape[:axis], *shape[axis + 1 :]), shape[axis]
     single = math.prod(lines) == 1 and not (isinstance(n, int) and n <= SORT_BLOCK)
 
-    def written(body: Emitter, name: str, write: Callable[[_Sort], None], for_host: bool = False) -> str:
-        sort = (_Blocks if single and name != symbol else _Sort)(body, ranking, x, dims, buffers)
+    def written(body: Emitter, name: str, write: Callable[[Sort], None], for_host: bool = False) -> str:
+        sort = (_Blocks if single and name != symbol else Sort)(body, ranking, x, dims, buffers)
         write(sort)
         body.line("ret void")
         return module.function(body, name, kernel_parameters(buffers), linkage="internal", for_host=for_host)
 
-    whole = written(e, symbol, _Sort.write)
-    needed = n * (2 * (_POSITION + dtype.itemsize)) + _DIGITS * _POSITION + 2 * MOST_LANES * dtype.itemsize
+    whole = written(e, symbol, Sort.write)
+    needed = scratch_bytes(n, dtype)
     if not single:
         return one_phase(whole, lines, scratch=needed)
     blocks = (n + SORT_BLOCK - 1) // SORT_BLOCK
@@ -77,13 +77,18 @@ def emit_argsort(
     return KernelCode((phases["keys"], *digits, phases["out"]), shared=shared, alone=Phase(alone, (1,)))
 
 
-class _Sort:
+def scratch_bytes(n: Extent, dtype: np.dtype) -> Extent:
+    """Bytes of scratch memory for lines of ``n`` elements."""
+    return n * (2 * (_POSITION + dtype.itemsize)) + _DIGITS * _POSITION + 2 * MOST_LANES * dtype.itemsize
+
+
+class Sort:
     """Scratch: counters, two arrays of positions, two arrays of keys with one vector of padding behind."""
 
     def __init__(self, e: Emitter, ranking: Ranking, x: Flat, dims: Sequence[str], buffers: int) -> None:
         self.e, self.dtype, self.descending, self.x, self.buffers = e, x.node.dtype, ranking.descending, x, buffers
         self.out = f"%a{buffers - 1}"
-        self.values = ranking.values
+        self.values, self.wanted = ranking.values, ranking.count
         self.out_size = self.dtype.itemsize if ranking.values else _POSITION
         self.key = np.dtype(f"uint{8 * self.dtype.itemsize}")
         self.c = c = Code(e, dims)
@@ -110,18 +115,22 @@ class _Sort:
                 key = self._key(self.x.value(c, c.add(start, c.mul(j.index, self.inner))))
                 self.e.store(key, c.at(self.keys, j.index, self.key.itemsize))
                 self.e.store(c.value(j.index), c.at(self.positions, j.index, _POSITION))
+            out = start
+            if self.wanted is not None:
+                out = c.add(c.mul(c.mul(outer, self.wanted), self.inner), inside)
             short = c.compare("sle", self.n, ALL_PAIRS)
             with c.when(short):
-                self._rank(start)
+                self._rank(start, out)
             with c.when(c.negation(short)):
-                self._radix(start)
+                self._radix(start, out)
 
-    def _put(self, start: Ref, place: Ref, position: Val) -> None:
-        """What belongs to ``place`` of the line that begins at ``start``: the element at a position, or that."""
+    def _put(self, start: Ref, out: Ref, place: Ref, position: Val) -> None:
+        """What belongs to ``place`` of the line that begins at ``start``, and in the result at ``out``: the element at
+        a position, or that; nothing behind the last place that is wanted."""
         c = self.c
-        with c.width(1):
+        with c.when(True if self.wanted is None else c.compare("slt", place, self.wanted)), c.width(1):
             element = self.x.value(c, c.add(start, c.mul(position.ref, self.inner))) if self.values else position
-        self.e.store(element, c.at(self.out, c.add(start, c.mul(place, self.inner)), self.out_size))
+            self.e.store(element, c.at(self.out, c.add(out, c.mul(place, self.inner)), self.out_size))
 
     def _key(self, value: Val) -> Val:
         """The key of an element."""
@@ -142,7 +151,7 @@ class _Sort:
         is_nan = e.gt(e.and_(bits, sign - 1), infinity)
         return e.select(is_nan, 2 * sign - 1, key)
 
-    def _rank(self, start: Ref) -> None:
+    def _rank(self, start: Ref, out: Ref) -> None:
         """An element's place is the number of smaller ones, and of equal ones before it."""
         c, e, item = self.c, self.e, self.key.itemsize
         with c.width(self.lanes):
@@ -158,7 +167,7 @@ class _Sort:
                     before = e.or_(e.lt(others, key), earlier)
                     group.next = [e.add(group.carried[0], e.convert(before, dt.int32))]
                 rank = self._total(group.carried[0])
-                self._put(start, rank.ref, c.value(t.index))
+                self._put(start, out, rank.ref, c.value(t.index))
 
     def _total(self, counts: Val) -> Val:
         """The sum of the lanes, as int64."""
@@ -169,7 +178,7 @@ class _Sort:
             counts = e.add(low, high) if half > 1 else e.add(e.extract(counts, 0), e.extract(counts, 1))
         return e.convert(counts, dt.int64)
 
-    def _radix(self, start: Ref) -> None:
+    def _radix(self, start: Ref, out: Ref) -> None:
         c, e, item = self.c, self.e, self.key.itemsize
         with c.loop(0, item, 1, [c.value(0)]) as byte:  # the arrays that hold the line change places in each pass
             current = byte.carried[0]
@@ -202,7 +211,7 @@ class _Sort:
         _, positions = self._arrays(byte.carried[0].ref)
         with c.loop(0, self.n) as j:
             position = e.load(c.at(positions, j.index, _POSITION), dt.int64, width=1)
-            self._put(start, j.index, position)
+            self._put(start, out, j.index, position)
 
     def _arrays(self, which: Ref) -> tuple[str, str]:
         """The first (0) or second (1) arrays of keys and positions."""
@@ -215,7 +224,7 @@ class _Sort:
         return self.c.at(self.counters, self.e.convert(digit, dt.int64).ref, _POSITION)
 
 
-class _Blocks(_Sort):
+class _Blocks(Sort):
     """The phases of the sort of one line by blocks of its elements, all in shared memory: a head of words, counters of
     each block, and the arrays of positions and keys."""
 
@@ -324,7 +333,7 @@ class _Blocks(_Sort):
             _, positions = self._arrays(self._current().ref)
             with self._elements() as (_, j):
                 position = e.load(c.at(positions, j, _POSITION), dt.int64, width=1)
-                self._put(0, j, position)
+                self._put(0, 0, j, position)
 
     @contextmanager
     def _elements(self) -> Iterator[tuple[Ref, Ref]]:

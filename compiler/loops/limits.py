@@ -80,4 +80,6 @@ FEW_TILES = 4  # for which no panel of columns is packed that can be read where 
 CYCLES_PER_TILE = 60  # a call, and the latencies at the ends of its loop
 ALL_PAIRS = 64  # elements up to which comparing all is quicker than summing counters: `thresholds.py pairs`
 SIDE_BY_SIDE = 256  # elements of lines that are sorted a line in each lane: `thresholds.py rows`
+MOST_INSERTED = 128  # elements of a list in which new ones are inserted
+FEW_OF = 16  # times as many elements as are wanted: so many are worth looking through for them
 SORT_BLOCK = 1 << 15  # elements of a single line that are counted and moved together: `thresholds.py sort`

@@ -483,3 +483,40 @@ define(
     dtypes=dt.ALL,
     facts={"exact": True},
 )
+
+
+def _first_canon(types: tuple[TensorType, ...], attrs: dict[str, Any]) -> dict[str, Any]:
+    return {**_order_canon("first_positions")(types, attrs), "count": int(attrs["count"])}
+
+
+def _first_infer(x: TensorType, axis: int, descending: bool, count: int) -> TensorType:
+    extent = x.shape[axis]
+    if count < 0 or (isinstance(extent, int) and count > extent):
+        raise ShapeError("first_positions", f"count is {count}, x is {x}. Expected 0 to the extent of axis {axis}.")
+    return x.with_dtype(dt.int64).with_shape((*x.shape[:axis], count, *x.shape[axis + 1 :]))
+
+
+def _first_samples(rng: np.random.Generator, dtype: Any) -> list[samples.Sample]:
+    found = []
+    for inputs, attrs in _order_samples(rng, dtype):
+        extent = inputs[0].shape[attrs["axis"]]
+        found += [(inputs, {**attrs, "count": count}) for count in sorted({0, min(extent, 3), extent})]
+    return [*found, ((samples.values(rng, dtype, (2, 100)),), {"axis": 1, "descending": True, "count": 4})]
+
+
+define(
+    "first_positions",
+    Kind.SORT,
+    1,
+    doc="""The positions of the first ``count`` elements of x in order along an axis: what argsort begins with.""",
+    canon=_first_canon,
+    infer=_first_infer,
+    reference=lambda x, axis, descending, count: np.take(
+        _argsort_reference(x, axis, descending), np.arange(count), axis
+    ),
+    lower=lambda types, attrs: Ranking(attrs["axis"], attrs["descending"], count=attrs["count"]),
+    vjp=NOT_DIFFERENTIABLE,
+    samples=_first_samples,
+    dtypes=dt.ALL,
+    facts={"exact": True},
+)

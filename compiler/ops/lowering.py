@@ -27,11 +27,12 @@ class Running:
 @dataclass(frozen=True)
 class Ranking:
     """The positions that sort the input along ``axis``; equal elements keep their order, NaN comes last.  Where
-    ``values`` are wanted, the elements in that order."""
+    ``values`` are wanted, the elements in that order; where there is a ``count``, the first so many positions."""
 
     axis: int
     descending: bool
     values: bool = False
+    count: int | None = None
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from hybridflow.array.shapes import slice_axis
 from hybridflow.compiler.ops import TABLE, rules
 from hybridflow.core.likes import ArrayLike
 from hybridflow.core.tensor import Tensor
@@ -53,5 +52,5 @@ def top_k(x: ArrayLike, k: int) -> tuple[Tensor, Tensor]:
     count = rules.whole("top_k", "k", k)
     if not 0 <= count <= extent:
         raise ArgumentError("top_k", f"k = {count} must lie in [0, {extent}] for {x.type}.")
-    positions = slice_axis(argsort(x, axis, descending=True), axis, 0, count)
+    positions = apply(TABLE["first_positions"], x, axis=axis, descending=True, count=count)
     return apply(TABLE["take_along_axis"], x, positions, axis=axis), positions
