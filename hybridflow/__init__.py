@@ -283,6 +283,7 @@ if _typing.TYPE_CHECKING:  # what is loaded when it is first used, see ``_LATER`
     from hybridflow.effects.py_function import numpy_function as numpy_function, py_function as py_function
     from hybridflow.jit.eagerly import eager as eager
     from hybridflow.jit.function import function as function
+    from hybridflow.jit.recompute import recompute_grad as recompute_grad
     from hybridflow.jit.stances import stance as stance
     from hybridflow.jit.tensor_spec import TensorSpec as TensorSpec
     from hybridflow.layers.graph import Input as Input
@@ -309,16 +310,16 @@ _LATER = {
     "eager": "jit.eagerly",
     "GradientTape": "autodiff.tape",
     "Input": "layers.graph",
-    "Module": "layers.module",
     "Model": "models",
+    "Module": "layers.module",
     "Sequential": "models",
     "TensorArray": "control.tensor_array",
     "TensorSpec": "jit.tensor_spec",
     "associative_scan": "control.walks",
-    "case": "control.branches",
-    "cond": "control.branches",
     "callbacks": "",
+    "case": "control.branches",
     "checkpoint": "",
+    "cond": "control.branches",
     "config": "",
     "constraints": "",
     "custom_gradient": "autodiff.custom",
@@ -349,6 +350,7 @@ _LATER = {
     "print": "effects.printing",
     "py_function": "effects.py_function",
     "random": "",
+    "recompute_grad": "jit.recompute",
     "regularizers": "",
     "saved": "",
     "scan": "control.walks",

@@ -110,6 +110,7 @@ _OF_CODE = frozenset(
         "test_random",
         "test_random_control",
         "test_random_python",
+        "test_recompute",
         "test_recurrent",
         "test_saved",
         "test_scatter_operands",

@@ -259,10 +259,13 @@ class Lab(Outcome):
         make, warned = Trace.__init__, Warnings()
 
         def count(trace: Trace, *args: Any, **kwargs: Any) -> None:
-            # Public functions that are compiled as a whole do not count.
-            self.traces += not (operations._planning._is_owned() or wholes._making._is_owned())
+            # Public functions that are compiled as a whole do not count, nor do traces inside of traces.
+            if type(trace) is Trace:
+                self.traces += not (operations._planning._is_owned() or wholes._making._is_owned())
             make(trace, *args, **kwargs)
 
+        # Traces inside of traces run it too, where code of the user's would be noticed.
+        count.__code__ = count.__code__.replace(co_filename=make.__code__.co_filename)
         logger = logging.getLogger("hybridflow")
         logger.addHandler(warned)
         Trace.__init__ = count  # type: ignore[method-assign]

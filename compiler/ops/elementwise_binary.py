@@ -169,6 +169,18 @@ _binary(
 )
 
 
+_binary(
+    "after",
+    doc="""x, in a program that has made y before.  What is made of it is told from what is made of x, so that it is
+    computed once more, and not before y.""",
+    dtypes=dt.ALL,
+    reference=lambda x, y: x,
+    scalar=lambda e, x, y: x,
+    vjp=lambda b, g, out, x, y: (g, lambda: b.full(0, like=y.type)),
+    facts={"exact": True},
+)
+
+
 def _over(b: Builder, x: Any, length: Any) -> Any:
     """``x / length``, and 0 where the length is: no direction is preferred there."""
     zero = b.full(0, like=length.type)

@@ -17,24 +17,32 @@ from hybridflow.eager.operands import as_tensor
 from hybridflow.errors import ArgumentTypeError, GradientError, ShapeError
 
 
-class _VariableWatcher:
-    """Stands among the tapes to learn which variables a function reads."""
+class VariableWatcher:
+    """Stands among the tapes to learn which variables a function reads, and what it finds there at first: ``reads`` are
+    those that tapes watch, ``others`` the others, both by id."""
 
-    __slots__ = ("_recording", "reads")
+    __slots__ = ("_assigned", "_recording", "others", "reads")
     takes_wholes = is_forward = False
 
     def __init__(self) -> None:
         self._recording = True
         self.reads: dict[int, tuple[Variable, Tensor]] = {}
+        self.others: dict[int, tuple[Variable, Tensor]] = {}
+        self._assigned: dict[int, Variable] = {}
 
     def record(self, *what: Any) -> None:
         """Ops are of no interest."""
 
-    record_custom = record_whole = note_assign = follow = record
+    record_custom = record_whole = follow = record
 
     def watch_read(self, variable: Variable, tensor: Tensor) -> None:
-        if variable.is_watched:
-            self.reads[id(variable)] = (variable, tensor)
+        if id(variable) not in self._assigned:
+            table = self.reads if variable.is_watched else self.others
+            table.setdefault(id(variable), (variable, tensor))
+
+    def note_assign(self, variable: Variable, value: Tensor) -> None:
+        """What is read from now on is what was assigned."""
+        self._assigned[id(variable)] = variable
 
     def watches(self, variable: Variable) -> bool:
         return False
@@ -64,7 +72,7 @@ def custom_gradient(function: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(function)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         stage = getattr(function, "__name__", "custom_gradient")
-        watcher = _VariableWatcher()
+        watcher = VariableWatcher()
         # The tapes go on recording: what grad_fn closes over may depend on the arguments, for second derivatives.
         try:
             push_tape(watcher)
@@ -74,23 +82,27 @@ def custom_gradient(function: Callable[..., Any]) -> Callable[..., Any]:
         if not isinstance(result, tuple) or len(result) != 2 or not callable(result[1]):
             raise ArgumentTypeError(stage, "a custom_gradient function must return a pair (outputs, grad_fn).")
         outputs, grad_fn = result
-        leaves, structure = pytree.flatten(outputs)
         inputs = tuple(x for x in pytree.flatten((args, kwargs))[0] if isinstance(x, Tensor))
         variables = [variable for variable, _ in watcher.reads.values()]
         derivative = _UserDerivative(stage, grad_fn, inputs, variables)
-        all_inputs = (*inputs, *(tensor for _, tensor in watcher.reads.values()))
-        # Fresh tensors, so that the only path from inputs to outputs is the one recorded here.
-        with_paths = [_fresh(x) if isinstance(x, Tensor) else x for x in leaves]
-        tensors = tuple(x for x in with_paths if isinstance(x, Tensor))
-        derivative.output_types = tuple(t.type for t in tensors)
-        trace = current.trace
-        if trace is not None:
-            trace.add_span(all_inputs, tensors, derivative)
-        for tape in current.tapes:
-            tape.record_custom(all_inputs, tensors, derivative)
-        return pytree.unflatten(structure, with_paths)
+        derivative.output_types = tuple(x.type for x in pytree.flatten(outputs)[0] if isinstance(x, Tensor))
+        return with_derivative((*inputs, *(tensor for _, tensor in watcher.reads.values())), outputs, derivative)
 
     return wrapper
+
+
+def with_derivative(inputs: tuple[Tensor, ...], outputs: Any, vjp: Callable[..., Any]) -> Any:
+    """``outputs``, nested, as tensors of which tapes and traces know ``vjp`` as the derivative with respect to
+    ``inputs``, and no other."""
+    leaves, structure = pytree.flatten(outputs)
+    with_paths = [_fresh(x) if isinstance(x, Tensor) else x for x in leaves]
+    tensors = tuple(x for x in with_paths if isinstance(x, Tensor))
+    trace = current.trace
+    if trace is not None:
+        trace.add_span(inputs, tensors, vjp)
+    for tape in current.tapes:
+        tape.record_custom(inputs, tensors, vjp)
+    return pytree.unflatten(structure, with_paths)
 
 
 def _fresh(x: Tensor) -> Tensor:

@@ -1,0 +1,146 @@
+"""recompute_grad: a function whose inner values are computed again for its derivative instead of being kept."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from hybridflow.autodiff.custom import VariableWatcher, with_derivative
+from hybridflow.autodiff.tape import GradientTape
+from hybridflow.compiler.ir.dtypes import is_float
+from hybridflow.core import pytree
+from hybridflow.core.context import now, recorded_by
+from hybridflow.core.tensor import Tensor
+from hybridflow.core.variable import Variable
+from hybridflow.eager.dispatch import builder
+from hybridflow.errors import ArgumentTypeError, entered
+from hybridflow.jit.observed import converted
+from hybridflow.tracing.examples import run_graph
+from hybridflow.tracing.region import Held, Region, all_operands
+
+_Cotangents = Sequence["Tensor | None"]
+
+
+@entered
+def recompute_grad(f: Callable[..., Any]) -> Callable[..., Any]:
+    """A function that returns what ``f`` does, and keeps nothing of what ``f`` computes in between: its derivative runs
+    ``f`` once more.  That takes less memory, and more time.
+
+    The second run sees variables as the first one did, generators of random numbers too (dropout drops the same), and
+    what it assigns is forgotten; what it prints is printed again.  Derivatives of any order work, in compiled functions
+    and outside.
+
+    >>> block = hf.recompute_grad(lambda x: hf.tanh(hf.exp(x) * x))
+    >>> hf.grad(block)(hf.asarray(0.0))
+    <Tensor f32[] cpu> 1.0
+    """
+    if not callable(f):
+        raise ArgumentTypeError("recompute_grad", f"{f!r:.60} is not callable; give the function.")
+
+    @functools.wraps(f, updated=())
+    def recomputed(*args: Any, **kwargs: Any) -> Any:
+        tapes = now().tapes
+        watcher = VariableWatcher()
+        with recorded_by((watcher,)):
+            result = f(*args, **kwargs)
+        trainable = [variable for variable, _ in watcher.reads.values()]
+        reads = [*watcher.reads.values(), *watcher.others.values()]
+        for variable, x in watcher.reads.values():
+            for tape in tapes:
+                tape.watch_read(variable, x)
+        again = _Again(f, args, kwargs, reads, len(trainable))
+        return with_derivative((*again.tensors, *(x for _, x in watcher.reads.values())), result, again)
+
+    return entered(recomputed)
+
+
+class _Again:
+    """The derivative of a call: ``reads`` are the variables that it read, with what it found; the first ``trained``
+    have derivatives."""
+
+    def __init__(
+        self, f: Callable[..., Any], args: Any, kwargs: Any, reads: list[tuple[Variable, Tensor]], trained: int
+    ) -> None:
+        self._f, self._reads, self._trained = f, reads, trained
+        self._leaves, self._structure = pytree.flatten((args, kwargs))
+
+    @property
+    def tensors(self) -> list[Tensor]:
+        return [x for x in self._leaves if isinstance(x, Tensor)]
+
+    def __call__(self, *cotangents: Tensor | None) -> _Cotangents:
+        seed = next((g for g in cotangents if g is not None), None)
+        if seed is None:
+            return [None] * (len(self.tensors) + self._trained)
+        if now().trace is None:
+            with _as_before(self._reads):
+                return self._gradients(self._f, self.tensors, cotangents)
+        return self._traced(cotangents, seed)
+
+    def _gradients(
+        self, f: Callable[..., Any], tensors: Sequence[Tensor], cotangents: _Cotangents, parts: Sequence[Any] = ()
+    ) -> list[Tensor | None]:
+        """Run the function on these tensors, and its derivative.  ``parts`` stand for the variables, if not they
+        themselves."""
+        sources = [*(_own(x) for x in tensors), *(parts or [variable for variable, _ in self._reads[: self._trained]])]
+        given = iter(sources)
+        leaves = [next(given) if isinstance(x, Tensor) else x for x in self._leaves]
+        args, kwargs = pytree.unflatten(self._structure, leaves)
+        with GradientTape(watch_accessed_variables=False) as tape:
+            tape.watch([x for x in sources if is_float(x.dtype)])
+            results = [x for x in pytree.flatten(f(*args, **kwargs))[0] if isinstance(x, Tensor)]
+        pairs = [(x, g) for x, g in zip(results, cotangents) if g is not None]
+        found = tape.gradient([x for x, _ in pairs], sources, [g for _, g in pairs])
+        return found
+
+    def _traced(self, cotangents: _Cotangents, seed: Tensor) -> list[Tensor | None]:
+        """The same in a region, where variables are what they were, and stay what they are."""
+        inputs = [_after(x, seed) for x in (*self.tensors, *(x for _, x in self._reads))]
+        region = Region("recompute_grad")
+        stand_ins = [region.carry(x.type, f"x{k}") for k, x in enumerate(inputs)]
+        count = len(self.tensors)
+        for (variable, _), stand_in in zip(self._reads, stand_ins[count:]):
+            region._held[id(variable)] = Held(variable, stand_in, None)
+        with region.entered():
+            f = converted(self._f, "recompute_grad")
+            found = self._gradients(f, stand_ins[:count], cotangents, stand_ins[count : count + self._trained])
+        outputs = [g for g in found if g is not None]
+        operands = all_operands([(region, outputs)])
+        graph = region.graph("recompute_grad", stand_ins, operands, outputs)
+        results = iter(run_graph(graph, [*inputs, *operands]))
+        return [None if g is None else next(results) for g in found]
+
+
+def _own(x: Tensor) -> Tensor:
+    """A tensor of its own, told from those that the function meets elsewhere."""
+    return builder.reshape(x, shape=x.shape)
+
+
+def _after(x: Tensor, g: Tensor) -> Tensor:
+    """``x`` as something that is there when ``g`` is: a compiled program makes what depends on it then, and does not
+    take for it what it made of ``x`` before."""
+    if g.type.size == 0 or x.type.size == 0:
+        return x
+    rank = len(g.shape)
+    first = builder.slice(g, start=(0,) * rank, stop=(1,) * rank, step=(1,) * rank)
+    mark = builder.convert(builder.reshape(first, shape=()), dtype=x.dtype)
+    if x.shape:
+        mark = builder.broadcast(mark, shape=x.shape, axes=())
+    return builder.after(x, builder.stop_gradient(mark))
+
+
+@contextmanager
+def _as_before(reads: Sequence[tuple[Variable, Tensor]]) -> Iterator[None]:
+    """Let variables have the values that were read of them, for as long as the block takes."""
+    present = [(variable, variable._current()) for variable, _ in reads]
+    try:
+        for variable, x in reads:
+            if variable._tensor is not x:
+                variable._write(x)
+        yield
+    finally:
+        for variable, x in present:
+            if variable._tensor is not x:
+                variable._write(x)
