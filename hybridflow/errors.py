@@ -173,6 +173,10 @@ class ArgumentTypeError(HybridflowError, TypeError):
     """An argument's Python type is not one that the function accepts."""
 
 
+class InvalidArgumentError(ArgumentError, AssertionError):
+    """Values are not as an assertion about them says."""
+
+
 class IndexRangeError(HybridflowError, IndexError):
     """An index lies outside the axis that it indexes."""
 

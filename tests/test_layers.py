@@ -67,6 +67,7 @@ LEVELS = {
     "hybridflow.control": 7.45,
     "hybridflow.effects": 7.45,
     "hybridflow.jit": 7.5,
+    "hybridflow.debugging": 7.5,
     "hybridflow.mapping": 7.55,
     "hybridflow.nn": 7.6,
     "hybridflow.data": 7.6,

@@ -189,7 +189,8 @@ class _Control:
         e, function = self.e, step.function
         assert function is not None
         status = e.fresh("r")
-        host = load_host(self.code, "%status") if step.graph.calls_host else "null"
+        has_host = step.graph.calls_host and self.home.module.target.kind != "cuda"
+        host = load_host(self.code, "%status") if has_host else "null"
         arguments = f"ptr {table}, ptr {dims}, ptr {self.inner_arena}, ptr {host}, ptr {scratch}"
         e.line(f"{status} = call i32 @{function.symbol}({arguments})")
         if freed is not None:

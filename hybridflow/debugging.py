@@ -1,0 +1,289 @@
+"""Assertions about tensors, in compiled functions as outside of them: they hold whenever the code is come to.
+
+What is wrong is an ``InvalidArgumentError`` that says where, with the values; about ranks, shapes and dtypes, which are
+known while a function is traced, a ``ShapeError`` or ``DTypeError`` right then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from hybridflow.array import elementwise, reductions
+from hybridflow.autodiff.custom import custom_gradient
+from hybridflow.compiler.ir.dtypes import is_float, is_narrow_float
+from hybridflow.core.context import current
+from hybridflow.core.promotion import to_dtype
+from hybridflow.core.tensor import Tensor
+from hybridflow.eager.operands import as_tensor, common_dtype
+from hybridflow.effects.checks import fail_unless
+from hybridflow.errors import (
+    ArgumentError,
+    DTypeError,
+    InvalidArgumentError,
+    ShapeError,
+    entered,
+    short_location,
+    user_location,
+)
+
+__all__ = [
+    "Assert", "assert_all_finite", "assert_equal", "assert_greater", "assert_greater_equal", "assert_less",
+    "assert_less_equal", "assert_near", "assert_negative", "assert_non_negative", "assert_non_positive",
+    "assert_none_equal", "assert_positive", "assert_rank", "assert_rank_at_least", "assert_rank_in", "assert_scalar",
+    "assert_shapes", "assert_type", "check_numerics",
+]  # fmt: skip
+
+
+# ---- what is known when the program runs
+
+
+def _require(stage: str, ok: Tensor, said: Callable[..., str], values: Sequence[Any], message: str | None) -> None:
+    """Raise InvalidArgumentError with ``said(*values)`` where some element of ``ok`` is False."""
+    where = user_location(2)
+
+    def error(message: Any, *values: Any) -> InvalidArgumentError:
+        return InvalidArgumentError(stage, _before(message) + said(*values), where)
+
+    holds = reductions.all(ok) if ok.shape else ok
+    if current.trace is not None:
+        text = f"{_before(message)}[{stage}] does not hold."
+        fail_unless(holds, InvalidArgumentError, error, [message, *values], text)
+    elif not bool(holds):
+        raise error(message, *values)
+
+
+def _before(message: Any) -> str:
+    """A message as what is said first; in traced code it may be known later."""
+    return "" if message is None else f"{message!s}. "
+
+
+def _text(array: np.ndarray, summarize: int | None = None) -> str:
+    array = array.astype(np.float32) if is_narrow_float(array.dtype) else array
+    return np.array2string(array, threshold=0, edgeitems=3 if summarize is None else max(summarize, 1))
+
+
+def _compare(stage: str, sign: str, x: Any, y: Any, holds: Callable[..., Tensor], message: Any, summarize: Any) -> None:
+    x, y = common_dtype(stage, [x, y])
+    ok = holds(x, y)
+
+    def said(ok: Tensor, x: Tensor, y: Tensor) -> str:
+        flags, a, b = np.broadcast_arrays(ok.numpy(), x.numpy(), y.numpy())
+        first = tuple(map(int, np.argwhere(~flags)[0]))
+        place = f" at {list(first)}: {a[first]} and {b[first]}" if flags.ndim else ""
+        return (
+            f"x {sign} y does not hold for {np.count_nonzero(~flags)} of {flags.size} elements{place}. "
+            f"x = {_text(x.numpy(), summarize)}, y = {_text(y.numpy(), summarize)}"
+        )
+
+    _require(stage, ok, said, [ok, x, y], message)
+
+
+def _comparison(name: str, sign: str, holds: Callable[..., Tensor], example: str) -> Callable[..., None]:
+    stage = f"assert_{name}"
+
+    def call(x: Any, y: Any, message: str | None = None, summarize: int | None = None, name: str | None = None) -> None:
+        _compare(name or stage, sign, x, y, holds, message, summarize)
+
+    return _named(
+        call, stage, f"Raise InvalidArgumentError unless ``x {sign} y`` for all elements, broadcast.", example
+    )
+
+
+def _sign(name: str, sign: str, holds: Callable[..., Tensor], example: str) -> Callable[..., None]:
+    stage = f"assert_{name}"
+
+    def call(x: Any, message: str | None = None, summarize: int | None = None, name: str | None = None) -> None:
+        _compare(name or stage, sign, x, 0, holds, message, summarize)
+
+    return _named(call, stage, f"Raise InvalidArgumentError unless ``x {sign} 0`` for all elements.", example)
+
+
+def _named(call: Callable[..., None], name: str, doc: str, example: str) -> Callable[..., None]:
+    call.__name__ = call.__qualname__ = name
+    call.__doc__ = f"{doc}\n\n    >>> hf.debugging.{name}({example})\n    "
+    return entered(call)
+
+
+assert_equal = _comparison("equal", "==", elementwise.equal, "hf.asarray([1, 2]), [1, 2]")
+assert_none_equal = _comparison("none_equal", "!=", elementwise.not_equal, "hf.asarray([1, 2]), 0")
+assert_less = _comparison("less", "<", elementwise.less, "hf.asarray([1, 2]), 3")
+assert_less_equal = _comparison("less_equal", "<=", elementwise.less_equal, "hf.asarray([1, 2]), 2")
+assert_greater = _comparison("greater", ">", elementwise.greater, "hf.asarray([1, 2]), 0")
+assert_greater_equal = _comparison("greater_equal", ">=", elementwise.greater_equal, "hf.asarray([1, 2]), 1")
+assert_positive = _sign("positive", ">", elementwise.greater, "hf.asarray([1, 2])")
+assert_non_negative = _sign("non_negative", ">=", elementwise.greater_equal, "hf.asarray([0, 2])")
+assert_negative = _sign("negative", "<", elementwise.less, "hf.asarray([-1, -2])")
+assert_non_positive = _sign("non_positive", "<=", elementwise.less_equal, "hf.asarray([0, -2])")
+
+
+@entered
+def assert_near(
+    x: Any, y: Any, rtol: Any = None, atol: Any = None, message: str | None = None, summarize: int | None = None,
+    name: str | None = None,
+) -> None:  # fmt: skip
+    """Raise InvalidArgumentError unless ``abs(x - y) <= atol + rtol * abs(y)`` for all elements.  Both tolerances are
+    10 epsilons of the dtype where they are not given.
+
+    >>> hf.debugging.assert_near(hf.asarray([1.0, 2.0]), [1.0, 2.0000002])
+    """
+    stage = name or "assert_near"
+    x, y = common_dtype(stage, [x, y])
+    if not is_float(x.dtype):
+        raise DTypeError(stage, f"x and y are {x.dtype}. Expected floats: compare others with assert_equal.")
+    epsilon = 10 * float(np.finfo(np.float32 if is_narrow_float(x.dtype) else x.dtype).eps)
+    rtol, atol = (epsilon if value is None else value for value in (rtol, atol))
+
+    def holds(x: Tensor, y: Tensor) -> Tensor:
+        return elementwise.less_equal(abs(x - y), atol + rtol * abs(y))
+
+    _compare(stage, "is near", x, y, holds, message, summarize)
+
+
+@entered
+def Assert(condition: Any, data: Sequence[Any], summarize: int | None = None, name: str | None = None) -> None:
+    """Raise InvalidArgumentError that shows ``data`` unless all of ``condition`` is True.
+
+    >>> hf.debugging.Assert(hf.asarray(2.0) > 1, ["too small"])
+    """
+
+    def said(*values: Any) -> str:
+        texts = [_text(value.numpy(), summarize) if isinstance(value, Tensor) else str(value) for value in values]
+        return f"the condition does not hold: {', '.join(texts)}"
+
+    stage = name or "Assert"
+    _require(stage, as_tensor(condition, stage), said, list(data), None)
+
+
+# ---- NaN and infinity
+
+
+@entered
+def check_numerics(tensor: Any, message: str, name: str | None = None) -> Tensor:
+    """``tensor``, all of whose elements are finite, and so are those of its gradient, if one is asked for.  Raises
+    InvalidArgumentError that counts NaNs and infinities where some are not.
+
+    >>> hf.debugging.check_numerics(hf.asarray([1.0, 2.0]), "the loss")
+    <Tensor f32[2] cpu> [1. 2.]
+    """
+    stage, where = name or "check_numerics", user_location(1)
+    x = as_tensor(tensor, stage)
+    if not is_float(x.dtype):
+        raise DTypeError(stage, f"the tensor is {x.type}. Expected floats.")
+
+    def derivative(g: Tensor) -> Tensor:
+        _check_finite(stage, g, f"the gradient of {message!s}, which is checked at {short_location(where)},")
+        return g
+
+    _check_finite(stage, x, message)
+    tracked = current.trace is not None or any(tape.tracks(x) for tape in current.tapes)
+    found: Tensor = custom_gradient(lambda x: (x, derivative))(x) if tracked else x
+    return found
+
+
+@entered
+def assert_all_finite(x: Any, message: str = "the tensor", name: str | None = None) -> None:
+    """Raise InvalidArgumentError, which counts NaNs and infinities, unless all elements are finite.
+
+    >>> hf.debugging.assert_all_finite(hf.asarray([1.0, 2.0]))
+    """
+    stage = name or "assert_all_finite"
+    _check_finite(stage, as_tensor(x, stage), message)
+
+
+def _check_finite(stage: str, x: Tensor, message: str) -> None:
+    node = getattr(x, "_node", None)
+    made = f" It was made by {node.op.name} at {short_location(node.where)}." if node and node.where else ""
+
+    def said(x: Tensor) -> str:
+        wide = x.numpy().astype(np.float64)
+        nans, infinite = np.count_nonzero(np.isnan(wide)), np.count_nonzero(np.isinf(wide))
+        finite = wide[np.isfinite(wide)]
+        span = f" The finite ones lie between {finite.min():.6g} and {finite.max():.6g}." if finite.size else ""
+        return f"{message} has {nans} NaN and {infinite} infinite of {wide.size} elements ({x.type}).{span}{made}"
+
+    _require(stage, elementwise.isfinite(x), said, [x], None)
+
+
+# ---- what is known while tracing
+
+
+@entered
+def assert_rank(x: Any, rank: int, message: str | None = None, name: str | None = None) -> None:
+    """Raise ShapeError unless ``x`` has ``rank`` axes.
+
+    >>> hf.debugging.assert_rank(hf.ones((2, 3)), 2)
+    """
+    _check_rank(name or "assert_rank", x, lambda n: n == rank, str(rank), message)
+
+
+@entered
+def assert_rank_at_least(x: Any, rank: int, message: str | None = None, name: str | None = None) -> None:
+    """Raise ShapeError unless ``x`` has ``rank`` axes or more.
+
+    >>> hf.debugging.assert_rank_at_least(hf.ones((2, 3)), 1)
+    """
+    _check_rank(name or "assert_rank_at_least", x, lambda n: n >= rank, f"{rank} or more", message)
+
+
+@entered
+def assert_rank_in(x: Any, ranks: Iterable[int], message: str | None = None, name: str | None = None) -> None:
+    """Raise ShapeError unless the number of axes of ``x`` is one of ``ranks``.
+
+    >>> hf.debugging.assert_rank_in(hf.ones((2, 3)), (1, 2))
+    """
+    allowed = tuple(ranks)
+    _check_rank(name or "assert_rank_in", x, allowed.__contains__, " or ".join(map(str, allowed)), message)
+
+
+@entered
+def assert_scalar(x: Any, message: str | None = None, name: str | None = None) -> None:
+    """Raise ShapeError unless ``x`` has no axes.
+
+    >>> hf.debugging.assert_scalar(hf.asarray(1.0))
+    """
+    _check_rank(name or "assert_scalar", x, lambda n: n == 0, "0", message)
+
+
+def _check_rank(stage: str, x: Any, fits: Callable[[int], bool], wanted: str, message: str | None) -> None:
+    tensor = as_tensor(x, stage)
+    if not fits(len(tensor.shape)):
+        before = _before(message)
+        raise ShapeError(stage, f"{before}{tensor.type} has {len(tensor.shape)} axes. Expected {wanted}.")
+
+
+@entered
+def assert_type(x: Any, dtype: Any, message: str | None = None, name: str | None = None) -> None:
+    """Raise DTypeError unless ``x`` has this dtype.
+
+    >>> hf.debugging.assert_type(hf.asarray(1.0), hf.float32)
+    """
+    stage = name or "assert_type"
+    tensor, wanted = as_tensor(x, stage), to_dtype(dtype, stage)
+    if tensor.dtype != wanted:
+        raise DTypeError(stage, f"{_before(message)}{tensor.type} is no {wanted}.")
+
+
+@entered
+def assert_shapes(shapes: Any, message: str | None = None, name: str | None = None) -> None:
+    """Raise ShapeError unless tensors have these shapes: pairs of a tensor and a shape, of ints, None for any extent,
+    or names; extents of one name are equal.
+
+    >>> hf.debugging.assert_shapes([(hf.ones((2, 3)), ("N", 3)), (hf.ones(2), ("N",))])
+    """
+    stage, before = name or "assert_shapes", _before(message)
+    known: dict[str, Any] = {}
+    for x, shape in shapes.items() if isinstance(shapes, Mapping) else shapes:
+        tensor = as_tensor(x, stage)
+        wanted = (shape,) if isinstance(shape, (int, str)) else tuple(shape)
+        if len(wanted) != len(tensor.shape):
+            raise ShapeError(stage, f"{before}{tensor.type} has {len(tensor.shape)} axes. Expected {wanted}.")
+        for axis, (extent, one) in enumerate(zip(tensor.shape, wanted)):
+            if not isinstance(one, (int, str, type(None))):
+                raise ArgumentError(stage, f"{one!r} is no extent. Expected an int, a name or None.")
+            expected = known.setdefault(one, extent) if isinstance(one, str) else one
+            if expected is not None and expected != extent:
+                called = f"{one} = {expected}" if isinstance(one, str) else str(one)
+                raise ShapeError(stage, f"{before}axis {axis} of {tensor.type} has {extent} elements, not {called}.")
