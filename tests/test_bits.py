@@ -95,6 +95,20 @@ case("matmul.column.transposed", lambda x, y: x.T @ y, numbers((300, 20)), numbe
 tiny = np.ldexp(numbers((9, 70)).astype(np.float64), -66).astype(np.float32).astype(ml_dtypes.bfloat16)
 case("matmul.bfloat16.denormal", lambda x: hf.matmul(x, x.T, sum_dtype="float32"), tiny)
 
+CONVOLUTIONS = [
+    ((2, 7, 8, 3), (3, 3, 3, 5), 1), ((1, 9, 9, 40), (3, 3, 40, 17), 2), ((2, 6, 5, 6), (3, 2, 1, 6), 1),
+    ((2, 40, 12), (5, 4, 9), 1), ((1, 3, 4, 5, 2), (2, 2, 2, 2, 3), 1),
+]  # fmt: skip
+for images, filters, step in CONVOLUTIONS:
+    label = "*".join("x".join(map(str, s)) for s in (images, filters))
+    for dtype in ("float32", "float64", "bfloat16", "float16"):
+        case(
+            f"convolution.{dtype}.{label}",
+            lambda x, f, step=step: hf.nn.convolution(x, f, step, "SAME"),
+            numbers(images, dtype),
+            numbers(filters, dtype, 3),
+        )
+
 for shape, axis in [((1,), 0), ((64,), 0), ((65,), 0), ((9000,), 0), ((3, 4097), 1), ((4200, 5), 0), ((2, 130, 20), 1)]:
     label = f"{'x'.join(map(str, shape))} along {axis}".replace(" ", "")
     for dtype in ("float32", "float64", "bfloat16", "int8"):
