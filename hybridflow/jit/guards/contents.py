@@ -35,6 +35,7 @@ from hybridflow.jit.guards.recognition import (
     SameItems,
     SameResult,
     items_of,
+    same_items,
 )
 from hybridflow.jit.guards.recording import Recording
 from hybridflow.jit.guards.twins import follow, is_generated
@@ -115,10 +116,10 @@ class KeyOrder:
     """Whether the keys of a dict are the same, in the same order."""
 
     def __init__(self, mapping: Any) -> None:
-        self._keys = SameItems(list(mapping))
+        self._keys = list(mapping)
 
     def __call__(self, mapping: Any) -> bool:
-        return self._keys(list(mapping))
+        return same_items(list(mapping), self._keys)
 
 
 def _pairs(value: Any) -> Iterator[tuple[Any, Any]]:

@@ -13,6 +13,7 @@ import datetime
 import decimal
 import enum
 import fractions
+import operator
 import struct
 import types
 import weakref
@@ -206,7 +207,9 @@ def items_of(container: Any) -> list[Any]:
 
 def same_items(a: list[Any], b: list[Any]) -> bool:
     """Whether two lists hold the same items: the very same objects, or plain values of the same bits."""
-    return len(a) == len(b) and all(map(_same, a, b))
+    if len(a) != len(b):
+        return False
+    return all(map(operator.is_, a, b)) or all(map(_same, a, b))  # mostly they are the very same
 
 
 def _same(a: Any, b: Any) -> bool:
