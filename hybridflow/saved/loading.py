@@ -37,6 +37,12 @@ class Loaded(Module):
 
     ``signatures`` are its functions by name; called itself it is the one called "serving_default", or the only one.
     All are functions as ``@hf.function`` makes them: they are differentiable, and can be called in others.
+
+    >>> import os, tempfile
+    >>> model = hf.Sequential([hf.Input((3,)), hf.layers.Dense(2)])
+    >>> loaded = hf.saved.load(hf.saved.save(model, os.path.join(tempfile.mkdtemp(), "model")))
+    >>> [v.shape for v in loaded.variables], list(loaded.signatures)
+    ([(3, 2), (2,)], ['serving_default'])
     """
 
     def __init__(self, path: str, named: dict[str, Variable]) -> None:
@@ -135,7 +141,14 @@ class _Program:
 
 
 class SavedFunction:
-    """A function of a file.  It takes the arguments that were saved; plain values among them are their defaults."""
+    """A function of a file.  It takes the arguments that were saved; plain values among them are their defaults.
+
+    >>> import os, tempfile
+    >>> f = hf.function(lambda x, twice=False: x * 2 if twice else x)
+    >>> _ = f(hf.ones((2,))), f(hf.ones((2,)), twice=True)
+    >>> hf.saved.load(hf.saved.save(f, os.path.join(tempfile.mkdtemp(), "f"))).signatures["serving_default"]
+    <SavedFunction serving_default(x, twice=False)>
+    """
 
     def __init__(self, name: str, programs: list[_Program]) -> None:
         self.name, self._programs = name, programs
