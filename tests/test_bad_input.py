@@ -99,6 +99,16 @@ GOOD: dict[str, Callable[[], Any]] = {
     "arrays": lambda: [hf.ones(2), hf.ones(2)],
     "function": lambda: hf.sum,
 }
+
+
+def _images(axes: int) -> dict[str, Any]:
+    """Arguments of convolutions and pooling over so many axes."""
+    filters = hf.ones((*(1,) * axes, 2, 2))
+    found = dict.fromkeys(["filters", "filter", "depthwise_filter", "pointwise_filter"], filters)
+    found["pointwise_filter"] = hf.ones((1, 1, 4, 2))
+    return {**found, "input": hf.ones((1, *(4,) * axes, 2)), "ksize": 2, "strides": 1, "padding": "SAME"}
+
+
 # Good arguments of functions to which the names mean something else.
 SPECIAL: dict[str, dict[str, Any]] = {
     "bitwise": {"x": 3, "x1": 3, "x2": 1},
@@ -128,6 +138,12 @@ SPECIAL: dict[str, dict[str, Any]] = {
     "dropout": {"rate": 0.5},
     "full": {"fill_value": 3.0},
     "nn.one_hot": {"indices": [0, 1]},
+    "nn.conv1d_transpose": {**_images(1), "output_shape": 4},
+    "nn.conv2d_transpose": {**_images(2), "output_shape": (4, 4)},
+    "nn.conv3d_transpose": {**_images(3), "output_shape": (4, 4, 4)},
+    **dict.fromkeys(["nn.conv1d", "nn.max_pool1d", "nn.avg_pool1d"], _images(1)),
+    **dict.fromkeys(["nn.conv3d", "nn.max_pool3d", "nn.avg_pool3d"], _images(3)),
+    **dict.fromkeys(["nn.conv", "_conv2d", "nn.max_pool", "nn.avg_pool"], _images(2)),
     "linspace": {"start": 0.0, "stop": 1.0},
     "arange": {"start": 3.0},
     "gather_nd": {"indices": [[0], [1]]},

@@ -95,7 +95,7 @@ def close(op, got, want):
         assert got.dtype == want.dtype and got.shape == want.shape
         reference = want.astype(np.float64)
         finite = np.abs(reference[np.isfinite(reference)])
-        folds = op.kind.value in ("contract", "scan", "reduce")
+        folds = op.kind.value in ("contract", "convolve", "scan", "reduce")
         with np.errstate(all="ignore"):
             np.testing.assert_allclose(
                 got.astype(np.float64), reference, rtol=tolerance, atol=tolerance * finite.max(initial=0) * folds

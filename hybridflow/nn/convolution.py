@@ -19,7 +19,7 @@ from hybridflow.compiler.ir.types import TensorType, is_static
 from hybridflow.compiler.ops import convolution as ops
 from hybridflow.core.tensor import Tensor
 from hybridflow.eager.dispatch import builder
-from hybridflow.eager.operands import common_dtype, reshape_to, to_shape
+from hybridflow.eager.operands import as_tensor, common_dtype, reshape_to, to_shape
 from hybridflow.eager.operations import operation
 from hybridflow.errors import ArgumentError, DTypeError, ShapeError
 from hybridflow.nn.windows import channels_first, check_fits, each, images, padding_of, restored
@@ -98,9 +98,10 @@ def convolution(
     >>> hf.nn.convolution(hf.ones((1, 5, 4)), hf.ones((3, 2, 6)), groups=2).shape
     (1, 3, 6)
     """
-    axes = len(getattr(filters, "shape", ())) - 2
+    filters = as_tensor(filters, "convolution")
+    axes = filters.ndim - 2
     if axes not in (1, 2, 3):
-        raise ShapeError("convolution", "expected filters with three to five axes: [*window, channels, outputs].")
+        raise ShapeError("convolution", f"the filters are {filters.type}. Expected three to five axes.")
     return convolved("convolution", input, filters, strides, padding, data_format, dilations, axes, groups)
 
 
