@@ -170,10 +170,21 @@ def _length(method: str, data: Batch) -> int:
 
 
 def _rows(value: Any, rows: Any) -> Any:
+    return _cutter(value)(rows)
+
+
+def _cutter(value: Any) -> Callable[[Any], Any]:
+    """What makes batches of arrays: ``_rows`` for many rows, whose nesting is looked at once."""
     if value is None:
-        return None
+        return lambda rows: None
     leaves, structure = pytree.flatten(value)
-    return pytree.unflatten(structure, [leaf[rows] for leaf in leaves])
+    if structure.kind is None:
+        return lambda rows: _cut(value, rows)
+    return lambda rows: pytree.unflatten(structure, [_cut(leaf, rows) for leaf in leaves])
+
+
+def _cut(array: np.ndarray, rows: Any) -> np.ndarray:
+    return array[rows] if isinstance(rows, slice) else array.take(rows, axis=0)
 
 
 def _of_arrays(method: str, data: Batch, batch_size: int, shuffle: bool) -> Feed:
@@ -184,11 +195,13 @@ def _of_arrays(method: str, data: Batch, batch_size: int, shuffle: bool) -> Feed
     if not count:
         raise ArgumentError(method, "there are no samples.")
 
+    cuts = [_cutter(part) for part in arrays]
+
     def make() -> Iterator[Batch]:
         order = np.random.default_rng(seeds(None, method)).permutation(count) if shuffle else None
         for start in range(0, count, batch_size):
             rows = slice(start, start + batch_size) if order is None else order[start : start + batch_size]
-            yield Batch(*(_rows(part, rows) for part in arrays))
+            yield Batch(*[cut(rows) for cut in cuts])
 
     return Feed(make, -(-count // batch_size), False)
 
