@@ -47,6 +47,18 @@ def test_digits_prints_both_speeds(monkeypatch: pytest.MonkeyPatch, capsys: pyte
     assert re.search(r"eager \d+ µs per step", text) and re.search(r"graph \d+ µs per step, [\d.]+x", text)
 
 
+def test_a_convolutional_network_learns_and_goes_on(tmp_path: Path) -> None:
+    pytest.importorskip("sklearn")
+    digits = load("digits_convolutional")
+    model, accuracy = digits.train(8, tmp_path, verbose=0)
+    assert accuracy >= 0.97
+    images = digits.load()[1][0][:5]
+    saved = hf.saved.load(tmp_path / "digits.hf")
+    np.testing.assert_array_equal(saved(images), model(images))
+    np.testing.assert_array_equal(saved(images[:1]), model(images[:1]))
+    assert not (tmp_path / "backup.safetensors").exists()  # the run has ended
+
+
 def test_tour_runs(capsys: pytest.CaptureFixture[str]) -> None:
     load("repl_tour")
     text = capsys.readouterr().out

@@ -69,5 +69,5 @@ def _flat(name: str) -> str:
 
 
 def snake_case(name: str) -> str:
-    """The name of a class in lower case, with underscores between its words."""
-    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name.lstrip("_")).lower()
+    """The name of a class in lower case, with underscores between its words: ``conv2d_transpose``."""
+    return re.sub(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z0-9])(?=[A-Z][a-z])", "_", name.lstrip("_")).lower()
