@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from hybridflow.compiler.autodiff import Record, Results
@@ -23,20 +23,23 @@ def extents_of(values: Mapping[Node, Any]) -> dict[str, Extent]:
     return found
 
 
-def with_extents(attribute: Any, extents: Mapping[str, Extent]) -> Any:
-    """An attribute, or several, with what its symbols are."""
+Numbering = Callable[[int], int]  # what the function of a number is called in the program that goes on
+
+
+def with_extents(attribute: Any, extents: Mapping[str, Extent], number: Numbering | None = None) -> Any:
+    """An attribute, or several, with what its symbols are; functions in Python are called by a new ``number``."""
     if isinstance(attribute, Dim):
         return substituted(attribute, extents)
     if isinstance(attribute, tuple):
-        return tuple([with_extents(part, extents) for part in attribute])
+        return tuple([with_extents(part, extents, number) for part in attribute])
     if isinstance(attribute, Graph):
-        return _graph_with_extents(attribute, extents)
+        return _graph_with_extents(attribute, extents, number)
     if isinstance(attribute, Mapping):
-        return {name: with_extents(value, extents) for name, value in attribute.items()}
+        return {name: with_extents(value, extents, number) for name, value in attribute.items()}
     return attribute
 
 
-def _graph_with_extents(graph: Graph, extents: Mapping[str, Extent]) -> Graph:
+def _graph_with_extents(graph: Graph, extents: Mapping[str, Extent], number: Numbering | None) -> Graph:
     """A sub-graph with what its symbols are, but for those that it is told inside."""
     b = GraphBuilder(TABLE, graph.name)
     values: dict[Node, Node] = {}
@@ -46,18 +49,27 @@ def _graph_with_extents(graph: Graph, extents: Mapping[str, Extent]) -> Graph:
         values[node] = b.parameter(type, node.attrs["name"])
     for node in graph.nodes:
         b.location = node.where
-        values[node] = b.emit(node.op, *(values[n] for n in node.inputs), **_attrs(node, extents))
+        values[node] = b.emit(node.op, *(values[n] for n in node.inputs), **_attrs(node, extents, number))
     return b.finish([values[n] for n in graph.outputs])
 
 
-def _attrs(node: Node, extents: Mapping[str, Extent]) -> Any:
+def _attrs(node: Node, extents: Mapping[str, Extent], number: Numbering | None) -> Any:
     """The attributes of a node with what its symbols are, but for one that its sub-graph is told when it is run."""
     if node.op is TABLE["sized"]:
         extents = {**extents, node.attrs["symbol"]: Dim(node.attrs["symbol"])}
-    return with_extents(node.attrs, extents)
+    attrs = with_extents(node.attrs, extents, number)
+    if number is not None and node.op.calls_host and "number" in attrs:
+        attrs["number"] = number(attrs["number"])
+    return attrs
 
 
-def apply_again(b: Any, nodes: Iterable[Node], values: dict[Node, Any], extents: Mapping[str, Extent]) -> list[Record]:
+def apply_again(
+    b: Any,
+    nodes: Iterable[Node],
+    values: dict[Node, Any],
+    extents: Mapping[str, Extent],
+    number: Numbering | None = None,
+) -> list[Record]:
     """Apply nodes through builder ``b``, and put their values into ``values``, of those with several results tuples.
 
     What is there already is not computed.  The records are those of the reverse walk (``compiler.autodiff``).
@@ -68,7 +80,7 @@ def apply_again(b: Any, nodes: Iterable[Node], values: dict[Node, Any], extents:
             values[node] = values[node.inputs[0]][node.attrs["index"]]
             continue
         inputs = tuple([values[n] for n in node.inputs])
-        attrs = _attrs(node, extents)
+        attrs = _attrs(node, extents, number)
         made = values.get(node)
         if made is None:
             made = b.emit(node.op, *inputs, **attrs)

@@ -142,10 +142,13 @@ class GradientTape(Recording):
                 break
         else:
             return
-        if op in _CUTTING and not passes(op, out.dtype):
-            self._cut(op.name, inputs)
-            return
         several = type(out) is tuple
+        if op in _CUTTING:
+            if several:  # a call in Python, which has what derivative it says by itself
+                return
+            if not passes(op, out.dtype):
+                self._cut(op.name, inputs)
+                return
         outputs = out if several else (out,)
         definition = applied(op, attrs, several)
         tracked = tuple([is_float(part.dtype) for part in out]) if several else (True,)

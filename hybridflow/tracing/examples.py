@@ -221,11 +221,7 @@ def _assign(name: str, variable: Variable, value: Tensor, differs: bool) -> None
             f"{what} is assigned a value of each example, and can have one. Return the values, and assign what is to "
             "be made of all of them, as in v.assign(hf.mean(values, axis=0)).",
         )
-    if variable is ORDER:
-        trace: Any = now().trace
-        trace.write_variable(ORDER, value)
-    else:
-        variable.assign(value)
+    variable.assign(value)
 
 
 def _live(graph: Graph) -> Graph:

@@ -6,6 +6,7 @@ the one before it.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from types import SimpleNamespace
 from typing import Any
@@ -30,6 +31,11 @@ class _Order:
         assert trace is not None
         return trace.read_variable(self)
 
+    def assign(self, token: Any) -> None:
+        trace = now().trace
+        assert trace is not None
+        trace.write_variable(self, token)
+
 
 ORDER: Any = _Order()
 
@@ -43,7 +49,7 @@ def call_in_order(function: Callable[..., Any], inputs: Sequence[Tensor], types:
         token, *found = trace.record(
             TABLE["callback"], (ORDER._read(), *inputs), {"number": number, "types": tuple(types)}
         )
-        trace.write_variable(ORDER, token)
+        ORDER.assign(token)
     return found
 
 
@@ -65,6 +71,12 @@ def require(ok: Tensor, raises: Callable[..., Any], inputs: Sequence[Tensor], me
     trace: Any = now().trace
     with tracing(trace):
         trace.record(TABLE["require"], (ok, *inputs), {"number": _number(trace, raises), "message": message})
+
+
+def renumbered(functions: Sequence[Callable[..., Any]]) -> Callable[[int], int]:
+    """What says the number, in the program that is traced, of a function that another program calls by number."""
+    trace: Any = now().trace
+    return functools.cache(lambda number: _number(trace, functions[number]))
 
 
 def _number(trace: Any, function: Callable[..., Any]) -> int:

@@ -23,7 +23,7 @@ from hybridflow.compiler.ir.extents import Dim, Extent, affine, holds, substitut
 from hybridflow.compiler.ir.graph import Graph, Node
 from hybridflow.compiler.ir.results import TupleType, is_token, parts_of
 from hybridflow.compiler.ir.types import is_static
-from hybridflow.compiler.ops.table import NOT_DIFFERENTIABLE
+from hybridflow.compiler.ops.table import NOT_DIFFERENTIABLE, TABLE
 from hybridflow.core import devices, transaction
 from hybridflow.core.context import current, now, tracing
 from hybridflow.core.tensor import Tensor, wrap
@@ -35,6 +35,7 @@ from hybridflow.errors import DeviceError, ShapeError, TraceError
 from hybridflow.runtime import locks, program_host
 from hybridflow.runtime.calls.entry import on_tensors
 from hybridflow.runtime.calls.turns import in_turn, running_in_place, set_all
+from hybridflow.tracing.order import ORDER, renumbered
 from hybridflow.tracing.symbolic import SymbolicTensor
 from hybridflow.tracing.trace import State, Trace
 
@@ -280,7 +281,11 @@ class Staged:
                 values[node] = source if isinstance(source, Tensor) else next(given)
         extents = extents_of(values)
         _require(self.graph, self.trace.assumptions.conditions, values, extents)
-        apply_again(builder, self.graph.nodes, values, extents)
+        tokens = [node for node in self.graph.nodes if is_token(node.type)]
+        values.update((node, ORDER._read()) for node in tokens if node.op is TABLE["token"])
+        apply_again(builder, self.graph.nodes, values, extents, renumbered(self.trace.functions))
+        if tokens:
+            ORDER.assign(values[tokens[-1]])
         for position, node in self.graph.updates.items():
             self.sources[position].variable.assign(values[node])  # type: ignore[union-attr]
         return [values[node] for node in self.graph.outputs]
