@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import csv
+import pickle
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -349,6 +351,32 @@ def test_an_interrupted_fit_leaves_a_model_that_goes_on() -> None:
     np.testing.assert_allclose(weights(model), by_hand(BATCHES[:2]), rtol=1e-4, atol=1e-5)
     model.fit(iter(BATCHES[2:]), verbose=0)
     np.testing.assert_allclose(weights(model), by_hand(BATCHES), rtol=1e-4, atol=1e-5)
+
+
+def test_a_generator_that_ends_early_ends_training_and_keeps_what_was_learned() -> None:
+    """Fifteen batches for epochs of six: the third epoch is short, a fourth one has nothing."""
+    model = line()
+    with pytest.warns(UserWarning, match="epoch 4: training ends"):
+        history = model.fit(iter(BATCHES * 5), steps_per_epoch=2 * len(BATCHES), epochs=9, verbose=0)
+    assert history.epoch == [0, 1, 2] and len(history.history["loss"]) == 3
+    with pytest.warns(UserWarning, match="not validated"):
+        history = model.fit(X, Y, validation_data=iter(BATCHES), epochs=3, verbose=0)
+    assert len(history.history["loss"]) == 3 and len(history.history["val_loss"]) == 1
+
+
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda model: pickle.loads(pickle.dumps(model))])
+def test_a_copy_of_a_compiled_model_goes_on_by_itself(copied: Any) -> None:
+    """It has the state of the optimizer and the metrics too, and shares nothing."""
+    inputs = hf.Input((3,))
+    model = hf.Model(inputs, layers.Dense(1)(layers.BatchNormalization()(inputs)))
+    model.compile("adam", "mse", metrics=["mae"])
+    model.fit(X, Y, verbose=0)
+    other = copied(model)
+    before = model.get_weights()
+    found = other.fit(X, Y, shuffle=False, verbose=0)
+    assert all(np.array_equal(a, b) for a, b in zip(before, model.get_weights()))
+    assert found.history == model.fit(X, Y, shuffle=False, verbose=0).history
+    assert all(np.array_equal(a, b) for a, b in zip(model.get_weights(), other.get_weights()))
 
 
 def raising() -> Iterator[Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar
 
@@ -61,6 +62,14 @@ class Model(Layer):
         self._compiled: _Compiled | None = None
         self._run = _Run()
 
+    def __getstate__(self) -> dict[str, Any]:
+        return vars(self) | {"_run": _Run()}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        if self._compiled is not None:
+            self._compiled.make_steps(self)
+
     @property
     def history(self) -> History | None:
         """What the last ``fit`` logged."""
@@ -104,8 +113,9 @@ class Model(Layer):
             CompiledLoss(loss, loss_weights) if loss is not None else None,
             CompiledMetrics(metrics, weighted_metrics, loss),
             steps_per_execution,
+            run_eagerly,
         )
-        self._compiled.make_steps(self, run_eagerly)
+        self._compiled.make_steps(self)
 
     @property
     def compiled(self) -> bool:
@@ -278,9 +288,15 @@ class Model(Layer):
                 self.reset_metrics()
                 told.on_epoch_begin(epoch)
                 logs = self._train_epoch(source, told, settings)
+                if logs is None:
+                    self._ran_out(epoch, "the data")
+                    break
                 if validation is not None and _is_due(epoch + 1, validation_freq):
                     found = self._evaluate(validation, told)
-                    logs.update({f"val_{name}": value for name, value in found.items()})
+                    if found is None:
+                        self._ran_out(epoch, "the validation data")
+                        validation = None
+                    logs.update({f"val_{name}": value for name, value in (found or {}).items()})
                 told.on_epoch_end(epoch, logs)
                 if self.stop_training:
                     break
@@ -290,7 +306,15 @@ class Model(Layer):
             told.close()
         return told.history
 
-    def _train_epoch(self, source: Feed, told: CallbackList, settings: _Compiled) -> dict[str, float]:
+    def _ran_out(self, epoch: int, what: str) -> None:
+        """An epoch of ``fit`` was given no batch: an error in the first, in later ones the end of a generator."""
+        if epoch == self._run.first_epoch:
+            raise ArgumentError("fit", f"{what} gave no batch: it is empty, or a generator that has ended.")
+        follows = "training ends" if what == "the data" else "epochs from here on are not validated"
+        warnings.warn(f"{what} gave no more batches in epoch {epoch + 1}: {follows}", stacklevel=3)
+
+    def _train_epoch(self, source: Feed, told: CallbackList, settings: _Compiled) -> dict[str, float] | None:
+        """What an epoch logged; None if there was no batch."""
         logs: dict[str, Any] | None = None
         every = settings.steps_per_execution
         step = settings.train_step
@@ -302,9 +326,7 @@ class Model(Layer):
                 told.on_train_batch_end(number, logs)
             if self.stop_training:
                 break
-        if logs is None:
-            raise ArgumentError("fit", "the data gave no batch: it is empty, or a generator that has ended.")
-        return floats(logs)
+        return None if logs is None else floats(logs)
 
     def _validation(self, given: Any, batch_size: int | None, steps: int | None) -> Feed | None:
         if given is None:
@@ -333,12 +355,15 @@ class Model(Layer):
         finally:
             source.close()
             told.close()
+        if logs is None:
+            raise ArgumentError("evaluate", "the data gave no batch: it is empty, or a generator that has ended.")
         if return_dict:
             return logs
         found = list(logs.values())
         return found[0] if len(found) == 1 else found
 
-    def _evaluate(self, source: Feed, told: CallbackList) -> dict[str, float]:
+    def _evaluate(self, source: Feed, told: CallbackList) -> dict[str, float] | None:
+        """What an evaluation logged; None if there was no batch."""
         self.reset_metrics()
         step = self._settings.test_step
         logs: dict[str, Any] | None = None
@@ -347,11 +372,9 @@ class Model(Layer):
             told.on_test_batch_begin(number)
             logs = _checked(step(*batch), "test_step")
             told.on_test_batch_end(number, logs)
-        if logs is None:
-            raise ArgumentError("evaluate", "the data gave no batch: it is empty, or a generator that has ended.")
-        found = floats(logs)
+        found = {} if logs is None else floats(logs)
         told.on_test_end(found)
-        return found
+        return found if logs is not None else None
 
     def predict(
         self,
@@ -482,10 +505,16 @@ class _Compiled:
     """What ``compile`` was given, and what was made of it.  No part of the model: these variables are not its."""
 
     def __init__(
-        self, optimizer: Any, loss: CompiledLoss | None, metrics: CompiledMetrics, steps_per_execution: int
+        self,
+        optimizer: Any,
+        loss: CompiledLoss | None,
+        metrics: CompiledMetrics,
+        steps_per_execution: int,
+        run_eagerly: bool,
     ) -> None:
         self.optimizer, self.loss, self.metrics = optimizer, loss, metrics
         self.steps_per_execution = steps_per_execution
+        self.run_eagerly = run_eagerly
         with suspended():
             self.tracker = Mean("loss")
         self.trackers: dict[str, Mean] = {}
@@ -493,11 +522,15 @@ class _Compiled:
         self.test_step: Any = None
         self.predict_step: Any = None
 
-    def make_steps(self, model: Model, eagerly: bool) -> None:
+    def make_steps(self, model: Model) -> None:
         """The model's steps as programs, or as they are."""
         for kind, step in (("train", model._train), ("test", model._test), ("predict", model._predict)):
-            made = step if eagerly else function(step, name=f"{model.name}.{kind}_step")
+            made = step if self.run_eagerly else function(step, name=f"{model.name}.{kind}_step")
             setattr(self, f"{kind}_step", made)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """For copies and pickles, whose models make steps of their own."""
+        return vars(self) | {"train_step": None, "test_step": None, "predict_step": None}
 
     def tracker_of(self, name: str) -> Mean:
         """The mean loss of one of several outputs."""
