@@ -14,6 +14,7 @@ from hybridflow.array.elementwise import clip, maximum, sqrt, square
 from hybridflow.array.reductions import sum
 from hybridflow.core.configured import Configured, identified
 from hybridflow.core.tensor import Tensor
+from hybridflow.errors import entered
 
 __all__ = ["Constraint", "MaxNorm", "MinMaxNorm", "NonNeg", "UnitNorm", "get"]
 
@@ -104,6 +105,7 @@ def _norms(weights: Any, axis: Any) -> Tensor:
 _KINDS: dict[str, type[Constraint]] = {kind.__name__: kind for kind in (MaxNorm, MinMaxNorm, NonNeg, UnitNorm)}
 
 
+@entered
 def get(identifier: Any) -> Any:
     """The constraint that is meant: itself, one by name (``"non_neg"``) or by description, or None for None.
 

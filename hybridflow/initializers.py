@@ -19,7 +19,7 @@ from hybridflow.array.shapes import matrix_transpose, reshape
 from hybridflow.core.configured import Configured, identified
 from hybridflow.core.promotion import default_float
 from hybridflow.core.tensor import Tensor
-from hybridflow.errors import ArgumentError
+from hybridflow.errors import ArgumentError, entered
 from hybridflow.linalg import diagonal, qr
 
 __all__ = [
@@ -327,6 +327,7 @@ _KINDS: dict[str, type[Initializer]] = {
 } | {"Normal": RandomNormal, "Uniform": RandomUniform}
 
 
+@entered
 def get(identifier: Any) -> Initializer:
     """The initializer that is meant: itself, or one by name (``"he_normal"``) or by description
     (``{"class_name": ..., "config": ...}``).

@@ -14,7 +14,7 @@ from hybridflow.array.reductions import sum
 from hybridflow.array.shapes import matrix_transpose
 from hybridflow.core.configured import Configured, identified
 from hybridflow.core.tensor import Tensor
-from hybridflow.errors import ArgumentError, ShapeError
+from hybridflow.errors import ArgumentError, ShapeError, entered
 from hybridflow.nn.functional import l2_normalize
 
 __all__ = ["L1", "L2", "L1L2", "OrthogonalRegularizer", "Regularizer", "get"]
@@ -110,6 +110,7 @@ _KINDS: dict[str, type[Regularizer]] = {
 }  # by which ``get`` finds them
 
 
+@entered
 def get(identifier: Any) -> Any:
     """The regularizer that is meant: itself, one by name (``"l2"``) or by description, or None for None.
 

@@ -98,6 +98,10 @@ GOOD: dict[str, Callable[[], Any]] = {
     "leaves": lambda: [1],
     "arrays": lambda: [hf.ones(2), hf.ones(2)],
     "function": lambda: hf.sum,
+    **dict.fromkeys(["f", "fn", "func"], lambda: hf.negative),
+    **dict.fromkeys(["primals", "tangents", "inp"], lambda: (hf.asarray(MATRIX),)),
+    "Tout": lambda: hf.float32,
+    "identifier": lambda: "mse",
 }
 
 

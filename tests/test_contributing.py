@@ -54,5 +54,7 @@ def test_the_page_shows_an_op_of_each_sort() -> None:
 
 def test_every_elementwise_op_is_offered() -> None:
     others = {"convert": "astype", "pow_half": "pow", "pow_minus_half": "pow"}
-    names = [others.get(op.name, op.name) for op in TABLE.values() if op.kind is Kind.ELEMENTWISE]
+    inside = {"after"}  # what keeps a value from being computed before another one: only recompute_grad needs it
+    ops = [op.name for op in TABLE.values() if op.kind is Kind.ELEMENTWISE]
+    names = [others.get(name, name) for name in ops if name not in inside]
     assert not [name for name in names if not callable(getattr(hf, name, None))]

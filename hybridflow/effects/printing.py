@@ -37,6 +37,8 @@ def print(*values: Any, sep: str = " ", end: str = "\n", output_stream: Any = No
     """
     if isinstance(summarize, bool) or not isinstance(summarize, int) or summarize < -1:
         raise ArgumentTypeError("print", f"summarize is {summarize!r}. Expected a number of elements, or -1 for all.")
+    if output_stream is not None and not callable(getattr(output_stream, "write", None)):
+        raise ArgumentTypeError("print", f"output_stream is {output_stream!r:.60}. Expected an object with write.")
 
     def write(found: Sequence[Any]) -> None:
         texts = [_text(value, summarize) for value in found[2:]]

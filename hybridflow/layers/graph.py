@@ -13,7 +13,7 @@ from hybridflow.core import pytree
 from hybridflow.core.context import suspended, tracing
 from hybridflow.core.promotion import default_float, to_dtype
 from hybridflow.core.tensor import Tensor
-from hybridflow.errors import ArgumentError, ArgumentTypeError
+from hybridflow.errors import ArgumentError, ArgumentTypeError, entered
 from hybridflow.layers.layer import Layer
 from hybridflow.layers.symbols import Call, Symbol
 from hybridflow.tracing.trace import Trace
@@ -82,11 +82,10 @@ class InputLayer(Layer):
         **options: Any,
     ) -> None:
         given = options.pop("input_shape", None)
+        if not isinstance(name, (str, type(None))):
+            raise ArgumentTypeError("Input", f"name is {name!r}; give a text.")
         super().__init__(name=name or f"input_{next(_numbers)}", dtype=dtype, **options)
-        shape = given if shape is None else shape
-        if isinstance(shape, int) or shape is None:
-            raise ArgumentError("Input", f"shape is {shape!r}; give a tuple of extents without the batch, (28, 28).")
-        self.shape, self.batch_size = tuple(shape), batch_size
+        self.shape, self.batch_size = _sample(given if shape is None else shape), batch_size
         for extent in (*self.shape, batch_size):
             if extent is not None and (not isinstance(extent, int) or extent < 0):
                 raise ArgumentError("Input", f"the extent {extent!r} is neither None nor an int of 0 or more.")
@@ -107,8 +106,19 @@ class InputLayer(Layer):
         return super().get_config() | {"shape": self.shape, "batch_size": self.batch_size}
 
 
+def _sample(shape: Any) -> tuple[Any, ...]:
+    """The extents of a shape without the batch, as they were given."""
+    try:
+        return tuple(shape)
+    except TypeError:
+        raise ArgumentError(
+            "Input", f"shape is {shape!r}; give a tuple of extents without the batch, (28, 28)."
+        ) from None
+
+
+@entered
 def Input(
-    shape: Iterable[int | None] | None = None,
+    shape: Iterable[int | None],
     batch_size: int | None = None,
     dtype: Any = None,
     name: str | None = None,

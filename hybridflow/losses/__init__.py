@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from hybridflow.core.configured import identified
+from hybridflow.errors import entered
 from hybridflow.losses.objects import (
     BinaryCrossentropy,
     CategoricalCrossentropy,
@@ -74,6 +75,7 @@ SHORT = {
 }
 
 
+@entered
 def get(identifier: Any) -> Any:
     """A loss by its class's name (``"MeanSquaredError"``, ``"mean_squared_error"``, ``"mse"``) or description (a dict
     with ``class_name`` and ``config``); a loss, or a function of labels and predictions, is itself.

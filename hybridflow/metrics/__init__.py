@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from hybridflow.core.configured import identified
+from hybridflow.errors import entered
 from hybridflow.losses import SHORT
 from hybridflow.metrics.accuracy import (
     Accuracy,
@@ -116,6 +117,7 @@ _KINDS: dict[str, type[Metric]] = {
 _SHORT = {**SHORT, "rmse": "RootMeanSquaredError", "cosine": "CosineSimilarity"}
 
 
+@entered
 def get(identifier: Any) -> Any:
     """A metric by its class's name (``"MeanSquaredError"``, ``"mean_squared_error"``, ``"mse"``) or description (a dict
     with ``class_name`` and ``config``); a metric, or a function of labels and predictions, is itself.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from hybridflow.core.configured import identified
-from hybridflow.errors import ArgumentTypeError
+from hybridflow.errors import ArgumentTypeError, entered
 from hybridflow.optimizers import schedules
 from hybridflow.optimizers.adaptive import Adadelta, Adagrad, Ftrl, RMSprop
 from hybridflow.optimizers.clipping import clip_by_global_norm, clip_by_norm, global_norm
@@ -38,6 +38,7 @@ _KINDS: dict[str, type[Optimizer]] = {
 }
 
 
+@entered
 def get(identifier: Any) -> Optimizer:
     """An optimizer by its class's name (``"Adam"``, ``"adam"``) or description (a dict with ``class_name`` and
     ``config``); an optimizer is itself.  Raises ArgumentError for an unknown name.
