@@ -201,6 +201,10 @@ class SharingError(HybridflowError, BufferError):
     """Memory cannot be shared with another library in the way that was asked for."""
 
 
+class WorkerError(HybridflowError, RuntimeError):
+    """A process that works for a loader of data died, or takes too long."""
+
+
 class DeviceError(HybridflowError, RuntimeError):
     """A device is missing, or tensors lie on different devices."""
 

@@ -38,7 +38,7 @@ MODULES = {
     "checkpoint": """Checkpoint CheckpointManager Report checkpoints latest_checkpoint load_arrays save_arrays""",
     "config": "cache_limit functions_run_eagerly get_num_threads memory_limit run_functions_eagerly set_num_threads",
     "constraints": "Constraint MaxNorm MinMaxNorm NonNeg UnitNorm get",
-    "data": "AUTOTUNE Dataset INFINITE_CARDINALITY Iterator UNKNOWN_CARDINALITY",
+    "data": "AUTOTUNE DataLoader Dataset INFINITE_CARDINALITY Iterator UNKNOWN_CARDINALITY default_collate",
     "initializers": """Constant GlorotNormal GlorotUniform HeNormal HeUniform Identity Initializer LecunNormal
         LecunUniform Ones Orthogonal RandomNormal RandomUniform TruncatedNormal VarianceScaling Zeros get""",
     "layers": """Activation Add Average AveragePooling1D AveragePooling2D AveragePooling3D BatchNormalization

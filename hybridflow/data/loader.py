@@ -1,0 +1,264 @@
+"""Batches of samples that are looked up one by one: ``hf.data.DataLoader``, with PyTorch's arguments."""
+
+from __future__ import annotations
+
+import concurrent.futures
+import multiprocessing
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from hybridflow.array.creation import asarray
+from hybridflow.core.tensor import Tensor
+from hybridflow.data.arguments import seeds, whole
+from hybridflow.errors import ArgumentError, ArgumentTypeError, WorkerError
+
+
+class DataLoader:
+    """Batches of the samples of ``dataset``, in order or shuffled.
+
+    ``dataset`` has ``__getitem__`` and ``__len__``, or is an iterable of samples.  ``collate_fn`` makes a batch of a
+    list of samples; the usual one stacks arrays, tensors and numbers to tensors, in tuples, lists and dicts too.
+    ``sampler`` gives the indices, ``batch_sampler`` lists of them.
+
+    ``num_workers`` threads look samples up in advance, ``prefetch_factor`` batches each; batches keep their order.
+    With ``multiprocessing_context="spawn"`` they are processes, which ``worker_init_fn`` is called in first, with
+    their number.  What a worker raises is raised here, with its own traceback.  Workers end when the iterator does.
+    ``generator`` is a seed, or a ``hf.random.Generator``, of the order.
+
+    >>> squares = [(np.float32(i), i * i) for i in range(5)]
+    >>> for x, y in hf.data.DataLoader(squares, batch_size=2):
+    ...     print(x.tolist(), y.tolist())
+    [0.0, 1.0] [0, 1]
+    [2.0, 3.0] [4, 9]
+    [4.0] [16]
+    """
+
+    def __init__(
+        self,
+        dataset: Any,
+        batch_size: int | None = 1,
+        shuffle: bool = False,
+        sampler: Iterable[int] | None = None,
+        batch_sampler: Iterable[Sequence[int]] | None = None,
+        num_workers: int = 0,
+        collate_fn: Callable[[list[Any]], Any] | None = None,
+        drop_last: bool = False,
+        timeout: float = 0,
+        worker_init_fn: Callable[[int], Any] | None = None,
+        multiprocessing_context: Any = None,
+        generator: Any = None,
+        prefetch_factor: int | None = None,
+    ) -> None:
+        self.dataset = dataset
+        self.batch_size = None if batch_size is None else _whole("batch_size", batch_size)
+        self.num_workers = _whole("num_workers", num_workers, 0)
+        self.prefetch_factor = 2 if prefetch_factor is None else _whole("prefetch_factor", prefetch_factor)
+        self.sampler, self.batch_sampler, self.shuffle, self.drop_last = sampler, batch_sampler, shuffle, drop_last
+        self.collate_fn = collate_fn or (default_collate if batch_size is not None or batch_sampler else _converted)
+        self.timeout, self.worker_init_fn, self.generator = timeout, worker_init_fn, generator
+        self.multiprocessing_context = multiprocessing_context
+        self._is_map = hasattr(dataset, "__getitem__") and hasattr(dataset, "__len__")
+        if not self._is_map and not hasattr(dataset, "__iter__"):
+            raise ArgumentTypeError(
+                "DataLoader", f"{dataset!r:.80} has neither __getitem__ and __len__ nor __iter__: it holds no samples."
+            )
+        if not self._is_map and (shuffle or sampler is not None or batch_sampler is not None):
+            raise ArgumentError("DataLoader", "samples that are iterated over come in their own order.")
+        if shuffle and (sampler is not None or batch_sampler is not None):
+            raise ArgumentError("DataLoader", "shuffle and a sampler are given; give one of them.")
+
+    def __len__(self) -> int:
+        """The number of batches.  Raises TypeError where samples are iterated over."""
+        if self.batch_sampler is not None:
+            return len(self.batch_sampler)  # type: ignore[arg-type]
+        count = len(self.dataset if self.sampler is None else self.sampler)  # type: ignore[arg-type]
+        if self.batch_size is None:
+            return count
+        return count // self.batch_size if self.drop_last else -(-count // self.batch_size)
+
+    def __iter__(self) -> Iterator[Any]:
+        if not self._is_map:
+            return self._of_iterable()
+        fetches = self._fetches()
+        if not self.num_workers:
+            return (_fetched(self.dataset, indices, self.collate_fn) for indices in fetches)
+        return self._in_advance(fetches)
+
+    def _indices(self) -> Iterable[int]:
+        if self.sampler is not None:
+            return self.sampler
+        count = len(self.dataset)
+        if not self.shuffle:
+            return range(count)
+        seed = getattr(self.generator, "state", None)
+        if seed is not None:
+            start: Any = [int(word) for word in self.generator.bits((2,)).tolist()]
+        else:
+            start = seeds(self.generator, "DataLoader")
+        order: list[int] = np.random.default_rng(start).permutation(count).tolist()
+        return order
+
+    def _fetches(self) -> Iterator[Any]:
+        """What is fetched for each batch: a list of indices, or one index where there are no batches."""
+        if self.batch_sampler is not None:
+            yield from map(list, self.batch_sampler)
+            return
+        if self.batch_size is None:
+            yield from self._indices()
+            return
+        for batch in _grouped(self._indices(), self.batch_size):
+            if len(batch) == self.batch_size or not self.drop_last:
+                yield batch
+
+    def _of_iterable(self) -> Iterator[Any]:
+        if self.batch_size is None:
+            for sample in self.dataset:
+                yield self.collate_fn(sample)
+            return
+        for batch in _grouped(self.dataset, self.batch_size):
+            if len(batch) == self.batch_size or not self.drop_last:
+                yield self.collate_fn(batch)
+
+    def _in_advance(self, fetches: Iterator[Any]) -> Iterator[Any]:
+        workers = self._workers()
+        waiting: deque[Any] = deque()
+        try:
+            for indices in fetches:
+                waiting.append(self._submitted(workers, indices))
+                if len(waiting) >= self.num_workers * self.prefetch_factor:
+                    yield self._awaited(waiting.popleft())
+            while waiting:
+                yield self._awaited(waiting.popleft())
+        finally:
+            for future in waiting:
+                future.cancel()
+            workers.shutdown(wait=True, cancel_futures=True)
+
+    def _workers(self) -> concurrent.futures.Executor:
+        if self.multiprocessing_context is None:
+            return concurrent.futures.ThreadPoolExecutor(self.num_workers, "hybridflow.data loader")
+        context = self.multiprocessing_context
+        if isinstance(context, str):
+            context = multiprocessing.get_context(context)
+        begun = context.Value("i", 0)
+        return concurrent.futures.ProcessPoolExecutor(
+            self.num_workers, context, _begin, (self.dataset, self.collate_fn, self.worker_init_fn, begun)
+        )
+
+    def _submitted(self, workers: concurrent.futures.Executor, indices: Any) -> concurrent.futures.Future[Any]:
+        if self.multiprocessing_context is None:
+            return workers.submit(_fetched, self.dataset, indices, self.collate_fn)
+        try:
+            return workers.submit(_fetched_there, indices)
+        except concurrent.futures.BrokenExecutor:
+            raise _died() from None
+
+    def _awaited(self, future: concurrent.futures.Future[Any]) -> Any:
+        try:
+            found = future.result(self.timeout or None)
+        except concurrent.futures.BrokenExecutor:
+            raise _died() from None
+        except concurrent.futures.TimeoutError:
+            if future.done():
+                raise  # the user's own
+            raise WorkerError("DataLoader", f"a batch took more than {self.timeout} s (timeout).") from None
+        return _as_tensors(found) if self.multiprocessing_context is not None else found
+
+
+def _died() -> WorkerError:
+    return WorkerError(
+        "DataLoader",
+        "a worker process died: out of memory, killed, or not able to begin. Iterate over the loader anew.",
+    )
+
+
+def default_collate(samples: list[Any]) -> Any:
+    """A batch of samples: arrays, tensors and numbers are stacked, tuples, lists and dicts part by part; texts and
+    other things stay a list.
+
+    >>> hf.data.default_collate([{"x": 1.0, "name": "a"}, {"x": 2.0, "name": "b"}])
+    {'x': <Tensor f64[2] cpu> [1. 2.], 'name': ['a', 'b']}
+    """
+    first = samples[0]
+    if isinstance(first, Mapping):
+        return {key: default_collate([sample[key] for sample in samples]) for key in first}
+    if isinstance(first, tuple) and hasattr(first, "_fields"):
+        return type(first)(*map(default_collate, map(list, zip(*samples, strict=True))))
+    if isinstance(first, (list, tuple)):
+        return type(first)(map(default_collate, map(list, zip(*samples, strict=True))))
+    if isinstance(first, (bool, int, float, np.generic, np.ndarray, Tensor)) or hasattr(first, "__array__"):
+        return asarray(np.stack([np.asarray(sample) for sample in samples]))
+    return samples
+
+
+def _converted(sample: Any) -> Any:
+    """A sample alone, with tensors for arrays."""
+    if isinstance(sample, Mapping):
+        return {key: _converted(part) for key, part in sample.items()}
+    if isinstance(sample, (list, tuple)) and not hasattr(sample, "_fields"):
+        return type(sample)(map(_converted, sample))
+    return asarray(sample) if isinstance(sample, np.ndarray) else sample
+
+
+def _grouped(values: Iterable[Any], size: int) -> Iterator[list[Any]]:
+    batch = []
+    for value in values:
+        batch.append(value)
+        if len(batch) == size:
+            yield batch
+            batch = []
+    if batch:
+        yield batch
+
+
+def _fetched(dataset: Any, indices: Any, collate: Callable[[Any], Any]) -> Any:
+    if isinstance(indices, list):
+        return collate([dataset[index] for index in indices])
+    return collate(dataset[indices])
+
+
+_there: dict[str, Any] = {}  # in a worker process: what it works with
+
+
+def _begin(dataset: Any, collate: Any, init: Callable[[int], Any] | None, begun: Any) -> None:
+    _there.update(dataset=dataset, collate=collate)
+    with begun.get_lock():
+        number, begun.value = begun.value, begun.value + 1
+    if init is not None:
+        init(number)
+
+
+def _fetched_there(indices: Any) -> Any:
+    return _as_arrays(_fetched(_there["dataset"], indices, _there["collate"]))
+
+
+class _Sent:
+    """A tensor on its way from a process."""
+
+    def __init__(self, array: np.ndarray) -> None:
+        self.array = array
+
+
+def _as_arrays(value: Any) -> Any:
+    return _exchanged(value, Tensor, lambda tensor: _Sent(tensor.numpy()))
+
+
+def _as_tensors(value: Any) -> Any:
+    return _exchanged(value, _Sent, lambda sent: asarray(sent.array))
+
+
+def _exchanged(value: Any, kind: type, change: Callable[[Any], Any]) -> Any:
+    if isinstance(value, kind):
+        return change(value)
+    if isinstance(value, dict):
+        return {key: _exchanged(part, kind, change) for key, part in value.items()}
+    if isinstance(value, tuple) and hasattr(value, "_fields"):
+        return type(value)(*[_exchanged(part, kind, change) for part in value])
+    return type(value)(_exchanged(part, kind, change) for part in value) if type(value) in (list, tuple) else value
+
+
+def _whole(name: str, value: Any, least: int = 1) -> int:
+    return whole(name, value, "DataLoader", least)
