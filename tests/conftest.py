@@ -113,6 +113,7 @@ _OF_CODE = frozenset(
         "test_recompute",
         "test_recurrent",
         "test_saved",
+        "test_scaled_attention",
         "test_scatter_operands",
         "test_row_updates",
         "test_schedule",

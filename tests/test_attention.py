@@ -13,7 +13,7 @@ from hybridflow import errors, layers
 RNG = np.random.default_rng(11)
 Q, V, K = (RNG.standard_normal(shape) for shape in ((2, 4, 6), (2, 5, 3), (2, 5, 7)))
 MASK = RNG.random((2, 4, 5)) < 0.6
-MASK[0, 1] = False  # one that may look at nothing looks everywhere alike
+MASK[0, 1] = False  # one that may look at nothing takes 0
 
 
 def reference(weights: list[np.ndarray], q: Any, v: Any, k: Any, mask: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -22,9 +22,8 @@ def reference(weights: list[np.ndarray], q: Any, v: Any, k: Any, mask: Any) -> t
     for h in range(wq.shape[1]):
         a, b, c = (x @ w[:, h] + bias[h] for x, w, bias in ((q, wq, bq), (k, wk, bk), (v, wv, bv)))
         scores = a @ b.transpose(0, 2, 1) / np.sqrt(wq.shape[-1])
-        scores = np.where(mask, scores, -1e9)
-        shares = np.exp(scores - scores.max(-1, keepdims=True))
-        shares /= shares.sum(-1, keepdims=True)
+        shares = np.where(mask, np.exp(scores - scores.max(-1, keepdims=True)), 0)
+        shares /= np.maximum(shares.sum(-1, keepdims=True), 1e-300)
         out += shares @ c @ wo[h]
         all_shares.append(shares)
     return out + bo, np.stack(all_shares, 1)
@@ -91,6 +90,11 @@ def test_without_bias_and_with_dropout() -> None:
     [
         (lambda: layers.MultiHeadAttention(0, 4), errors.ArgumentError, "num_heads is 0"),
         (lambda: layers.MultiHeadAttention(2, 4, dropout=1), errors.ArgumentError, "dropout is 1"),
+        (
+            lambda: layers.MultiHeadAttention(2, 4)(Q, Q, attention_mask=np.ones((4, 4))),
+            errors.DTypeError,
+            "a mask is float64; it must be bool",
+        ),
         (lambda: layers.MultiHeadAttention(2, 4)(Q), errors.ArgumentError, "takes query and value"),
         (lambda: layers.MultiHeadAttention(2, 4)(Q[0], Q[0]), errors.ShapeError, r"\[batch, steps, features\]"),
     ],

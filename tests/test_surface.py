@@ -73,8 +73,8 @@ MODULES = {
     "nn": """avg_pool avg_pool1d avg_pool2d avg_pool3d conv1d conv1d_transpose conv2d conv2d_transpose conv3d
         conv3d_transpose convolution depthwise_conv2d dropout elu gelu hard_sigmoid hard_swish huber l2_normalize
         layer_norm leaky_relu log_sigmoid log_softmax max_pool max_pool1d max_pool2d max_pool3d mean_absolute_error
-        mean_squared_error moments one_hot relu relu6 rms_norm selu separable_conv2d sigmoid sigmoid_cross_entropy silu
-        softmax softmax_cross_entropy softplus softsign swish tanh""",
+        mean_squared_error moments one_hot relu relu6 rms_norm scaled_dot_product_attention selu separable_conv2d
+        sigmoid sigmoid_cross_entropy silu softmax softmax_cross_entropy softplus softsign swish tanh""",
     "optimizers": """Adadelta Adagrad Adam AdamW Adamax Ftrl Lamb Lion Nadam Optimizer RMSprop SGD clip_by_global_norm
         clip_by_norm get global_norm schedules""",
     "regularizers": "L1 L1L2 L2 OrthogonalRegularizer Regularizer get",

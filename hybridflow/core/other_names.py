@@ -111,6 +111,8 @@ relu: hf.nn.relu(x)
 rint: hf.round(x)
 rsub: hf.subtract(y, x)
 save: numpy.save(file, x.numpy())
+scaled_dot_product_attention: hf.nn.scaled_dot_product_attention(query, key, value)
+dot_product_attention: hf.nn.scaled_dot_product_attention(query, key, value), heads before steps
 select: hf.where(condition, x, y)
 set_num_threads: hf.config.set_num_threads(n)
 shape: x.shape

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import math
+import functools
 from typing import Any
 
 from hybridflow.array import random
-from hybridflow.array.creation import iota
-from hybridflow.array.elementwise import greater_equal, multiply, where
+from hybridflow.array.elementwise import divide, logical_and
 from hybridflow.array.linalg import einsum
-from hybridflow.array.shapes import expand_dims
+from hybridflow.array.shapes import expand_dims, permute_dims
 from hybridflow.compiler.ir import dtypes
 from hybridflow.core import calling
 from hybridflow.core.variable import Variable
-from hybridflow.errors import ArgumentError, ShapeError
+from hybridflow.eager.operands import cast
+from hybridflow.errors import ArgumentError, DTypeError, ShapeError
 from hybridflow.layers.basic import positive
 from hybridflow.layers.layer import Layer, last_extent
-from hybridflow.nn.functional import dropout as dropped, softmax
+from hybridflow.nn.attention import attention
 
 
 class MultiHeadAttention(Layer):
@@ -24,8 +24,8 @@ class MultiHeadAttention(Layer):
     ``[batch, steps, features]``, ``[batch, others, ...]`` to ``[batch, steps, features]``, or ``output_shape`` numbers.
 
     A step pays no attention to others where ``attention_mask``, ``[batch, steps, others]``, is False, or the masks of
-    the inputs; nor, with ``use_causal_mask``, to later ones.  With ``return_attention_scores`` the result is followed
-    by the shares, ``[batch, num_heads, steps, others]``.
+    the inputs; nor, with ``use_causal_mask``, to later ones; one that may look at nothing takes 0.  With
+    ``return_attention_scores`` the result is followed by the shares, ``[batch, num_heads, steps, others]``.
 
     Source: Vaswani and others, "Attention Is All You Need", 2017.
 
@@ -106,23 +106,23 @@ class MultiHeadAttention(Layer):
             key = value
         elif key_mask is None:
             key_mask = calling.mask_of(key)
-        q = multiply(_heads(query, self.query_kernel, self.query_bias), 1 / math.sqrt(self.key_dim))
+        q = _heads(query, self.query_kernel, self.query_bias)
         k = _heads(key, self.key_kernel, self.key_bias)
         v = _heads(value, self.value_kernel, self.value_bias)
-        scores = einsum("btnk,bsnk->bnts", q, k)
         columns = [expand_dims(m, axis=-2) for m in (value_mask, key_mask) if m is not None]
         rows = [] if query_mask is None else [expand_dims(query_mask, axis=-1)]
-        causal = [_causal(query.shape[1], value.shape[1])] if use_causal_mask else []
         given = [] if attention_mask is None else [attention_mask]
-        for mask in rows + columns + causal + given:
-            there = mask if mask.ndim != 3 else expand_dims(mask, axis=1)
-            scores = where(there, scores, -3e4 if scores.dtype == dtypes.float16 else -1e9)
-        shares = softmax(scores)
-        taken = dropped(shares, self.dropout, generator=self.generator) if training and self.dropout else shares
-        out = einsum("btnv,nve->bte", einsum("bnts,bsnv->btnv", taken, v), self.output_kernel)
+        seen = [mask if mask.ndim != 3 else expand_dims(mask, axis=1) for mask in rows + columns + given]
+        for mask in seen:
+            if not dtypes.is_bool(mask.dtype):
+                raise DTypeError(self.name, f"a mask is {mask.dtype}; it must be bool. Compare it, as in mask != 0.")
+        mask = functools.reduce(logical_and, seen) if seen else None
+        rate = self.dropout if training else 0.0
+        taken, powers, total = attention(q, k, v, mask, use_causal_mask, None, rate, self.generator)
+        out = einsum("bntv,nve->bte", taken, self.output_kernel)
         if self.output_bias is not None:
             out = out + self.output_bias
-        return (out, shares) if return_attention_scores else out
+        return (out, cast(divide(powers, total), q.dtype)) if return_attention_scores else out
 
     def compute_mask(self, inputs: Any, mask: Any = None) -> Any:
         return mask
@@ -133,11 +133,6 @@ class MultiHeadAttention(Layer):
 
 
 def _heads(x: Any, kernel: Any, bias: Any) -> Any:
-    """``[batch, steps, features]`` to ``[batch, steps, heads, numbers]``."""
+    """``[batch, steps, features]`` to ``[batch, heads, steps, numbers]``."""
     out = einsum("bte,enk->btnk", x, kernel)
-    return out if bias is None else out + bias
-
-
-def _causal(steps: Any, others: Any) -> Any:
-    """``[steps, others]``: True where the other is not later."""
-    return greater_equal(iota((steps, others), 0, dtypes.int64), iota((steps, others), 1, dtypes.int64))
+    return permute_dims(out if bias is None else out + bias, (0, 2, 1, 3))

@@ -1,10 +1,11 @@
-"""Functions of neural networks: activations, normalisations, dropout, convolutions, pooling, and the losses of
-``hf.losses``."""
+"""Functions of neural networks: activations, normalisations, dropout, attention, convolutions, pooling, and the
+losses of ``hf.losses``."""
 
 from __future__ import annotations
 
 from hybridflow.array.elementwise import sigmoid, tanh
 from hybridflow.array.indexing import one_hot
+from hybridflow.nn.attention import scaled_dot_product_attention
 from hybridflow.nn.convolution import (
     conv1d,
     conv1d_transpose,
@@ -91,6 +92,7 @@ __all__ = [
     "relu",
     "relu6",
     "rms_norm",
+    "scaled_dot_product_attention",
     "selu",
     "separable_conv2d",
     "sigmoid",
