@@ -123,7 +123,6 @@ from hybridflow.array.elementwise import (
 from hybridflow.array.indexing import (
     gather as gather,
     gather_nd as gather_nd,
-    nonzero as nonzero,
     one_hot as one_hot,
     scatter_add as scatter_add,
     take as take,
@@ -250,6 +249,7 @@ if _typing.TYPE_CHECKING:  # what is loaded when it is first used, see ``_LATER`
     )
     from hybridflow.array.differences import diff as diff
     from hybridflow.array.searching import searchsorted as searchsorted
+    from hybridflow.array.selection import boolean_mask as boolean_mask, nonzero as nonzero
     from hybridflow.array.sets import (
         isin as isin,
         unique_all as unique_all,
@@ -317,6 +317,7 @@ _LATER = {
     "TensorArray": "control.tensor_array",
     "TensorSpec": "jit.tensor_spec",
     "associative_scan": "control.walks",
+    "boolean_mask": "array.selection",
     "callbacks": "",
     "case": "control.branches",
     "checkpoint": "",
@@ -348,6 +349,7 @@ _LATER = {
     "metrics": "",
     "nn": "",
     "numpy_function": "effects.py_function",
+    "nonzero": "array.selection",
     "optimizers": "",
     "print": "effects.printing",
     "py_function": "effects.py_function",

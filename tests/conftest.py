@@ -117,6 +117,7 @@ _OF_CODE = frozenset(
         "test_scatter_operands",
         "test_row_updates",
         "test_schedule",
+        "test_selection",
         "test_several_results",
         "test_shared_memory",
         "test_special_kernels",

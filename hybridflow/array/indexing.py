@@ -36,7 +36,7 @@ from hybridflow.eager.operands import (
     reshape_to,
 )
 from hybridflow.eager.operations import operation
-from hybridflow.errors import ArgumentTypeError, DTypeError, IndexRangeError, ShapeError, TraceError, entered
+from hybridflow.errors import ArgumentTypeError, DTypeError, IndexRangeError, ShapeError, TraceError
 
 
 class New(NamedTuple):
@@ -239,7 +239,8 @@ def _mask(x: Tensor, axis: int, mask: Tensor) -> list[_Entry]:
         raise TraceError(
             "getitem",
             f"the mask {mask!r} selects as many elements as its values say, so the result has no shape while tracing. "
-            "Keep the shape with hf.where(mask, x, 0), or select outside the traced function.",
+            "Keep the shape with hf.where(mask, x, 0), say how many there may be, hf.boolean_mask(x, mask, size=...), "
+            "or select outside the traced function.",
         )
     return [Lookup(from_numpy(index, "getitem")) for index in np.nonzero(array)]
 
@@ -470,24 +471,6 @@ def scatter_add(x: Any, indices: Any, updates: Any, axis: int = 0) -> Tensor:
     except ShapeError:
         raise ShapeError("scatter_add", f"the updates {updates.type} do not fit {list(shape)}.") from None
     return apply(TABLE["scatter_add"], x, indices, updates, axis=axis)
-
-
-@entered
-def nonzero(x: Any, /) -> tuple[Tensor, ...]:
-    """The positions of elements that are not zero, one int64 tensor per axis.  Raises TraceError while tracing.
-
-    >>> hf.nonzero([0, 5, 0, 7])
-    (<Tensor i64[2] cpu> [1 3],)
-    """
-    x = as_tensor(x, "nonzero")
-    array = x._known()
-    if array is None:
-        raise TraceError(
-            "nonzero", f"the result's size depends on the values of {x!r}; call it outside, or use hf.where."
-        )
-    if not x.ndim:
-        raise ShapeError("nonzero", "a scalar has no positions.")
-    return tuple(from_numpy(index, "nonzero") for index in np.nonzero(array))
 
 
 @operation

@@ -9,9 +9,10 @@ import numpy as np
 
 from hybridflow.array.elementwise import equal, greater, logical_and, logical_not
 from hybridflow.array.searching import searchsorted
+from hybridflow.array.selection import unique_of
 from hybridflow.array.shapes import reshape
 from hybridflow.array.sorting import sort
-from hybridflow.compiler.ops import TABLE
+from hybridflow.compiler.ops import TABLE, rules
 from hybridflow.core.promotion import default_int
 from hybridflow.core.tensor import Tensor
 from hybridflow.eager.dispatch import apply
@@ -92,13 +93,20 @@ def unique_inverse(x: Any, /) -> UniqueInverse:
 
 
 @entered
-def unique_values(x: Any, /) -> Tensor:
+def unique_values(x: Any, /, *, size: int | None = None, fill_value: Any = None) -> Tensor:
     """The distinct elements of ``x`` in ascending order (1-d).
+
+    With ``size``, which compiled functions need, there are so many: ``fill_value``, the least element unless given,
+    stands where there are fewer, and larger ones are left out.
 
     >>> hf.unique_values([3, 1, 3])
     <Tensor i64[2] cpu> [1 3]
+    >>> hf.unique_values([3, 1, 3], size=3)
+    <Tensor i64[3] cpu> [1 3 1]
     """
-    return _unique(x, "unique_values").values
+    if size is None:
+        return _unique(x, "unique_values").values
+    return unique_of(as_tensor(x, "unique_values"), rules.extent("unique_values", "size", size), fill_value)
 
 
 @operation

@@ -1,0 +1,130 @@
+"""Elements that are chosen by their values.  How many they are depends on these, so compiled functions are told how
+many there are to be (``size``): what is missing is filled up, what is too much is left out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from hybridflow.array.creation import iota
+from hybridflow.array.elementwise import floor_divide, less, not_equal, remainder, where
+from hybridflow.array.indexing import take
+from hybridflow.array.reductions import count_nonzero, cumulative_sum
+from hybridflow.array.searching import searchsorted
+from hybridflow.array.shapes import concat, reshape
+from hybridflow.array.sorting import sort
+from hybridflow.compiler.ir.extents import Extent
+from hybridflow.compiler.ops import rules
+from hybridflow.core.promotion import default_int
+from hybridflow.core.tensor import Tensor
+from hybridflow.eager.operands import as_tensor, cast, filled, from_numpy
+from hybridflow.errors import IndexRangeError, ShapeError, TraceError, entered
+
+
+@entered
+def nonzero(x: Any, /, *, size: int | None = None, fill_value: int = 0) -> tuple[Tensor, ...]:
+    """The positions of elements that are not zero, one int64 tensor per axis.
+
+    With ``size`` there are so many: ``fill_value`` stands where there are fewer elements, and later ones are left out;
+    ``hf.count_nonzero`` says how many there were.  Raises TraceError without it in a compiled function.
+
+    >>> hf.nonzero([0, 5, 0, 7])
+    (<Tensor i64[2] cpu> [1 3],)
+    >>> hf.nonzero([0, 5, 0, 7], size=3, fill_value=-1)
+    (<Tensor i64[3] cpu> [ 1  3 -1],)
+    """
+    x = as_tensor(x, "nonzero")
+    if not x.ndim:
+        raise ShapeError("nonzero", "a scalar has no positions.")
+    if size is None:
+        array = x._known()
+        if array is None:
+            raise TraceError(
+                "nonzero",
+                f"the result's size depends on the values of {x!r}; say how many there may be, nonzero(x, size=...), "
+                "call it outside, or use hf.where.",
+            )
+        return tuple(from_numpy(index, "nonzero") for index in np.nonzero(array))
+    places, there = _places(reshape(not_equal(x, 0), (-1,)), rules.extent("nonzero", "size", size))
+    found = []
+    for extent in reversed(x.shape):
+        found.append(where(there, remainder(places, extent) if extent != 0 else places, fill_value))
+        places = floor_divide(places, extent) if extent != 0 else places
+    return tuple(reversed(found))
+
+
+@entered
+def boolean_mask(
+    tensor: Any,
+    mask: Any,
+    axis: int | None = None,
+    name: str | None = None,
+    *,
+    size: int | None = None,
+    fill_value: Any = 0,
+) -> Tensor:
+    """The parts of ``tensor`` where ``mask`` is true, one behind the other: ``tensor[mask]``.
+
+    The mask covers the axes from ``axis`` on, the first unless given.  With ``size`` there are so many parts, filled up
+    with ``fill_value`` or cut off.  Raises AxisError for an axis that is not there, IndexRangeError where the mask has
+    another shape than those axes, TraceError without ``size`` in a compiled function.
+
+    >>> hf.boolean_mask([[1, 2], [3, 4], [5, 6]], [True, False, True])
+    <Tensor i64[2,2] cpu>
+    [[1 2]
+     [5 6]]
+    >>> hf.boolean_mask([1, 2, 3], [True, False, True], size=3)
+    <Tensor i64[3] cpu> [1 3 0]
+    """
+    x, chosen = as_tensor(tensor, "boolean_mask"), as_tensor(mask, "boolean_mask", np.dtype(np.bool_))
+    if not chosen.ndim:
+        raise ShapeError("boolean_mask", "the mask is a scalar; it must cover an axis.")
+    start = rules.axis("boolean_mask", x.type, 0 if axis is None else axis)
+    end = start + chosen.ndim
+    if chosen.shape != x.shape[start:end]:
+        raise IndexRangeError(
+            "boolean_mask", f"the mask {chosen.type} does not have the shape of the axes it covers in {x.type}."
+        )
+    flat = reshape(x, (*x.shape[:start], -1, *x.shape[end:])) if x.size else x
+    if size is None:
+        array = chosen._known()
+        if array is None:
+            raise TraceError(
+                "boolean_mask",
+                f"the mask {chosen!r} selects as many parts as its values say; say how many there may be, "
+                "boolean_mask(x, mask, size=...), call it outside, or keep the shape with hf.where.",
+            )
+        if not x.size:
+            flat = reshape(x, (*x.shape[:start], array.size, *x.shape[end:]))
+        return take(flat, from_numpy(np.flatnonzero(array), "boolean_mask"), axis=start)
+    wanted = rules.extent("boolean_mask", "size", size)
+    if chosen.size == 0:
+        shape = (*x.shape[:start], wanted, *x.shape[end:])
+        return cast(filled(fill_value, x.dtype, shape, "boolean_mask"), x.dtype)
+    places, there = _places(reshape(chosen, (-1,)), wanted)
+    parts = take(flat, places, axis=start)
+    shown = reshape(there, (wanted, *(1 for _ in x.shape[end:])))
+    return where(shown, parts, cast(as_tensor(fill_value, "boolean_mask"), x.dtype))
+
+
+def unique_of(x: Tensor, size: Extent, fill_value: Any) -> Tensor:
+    """The distinct elements in ascending order, ``size`` of them; ``fill_value``, or the least element, fills up."""
+    flat = sort(reshape(x, (-1,)))
+    if flat.shape[0] == 0:
+        return filled(0 if fill_value is None else fill_value, x.dtype, (size,), "unique_values")
+    is_new = concat([filled(True, np.dtype(np.bool_), (1,), "unique_values"), not_equal(flat[1:], flat[:-1])])
+    places, there = _places(is_new, size)
+    return where(
+        there,
+        take(flat, places),
+        flat[0] if fill_value is None else cast(as_tensor(fill_value, "unique_values"), x.dtype),
+    )
+
+
+def _places(chosen: Tensor, size: Extent) -> tuple[Tensor, Tensor]:
+    """The positions of the first ``size`` that are true, and which of them there are; the others are 0."""
+    numbers = iota((size,), 0, default_int)
+    there = less(numbers, count_nonzero(chosen))
+    places = searchsorted(cumulative_sum(cast(chosen, default_int)), numbers + 1)
+    return where(there, places, 0), there
