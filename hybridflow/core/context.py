@@ -68,6 +68,7 @@ class Tracer(Protocol):
     tells_apart: bool  # whether something looked at which tensors are one object
     assumptions: Any  # what it takes for granted of symbolic extents
     numbers: dict[Any, Any]  # tensors of Python numbers as operands, see ``eager.operands.aligned``
+    kept: dict[Any, Any]  # what layers add to the loss, see ``core.calling``
 
     def record(self, op: Any, inputs: Sequence[Any], attrs: Mapping[str, Any], /) -> Any:
         """Append one op; the tensor that stands for its result."""

@@ -7,19 +7,20 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from hybridflow import constraints, initializers, regularizers
-from hybridflow.array.elementwise import astype
+from hybridflow.array.elementwise import astype, maximum
+from hybridflow.array.reductions import sum as total
 from hybridflow.compiler.ir import dtypes
 from hybridflow.compiler.ir.extents import known
-from hybridflow.core import calling
+from hybridflow.core import calling, pytree
 from hybridflow.core.configured import Configured, described, description
 from hybridflow.core.context import current, suspended
 from hybridflow.core.promotion import default_float, to_dtype
 from hybridflow.core.tensor import Tensor
 from hybridflow.core.variable import Variable
 from hybridflow.eager.operands import as_tensor
-from hybridflow.errors import ArgumentError, ShapeError
+from hybridflow.errors import ArgumentError, ArgumentTypeError, ShapeError
 from hybridflow.layers.module import Module
-from hybridflow.layers.symbols import first_symbol
+from hybridflow.layers.symbols import Symbol, first_symbol
 
 
 class Layer(Module, Configured):
@@ -35,6 +36,7 @@ class Layer(Module, Configured):
 
     Layers are made of the arguments that ``get_config`` names; ``from_config`` makes another one like this, with
     weights of its own.  ``name`` is the class's name in lower case unless given, ``dtype`` that of weights and results.
+    ``activity_regularizer`` (see ``hf.regularizers``) penalizes results, ``add_loss`` anything else.
     ``input_shape``, the shape of a sample, or ``input_dim`` for one axis, lets the first layer of a ``Sequential`` be
     built before there is data.
 
@@ -54,6 +56,7 @@ class Layer(Module, Configured):
     _takes_training = False
     _takes_mask = False
     _sample_shape: tuple[int | None, ...] | None = None
+    activity_regularizer: Any = None
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -69,8 +72,12 @@ class Layer(Module, Configured):
         dtype: Any = None,
         input_shape: Any = None,
         input_dim: int | None = None,
+        activity_regularizer: Any = None,
     ) -> None:
         self.trainable = trainable
+        self._mark = calling.Mark()
+        if activity_regularizer is not None:
+            self.activity_regularizer = regularizers.get(activity_regularizer)
         if input_shape is not None or input_dim is not None:
             self._sample_shape = (input_dim,) if input_shape is None else tuple(input_shape)
         self._name = name
@@ -113,9 +120,41 @@ class Layer(Module, Configured):
             result = self.call(*inputs, **kwargs)
             if args:
                 calling.keep_mask(result, self.compute_mask(inputs[0], mask))
+            if self.activity_regularizer is not None:
+                self._regularize(result)
             return result
         finally:
-            calling.leave(token)
+            calling.leave(token, self._mark)
+
+    def add_loss(self, loss: Any) -> None:
+        """Add to the loss, in ``call``: ``losses`` has it until the layer, or the one around it, is called again.
+
+        ``loss`` is a tensor, whose sum counts, or a list of them.
+
+        >>> class Small(hf.layers.Layer):
+        ...     def call(self, inputs):
+        ...         self.add_loss(0.1 * hf.mean(inputs**2))
+        ...         return inputs
+        >>> small = Small()
+        >>> _ = small([1.0, 3.0])
+        >>> small.losses
+        [<Tensor f32[] cpu> 0.5]
+        """
+        for one in loss if isinstance(loss, (list, tuple)) else [loss]:
+            if isinstance(one, Symbol) or callable(one):
+                raise ArgumentTypeError(
+                    self.name, f"add_loss was given {one!r}; give a tensor, in the call of a layer or model."
+                )
+            value = as_tensor(one, self.name)
+            calling.add_loss(self._mark, value if value.ndim == 0 else total(value))
+
+    def _regularize(self, result: Any) -> None:
+        """Add what the regularizer of results makes of them, for each sample."""
+        for one in pytree.flatten(result)[0]:
+            if isinstance(one, Tensor):
+                penalty = self.activity_regularizer(one)
+                samples = one.shape[0] if one.ndim else 1
+                calling.add_loss(self._mark, penalty / maximum(as_tensor(samples, self.name, penalty.dtype), 1))
 
     def compute_mask(self, inputs: Any, mask: Any = None) -> Any:
         """The mask of the result for inputs with that mask (lists of them for a list of inputs), or None."""
@@ -185,8 +224,11 @@ class Layer(Module, Configured):
 
     @property
     def losses(self) -> list[Tensor]:
-        """What regularizers make of the weights of this layer and those in it: to be added to the loss."""
-        return [v.regularizer(v) for v in self.trainable_variables if v.regularizer is not None]
+        """What is to be added to the loss: what this layer and those in it added in their last call, and what
+        regularizers make of their weights."""
+        within = [self, *self.submodules]
+        added: list[Tensor] = calling.losses_of([one._mark for one in within if isinstance(one, Layer)])
+        return added + [v.regularizer(v) for v in self.trainable_variables if v.regularizer is not None]
 
     def __setattr__(self, name: str, value: Any) -> None:
         if type(value) is Variable and value.name is None:
@@ -242,7 +284,10 @@ class Layer(Module, Configured):
 
     def get_config(self) -> dict[str, Any]:
         """The arguments that make another one like this; subclasses with arguments add theirs."""
-        return {"name": self._name, "trainable": self.trainable, "dtype": self._dtype.name}
+        config = {"name": self._name, "trainable": self.trainable, "dtype": self._dtype.name}
+        if self.activity_regularizer is not None:
+            config["activity_regularizer"] = describe(self.activity_regularizer)
+        return config
 
     def _attributes(self) -> Iterator[tuple[str, Any]]:
         yield from vars(self).items()  # in the order in which they were made: kernels before biases

@@ -21,6 +21,7 @@ from hybridflow.array.indexing import take_along_axis
 from hybridflow.array.reductions import mean, sum
 from hybridflow.array.shapes import broadcast_to, expand_dims, squeeze
 from hybridflow.compiler.ir import dtypes
+from hybridflow.core import calling
 from hybridflow.core.configured import Configured
 from hybridflow.core.tensor import Tensor
 from hybridflow.eager.operands import as_tensor, cast, float_operand
@@ -58,12 +59,16 @@ class Loss(Configured):
         raise NotImplementedError(f"{type(self).__name__} has to define call(self, y_true, y_pred)")
 
     def __call__(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> Tensor:
-        """The loss of predictions; labels become floats like them."""
+        """The loss of predictions; labels become floats like them.  In a model's steps, samples and elements count
+        where the mask of the predictions, if they have one, says that there is something."""
         predictions = float_operand(y_pred, self.name)
         labels = as_tensor(y_true, self.name)
         if not self._takes_numbers:
             labels = cast(labels, predictions.dtype)
         losses = self.call(labels, predictions)
+        counted, mask = self._counted(labels, losses), calling.mask_of(y_pred)
+        if mask is not None and mask.ndim <= losses.ndim:
+            losses, counted = masked(losses, counted, mask)
         weights = None if sample_weight is None else cast(as_tensor(sample_weight, self.name), losses.dtype)
         if weights is not None:
             if weights.ndim == losses.ndim + 1 and weights.shape[-1] == 1:
@@ -71,7 +76,7 @@ class Loss(Configured):
             while weights.ndim < losses.ndim:
                 weights = expand_dims(weights, axis=-1)
             losses = losses * weights
-        return self._reduced(losses, weights, self._counted(labels, losses))
+        return self._reduced(losses, weights, counted)
 
     def _counted(self, labels: Any, losses: Any) -> Any:
         """1 where a loss counts in means and 0 where not, of the shape and dtype of the losses; None if all do."""
@@ -343,6 +348,15 @@ def _log_probabilities(p: Any, from_logits: bool, axis: int) -> Any:
     if from_logits:
         return log_softmax(p, axis)
     return log(clip(p / sum(p, axis=axis, keepdims=True), _EPSILON, 1 - _EPSILON))
+
+
+def masked(losses: Any, counted: Any, mask: Any) -> tuple[Any, Any]:
+    """Losses that are 0 where the mask of the predictions says that there is nothing, and which of them count."""
+    while mask.ndim < losses.ndim:
+        mask = expand_dims(mask, axis=-1)
+    mask = broadcast_to(mask, losses.shape)
+    there = cast(mask, losses.dtype)
+    return where(mask, losses, 0), there if counted is None else counted * there
 
 
 def class_numbers(y: Any, axes: int) -> Any:

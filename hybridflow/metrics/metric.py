@@ -11,6 +11,7 @@ from hybridflow.array.elementwise import divide, equal, where
 from hybridflow.array.reductions import mean, sum
 from hybridflow.array.shapes import broadcast_to, reshape
 from hybridflow.compiler.ir import dtypes
+from hybridflow.core import calling
 from hybridflow.core.configured import Configured, snake_case
 from hybridflow.core.context import suspended
 from hybridflow.core.promotion import default_float, to_dtype
@@ -139,6 +140,19 @@ class Averaging(Metric):
             self.total.assign_add(total_of(values * weights))
             self.count.assign_add(total_of(broadcast_to(weights, values.shape)))
 
+    def _there(self, y_pred: Any, values: Any, sample_weight: Any) -> Any:
+        """The weights, 0 where the mask of predictions says that there is nothing."""
+        mask = calling.mask_of(y_pred)
+        if mask is None or mask.ndim > as_tensor(values, self.name).ndim:
+            return sample_weight
+        there = cast(mask, self._dtype)
+        if sample_weight is None:
+            return there
+        weights = cast(as_tensor(sample_weight, self.name), self._dtype)
+        ndim = max(weights.ndim, there.ndim)
+        weights, there = (reshape(one, (*one.shape, *(1,) * (ndim - one.ndim))) for one in (weights, there))
+        return weights * there
+
     def result(self) -> Tensor:
         return cast(ratio(as_tensor(self.total, self.name), self.count), self._dtype)
 
@@ -176,7 +190,8 @@ class MeanMetricWrapper(Averaging):
 
     def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
         labels, predictions = as_tensor(y_true, self.name), as_tensor(y_pred, self.name)
-        self._take(self._fn(labels, predictions, **self._fn_kwargs), sample_weight)
+        values = self._fn(labels, predictions, **self._fn_kwargs)
+        self._take(values, self._there(y_pred, values, sample_weight))
 
     def get_config(self) -> dict[str, Any]:
         return super().get_config() | {"fn": self._fn} | self._fn_kwargs
@@ -191,7 +206,7 @@ class OfBatches(Averaging):
 
     def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
         values = self.of_samples(as_tensor(y_true, self.name), as_tensor(y_pred, self.name))
-        self._take(values, sample_weight)
+        self._take(values, self._there(y_pred, values, sample_weight))
 
 
 def weighted(values: Any, weights: Any, dtype: Any, stage: str) -> tuple[Tensor, Tensor | None]:

@@ -25,7 +25,8 @@ class _OfLoss(Averaging):
         self._loss = loss
 
     def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
-        self._take(self._loss(y_true, y_pred), sample_weight)
+        values = self._loss(y_true, y_pred)
+        self._take(values, self._there(y_pred, values, sample_weight))
 
     def get_config(self) -> dict[str, Any]:
         own = {name: value for name, value in self._loss.get_config().items() if name not in ("reduction", "name")}

@@ -13,7 +13,7 @@ from hybridflow.autodiff.tape import GradientTape
 from hybridflow.callbacks.callback import History
 from hybridflow.callbacks.running import CallbackList
 from hybridflow.checkpoint.checkpoint import load_variables, save_variables
-from hybridflow.core import pytree
+from hybridflow.core import calling, pytree
 from hybridflow.core.context import suspended
 from hybridflow.core.tensor import Tensor
 from hybridflow.core.variable import Variable
@@ -417,10 +417,18 @@ class Model(Layer):
         return self.predict_step((x,))
 
     def _train(self, x: Any, y: Any, sample_weight: Any) -> Any:
-        return self.train_step(_given(x, y, sample_weight))
+        token = calling.enter_step()
+        try:
+            return self.train_step(_given(x, y, sample_weight))
+        finally:
+            calling.leave_step(token)
 
     def _test(self, x: Any, y: Any, sample_weight: Any) -> Any:
-        return self.test_step(_given(x, y, sample_weight))
+        token = calling.enter_step()
+        try:
+            return self.test_step(_given(x, y, sample_weight))
+        finally:
+            calling.leave_step(token)
 
     # One batch
 

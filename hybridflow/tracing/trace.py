@@ -101,6 +101,7 @@ class Trace:
         "created_variables",
         "finished",
         "functions",
+        "kept",
         "lifted",
         "live_arrays",
         "name",
@@ -131,6 +132,7 @@ class Trace:
         self.sources: list[Tensor | State | Node | None] = []  # per input: capture, state, ancestor's node, or argument
         self.spans: list[Span] = []
         self.numbers: dict[Any, SymbolicTensor] = {}
+        self.kept: dict[Any, Any] = {}  # what layers add to the loss
         self.live_arrays: Mapping[int, Any] = {}  # arrays of others, by id, that the program reads anew at each call
         self.place: str | None = None  # the user's line of what is recorded, if not the one that runs
         self.outside: Outside | None = None  # takes note of what the program depends on besides its inputs
@@ -289,13 +291,14 @@ class Trace:
         """What ``back_to`` takes."""
         states = {key: (s, s.value, list(s.reads), s.fresh, s.is_assigned) for key, s in self._states.items()}
         counts = len(self._builder.inputs), len(self._builder.nodes), len(self.sources), len(self.spans)
-        return counts, states, dict(self.lifted), dict(self.numbers), dict(self._captured), self._order
+        return counts, states, dict(self.lifted), dict(self.numbers), dict(self._captured), self._order, dict(self.kept)
 
     def back_to(self, mark: Any) -> None:
         """Forget what was recorded since ``mark`` was made."""
-        (inputs, nodes, sources, spans), states, lifted, numbers, captured, self._order = mark
+        (inputs, nodes, sources, spans), states, lifted, numbers, captured, self._order, kept = mark
         del self._builder.inputs[inputs:], self._builder.nodes[nodes:], self.sources[sources:], self.spans[spans:]
         self.lifted, self.numbers, self._captured = dict(lifted), dict(numbers), dict(captured)
+        self.kept = dict(kept)
         self._states = {key: state for key, (state, *_) in states.items()}
         for state, value, reads, fresh, is_assigned in states.values():
             state.value, state.reads, state.fresh, state.is_assigned = value, list(reads), fresh, is_assigned
