@@ -14,7 +14,7 @@ What a branch or a turn does besides (``callback``) it does once, and not again 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -97,11 +97,11 @@ def cond_vjp(
     asked = [i for i, x in enumerate(xs) if wanted[i + 1] and _is_float(x)]
     begun = [i for i in asked if so_far[i + 1] is not None]
     made = [_branch_derivative(branch, seeded, asked, begun) for branch in branches]
-    reached = [k for k in range(len(asked)) if any(found[k] is not None for _, found in made)]
+    reached = [k for k in range(len(asked)) if any(found[k] is not None for _, found, _ in made)]
     graphs = []
-    for c, found in made:
+    for c, found, checks in made:
         filled = [c.full(0, like=xs[asked[k]].type) if found[k] is None else found[k] for k in reached]
-        graphs.append(_pruned(c.finish(filled)))
+        graphs.append(_pruned(c.finish(filled), checks))
     operands = [*xs, *(gs[k] for k in seeded), *(so_far[i + 1] for i in begun)]
     results = b.results(b.cond(which, *operands, branches=tuple(graphs)))
     totals: list[Any] = [None] * (len(xs) + 1)
@@ -112,20 +112,29 @@ def cond_vjp(
 
 def _branch_derivative(
     branch: Graph, seeded: Sequence[int], asked: Sequence[int], begun: Sequence[int]
-) -> tuple[GraphBuilder, list[Node | None]]:
-    """A builder with the derivative of a branch, over its inputs, cotangents and what has come together so far."""
+) -> tuple[GraphBuilder, list[Node | None], list[Node]]:
+    """A builder with the derivative of a branch, over its inputs, cotangents and what has come together so far; the
+    cotangents that it found, and the checks of derivatives on the way."""
     c = GraphBuilder(TABLE, "derivative")
     inputs = [c.parameter(n.type, n.attrs["name"]) for n in branch.inputs]
     cotangents = [c.parameter(branch.outputs[k].type, f"cotangent{k}") for k in seeded]
     starts = [c.parameter(branch.inputs[i].type, f"total{i}") for i in begun]
     outputs, records = inlined(c, branch, inputs)
+    begin = len(c.nodes)
     seeds = [*zip((inputs[i] for i in begun), starts), *((outputs[k], g) for k, g in zip(seeded, cotangents))]
-    return c, backward(c, records, seeds, [inputs[i] for i in asked])
+    found = backward(c, records, seeds, [inputs[i] for i in asked])
+    return c, found, _checks(c.nodes[begin:])
 
 
-def _pruned(graph: Graph) -> Graph:
-    """The graph without nodes that its outputs do not need; those that may raise have done so before."""
-    live = set(graph.outputs)
+def _checks(nodes: Iterable[Node]) -> list[Node]:
+    """What ends programs, among nodes of derivatives: functions that say theirs themselves may ask for something."""
+    return [n for n in nodes if n.op is TABLE["require"] or any(_checks(g.nodes) for g in graphs_in(n.attrs))]
+
+
+def _pruned(graph: Graph, always: Collection[Node] = ()) -> Graph:
+    """The graph without nodes that are neither needed by its outputs nor among ``always``; others that may raise have
+    done so before."""
+    live = {*graph.outputs, *always}
     for node in reversed(graph.nodes):
         if node in live:
             live.update(node.inputs)
@@ -262,6 +271,7 @@ class _Turn:
         read: set[Node] = set()
         carries = set(self.inputs[: self.shape.carries])
         stack = [n for n in (*self.carried.values(), *self.sums.values(), *self.slices.values()) if n is not None]
+        stack += _checks(n for n in self.b.nodes if n not in first)
         same = self._unchanging()
         while stack:
             node = stack.pop()
@@ -276,9 +286,9 @@ class _Turn:
                 computed.add(node)
                 stack += node.inputs
         nodes = [n for n in self.b.nodes if n in computed]
-        forward = _pruned_with_checks(
+        forward = _pruned(
             Graph("body", tuple(self.inputs), tuple([n for n in self.b.nodes if n in first]),
-                  (*self.outputs, *saved)), set(self.forward_nodes)
+                  (*self.outputs, *saved)), {*self.forward_nodes, *_checks(first)}
         )  # fmt: skip
         return _Split(forward, saved, nodes, read)
 
@@ -292,7 +302,7 @@ class _Turn:
             if all(n in known or n in free for n in node.inputs):
                 free.add(node)
         for node in reversed(later):
-            if node in free and node.op.kind is Kind.CONTROL:
+            if node in free and node.op.kind is Kind.CONTROL and node.op is not TABLE["require"]:
                 stack = [node]
                 while stack:
                     one = stack.pop()
@@ -313,15 +323,6 @@ class _Turn:
     def _is_free(node: Node, same: Collection[Node]) -> bool:
         """Whether a value is computed again rather than kept."""
         return node in same or node.op.kind in (Kind.CREATE, Kind.VIEW)
-
-
-def _pruned_with_checks(graph: Graph, always: Collection[Node]) -> Graph:
-    """The graph without nodes that are neither needed nor among ``always``."""
-    live = {*graph.outputs, *always}
-    for node in reversed(graph.nodes):
-        if node in live:
-            live.update(node.inputs)
-    return Graph(graph.name, graph.inputs, tuple([n for n in graph.nodes if n in live]), graph.outputs)
 
 
 class _Backward:
@@ -484,7 +485,7 @@ def while_vjp(
     attrs = {"carries": count, "stacked": 0, "length": Dim(symbol) - 2, "reverse": False}
     totals = scan_vjp(c, own, body.outputs, *inputs, body=body, so_far=starts, wanted=wanted, **attrs)
     reached = [i for i, total in enumerate(totals) if total is not None]
-    graph = _pruned(c.finish([totals[i] for i in reached]))
+    graph = _pruned(c.finish([totals[i] for i in reached]), _checks(c.nodes))
     operands = [*xs, *(gs[k] for k in seeded), *(so_far[i] for i in begun)]
     found = dict(zip(reached, b.results(b.sized(turns, *operands, body=graph, symbol=symbol))))
     none = b.equal(turns, b.literal(0, turns.type.dtype))
@@ -579,9 +580,9 @@ def sized_vjp(
     seeded = [k for k, g in enumerate(gs) if g is not None]
     asked = [i for i, x in enumerate(xs) if wanted[i + 1] and _is_float(x)]
     begun = [i for i in asked if so_far[i + 1] is not None]
-    c, made = _branch_derivative(body, seeded, asked, begun)
+    c, made, checks = _branch_derivative(body, seeded, asked, begun)
     reached = [k for k, total in enumerate(made) if total is not None]
-    graph = _pruned(c.finish([made[k] for k in reached]))
+    graph = _pruned(c.finish([made[k] for k in reached]), checks)
     operands = [*xs, *(gs[k] for k in seeded), *(so_far[i + 1] for i in begun)]
     results = b.results(b.sized(count, *operands, body=graph, symbol=symbol))
     totals: list[Any] = [None] * (len(xs) + 1)

@@ -18,6 +18,7 @@ from hybridflow.eager.dispatch import builder
 from hybridflow.errors import ArgumentTypeError, entered
 from hybridflow.jit.observed import converted
 from hybridflow.tracing.examples import run_graph
+from hybridflow.tracing.order import ORDER
 from hybridflow.tracing.region import Held, Region, all_operands
 
 _Cotangents = Sequence["Tensor | None"]
@@ -106,11 +107,15 @@ class _Again:
         with region.entered():
             f = converted(self._f, "recompute_grad")
             found = self._gradients(f, stand_ins[:count], cotangents, stand_ins[count : count + self._trained])
-        outputs = [g for g in found if g is not None]
+        effects = [variable for variable in region.assigned if variable is ORDER]
+        outputs = [*(g for g in found if g is not None), *map(region.value_of, effects)]
         operands = all_operands([(region, outputs)])
         graph = region.graph("recompute_grad", stand_ins, operands, outputs)
         results = iter(run_graph(graph, [*inputs, *operands]))
-        return [None if g is None else next(results) for g in found]
+        totals = [None if g is None else next(results) for g in found]
+        for order, token in zip(effects, results):
+            order.assign(token)
+        return totals
 
 
 def _own(x: Tensor) -> Tensor:

@@ -190,6 +190,13 @@ class Region(Trace):
             found = vjp(*(next(own) if is_float(x.dtype) and next(given, None) is not None else None for x in outputs))
             wanted = [g for g, flag in zip(found, kept) if flag]
             totals = [builder.full(0, x.type) if g is None else g for g, x in zip(wanted, sources)]
+        if region.assigned:
+            raise TraceError(
+                self.name,
+                "the derivative of a custom_gradient or recompute_grad function prints, calls Python or assigns "
+                "variables, which derivatives of branches and loops cannot do. Leave that out of the function, or call "
+                "it outside of control flow that depends on tensors.",
+            )
         operands = all_operands([(region, totals)])
         graph = region.graph("derivative", cotangents, operands, totals)
         attrs = {"derivative": graph, "made": len(made), "given": len(sources)}
