@@ -249,3 +249,53 @@ def test_what_cannot_be_saved_says_so(tmp_path: Path, make: Any, kind: type[Exce
     with pytest.raises(kind, match=text):
         hf.saved.save(make(), tmp_path / "x")
     assert not (tmp_path / "x").exists()
+
+
+def test_what_was_loaded_is_saved_again(tmp_path: Path) -> None:
+    """With what its variables hold by then, all its signatures, and small extents."""
+
+    class Counting(hf.Module):
+        def __init__(self) -> None:
+            self.total = hf.Variable([0.0, 0.0, 0.0], name="total")
+
+        @hf.function(input_signature=[hf.TensorSpec([None, 3])])
+        def add(self, x: Any) -> Any:
+            self.total.assign_add(hf.sum(x, axis=0) + CONSTANT)
+            return {"total": self.total + 0.0}
+
+        @hf.function(input_signature=[hf.TensorSpec([None, 3])])
+        def look(self, x: Any) -> Any:
+            return x - self.total
+
+    original = Counting()
+    loaded = hf.saved.load(hf.saved.save(original, tmp_path / "first"))
+    x = rows(4)
+    original.add(x)
+    loaded.add(x)
+    again = hf.saved.load(hf.saved.save(loaded, tmp_path / "second"))
+    one = hf.saved.load(hf.saved.save(loaded, tmp_path / "one", {"look": loaded.signatures["look"]}))
+    assert list(again.signatures) == ["add", "look"] and [v.name for v in again.variables] == ["total"]
+    for n in (3, 1, 0):
+        y = rows(n)
+        for _ in range(2):
+            np.testing.assert_array_equal(again.add(y)["total"], original.add(y)["total"])
+        np.testing.assert_array_equal(again.look(y), original.look(y))
+    np.testing.assert_array_equal(one(x), loaded.look(x))  # whose variable nobody else has assigned
+
+
+def test_one_sample_of_one_step_among_several_open_extents(tmp_path: Path) -> None:
+    spec = hf.TensorSpec([None, None])
+    f = hf.function(lambda x, y: hf.sum(x, axis=1) * hf.max(y, axis=1), input_signature=[spec, spec])
+    loaded = hf.saved.load(hf.saved.save(f, tmp_path / "f"))
+    for n, first, second in ((1, 5, 1), (1, 1, 4), (2, 1, 1), (1, 1, 1), (3, 4, 5)):
+        x, y = rows(n, first), rows(n, second)
+        np.testing.assert_array_equal(loaded(x, y), f(x, y))
+
+
+def test_no_bit_of_a_header_changes_unseen(tmp_path: Path) -> None:
+    f = hf.function(lambda x: x * 2.0, input_signature=[hf.TensorSpec([3])])
+    content = Path(hf.saved.save(f, tmp_path / "f")).read_bytes()
+    for place in range(0, len(content), 7):
+        (tmp_path / "g").write_bytes(content[:place] + bytes([content[place] ^ 1]) + content[place + 1 :])
+        with pytest.raises(errors.CheckpointError):
+            hf.saved.load(tmp_path / "g")

@@ -2,7 +2,8 @@
 
 A file is eight bytes with the length of the header, the header in JSON (for each array its dtype, shape and place, and
 a table of texts under ``__metadata__``), and the arrays one behind the other.  Those that are written here have a
-CRC-32 of each array among the texts.  Source: the format as documented by its library, huggingface/safetensors.
+CRC-32 of each array among the texts, and one of the header itself.  Source: the format as documented by its library,
+huggingface/safetensors.
 
 A file is written beside its place, flushed to the disk, and renamed: at any moment there is the old file or the new
 one, whole.
@@ -44,7 +45,8 @@ _SHORT = {dtype: name for name, dtype in _NAMES.items()}
 _LONGEST = 100_000_000  # bytes of a header
 _ALIGNED = 8
 _CHUNK = 1 << 22
-_SUMS = "crc32"
+_SUMS, _OF_HEADER = "crc32", "crc32_of_header"
+_UNKNOWN = "00000000"  # of as many letters as the sums, which are known in the end
 
 
 def write(path: str | os.PathLike[str], arrays: Mapping[str, np.ndarray], texts: Mapping[str, str]) -> None:
@@ -69,7 +71,7 @@ def write(path: str | os.PathLike[str], arrays: Mapping[str, np.ndarray], texts:
 
 def _write_into(file: Any, arrays: Mapping[str, np.ndarray], texts: Mapping[str, str]) -> None:
     ordered = {name: np.ascontiguousarray(array).reshape(array.shape) for name, array in arrays.items()}
-    sums = dict.fromkeys(ordered, "00000000")  # of as many letters as the true ones, which are known in the end
+    sums = dict.fromkeys(ordered, _UNKNOWN)
     start = file.tell()
     header = _header(ordered, texts, sums)
     file.write(header)
@@ -92,7 +94,7 @@ def _write_into(file: Any, arrays: Mapping[str, np.ndarray], texts: Mapping[str,
 
 
 def _header(arrays: Mapping[str, np.ndarray], texts: Mapping[str, str], sums: Mapping[str, str]) -> bytes:
-    entries: dict[str, Any] = {"__metadata__": {**texts, _SUMS: json.dumps(sums)}}
+    entries: dict[str, Any] = {"__metadata__": {**texts, _SUMS: json.dumps(sums), _OF_HEADER: _UNKNOWN}}
     place = 0
     for name, array in arrays.items():
         if name == "__metadata__" or array.dtype not in _SHORT:
@@ -102,7 +104,13 @@ def _header(arrays: Mapping[str, np.ndarray], texts: Mapping[str, str], sums: Ma
         place = end
     text = json.dumps(entries, separators=(",", ":")).encode()
     text += b" " * (-len(text) % _ALIGNED)
+    text = text.replace(_told(_UNKNOWN), _told(f"{zlib.crc32(text):08x}"))
     return len(text).to_bytes(8, "little") + text
+
+
+def _told(total: str) -> bytes:
+    """How the sum of the header stands in it; texts cannot hold the same, whose quotes are escaped."""
+    return f'"{_OF_HEADER}":"{total}"'.encode()
 
 
 def _flush_folder(folder: Path) -> None:
@@ -118,6 +126,8 @@ def _flush_folder(folder: Path) -> None:
 class File:
     """A file that is being read: ``texts``, and arrays by name, which are read and checked when they are asked for.
 
+    ``is_checked`` says that the header has a sum, and is what was written; files of others have none.
+
     Raises CheckpointError where the file is damaged or is of another kind, FileNotFoundError where there is none.
     """
 
@@ -130,10 +140,15 @@ class File:
             if len(head) < 8 or not 2 <= length <= min(_LONGEST, size - 8):
                 raise self._damaged("its header is not whole")
             self._start = 8 + length
-            entries = self._parsed(file.read(length))
+            header = file.read(length)
+            entries = self._parsed(header)
             self._content: Any = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if size > self._start else b""
         texts = entries.pop("__metadata__", {})
         self.texts: dict[str, str] = self._texts(texts)
+        total = self.texts.pop(_OF_HEADER, None)
+        self.is_checked = total is not None
+        if total is not None and f"{zlib.crc32(header.replace(_told(total), _told(_UNKNOWN))):08x}" != total:
+            raise self._damaged("its header is not what was written (CRC-32)")
         sums = self._parsed(self.texts.pop(_SUMS, "{}").encode())
         self._sums = {name: value for name, value in sums.items() if isinstance(value, str)}
         self._entries = {name: self._entry(name, entry, size - self._start) for name, entry in entries.items()}

@@ -75,7 +75,7 @@ class _Program:
     """One graph of a file, with what its inputs and results are."""
 
     def __init__(self, graph: Graph, told: dict[str, Any], variables: list[Variable], file: files.File) -> None:
-        self.graph, self.parameters = graph, [str(name) for name in told["parameters"]]
+        self.told, self.graph, self.parameters = told, graph, [str(name) for name in told["parameters"]]
         self.leaves, self.structure = pytree.flatten(tuple(unpacked(told["arguments"])))
         self.results = unpacked(told["results"])
         self.sources: list[Any] = []
@@ -151,7 +151,7 @@ class SavedFunction:
     """
 
     def __init__(self, name: str, programs: list[_Program]) -> None:
-        self.name, self._programs = name, programs
+        self.name, self.programs = name, programs
         first = programs[0]
         defaults = pytree.unflatten(first.structure, first.leaves)
         parameters = []
@@ -170,7 +170,7 @@ class SavedFunction:
     @property
     def specs(self) -> list[Any]:
         """The arguments that there are programs for, each with a TensorSpec for a tensor."""
-        return [pytree.unflatten(program.structure, program.leaves) for program in self._programs]
+        return [pytree.unflatten(program.structure, program.leaves) for program in self.programs]
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         try:
@@ -180,20 +180,20 @@ class SavedFunction:
         bound.apply_defaults()
         leaves, structure = pytree.flatten(tuple(bound.arguments[name] for name in self._order))
         leaves = self._converted(leaves)
-        for program in self._programs:
+        for program in self.programs:
             if program.takes(leaves, structure):
                 tensors = [leaf for leaf, spec in zip(leaves, program.leaves) if isinstance(spec, TensorSpec)]
                 return _assembled(program.results, program.call(*tensors), tensors)
         told = ", ".join(str(getattr(leaf, "type", repr(leaf))) for leaf in leaves)
         known = "; ".join(
             ", ".join(str(leaf) if isinstance(leaf, TensorSpec) else repr(leaf) for leaf in program.leaves)
-            for program in self._programs
+            for program in self.programs
         )
         raise ShapeError(self.name, f"no program was saved for ({told}); there are programs for: {known}.")
 
     def _converted(self, leaves: list[Any]) -> list[Any]:
         """Arrays and numbers as tensors where tensors are taken."""
-        programs = [program for program in self._programs if len(program.leaves) == len(leaves)]
+        programs = [program for program in self.programs if len(program.leaves) == len(leaves)]
         found = []
         for place, leaf in enumerate(leaves):
             wanted = next((p.leaves[place] for p in programs if isinstance(p.leaves[place], TensorSpec)), None)
@@ -226,6 +226,8 @@ def load(path: str | os.PathLike[str]) -> Loaded:
     version = file.texts.get("version", "")
     if not version.isdigit() or int(version) > VERSION:
         raise CheckpointError("saved", f"{path} is of format {version!r:.20}; this hybridflow reads up to {VERSION}.")
+    if not file.is_checked:
+        raise CheckpointError("saved", f"{path} cannot be read: its header has no sum. The file is damaged.")
     try:
         with suspended():
             return _read(file)

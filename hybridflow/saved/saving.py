@@ -30,6 +30,7 @@ from hybridflow.tracing.trace import State
 KIND, VERSION = "hybridflow-saved", 1
 DEFAULT = "serving_default"
 _OPEN = 2  # of so many open extents each combination of 0, 1 and more has a program of its own
+_SEVERAL = 4  # of so many each one of 1 and more
 
 
 def save(obj: Any, path: str | os.PathLike[str], signatures: Any = None) -> str:
@@ -38,7 +39,7 @@ def save(obj: Any, path: str | os.PathLike[str], signatures: Any = None) -> str:
     ``signatures`` says which programs there are to be: a dict of concrete functions, of functions with an
     ``input_signature``, or one of them, which is then called "serving_default".  Without it a function with an
     ``input_signature``, or a model that knows its input, is saved as that; other functions with all signatures that
-    they have been called with.  Open extents (None) stay open.
+    they have been called with; what was loaded with those that it has.  Open extents (None) stay open.
 
     The file holds the graphs as text with a format version, and the values of variables and constants in the
     safetensors format; it replaces one that is there, at once.  Raises ArgumentError where there is no signature,
@@ -71,14 +72,14 @@ def save(obj: Any, path: str | os.PathLike[str], signatures: Any = None) -> str:
     return os.fspath(path)
 
 
-def _signatures(obj: Any, given: Any) -> dict[str, list[ConcreteFunction]]:
+def _signatures(obj: Any, given: Any) -> dict[str, list[Any]]:
     if given is not None:
         chosen = given if isinstance(given, Mapping) else {DEFAULT: given}
         return {str(name): _concrete(one, f"signatures[{name!r}]") for name, one in chosen.items()}
     if isinstance(obj, Model):
         return {DEFAULT: [_of_model(obj)]}
     if isinstance(obj, Module):
-        found = dict(_functions_of(obj))
+        found = getattr(obj, "signatures", None) or dict(_functions_of(obj))  # of a file, or of its class
         if not found:
             raise ArgumentError("saved", f"{type(obj).__name__} has no method with @hf.function; give signatures.")
         return {name: _concrete(one, name) for name, one in found.items()}
@@ -91,9 +92,12 @@ def _functions_of(module: Module) -> Iterator[tuple[str, Any]]:
             yield name, getattr(module, name)
 
 
-def _concrete(given: Any, what: str) -> list[ConcreteFunction]:
+def _concrete(given: Any, what: str) -> list[Any]:
+    """Concrete functions, or the programs of a function that was loaded from a file."""
     if isinstance(given, ConcreteFunction):
         return [given]
+    if hasattr(given, "programs"):
+        return list(given.programs)
     if isinstance(given, (list, tuple)):
         return [one for part in given for one in _concrete(part, what)]
     if not hasattr(given, "get_concrete_function"):
@@ -102,7 +106,7 @@ def _concrete(given: Any, what: str) -> list[ConcreteFunction]:
         )
     if given.input_signature is not None:
         return [given.get_concrete_function()]
-    found: list[ConcreteFunction] = given.concrete_functions()
+    found: list[Any] = given.concrete_functions()
     if not found:
         raise ArgumentError(
             "saved",
@@ -131,9 +135,12 @@ def _of_model(model: Model) -> ConcreteFunction:
     return call.get_concrete_function(pytree.unflatten(structure, specs))
 
 
-def _with_small_extents(concrete: ConcreteFunction) -> Iterator[ConcreteFunction]:
-    """A concrete function, and those that answer its calls where open extents are 0 or 1."""
+def _with_small_extents(concrete: Any) -> Iterator[Any]:
+    """A concrete function, and those that answer its calls where open extents are 0 or 1; programs of a file have
+    them beside them."""
     yield concrete
+    if not isinstance(concrete, ConcreteFunction):
+        return
     names: list[Any] = []
     for place, key in enumerate(concrete.key.leaves):
         if isinstance(key, TensorKey):
@@ -155,11 +162,15 @@ def _with_small_extents(concrete: ConcreteFunction) -> Iterator[ConcreteFunction
 
 
 def _combinations(count: int) -> list[tuple[int | None, ...]]:
-    """Extents of 0, of 1 and open ones (None): all but the open ones alone, of many of them the likely ones."""
+    """Extents of 0, of 1 and open ones (None): all but the open ones alone, of many of them the likely ones.  One
+    sample and one step of it may well come together, nothing and something else hardly."""
     if count <= _OPEN:
         return [sizes for sizes in itertools.product((None, 1, 0), repeat=count) if any(n is not None for n in sizes)]
     singles = [tuple(size if i == k else None for i in range(count)) for k in range(count) for size in (1, 0)]
-    return [*singles, (1,) * count]
+    if count > _SEVERAL:
+        return [*singles, (1,) * count]
+    ones = [sizes for sizes in itertools.product((None, 1), repeat=count) if sizes.count(1) > 1]
+    return [*singles, *ones]
 
 
 def _known(place: int, key: Any, sizes: Mapping[Any, int]) -> Any:
@@ -203,8 +214,19 @@ class _Writer:
             self.arrays[name] = tensor.numpy()
         return name
 
-    def program(self, concrete: ConcreteFunction) -> dict[str, Any]:
+    def again(self, program: Any) -> dict[str, Any]:
+        """A program of a file as it stood there, with its variables and constants by their numbers here."""
+        told: dict[str, Any] = program.told
+        sources = [
+            found if found is None else self._variable(found) if isinstance(found, Variable) else self._constant(found)
+            for found in program.sources
+        ]
+        return told | {"sources": sources}
+
+    def program(self, concrete: Any) -> dict[str, Any]:
         """One program as what JSON has: its graph as text, and what its inputs and results are."""
+        if not isinstance(concrete, ConcreteFunction):
+            return self.again(concrete)
         graph = concrete.graph
         if graph.calls_host:
             raise ArgumentTypeError(
