@@ -24,7 +24,7 @@ def _close_object(self: Any) -> None:
     """``ObjectRef.close`` of llvmlite, in another order."""
     if not self._closed:
         self._closed = True
-        if not self._owned:
+        if not self._owned and "_as_parameter_" in self.__dict__:  # not interrupted while it was made
             self._dispose()
         self.__dict__.pop("_as_parameter_", None)
         self._ptr = None
