@@ -282,14 +282,17 @@ def test_callbacks_that_save(tmp_path: Path) -> None:
     best = hf.callbacks.ModelCheckpoint(tmp_path / "{epoch:02d}-{loss:.0f}", monitor="loss", save_best_only=True)
     every = hf.callbacks.ModelCheckpoint(tmp_path / "w" / "e{epoch}b{batch}", save_weights_only=True, save_freq=3)
     model.fit(X, Y, batch_size=4, epochs=2, callbacks=[best, every], verbose=0)
-    assert sorted(os.listdir(tmp_path / "w")) == ["e1b3.safetensors", "e2b2.safetensors"]
+    assert sorted(os.listdir(tmp_path / "w")) == ["e1b3", "e2b2"]
     first = [name for name in os.listdir(tmp_path) if name.startswith("01-")]
     assert len(first) == 1
     other = network()
     kept(other).restore(tmp_path / first[0])
     assert other.optimizer.iterations.item() == 4
-    with pytest.raises(errors.ArgumentError, match="val_loss"):
-        model.fit(X, Y, callbacks=[hf.callbacks.ModelCheckpoint("{val_loss}")], verbose=0)
+    for path in ("{val_loss}", "{loss:d}"):
+        with pytest.raises(errors.ArgumentError, match="filepath"):
+            model.fit(X, Y, callbacks=[hf.callbacks.ModelCheckpoint(path)], verbose=0)
+    with pytest.raises(errors.ArgumentError, match="not written"):
+        hf.callbacks.ModelCheckpoint("model.keras")
 
 
 def test_an_interrupted_fit_is_taken_up_again(tmp_path: Path) -> None:
@@ -316,3 +319,52 @@ def test_what_has_no_state_is_refused(tmp_path: Path) -> None:
         checkpoint.Checkpoint(thing=object()).save(tmp_path / "x")
     with pytest.raises(FileNotFoundError):
         checkpoint.Checkpoint(v=hf.Variable(1.0)).restore(tmp_path / "nowhere")
+
+
+def test_containers_of_all_kinds_keep_their_state(tmp_path: Path) -> None:
+    def objects() -> dict[str, Any]:
+        v, adam = hf.Variable([1.0]), hf.optimizers.Adam(0.1)
+        return {"v": v, "all": [adam, {"data": iter(hf.data.Dataset.range(5))}]}
+
+    first, second = objects(), objects()
+    first["all"][0].apply_gradients([(hf.asarray([1.0]), first["v"])])
+    next(first["all"][1]["data"])
+    path = checkpoint.Checkpoint(**first).write(tmp_path / "c")
+    checkpoint.Checkpoint(**second).restore(path)
+    assert [x.item() for x in second["all"][1]["data"]] == [1, 2, 3, 4]
+    for a, b in zip(first["all"][0].variables, second["all"][0].variables, strict=True):
+        np.testing.assert_array_equal(a, b)
+    with pytest.raises(errors.ArgumentTypeError, match=r"all\.1 is 3"):
+        checkpoint.Checkpoint(all=[first["v"], 3]).write(path)
+    with pytest.raises(errors.ArgumentError, match="two"):
+        checkpoint.Checkpoint(m={"x.y": hf.Variable(1.0), "x": {"y": hf.Variable(2.0)}}).write(path)
+
+
+def test_what_is_refused_changes_nothing_at_all(tmp_path: Path) -> None:
+    one = network()
+    one.fit(X, Y, batch_size=4, verbose=0)
+    path = kept(one).write(tmp_path / "model")
+    other = network()
+    with pytest.raises(errors.CheckpointError):
+        checkpoint.Checkpoint(model=other, optimizer=other.optimizer, more=hf.Variable(1.0)).restore(path)
+    assert not other.optimizer._state.trained
+    v = hf.Variable(1.5)
+    path = checkpoint.Checkpoint(v=v, data=iter(hf.data.Dataset.range(5).batch(2))).write(tmp_path / "v")
+    v.assign(2.5)
+    with pytest.raises(errors.CheckpointError, match=r"float32 in .* int64 here"):
+        checkpoint.Checkpoint(v=hf.Variable(1), data=iter(hf.data.Dataset.range(5).batch(2))).restore(path)
+    with pytest.raises(errors.HybridflowError):
+        checkpoint.Checkpoint(v=v, data=iter(hf.data.Dataset.range(5).shuffle(3))).restore(path)
+    assert v.item() == 2.5
+
+
+def test_files_that_are_kept_for_ever(tmp_path: Path) -> None:
+    step = checkpoint.Checkpoint(step=hf.Variable(0))
+    first = checkpoint.CheckpointManager(step, tmp_path, max_to_keep=1, keep_checkpoint_every_n_hours=0.0)
+    for _ in range(3):
+        first.save()
+    later = checkpoint.CheckpointManager(step, tmp_path, max_to_keep=1)
+    path = later.save()
+    names = [os.path.basename(p) for p in later.checkpoints]
+    assert names == ["ckpt-1.safetensors", "ckpt-2.safetensors", os.path.basename(path)]
+    assert os.path.exists(later.save(checkpoint_number=3))

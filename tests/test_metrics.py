@@ -315,6 +315,12 @@ def test_names() -> None:
         metrics.get("recal")
 
 
+def test_classes_out_of_range_are_no_others() -> None:
+    for labels, predictions in (([0, 0], [0, 5]), ([0, -1], [0, 2])):
+        with pytest.raises(errors.IndexRangeError):
+            metrics.MeanIoU(3)(labels, predictions)
+
+
 @pytest.mark.parametrize(
     ("make", "text"),
     [

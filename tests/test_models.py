@@ -184,6 +184,7 @@ def test_several_outputs() -> None:
     absolute = abs(outputs["b"].numpy()).mean()
     assert found["loss"] == pytest.approx(squared + absolute / 2, rel=1e-5)
     assert found["a_loss"] == pytest.approx(squared, rel=1e-5)
+    assert found["b_loss"] == pytest.approx(absolute, rel=1e-5)  # what is logged is not weighted
     assert found["b_mae"] == pytest.approx(absolute, rel=1e-5)
     model.fit(X, targets, epochs=1, verbose=0)
     predicted = model.predict(X, verbose=0)
@@ -298,7 +299,7 @@ def test_callbacks_are_told_in_order() -> None:
         "train_begin",
         "epoch_begin",
         *batch,
-        "train_batch_begin",
+        *batch,
         "test_begin",
         *test * 3,
         "test_end",
@@ -307,12 +308,48 @@ def test_callbacks_are_told_in_order() -> None:
     ]
 
 
+def test_training_goes_on_while_it_gets_better() -> None:
+    history = line().fit(X, Y, epochs=4, callbacks=[callbacks.EarlyStopping("loss")], verbose=0)
+    assert len(history.epoch) == 4
+
+
+def test_each_validation_is_of_the_same_batches() -> None:
+    model = line(optimizer=hf.optimizers.SGD(0.0))
+    for data in ((X, Y), hf.data.Dataset.from_tensor_slices((X, Y)).batch(4)):
+        history = (
+            model.fit(X, Y, epochs=3, validation_data=data, validation_batch_size=4, validation_steps=1, verbose=0)
+            if isinstance(data, tuple)
+            else model.fit(X, Y, epochs=3, validation_data=data, validation_steps=1, verbose=0)
+        )
+        assert len(set(history.history["val_loss"])) == 1
+
+
+def test_one_output_may_be_given_in_a_list() -> None:
+    expected = line(metrics=["mae"], weighted_metrics=["mae"]).evaluate(X, Y, verbose=0, return_dict=True)
+    assert set(expected) == {"loss", "mae", "weighted_mae"}
+    for loss in (["mse"], {"out": "mse"}):
+        model = line(loss=loss, metrics=["mae"], weighted_metrics=["mae"])
+        assert model.evaluate(X, Y, verbose=0, return_dict=True) == expected
+        assert model.metrics_names == list(expected)
+
+
 def test_what_is_logged_is_written_down(tmp_path: Path) -> None:
     path = tmp_path / "log.csv"
     model = line(metrics=["mae"])
     for append in (False, True):
         model.fit(X, Y, epochs=2, callbacks=[callbacks.CSVLogger(path, append=append)], verbose=0)
+    model.fit(
+        X,
+        Y,
+        epochs=2,
+        validation_data=(X, Y),
+        validation_freq=2,
+        callbacks=[callbacks.CSVLogger(path, append=True)],
+        verbose=0,
+    )
     rows = list(csv.DictReader(path.open()))
+    assert [bool(row.pop("val_loss")) for row in rows] == [False] * 5 + [True]
+    rows = rows[:4]
     assert len(rows) == 4 and [row["epoch"] for row in rows] == ["0", "1", "0", "1"]
     assert float(rows[3]["loss"]) < float(rows[0]["loss"])
 
@@ -398,6 +435,11 @@ def raising() -> Iterator[Any]:
         (lambda m: m.fit(X, Y, batch_size=0, verbose=3), errors.ArgumentError, "verbose is 3"),
         (lambda m: m.fit(X, Y, callbacks=[print], verbose=0), errors.ArgumentTypeError, "is no callback"),
         (lambda m: m.fit(X, Y, validation_split=1.5, verbose=0), errors.ArgumentError, "validation_split"),
+        (
+            lambda m: m.fit(X, Y, validation_data=(X, Y), validation_freq=0, verbose=0),
+            errors.ArgumentError,
+            "validation_freq",
+        ),
         (lambda m: m.compile("adm"), errors.ArgumentError, "did you mean 'Adam'"),
         (lambda m: m.compile(loss="mean_squared"), errors.ArgumentError, "did you mean 'MeanSquaredError'"),
         (lambda m: m.get_layer("dens"), errors.ArgumentError, "there are dense"),

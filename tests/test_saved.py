@@ -154,6 +154,31 @@ def test_arguments_of_all_kinds(tmp_path: Path) -> None:
         loaded(pair, wrong=1)
 
 
+def test_signatures_and_numbers_by_their_bits(tmp_path: Path) -> None:
+    def signed(x: Any, *rest: Any, scale: float = 1.0, **more: float) -> Any:
+        return hf.copysign(x, scale) + len(rest) + sum(more.values())
+
+    f = hf.function(signed, reduce_retracing=False)
+    x = rows(2)
+    for given in ({}, {"scale": -0.0}, {"scale": 0.0}, {"scale": float("nan")}):
+        f(x, **given)
+    several = f(x, rows(1), rows(1), more=2.0)
+    loaded = hf.saved.load(hf.saved.save(f, tmp_path / "f"))
+    np.testing.assert_array_equal(loaded(x, scale=-0.0), f(x, scale=-0.0))
+    with pytest.warns(UserWarning, match="first numbers"):
+        rates = hf.function(signed)
+        rates(x, scale=2.0), rates(x, scale=3.0)
+        hf.saved.save(rates, tmp_path / "rates")
+    assert np.signbit(loaded(x, scale=-0.0)).all() and not np.signbit(loaded(x, scale=0.0)).any()
+    assert loaded(x, scale=float("nan")).shape == x.shape
+    np.testing.assert_array_equal(loaded(x, rows(1), rows(1), more=2.0), several)
+    both = hf.function(lambda x, n: x * n)
+    two = both(x, 2), both(x, hf.asarray(3.0))
+    again = hf.saved.load(hf.saved.save(both, tmp_path / "both"))
+    np.testing.assert_array_equal(again(x, 2), two[0])
+    np.testing.assert_array_equal(again(x, hf.asarray(3.0)), two[1])
+
+
 ELSEWHERE = """
 import sys, hybridflow as hf, numpy as np
 loaded = hf.saved.load(sys.argv[1])

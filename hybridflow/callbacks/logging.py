@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import os
 from collections.abc import Callable
 from typing import Any
 
@@ -26,25 +27,38 @@ class CSVLogger(Callback):
 
     def __init__(self, filename: Any, separator: str = ",", append: bool = False) -> None:
         self.filename, self.separator, self.append = filename, separator, append
-        self._file: Any = None
-        self._writer: Any = None
+        self._names: list[str] = []
 
     def on_train_begin(self, logs: Any = None) -> None:
-        self._file = open(self.filename, "a" if self.append else "w", newline="")  # noqa: SIM115  # until the end
-        self._writer = None
+        self._names = []
+        if self.append and os.path.exists(self.filename):
+            self._names = self._rows()[0]
+        else:
+            self._write([])
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
         found = {"epoch": epoch, **(logs or {})}
-        if self._writer is None:
-            self._writer = csv.DictWriter(self._file, list(found), delimiter=self.separator, extrasaction="ignore")
-            if not self._file.tell():
-                self._writer.writeheader()
-        self._writer.writerow(found)
-        self._file.flush()
+        new = [name for name in found if name not in self._names]
+        if new:  # at first, and where not every epoch is validated
+            _, rows = self._rows()
+            self._names += new
+            self._write([*rows, found])
+            return
+        with open(self.filename, "a", newline="") as file:
+            csv.DictWriter(file, self._names, delimiter=self.separator).writerow(found)
 
-    def on_train_end(self, logs: Any = None) -> None:
-        self._file.close()
-        self._file = self._writer = None
+    def _rows(self) -> tuple[list[str], list[dict[str, Any]]]:
+        """The names in the first line, and the rows below."""
+        with open(self.filename, newline="") as file:
+            reader = csv.DictReader(file, delimiter=self.separator)
+            return list(reader.fieldnames or ()), list(reader)
+
+    def _write(self, rows: list[dict[str, Any]]) -> None:
+        with open(self.filename, "w", newline="") as file:
+            if self._names:
+                writer = csv.DictWriter(file, self._names, delimiter=self.separator)
+                writer.writeheader()
+                writer.writerows(rows)
 
 
 class LambdaCallback(Callback):

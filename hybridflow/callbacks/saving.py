@@ -9,9 +9,8 @@ from typing import Any
 from hybridflow.callbacks.callback import Callback
 from hybridflow.callbacks.stopping import Watching
 from hybridflow.checkpoint import Checkpoint
+from hybridflow.checkpoint.checkpoint import SUFFIX, check_name
 from hybridflow.errors import ArgumentError
-
-_SUFFIX = ".safetensors"
 
 
 class ModelCheckpoint(Watching):
@@ -46,6 +45,7 @@ class ModelCheckpoint(Watching):
         if save_freq != "epoch" and not (isinstance(save_freq, int) and save_freq > 0):
             raise ArgumentError("ModelCheckpoint", f'save_freq is {save_freq!r}; it must be "epoch" or an int above 0.')
         self.filepath, self.verbose, self.save_freq = os.fspath(filepath), verbose, save_freq
+        check_name(self.filepath, "ModelCheckpoint")
         self.save_best_only, self.save_weights_only = save_best_only, save_weights_only
         self.best = self.worst() if initial_value_threshold is None else float(initial_value_threshold)
         self._epoch = self._batches = 0
@@ -68,14 +68,13 @@ class ModelCheckpoint(Watching):
             if value is None or not self.is_better(value, self.best):
                 return
             self.best = value
-        given = dict(logs or {}) | ({} if batch is None else {"batch": batch + 1})
+        given = {**(logs or {}), "epoch": epoch + 1} | ({} if batch is None else {"batch": batch + 1})
         try:
-            path = self.filepath.format(epoch=epoch + 1, **given)
-        except (KeyError, ValueError, IndexError) as error:
+            path = self.filepath.format(**given)
+        except (KeyError, TypeError, ValueError, IndexError) as error:
             raise ArgumentError(
                 "ModelCheckpoint", f"filepath is {self.filepath!r}: {error!r}; logged are {', '.join(given)}."
             ) from None
-        path = path if path.endswith(_SUFFIX) else path + _SUFFIX
         Path(path).parent.mkdir(parents=True, exist_ok=True)
         if self.save_weights_only:
             self.model.save_weights(path)
@@ -99,7 +98,7 @@ class BackupAndRestore(Callback):
     """
 
     def __init__(self, backup_dir: Any, delete_checkpoint: bool = True) -> None:
-        self._path = Path(backup_dir) / f"backup{_SUFFIX}"
+        self._path = Path(backup_dir) / f"backup{SUFFIX}"
         self.delete_checkpoint = delete_checkpoint
 
     def on_train_begin(self, logs: Any = None) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 import warnings
 from collections.abc import Callable
@@ -98,6 +99,7 @@ class EarlyStopping(Watching):
                 self.best_weights = self.model.get_weights()
             if self.baseline is None or self.is_better(value, self.baseline):
                 self.wait = 0
+                return
         if self.wait >= self.patience and epoch > 0:
             self.stopped_epoch = epoch
             self.model.stop_training = True
@@ -137,6 +139,17 @@ def _rate(model: Any, stage: str) -> Variable:
     return rate
 
 
+def _most_arguments(function: Callable[..., Any]) -> int:
+    """How many of two arguments a function takes."""
+    try:
+        inspect.signature(function).bind(None, None)
+    except TypeError:
+        return 1
+    except ValueError:  # it does not say
+        return 2
+    return 2
+
+
 class LearningRateScheduler(Callback):
     """Sets the learning rate before each epoch to ``schedule(epoch, learning_rate)``, or ``schedule(epoch)``.
 
@@ -153,10 +166,8 @@ class LearningRateScheduler(Callback):
 
     def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
         rate = _rate(self.model, "LearningRateScheduler")
-        try:
-            new = self.schedule(epoch, float(rate))
-        except TypeError:
-            new = self.schedule(epoch)
+        given = (epoch, float(rate))
+        new = self.schedule(*given[: _most_arguments(self.schedule)])
         if not isinstance(new, (int, float)) and getattr(new, "size", 0) != 1:
             raise ArgumentTypeError("LearningRateScheduler", f"the schedule returned {new!r}; it must be a number.")
         rate.assign(float(new))

@@ -12,6 +12,7 @@ import numpy as np
 
 from hybridflow.array.creation import asarray
 from hybridflow.checkpoint import files, states
+from hybridflow.compiler.ir import dtypes
 from hybridflow.core.context import suspended
 from hybridflow.core.tensor import Tensor
 from hybridflow.core.variable import Variable
@@ -130,15 +131,31 @@ class Checkpoint:
         return report
 
     def _restored(self, file: files.File, plain: dict[str, Any], partial: bool, rename: Any) -> Report:
-        objects = self._objects
+        objects = states.expanded(self._objects)
         names = states.renamed([name for name in file.names if not name.startswith(states.WITHIN)], rename)
         plans = states.renamed(list(plain), rename)
-        states.built(objects, list(names.values()))
-        targets = {**states.places(objects), **states.slots(objects)}
-        first: dict[int, str] = {}
-        for path, variable in targets.items():
-            first.setdefault(id(variable), path)
-        targets = {path: variable for path, variable in targets.items() if first[id(variable)] == path}
+        take_back = states.built(objects, list(names.values()))
+        try:
+            return self._assigned(file, plain, objects, names, plans, partial)
+        except BaseException:
+            take_back()
+            raise
+
+    def _assigned(
+        self,
+        file: files.File,
+        plain: dict[str, Any],
+        objects: dict[str, Any],
+        names: dict[str, str],
+        plans: dict[str, str],
+        partial: bool,
+    ) -> Report:
+        targets: dict[str, Variable] = {}
+        seen: set[int] = set()
+        for path, variable in {**states.places(objects), **states.slots(objects)}.items():
+            if id(variable) not in seen:  # one that several objects share is kept once
+                seen.add(id(variable))
+                targets[path] = variable
         own = {name for name, value in objects.items() if isinstance(value, (DataIterator, *states.PLAIN))}
         found = {new: old for old, new in names.items() if new in targets}
         values = {new: old for old, new in plans.items() if new in own}
@@ -148,23 +165,18 @@ class Checkpoint:
         report = Report(sorted([*found, *values]), missing, unused)
         if not partial and (missing or unused):
             self._refuse(file, report)
-        wrong = [new for new, old in found.items() if tuple(targets[new].shape) != file.shape(old)]
-        if wrong:
-            name = wrong[0]
-            raise CheckpointError(
-                "checkpoint",
-                f"{name} is {file.shape(found[name])} in {file.path} and {tuple(targets[name].shape)} here: it is of "
-                "another model.",
-            )
-        read = {new: file.array(old) for new, old in found.items()}  # all of them, before the first is changed
-        iterators = {new: states.unpacked(plain[old], _reader(file)) for new, old in values.items()}
+        for new, old in found.items():
+            check_fit(file, old, new, targets[new], "checkpoint")
+        read = {new: file.array(old) for new, old in found.items()}  # all of them, before anything is changed
+        kept = {new: states.unpacked(plain[old], _reader(file)) for new, old in values.items()}
+        for name, value in kept.items():
+            if isinstance(objects[name], DataIterator):
+                objects[name].restore(value)  # which raises where it is of another dataset
         for new, array in read.items():
             targets[new].assign(asarray(array, dtype=targets[new].dtype))
-        for name, value in iterators.items():
-            if isinstance(objects[name], DataIterator):
-                objects[name].restore(value)
-            else:
-                objects[name] = value
+        for name, value in kept.items():
+            if not isinstance(objects[name], DataIterator):
+                self._objects[name] = value
         return report
 
     def _refuse(self, file: files.File, report: Report) -> None:
@@ -253,10 +265,27 @@ def load_arrays(path: str | os.PathLike[str]) -> dict[str, Tensor]:
     return {name: asarray(file.array(name)) for name in file.names}
 
 
-def save_variables(path: str | os.PathLike[str], variables: Mapping[str, Variable], stage: str) -> None:
-    """Write variables by name into one file.  Raises ArgumentError for names of formats that are not written."""
+def check_fit(file: files.File, old: str, new: str, variable: Variable, stage: str) -> None:
+    """Raise CheckpointError unless an array of a file is one for a variable: of its shape, and a float for floats."""
+    if file.shape(old) != tuple(variable.shape):
+        raise CheckpointError(
+            stage,
+            f"{new} is {file.shape(old)} in {file.path} and {tuple(variable.shape)} here: it is of another model.",
+        )
+    kept, wanted = file.dtype(old), variable.dtype
+    if kept != wanted and not (dtypes.is_float(kept) and dtypes.is_float(wanted)):
+        raise CheckpointError(stage, f"{new} is {kept} in {file.path} and {wanted} here: it is of another model.")
+
+
+def check_name(path: str | os.PathLike[str], stage: str) -> None:
+    """Raise ArgumentError for names of files of formats that are not written."""
     if os.fspath(path).endswith((".h5", ".hdf5", ".keras")):
         raise ArgumentError(stage, f"{path} would be of a format that is not written; name it *{SUFFIX}.")
+
+
+def save_variables(path: str | os.PathLike[str], variables: Mapping[str, Variable], stage: str) -> None:
+    """Write variables by name into one file.  Raises ArgumentError for names of formats that are not written."""
+    check_name(path, stage)
     files.write(path, {name: variable.numpy() for name, variable in variables.items()}, {"kind": "weights"})
 
 
@@ -275,11 +304,7 @@ def load_variables(path: str | os.PathLike[str], variables: Mapping[str, Variabl
     for name, variable in variables.items():
         if name in missing:
             continue
-        if file.shape(name) != tuple(variable.shape):
-            raise CheckpointError(
-                stage,
-                f"{name} is {file.shape(name)} in {path} and {tuple(variable.shape)} here: it is of another model.",
-            )
+        check_fit(file, name, name, variable, stage)
         read[name] = file.array(name)
     for name, array in read.items():
         variables[name].assign(asarray(array, dtype=variables[name].dtype))

@@ -199,6 +199,10 @@ class File:
         """The shape of an array, which is not read for it."""
         return self._entries[name][1]
 
+    def dtype(self, name: str) -> np.dtype[Any]:
+        """The dtype of an array."""
+        return self._entries[name][0]
+
     def array(self, name: str) -> np.ndarray:
         """An array, read-only, whose content is in the file.  Raises CheckpointError if it is not what was written."""
         dtype, shape, begin, end = self._entries[name]

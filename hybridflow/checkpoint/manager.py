@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import re
 import threading
@@ -71,7 +72,6 @@ class CheckpointManager:
         self.checkpoint, self.directory, self._name = checkpoint, os.fspath(directory), checkpoint_name
         self._max, self._hours, self._init = max_to_keep, keep_checkpoint_every_n_hours, init_fn
         self._kept_at = time.time()
-        self._kept: set[str] = set()
         self._writer: threading.Thread | None = None
         self._failure: BaseException | None = None
 
@@ -109,7 +109,7 @@ class CheckpointManager:
 
     def _write(self, path: str, state: Any, counter: int) -> None:
         write_state(path, state, counter)
-        self._drop_old()
+        self._drop_old(path)
 
     def _write_aside(self, path: str, state: Any, counter: int) -> None:
         try:
@@ -126,16 +126,31 @@ class CheckpointManager:
             failure, self._failure = self._failure, None
             raise failure
 
-    def _drop_old(self) -> None:
+    def _drop_old(self, written: str) -> None:
         if self._max is None:
             return
-        for path in [path for path in self.checkpoints if path not in self._kept][: -self._max]:
+        kept = self._for_ever()
+        others = [path for path in self.checkpoints if os.path.basename(path) not in kept and path != written]
+        for path in others[: max(len(others) + 1 - self._max, 0)]:
             if self._hours is not None and time.time() - self._kept_at >= self._hours * 3600:
                 self._kept_at = time.time()
-                self._kept.add(path)
+                kept.append(os.path.basename(path))
+                self._index.write_text(json.dumps(kept), encoding="utf-8")
                 continue
-            with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+            with contextlib.suppress(FileNotFoundError):
                 Path(path).unlink()
+
+    @property
+    def _index(self) -> Path:
+        return Path(self.directory) / f"{self._name}-kept.json"
+
+    def _for_ever(self) -> list[str]:
+        """The files that are kept beside the last ones, in later processes too."""
+        try:
+            found = json.loads(self._index.read_text(encoding="utf-8"))
+        except (FileNotFoundError, ValueError):
+            return []
+        return [name for name in found if isinstance(name, str)] if isinstance(found, list) else []
 
     def restore_or_initialize(self) -> str | None:
         """Restore the last file and return its path; where there is none call ``init_fn`` and return None."""

@@ -9,11 +9,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from hybridflow.array.random import Generator
-from hybridflow.core import pytree
 from hybridflow.core.tensor import Tensor
 from hybridflow.core.variable import Variable
 from hybridflow.data import Iterator as DataIterator
-from hybridflow.errors import ArgumentTypeError, CheckpointError
+from hybridflow.errors import ArgumentError, ArgumentTypeError, CheckpointError
 from hybridflow.layers import Layer
 from hybridflow.layers.module import Module
 from hybridflow.metrics import Metric
@@ -36,6 +35,7 @@ def state_of(objects: Mapping[str, Any]) -> State:
     Raises ArgumentTypeError for an object that has no state.
     """
     state = State({}, {})
+    objects = expanded(objects)
     variables = places(objects)
     seen: set[int] = set()
     for path, variable in variables.items():
@@ -50,7 +50,7 @@ def state_of(objects: Mapping[str, Any]) -> State:
             state.plain[name] = _packed(value.state(), name, state.arrays)
         elif isinstance(value, PLAIN):
             state.plain[name] = value
-        elif not isinstance(value, (Variable, Module, Generator, Metric)) and not pytree.is_container(value):
+        elif not isinstance(value, (Variable, Module, Generator, Metric)):
             raise ArgumentTypeError(
                 "checkpoint",
                 f"{name} is {value!r:.80}, which has no state: give variables, modules, optimizers, metrics, random "
@@ -59,12 +59,44 @@ def state_of(objects: Mapping[str, Any]) -> State:
     return state
 
 
-def places(objects: Mapping[str, Any]) -> dict[str, Variable]:
-    """All variables by their paths but for the slots of optimizers."""
-    found: dict[str, Variable] = {}
+def expanded(objects: Mapping[str, Any]) -> dict[str, Any]:
+    """The objects, with those in lists, tuples and dicts by the paths there.
+
+    Raises ArgumentTypeError for numbers and texts in containers: there they could not be set again.
+    """
+    found: dict[str, Any] = {}
+
+    def visit(path: str, value: Any, is_inside: bool) -> None:
+        if isinstance(value, (list, tuple)):
+            for index, part in enumerate(value):
+                visit(f"{path}.{index}", part, True)
+        elif isinstance(value, dict):
+            for key, part in value.items():
+                visit(f"{path}.{key}", part, True)
+        elif is_inside and isinstance(value, PLAIN):
+            raise ArgumentTypeError(
+                "checkpoint", f"{path} is {value!r}: numbers and texts are attributes of their own."
+            )
+        elif path in found:
+            raise ArgumentError("checkpoint", f"{path} is the path of two objects; keys must not hold a dot.")
+        else:
+            found[path] = value
+
     for name, value in objects.items():
+        visit(name, value, False)
+    return found
+
+
+def places(objects: Mapping[str, Any]) -> dict[str, Variable]:
+    """All variables by their paths but for the slots of optimizers.
+
+    Raises ArgumentError where two of them have one path.
+    """
+    found: dict[str, Variable] = {}
+    for name, value in expanded(objects).items():
         for path, variable in _variables(name, value):
-            found[path] = variable
+            if found.setdefault(path, variable) is not variable:
+                raise ArgumentError("checkpoint", f"{path} is the path of two variables; keys must not hold a dot.")
     return found
 
 
@@ -83,12 +115,6 @@ def _variables(name: str, value: Any) -> Iterator[tuple[str, Variable]]:
     elif isinstance(value, Module):
         for path, variable in value.named_variables().items():
             yield f"{name}.{path}", variable
-    elif isinstance(value, dict):
-        for key, part in value.items():
-            yield from _variables(f"{name}.{key}", part)
-    elif isinstance(value, (list, tuple)):
-        for index, part in enumerate(value):
-            yield from _variables(f"{name}.{index}", part)
 
 
 def _add_slots(state: State, name: str, optimizer: Optimizer, paths: Mapping[int, str]) -> None:
@@ -99,21 +125,31 @@ def _add_slots(state: State, name: str, optimizer: Optimizer, paths: Mapping[int
             state.arrays[f"{name}.slots.{of}.{kind}"] = slot._current()
 
 
-def built(objects: Mapping[str, Any], names: list[str]) -> None:
-    """Let optimizers make the slots of which there are ``names``."""
+def built(objects: Mapping[str, Any], names: list[str]) -> Callable[[], None]:
+    """Let optimizers make the slots of which there are ``names``; what is returned takes those back."""
     variables = places(objects)
-    for name, value in objects.items():
+    before = []
+    for name, value in expanded(objects).items():
         if isinstance(value, Optimizer):
             prefix = f"{name}.slots."
             wanted = {other[len(prefix) :].rpartition(".")[0] for other in names if other.startswith(prefix)}
+            before.append((value._state, len(value._state.trained)))
             value.build([variable for path, variable in variables.items() if path in wanted])
+
+    def take_back() -> None:
+        for state, count in before:
+            for variable in state.trained[count:]:
+                del state.slots[id(variable)]
+            del state.trained[count:]
+
+    return take_back
 
 
 def slots(objects: Mapping[str, Any]) -> dict[str, Variable]:
     """The slots of optimizers by path."""
     paths = {id(variable): path for path, variable in reversed(places(objects).items())}
     found: dict[str, Variable] = {}
-    for name, value in objects.items():
+    for name, value in expanded(objects).items():
         if isinstance(value, Optimizer):
             for index, variable in enumerate(value._state.trained):
                 of = paths.get(id(variable), f"variable{index}")
@@ -124,7 +160,7 @@ def slots(objects: Mapping[str, Any]) -> dict[str, Variable]:
 
 def unbuilt(objects: Mapping[str, Any], missing: list[str]) -> str | None:
     """The name of a layer that has no variables yet, and is to hold some that are missing."""
-    for name, value in objects.items():
+    for name, value in expanded(objects).items():
         if isinstance(value, Module) and any(path.startswith(f"{name}.") for path in missing):
             for module in [value, *value.submodules]:
                 if isinstance(module, Layer) and not module.built:

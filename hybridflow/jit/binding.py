@@ -67,6 +67,10 @@ class Binder:
         now = _defaults_of(function)
         return len(now) == len(self._defaults) and all(map(operator.is_, now, self._defaults))
 
+    def kinds(self) -> list[tuple[str, Any]]:
+        """The parameters with their kinds."""
+        return list(zip(self.parameters, self._kinds))
+
     def bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
         """One value per parameter, defaults filled in.  Raises ArgumentTypeError as a call of the function would."""
         if self._plain and not kwargs and len(args) == len(self.parameters):

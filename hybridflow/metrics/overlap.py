@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from hybridflow.array.creation import asarray, eye, zeros
-from hybridflow.array.elementwise import astype, greater, not_equal, where
+from hybridflow.array.elementwise import astype, greater, logical_and, maximum, minimum, not_equal, where
 from hybridflow.array.indexing import scatter_add, take
 from hybridflow.array.reductions import argmax, sum
 from hybridflow.array.shapes import broadcast_to, expand_dims, reshape
@@ -22,7 +22,7 @@ class IoU(Metric):
     in either.  Labels and predictions are class numbers, of any shape.
 
     ``sparse_y_true`` and ``sparse_y_pred`` False: they are one-hot, or scores, along ``axis``.  Where the label is
-    ``ignore_class`` nothing counts.
+    ``ignore_class`` nothing counts.  A class out of range raises IndexRangeError.
 
     >>> hf.metrics.IoU(2, [0])([0, 0, 1, 1], [0, 1, 0, 1])
     <Tensor f32[] cpu> 0.33333334
@@ -64,7 +64,10 @@ class IoU(Metric):
             weights = where(counted, weights, 0.0)
             labels = where(counted, labels, 0)
             predictions = where(reshape(counted, predictions.shape), predictions, 0)
-        cells = reshape(labels, (-1,)) * self.num_classes + reshape(predictions, (-1,))
+        rows, columns = reshape(labels, (-1,)), reshape(predictions, (-1,))
+        most = maximum(rows, columns)
+        inside = logical_and(minimum(rows, columns) >= 0, most < self.num_classes)
+        cells = where(inside, rows * self.num_classes + columns, self.num_classes**2)  # beyond: an IndexRangeError
         found = scatter_add(zeros((self.num_classes**2,), dtype=dtypes.float64), cells, reshape(weights, (-1,)))
         self.total_cm.assign_add(reshape(found, self.total_cm.shape))
 

@@ -25,9 +25,11 @@ class CompiledLoss:
 
     def __call__(
         self, y: Any, y_pred: Any, sample_weight: Any, names: Sequence[str] | None
-    ) -> dict[str | None, Tensor]:
-        """The loss of each output that has one, by its name, None where there is but one output."""
+    ) -> tuple[dict[str | None, Tensor], list[Tensor]]:
+        """The loss of each output that has one, by its name, None where there is but one output; and those losses
+        times their weights, whose sum counts."""
         found: dict[str | None, Tensor] = {}
+        counted: list[Tensor] = []
         outputs = by_name(y_pred, names)
         for name, output in outputs.items():
             loss = part_of(self._losses, name, outputs, "loss", whole=True)
@@ -39,8 +41,9 @@ class CompiledLoss:
                 raise ArgumentError("fit", f"there is a loss but no labels{_of(name)}; give y.")
             value = loss(label, output) if weights is None else loss(label, output, sample_weight=weights)
             factor = part_of(self._weights, name, outputs, "loss_weights", whole=True)
-            found[name] = value if factor is None else multiply(value, factor)
-        return found
+            found[name] = value
+            counted.append(value if factor is None else multiply(value, factor))
+        return found, counted
 
 
 class CompiledMetrics:
@@ -82,15 +85,22 @@ class CompiledMetrics:
         loss = part_of(self._loss, name, outputs, "loss", whole=True)
         found = []
         for given, heeds in ((self._given, False), (self._weighted, True)):
-            chosen = part_of(given, name, outputs, "metrics", whole=not _is_nested(given))
+            chosen = part_of(given, name, outputs, "metrics") if _is_nested(given) else given
             for one in chosen if isinstance(chosen, (list, tuple)) else [chosen]:
                 if one is None:
                     continue
                 metric = as_metric(one, loss, y, p)
                 label = metric.name if name is None else f"{name}_{metric.name}"
+                if any(label == other for other, _ in self._made):
+                    label = f"weighted_{label}" if heeds else f"{label}_{len(self._made)}"
                 found.append((label, metric, heeds))
                 self._made.append((label, metric))
         return found
+
+    @property
+    def labels(self) -> list[str]:
+        """The names of ``results``, of metrics that give one number."""
+        return [label for label, _ in self._made]
 
     def results(self) -> dict[str, Any]:
         """The results by name."""
@@ -114,6 +124,8 @@ def by_name(value: Any, names: Sequence[str] | None) -> dict[Any, Any]:
 
 def part_of(value: Any, name: Any, outputs: Mapping[Any, Any], what: str, whole: bool = False) -> Any:
     """What belongs to an output: of a dict by its name, of a list by its place; ``whole`` things belong to each."""
+    if name is None and isinstance(value, (list, tuple, dict)) and len(value) == 1:
+        return next(iter(value.values() if isinstance(value, dict) else value))
     if value is None or name is None:
         return value
     if isinstance(value, Mapping):

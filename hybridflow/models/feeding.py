@@ -33,6 +33,7 @@ class Feed:
     def __init__(self, make: Callable[[], Iterator[Batch]], steps: int | None, own_steps: bool) -> None:
         self._make, self.steps, self._own_steps = make, steps, own_steps
         self._running: Iterator[Batch] | None = None
+        self.goes_on = False  # an iterator of the user's, which cannot be begun anew
 
     def epoch(self) -> Iterator[Batch]:
         """The batches of the next epoch."""
@@ -66,8 +67,13 @@ class Feed:
             left -= 1
             yield batch
 
+    def restart(self) -> None:
+        """Let the next epoch begin with the first batch, where there is one."""
+        if not self.goes_on:
+            self.close()
+
     def close(self) -> None:
-        """Let go of what is being iterated over."""
+        """Let go of what is being iterated over; the next epoch begins anew."""
         if self._running is not None:
             _close(self._running)
             self._running = None
@@ -97,7 +103,10 @@ def feed(
     if class_weight:
         weigh, whole = class_weight, made._make
         made._make = lambda: (_weighted(method, batch, weigh) for batch in whole())
-    return made if steps is None else Feed(made._make, steps, True)
+    if steps is not None:
+        made = Feed(made._make, steps, True)
+    made.goes_on = hasattr(x, "__next__")
+    return made
 
 
 def split_off(method: str, data: Batch, share: float) -> tuple[Batch, Batch]:
@@ -215,7 +224,7 @@ def _of_iterable(method: str, x: Any, y: Any, sample_weight: Any, batch_size: in
             raise ArgumentError(method, f"{name} is given beside {_kind(x)}: its elements hold that.")
     if isinstance(x, Dataset):
         count = x.cardinality()
-        return Feed(lambda: map(parts, iter(x)), count if count >= 0 else None, False)
+        return Feed(lambda: _parts_of(x), count if count >= 0 else None, False)
     if hasattr(x, "__getitem__") and hasattr(x, "__len__") and not hasattr(x, "__iter__"):
         return Feed(lambda: _of_sequence(method, x, shuffle), len(x), False)
     if not hasattr(x, "__iter__"):
@@ -230,6 +239,15 @@ def _of_iterable(method: str, x: Any, y: Any, sample_weight: Any, batch_size: in
             yield parts(tuple(batch) if is_loader and isinstance(batch, list) else batch)
 
     return Feed(make, steps, False)
+
+
+def _parts_of(dataset: Dataset) -> Iterator[Batch]:
+    elements = iter(dataset)
+    try:
+        for element in elements:
+            yield parts(element)
+    finally:
+        elements.close()
 
 
 def _of_sequence(method: str, sequence: Any, shuffle: bool) -> Iterator[Batch]:
@@ -250,9 +268,12 @@ def _weighted(method: str, batch: Batch, class_weight: Mapping[int, float]) -> B
         raise ArgumentError(method, "class_weight and sample_weight are given; give one of them.")
     if labels.ndim > 1:
         labels = labels.argmax(-1) if labels.shape[-1] > 1 else labels[..., 0]
-    table = np.ones(max(int(labels.max(initial=0)), *class_weight, 0) + 1, np.float32)
-    table[list(class_weight)] = list(class_weight.values())
-    return Batch(batch.x, batch.y, table[labels.astype(np.int64)])
+    numbers, classes = labels.astype(np.int64), [int(number) for number in class_weight]
+    if min([0, *classes, int(numbers.min(initial=0))]) < 0:
+        raise ArgumentError(method, "class_weight is for classes numbered from 0; there are negative ones.")
+    table = np.ones(max([int(numbers.max(initial=0)), *classes]) + 1, np.float32)
+    table[classes] = list(class_weight.values())
+    return Batch(batch.x, batch.y, table[numbers])
 
 
 def _kind(value: Any) -> str:

@@ -151,8 +151,13 @@ class Model(Layer):
 
     @property
     def metrics_names(self) -> list[str]:
-        """The names of ``metrics``."""
-        return [metric.name for metric in self.metrics]
+        """The names of what is logged, in the order in which ``evaluate`` returns it."""
+        settings = self._compiled
+        own = [metric.name for metric in _metrics_within(self)]
+        if settings is None:
+            return own
+        trackers = [metric.name for metric in (settings.tracker, *settings.trackers.values())]
+        return [*trackers, *settings.metrics.labels, *own]
 
     def reset_metrics(self) -> None:
         """Let all metrics start anew."""
@@ -199,8 +204,7 @@ class Model(Layer):
         more = self.losses
         found: list[Any] = []
         if settings.loss is not None:
-            by_output = settings.loss(y, y_pred, sample_weight, self._output_names())
-            found = list(by_output.values())
+            by_output, found = settings.loss(y, y_pred, sample_weight, self._output_names())
             if len(found) > 1:
                 for name, value in by_output.items():
                     settings.tracker_of(str(name)).update_state(value, sample_weight=_samples(x))
@@ -303,6 +307,8 @@ class Model(Layer):
             told.on_train_end(told.last_logs)
         finally:
             source.close()
+            if validation is not None:
+                validation.close()
             told.close()
         return told.history
 
@@ -316,7 +322,7 @@ class Model(Layer):
     def _train_epoch(self, source: Feed, told: CallbackList, settings: _Compiled) -> dict[str, float] | None:
         """What an epoch logged; None if there was no batch."""
         logs: dict[str, Any] | None = None
-        every = settings.steps_per_execution
+        number, every = 0, settings.steps_per_execution
         step = settings.train_step
         for number, batch in enumerate(source.epoch()):
             if number % every == 0:
@@ -326,6 +332,8 @@ class Model(Layer):
                 told.on_train_batch_end(number, logs)
             if self.stop_training:
                 break
+        if logs is not None and (number + 1) % every:
+            told.on_train_batch_end(number, logs)  # of a last group that is not whole
         return None if logs is None else floats(logs)
 
     def _validation(self, given: Any, batch_size: int | None, steps: int | None) -> Feed | None:
@@ -365,6 +373,7 @@ class Model(Layer):
     def _evaluate(self, source: Feed, told: CallbackList) -> dict[str, float] | None:
         """What an evaluation logged; None if there was no batch."""
         self.reset_metrics()
+        source.restart()  # each validation is of the same batches
         step = self._settings.test_step
         logs: dict[str, Any] | None = None
         told.on_test_begin()
@@ -584,7 +593,11 @@ def _joined(parts_of_all: Iterable[Any]) -> np.ndarray:
 
 
 def _is_due(epoch: int, every: Any) -> bool:
-    return epoch % every == 0 if isinstance(every, int) else epoch in every
+    if isinstance(every, int):
+        if every < 1:
+            raise ArgumentError("fit", f"validation_freq is {every!r}; it must be 1 or more, or the epochs themselves.")
+        return epoch % every == 0
+    return epoch in every
 
 
 def _children(value: Any) -> list[Any]:

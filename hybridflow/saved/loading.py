@@ -25,10 +25,21 @@ from hybridflow.eager.operands import as_tensor
 from hybridflow.errors import ArgumentError, ArgumentTypeError, CheckpointError, HybridflowError, ShapeError
 from hybridflow.jit.function import function
 from hybridflow.jit.tensor_spec import TensorSpec
+from hybridflow.jit.value_keys import value_key
 from hybridflow.layers.module import Module
 from hybridflow.saved.saving import DEFAULT, KIND, VERSION
 from hybridflow.saved.structures import unpacked
 
+_KINDS = {
+    kind.name: kind
+    for kind in (
+        inspect.Parameter.POSITIONAL_ONLY,
+        inspect.Parameter.POSITIONAL_OR_KEYWORD,
+        inspect.Parameter.VAR_POSITIONAL,
+        inspect.Parameter.KEYWORD_ONLY,
+        inspect.Parameter.VAR_KEYWORD,
+    )
+}
 _LEAST = 2  # smaller open extents have programs of their own
 
 
@@ -75,7 +86,8 @@ class _Program:
     """One graph of a file, with what its inputs and results are."""
 
     def __init__(self, graph: Graph, told: dict[str, Any], variables: list[Variable], file: files.File) -> None:
-        self.told, self.graph, self.parameters = told, graph, [str(name) for name in told["parameters"]]
+        self.told, self.graph = told, graph
+        self.parameters = [(str(name), _KINDS[kind]) for name, kind in told["parameters"]]
         self.leaves, self.structure = pytree.flatten(tuple(unpacked(told["arguments"])))
         self.results = unpacked(told["results"])
         self.sources: list[Any] = []
@@ -107,7 +119,7 @@ class _Program:
         nodes = iter(self._arguments)
         for leaf, wanted in zip(leaves, self.leaves):
             if not isinstance(wanted, TensorSpec):
-                if type(leaf) is not type(wanted) or leaf != wanted:
+                if value_key(leaf) != value_key(wanted):  # by bits: -0.0 is not 0.0, and NaN is itself
                     return False
                 continue
             node = next(nodes)
@@ -155,17 +167,13 @@ class SavedFunction:
         first = programs[0]
         defaults = pytree.unflatten(first.structure, first.leaves)
         parameters = []
-        for parameter, default in zip(first.parameters, defaults):
+        for (parameter, kind), default in zip(first.parameters, defaults):
+            is_several = kind in (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
             plain = not any(isinstance(leaf, TensorSpec) for leaf in pytree.flatten(default)[0])
-            parameters.append(
-                inspect.Parameter(
-                    parameter,
-                    inspect.Parameter.POSITIONAL_OR_KEYWORD,
-                    default=default if plain else inspect.Parameter.empty,
-                )
-            )
+            usual = default if plain and not is_several else inspect.Parameter.empty
+            parameters.append(inspect.Parameter(parameter, kind, default=usual))
         self.__signature__ = inspect.Signature(_ordered(parameters))
-        self._order = first.parameters
+        self._order = [name for name, _ in first.parameters]
 
     @property
     def specs(self) -> list[Any]:
@@ -179,11 +187,11 @@ class SavedFunction:
             raise ArgumentTypeError(self.name, f"{error}; the signature is {self.name}{self.__signature__}.") from None
         bound.apply_defaults()
         leaves, structure = pytree.flatten(tuple(bound.arguments[name] for name in self._order))
-        leaves = self._converted(leaves)
-        for program in self.programs:
-            if program.takes(leaves, structure):
-                tensors = [leaf for leaf, spec in zip(leaves, program.leaves) if isinstance(spec, TensorSpec)]
-                return _assembled(program.results, program.call(*tensors), tensors)
+        for found in (leaves, self._converted(leaves)):
+            for program in self.programs:
+                if program.takes(found, structure):
+                    tensors = [leaf for leaf, spec in zip(found, program.leaves) if isinstance(spec, TensorSpec)]
+                    return _assembled(program.results, program.call(*tensors), tensors)
         told = ", ".join(str(getattr(leaf, "type", repr(leaf))) for leaf in leaves)
         known = "; ".join(
             ", ".join(str(leaf) if isinstance(leaf, TensorSpec) else repr(leaf) for leaf in program.leaves)
@@ -275,9 +283,10 @@ def _ordered(parameters: list[inspect.Parameter]) -> list[inspect.Parameter]:
     """Parameters with those behind one with a default given by name alone where they have none."""
     seen = False
     found = []
+    by_place = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
     for parameter in parameters:
-        seen = seen or parameter.default is not parameter.empty
-        if seen and parameter.default is parameter.empty:
+        seen = seen or (parameter.kind in by_place and parameter.default is not parameter.empty)
+        if seen and parameter.kind in by_place and parameter.default is parameter.empty:
             parameter = parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY)
         found.append(parameter)
     return sorted(found, key=lambda p: p.kind)

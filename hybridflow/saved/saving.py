@@ -6,6 +6,7 @@ import ast
 import itertools
 import json
 import os
+import warnings
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -19,7 +20,7 @@ from hybridflow.core.variable import Variable
 from hybridflow.errors import ArgumentError, ArgumentTypeError, HybridflowError
 from hybridflow.jit.concrete import ARGUMENT, RESULT, VALUE, ConcreteFunction
 from hybridflow.jit.function import Function, function
-from hybridflow.jit.keys import Key, TensorKey
+from hybridflow.jit.keys import Key, NumberKey, TensorKey
 from hybridflow.jit.tensor_spec import TensorSpec
 from hybridflow.jit.value_keys import ValueKey
 from hybridflow.layers.module import Module
@@ -107,6 +108,13 @@ def _concrete(given: Any, what: str) -> list[Any]:
     if given.input_signature is not None:
         return [given.get_concrete_function()]
     found: list[Any] = given.concrete_functions()
+    exact = [one for one in found if not any(isinstance(key, NumberKey) for key in one.key.leaves)]
+    if len(exact) < len(found):
+        warnings.warn(
+            f"{what} is saved for the first numbers that it was called with, not for any: give them as tensors",
+            stacklevel=3,
+        )
+    found = exact
     if not found:
         raise ArgumentError(
             "saved",
@@ -230,7 +238,8 @@ class _Writer:
         graph = concrete.graph
         if graph.calls_host:
             raise ArgumentTypeError(
-                "saved", f"{concrete.name} calls Python functions (py_function, print...), which no file can hold."
+                "saved",
+                f"{concrete.name} calls Python functions (py_function, print, assert...), which no file can hold.",
             )
         if concrete.staged.trace.spans:
             raise ArgumentTypeError(
@@ -248,7 +257,7 @@ class _Writer:
         arguments = pytree.unflatten(concrete.key.structure, leaves)
         return {
             "graph": to_text(graph, locations=False),
-            "parameters": list(concrete._binder.parameters),
+            "parameters": [[name, kind.name] for name, kind in concrete._binder.kinds()],
             "arguments": packed(list(arguments), f"an argument of {concrete.name}"),
             "sources": sources,
             "results": packed(
