@@ -52,7 +52,7 @@ def _measured(op: OpDef, dtypes: tuple[Any, ...], attrs: tuple[tuple[str, Any], 
     values = [Val(f"%x{k}", dt.compute_dtype(d), 1) for k, d in enumerate(dtypes)]
     if op.lift and op.combine:
         state = op.lift(e, *values, Val("%i", dt.int64, 1), **dict(attrs))
-        op.combine(e, state, state, **dict(attrs))
+        (op.later or op.combine)(e, state, state, **dict(attrs))
     elif op.scalar:
         op.scalar(e, *values, **dict(attrs))
     return sum(not line.endswith(":") and " br " not in line for line in e.lines)

@@ -55,6 +55,9 @@ class Fold:
     def combine(self, e: Emitter, a: State, b: State) -> State:
         return self.rules.combine(e, a, b)
 
+    def later(self, e: Emitter, a: State, b: State) -> State:
+        return self.rules.later(e, a, b)
+
     def finish(self, e: Emitter, state: State) -> tuple[Val, ...]:
         """The fold's result, or its results where there are several."""
         dtypes = tuple([part.dtype for part in parts_of(self.node.type)])
@@ -86,6 +89,8 @@ class Sum:
     def combine(self, e: Emitter, a: State, b: State) -> State:
         return (e.add(a[0], b[0]),)
 
+    later = combine
+
 
 class Accumulation(Protocol):
     """What the loops need to know of a fold: ``Fold`` and ``Sum``."""
@@ -96,6 +101,10 @@ class Accumulation(Protocol):
     def start(self, e: Emitter) -> State: ...
 
     def combine(self, e: Emitter, a: State, b: State) -> State: ...
+
+    def later(self, e: Emitter, a: State, b: State) -> State:
+        """``combine`` where all elements of ``b`` come after those of ``a``."""
+        ...
 
 
 class Cells:
@@ -118,8 +127,9 @@ class Cells:
                 e.store(value, self.code.at(pointer, at, dtype.itemsize), mask)
 
     def fold_in(self, at: Ref, states: list[State]) -> None:
+        """States of elements that come after those in the cells."""
         e = self.code.e
-        self.store(at, [f.combine(e, old, new) for f, old, new in zip(self.folds, self.load(at), states)])
+        self.store(at, [f.later(e, old, new) for f, old, new in zip(self.folds, self.load(at), states)])
 
 
 def starts(e: Emitter, folds: Sequence[Accumulation]) -> list[State]:
@@ -242,7 +252,10 @@ class LaneFold:
         with code.loop(begin, whole, LANES, carry) as loop:
             states = self._unpack(loop.carried, len(firsts))
             turned = [
-                combine_all(e, self.folds, states[k], body(code.add(loop.index, first), None))
+                [
+                    fold.later(e, old, new)
+                    for fold, old, new in zip(self.folds, states[k], body(code.add(loop.index, first), None))
+                ]
                 for k, first in enumerate(firsts)
             ]
             loop.next = [v for states in turned for state in states for v in state]

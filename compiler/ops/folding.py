@@ -40,6 +40,12 @@ class Folding:
         assert self.op.combine is not None, self.op
         return tuple(self.op.combine(e, first, second, **self.attrs))
 
+    def later(self, e: Emit, first: State, second: State) -> State:
+        """``combine`` of states whose elements come one after the other."""
+        if self.op.later is None:
+            return self.combine(e, first, second)
+        return tuple(self.op.later(e, first, second, **self.attrs))
+
     def finish_several(self, e: Emit, state: State, dtypes: Sequence[dt.DType]) -> tuple[Val, ...]:
         """The results of an op with several."""
         assert self.op.finish is not None, self.op

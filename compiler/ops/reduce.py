@@ -293,6 +293,32 @@ def _position_combine(larger: bool) -> Any:
     return combine
 
 
+def _position_later(larger: bool) -> Any:
+    """The same where all positions of the second pair are higher: only what is better, or the first NaN, is taken.
+
+    What is no better than ``init`` stays nowhere; ``_position_finish`` says where it is.
+    """
+
+    def later(e: Emit, s: State, t: State) -> State:
+        (x, i), (y, j) = s, t
+        if dt.is_float(x.dtype):
+            no_better = e.le(y, x) if larger else e.ge(y, x)
+            take = e.not_(e.or_(no_better, e.is_nan(x)))
+        else:
+            take = e.gt(y, x) if larger else e.lt(y, x)
+        return e.select(take, y, x), e.select(take, j, i)
+
+    return later
+
+
+def _position_finish(e: Emit, state: State, larger: bool) -> State:
+    """Value and position: where the best is the worst there is all elements are that, and the first is at 0."""
+    value, position = state
+    dtype = value.dtype
+    worst = e.const((_lowest if larger else _highest)(dtype), dtype)
+    return value, e.select(e.eq(value, worst), e.const(0, dt.int64), position)
+
+
 def _position_samples(rng: np.random.Generator, dtype: Any) -> list[samples.Sample]:
     ties = np.array([1, 3, 0, 3, 0, 1]).astype(dtype)
     return [*_samples(empty=False)(rng, dtype), ((ties,), {"axes": (0,)}), ((ties.reshape(2, 3),), {"axes": (0, 1)})]
@@ -309,11 +335,12 @@ def _position(name: str, find: Any, larger: bool, doc: str) -> None:
         reference=_position_reference(find),
         lift=lambda e, x, i: (x, i),
         combine=_position_combine(larger),
+        later=_position_later(larger),
         init=lambda dtype: (
             ((_lowest if larger else _highest)(dtype), dt.compute_dtype(dtype)),
             (_NOWHERE, dt.int64),
         ),
-        finish=lambda e, state, dtype: state[1],
+        finish=lambda e, state, dtype: _position_finish(e, state, larger)[1],
         vjp=NOT_DIFFERENTIABLE,
         samples=_position_samples,
         dtypes=rules.NUMERIC,
@@ -358,8 +385,9 @@ def _position_with_value(name: str, find: Any, larger: bool, doc: str) -> None:
         reference=reference,
         lift=lambda e, x, i: (x, i),
         combine=_position_combine(larger),
+        later=_position_later(larger),
         init=TABLE[f"arg{name[:3]}"].init,
-        finish=lambda e, state, dtypes: state,
+        finish=lambda e, state, dtypes: _position_finish(e, state, larger),
         vjp=vjp,
         samples=lambda rng, dtype: [s for s in _position_samples(rng, dtype) if len(s[1]["axes"]) == 1],
         dtypes=rules.NUMERIC,

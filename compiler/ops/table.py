@@ -100,6 +100,8 @@ class OpDef:
                                      the identity's components, for the (wide) dtype of the first input; finish(e,
                                      state, dtype) is the result.  All take the op's attributes too, but for ``axes``
                                      and ``axis``.  All inputs have one shape; see folding.py
+    later(e, s, t)                   REDUCE: ``combine`` where all of t's elements come after all of s's, if that takes
+                                     fewer instructions
     contraction(types, attrs)        CONTRACT: which axes of the operands it multiplies and sums (contraction.py)
     contracting(contraction)         CONTRACT: the attributes that say so, for operands whose axes lie otherwise; None
                                      where its attributes cannot
@@ -143,6 +145,7 @@ class OpDef:
     segments: Segments | None = None
     lift: Lift | None = None
     combine: Combine | None = None
+    later: Combine | None = None
     init: Init | None = None
     finish: Finish | None = None
     contraction: Callable[[Types, Attrs], Contraction] | None = None
@@ -205,7 +208,7 @@ _REQUIRED: dict[Kind, tuple[str, ...]] = {
 }
 
 
-_OPTIONAL: dict[Kind, tuple[str, ...]] = {Kind.SEGMENT: ("element",)}
+_OPTIONAL: dict[Kind, tuple[str, ...]] = {Kind.SEGMENT: ("element",), Kind.REDUCE: ("later",)}
 
 # Those of them that mean something to these kinds alone.
 _OF_KINDS = {field for fields in _REQUIRED.values() for field in fields} - {"batch", "canon", "raises"}
