@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from types import BuiltinFunctionType, MemberDescriptorType, WrapperDescriptorType
 from typing import Any, NoReturn
 
 import numpy as np
@@ -21,16 +22,16 @@ def raise_unless(ok: Tensor, error: BaseException, cause: BaseException | None =
     """
     check_not_caught(type(error))
     where = short_location(user_location(2))
-    late, kind, of_cause = Late([_said(error), _said(cause)]), type(error), type(cause)
+    late = Late([_said(error), _said(cause)])
 
     def fail(*arrays: np.ndarray) -> NoReturn:
         said, said_of_cause = late.filled(arrays)
-        found = _made(kind, said)
+        found = _made(said)
         if where and not getattr(found, "__notes__", None):
             found.add_note(f"raised by compiled code  ({where})")
         if not said_of_cause:
             raise found
-        raise found from _made(of_cause, said_of_cause)
+        raise found from _made(said_of_cause)
 
     require(ok, fail, late.given(), _text(error))
 
@@ -48,17 +49,53 @@ def fail_unless(
     require(ok, fail, late.given(), message)
 
 
+# What exceptions of Python keep beside their arguments and attributes, and let be set.
+_SLOTS = (
+    *("code", "value", "name", "path", "msg", "errno", "strerror", "filename", "filename2"),
+    *("lineno", "offset", "text", "end_lineno", "end_offset", "encoding", "object", "start", "end", "reason"),
+)
+_IN_C = (WrapperDescriptorType, BuiltinFunctionType)
+
+
 def _said(error: BaseException | None) -> list[Any]:
-    return [] if error is None else [list(error.args), dict(vars(error))]
+    """What ``_made`` makes an error of: its type, arguments, attributes, what its class keeps elsewhere, and the errors
+    of a group."""
+    if error is None:
+        return []
+    slots = {name: getattr(error, name) for name in _SLOTS if _is_slot(type(error), name)}
+    args, inner = error.args, []
+    if isinstance(error, BaseExceptionGroup):
+        args, inner = (error.message,), [_said(one) for one in error.exceptions]
+    return [type(error), list(args), dict(vars(error)), slots, inner]
 
 
-def _made(kind: Any, said: list[Any]) -> BaseException:
-    """An error like one that was made while tracing: its constructor may take other arguments than it keeps."""
-    args, attributes = said
-    found: BaseException = kind.__new__(kind, *args)
-    found.args = tuple(args)
+def _is_slot(kind: type, name: str) -> bool:
+    owner = next((base for base in kind.__mro__ if name in vars(base)), None)
+    return owner is not None and isinstance(vars(owner)[name], MemberDescriptorType)
+
+
+def _made(said: list[Any]) -> BaseException:
+    """An error like one that was made while tracing.  A constructor in Python may take other arguments than the error
+    keeps, and is not called."""
+    kind, args, attributes, slots, inner = said
+    if inner:
+        args = [*args, [_made(one) for one in inner]]
+    found: BaseException
+    if _is_constructed_in_python(kind):
+        found = kind.__new__(kind, *args)
+        found.args = tuple(args)
+    else:
+        found = kind(*args)
+    for name, value in slots.items():
+        if value is not None:
+            setattr(found, name, value)
     vars(found).update(attributes)
     return found
+
+
+def _is_constructed_in_python(kind: type) -> bool:
+    made_by = [vars(base).get(name) for base in kind.__mro__ for name in ("__init__", "__new__")]
+    return any(method is not None and not isinstance(method, _IN_C) for method in made_by)
 
 
 def _text(error: BaseException) -> str:

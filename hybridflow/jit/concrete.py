@@ -18,8 +18,8 @@ from hybridflow.core.tensor import Tensor, wrap
 from hybridflow.core.variable import Variable
 from hybridflow.eager import placement
 from hybridflow.eager.operands import as_tensor
-from hybridflow.effects.late import LateText
-from hybridflow.errors import ArgumentTypeError, DTypeError, ShapeError
+from hybridflow.effects.late import LateText, is_late
+from hybridflow.errors import ArgumentTypeError, DTypeError, HybridflowError, ShapeError
 from hybridflow.jit import aliases
 from hybridflow.jit.binding import Binder
 from hybridflow.jit.keys import (
@@ -341,7 +341,8 @@ def trace_signature(
 ) -> Any:
     """Run ``python`` on symbolic tensors.  Also says whether it made variables, and so must be traced again.
 
-    With ``gives_up`` it raises NumbersWantedError where the code needs the value of an open extent, or of a number.
+    With ``gives_up`` it raises NumbersWantedError where the code needs the value of an open extent, or of a number; and
+    always RaisedError where no program can raise what the code does.
 
     Once is enough, unless what the code asks of its symbolic extents says more of them (see ``tracing.assumptions``).
     """
@@ -372,6 +373,23 @@ class NumbersWantedError(Exception):
 
     def __init__(self, places: dict[tuple[int, int], str | None]) -> None:
         self.places = places
+
+
+class RaisedError(Exception):
+    """The code that is traced raised an ``error`` of its own behind effects and checks that no program will run now, or
+    with values in it that are not known while tracing: only a run of the code itself says what a call raises."""
+
+    def __init__(self, error: BaseException) -> None:
+        super().__init__(str(error))
+        self.error = error
+
+
+def _comes_after_effects(error: BaseException, trace: Trace) -> bool:
+    if isinstance(error, (HybridflowError, Restart, KeyboardInterrupt)):
+        return False
+    if trace.functions or any(node.may_raise or node.effect.name == "ORDERED" for node in trace.nodes):
+        return True
+    return any(map(is_late, (*error.args, *getattr(error, "__dict__", {}).values())))
 
 
 def _explained(error: ShapeError, assumptions: Assumptions) -> ShapeError:
@@ -422,8 +440,13 @@ def _run(
             stand_ins.append(leaf)
     values = pytree.unflatten(structure, stand_ins)
     args, kwargs = binder.split(values)
-    with tracing(trace), observing(trace, values):
-        result = python(*args, **kwargs)
+    try:
+        with tracing(trace), observing(trace, values):
+            result = python(*args, **kwargs)
+    except BaseException as error:
+        if _comes_after_effects(error, trace):
+            raise RaisedError(error) from None
+        raise
     given = [node for node in trace.inputs if node.attrs["role"] is Role.ARGUMENT]
     inputs = [k for k in keys if isinstance(k, (TensorKey, NumberKey))]
     positions = {node: k for k, (node, own) in enumerate(zip(given, inputs)) if isinstance(own, TensorKey)}

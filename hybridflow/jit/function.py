@@ -18,7 +18,7 @@ from hybridflow.jit import aliases, introspect, stances
 from hybridflow.jit.binding import Binder, name_of
 from hybridflow.jit.bound import BoundFunction, WeakMethod
 from hybridflow.jit.cache import CallForm, SignatureCache, Variant
-from hybridflow.jit.concrete import ConcreteFunction, NumbersWantedError, trace_signature
+from hybridflow.jit.concrete import ConcreteFunction, NumbersWantedError, RaisedError, trace_signature
 from hybridflow.jit.input_signature import InputSignature
 from hybridflow.jit.keys import Key, LeafKey, TensorKey, leaf_key
 from hybridflow.jit.methods import Held, InstanceTable
@@ -124,7 +124,7 @@ class Function(Dispatcher, Generic[P, R]):
                 return self._call_body(args, kwargs)
             if found is None:
                 # A trace may write variables: those that it draws the first values of others from.
-                found, result = transaction.run(lambda: self._make_and_call(key, leaves))
+                found, result = transaction.run(lambda: self._make_and_call(key, leaves, args, kwargs))
             else:
                 result = found.concrete.call_leaves(leaves)
         except BaseException as error:
@@ -165,9 +165,20 @@ class Function(Dispatcher, Generic[P, R]):
             return converted(self._python, self._options.name)(*args, **kwargs)
         return transaction.run(lambda: self._python(*args, **kwargs))
 
-    def _make_and_call(self, key: Key, leaves: Sequence[Any]) -> tuple[Variant, Any]:
-        found = self._relax_or_make(key, leaves)
-        return found, found.concrete.call_leaves(leaves)
+    def _make_and_call(
+        self, key: Key, leaves: Sequence[Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> tuple[Variant, Any]:
+        try:
+            found = self._relax_or_make(key, leaves)
+        except RaisedError as raised:
+            error = raised.error
+        else:
+            return found, found.concrete.call_leaves(leaves)
+        try:
+            self._call_body(args, kwargs)  # what comes before the error happens, which has values, or is another one
+            raise error  # only tracing led to it
+        finally:
+            del error  # whose traceback holds this frame
 
     def _may_trace(self, key: Key) -> bool:
         """Whether a call that no known trace serves is traced; else it runs eagerly.  Raises TraceError where the
@@ -381,19 +392,30 @@ class Function(Dispatcher, Generic[P, R]):
                 for path, leaf in zip(paths, leaves)
             )
             key = Key(structure, keys)
-        concrete = self._find_or_make(key, leaves).concrete
+        concrete = self._concrete(key, leaves)
         concrete.specialise = self._specialised
         return concrete
 
     def _serving(self, key: Key, leaves: Sequence[Any]) -> ConcreteFunction:
         """What a call with these leaves runs."""
         found = self._find(key, leaves) or self._find_relaxed(key, leaves)
-        return (found or self._find_or_make(key, leaves)).concrete
+        return found.concrete if found else self._concrete(key, leaves)
 
     def _specialised(self, leaves: Sequence[Any], key: Key) -> ConcreteFunction:
         """What a concrete function runs for an open extent that is 0 or 1, for dicts in another order, or for one
         tensor in two places."""
-        return self._find_or_make(key, leaves).concrete
+        return self._concrete(key, leaves)
+
+    def _concrete(self, key: Key, leaves: Sequence[Any]) -> ConcreteFunction:
+        """What answers calls with these leaves, when none is made."""
+        try:
+            return self._find_or_make(key, leaves).concrete
+        except RaisedError as raised:
+            error = raised.error
+        try:
+            raise error
+        finally:
+            del error
 
     # Methods of classes
 

@@ -20,7 +20,7 @@ from hybridflow.core.tensor import Tensor
 from hybridflow.eager.wholes import values_among
 from hybridflow.errors import HybridflowError
 from hybridflow.jit.binding import Binder
-from hybridflow.jit.concrete import ConcreteFunction, trace_signature
+from hybridflow.jit.concrete import ConcreteFunction, RaisedError, trace_signature
 from hybridflow.jit.keys import Key, LeafKey, TensorKey, leaf_key
 from hybridflow.jit.native_calls import native_call_for
 from hybridflow.runtime.calls.native_call import NativeCall
@@ -66,7 +66,7 @@ def _traced(
         concrete, _ = trace_signature(
             body, binder, key, leaves, fastmath=False, may_create_variables=False, observing=_unobserved
         )
-    except HybridflowError:  # what needs values, such as the number of elements that are not zero
+    except (HybridflowError, RaisedError):  # what needs values, such as the number of elements that are not zero
         return None
     return None if _may_be_view(concrete.graph, leaves) else concrete
 
