@@ -452,3 +452,41 @@ def raising() -> Iterator[Any]:
 def test_wrong_use(use: Any, kind: type[Exception], text: str) -> None:
     with pytest.raises(kind, match=text):
         use(line())
+
+
+def test_metrics_by_name_are_made_within_the_first_step() -> None:
+    """They hold thresholds and variables, which outlive the step that is traced then."""
+    model = hf.Sequential([hf.Input((3,)), layers.Dense(1, "sigmoid")])
+    names = ["AUC", "Precision", "Recall", "accuracy", "TruePositives"]
+    model.compile("sgd", "binary_crossentropy", metrics=names)
+    labels = (CLASSES > 0).astype("i4")
+    for _ in range(2):
+        found = model.evaluate(X, labels, batch_size=8, verbose=0, return_dict=True)
+        p = model.predict(X, verbose=0)[:, 0]
+        assert found["accuracy"] == pytest.approx(((p > 0.5) == labels).mean())
+        assert found["TruePositives"] == ((p > 0.5) & (labels == 1)).sum()
+        expected = hf.metrics.AUC()(labels, p)
+        assert found["AUC"] == pytest.approx(float(expected))
+        model.fit(X, labels, batch_size=8, verbose=0)
+
+
+@pytest.mark.parametrize("by_name", [False, True])
+def test_attention_in_a_graph(by_name: bool) -> None:
+    query, value = hf.Input((4, 6)), hf.Input((5, 3))
+    attention = layers.MultiHeadAttention(2, 3)
+    made = attention(query=query, value=value) if by_name else attention(query, value)
+    model = hf.Model([query, value], layers.GlobalAveragePooling1D()(layers.Add()([query, made])))
+    q, v = RNG.standard_normal((2, 4, 6)).astype("f4"), RNG.standard_normal((2, 5, 3)).astype("f4")
+    expected = (q + attention(query=q, value=v, key=v).numpy()).mean(1)
+    np.testing.assert_allclose(model.predict([q, v], verbose=0), expected, rtol=1e-4, atol=1e-5)
+    other = hf.Model.from_config(model.get_config())
+    other.set_weights(model.get_weights())
+    np.testing.assert_array_equal(other.predict([q, v], verbose=0), model.predict([q, v], verbose=0))
+
+
+def test_an_input_may_be_given_by_its_name() -> None:
+    dense, inputs = layers.Dense(2), hf.Input((3,))
+    model = hf.Model(inputs, dense(inputs=inputs))
+    np.testing.assert_array_equal(dense(inputs=X), model(X))
+    ones = layers.Dense(1, kernel_initializer="ones")
+    np.testing.assert_allclose(ones(inputs=X), X.sum(1, keepdims=True), rtol=1e-4, atol=1e-5)

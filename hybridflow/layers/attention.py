@@ -65,6 +65,13 @@ class MultiHeadAttention(Layer):
         self._settle("kernel", kernel_initializer, kernel_regularizer, kernel_constraint)
         self._settle("bias", bias_initializer, bias_regularizer, bias_constraint)
 
+    def __call__(self, *args: Any, **options: Any) -> Any:
+        """The result of ``call``; query, value and key may be given by name."""
+        inputs = [*args, *(options.pop(name, None) for name in ("query", "value", "key")[len(args) :])]
+        while inputs and inputs[-1] is None:
+            inputs.pop()
+        return super().__call__(*inputs, **options)
+
     def _build(self, inputs: Any) -> None:
         for x in inputs[:3]:
             if x is not None and x.ndim != 3:

@@ -146,8 +146,7 @@ def connected(layer: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     leaves, structure = pytree.flatten((args, kwargs))
     if not layer.built and args:
         with suspended():
-            layer.build(_shapes(args[0]))
-        layer.built = True
+            layer._build(args)
     trace = Trace(layer.name, may_create_variables=True)
     with tracing(trace):
         values = [trace.argument(leaf.type, leaf.name) if isinstance(leaf, Symbol) else leaf for leaf in leaves]
@@ -161,16 +160,6 @@ def connected(layer: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         call.outputs.append(Symbol(value.type, call, index, layer.name))
     layer.__dict__.setdefault("_calls", []).append(call)
     return call.result()
-
-
-def _shapes(value: Any) -> Any:
-    if isinstance(value, Symbol):
-        return value.shape
-    if isinstance(value, dict):
-        return {key: _shapes(part) for key, part in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_shapes(part) for part in value]
-    return tuple(getattr(value, "shape", ()))
 
 
 def _word(name: str) -> str:

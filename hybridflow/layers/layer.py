@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import itertools
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -53,6 +54,7 @@ class Layer(Module, Configured):
     """
 
     supports_masking = False
+    _input_name = "inputs"  # the parameter of ``call`` for what the layer is built for
     _takes_training = False
     _takes_mask = False
     _sample_shape: tuple[int | None, ...] | None = None
@@ -62,6 +64,7 @@ class Layer(Module, Configured):
         super().__init_subclass__(**options)
         parameters = inspect.signature(cls.call).parameters
         takes_all = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values())
+        cls._input_name = next(itertools.islice(parameters, 1, 2), "inputs")
         cls._takes_training, cls._takes_mask = takes_all or "training" in parameters, "mask" in parameters
 
     def __init__(
@@ -99,6 +102,8 @@ class Layer(Module, Configured):
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """The result of ``call``.  Arrays, numbers and lists of these become tensors, floats of the layer's dtype."""
+        if not args and self._input_name in kwargs:
+            args = (kwargs.pop(self._input_name),)
         symbol = first_symbol((*args, kwargs) if kwargs else args)
         if symbol is not None:
             return symbol.connect(self, args, kwargs)
@@ -312,6 +317,8 @@ def _is_numeric(value: Any) -> bool:
 def _shape_of(value: Any) -> Any:
     if isinstance(value, (Tensor, Variable)):
         return known(value.shape)
+    if isinstance(value, Symbol):
+        return value.shape
     if isinstance(value, dict):
         return {key: _shape_of(part) for key, part in value.items()}
     return [_shape_of(part) for part in value] if isinstance(value, (list, tuple)) else None

@@ -8,6 +8,7 @@ from typing import Any
 from hybridflow import losses, metrics
 from hybridflow.array.elementwise import multiply
 from hybridflow.core import pytree
+from hybridflow.core.context import suspended
 from hybridflow.core.tensor import Tensor
 from hybridflow.errors import ArgumentError
 
@@ -89,7 +90,8 @@ class CompiledMetrics:
             for one in chosen if isinstance(chosen, (list, tuple)) else [chosen]:
                 if one is None:
                     continue
-                metric = as_metric(one, loss, y, p)
+                with suspended():  # it outlives the step that is being traced
+                    metric = as_metric(one, loss, y, p)
                 label = metric.name if name is None else f"{name}_{metric.name}"
                 if any(label == other for other, _ in self._made):
                     label = f"weighted_{label}" if heeds else f"{label}_{len(self._made)}"

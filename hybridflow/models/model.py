@@ -84,6 +84,13 @@ class Model(Layer):
     def stop_training(self, value: bool) -> None:
         self._run.stop_training = bool(value)
 
+    @classmethod
+    def from_config(cls, config: Mapping[str, Any]) -> Any:
+        """A model with such a configuration, which may be that of a graph of layers."""
+        if cls is Model and "calls" in config:
+            return cls._of_graph.from_config(config)
+        return super().from_config(config)
+
     # What is trained
 
     def compile(
