@@ -145,6 +145,39 @@ def test_eager_methods_gradients_and_threads() -> None:
     assert starts() and found == [False]
 
 
+class Doubles:
+    def __init__(self) -> None:
+        self.factor = 2.0
+
+    def __call__(self, x: Any) -> Any:
+        return x * self.factor
+
+
+class Steps:
+    def __call__(self, x: Any) -> Any:
+        yield x
+
+
+def steps(x: Any) -> Any:
+    yield x
+
+
+async def later(x: Any) -> Any:
+    return x
+
+
+def test_eager_of_objects_and_of_what_runs_after_the_call() -> None:
+    doubles = Doubles()
+    run = hf.eager(doubles)
+    assert run(hf.constant(1.0)) == 2.0
+    assert not hasattr(run, "factor")  # which would go stale
+    doubles.factor = 3.0
+    assert run(hf.constant(1.0)) == 3.0
+    for f in (steps, later, Steps()):
+        with pytest.raises(hf.errors.ArgumentTypeError, match="is a generator or a coroutine: its body runs after"):
+            hf.eager(f)
+
+
 def test_eager_is_refused_while_tracing() -> None:
     @hf.eager
     def inner(x: Any) -> Any:

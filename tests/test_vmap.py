@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import itertools
 from typing import Any
 
@@ -191,6 +192,19 @@ def test_elems_of_a_vectorized_map() -> None:
         lambda e: {"s": e[0] @ e[1], "c": e[2]}, (np.ones((5, 2, 3)), np.ones((5, 3)), np.arange(5))
     )
     assert found["s"].tolist() == [[3.0, 3.0]] * 5 and found["c"].tolist() == [0, 1, 2, 3, 4]
+
+
+def test_a_generator_is_not_known_by_the_name_of_its_state() -> None:
+    own = hf.Variable(np.array([3, 0], np.uint64), trainable=False, name="random_state")
+    x = np.ones((3, 2), np.uint64)
+    assert hf.vmap(lambda row: row + own, randomness="error")(x).tolist() == [[4, 1]] * 3
+    assert own.numpy().tolist() == [3, 0]
+    for generator in (hf.random.Generator(1), copy.deepcopy(hf.random.Generator(1))):
+        drawn = hf.vmap(lambda row, g=generator: row + g.bits((2,)), randomness="different")(
+            np.zeros((3, 2), np.uint32)
+        )
+        assert len(np.unique(drawn.numpy(), axis=0)) == 3
+        assert generator.state.name == "random_state"
 
 
 def test_random_numbers() -> None:

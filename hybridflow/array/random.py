@@ -35,7 +35,13 @@ _MASK = 2**64 - 1
 _SPLIT, _FOLD_IN = 0x9D8A7C3E5B1F2604, 0x3C6EF372FE94F82B  # what sets streams of seeds apart from those of numbers
 
 
-_STATE = "random_state"  # the name of the variables that are states of generators
+class _StateName(str):
+    """The name of a variable that is the state of a generator, and of its copies: no text that users give one."""
+
+    __slots__ = ()
+
+
+_STATE = _StateName("random_state")
 
 
 class Generator(Source):
@@ -120,7 +126,7 @@ class Generator(Source):
 
 def is_state(variable: Variable) -> bool:
     """Whether a variable is the state of a generator."""
-    return variable.name == _STATE and variable.dtype == dtypes.uint64 and variable.shape == (2,)
+    return isinstance(variable.name, _StateName)
 
 
 def _pair(seed: Any, stage: str) -> Tensor:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Callable
 from typing import Any, ParamSpec, TypeVar
 
@@ -19,7 +20,7 @@ def eager(function: Callable[P, R], /) -> Callable[P, R]:
     functions among that run eagerly too.  So a debugger, ``print`` and exceptions see values.
 
     A compiled function cannot call it: what it returns is not known while that is traced.  TraceError says so.  Raises
-    ArgumentTypeError for what cannot be called.
+    ArgumentTypeError for what cannot be called, and for generators and coroutines.
 
     >>> @hf.function
     ... def double(x):
@@ -31,8 +32,13 @@ def eager(function: Callable[P, R], /) -> Callable[P, R]:
         raise ArgumentTypeError("eager", f"a {type(function).__name__} is no function. Call it as hf.eager(f).")
     python: Callable[P, R] = getattr(function, "python_function", function)
     name = getattr(python, "__name__", type(python).__name__)
+    if _runs_later(python) or _runs_later(type(python).__call__):
+        raise ArgumentTypeError(
+            "eager",
+            f"{name} is a generator or a coroutine: its body runs after the call. Give the function that uses it.",
+        )
 
-    @functools.wraps(python)
+    @functools.wraps(python, updated=())
     def run(*args: P.args, **kwargs: P.kwargs) -> R:
         if now().trace is not None:
             raise _called_while_tracing(name)
@@ -40,6 +46,11 @@ def eager(function: Callable[P, R], /) -> Callable[P, R]:
             return python(*args, **kwargs)
 
     return run
+
+
+def _runs_later(function: Any) -> bool:
+    kinds = (inspect.isgeneratorfunction, inspect.iscoroutinefunction, inspect.isasyncgenfunction)
+    return any(kind(function) for kind in kinds)
 
 
 def _called_while_tracing(name: str) -> Any:
