@@ -462,3 +462,10 @@ def test_frozen_layers_do_not_train() -> None:
 def test_wrong_use(run: Any, kind: type[Exception], message: str) -> None:
     with pytest.raises(kind, match=message):
         run()
+
+
+def test_weights_by_the_names_of_keras() -> None:
+    layer = layers.BatchNormalization()
+    layer(hf.ones((2, 3)))
+    assert layer.trainable_weights == layer.trainable_variables and len(layer.trainable_weights) == 2
+    assert layer.non_trainable_weights == layer.non_trainable_variables and len(layer.weights) == 4

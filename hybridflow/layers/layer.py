@@ -245,6 +245,16 @@ class Layer(Module, Configured):
         """All variables of the layer and those in it, as Keras calls them."""
         return self.variables
 
+    @property
+    def trainable_weights(self) -> list[Variable]:
+        """``trainable_variables``, as Keras calls them."""
+        return self.trainable_variables
+
+    @property
+    def non_trainable_weights(self) -> list[Variable]:
+        """``non_trainable_variables``, as Keras calls them."""
+        return self.non_trainable_variables
+
     def get_weights(self) -> list[Any]:
         """The values of all variables, as NumPy arrays of their own."""
         return [variable.numpy().copy() for variable in self.variables]
