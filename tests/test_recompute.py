@@ -92,6 +92,32 @@ def test_variables_are_what_they_were(way: Any) -> None:
 
 
 @WAYS
+@pytest.mark.parametrize("depth", [1, 2])
+def test_what_is_only_assigned_stays_what_it_is(way: Any, depth: int) -> None:
+    v = hf.Variable(0.0, trainable=depth == 1)
+
+    def noted(x: Any) -> Any:
+        v.assign(1.0)
+        return hf.exp(x)
+
+    block = noted
+    for _ in range(depth):
+        block = hf.recompute_grad(block)
+
+    def f(x: Any) -> Any:
+        with hf.GradientTape() as tape:
+            tape.watch(x)
+            y = hf.sum(block(x))
+        seen = +v
+        v.assign(99.0)
+        return tape.gradient(y, x), seen, +v
+
+    g, *seen = way(f)(hf.asarray(X))
+    np.testing.assert_allclose(g.numpy(), np.exp(X), rtol=1e-6)
+    assert [x.numpy() for x in (*seen, v)] == [1.0, 99.0, 99.0]
+
+
+@WAYS
 def test_derivatives_of_any_order(way: Any) -> None:
     again = hf.recompute_grad(lambda x, s: (hf.exp(x * s) * x, {"s": hf.sum(x)}))
 

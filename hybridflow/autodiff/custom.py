@@ -19,16 +19,17 @@ from hybridflow.errors import ArgumentTypeError, GradientError, ShapeError
 
 class VariableWatcher:
     """Stands among the tapes to learn which variables a function reads, and what it finds there at first: ``reads`` are
-    those that tapes watch, ``others`` the others, both by id."""
+    those that tapes watch, ``others`` the others, ``assigned`` those that it assigns with what it assigned last, all by
+    id."""
 
-    __slots__ = ("_assigned", "_recording", "others", "reads")
+    __slots__ = ("_recording", "assigned", "others", "reads")
     takes_wholes = is_forward = False
 
     def __init__(self) -> None:
         self._recording = True
         self.reads: dict[int, tuple[Variable, Tensor]] = {}
         self.others: dict[int, tuple[Variable, Tensor]] = {}
-        self._assigned: dict[int, Variable] = {}
+        self.assigned: dict[int, tuple[Variable, Tensor]] = {}
 
     def record(self, *what: Any) -> None:
         """Ops are of no interest."""
@@ -36,13 +37,13 @@ class VariableWatcher:
     record_custom = record_whole = follow = record
 
     def watch_read(self, variable: Variable, tensor: Tensor) -> None:
-        if id(variable) not in self._assigned:
+        if id(variable) not in self.assigned:
             table = self.reads if variable.is_watched else self.others
             table.setdefault(id(variable), (variable, tensor))
 
     def note_assign(self, variable: Variable, value: Tensor) -> None:
         """What is read from now on is what was assigned."""
-        self._assigned[id(variable)] = variable
+        self.assigned[id(variable)] = variable, value
 
     def watches(self, variable: Variable) -> bool:
         return False

@@ -51,7 +51,11 @@ def recompute_grad(f: Callable[..., Any]) -> Callable[..., Any]:
         for variable, x in watcher.reads.values():
             for tape in tapes:
                 tape.watch_read(variable, x)
-        again = _Again(f, args, kwargs, reads, len(trainable))
+        for told in tapes:  # where f is part of such another function, that has to know
+            for variable, x in watcher.assigned.values():
+                told.note_assign(variable, x)
+        assigned = [variable for variable, _ in watcher.assigned.values()]
+        again = _Again(f, args, kwargs, reads, len(trainable), assigned)
         return with_derivative((*again.tensors, *(x for _, x in watcher.reads.values())), result, again)
 
     return entered(recomputed)
@@ -59,12 +63,18 @@ def recompute_grad(f: Callable[..., Any]) -> Callable[..., Any]:
 
 class _Again:
     """The derivative of a call: ``reads`` are the variables that it read, with what it found; the first ``trained``
-    have derivatives."""
+    have derivatives.  ``assigned`` are those that it assigned."""
 
     def __init__(
-        self, f: Callable[..., Any], args: Any, kwargs: Any, reads: list[tuple[Variable, Tensor]], trained: int
+        self,
+        f: Callable[..., Any],
+        args: Any,
+        kwargs: Any,
+        reads: list[tuple[Variable, Tensor]],
+        trained: int,
+        assigned: list[Variable],
     ) -> None:
-        self._f, self._reads, self._trained = f, reads, trained
+        self._f, self._reads, self._trained, self._assigned = f, reads, trained, assigned
         self._leaves, self._structure = pytree.flatten((args, kwargs))
 
     @property
@@ -76,7 +86,7 @@ class _Again:
         if seed is None:
             return [None] * (len(self.tensors) + self._trained)
         if now().trace is None:
-            with _as_before(self._reads):
+            with _as_before(self._reads, self._assigned):
                 return self._gradients(self._f, self.tensors, cotangents)
         return self._traced(cotangents, seed)
 
@@ -137,9 +147,11 @@ def _after(x: Tensor, g: Tensor) -> Tensor:
 
 
 @contextmanager
-def _as_before(reads: Sequence[tuple[Variable, Tensor]]) -> Iterator[None]:
-    """Let variables have the values that were read of them, for as long as the block takes."""
-    present = [(variable, variable._current()) for variable, _ in reads]
+def _as_before(reads: Sequence[tuple[Variable, Tensor]], assigned: Sequence[Variable]) -> Iterator[None]:
+    """Let variables have the values that were read of them, for as long as the block takes, and what they have now when
+    it is over; those too that it only assigns."""
+    variables = {id(variable): variable for variable in (*(variable for variable, _ in reads), *assigned)}
+    present = [(variable, variable._current()) for variable in variables.values()]
     try:
         for variable, x in reads:
             if variable._tensor is not x:
