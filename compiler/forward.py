@@ -66,8 +66,15 @@ class _Recording(Builder):
         if op.canon is not None:
             attrs = op.canon(tuple(x.type for x in inputs), attrs)
         out = self._b.emit(op, *inputs, **attrs)
-        self.records.append(Record(op, inputs, attrs, (out,)))
+        several = isinstance(out, tuple) or isinstance(out.type, TupleType)
+        if several:
+            out = self._b.results(out)
+        self.records.append(Record(op, inputs, attrs, Results(out) if several else (out,)))
         return out
+
+    def results(self, value: Any) -> tuple[Any, ...]:
+        found: tuple[Any, ...] = value
+        return found
 
 
 def _transposed(b: Builder, op: OpDef, inputs: Any, attrs: Any, out: Any, tangents: Any) -> Any | None:

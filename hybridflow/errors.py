@@ -89,7 +89,7 @@ def of_arguments(error: BaseException, function: Callable[..., Any]) -> BaseExce
 
     Errors of code of the user's that was called stay as they are, and so do those that are no arguments' fault.
     """
-    if isinstance(error, HybridflowError) or not isinstance(error, _OF_ARGUMENTS):
+    if isinstance(error, HybridflowError) or not isinstance(error, _OF_ARGUMENTS) or is_of_program(error):
         return error
     entry = error.__traceback__
     while entry is not None:
@@ -103,6 +103,14 @@ def of_arguments(error: BaseException, function: Callable[..., Any]) -> BaseExce
     found.__cause__ = error if flags.TRACEBACK.value == "full" else None
     found.__suppress_context__ = True
     return found
+
+
+OF_PROGRAM = "raised by compiled code"  # how the note begins of an error of the user's that a program raised
+
+
+def is_of_program(error: BaseException) -> bool:
+    """Whether it is an error of the user's that a compiled program raised."""
+    return any(note.startswith(OF_PROGRAM) for note in getattr(error, "__notes__", ()))
 
 
 _OF_ARGUMENTS = (TypeError, ValueError, OverflowError, RecursionError)

@@ -130,3 +130,32 @@ def test_second_runs_print_again(capsys) -> None:
     found = hf.grad(hf.function(f))(x)
     assert np.array_equal(found.numpy(), wanted.numpy())
     assert capsys.readouterr().out == lines[: lines.index("done")]
+
+
+def test_hessians_of_functions_in_python() -> None:
+    def cubes(x: Any) -> Any:
+        return hf.sum(hf.py_function(lambda a: a * a * a, [x], x))
+
+    def guarded(x: Any) -> Any:
+        if hf.sum(x) > 0:
+            x = hf.py_function(lambda a: a * a * a, [x], x)
+        return hf.sum(x)
+
+    x = hf.asarray([1.0, 2.0])
+    for f in (cubes, guarded):
+        for order in (hf.hessian, lambda f: hf.jacrev(hf.jacrev(f))):
+            assert np.array_equal(hf.function(order(f))(x).numpy(), np.diag([6.0, 12.0]))
+
+
+def test_what_examples_raise_is_the_users() -> None:
+    def checked(x):
+        if x > 2:
+            raise ValueError(f"bad {x}")
+        return x * x
+
+    rows = hf.vmap(checked)
+    for run in (rows, hf.function(rows), hf.jacobian(rows), lambda x: hf.vmap(rows)(hf.stack([x, x]))):
+        with pytest.raises(ValueError) as raised:
+            run(hf.asarray([0.0, 5.0]))
+        assert type(raised.value) is ValueError
+        assert str(raised.value) == "bad 5.0"

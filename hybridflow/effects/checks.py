@@ -10,7 +10,7 @@ import numpy as np
 
 from hybridflow.core.tensor import Tensor
 from hybridflow.effects.late import Late
-from hybridflow.errors import short_location, user_location
+from hybridflow.errors import OF_PROGRAM, is_of_program, short_location, user_location
 from hybridflow.tracing.flow.paths import check_not_caught
 from hybridflow.tracing.order import require
 
@@ -27,8 +27,8 @@ def raise_unless(ok: Tensor, error: BaseException, cause: BaseException | None =
     def fail(*arrays: np.ndarray) -> NoReturn:
         said, said_of_cause = late.filled(arrays)
         found = _made(said)
-        if where and not getattr(found, "__notes__", None):
-            found.add_note(f"raised by compiled code  ({where})")
+        if not is_of_program(found):
+            found.add_note(f"{OF_PROGRAM}  ({where})" if where else OF_PROGRAM)
         if not said_of_cause:
             raise found
         raise found from _made(said_of_cause)
