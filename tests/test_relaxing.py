@@ -136,6 +136,41 @@ def test_ints(name: str) -> None:
     check(OF_INTS[name], [(hf.asarray(X), n) for n in INTS])
 
 
+# More than 64 bits, by themselves or on the way; both signs.
+LARGE: dict[str, Callable[..., Any]] = {
+    "a divisor": lambda x, n: x / n**4,
+    "a falling factorial": lambda x, n: x * (n * (n - 1) * (n - 2) * (n - 3)),
+    "negated": lambda x, n: x - n**4 + -(n**4) * x,
+    "filled": lambda x, n: hf.full((2,), n**4, dtype="float32"),
+    "chosen": lambda x, n: hf.where(x > 0, x, n**4) + hf.minimum(x * 1e30, n**4),
+    "converted": lambda x, n: hf.asarray(n**4, dtype="float64"),
+    "a remainder": lambda x, n: (x * (n**4 % 7), x * (n**4 % 7 * 0.5)),
+    "a remainder of integers": lambda x, n: hf.astype(x, hf.int64) * (n**4 % 7),
+    "a negative integer": lambda x, n: hf.astype(x, hf.int64) * -(n**4),
+    "of uint64": lambda x, n: hf.full((2,), n**4 // 100, dtype=hf.uint64),
+    "of int8": lambda x, n: hf.full((2,), 2 - n, dtype=hf.int8),
+    "of uint8": lambda x, n: hf.full((2,), 5 - n, dtype=hf.uint8),
+    "a sum with a large number": lambda x, n: x * (n + 2**70) + (n - 2**70),
+}
+
+
+@pytest.mark.parametrize("name", LARGE)
+def test_ints_do_not_wrap_around(name: str) -> None:
+    x = hf.asarray(X)
+    check(LARGE[name], [(x, n) for n in (3, 4, 100_000, 5, 55108, 55109, 2**21, 2**31 - 1)])
+
+
+def test_extents_do_not_wrap_around() -> None:
+    def body(x: Any) -> Any:
+        return x[:2] / x.shape[0] ** 4 + x[:2] * (x.shape[0] ** 4 % 7)
+
+    calls = [(hf.ones(n),) for n in (3, 4, 100_000, 5, 100_001)]
+    check(body, calls)
+    g = hf.function(body, input_signature=[hf.TensorSpec((None,), hf.float32)])
+    for args in calls:
+        assert same_bits(g(*args), body(*args))
+
+
 def test_ints_are_symbols_of_one_program() -> None:
     calls = [(hf.asarray(X), n) for n in (3, *range(2, 40))]
     for name in ("a product", "a polynomial", "quotients", "returned", "a shape"):

@@ -10,6 +10,7 @@ have programs of their own.  What is said of a polynomial (``at_least_zero``, ``
 
     value_at(x, sizes)  the number, where symbols have these values
     compare(a, b)       whether a >= b: True, False, or None where it depends
+    fits(x)             whether programs calculate x exactly, in 64 bits
     holds(x)            whether x >= 0, decided by the trace that is going on where it depends
     larger(a, b)        an extent that is at least as large as both
     aligned(x, to)      x, or a little more, a multiple of ``to``
@@ -21,7 +22,7 @@ from __future__ import annotations
 import math
 import numbers
 import operator
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Protocol, Union
 
 from hybridflow.compiler.ir.polynomial import (
@@ -290,6 +291,18 @@ def known(shape: Iterable[Extent]) -> tuple[int | None, ...]:
     return tuple(None if isinstance(extent, Dim) else extent for extent in shape)
 
 
+def calculated(extent: Extent) -> Iterator[Extent]:
+    """What is at least as large as each number that is met on the way to the value of an extent: the sums of the sizes
+    of its terms, and of those of all that is divided in it."""
+    terms = dict(terms_of(extent))
+    for _, names in terms:
+        for name in names:
+            if not isinstance(name, str):
+                yield from calculated(as_extent(name.value))
+                yield from calculated(name.divisor)
+    yield _extent({term: abs(factor) for term, factor in terms.items()})
+
+
 def affine(extent: Extent) -> tuple[str, int, int] | None:
     """(symbol, scale, offset) of ``scale * symbol + offset`` with a scale of 1 or more; None for other extents."""
     if isinstance(extent, int):
@@ -404,6 +417,9 @@ class Judge(Protocol):
 
     def number(self, extent: Dim) -> int: ...
 
+    def fits(self, extent: Dim) -> bool:
+        """Whether programs calculate the number exactly, in 64 bits with a sign."""
+
     def as_float(self, extent: Dim) -> Any:
         """Python's float of the number, where the trace need not know that; or None."""
 
@@ -423,6 +439,12 @@ def holds(extent: Extent) -> bool:
     if never_negative(extent * -1 - 1):
         return False
     return _asked(f"whether {extent} is negative").at_least_zero(extent)
+
+
+def fits(extent: Dim) -> bool:
+    """Whether programs calculate an extent exactly, in 64 bits with a sign; taken for granted where nobody is asked."""
+    found = judge()
+    return found is None or found.fits(extent)
 
 
 def _asked(question: str) -> Judge:

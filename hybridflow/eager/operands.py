@@ -14,6 +14,7 @@ import numpy as np
 
 from hybridflow.compiler.ir import dtypes
 from hybridflow.compiler.ir.attributes import key as attribute_key
+from hybridflow.compiler.ir.extents import fits
 from hybridflow.compiler.ir.graph import MAX_LITERAL_BYTES, Literal
 from hybridflow.compiler.ir.types import MAX_AXES, Dim, Shape, broadcast_shapes, is_one, same_extents
 from hybridflow.compiler.ops import TABLE, rules
@@ -51,13 +52,21 @@ def literal(array: np.ndarray) -> Tensor:
 def scalar(value: Any, dtype: np.dtype[Any], stage: str) -> Tensor:
     """A weak scalar as a 0-d tensor of ``dtype``."""
     if type(value) is Dim:
-        # Extents are calculated in 64 bits with a sign.
-        if dtypes.is_integer(dtype) and not value <= (most := min(int(np.iinfo(dtype).max), 2**63 - 1)):
-            raise ArgumentError(stage, f"the extent {value} does not fit {dtype}, whose greatest number is {most}.")
-        return apply(TABLE["extent"], value=value, dtype=dtype)
+        return _of_extent(value, dtype, stage)
     if isinstance(value, OpenFloat):
         return value.as_operand(dtype, stage)
     return literal(scalar_array(value, dtype, stage))
+
+
+def _of_extent(value: Dim, dtype: np.dtype[Any], stage: str) -> Tensor:
+    """An extent as a 0-d tensor.  Programs calculate it in 64 bits; where those are too few, it has to be known."""
+    if not fits(value):
+        return literal(scalar_array(int(value), dtype, stage))
+    if dtypes.is_integer(dtype):
+        least, most = int(np.iinfo(dtype).min), min(int(np.iinfo(dtype).max), 2**63 - 1)
+        if not (value <= most and value >= least):
+            raise ArgumentError(stage, f"the extent {value} does not fit {dtype} ({least} to {most}).")
+    return apply(TABLE["extent"], value=value, dtype=dtype)
 
 
 def filled(value: Any, dtype: np.dtype[Any], shape: Shape, stage: str) -> Tensor:

@@ -23,6 +23,7 @@ from hybridflow.core.context import now
 from hybridflow.errors import ShapeError, SymbolicExtentError, user_location
 
 _TIMES = 1 << 12  # so many times the elements of an argument can be counted: that is less than 2**48 bytes
+_WORD = 2**63 - 1  # the greatest number of a program
 _TYPICAL = 1 << 20  # what a symbol is taken for where no call is traced: larger than any number written in a program
 
 
@@ -124,6 +125,26 @@ class Assumptions:
         value = self.example(extent)
         self._tie(extent - value)
         raise Restart
+
+    def fits(self, extent: Dim) -> bool:
+        """Whether an extent, and all that is met on the way to it, fits 64 bits with a sign, from now on."""
+        return all(map(self._fits, extents.calculated(extent)))
+
+    def _fits(self, size: Extent) -> bool:
+        """Whether ``size`` fits.  Symbols themselves do, and what arguments have elements for."""
+        if isinstance(size, int):
+            return size <= _WORD
+        line = extents.affine(size)
+        if self.is_closed or (line is not None and line[1] * MAX_SIZE + line[2] <= _WORD):
+            return True
+        if any(never_negative(given * _TIMES - size) for given in self._arguments):
+            return True
+        if any(factor > _WORD for factor, _ in size.products):
+            return False
+        if self.examples is None and self._known(_WORD - size) is None:
+            self.conditions.append(_WORD - size)
+            return True
+        return self.at_least_zero(_WORD - size)
 
     def as_float(self, extent: Dim) -> Any:
         """An extent as a float of the program, where numbers may be open; else None."""

@@ -181,7 +181,7 @@ for _name in _ASKING:
 
 def of_extent(extent: Dim, assumptions: Assumptions) -> SymbolicFloat | None:
     """An extent as a float, exactly; None for one that is too large for that."""
-    if not (extent <= _EXACT and extent >= -_EXACT):
+    if not (assumptions.fits(extent) and extent <= _EXACT and extent >= -_EXACT):
         return None
     example, names = assumptions.example(extent), frozenset(symbols(extent))
     tensor = apply(TABLE["extent"], value=extent, dtype=FLOAT.dtype)
