@@ -128,6 +128,20 @@ REFUSED = {
     "np.float32(2) if n is m else 0": "Compare with ==",
     "n + 2 ** 70": "does not fit int64",
 }
+
+# What the numbers are on the one way, and what is asked of them there.
+# The parts between semicolons are asked for by themselves, as one that raises ends a program.
+EDGES = {
+    "p, q = -4.0, 0.0": "math.sqrt(p); p / q; p // q; p % q; q**-1; (p**q, p - p)",
+    "p, q = math.nan, -0.0": "int(p); round(p); math.floor(p); (math.sqrt(p), p**2, p.is_integer(), math.sqrt(q))",
+    "p, q = math.inf, -1.5": "int(p); math.ceil(p); (p.is_integer(), p.imag, q.imag, p**q, q**p, 0.0**-p)",
+    "p, q = 10.0, 400.0": "p**q; (p**-q, q.is_integer(), -(p**3))",
+    "n, m = 0, -1": "n**-1; 5 >> m; 5 << m; n / n; 7 // n; 7 % n; (m / 3, m >> 1, n.imag)",
+    "n, q = 2**53 + 1, 2.0**53": "(n == q, n != q, n < q, n <= q, n > q, n >= q, q < n, n == 2.0**53, q < 2**53 + 1)",
+    "n, q = 2**63 - 1, 2.0**63": "(n == q, n != q, n < q, n <= q, n > q, n >= q, q == n, q > n, -n == -q, -n > -q)",
+    "n, q = 7, math.nan": "(n == q, n != q, n < q, n >= q, q > n)",
+}
+BEYOND = {"p = 1e30": "int(p)", "p = -(2.0**63) * 1.5": "math.floor(p)", "p, q = -8.0, 1 / 3": "p**q"}
 _NAMES = {"functools": functools, "math": math, "operator": operator, "np": np, "hf": hf}
 
 
@@ -172,6 +186,59 @@ def test_they_go_on_to_be_pythons(name: str) -> None:
     for t in (hf.constant(1.0), hf.constant(-1.0)):
         for k, (want, got) in enumerate(zip(form(f(t, *TENSORS)), form(compiled(t, *TENSORS)), strict=True)):
             assert got == want, f"item {k} of {name}"
+
+
+def edge(numbers: str, expression: str) -> Callable[..., Any]:
+    """A function of the expression, on one way with these numbers."""
+    text = f"""def f(t):
+    n, m, p, q = 3, 2, 1.5, 2.0
+    if t > 0:
+        {numbers}
+    return {expression}
+"""
+    file = f"<decided numbers: {numbers}; {expression}>"
+    linecache.cache[file] = len(text), None, text.splitlines(True), file
+    found: dict[str, Any] = dict(_NAMES)
+    exec(compile(text, file, "exec"), found)
+    return found["f"]  # type: ignore[no-any-return]
+
+
+def outcome(f: Callable[..., Any], t: hf.Tensor) -> Any:
+    """The result's form, or the error's class and text."""
+    try:
+        return form(f(t))
+    except Exception as error:
+        return type(error), str(error)
+
+
+@pytest.mark.parametrize("numbers", EDGES)
+def test_they_raise_what_pythons_raise(numbers: str) -> None:
+    for expression in EDGES[numbers].split("; "):
+        f = edge(numbers, expression)
+        compiled = hf.function(f)
+        for t in (hf.constant(1.0), hf.constant(-1.0), hf.constant(1.0)):
+            assert outcome(compiled, t) == outcome(f, t), expression
+
+
+@pytest.mark.parametrize("numbers", BEYOND)
+def test_what_no_number_of_a_program_holds_is_an_error(numbers: str) -> None:
+    f = edge(numbers, BEYOND[numbers])
+    compiled = hf.function(f)
+    with pytest.raises(hf.errors.ArgumentError, match="which no number of a compiled function holds"):
+        compiled(hf.constant(1.0))
+    assert form(compiled(hf.constant(-1.0))) == form(f(hf.constant(-1.0)))
+
+
+def test_what_may_raise_is_not_caught_within() -> None:
+    def f(t: Any) -> Any:
+        n = 1 if t > 0 else 0
+        try:
+            return t / (3 / n)
+        except ZeroDivisionError:
+            return -t
+
+    with pytest.raises(HybridflowError, match="choose values with if"):
+        hf.function(f)(hf.constant(1.0))
 
 
 @pytest.mark.filterwarnings("ignore")

@@ -19,15 +19,17 @@ from hybridflow.compiler.ir.extents import Dim
 from hybridflow.compiler.ir.graph import Node
 from hybridflow.core import pytree
 from hybridflow.core.context import Tracer
-from hybridflow.core.promotion import is_pythons, weak_kind
+from hybridflow.core.promotion import OpenFloat, is_pythons, weak_kind
 from hybridflow.core.tensor import Tensor
 from hybridflow.core.variable import Variable
 from hybridflow.eager.operands import cast, scalar
 from hybridflow.errors import TraceError
+from hybridflow.tracing import number_faults
 from hybridflow.tracing.symbolic import SymbolicTensor
 
 DTYPE = {bool: dtypes.bool_, int: dtypes.int64, float: np.dtype(np.float64)}
 RANK = {bool: 0, int: 1, float: 2}
+_EXACT = 2**53  # whole numbers below are floats
 WHAT = "a Python number that a tensor decides about"
 
 
@@ -232,12 +234,38 @@ _OF_ONE: dict[str, Callable[..., Tensor]] = {
 }
 
 
-def _computed(rule: Rule, compute: Callable[..., Tensor], a: Any, b: Any) -> Any:
-    """An operator of two Python numbers."""
+def _computed(name: str, rule: Rule, compute: Callable[..., Tensor], a: Any, b: Any) -> Any:
+    """The operator ``name`` of two Python numbers."""
     _, kind = rule(_kind(a), _kind(b))
     narrow, _ = rule(narrow_kind(a), narrow_kind(b))
-    made = compute(number_tensor(a, kind), number_tensor(b, kind))
+    if rule is _comparison and _meet_inexactly(a, b):
+        return number_of(compute(*_compared(a, b)), narrow)
+    x, y = number_tensor(a, kind), number_tensor(b, kind)
+    if is_number(b) or isinstance(b, (Dim, OpenFloat)) or b <= 0:  # others divide and shift whatever they meet
+        number_faults.check_operands(name, number_tensor(a, _kind(a)), number_tensor(b, _kind(b)))
+    made = compute(x, y)
+    if name == "pow" and kind is float:
+        number_faults.check_power(x, y, made)
     return number_of(made, narrow)
+
+
+def _meet_inexactly(a: Any, b: Any) -> bool:
+    """Whether an int that may be none of the floats is compared with a float."""
+    if {_kind(a), _kind(b)} != {int, float}:
+        return False
+    return all(is_number(x) or isinstance(x, (Dim, OpenFloat)) or not -_EXACT < x < _EXACT for x in (a, b))
+
+
+def _compared(a: Any, b: Any) -> tuple[Tensor, Tensor]:
+    """Two floats that compare as an int and a float do: where the rounded int is the float, the difference and 0."""
+    whole, real = (a, b) if _kind(a) is int else (b, a)
+    n, x, rounded = number_tensor(whole, int), number_tensor(real, float), number_tensor(whole, float)
+    beyond = cast(elementwise.greater_equal(x, 2.0**63), DTYPE[int])  # which as an int is 2**63 - 1
+    difference = elementwise.subtract(elementwise.subtract(n, cast(x, DTYPE[int])), beyond)
+    meet = elementwise.equal(rounded, x)
+    left = elementwise.where(meet, cast(difference, DTYPE[float]), rounded)
+    right = elementwise.where(meet, number_tensor(0.0, float), x)
+    return (left, right) if whole is a else (right, left)
 
 
 def _is_ours(value: Any) -> bool:
@@ -250,13 +278,13 @@ def _power(a: Any, b: Any) -> Any:
     compute = elementwise.pow if is_number(b) else lambda x, _: elementwise.pow(x, b)
     kinds = {_kind(a), _kind(b), narrow_kind(a), narrow_kind(b)}
     if float not in kinds and not is_number(b):
-        return _computed(_arithmetic if b >= 0 else _quotient, compute, a, b)
+        return _computed("pow", _arithmetic if b >= 0 else _quotient, compute, a, b)
     if _kind(b) is not float and _kind(a) is not float:
         raise b.refused(
             "whether a power of ints is an int or a float depends on the sign of its exponent, which is",
             "Use floats, float(a) ** b.",
         )
-    return _computed(_quotient, compute, a, b)
+    return _computed("pow", _quotient, compute, a, b)
 
 
 def _method_of_two(name: str, is_reflected: bool) -> Callable[[Any, Any], Any]:
@@ -267,7 +295,7 @@ def _method_of_two(name: str, is_reflected: bool) -> Callable[[Any, Any], Any]:
             raise self.refused("three numbers, of which pow is asked, are or hold", "Write a ** b % c.")
         if is_pythons(other) or isinstance(other, Dim):
             a, b = (other, self) if is_reflected else (self, other)
-            return _power(a, b) if name == "pow" else _computed(*_OF_TWO[name], a, b)
+            return _power(a, b) if name == "pow" else _computed(name, *_OF_TWO[name], a, b)
         return general(self, other) if _is_ours(other) else NotImplemented
 
     return method
@@ -296,28 +324,40 @@ def _round(self: SymbolicNumber, digits: Any = None) -> Any:
         if digits is None or (type(digits) is int and digits >= 0):
             return to_int(self)
     elif digits is None:
-        return _whole(self, elementwise.round)
+        return _whole(self, "round", elementwise.round)
     raise self.refused("digits after the point are asked for of", "Round tensors, as with hf.round(n * 100) / 100.")
 
 
 # ---- functions of Python's
 
 
-def _whole(x: SymbolicNumber, compute: Callable[[Any], Tensor]) -> Any:
-    """The int that ``compute`` makes of a float."""
-    return number_of(cast(compute(number_tensor(x, float)), DTYPE[int])) if x.kind is float else to_int(x)
+def _whole(x: SymbolicNumber, name: str, compute: Callable[[Any], Tensor]) -> Any:
+    """The int that ``compute``, Python's function ``name``, makes of a float."""
+    if x.kind is not float:
+        return to_int(x)
+    value = number_tensor(x, float)
+    made = compute(value)
+    number_faults.check_whole(number_faults.PYTHON[name], value, made)
+    return number_of(cast(made, DTYPE[int]))
 
 
 def to_int(x: SymbolicNumber) -> Any:
     """``int(x)``"""
     if x.kind is float:
-        return _whole(x, elementwise.trunc)
+        return _whole(x, "trunc", elementwise.trunc)
     return number_of(number_tensor(x, int))
 
 
 def to_float(x: SymbolicNumber) -> Any:
     """``float(x)``"""
     return number_of(number_tensor(x, float))
+
+
+def square_root(x: SymbolicNumber) -> Any:
+    """``math.sqrt(x)``"""
+    value = number_tensor(x, float)
+    number_faults.check_root(value)
+    return number_of(elementwise.sqrt(value))
 
 
 def to_bool(x: SymbolicNumber) -> Any:
@@ -344,9 +384,16 @@ def _itself(x: SymbolicNumber) -> Any:
     return +x
 
 
+def _imaginary(x: SymbolicNumber) -> Any:
+    if x.kind is not float:
+        return 0
+    zero = number_tensor(0.0, float)
+    return number_of(zero, _wider(x.narrow, x.narrow))
+
+
 _PARTS: dict[str, Callable[[SymbolicNumber], Any]] = {
     "real": _itself,
-    "imag": lambda x: +x * 0,
+    "imag": _imaginary,
     "numerator": to_int,
     "denominator": lambda x: 1,
 }
@@ -354,7 +401,8 @@ _PARTS: dict[str, Callable[[SymbolicNumber], Any]] = {
 
 def _is_integer(x: SymbolicNumber) -> Any:
     value = number_tensor(x, float)
-    return number_of(elementwise.equal(elementwise.trunc(value), value))
+    is_whole = elementwise.equal(elementwise.trunc(value), value)
+    return number_of(elementwise.logical_and(is_whole, elementwise.isfinite(value)))
 
 
 _METHODS: dict[str, Callable[[SymbolicNumber], Any]] = {
@@ -384,8 +432,8 @@ def install() -> None:
         "rdivmod": _rdivmod,
         "round": _round,
         "trunc": to_int,
-        "floor": lambda self: _whole(self, elementwise.floor),
-        "ceil": lambda self: _whole(self, elementwise.ceil),
+        "floor": lambda self: _whole(self, "floor", elementwise.floor),
+        "ceil": lambda self: _whole(self, "ceil", elementwise.ceil),
     }
     for name, method in own.items():
         setattr(SymbolicNumber, f"__{name}__", method)

@@ -247,7 +247,7 @@ SPECIAL: dict[Any, Callable[[Function], Function]] = {
     all: _quantifier(False, elementwise.logical_and),
     operator.is_: _is,
     operator.is_not: _is,
-    math.sqrt: _floats(elementwise.sqrt),
+    math.sqrt: _of_number(numbers.square_root),
     math.fabs: _floats(elementwise.abs),
     math.isnan: _floats(elementwise.isnan),
     math.isinf: _floats(elementwise.isinf),

@@ -30,6 +30,7 @@ from hybridflow.core.context import now
 from hybridflow.core.tensor import Tensor
 from hybridflow.eager.operands import cast, reshape_to, scalar
 from hybridflow.errors import TraceError
+from hybridflow.tracing import number_faults
 from hybridflow.tracing.flow import blame
 from hybridflow.tracing.flow.places import CONTAINERS, UNBOUND, Place, place_of
 from hybridflow.tracing.flow.values import ABSENT, Conflict, Joined, is_of
@@ -680,6 +681,9 @@ def check_not_caught(kind: type[BaseException]) -> None:
                 active.refusal = refusal
                 raise refusal
         frame = frame.f_back
+
+
+number_faults.guards.append(check_not_caught)
 
 
 def _catches(frame: FrameType, name: str, kind: type[BaseException]) -> bool:
