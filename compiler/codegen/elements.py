@@ -106,12 +106,14 @@ class Elements:
         looked_up = [extent for extent in position.looked_up if extent == 0 or isinstance(extent, Dim)]
         if looked_up:
             return self._load_looked_up(pointer, dtype, position, looked_up)
-        if self.some is not True and (e.width == 1 or lane is None or not position.depends_on(lane)):
+        if lane is not None and not position.depends_on(lane):
+            lane = None
+        if self.some is not True and (e.width == 1 or lane is None):
             return self._load_if_some(pointer, dtype, position)
-        if e.width == 1 or lane is None or not position.depends_on(lane):
+        if lane is None or (e.width == 1 and self.mask is None):
             return e.load_splat(self.code.at(pointer, self.ref(position), dtype.itemsize), dtype)
         stride = position.coefficient(lane)
-        if stride == 1:
+        if stride == 1 or e.width == 1:
             return e.load(self.code.at(pointer, self.ref(position), dtype.itemsize), dtype, self.mask)
         if stride == -1 and self.mask is None:
             first = self.code.sub(self.ref(position), e.width - 1)
@@ -128,7 +130,7 @@ class Elements:
         for extent in extents:
             some = code.both(some, code.compare("ne", code.extent(extent), 0))
         pointer = code.choose_pointer(some, pointer, e.table(np.zeros(16, np.uint8), "nothing"))
-        if e.width == 1 or self.lane_var is None:
+        if self.lane_var is None or (e.width == 1 and self.mask is None):
             return e.load_splat(code.at(pointer, code.choose(some, self.ref(position), 0), dtype.itemsize), dtype)
         if position.coefficient(self.lane_var) == 1:
             everywhere = e.splat(Val(str(some), dt.bool_, 1))
@@ -138,9 +140,11 @@ class Elements:
         return e.gather(pointer, dtype, e.and_(self.lanes(position), everything), self.mask)
 
     def _load_if_some(self, pointer: str, dtype: np.dtype, position: Ix) -> Val:
-        e, code = self.e, self.code
-        pointer = code.choose_pointer(self.some, pointer, e.table(np.zeros(16, np.uint8), "nothing"))
-        return e.load_splat(code.at(pointer, code.choose(self.some, self.ref(position), 0), dtype.itemsize), dtype)
+        e, code, some = self.e, self.code, self.some
+        if e.width == 1 and self.mask is not None:
+            some = code.both(some, self.mask.ref)
+        pointer = code.choose_pointer(some, pointer, e.table(np.zeros(16, np.uint8), "nothing"))
+        return e.load_splat(code.at(pointer, code.choose(some, self.ref(position), 0), dtype.itemsize), dtype)
 
     def inside(self, node: Node, index: Index, where: Sequence[tuple[Ix, Extent]], otherwise: Val) -> Val:
         """The node's element at ``index`` in the lanes where each expression is at least 0 and below its extent."""
