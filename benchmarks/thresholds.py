@@ -21,7 +21,7 @@ import numpy as np
 
 import hybridflow as hf
 from hybridflow.cli import measure, output
-from hybridflow.compiler.codegen import contract, rows, scan, sort, vectors
+from hybridflow.compiler.codegen import contract, rows, scan, sort, sort_values, vectors
 from hybridflow.compiler.loops import cluster, schedule, stored
 
 
@@ -82,7 +82,8 @@ CASES = {
     "packed": Case(contract, "PACKED_COLUMNS", (128, 512, 2048), product, ((1024, 1024), (1024, 1024))),
     "tiles": Case(contract, "FEW_TILES", (0, 4, 16), product, ((64, 512), (512, 512))),
     "pairs": Case(sort, "ALL_PAIRS", (16, 64, 256), lambda x: hf.argsort(x, axis=1), ((1000, 64),)),
-    "sort": Case(sort, "SORT_BLOCK", (1 << 12, 1 << 15, 1 << 18), lambda x: hf.sort(x), ((1 << 18,),)),
+    "fewsorted": Case(sort_values, "FEW_SORTED", (32, 64, 256), lambda x: hf.sort(x, axis=1), ((4000, 128),)),
+    "sort": Case(sort, "SORT_BLOCK", (1 << 12, 1 << 15, 1 << 18), lambda x: hf.argsort(x), ((1 << 18,),)),
 }
 
 

@@ -203,6 +203,23 @@ def test_rooms_have_names_of_their_own() -> None:
     assert len(set(rooms)) == len(rooms)
 
 
+def test_constants_of_modules_have_one_value() -> None:
+    twice = []
+    for module, path in MODULES.items():
+        seen: set[str] = set()
+        for statement in ast.parse(path.read_text(encoding="utf-8")).body:
+            targets: list[ast.expr] = []
+            if isinstance(statement, ast.Assign):
+                targets = statement.targets
+            elif isinstance(statement, ast.AnnAssign):
+                targets = [statement.target]
+            for name in [target.id for target in targets if isinstance(target, ast.Name) and target.id.isupper()]:
+                if name in seen:
+                    twice.append((module, name))
+                seen.add(name)
+    assert not twice
+
+
 def test_every_level_is_in_use() -> None:
     unused = [name for name in LEVELS if name not in MODULES]
     assert not unused

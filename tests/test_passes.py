@@ -269,6 +269,16 @@ def test_dce_keeps_what_may_raise():
     assert [n.op.name for n in dce(graph).nodes] == ["exp", "take", "floor_divide"]
 
 
+def test_dce_keeps_the_first_look_at_indices():
+    """Behind a scatter that was told that they are known, and looks at nothing."""
+    b = GraphBuilder(TABLE)
+    x, i = b.parameter(TensorType((3,), dt.float32)), b.parameter(TensorType((2,), dt.int64))
+    stored = b.scatter_set(x, i, b.parameter(TensorType((2,), dt.float32)), axis=0, known=True)
+    for source in (x, stored):
+        b.take(source, i, axis=0)
+    assert [n.op.name for n in dce(b.finish([x])).nodes] == ["take"]
+
+
 def test_cse_tells_zeros_and_types_of_attributes_apart():
     b = GraphBuilder(TABLE)
     nodes = [

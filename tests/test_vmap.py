@@ -285,3 +285,22 @@ def test_effects_happen_for_each_example_that_comes_to_them(way: Any, capsys: An
     found = capsys.readouterr()
     lines = (found.out + found.err).splitlines()
     assert lines == ["x 0.0", "x 1.0", "x 2.0", "positive 1.0", "positive 2.0"]
+
+
+@WAYS
+def test_control_flow_of_no_examples_makes_none(way: Any) -> None:
+    """Also where how many there are is known only at the call."""
+
+    def each(x: Any) -> Any:
+        def example(v: Any) -> Any:
+            kept = hf.cond(v > 0, lambda: v * 2, lambda: v - 1)
+            (looped,) = hf.while_loop(lambda a: a < 10.0, lambda a: (hf.abs(a) * 2 + 1,), (v,))
+            return kept, looped
+
+        return hf.vectorized_map(example, x)
+
+    spec = hf.TensorSpec((None,), hf.float32)
+    symbolic = each if way is not hf.function else hf.function(each, input_signature=[spec])
+    for function in (way(each), symbolic):
+        assert [r.numpy().tolist() for r in function(hf.asarray([1.0, -1.0]))] == [[2.0, -2.0], [15.0, 15.0]]
+        assert [(r.shape, r.dtype) for r in function(hf.zeros((0,)))] == 2 * [((0,), hf.float32)]

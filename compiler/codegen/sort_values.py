@@ -23,7 +23,7 @@ from hybridflow.compiler.codegen.structured import MOST_LANES, Code, Ref, lanes_
 from hybridflow.compiler.codegen.tiles import transposed
 from hybridflow.compiler.codegen.values import Val
 from hybridflow.compiler.ir import dtypes as dt
-from hybridflow.compiler.loops.limits import SIDE_BY_SIDE
+from hybridflow.compiler.loops.limits import FEW_SORTED
 from hybridflow.compiler.ops.lowering import Ranking
 from hybridflow.compiler.target import Target
 
@@ -50,7 +50,7 @@ def emit_sort(
     e.line("ret void")
     name = module.function(e, symbol, kernel_parameters(buffers), linkage="internal")
     # Rows up to the next power of two: of a line in each lane, or of one in all of them.
-    keys = sort.lanes * (sort.lanes + 2 * max(SIDE_BY_SIDE, network.ROWS)) + 2 * (shape[axis] + sort.lanes)
+    keys = sort.lanes * (sort.lanes + 2 * max(FEW_SORTED, network.ROWS)) + 2 * (shape[axis] + sort.lanes)
     return one_phase(name, (*shape[:axis], *shape[axis + 1 :]), scratch=keys * x.node.dtype.itemsize, least=sort.lanes)
 
 
@@ -71,7 +71,7 @@ class _Values:
         self.rows = c.at("%scratch", self.lanes * self.lanes, self.key.itemsize)
 
     def write(self) -> None:
-        few = self.c.compare("sle", self.n, SIDE_BY_SIDE)
+        few = self.c.compare("sle", self.n, FEW_SORTED)
         if few is not False:
             with self.c.when(few):
                 self._side_by_side()

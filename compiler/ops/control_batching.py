@@ -74,7 +74,10 @@ def call_batch(b: Any, op: Any, size: Extent, batched: Flags, /, *xs: Any, body:
 
 
 def _as_if_chosen(b: Any, chosen: Any, xs: Sequence[Any], batched: Flags) -> list[Any]:
-    """The values of the examples that are ``chosen``, of which there is one; the others are like one of them."""
+    """The values of the examples that are ``chosen``, of which there is one; the others are like one of them.  Of no
+    examples none is chosen, and the values are none."""
+    if chosen.type.shape == (0,):
+        return list(xs)
     lanes = b.iota(shape=chosen.type.shape, axis=0, dtype=int64)
     some = b.max(b.where(chosen, lanes, b.full(-1, like=lanes.type)), axes=(0,))
     source = b.where(chosen, lanes, b.broadcast(some, shape=chosen.type.shape, axes=()))

@@ -266,7 +266,7 @@ def _gamma_of(state: np.ndarray, counter: np.ndarray, shape: np.ndarray) -> np.n
     d = np.where(wide < 1, wide + 1, wide) - 1 / 3
     c = 1 / np.sqrt(9 * d)
     result, open = np.zeros(shape.shape), shape > 0
-    for number in range(1, _MOST_TRIES):
+    for number in range(1, _MOST_TRIES + 1):
         if not open.any():
             break
         u, angle, chance, power = (x.astype(np.float64) for x in _uniforms_of(state, counter, number, dtype, 4))
@@ -382,7 +382,7 @@ def _poisson_of(state: np.ndarray, counter: np.ndarray, mean: np.ndarray) -> np.
     b = 0.931 + 2.53 * np.sqrt(mu)
     a = -0.059 + 0.02483 * b
     scale, quick = 1.1239 + 1.1328 / (b - 3.4), 0.9277 - 3.6224 / (b - 2)
-    for number in range(1, _MOST_TRIES):
+    for number in range(1, _MOST_TRIES + 1):
         if not open.any():
             break
         u, v = _uniforms_of(state, counter, number, np.float64, 2)
@@ -501,7 +501,7 @@ def _binomial_of(state: np.ndarray, counter: np.ndarray, count: np.ndarray, chan
         found = found + np.log(n / (2 * np.pi * inside * (n - inside))) / 2 + _stirling_error_of(n)
         return np.where(k <= 0, n * np.log(1 - p), np.where(k >= n, n * np.log(p), found))
 
-    for number in range(1, _MOST_TRIES):
+    for number in range(1, _MOST_TRIES + 1):
         if not open.any():
             break
         u, v = _uniforms_of(state, counter, number, np.float64, 2)
@@ -560,7 +560,7 @@ def _below(e: Emit, seed: Val, counter: Val, limit: Val) -> Val:
 
 def _below_of(state: np.ndarray, counter: np.ndarray, limit: np.ndarray) -> np.ndarray:
     result, open = np.zeros_like(limit), np.ones(limit.shape, bool)
-    for number in range(1, _MOST_TRIES):
+    for number in range(1, _MOST_TRIES + 1):
         words = philox.philox(counter, int(state[0]), number).astype(np.uint64)
         word = words[..., 0] | words[..., 1] << np.uint64(32)
         rest = word % limit

@@ -26,7 +26,7 @@ def _repeated_checks(graph: Graph) -> set[Node]:
     looked: set[Hashable] = set()
     repeated = set()
     for node in graph.nodes:
-        if node.op.kind is Kind.GATHER or node.op.kind is Kind.SCATTER:
+        if node.effect is Effect.RAISES and (node.op.kind is Kind.GATHER or node.op.kind is Kind.SCATTER):
             x, indices = node.inputs[:2]
             key = indices, x.shape, node.attrs["axis"], node.op.paired
             if key in looked:
