@@ -92,15 +92,16 @@ def test_variables_are_what_they_were(way: Any) -> None:
 
 
 @WAYS
+@pytest.mark.parametrize("inner", [lambda f: f, hf.function], ids=["plain", "program"])
 @pytest.mark.parametrize("depth", [1, 2])
-def test_what_is_only_assigned_stays_what_it_is(way: Any, depth: int) -> None:
+def test_what_is_only_assigned_stays_what_it_is(way: Any, depth: int, inner: Any) -> None:
     v = hf.Variable(0.0, trainable=depth == 1)
 
     def noted(x: Any) -> Any:
         v.assign(1.0)
         return hf.exp(x)
 
-    block = noted
+    block = inner(noted)
     for _ in range(depth):
         block = hf.recompute_grad(block)
 

@@ -168,8 +168,15 @@ class Staged:
             known = [*inputs, *[None] * len(self.later), *again]
             watched = self._watch(known)
             if watched:
-                return self._recorded(inputs, known, watched, pullback, device)
-        return self._run(self.compile(device), self._on_device(inputs, device))
+                return self._told(self._recorded(inputs, known, watched, pullback, device))
+        return self._told(self._run(self.compile(device), self._on_device(inputs, device)))
+
+    def _told(self, outputs: list[Tensor]) -> list[Tensor]:
+        """The outputs, when the tapes know which variables the program has assigned."""
+        for tape in now().tapes:
+            for variable in self._updated_variables():
+                tape.note_assign(variable, variable._tensor)
+        return outputs
 
     def _inputs(self, arguments: Sequence[Tensor]) -> list[Tensor]:
         """One tensor per graph input.  Nobody writes into their memory: those of variables to be updated are seen by
