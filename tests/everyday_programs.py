@@ -177,6 +177,7 @@ EVERYDAY: dict[str, Everyday] = {
     "a loop over rows": Everyday(lambda x: sum([x[i] * i for i in range(min(x.shape[0], 3))], hf.zeros(3)), (ROW,)),
     "a sum over all rows": Everyday(lambda x: sum([x[i] for i in range(x.shape[0])], hf.zeros(3)), (ROW,)),
     "its size": Everyday(lambda x: hf.sum(x) / x.size, (NM,)),
-    "extent in a text": Everyday(lambda x: x + len(f"{x.shape[0]}") * 0, (N,)),
+    "extent in a text": Everyday(lambda x: x + len(f"{x.shape[0]}"), (N,)),
+    "texts compared": Everyday(lambda x: x * (2 if f"{x.shape[0]}" + "!" == "17!" else 3), (N,)),
     "odd or even": Everyday(lambda x: x[: x.shape[0] - x.shape[0] % 2], (N,)),
 }

@@ -31,7 +31,8 @@ _ATOMS = (type(None), bool, int, float, complex, str, bytes, type(...), type, np
 class LateText:
     """A text that is made when the program runs: ``make(*values)``.
 
-    It can be shown, joined to other texts, and be part of an error; nothing can depend on its letters.
+    It can be shown, joined to other texts, and be part of an error.  Nothing can depend on its letters where it shows
+    tensors; where it shows open extents and numbers alone, whatever does decides these.
     """
 
     __slots__ = ("_make", "_values", "_where")
@@ -58,8 +59,22 @@ class LateText:
     def __repr__(self) -> str:
         return repr(str(self))
 
-    def refuse(self, *args: Any) -> Any:
-        """Raise TraceError for whatever else somebody wants of it."""
+    def decided(self) -> str:
+        """The text for whatever else is wanted of it: open extents and numbers that it shows have their values then.
+        Raises TraceError if it shows a tensor, or a variable."""
+        leaves, structure = pytree.flatten(list(self._values))
+        values: list[Any] = pytree.unflatten(structure, [self._number(leaf) for leaf in leaves])
+        return self._make(*values)
+
+    def _number(self, leaf: Any) -> Any:
+        if type(leaf) is Dim:
+            return int(leaf)
+        if isinstance(leaf, OpenFloat):
+            return float(leaf)  # type: ignore[arg-type]
+        if isinstance(leaf, LateText):
+            return leaf.decided()
+        if not isinstance(leaf, (SymbolicTensor, Variable)):
+            return leaf
         raise TraceError(
             "str",
             f"the text {self!r} shows a value that is not known while tracing, so nothing else can depend on it. "
@@ -67,12 +82,23 @@ class LateText:
             self._where,
         )
 
-    __hash__ = __eq__ = __lt__ = __len__ = __iter__ = __contains__ = __getitem__ = __bool__ = __mul__ = refuse
-
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
             raise AttributeError(name)
-        return self.refuse()
+        return getattr(self.decided(), name)
+
+
+def _of_letters(name: str) -> Callable[..., Any]:
+    return lambda self, *args: getattr(self.decided(), name)(*map(_decided, args))
+
+
+def _decided(value: Any) -> Any:
+    return value.decided() if isinstance(value, LateText) else value
+
+
+for _name in ("eq", "ne", "lt", "le", "gt", "ge", "hash", "len", "iter", "contains", "getitem", "mul", "rmul"):
+    setattr(LateText, f"__{_name}__", _of_letters(f"__{_name}__"))
+LateText.__bool__ = lambda self: bool(self.decided())  # type: ignore[attr-defined]
 
 
 class Late:

@@ -455,7 +455,7 @@ def _run(
     result_leaves, results = pytree.flatten(result)
     for leaf in result_leaves:
         if isinstance(leaf, LateText):
-            leaf.refuse()
+            leaf = leaf.decided()
         if isinstance(leaf, SymbolicFloat):
             plan.append((NUMBER, outputs.setdefault(trace.node_of(leaf.tensor), len(outputs))))
             continue
