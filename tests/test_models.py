@@ -308,6 +308,17 @@ def test_callbacks_are_told_in_order() -> None:
     ]
 
 
+def test_nothing_is_said_of_a_first_step(caplog: pytest.LogCaptureFixture) -> None:
+    """Metrics are made in it, which later steps find: no reason to warn of tracing at each call."""
+    for names in (["mae"], ["accuracy", "AUC"]):
+        model = hf.Sequential([hf.Input((3,)), layers.Dense(1, "sigmoid")])
+        model.compile("sgd", "mse", metrics=names)
+        model.fit(X[:16], Y[:16] > 0, batch_size=8, epochs=2, verbose=0)
+        model.evaluate(X, Y > 0, verbose=0)
+        assert len(model._compiled.train_step.concrete_functions()) == 1
+    assert not caplog.records
+
+
 def test_training_goes_on_while_it_gets_better() -> None:
     history = line().fit(X, Y, epochs=4, callbacks=[callbacks.EarlyStopping("loss")], verbose=0)
     assert len(history.epoch) == 4

@@ -8,7 +8,7 @@ from typing import Any
 from hybridflow import losses, metrics
 from hybridflow.array.elementwise import multiply
 from hybridflow.core import pytree
-from hybridflow.core.context import suspended
+from hybridflow.core.context import current, suspended
 from hybridflow.core.tensor import Tensor
 from hybridflow.errors import ArgumentError
 
@@ -83,6 +83,8 @@ class CompiledMetrics:
                     metric.update_state(label, output)
 
     def _make(self, name: str | None, outputs: Mapping[Any, Any], y: Any, p: Any) -> list[tuple[str, Any, bool]]:
+        if current.trace is not None:
+            current.trace.before_variable_creation()  # so the step is traced again, and finds what is made here
         loss = part_of(self._loss, name, outputs, "loss", whole=True)
         found = []
         for given, heeds in ((self._given, False), (self._weighted, True)):
