@@ -1,35 +1,31 @@
-"""Moving, gathering and ordering data against NumPy, JAX and PyTorch: one thread each, in turns, in one process.
+"""Moving, gathering and ordering data against NumPy, JAX and PyTorch, in turns, in one process.
 
-    python benchmarks/movement.py [--json] [WORD ...]
+    python benchmarks/movement.py [--threads N] [--json] [WORD ...]
 
-Only programs whose names have one of the words are measured, if any are given.  A peer that is not installed is left
+All have one thread, unless told otherwise.  Only programs whose names have one of the words are measured, if any are
+given.  A peer that is not installed is left
 out (``pip install '.[peers]'``).  Every program is checked once: all sides must agree before any of them is timed.
 """
 
 from __future__ import annotations
 
-import argparse
-import importlib.util
 import os
 import sys
-from collections.abc import Callable
 from typing import Any
 
-os.environ.pop("OPENBLAS_CORETYPE", None)
-os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1", HF_NUM_THREADS="1")
-os.environ["XLA_FLAGS"] = "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
-import numpy as np
+import peers
 
-import hybridflow as hf
-from hybridflow.cli import measure, output
+OPTIONS = peers.parsed(__doc__)
 
-Program = Callable[..., Any]
-Programs = dict[str, Program]
+import numpy as np  # noqa: E402  (reads how many threads there should be)
+
+import hybridflow as hf  # noqa: E402
 
 
-def ours() -> Programs:
+def ours() -> peers.Programs:
     def bilinear(image: Any, y: Any, x: Any) -> Any:
         y0, x0 = hf.floor(y), hf.floor(x)
         fy, fx = y - y0, x - x0
@@ -65,7 +61,7 @@ def ours() -> Programs:
     }
 
 
-def numpys() -> Programs:
+def numpys() -> peers.Programs:
     return {
         "flip uint8 images": lambda x: x[:, :, ::-1].copy(),
         "flip float32 rows": lambda x: x[:, ::-1].copy(),
@@ -91,7 +87,7 @@ def numpys() -> Programs:
     }
 
 
-def jaxes() -> Programs:
+def jaxes() -> peers.Programs:
     import jax.numpy as jnp
 
     def bilinear(image: Any, y: Any, x: Any) -> Any:
@@ -126,7 +122,7 @@ def jaxes() -> Programs:
     }
 
 
-def torches() -> Programs:
+def torches() -> peers.Programs:
     import torch
 
     return {
@@ -174,61 +170,6 @@ def arguments() -> dict[str, list[np.ndarray]]:
     }
 
 
-def sides() -> dict[str, tuple[Callable[[np.ndarray], Any], Callable[[Program], Program], Programs]]:
-    """For each side what makes an argument, what makes a callable that returns when it is done, and the programs."""
-
-    found: dict[str, Any] = {
-        "hybridflow": (hf.asarray, hf.function, ours()),
-        "numpy": (lambda x: x, lambda program: program, numpys()),
-    }
-    if importlib.util.find_spec("jax"):
-        import jax
-
-        jax.config.update("jax_enable_x64", True)
-
-        def compiled(program: Program) -> Program:
-            made = jax.jit(program)
-            return lambda *given: made(*given).block_until_ready()
-
-        found["jax"] = (jax.numpy.asarray, compiled, jaxes())
-    if importlib.util.find_spec("torch"):
-        import torch
-
-        torch.set_num_threads(1)
-        found["torch"] = (torch.from_numpy, lambda program: program, torches())
-    return found
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("words", nargs="*", help="measure programs with one of these in their names")
-    parser.add_argument("--json", action="store_true", help="print the medians in seconds as JSON")
-    options = parser.parse_args()
-    present, rows, results = sides(), [], {}
-    for name, given in arguments().items():
-        if options.words and not any(word in name for word in options.words):
-            continue
-        runs: dict[str, Callable[[], Any]] = {}
-        wanted = None
-        for side, (array, compiled, programs) in present.items():
-            if name in programs:
-                run, held = compiled(programs[name]), [array(a) for a in given]
-                value = np.asarray(run(*held))
-                wanted = value if wanted is None else wanted
-                np.testing.assert_allclose(value, wanted, rtol=1e-5, atol=1e-6, err_msg=f"{name}, {side}")
-                runs[side] = measure.calls(run, *held)
-        timings = measure.interleaved(runs, budget=1.0, least_rounds=7)
-        results[name] = {side: timing.median for side, timing in timings.items()}
-        best = min((side for side in timings if side != "hybridflow"), key=lambda side: timings[side].median)
-        ratio = timings[best].median / timings["hybridflow"].median
-        verdict = f"{ratio:.2f} {best}" + (" (same)" if timings[best].overlaps(timings["hybridflow"]) else "")
-        times = [output.seconds(timings[side].median) if side in timings else "-" for side in present]
-        rows.append([name, *times, verdict])
-    if options.json:
-        output.print_json(results)
-    else:
-        print(output.table(["program", *present, "best peer / ours"], rows))
-
-
 if __name__ == "__main__":
-    main()
+    present = peers.sides(OPTIONS.threads, ours, numpys, jaxes, torches)
+    peers.compare(OPTIONS, present, arguments())

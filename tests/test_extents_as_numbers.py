@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import hybridflow as hf
-from tests.bits import same_bits
+from tests.outcomes import outcome, same
 
 SIZES = (7, 0, 1, 2, 3, 4, 5, 6, 17, 64, 3, 7)
 ANY = [hf.TensorSpec([None])]
@@ -21,28 +21,6 @@ TEN = 10
 
 def array(n: int) -> hf.Tensor:
     return hf.asarray(np.random.default_rng(n).normal(size=n).astype(np.float32))
-
-
-def outcome(f: Callable[..., Any], *args: Any) -> Any:
-    """The result, tensors as arrays, or the class of the error."""
-
-    def plain(value: Any) -> Any:
-        if isinstance(value, (list, tuple)):
-            return [plain(item) for item in value]
-        return value.numpy() if isinstance(value, hf.Tensor) else value
-
-    try:
-        return plain(f(*args))
-    except Exception as error:
-        return type(error)
-
-
-def same(a: Any, b: Any) -> bool:
-    if isinstance(a, list) and isinstance(b, list):
-        return len(a) == len(b) and all(map(same, a, b))
-    if isinstance(a, np.ndarray) and isinstance(b, np.ndarray):
-        return same_bits(a, b)
-    return type(a) is type(b) and a == b
 
 
 BODIES: dict[str, Callable[[Any], Any]] = {

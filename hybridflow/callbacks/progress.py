@@ -16,8 +16,7 @@ class Progress:
     """One run's.  ``level`` is 0 for nothing, 1 for a bar (by ``tqdm``, where that is installed), 2 for lines."""
 
     def __init__(self, level: int, params: dict[str, Any]) -> None:
-        has_bars = importlib.util.find_spec("tqdm") is not None
-        self.level = 2 if level == 1 and not has_bars else level
+        self.level = 2 if level == 1 and importlib.util.find_spec("tqdm") is None else level
         self._epochs, self._steps = params.get("epochs"), params.get("steps")
         self._params = params
         self._bar: Any = None

@@ -12,8 +12,6 @@ from hybridflow.core import pytree
 from hybridflow.core.tensor import Tensor
 from hybridflow.errors import ArgumentError, ArgumentTypeError, AxisError, ShapeError
 
-Axis = "int | None"
-
 
 def spread(stage: str, axes: Any, value: Any, name: str, path: str) -> list[Any]:
     """The axis of each leaf of ``value``, as ``axes`` (an int, None, or a tree of these) says.
