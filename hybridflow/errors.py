@@ -205,6 +205,10 @@ class CheckpointError(HybridflowError, ValueError):
     """A file that is damaged, or of something else than what is to be restored from it."""
 
 
+class DataError(HybridflowError, ValueError):
+    """A file of data that is damaged, or holds something else than was asked for."""
+
+
 class SharingError(HybridflowError, BufferError):
     """Memory cannot be shared with another library in the way that was asked for."""
 

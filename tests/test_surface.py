@@ -39,7 +39,10 @@ MODULES = {
     "checkpoint": """Checkpoint CheckpointManager Report checkpoints latest_checkpoint load_arrays save_arrays""",
     "config": "cache_limit functions_run_eagerly get_num_threads memory_limit run_functions_eagerly set_num_threads",
     "constraints": "Constraint MaxNorm MinMaxNorm NonNeg UnitNorm get",
-    "data": "AUTOTUNE DataLoader Dataset INFINITE_CARDINALITY Iterator UNKNOWN_CARDINALITY default_collate",
+    "data": """AUTOTUNE CsvDataset DataLoader Dataset FixedLenFeature FixedLenSequenceFeature FixedLengthRecordDataset
+        INFINITE_CARDINALITY Iterator NumpyDataset TFRecordDataset TFRecordWriter TextLineDataset TextSpec
+        UNKNOWN_CARDINALITY VarLenFeature default_collate encode_example make_csv_dataset parse_example
+        parse_single_example""",
     "initializers": """Constant GlorotNormal GlorotUniform HeNormal HeUniform Identity Initializer LecunNormal
         LecunUniform Ones Orthogonal RandomNormal RandomUniform TruncatedNormal VarianceScaling Zeros get""",
     "layers": """Activation Add Average AveragePooling1D AveragePooling2D AveragePooling3D BatchNormalization

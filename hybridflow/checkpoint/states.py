@@ -172,6 +172,11 @@ def _packed(value: Any, path: str, arrays: dict[str, Any]) -> Any:
     """The state of an iterator as plain values; its arrays are put among ``arrays``."""
     if isinstance(value, PLAIN):
         return value
+    if isinstance(value, bytes):
+        return {"bytes": value.decode("latin-1")}
+    if isinstance(value, np.ndarray) and value.dtype.hasobject:  # texts
+        flat = [_packed(text, path, arrays) for text in value.ravel()]
+        return {"texts": flat, "shape": list(value.shape)}
     if isinstance(value, (Tensor, Variable, np.ndarray, np.generic)):
         name = f"{WITHIN}{len(arrays)}"
         arrays[name] = value if isinstance(value, Tensor) else np.asarray(value)
@@ -191,12 +196,18 @@ def unpacked(value: Any, array: Callable[[str], Any]) -> Any:
     try:
         if "array" in value:
             return array(value["array"]) if value["tensor"] else np.array(array(value["array"]))
+        if "bytes" in value:
+            return value["bytes"].encode("latin-1")
+        if "texts" in value:
+            texts = np.empty(len(value["texts"]), object)
+            texts[:] = [unpacked(text, array) for text in value["texts"]]
+            return texts.reshape(value["shape"])
         if "dict" in value:
             return {unpacked(key, array): unpacked(part, array) for key, part in value["dict"]}
         if "tuple" in value:
             return tuple(unpacked(part, array) for part in value["tuple"])
         return [unpacked(part, array) for part in value["list"]]
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise CheckpointError("checkpoint", f"the state of an iterator cannot be read: {error!r}.") from None
 
 

@@ -11,6 +11,8 @@ from hybridflow.core.promotion import to_dtype
 from hybridflow.data import arguments, elements, functions, grouping, mixing, order, tables
 from hybridflow.data.iterator import Iterator, NumpyIterator
 from hybridflow.data.node import INFINITE, UNKNOWN, Node, TableNode, place
+from hybridflow.data.paths import matching
+from hybridflow.data.texts import TextSpec, array_of
 from hybridflow.data.threads import AUTOTUNE, ParallelMap, Prefetch
 from hybridflow.errors import ArgumentError, ArgumentTypeError, entered
 from hybridflow.jit.tensor_spec import TensorSpec
@@ -32,6 +34,11 @@ class Dataset(elements.Nested):
     """
 
     _made: Node | None = None
+
+    @staticmethod
+    def _of(node: Node) -> Dataset:
+        """The dataset that a node describes."""
+        return _dataset(node)
 
     @property
     def _node(self) -> Node:
@@ -80,11 +87,11 @@ class Dataset(elements.Nested):
         [0, 1, 4]
         """
         make = arguments.called("generator", generator, "from_generator")
-        given = tuple([elements.converted(a, "Dataset.from_generator").numpy()[()] for a in args or ()])
+        given = tuple([array_of(elements.converted(a, "Dataset.from_generator"))[()] for a in args or ()])
         spec = output_signature
         if spec is None and output_types is not None:
             spec = _signature(output_types, output_shapes)
-        if spec is not None and not all(isinstance(s, TensorSpec) for s in pytree.flatten(spec)[0]):
+        if spec is not None and not all(isinstance(s, (TensorSpec, TextSpec)) for s in pytree.flatten(spec)[0]):
             raise ArgumentTypeError("Dataset.from_generator", f"output_signature is {spec!r}; use hf.TensorSpec.")
         return _dataset(functions.Generated(partial(make, *given), spec))
 
@@ -99,6 +106,26 @@ class Dataset(elements.Nested):
         found = range(*[arguments.whole("an argument", a, "range", None) for a in args])
         dtype = to_dtype(output_type, "Dataset.range")
         return _dataset(TableNode(tables.NumberTable(found.start, found.step, len(found), dtype)))
+
+    @staticmethod
+    @entered
+    def list_files(
+        file_pattern: Any, shuffle: bool | None = None, seed: int | None = None, name: str | None = None
+    ) -> Dataset:
+        """The names of the files that match a pattern, or any of several, as texts; shuffled anew in each iteration
+        unless ``shuffle=False``, then sorted.  Raises ArgumentError where no file matches.
+
+        >>> import os, tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     for name in "ba":
+        ...         open(os.path.join(folder, name + ".txt"), "w").close()
+        ...     found = hf.data.Dataset.list_files(folder + "/*.txt", shuffle=False)
+        >>> [os.path.basename(path) for path in found]
+        ['a.txt', 'b.txt']
+        """
+        found = matching(file_pattern, "Dataset.list_files")
+        data = Dataset.from_tensor_slices(found)
+        return data if shuffle is False else data.shuffle(len(found), seed)
 
     @staticmethod
     @entered

@@ -9,6 +9,7 @@ import numpy as np
 
 from hybridflow.core import pytree
 from hybridflow.core.tensor import Tensor, wrap
+from hybridflow.data.texts import is_text, spec_of_text, text_of, with_shape
 from hybridflow.eager.operands import as_tensor
 from hybridflow.errors import ArgumentTypeError, ShapeError
 from hybridflow.jit.tensor_spec import TensorSpec
@@ -44,12 +45,13 @@ def converted(value: Any, stage: str) -> Any:
         return pytree.unflatten(structure, [converted(leaf, stage) for leaf in leaves])
     if value is None:
         raise ArgumentTypeError(stage, "the function returned None where an element is wanted. Return a tensor.")
-    return as_tensor(value, stage)
+    text = text_of(value, stage)
+    return as_tensor(value, stage) if text is None else text
 
 
 def fresh(element: Any) -> Any:
     """The element as other objects: what users assign to items of the one is not seen in the other."""
-    return mapped(lambda leaf: leaf if isinstance(leaf, Nested) else wrap(leaf._array), element)
+    return mapped(lambda leaf: wrap(leaf._array) if isinstance(leaf, Tensor) else leaf, element)
 
 
 def mapped(function: Callable[[Any], Any], element: Any) -> Any:
@@ -110,8 +112,10 @@ def _array(leaf: Any) -> np.ndarray:
     raise AttributeError
 
 
-def stacked(leaves: list[Any], stage: str) -> Tensor:
-    """Tensors of one shape as the rows of another.  Raises ShapeError where shapes or dtypes differ."""
+def stacked(leaves: list[Any], stage: str) -> Any:
+    """Tensors, or texts, of one shape as the rows of another.  Raises ShapeError where shapes or dtypes differ."""
+    if is_text(leaves[0]):
+        return stacked_texts(leaves, stage)
     arrays = arrays_of(leaves, stage)
     shape = arrays[0].shape
     for array in arrays:
@@ -127,14 +131,33 @@ def stacked(leaves: list[Any], stage: str) -> Tensor:
     return wrap(np.concatenate(arrays).reshape(len(arrays), *shape))
 
 
+def stacked_texts(leaves: list[Any], stage: str) -> Any:
+    """Texts, or arrays of them, of one shape as the rows of an array.  Raises ShapeError where they differ."""
+    specs: list[Any] = [spec_of_text(leaf) if is_text(leaf) else TensorSpec.of(leaf) for leaf in leaves]
+    for spec in specs:
+        if spec != specs[0]:
+            raise ShapeError(stage, f"elements of one batch differ: {specs[0]} and {spec}.")
+    out: Any = np.empty((len(leaves), *specs[0].shape), object)
+    for number, leaf in enumerate(leaves):
+        out[number] = leaf
+    out.flags.writeable = False
+    return out
+
+
 def batched(elements: Sequence[Any], stage: str = "Dataset.batch") -> Any:
     """Elements stacked leaf by leaf."""
     return columns(elements, lambda leaves: stacked(leaves, stage), stage)
 
 
 def spec_of(element: Any) -> Any:
-    """The element with a TensorSpec for each tensor."""
-    return mapped(lambda leaf: leaf.element_spec if isinstance(leaf, Nested) else TensorSpec.of(leaf), element)
+    """The element with a TensorSpec for each tensor, and a TextSpec for texts."""
+    return mapped(_spec_of_leaf, element)
+
+
+def _spec_of_leaf(leaf: Any) -> Any:
+    if isinstance(leaf, Nested):
+        return leaf.element_spec
+    return spec_of_text(leaf) if is_text(leaf) else TensorSpec.of(leaf)
 
 
 def mapped_spec(function: Callable[[Any], Any], spec: Any) -> Any:
@@ -154,10 +177,10 @@ def common(specs: Sequence[Any], stage: str) -> Any:
     return pytree.unflatten(structure, [_common(list(column), stage) for column in columns_])
 
 
-def _common(specs: list[TensorSpec], stage: str) -> TensorSpec:
+def _common(specs: list[Any], stage: str) -> Any:
     first = specs[0]
     for spec in specs:
         if spec.dtype != first.dtype or len(spec.shape) != len(first.shape):
             raise ShapeError(stage, f"the datasets have other elements: {first} and {spec}.")
     shape = [extents[0] if len({*extents}) == 1 else None for extents in zip(*[spec.shape for spec in specs])]
-    return TensorSpec(shape, first.dtype)
+    return with_shape(first, shape)

@@ -9,6 +9,7 @@ from hybridflow.core import pytree
 from hybridflow.core.tensor import Tensor
 from hybridflow.data import elements
 from hybridflow.data.node import INFINITE, UNKNOWN, Elements, Node, OneSource, Runner, State, skipped, tell
+from hybridflow.data.texts import TextSpec, spec_of_text, text_of, with_shape
 from hybridflow.errors import ArgumentError, ArgumentTypeError, ShapeError
 from hybridflow.jit.tensor_spec import TensorSpec
 
@@ -39,10 +40,10 @@ def spec_of_result(found: Any, given: Any, element: Any) -> Any:
     """The spec of what a function made of one element: what has as many rows as a batch of any size has any number."""
     leaves, structure = pytree.flatten(found)
     specs = pytree.flatten(given)[0]
-    if not all(isinstance(s, TensorSpec) and s.shape and s.shape[0] is None for s in specs):
+    if not all(isinstance(s, (TensorSpec, TextSpec)) and s.shape and s.shape[0] is None for s in specs):
         return found
     rows = pytree.flatten(element)[0][0].shape[0]
-    open_ = [TensorSpec((None, *s.shape[1:]), s.dtype) if s.shape[:1] == (rows,) else s for s in leaves]
+    open_ = [with_shape(s, (None, *s.shape[1:])) if s.shape[:1] == (rows,) else s for s in leaves]
     return pytree.unflatten(structure, open_)
 
 
@@ -300,12 +301,22 @@ def checker(spec: Any, stage: str) -> Callable[[Any], Any]:
     return check
 
 
-def fitted(path: str, value: Any, spec: TensorSpec, stage: str) -> Tensor:
+def fitted(path: str, value: Any, spec: TensorSpec | TextSpec, stage: str) -> Any:
     """A value as a tensor of the spec's dtype.  Raises ShapeError for another shape, an error of dtypes for others."""
+    if isinstance(spec, TextSpec):
+        return _fitted_text(path, value, spec, stage)
     tensor = elements.as_tensor(value, stage, None if isinstance(value, Tensor) else spec.dtype)
     if tensor.dtype != spec.dtype or not spec.accepts_shape(tensor.shape):
         raise ShapeError(stage, f"{path} is {tensor.type} where output_signature says {spec}.")
     return tensor
+
+
+def _fitted_text(path: str, value: Any, spec: TextSpec, stage: str) -> Any:
+    text = text_of(value, stage)
+    found = elements.spec_of(elements.converted(value, stage)) if text is None else spec_of_text(text)
+    if text is None or found.dtype != spec.dtype or not spec.accepts_shape(found.shape):
+        raise ShapeError(stage, f"{path} is {found} where output_signature says {spec}.")
+    return text
 
 
 class Zip(Node):

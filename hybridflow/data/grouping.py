@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from hybridflow.core import pytree
-from hybridflow.core.tensor import Tensor, wrap
+from hybridflow.core.tensor import Tensor
 from hybridflow.data import elements
 from hybridflow.data.node import INFINITE, Elements, Node, OneSource, Positions, Rows, Runner, State
+from hybridflow.data.texts import KINDS, array_of, is_text, leaf_of, spec_of_text, with_shape
 from hybridflow.errors import ArgumentError, ShapeError
-from hybridflow.jit.tensor_spec import TensorSpec
 
 
 class Batch(Node):
@@ -30,7 +30,7 @@ class Batch(Node):
     def spec(self) -> Any:
         whole = self.drop_remainder or self.source.cardinality() == INFINITE
         extent = self.size if whole else None
-        return elements.mapped_spec(lambda s: TensorSpec((extent, *s.shape), s.dtype), self.source.spec())
+        return elements.mapped_spec(lambda s: with_shape(s, (extent, *s.shape)), self.source.spec())
 
     def cardinality(self) -> int:
         return batches(self.source.cardinality(), self.size, self.drop_remainder)
@@ -96,7 +96,7 @@ class PaddedBatch(Node):
         found = []
         for spec, shape in zip(leaves, shapes):
             inner = (None,) * len(spec.shape) if shape is None else [None if e in (None, -1) else e for e in shape]
-            found.append(TensorSpec((extent, *inner), spec.dtype))
+            found.append(with_shape(spec, (extent, *inner)))
         return pytree.unflatten(structure, found)
 
     def cardinality(self) -> int:
@@ -144,13 +144,14 @@ def is_number(value: Any) -> bool:
     return value is None or np.ndim(value) == 0
 
 
-def padded(leaves: list[Any], shape: Sequence[int | None] | None, value: Any) -> Tensor:
+def padded(leaves: list[Any], shape: Sequence[int | None] | None, value: Any) -> Any:
     """Tensors of one rank in a batch, filled up with ``value``, 0 for None.
 
     Raises ShapeError for a shape that is too small.
     """
     stage = "Dataset.padded_batch"
-    arrays = elements.arrays_of(leaves, stage)
+    is_of_texts = is_text(leaves[0])
+    arrays = [array_of(leaf) for leaf in leaves] if is_of_texts else elements.arrays_of(leaves, stage)
     rank = arrays[0].ndim
     if {array.ndim for array in arrays} != {rank} or (shape is not None and len(shape) != rank):
         raise ShapeError(stage, f"elements of ranks {[a.ndim for a in arrays][:5]} do not fit the shape {shape}.")
@@ -158,11 +159,17 @@ def padded(leaves: list[Any], shape: Sequence[int | None] | None, value: Any) ->
     wanted = [n if s in (None, -1) else s for n, s in zip(longest, shape or [None] * rank)]
     if any(n > w for n, w in zip(longest, wanted)):
         raise ShapeError(stage, f"an element has the extents {tuple(longest)}, more than {tuple(wanted)}.")
-    out = np.full((len(arrays), *wanted), 0 if value is None else np.asarray(value), arrays[0].dtype)
+    filling = _nothing(leaves[0]) if value is None else np.asarray(value)
+    out = np.full((len(arrays), *wanted), filling, arrays[0].dtype)
     for number, array in enumerate(arrays):
         place: tuple[Any, ...] = (number, *[slice(extent) for extent in array.shape])
         out[place] = array
-    return wrap(out)
+    return leaf_of(out)
+
+
+def _nothing(leaf: Any) -> Any:
+    """What leaves are filled up with where nobody says: 0, or the empty text."""
+    return KINDS[spec_of_text(leaf).dtype]() if is_text(leaf) else 0
 
 
 class Unbatch(Node):
@@ -175,7 +182,7 @@ class Unbatch(Node):
         return UnbatchRun(self.source)
 
     def spec(self) -> Any:
-        return elements.mapped_spec(lambda s: TensorSpec(s.shape[1:], s.dtype), self.source.spec())
+        return elements.mapped_spec(lambda s: with_shape(s, s.shape[1:]), self.source.spec())
 
 
 class UnbatchRun(OneSource):
@@ -196,7 +203,7 @@ class UnbatchRun(OneSource):
         arrays = _rows_of(leaves)
         for position in range(self.position, arrays[0].shape[0]):
             self.position = position + 1
-            yield pytree.unflatten(structure, [wrap(array[position, ...]) for array in arrays])
+            yield pytree.unflatten(structure, [leaf_of(array[position, ...]) for array in arrays])
         self.element = None
 
     def state(self) -> State:
@@ -209,7 +216,7 @@ class UnbatchRun(OneSource):
 
 def _rows_of(leaves: list[Any]) -> list[np.ndarray]:
     """The arrays of an element that is a batch.  Raises ShapeError where their numbers of rows differ."""
-    arrays = [leaf.numpy() for leaf in leaves]
+    arrays = [array_of(leaf) for leaf in leaves]
     if not all(array.ndim for array in arrays) or len({array.shape[0] for array in arrays}) != 1:
         raise ShapeError("Dataset.unbatch", f"tensors of shapes {[a.shape for a in arrays]} are no batch.")
     return arrays
@@ -330,7 +337,7 @@ class Buckets(Node):
 
     def spec(self) -> Any:
         return elements.mapped_spec(
-            lambda spec: TensorSpec((None, *[None] * len(spec.shape)), spec.dtype), self.source.spec()
+            lambda spec: with_shape(spec, (None, *[None] * len(spec.shape))), self.source.spec()
         )
 
 

@@ -11,6 +11,7 @@ from hybridflow.core import pytree
 from hybridflow.core.promotion import is_supported
 from hybridflow.core.tensor import Tensor, wrap
 from hybridflow.data.node import Positions, Rows, Table
+from hybridflow.data.texts import array_of, leaf_of, spec_of_array, text_of
 from hybridflow.eager.operands import as_tensor
 from hybridflow.errors import ArgumentError, ShapeError
 from hybridflow.jit.tensor_spec import TensorSpec
@@ -27,11 +28,13 @@ class ArrayTable(Table):
         arrays = self.arrays
         if self.structure.kind is None:
             (array,) = arrays
-            return lambda k: wrap(array[k, ...])
+            if not array.dtype.hasobject:
+                return lambda k: wrap(array[k, ...])
+            return lambda k: leaf_of(array[k, ...])
         if self._is_flat_tuple():
-            return lambda k: tuple([wrap(array[k, ...]) for array in arrays])
+            return lambda k: tuple([leaf_of(array[k, ...]) for array in arrays])
         structure = self.structure
-        return lambda k: pytree.unflatten(structure, [wrap(array[k, ...]) for array in arrays])
+        return lambda k: pytree.unflatten(structure, [leaf_of(array[k, ...]) for array in arrays])
 
     def _is_flat_tuple(self) -> bool:
         return self.structure.kind is tuple and len(self.structure.children) == self.structure.leaves
@@ -43,10 +46,10 @@ class ArrayTable(Table):
         return self._built([array.take(numbers, axis=0) for array in self.arrays])
 
     def _built(self, arrays: list[np.ndarray]) -> Any:
-        return pytree.unflatten(self.structure, map(wrap, arrays))
+        return pytree.unflatten(self.structure, map(leaf_of, arrays))
 
     def spec(self) -> Any:
-        return pytree.unflatten(self.structure, [TensorSpec(a.shape[1:], a.dtype) for a in self.arrays])
+        return pytree.unflatten(self.structure, [spec_of_array(a.shape[1:], a) for a in self.arrays])
 
 
 class NumberTable(Table):
@@ -147,7 +150,8 @@ def kept(value: Any, stage: str) -> np.ndarray:
         array = np.asarray(value)
         if _is_locked(array) and array.flags.c_contiguous and array.dtype.isnative and is_supported(array.dtype):
             return array.view(np.ndarray)
-    return as_tensor(value, stage).numpy()
+    text = text_of(value, stage)
+    return as_tensor(value, stage).numpy() if text is None else array_of(text)
 
 
 def _is_locked(array: Any) -> bool:

@@ -1,0 +1,302 @@
+"""Datasets of what files hold: lines, records, NumPy's arrays.
+
+A *reader* gives the elements of one file, each with the byte at which the next one begins, so that a state is the
+number of a file and a place in it.
+"""
+
+from __future__ import annotations
+
+import gzip
+import io
+import zlib
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
+from typing import Any, BinaryIO
+
+import numpy as np
+
+from hybridflow.data import arguments
+from hybridflow.data.dataset import Dataset
+from hybridflow.data.node import Elements, Node, Runner, State, TableNode
+from hybridflow.data.order import Concatenate
+from hybridflow.data.paths import paths_of
+from hybridflow.data.records import records
+from hybridflow.data.tables import rows_of
+from hybridflow.data.texts import TextSpec
+from hybridflow.errors import ArgumentError, DataError
+
+Read = Iterator[tuple[Any, int]]
+_COMPRESSION = (None, "", "GZIP", "ZLIB")
+
+
+class Reader:
+    """How the elements of a file are read."""
+
+    spec: Any
+
+    def elements(self, path: str, start: int) -> Read:
+        """The elements from byte ``start`` on, each with the byte at which the next one begins."""
+        raise NotImplementedError
+
+
+class Files(Node):
+    """The elements of files, one file after another."""
+
+    def __init__(self, paths: list[str], reader: Reader) -> None:
+        self.paths, self.reader = paths, reader
+
+    def runner(self) -> Runner:
+        return FilesRun(self)
+
+    def spec(self) -> Any:
+        return self.reader.spec
+
+
+class FilesRun(Runner):
+    def __init__(self, node: Files) -> None:
+        self.node, self.file, self.start = node, 0, 0
+
+    def run(self) -> Elements:
+        paths = self.node.paths
+        while self.file < len(paths):
+            for element, stop in self.node.reader.elements(paths[self.file], self.start):
+                self.start = stop
+                yield element
+            self.file, self.start = self.file + 1, 0
+
+    def state(self) -> State:
+        return {"file": self.file, "start": self.start}
+
+    def restore(self, state: State) -> None:
+        self.file, self.start = state["file"], state["start"]
+
+
+class TextLineDataset(Dataset):
+    """The lines of text files as ``str``, without their ends; ``bytes`` where ``encoding`` is None.
+
+    ``filenames`` is one, a list, or a dataset of them.  ``compression_type`` is "GZIP", "ZLIB" or "" for none; without
+    it files whose names end in ``.gz`` are taken for compressed.  ``skip_lines`` lines at the beginning of each file
+    are left out.  With ``num_parallel_reads`` as many files are read at a time, and their lines come by turns.
+    ``buffer_size`` is there for programs that pass it.
+
+    >>> import os, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = os.path.join(folder, "lines.txt")
+    ...     with open(path, "w") as file:
+    ...         _ = file.write("a b\\nc\\n")
+    ...     list(hf.data.TextLineDataset(path).map(str.split).map(lambda words: len(words)))
+    [<Tensor i64[] cpu> 2, <Tensor i64[] cpu> 1]
+    """
+
+    def __init__(
+        self,
+        filenames: Any,
+        compression_type: str | None = None,
+        buffer_size: int | None = None,
+        num_parallel_reads: int | None = None,
+        name: str | None = None,
+        *,
+        encoding: str | None = "utf-8",
+        skip_lines: int = 0,
+    ) -> None:
+        stage = "TextLineDataset"
+        skipped = arguments.whole("skip_lines", skip_lines, stage, 0)
+        reader = Lines(compression(compression_type, stage), encoding, skipped)
+        self._made = of_files(filenames, reader, num_parallel_reads, stage)
+
+
+class TFRecordDataset(Dataset):
+    """The records of TFRecord files as ``bytes``; their sums are checked.
+
+    Arguments are those of ``TextLineDataset``.  ``hf.data.parse_single_example`` makes tensors of records that hold
+    examples, ``hf.data.TFRecordWriter`` writes such files.
+
+    >>> import os, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = os.path.join(folder, "some.tfrecord")
+    ...     with hf.data.TFRecordWriter(path) as file:
+    ...         file.write(b"one")
+    ...         file.write(b"two")
+    ...     list(hf.data.TFRecordDataset(path))
+    [b'one', b'two']
+    """
+
+    def __init__(
+        self,
+        filenames: Any,
+        compression_type: str | None = None,
+        buffer_size: int | None = None,
+        num_parallel_reads: int | None = None,
+        name: str | None = None,
+    ) -> None:
+        reader = Records(compression(compression_type, "TFRecordDataset"))
+        self._made = of_files(filenames, reader, num_parallel_reads, "TFRecordDataset")
+
+
+class FixedLengthRecordDataset(Dataset):
+    """The records of files in which each has ``record_bytes`` bytes, between a header and a footer, as ``bytes``.
+
+    >>> import os, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = os.path.join(folder, "pairs")
+    ...     with open(path, "wb") as file:
+    ...         _ = file.write(b"head0102end")
+    ...     list(hf.data.FixedLengthRecordDataset(path, 2, header_bytes=4, footer_bytes=3))
+    [b'01', b'02']
+    """
+
+    def __init__(
+        self,
+        filenames: Any,
+        record_bytes: int,
+        header_bytes: int | None = None,
+        footer_bytes: int | None = None,
+        buffer_size: int | None = None,
+        compression_type: str | None = None,
+        num_parallel_reads: int | None = None,
+        name: str | None = None,
+    ) -> None:
+        stage = "FixedLengthRecordDataset"
+        size = arguments.whole("record_bytes", record_bytes, stage)
+        header = arguments.whole("header_bytes", header_bytes or 0, stage, 0)
+        footer = arguments.whole("footer_bytes", footer_bytes or 0, stage, 0)
+        reader = Blocks(compression(compression_type, stage), size, header, footer)
+        self._made = of_files(filenames, reader, num_parallel_reads, stage)
+
+
+class NumpyDataset(Dataset):
+    """The rows of arrays in files of NumPy's: ``.npy``, which are mapped and read as needed, or ``.npz``, whose rows
+    are dicts of arrays by name.  Those of several files come one file after another.
+
+    >>> import os, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = os.path.join(folder, "x.npy")
+    ...     np.save(path, np.arange(4).reshape(2, 2))
+    ...     print([x.tolist() for x in hf.data.NumpyDataset(path)])
+    [[0, 1], [2, 3]]
+    """
+
+    def __init__(self, filenames: Any) -> None:
+        nodes: list[Node] = [TableNode(rows_of(_loaded(path))) for path in paths_of(filenames, "NumpyDataset")]
+        self._made = nodes[0] if len(nodes) == 1 else Concatenate(nodes)
+
+
+def _loaded(path: str) -> Any:
+    """What a file of NumPy's holds.  Raises DataError for a damaged one, and for arrays of objects."""
+    try:
+        found = np.load(path, mmap_mode="r", allow_pickle=False)
+        if isinstance(found, np.ndarray):
+            return found
+        with found:
+            return {name: found[name] for name in found.files}
+    except FileNotFoundError:
+        raise
+    except Exception as error:  # whatever zipfile, zlib and NumPy's own parser raise
+        raise DataError("NumpyDataset", f"{path} cannot be read: {error}.") from None
+
+
+class Lines(Reader):
+    """Lines, decoded unless ``encoding`` is None; ``skipped`` ones at the beginning of a file are left out."""
+
+    def __init__(self, compressed: str | None, encoding: str | None, skipped: int) -> None:
+        self.compressed, self.encoding, self.skipped = compressed, encoding, skipped
+        self.spec = TextSpec((), "bytes" if encoding is None else "str")
+
+    def elements(self, path: str, start: int) -> Read:
+        with opened(path, self.compressed) as file:
+            file.seek(start)
+            for _ in range(0 if start else self.skipped):
+                start += len(file.readline())
+            for line in file:
+                text = line.removesuffix(b"\n").removesuffix(b"\r")
+                start += len(line)
+                yield (text if self.encoding is None else decoded(text, self.encoding, path, start)), start
+
+
+class Records(Reader):
+    """Records of TFRecord files."""
+
+    spec = TextSpec((), "bytes")
+
+    def __init__(self, compressed: str | None) -> None:
+        self.compressed = compressed
+
+    def elements(self, path: str, start: int) -> Read:
+        with opened(path, self.compressed) as file:
+            file.seek(start)
+            yield from records(file, start, path)
+
+
+class Blocks(Reader):
+    """Records of one length, between a header and a footer."""
+
+    spec = TextSpec((), "bytes")
+
+    def __init__(self, compressed: str | None, size: int, header: int, footer: int) -> None:
+        self.compressed, self.size, self.header, self.footer = compressed, size, header, footer
+
+    def elements(self, path: str, start: int) -> Read:
+        with opened(path, self.compressed) as file:
+            start = max(start, self.header)
+            length = file.seek(0, io.SEEK_END) - self.footer
+            if length < self.header or (length - self.header) % self.size:
+                raise DataError(
+                    "FixedLengthRecordDataset",
+                    f"{path} has {length + self.footer} bytes: no whole number of records of {self.size} bytes between "
+                    f"a header of {self.header} and a footer of {self.footer}.",
+                )
+            file.seek(start)
+            for begin in range(start, length, self.size):
+                yield file.read(self.size), begin + self.size
+
+
+def decoded(text: bytes, encoding: str, path: str, stop: int) -> str:
+    """Bytes as a text.  Raises DataError where they are none."""
+    try:
+        return text.decode(encoding)
+    except UnicodeDecodeError as error:
+        raise DataError("data", f"{path}, before byte {stop}: {error}. Say which encoding it is, or None.") from None
+
+
+@contextmanager
+def opened(path: str, compressed: str | None) -> Generator[BinaryIO, None, None]:
+    """A file to read bytes from, unpacked.  What is damaged is a DataError with the file's name."""
+    kind = ("GZIP" if path.endswith(".gz") else "") if compressed is None else compressed
+    try:
+        if kind == "ZLIB":
+            with open(path, "rb") as packed:
+                yield io.BytesIO(zlib.decompress(packed.read()))
+            return
+        with gzip.open(path, "rb") if kind == "GZIP" else open(path, "rb") as file:
+            yield file  # type: ignore[misc]  # both are read as bytes
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise DataError("data", f"{path} is damaged, or not compressed by {kind}: {error}.") from None
+
+
+def compression(kind: Any, stage: str) -> Any:
+    """What ``compression_type`` says.  Raises ArgumentError for other kinds."""
+    if kind not in _COMPRESSION:
+        raise ArgumentError(stage, f"compression_type is {kind!r}; it must be 'GZIP', 'ZLIB' or ''.")
+    return kind
+
+
+def of_files(filenames: Any, reader: Reader, reads: Any, stage: str) -> Node:
+    """The elements of files, one after another or several at a time, which take turns."""
+    calls = arguments.calls(reads, stage)
+    if calls is None and not isinstance(filenames, Dataset):
+        return Files(paths_of(filenames, stage), reader)
+    names = filenames if isinstance(filenames, Dataset) else Dataset.from_tensor_slices(paths_of(filenames, stage))
+    elements_of = _OfOne(reader, stage)
+    if calls is None:
+        return names.flat_map(elements_of)._node
+    return names.interleave(elements_of, cycle_length=calls, num_parallel_calls=calls)._node
+
+
+class _OfOne:
+    """The dataset of a file by its name; what datasets are made of must be picklable, so this is no closure."""
+
+    def __init__(self, reader: Reader, stage: str) -> None:
+        self.reader, self.stage = reader, stage
+
+    def __call__(self, path: Any) -> Dataset:
+        return Dataset._of(Files(paths_of(path, self.stage), self.reader))

@@ -1,0 +1,31 @@
+"""Names of files, as users give them."""
+
+from __future__ import annotations
+
+import glob
+import os
+from typing import Any
+
+from hybridflow.errors import ArgumentError, ArgumentTypeError
+
+
+def paths_of(filenames: Any, stage: str) -> list[str]:
+    """Names of files: one, or several.  Raises ArgumentTypeError for what is no name, ArgumentError for none."""
+    given = [filenames] if isinstance(filenames, (str, bytes, os.PathLike)) else filenames
+    try:
+        found = [os.fsdecode(path) for path in given]
+    except TypeError:
+        raise ArgumentTypeError(stage, f"filenames is {filenames!r:.80}; give a name, or a list of them.") from None
+    if not found:
+        raise ArgumentError(stage, "there is no file.")
+    return found
+
+
+def matching(pattern: Any, stage: str) -> list[str]:
+    """The sorted names of the files that match a pattern, or any of several.  Raises ArgumentError for none."""
+    found: set[str] = set()
+    for one in paths_of(pattern, stage):
+        found.update(glob.glob(one))
+    if not found:
+        raise ArgumentError(stage, f"no file matches {pattern!r}.")
+    return sorted(found)

@@ -1,0 +1,118 @@
+"""Texts among elements: ``str`` and ``bytes``, which are no tensors.
+
+A text alone is Python's own; those of a batch are an array of NumPy's of dtype object, which is not written to.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from hybridflow.core.tensor import Tensor, wrap
+from hybridflow.errors import ArgumentError, ArgumentTypeError
+from hybridflow.jit.tensor_spec import TensorSpec, Wanted, accepts
+
+KINDS = {"str": str, "bytes": bytes}
+
+
+class TextSpec:
+    """What is said of texts in elements: their shape, and whether they are ``str`` or ``bytes``.
+
+    >>> hf.data.Dataset.from_tensor_slices(["a", "b"]).batch(2).element_spec
+    TextSpec((None,), 'str')
+    """
+
+    __slots__ = ("dtype", "shape")
+
+    def __init__(self, shape: Any = (), dtype: Any = "str") -> None:
+        self.shape: tuple[Wanted, ...] = tuple(shape)
+        self.dtype: str = getattr(dtype, "__name__", dtype)
+        if self.dtype not in KINDS:
+            raise ArgumentError("TextSpec", f"dtype is {dtype!r}; it must be str or bytes.")
+
+    def accepts_shape(self, shape: tuple[Any, ...]) -> bool:
+        """Whether texts of that shape fit."""
+        return accepts(self.shape, shape)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, TextSpec):
+            return NotImplemented
+        return (self.shape, self.dtype) == (other.shape, other.dtype)
+
+    def __hash__(self) -> int:
+        return hash((self.shape, self.dtype))
+
+    def __repr__(self) -> str:
+        return f"TextSpec({self.shape}, {self.dtype!r})"
+
+
+def is_text(value: Any) -> bool:
+    """Whether a leaf of an element is a text, or an array of texts."""
+    return isinstance(value, (str, bytes)) or (type(value) is np.ndarray and value.dtype.hasobject)
+
+
+def text_of(value: Any, stage: str) -> Any:
+    """A text, an array or nested list of texts as a leaf; None for what holds no texts.
+
+    Raises ArgumentTypeError for an array of objects of which some are no texts, or of both kinds.
+    """
+    kind = type(value)
+    if kind is str or kind is bytes:
+        return value
+    if isinstance(value, np.generic) and value.dtype.kind in "US":
+        return value.item()
+    if kind is list:
+        if not isinstance(_first(value), (str, bytes)):
+            return None
+        value = np.array(value, object)
+    elif not isinstance(value, np.ndarray) or value.dtype.kind not in "USO":
+        return None
+    return locked(np.array(value, object), stage)
+
+
+def _first(value: Any) -> Any:
+    while isinstance(value, list) and value:
+        value = value[0]
+    return value
+
+
+def locked(array: np.ndarray, stage: str) -> Any:
+    """An array of objects of our own as a leaf.  Raises ArgumentTypeError where it holds other things than texts."""
+    kinds = {type(text) for text in array.flat}
+    if len(kinds) > 1 or not kinds <= {str, bytes}:
+        found = ", ".join(sorted(kind.__name__ for kind in kinds))
+        raise ArgumentTypeError(stage, f"an array of objects holds {found}; elements hold either str or bytes.")
+    array.flags.writeable = False
+    return array if array.ndim else array.item()
+
+
+def spec_of_text(leaf: Any) -> TextSpec:
+    """The spec of a text or an array of texts."""
+    if isinstance(leaf, (str, bytes)):
+        return TextSpec((), "str" if isinstance(leaf, str) else "bytes")
+    return TextSpec(leaf.shape, type(leaf.flat[0]).__name__ if leaf.size else "str")
+
+
+def array_of(leaf: Any) -> np.ndarray:
+    """The values of a leaf as an array."""
+    if isinstance(leaf, Tensor):
+        return leaf.numpy()
+    return leaf if isinstance(leaf, np.ndarray) else np.array(leaf, object)
+
+
+def leaf_of(array: np.ndarray) -> Any:
+    """An array as a leaf: a tensor, or texts."""
+    if not array.dtype.hasobject:
+        return wrap(array)
+    return array if array.ndim else array.item()
+
+
+def spec_of_array(shape: tuple[Any, ...], array: np.ndarray) -> Any:
+    """The spec of leaves of that shape out of an array."""
+    return TextSpec(shape, spec_of_text(array).dtype) if array.dtype.hasobject else TensorSpec(shape, array.dtype)
+
+
+def with_shape(spec: Any, shape: Any) -> Any:
+    """A spec of another shape."""
+    return type(spec)(shape, spec.dtype)
