@@ -85,6 +85,10 @@ def few(x: Any) -> Dataset:
     return Dataset.from_tensors(x).repeat(int(x) % 4)
 
 
+def _third(x: int) -> int:
+    return x % 3
+
+
 def steps() -> st.SearchStrategy[Step]:
     """A method and what it does to a list; those that batch take apart again."""
     n, some = st.integers(1, 5), st.integers(0, 6)
@@ -112,6 +116,9 @@ def steps() -> st.SearchStrategy[Step]:
         n.map(lambda k: (lambda d: d.prefetch(k), lambda xs: xs)),
         st.just((lambda d: d.cache(), lambda xs: xs)),
         st.just((lambda d: d.shuffle(1), lambda xs: xs)),
+        st.just((lambda d: d.unique(), lambda xs: list(dict.fromkeys(xs)))),
+        n.map(lambda k: (lambda d: d.batch(k).rebatch([2, 3]).unbatch(), lambda xs: xs)),
+        st.just((lambda d: d.group_by_window(lambda x: x % 3, lambda _, w: w, 99), lambda xs: sorted(xs, key=_third))),
         st.just((lambda d: d.enumerate(3).map(hf.add), lambda xs: [k + x for k, x in enumerate(xs, 3)])),
         st.just((lambda d: Dataset.zip(d, d.skip(1)).map(hf.add), lambda xs: list(map(sum, pairwise(xs))))),
         st.just((lambda d: d.scan(0, lambda s, x: (s + x, s + x)), lambda xs: np.cumsum(xs).tolist())),
@@ -486,7 +493,6 @@ WRONG = [
     (lambda d: d.concatenate([1]), "list is no Dataset"),
     (lambda d: d.apply(lambda x: 3), "int is no Dataset"),
     (lambda d: d.window(2, stride=0), "stride is 0"),
-    (lambda d: d.cache("file"), "memory only"),
     (lambda d: listed(d.flat_map(lambda x: x)), "Tensor is no Dataset"),
     (lambda d: listed(d.batch(2).map(lambda x: (x, d)).batch(2)), "cannot be put into a batch"),
     (lambda d: listed(d.unbatch()), "no batch"),

@@ -283,7 +283,7 @@ def test_every_damage_of_records_is_noticed(tmp_path: Path) -> None:
     path = tmp_path / "damaged"
     for data in damaged:
         path.write_bytes(data)
-        with pytest.raises(errors.DataError, match="damaged is damaged, or no TFRecord file: the record at byte"):
+        with pytest.raises(errors.DataError, match="damaged is damaged, or no file of records: the record at byte"):
             listed(hf.data.TFRecordDataset(path))
 
 

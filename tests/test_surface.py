@@ -40,7 +40,7 @@ MODULES = {
     "config": "cache_limit functions_run_eagerly get_num_threads memory_limit run_functions_eagerly set_num_threads",
     "constraints": "Constraint MaxNorm MinMaxNorm NonNeg UnitNorm get",
     "data": """AUTOTUNE CsvDataset DataLoader Dataset FixedLenFeature FixedLenSequenceFeature FixedLengthRecordDataset
-        INFINITE_CARDINALITY Iterator NumpyDataset TFRecordDataset TFRecordWriter TextLineDataset TextSpec
+        INFINITE_CARDINALITY Iterator NumpyDataset Options TFRecordDataset TFRecordWriter TextLineDataset TextSpec
         UNKNOWN_CARDINALITY VarLenFeature default_collate encode_example make_csv_dataset parse_example
         parse_single_example""",
     "initializers": """Constant GlorotNormal GlorotUniform HeNormal HeUniform Identity Initializer LecunNormal

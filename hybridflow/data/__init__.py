@@ -19,6 +19,7 @@ from hybridflow.data.files import FixedLengthRecordDataset, NumpyDataset, TextLi
 from hybridflow.data.iterator import Iterator
 from hybridflow.data.loader import DataLoader, default_collate
 from hybridflow.data.node import INFINITE as INFINITE_CARDINALITY, UNKNOWN as UNKNOWN_CARDINALITY
+from hybridflow.data.options import Options
 from hybridflow.data.records import TFRecordWriter
 from hybridflow.data.texts import TextSpec
 from hybridflow.data.threads import AUTOTUNE
@@ -35,6 +36,7 @@ __all__ = [
     "FixedLengthRecordDataset",
     "Iterator",
     "NumpyDataset",
+    "Options",
     "TFRecordDataset",
     "TFRecordWriter",
     "TextLineDataset",

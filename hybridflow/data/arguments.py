@@ -52,11 +52,11 @@ def seeds(seed: Any, method: str) -> tuple[int, ...]:
     return (whole("seed", seed, method, None) % 2**64, 1)
 
 
-def shares(weights: Any, count: int) -> list[float]:
+def shares(weights: Any, count: int, method: str) -> list[float]:
     """Weights of datasets as probabilities.  Raises ArgumentError for other than one each, or negative ones."""
     if weights is None:
         return [1 / count] * count
     found = np.asarray(weights, np.float64)
     if found.shape != (count,) or not (found >= 0).all() or not 0 < found.sum() < np.inf:
-        raise ArgumentError("Dataset.sample_from_datasets", f"weights must be {count} numbers of 0 or more.")
+        raise ArgumentError(f"Dataset.{method}", f"weights must be {count} numbers of 0 or more.")
     return [float(w) for w in found / found.sum()]

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any
 
+import numpy as np
+
 from hybridflow.core import pytree
 from hybridflow.core.promotion import to_dtype
-from hybridflow.data import arguments, elements, functions, grouping, mixing, order, tables
+from hybridflow.data import arguments, elements, endless, functions, grouping, keyed, mixing, order, tables
 from hybridflow.data.iterator import Iterator, NumpyIterator
+from hybridflow.data.kept import FileCache
 from hybridflow.data.node import INFINITE, UNKNOWN, Node, TableNode, place
+from hybridflow.data.options import Optioned, Options, of_node as options_of
 from hybridflow.data.paths import matching
+from hybridflow.data.rebatching import Rebatch
 from hybridflow.data.texts import TextSpec, array_of
 from hybridflow.data.threads import AUTOTUNE, ParallelMap, Prefetch
 from hybridflow.errors import ArgumentError, ArgumentTypeError, entered
@@ -48,7 +54,7 @@ class Dataset(elements.Nested):
 
     @staticmethod
     @entered
-    def from_tensor_slices(tensors: Any) -> Dataset:
+    def from_tensor_slices(tensors: Any, name: str | None = None) -> Dataset:
         """The rows of nested arrays, along their first axes.  Lists are arrays; tuples and dicts are structure.
 
         Arrays that can be written to are copied, once; tensors, locked arrays and read-only memory maps are not.
@@ -60,7 +66,7 @@ class Dataset(elements.Nested):
 
     @staticmethod
     @entered
-    def from_tensors(tensors: Any) -> Dataset:
+    def from_tensors(tensors: Any, name: str | None = None) -> Dataset:
         """One element.
 
         >>> len(hf.data.Dataset.from_tensors(hf.ones((3, 2))))
@@ -76,6 +82,7 @@ class Dataset(elements.Nested):
         output_shapes: Any = None,
         args: Sequence[Any] | None = None,
         output_signature: Any = None,
+        name: str | None = None,
     ) -> Dataset:
         """What ``generator(*args)`` gives, which is called for each run.
 
@@ -97,7 +104,7 @@ class Dataset(elements.Nested):
 
     @staticmethod
     @entered
-    def range(*args: Any, output_type: Any = "int64") -> Dataset:
+    def range(*args: Any, output_type: Any = "int64", name: str | None = None) -> Dataset:
         """The numbers of ``range(*args)``.
 
         >>> list(hf.data.Dataset.range(1, 10, 4).as_numpy_iterator())
@@ -129,7 +136,31 @@ class Dataset(elements.Nested):
 
     @staticmethod
     @entered
-    def zip(*args: Any, datasets: Any = None) -> Dataset:
+    def counter(start: int = 0, step: int = 1, dtype: Any = "int64", name: str | None = None) -> Dataset:
+        """``start``, ``start + step``, ... without an end.
+
+        >>> [x.item() for x in hf.data.Dataset.counter(5, 2).take(3)]
+        [5, 7, 9]
+        """
+        first, by = [arguments.whole(*given, "counter", None) for given in (("start", start), ("step", step))]
+        return _dataset(endless.Counter(first, by, to_dtype(dtype, "Dataset.counter")))
+
+    @staticmethod
+    @entered
+    def random(
+        seed: int | None = None, rerandomize_each_iteration: bool | None = None, name: str | None = None
+    ) -> Dataset:
+        """Random ints of 32 bits, without an end; the same in each iteration unless ``rerandomize_each_iteration``.
+
+        >>> data = hf.data.Dataset.random(seed=4).take(3)
+        >>> [x.item() for x in data] == [x.item() for x in data]
+        True
+        """
+        return _dataset(endless.RandomNumbers(arguments.seeds(seed, "random"), bool(rerandomize_each_iteration)))
+
+    @staticmethod
+    @entered
+    def zip(*args: Any, datasets: Any = None, name: str | None = None) -> Dataset:
         """Elements of several datasets, nested as they are, as long as all of them have some.
 
         >>> a = hf.data.Dataset.range(3)
@@ -152,6 +183,7 @@ class Dataset(elements.Nested):
         seed: int | None = None,
         stop_on_empty_dataset: bool = False,
         rerandomize_each_iteration: bool = False,
+        name: str | None = None,
     ) -> Dataset:
         """Each element from one of several datasets, drawn with probabilities that are as ``weights``.
 
@@ -162,7 +194,7 @@ class Dataset(elements.Nested):
         [0, 1, 2, 10, 11, 12]
         """
         nodes = _nodes(datasets, "sample_from_datasets")
-        shares = arguments.shares(weights, len(nodes))
+        shares = arguments.shares(weights, len(nodes), "sample_from_datasets")
         nodes = [node for node, share in zip(nodes, shares) if share]  # nothing is ever taken from the others
         seed_ = arguments.seeds(seed, "sample_from_datasets")
         draws = mixing.Draws([share for share in shares if share], seed_, bool(rerandomize_each_iteration))
@@ -171,7 +203,10 @@ class Dataset(elements.Nested):
     @staticmethod
     @entered
     def choose_from_datasets(
-        datasets: Sequence[Dataset], choice_dataset: Dataset, stop_on_empty_dataset: bool = True
+        datasets: Sequence[Dataset],
+        choice_dataset: Dataset,
+        stop_on_empty_dataset: bool = True,
+        name: str | None = None,
     ) -> Dataset:
         """Each element from the dataset whose number ``choice_dataset`` gives.
 
@@ -187,7 +222,11 @@ class Dataset(elements.Nested):
 
     @entered
     def map(
-        self, map_func: Callable[..., Any], num_parallel_calls: int | None = None, deterministic: bool | None = None
+        self,
+        map_func: Callable[..., Any],
+        num_parallel_calls: int | None = None,
+        deterministic: bool | None = None,
+        name: str | None = None,
     ) -> Dataset:
         """``map_func`` of each element.  It runs as Python does, or compiled where it is an ``hf.function``.
 
@@ -201,10 +240,10 @@ class Dataset(elements.Nested):
         calls = arguments.calls(num_parallel_calls, "map")
         if calls is None:
             return _dataset(functions.Map(self._node, function, place("map")))
-        return _dataset(ParallelMap(self._node, function, calls, deterministic is not False, place("map")))
+        return _dataset(ParallelMap(self._node, function, calls, deterministic, place("map")))
 
     @entered
-    def filter(self, predicate: Callable[..., Any]) -> Dataset:
+    def filter(self, predicate: Callable[..., Any], name: str | None = None) -> Dataset:
         """The elements of which ``predicate`` is true.
 
         >>> [x.item() for x in hf.data.Dataset.range(5).filter(lambda x: x % 2 == 0)]
@@ -214,7 +253,7 @@ class Dataset(elements.Nested):
         return _dataset(functions.Filter(self._node, predicate, place("filter")))
 
     @entered
-    def take_while(self, predicate: Callable[..., Any]) -> Dataset:
+    def take_while(self, predicate: Callable[..., Any], name: str | None = None) -> Dataset:
         """The elements before the first of which ``predicate`` is false.
 
         >>> [x.item() for x in hf.data.Dataset.range(5).take_while(lambda x: x < 2)]
@@ -224,7 +263,7 @@ class Dataset(elements.Nested):
         return _dataset(functions.Filter(self._node, predicate, place("take_while"), ends=True))
 
     @entered
-    def scan(self, initial_state: Any, scan_func: Callable[..., Any]) -> Dataset:
+    def scan(self, initial_state: Any, scan_func: Callable[..., Any], name: str | None = None) -> Dataset:
         """``scan_func(state, element)`` gives the next state and an element.
 
         >>> [x.item() for x in hf.data.Dataset.range(5).scan(0, lambda total, x: (total + x, total + x))]
@@ -235,7 +274,7 @@ class Dataset(elements.Nested):
         return _dataset(functions.Scan(self._node, initial, function, place("scan")))
 
     @entered
-    def flat_map(self, map_func: Callable[..., Any]) -> Dataset:
+    def flat_map(self, map_func: Callable[..., Any], name: str | None = None) -> Dataset:
         """The elements of the datasets that ``map_func`` makes of elements, one dataset after another.
 
         >>> [x.item() for x in hf.data.Dataset.range(4).flat_map(hf.data.Dataset.range)]
@@ -253,6 +292,7 @@ class Dataset(elements.Nested):
         block_length: int | None = None,
         num_parallel_calls: int | None = None,
         deterministic: bool | None = None,
+        name: str | None = None,
     ) -> Dataset:
         """Elements of the datasets that ``map_func`` makes of elements, by turns of ``block_length`` from each of
         ``cycle_length`` of them.
@@ -275,7 +315,7 @@ class Dataset(elements.Nested):
         return _dataset(functions.Interleave(self._node, function, cycle, block, node_of, place("interleave")))
 
     @entered
-    def reduce(self, initial_state: Any, reduce_func: Callable[..., Any]) -> Any:
+    def reduce(self, initial_state: Any, reduce_func: Callable[..., Any], name: str | None = None) -> Any:
         """The last state, where ``reduce_func(state, element)`` gives the next one.
 
         >>> hf.data.Dataset.range(5).reduce(0, lambda total, x: total + x).item()
@@ -298,6 +338,107 @@ class Dataset(elements.Nested):
         _node_of(made, "apply")
         return made
 
+    @entered
+    def group_by_window(
+        self,
+        key_func: Callable[..., Any],
+        reduce_func: Callable[..., Any],
+        window_size: int | None = None,
+        window_size_func: Callable[..., Any] | None = None,
+        name: str | None = None,
+    ) -> Dataset:
+        """The elements of the datasets that ``reduce_func(key, window)`` makes of windows: ``window_size`` elements (or
+        ``window_size_func(key)``) with the same ``key_func(element)``.  What is left at the end comes by rising keys.
+
+        >>> data = hf.data.Dataset.range(7).group_by_window(
+        ...     lambda x: x % 2, lambda key, window: window.batch(3), window_size=3)
+        >>> [x.tolist() for x in data]
+        [[0, 2, 4], [1, 3, 5], [6]]
+        """
+        method = "group_by_window"
+        if (window_size is None) == (window_size_func is None):
+            raise ArgumentError(f"Dataset.{method}", "give window_size or window_size_func.")
+        size_of: Callable[..., Any]
+        if window_size_func is not None:
+            size_of = arguments.called("window_size_func", window_size_func, method)
+        else:
+            size_of = partial(_always, arguments.whole("window_size", window_size, method))
+        key_of = arguments.called("key_func", key_func, method)
+        reduce = arguments.called("reduce_func", reduce_func, method)
+        node_of = partial(_node_of, method=method)
+        return _dataset(keyed.Windows(self._node, key_of, reduce, size_of, _dataset, node_of, place(method)))
+
+    @entered
+    def rejection_resample(
+        self,
+        class_func: Callable[..., Any],
+        target_dist: Any,
+        initial_dist: Any = None,
+        seed: int | None = None,
+        name: str | None = None,
+    ) -> Dataset:
+        """Pairs of ``class_func(element)`` and the element, of which some are left out at random, so that classes come
+        as often as ``target_dist`` says.  How often they come here is ``initial_dist``, or is counted on the way.
+
+        >>> data = hf.data.Dataset.range(1000).rejection_resample(lambda x: x % 4 == 0, [0.5, 0.5], seed=1)
+        >>> found = [int(kind) for kind, x in data]
+        >>> 0.4 < sum(found) / len(found) < 0.6
+        True
+        """
+        method = "rejection_resample"
+        function = arguments.called("class_func", class_func, method)
+        target = np.array(arguments.shares(target_dist, np.size(target_dist), method))
+        initial = None if initial_dist is None else np.array(arguments.shares(initial_dist, target.size, method))
+        seed_ = arguments.seeds(seed, method)
+        return _dataset(keyed.Resampled(self._node, function, target, initial, seed_, place(method)))
+
+    @entered
+    def with_options(self, options: Options, name: str | None = None) -> Dataset:
+        """This dataset with ``hf.data.Options``, over those that it has.
+
+        >>> options = hf.data.Options()
+        >>> options.deterministic = False
+        >>> data = hf.data.Dataset.range(3).map(lambda x: x + 1, 2).with_options(options)
+        >>> sorted(x.item() for x in data)
+        [1, 2, 3]
+        """
+        if not isinstance(options, Options):
+            raise ArgumentTypeError("Dataset.with_options", f"{options!r:.60} is no hf.data.Options.")
+        return _dataset(Optioned(self._node, options))
+
+    @entered
+    def options(self) -> Options:
+        """What was said with ``with_options``.
+
+        >>> hf.data.Dataset.range(3).options() == hf.data.Options()
+        True
+        """
+        return options_of(self._node)
+
+    @entered
+    def assert_cardinality(self, expected_cardinality: int) -> Dataset:
+        """The same elements, of which there must be so many: a number that ``len`` then gives.
+
+        >>> len(hf.data.Dataset.range(9).filter(lambda x: x > 5).assert_cardinality(3))
+        3
+        """
+        count = arguments.whole("expected_cardinality", expected_cardinality, "assert_cardinality", INFINITE)
+        return _dataset(order.Counted(self._node, count))
+
+    @entered
+    def get_single_element(self, name: str | None = None) -> Any:
+        """The element of a dataset of one.  Raises ArgumentError where there is none, or another.
+
+        >>> hf.data.Dataset.range(4).batch(4).get_single_element().tolist()
+        [0, 1, 2, 3]
+        """
+        found = list(self.take(2))
+        if len(found) != 1:
+            raise ArgumentError(
+                "Dataset.get_single_element", "there is no element." if not found else "there are several elements."
+            )
+        return found[0]
+
     # Together and apart
 
     @entered
@@ -307,6 +448,7 @@ class Dataset(elements.Nested):
         drop_remainder: bool = False,
         num_parallel_calls: int | None = None,
         deterministic: bool | None = None,
+        name: str | None = None,
     ) -> Dataset:
         """Elements stacked, ``batch_size`` at a time; the last batch has fewer unless ``drop_remainder``.
 
@@ -322,7 +464,12 @@ class Dataset(elements.Nested):
 
     @entered
     def padded_batch(
-        self, batch_size: int, padded_shapes: Any = None, padding_values: Any = None, drop_remainder: bool = False
+        self,
+        batch_size: int,
+        padded_shapes: Any = None,
+        padding_values: Any = None,
+        drop_remainder: bool = False,
+        name: str | None = None,
     ) -> Dataset:
         """Batches of elements of different extents, filled up with ``padding_values`` (0).
 
@@ -336,7 +483,7 @@ class Dataset(elements.Nested):
         return _dataset(grouping.PaddedBatch(self._node, size, padded_shapes, padding_values, bool(drop_remainder)))
 
     @entered
-    def unbatch(self) -> Dataset:
+    def unbatch(self, name: str | None = None) -> Dataset:
         """The rows of each element.
 
         >>> len(list(hf.data.Dataset.range(5).batch(2).unbatch()))
@@ -345,7 +492,44 @@ class Dataset(elements.Nested):
         return _dataset(grouping.Unbatch(self._node))
 
     @entered
-    def window(self, size: int, shift: int | None = None, stride: int = 1, drop_remainder: bool = False) -> Dataset:
+    def rebatch(
+        self, batch_size: int | Sequence[int], drop_remainder: bool = False, name: str | None = None
+    ) -> Dataset:
+        """The rows of batches in batches of another size, or of several sizes by turns.
+
+        >>> data = hf.data.Dataset.range(5).batch(3)
+        >>> [x.tolist() for x in data.rebatch(2)], [x.tolist() for x in data.rebatch([1, 3])]
+        ([[0, 1], [2, 3], [4]], [[0], [1, 2, 3], [4]])
+        """
+        given = batch_size if isinstance(batch_size, (list, tuple)) else [batch_size]
+        sizes = [arguments.whole("batch_size", size, "rebatch") for size in given]
+        if not sizes:
+            raise ArgumentError("Dataset.rebatch", "batch_size is empty.")
+        return _dataset(Rebatch(self._node, sizes, bool(drop_remainder)))
+
+    @entered
+    def ragged_batch(self, batch_size: int, drop_remainder: bool = False, name: str | None = None) -> Dataset:
+        """Raises ArgumentError: there are no tensors of rows of different lengths.  Use ``padded_batch``.
+
+        >>> hf.data.Dataset.range(3).ragged_batch(2)  # doctest: +ELLIPSIS
+        Traceback (most recent call last):
+            ...
+        hybridflow.errors.ArgumentError: [Dataset.ragged_batch] there are no tensors whose rows differ in length. ...
+        """
+        raise ArgumentError(
+            "Dataset.ragged_batch",
+            "there are no tensors whose rows differ in length. Use padded_batch, or bucket_by_sequence_length.",
+        )
+
+    @entered
+    def window(
+        self,
+        size: int,
+        shift: int | None = None,
+        stride: int = 1,
+        drop_remainder: bool = False,
+        name: str | None = None,
+    ) -> Dataset:
         """Datasets of ``size`` elements, ``stride`` apart; each starts ``shift`` (``size``) after the one before.
 
         >>> [[x.item() for x in part] for part in hf.data.Dataset.range(5).window(3, shift=2)]
@@ -367,6 +551,7 @@ class Dataset(elements.Nested):
         pad_to_bucket_boundary: bool = False,
         no_padding: bool = False,
         drop_remainder: bool = False,
+        name: str | None = None,
     ) -> Dataset:
         """Batches of elements of like length: a bucket below each boundary, one for all that are longer, each with a
         batch size.  What is left at the end comes bucket by bucket.
@@ -394,7 +579,7 @@ class Dataset(elements.Nested):
     # Order
 
     @entered
-    def take(self, count: int) -> Dataset:
+    def take(self, count: int, name: str | None = None) -> Dataset:
         """The first ``count`` elements; all of them where it is negative.
 
         >>> len(hf.data.Dataset.range(5).take(2))
@@ -403,7 +588,7 @@ class Dataset(elements.Nested):
         return _dataset(order.Take(self._node, arguments.whole("count", count, "take", None)))
 
     @entered
-    def skip(self, count: int) -> Dataset:
+    def skip(self, count: int, name: str | None = None) -> Dataset:
         """What comes after the first ``count`` elements; nothing where it is negative.
 
         >>> len(hf.data.Dataset.range(5).skip(2))
@@ -412,7 +597,7 @@ class Dataset(elements.Nested):
         return _dataset(order.Skip(self._node, arguments.whole("count", count, "skip", None)))
 
     @entered
-    def shard(self, num_shards: int, index: int) -> Dataset:
+    def shard(self, num_shards: int, index: int, name: str | None = None) -> Dataset:
         """Every ``num_shards``-th element, from the ``index``-th on.
 
         >>> [x.item() for x in hf.data.Dataset.range(5).shard(2, 1)]
@@ -424,7 +609,7 @@ class Dataset(elements.Nested):
         return _dataset(order.Shard(self._node, count, number))
 
     @entered
-    def repeat(self, count: int | None = None) -> Dataset:
+    def repeat(self, count: int | None = None, name: str | None = None) -> Dataset:
         """All elements ``count`` times, or for ever.
 
         >>> [x.item() for x in hf.data.Dataset.range(2).repeat(2)]
@@ -435,7 +620,11 @@ class Dataset(elements.Nested):
 
     @entered
     def shuffle(
-        self, buffer_size: int | None, seed: int | None = None, reshuffle_each_iteration: bool | None = None
+        self,
+        buffer_size: int | None,
+        seed: int | None = None,
+        reshuffle_each_iteration: bool | None = None,
+        name: str | None = None,
     ) -> Dataset:
         """Elements at random out of a buffer of ``buffer_size``, which is filled up as they come.
 
@@ -454,7 +643,16 @@ class Dataset(elements.Nested):
         return _dataset(order.Shuffle(self._node, size, arguments.seeds(seed, "shuffle"), again))
 
     @entered
-    def concatenate(self, dataset: Dataset) -> Dataset:
+    def unique(self, name: str | None = None) -> Dataset:
+        """The elements that no element before them equals.
+
+        >>> [x.item() for x in hf.data.Dataset.from_tensor_slices([1, 37, 2, 37, 1]).unique()]
+        [1, 37, 2]
+        """
+        return _dataset(keyed.Unique(self._node))
+
+    @entered
+    def concatenate(self, dataset: Dataset, name: str | None = None) -> Dataset:
         """The elements of this dataset, then those of another.  Raises ShapeError where it is known that they differ.
 
         >>> [x.item() for x in hf.data.Dataset.range(2).concatenate(hf.data.Dataset.range(1))]
@@ -463,7 +661,7 @@ class Dataset(elements.Nested):
         return _dataset(order.Concatenate([self._node, _node_of(dataset, "concatenate")]))
 
     @entered
-    def enumerate(self, start: int = 0) -> Dataset:
+    def enumerate(self, start: int = 0, name: str | None = None) -> Dataset:
         """Pairs of a number and an element.
 
         >>> [(n.item(), x.item()) for n, x in hf.data.Dataset.range(5, 7).enumerate()]
@@ -473,18 +671,21 @@ class Dataset(elements.Nested):
         return Dataset.zip(Dataset.range(first, first + _MANY), self)
 
     @entered
-    def cache(self, filename: str = "") -> Dataset:
-        """Elements that are kept in memory from the first complete iteration on.
+    def cache(self, filename: Any = "", name: str | None = None) -> Dataset:
+        """Elements that are kept from the first complete iteration on: in memory, or in the file ``filename``, which
+        later runs of the program read too.
+
+        Files hold tensors and texts, in tuples and dicts.  A file is there when it is whole; who changes the pipeline
+        deletes it.
 
         >>> len(hf.data.Dataset.range(3).cache())
         3
         """
-        if filename:
-            raise ArgumentError("Dataset.cache", "elements are kept in memory only. Leave the filename away.")
-        return _dataset(order.Cache(self._node))
+        path = os.fspath(filename)
+        return _dataset(FileCache(self._node, path) if path else order.Cache(self._node))
 
     @entered
-    def prefetch(self, buffer_size: int) -> Dataset:
+    def prefetch(self, buffer_size: int, name: str | None = None) -> Dataset:
         """The elements, up to ``buffer_size`` of which (or ``AUTOTUNE``) a thread makes in advance.
 
         >>> [x.item() for x in hf.data.Dataset.range(3).prefetch(hf.data.AUTOTUNE)]
@@ -590,6 +791,10 @@ def _nodes(values: Iterable[Any], method: str) -> list[Node]:
 
 def _made_ahead(count: int, value: Any) -> Node:
     return Prefetch(_node_of(value, "interleave"), count)
+
+
+def _always(value: int, key: Any) -> int:
+    return value
 
 
 def _spread(function: Callable[..., Any], element: Any) -> Any:

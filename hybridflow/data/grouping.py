@@ -200,7 +200,7 @@ class UnbatchRun(OneSource):
 
     def _rows(self) -> Elements:
         leaves, structure = pytree.flatten(self.element)
-        arrays = _rows_of(leaves)
+        arrays = rows_of_batch(leaves)
         for position in range(self.position, arrays[0].shape[0]):
             self.position = position + 1
             yield pytree.unflatten(structure, [leaf_of(array[position, ...]) for array in arrays])
@@ -214,7 +214,7 @@ class UnbatchRun(OneSource):
         self.element, self.position = state["element"], state["position"]
 
 
-def _rows_of(leaves: list[Any]) -> list[np.ndarray]:
+def rows_of_batch(leaves: list[Any]) -> list[np.ndarray]:
     """The arrays of an element that is a batch.  Raises ShapeError where their numbers of rows differ."""
     arrays = [array_of(leaf) for leaf in leaves]
     if not all(array.ndim for array in arrays) or len({array.shape[0] for array in arrays}) != 1:

@@ -10,6 +10,7 @@ import numpy as np
 
 from hybridflow.data import elements
 from hybridflow.data.node import INFINITE, UNKNOWN, Elements, Node, OneSource, Reordering, Runner, State, skipped
+from hybridflow.errors import ArgumentError
 
 _BLOCK = 512  # random numbers drawn at a time
 _counting = threading.Lock()
@@ -235,6 +236,48 @@ class ConcatenateRun(Runner):
         self.part = state["part"]
         self.source = self.parts[self.part].runner()
         self.source.restore(state["source"])
+
+
+class Counted(Node):
+    """The elements, of which there must be ``count``."""
+
+    def __init__(self, source: Node, count: int) -> None:
+        self.source, self.count = source, count
+
+    def runner(self) -> Runner:
+        return CountedRun(self)
+
+    def spec(self) -> Any:
+        return self.source.spec()
+
+    def cardinality(self) -> int:
+        return self.count
+
+
+class CountedRun(OneSource):
+    def __init__(self, node: Counted) -> None:
+        super().__init__(node.source)
+        self.count, self.given = node.count, 0
+
+    def run(self) -> Elements:
+        for element in self.source.run():
+            if self.given == self.count:
+                raise self._wrong("there are more elements")
+            self.given += 1
+            yield element
+        if self.count != UNKNOWN and self.given != self.count:
+            raise self._wrong(f"there are {self.given} elements")
+
+    def _wrong(self, text: str) -> ArgumentError:
+        wanted = "infinitely many" if self.count == INFINITE else str(self.count)
+        return ArgumentError("Dataset.assert_cardinality", f"{text} where {wanted} were promised.")
+
+    def state(self) -> State:
+        return {"given": self.given, **super().state()}
+
+    def restore(self, state: State) -> None:
+        super().restore(state)
+        self.given = state["given"]
 
 
 class Shuffle(Reordering):

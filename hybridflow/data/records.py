@@ -16,23 +16,33 @@ _HEAD = 12  # bytes: the length, and the sum of the length
 _PIECE = 1 << 24  # bytes read at a time: a length that is wrong does not ask for memory
 
 
-def records(file: BinaryIO, start: int, path: str) -> Iterator[tuple[bytes, int]]:
+def framed(data: bytes) -> bytes:
+    """A record as it stands in a file."""
+    length = struct.pack("<Q", len(data))
+    return b"".join([length, _sum(length), data, _sum(data)])
+
+
+def _sum(data: bytes) -> bytes:
+    return masked(crc32c(data)).to_bytes(4, "little")
+
+
+def records(file: BinaryIO, start: int, path: str, stage: str = "TFRecordDataset") -> Iterator[tuple[bytes, int]]:
     """The records from byte ``start`` on, each with the byte at which the next one begins.
 
     Raises DataError where a record is cut off or a sum differs.
     """
     while head := file.read(_HEAD):
         if len(head) < _HEAD:
-            raise _damaged(path, start, "the file ends within its length")
+            raise _damaged(stage, path, start, "the file ends within its length")
         length, sum_of_length = struct.unpack("<QI", head)
         if masked(crc32c(head[:8])) != sum_of_length:
-            raise _damaged(path, start, "the sum of its length differs")
+            raise _damaged(stage, path, start, "the sum of its length differs")
         data = _read(file, length + 4)
         if len(data) < length + 4:
-            raise _damaged(path, start, f"it is {length} bytes long, and the file ends before that")
+            raise _damaged(stage, path, start, f"it is {length} bytes long, and the file ends before that")
         data, sum_of_data = data[:length], data[length:]
         if masked(crc32c(data)) != int.from_bytes(sum_of_data, "little"):
-            raise _damaged(path, start, "the sum of its bytes differs")
+            raise _damaged(stage, path, start, "the sum of its bytes differs")
         start += _HEAD + length + 4
         yield data, start
 
@@ -47,9 +57,9 @@ def _read(file: BinaryIO, count: int) -> bytes:
     return b"".join(pieces)
 
 
-def _damaged(path: str, start: int, text: str) -> DataError:
+def _damaged(stage: str, path: str, start: int, text: str) -> DataError:
     return DataError(
-        "TFRecordDataset", f"{path} is damaged, or no TFRecord file: the record at byte {start} is not whole: {text}."
+        stage, f"{path} is damaged, or no file of records: the record at byte {start} is not whole: {text}."
     )
 
 
@@ -79,12 +89,7 @@ class TFRecordWriter:
         """Append a record."""
         if not isinstance(record, (bytes, bytearray, memoryview)):
             raise ArgumentTypeError("TFRecordWriter.write", f"a record is bytes, got {type(record).__name__}.")
-        data = bytes(record)
-        length = struct.pack("<Q", len(data))
-        parts = [length, masked(crc32c(length)).to_bytes(4, "little"), data, masked(crc32c(data)).to_bytes(4, "little")]
-        self._put(b"".join(parts))
-
-    def _put(self, data: bytes) -> None:
+        data = framed(bytes(record))
         self._file.write(data if self._packer is None else self._packer.compress(data))
 
     def flush(self) -> None:

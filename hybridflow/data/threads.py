@@ -129,9 +129,9 @@ class _Maker:
 
 
 class ParallelMap(Map):
-    """``function`` of each element, called by several threads at a time; in order where ``ordered``."""
+    """``function`` of each element, called by several threads at a time; in order unless ``ordered`` is False."""
 
-    def __init__(self, source: Node, function: Callable[..., Any], calls: int, ordered: bool, text: str) -> None:
+    def __init__(self, source: Node, function: Callable[..., Any], calls: int, ordered: bool | None, text: str) -> None:
         super().__init__(source, function, text)
         self.calls, self.ordered = calls, ordered
 
@@ -154,7 +154,12 @@ class _Task:
 class ParallelMapRun(OneSource):
     def __init__(self, node: ParallelMap) -> None:
         super().__init__(node.source)
-        self.function, self.text, self.ordered, self.calls = node.function, node.text, node.ordered, node.calls
+        self.function, self.text, self.ordered, self.calls = (
+            node.function,
+            node.text,
+            node.ordered is not False,
+            node.calls,
+        )
         self.pending: deque[_Task] = deque()  # elements that were taken from the source, and not given
 
     def run(self) -> Elements:
