@@ -13,7 +13,8 @@ The machine-code entry of a CPU program is
 ``host``      null, or who is asked (see ``HOST``).  A program that ``needs_python`` needs one.  ``Program.entry`` runs
               all in the calling thread, and W is 1; the shared entry, of the same type, has the host run tasks.  The
               ``entry`` of a program with ``tasks`` needs a host, too
-returns 0, or 1 + the position in ``checks``, which are in program order, of the first check that failed.  After a
+returns 0, or 1 + the position in ``checks``, which are in program order, of the first check that failed; in a program
+that ``looks`` for interrupts they begin with one for that, and ``INTERRUPTED`` is returned.  After a
 failure outputs and fresh buffers hold no meaning, and every input holds what it held before: ``in_place`` are only
 updates that are written when no check can fail any more.
 
@@ -57,6 +58,8 @@ from hybridflow.compiler.target import Target
 #     how many tasks run side by side at the most.
 HOST = ("parallel_for", "callback", "alloc", "free", "workers")
 
+INTERRUPTED = 1  # the status of a program that has looked for interrupts, and has found one
+LOOK = "hf_interrupted"  # the function of the process that programs look with, see ``codegen.watch``
 LEAST_SHARED = 1 << 21  # work, see ``Program.work``: some 3 us, in which the threads of a host can be of use
 
 
@@ -193,6 +196,7 @@ class Program:
     scratch_bytes: Extent = 0  # CPU: for each worker
     work: Extent = 0  # CPU: 8 for each byte that kernels move, and 1 for each operation on an element
     sharing: str = ""  # CPU: what to add to ``text`` for the shared entry; empty where nothing can be shared out
+    looks: bool = False  # CPU: whether loops in it look for interrupts, for which the caller gives up Python's lock
     # CPU, of a program that is to be timed: its ``entry`` has the host run one phase after another, each as a whole by
     # one worker, and these are the kernels (numbers among ``kernels``) that the phases belong to.
     tasks: tuple[int, ...] | None = None

@@ -37,7 +37,14 @@ def _team() -> ModuleType:
     return team
 
 
+def _interrupts() -> ModuleType:
+    from hybridflow.runtime import interrupts  # only where there are loops, or calls of Python
+
+    return interrupts
+
+
 machine_code.import_before_fork(_team)
+machine_code.import_before_fork(_interrupts)
 
 
 class Executable:
@@ -119,7 +126,7 @@ class Executable:
         pointers = self._pointers(*(array.ctypes.data for array in (*inputs, *outputs, *targets)))
         calls = callbacks.Calls(program, self.functions, self.named, dims) if program.callbacks else None
         runner = runner or program_host.current()
-        asked = program_host.calling(calls.answer, runner) if calls else runner
+        asked = program_host.calling(_interrupts().keeping(calls.answer), runner) if calls else runner
         if runner is None and (crew := self._team(dims)) is not None:
             if asked is not None:
                 crew.callback = asked.callback
@@ -165,7 +172,8 @@ class Executable:
         return blocks.empty(arguments.extents(slot, dims), NUMPY[slot.dtype])
 
     def raise_check(self, status: int) -> None:
-        """Raise the error of the check that a nonzero status stands for."""
+        """Raise the error of the check that a nonzero status stands for, or what interrupted the program."""
+        _interrupts().raise_kept()
         arguments.raise_check(self.program, status)
 
     def _checked(self, i: int, array: np.ndarray, dims: dict[str, int]) -> np.ndarray:
@@ -205,4 +213,5 @@ def load(
 def _compiled(program: Program, text: str, *symbols: str) -> machine_code.Code:
     key = machine_code.object_key(text, program.target)
     made = functools.partial(machine_code.compile_object, text, program.target)
-    return machine_code.cached_code(key, made, *symbols, label=program.name)
+    imports = _interrupts().imports() if program.looks else None
+    return machine_code.cached_code(key, made, *symbols, imports=imports, label=program.name)

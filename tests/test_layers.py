@@ -51,6 +51,8 @@ LEVELS = {
     "hybridflow.runtime.memory": 6.3,
     "hybridflow.runtime.threads": 6.3,
     "hybridflow.runtime.timing": 6.3,
+    "hybridflow.runtime.interrupts": 6.3,
+    "hybridflow.runtime.interrupts_code": 6.3,
     "hybridflow.runtime.cpu": 6.4,
     "hybridflow.runtime.cuda": 6.4,
     "hybridflow.runtime.calls": 6.5,

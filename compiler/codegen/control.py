@@ -26,25 +26,34 @@ from hybridflow.compiler.codegen.structured import Code, Ref
 from hybridflow.compiler.codegen.tasks import load, load_host
 from hybridflow.compiler.codegen.turns import Memory
 from hybridflow.compiler.codegen.values import Val
+from hybridflow.compiler.codegen.watch import Watch
 from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.compiler.ir.extents import Extent, aligned, larger
 from hybridflow.compiler.ir.graph import Graph, Node
 from hybridflow.compiler.ir.results import is_token
 from hybridflow.compiler.ir.types import Shape, product
+from hybridflow.compiler.loops import interrupts
 from hybridflow.compiler.loops.buffers import ALIGNMENT, byte_size
 from hybridflow.compiler.loops.kernel import Kernel, base
 from hybridflow.compiler.ops import Kind
 from hybridflow.compiler.ops.lowering import Asking, Choice, Repetition, Requiring, Sized, Walk
-from hybridflow.compiler.program import HOST, Check, HostFunction
+from hybridflow.compiler.program import HOST, INTERRUPTED, Check, HostFunction
 from hybridflow.errors import CompileError, HybridflowError
 
 
 class Function(NamedTuple):
-    """A sub-graph's function, the memory that it needs, and its checks, whose codes count from 1."""
+    """A sub-graph's function, the memory that it needs, and its checks, whose codes count from 1; the first stands for
+    interrupts if it ``looks`` for them."""
 
     symbol: str
     memory: Memory
     checks: list[Check]
+    looks: bool
+
+    @property
+    def own_checks(self) -> list[Check]:
+        """Those for which the surroundings have codes."""
+        return self.checks[self.looks :]
 
 
 class Home(Protocol):
@@ -96,7 +105,9 @@ class _Control:
         self.home, self.e, self.first = home, e, first
         self.node = node = kernel.cluster.anchor
         self.code = Code(e, home.dim_names)
-        self.inline = Inline(self.code, home.note)
+        looks = home.module.target.kind != "cuda" and interrupts.looks(node)
+        self.watch = Watch(self.code) if looks else None
+        self.inline = Inline(self.code, home.note, self.watch)
         self.shared: Extent = 0
         self.scratch: Extent = 0
         self.arena: Extent = 0
@@ -155,7 +166,7 @@ class _Control:
         function = self.home.function_of(graph)
         self.arena = larger(self.arena, function.memory.arena)
         self.scratch = larger(self.scratch, function.memory.scratch)
-        for k, check in enumerate(function.checks):
+        for k, check in enumerate(function.own_checks):
             self.home.note(first + k, check)
         return _Step(graph, first, function)
 
@@ -203,7 +214,11 @@ class _Control:
         e.branch_if(failed, failing, go_on)
         e.label(failing)
         code, negative = e.fresh("s"), e.fresh("s")
-        e.line(f"{code} = add i32 {status}, {step.first - 1}")
+        e.line(f"{code} = add i32 {status}, {step.first - 1 - function.looks}")
+        if function.looks:
+            inner, interrupted, code = code, e.fresh("c"), e.fresh("s")
+            e.line(f"{interrupted} = icmp eq i32 {status}, {INTERRUPTED}")
+            e.line(f"{code} = select i1 {interrupted}, i32 {INTERRUPTED}, i32 {inner}")
         e.line(f"{negative} = sub i32 0, {code}")  # as Emitter.raise_if records it
         e.line(f"{e.fresh()} = atomicrmw umax ptr %status, i32 {negative} monotonic")
         e.line("ret void")
@@ -344,7 +359,7 @@ class _Control:
         """Run a function with an extent more, in memory that is taken for it."""
         e, code = self.e, self.code
         function = self.home.function_of(how.body, how.symbol)
-        for k, check in enumerate(function.checks):
+        for k, check in enumerate(function.own_checks):
             self.home.note(self.first + 1 + k, check)
         targets = [t or self._reserve(byte_size(n)) for t, n in zip(self.targets, how.body.outputs)]
         table = self._table([*self.sources[1:], *targets])
@@ -402,7 +417,10 @@ class _Control:
             def goes_on(now: list[Val]) -> str:
                 return self.inline.run(how.cond, [*now, *rest], cond_step.first)[0].ref
 
-            ended = self.inline.loop(carries, goes_on, lambda now: self.inline.run(body, [*now, *rest], step.first))
+            spent = interrupts.cost(how.cond, body, inline=True)
+            ended = self.inline.loop(
+                carries, goes_on, lambda now: self.inline.run(body, [*now, *rest], step.first), spent
+            )
             self._store(ended, range(count))
             return
         tables = self._tables(step, count)
@@ -422,7 +440,7 @@ class _Control:
             self._end_if_failed()
             return value.ref
 
-        self._turns(tables, asked, more, lambda table: self._body(step, table))
+        self._turns(tables, asked, more, lambda table: self._body(step, table), interrupts.cost(how.cond, body))
 
     def _body(self, step: _Step, table: str) -> None:
         """One turn: from the addresses of a table to those behind them."""
@@ -448,12 +466,20 @@ class _Control:
         return _Tables(tables, inputs, here, count)
 
     def _turns(
-        self, tables: _Tables, asked: list[str], more: Callable[[str, str], str], turn: Callable[[str], None]
+        self,
+        tables: _Tables,
+        asked: list[str],
+        more: Callable[[str, str], str],
+        turn: Callable[[str], None],
+        spent: Extent | None,
     ) -> None:
-        """The first turn reads the operands; then two tables take turns.  At the end the carries lie where the table of
+        """Turns that cost ``spent`` each, None where nothing is looked for behind them.
+
+        The first turn reads the operands; then two tables take turns.  At the end the carries lie where the table of
         the turn that did not come has its inputs."""
         e = self.e
         head, body, done = (e.new_label(hint) for hint in ("head", "body", "done"))
+        cost = None if self.watch is None or spent is None else self.code.extent(spent)
         before, latch = e.block, e.new_label("latch")
         start, one, two = tables.tables
         table, following = e.fresh("t"), e.fresh("t")
@@ -467,6 +493,8 @@ class _Control:
         e.branch_if(more(table, cond_table), body, done)
         e.label(body)
         turn(table)
+        if self.watch is not None and cost is not None:
+            self.watch.turn(cost)
         e.branch(latch)
         e.label(latch)
         at_one = e.fresh("c")
@@ -491,6 +519,7 @@ class _Control:
     def _walk(self, how: Walk) -> None:
         code, step, count = self.code, self._step(how.body, self.first), how.carries
         length = code.extent(how.length)
+        is_long = interrupts.is_long(how)
         slices = range(count, count + how.stacked)
         made = range(count, len(self.types))
 
@@ -518,7 +547,8 @@ class _Control:
                         self.e.store(values[k], code.at(pointer, position, values[k].dtype.itemsize))
                 return values[:count]
 
-            self._store(self.inline.walk(length, how.reverse, carries, turn), range(count))
+            spent = interrupts.cost(how.body, inline=True) if is_long else None
+            self._store(self.inline.walk(length, how.reverse, carries, turn, spent), range(count))
             return
         tables = self._tables(step, count)
         unread = [self.targets[k] or self._reserve(byte_size(how.body.outputs[k])) for k in made]
@@ -542,7 +572,7 @@ class _Control:
             self._body(step, table)
             self.e.store(code.value(code.add(self._load_counter(counter), 1)), counter)
 
-        self._turns(tables, [], more, walk)
+        self._turns(tables, [], more, walk, interrupts.cost(how.body) if is_long else None)
 
     def _load_counter(self, counter: str) -> str:
         value = self.e.fresh("i")

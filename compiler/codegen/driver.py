@@ -51,9 +51,10 @@ def write(
 
     def write_shared() -> None:
         shared, its_tables = steps, tables
-        if graph.calls_host or any(call.code.alone for call in calls):
+        asks_python = graph.calls_host or any(call.looks for call in calls)
+        if asks_python or any(call.code.alone for call in calls):
             # What calls Python stays in the thread of its caller: it is not put among the pieces of others.
-            shared = Steps(graph, plan, calls, one_by_one=graph.calls_host)
+            shared = Steps(graph, plan, calls, one_by_one=asks_python)
             its_tables = functools.cache(lambda: Tables(module, shared_entry(name), shared))
         if shared.can_be_shared:
             form = _SharedCalls if len(shared.turns) <= FEW else _Shared

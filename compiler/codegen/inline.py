@@ -16,9 +16,12 @@ from typing import Union
 from hybridflow.compiler.codegen.elements import Elements, Place
 from hybridflow.compiler.codegen.structured import Code, Ref
 from hybridflow.compiler.codegen.values import Val, type_text
+from hybridflow.compiler.codegen.watch import Watch
 from hybridflow.compiler.ir import dtypes as dt
+from hybridflow.compiler.ir.extents import Extent
 from hybridflow.compiler.ir.graph import Effect, Graph, Node, graphs_in
 from hybridflow.compiler.ir.results import is_token, parts_of
+from hybridflow.compiler.loops import interrupts
 from hybridflow.compiler.loops.index import ZERO, Index
 from hybridflow.compiler.ops import Kind
 from hybridflow.compiler.ops.lowering import Choice, Lowering, Repetition, Sized, Walk
@@ -85,10 +88,10 @@ def _is_single(node: Node) -> bool:
 
 class Inline:
     """Writes graphs with the emitter of ``code``.  ``note(code, check)`` is told of each check, whose codes are counted
-    from where the graph's begin."""
+    from where the graph's begin.  Loops look for interrupts with ``watch``, where there is one."""
 
-    def __init__(self, code: Code, note: Callable[[int, Check], None]) -> None:
-        self.code, self.e, self.note = code, code.e, note
+    def __init__(self, code: Code, note: Callable[[int, Check], None], watch: Watch | None) -> None:
+        self.code, self.e, self.note, self.watch = code, code.e, note, watch
         self.codes: dict[Node, int] = {}
         self.clean: str | None = None  # the status with which loops go on; None where nothing here can fail
 
@@ -140,7 +143,8 @@ class Inline:
         # Nothing is stacked: that would be several elements.
         carries, rest = given[: how.carries], given[how.carries :]
         length = self.code.extent(how.length)
-        return self.walk(length, False, carries, lambda now, _: self.run(how.body, [*now, *rest], first))
+        spent = interrupts.cost(how.body, inline=True) if interrupts.is_long(how) else None
+        return self.walk(length, False, carries, lambda now, _: self.run(how.body, [*now, *rest], first), spent)
 
     def choice(self, how: Choice, given: list[Val], first: int) -> list[Val]:
         if how.fixed:
@@ -178,12 +182,20 @@ class Inline:
             (more,) = self.run(how.cond, [*carries, *rest], first)
             return more.ref
 
-        return self.loop(given[:count], goes_on, lambda carries: self.run(how.body, [*carries, *rest], body_first))
+        spent = interrupts.cost(how.cond, how.body, inline=True)
+        return self.loop(
+            given[:count], goes_on, lambda carries: self.run(how.body, [*carries, *rest], body_first), spent
+        )
 
     def loop(
-        self, start: Sequence[Val], goes_on: Callable[[list[Val]], str], turn: Callable[[list[Val]], Sequence[Val]]
+        self,
+        start: Sequence[Val],
+        goes_on: Callable[[list[Val]], str],
+        turn: Callable[[list[Val]], Sequence[Val]],
+        spent: Extent | None,
     ) -> list[Val]:
-        """``carries = turn(carries)`` while ``goes_on(carries)``, an i1, and no check has failed."""
+        """``carries = turn(carries)`` while ``goes_on(carries)``, an i1, and no check has failed.  A turn costs
+        ``spent``, None where nothing is looked for behind it."""
         e = self.e
         head, body, latch, done = (e.new_label(hint) for hint in ("head", "body", "latch", "done"))
         before = e.block
@@ -195,6 +207,8 @@ class Inline:
         e.branch_if(goes_on(carries), body, done)
         e.label(body)
         following = turn(carries)
+        if self.watch is not None and spent is not None:
+            self.watch.turn(self.code.extent(spent))
         end = e.block
         e.branch(latch)
         e.label(latch)
@@ -205,9 +219,14 @@ class Inline:
         return carries
 
     def walk(
-        self, length: Ref, reverse: bool, start: Sequence[Val], turn: Callable[[list[Val], Ref], Sequence[Val]]
+        self,
+        length: Ref,
+        reverse: bool,
+        start: Sequence[Val],
+        turn: Callable[[list[Val], Ref], Sequence[Val]],
+        spent: Extent | None,
     ) -> list[Val]:
-        """``carries = turn(carries, position)`` for each position below ``length``."""
+        """``carries = turn(carries, position)`` for each position below ``length``.  For ``spent`` see ``loop``."""
         code = self.code
 
         def goes_on(carries: list[Val]) -> str:
@@ -218,7 +237,7 @@ class Inline:
             position = code.sub(code.sub(length, 1), count) if reverse else count
             return [*turn(carries[:-1], position), code.value(code.add(count, 1))]
 
-        return self.loop([*start, code.value(0)], goes_on, with_count)[:-1]
+        return self.loop([*start, code.value(0)], goes_on, with_count, spent)[:-1]
 
     # ---- checks
 

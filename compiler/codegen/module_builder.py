@@ -34,6 +34,7 @@ from hybridflow.compiler.ir.results import is_token, parts_of
 from hybridflow.compiler.ir.types import Shape, TensorType, is_static, product, same_size, static_size
 from hybridflow.compiler.loops.buffers import Plan, byte_size
 from hybridflow.compiler.loops.index import Index, LoopVar
+from hybridflow.compiler.loops.interrupts import any_looks, looks
 from hybridflow.compiler.loops.kernel import PRODUCTS, Fusion, Kernel, between, has_effect, loops_of
 from hybridflow.compiler.loops.reader import visited_shape
 from hybridflow.compiler.loops.schedule import Form, Schedule, schedule
@@ -98,6 +99,9 @@ class ModuleBuilder:
         self.check_codes: dict[Node, int] = {}
         self.next_codes: dict[Node, int] = {}  # of control flow: its first check's, else that of the next one behind it
         self.checks: list[Check] = []
+        self.looks = target.kind != "cuda" and any_looks(graph)
+        if self.looks:
+            self.checks.append(Check(HybridflowError.__name__, graph.name, "a loop was interrupted.", None))
         for node in graph.nodes:
             count = checks_of(node)
             if node.op.kind is Kind.CONTROL:
@@ -116,7 +120,7 @@ class ModuleBuilder:
             inner = ModuleBuilder(graph, self.planned, self.target, self.fastmath, self, symbol)
             name, calls = self.module.fresh("g"), inner._calls()
             symbol, memory = driver.write_function(self.module, name, graph, inner.plan, inner.dim_names, calls)
-            found = self.functions[graph] = Function(symbol, memory, inner.checks)
+            found = self.functions[graph] = Function(symbol, memory, inner.checks, inner.looks)
         return found
 
     def note(self, code: int, check: Check) -> None:
@@ -167,6 +171,7 @@ class ModuleBuilder:
             memory.scratch,
             sum((call.work for call in calls), start=0),
             self.module.addition(sharing) if sharing else "",
+            self.looks,
             **more,
         )
 
@@ -208,7 +213,8 @@ class ModuleBuilder:
             operands = [Part(n, 0) for n in _operands(kernel)]
         else:
             operands = [*[Part(n, 0) for n in found.inputs], *found.parts, *[Part(n, 0) for n in kernel.roots]]
-        return KernelCall(code, operands, min(codes, default=None), wave, len(self.infos) - 1, _work(kernel))
+        watched = self.looks and looks(anchor)
+        return KernelCall(code, operands, min(codes, default=None), wave, len(self.infos) - 1, _work(kernel), watched)
 
     def is_leaf(self, node: Node) -> bool:
         return node.is_parameter or node in self.computed

@@ -32,6 +32,7 @@ class KernelCall(NamedTuple):
     wave: int
     number: int
     work: Extent
+    looks: bool = False  # for interrupts
 
     def checks_in(self, phase: Phase) -> int | None:
         """The least code of what one of its phases can find failed."""
@@ -118,7 +119,8 @@ class Steps:
             for call, place, phase in step
         ]
         checks = [call.checks_in(phase) for call, _, phase in ordered]
-        self.raise_ = any(code is not None for code in checks)
+        raising = [own is not None or call.looks for own, (call, _, _) in zip(checks, ordered)]
+        self.raise_ = any(raising)
         later = earliest_checks(checks)
         self.turns: list[Turn] = []
         self.sizes: list[int] = []  # how many turns each step has
@@ -126,7 +128,7 @@ class Steps:
         for k, (call, place, phase) in enumerate(ordered):
             places = (place, *(self.part(part) for part in call.operands))
             limit = limit_before(later[k + 1])
-            self.turns.append(Turn(phase, places, checks[k] is not None, limit, call.number, call.work))
+            self.turns.append(Turn(phase, places, raising[k], limit, call.number, call.work))
             own = call.wave, call.code.phases.index(phase)
             if own != step or one_by_one:
                 self.sizes.append(0)

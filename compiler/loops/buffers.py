@@ -22,7 +22,8 @@ from hybridflow.compiler.ir.extents import Extent, aligned
 from hybridflow.compiler.ir.graph import Effect, Graph, Node
 from hybridflow.compiler.ir.results import TupleType
 from hybridflow.compiler.ir.types import product
-from hybridflow.compiler.loops.kernel import Fusion, Kernel, base, checks_first, raises, read_in_place
+from hybridflow.compiler.loops.interrupts import may_end
+from hybridflow.compiler.loops.kernel import Fusion, Kernel, base, checks_first, read_in_place
 from hybridflow.compiler.loops.ranges import Ranges
 from hybridflow.compiler.loops.waves import waves
 
@@ -116,7 +117,7 @@ class _Planner:
             for node in dict.fromkeys(kernel.inputs):
                 self.readers_of[node].append(kernel)
         self.reordered: set[Kernel] = set()  # that may wait for kernels which stand after them, directly or not
-        self.raising = {kernel for kernel in fusion.kernels if raises(kernel)}
+        self.raising = {kernel for kernel in fusion.kernels if may_end(kernel)}
         self.plan = Plan([])
 
     def _put_effects_after_checks(self) -> None:

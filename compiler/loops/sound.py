@@ -13,7 +13,8 @@ from operator import itemgetter
 
 from hybridflow.compiler.ir.graph import Graph, Node
 from hybridflow.compiler.loops.buffers import ArenaRange, InputBuffer, Location, OutputBuffer, Plan, UpdateBuffer
-from hybridflow.compiler.loops.kernel import Fusion, Kernel, base, raises
+from hybridflow.compiler.loops.interrupts import may_end
+from hybridflow.compiler.loops.kernel import Fusion, Kernel, base
 from hybridflow.errors import CompileError
 
 
@@ -94,7 +95,7 @@ def _check_in_place(graph: Graph, plan: Plan) -> None:
         for kernel in kernels:
             for node in kernel.inputs:
                 readers[node].add(kernel)
-        checking.update(kernel for kernel in kernels if raises(kernel))
+        checking.update(kernel for kernel in kernels if may_end(kernel))
         for writer, root in ((kernel, root) for kernel in kernels for root in kernel.roots):
             place = plan.locations[root]
             if isinstance(place, UpdateBuffer) and place.number in plan.in_place:

@@ -58,6 +58,7 @@ def _native_call_for(
 ) -> native_call.NativeCall:
     program = concrete.staged.compile().program
     _require(not program.needs_python and len(guards) <= MAX_STEPS)
+    _require(not (program.looks and concrete.graph.updates))  # a handler of signals may ask for the variables
     _require(len(program.inputs) + len(program.outputs) + len(concrete.graph.updates) <= MAX_BUFFERS)
     reader = _Arguments(concrete)
     places, defaults = binder.places(len(given) - len(names), names, concrete.key.structure)

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 
 import llvmlite.ir as ir
 
-from hybridflow.compiler.program import HOST
+from hybridflow.compiler.program import HOST, INTERRUPTED
 from hybridflow.runtime import team_words as team
 from hybridflow.runtime.calls import (
     arguments_code,
@@ -302,13 +302,16 @@ def _needs(f: Function, record: ir.Value, dims: ir.Value) -> tuple[ir.Value, ...
     lock."""
     head = HEAD.at(f, record)
     arena, scratch, work = (extent_of(f, word, dims) for word in (head.arena, head.scratch, head.work))
-    return arena, scratch, work, f.b.icmp_signed(">=", work, i64(RELEASE_GIL_WORK))
+    without_lock = f.b.or_(f.b.icmp_signed(">=", work, i64(RELEASE_GIL_WORK)), f.ne(head.looks, i64(0)))
+    return arena, scratch, work, without_lock
 
 
 def _fail_if(f: Function, known: ir.Value, record: ir.Value, status: ir.Value) -> None:
     with f.b.if_then(f.ne(status, i32(0)), likely=False):
-        repeats = f.ne(HEAD.at(f, record).repeats, i64(0))
-        f.ret_if(f.b.and_(repeats, f.ne(status, i32(-1))), f.module.symbol("miss"))
+        head = HEAD.at(f, record)
+        interrupted = f.b.and_(f.ne(head.looks, i64(0)), f.eq(status, i32(INTERRUPTED)))
+        final = f.b.or_(f.eq(status, i32(-1)), interrupted)
+        f.ret_if(f.b.and_(f.ne(head.repeats, i64(0)), f.b.not_(final)), f.module.symbol("miss"))
         f.call("fail", VOID, known, status)
         f.ret(NULL)
 

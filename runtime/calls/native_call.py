@@ -147,6 +147,9 @@ class NativeCall:
         self._require(
             not program.needs_python and (self.repeats or not program.callbacks), "native code cannot call Python"
         )
+        self._require(
+            not (program.looks and self.executable.updated), "what interrupts it may ask for variables that it updates"
+        )
         self._require(sorted(given) == list(range(len(program.inputs))), "each input of the program needs one source")
         named = len(self.keywords) + len(self.defaults)
         self._require(named <= len(self.arguments), "more keywords and defaults than arguments")
@@ -244,6 +247,7 @@ class NativeCall:
             result_items=results,
             depth=depth(self.results),
             repeats=int(self.repeats),
+            looks=int(program.looks),
             calls=0,
         )
 

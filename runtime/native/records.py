@@ -195,7 +195,7 @@ HEAD = Words(
     "*entry *shared positional keywords @keyword_names defaults @default_objects nodes @arguments handed apart "
     "dims dim_step_count @dim_steps @minimums guards @guard_steps keeps "
     "inputs captures @capture_items updates outputs @output_items arena scratch work results @result_items depth "
-    "repeats calls"
+    "repeats looks calls"
 )
 # One step of ``dims``: the place ``target`` becomes ``op`` of the place ``left`` and of ``right``, a place or a number.
 DIM_STEP = Words("op target left right is_place")

@@ -1,0 +1,69 @@
+"""What loops of programs look with: whether the user has interrupted the process, or somebody this thread.
+
+Python runs handlers of signals, raises what was set for a thread and lets other threads have the lock when one of its
+functions begins.  So a program that has run for a while takes the lock and calls one that does nothing.  What is raised
+there is kept until the program has ended, and raised by its caller.
+
+A program that holds the lock all the time is a small one, and its caller has told nobody that it works on variables: it
+is over before Python can run.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from types import ModuleType
+
+from hybridflow.compiler.program import LOOK
+from hybridflow.runtime import locks
+from hybridflow.runtime.machine import machine_code
+from hybridflow.runtime.native import functions
+
+_kept: dict[int, BaseException] = {}  # by threads
+
+
+def _attend() -> None:
+    """As this begins, Python sees to what is pending."""
+
+
+def raise_kept() -> None:
+    """Raise what interrupted the program that ran last in this thread, if anything did."""
+    error = _kept.pop(threading.get_ident(), None)
+    if error is not None:
+        try:
+            raise error
+        finally:
+            del error  # whose traceback holds this frame
+
+
+def _code() -> ModuleType:
+    from hybridflow.runtime import interrupts_code  # only where the disk cache has no machine code for it
+
+    return interrupts_code
+
+
+machine_code.import_before_fork(_code)
+
+
+@locks.once
+def _loaded() -> dict[str, int]:
+    """Addresses by symbol."""
+    imports = {"attend": id(_attend), "kept": id(_kept)}
+    return functions.load(lambda: _code().build(), ("interrupts", time.CLOCK_MONOTONIC), (LOOK, "answer"), imports)
+
+
+def imports() -> dict[str, int]:
+    """The function that programs look with, by its name."""
+    return {LOOK: _loaded()[LOOK]}
+
+
+@locks.once
+def _definition() -> functions.MethodDef:
+    return functions.method_def("answer", _loaded()["answer"])
+
+
+def keeping(function: Callable[..., int]) -> Callable[..., int]:
+    """A function for native code to call, which takes arguments by position.  What ``function`` raises, be it as it
+    begins, where no statement of its own could catch it, is kept; then 1 is returned."""
+    return functions.builtin(_definition(), function)
