@@ -609,6 +609,58 @@ def test_calls_are_at_the_same_time() -> None:
     assert listed(Dataset.range(6).map(work, 3)) == list(range(6))
 
 
+def test_sources_go_on_while_the_caller_works() -> None:
+    gone_on = threading.Event()
+
+    def numbers() -> Iterator[int]:
+        yield from range(4)  # as many as two calls have room for
+        gone_on.set()
+        yield 4
+
+    running = iter(Dataset.from_generator(numbers).map(lambda x: x, 2))
+    assert plain(next(running)) == 0
+    assert gone_on.wait(60)
+    assert listed(running) == [1, 2, 3, 4]
+
+
+def test_interleaved_datasets_begin_together() -> None:
+    together = threading.Barrier(2)
+
+    def numbers(_: Any) -> Iterator[int]:
+        together.wait(60)
+        yield from range(2)
+
+    data = Dataset.range(4).interleave(
+        lambda x: Dataset.from_generator(numbers, args=(x,)), cycle_length=2, num_parallel_calls=2
+    )
+    assert listed(data) == [0, 0, 1, 1] * 2
+
+
+@pytest.mark.parametrize("calls", [None, 2])
+def test_errors_of_interleaved_datasets_come_in_order(calls: int | None) -> None:
+    def make(x: Any) -> Dataset:
+        if int(x) == 3:
+            raise KeyError("three")
+        return Dataset.range(int(x)).map(lambda y: x)
+
+    found: list[int] = []
+    with pytest.raises(KeyError, match="three") as caught:
+        for x in Dataset.range(1, 9).interleave(make, cycle_length=2, block_length=1, num_parallel_calls=calls):
+            found.append(int(x))
+    assert found == [1, 2, 2] and any("Dataset.interleave of" in note for note in caught.value.__notes__)
+
+    def broken() -> Iterator[int]:
+        yield from (2, 2)
+        raise OSError("no more")
+
+    found = []
+    with pytest.raises(OSError, match="no more"):
+        for x in Dataset.from_generator(broken).interleave(make, cycle_length=2, num_parallel_calls=calls):
+            found.append(int(x))
+    assert found == [2, 2, 2, 2]
+    assert not workers()
+
+
 def test_automatic_calls_become_parallel() -> None:
     """Slow functions are called by other threads after a while."""
     names = set()

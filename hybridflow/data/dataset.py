@@ -297,7 +297,8 @@ class Dataset(elements.Nested):
         """Elements of the datasets that ``map_func`` makes of elements, by turns of ``block_length`` from each of
         ``cycle_length`` of them.
 
-        With ``num_parallel_calls`` a thread each runs these datasets in advance; the order stays the same.
+        With ``num_parallel_calls`` a thread each runs these datasets in advance, and some that come after them; the
+        order stays the same.
 
         >>> data = hf.data.Dataset.range(3).interleave(
         ...     lambda x: hf.data.Dataset.from_tensors(x).repeat(3), cycle_length=2, block_length=1)
@@ -310,9 +311,10 @@ class Dataset(elements.Nested):
         cycle = _CYCLE if automatic else arguments.whole("cycle_length", cycle_length, "interleave")
         block = 1 if block_length is None else arguments.whole("block_length", block_length, "interleave")
         node_of = partial(_node_of, method="interleave")
+        ahead = 0
         if calls is not None:
-            node_of = partial(_made_ahead, max(2, block))
-        return _dataset(functions.Interleave(self._node, function, cycle, block, node_of, place("interleave")))
+            node_of, ahead = partial(_made_ahead, max(2, block)), min(cycle, _SPARES)
+        return _dataset(functions.Interleave(self._node, function, cycle, block, node_of, place("interleave"), ahead))
 
     @entered
     def reduce(self, initial_state: Any, reduce_func: Callable[..., Any], name: str | None = None) -> Any:
@@ -745,6 +747,7 @@ class Dataset(elements.Nested):
 
 
 _CYCLE = 10  # datasets that take turns where nobody says how many
+_SPARES = 2  # datasets that begin before their turn comes
 _MANY = 2**62
 
 

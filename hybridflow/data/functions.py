@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
 from typing import Any
 
 from hybridflow.core import pytree
 from hybridflow.core.tensor import Tensor
 from hybridflow.data import elements
-from hybridflow.data.node import INFINITE, UNKNOWN, Elements, Node, OneSource, Runner, State, skipped, tell
+from hybridflow.data.node import INFINITE, UNKNOWN, Elements, Failure, Node, OneSource, Runner, State, skipped, tell
 from hybridflow.data.texts import TextSpec, spec_of_text, text_of, with_shape
 from hybridflow.errors import ArgumentError, ArgumentTypeError, ShapeError
 from hybridflow.jit.tensor_spec import TensorSpec
@@ -157,14 +158,22 @@ class ScanRun(OneSource):
 class Interleave(Node):
     """The elements of the datasets that ``function`` makes of elements, by turns of ``block`` from ``cycle`` of them.
 
-    ``node_of`` gives the node of such a dataset.
+    ``node_of`` gives the node of such a dataset.  Where ``ahead`` is not 0 the first ``cycle`` of them are made
+    together, and then so many more before their turn comes, so that threads of theirs begin.
     """
 
     def __init__(
-        self, source: Node, function: Function, cycle: int, block: int, node_of: Callable[[Any], Node], text: str
+        self,
+        source: Node,
+        function: Function,
+        cycle: int,
+        block: int,
+        node_of: Callable[[Any], Node],
+        text: str,
+        ahead: int = 0,
     ) -> None:
         self.source, self.function, self.cycle, self.block = source, function, cycle, block
-        self.node_of, self.text = node_of, text
+        self.node_of, self.text, self.ahead = node_of, text, ahead
 
     def made(self, element: Any) -> Node:
         """The node of the dataset that the function makes."""
@@ -193,28 +202,27 @@ class Slot:
             self.runner.restore(state)
         self.elements = self.runner.run()
 
+    def state(self) -> State:
+        return {"element": self.element, "runner": self.runner.state()}
+
 
 class InterleaveRun(OneSource):
     def __init__(self, node: Interleave) -> None:
         super().__init__(node.source)
         self.node = node
         self.slots: list[Slot | None] = [None] * node.cycle
+        self.spares: deque[Slot | Failure] = deque()  # made before their turn
+        self.more = True  # whether the source may have elements
         self.turn = self.given = 0  # whose turn it is, and how many elements of it were given
 
     def run(self) -> Elements:
         found = self.source.run()
-        more = True
         try:
-            while more or any(self.slots):
+            while True:
                 slot = self.slots[self.turn]
                 if slot is None:
-                    element = next(found, self) if more else self
-                    if element is not self:
-                        self.slots[self.turn] = Slot(self.node, element)
-                    elif more:
-                        more = False
-                    else:
-                        self._advance()
+                    if not self._filled(found):
+                        return
                     continue
                 for element in slot.elements:
                     self.given += 1
@@ -227,17 +235,47 @@ class InterleaveRun(OneSource):
                     self._advance()
         finally:
             self.slots = [None] * self.node.cycle  # ends their threads
+            self.spares.clear()
+
+    def _filled(self, found: Any) -> bool:
+        """Put a dataset at an empty place, or go on to the next place.  Returns whether there is any dataset."""
+        self._make(found)
+        if self.spares:
+            spare = self.spares.popleft()
+            if isinstance(spare, Failure):
+                raise spare.error
+            self.slots[self.turn] = spare
+        elif any(self.slots):
+            self._advance()
+        else:
+            return False
+        return True
+
+    def _make(self, found: Any) -> None:
+        """Make the datasets that are wanted now.  What fails is raised in its turn."""
+        wanted = self.slots.count(None) + self.node.ahead if self.node.ahead else 1
+        while self.more and len(self.spares) < wanted:
+            try:
+                element = next(found, self)
+                self.more = element is not self
+                if self.more:
+                    self.spares.append(Slot(self.node, element))
+            except Exception as error:
+                self.more = False
+                self.spares.append(Failure(error))
 
     def _advance(self) -> None:
         self.turn, self.given = (self.turn + 1) % len(self.slots), 0
 
     def state(self) -> State:
-        slots = [slot and {"element": slot.element, "runner": slot.runner.state()} for slot in self.slots]
-        return {"slots": slots, "turn": self.turn, "given": self.given, **super().state()}
+        slots = [slot and slot.state() for slot in self.slots]
+        spares = [spare.state() for spare in self.spares if isinstance(spare, Slot)]
+        return {"slots": slots, "spares": spares, "turn": self.turn, "given": self.given, **super().state()}
 
     def restore(self, state: State) -> None:
         super().restore(state)
         self.slots = [slot and Slot(self.node, slot["element"], slot["runner"]) for slot in state["slots"]]
+        self.spares.extend(Slot(self.node, spare["element"], spare["runner"]) for spare in state["spares"])
         self.turn, self.given = state["turn"], state["given"]
 
 

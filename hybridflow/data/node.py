@@ -83,6 +83,13 @@ class Runner:
         raise NotImplementedError
 
 
+class Failure:
+    """An exception on its way to where its turn comes, or to another thread."""
+
+    def __init__(self, error: BaseException) -> None:
+        self.error = error
+
+
 class OneSource(Runner):
     """A run over one other run, from which alone it goes on."""
 

@@ -17,20 +17,13 @@ from queue import Empty, SimpleQueue
 from typing import Any
 
 from hybridflow.data.functions import Map, applied
-from hybridflow.data.node import Elements, Node, OneSource, Runner, State
+from hybridflow.data.node import Elements, Failure, Node, OneSource, Runner, State
 
 AUTOTUNE = -1
 _CHEAP = 200e-6  # seconds that a call takes of which AUTOTUNE leaves it to the calling thread
 _SAMPLE, _UNWATCHED = 4, 252  # calls that AUTOTUNE times, and that it lets pass until the next ones
 _AHEAD = 8  # elements that AUTOTUNE makes in advance
 _END = object()
-
-
-class _Failure:
-    """An exception on its way to the thread that raises it."""
-
-    def __init__(self, error: BaseException) -> None:
-        self.error = error
 
 
 def start(work: Callable[[], None], name: str) -> threading.Thread:
@@ -72,14 +65,20 @@ class PrefetchRun(OneSource):
         self.busy = threading.Lock()  # held while the source runs
 
     def run(self) -> Elements:
+        running = self._working()
+        next(running)  # the thread begins now, not with the first element
+        return running
+
+    def _working(self) -> Elements:
         ready, made, room = self.ready, self.made, SimpleQueue[bool]()
         for _ in range(self.count):
             room.put(True)
         maker = _Maker(self.source, made, room, self.busy)
         thread = start(maker.work, "prefetch")
         try:
+            yield None
             while (item := ready.popleft() if ready else made.get()) is not _END:
-                if type(item) is _Failure:
+                if type(item) is Failure:
                     raise item.error
                 if self.restored:
                     self.restored -= 1
@@ -98,7 +97,7 @@ class PrefetchRun(OneSource):
                     self.ready.append(self.made.get_nowait())
             except Empty:
                 pass
-            held = [item for item in self.ready if item is not _END and type(item) is not _Failure]
+            held = [item for item in self.ready if item is not _END and type(item) is not Failure]
             return {"ready": held, **super().state()}
 
     def restore(self, state: State) -> None:
@@ -125,7 +124,7 @@ class _Maker:
                 if item is _END:
                     return
         except BaseException as error:
-            made.put(_Failure(error))
+            made.put(Failure(error))
 
 
 class ParallelMap(Map):
@@ -140,13 +139,12 @@ class ParallelMap(Map):
 
 
 class _Task:
-    """An element, and what became of it: a result or a _Failure."""
+    """An element, and what became of it: a result or a Failure; ``_END`` for what is no element of the source."""
 
     __slots__ = ("done", "element", "result")
 
-    def __init__(self, element: Any) -> None:
-        self.element = element
-        self.result: Any = None
+    def __init__(self, element: Any, result: Any = None) -> None:
+        self.element, self.result = element, result
         self.done = threading.Lock()
         self.done.acquire()
 
@@ -154,13 +152,10 @@ class _Task:
 class ParallelMapRun(OneSource):
     def __init__(self, node: ParallelMap) -> None:
         super().__init__(node.source)
-        self.function, self.text, self.ordered, self.calls = (
-            node.function,
-            node.text,
-            node.ordered is not False,
-            node.calls,
-        )
+        self.function, self.text, self.calls = node.function, node.text, node.calls
+        self.ordered = node.ordered is not False
         self.pending: deque[_Task] = deque()  # elements that were taken from the source, and not given
+        self.busy = threading.Lock()  # held while the source runs
 
     def run(self) -> Elements:
         found = self.source.run()
@@ -191,76 +186,88 @@ class ParallelMapRun(OneSource):
                 yield applied(self.function, element, self.text)
 
     def _together(self, found: Any, calls: int) -> Elements:
-        tasks: SimpleQueue[_Task | None] = SimpleQueue()
-        finished: SimpleQueue[_Task] = SimpleQueue()
-        work = _worker(self.function, self.text, tasks, None if self.ordered else finished)
-        for task in self.pending:  # those of a restored state
-            tasks.put(task)
-        threads = [start(work, f"map {number}") for number in range(calls)]
-        failure: BaseException | None = None
+        crew = _Crew(found, self, calls)
+        threads = [start(crew.work, f"map {number}") for number in range(calls)]
+        threads.append(start(crew.take, "map, source"))
+        surplus = len(self.pending) - 2 * calls  # restored ones that nobody made room for
+        is_over = False
         try:
-            while True:
-                try:
-                    for element in islice(found, max(0, 2 * calls - len(self.pending)) if failure is None else 0):
-                        task = _Task(element)
-                        self.pending.append(task)
-                        tasks.put(task)
-                except Exception as error:
-                    failure = error  # it comes after what was there before it
-                if not self.pending:
-                    if failure is not None:
-                        raise failure
-                    return
-                task = self._next(finished)
-                if type(task.result) is _Failure:
+            while not is_over or self.pending:
+                task = crew.given.get()
+                task.done.acquire()
+                self.pending.remove(task)
+                if task.element is _END:
+                    if type(task.result) is Failure:
+                        raise task.result.error
+                    is_over = True
+                    continue
+                if type(task.result) is Failure:
                     raise task.result.error
+                if surplus > 0:
+                    surplus -= 1
+                else:
+                    crew.room.put(True)
                 yield task.result
         finally:
-            self._clear(tasks)
-            for _ in threads:
-                tasks.put(None)
+            crew.stopped = True
+            crew.room.put(False)
+            for _ in range(calls):
+                crew.tasks.put(None)
             ended(threads)
 
-    def _next(self, finished: SimpleQueue[_Task]) -> _Task:
-        """The first task, or the one that is done first, out of those that are pending."""
-        if not self.ordered:
-            task = finished.get()
-            self.pending.remove(task)
-            return task
-        task = self.pending[0]
-        task.done.acquire()
-        self.pending.popleft()
-        return task
-
-    @staticmethod
-    def _clear(tasks: SimpleQueue[_Task | None]) -> None:
-        try:
-            while True:
-                tasks.get_nowait()
-        except Empty:
-            pass
-
     def state(self) -> State:
-        return {"pending": [task.element for task in self.pending], **super().state()}
+        with self.busy:
+            return {"pending": [task.element for task in self.pending if task.element is not _END], **super().state()}
 
     def restore(self, state: State) -> None:
         super().restore(state)
         self.pending.extend(map(_Task, state["pending"]))
 
 
-def _worker(
-    function: Callable[..., Any], text: str, tasks: SimpleQueue[_Task | None], finished: SimpleQueue[_Task] | None
-) -> Callable[[], None]:
-    """What threads of a parallel map do, and all that they hold."""
+class _Crew:
+    """What the threads of a parallel map do, and all that they hold: one takes elements, the others call the function.
 
-    def work() -> None:
-        while (task := tasks.get()) is not None:
-            try:
-                task.result = applied(function, task.element, text)
-            except BaseException as error:
-                task.result = _Failure(error)
+    Tasks are given in the order of the elements, or as they are done.
+    """
+
+    def __init__(self, found: Any, run: ParallelMapRun, calls: int) -> None:
+        self.found, self.function, self.text, self.ordered = found, run.function, run.text, run.ordered
+        self.pending, self.busy, self.stopped = run.pending, run.busy, False
+        self.tasks: SimpleQueue[_Task | None] = SimpleQueue()
+        self.given: SimpleQueue[_Task] = SimpleQueue()
+        self.room: SimpleQueue[bool] = SimpleQueue()
+        for task in self.pending:  # those of a restored state
+            self._put(task)
+        for _ in range(2 * calls - len(self.pending)):
+            self.room.put(True)
+
+    def _put(self, task: _Task) -> None:
+        self.tasks.put(task)
+        if self.ordered:
+            self.given.put(task)
+
+    def take(self) -> None:
+        """Make tasks of elements as long as there is room for them."""
+        element = None
+        while element is not _END and self.room.get() and not self.stopped:
+            with self.busy:
+                result = None
+                try:
+                    element = next(self.found, _END)
+                except BaseException as error:
+                    element, result = _END, Failure(error)
+                task = _Task(element, result)
+                self.pending.append(task)
+                self._put(task)
+
+    def work(self) -> None:
+        """Call the function."""
+        while (task := self.tasks.get()) is not None and not self.stopped:
+            if task.element is not _END:
+                try:
+                    task.result = applied(self.function, task.element, self.text)
+                except BaseException as error:
+                    task.result = Failure(error)
             task.done.release()
-            if finished is not None:
-                finished.put(task)
-
-    return work
+            if not self.ordered:
+                self.given.put(task)
