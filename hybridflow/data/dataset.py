@@ -17,6 +17,7 @@ from hybridflow.data.kept import FileCache
 from hybridflow.data.node import INFINITE, UNKNOWN, Node, TableNode, place
 from hybridflow.data.options import Optioned, Options, of_node as options_of
 from hybridflow.data.paths import matching
+from hybridflow.data.processes import ProcessMap
 from hybridflow.data.rebatching import Rebatch
 from hybridflow.data.texts import TextSpec, array_of
 from hybridflow.data.threads import AUTOTUNE, ParallelMap, Prefetch
@@ -227,20 +228,24 @@ class Dataset(elements.Nested):
         num_parallel_calls: int | None = None,
         deterministic: bool | None = None,
         name: str | None = None,
+        *,
+        processes: bool = False,
     ) -> Dataset:
         """``map_func`` of each element.  It runs as Python does, or compiled where it is an ``hf.function``.
 
-        ``num_parallel_calls`` threads call it; ``AUTOTUNE`` takes threads where calls take long.  Results come in the
-        order of elements unless ``deterministic=False``.
+        ``num_parallel_calls`` threads call it; ``AUTOTUNE`` takes threads where calls take long.  With ``processes``
+        they are processes, for functions that spend their time in Python: functions of modules, whose elements are
+        pickled.  Results come in the order of elements unless ``deterministic=False``.
 
         >>> [x.item() for x in hf.data.Dataset.range(3).map(lambda x: x + 1)]
         [1, 2, 3]
         """
         function = arguments.called("map_func", map_func, "map")
-        calls = arguments.calls(num_parallel_calls, "map")
+        calls = arguments.calls(AUTOTUNE if processes and num_parallel_calls is None else num_parallel_calls, "map")
         if calls is None:
             return _dataset(functions.Map(self._node, function, place("map")))
-        return _dataset(ParallelMap(self._node, function, calls, deterministic, place("map")))
+        kind = ProcessMap if processes else ParallelMap
+        return _dataset(kind(self._node, function, calls, deterministic, place("map")))
 
     @entered
     def filter(self, predicate: Callable[..., Any], name: str | None = None) -> Dataset:

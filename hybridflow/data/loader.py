@@ -13,6 +13,7 @@ import numpy as np
 from hybridflow.array.creation import asarray
 from hybridflow.core.tensor import Tensor
 from hybridflow.data.arguments import seeds, whole
+from hybridflow.data.processes import Sent, died, ignore_interrupts
 from hybridflow.errors import ArgumentError, ArgumentTypeError, WorkerError
 
 
@@ -154,25 +155,18 @@ class DataLoader:
         try:
             return workers.submit(_fetched_there, indices)
         except concurrent.futures.BrokenExecutor:
-            raise _died() from None
+            raise died("DataLoader") from None
 
     def _awaited(self, future: concurrent.futures.Future[Any]) -> Any:
         try:
             found = future.result(self.timeout or None)
         except concurrent.futures.BrokenExecutor:
-            raise _died() from None
+            raise died("DataLoader") from None
         except concurrent.futures.TimeoutError:
             if future.done():
                 raise  # the user's own
             raise WorkerError("DataLoader", f"a batch took more than {self.timeout} s (timeout).") from None
         return _as_tensors(found) if self.multiprocessing_context is not None else found
-
-
-def _died() -> WorkerError:
-    return WorkerError(
-        "DataLoader",
-        "a worker process died: out of memory, killed, or not able to begin. Iterate over the loader anew.",
-    )
 
 
 def default_collate(samples: list[Any]) -> Any:
@@ -224,6 +218,7 @@ _there: dict[str, Any] = {}  # in a worker process: what it works with
 
 
 def _begin(dataset: Any, collate: Any, init: Callable[[int], Any] | None, begun: Any) -> None:
+    ignore_interrupts()
     _there.update(dataset=dataset, collate=collate)
     with begun.get_lock():
         number, begun.value = begun.value, begun.value + 1
@@ -235,19 +230,12 @@ def _fetched_there(indices: Any) -> Any:
     return _as_arrays(_fetched(_there["dataset"], indices, _there["collate"]))
 
 
-class _Sent:
-    """A tensor on its way from a process."""
-
-    def __init__(self, array: np.ndarray) -> None:
-        self.array = array
-
-
 def _as_arrays(value: Any) -> Any:
-    return _exchanged(value, Tensor, lambda tensor: _Sent(tensor.numpy()))
+    return _exchanged(value, Tensor, lambda tensor: Sent(tensor.numpy()))
 
 
 def _as_tensors(value: Any) -> Any:
-    return _exchanged(value, _Sent, lambda sent: asarray(sent.array))
+    return _exchanged(value, Sent, lambda sent: asarray(sent.array))
 
 
 def _exchanged(value: Any, kind: type, change: Callable[[Any], Any]) -> Any:

@@ -1,0 +1,150 @@
+"""Runs that other processes work for.
+
+Processes are started anew (``spawn``), so that functions and elements go to them by pickle.  They ignore Ctrl-C, which
+is for the one that asked for them, and end with the generator that started them.
+"""
+
+from __future__ import annotations
+
+import concurrent.futures
+import multiprocessing
+import os
+import pickle
+import signal
+from collections import deque
+from collections.abc import Callable
+from itertools import islice
+from typing import Any
+
+import numpy as np
+
+from hybridflow.core.tensor import Tensor, wrap
+from hybridflow.data import elements
+from hybridflow.data.functions import applied
+from hybridflow.data.node import Elements, OneSource, Runner, State
+from hybridflow.data.threads import AUTOTUNE, ParallelMap
+from hybridflow.errors import ArgumentTypeError, WorkerError
+
+
+class Sent:
+    """A tensor on its way between processes."""
+
+    def __init__(self, array: np.ndarray) -> None:
+        self.array = array
+
+
+def sent(element: Any) -> Any:
+    """An element that can be pickled."""
+    return elements.mapped(lambda leaf: Sent(leaf.numpy()) if isinstance(leaf, Tensor) else leaf, element)
+
+
+def received(element: Any) -> Any:
+    """What ``sent`` was given."""
+    return elements.mapped(lambda leaf: wrap(leaf.array) if isinstance(leaf, Sent) else leaf, element)
+
+
+def died(stage: str) -> WorkerError:
+    return WorkerError(
+        stage, "a worker process died: out of memory, killed, or not able to begin. Iterate over the data anew."
+    )
+
+
+def ignore_interrupts() -> None:
+    """Leave Ctrl-C, which a terminal sends to all processes, to the one that this one works for."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+_there: list[tuple[Callable[..., Any], str]] = []  # in a worker process: what it calls
+
+
+def _begin(function: Callable[..., Any], text: str) -> None:
+    ignore_interrupts()
+    _there.append((function, text))
+
+
+def _applied_there(element: Any) -> Any:
+    function, text = _there[-1]
+    return sent(applied(function, received(element), text))
+
+
+class ProcessMap(ParallelMap):
+    """``function`` of each element, called by several processes; in order unless ``ordered`` is False."""
+
+    def __init__(self, source: Any, function: Callable[..., Any], calls: int, ordered: bool | None, text: str) -> None:
+        super().__init__(source, function, calls, ordered, text)
+        try:
+            pickle.dumps(function)
+        except Exception as error:  # whatever the function's parts raise
+            raise ArgumentTypeError(
+                "Dataset.map", f"other processes cannot be sent {function!r:.60}: {error}. Use a function of a module."
+            ) from None
+
+    def runner(self) -> Runner:
+        return ProcessMapRun(self)
+
+
+class _Task:
+    """An element, and what will become of it."""
+
+    __slots__ = ("element", "future")
+
+    def __init__(self, element: Any) -> None:
+        self.element = element
+        self.future: concurrent.futures.Future[Any] = concurrent.futures.Future()
+
+
+class ProcessMapRun(OneSource):
+    def __init__(self, node: ProcessMap) -> None:
+        super().__init__(node.source)
+        self.node, self.ordered = node, node.ordered is not False
+        self.calls = (os.cpu_count() or 1) if node.calls == AUTOTUNE else node.calls
+        self.pending: deque[_Task] = deque()  # elements that were taken from the source, and not given
+
+    def run(self) -> Elements:
+        pool = concurrent.futures.ProcessPoolExecutor(
+            self.calls, multiprocessing.get_context("spawn"), _begin, (self.node.function, self.node.text)
+        )
+        try:
+            yield from self._given(pool)
+        except concurrent.futures.BrokenExecutor:
+            raise died("Dataset.map") from None
+        finally:
+            pool.shutdown(wait=True, cancel_futures=True)
+
+    def _given(self, pool: concurrent.futures.ProcessPoolExecutor) -> Elements:
+        found = self.source.run()
+        for task in self.pending:  # those of a restored state
+            task.future = pool.submit(_applied_there, sent(task.element))
+        failure: Exception | None = None
+        while True:
+            try:
+                for element in islice(found, max(0, 2 * self.calls - len(self.pending)) if failure is None else 0):
+                    task = _Task(element)
+                    task.future = pool.submit(_applied_there, sent(element))
+                    self.pending.append(task)
+            except concurrent.futures.BrokenExecutor:
+                raise
+            except Exception as error:
+                failure = error  # it comes after what was there before it
+            if not self.pending:
+                if failure is not None:
+                    raise failure
+                return
+            yield received(self._next().future.result())
+
+    def _next(self) -> _Task:
+        """The first task, or one that is done, out of those that are pending."""
+        if self.ordered:
+            return self.pending.popleft()
+        futures = {task.future: task for task in self.pending}
+        done, _ = concurrent.futures.wait(futures, return_when=concurrent.futures.FIRST_COMPLETED)
+        task = futures[next(iter(done))]
+        self.pending.remove(task)
+        return task
+
+    def state(self) -> State:
+        return {"pending": [task.element for task in self.pending], **super().state()}
+
+    def restore(self, state: State) -> None:
+        super().restore(state)
+        self.pending.extend(map(_Task, state["pending"]))
