@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import array
+import contextlib
 import itertools
 import operator
 import subprocess
@@ -127,14 +128,99 @@ def many_elements(x):
     return x + 1
 
 
-@wrong("whether ValueError is raised depends on a tensor, and it is caught after the try at")
+@wrong("whether ValueError is raised depends on a tensor, and it is caught by except* after the try at")
 def raises_what_is_caught(x):
     try:
         if x[0] > 0:
             raise ValueError("negative")
-    except ValueError:
+    except* ValueError:
         x = -x
     return x
+
+
+@wrong("whether IndexRangeError is raised depends on a tensor, and it is caught after the try at", "Choose values with")
+def fails_where_it_is_caught(x):
+    try:
+        y = x[hf.astype(x[0], hf.int32)]
+    except IndexError:
+        y = x[0]
+    return y
+
+
+@wrong("whether InvalidArgumentError is raised depends on a tensor, and it is caught after the try at")
+def asserts_of_a_library_where_it_is_caught(x):
+    try:
+        hf.debugging.assert_positive(x)
+    except Exception:
+        x = -x
+    return x
+
+
+@wrong("whether an error is raised depends on a tensor, and it is caught after the try at")
+def calls_python_where_it_is_caught(x):
+    try:
+        y = hf.py_function(lambda x: x, [x], x)
+    except KeyError:
+        y = x
+    return y
+
+
+@wrong("and it is suppressed after the with at")
+def suppresses_what_is_raised(x):
+    with contextlib.suppress(ValueError):
+        if x[0] > 0:
+            raise ValueError("positive")
+        x = x + 1
+    return x
+
+
+class Watching:
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, error, traceback):
+        return kind is KeyError
+
+
+@wrong("it is caught, and the with at", "knows of it")
+def raises_out_of_a_with(x):
+    try:
+        with Watching():
+            if x[0] > 0:
+                raise KeyError("positive")
+            x = x + 1
+    except KeyError:
+        x = -x
+    return x
+
+
+@wrong("it is caught outside of", "which is no converted code")
+def raises_through_a_library(x):
+    def body(x):
+        if x > 0:
+            raise ValueError("positive")
+        return x
+
+    try:
+        return hf.map_fn(body, x)
+    except ValueError:
+        return -x
+
+
+@wrong("fails raises errors on all of its ways, and it depends on a tensor which of them is caught")
+def raises_one_of_two(x):
+    def fails(x):
+        if x > 0:
+            raise KeyError(1)
+        else:
+            raise IndexError(2)
+
+    try:
+        fails(x[0])
+    except KeyError:
+        return x
+    except IndexError:
+        return -x
 
 
 @wrong("yield stands under a condition that is a tensor")

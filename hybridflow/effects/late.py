@@ -20,6 +20,7 @@ from hybridflow.core.promotion import OpenFloat
 from hybridflow.core.tensor import Tensor, wrap
 from hybridflow.core.variable import Variable
 from hybridflow.eager.operands import scalar
+from hybridflow.effects.likeness import made_of, said_of
 from hybridflow.errors import HybridflowError, TraceError, user_location
 from hybridflow.tracing.numbers import is_number
 from hybridflow.tracing.symbolic import SymbolicTensor
@@ -58,6 +59,12 @@ class LateText:
 
     def __repr__(self) -> str:
         return repr(str(self))
+
+    def mapped(self, function: Callable[[list[Any]], list[Any]]) -> LateText:
+        """The same text of other values."""
+        made = LateText(self._make, *function(list(self._values)))
+        made._where = self._where
+        return made
 
     def decided(self) -> str:
         """The text for whatever else is wanted of it: open extents and numbers that it shows have their values then.
@@ -136,6 +143,8 @@ class Late:
             return self._operand(leaf.as_operand(float64, "print"), lambda array: float(array))
         if isinstance(leaf, LateText):
             return self._text(leaf)
+        if isinstance(leaf, BaseException) and is_late(leaf):
+            return self._error(leaf)
         if isinstance(leaf, (Tensor, *_ATOMS)):
             return lambda arrays: leaf
         shown = _Shown(repr(leaf), str(leaf), str(leaf))
@@ -147,8 +156,14 @@ class Late:
         return lambda arrays: fill(arrays[number])
 
     def _text(self, text: LateText) -> Fill:
-        inner = Late(text._values)
-        begin, make = len(self.operands), text._make
+        return self._made(text._make, text._values)
+
+    def _error(self, error: BaseException) -> Fill:
+        return self._made(lambda *said: made_of(list(said)), said_of(error))
+
+    def _made(self, make: Callable[..., Any], values: Sequence[Any]) -> Fill:
+        inner = Late(values)
+        begin = len(self.operands)
         self.operands += inner.given()
         end = len(self.operands)
         return lambda arrays: make(*inner.filled(arrays[begin:end]))
@@ -160,6 +175,8 @@ def is_late(value: Any) -> bool:
         return True
     if isinstance(value, OpenFloat):
         return True
+    if isinstance(value, BaseException):
+        return is_late(said_of(value))
     return pytree.is_container(value) and any(map(is_late, pytree.flatten(value)[0]))
 
 

@@ -17,6 +17,7 @@ from hybridflow.core.variable import Variable
 from hybridflow.eager.dispatch import builder
 from hybridflow.eager.operands import as_tensor
 from hybridflow.errors import ArgumentError, ArgumentTypeError, DTypeError, ShapeError, entered
+from hybridflow.tracing.flow.paths import check_not_caught
 from hybridflow.tracing.order import ask, call_in_order
 from hybridflow.tracing.region import Region
 
@@ -72,6 +73,7 @@ def numpy_function(
     if current.trace is None:
         with suspended():
             return wanted.given(wanted.checked(func, of_arrays(*inputs)))
+    check_not_caught(None, finally_too=False)
     called = call_in_order if stateful else ask
     return wanted.given(called(_on_arrays(of_arrays, wanted, func), inputs, wanted.types()))
 
@@ -174,6 +176,8 @@ def _recorded(func: Callable[..., Any], inputs: Tensors, wanted: _Wanted, order:
     """The results of ``func``, itself a derivative of that order, in the program that is traced; tapes and the trace
     know their derivative."""
     trace: Any = current.trace
+    if not order:
+        check_not_caught(None, finally_too=False)
     called, types = _on_arrays(func, wanted, func), wanted.types()
     if order == _MOST and isinstance(trace, Region):
         return ask(called, inputs, types, is_last=True)

@@ -14,7 +14,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from hybridflow.compiler.ir.build import GraphBuilder
-from hybridflow.compiler.ir.graph import Graph, Node, Role
+from hybridflow.compiler.ir.graph import Effect, Graph, Node, Role
 from hybridflow.compiler.ir.results import TupleType, parts_of
 from hybridflow.compiler.ir.types import TensorType
 from hybridflow.compiler.ops import TABLE
@@ -78,6 +78,11 @@ class Span(NamedTuple):
     inputs: tuple[SymbolicTensor, ...]
     outputs: tuple[SymbolicTensor, ...]
     vjp: Callable[..., Any]
+
+
+watchers: list[Callable[[Any], None]] = []
+"""Raise TraceError if an error of an op, which may fail when the program runs, would be caught; ``flow.paths`` adds
+what knows that."""
 
 
 class Trace:
@@ -242,6 +247,9 @@ class Trace:
         nodes = [self._node(x) for x in inputs]
         self._builder.location = self.place or user_location(2)
         node = self._builder.emit(op, *nodes, **attrs)
+        if node.effect is Effect.RAISES:
+            for watch in watchers:
+                watch(op)
         for part in parts_of(node.type):
             self.assumptions.settle(op.name, part.shape)
         if isinstance(node.type, TupleType):

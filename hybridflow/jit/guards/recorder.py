@@ -11,6 +11,7 @@ import decimal
 import functools
 import inspect
 import operator
+import os
 import sys
 import types
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -20,14 +21,11 @@ import numpy as np
 
 from hybridflow.array import elementwise, reductions
 from hybridflow.array.elementwise import logical_not
-from hybridflow.compiler.ir.dtypes import bool_
 from hybridflow.compiler.ir.extents import Dim
 from hybridflow.core.blocks import block
 from hybridflow.core.context import current
 from hybridflow.core.tensor import Tensor
-from hybridflow.eager.operands import scalar
-from hybridflow.effects import late
-from hybridflow.effects.checks import raise_unless
+from hybridflow.effects import caught, late
 from hybridflow.jit.guards import calls, contents, questions
 from hybridflow.jit.guards.attributes import MISSING, before_attribute, read_attribute
 from hybridflow.jit.guards.recognition import ATOMS
@@ -41,6 +39,7 @@ from hybridflow.jit.guards.specials import (
     method_of_text,
     special,
 )
+from hybridflow.jit.guards.twins import is_twin
 from hybridflow.tracing import numbers
 from hybridflow.tracing.convert.instrument import OPERATORS
 from hybridflow.tracing.flow import blame, paths
@@ -135,6 +134,7 @@ class Recorder:
 
     unbound = UNBOUND
     failures = Exception
+    anything = BaseException
     stays = object()
     Fork = Fork
 
@@ -219,12 +219,16 @@ class Recorder:
         return paths.common(sys._getframe(1), bundle, names)
 
     @staticmethod
-    def resume(bundle: Any, names: Sequence[str], runs: bool) -> list[Any]:
-        """After such a block."""
-        return paths.resume(sys._getframe(1), bundle, names, runs)
+    def resume(bundle: Any, names: Sequence[str], ended: int) -> list[Any]:
+        """After such a block; ``ended`` is the line at which a block with ``finally`` begins, 0 for others."""
+        frame = sys._getframe(1)
+        if ended:
+            paths.changed(frame, bundle)
+            bundle = caught.passed_on(frame, bundle, ended)
+        return paths.resume(frame, bundle, names)
 
     @staticmethod
-    def caught(since: Any) -> None:
+    def caught_really(since: Any) -> None:
         """When ``except`` has caught something."""
         paths.caught(since)
 
@@ -235,10 +239,44 @@ class Recorder:
             paths.unwound(since[0])
 
     @staticmethod
-    def tries(first: int, last: int, catches: tuple[str, ...]) -> None:
+    def tries(
+        first: int, last: int, catches: tuple[str, ...], names: tuple[str, ...], is_group: bool, loop: Loop | None
+    ) -> Any:
         """Before ``try``, of whose lines some may raise what it ``catches``."""
+        if current.trace is None:
+            return None
+        frame = sys._getframe(1)
+        if loop is not None:
+            loop.enter_path(blame.here(frame, "try"))
+        guarded = paths.Guarded(frame, first, last, catches, names, is_group=is_group)
+        paths.guard(guarded)
+        return caught.Try(frame, guarded)
+
+    @staticmethod
+    def arrived(one: Any) -> bool:
+        """Whether a ``try`` has errors to catch of which a tensor decides."""
+        return one is not None and paths.active.path is not None and one.arrived()
+
+    @staticmethod
+    def finally_(first: int, last: int, names: tuple[str, ...], loop: Loop | None) -> None:
+        """Before ``try`` with ``finally``, and the lines after which that runs."""
         if current.trace is not None:
-            paths.tries(sys._getframe(1), first, last, catches)
+            frame = sys._getframe(1)
+            if loop is not None:
+                loop.enter_path(blame.here(frame, "try"))
+            paths.guard(paths.Guarded(frame, first, last, (), names, is_finally=True))
+
+    @staticmethod
+    def manager(value: Any, first: int, last: int) -> Any:
+        """The manager of a ``with``, and its lines."""
+        if current.trace is not None:
+            paths.guard(paths.Guarded(sys._getframe(1), first, last, (), manager=value))
+        return value
+
+    @staticmethod
+    def threw(since: Any) -> bool:
+        """Whether an exception has left a block in the program."""
+        return caught.threw(sys._getframe(1), since)
 
     @staticmethod
     def is_staged() -> bool:
@@ -248,23 +286,23 @@ class Recorder:
     @staticmethod
     def raises_later(error: Any, cause: Any) -> None:
         """``raise error from cause`` where it depends on a tensor whether that is come to."""
-        raise_unless(scalar(False, bool_, "raise"), *map(_exception, (error, cause)))
-        paths.raised(sys._getframe(1))
+        caught.raise_later(sys._getframe(1), _exception(error), _exception(cause))
+
+    @staticmethod
+    def raises_again() -> None:
+        """``raise`` there."""
+        error = sys.exc_info()[1]
+        if error is None:
+            error = RuntimeError("No active exception to reraise")
+        caught.raise_later(sys._getframe(1), error, error.__cause__)
 
     @staticmethod
     def require(value: Any, *message: Any) -> None:
         """``assert value, message`` of a tensor."""
-        raise_unless(truth(value), AssertionError(*message))
+        caught.require(sys._getframe(1), truth(value), AssertionError(*message))
 
     is_open = staticmethod(is_open)
     assertion = AssertionError
-
-    @staticmethod
-    def raises() -> None:
-        """Before ``raise`` of what was caught."""
-        if paths.active.path is not None:
-            fix = "Choose the value with hf.where, or raise outside of the compiled function."
-            paths.check_not_staged(sys._getframe(1), "an exception is raised", fix)
 
     @staticmethod
     def loop(names: Sequence[str], outer: Loop | None, has_else: bool) -> Loop:
@@ -401,7 +439,7 @@ class Recorder:
             if paths.active.doubles:
                 paths.check_single(value, sys._getframe(1))
             if paths.active.path is not None:
-                paths.touch(place_of(value, name))
+                paths.touch_attribute(value, name, sys._getframe(1))
         return value
 
     def updates(self, value: Any, name: str) -> Any:
@@ -703,3 +741,7 @@ def recording_to(recording: Recording) -> Iterator[None]:
             recording.reason("was not recorded to its end", "report this: it is a defect of hybridflow")
     finally:
         active.recording = before
+
+
+_OWN = os.path.dirname(__file__) + os.sep
+paths.is_converted.append(lambda frame: is_twin(frame.f_code) or frame.f_code.co_filename.startswith(_OWN))

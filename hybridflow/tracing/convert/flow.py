@@ -20,13 +20,14 @@ from __future__ import annotations
 
 import ast
 import copy
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from hybridflow.tracing.convert import jumps
 from hybridflow.tracing.convert.scope import LOCAL, Scope, names_bound
 
 _ALWAYS_BOOL = (ast.Is, ast.IsNot)
+_MOST_GUARDS = 4
 
 
 class Flow(ast.NodeTransformer):
@@ -40,6 +41,7 @@ class Flow(ast.NodeTransformer):
     _finally: frozenset[str] | set[str] = (
         frozenset()
     )  # names bound in the blocks of ``try`` statements with ``finally``
+    _guards = 0  # of blocks around, see ``_guarded``
     _loops: list[str | None] = []  # the loop objects of the loops around, None for loops that are not converted
 
     # What the instrumenter has.
@@ -135,13 +137,15 @@ class Flow(ast.NodeTransformer):
     # ---- functions
 
     def _enter_function(self, body: Sequence[ast.stmt]) -> tuple[Any, ...]:
-        before = self._temporaries, self._inner, self._returns, self._may_bind, self._loops, self._finally
+        before = self._temporaries, self._inner, self._returns, self._may_bind, self._loops, self._finally, self._guards
+        self._guards = 0
         self._temporaries, self._inner, self._loops = 0, jumps.bound_by_inner(body), []
         self._returns, self._may_bind, self._finally = jumps.returns_early(body), True, frozenset()
         return before
 
     def _leave_function(self, before: tuple[Any, ...]) -> None:
-        self._temporaries, self._inner, self._returns, self._may_bind, self._loops, self._finally = before
+        self._temporaries, self._inner, self._returns, self._may_bind, self._loops, *rest = before
+        self._finally, self._guards = rest
 
     def _function_end(self, body: list[ast.stmt]) -> list[ast.stmt]:
         """The body of a function, which asks at its end what it returned before."""
@@ -172,14 +176,34 @@ class Flow(ast.NodeTransformer):
     def _block(self, nodes: Sequence[ast.stmt]) -> list[ast.stmt]:
         """Statements, of which those after one that may leave are skipped where it did."""
         for k, node in enumerate(nodes[:-1]):
-            if not isinstance(node, (ast.Return, ast.Break, ast.Continue)) and jumps.leaves([node]):
-                rest = nodes[k + 1]
-                live = self._call(rest, "live")
-                return [*self._statements_of(nodes[: k + 1]), self._if(rest, live, self._block(nodes[k + 1 :]))]
+            if not isinstance(node, (ast.Return, ast.Raise, ast.Break, ast.Continue)) and jumps.leaves([node]):
+                rest = nodes[k + 1 :]
+                before, live = self._statements_of(nodes[: k + 1]), self._call(rest[0], "live")
+                return [*before, self._if(rest[0], live, self._guarded(rest, self._block))]
         return self._statements_of(nodes)
 
     def _statements_of(self, nodes: Sequence[ast.stmt]) -> list[ast.stmt]:
         raise NotImplementedError
+
+    def _guarded(
+        self, nodes: Sequence[ast.stmt], made_of: Callable[[Sequence[ast.stmt]], list[ast.stmt]]
+    ) -> list[ast.stmt]:
+        """Statements that may be under a condition that is a tensor, where a function that they call may raise an
+        error; Python does not nest more than some blocks."""
+        if self._guards == _MOST_GUARDS or not jumps.calls(nodes) or (len(nodes) == 1 and isinstance(nodes[0], ast.If)):
+            return made_of(nodes)
+        self._guards += 1
+        try:
+            body = made_of(nodes)
+        finally:
+            self._guards -= 1
+        at, since = nodes[0], self._temporary()
+        again = self._if(
+            at, self._not(at, self._call(at, "threw", self._load(at, since))), [self._at(at, ast.Raise(None, None))]
+        )
+        failures = self._at(at, ast.Attribute(self._recorder_at(at), "failures", ast.Load()))
+        handler = self._at(at, ast.ExceptHandler(failures, None, [again]))
+        return [self._set(at, since, self._call(at, "depth")), self._at(at, ast.Try(body, [handler], [], []))]
 
     # ---- if
 
@@ -196,11 +220,13 @@ class Flow(ast.NodeTransformer):
         between = self._assigned(at, names, self._of(at, fork, "between"))
         made.append(
             self._if(
-                at, self._load(at, fork), [*self._statements(body), self._if(at, self._is(at, fork, True), between)]
+                at,
+                self._load(at, fork),
+                [*self._guarded(body, self._statements), self._if(at, self._is(at, fork, True), between)],
             )
         )
         if orelse:
-            made.append(self._if(at, self._not(at, self._load(at, fork)), self._statements(orelse)))
+            made.append(self._if(at, self._not(at, self._load(at, fork)), self._guarded(orelse, self._statements)))
         joined = self._assigned(at, names, self._of(at, fork, "joined"))
         made.append(self._if(at, self._is(at, fork, True, False), joined))
         return made
@@ -310,7 +336,7 @@ class Flow(ast.NodeTransformer):
     def _loop_body(self, nodes: Sequence[ast.stmt], loop: str | None) -> list[ast.stmt]:
         self._loops.append(loop)
         try:
-            return self._statements(nodes)
+            return self._guarded(nodes, self._statements) if loop is not None else self._statements(nodes)
         finally:
             self._loops.pop()
 
@@ -393,71 +419,137 @@ class Flow(ast.NodeTransformer):
     # ---- what must be left in order
 
     def visit_With(self, node: ast.With) -> Any:
-        node.items = [self.visit(item) for item in node.items]
-        if not self._may_bind or not jumps.leaves(node.body):
+        lines = [self._at(node, ast.Constant(line)) for line in (node.body[0].lineno, node.body[-1].end_lineno)]
+        for item in node.items:
+            self.visit(item)
+            item.context_expr = self._call(item.context_expr, "manager", item.context_expr, *copy.deepcopy(lines))
+        if not self._may_bind or not (jumps.leaves(node.body) or jumps.calls(node.body)):
             node.body = self._statements(node.body)
             return node
-        begun, end, after = self._paused(
-            node, self._bound(*(item.optional_vars for item in node.items if item.optional_vars), *node.body)
-        )
+        bound = [item.optional_vars for item in node.items if item.optional_vars]
+        begun, end, after = self._paused(node, self._bound(*bound, *node.body))
         node.body = [*self._statements(node.body), *end]
         return [*begun, node, *after]
 
     def _paused(
-        self, at: ast.stmt, names: Sequence[str], *, runs: bool = False
+        self, at: ast.stmt, names: Sequence[str], ends: ast.stmt | None = None, first: int = 0
     ) -> tuple[list[ast.stmt], list[ast.stmt], list[ast.stmt]]:
         """Statements before, at the end of, and after a block at whose end something happens however it is left;
-        where code of the user's ``runs`` there, it may change the names."""
+        where code of the user's runs there, which ``ends`` with a statement, it may change the names.  ``first`` is
+        the line at which such a block begins."""
         depth, pause = self._temporary(), self._temporary()
         begun = [self._set(at, depth, self._call(at, "depth")), self._set(at, pause, self._none(at))]
         end = self._set(at, pause, self._call(at, "pause", self._load(at, depth), self._names(at, names)))
+        at = ends or at
         is_paused = self._at(at, ast.Compare(self._load(at, pause), [ast.IsNot()], [self._none(at)]))
         resumed = self._call(
-            at, "resume", self._load(at, pause), self._names(at, names), self._at(at, ast.Constant(runs))
+            at, "resume", self._load(at, pause), self._names(at, names), self._at(at, ast.Constant(first))
         )
         return begun, [end], [self._if(at, is_paused, self._assigned(at, names, resumed))]
 
     def visit_Try(self, node: ast.Try | ast.TryStar) -> Any:
         if not self._may_bind:
             return self.generic_visit(node)
-        blocks = [node.body, node.orelse, *(handler.body for handler in node.handlers)]
-        names = self._bound(*(part for block in (*blocks, node.finalbody) for part in block))
-        begun, end, after = self._paused(node, names, runs=True)
-        depth = begun[0].targets[0].id  # type: ignore[attr-defined]
-        first, last = node.body[0].lineno, node.body[-1].end_lineno
-        given: tuple[Any, ...] = (first, last, _caught(node))
-        lines = [self._at(node, ast.Constant(value)) for value in given]
-        begun.insert(0, self._at(node, ast.Expr(self._call(node, "tries", *lines))))
-        pauses = bool(node.finalbody) and any(jumps.leaves(block) for block in blocks)
-        before, self._finally = self._finally, self._finally | set(names) if pauses else self._finally
-        node.body, node.orelse = self._statements(node.body), self._statements(node.orelse)
-        node.handlers = [self.visit(handler) for handler in node.handlers]
+        if not node.finalbody:
+            return self._with_clauses(node)
+        first, last = node.body[0].lineno, node.finalbody[0].lineno - 1
+        names = sorted({*self._names_of_try(node), *self._bound(*node.finalbody)})
+        begun, end, after = self._paused(node, names, node.finalbody[-1], first)
+        depth, pause = (statement.targets[0].id for statement in begun)  # type: ignore[attr-defined]
+        lines = [self._at(node, ast.Constant(line)) for line in (first, max(first, last))]
+        noted = self._call(node, "finally_", *lines, self._names(node, names), self._loop_around(node))
+        before, self._finally = self._finally, self._finally | set(names)
+        body = self._with_clauses(node) if node.handlers else self._statements(node.body)
         self._finally = before
-        for handler in node.handlers:
-            caught = self._at(handler, ast.Expr(self._call(handler, "caught", self._load(handler, depth))))
-            handler.body = [caught, *handler.body]
-        node.finalbody = self._statements(node.finalbody)
-        if node.finalbody:
-            passed = self._at(node, ast.Expr(self._call(node, "passed", self._load(node, depth))))
-            node.finalbody = [passed, *node.finalbody]
-        if not pauses:
-            return [*begun[:2], node]
-        common = self._call(node, "common", self._load(node, begun[2].targets[0].id), self._names(node, names))  # type: ignore[attr-defined]
-        node.finalbody.insert(1, self._if(node, copy.deepcopy(after[0].test), self._assigned(node, names, common)))  # type: ignore[attr-defined]
-        for block in (node.orelse or node.body, *(handler.body for handler in node.handlers)):
-            block += end
-        return [*begun, node, *after]
+        finalbody = self._statements(node.finalbody)
+        common = self._call(node, "common", self._load(node, pause), self._names(node, names))
+        passed = self._at(node, ast.Expr(self._call(node, "passed", self._load(node, depth))))
+        paused = self._if(node, copy.deepcopy(after[0].test), self._assigned(node, names, common))  # type: ignore[attr-defined]
+        whole = self._at(node, ast.Try([*body, *end], [], [], [passed, paused, *finalbody]))
+        return [self._at(node, ast.Expr(noted)), *begun, whole, *after]
 
     visit_TryStar = visit_Try
+
+    def _names_of_try(self, node: ast.Try | ast.TryStar) -> list[str]:
+        """The names that the blocks of a ``try`` bind, but for ``finally``."""
+        blocks = [node.body, node.orelse, *(handler.body for handler in node.handlers)]
+        names = set(self._bound(*(part for block in blocks for part in block)))
+        own = [handler.name for handler in node.handlers if handler.name]
+        return sorted(names | {name for name in own if self._scope.kind(self._mangled(name)) == LOCAL})
+
+    def _with_clauses(self, node: ast.Try | ast.TryStar) -> list[ast.stmt]:
+        """``try``, ``except`` and ``else``.  The clauses are there once more for errors that a tensor decides about:
+
+        .t = R.tries(...)
+        try:
+            BODY
+        except KIND as e:
+            CLAUSE
+        else:
+            if .a := R.arrived(.t):
+                for .e in .t:
+                    a, b = .t.names()               what they were when it was raised
+                    try: raise .e
+                    except KIND as e: CLAUSE
+                    except R.anything: .t.unmatched()
+                a, b = .t.goes_on()
+            if R.live(): ELSE
+            if .a: a, b = .t.ends()
+        """
+        names, depth, one = self._names_of_try(node), self._temporary(), self._temporary()
+        clauses, is_group = copy.deepcopy(node.handlers), isinstance(node, ast.TryStar)
+        given: tuple[Any, ...] = (node.body[0].lineno, node.body[-1].end_lineno, _caught(node))
+        values = [*(self._at(node, ast.Constant(value)) for value in given), self._names(node, names)]
+        values += [self._at(node, ast.Constant(is_group)), self._loop_around(node)]
+        begun = [
+            self._set(node, one, self._call(node, "tries", *values)),
+            self._set(node, depth, self._call(node, "depth")),
+        ]
+        body = self._statements(node.body)
+        handlers = [self.visit(handler) for handler in node.handlers]
+        for handler in handlers:
+            caught = self._at(handler, ast.Expr(self._call(handler, "caught_really", self._load(handler, depth))))
+            handler.body = [caught, *handler.body]
+        if is_group:
+            orelse = self._statements(node.orelse)
+        else:
+            orelse = self._arrivals(clauses, one, names, node.orelse)
+        made: ast.stmt = self._at(node, type(node)(body, handlers, orelse, []))
+        return [*begun, made]
+
+    def _arrivals(
+        self, clauses: list[ast.ExceptHandler], one: str, names: Sequence[str], orelse: Sequence[ast.stmt]
+    ) -> list[ast.stmt]:
+        at, arrived, error = clauses[0], self._temporary(), self._temporary()
+        handlers = [self.visit(handler) for handler in clauses]
+        if handlers[-1].type is not None:
+            anything = self._at(at, ast.Attribute(self._recorder_at(at), "anything", ast.Load()))
+            unmatched = self._at(at, ast.Expr(self._of(at, one, "unmatched")))
+            handlers.append(self._at(at, ast.ExceptHandler(anything, None, [unmatched])))
+        raised = self._at(at, ast.Raise(self._load(at, error), None))
+        turn = [
+            *self._assigned(at, names, self._of(at, one, "names")),
+            self._at(at, ast.Try([raised], handlers, [], [])),
+        ]
+        target = self._at(at, ast.Name(error, ast.Store()))
+        turns = self._at(at, ast.For(target, self._load(at, one), turn, []))
+        asked = self._set(at, arrived, self._call(at, "arrived", self._load(at, one)))
+        goes_on = self._assigned(at, names, self._of(at, one, "goes_on"))
+        made = [asked, self._if(at, self._load(at, arrived), [turns, *goes_on])]
+        if orelse:
+            made.append(self._if(at, self._call(at, "live"), self._statements(orelse)))
+        ends = self._assigned(at, names, self._of(at, one, "ends"))
+        return [*made, self._if(at, self._load(at, arrived), ends)]
 
     # ---- errors
 
     def visit_Raise(self, node: ast.Raise) -> Any:
         self.generic_visit(node)
-        if node.exc is None or not self._may_bind:
-            return [self._at(node, ast.Expr(self._call(node, "raises"))), node]
-        cause = self._none(node) if node.cause is None else node.cause
-        later = self._call(node, "raises_later", copy.deepcopy(node.exc), copy.deepcopy(cause))
+        if node.exc is None:
+            later = self._call(node, "raises_again")
+        else:
+            cause = self._none(node) if node.cause is None else node.cause
+            later = self._call(node, "raises_later", copy.deepcopy(node.exc), copy.deepcopy(cause))
         return self._if(node, self._call(node, "is_staged"), [self._at(node, ast.Expr(later))], [node])
 
     def visit_Assert(self, node: ast.Assert) -> Any:
@@ -511,8 +603,8 @@ def _shows_name(part: ast.expr) -> bool:
 
 
 def _caught(node: ast.Try | ast.TryStar) -> tuple[str, ...]:
-    """The names of the exceptions that a statement catches, see ``paths.tries``."""
-    names = ["finally"] if node.finalbody else []
+    """The names of the exceptions that a statement catches, see ``paths.Guarded``."""
+    names = []
     for handler in node.handlers:
         kinds = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]
         names += ["" if kind is None else ast.unparse(kind) for kind in kinds]

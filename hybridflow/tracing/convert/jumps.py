@@ -11,9 +11,9 @@ _COMPOUND = (*_LOOPS, ast.If, ast.With, ast.AsyncWith, ast.Try, ast.TryStar, ast
 
 
 def leaves(nodes: Iterable[ast.AST], in_loop: bool = False) -> bool:
-    """Whether statements hold a ``return``, or a ``break`` or ``continue`` of a loop around them."""
+    """Whether statements hold a ``return``, an error, or a ``break`` or ``continue`` of a loop around them."""
     for node in nodes:
-        if isinstance(node, ast.Return) or (isinstance(node, (ast.Break, ast.Continue)) and not in_loop):
+        if isinstance(node, (ast.Return, ast.Raise)) or (isinstance(node, (ast.Break, ast.Continue)) and not in_loop):
             return True
         if isinstance(node, _LOOPS):
             if leaves(node.body, True) or leaves(node.orelse, in_loop):
@@ -26,12 +26,17 @@ def leaves(nodes: Iterable[ast.AST], in_loop: bool = False) -> bool:
 
 
 def returns_early(body: Sequence[ast.stmt]) -> bool:
-    """Whether a function may return from within a compound statement, or raise an error there."""
-    return any(isinstance(node, _COMPOUND) and _returns(node) for node in body)
+    """Whether a function may return from within a compound statement, or an error may leave it there."""
+    return any(isinstance(node, ast.Assert) or (isinstance(node, _COMPOUND) and _returns(node)) for node in body)
 
 
 def _returns(node: ast.AST) -> bool:
-    return any(isinstance(part, (ast.Return, ast.Raise, ast.Assert)) for part in _own(node))
+    return any(isinstance(part, (ast.Return, ast.Raise, ast.Assert, ast.Call)) for part in _own(node))
+
+
+def calls(nodes: Iterable[ast.AST]) -> bool:
+    """Whether statements call something, which may raise an error."""
+    return any(isinstance(part, ast.Call) for node in nodes for part in (node, *_own(node)))
 
 
 def _own(node: ast.AST) -> Iterator[ast.AST]:

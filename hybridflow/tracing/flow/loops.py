@@ -23,7 +23,6 @@ from hybridflow.tracing.flow import blame
 from hybridflow.tracing.flow.carries import Carried, Late
 from hybridflow.tracing.flow.paths import (
     NORMAL,
-    VALUE,
     Bundle,
     Kind,
     Path,
@@ -499,7 +498,8 @@ class _Staged:
             broke = late.add(False if values is None else values[_BROKE], side)
             code = late.add(only_code(bundle) if bundle.code is None else bundle.code, side)
         lasts = self._lasts(late, values)
-        left = {kind: late.add(found[VALUE], side) for kind, found in bundle.kinds.items() if kind is not NORMAL}
+        ways = {kind: found for kind, found in bundle.kinds.items() if kind is not NORMAL}
+        left = {kind: {name: late.add(x, side) for name, x in found.items()} for kind, found in ways.items()}
         leaves = len(outputs) - 1
         outputs += [region.value_of(variable) for variable in self._variables]
         outputs += late.outputs
@@ -514,15 +514,14 @@ class _Staged:
         assign(self._variables, ends)
         lates = found[leaves + 1 + len(self._variables) :]
         names = self._left(found[1 : leaves + 1], lasts, lates)
-        self._after(
-            names, late.taken(broke, lates), late.taken(code, lates), {k: late.taken(v, lates) for k, v in left.items()}
-        )
+        taken = {kind: {name: late.taken(x, lates) for name, x in found.items()} for kind, found in left.items()}
+        self._after(names, late.taken(broke, lates), late.taken(code, lates), taken)
 
-    def _after(self, names: Values, broke: Any, code: Tensor, left: dict[Kind, Any]) -> None:
+    def _after(self, names: Values, broke: Any, code: Tensor, left: dict[Kind, Values]) -> None:
         """Go on after the loop."""
         loop, parent = self._loop, self._parent
         loop._staged, loop._completed = None, True
-        bundle = Bundle({NORMAL: names, **{kind: {VALUE: value} for kind, value in left.items()}})
+        bundle = Bundle({NORMAL: names, **left})
         if left:
             bundle.code = code
         if left and self._is_endless and not isinstance(broke, Tensor):  # nothing else ends it

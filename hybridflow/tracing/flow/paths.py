@@ -16,9 +16,9 @@ import itertools
 import os
 import sys
 import threading
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from types import CodeType, FrameType
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -29,7 +29,7 @@ from hybridflow.core.blocks import block
 from hybridflow.core.context import now
 from hybridflow.core.tensor import Tensor
 from hybridflow.eager.operands import cast, reshape_to, scalar
-from hybridflow.errors import TraceError
+from hybridflow.errors import DivisionError, IndexRangeError, TraceError
 from hybridflow.tracing import number_faults
 from hybridflow.tracing.flow import blame
 from hybridflow.tracing.flow.places import CONTAINERS, UNBOUND, Place, place_of
@@ -38,6 +38,7 @@ from hybridflow.tracing.flow.witnesses import BUFFERS, Witnesses, is_iterator, r
 from hybridflow.tracing.nodes import emit_cond
 from hybridflow.tracing.region import Region
 from hybridflow.tracing.symbolic import SymbolicTensor
+from hybridflow.tracing.trace import watchers
 
 
 class Kind:
@@ -50,17 +51,58 @@ class Kind:
 
 
 NORMAL = Kind("goes on", 0)
-VALUE = "value"  # the name of what a function returns
+# No names of Python's: what a function returns, and the error that a side raises.
+VALUE, ERROR = ".value", ".error"
 Values = dict[str, Any]
+
+
+class Guarded(NamedTuple):
+    """Lines of a function whose errors something comes to know: ``except`` clauses, which catch the exceptions of the
+    names ``catches`` (an empty one stands for whatever they may be); ``finally``, which runs after them; or the
+    ``manager`` of a ``with``."""
+
+    frame: FrameType
+    first: int
+    last: int
+    catches: tuple[str, ...]
+    names: tuple[str, ...] = ()  # what its blocks bind
+    is_finally: bool = False
+    is_group: bool = False  # except*
+    manager: Any = None
+
+    @property
+    def place(self) -> str:
+        line = self.first if self.manager is not None else self.first - 1
+        return f"{os.path.basename(self.frame.f_code.co_filename)}:{line}"
+
+    def covers(self, frame: FrameType) -> bool:
+        return self.frame is frame and self.first <= frame.f_lineno <= self.last
+
+    def may_catch(self, kind: type[BaseException]) -> bool:
+        return any(_catches(self.frame, name, kind) for name in self.catches)
+
+    def is_same(self, other: Guarded) -> bool:
+        return self.frame is other.frame and self[1:4] == other[1:4] and self.is_finally == other.is_finally
+
+
+class Raised(Kind):
+    """A side raises an error, which comes to what guards the line."""
+
+    __slots__ = ("guarded",)
+
+    def __init__(self, guarded: Guarded) -> None:
+        super().__init__("raises")
+        self.guarded = guarded
 
 
 class Bundle:
     """The ways in which something may have ended, and the values of each; ``code`` says which it was."""
 
-    __slots__ = ("code", "kinds")
+    __slots__ = ("code", "common", "kinds")
 
     def __init__(self, kinds: dict[Kind, Values], code: Tensor | None = None) -> None:
         self.kinds, self.code = kinds, code
+        self.common: Values = {}  # what names hold, however it ended, when something runs then
 
     @property
     def goes_on(self) -> bool:
@@ -79,12 +121,13 @@ class Bundle:
 class Side:
     """A region that is traced, with a journal of the places that were changed; without a region, the journal alone."""
 
-    __slots__ = ("_context", "_holders", "finals", "region", "touched", "witnesses")
+    __slots__ = ("_context", "_holders", "finals", "news", "region", "touched", "witnesses")
 
     def __init__(self, region: Region | None) -> None:
         self.region = region
         self.touched: dict[Any, tuple[Place, Any]] = {}  # the place, and what it held before
         self.finals: dict[Any, Any] = {}
+        self.news: dict[int, Any] = {}  # objects that are made in it, by id
         self._holders: frozenset[int] = frozenset()  # the ids of what was touched, once the side was left
         self.witnesses: Witnesses | None = None
         self._context: Any = None
@@ -215,6 +258,11 @@ class Path:
         self.bundle = None
         return renamed(bundle, alias)
 
+    def _raises_on(self, bundle: Bundle) -> bool:
+        """Whether it is for others to know how a bundle ended, if it does not go on."""
+        others = [kind for kind in bundle.kinds if kind is not NORMAL]
+        return all(isinstance(kind, Raised) and kind.guarded.frame is not self.frame for kind in others)
+
     def open(self, pred: Tensor, left: Side, bundle: Bundle, going: Side, left_first: bool) -> None:
         """Go on in the side ``going`` of a fork, whose other side has ``left``."""
         self.opens.append(_Open(pred, left, bundle, left_first))
@@ -226,6 +274,9 @@ class Path:
         """Go on after something that ended as ``bundle``: with its values, or not at all."""
         if bundle.only_goes_on:
             return bundle.kinds[NORMAL]
+        if bundle.goes_on and self.is_base and self.is_plain and self.parent is not None and self._raises_on(bundle):
+            self.drop()
+            return self.parent.take(bundle)
         if not bundle.goes_on:
             self.bundle = bundle
             return None
@@ -248,7 +299,7 @@ class _Active(threading.local):
         self.doubles: list[tuple[FrameType, tuple[Any, ...]]] = []
         self.changes = 0  # how often something was changed in place
         self.refusal: TraceError | None = None  # nobody catches it
-        self.tries: list[tuple[FrameType, int, int, tuple[str, ...]]] = []  # see ``tries``
+        self.guarded: list[Guarded] = []  # what may come to know of an error, see ``guard``
         self.appended: tuple[Any, ...] = ()  # lists that turns of a loop append to, and see nothing of
         self.numbers = itertools.count(1)  # of kinds: the same ones in each trace of a function
 
@@ -262,7 +313,7 @@ def converting() -> Iterator[None]:
     before = active.path, active.conflicts, active.numbers, active.spent, active.doubles, active.appended
     active.path, active.conflicts, active.numbers, active.spent, active.doubles = None, {}, itertools.count(1), [], []
     active.appended = ()
-    tries, active.tries = active.tries, list(active.tries)
+    guarded, active.guarded = active.guarded, list(active.guarded)
     try:
         yield
     except NameError as error:
@@ -272,7 +323,7 @@ def converting() -> Iterator[None]:
         raise explained from None
     finally:
         active.path, active.conflicts, active.numbers, active.spent, active.doubles, active.appended = before
-        active.tries, active.refusal = tries, None
+        active.guarded, active.refusal = guarded, None
 
 
 def path_in(frame: FrameType) -> Path:
@@ -292,6 +343,33 @@ def touch(place: Place | None, before: Any = UNBOUND) -> None:
                 path.sides[-1].touch(place, before)
             return
         path = path.parent
+
+
+_MAKING = ("__init__", "__post_init__")
+
+
+def touch_attribute(value: Any, name: str, frame: FrameType) -> None:
+    """``frame`` is about to change an attribute.  What an object is given while it is made belongs to the side that
+    makes it, and nobody else knows it."""
+    path = active.path
+    while path is not None and not path.sides:
+        path = path.parent
+    place = place_of(value, name)
+    if path is None or place is None:
+        return
+    news = path.sides[-1].news
+    if id(value) in news:
+        return
+    if frame.f_code.co_name in _MAKING and _first(frame) is value and _first(path.frame) is not value:
+        news[id(value)] = value
+    else:
+        touch(place)
+
+
+def _first(frame: FrameType) -> Any:
+    """The first argument of a function."""
+    code = frame.f_code
+    return frame.f_locals.get(code.co_varnames[0]) if code.co_argcount else None
 
 
 def put(place: Place, value: Any) -> None:
@@ -577,17 +655,31 @@ def returned(frame: FrameType, value: Any, stays: Any, names: Sequence[str] = ()
     if block.is_plain:
         block.drop()
         return value
+    if any(one.covers(frame) and one.manager is None for one in active.guarded):  # errors are yet to be caught
+        block.bundle = block.bundle or Bundle({block.returned: {**values_of(frame, names), VALUE: value}})
+        return stays
     return closed(block, value)
 
 
 def closed(path: Path, value: Any) -> Any:
-    """What a function returns that ends in its outermost path."""
+    """What a function returns that ends in its outermost path; what it raises comes to the path around it."""
     kind = path.returned
     bundle = path.settled(path.bundle or Bundle({kind: {VALUE: value}}), {})
     active.path = path.parent
     if bundle.has_raised:
         return None
-    found = bundle.kinds[kind][VALUE]
+    if kind not in bundle.kinds:
+        raise TraceError(
+            "raise",
+            f"{path.frame.f_code.co_name} raises errors on all of its ways, and it depends on a tensor which of them "
+            "is caught. Raise them in the function that catches them.",
+        )
+    if len(bundle.kinds) > 1:
+        assert path.parent is not None
+        values = path.parent.take(renamed(bundle, {kind: NORMAL}))
+        found = values and values[VALUE]
+    else:
+        found = bundle.kinds[kind][VALUE]
     if isinstance(found, Conflict):
         raise blame.returns(found)
     return found
@@ -622,7 +714,17 @@ def common(frame: FrameType, bundle: Bundle, names: Sequence[str]) -> list[Any]:
     for kind, other in others:
         assert bundle.code is not None
         values = _either(elementwise.equal(bundle.code, kind.number), other, values, names)
-    return given_back(values, names, frame, blame.here(frame, "if"))
+    given = given_back(values, names, frame, blame.here(frame, "if"))
+    bundle.common = dict(zip(names, given))
+    return given
+
+
+def changed(frame: FrameType, bundle: Bundle) -> None:
+    """What began with ``common`` is over: what it bound is what names hold now, however the block was left."""
+    now_held = values_of(frame, list(bundle.common))
+    bound = {name: value for name, value in now_held.items() if value is not bundle.common[name]}
+    for values in bundle.kinds.values():
+        values.update(bound)
 
 
 def _either(pred: Tensor, a: Values, b: Values, names: Sequence[str]) -> Values:
@@ -643,47 +745,129 @@ def chosen(pred: Tensor, a: Any, b: Any) -> Any:
     return found
 
 
-def resume(frame: FrameType, bundle: Bundle, names: Sequence[str], runs: bool) -> list[Any]:
-    """Go on after ``pause``; where something ``runs`` meanwhile the names are what it left."""
-    for values in bundle.kinds.values() if runs else ():
-        values.update(values_of(frame, names))
+def resume(frame: FrameType, bundle: Bundle, names: Sequence[str]) -> list[Any]:
+    """Go on after ``pause``."""
     taken = path_in(frame).take(bundle)
     return given_back(taken or {}, names, frame, blame.here(frame, "if"))
 
 
-def raised(frame: FrameType) -> None:
-    """The running block has ended the program with an error."""
-    path_in(frame).bundle = Bundle({})
+def guard(guarded: Guarded) -> None:
+    """Something comes to know of errors from now on."""
+    for k, known in enumerate(active.guarded):
+        if known.is_same(guarded):
+            active.guarded[k] = guarded
+            return
+    active.guarded.append(guarded)
 
 
-def tries(frame: FrameType, first: int, last: int, catches: tuple[str, ...]) -> None:
-    """The lines from ``first`` to ``last`` of a function stand in a ``try``, which ``catches`` the exceptions of these
-    names; an empty one stands for whatever they may be, ``finally`` for code that runs after them."""
-    here = frame, first, last, catches
-    if here not in active.tries:
-        active.tries.append(here)
+is_converted: list[Callable[[FrameType], bool]] = []
+"""Whether the code of a frame is converted, or stands for what converted code does: ``jit`` adds what knows that."""
 
 
-def check_not_caught(kind: type[BaseException]) -> None:
-    """Raise TraceError if somebody may catch an exception that the program, once it runs, raises where the code is."""
+def catcher(kind: type[BaseException], raising: FrameType) -> Guarded | None:
+    """What is the first to know of an exception that ``raising`` raises, if anything is.  Raises TraceError if that
+    cannot be told while tracing, or if code that is not converted lies in between."""
+    frame: FrameType | None = raising
+    managers: list[Guarded] = []
+    inside: list[FrameType] = []
+    while frame is not None and active.guarded:
+        own = [one for one in active.guarded if one.covers(frame)]
+        for one in sorted(own, key=lambda one: one.last - one.first):
+            if one.manager is not None:
+                managers.append(one)
+                if _suppresses(one.manager, kind):
+                    raise _not_caught(kind, one, "it is suppressed")
+            elif one.is_finally or one.may_catch(kind):
+                _check_way(kind, one, inside, managers)
+                return one
+        inside.append(frame)
+        frame = frame.f_back
+    return None
+
+
+def _suppresses(manager: Any, kind: type[BaseException] | None) -> bool:
+    if not isinstance(manager, contextlib.suppress):
+        return False
+    return kind is None or issubclass(kind, manager._exceptions)  # type: ignore[attr-defined]
+
+
+def _check_way(kind: Any, one: Guarded, inside: Sequence[FrameType], managers: Sequence[Guarded]) -> None:
+    """Raise TraceError if an exception cannot come to ``one`` through what lies in between."""
+    if one.is_group:
+        raise _not_caught(kind, one, "it is caught by except*")
+    for between in managers:
+        if not type(between.manager).__module__.startswith("hybridflow."):
+            what = f"it is caught, and the with at {between.place} knows of it,"
+            raise _not_caught(kind, one, what)
+    for frame in inside:
+        if not any(converted(frame) for converted in is_converted):
+            raise _not_caught(kind, one, f"it is caught outside of {frame.f_code.co_name}, which is no converted code,")
+
+
+def _not_caught(kind: type[BaseException] | None, one: Guarded, what: str) -> TraceError:
+    word = "with" if one.manager is not None else "try"
+    name = "an error" if kind is None else kind.__name__
+    refusal = TraceError(
+        word,
+        f"whether {name} is raised depends on a tensor, and {what} after the {word} at {one.place}. Choose "
+        "values with if or hf.where, raise it in an if of the function that catches it, or catch it outside of the "
+        "compiled function.",
+    )
+    active.refusal = refusal
+    return refusal
+
+
+def check_not_caught(kind: type[BaseException] | None, finally_too: bool = True) -> None:
+    """Raise TraceError if somebody may catch an exception (any one if no kind is known) that the program, once it runs,
+    raises where the code is."""
     frame: FrameType | None = sys._getframe(1)
-    while frame is not None:
-        for own, first, last, catches in active.tries:
-            if own is frame and first <= frame.f_lineno <= last and any(_catches(frame, x, kind) for x in catches):
-                place = f"{os.path.basename(frame.f_code.co_filename)}:{first - 1}"
-                what = "a finally block runs" if "finally" in catches else "it is caught"
-                refusal = TraceError(
-                    "try",
-                    f"whether {kind.__name__} is raised depends on a tensor, and {what} after the try at {place}. A "
-                    "program ends with an error: choose values with if or hf.where, or catch it outside of the "
-                    "compiled function.",
-                )
-                active.refusal = refusal
-                raise refusal
+    while frame is not None and active.guarded:
+        for one in active.guarded:
+            if not one.covers(frame):
+                continue
+            if one.is_finally and finally_too:
+                raise _not_caught(kind, one, "a finally block runs")
+            if (one.catches if kind is None else one.may_catch(kind)) or _suppresses(one.manager, kind):
+                raise _not_caught(kind, one, "it is caught")
         frame = frame.f_back
 
 
+def leave_by(guarded: Guarded, path: Path, error: Any) -> None:
+    """The running block, which is ``path``, is left by an error that comes to what guards it."""
+    frame = guarded.frame
+    path.bundle = Bundle({Raised(guarded): {**values_of(frame, guarded.names), ERROR: error}})
+    _have_path(frame)
+
+
+def _have_path(frame: FrameType) -> None:
+    """See to it that a frame which runs has a path."""
+    inside, running = set(), sys._getframe(1)
+    while running is not frame and running is not None:
+        inside.add(running)
+        running = running.f_back  # type: ignore[assignment]
+    above, path = None, active.path
+    while path is not None and path.frame in inside:
+        above, path = path, path.parent
+    if path is not None and path.frame is frame:
+        return
+    made = Path(frame, path, None)
+    if above is None:
+        active.path = made
+    else:
+        above.parent = made
+
+
 number_faults.guards.append(check_not_caught)
+
+
+def _check_op(op: Any) -> None:
+    """Raise TraceError if the error that an op may raise when the program runs would be caught."""
+    if active.guarded and op.name not in ("require", "cond", "while", "scan", "call"):
+        is_division = op.name in ("floor_divide", "remainder")
+        check_not_caught(DivisionError if is_division else IndexRangeError, finally_too=False)
+
+
+watchers.append(_check_op)
 
 
 def _catches(frame: FrameType, name: str, kind: type[BaseException]) -> bool:
@@ -701,12 +885,16 @@ def _catches(frame: FrameType, name: str, kind: type[BaseException]) -> bool:
 
 def caught(since: tuple[Path | None, int]) -> None:
     """An exception was caught.  Raises TraceError if it came out of a branch, which may not run."""
-    refusal = active.refusal
-    if refusal is not None and sys.exc_info()[1] is refusal:
+    error = sys.exc_info()[1]
+    if isinstance(error, TraceError) and error is active.refusal:
         unwound(since[0])
-        raise refusal
+        raise error
+    while active.path is not None and active.path is not since[0] and active.path.is_plain:
+        active.path.drop()
     if depth() != since:
         unwound(since[0])
+        if isinstance(error, TraceError):
+            raise error
         raise TraceError(
             "except",
             "an exception was raised under a condition that is a tensor, and it is not known while tracing whether "

@@ -1,0 +1,274 @@
+"""Errors that are raised under a condition that is a tensor, and that the compiled function itself catches.
+
+Such an error leaves its block as ``return`` does (``tracing.flow.paths``): nobody ends the program.  Where a ``try``
+that may catch it is over, its clauses run for each of them, in branches of the program of their own; Python chooses the
+clause, for the error is raised there in fact.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from types import FrameType
+from typing import Any
+
+from hybridflow.array import elementwise
+from hybridflow.compiler.ir.dtypes import bool_
+from hybridflow.core import pytree
+from hybridflow.core.tensor import Tensor
+from hybridflow.eager.operands import scalar
+from hybridflow.effects.checks import raise_unless
+from hybridflow.effects.late import LateText
+from hybridflow.effects.likeness import made_of, said_of
+from hybridflow.errors import HybridflowError
+from hybridflow.tracing.flow import blame, paths
+from hybridflow.tracing.flow.paths import ERROR, NORMAL, Bundle, Guarded, Kind, Path, Raised, Side, active
+from hybridflow.tracing.region import Region
+from hybridflow.tracing.symbolic import SymbolicTensor
+
+
+class _Template:
+    """An error, in which tensors are given later: ``[template, *tensors]`` is what a path keeps of it."""
+
+    __slots__ = ("_error", "_said")
+
+    def __init__(self, error: BaseException, said: Any) -> None:
+        self._error, self._said = error, said
+
+    def made(self, tensors: Sequence[Any]) -> BaseException:
+        if not tensors:
+            return self._error
+        said, said_of_cause = _map(self._said, lambda leaf: tensors[leaf.number] if type(leaf) is _Given else leaf)
+        error = made_of(said)
+        if said_of_cause:
+            error.__cause__ = made_of(said_of_cause)
+        return error
+
+
+class _Given:
+    __slots__ = ("number",)
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+
+
+def _map(value: Any, leaf_of: Any) -> Any:
+    """A nested value with other leaves; those of texts that are made later are leaves too."""
+    leaves, structure = pytree.flatten(value)
+    made = [leaf.mapped(lambda x: _map(x, leaf_of)) if isinstance(leaf, LateText) else leaf_of(leaf) for leaf in leaves]
+    return pytree.unflatten(structure, made)
+
+
+def _packed(error: BaseException, cause: BaseException | None) -> list[Any]:
+    tensors: list[Tensor] = []
+
+    def given(leaf: Any) -> Any:
+        if not isinstance(leaf, SymbolicTensor):
+            return leaf
+        tensors.append(leaf)
+        return _Given(len(tensors) - 1)
+
+    said = _map([said_of(error), said_of(cause)], given)
+    if not tensors and cause is not None:
+        error.__cause__ = cause
+    error.__traceback__ = None
+    return [_Template(error, said), *tensors]
+
+
+def raise_later(frame: FrameType, error: BaseException, cause: BaseException | None) -> None:
+    """Raise ``error from cause`` where it depends on a tensor whether the code of ``frame`` is come to: the block is
+    left, or the program ends if nothing catches it."""
+    guarded = paths.catcher(type(error), frame)
+    path = paths.path_in(frame)
+    if guarded is None:
+        raise_unless(scalar(False, bool_, "raise"), error, cause)
+        path.bundle = Bundle({})
+    else:
+        paths.leave_by(guarded, path, _packed(error, cause))
+
+
+def require(frame: FrameType, ok: Tensor, error: BaseException) -> None:
+    """``assert ok`` with its error."""
+    guarded = paths.catcher(type(error), frame)
+    if guarded is None:
+        raise_unless(ok, error)
+        return
+    path = paths.path_in(frame)
+    left, going = Side(Region("what follows")), Side(Region("what follows"))
+    paths.leave_by(guarded, path, _packed(error, None))
+    bundle, path.bundle = path.bundle, None
+    assert bundle is not None
+    path.open(elementwise.logical_not(ok), left, bundle, going, left_first=True)
+
+
+def threw(frame: FrameType, since: tuple[Path | None, int]) -> bool:
+    """A block that began ``since`` was left by an exception: whether that is an error of the user's that was raised
+    where it depends on a tensor whether that is come to.  The block is left by it in the program then."""
+    error = sys.exc_info()[1]
+    if not isinstance(error, Exception) or isinstance(error, (HybridflowError, NameError)) or not _is_users(error):
+        return False
+    if since[0] is None or since[0].frame is not frame or not paths.is_staged(frame):
+        return False
+    inner = active.path
+    while inner is not None and inner is not since[0]:
+        if inner.frame is frame:
+            return False
+        inner = inner.parent
+    paths.unwound(since[0])
+    raise_later(frame, error, error.__cause__)
+    return True
+
+
+def _is_users(error: BaseException) -> bool:
+    """Whether a statement of the user's raised an error, in a function that was called."""
+    entry = error.__traceback__
+    if entry is None or entry.tb_next is None:
+        return False
+    while entry.tb_next is not None:
+        entry = entry.tb_next
+    return any(converted(entry.tb_frame) for converted in paths.is_converted)
+
+
+class Try:
+    """One ``try`` statement that runs, and its clauses for errors of which a tensor decides whether they are raised."""
+
+    __slots__ = (
+        "_begun",
+        "_bundle",
+        "_done",
+        "_error",
+        "_frame",
+        "_guarded",
+        "_handled",
+        "_since",
+        "_values",
+        "_where",
+    )
+
+    def __init__(self, frame: FrameType, guarded: Guarded) -> None:
+        self._frame, self._guarded, self._where = frame, guarded, blame.here(frame, "try")
+        self._since = paths.depth()
+        self._done: list[tuple[Kind, Side, Bundle]] = []
+        self._handled = Kind("is caught")
+        self._bundle: Bundle | None = None
+        self._begun: tuple[Kind, Path, Side] | None = None
+        self._values: paths.Values = {}
+
+    def _mine(self, bundle: Bundle | None) -> list[Kind]:
+        kinds = () if bundle is None else bundle.kinds
+        return [kind for kind in kinds if isinstance(kind, Raised) and kind.guarded.is_same(self._guarded)]
+
+    def arrived(self) -> bool:
+        """The body is over: whether errors come from it that the clauses may catch."""
+        path = active.path
+        if path is None or path.frame is not self._frame:
+            return False
+        count = self._since[1] if self._since[0] is path else 0
+        bundles = [*(one.bundle for one in path.opens[count:]), path.bundle]
+        if not any(map(self._mine, bundles)):
+            return False
+        self._bundle = paths.pause(self._frame, self._since, self._guarded.names)
+        return True
+
+    def __iter__(self) -> Iterator[BaseException]:
+        return self
+
+    def __next__(self) -> BaseException:
+        """The next error that the clauses are to run for."""
+        self._end()
+        mine = self._mine(self._bundle)
+        if not mine:
+            raise StopIteration
+        assert self._bundle is not None
+        kind, parent = mine[0], paths.path_in(self._frame)
+        values = dict(self._bundle.kinds[kind])
+        template, *tensors = values.pop(ERROR)
+        side = Side(Region("an except clause"))
+        path = active.path = Path(self._frame, parent, side)
+        for place in paths.containers_of(self._frame):
+            side.touch(place)
+        side.enter()
+        self._begun, self._values = (kind, path, side), values
+        error: BaseException = template.made(tensors)
+        return error
+
+    def names(self) -> list[Any]:
+        """What names hold where the error was raised."""
+        return paths.given_back(self._values, self._guarded.names, self._frame, self._where)
+
+    def _end(self) -> None:
+        """The clause is over."""
+        if self._begun is None:
+            return
+        kind, path, side = self._begun
+        self._begun = None
+        values = paths.values_of(self._frame, self._guarded.names)
+        bundle = path.settled(path.bundle or Bundle({NORMAL: values}), {NORMAL: self._handled})
+        side.leave()
+        assert path.parent is not None and self._bundle is not None
+        active.path = path.parent
+        self._done.append((kind, side, bundle))
+        del self._bundle.kinds[kind]
+
+    def unmatched(self) -> None:
+        """No clause catches the error: it goes on to who else may."""
+        error = sys.exc_info()[1]
+        assert error is not None
+        raise_later(self._frame, error, error.__cause__)
+
+    def goes_on(self) -> list[Any]:
+        """All clauses have run: ``else`` is next, or what follows."""
+        bundle, done = self._bundle, self._done
+        assert bundle is not None
+        self._bundle, self._done = None, []
+        code, path = bundle.code, paths.path_in(self._frame)
+        for kind, side, found in reversed(done):
+            if code is None:  # the only way in which the body ended
+                pred = scalar(True, bool_, "try")
+            else:
+                pred = elementwise.equal(code, kind.number)
+            rest = Side(Region("what follows"))
+            left = Bundle(bundle.kinds, bundle.code if len(bundle.kinds) > 1 else None)
+            bundle = paths.combined(pred, [(side, found), (rest, left)], {})
+        return self._named(path.take(bundle))
+
+    def ends(self) -> list[Any]:
+        """``else`` is over: what was caught goes on here as well."""
+        frame, names = self._frame, self._guarded.names
+        path = paths.path_in(frame)
+        count = self._since[1] if self._since[0] is path else 0
+        bundle = path.bundle or Bundle({NORMAL: paths.values_of(frame, names)})
+        return self._named(path.take(path.settled(bundle, {self._handled: NORMAL}, count)))
+
+    def _named(self, values: paths.Values | None) -> list[Any]:
+        return paths.given_back(values or {}, self._guarded.names, self._frame, self._where)
+
+
+def passed_on(frame: FrameType, bundle: Bundle, first: int) -> Bundle:
+    """``finally``, of a block that begins at the line ``first``, is over, and so is what came to it."""
+    for kind in list(bundle.kinds):
+        if not isinstance(kind, Raised) or not _has_ended(kind.guarded, frame, first):
+            continue
+        own = bundle.kinds[kind]
+        template, *tensors = own[ERROR]
+        error = template.made(tensors)
+        rest = {other: values for other, values in bundle.kinds.items() if other is not kind}
+        side = Side(Region("what is raised again"))
+        path = active.path = Path(frame, paths.path_in(frame), side)
+        side.enter()
+        raise_later(frame, error, error.__cause__)
+        assert path.bundle is not None and path.parent is not None
+        found = path.bundle
+        for following, values in found.kinds.items():
+            if isinstance(following, Raised) and following.guarded.frame is frame:
+                values.update((name, own[name]) for name in values if name in own and name != ERROR)
+        side.leave()
+        active.path = path.parent
+        pred = scalar(True, bool_, "try") if bundle.code is None else elementwise.equal(bundle.code, kind.number)
+        left = Bundle(rest, bundle.code if len(rest) > 1 else None)
+        bundle = paths.combined(pred, [(side, found), (Side(Region("what follows")), left)], {})
+    return bundle
+
+
+def _has_ended(guarded: Guarded, frame: FrameType, first: int) -> bool:
+    return guarded.frame is frame and guarded.is_finally and guarded.first == first
