@@ -13,14 +13,14 @@ from hybridflow.compiler.loops.cluster import fuse
 from hybridflow.compiler.loops.kernel import Fusion
 from hybridflow.compiler.loops.sound import check_fusion, check_plan
 from hybridflow.compiler.passes import driver
-from hybridflow.compiler.passes.standard import SIMPLIFY_PIPELINE
+from hybridflow.compiler.passes.standard import SIMPLIFY_PIPELINE, steps_for
 from hybridflow.compiler.program import Program
 from hybridflow.compiler.target import Target
 
 
-def optimize(graph: Graph) -> Graph:
-    """The graph as fusion sees it."""
-    return driver.run(graph, SIMPLIFY_PIPELINE)
+def optimize(graph: Graph, target: Target | None = None) -> Graph:
+    """The graph as fusion sees it; without what passes make of it for a target, if there is none."""
+    return driver.run(graph, [*SIMPLIFY_PIPELINE, *(() if target is None else steps_for(target))])
 
 
 def partition(graph: Graph, target: Target) -> Fusion:
@@ -34,7 +34,7 @@ def compile_graph(graph: Graph, target: Target, fastmath: bool = False, timed: b
 
     The same graph, target and flag give the same text: the disk cache is keyed by it.
     """
-    return ModuleBuilder(optimize(graph), functools.partial(_planned, target), target, fastmath).build(timed)
+    return ModuleBuilder(optimize(graph, target), functools.partial(_planned, target), target, fastmath).build(timed)
 
 
 def _planned(target: Target, graph: Graph) -> tuple[Fusion, Plan]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -18,6 +18,7 @@ from hybridflow.compiler.codegen.maps import Map
 from hybridflow.compiler.codegen.module import ModuleText
 from hybridflow.compiler.codegen.nest import Nest
 from hybridflow.compiler.codegen.operand import Flat, Operand, counters_at
+from hybridflow.compiler.codegen.panels import write_panels
 from hybridflow.compiler.codegen.phases import KernelCode, Phase, kernel_parameters
 from hybridflow.compiler.codegen.rows import Rows
 from hybridflow.compiler.codegen.segments import Segments
@@ -41,7 +42,7 @@ from hybridflow.compiler.loops.schedule import Form, Schedule, schedule
 from hybridflow.compiler.loops.space import over
 from hybridflow.compiler.ops import Kind
 from hybridflow.compiler.ops.contraction import Contraction
-from hybridflow.compiler.ops.lowering import Ranking, Running
+from hybridflow.compiler.ops.lowering import Panels, Ranking, Running
 from hybridflow.compiler.program import Callback, Check, DimSource, HostFunction, KernelInfo, Program, Slot
 from hybridflow.compiler.target import Target
 from hybridflow.errors import HybridflowError
@@ -230,6 +231,9 @@ class ModuleBuilder:
         if kind is Kind.CONVOLVE:
             return self._convolution(symbol, kernel), ""
         e = self._emitter(kernel)
+        lowered = _panels_of(kernel.cluster.anchor)
+        if lowered is not None:
+            return write_panels(self, e, symbol, kernel, lowered), ""
         if kind is Kind.CONTROL:
             return write_control(self, e, symbol, kernel, self.next_codes[kernel.cluster.anchor]), ""
         return self._special(e, symbol, kernel), ""
@@ -418,11 +422,26 @@ def _traffic(kernel: Kernel) -> int | None:
     return total if isinstance(total, int) else None
 
 
+def _panels_of(node: Node) -> Panels | None:
+    """What a node does, if that is to run a graph for panels."""
+    if node.op.kind is not Kind.CONTROL:
+        return None
+    lowered = node.op.lower(tuple([n.type for n in node.inputs]), node.attrs)
+    return lowered if isinstance(lowered, Panels) else None
+
+
 def _work(kernel: Kernel) -> Extent:
     """How much a kernel does, see ``Program.work``.  Of control flow the turns of its loops are not known."""
-    total = 8 * _bytes(kernel)
-    for node in kernel.nodes:
-        if node.op.kind in PRODUCTS:
+    return 8 * _bytes(kernel) + _work_of(kernel.nodes)
+
+
+def _work_of(nodes: Iterable[Node]) -> Extent:
+    total: Extent = 0
+    for node in nodes:
+        panels = _panels_of(node)
+        if panels is not None:
+            total = total + product(panels.batch) * panels.panels * _work_of(panels.body.nodes)
+        elif node.op.kind in PRODUCTS:
             total = total + product(visited_shape(node)) * product(_summed(node)) * 2
         elif node.op.kind is not Kind.CONTROL:
             total = total + product(visited_shape(node)) * work_of_element(node)

@@ -11,6 +11,7 @@ from hybridflow.compiler.ops import (  # noqa: F401  (imported for their declara
     index,
     inner,
     lapack,
+    panels,
     philox,
     reduce,
     sampling,

@@ -8,10 +8,10 @@ these descriptions alone.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Union
+from typing import Any, Union
 
 from hybridflow.compiler.ir.graph import Graph
-from hybridflow.compiler.ir.types import Extent
+from hybridflow.compiler.ir.types import Extent, Shape
 from hybridflow.compiler.program import Check, HostFunction
 
 
@@ -116,4 +116,38 @@ class Requiring:
     message: str
 
 
-Lowering = Union[Running, Ranking, Adding, Sliding, Choice, Repetition, Walk, Sized, Asking, Requiring]
+@dataclass(frozen=True)
+class Panels:
+    """``body`` for ``block`` rows after another, and for what is left of them the graph in ``tail``; see ``panels``."""
+
+    body: Graph
+    tail: tuple[Graph, ...]
+    batch: Shape
+    rows: int
+    block: int
+    starts: tuple[Extent, ...]
+    steps: tuple[tuple[Extent, ...], ...]
+    sums: int
+
+    @property
+    def panels(self) -> int:
+        """Of each batch entry."""
+        return -(-self.rows // self.block)
+
+    @property
+    def adds_up(self) -> bool:
+        """Whether sums go on from panel to panel."""
+        return self.sums > 0 and self.panels > 1
+
+    @property
+    def graphs(self) -> list[tuple[Graph, int]]:
+        """The graphs, each with the rows that it is for."""
+        return [(self.body, self.block), *((graph, self.rows % self.block) for graph in self.tail)]
+
+    def places(self, entry: tuple[int, ...], row: int) -> list[Any]:
+        """The first element of each operand for a panel, where extents are known."""
+        position = (*entry, row)
+        return [start + sum(a * b for a, b in zip(position, steps)) for start, steps in zip(self.starts, self.steps)]
+
+
+Lowering = Union[Running, Ranking, Adding, Sliding, Choice, Repetition, Walk, Sized, Asking, Requiring, Panels]

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import functools
+from dataclasses import replace
+
 from hybridflow.compiler.passes.control import control
 from hybridflow.compiler.passes.cse import cse
 from hybridflow.compiler.passes.dce import dce
 from hybridflow.compiler.passes.driver import Pass, Step, fix
 from hybridflow.compiler.passes.fold import fold
 from hybridflow.compiler.passes.joins import joins
+from hybridflow.compiler.passes.panels import panels
 from hybridflow.compiler.passes.simplify import simplify
 from hybridflow.compiler.passes.transpose import transpose_folding
 from hybridflow.compiler.passes.twins import twins
+from hybridflow.compiler.target import Target
 
 DCE = Pass("dce", dce)
 CSE = Pass("cse", cse)
@@ -20,6 +25,7 @@ TRANSPOSE = Pass("transpose", transpose_folding)
 JOINS = Pass("joins", joins)
 CONTROL = Pass("control", control)
 TWINS = Pass("twins", twins)
+PANELS = Pass("panels", panels)
 
 SIMPLIFY_PIPELINE: list[Step] = [
     DCE,  # a trace holds what Python computed and dropped: later passes need not look at it
@@ -36,5 +42,13 @@ SIMPLIFY_PIPELINE: list[Step] = [
 ]
 """What every target begins with; the result is the graph that fusion sees."""
 
-PASSES = {p.name: p for p in (DCE, CSE, SIMPLIFY, FOLD, TRANSPOSE, JOINS, CONTROL, TWINS)}
+
+def steps_for(target: Target) -> list[Step]:
+    """What is done for a target after all that: what it makes is for code generation alone."""
+    if target.kind != "cpu":
+        return []  # where a panel would be a single thread's
+    return [replace(PANELS, function=functools.partial(panels, near=target.l2))]
+
+
+PASSES = {p.name: p for p in (DCE, CSE, SIMPLIFY, FOLD, TRANSPOSE, JOINS, CONTROL, TWINS, PANELS)}
 """The passes by name, for HF_SKIP and the command line."""

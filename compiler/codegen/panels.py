@@ -1,0 +1,124 @@
+"""Kernels that run a graph for a panel of rows after another; see ``ops.panels``.
+
+The graph is emitted as a function, as those of other control flow are, and finds its buffers through a table of
+addresses, in which a panel's part of each operand and result stands.  A unit is one panel; where panels add up sums, it
+is a batch entry, whose panels go one after another.  What the graph makes on the way lies in the scratch memory of the
+worker.
+"""
+
+from __future__ import annotations
+
+from hybridflow.compiler.codegen.control import Function, Home, operands_of
+from hybridflow.compiler.codegen.emitter import Emitter
+from hybridflow.compiler.codegen.phases import KernelCode, kernel_parameters, one_phase
+from hybridflow.compiler.codegen.structured import Code, Ref
+from hybridflow.compiler.ir.dtypes import DType
+from hybridflow.compiler.ir.extents import Extent, aligned, larger
+from hybridflow.compiler.ir.types import product
+from hybridflow.compiler.loops.buffers import ALIGNMENT, byte_size
+from hybridflow.compiler.loops.kernel import Kernel
+from hybridflow.compiler.ops.lowering import Panels
+
+
+def write_panels(home: Home, e: Emitter, symbol: str, kernel: Kernel, how: Panels) -> KernelCode:
+    """Add the kernel."""
+    writer = _Writer(home, e, kernel, how)
+    writer.write()
+    e.line("ret void")
+    name = home.module.function(e, symbol, kernel_parameters(len(operands_of(kernel))), linkage="internal")
+    return one_phase(name, writer.units, scratch=writer.scratch)
+
+
+class _Writer:
+    """Scratch memory: the number of a panel's first row, the graphs' arena, their scratch memory."""
+
+    def __init__(self, home: Home, e: Emitter, kernel: Kernel, how: Panels) -> None:
+        self.e, self.how = e, how
+        self.code = Code(e, home.dim_names)
+        node = kernel.cluster.anchor
+        self.functions = [home.function_of(graph) for graph, _ in how.graphs]
+        self.given = [(f"%a{k}", n.dtype) for k, n in enumerate(node.inputs)]
+        places = {
+            n.attrs["index"]: f"%a{k}" for k, n in enumerate(operands_of(kernel)[len(self.given) :], len(self.given))
+        }
+        self.made = [(places[k], n) for k, n in enumerate(how.body.outputs)]
+        arena: Extent = 0
+        inner: Extent = 0
+        for function in self.functions:
+            arena, inner = larger(arena, function.memory.arena), larger(inner, function.memory.scratch)
+        self.arena = ALIGNMENT
+        self.inner = self.arena + aligned(arena, ALIGNMENT)
+        self.scratch = self.inner + aligned(inner, ALIGNMENT)
+
+    @property
+    def units(self) -> tuple[Extent, ...]:
+        return self.how.batch if self.how.adds_up else (*self.how.batch, self.how.panels)
+
+    def write(self) -> None:
+        c, how, e = self.code, self.how, self.e
+        self.arena_address, self.inner_address = (c.at("%scratch", c.extent(at), 1) for at in (self.arena, self.inner))
+        self.table = e.fresh("table")
+        slots = 1 + len(self.given) + len(self.made) + (how.sums if how.adds_up else 0)
+        e.line(f"{self.table} = alloca [{slots} x ptr], align 8")
+        with c.loop("%begin", "%end") as unit:
+            if how.adds_up:
+                self._clear(unit.index)
+                with c.loop(0, how.panels) as panel:
+                    self._panel(unit.index, panel.index)
+            else:
+                self._panel(c.div(unit.index, how.panels), c.rem(unit.index, how.panels))
+
+    def _clear(self, entry: Ref) -> None:
+        c = self.code
+        self.e.declare("declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)")
+        for pointer, node in self.made[-self.how.sums :]:
+            size = c.extent(byte_size(node))
+            address = c.at(pointer, c.mul(entry, size), 1)
+            self.e.line(f"call void @llvm.memset.p0.i64(ptr {address}, i8 0, i64 {size}, i1 false)")
+
+    def _panel(self, entry: Ref, panel: Ref) -> None:
+        c, how = self.code, self.how
+        row = c.mul(panel, how.block)
+        self.e.store(c.value(row), "%scratch")
+        self._fill(entry, row)
+        is_last = c.compare("eq", panel, how.panels - 1) if how.tail else False
+        with c.when(c.negation(is_last)):
+            self._call(self.functions[0])
+        with c.when(is_last):
+            self._call(self.functions[-1])
+
+    def _fill(self, entry: Ref, row: Ref) -> None:
+        """Lay down where a panel's parts are."""
+        c, how = self.code, self.how
+        position = [*self._digits(entry), row]
+        addresses = ["%scratch"]
+        for (pointer, dtype), start, steps in zip(self.given, how.starts, how.steps):
+            at = c.extent(start)
+            for number, step in zip(position, steps):
+                at = c.add(at, c.mul(number, c.extent(step)))
+            addresses.append(self._at(pointer, at, dtype))
+        stacked = len(self.made) - how.sums
+        results = []
+        for k, (pointer, node) in enumerate(self.made):
+            size = c.extent(product(node.shape if k >= stacked else node.shape[1:]))
+            number = entry if k >= stacked else c.add(c.mul(entry, how.rows), row)
+            results.append(self._at(pointer, c.mul(number, size), node.dtype))
+        if how.adds_up:
+            addresses += results[stacked:]
+        for k, address in enumerate((*addresses, *results)):
+            self.e.line(f"store ptr {address}, ptr {c.at(self.table, k, 8)}, align 8")
+
+    def _at(self, pointer: str, position: Ref, dtype: DType) -> str:
+        return self.code.at(pointer, position, dtype.itemsize)
+
+    def _digits(self, entry: Ref) -> list[Ref]:
+        """The position of an entry along each axis of the batch."""
+        c, digits = self.code, list[Ref]()
+        for extent in reversed(self.how.batch[1:]):
+            digits.append(c.rem(entry, c.extent(extent)))
+            entry = c.div(entry, c.extent(extent))
+        return [*([entry] if self.how.batch else []), *reversed(digits)]
+
+    def _call(self, function: Function) -> None:
+        arguments = f"ptr {self.table}, ptr %dims, ptr {self.arena_address}, ptr null, ptr {self.inner_address}"
+        self.e.line(f"{self.e.fresh('r')} = call i32 @{function.symbol}({arguments})")

@@ -1,0 +1,618 @@
+"""Attention without its scores: products whose elements are only looked at row by row are made a few rows at a time.
+
+``softmax(scale(q @ k) + mask) @ v``, however it is written, makes a large array out of small ones, and small ones out
+of that again.  Its rows need none of each other until their products with others are added up.  So a ``panels`` node
+(see ``ops.panels``) computes a panel of rows at a time, in all its steps, while it is in the cache: no array of all
+scores lies in memory.  Orders of sums are those of the single ops: sums over rows are cut where products cut them.
+
+A *region* grows from a product: all that is made of it row by row.  What is *wide* in it, has as many elements a row as
+the product, never leaves a panel.  Derivatives come later than what is made of the results, so a region has *levels*,
+each of which is a node of its own: wide values that a later one needs are computed again, others are kept.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from hybridflow.compiler.ir import dtypes as dt
+from hybridflow.compiler.ir.build import GraphBuilder
+from hybridflow.compiler.ir.extents import Extent, compare
+from hybridflow.compiler.ir.graph import Graph, Node
+from hybridflow.compiler.ir.types import Shape, TensorType, is_one, product
+from hybridflow.compiler.loops.index import Index, LoopVar, variable
+from hybridflow.compiler.loops.operands import Reads
+from hybridflow.compiler.ops import TABLE, Kind
+from hybridflow.compiler.ops.order import K_BLOCK
+from hybridflow.compiler.passes.roles import (
+    ROW,
+    SUMMED,
+    Roles,
+    contraction_of,
+    free_extents,
+    input_roles,
+    long_axes,
+    result_roles,
+)
+
+LEAST = 1 << 16  # elements of a product that leaves the nearer caches
+FEW_UNITS = 8  # panels, or batch entries whose panels go one after another, that threads may share
+MOST_ROWS = 256  # of a panel
+
+
+def panels(graph: Graph, near: int = 1 << 19) -> Graph:
+    """``near`` is the size in bytes of the cache in which a panel should stay."""
+    tried: set[Node] = set()
+    while True:
+        found = _first_region(graph, tried)
+        if found is None:
+            return graph
+        plan = _Plan(graph, found, near)
+        better = plan.rebuilt() if plan.pays else None
+        if better is not None:
+            graph = better
+
+
+def _first_region(graph: Graph, tried: set[Node]) -> _Region | None:
+    users: dict[Node, list[Node]] | None = None
+    for node in graph.nodes:
+        if node.op.kind is not Kind.CONTRACT or node in tried:
+            continue
+        tried.add(node)
+        seeds = list(_seeds(node))
+        if not seeds:
+            continue
+        if users is None:
+            users = graph.users()
+        for roles in seeds:
+            region = _Region(graph, users, node, roles)
+            if region.is_closed:
+                return region
+    return None
+
+
+def _seeds(node: Node) -> Iterable[Roles]:
+    """The ways to take one side of a product that is larger than its factors for rows."""
+    axes = contraction_of(node)
+    extents = axes.extents(*(n.type for n in node.inputs))
+    if len(extents.rows) != 1 or len(extents.columns) != 1 or axes.lanes or not dt.is_float(node.dtype):
+        return
+    sides = extents.rows[0], extents.columns[0]
+    depth = product(extents.summed)
+    if any(compare(side, depth) is False for side in sides) or compare(LEAST - 1, product(node.shape)) is True:
+        return
+    batch: list[int | None] = []
+    for extent in extents.batch:
+        batch.append(None if is_one(extent) else sum(role is not None for role in batch))
+    for side, rows in enumerate(sides):
+        if isinstance(rows, int) and rows > 1:
+            yield (*batch, *(ROW if k == side else None for k in range(2)))
+
+
+class _Region:
+    """What is made row by row of a product: the roles of the axes of each node, and the products that add up rows."""
+
+    def __init__(self, graph: Graph, users: dict[Node, list[Node]], seed: Node, roles: Roles) -> None:
+        self.users, self.results = users, set(graph.results)
+        self.place = {node: k for k, node in enumerate(graph.nodes)}
+        self.long = product(tuple(free_extents(seed.shape, roles)))
+        self.rows = seed.shape[roles.index(ROW)]
+        self.batch = tuple(n for n, role in zip(seed.shape, roles) if role is not None and role != ROW)
+        self.all_roles = {*range(len(self.batch)), ROW}
+        self.roles: dict[Node, Roles] = {}
+        self.sums: dict[Node, None] = {}
+        self.sound = True
+        self._open: list[Node] = []
+        self._add(seed, roles)
+        while self._open and self.sound:
+            self._grow(self._open.pop())
+        if self.sound:
+            self._prune()
+
+    def is_wide(self, node: Node, roles: Roles) -> bool:
+        """Whether a row has as many elements as one of the product."""
+        return ROW in roles and compare(product(tuple(free_extents(node.shape, roles))), self.long) is True
+
+    def has_wide_factor(self, node: Node) -> bool:
+        return any(n in self.roles and self.is_wide(n, self.roles[n]) for n in node.inputs)
+
+    def _add(self, node: Node, roles: Roles) -> None:
+        known = self.roles.get(node)
+        if known is not None:
+            self.sound &= known == roles
+            return
+        self.roles[node] = roles
+        self._open.append(node)
+
+    def _grow(self, node: Node) -> None:
+        roles = self.roles[node]
+        for user in self.users[node]:
+            found = result_roles(user, self.roles)
+            if found is None:
+                continue
+            if found is SUMMED:
+                if self.has_wide_factor(user):
+                    self.sums.setdefault(user)
+                    self._reach(user, SUMMED)
+            elif user.op.kind is not Kind.CONTRACT or self.has_wide_factor(user) or self.is_wide(user, found):
+                self._add(user, found)
+        self._reach(node, roles)
+
+    def _reach(self, node: Node, roles: Roles) -> None:
+        """Add the wide products that a node is made of, with what lies between."""
+        given = input_roles(node, roles, self.roles)
+        if given is None:
+            self.sound = False
+            return
+        for source, own in zip(node.inputs, given):
+            if source not in self.roles and self.is_wide(source, own) and self._has_product(source, own):
+                self._add(source, own)
+
+    def _has_product(self, node: Node, roles: Roles) -> bool:
+        """Whether a wide value is made of a wide product, by what is made element by element."""
+        if node.is_parameter or node.may_raise or set(roles) - {None} != self.all_roles:
+            return False
+        if node.op.kind is Kind.CONTRACT:
+            return input_roles(node, roles, self.roles) is not None
+        if node.op.kind is not Kind.ELEMENTWISE and node.op.kind is not Kind.VIEW:
+            return False
+        given = input_roles(node, roles, self.roles)
+        return given is not None and any(
+            n in self.roles or (self.is_wide(n, own) and self._has_product(n, own))
+            for n, own in zip(node.inputs, given)
+        )
+
+    def _prune(self) -> None:
+        """Keep what is wide or made of what is, and what that takes; and what then finishes a result, so that it is no
+        further one."""
+        kept: set[Node] = set()
+        waiting = [n for n, r in self.roles.items() if self.is_wide(n, r) or self.has_wide_factor(n)]
+        while waiting:
+            node = waiting.pop()
+            if node not in kept:
+                kept.add(node)
+                waiting += [n for n in node.inputs if n in self.roles]
+        for node in sorted(self.roles, key=self.place.__getitem__, reverse=True):
+            if node not in kept and (self._is_needed(node) or self._finishes(node)):
+                kept.add(node)
+            if node not in kept:
+                del self.roles[node]
+
+    def _is_needed(self, node: Node) -> bool:
+        return any(user in self.roles for user in self.users[node])
+
+    def _finishes(self, node: Node) -> bool:
+        """Whether a node that nothing in the region reads leaves no more memory to write than what it is made of."""
+        if any(n not in self.roles and not is_created(n) for n in node.inputs if not n.is_parameter):
+            return False
+        others = [n for n in node.inputs if n in self.roles and not self._is_result(n, node)]
+        sizes = sum((product(n.shape) for n in dict.fromkeys(others)), start=0)
+        return compare(sizes, product(node.shape)) is True
+
+    def _is_result(self, node: Node, but: Node) -> bool:
+        """Whether others than the region, and one that is left out, read a node."""
+        return node in self.results or any(
+            user is not but and user not in self.roles and user not in self.sums for user in self.users[node]
+        )
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether nobody else looks at what is wide, some of which is added up along rows, and all of which serves
+        products."""
+        if not self.sound:
+            return False
+        reduces = multiplies = False
+        for node, roles in self.roles.items():
+            given = input_roles(node, roles, self.roles)
+            if set(roles) - {None} != self.all_roles or given is None:
+                return False
+            if any(self.roles.get(n, own) != own for n, own in zip(node.inputs, given)):
+                return False
+            if not self.is_wide(node, roles):
+                continue
+            if node in self.results:
+                return False
+            for user in self.users[node]:
+                if user not in self.roles and user not in self.sums:
+                    return False
+                reduces |= user.op.kind is Kind.REDUCE
+                multiplies |= user.op.kind is Kind.CONTRACT
+        return reduces and multiplies
+
+
+class _Source(NamedTuple):
+    """Where an operand of a panel lies: in ``node`` from ``start`` on, and how many elements apart along each axis of
+    what is read."""
+
+    node: Node
+    start: Extent
+    strides: tuple[Extent, ...]
+
+
+class _Plan:
+    """The levels of a region as nodes."""
+
+    def __init__(self, graph: Graph, region: _Region, near: int) -> None:
+        self.graph, self.region, self.near = graph, region, near
+        self.levels = self._find_levels()
+        self.made = self._find_results()  # by level: rows, then sums
+        self.blocks = {level: self._block(level) for level in self.made}
+
+    def _is_wide(self, node: Node) -> bool:
+        return self.region.is_wide(node, self.region.roles[node])
+
+    def _find_levels(self) -> dict[Node, int]:
+        """The level of each node of the region; of others, how many levels must be there before."""
+        roles = self.region.roles
+        found: dict[Node, int] = {}
+        for node in self.graph.nodes:
+            own = node in roles or node in self.region.sums
+            level = max(
+                (found.get(n, 0) + (n in roles and not own) + (n in self.region.sums) for n in node.inputs), default=0
+            )
+            if level:
+                found[node] = level
+        for node in (*roles, *self.region.sums):
+            found.setdefault(node, 0)
+        return found
+
+    def _find_results(self) -> dict[int, list[Node]]:
+        """What leaves the panels of each level: what others read, and what later levels need of it that is not wide."""
+        roles, sums = self.region.roles, self.region.sums
+        found: dict[int, dict[Node, None]] = {}
+        for node in (*roles, *sums):
+            if (
+                node in sums
+                or node in self.region.results
+                or any(n not in roles and n not in sums for n in self.region.users[node])
+            ):
+                found.setdefault(self.levels[node], {})[node] = None
+        for level in range(max(found), -1, -1):
+            waiting = list(found.get(level, ()))
+            seen = set(waiting)
+            while waiting:
+                for node in waiting.pop().inputs:
+                    if node not in roles or node in seen:
+                        continue
+                    seen.add(node)
+                    if self.levels[node] == level or self._is_wide(node):
+                        waiting.append(node)
+                    else:
+                        found.setdefault(self.levels[node], {})[node] = None
+        place = self.region.place
+        return {level: sorted(nodes, key=lambda n: (n in sums, place[n])) for level, nodes in sorted(found.items())}
+
+    def _sums(self, level: int) -> int:
+        return sum(node in self.region.sums for node in self.made[level])
+
+    def _block(self, level: int) -> int:
+        """The rows of a panel."""
+        rows = self.region.rows
+        if self._sums(level):
+            return min(rows, K_BLOCK)
+        most = MOST_ROWS
+        if isinstance(self.region.long, int):
+            most = max(32, min(most, self.near // (8 * self.region.long) // 8 * 8))
+        if rows <= most:
+            return rows
+        return next((n for n in range(most, most // 2, -1) if rows % n == 0), most)
+
+    @property
+    def pays(self) -> bool:
+        """Whether there are panels enough for threads to share, and sums may go on from panel to panel."""
+        for level, block in self.blocks.items():
+            units = product(self.region.batch)
+            if self._sums(level) and block < self.region.rows:
+                sums = [n for n in self.made[level] if n in self.region.sums]
+                if any(dt.compute_dtype(n.dtype) != n.dtype or contraction_of(n).lanes for n in sums):
+                    return False
+            else:
+                units = units * -(-self.region.rows // block)
+            if compare(FEW_UNITS - 1, units) is True:
+                return False
+        return bool(self.made)
+
+    def rebuilt(self) -> Graph | None:
+        """The graph with a node of panels for each level; None where checks would change their order."""
+        b = GraphBuilder(TABLE)
+        new: dict[Node, Node] = dict(zip(self.graph.inputs, self.graph.inputs))
+        gone = {*self.region.roles, *self.region.sums}
+        place = {node: level for level, nodes in self.made.items() for node in nodes}
+        writers = {level: _Writer(self, level, place) for level in self.made}
+        built: set[int] = set()
+
+        def needs(item: Node | int) -> list[Node | int]:
+            nodes = writers[item].operands if isinstance(item, int) else item.inputs
+            return [place.get(n, n) for n in nodes]
+
+        def is_there(item: Node | int) -> bool:
+            return item in built if isinstance(item, int) else item in new
+
+        for node in (*self.graph.nodes, *self.graph.results):
+            if node in gone and node not in place:
+                continue
+            todo: list[Node | int] = [place.get(node, node)]
+            while todo:
+                item = todo[-1]
+                if is_there(item):
+                    todo.pop()
+                    continue
+                missing = [n for n in needs(item) if not is_there(n)]
+                if missing:
+                    todo += missing
+                elif isinstance(item, int):
+                    new.update(writers[item].write(b, new))
+                    built.add(item)
+                else:
+                    new[item] = item
+                    if any(new[n] is not n for n in item.inputs):
+                        new[item] = Node(item.op, [new[n] for n in item.inputs], item.attrs, item.type, item.where)
+                    b.nodes.append(new[item])
+        checks = [new[n] for n in self.graph.nodes if n.may_raise and n in new]
+        if checks != [n for n in b.nodes if n.may_raise]:
+            return None
+        return self.graph.rebuild(new, b.nodes)
+
+
+class _Writer:
+    """The node of one level."""
+
+    def __init__(self, plan: _Plan, level: int, place: dict[Node, int]) -> None:
+        self.plan, self.level, self.place = plan, level, place
+        self.region = plan.region
+        self.made = plan.made[level]
+        self.block, self.rows = plan.blocks[level], self.region.rows
+        self.sources: dict[tuple[Node, Roles], int] = {}  # the operands as they are read, in their order
+        self.found: list[_Source] = []
+        self.adds_up = plan._sums(level) > 0 and self.block < self.rows
+        self.body = self._graph(self.block)  # which finds the operands
+
+    @property
+    def operands(self) -> list[Node]:
+        return [source.node for source in self.found]
+
+    def write(self, b: GraphBuilder, new: dict[Node, Node]) -> dict[Node, Node]:
+        """Add the node; what stands for each of its results."""
+        region = self.region
+        rest = self.rows % self.block
+        steps = []
+        for (_, roles), source in zip(self.sources, self.found):
+            by_role = {role: stride for role, stride in zip(roles, source.strides) if role is not None}
+            steps.append(tuple(by_role.get(role, 0) for role in (*range(len(region.batch)), ROW)))
+        b.location = self.made[0].where
+        whole = b.panels(
+            *(new[source.node] for source in self.found),
+            body=self.body,
+            tail=(self._graph(rest),) if rest else (),
+            batch=region.batch,
+            rows=self.rows,
+            block=self.block,
+            starts=tuple(source.start for source in self.found),
+            steps=tuple(steps),
+            sums=self.plan._sums(self.level),
+        )
+        return {node: self._result(b, b.project(whole, index=k), node) for k, node in enumerate(self.made)}
+
+    def _roles(self, node: Node) -> Roles:
+        """Of a result."""
+        if node in self.region.roles:
+            return self.region.roles[node]
+        axes = contraction_of(node)
+        known = next(k for k, n in enumerate(node.inputs) if n in self.region.roles)
+        roles = self.region.roles[node.inputs[known]]
+        batch = tuple(roles[axis] for axis in axes.factors[known].batch)
+        return (*batch, *(None for _ in range(len(node.shape) - len(batch))))
+
+    def _order(self, node: Node) -> list[int]:
+        """The axes of a result in the order in which panels make it: batch axes, rows, all others but those of one
+        element."""
+        roles = self._roles(node)
+
+        def key(axis: int) -> tuple[int, int]:
+            role = roles[axis]
+            return (2, axis) if role is None else (1, 0) if role == ROW else (0, role)
+
+        return sorted((a for a in long_axes(node.shape) if roles[a] is not None or not is_one(node.shape[a])), key=key)
+
+    def _result(self, b: GraphBuilder, made: Node, node: Node) -> Node:
+        order = self._order(node)
+        there = sorted(order)
+        if order != there:
+            made = b.transpose(made, perm=tuple(order.index(axis) for axis in there))
+        return made if made.shape == node.shape else b.reshape(made, shape=node.shape)
+
+    # ---- graphs
+
+    def _graph(self, height: int) -> Graph:
+        """What is done for a panel of so many rows."""
+        b = GraphBuilder(TABLE, "panel")
+        first = b.parameter(TensorType((), dt.int64), "row")
+        copier = _Copier(self, b, first, height)
+        outputs = [self._output(b, copier.copy_of(node), node, height) for node in self.made]
+        sums = self.plan._sums(self.level)
+        inputs = [first, *copier.parameters.values()]
+        if self.adds_up:
+            stacked = len(outputs) - sums
+            before = [b.parameter(node.type, f"sum{k}") for k, node in enumerate(outputs[stacked:])]
+            outputs[stacked:] = [b.add(x, y) for x, y in zip(before, outputs[stacked:])]
+            inputs += before
+        return Graph("panel", tuple(inputs), tuple(b.nodes), tuple(outputs))
+
+    def _output(self, b: GraphBuilder, value: Node, node: Node, height: int) -> Node:
+        """A result in the order of its axes, without those of the batch."""
+        roles, order = self._roles(node), self._order(node)
+        order = [axis for axis in order if roles[axis] is None or roles[axis] == ROW]
+        if order != sorted(order):
+            rest = [axis for axis in range(len(node.shape)) if axis not in order]
+            value = b.transpose(value, perm=(*rest, *order))
+        shape = tuple(height if roles[axis] == ROW else node.shape[axis] for axis in order)
+        return value if value.shape == shape else b.reshape(value, shape=shape)
+
+    def operand(self, node: Node, roles: Roles) -> int:
+        """The number of an operand."""
+        found = self.sources.get((node, roles))
+        if found is None:
+            found = self.sources[node, roles] = len(self.found)
+            self.found.append(_source(node, roles))
+        return found
+
+    def is_operand(self, node: Node, roles: Roles) -> bool:
+        """Whether a value lies in memory, rather than to be made in a panel."""
+        if node.is_parameter:
+            return True
+        if node in self.region.roles:
+            return node in self.place and self.place[node] < self.level
+        if _is_created(node, roles):
+            return False
+        if node.op.kind is Kind.VIEW:
+            return input_roles(node, roles, {}) is None or _source(node, roles).node is not node
+        return node.op.kind is not Kind.ELEMENTWISE or node.may_raise or not self.region.is_wide(node, roles)
+
+
+def is_created(node: Node) -> bool:
+    """Whether a value is made of nothing but counters and numbers, whatever rows are."""
+    return _is_created(node, (None,) * len(node.shape))
+
+
+def _is_counted(node: Node, roles: Roles) -> bool:
+    """Whether a panel can make its part of what is made of nothing."""
+    if node.op.name == "constant":
+        return node.shape == ()
+    if node.op.name != "iota":
+        return False
+    role = roles[node.attrs["axis"]]
+    return role is None or (role == ROW and dt.is_integer(node.dtype))
+
+
+def _is_created(node: Node, roles: Roles) -> bool:
+    """Whether a value is made of nothing but counters and numbers."""
+    if node.is_parameter or node.op.kind not in (Kind.CREATE, Kind.VIEW, Kind.ELEMENTWISE):
+        return False
+    if node.op.kind is Kind.CREATE:
+        return _is_counted(node, roles)
+    given = input_roles(node, roles, {})
+    return given is not None and all(_is_created(n, own) for n, own in zip(node.inputs, given))
+
+
+class _Copier:
+    """Writes what a panel of ``height`` rows needs."""
+
+    def __init__(self, writer: _Writer, b: GraphBuilder, first: Node, height: int) -> None:
+        self.writer, self.b, self.first, self.height = writer, b, first, height
+        self.roles = writer.region.roles
+        self.copies: dict[tuple[Node, Roles], Node] = {}
+        self.parameters: dict[int, Node] = {}
+        self.operands: dict[int, Node] = {}
+
+    def copy_of(self, node: Node) -> Node:
+        """A result: what of the region it takes, in order, and then it."""
+        roles = self.roles.get(node, SUMMED)
+        needed: list[tuple[Node, Roles]] = []
+        waiting = [(node, roles)]
+        seen = set(waiting)
+        while waiting:
+            item = waiting.pop()
+            needed.append(item)
+            new = [one for one in self._given(*item) if one not in seen]
+            seen.update(new)
+            waiting += dict.fromkeys(new)
+        place = self.writer.region.place
+        for one, own in sorted(needed, key=lambda item: place.get(item[0], -1)):
+            self._copy(one, own)
+        return self.copies[node, roles]
+
+    def _given(self, node: Node, roles: Roles) -> list[tuple[Node, Roles]]:
+        if roles is not SUMMED and self.writer.is_operand(node, roles):
+            return []
+        given = input_roles(node, roles, self.roles)
+        assert given is not None
+        return list(zip(node.inputs, given))
+
+    def _shape(self, shape: Shape, roles: Roles) -> Shape:
+        return tuple(n if r is None else self.height if r == ROW else 1 for n, r in zip(shape, roles))
+
+    def _copy(self, node: Node, roles: Roles) -> None:
+        if (node, roles) in self.copies:
+            return
+        b = self.b
+        b.location = node.where
+        if roles is not SUMMED and self.writer.is_operand(node, roles):
+            self.copies[node, roles] = self._operand(node, roles)
+            return
+        inputs = [self.copies[item] for item in self._given(node, roles)]
+        attrs = dict(node.attrs)
+        if "shape" in attrs:
+            attrs["shape"] = self._shape(attrs["shape"], roles)
+        value = b.emit(node.op, *inputs, **attrs)
+        if node.op.name == "iota" and roles[attrs["axis"]] == ROW:
+            value = b.add(value, b.broadcast(b.convert(self.first, dtype=node.dtype), shape=value.shape, axes=()))
+        self.copies[node, roles] = value
+
+    def _operand(self, node: Node, roles: Roles) -> Node:
+        """The part of an operand that a panel reads.
+
+        The input is taken for an array whose axes are as far apart as those of the operand, which may reach beyond what
+        there is; of that array the part is a slice.
+        """
+        b, number = self.b, self.writer.operand(node, roles)
+        strides = self.writer.found[number].strides
+        shape = self._shape(node.shape, roles)
+        axes = _by_stride(shape, strides)
+        pitches = [strides[axis] for axis in axes]
+        extents: list[Extent] = [shape[axis] for axis in axes]
+        # each a multiple of the next, as ``_source`` has seen to it
+        whole = [*extents[:1], *(a // b for a, b in itertools.pairwise(pitches))]
+        if pitches and not is_one(pitches[-1]):
+            whole.append(pitches[-1])
+            extents.append(1)
+        value = self.parameters[number] = b.parameter(TensorType(tuple(whole), node.dtype), f"x{number}")
+        if whole != extents:
+            start, step = (0,) * len(whole), (1,) * len(whole)
+            value = b.slice(value, start=start, stop=tuple(extents), step=step)
+        value = b.reshape(value, shape=tuple(shape[axis] for axis in axes)) if len(whole) != len(axes) else value
+        if axes != sorted(axes):
+            value = b.transpose(value, perm=tuple(axes.index(axis) for axis in sorted(axes)))
+        return value if value.shape == shape else b.reshape(value, shape=shape)
+
+
+def _by_stride(shape: Sequence[Extent], strides: Sequence[Extent]) -> list[int]:
+    """The axes of more than one element, those that are farthest apart in memory first."""
+    axes = long_axes(tuple(shape))
+    if all(isinstance(strides[axis], int) for axis in axes):
+        axes.sort(key=lambda axis: strides[axis], reverse=True)
+    return axes
+
+
+def _source(node: Node, roles: Roles) -> _Source:
+    """Where a value lies that is read by steps along its axes: in what it is a view of, if it is one without
+    divisions whose axes lie within each other, else by itself."""
+    loops = [LoopVar(f"i{k}", extent) for k, extent in enumerate(node.shape)]
+    reads = Reads(lambda n: n.is_parameter or n.op.kind is not Kind.VIEW)
+    reads.follow(node, Index(node.shape, axes=[variable(loop) for loop in loops]))
+    if len(reads.leaves) == 1 and not reads.positions:
+        leaf, index = reads.leaves[0]
+        position = index.linear
+        if position.is_affine:
+            found = position.strides
+            strides = tuple(found.get(loop, 0) for loop in loops)
+            if _nests(node.shape, roles, strides):
+                return _Source(leaf, found.get(None, 0), strides)
+    own = [product(node.shape[axis + 1 :]) for axis in range(len(node.shape))]
+    return _Source(node, 0, tuple(own))
+
+
+def _nests(shape: Shape, roles: Roles, strides: Sequence[Extent]) -> bool:
+    """Whether the axes of a panel's part lie within each other in memory, as those of an array do."""
+    inner: list[tuple[int, Extent]] = []
+    for extent, stride, role in zip(shape, strides, roles):
+        if is_one(extent):
+            continue
+        if not isinstance(stride, int) or stride < 0:
+            return False
+        if role is None or role == ROW:
+            inner.append((stride, extent))
+    inner.sort(key=lambda pair: pair[0], reverse=True)
+    if any(stride == 0 for stride, _ in inner):
+        return False
+    return all(a % b == 0 and compare(a // b, n) is True for (a, _), (b, n) in itertools.pairwise(inner))
