@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.compiler.ir.graph import Node
 from hybridflow.compiler.ir.results import TupleType
-from hybridflow.compiler.ops.table import NOT_DIFFERENTIABLE, Kind
+from hybridflow.compiler.ops.table import NOT_DIFFERENTIABLE, Kind, Waiting
 
 
 class Results(tuple[Any, ...]):
@@ -42,14 +42,17 @@ def backward(
     records: Sequence[Record],
     seeds: Iterable[tuple[Any, Any]],
     sources: Sequence[Any],
+    as_rows: bool = False,
 ) -> list[Any | None]:
     """Cotangents of ``sources``, None for those on which no seeded value depends.
 
     ``records`` are in the order in which they happened; ``seeds`` are (value, its cotangent) pairs.  Values are told
-    apart by identity.  Nothing is computed for values that do not depend on a source.
+    apart by identity.  Nothing is computed for values that do not depend on a source.  With ``as_rows`` the cotangents
+    of sources that nothing but look-ups read are ``AddedRows``.
     """
     path = _on_path(records, sources)
     wanted = {id(source) for source in sources}
+    kept = wanted - {id(out) for record in records for out in record.outputs} if as_rows else ()
     cotangents: dict[int, Any] = {}
     for value, cotangent in seeds:
         key = id(value)
@@ -77,7 +80,7 @@ def backward(
             if all(g is None for g in gs):
                 continue
             if getattr(vjp, "accumulates", False):
-                so_far = [cotangents.get(id(value)) if id(value) in path else None for value in inputs]
+                so_far = [_so_far(cotangents, id(value)) if id(value) in path else None for value in inputs]
                 for value, total in zip(inputs, vjp(*gs, so_far=so_far)):
                     if total is not None and id(value) in path:
                         cotangents[id(value)] = total
@@ -86,11 +89,28 @@ def backward(
         for value, result in zip(inputs, results):
             key = id(value)
             if result is not None and key in path:
-                if callable(result):
+                if callable(result) and not (key in kept and isinstance(result, Waiting)):
                     result = result()
                 earlier = cotangents.get(key)
-                cotangents[key] = result if earlier is None else b.add(earlier, result)
+                if earlier is not None:
+                    result = added(b, earlier, result) if kept else b.add(earlier, result)
+                cotangents[key] = result
     return [cotangents.get(id(source)) for source in sources]
+
+
+def added(b: Any, x: Any, y: Any) -> Any:
+    """The sum of two cotangents: rows as long as both are."""
+    if isinstance(x, Waiting):
+        if isinstance(y, Waiting):
+            return x.plus(y)
+        x = x()
+    return b.add(x, y() if isinstance(y, Waiting) else y)
+
+
+def _so_far(cotangents: Mapping[int, Any], key: int) -> Any:
+    """What has come together for a value, for code that adds to it."""
+    found = cotangents.get(key)
+    return found() if isinstance(found, Waiting) else found
 
 
 def _totals(b: Any, record: Record, gs: Sequence[Any], path: set[int], cotangents: dict[int, Any]) -> None:
@@ -99,13 +119,13 @@ def _totals(b: Any, record: Record, gs: Sequence[Any], path: set[int], cotangent
     op, inputs, attrs, outputs, _ = record
     keys = [id(value) for value in inputs]
     first = [key in path and key not in keys[:k] for k, key in enumerate(keys)]
-    so_far = [cotangents.get(key) if own else None for key, own in zip(keys, first)]
+    so_far = [_so_far(cotangents, key) if own else None for key, own in zip(keys, first)]
     wanted = [key in path for key in keys]
     for key, own, total in zip(
         keys, first, op.vjp(b, tuple(gs), outputs, *inputs, so_far=so_far, wanted=wanted, **attrs)
     ):
         if total is not None and key in path:
-            cotangents[key] = total if own or key not in cotangents else b.add(cotangents[key], total)
+            cotangents[key] = total if own or key not in cotangents else added(b, cotangents[key], total)
 
 
 def _on_path(records: Sequence[Record], sources: Sequence[Any]) -> set[int]:

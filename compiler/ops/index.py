@@ -118,6 +118,14 @@ def _take_batch(b: Builder, op: Any, size: Any, batched: Sequence[bool], x: Any,
     return b.reshape(taken, shape=(*x.type.shape[:axis], *indices.type.shape[1:], *x.type.shape[axis + 1 :]))
 
 
+def _take_vjp(b: Builder, g: Any, out: Any, x: Any, indices: Any, axis: int) -> tuple[Any, None]:
+    if axis == 0:  # whose sum may wait
+        from hybridflow.compiler.ops.added_rows import AddedRows, Lookup  # which only derivatives need
+
+        return AddedRows(b, x.type, Lookup(indices, g)), None
+    return b.scatter_add(b.full(0, like=x.type), indices, g, axis=axis), None
+
+
 define(
     "take",
     Kind.GATHER,
@@ -128,10 +136,7 @@ define(
     reference=_take_reference,
     element=_take_element,
     raises=_always,
-    vjp=lambda b, g, out, x, indices, axis: (
-        b.scatter_add(b.full(0, like=x.type), indices, g, axis=axis),
-        None,
-    ),
+    vjp=_take_vjp,
     batch=_take_batch,
     samples=_take_samples,
     dtypes=dt.ALL,

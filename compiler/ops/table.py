@@ -55,6 +55,19 @@ NOT_DIFFERENTIABLE: Any = _NotDifferentiable()
 """Said on purpose in place of a ``vjp``: the output does not depend smoothly on any input."""
 
 
+class Waiting:
+    """A cotangent that need not be made yet: call it for the value.  See ``added_rows``."""
+
+    __slots__ = ()
+
+    def __call__(self) -> Any:
+        raise NotImplementedError
+
+    def plus(self, other: Any) -> Waiting:
+        """The sum with another one like this."""
+        raise NotImplementedError
+
+
 Types = tuple[TensorType, ...]
 Attrs = Mapping[str, Any]
 Canon = Callable[[Types, dict[str, Any]], dict[str, Any]]
@@ -83,7 +96,8 @@ class OpDef:
                                      a tuple of arrays where there are several results.  That of CONTROL ops takes
                                      ``run`` first, see control.py
     vjp(b, g, out, *ins, **attrs)    cotangents, one per input (None where there is none), through builder ``b``; an
-                                     entry may be a function without arguments, called only if that cotangent is wanted
+                                     entry may be a function without arguments, called only if that cotangent is wanted,
+                                     or a ``Waiting`` one, which is not called while sums of such will do
     jvp(b, tangents, out, *ins, **attrs)
                                      the result's tangent from those of the inputs (None: zero), where forward.py does
                                      not derive it from ``vjp``

@@ -11,14 +11,17 @@ from __future__ import annotations
 import contextlib
 import functools
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 
-from hybridflow.compiler.autodiff import Record, Results, backward
+from hybridflow.autodiff.late_rows import is_few, late_sum
+from hybridflow.compiler.autodiff import Record, Results, added, backward
 from hybridflow.compiler.ir.build import GraphBuilder
 from hybridflow.compiler.ir.graph import Graph, Node
+from hybridflow.compiler.ir.types import TensorType
 from hybridflow.compiler.ops import TABLE
+from hybridflow.compiler.ops.added_rows import AddedRows, Terms, mapped
 from hybridflow.core.context import everywhere, idle, now
 from hybridflow.core.tensor import Tensor, wrap
 from hybridflow.eager.executable import executable_for
@@ -102,9 +105,20 @@ class Replay(entry.Dispatcher):
         return tuple(map(wrap, self._executable.run([x._array for x in tensors])))
 
 
+class RowPlaces(NamedTuple):
+    """Where the indices and rows of a sum are: among the results, or, as ``~k``, among the values that are given."""
+
+    type: TensorType
+    terms: Terms
+
+
+Place = int | RowPlaces | None
+
+
 class Pass(recording.Pass):
     """What stands for a backward pass: ``program``, None where there is nothing to compute, and for each group of
-    wanted values ``places``, where its sum is among the results, None where no seeded value depends on it.
+    wanted values ``places``, where its sum is among the results, None where no seeded value depends on it; of a sum of
+    rows, where these are.
 
     ``times`` is how often it was walked, as long as nobody has tried to compile it; ``places`` are None until then, and
     where there can be no program.  What was called is kept alive: its key holds the addresses.
@@ -116,10 +130,10 @@ class Pass(recording.Pass):
         self._definitions = tuple(definitions)
         self.times: int | None = 0
         self.program: Replay | None = None
-        self.places: tuple[int | None, ...] | None = None
+        self.places: tuple[Place, ...] | None = None
         self._native, self._numbers = None, b""
 
-    def give(self, program: Replay | None, places: Sequence[int | None]) -> None:
+    def give(self, program: Replay | None, places: Sequence[Place]) -> None:
         self.program, self.places = program, tuple(places)
         in_order = [*range(len(places))] == [*places]
         if program is not None and program._dispatch and in_order:
@@ -129,20 +143,28 @@ class Pass(recording.Pass):
     def __call__(self, values: Sequence[Tensor]) -> list[Tensor | None] | None:
         if self.places is None:
             return None
-        if self.program is None:
-            return [None] * len(self.places)
-        given = [values[k] for k in self.program.kept]
-        for x in given:
-            if type(x._array) is not np.ndarray:
-                return None  # a GPU has it
-        results = self.program(*given)
-        return [None if k is None else results[k] for k in self.places]
+        results: Sequence[Tensor] = ()
+        if self.program is not None:
+            given = [values[k] for k in self.program.kept]
+            for x in given:
+                if type(x._array) is not np.ndarray:
+                    return None  # a GPU has it
+            results = self.program(*given)
+
+        def found(k: int) -> Tensor:
+            return results[k] if k >= 0 else values[~k]
+
+        return [
+            late_sum(k.type, mapped(found, k.terms)) if isinstance(k, RowPlaces) else None if k is None else found(k)
+            for k in self.places
+        ]
 
 
 def _compiled(
     records: Sequence[Record], seeds: Seeds, wanted: Groups, values: Sequence[Any]
-) -> tuple[Replay | None, list[int | None]]:
-    """Walk the records over graph nodes in the place of tensors, and compile what comes of it."""
+) -> tuple[Replay | None, list[Place]]:
+    """Walk the records over graph nodes in the place of tensors, and compile what comes of it.  Rows of which there
+    are few are results for themselves."""
     b = GraphBuilder(TABLE, "gradient")
     b.location = user_location()
     numbers = [k for k, x in enumerate(values) if type(x) is Tensor]  # the others are variables
@@ -161,8 +183,9 @@ def _compiled(
     ]
     groups = [[nodes[id(values[k])] for k in group] for group in wanted]
     parts = [node for group in groups for node in group]
-    found = backward(b, taken_apart([walked(record) for record in records], b), starts, parts)
-    return _loaded(b, numbers, totals(b, found, groups))
+    found = backward(b, taken_apart([walked(record) for record in records], b), starts, parts, as_rows=True)
+    sums = [s() if isinstance(s, AddedRows) and not is_few(s) else s for s in totals(b, found, groups)]
+    return _loaded(b, numbers, sums)
 
 
 def totals(b: Any, cotangents: Sequence[Any], groups: Sequence[Sequence[Any]]) -> list[Any]:
@@ -171,7 +194,7 @@ def totals(b: Any, cotangents: Sequence[Any], groups: Sequence[Sequence[Any]]) -
     found = []
     for group in groups:
         present = [part for part in [next(rest) for _ in group] if part is not None]
-        found.append(functools.reduce(b.add, present) if present else None)
+        found.append(functools.reduce(functools.partial(added, b), present) if present else None)
     return found
 
 
@@ -180,18 +203,33 @@ def _cpu(graph: Graph) -> Executable:
 
 
 def _loaded(
-    b: GraphBuilder, numbers: Sequence[int], sums: Sequence[Node | None]
-) -> tuple[Replay | None, list[int | None]]:
+    b: GraphBuilder, numbers: Sequence[int], sums: Sequence[Node | AddedRows | None]
+) -> tuple[Replay | None, list[Place]]:
     """The program for these sums, and where each of them is among its results; ``numbers`` are those of the inputs."""
-    outputs = {node: k for k, node in enumerate(dict.fromkeys(node for node in sums if node is not None))}
-    places = [None if node is None else outputs[node] for node in sums]
-    if not outputs:
+    given = {node: ~number for node, number in zip(b.inputs, numbers)}
+    made: dict[Node, int] = {}
+
+    def place(node: Node) -> int:
+        return made.setdefault(node, len(made))
+
+    def place_of_part(node: Node) -> int:
+        return given[node] if node in given else place(node)
+
+    places: list[Place] = [
+        RowPlaces(s.type, mapped(place_of_part, s.terms))
+        if isinstance(s, AddedRows)
+        else None
+        if s is None
+        else place(s)
+        for s in sums
+    ]
+    if not made:
         return None, places
-    needed = set(outputs)
+    needed = set(made)
     for node in reversed(b.nodes):
         if node in needed:
             needed.update(node.inputs)
     kept = [k for k, node in enumerate(b.inputs) if node in needed]
     inputs = tuple([b.inputs[k] for k in kept])
-    graph = Graph(b.name, inputs, tuple([node for node in b.nodes if node in needed]), tuple(outputs))
+    graph = Graph(b.name, inputs, tuple([node for node in b.nodes if node in needed]), tuple(made))
     return Replay(_cpu(graph), [numbers[k] for k in kept]), places

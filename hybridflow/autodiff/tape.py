@@ -15,15 +15,17 @@ from typing import TYPE_CHECKING, Any
 from hybridflow.autodiff import replay
 from hybridflow.autodiff.definitions import Custom, applied, record_of
 from hybridflow.autodiff.explanation import Cut, Evidence, explain
+from hybridflow.autodiff.late_rows import tensor_of
 from hybridflow.compiler.autodiff import Record, backward
 from hybridflow.compiler.ir.dtypes import is_float
 from hybridflow.compiler.ir.types import TensorType, same_extents
 from hybridflow.compiler.ops import TABLE
+from hybridflow.compiler.ops.added_rows import AddedRows
 from hybridflow.compiler.ops.batched import in_front
 from hybridflow.compiler.ops.table import NOT_DIFFERENTIABLE
 from hybridflow.core import pytree
-from hybridflow.core.context import add_recorder, now, pop_tape, push_tape, suspended
-from hybridflow.core.tensor import Tensor
+from hybridflow.core.context import add_recorder, idle, now, pop_tape, push_tape, suspended
+from hybridflow.core.tensor import Tensor, looked_at
 from hybridflow.core.variable import Variable
 from hybridflow.eager.dispatch import builder
 from hybridflow.eager.operands import as_tensor, own
@@ -255,7 +257,7 @@ class GradientTape(Recording):
 
     def _watch_tensor(self, tensor: Tensor) -> None:
         if is_float(tensor.dtype):
-            self._note_watch(tensor)
+            self._note_watch(looked_at(tensor))
             self._started = {k: known for k, known in self._started.items() if k != id(tensor)}
 
     _watch = watch
@@ -305,7 +307,7 @@ class GradientTape(Recording):
         self._check_sources(leaves, structure)
         targets = [target] if type(target) is Tensor else self._targets(target)
         weights = None if output_gradients is None else self._weights(target, output_gradients)
-        found = self._walk(self._seeds(targets, weights), leaves)
+        found = self._walk(self._seeds(targets, weights), leaves, as_rows=now() is idle)
         self._tell_apart(found, weights or ())
         for k, source in enumerate(leaves):
             if found[k] is None:
@@ -394,8 +396,11 @@ class GradientTape(Recording):
             seeds.append((t, seed))
         return seeds
 
-    def _walk(self, seeds: list[tuple[Tensor, Tensor | None]], sources: Sequence[Any]) -> list[Tensor | None]:
-        """Cotangents of the sources, None for those that no seed depends on."""
+    def _walk(
+        self, seeds: list[tuple[Tensor, Tensor | None]], sources: Sequence[Any], as_rows: bool = False
+    ) -> list[Tensor | None]:
+        """Cotangents of the sources, None for those that no seed depends on.  With ``as_rows`` sums of few rows wait
+        until somebody looks at them."""
         wanted = self._wanted(sources)
         if self._is_plain and self._definitions:
             found = replay.replayed(self, self._records, seeds, wanted)
@@ -406,7 +411,8 @@ class GradientTape(Recording):
         groups = [[values[n] for n in group] for group in wanted]
         parts = [x for group in groups for x in group]
         starts = [(t, builder.full(1, t) if cotangent is None else cotangent) for t, cotangent in seeds]
-        return replay.totals(builder, backward(builder, self._records(), starts, parts), groups)
+        found = replay.totals(builder, backward(builder, self._records(), starts, parts, as_rows), groups)
+        return [tensor_of(total) if isinstance(total, AddedRows) else total for total in found]
 
     def _wanted(self, sources: Sequence[Any]) -> list[Sequence[int]]:
         """The numbers of the values whose cotangents belong to each source."""

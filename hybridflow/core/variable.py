@@ -6,6 +6,7 @@ import functools
 from collections.abc import Callable, Sequence
 from itertools import repeat
 from operator import is_
+from sys import getrefcount
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -118,6 +119,24 @@ class Variable(Operators):
     def _holds_another(self, tensor: Tensor) -> bool:
         return self._tensor is not tensor
 
+    def _reclaim(self) -> None:
+        """Let the value's memory be the variable's own again where all who saw it have let go of it, so that the next
+        program may write there."""
+        if self._own is not self._tensor and not transaction.is_open():
+            at_once(self._gate, self._reclaim_in_turn)
+
+    def _reclaim_in_turn(self) -> None:
+        probe: Variable = object.__new__(Variable)  # whose value nobody else has
+        probe._tensor = wrap(np.empty(1))
+        if getrefcount(self._tensor) != getrefcount(probe._tensor):  # most are seen here
+            return
+        array = self._tensor._array
+        if type(array) is not np.ndarray or not (array.flags.owndata and array.flags.writeable):
+            return
+        del array
+        if _renewed(self) != _renewed(probe):
+            self._own = None
+
     def _write(self, tensor: Tensor, expected: Tensor | None = None) -> bool:
         """Make this the value, outside of traces; if a value is expected, only in place of that, at once.  Whether it
         has been done."""
@@ -221,6 +240,16 @@ def _value_of(tensor: Tensor) -> Tensor:
     that it was given.  Programs read it again and again, so it has no strides that each of them would have to undo."""
     array = tensor._array
     return wrap(array.copy() if type(array) is np.ndarray and not array.flags.c_contiguous else array)
+
+
+def _renewed(variable: Variable) -> tuple[int, int]:
+    """Let the value be another object, whose memory is the variable's own.  Returns how many refer to the old one, and
+    to its array: whoever took it before.  Those who take the new one clear ``_own``, as ever."""
+    old = variable._tensor
+    new = wrap(old._array)
+    variable._own = new  # first: who reads meanwhile clears it
+    variable._tensor = new
+    return getrefcount(old), getrefcount(old._array)
 
 
 _tensor_of: Callable[[Variable], Tensor] = vars(Variable)["_tensor"].__get__

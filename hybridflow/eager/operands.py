@@ -32,7 +32,7 @@ from hybridflow.core.promotion import (
     scalar_array,
     weak_kind,
 )
-from hybridflow.core.tensor import Tensor, wrap
+from hybridflow.core.tensor import Tensor, looked_at, wrap
 from hybridflow.core.variable import Variable
 from hybridflow.eager import placement
 from hybridflow.eager.dispatch import apply
@@ -228,6 +228,7 @@ def as_tensor(value: Any, stage: str, dtype: np.dtype[Any] | None = None) -> Ten
     if kind is Tensor:
         out = value
     elif isinstance(value, Tensor):  # from here on a NumPy scalar, as which it may be given, has a say
+        value = looked_at(value)
         weak = weak_kind(value)
         out = value if weak is None else cast(value._stand_in(), dtype or lone_dtype(value, weak))
     elif isinstance(value, Variable):

@@ -17,7 +17,7 @@ import numpy as np
 from hybridflow.compiler.ir.extents import LEAST
 from hybridflow.core import pytree
 from hybridflow.core.promotion import array_dtype
-from hybridflow.core.tensor import Tensor
+from hybridflow.core.tensor import Tensor, looked_at
 from hybridflow.core.variable import Variable
 from hybridflow.errors import ArgumentTypeError, ShapeError, TraceError
 from hybridflow.jit.tensor_spec import TensorSpec, Wanted, accepts, type_text
@@ -154,7 +154,7 @@ LeafKey = TensorKey | NumberKey | ValueKey | IdentityKey | SameKey
 
 def leaf_key(value: Any, path: str, owner: str) -> LeafKey:
     """The key of one argument leaf.  Raises ArgumentTypeError, naming ``path``, where there can be no safe key."""
-    kind = type(value)
+    kind = type(looked_at(value))
     if kind is Tensor:
         return TensorKey(value.shape, value.dtype)
     if isinstance(value, np.ndarray):

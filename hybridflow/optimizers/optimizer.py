@@ -11,11 +11,14 @@ from hybridflow.array.creation import full, zeros, zeros_like
 from hybridflow.array.elementwise import equal, maximum, minimum, remainder, where
 from hybridflow.autodiff.tape import GradientTape
 from hybridflow.compiler.ir import dtypes
+from hybridflow.compiler.ops.added_rows import AddedRows, Terms, lookups
 from hybridflow.control.branches import cond
 from hybridflow.core.configured import Configured, description
-from hybridflow.core.context import suspended, users
+from hybridflow.core.context import idle, now, suspended, users
+from hybridflow.core.late import parts_of
 from hybridflow.core.tensor import Tensor
 from hybridflow.core.variable import Variable
+from hybridflow.eager.dispatch import builder
 from hybridflow.eager.operands import as_tensor, cast
 from hybridflow.errors import ArgumentError, ArgumentTypeError, DTypeError, GradientError, ShapeError, entered
 from hybridflow.jit.function import function
@@ -253,7 +256,10 @@ class Optimizer(Configured):
         pairs = self._pairs(gradients, variables)
         if any(id(v) not in self._state.slots for _, v in pairs):
             self.build([v for _, v in pairs])
-        self._update([g for g, _ in pairs], [v for _, v in pairs])
+        if now() is idle:
+            for _, variable in pairs:
+                variable._reclaim()  # which tapes have let go of, so that it is updated where it lies
+        self._update([_as_rows(g) for g, _ in pairs], [v for _, v in pairs])
 
     def _pairs(self, gradients: Sequence[Any], variables: Sequence[Any]) -> list[tuple[Tensor, Variable]]:
         """The gradients that there are, as tensors, each with its variable."""
@@ -268,7 +274,7 @@ class Optimizer(Configured):
             if gradient is None:
                 missing.append(variable)
                 continue
-            value = as_tensor(gradient, stage)
+            value = gradient if parts_of(gradient) is not None else as_tensor(gradient, stage)
             if value.shape != variable.shape:
                 raise ShapeError(stage, f"the gradient {value.type} of {variable._title()} must have its shape.")
             if not dtypes.is_float(value.dtype) or not dtypes.is_float(variable.dtype):
@@ -286,12 +292,14 @@ class Optimizer(Configured):
         return found
 
     @function
-    def _update(self, gradients: list[Tensor], variables: list[Variable]) -> None:
+    def _update(self, given: list[Tensor | Terms], variables: list[Variable]) -> None:
         """One call of ``apply``, as a program."""
+        found = [_as_sum(g, v) for g, v in zip(given, variables)]
         every = self._accumulation_steps
         if every is None:
-            self._update_now(gradients, variables)
+            self._update_now(found, variables)
         else:
+            gradients = list(map(_whole, found))
             is_last = equal(remainder(self._calls + 1, every), 0)
             cond(
                 is_last,
@@ -313,7 +321,7 @@ class Optimizer(Configured):
             total.assign(zeros_like(total))
         return means
 
-    def _update_now(self, gradients: Sequence[Tensor], variables: Sequence[Variable]) -> None:
+    def _update_now(self, gradients: Sequence[Tensor | AddedRows], variables: Sequence[Variable]) -> None:
         rate = as_tensor(self.learning_rate, type(self).__name__, dtypes.float64)
         users(self.begin_update, self.name)()
         update_step = users(self.update_step, self.name)
@@ -325,6 +333,7 @@ class Optimizer(Configured):
             if rows is not None:
                 self.update_rows(rows._replace(gradient=cast(rows.gradient, dtype)), variable, own_rate)
                 continue
+            gradient = _whole(gradient)
             if decays:
                 self.assign_sub(variable, variable * (self._weight_decay * own_rate))
             update_step(cast(gradient, dtype), variable, own_rate)
@@ -369,14 +378,15 @@ class Optimizer(Configured):
 
     # What is done to gradients and variables
 
-    def _clipped(self, gradients: Sequence[Tensor]) -> Sequence[Any]:
+    def _clipped(self, given: Sequence[Tensor | AddedRows]) -> Sequence[Any]:
+        if self._clipvalue is self._clipnorm is self._global_clipnorm is None:
+            return given
+        gradients = list(map(_whole, given))
         if self._clipvalue is not None:
             return [maximum(minimum(g, self._clipvalue), -self._clipvalue) for g in gradients]
         if self._clipnorm is not None:
             return [clip_by_norm(g, self._clipnorm) for g in gradients]
-        if self._global_clipnorm is not None:
-            return clip_by_global_norm(gradients, self._global_clipnorm)[0]
-        return gradients
+        return clip_by_global_norm(gradients, self._global_clipnorm or 0.0)[0]
 
     def exclude_from_weight_decay(
         self, var_list: Iterable[Variable] | None = None, var_names: Iterable[str] | None = None
@@ -460,6 +470,23 @@ class Optimizer(Configured):
         for name, share in shares.items():
             if not 0 <= share < 1:
                 raise self._wrong(name, share, "at least 0 and less than 1")
+
+
+def _as_rows(gradient: Tensor) -> Tensor | Terms:
+    """The rows of a gradient that nobody has looked at."""
+    rows: Terms | None = parts_of(gradient)
+    return gradient if rows is None else rows
+
+
+def _as_sum(gradient: Tensor | Terms, variable: Variable) -> Tensor | AddedRows:
+    if isinstance(gradient, Tensor):
+        return gradient
+    dtype = next(lookups(gradient)).rows.dtype
+    return AddedRows(builder, variable.type.with_dtype(dtype), gradient)
+
+
+def _whole(gradient: Tensor | AddedRows) -> Tensor:
+    return gradient() if isinstance(gradient, AddedRows) else gradient
 
 
 def _computed(dtype: Any) -> Any:

@@ -20,7 +20,7 @@ from hybridflow.compiler.ir.types import TensorType
 from hybridflow.compiler.ops import TABLE
 from hybridflow.compiler.ops.table import Kind
 from hybridflow.core.context import suspended
-from hybridflow.core.tensor import Tensor
+from hybridflow.core.tensor import Tensor, looked_at
 from hybridflow.core.variable import Variable
 from hybridflow.eager.execute import execute
 from hybridflow.errors import TraceError, short_location, user_location
@@ -169,7 +169,7 @@ class Trace:
     def _capture(self, tensor: Tensor) -> Node:
         node = self._captured.get(id(tensor))
         if node is None:
-            node = self._input(tensor.type, f"capture{len(self._captured)}", Role.CAPTURE, tensor)
+            node = self._input(tensor.type, f"capture{len(self._captured)}", Role.CAPTURE, looked_at(tensor))
             self._captured[id(tensor)] = node
         return node
 

@@ -21,7 +21,7 @@ from collections.abc import Callable
 from typing import Any
 
 from hybridflow.compiler.ir.extents import Dim
-from hybridflow.core.tensor import Tensor
+from hybridflow.core.tensor import Tensor, looked_at
 from hybridflow.errors import TraceError, is_internal, user_location
 from hybridflow.jit.guards.libraries import is_recorded, is_users_class
 from hybridflow.jit.guards.recognition import ATOMS, CONTAINERS, MAPPINGS, check_of, items_of, same_items
@@ -216,7 +216,7 @@ class Recording:
         if type(value) not in ATOMS and id(value) not in self._slots:
             self._slots[id(value)] = slot
             self._watch(value, text, False)
-        if type(value) is Tensor and key[0] != "value":  # which may be given another value
+        if type(looked_at(value)) is Tensor and key[0] != "value":  # which may be given another value
             array = value._array
             self._step(("value", slot), "attribute", slot, "_array", *check_of(array), text, array)
         return slot

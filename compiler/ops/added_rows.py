@@ -1,0 +1,79 @@
+"""Rows added to zeros, not yet added up: what the derivative of a look-up is before anybody needs it whole."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+from hybridflow.compiler.ir.types import Extent, TensorType, product
+from hybridflow.compiler.ops.table import Waiting
+
+FEW = 4  # times as many rows as are looked up must there be, or they are not told from the whole
+
+
+class Lookup(NamedTuple):
+    """Rows that are added to zeros, one after another: those at ``indices`` along the first axis."""
+
+    indices: Any
+    rows: Any
+
+
+class Both(NamedTuple):
+    """The sum of two such values."""
+
+    first: Lookup | Both
+    second: Lookup | Both
+
+
+Terms = Lookup | Both
+
+
+def lookups(terms: Terms) -> Iterator[Lookup]:
+    """All look-ups of a sum, from left to right."""
+    if isinstance(terms, Lookup):
+        yield terms
+    else:
+        yield from lookups(terms.first)
+        yield from lookups(terms.second)
+
+
+def replaced(function: Callable[[Lookup], Lookup], terms: Terms) -> Terms:
+    """The same sum of what ``function`` makes of the look-ups, from left to right."""
+    if isinstance(terms, Lookup):
+        return function(terms)
+    return Both(replaced(function, terms.first), replaced(function, terms.second))
+
+
+def mapped(function: Callable[[Any], Any], terms: Terms) -> Terms:
+    """The same sum of what ``function`` makes of indices and rows."""
+    return replaced(lambda lookup: Lookup(*map(function, lookup)), terms)
+
+
+def whole(b: Any, type: TensorType, terms: Terms) -> Any:
+    """The value of that type, with the bits that it has if it is never anything else."""
+    if isinstance(terms, Lookup):
+        return b.scatter_add(b.full(0, like=type), terms.indices, terms.rows, axis=0)
+    return b.add(whole(b, type, terms.first), whole(b, type, terms.second))
+
+
+def count(terms: Terms) -> Extent:
+    """How many rows are added."""
+    total: Extent = 0
+    for lookup in lookups(terms):
+        total = total + product(lookup.indices.type.shape)
+    return total
+
+
+class AddedRows(Waiting):
+    """A value of that type, as a derivative rule returns it: call it for the value itself."""
+
+    __slots__ = ("_builder", "terms", "type")
+
+    def __init__(self, b: Any, type: TensorType, terms: Terms) -> None:
+        self._builder, self.type, self.terms = b, type, terms
+
+    def __call__(self) -> Any:
+        return whole(self._builder, self.type, self.terms)
+
+    def plus(self, other: AddedRows) -> AddedRows:
+        return AddedRows(self._builder, self.type, Both(self.terms, other.terms))

@@ -1,0 +1,44 @@
+"""Gradients of look-ups outside of compiled functions: rows, added to zeros when somebody looks at the whole.
+
+To users such a gradient is a tensor like any other.  An optimizer that has need of the rows alone takes these, and the
+whole, which may be a thousand times as large, is never made.
+"""
+
+from __future__ import annotations
+
+from hybridflow.compiler.ir.types import TensorType, product
+from hybridflow.compiler.ops.added_rows import FEW, AddedRows, Terms, count, mapped, whole
+from hybridflow.core.context import suspended
+from hybridflow.core.late import late
+from hybridflow.core.tensor import Tensor
+from hybridflow.eager.dispatch import builder
+
+_LARGE = 1 << 14  # elements: to fill fewer with zeros costs no more than to keep rows apart
+
+
+def is_few(rows: AddedRows) -> bool:
+    """Whether it pays to keep the rows of a value of static type apart."""
+    length, total = rows.type.shape[0], count(rows.terms)
+    if not isinstance(length, int) or not isinstance(total, int):
+        return False
+    return total * FEW <= length and product(rows.type.shape) >= _LARGE
+
+
+def tensor_of(rows: AddedRows) -> Tensor:
+    """The sum of rows of tensors, as a tensor."""
+    return late_sum(rows.type, rows.terms) if is_few(rows) else rows()
+
+
+def late_sum(type: TensorType, terms: Terms) -> Tensor:
+    """A tensor that adds the rows up when it is needed."""
+    kept = mapped(_stand_in, terms)  # whatever is assigned to items of the tensors meanwhile
+
+    def array() -> object:
+        with suspended():
+            return whole(builder, type, kept)._array
+
+    return late(type, kept, array)
+
+
+def _stand_in(x: Tensor) -> Tensor:
+    return x._stand_in()

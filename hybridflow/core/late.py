@@ -1,0 +1,82 @@
+"""Tensors whose elements wait until somebody looks at them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from hybridflow.compiler.ir.types import TensorType
+from hybridflow.core import pytree
+from hybridflow.core.tensor import Tensor
+
+_slot: Any = vars(Tensor)["_array"]
+
+
+class Recipe(NamedTuple):
+    """What the elements are made of: ``make()`` is their array, ``parts`` is for those that need no elements."""
+
+    type: TensorType
+    parts: Any
+    make: Callable[[], Any]
+
+
+@pytree.declare_leaf
+class LateTensor(Tensor):
+    """A tensor that nobody has looked at.  With the first look at ``_array`` it becomes a Tensor like any other.
+
+    Native code takes objects of the class Tensor alone, and so does not come across the recipe, which lies in the slot
+    of the array.
+    """
+
+    __slots__ = ()
+    _is_late = True
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return _told(self).dtype
+
+    @property
+    def shape(self) -> tuple[Any, ...]:
+        return _told(self).shape
+
+    @property
+    def type(self) -> TensorType:
+        return _told(self)
+
+    @property
+    def _array(self) -> Any:
+        recipe = _slot.__get__(self)
+        if type(recipe) is Recipe:  # else another thread was faster
+            _become(self, recipe.make())
+        return _slot.__get__(self)
+
+    @_array.setter
+    def _array(self, array: Any) -> None:
+        _become(self, array)
+
+
+def _become(tensor: Tensor, array: Any) -> None:
+    _slot.__set__(tensor, array)
+    tensor.__class__ = Tensor
+
+
+def _told(tensor: Tensor) -> TensorType:
+    held = _slot.__get__(tensor)
+    return held.type if type(held) is Recipe else TensorType(held.shape, held.dtype)
+
+
+def late(type: TensorType, parts: Any, make: Callable[[], Any]) -> LateTensor:
+    """A tensor of a static type, whose array ``make`` returns when it is needed."""
+    tensor: LateTensor = object.__new__(LateTensor)
+    _slot.__set__(tensor, Recipe(type, parts, make))
+    return tensor
+
+
+def parts_of(tensor: Any) -> Any:
+    """What a tensor that nobody has looked at is made of; None for others."""
+    if type(tensor) is not LateTensor:
+        return None
+    held = _slot.__get__(tensor)
+    return held.parts if type(held) is Recipe else None

@@ -1,0 +1,278 @@
+"""Gradients of look-ups in eager mode: tensors to everybody, of which optimizers take the rows alone."""
+
+from __future__ import annotations
+
+import copy
+import gc
+import pickle
+
+import numpy as np
+import pytest
+
+import hybridflow as hf
+from hybridflow import errors
+from hybridflow.core.late import LateTensor, parts_of
+
+ROWS, COLUMNS = 4000, 5
+START = np.random.default_rng(0).normal(size=(ROWS, COLUMNS)).astype(np.float32)
+INDICES = np.array([[3, -1, 3], [0, ROWS - 1, -ROWS]])
+WEIGHTS = np.random.default_rng(1).normal(size=(2, 3, COLUMNS)).astype(np.float32)
+
+
+def gradient_of(table, indices=INDICES, weights=WEIGHTS):
+    with hf.GradientTape() as tape:
+        loss = hf.sum(hf.take(table, indices, axis=0) * weights)
+    return tape.gradient(loss, table)
+
+
+def expected(indices=INDICES, weights=WEIGHTS):
+    found = np.zeros_like(START)
+    np.add.at(found, indices, weights)
+    return found
+
+
+def late():
+    found = gradient_of(hf.Variable(START))
+    assert parts_of(found) is not None
+    return found
+
+
+def compiled(x):
+    return hf.function(lambda y: y * 2)(x)
+
+
+def captured(x):
+    return hf.function(lambda: x * 2)()
+
+
+def watched(x):
+    with hf.GradientTape() as tape:
+        tape.watch(x)
+        loss = hf.sum(x * x)
+    return tape.gradient(loss, x)
+
+
+def changed(x):
+    x[0] = 1.0
+    return x
+
+
+def assigned(x):
+    v = hf.Variable(START)
+    v.assign(x)
+    return v.value()
+
+
+def added(x):
+    v = hf.Variable(START)
+    v.assign_add(x)
+    return v.value()
+
+
+def in_a_dataset(x):
+    return next(iter(hf.data.Dataset.from_tensor_slices(START).map(lambda _: x).batch(2)))[0]
+
+
+def branched(x):
+    return hf.function(lambda flag: hf.cond(flag, lambda: x, lambda: x * 2))(hf.asarray(False))
+
+
+USES = {
+    "operator": (lambda x: x * 2, 2),
+    "of two": (lambda x: x + late(), 2),
+    "function": (lambda x: hf.multiply(2, x), 2),
+    "array": (np.asarray, 1),
+    "numpy": (lambda x: x.numpy(), 1),
+    "asarray": (hf.asarray, 1),
+    "dlpack": (np.from_dlpack, 1),
+    "lists": (lambda x: np.array(x.tolist(), np.float32), 1),
+    "stacked": (lambda x: hf.stack([x, x])[0], 1),
+    "nested": (lambda x: hf.asarray([x])[0], 1),
+    "method": (lambda x: x.reshape(-1).reshape(x.shape), 1),
+    "cast": (lambda x: hf.astype(x, hf.float64), 1),
+    "argument": (compiled, 2),
+    "captured": (captured, 2),
+    "watched": (watched, 2),
+    "copy": (copy.copy, 1),
+    "deep copy": (copy.deepcopy, 1),
+    "pickled": (lambda x: pickle.loads(pickle.dumps(x)), 1),
+    "assigned": (assigned, 1),
+    "variable": (lambda x: hf.Variable(x).value(), 1),
+    "in a data set": (in_a_dataset, 1),
+    "branched": (branched, 2),
+    "structure": (lambda x: hf.tree.map(lambda y: y * 2, {"a": x})["a"], 2),
+    "vectorised": (lambda x: hf.vmap(lambda row: row * 2)(x), 2),
+    "clipped": (lambda x: hf.optimizers.clip_by_global_norm([x], 1e6)[0][0], 1),
+}
+
+
+@pytest.mark.parametrize("name", USES)
+def test_it_is_a_tensor_to_everybody(name):
+    use, times = USES[name]
+    found = use(late())
+    np.testing.assert_array_equal(np.asarray(found, np.float32), times * expected())
+
+
+def test_what_changes_is_what_was_given():
+    x = late()
+    assert changed(x) is x
+    assert x.numpy()[0].tolist() == [1.0] * COLUMNS
+    np.testing.assert_array_equal(x.numpy()[1:], expected()[1:])
+
+
+def test_what_it_says_before_it_is_looked_at():
+    x = late()
+    assert isinstance(x, hf.Tensor) and isinstance(x, LateTensor)
+    assert (x.shape, x.dtype, x.ndim, x.size) == ((ROWS, COLUMNS), np.float32, 2, ROWS * COLUMNS)
+    assert parts_of(x) is not None
+    assert repr(x).startswith("<Tensor f32[4000,5] cpu>")
+    assert type(x) is hf.Tensor and parts_of(x) is None
+
+
+def test_several_sources_and_cotangents():
+    """Of one value as gradient of two, and of a cotangent that is given."""
+    table, other = hf.Variable(START), hf.Variable(START)
+    for _ in range(4):
+        with hf.GradientTape() as tape:
+            both = hf.take(table, INDICES, axis=0) + hf.take(other, INDICES, axis=0)
+        one, two = tape.gradient(both, [table, other], output_gradients=hf.asarray(WEIGHTS))
+        assert one is not two
+        one[0] = 7.0
+        np.testing.assert_array_equal(two.numpy(), expected())
+
+
+def test_what_is_assigned_to_indices_later_changes_nothing():
+    table, weights = hf.Variable(START), hf.asarray(WEIGHTS)
+    for _ in range(4):
+        indices = hf.asarray(INDICES)
+        with hf.GradientTape() as tape:
+            rows = hf.take(table, indices, axis=0)
+        found = tape.gradient(rows, table, output_gradients=weights)
+        indices[0, 0] = 9
+        np.testing.assert_array_equal(found.numpy(), expected())
+
+
+def test_dense_uses_make_it_whole():
+    table = hf.Variable(START)
+    for _ in range(4):
+        with hf.GradientTape() as tape:
+            loss = hf.sum(hf.take(table, INDICES, axis=0) * WEIGHTS) + hf.sum(table * 2.0)
+        found = tape.gradient(loss, table)
+        assert parts_of(found) is None
+        np.testing.assert_array_equal(found.numpy(), expected() + np.float32(2))
+
+
+def test_second_derivatives():
+    table = hf.Variable(START)
+    for _ in range(4):
+        with hf.GradientTape() as outer:
+            with hf.GradientTape() as inner:
+                loss = hf.sum(hf.take(table, INDICES, axis=0) ** 3)
+            first = inner.gradient(loss, table)
+            again = hf.sum(first * first)
+        second = outer.gradient(again, table)
+        rows, counts = np.unique(INDICES % ROWS, return_counts=True)
+        found = np.zeros_like(START)
+        for row, count in zip(rows, counts):
+            found[row] = 36 * count**2 * START[row] ** 3
+        np.testing.assert_allclose(second.numpy(), found, rtol=1e-5)
+
+
+def test_no_rows_and_wrong_ones():
+    table = hf.Variable(START)
+    for _ in range(4):
+        none = gradient_of(table, np.zeros((0,), np.int64), np.zeros((0, COLUMNS), np.float32))
+        assert not none.numpy().any()
+    with pytest.raises(errors.IndexRangeError, match="out of range"):
+        gradient_of(table, np.array([ROWS]), WEIGHTS[0, :1])
+
+
+OPTIMIZERS = {
+    "sgd": lambda: hf.optimizers.SGD(0.3),
+    "momentum": lambda: hf.optimizers.SGD(0.3, momentum=0.9),
+    "adagrad": lambda: hf.optimizers.Adagrad(0.3),
+    "adam": lambda: hf.optimizers.Adam(0.1),
+    "clipped": lambda: hf.optimizers.SGD(0.3, global_clipnorm=0.5),
+    "decay": lambda: hf.optimizers.AdamW(0.1),
+    "accumulated": lambda: hf.optimizers.SGD(0.3, gradient_accumulation_steps=2),
+    "averaged": lambda: hf.optimizers.SGD(0.3, use_ema=True),
+}
+
+
+def once(table, i):
+    return hf.sum(hf.square(hf.take(table, i, axis=0)))
+
+
+def thrice(table, i):
+    pairs = hf.take(table, hf.reshape(i, (-1, 2)), axis=0)
+    return hf.sum(hf.sin(table[i])) + hf.sum(pairs * pairs[:, ::-1]) + hf.sum(hf.exp(table[-1 - i] * 0.1))
+
+
+@pytest.mark.parametrize("loss_of", [once, thrice])
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_eager_and_compiled_training_agree(name, loss_of):
+    found = []
+    for is_compiled in (False, True):
+        table, optimizer = hf.Variable(START), OPTIMIZERS[name]()
+
+        def step(i, table=table, optimizer=optimizer):
+            with hf.GradientTape() as tape:
+                loss = loss_of(table, i)
+            optimizer.apply([tape.gradient(loss, table)], [table])
+            return loss
+
+        run = hf.function(step) if is_compiled else step
+        losses = [
+            run(hf.asarray(i)).numpy()
+            for i in ([3, -1, 3, 0, 3, 2999], [7, 8, 9, 10, 7, 3], [-ROWS, 0, 0, 0, 0, 0], [1, 1], [5, 4, 4, 5])
+        ]
+        found.append([table.numpy(), *losses, *(v.numpy() for v in optimizer.variables)])
+    for eager, graph in zip(*found):
+        np.testing.assert_array_equal(eager, graph)
+
+
+def place_of(variable):
+    return variable._tensor._array.ctypes.data
+
+
+def test_eager_steps_update_where_the_table_lies():
+    table, optimizer = hf.Variable(START), hf.optimizers.SGD(0.3)
+    for k in range(6):
+        gradient = gradient_of(table)
+        before = place_of(table)
+        gc.collect()
+        optimizer.apply([gradient], [table])
+        assert parts_of(gradient) is not None
+        assert place_of(table) == before or k == 0
+
+
+@pytest.mark.parametrize(
+    "held",
+    [
+        lambda v: v._read(),
+        lambda v: v.value(),
+        lambda v: v.numpy(),
+        lambda v: v.numpy()[1:],
+        lambda v: memoryview(v.numpy()),
+        lambda v: np.from_dlpack(v),
+        lambda v: hf.reshape(v, (-1,)),
+        lambda v: hf.Variable(v),
+    ],
+)
+def test_whoever_holds_a_value_keeps_it(held):
+    table, optimizer = hf.Variable(START), hf.optimizers.SGD(0.3)
+    for _ in range(3):
+        gradient = gradient_of(table)
+        kept = held(table)
+        before = np.array(kept, copy=True)
+        optimizer.apply([gradient], [table])
+        np.testing.assert_array_equal(np.asarray(kept), before)
+        assert table.numpy()[3, 0] != before.reshape(-1)[15 if before.size == START.size else 10]
+
+
+def test_what_a_variable_was_made_of_stays():
+    given = hf.asarray(START)
+    table = hf.Variable(given)
+    hf.optimizers.SGD(0.3).apply([gradient_of(table)], [table])
+    np.testing.assert_array_equal(given.numpy(), START)
+    assert (table.numpy() != START).any()
