@@ -27,6 +27,7 @@ from hybridflow.runtime import collector, program_host
 from hybridflow.runtime.calls import turns
 from hybridflow.runtime.machine import host
 
+_POLICIES = "hybridflow.layers.policy"
 _PATIENCE = 60.0  # seconds in which threads that were told to end may do so
 _OURS = (unseen._collection_starts, unseen._collection_stops)  # for as long as a trace goes on
 _SIGNALS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGALRM", "SIGUSR1", "SIGUSR2", "SIGCHLD")]
@@ -45,6 +46,7 @@ def _scopes() -> dict[str, Any]:
         "open tapes": state.tapes,
         "an open trace": state.trace,
         "an open device scope": state.device,
+        "a layer's dtype": state.narrow,
         "functions run eagerly": hf.config.functions_run_eagerly(),
         "reasons everywhere": everywhere.value,
         "states that count as busy": context.busy.value,
@@ -58,12 +60,19 @@ def _scopes() -> dict[str, Any]:
     }
 
 
+def policy() -> Any:
+    """The name of the policy that new layers follow, if anything has asked for layers."""
+    module = sys.modules.get(_POLICIES)
+    return "float32" if module is None else module._global.name
+
+
 def _settings() -> dict[str, Any]:
     logger = logging.getLogger("hybridflow")
     return {
         **{flag.name: flag.value for flag in flags.ALL},
         "hf.config.memory_limit": hf.config.memory_limit(),
         "hf.config.cache_limit": hf.config.cache_limit(),
+        "hf.mixed_precision.global_policy": policy(),
         "NumPy's errors": np.geterr(),
         "NumPy's print options": np.get_printoptions(),
         "the logger": (logger.level, logger.disabled, logger.propagate, tuple(logger.handlers), tuple(logger.filters)),

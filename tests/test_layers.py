@@ -83,6 +83,7 @@ LEVELS = {
     "hybridflow.callbacks": 7.83,
     "hybridflow.models": 7.85,
     "hybridflow.saved": 7.87,
+    "hybridflow.mixed_precision": 7.87,
     "hybridflow.optimizers": 7.7,
     "hybridflow": 7.9,  # the package itself: all that is public
     "hybridflow.cli": 8,

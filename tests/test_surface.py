@@ -13,17 +13,17 @@ import hybridflow as hf
 
 ROOT = Path(__file__).resolve().parent.parent
 _TEXT = """
-ForwardAccumulator GradientTape Input Model Module Sequential Tensor TensorArray TensorSpec Variable abs acos acosh
-add all any arange argmax argmin argsort asarray asin asinh associative_scan astype atan atan2 atanh bfloat16
-bitwise_and bitwise_invert bitwise_left_shift bitwise_or bitwise_right_shift bitwise_xor bool bool_ boolean_mask
-broadcast_arrays broadcast_shapes broadcast_to callbacks can_cast case ceil checkpoint clip concat cond config conj
-constant constraints copysign cos cosh count_nonzero cumulative_prod cumulative_sum custom_gradient data debugging
-device diagonal diff divide e eager einsum empty empty_like equal erf errors exp expand_dims expm1 eye finfo flip
-float16 float32 float64 floor floor_divide foldl foldr fori_loop from_dlpack full full_like function gather gather_nd
-grad greater greater_equal hessian hypot iinfo imag inf initializers int16 int32 int64 int8 isclose isdtype isfinite
-isin isinf isnan jacfwd jacobian jacrev jvp layers less less_equal linalg linearize linspace list_devices log log10
-log1p log2 logaddexp logical_and logical_not logical_or logical_xor logsumexp losses map_fn matmul matrix_transpose
-max maximum mean memory meshgrid metrics min minimum moveaxis multiply nan nan_to_num negative newaxis nextafter nn
+ForwardAccumulator GradientTape Input Model Module Sequential Tensor TensorArray TensorSpec Variable abs acos acosh add
+all any arange argmax argmin argsort asarray asin asinh associative_scan astype atan atan2 atanh bfloat16 bitwise_and
+bitwise_invert bitwise_left_shift bitwise_or bitwise_right_shift bitwise_xor bool bool_ boolean_mask broadcast_arrays
+broadcast_shapes broadcast_to callbacks can_cast case ceil checkpoint clip concat cond config conj constant constraints
+copysign cos cosh count_nonzero cumulative_prod cumulative_sum custom_gradient data debugging device diagonal diff
+divide e eager einsum empty empty_like equal erf errors exp expand_dims expm1 eye finfo flip float16 float32 float64
+floor floor_divide foldl foldr fori_loop from_dlpack full full_like function gather gather_nd grad greater
+greater_equal hessian hypot iinfo imag inf initializers int16 int32 int64 int8 isclose isdtype isfinite isin isinf
+isnan jacfwd jacobian jacrev jvp layers less less_equal linalg linearize linspace list_devices log log10 log1p log2
+logaddexp logical_and logical_not logical_or logical_xor logsumexp losses map_fn matmul matrix_transpose max maximum
+mean memory meshgrid metrics min minimum mixed_precision moveaxis multiply nan nan_to_num negative newaxis nextafter nn
 nonzero not_equal numpy_function one_hot ones ones_like optimizers outer pad permute_dims pi positive pow power print
 prod py_function random real reciprocal recompute_grad reduce_max reduce_mean reduce_min reduce_prod reduce_sum
 regularizers remainder repeat reshape result_type roll round rsqrt saved scan scatter_add searchsorted sigmoid sign
@@ -74,13 +74,14 @@ MODULES = {
         SparseCategoricalCrossentropy SparseTopKCategoricalAccuracy SpecificityAtSensitivity SquaredHinge Sum
         TopKCategoricalAccuracy TrueNegatives TruePositives binary_accuracy categorical_accuracy get
         sparse_categorical_accuracy sparse_top_k_categorical_accuracy top_k_categorical_accuracy""",
+    "mixed_precision": "LossScaleOptimizer Policy global_policy set_global_policy",
     "nn": """avg_pool avg_pool1d avg_pool2d avg_pool3d conv1d conv1d_transpose conv2d conv2d_transpose conv3d
         conv3d_transpose convolution depthwise_conv2d dropout elu gelu hard_sigmoid hard_swish huber l2_normalize
         layer_norm leaky_relu log_sigmoid log_softmax max_pool max_pool1d max_pool2d max_pool3d mean_absolute_error
         mean_squared_error moments one_hot relu relu6 rms_norm scaled_dot_product_attention selu separable_conv2d
         sigmoid sigmoid_cross_entropy silu softmax softmax_cross_entropy softplus softsign swish tanh""",
-    "optimizers": """Adadelta Adagrad Adam AdamW Adamax Ftrl Lamb Lion Nadam Optimizer RMSprop SGD clip_by_global_norm
-        clip_by_norm get global_norm schedules""",
+    "optimizers": """Adadelta Adagrad Adam AdamW Adamax Ftrl Lamb Lion LossScaleOptimizer Nadam Optimizer RMSprop SGD
+        clip_by_global_norm clip_by_norm get global_norm schedules""",
     "regularizers": "L1 L1L2 L2 OrthogonalRegularizer Regularizer get",
     "saved": "Loaded SavedFunction load save",
     "tree": "flatten leaves map structure unflatten",

@@ -7,12 +7,13 @@ from typing import Any
 
 from hybridflow.array import elementwise
 from hybridflow.array.creation import asarray
+from hybridflow.compiler.ir.dtypes import is_float
 from hybridflow.core.context import current, now
 from hybridflow.core.methods import give
 from hybridflow.core.promotion import weak_kind
 from hybridflow.core.tensor import Tensor
 from hybridflow.core.variable import Variable
-from hybridflow.eager.operands import as_tensor
+from hybridflow.eager.operands import as_tensor, cast
 from hybridflow.errors import DTypeError, ShapeError
 from hybridflow.runtime.calls.turns import in_turn
 
@@ -80,6 +81,8 @@ def _fitting(variable: Variable, value: Any) -> Tensor:
     """What is assigned, as a tensor of the variable's type."""
     is_tensor = isinstance(value, (Tensor, Variable))
     tensor = as_tensor(value, "assign", None if is_tensor else variable.dtype)
+    if now().narrow is not None and is_float(tensor.dtype) and is_float(variable.dtype):
+        tensor = cast(tensor, variable.dtype)  # in a layer that computes in another one
     if tensor.dtype != variable.dtype:
         raise DTypeError(
             "assign", f"{variable._title()} cannot take {tensor.type}. Convert it with x.astype(hf.{variable.dtype})."

@@ -115,9 +115,9 @@ def _named(op: Any, body: Callable[..., Tensor]) -> Callable[..., Tensor]:
 
 def _promoted(op: Any, x: Any, y: Any) -> Tensor:
     if type(x) is Variable:
-        x = x._read()
+        x = x._seen()
     if type(y) is Variable:
-        y = y._read()
+        y = y._seen()
     if _alike(x, y):
         return apply(op, x, y)
     stage = op.name

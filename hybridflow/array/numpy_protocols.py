@@ -306,7 +306,7 @@ def _left_to_numpy(name: str, function: Callable[..., Any], args: Sequence[Any],
 
 def _tensors(value: Any) -> Iterator[Any]:
     if isinstance(value, (Tensor, Variable)):
-        yield value._read() if isinstance(value, Variable) else value
+        yield value._seen() if isinstance(value, Variable) else value
     elif isinstance(value, (list, tuple)):
         for item in value:
             yield from _tensors(item)

@@ -106,9 +106,8 @@ def _variables(name: str, value: Any) -> Iterator[tuple[str, Variable]]:
     elif isinstance(value, Generator):
         yield f"{name}.state", value.state
     elif isinstance(value, Optimizer):
-        yield f"{name}.iterations", value._calls
-        if isinstance(value._rate, Variable):
-            yield f"{name}.learning_rate", value._rate
+        for label, variable in value.named_state().items():
+            yield f"{name}.{label}", variable
     elif isinstance(value, Metric):
         for index, variable in enumerate(value.variables):
             yield f"{name}.{index}", variable

@@ -64,6 +64,14 @@ def kind_of(kinds: Mapping[str, type[T]], name: Any, stage: str) -> type[T]:
     raise ArgumentError(stage, f"nothing is called {name!r}; {hint}")
 
 
+def kinds_of(base: type[T]) -> dict[str, type[T]]:
+    """A class and all that are derived from it, by name; of two of one name the one that was defined last."""
+    found = {base.__name__: base}
+    for derived in base.__subclasses__():
+        found |= kinds_of(derived)
+    return found
+
+
 def _flat(name: str) -> str:
     return name.replace("_", "").lower()
 

@@ -121,6 +121,7 @@ class State:
     """
 
     __slots__ = ("_is_counted", "device", "only_tape", "tapes", "trace")
+    narrow: Any = None  # the dtype that weights of layers are computed with, see ``Narrow``
 
     def __init__(
         self, trace: Tracer | None = None, tapes: tuple[Recorder, ...] = (), device: str | None = None
@@ -142,6 +143,18 @@ class State:
                 busy.value -= 1
         except AttributeError:  # a signal handler has raised as soon as there was the object
             pass
+
+
+class Narrow(State):
+    """A state in the call of a layer with mixed precision: reads of its weights are converted to the dtype ``narrow``
+    (see ``Variable._seen``).  A class of its own, as native code makes and leaves states without it."""
+
+    __slots__ = ("narrow",)
+
+    def __init__(self, narrow: Any, trace: Tracer | None, tapes: tuple[Recorder, ...], device: str | None) -> None:
+        super().__init__(trace, tapes, device)
+        self.narrow = narrow
+        self.only_tape = None
 
 
 idle = State()
@@ -177,11 +190,11 @@ def add_process_reason(step: int) -> None:
     everywhere.value += step
 
 
-def _enter(trace: Tracer | None, tapes: tuple[Recorder, ...], device: str | None) -> None:
-    if trace is None and not tapes and device is None:
+def _enter(trace: Tracer | None, tapes: tuple[Recorder, ...], device: str | None, narrow: Any = None) -> None:
+    if trace is None and not tapes and device is None and narrow is None:
         _state.set(idle)
         return
-    state = State(trace, tapes, device)
+    state = State(trace, tapes, device) if narrow is None else Narrow(narrow, trace, tapes, device)
     state.count()
     _state.set(state)
 
@@ -189,8 +202,16 @@ def _enter(trace: Tracer | None, tapes: tuple[Recorder, ...], device: str | None
 def enter_device(device: str | None) -> str | None:
     """Make ``device`` that of the innermost scope; returns the one before."""
     before = now()
-    _enter(before.trace, before.tapes, device)
+    _enter(before.trace, before.tapes, device, before.narrow)
     return before.device
+
+
+def enter_narrow(dtype: Any) -> Any:
+    """Let reads of layers' weights be converted to ``dtype``, or not, if it is None; returns the dtype before."""
+    before = now()
+    if before.narrow is not dtype:
+        _enter(before.trace, before.tapes, before.device, dtype)
+    return before.narrow
 
 
 class _Replaced:
@@ -209,7 +230,7 @@ class _Replaced:
     def __enter__(self) -> None:
         self._before = now()
         try:
-            _enter(self._trace, self._tapes, self._before.device)
+            _enter(self._trace, self._tapes, self._before.device, self._before.narrow)
             self._inside = now()
         except BaseException:
             self._leave()
@@ -223,7 +244,7 @@ class _Replaced:
             raise
 
     def _leave(self) -> None:
-        _enter(self._before.trace, self._before.tapes, now().device)
+        _enter(self._before.trace, self._before.tapes, now().device, self._before.narrow)
         self._inside = idle
 
     def __del__(self) -> None:
@@ -274,7 +295,7 @@ def push_tape(tape: Recorder) -> None:
     tapes = (*filter(_records, state.tapes), tape)
     if any(t.is_forward for t in tapes):
         tapes = (*(t for t in tapes if not t.is_forward), *(t for t in tapes if t.is_forward))
-    _enter(state.trace, tapes, state.device)
+    _enter(state.trace, tapes, state.device, state.narrow)
 
 
 def pop_tape(tape: Recorder) -> None:
@@ -282,7 +303,8 @@ def pop_tape(tape: Recorder) -> None:
     state = now()
     if tape not in state.tapes:
         return
-    _enter(state.trace, tuple([t for t in state.tapes if t is not tape and _records(t)]), state.device)
+    tapes = tuple([t for t in state.tapes if t is not tape and _records(t)])
+    _enter(state.trace, tapes, state.device, state.narrow)
 
 
 def _records(tape: Recorder) -> bool:

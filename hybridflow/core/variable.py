@@ -40,11 +40,22 @@ class Variable(Operators):
     <Variable 'v' f32[2] cpu> [11. 22.]
     """
 
-    __slots__ = ("__weakref__", "_constraint", "_gate", "_own", "_regularizer", "_tensor", "name", "trainable")
+    __slots__ = (
+        "__weakref__",
+        "_constraint",
+        "_gate",
+        "_narrows",
+        "_own",
+        "_regularizer",
+        "_tensor",
+        "name",
+        "trainable",
+    )
     _tensor: Tensor
     _own: Tensor | None
     _regularizer: Any
     _constraint: Any
+    _narrows: bool
 
     if TYPE_CHECKING:  # what ``array.assignment`` installs
 
@@ -62,11 +73,12 @@ class Variable(Operators):
         self.trainable = bool(trainable)
         self.name = name
         self._regularizer = self._constraint = None
+        self._narrows = False
 
-    def _rule(self, regularizer: Any, constraint: Any) -> Variable:
-        """Say once, before anyone else has the variable, what the loss adds for it, and what updates make it satisfy.
-        Returns the variable."""
-        self._regularizer, self._constraint = regularizer, constraint
+    def _rule(self, regularizer: Any, constraint: Any, narrows: bool = False) -> Variable:
+        """Say once, before anyone else has the variable, what the loss adds for it, what updates make it satisfy, and
+        whether layers with mixed precision compute with it in their dtype.  Returns the variable."""
+        self._regularizer, self._constraint, self._narrows = regularizer, constraint, narrows
         return self
 
     @property
@@ -99,6 +111,14 @@ class Variable(Operators):
         for tape in state.tapes:
             tape.watch_read(self, tensor)
         return tensor
+
+    def _seen(self) -> Tensor:
+        """What ``_read`` gives, as whoever computes with it takes it: a weight in the dtype of the layer that is being
+        called, if that has mixed precision."""
+        value = self._read()
+        if self._narrows and (narrow := now().narrow) is not None:
+            value = value.astype(narrow)
+        return value
 
     def _current(self) -> Tensor:
         """The value outside of traces, to keep: nothing writes into its memory from here on."""
@@ -171,7 +191,7 @@ class Variable(Operators):
 
     def value(self) -> Tensor:
         """The current value as a tensor; later assignments do not change that tensor."""
-        return +self._read()
+        return +self._seen()
 
     read_value = value
 
@@ -223,12 +243,12 @@ class Variable(Operators):
         return object.__hash__(self)
 
     def __reduce__(self) -> Any:
-        rules = {"_regularizer": self._regularizer, "_constraint": self._constraint}
+        rules = {"_regularizer": self._regularizer, "_constraint": self._constraint, "_narrows": self._narrows}
         return Variable, (self._current(), self.trainable, None, self.name), (None, rules)
 
     def __deepcopy__(self, memo: Any) -> Variable:
         again = Variable(self._current(), self.trainable, None, self.name)
-        return again._rule(self._regularizer, self._constraint)
+        return again._rule(self._regularizer, self._constraint, self._narrows)
 
     def __repr__(self) -> str:
         title = f"Variable {self.name!r}" if self.name else "Variable"

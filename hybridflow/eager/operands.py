@@ -232,7 +232,7 @@ def as_tensor(value: Any, stage: str, dtype: np.dtype[Any] | None = None) -> Ten
         weak = weak_kind(value)
         out = value if weak is None else cast(value._stand_in(), dtype or lone_dtype(value, weak))
     elif isinstance(value, Variable):
-        out = value._read()
+        out = value._seen()
     elif (weak := weak_kind(value)) is not None:
         return scalar(value, dtype or lone_dtype(value, weak), stage)
     elif isinstance(value, (np.ndarray, np.generic)):

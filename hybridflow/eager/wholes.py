@@ -100,7 +100,7 @@ class Wholes:
     def __call__(self, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         """The result of a call that no native call answered."""
         if any(type(x) is Variable for x in args):
-            return self._owner(*[x._read() if type(x) is Variable else x for x in args], **kwargs)
+            return self._owner(*[x._seen() if type(x) is Variable else x for x in args], **kwargs)
         result = self._owner.__wrapped__(*args, **kwargs)
         form = form_of(args, kwargs)
         if form is not None:

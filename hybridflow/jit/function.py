@@ -111,6 +111,8 @@ class Function(Dispatcher, Generic[P, R]):
             state = now()
             if state.trace is not None or config.functions_run_eagerly():
                 return self._call_body(args, kwargs)
+            if state.narrow is not None:
+                return self._call_body(args, kwargs)  # a trace is for weights as they are
             if state.tapes and state.device is None:
                 answered = self._answered(args, kwargs)
                 if answered is not None:

@@ -116,7 +116,7 @@ class Cell(Layer):
     def _dropping(self, rate: float, shape: tuple[Any, ...], training: bool | None) -> Any:
         if not training or not rate:
             return None
-        return dropped(ones(shape, dtype=self.dtype), rate, generator=self.generator)
+        return dropped(ones(shape, dtype=self.compute_dtype), rate, generator=self.generator)
 
     def _projected(self, inputs: Any) -> Any:
         """``[..., features]`` to what a step needs of them."""
@@ -308,7 +308,7 @@ class StackedRNNCells(Layer):
 
     def get_initial_state(self, batch_size: Any = None) -> list[Any]:
         """The states that the cells begin with."""
-        return [initial_state(cell, batch_size, self.dtype) for cell in self.cells]
+        return [initial_state(cell, batch_size, self.compute_dtype) for cell in self.cells]
 
     def build(self, input_shape: Any) -> None:
         for cell in self.cells:
@@ -386,4 +386,4 @@ def initial_state(cell: Any, batch: Any, dtype: Any) -> list[Any]:
 def zero_states(cell: Cell, batch: Any) -> list[Any]:
     """A state of zeros for each extent."""
     sizes = cell.state_size if isinstance(cell.state_size, list) else [cell.state_size]
-    return [zeros((batch, size), dtype=cell.dtype) for size in sizes]
+    return [zeros((batch, size), dtype=cell.compute_dtype) for size in sizes]

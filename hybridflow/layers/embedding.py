@@ -56,7 +56,7 @@ class Embedding(Layer):
 
     def build(self, input_shape: Any) -> None:
         first = {} if self._first is None else {"initializer": self._start}
-        self.embeddings = self._weight("embeddings", (self.input_dim, self.output_dim), **first)
+        self.embeddings = self._weight("embeddings", (self.input_dim, self.output_dim), autocast=False, **first)
 
     def _start(self, shape: Any, dtype: Any) -> Any:
         """The vectors to start with, as an initializer."""
@@ -65,7 +65,8 @@ class Embedding(Layer):
         return self._first
 
     def call(self, inputs: Any) -> Any:
-        return gather(self.embeddings, astype(inputs, dtypes.int64) if dtypes.is_float(inputs.dtype) else inputs)
+        numbers = astype(inputs, dtypes.int64) if dtypes.is_float(inputs.dtype) else inputs
+        return astype(gather(self.embeddings, numbers), self.compute_dtype)
 
     def compute_mask(self, inputs: Any, mask: Any = None) -> Any:
         return not_equal(inputs, 0) if self.mask_zero else None

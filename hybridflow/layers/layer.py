@@ -13,14 +13,15 @@ from hybridflow.array.reductions import sum as total
 from hybridflow.compiler.ir import dtypes
 from hybridflow.compiler.ir.extents import known
 from hybridflow.core import calling, pytree
-from hybridflow.core.configured import Configured, described, description
-from hybridflow.core.context import current, suspended
-from hybridflow.core.promotion import default_float, to_dtype
+from hybridflow.core.configured import Configured, described, description, kinds_of
+from hybridflow.core.context import current, enter_narrow, suspended
+from hybridflow.core.promotion import to_dtype
 from hybridflow.core.tensor import Tensor
 from hybridflow.core.variable import Variable
 from hybridflow.eager.operands import as_tensor
 from hybridflow.errors import ArgumentError, ArgumentTypeError, ShapeError
 from hybridflow.layers.module import Module
+from hybridflow.layers.policy import Policy, as_policy, policy_of
 from hybridflow.layers.symbols import Symbol, first_symbol
 
 
@@ -36,7 +37,9 @@ class Layer(Module, Configured):
     ``compute_mask`` returns: those of the input, if ``supports_masking``.
 
     Layers are made of the arguments that ``get_config`` names; ``from_config`` makes another one like this, with
-    weights of its own.  ``name`` is the class's name in lower case unless given, ``dtype`` that of weights and results.
+    weights of its own.  ``name`` is the class's name in lower case unless given, ``dtype`` that of weights and results,
+    or a policy for both (see ``hf.mixed_precision``): with "mixed_float16" weights are held in float32, and inputs and
+    weights are converted to float16 for ``call``.
     ``activity_regularizer`` (see ``hf.regularizers``) penalizes results, ``add_loss`` anything else.
     ``input_shape``, the shape of a sample, or ``input_dim`` for one axis, lets the first layer of a ``Sequential`` be
     built before there is data.
@@ -84,13 +87,37 @@ class Layer(Module, Configured):
         if input_shape is not None or input_dim is not None:
             self._sample_shape = (input_dim,) if input_shape is None else tuple(input_shape)
         self._name = name
-        self._dtype = default_float if dtype is None else to_dtype(dtype, type(self).__name__)
+        self._follow(policy_of(dtype))
         self.built = type(self).build is Layer.build  # there is nothing to do
+
+    def _follow(self, policy: Policy) -> None:
+        self._policy = policy
+        self._dtype = policy.compute_dtype
+        self._narrow = policy.compute_dtype if policy.is_mixed else None  # what weights are converted to
 
     @property
     def dtype(self) -> Any:
-        """The dtype of weights and results."""
+        """The dtype of weights, and of results unless the policy is a mixed one."""
+        return self._policy.variable_dtype
+
+    @property
+    def variable_dtype(self) -> Any:
+        """The dtype of weights."""
+        return self._policy.variable_dtype
+
+    @property
+    def compute_dtype(self) -> Any:
+        """The dtype that floats among inputs, and weights, are converted to for ``call``."""
         return self._dtype
+
+    @property
+    def dtype_policy(self) -> Policy:
+        """What ``dtype`` was given as, see ``hf.mixed_precision.Policy``.  Set it before there are weights."""
+        return self._policy
+
+    @dtype_policy.setter
+    def dtype_policy(self, policy: Any) -> None:
+        self._follow(as_policy(policy))
 
     def build(self, input_shape: Any) -> None:
         """For subclasses: make the weights for inputs of that shape, a tuple of ints, or a list of such for several
@@ -116,6 +143,7 @@ class Layer(Module, Configured):
         if not self.built:
             self._build(inputs)
         token = calling.enter(training)
+        before = enter_narrow(self._narrow)
         try:
             mask = kwargs.get("mask")
             if mask is None and args:
@@ -129,6 +157,7 @@ class Layer(Module, Configured):
                 self._regularize(result)
             return result
         finally:
+            enter_narrow(before)
             calling.leave(token, self._mark)
 
     def add_loss(self, loss: Any) -> None:
@@ -157,7 +186,7 @@ class Layer(Module, Configured):
         """Add what the regularizer of results makes of them, for each sample."""
         for one in pytree.flatten(result)[0]:
             if isinstance(one, Tensor):
-                penalty = self.activity_regularizer(one)
+                penalty = self.activity_regularizer(astype(one, dtypes.compute_dtype(one.dtype)))
                 samples = one.shape[0] if one.ndim else 1
                 calling.add_loss(self._mark, penalty / maximum(as_tensor(samples, self.name, penalty.dtype), 1))
 
@@ -195,10 +224,12 @@ class Layer(Module, Configured):
         name: str | None = None,
         regularizer: Any = None,
         constraint: Any = None,
+        autocast: bool = True,
     ) -> Variable:
         """A new variable, which starts from what ``initializer`` (see ``hf.initializers.get``) makes of the shape.
 
         What ``regularizer`` makes of it is one of ``losses``; optimizers apply ``constraint`` after each update.
+        ``autocast=False`` lets layers with mixed precision see it as it is held.
         Assigned to an attribute it is found there; ``name`` is for messages, that attribute's if it is not given.
         Raises ArgumentError for a shape with unknown extents.
         """
@@ -206,10 +237,10 @@ class Layer(Module, Configured):
             raise ArgumentError(
                 self.name, f"a weight of the shape {tuple(shape)} cannot be made: call the layer with a known extent."
             )
-        chosen = self._dtype if dtype is None else to_dtype(dtype, self.name)
+        chosen = self._policy.variable_dtype if dtype is None else to_dtype(dtype, self.name)
         start = initializers.get(initializer)(tuple(shape), chosen)
         made = Variable(start, trainable=trainable, name=name)
-        return made._rule(regularizers.get(regularizer), constraints.get(constraint))
+        return made._rule(regularizers.get(regularizer), constraints.get(constraint), autocast)
 
     def _settle(self, weight: str, initializer: Any, regularizer: Any = None, constraint: Any = None) -> None:
         """Keep a subclass's arguments for a weight, as ``kernel_initializer`` and so on."""
@@ -299,7 +330,7 @@ class Layer(Module, Configured):
 
     def get_config(self) -> dict[str, Any]:
         """The arguments that make another one like this; subclasses with arguments add theirs."""
-        config = {"name": self._name, "trainable": self.trainable, "dtype": self._dtype.name}
+        config = {"name": self._name, "trainable": self.trainable, "dtype": self._policy.name}
         if self.activity_regularizer is not None:
             config["activity_regularizer"] = describe(self.activity_regularizer)
         return config
@@ -344,14 +375,7 @@ def as_layer(given: Any) -> Any:
 
     Of two classes of one name it is of the one that was defined last.  Raises ArgumentError for an unknown name.
     """
-    return described(_kinds(Layer), given, "layers") if isinstance(given, dict) else given
-
-
-def _kinds(kind: type[Layer]) -> dict[str, type[Layer]]:
-    found = {kind.__name__: kind}
-    for derived in kind.__subclasses__():
-        found |= _kinds(derived)
-    return found
+    return described(kinds_of(Layer), given, "layers") if isinstance(given, dict) else given
 
 
 def last_extent(layer: Layer, shape: Any) -> int:

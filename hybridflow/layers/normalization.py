@@ -42,8 +42,8 @@ class _Affine(Layer):
         self._settle("gamma", gamma_initializer, gamma_regularizer, gamma_constraint)
 
     def _make_affine(self, shape: Sequence[int]) -> None:
-        self.gamma = self._weight("gamma", shape) if self.scale else None
-        self.beta = self._weight("beta", shape) if self.center else None
+        self.gamma = self._weight("gamma", shape, autocast=False) if self.scale else None
+        self.beta = self._weight("beta", shape, autocast=False) if self.center else None
 
     def _scaled(self, centred: Any, variance: Any, shape: Sequence[int]) -> Any:
         """``centred / sqrt(variance + epsilon)`` times gamma plus beta, which are reshaped to ``shape``."""
@@ -109,7 +109,9 @@ class RMSNormalization(Layer):
         self.axis, self.epsilon = axis if isinstance(axis, int) else tuple(axis), float(epsilon)
 
     def build(self, input_shape: Any) -> None:
-        self.scale = self.add_weight([input_shape[a] for a in _axes(self, self.axis, input_shape)], "ones")
+        self.scale = self.add_weight(
+            [input_shape[a] for a in _axes(self, self.axis, input_shape)], "ones", autocast=False
+        )
 
     def call(self, inputs: Any) -> Any:
         axes = _axes(self, self.axis, inputs.shape)
@@ -232,7 +234,7 @@ class BatchNormalization(_Affine):
     def build(self, input_shape: Any) -> None:
         channels = [input_shape[_axes(self, self.axis, input_shape)[0]]]
         self._make_affine(channels)
-        wide = {"trainable": False, "dtype": dtypes.compute_dtype(self.dtype)}
+        wide = {"trainable": False, "autocast": False, "dtype": dtypes.compute_dtype(self.dtype)}
         self.moving_mean = self._weight("moving_mean", channels, **wide)
         self.moving_variance = self._weight("moving_variance", channels, **wide)
 

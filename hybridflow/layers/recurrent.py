@@ -68,7 +68,7 @@ class RNN(Layer):
         if self.stateful:
             if input_shape[0] is None:
                 raise ShapeError(self.name, "a stateful layer is first called with a batch of known size.")
-            first = Nest(cells.initial_state(self.cell, input_shape[0], self.dtype), "states")
+            first = Nest(cells.initial_state(self.cell, input_shape[0], self.compute_dtype), "states")
             self.states = first.filled([Variable(x, trainable=False, name="state") for x in first.values])
 
     def reset_state(self) -> None:
@@ -96,7 +96,7 @@ class RNN(Layer):
             if batch != held:
                 raise ShapeError(self.name, f"the batch is {batch}; the states are of a batch of {held}.")
         if given is None:
-            return cells.initial_state(self.cell, batch, self.dtype)
+            return cells.initial_state(self.cell, batch, self.compute_dtype)
         states = list(given) if isinstance(given, (list, tuple)) else [given]
         sizes = self.cell.state_size
         count = len(sizes) if isinstance(sizes, (list, tuple)) else 1
@@ -108,7 +108,7 @@ class RNN(Layer):
         """The outputs step by step if these are asked for, the last output, and the last states."""
         project, step = cells.prepared(self.cell, inputs.shape[0], training)
         sequence = project(moveaxis(inputs, 1, 0))
-        output = zeros((inputs.shape[0], cells.output_size(self.cell)), dtype=self.dtype)
+        output = zeros((inputs.shape[0], cells.output_size(self.cell)), dtype=self.compute_dtype)
         carried = Nest([output, states], "the states")
 
         def turn(values: Any, slices: Any) -> tuple[list[Any], list[Any]]:

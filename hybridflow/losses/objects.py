@@ -59,9 +59,11 @@ class Loss(Configured):
         raise NotImplementedError(f"{type(self).__name__} has to define call(self, y_true, y_pred)")
 
     def __call__(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> Tensor:
-        """The loss of predictions; labels become floats like them.  In a model's steps, samples and elements count
-        where the mask of the predictions, if they have one, says that there is something."""
+        """The loss of predictions, float32 if these are narrower; labels become floats like them.  In a model's
+        steps, samples and elements count where the mask of the predictions, if they have one, says that there is
+        something."""
         predictions = float_operand(y_pred, self.name)
+        predictions = cast(predictions, dtypes.compute_dtype(predictions.dtype))
         labels = as_tensor(y_true, self.name)
         if not self._takes_numbers:
             labels = cast(labels, predictions.dtype)

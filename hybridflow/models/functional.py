@@ -37,6 +37,9 @@ class Functional(Model):
 
     layers: list[Any] = []
 
+    def _cast(self, value: Any) -> Any:
+        return value if self._narrow is not None else super()._cast(value)  # each layer has a policy of its own
+
     def _symbols(self, given: Any, what: str) -> tuple[list[Symbol], Any]:
         leaves, structure = pytree.flatten(given)
         for leaf in leaves:

@@ -103,6 +103,7 @@ class Model(Layer):
         run_eagerly: bool = False,
         steps_per_execution: int = 1,
         jit_compile: Any = "auto",
+        auto_scale_loss: bool = True,
     ) -> None:
         """Say how the model is trained.
 
@@ -111,12 +112,18 @@ class Model(Layer):
         ``metrics`` is a list of names, objects and functions, for several outputs a list or dict of lists;
         ``weighted_metrics`` heed the weights of samples.  ``run_eagerly`` does without compiling, so that a debugger
         stops in each step.  Callbacks are told of every ``steps_per_execution``-th batch.  ``jit_compile`` is there for
-        programs that give it: steps are always compiled, unless they run eagerly.
+        programs that give it: steps are always compiled, unless they run eagerly.  With the policy "mixed_float16" the
+        optimizer becomes one that scales the loss (``hf.mixed_precision.LossScaleOptimizer``), unless
+        ``auto_scale_loss`` is False.
         """
         if not isinstance(steps_per_execution, int) or steps_per_execution < 1:
             raise ArgumentError(self.name, f"steps_per_execution is {steps_per_execution!r}; it must be 1 or more.")
+        chosen = optimizers.get(optimizer)
+        scales = auto_scale_loss and self.dtype_policy.name == "mixed_float16"
+        if scales and not isinstance(chosen, optimizers.LossScaleOptimizer):
+            chosen = optimizers.LossScaleOptimizer(chosen)
         self._compiled = _Compiled(
-            optimizers.get(optimizer),
+            chosen,
             CompiledLoss(loss, loss_weights) if loss is not None else None,
             CompiledMetrics(metrics, weighted_metrics, loss),
             steps_per_execution,
@@ -187,8 +194,9 @@ class Model(Layer):
         with GradientTape() as tape:
             y_pred = self(x, training=True)
             loss = self.compute_loss(x=x, y=y, y_pred=y_pred, sample_weight=sample_weight, training=True)
+            scaled = self.optimizer.scale_loss(loss)
         variables = self.trainable_variables
-        gradients = tape.gradient(loss, variables)
+        gradients = tape.gradient(scaled, variables)
         self.optimizer.apply_gradients(zip(gradients, variables))
         return self._logs(x, y, y_pred, sample_weight, loss)
 

@@ -86,6 +86,9 @@ class Sequential(Model):
         """The symbol of the output.  Raises ArgumentError where there is no input."""
         return self._ends[-1] if self._ends else super().output
 
+    def _cast(self, value: Any) -> Any:
+        return value if self._narrow is not None else super()._cast(value)  # each layer has a policy of its own
+
     def call(self, inputs: Any, training: bool | None = None) -> Any:
         for layer in self.layers:
             inputs = layer(inputs)

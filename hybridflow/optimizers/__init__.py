@@ -12,6 +12,7 @@ from hybridflow.optimizers.clipping import clip_by_global_norm, clip_by_norm, gl
 from hybridflow.optimizers.descent import SGD, Lion
 from hybridflow.optimizers.moments import Adam, Adamax, AdamW, Lamb, Nadam
 from hybridflow.optimizers.optimizer import Optimizer
+from hybridflow.optimizers.scaling import LossScaleOptimizer
 
 __all__ = [
     "SGD",
@@ -23,6 +24,7 @@ __all__ = [
     "Ftrl",
     "Lamb",
     "Lion",
+    "LossScaleOptimizer",
     "Nadam",
     "Optimizer",
     "RMSprop",

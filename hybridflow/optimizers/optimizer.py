@@ -166,8 +166,15 @@ class Optimizer(Configured):
     @property
     def variables(self) -> list[Variable]:
         """All state: calls so far, the learning rate if it is a number, slots variable by variable."""
-        rate = [self._rate] if isinstance(self._rate, Variable) else []
-        return [self._calls, *rate, *(slot for v in self._state.trained for slot in self._state.slots[id(v)].values())]
+        return [
+            *self.named_state().values(),
+            *(slot for v in self._state.trained for slot in self._state.slots[id(v)].values()),
+        ]
+
+    def named_state(self) -> dict[str, Variable]:
+        """The state that belongs to no variable, by name."""
+        rate = {"learning_rate": self._rate} if isinstance(self._rate, Variable) else {}
+        return {"iterations": self._calls} | rate
 
     def build(self, variables: Iterable[Variable]) -> None:
         """Make the state of variables that have none yet; ``apply`` does it for those that it meets.
@@ -216,6 +223,10 @@ class Optimizer(Configured):
             ) from None
 
     # Updates
+
+    def scale_loss(self, loss: Any) -> Any:
+        """What gradients are to be taken of: the loss itself, see ``hf.mixed_precision.LossScaleOptimizer``."""
+        return loss
 
     @entered
     def apply_gradients(self, grads_and_vars: Iterable[tuple[Any, Variable]]) -> None:

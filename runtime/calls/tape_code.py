@@ -114,6 +114,7 @@ def _try_exit(module: Module, offsets: TapeOffsets) -> None:
     with f.owned(_state_here(f)) as state:
         with f.b.if_then(f.eq(state.value, idle)):
             f.ret(f.incref(none))
+        f.ret_if(f.b.not_(is_type(f, state.value, "State_Type")), miss)
         for offset in (offsets.trace, offsets.device):
             f.ret_if(f.ne(f.load(state.value, offset, PTR), none), miss)
         tapes = f.load(state.value, offsets.tapes, PTR)

@@ -1,0 +1,116 @@
+"""Which dtype layers compute in, and which one their weights are held in: ``hf.mixed_precision.Policy``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hybridflow.compiler.ir import dtypes
+from hybridflow.core.promotion import to_dtype
+from hybridflow.errors import ArgumentError, DTypeError, entered
+
+_MIXED = "mixed_"
+
+
+class Policy:
+    """The dtype that a layer computes in, and the one that its weights are held in.
+
+    ``name`` is ``"mixed_float16"`` or ``"mixed_bfloat16"``, for weights of float32 that are converted when they are
+    used, or a dtype's, for both.  Layers take a policy, or its name, as ``dtype``.
+
+    >>> policy = hf.mixed_precision.Policy("mixed_float16")
+    >>> policy.compute_dtype, policy.variable_dtype
+    (dtype('float16'), dtype('float32'))
+    """
+
+    def __init__(self, name: Any) -> None:
+        mixed = isinstance(name, str) and name.startswith(_MIXED)
+        self._compute: Any
+        try:
+            self._compute = to_dtype(name[len(_MIXED) :] if mixed else name, "Policy")
+        except DTypeError:
+            self._compute = None
+        if self._compute is None or (mixed and not dtypes.is_narrow_float(self._compute)):
+            raise ArgumentError(
+                "Policy",
+                f"{name!r} is no policy; give 'mixed_float16', 'mixed_bfloat16', or a dtype such as 'float32'.",
+            )
+        self._variable = dtypes.float32 if mixed else self._compute
+        self._name = f"{_MIXED}{self._compute.name}" if mixed else self._compute.name
+
+    @property
+    def name(self) -> str:
+        """What the policy is made of again: ``"mixed_float16"``."""
+        return self._name
+
+    @property
+    def compute_dtype(self) -> Any:
+        """The dtype of inputs and results, and of weights where they are used."""
+        return self._compute
+
+    @property
+    def variable_dtype(self) -> Any:
+        """The dtype that weights are held in."""
+        return self._variable
+
+    @property
+    def is_mixed(self) -> bool:
+        """Whether weights are held in another dtype than that of computations."""
+        return self._compute != self._variable
+
+    def get_config(self) -> dict[str, Any]:
+        """The arguments that make another one like this."""
+        return {"name": self._name}
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any]) -> Policy:
+        """One with the arguments that ``get_config`` returned."""
+        return cls(**config)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Policy) and other._name == self._name
+
+    def __hash__(self) -> int:
+        return hash(self._name)
+
+    def __repr__(self) -> str:
+        return f"<Policy {self._name!r}>"
+
+
+_global = Policy("float32")
+
+
+@entered
+def set_global_policy(policy: Any) -> None:
+    """Set the policy of layers that are made from now on without a ``dtype``: a ``Policy``, or its name.
+
+    >>> hf.mixed_precision.set_global_policy("mixed_bfloat16")
+    >>> hf.layers.Dense(2)(hf.ones((1, 3))).dtype
+    dtype(bfloat16)
+    >>> hf.mixed_precision.set_global_policy("float32")
+    """
+    global _global
+    _global = as_policy(policy)
+
+
+def global_policy() -> Policy:
+    """The policy of layers that are made without a ``dtype``, which is float32 unless ``set_global_policy`` says
+    otherwise.
+
+    >>> hf.mixed_precision.global_policy()
+    <Policy 'float32'>
+    """
+    return _global
+
+
+def as_policy(given: Any) -> Policy:
+    """A policy, or the one that a name, a dtype, or the description of one means."""
+    if isinstance(given, Policy):
+        return given
+    if isinstance(given, dict):
+        return Policy.from_config(given.get("config", given))
+    return Policy(given)
+
+
+def policy_of(dtype: Any) -> Policy:
+    """The policy of a layer that was given this ``dtype``."""
+    return _global if dtype is None else as_policy(dtype)
