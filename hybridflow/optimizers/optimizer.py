@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -386,6 +387,19 @@ class Optimizer(Configured):
     def assign_sub(self, variable: Variable, delta: Any) -> None:
         """Subtract from a variable or a slot, rounded once."""
         self.assign(variable, variable - delta)
+
+    def with_state(
+        self, calls: Variable, slots: Iterable[tuple[Variable, dict[str, Variable]]], rate: Rate | None = None
+    ) -> Self:
+        """One that does the same over state held elsewhere: the number of ``calls``, and for each variable its slots
+        by name; with another learning rate, if it is given."""
+        again = copy.copy(self)
+        pairs = list(slots)
+        again._state = _State([variable for variable, _ in pairs], [own for _, own in pairs])
+        again._calls = calls
+        if rate is not None:
+            again._rate = self._rate_of(rate)
+        return again
 
     # What is done to gradients and variables
 

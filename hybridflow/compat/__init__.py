@@ -1,0 +1,1 @@
+"""Other libraries' names over what is here, so that their programs run after changing one import."""

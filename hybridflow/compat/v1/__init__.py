@@ -1,0 +1,323 @@
+"""TensorFlow 1's names, ``import hybridflow.compat.v1 as tf``: graphs, sessions, and what programs build with them.
+
+Functions record operations of the default graph, until ``tf.enable_eager_execution()``.  What a session is asked for is
+compiled as one program.
+"""
+
+from __future__ import annotations
+
+import re
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+import hybridflow as _hf
+from hybridflow.compat.v1 import (
+    errors as errors,
+    functions as _functions,
+    graph as _graph,
+    naming as _naming,
+    neural as _neural,
+    parts as _parts,
+    saver as _saver,
+    surroundings as _surroundings,
+    training as _training,
+    variables as _variables,
+)
+from hybridflow.compat.v1.control import (
+    case as case,
+    cond as cond,
+    foldl as foldl,
+    foldr as foldr,
+    map_fn as map_fn,
+    scan as scan,
+    switch_case as switch_case,
+    while_loop as while_loop,
+)
+from hybridflow.compat.v1.derivatives import gradients as gradients, hessians as hessians
+from hybridflow.compat.v1.graph import (
+    Graph as Graph,
+    GraphDef as GraphDef,
+    Operation as Operation,
+    Tensor as Tensor,
+    reset_default_graph as reset_default_graph,
+)
+from hybridflow.compat.v1.recording import Recorded as _Recorded
+from hybridflow.compat.v1.session import InteractiveSession as InteractiveSession, Session as Session
+from hybridflow.compat.v1.shapes import Dimension as Dimension, TensorShape as TensorShape
+from hybridflow.compat.v1.surroundings import (
+    ConfigProto as ConfigProto,
+    GPUOptions as GPUOptions,
+    GraphKeys as GraphKeys,
+    GraphOptions as GraphOptions,
+    OptimizerOptions as OptimizerOptions,
+    RunMetadata as RunMetadata,
+    RunOptions as RunOptions,
+)
+from hybridflow.compat.v1.variables import (
+    AUTO_REUSE as AUTO_REUSE,
+    Variable as Variable,
+    VariableScope as VariableScope,
+    all_variables as all_variables,
+    assign as assign,
+    assign_add as assign_add,
+    assign_sub as assign_sub,
+    constant_initializer as constant_initializer,
+    get_variable as get_variable,
+    get_variable_scope as get_variable_scope,
+    global_variables as global_variables,
+    glorot_normal_initializer as glorot_normal_initializer,
+    glorot_uniform_initializer as glorot_uniform_initializer,
+    is_variable_initialized as is_variable_initialized,
+    local_variables as local_variables,
+    ones_initializer as ones_initializer,
+    orthogonal_initializer as orthogonal_initializer,
+    random_normal_initializer as random_normal_initializer,
+    random_uniform_initializer as random_uniform_initializer,
+    report_uninitialized_variables as report_uninitialized_variables,
+    scatter_add as scatter_add,
+    scatter_sub as scatter_sub,
+    scatter_update as scatter_update,
+    trainable_variables as trainable_variables,
+    truncated_normal_initializer as truncated_normal_initializer,
+    uniform_unit_scaling_initializer as uniform_unit_scaling_initializer,
+    variable_scope as variable_scope,
+    variance_scaling_initializer as variance_scaling_initializer,
+    zeros_initializer as zeros_initializer,
+)
+
+float16, float32, float64, bfloat16 = _hf.float16, _hf.float32, _hf.float64, _hf.bfloat16
+int8, int16, int32, int64 = _hf.int8, _hf.int16, _hf.int32, _hf.int64
+uint8, uint16, uint32, uint64 = _hf.uint8, _hf.uint16, _hf.uint32, _hf.uint64
+bool, string = _hf.bool_, _functions.STRING
+newaxis = None
+__version__ = "1.15.0"
+VERSION = __version__
+
+
+def get_default_graph() -> Graph:
+    """The innermost open graph, or that of the process."""
+    return _graph.default_graph()
+
+
+def get_default_session() -> Any:
+    """The innermost session that is a default one, or None."""
+    return _graph.default_session()
+
+
+def disable_eager_execution() -> None:
+    """Record operations wherever functions of ``tf`` are called, those of ``hybridflow.compat.tf`` too."""
+    _graph.set_recording(True)
+
+
+def enable_eager_execution(*_: Any, **__: Any) -> None:
+    """Compute at once, but for what is within a ``tf.Graph().as_default()``."""
+    _graph.set_recording(False)
+
+
+disable_v2_behavior, enable_v2_behavior = disable_eager_execution, enable_eager_execution
+
+
+def executing_eagerly() -> Any:
+    """Whether functions compute at once."""
+    return not _graph.is_recording(True)
+
+
+def _nothing(*_: Any, **__: Any) -> None:
+    """Accepted, and of no meaning here."""
+
+
+disable_resource_variables = enable_resource_variables = disable_v2_tensorshape = disable_control_flow_v2 = _nothing
+enable_v2_tensorshape = enable_control_flow_v2 = disable_tensor_equality = enable_tensor_equality = _nothing
+
+
+@contextmanager
+def name_scope(name: str | None = None, default_name: str | None = None, values: Any = None) -> Any:
+    """Names of operations made in the block begin with this one."""
+    with get_default_graph().name_scope(default_name if name is None else name) as opened:
+        yield opened
+
+
+op_scope = name_scope
+
+
+def control_dependencies(control_inputs: Any) -> Any:
+    return get_default_graph().control_dependencies(control_inputs)
+
+
+def device(device_name_or_function: Any) -> Any:
+    return get_default_graph().device(device_name_or_function)
+
+
+def colocate_with(op: Any, ignore_existing: Any = False) -> Any:
+    return get_default_graph().device("")
+
+
+def add_to_collection(name: Any, value: Any) -> None:
+    get_default_graph().add_to_collection(name, value)
+
+
+def add_to_collections(names: Any, value: Any) -> None:
+    get_default_graph().add_to_collections(names, value)
+
+
+def get_collection(key: Any, scope: str | None = None) -> list[Any]:
+    return get_default_graph().get_collection(key, scope)
+
+
+def get_collection_ref(key: Any) -> list[Any]:
+    return get_default_graph().get_collection_ref(key)
+
+
+def global_variables_initializer() -> Operation:
+    """The operation that gives all variables the values that they start from."""
+    return variables_initializer(global_variables(), "init")
+
+
+def local_variables_initializer() -> Operation:
+    """The same for those of metrics, and other local ones."""
+    return variables_initializer(local_variables(), "init")
+
+
+def variables_initializer(var_list: Any, name: str = "init") -> Operation:
+    with get_default_graph().in_body(None):
+        return _functions.group(*[v.initializer for v in var_list], name=name)
+
+
+initialize_all_variables, initialize_variables = global_variables_initializer, variables_initializer
+initialize_local_variables = local_variables_initializer
+
+
+def tables_initializer(name: str = "init_all_tables") -> Operation:
+    return _functions.no_op(name)
+
+
+def is_tensor(x: Any) -> Any:
+    return isinstance(x, (Tensor, Variable, _hf.Tensor))
+
+
+def as_dtype(type_value: Any) -> Any:
+    return np.dtype(type_value)
+
+
+def _recorded(module: Any) -> Any:
+    """What hybridflow has under a name that nothing here has: recorded, as an operation of a type like its name."""
+
+    def look_up(name: str) -> Any:
+        found = getattr(module, name, None) if name in dir(module) else None
+        if not callable(found) or isinstance(found, type):
+            return None
+        return _Recorded(found, re.sub(r"(?:^|_)(\w)", lambda m: m[1].upper(), name), name)
+
+    return look_up
+
+
+nn = _naming.Namespace("tf.nn", _neural.TABLE, _recorded(_hf.nn))
+layers = _naming.Namespace(
+    "tf.layers",
+    {
+        name: getattr(_parts, name)
+        for name in (
+            "dense", "conv2d", "conv2d_transpose", "max_pooling2d", "average_pooling2d", "flatten", "dropout",
+            "batch_normalization",
+        )
+    },
+)  # fmt: skip
+losses = _naming.Namespace(
+    "tf.losses",
+    {
+        name: getattr(_parts, name)
+        for name in (
+            "Reduction", "mean_squared_error", "absolute_difference", "log_loss", "huber_loss", "hinge_loss",
+            "softmax_cross_entropy", "sparse_softmax_cross_entropy", "sigmoid_cross_entropy", "add_loss", "get_losses",
+            "get_regularization_losses", "get_regularization_loss", "get_total_loss",
+        )
+    },
+)  # fmt: skip
+metrics = _naming.Namespace(
+    "tf.metrics",
+    {name: getattr(_parts, name) for name in ("mean", "accuracy", "mean_absolute_error", "precision", "recall")}
+    | {"mean_squared_error": _parts.mean_squared_error_metric},
+)
+train = _naming.Namespace(
+    "tf.train",
+    {name: value for name, value in vars(_training).items() if name.endswith("Optimizer")}
+    | {
+        name: getattr(_training, name)
+        for name in (
+            "ExponentialMovingAverage", "exponential_decay", "inverse_time_decay", "polynomial_decay",
+            "piecewise_constant", "cosine_decay", "natural_exp_decay", "create_global_step", "get_global_step",
+            "get_or_create_global_step", "global_step",
+        )
+    }
+    | {
+        name: getattr(_saver, name)
+        for name in (
+            "Saver", "checkpoint_exists", "get_checkpoint_state", "latest_checkpoint", "list_variables",
+            "load_variable", "update_checkpoint_state",
+        )
+    },
+)  # fmt: skip
+_initializers = {
+    name.removesuffix("_initializer"): value
+    for name, value in vars(_variables).items()
+    if name.endswith("_initializer")
+}
+initializers = _naming.Namespace("tf.initializers", {**_initializers, "global_variables": global_variables_initializer})
+random = _naming.Namespace(
+    "tf.random",
+    {
+        "normal": _functions.TABLE["random_normal"],
+        "uniform": _functions.TABLE["random_uniform"],
+        "truncated_normal": _functions.TABLE["truncated_normal"],
+        "shuffle": _functions.TABLE["random_shuffle"],
+        "set_random_seed": _functions.set_random_seed,
+        "multinomial": _functions.TABLE["multinomial"],
+    },
+)
+math = _naming.Namespace("tf.math", _functions.TABLE, _recorded(_hf))
+linalg = _naming.Namespace(
+    "tf.linalg", {name: _functions.TABLE[name] for name in ("matmul", "norm", "diag", "eye")}, _recorded(_hf.linalg)
+)
+flags = _naming.Namespace("tf.flags", _surroundings.flag_names)
+app = _naming.Namespace("tf.app", {"run": _surroundings.run, "flags": flags})
+logging = _naming.Namespace("tf.logging", _surroundings.log_names)
+gfile = _naming.Namespace("tf.gfile", _surroundings.file_names)
+contrib = _naming.Namespace(
+    "tf.contrib",
+    {
+        "layers": _naming.Namespace(
+            "tf.contrib.layers",
+            {
+                "xavier_initializer": lambda uniform=True, seed=None, dtype=float32: (
+                    glorot_uniform_initializer if uniform else glorot_normal_initializer
+                )(seed=seed),
+                "variance_scaling_initializer": lambda factor=2.0, mode="FAN_IN", uniform=False, seed=None: (
+                    variance_scaling_initializer(factor, mode.lower(), "uniform" if uniform else "normal", seed)
+                ),
+                "l2_regularizer": _parts.l2_regularizer,
+                "l1_regularizer": _parts.l1_regularizer,
+                "flatten": _parts.flatten,
+            },
+        )
+    },
+)
+test = _naming.Namespace("tf.test", {"is_gpu_available": lambda *_: False, "gpu_device_name": lambda: ""})
+_fallback = _recorded(_hf)
+
+
+def __getattr__(name: str) -> Any:
+    if name.startswith("__"):
+        raise AttributeError(name)
+    found = _functions.TABLE.get(name)
+    if found is None:
+        found = _fallback(name)
+    if found is None:
+        raise AttributeError(_naming.missing("tf", name, {**globals(), **_functions.TABLE}))
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*(name for name in globals() if not name.startswith("_")), *_functions.TABLE})

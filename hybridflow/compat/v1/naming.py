@@ -1,0 +1,39 @@
+"""Namespaces of names: what is there, and what is said of what is not."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Mapping
+from typing import Any
+
+
+class Namespace:
+    """Names of a part of TensorFlow, ``tf.nn``.  Those that it has not are looked up in a ``fallback``."""
+
+    def __init__(self, path: str, names: Mapping[str, Any], fallback: Callable[[str], Any] | None = None) -> None:
+        self._path, self._names, self._fallback = path, dict(names), fallback
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        found = self._names.get(name)
+        if found is None and self._fallback is not None:
+            found = self._fallback(name)
+            if found is not None:
+                self._names[name] = found
+        if found is None:
+            raise AttributeError(missing(self._path, name, self._names))
+        return found
+
+    def __dir__(self) -> list[str]:
+        return sorted(self._names)
+
+    def __repr__(self) -> str:
+        return f"<{self._path}: {len(self._names)} names>"
+
+
+def missing(path: str, name: str, names: Mapping[str, Any]) -> str:
+    """What is said of a name that is not there: the nearest that is."""
+    near = difflib.get_close_matches(name, names, 1)
+    hint = f" Did you mean {path}.{near[0]}?" if near else ""
+    return f"{path} has no {name!r} in hybridflow.{hint}"

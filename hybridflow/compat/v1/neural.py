@@ -1,0 +1,422 @@
+"""``tf.nn`` of TensorFlow 1: its arguments over hybridflow's functions."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import hybridflow as hf
+from hybridflow.array.random import global_generator
+from hybridflow.compat.v1.functions import TABLE as FUNCTIONS, _extents, _static, convert_to_tensor
+from hybridflow.compat.v1.recording import Recorded, as_graph_tensor, is_symbolic
+from hybridflow.compiler.ir import dtypes
+
+TABLE: dict[str, Any] = {name: FUNCTIONS[name] for name in ("tanh", "sigmoid")}
+
+
+def op(
+    type: str, *names: str, default: str | None = None, draws: bool = False
+) -> Callable[[Callable[..., Any]], Recorded]:
+    """Enter a function into the table of ``tf.nn``, see ``functions.op``."""
+
+    def enter(function: Callable[..., Any]) -> Recorded:
+        recorded = Recorded(function, type, default, draws)
+        for name in names or (function.__name__,):
+            TABLE[name] = recorded
+        return recorded
+
+    return enter
+
+
+def _of_features(own: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    def apply(features: Any) -> Any:
+        return own(features)
+
+    apply.__doc__ = own.__doc__
+    return apply
+
+
+for _name, _type in {
+    "relu": "Relu", "relu6": "Relu6", "elu": "Elu", "selu": "Selu", "softplus": "Softplus", "softsign": "Softsign",
+    "swish": "Swish", "gelu": "Gelu",
+}.items():  # fmt: skip
+    TABLE[_name] = Recorded(_of_features(getattr(hf.nn, _name)), _type)
+
+
+@op("LeakyRelu")
+def leaky_relu(features: Any, alpha: Any = 0.2) -> Any:
+    return hf.nn.leaky_relu(features, alpha)
+
+
+@op("Softmax")
+def softmax(logits: Any, axis: Any = None, dim: Any = None) -> Any:
+    place = dim if axis is None else axis
+    return hf.nn.softmax(logits, axis=-1 if place is None else place)
+
+
+@op("LogSoftmax")
+def log_softmax(logits: Any, axis: Any = None, dim: Any = None) -> Any:
+    place = dim if axis is None else axis
+    return hf.nn.log_softmax(logits, axis=-1 if place is None else place)
+
+
+def _named(labels: Any, logits: Any, what: str) -> None:
+    if labels is None or logits is None:
+        raise ValueError(f"Only call `{what}` with named arguments (labels=..., logits=..., ...)")
+
+
+_softmax_loss = Recorded(
+    lambda labels, logits, axis: hf.losses.softmax_cross_entropy(
+        hf.astype(hf.asarray(labels), logits.dtype), logits, axis, reduction="none"
+    ),
+    "SoftmaxCrossEntropyWithLogits",
+    "softmax_cross_entropy_with_logits",
+)
+_sparse_loss = Recorded(
+    lambda labels, logits: hf.losses.softmax_cross_entropy(labels, logits, reduction="none"),
+    "SparseSoftmaxCrossEntropyWithLogits",
+    "SparseSoftmaxCrossEntropyWithLogits",
+)
+_sigmoid_loss = Recorded(
+    lambda labels, logits: hf.losses.sigmoid_cross_entropy(
+        hf.astype(hf.asarray(labels), logits.dtype), logits, reduction="none"
+    ),
+    "SigmoidCrossEntropy",
+    "logistic_loss",
+)
+
+
+def softmax_cross_entropy_with_logits(
+    _sentinel: Any = None,
+    labels: Any = None,
+    logits: Any = None,
+    dim: Any = -1,
+    name: str | None = None,
+    axis: Any = None,
+) -> Any:
+    """One loss for each row of logits, with labels that are probabilities."""
+    _named(labels, logits, "softmax_cross_entropy_with_logits")
+    return _softmax_loss(
+        labels, logits if is_symbolic(logits) else convert_to_tensor(logits), dim if axis is None else axis, name=name
+    )
+
+
+def sparse_softmax_cross_entropy_with_logits(
+    _sentinel: Any = None, labels: Any = None, logits: Any = None, name: str | None = None
+) -> Any:
+    """The same with numbers of classes as labels."""
+    _named(labels, logits, "sparse_softmax_cross_entropy_with_logits")
+    return _sparse_loss(labels, logits, name=name)
+
+
+def sigmoid_cross_entropy_with_logits(
+    _sentinel: Any = None, labels: Any = None, logits: Any = None, name: str | None = None
+) -> Any:
+    """One loss for each element."""
+    _named(labels, logits, "sigmoid_cross_entropy_with_logits")
+    return _sigmoid_loss(labels, logits if is_symbolic(logits) else convert_to_tensor(logits), name=name)
+
+
+TABLE.update(
+    softmax_cross_entropy_with_logits=softmax_cross_entropy_with_logits,
+    softmax_cross_entropy_with_logits_v2=softmax_cross_entropy_with_logits,
+    sparse_softmax_cross_entropy_with_logits=sparse_softmax_cross_entropy_with_logits,
+    sigmoid_cross_entropy_with_logits=sigmoid_cross_entropy_with_logits,
+)
+
+
+@op("WeightedCrossEntropy")
+def weighted_cross_entropy_with_logits(
+    labels: Any = None, logits: Any = None, pos_weight: Any = None, targets: Any = None
+) -> Any:
+    z = targets if labels is None else labels
+    weight = 1 + (pos_weight - 1) * z
+    return (1 - z) * logits + weight * (hf.log1p(hf.exp(-hf.abs(logits))) + hf.nn.relu(-logits))
+
+
+@op("L2Loss")
+def l2_loss(t: Any) -> Any:
+    return hf.sum(hf.square(t)) / 2
+
+
+@op("L2Normalize", default="l2_normalize")
+def l2_normalize(x: Any, axis: Any = None, epsilon: float = 1e-12, dim: Any = None) -> Any:
+    place = _static(dim if axis is None else axis)
+    total = hf.sum(hf.square(x), axis=tuple(place) if isinstance(place, list) else place, keepdims=True)
+    return x * hf.rsqrt(hf.maximum(total, epsilon))
+
+
+@op("BiasAdd")
+def bias_add(value: Any, bias: Any, data_format: Any = None) -> Any:
+    if data_format in ("NCHW", "NCDHW"):
+        bias = hf.reshape(bias, (-1, *[1] * (len(value.shape) - 2)))
+    return value + bias
+
+
+@op("XwPlusB", default="xw_plus_b")
+def xw_plus_b(x: Any, weights: Any, biases: Any) -> Any:
+    return hf.matmul(x, weights) + biases
+
+
+def _dropped(x: Any, rate: Any, noise_shape: Any = None, generator: Any = None) -> Any:
+    source = global_generator() if generator is None else generator
+    if isinstance(rate, (int, float)) and rate == 0:
+        return x
+    shape = (
+        x.shape
+        if noise_shape is None
+        else tuple([own if extent in (None, -1) else extent for own, extent in zip(x.shape, _extents(noise_shape))])
+    )
+    keeps = source.uniform(shape, 0.0, 1.0, x.dtype) >= rate
+    return hf.where(keeps, x / (1 - rate), hf.zeros_like(x))
+
+
+_dropout = Recorded(_dropped, "Dropout", "dropout", draws=True)
+
+
+def dropout(
+    x: Any,
+    keep_prob: Any = None,
+    noise_shape: Any = None,
+    seed: int | None = None,
+    name: str | None = None,
+    rate: Any = None,
+) -> Any:
+    """Elements set to 0 with probability ``rate``, or ``1 - keep_prob``, the others scaled up."""
+    if keep_prob is None and rate is None:
+        raise ValueError("You must provide a rate to dropout.")
+    if rate is None and not is_symbolic(keep_prob) and not 0 < keep_prob <= 1:
+        raise ValueError(f"keep_prob must be in (0, 1], got {keep_prob!r}.")
+    found = _dropout(x, 1 - keep_prob if rate is None else rate, noise_shape, name=name, op_seed=seed)
+    if is_symbolic(x) and is_symbolic(found):
+        found.set_shape(as_graph_tensor(x).shape)
+    return found
+
+
+TABLE["dropout"] = dropout
+
+
+def _steps(given: Any, data_format: Any) -> Any:
+    """Strides as hybridflow takes them: of the inner axes."""
+    if isinstance(given, int):
+        return given
+    values = list(given)
+    if len(values) == 4:
+        return values[2:] if data_format == "NCHW" else values[1:3]
+    return values
+
+
+def _padding(padding: Any) -> Any:
+    if isinstance(padding, str):
+        return padding
+    return [tuple(x) for x in list(padding)[1:3]]
+
+
+@op("Conv2D")
+def conv2d(
+    input: Any,
+    filter: Any = None,
+    strides: Any = None,
+    padding: Any = None,
+    use_cudnn_on_gpu: bool = True,
+    data_format: str = "NHWC",
+    dilations: Any = (1, 1, 1, 1),
+    filters: Any = None,
+) -> Any:
+    return hf.nn.conv2d(
+        input,
+        filters if filter is None else filter,
+        _steps(strides, data_format),
+        _padding(padding),
+        data_format,
+        _steps(dilations, data_format),
+    )
+
+
+@op("Conv2DBackpropInput", default="conv2d_transpose")
+def conv2d_transpose(
+    value: Any = None,
+    filter: Any = None,
+    output_shape: Any = None,
+    strides: Any = None,
+    padding: str = "SAME",
+    data_format: str = "NHWC",
+    input: Any = None,
+    filters: Any = None,
+) -> Any:
+    return hf.nn.conv2d_transpose(
+        input if value is None else value,
+        filters if filter is None else filter,
+        _extents(output_shape),
+        _steps(strides, data_format),
+        padding,
+        data_format,
+    )
+
+
+@op("MaxPool")
+def max_pool(
+    value: Any = None,
+    ksize: Any = None,
+    strides: Any = None,
+    padding: Any = None,
+    data_format: str = "NHWC",
+    input: Any = None,
+) -> Any:
+    return hf.nn.max_pool2d(
+        input if value is None else value,
+        _steps(ksize, data_format),
+        _steps(strides, data_format),
+        padding,
+        data_format,
+    )
+
+
+@op("AvgPool")
+def avg_pool(
+    value: Any = None,
+    ksize: Any = None,
+    strides: Any = None,
+    padding: Any = None,
+    data_format: str = "NHWC",
+    input: Any = None,
+) -> Any:
+    return hf.nn.avg_pool2d(
+        input if value is None else value,
+        _steps(ksize, data_format),
+        _steps(strides, data_format),
+        padding,
+        data_format,
+    )
+
+
+@op("Moments", default="moments")
+def moments(x: Any, axes: Any, shift: Any = None, keep_dims: Any = None, keepdims: Any = None) -> Any:
+    places = _static(axes)
+    found = hf.nn.moments(
+        x, tuple(places) if isinstance(places, list) else places, keepdims=bool(keepdims or keep_dims)
+    )
+    return tuple(found)
+
+
+@op("BatchNorm", default="batchnorm")
+def batch_normalization(x: Any, mean: Any, variance: Any, offset: Any, scale: Any, variance_epsilon: Any) -> Any:
+    factor = hf.rsqrt(variance + variance_epsilon)
+    factor = factor if scale is None else factor * scale
+    return x * factor + ((0 if offset is None else offset) - mean * factor)
+
+
+@op("LRN", "local_response_normalization", "lrn", default="LRN")
+def local_response_normalization(
+    input: Any, depth_radius: int = 5, bias: float = 1, alpha: float = 1, beta: float = 0.5
+) -> Any:
+    channels = input.shape[-1]
+    squares = hf.pad(hf.square(input), [(0, 0)] * (len(input.shape) - 1) + [(depth_radius, depth_radius)])
+    total = sum(squares[..., k : k + channels] for k in range(2 * depth_radius + 1))
+    return input / hf.pow(bias + alpha * total, beta)
+
+
+@op("GatherV2", default="embedding_lookup")
+def embedding_lookup(
+    params: Any, ids: Any, partition_strategy: str = "mod", validate_indices: bool = True, max_norm: Any = None
+) -> Any:
+    return hf.take(params, ids, axis=0)
+
+
+@op("TopKV2")
+def top_k(input: Any, k: int = 1, sorted: bool = True) -> Any:
+    values, places = hf.top_k(input, k)
+    return values, hf.astype(places, dtypes.int32)
+
+
+@op("InTopK")
+def in_top_k(predictions: Any, targets: Any, k: int) -> Any:
+    own = hf.take_along_axis(predictions, hf.expand_dims(hf.astype(targets, dtypes.int64), -1), axis=-1)
+    return hf.sum(hf.astype(predictions > own, dtypes.int32), axis=-1) < k
+
+
+def _sampled(generator: Any, count: int, classes: int) -> tuple[Any, Any]:
+    """Classes drawn log-uniformly, as for words in the order of their frequency, and how often each is expected."""
+    source = global_generator() if generator is None else generator
+    uniform = source.uniform((count,), 0.0, 1.0)
+    drawn = hf.astype(hf.exp(uniform * math.log(classes + 1.0)), dtypes.int64) - 1
+    return hf.clip(drawn, 0, classes - 1), classes
+
+
+def _expected(labels: Any, classes: int, count: int) -> Any:
+    x = hf.astype(labels, dtypes.float32)
+    return hf.log((hf.log(x + 2) - hf.log(x + 1)) / math.log(classes + 1.0) * count)
+
+
+def _sampled_logits(
+    weights: Any, biases: Any, labels: Any, inputs: Any, num_sampled: int, num_classes: int, generator: Any
+) -> Any:
+    true = hf.astype(hf.reshape(labels, (-1,)), dtypes.int64)
+    drawn, _ = _sampled(generator, num_sampled, num_classes)
+    own = hf.sum(inputs * hf.take(weights, true, axis=0), axis=1) + hf.take(biases, true, axis=0)
+    others = hf.matmul(inputs, hf.matrix_transpose(hf.take(weights, drawn, axis=0))) + hf.take(biases, drawn, axis=0)
+    own = own - _expected(true, num_classes, num_sampled)
+    others = others - _expected(drawn, num_classes, num_sampled)
+    return hf.concat([hf.expand_dims(own, 1), others], axis=1), true, drawn
+
+
+def _nce(
+    weights: Any, biases: Any, labels: Any, inputs: Any, num_sampled: int, num_classes: int, generator: Any = None
+) -> Any:
+    logits, _, _ = _sampled_logits(weights, biases, labels, inputs, num_sampled, num_classes, generator)
+    targets = hf.concat([hf.ones_like(logits[:, :1]), hf.zeros_like(logits[:, 1:])], axis=1)
+    return hf.sum(hf.losses.sigmoid_cross_entropy(targets, logits, reduction="none"), axis=1)
+
+
+def _sampled_softmax(
+    weights: Any, biases: Any, labels: Any, inputs: Any, num_sampled: int, num_classes: int, generator: Any = None
+) -> Any:
+    logits, true, drawn = _sampled_logits(weights, biases, labels, inputs, num_sampled, num_classes, generator)
+    hits = hf.expand_dims(true, 1) == hf.expand_dims(drawn, 0)  # those that are the true class do not count twice
+    others = hf.where(hits, logits[:, 1:] - 1e37, logits[:, 1:])
+    joined = hf.concat([logits[:, :1], others], axis=1)
+    return hf.losses.softmax_cross_entropy(hf.zeros_like(true), joined, reduction="none")
+
+
+_nce_loss = Recorded(_nce, "NceLoss", "nce_loss", draws=True)
+_sampled_loss = Recorded(_sampled_softmax, "SampledSoftmaxLoss", "sampled_softmax_loss", draws=True)
+
+
+def nce_loss(
+    weights: Any,
+    biases: Any,
+    labels: Any,
+    inputs: Any,
+    num_sampled: int,
+    num_classes: int,
+    num_true: int = 1,
+    sampled_values: Any = None,
+    remove_accidental_hits: bool = False,
+    partition_strategy: str = "mod",
+    name: str | None = None,
+) -> Any:
+    """Noise-contrastive losses: the true class against some that are drawn log-uniformly."""
+    return _nce_loss(weights, biases, labels, inputs, num_sampled, num_classes, name=name)
+
+
+def sampled_softmax_loss(
+    weights: Any,
+    biases: Any,
+    labels: Any,
+    inputs: Any,
+    num_sampled: int,
+    num_classes: int,
+    num_true: int = 1,
+    sampled_values: Any = None,
+    remove_accidental_hits: bool = True,
+    partition_strategy: str = "mod",
+    name: str | None = None,
+    seed: int | None = None,
+) -> Any:
+    """Softmax losses over the true class and some that are drawn log-uniformly."""
+    return _sampled_loss(weights, biases, labels, inputs, num_sampled, num_classes, name=name, op_seed=seed)
+
+
+TABLE.update(nce_loss=nce_loss, sampled_softmax_loss=sampled_softmax_loss)
+__all__ = ["TABLE"]

@@ -1,0 +1,557 @@
+"""``tf.layers``, ``tf.losses`` and ``tf.metrics`` of TensorFlow 1: they make variables by ``tf.get_variable``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from hybridflow.compat.v1.control import cond
+from hybridflow.compat.v1.functions import TABLE as tf, convert_to_tensor
+from hybridflow.compat.v1.graph import Tensor, default_graph
+from hybridflow.compat.v1.neural import TABLE as nn
+from hybridflow.compat.v1.recording import as_graph_tensor, constant_value, is_symbolic
+from hybridflow.compat.v1.variables import (
+    LOCAL,
+    REGULARIZATION,
+    Variable,
+    get_variable,
+    ones_initializer,
+    variable_scope,
+    zeros_initializer,
+)
+
+UPDATE_OPS, LOSSES = "update_ops", "losses"
+
+
+def _pair(value: Any) -> list[int]:
+    return [value, value] if isinstance(value, int) else list(value)
+
+
+def _activated(x: Any, activation: Any) -> Any:
+    return x if activation is None else activation(x)
+
+
+def _static_extent(x: Tensor, axis: int, what: str) -> int:
+    extent = None if x.shape.ndims is None else x.shape.as_list()[axis]
+    if extent is None:
+        raise ValueError(f"The last dimension of the inputs to `{what}` should be defined. Found {x.shape}.")
+    return extent
+
+
+def dense(
+    inputs: Any,
+    units: int,
+    activation: Any = None,
+    use_bias: bool = True,
+    kernel_initializer: Any = None,
+    bias_initializer: Any = None,
+    kernel_regularizer: Any = None,
+    bias_regularizer: Any = None,
+    activity_regularizer: Any = None,
+    kernel_constraint: Any = None,
+    bias_constraint: Any = None,
+    trainable: bool = True,
+    name: str | None = None,
+    reuse: Any = None,
+) -> Any:
+    """``activation(inputs @ kernel + bias)``, over the last axis."""
+    x = convert_to_tensor(inputs)
+    with variable_scope(name, "dense", reuse=reuse):
+        size = _static_extent(x, -1, "Dense")
+        kernel = get_variable("kernel", [size, units], x.dtype, kernel_initializer, kernel_regularizer, trainable)
+        flat = x if x.shape.ndims == 2 else tf["reshape"](x, [-1, size])
+        out = tf["matmul"](flat, kernel)
+        if x.shape.ndims != 2:
+            front = tf["shape"](x)[:-1]
+            out = tf["reshape"](out, tf["concat"]([front, [units]], 0))
+        if use_bias:
+            bias = get_variable(
+                "bias", [units], x.dtype, bias_initializer or zeros_initializer(), bias_regularizer, trainable
+            )
+            out = nn["bias_add"](out, bias)
+        return _activated(out, activation)
+
+
+def conv2d(
+    inputs: Any,
+    filters: int,
+    kernel_size: Any,
+    strides: Any = (1, 1),
+    padding: str = "valid",
+    data_format: str = "channels_last",
+    dilation_rate: Any = (1, 1),
+    activation: Any = None,
+    use_bias: bool = True,
+    kernel_initializer: Any = None,
+    bias_initializer: Any = None,
+    kernel_regularizer: Any = None,
+    bias_regularizer: Any = None,
+    activity_regularizer: Any = None,
+    kernel_constraint: Any = None,
+    bias_constraint: Any = None,
+    trainable: bool = True,
+    name: str | None = None,
+    reuse: Any = None,
+) -> Any:
+    """Windows over images times a kernel."""
+    x = convert_to_tensor(inputs)
+    first = data_format == "channels_first"
+    with variable_scope(name, "conv2d", reuse=reuse):
+        channels = _static_extent(x, 1 if first else -1, "Conv2D")
+        shape = [*_pair(kernel_size), channels, filters]
+        kernel = get_variable("kernel", shape, x.dtype, kernel_initializer, kernel_regularizer, trainable)
+        layout = "NCHW" if first else "NHWC"
+        out = nn["conv2d"](
+            x, kernel, _pair(strides), padding.upper(), data_format=layout, dilations=_pair(dilation_rate)
+        )
+        if use_bias:
+            bias = get_variable(
+                "bias", [filters], x.dtype, bias_initializer or zeros_initializer(), bias_regularizer, trainable
+            )
+            out = nn["bias_add"](out, bias, layout)
+        return _activated(out, activation)
+
+
+def conv2d_transpose(
+    inputs: Any,
+    filters: int,
+    kernel_size: Any,
+    strides: Any = (1, 1),
+    padding: str = "valid",
+    data_format: str = "channels_last",
+    activation: Any = None,
+    use_bias: bool = True,
+    kernel_initializer: Any = None,
+    bias_initializer: Any = None,
+    trainable: bool = True,
+    name: str | None = None,
+    reuse: Any = None,
+    **_: Any,
+) -> Any:
+    """The transpose of a convolution: images grow by the strides."""
+    x = convert_to_tensor(inputs)
+    (kh, kw), (sh, sw) = _pair(kernel_size), _pair(strides)
+    with variable_scope(name, "conv2d_transpose", reuse=reuse):
+        kernel = get_variable(
+            "kernel",
+            [kh, kw, filters, _static_extent(x, -1, "Conv2DTranspose")],
+            x.dtype,
+            kernel_initializer,
+            trainable=trainable,
+        )
+        sizes = tf["shape"](x)
+        grown = [sizes[1] * sh, sizes[2] * sw]
+        if padding.lower() == "valid":
+            grown = [grown[0] + max(kh - sh, 0), grown[1] + max(kw - sw, 0)]
+        out = nn["conv2d_transpose"](x, kernel, tf["stack"]([sizes[0], *grown, filters]), [sh, sw], padding.upper())
+        if use_bias:
+            bias = get_variable(
+                "bias", [filters], x.dtype, bias_initializer or zeros_initializer(), trainable=trainable
+            )
+            out = nn["bias_add"](out, bias)
+        return _activated(out, activation)
+
+
+def max_pooling2d(
+    inputs: Any,
+    pool_size: Any,
+    strides: Any,
+    padding: str = "valid",
+    data_format: str = "channels_last",
+    name: str | None = None,
+) -> Any:
+    layout = "NCHW" if data_format == "channels_first" else "NHWC"
+    return nn["max_pool"](
+        inputs, _pair(pool_size), _pair(strides), padding.upper(), layout, name=name or "max_pooling2d"
+    )
+
+
+def average_pooling2d(
+    inputs: Any,
+    pool_size: Any,
+    strides: Any,
+    padding: str = "valid",
+    data_format: str = "channels_last",
+    name: str | None = None,
+) -> Any:
+    layout = "NCHW" if data_format == "channels_first" else "NHWC"
+    return nn["avg_pool"](
+        inputs, _pair(pool_size), _pair(strides), padding.upper(), layout, name=name or "average_pooling2d"
+    )
+
+
+def flatten(inputs: Any, name: str | None = None, data_format: str = "channels_last") -> Any:
+    """The axes behind the first as one."""
+    x = convert_to_tensor(inputs)
+    inner = x.shape[1:].num_elements()
+    if inner is None:
+        return tf["reshape"](x, tf["stack"]([tf["shape"](x)[0], -1]), name=name or "flatten")
+    return tf["reshape"](x, [-1, inner], name=name or "flatten")
+
+
+def chosen(training: Any, yes: Any, no: Any) -> Any:
+    """The result of one function or the other, by a bool or a tensor."""
+    known = constant_value(training) if is_symbolic(training) else np.asarray(training)
+    if known is not None and not (
+        is_symbolic(training) and as_graph_tensor(training).op.type.startswith("Placeholder")
+    ):
+        return yes() if bool(known) else no()
+    return cond(training, yes, no)
+
+
+def dropout(
+    inputs: Any,
+    rate: Any = 0.5,
+    noise_shape: Any = None,
+    seed: int | None = None,
+    training: Any = False,
+    name: str | None = None,
+) -> Any:
+    """While training, elements set to 0 with probability ``rate``."""
+    x = convert_to_tensor(inputs)
+    return chosen(
+        training,
+        lambda: nn["dropout"](x, rate=rate, noise_shape=noise_shape, seed=seed, name=name),
+        lambda: tf["identity"](x),
+    )
+
+
+def batch_normalization(
+    inputs: Any,
+    axis: int = -1,
+    momentum: float = 0.99,
+    epsilon: float = 1e-3,
+    center: bool = True,
+    scale: bool = True,
+    beta_initializer: Any = None,
+    gamma_initializer: Any = None,
+    moving_mean_initializer: Any = None,
+    moving_variance_initializer: Any = None,
+    beta_regularizer: Any = None,
+    gamma_regularizer: Any = None,
+    beta_constraint: Any = None,
+    gamma_constraint: Any = None,
+    training: Any = False,
+    trainable: bool = True,
+    name: str | None = None,
+    reuse: Any = None,
+    **_: Any,
+) -> Any:
+    """Each channel with mean 0 and variance 1: of the batch while training, else of the averages, which the
+    operations in the collection ``tf.GraphKeys.UPDATE_OPS`` move."""
+    x = convert_to_tensor(inputs)
+    rank = x.shape.ndims or 0
+    place = axis % rank
+    with variable_scope(name, "batch_normalization", reuse=reuse):
+        size = [_static_extent(x, place, "BatchNormalization")]
+        gamma = (
+            get_variable("gamma", size, x.dtype, gamma_initializer or ones_initializer(), gamma_regularizer, trainable)
+            if scale
+            else None
+        )
+        beta = (
+            get_variable("beta", size, x.dtype, beta_initializer or zeros_initializer(), beta_regularizer, trainable)
+            if center
+            else None
+        )
+        mean = get_variable(
+            "moving_mean", size, x.dtype, moving_mean_initializer or zeros_initializer(), trainable=False
+        )
+        variance = get_variable(
+            "moving_variance", size, x.dtype, moving_variance_initializer or ones_initializer(), trainable=False
+        )
+        axes = [k for k in range(rank) if k != place]
+        of_batch = nn["moments"](x, axes)
+        own = chosen(training, lambda: of_batch, lambda: (tf["identity"](mean), tf["identity"](variance)))
+        share = chosen(training, lambda: tf["constant"](1.0 - momentum), lambda: tf["constant"](0.0))
+        if not (isinstance(training, bool) and not training):
+            for average, value in zip((mean, variance), of_batch):
+                default_graph().add_to_collection(UPDATE_OPS, average.assign_sub((average - value) * share).op)
+        outer = [1] * rank
+        outer[place] = size[0]
+        given = [v if v is None or place == rank - 1 else tf["reshape"](v, outer) for v in (*own, beta, gamma)]
+        return nn["batch_normalization"](x, *given, epsilon)
+
+
+# ---- losses
+
+
+def _weighted(losses: Any, weights: Any, scope: str | None, collection: Any, reduction: str, own: str) -> Any:
+    """The mean of losses over the elements whose weight is not 0, noted as one of the graph's losses."""
+    with default_graph().name_scope(scope or own):
+        x = convert_to_tensor(losses)
+        weighted = x if isinstance(weights, (int, float)) and weights == 1.0 else x * _outer(weights, x)
+        if reduction == "none":
+            found = weighted
+        else:
+            total = tf["reduce_sum"](weighted)
+            if reduction == "weighted_sum":
+                found = total
+            elif reduction == "weighted_mean":
+                found = total / tf["reduce_sum"](tf["ones_like"](x) * _outer(weights, x))
+            elif reduction == "weighted_sum_over_batch_size":
+                found = tf["reduce_mean"](weighted)
+            else:
+                present = tf["cast"](tf["not_equal"](tf["zeros_like"](x) + _outer(weights, x), 0.0), x.dtype)
+                found = tf["div_no_nan"](total, tf["reduce_sum"](present))
+        if collection:
+            default_graph().add_to_collection(collection, found)
+        return found
+
+
+def _outer(weights: Any, x: Tensor) -> Any:
+    """Weights with as many axes as what they weight."""
+    if isinstance(weights, (int, float)):
+        return weights
+    w = tf["cast"](convert_to_tensor(weights), x.dtype)
+    for _ in range((x.shape.ndims or 0) - (w.shape.ndims or 0)):
+        w = tf["expand_dims"](w, -1)
+    return w
+
+
+_BY_COUNT = "weighted_sum_by_nonzero_weights"
+
+
+class Reduction:
+    """How losses are put together."""
+
+    NONE, SUM, MEAN = "none", "weighted_sum", "weighted_mean"
+    SUM_OVER_BATCH_SIZE, SUM_BY_NONZERO_WEIGHTS = "weighted_sum_over_batch_size", _BY_COUNT
+
+
+def _elementwise(name: str, function: Any) -> Any:
+    def loss(
+        labels: Any,
+        predictions: Any,
+        weights: Any = 1.0,
+        scope: str | None = None,
+        loss_collection: Any = LOSSES,
+        reduction: str = _BY_COUNT,
+        **options: Any,
+    ) -> Any:
+        p = convert_to_tensor(predictions)
+        y = tf["cast"](convert_to_tensor(labels), p.dtype)
+        if not p.shape.is_compatible_with(y.shape):
+            raise ValueError(f"Shapes {p.shape} and {y.shape} are incompatible")
+        return _weighted(function(y, p, **options), weights, scope, loss_collection, reduction, name)
+
+    loss.__name__ = name
+    return loss
+
+
+mean_squared_error = _elementwise("mean_squared_error", lambda y, p: tf["squared_difference"](p, y))
+absolute_difference = _elementwise("absolute_difference", lambda y, p: tf["abs"](p - y))
+log_loss = _elementwise(
+    "log_loss", lambda y, p, epsilon=1e-7: -y * tf["log"](p + epsilon) - (1 - y) * tf["log"](1 - p + epsilon)
+)
+
+
+def _huber(y: Any, p: Any, delta: float = 1.0) -> Any:
+    error = tf["abs"](p - y)
+    inner = tf["minimum"](error, delta)
+    return 0.5 * inner * inner + delta * (error - inner)
+
+
+huber_loss = _elementwise("huber_loss", _huber)
+
+
+def hinge_loss(
+    labels: Any,
+    logits: Any,
+    weights: Any = 1.0,
+    scope: str | None = None,
+    loss_collection: Any = LOSSES,
+    reduction: str = _BY_COUNT,
+) -> Any:
+    signs = 2 * tf["cast"](convert_to_tensor(labels), np.dtype("float32")) - 1
+    return _weighted(nn["relu"](1 - signs * logits), weights, scope, loss_collection, reduction, "hinge_loss")
+
+
+def softmax_cross_entropy(
+    onehot_labels: Any,
+    logits: Any,
+    weights: Any = 1.0,
+    label_smoothing: float = 0,
+    scope: str | None = None,
+    loss_collection: Any = LOSSES,
+    reduction: str = _BY_COUNT,
+) -> Any:
+    labels = tf["cast"](convert_to_tensor(onehot_labels), as_graph_tensor(logits).dtype)
+    if label_smoothing:
+        classes = _static_extent(as_graph_tensor(logits), -1, "softmax_cross_entropy")
+        labels = labels * (1 - label_smoothing) + label_smoothing / classes
+    found = nn["softmax_cross_entropy_with_logits"](labels=labels, logits=logits)
+    return _weighted(found, weights, scope, loss_collection, reduction, "softmax_cross_entropy_loss")
+
+
+def sparse_softmax_cross_entropy(
+    labels: Any,
+    logits: Any,
+    weights: Any = 1.0,
+    scope: str | None = None,
+    loss_collection: Any = LOSSES,
+    reduction: str = _BY_COUNT,
+) -> Any:
+    found = nn["sparse_softmax_cross_entropy_with_logits"](labels=labels, logits=logits)
+    return _weighted(found, weights, scope, loss_collection, reduction, "sparse_softmax_cross_entropy_loss")
+
+
+def sigmoid_cross_entropy(
+    multi_class_labels: Any,
+    logits: Any,
+    weights: Any = 1.0,
+    label_smoothing: float = 0,
+    scope: str | None = None,
+    loss_collection: Any = LOSSES,
+    reduction: str = _BY_COUNT,
+) -> Any:
+    labels = tf["cast"](convert_to_tensor(multi_class_labels), as_graph_tensor(logits).dtype)
+    labels = labels * (1 - label_smoothing) + 0.5 * label_smoothing if label_smoothing else labels
+    found = nn["sigmoid_cross_entropy_with_logits"](labels=labels, logits=logits)
+    return _weighted(found, weights, scope, loss_collection, reduction, "sigmoid_cross_entropy_loss")
+
+
+def add_loss(loss: Any, loss_collection: Any = LOSSES) -> None:
+    default_graph().add_to_collection(loss_collection, loss)
+
+
+def get_losses(scope: str | None = None, loss_collection: Any = LOSSES) -> list[Any]:
+    return default_graph().get_collection(loss_collection, scope)
+
+
+def get_regularization_losses(scope: str | None = None) -> list[Any]:
+    return default_graph().get_collection(REGULARIZATION, scope)
+
+
+def get_regularization_loss(scope: str | None = None, name: str = "total_regularization_loss") -> Any:
+    found = get_regularization_losses(scope)
+    return tf["add_n"](found, name=name) if found else tf["constant"](0.0)
+
+
+def get_total_loss(add_regularization_losses: bool = True, name: str = "total_loss", scope: str | None = None) -> Any:
+    """The sum of the graph's losses, and of what regularizers add."""
+    found = get_losses(scope) + (get_regularization_losses(scope) if add_regularization_losses else [])
+    return tf["add_n"](found, name=name)
+
+
+def l2_regularizer(scale: float, scope: str | None = None) -> Any:
+    """``scale * sum(w**2) / 2``."""
+    return lambda weights: tf["multiply"](float(scale), nn["l2_loss"](weights), name="l2_regularizer")
+
+
+def l1_regularizer(scale: float, scope: str | None = None) -> Any:
+    return lambda weights: tf["multiply"](float(scale), tf["reduce_sum"](tf["abs"](weights)), name="l1_regularizer")
+
+
+# ---- metrics: a value over all that was seen, and the operation that sees more
+
+
+def _local(name: str, shape: Any = ()) -> Variable:
+    start = zeros_initializer()
+    return Variable(lambda: start(shape, np.dtype("float32")), False, [LOCAL, "metric_variables"], name=name)
+
+
+def _averaged(values: Any, weights: Any, name: str | None, own: str, collections: Any, updates: Any) -> tuple[Any, Any]:
+    with variable_scope(name, own):
+        x = tf["cast"](convert_to_tensor(values), np.dtype("float32"))
+        w = (
+            tf["ones_like"](x)
+            if weights is None
+            else tf["zeros_like"](x) + tf["cast"](convert_to_tensor(weights), np.dtype("float32"))
+        )
+        with default_graph().name_scope(None):
+            scope = _scope_name()
+            total, count = _local(f"{scope}/total"), _local(f"{scope}/count")
+        value = tf["div_no_nan"](total.value(), count.value(), name="value")
+        more_total, more_count = total.assign_add(tf["reduce_sum"](x * w)), count.assign_add(tf["reduce_sum"](w))
+        update = tf["div_no_nan"](more_total, more_count, name="update_op")
+        for group_names, found in ((collections, value), (updates, update)):
+            if group_names:
+                default_graph().add_to_collections(group_names, found)
+        return value, update
+
+
+def _scope_name() -> str:
+    from hybridflow.compat.v1.variables import get_variable_scope
+
+    return get_variable_scope().name
+
+
+def mean(
+    values: Any,
+    weights: Any = None,
+    metrics_collections: Any = None,
+    updates_collections: Any = None,
+    name: str | None = None,
+) -> tuple[Any, Any]:
+    """The mean of all values that were seen, as a pair of it and the operation that sees more."""
+    return _averaged(values, weights, name, "mean", metrics_collections, updates_collections)
+
+
+def accuracy(
+    labels: Any,
+    predictions: Any,
+    weights: Any = None,
+    metrics_collections: Any = None,
+    updates_collections: Any = None,
+    name: str | None = None,
+) -> tuple[Any, Any]:
+    """How often predictions equal labels."""
+    y, p = convert_to_tensor(labels), convert_to_tensor(predictions)
+    hits = tf["equal"](tf["cast"](p, y.dtype), y)
+    return _averaged(hits, weights, name, "accuracy", metrics_collections, updates_collections)
+
+
+def mean_squared_error_metric(
+    labels: Any,
+    predictions: Any,
+    weights: Any = None,
+    metrics_collections: Any = None,
+    updates_collections: Any = None,
+    name: str | None = None,
+) -> tuple[Any, Any]:
+    errors = tf["squared_difference"](predictions, tf["cast"](convert_to_tensor(labels), np.dtype("float32")))
+    return _averaged(errors, weights, name, "mean_squared_error", metrics_collections, updates_collections)
+
+
+def mean_absolute_error(
+    labels: Any,
+    predictions: Any,
+    weights: Any = None,
+    metrics_collections: Any = None,
+    updates_collections: Any = None,
+    name: str | None = None,
+) -> tuple[Any, Any]:
+    errors = tf["abs"](predictions - tf["cast"](convert_to_tensor(labels), np.dtype("float32")))
+    return _averaged(errors, weights, name, "mean_absolute_error", metrics_collections, updates_collections)
+
+
+def _share(name: str, of: str) -> Any:
+    def metric(
+        labels: Any,
+        predictions: Any,
+        weights: Any = None,
+        metrics_collections: Any = None,
+        updates_collections: Any = None,
+        name: str | None = None,
+    ) -> tuple[Any, Any]:
+        kind = np.dtype("float32")
+        y = tf["cast"](tf["cast"](convert_to_tensor(labels), np.dtype(bool)), kind)
+        p = tf["cast"](tf["cast"](convert_to_tensor(predictions), np.dtype(bool)), kind)
+        among = p if of == "predictions" else y
+        hits, own = (y, among) if of == "predictions" else (p, among)
+        return _averaged(
+            hits,
+            own if weights is None else own * weights,
+            name,
+            metric.__name__,
+            metrics_collections,
+            updates_collections,
+        )
+
+    metric.__name__ = name
+    return metric
+
+
+precision, recall = _share("precision", "predictions"), _share("recall", "labels")

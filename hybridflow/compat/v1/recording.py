@@ -1,0 +1,268 @@
+"""Functions that become operations of a graph where one is built, and are called as they are everywhere else.
+
+Shapes are found by tracing the function on inputs without values.  Extents that are not known are stood for by two
+sizes, one after the other: what comes out differently is not known either.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from hybridflow.array.creation import asarray
+from hybridflow.array.random import Generator
+from hybridflow.compat.v1.graph import Graph, Info, Operation, Tensor, default_graph, is_recording
+from hybridflow.compiler.ir.dtypes import int32, is_float
+from hybridflow.compiler.ir.extents import Dim
+from hybridflow.compiler.ir.types import TensorType
+from hybridflow.core import pytree
+from hybridflow.core.context import suspended, tracing
+from hybridflow.core.tensor import Tensor as Value
+from hybridflow.core.variable import Variable
+from hybridflow.errors import HybridflowError
+from hybridflow.tracing.trace import Trace
+
+# Sizes of what is not known: with many divisors, since programs reshape by -1.
+_SIZES = (5040, 10080)
+_FEW = 64  # elements of a constant that is known while the graph is built
+
+
+@pytree.declare_leaf
+class Sizes(tuple[Any, ...]):
+    """The value of ``tf.shape(x)``: extents, which a compiled program may know by name only."""
+
+    __slots__ = ()
+
+
+class Recorded:
+    """A function whose calls are operations of the type where a graph is built.
+
+    ``draws``: it takes a ``generator``; ``of_sizes`` does the same to extents, or returns NotImplemented.  With
+    ``by_default`` it records where no graph is open.
+    """
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        type: str,
+        name: str | None = None,
+        draws: bool = False,
+        of_sizes: Callable[..., Any] | None = None,
+        by_default: bool = True,
+    ) -> None:
+        functools.update_wrapper(self, function)
+        self.function, self.type, self.default_name = function, type, name or type
+        self.draws, self.of_sizes, self.by_default = draws, of_sizes, by_default
+
+    def __call__(self, *args: Any, name: str | None = None, **kwargs: Any) -> Any:
+        seed = kwargs.pop("op_seed", None)
+        leaves, structure = pytree.flatten((args, kwargs))
+        places = [k for k, leaf in enumerate(leaves) if is_symbolic(leaf)]
+        if not places and not is_recording(self.by_default):
+            return self.function(*args, **kwargs)
+        graph = default_graph()
+        inputs = [as_graph_tensor(leaves[k]) for k in places]
+        if inputs:
+            graph = inputs[0].graph
+        kept = [np.array(leaf) if isinstance(leaf, np.ndarray) else leaf for leaf in leaves]
+        call = _Call(self, kept, structure, places)
+        return call.recorded(graph, inputs, name or self.default_name, seed)
+
+
+class _Call:
+    """A call that is recorded: the function, its arguments, and where the inputs stand among them."""
+
+    def __init__(self, recorded: Recorded, leaves: list[Any], structure: Any, places: list[int]) -> None:
+        self._function, self._leaves, self._structure, self._places = recorded, leaves, structure, places
+        self._wanted: list[int] = []  # which leaves of the result are tensors
+
+    def made(self, values: Sequence[Any], generator: Generator | None) -> Any:
+        leaves = list(self._leaves)
+        for place, value in zip(self._places, values):
+            leaves[place] = value
+        args, kwargs = pytree.unflatten(self._structure, leaves)
+        own = self._function
+        if own.of_sizes is not None and any(is_size(value) for value in values):
+            found = own.of_sizes(*args, **kwargs)
+            if found is not NotImplemented:
+                return found
+        if own.draws:
+            kwargs["generator"] = generator
+        return own.function(*args, **kwargs)
+
+    def compute(self, run: Any, values: Sequence[Any]) -> list[Any]:
+        generator = run.generator() if self._function.draws else None
+        leaves = pytree.flatten(self.made(values, generator))[0]
+        return [leaves[k] for k in self._wanted]
+
+    def recorded(self, graph: Graph, inputs: Sequence[Tensor], name: str, seed: int | None) -> Any:
+        """The result, with tensors of the graph in the place of values."""
+        leaves: list[Any]
+        if any(t.info.shape is None for t in inputs):
+            leaves, structure = [Info(None, _dtype_of(inputs))], pytree.flatten(0)[1]
+        else:
+            found = inferred(self._inferring, [t.info for t in inputs])
+            leaves, structure = pytree.flatten(found)
+        self._wanted = [k for k, leaf in enumerate(leaves) if isinstance(leaf, Info)]
+        attributes = {
+            f"arg{k}": leaf
+            for k, leaf in enumerate(self._leaves)
+            if k not in self._places and isinstance(leaf, (bool, int, float, str, np.dtype))
+        }
+        op = graph.add(self._function.type, name, inputs, [leaves[k] for k in self._wanted], self.compute, attributes)
+        if self._function.draws:
+            op.source = (graph.seed, seed)
+        for k, tensor in zip(self._wanted, op.outputs):
+            leaves[k] = tensor
+        return pytree.unflatten(structure, leaves)
+
+    def _inferring(self, values: Sequence[Any]) -> Any:
+        return self.made(values, _any_generator() if self._function.draws else None)
+
+
+@functools.cache
+def _any_generator() -> Generator:
+    with suspended():
+        return Generator(0)
+
+
+def _dtype_of(inputs: Iterable[Tensor]) -> Any:
+    return next((t.dtype for t in inputs), None)
+
+
+def is_symbolic(value: Any) -> bool:
+    """Whether a value is a graph's tensor, or something that stands for one."""
+    return isinstance(value, Tensor) or hasattr(value, "_as_graph_tensor")
+
+
+def as_graph_tensor(value: Any) -> Tensor:
+    """The tensor that is meant by one, or by a variable."""
+    found: Tensor = value if isinstance(value, Tensor) else value._as_graph_tensor()
+    return found
+
+
+def is_size(value: Any) -> bool:
+    """Whether a value is made of extents."""
+    return isinstance(value, (Sizes, Dim)) or type(value) is int
+
+
+# ---- what is known before a graph is run
+
+
+def inferred(function: Callable[[Sequence[Any]], Any], infos: Sequence[Info]) -> Any:
+    """The result of a function of tensors, nested as it is, with what is known of each in its place.
+
+    Raises the function's error where all shapes are known.
+    """
+    if infos and all(info.known is not None and not is_float(info.dtype) for info in infos):
+        count = max(len(info.known or ()) for info in infos)
+        results = [_computed(function, infos, k) for k in range(count)]
+        return _joined(results)
+    is_open = any(None in (info.shape or ()) or len(info.known or ()) > 1 for info in infos)
+    try:
+        return _joined([_traced(function, infos, k, _SIZES[k]) for k in range(2 if is_open else 1)])
+    except (HybridflowError, ValueError, TypeError, IndexError):
+        if not is_open:
+            raise
+        return _guessed(function, infos)
+
+
+def _guessed(function: Callable[[Sequence[Any]], Any], infos: Sequence[Info]) -> Any:
+    """The same, where unknown extents are no two of the usual sizes: the rank, if some sizes fit."""
+    others = {extent for info in infos for extent in info.shape or () if extent is not None}
+    for size in (1, *sorted(others)):
+        try:
+            found = _joined([_traced(function, infos, 0, size)])
+        except (HybridflowError, ValueError, TypeError, IndexError):
+            continue
+        leaves, structure = pytree.flatten(found)
+        opened = [
+            leaf._replace(shape=(None,) * len(leaf.shape or ()), known=None) if isinstance(leaf, Info) else leaf
+            for leaf in leaves
+        ]
+        return pytree.unflatten(structure, opened)
+    return Info(None, next((info.dtype for info in infos), None))
+
+
+def _known_value(info: Info, turn: int) -> Any:
+    known = info.known or ()
+    value = known[turn if turn < len(known) else 0]
+    if info.is_size:
+        return Sizes(value.tolist()) if value.ndim else int(value)
+    return asarray(value)
+
+
+def _computed(function: Callable[[Sequence[Any]], Any], infos: Sequence[Info], turn: int) -> list[Any]:
+    with suspended():
+        found = function([_known_value(info, turn) for info in infos])
+        leaves, structure = pytree.flatten(found)
+        return [structure, *map(_info, leaves)]
+
+
+def _traced(function: Callable[[Sequence[Any]], Any], infos: Sequence[Info], turn: int, size: int) -> list[Any]:
+    trace = Trace("a graph")
+    with tracing(trace):
+        values = []
+        for k, info in enumerate(infos):
+            if info.known is not None:
+                values.append(_known_value(info, turn))
+                continue
+            shape = tuple([size if extent is None else extent for extent in info.shape or ()])
+            values.append(trace.argument(TensorType(shape, np.dtype(info.dtype or "float32")), f"x{k}"))
+        leaves, structure = pytree.flatten(function(values))
+        return [structure, *map(_info, leaves)]
+
+
+def _info(leaf: Any) -> Any:
+    """What one run says of a result; other values than tensors stay."""
+    if isinstance(leaf, Sizes) or type(leaf) in (int, Dim):
+        value = np.asarray(leaf, dtype=np.int32)
+        return Info(value.shape, int32, (value,), is_size=True)
+    if isinstance(leaf, Variable):
+        leaf = leaf.value()
+    if not isinstance(leaf, Value):
+        return leaf
+    known = leaf._known() if leaf.size <= _FEW else None
+    known = leaf.numpy() if known is None and type(leaf) is Value and leaf.size <= _FEW else known
+    return Info(tuple([int(x) for x in leaf.shape]), leaf.dtype, None if known is None else (np.array(known),))
+
+
+def _joined(results: Sequence[Sequence[Any]]) -> Any:
+    """What all runs agree on."""
+    structure = results[0][0]
+    leaves = []
+    for found in zip(*(result[1:] for result in results)):
+        first = found[0]
+        if isinstance(first, Info) and len(found) == 2:
+            second = found[1]
+            if len(first.shape or ()) != len(second.shape or ()):
+                first = Info(None, first.dtype)
+            else:
+                pairs = zip(first.shape or (), second.shape or ())
+                known = None
+                if first.known is not None and second.known is not None:
+                    same = np.array_equal(first.known[0], second.known[0])
+                    known = first.known if same else (first.known[0], second.known[0])
+                shape = tuple([a if a == b else None for a, b in pairs])
+                first = Info(shape, first.dtype, known, first.is_size)
+        leaves.append(first)
+    return pytree.unflatten(structure, leaves)
+
+
+def is_constant(tensor: Tensor) -> bool:
+    """Whether the value is known while the graph is built, whatever is fed."""
+    return tensor.info.known is not None and len(tensor.info.known) == 1
+
+
+def constant_value(tensor: Any) -> np.ndarray | None:
+    """The value of a tensor that is known while the graph is built, else None."""
+    if not is_symbolic(tensor):
+        return np.asarray(tensor)
+    found = as_graph_tensor(tensor)
+    return found.info.known[0] if found.info.known is not None and is_constant(found) else None
+
+
+__all__ = ["Operation", "Recorded", "Sizes", "as_graph_tensor", "constant_value", "inferred", "is_symbolic"]
