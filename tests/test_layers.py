@@ -86,6 +86,8 @@ LEVELS = {
     "hybridflow.mixed_precision": 7.87,
     "hybridflow.optimizers": 7.7,
     "hybridflow": 7.9,  # the package itself: all that is public
+    "hybridflow.compat": 7.88,  # the package itself
+    "hybridflow.compat.v1": 7.98,
     "hybridflow.cli": 8,
     "hybridflow.__main__": 8,
 }

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from hybridflow import initializers
-from hybridflow.array.creation import asarray
 from hybridflow.array import indexing
+from hybridflow.array.creation import asarray
 from hybridflow.compat.v1.graph import Graph, Info, Operation, Tensor, default_graph, give_operators
 from hybridflow.compat.v1.recording import as_graph_tensor, is_symbolic
 from hybridflow.compat.v1.shapes import TensorShape
