@@ -86,7 +86,10 @@ LEVELS = {
     "hybridflow.mixed_precision": 7.87,
     "hybridflow.optimizers": 7.7,
     "hybridflow": 7.9,  # the package itself: all that is public
-    "hybridflow.compat": 7.88,  # the package itself
+    "hybridflow.compat": 7.88,  # the package itself, and what needs nothing public
+    "hybridflow.compat.adapters": 7.95,
+    "hybridflow.compat.entries": 7.96,
+    "hybridflow.compat.tf": 7.97,
     "hybridflow.compat.v1": 7.98,
     "hybridflow.cli": 8,
     "hybridflow.__main__": 8,

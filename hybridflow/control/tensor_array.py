@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import operator
 from typing import Any
 
 import numpy as np
@@ -10,11 +11,12 @@ import numpy as np
 from hybridflow.array.creation import zeros
 from hybridflow.array.indexing import take
 from hybridflow.array.setitem import updated
+from hybridflow.array.shapes import pad
 from hybridflow.compiler.ir.types import Shape, same_extents
 from hybridflow.core.promotion import to_dtype, weak_kind
 from hybridflow.core.tensor import Tensor
 from hybridflow.eager.operands import as_tensor, reshape_to, to_shape
-from hybridflow.errors import ArgumentError, DTypeError, ShapeError, entered
+from hybridflow.errors import ArgumentError, DTypeError, ShapeError, TraceError, entered
 
 
 @dataclasses.dataclass(frozen=True)
@@ -23,6 +25,7 @@ class _Form:
 
     dtype: np.dtype[Any]
     size: Any
+    grows: bool = False
 
 
 @dataclasses.dataclass(init=False, eq=False)
@@ -31,7 +34,8 @@ class TensorArray:
 
     A value like a tensor: ``write`` returns another one, which takes its place.  So it may be carried by a loop, and
     gradients flow through what was written and read.  Where ``element_shape`` is not given, the first element that is
-    written says it; a loop that a compiled program runs has to know it before.
+    written says it; a loop that a compiled program runs has to know it before.  With ``dynamic_size`` writing behind
+    the end makes it longer, outside of such loops.
 
     >>> @hf.function
     ... def squares(n):
@@ -46,9 +50,9 @@ class TensorArray:
     _form: _Form
     _values: Tensor | None
 
-    def __init__(self, dtype: Any, size: Any, element_shape: Any = None) -> None:
+    def __init__(self, dtype: Any, size: Any, element_shape: Any = None, dynamic_size: bool = False) -> None:
         (extent,) = to_shape(size, "TensorArray")
-        self._form = _Form(to_dtype(dtype, "TensorArray"), extent)
+        self._form = _Form(to_dtype(dtype, "TensorArray"), extent, bool(dynamic_size))
         self._values = None if element_shape is None else self._zeros(to_shape(element_shape, "TensorArray"))
 
     def _zeros(self, shape: Shape) -> Tensor:
@@ -56,7 +60,8 @@ class TensorArray:
 
     def _with(self, values: Tensor) -> TensorArray:
         made = object.__new__(TensorArray)
-        made._form, made._values = self._form, values
+        made._form = dataclasses.replace(self._form, size=values.shape[0]) if self._form.grows else self._form
+        made._values = values
         return made
 
     def _known(self, stage: str) -> Tensor:
@@ -95,6 +100,8 @@ class TensorArray:
             raise ShapeError(
                 stage, f"the value is {element.type}. Expected the shape of all elements, {_text(values)}."
             )
+        if self._form.grows:
+            values = _long_enough(values, index)
         return self._with(updated(values, index, element))
 
     @entered
@@ -115,7 +122,8 @@ class TensorArray:
         """The array whose elements are the slices of ``values``."""
         stage = "TensorArray.unstack"
         x = as_tensor(values, stage, self.dtype if isinstance(values, (list, tuple)) else None)
-        if x.dtype != self.dtype or not x.shape or not same_extents(x.shape[:1], (self._form.size,)):
+        fits = bool(x.shape) and (self._form.grows or same_extents(x.shape[:1], (self._form.size,)))
+        if x.dtype != self.dtype or not fits:
             raise ShapeError(stage, f"the values are {x.type}. Expected {self._form.size} slices of {self.dtype}.")
         return self._with(x)
 
@@ -129,6 +137,19 @@ class TensorArray:
     def __repr__(self) -> str:
         shape = "?" if self._values is None else _text(self._values)
         return f"<TensorArray of {self._form.size} {self.dtype}, each {shape}>"
+
+
+def _long_enough(values: Tensor, index: Any) -> Tensor:
+    """The elements, and zeros behind them up to ``index``.  Raises TraceError where that is not known and there is no
+    element yet."""
+    if isinstance(index, Tensor) and type(index) is not Tensor:
+        if values.shape[0] == 0:
+            raise TraceError(
+                "TensorArray.write", "how long the array becomes is not known while tracing. Give TensorArray its size."
+            )
+        return values
+    missing = operator.index(index) + 1 - values.shape[0]
+    return values if missing <= 0 else pad(values, [(0, missing), *[(0, 0)] * (len(values.shape) - 1)])
 
 
 def _text(values: Tensor) -> str:

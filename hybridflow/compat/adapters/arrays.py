@@ -1,0 +1,462 @@
+"""Making tensors, and moving their elements, with TensorFlow's arguments."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+import hybridflow as hf
+from hybridflow.compat.adapters.values import (
+    Extents,
+    array_of,
+    axes,
+    convert_to_tensor,
+    extents,
+    operand,
+    operands,
+)
+from hybridflow.compiler.ir import dtypes
+from hybridflow.compiler.ir.extents import Dim
+from hybridflow.core.tensor import Operators
+from hybridflow.errors import ArgumentError, ShapeError
+from hybridflow.tracing.flow.walks import TensorRange
+from hybridflow.tracing.symbolic import SymbolicTensor
+
+
+class TopK(NamedTuple):
+    """What ``tf.math.top_k`` returns."""
+
+    values: Any
+    indices: Any
+
+
+class Unique(NamedTuple):
+    """What ``tf.unique`` returns."""
+
+    y: Any
+    idx: Any
+
+
+class UniqueWithCounts(NamedTuple):
+    """What ``tf.unique_with_counts`` returns."""
+
+    y: Any
+    idx: Any
+    count: Any
+
+
+class _Int32Range(TensorRange):
+    def element(self, index: Any) -> Any:
+        return hf.astype(index, dtypes.int32)
+
+
+def range(start: Any, limit: Any = None, delta: Any = 1, dtype: Any = None, name: str | None = None) -> Any:
+    """``tf.range``: int32 for Python's ints.  In a traced function bounds may be tensors, for a ``for`` statement."""
+    first, last = (0, start) if limit is None else (start, limit)
+    if any(isinstance(bound, SymbolicTensor) for bound in (first, last)):
+        kind = next(bound.dtype for bound in (first, last) if isinstance(bound, SymbolicTensor))
+        return (_Int32Range if kind == dtypes.int32 else TensorRange)(first, last, delta)
+    bounds = [array_of(x).item() if isinstance(x, Operators) else x for x in (first, last, delta)]
+    given = [x.dtype for x in (first, last, delta) if isinstance(x, (Operators, np.generic))]
+    if dtype is None:
+        floats = any(isinstance(x, float) for x in bounds)
+        dtype = given[0] if given else dtypes.float32 if floats else dtypes.int32
+    return hf.arange(bounds[0], bounds[1], bounds[2], dtype=dtype)
+
+
+def zeros(shape: Any, dtype: Any = dtypes.float32, name: str | None = None, layout: Any = None) -> Any:
+    """``tf.zeros``."""
+    return hf.zeros(extents(shape), dtype)
+
+
+def ones(shape: Any, dtype: Any = dtypes.float32, name: str | None = None, layout: Any = None) -> Any:
+    """``tf.ones``."""
+    return hf.ones(extents(shape), dtype)
+
+
+def fill(dims: Any, value: Any, name: str | None = None, layout: Any = None) -> Any:
+    """``tf.fill``: the dtype is that of ``tf.constant(value)``."""
+    return hf.broadcast_to(operand(value), extents(dims))
+
+
+def eye(
+    num_rows: Any,
+    num_columns: Any = None,
+    batch_shape: Any = None,
+    dtype: Any = dtypes.float32,
+    name: str | None = None,
+) -> Any:
+    """``tf.eye``."""
+    found = hf.eye(num_rows, num_columns, dtype=dtype)
+    return found if batch_shape is None else hf.broadcast_to(found, (*extents(batch_shape), *found.shape))
+
+
+def linspace(start: Any, stop: Any, num: Any, name: str | None = None, axis: int = 0) -> Any:
+    """``tf.linspace``: both ends are among the ``num`` values."""
+    low, high = (operand(x) for x in (start, stop))
+    if not dtypes.is_float(low.dtype):
+        low, high = (hf.astype(x, dtypes.float64) for x in (low, high))  # as TensorFlow divides ints
+    if not low.ndim and not isinstance(low, SymbolicTensor) and not isinstance(high, SymbolicTensor):
+        return hf.linspace(low.item(), high.item(), int(num), dtype=low.dtype)
+    step = hf.linspace(0.0, 1.0, int(num), dtype=low.dtype)
+    whole = hf.expand_dims(low, axis=0) + hf.reshape(step, (-1, *[1] * low.ndim)) * hf.expand_dims(high - low, axis=0)
+    return hf.moveaxis(whole, 0, axis)
+
+
+def one_hot(
+    indices: Any,
+    depth: Any,
+    on_value: Any = None,
+    off_value: Any = None,
+    axis: int | None = None,
+    dtype: Any = None,
+    name: str | None = None,
+) -> Any:
+    """``tf.one_hot``."""
+    kind = dtype or next((x.dtype for x in (on_value, off_value) if isinstance(x, Operators)), dtypes.float32)
+    found = hf.one_hot(operand(indices), int(depth), -1 if axis is None else axis, kind)
+    if on_value is None and off_value is None:
+        return found
+    on, off = 1 if on_value is None else on_value, 0 if off_value is None else off_value
+    return hf.where(found == 1, hf.astype(operand(on), kind), hf.astype(operand(off), kind))
+
+
+def reshape(tensor: Any, shape: Any, name: str | None = None) -> Any:
+    """``tf.reshape``."""
+    return hf.reshape(operand(tensor), extents(shape))
+
+
+def broadcast_to(input: Any, shape: Any, name: str | None = None) -> Any:
+    """``tf.broadcast_to``."""
+    return hf.broadcast_to(operand(input), extents(shape))
+
+
+def transpose(a: Any, perm: Any = None, conjugate: bool = False, name: str | None = None) -> Any:
+    """``tf.transpose``."""
+    return hf.permute_dims(operand(a), axes(perm))
+
+
+def squeeze(input: Any, axis: Any = None, name: str | None = None) -> Any:
+    """``tf.squeeze``."""
+    x, wanted = operand(input), axes(axis)
+    return hf.squeeze(x, None if wanted == () else wanted)
+
+
+def concat(values: Any, axis: Any, name: str | None = None) -> Any:
+    """``tf.concat``."""
+    if isinstance(values, Operators):
+        return values if not values.ndim else hf.concat(hf.unstack(values), axes(axis))
+    parts = list(values)
+    if any(isinstance(part, Extents) for part in parts) and not any(isinstance(part, Operators) for part in parts):
+        return Extents([extent for part in parts for extent in part])
+    return hf.concat(operands(parts, [*_indices(parts)]), axes(axis))
+
+
+def stack(values: Any, axis: int = 0, name: str | None = None) -> Any:
+    """``tf.stack``."""
+    parts = list(values)
+    if any(type(part) is Dim for part in parts) and all(isinstance(part, (int, Dim)) for part in parts):
+        return Extents(parts)
+    return hf.stack(operands(parts, [*_indices(parts)]), axis)
+
+
+def _indices(parts: list[Any]) -> Any:
+    return (k for k, _ in enumerate(parts))
+
+
+def unstack(value: Any, num: int | None = None, axis: int = 0, name: str | None = None) -> list[Any]:
+    """``tf.unstack``."""
+    x = operand(value)
+    if num is not None and x.shape[axis] != num:
+        raise ShapeError("unstack", f"num is {num}, axis {axis} of {x.type} has {x.shape[axis]} slices.")
+    return list(hf.unstack(x, axis))
+
+
+def split(
+    value: Any, num_or_size_splits: Any, axis: Any = 0, num: int | None = None, name: str | None = None
+) -> list[Any]:
+    """``tf.split``: a number of equal parts, or their sizes, one of which may be -1 for what is left."""
+    x, along = operand(value), axes(axis)
+    sizes = axes(num_or_size_splits)
+    if isinstance(sizes, tuple):
+        if -1 in sizes:
+            left = x.shape[along] - sum(size for size in sizes if size != -1)
+            sizes = tuple(left if size == -1 else size for size in sizes)
+        sizes = list(sizes)
+    return list(hf.split(x, sizes, along))
+
+
+def tile(input: Any, multiples: Any, name: str | None = None) -> Any:
+    """``tf.tile``."""
+    return hf.tile(operand(input), extents(axes(multiples)))
+
+
+def repeat(input: Any, repeats: Any, axis: int | None = None, name: str | None = None) -> Any:
+    """``tf.repeat``."""
+    return hf.repeat(operand(input), axes(repeats) if isinstance(repeats, np.ndarray) else repeats, axis=axis)
+
+
+def pad(tensor: Any, paddings: Any, mode: str = "CONSTANT", constant_values: Any = 0, name: str | None = None) -> Any:
+    """``tf.pad``."""
+    pairs = [[*map(_whole, pair)] for pair in (array_of(paddings) if isinstance(paddings, Operators) else paddings)]
+    return hf.pad(operand(tensor), pairs, mode.lower(), constant_values)
+
+
+def _whole(value: Any) -> Any:
+    return value if type(value) is Dim else operator.index(value)
+
+
+def gather(
+    params: Any,
+    indices: Any,
+    validate_indices: Any = None,
+    axis: int | None = None,
+    batch_dims: int = 0,
+    name: str | None = None,
+) -> Any:
+    """``tf.gather``: along ``batch_dims`` unless an axis is given."""
+    return hf.gather(operand(params), operand(indices), batch_dims if axis is None else axes(axis), batch_dims)
+
+
+def gather_nd(params: Any, indices: Any, batch_dims: int = 0, name: str | None = None) -> Any:
+    """``tf.gather_nd``."""
+    look = hf.gather_nd
+    for _ in [None] * batch_dims:
+        look = hf.vmap(look)
+    return look(operand(params), operand(indices))
+
+
+def slice_(input_: Any, begin: Any, size: Any, name: str | None = None) -> Any:
+    """``tf.slice``: a size of -1 is all that is left."""
+    starts, sizes = axes(begin), axes(size)
+    key = tuple([slice(b, None if s == -1 else b + s) for b, s in zip(starts, sizes)])
+    return operand(input_)[key]
+
+
+def strided_slice(
+    input_: Any, begin: Any, end: Any, strides: Any = None, begin_mask: int = 0, end_mask: int = 0,
+    ellipsis_mask: int = 0, new_axis_mask: int = 0, shrink_axis_mask: int = 0, var: Any = None, name: str | None = None,
+) -> Any:  # fmt: skip
+    """``tf.strided_slice``."""
+    starts, ends = axes(begin), axes(end)
+    steps = [1] * len(starts) if strides is None else axes(strides)
+    key: list[Any] = []
+    for k, (start, stop, step) in enumerate(zip(starts, ends, steps)):
+        if ellipsis_mask >> k & 1:
+            key.append(Ellipsis)
+        elif new_axis_mask >> k & 1:
+            key.append(None)
+        elif shrink_axis_mask >> k & 1:
+            key.append(start)
+        else:
+            key.append(slice(None if begin_mask >> k & 1 else start, None if end_mask >> k & 1 else stop, step))
+    return operand(input_)[tuple(key)]
+
+
+def reverse(tensor: Any, axis: Any, name: str | None = None) -> Any:
+    """``tf.reverse``."""
+    return hf.flip(operand(tensor), axes(axis))
+
+
+def roll(input: Any, shift: Any, axis: Any, name: str | None = None) -> Any:
+    """``tf.roll``."""
+    return hf.roll(operand(input), axes(shift), axes(axis))
+
+
+def where(condition: Any, x: Any = None, y: Any = None, name: str | None = None) -> Any:
+    """``tf.where``: without ``x`` and ``y`` the places where the condition holds, one in each row."""
+    chosen = operand(condition)
+    if x is None and y is None:
+        return hf.stack(list(hf.nonzero(chosen)), axis=1)
+    if x is None or y is None:
+        raise ArgumentError("where", "x and y are given together, or neither.")
+    left, right = operands([x, y], [0, 1])
+    return hf.where(hf.astype(chosen, dtypes.bool_), left, right)
+
+
+def boolean_mask(tensor: Any, mask: Any, axis: int | None = None, name: str = "boolean_mask") -> Any:
+    """``tf.boolean_mask``."""
+    return hf.boolean_mask(operand(tensor), operand(mask), axis)
+
+
+def sequence_mask(lengths: Any, maxlen: Any = None, dtype: Any = dtypes.bool_, name: str | None = None) -> Any:
+    """``tf.sequence_mask``."""
+    counts = operand(lengths)
+    longest = int(hf.max(counts)) if maxlen is None else maxlen
+    found = hf.less(hf.arange(longest, dtype=counts.dtype), hf.expand_dims(counts, axis=-1))
+    return found if dtype == dtypes.bool_ else hf.astype(found, dtype)
+
+
+def unique(x: Any, out_idx: Any = dtypes.int32, name: str | None = None) -> Unique:
+    """``tf.unique``: values in the order in which they come first, and where each element went."""
+    y, idx, _ = _in_order(x, out_idx)
+    return Unique(y, idx)
+
+
+def unique_with_counts(x: Any, out_idx: Any = dtypes.int32, name: str | None = None) -> UniqueWithCounts:
+    """``tf.unique_with_counts``."""
+    return UniqueWithCounts(*_in_order(x, out_idx))
+
+
+def _in_order(x: Any, out_idx: Any) -> tuple[Any, Any, Any]:
+    values = operand(x)
+    if values.ndim != 1:
+        raise ShapeError("unique", f"the operand is {values.type}; one axis is needed.")
+    found = hf.unique_all(values)
+    order = hf.argsort(found.indices)
+    place = hf.argsort(order)
+    ordered = (hf.take(found.values, order), hf.take(place, found.inverse_indices), hf.take(found.counts, order))
+    return ordered[0], hf.astype(ordered[1], out_idx), hf.astype(ordered[2], out_idx)
+
+
+def argmax(input: Any, axis: Any = None, output_type: Any = dtypes.int64, name: str | None = None) -> Any:
+    """``tf.argmax``: along axis 0 unless another is given."""
+    found = hf.argmax(operand(input), 0 if axis is None else axes(axis))
+    return found if output_type == dtypes.int64 else hf.astype(found, output_type)
+
+
+def argmin(input: Any, axis: Any = None, output_type: Any = dtypes.int64, name: str | None = None) -> Any:
+    """``tf.argmin``: along axis 0 unless another is given."""
+    found = hf.argmin(operand(input), 0 if axis is None else axes(axis))
+    return found if output_type == dtypes.int64 else hf.astype(found, output_type)
+
+
+def _descends(direction: str) -> bool:
+    if direction not in ("ASCENDING", "DESCENDING"):
+        raise ArgumentError("sort", f"direction is {direction!r}; it must be 'ASCENDING' or 'DESCENDING'.")
+    return direction == "DESCENDING"
+
+
+def sort(values: Any, axis: int = -1, direction: str = "ASCENDING", name: str | None = None) -> Any:
+    """``tf.sort``."""
+    return hf.sort(operand(values), axis=axis, descending=_descends(direction))
+
+
+def argsort(
+    values: Any, axis: int = -1, direction: str = "ASCENDING", stable: bool = False, name: str | None = None
+) -> Any:
+    """``tf.argsort``: int32."""
+    return hf.astype(hf.argsort(operand(values), axis=axis, descending=_descends(direction)), dtypes.int32)
+
+
+def top_k(input: Any, k: int = 1, sorted: bool = True, index_type: Any = dtypes.int32, name: str | None = None) -> TopK:
+    """``tf.math.top_k``."""
+    values, indices = hf.top_k(operand(input), int(k))
+    return TopK(values, hf.astype(indices, index_type))
+
+
+def searchsorted(
+    sorted_sequence: Any, values: Any, side: str = "left", output_type: Any = dtypes.int32, name: str | None = None
+) -> Any:
+    """``tf.searchsorted``."""
+    rows, wanted = operands([sorted_sequence, values], [0, 1])
+    if rows.ndim == 1:
+        return hf.astype(hf.searchsorted(rows, wanted, side=side), output_type)
+    beside = hf.less_equal if side == "right" else hf.less
+    below = beside(hf.expand_dims(rows, axis=-2), hf.expand_dims(wanted, axis=-1))
+    return hf.sum(hf.astype(below, output_type), axis=-1, dtype=output_type)
+
+
+def _places(indices: Any) -> tuple[Any, ...]:
+    found = operand(indices)
+    return tuple([found[..., k] for k, _ in enumerate([None] * found.shape[-1])])
+
+
+def scatter_nd(indices: Any, updates: Any, shape: Any, name: str | None = None) -> Any:
+    """``tf.scatter_nd``: what goes to one place adds up."""
+    values = operand(updates)
+    return tensor_scatter_nd_add(hf.zeros(extents(shape), values.dtype), indices, values)
+
+
+def tensor_scatter_nd_add(tensor: Any, indices: Any, updates: Any, name: str | None = None) -> Any:
+    """``tf.tensor_scatter_nd_add``."""
+    x, values = operands([tensor, updates], [0, 1])
+    places = operand(indices)
+    depth = places.shape[-1]
+    rows = hf.reshape(x, (int(np.prod(x.shape[:depth], dtype=np.int64)), *x.shape[depth:]))
+    flat = hf.zeros(places.shape[:-1], dtypes.int64)
+    for extent, part in zip(x.shape[:depth], _places(places)):
+        _check_range(part, extent)
+        flat = flat * extent + hf.astype(part, dtypes.int64)
+    count = int(np.prod(places.shape[:-1], dtype=np.int64))
+    found = hf.scatter_add(rows, hf.reshape(flat, (count,)), hf.reshape(values, (count, *x.shape[depth:])))
+    return hf.reshape(found, x.shape)
+
+
+def _check_range(index: Any, extent: int) -> None:
+    """Numbers of several axes make one, which would lie in range though they do not."""
+    message = f"an index lies outside an axis of {extent}"
+    hf.debugging.assert_less(index, extent, message=message)
+    hf.debugging.assert_non_negative(index, message=message)
+
+
+def tensor_scatter_nd_sub(tensor: Any, indices: Any, updates: Any, name: str | None = None) -> Any:
+    """``tf.tensor_scatter_nd_sub``."""
+    return tensor_scatter_nd_add(tensor, indices, -operand(updates))
+
+
+def tensor_scatter_nd_update(tensor: Any, indices: Any, updates: Any, name: str | None = None) -> Any:
+    """``tf.tensor_scatter_nd_update``."""
+    x, values = operands([tensor, updates], [0, 1])
+    found = hf.asarray(x).copy()
+    found[_places(indices)] = values
+    return found
+
+
+def meshgrid(*args: Any, indexing: str = "xy", name: str | None = None) -> list[Any]:
+    """``tf.meshgrid``."""
+    return list(hf.meshgrid(*[operand(x) for x in args], indexing=indexing))
+
+
+def ensure_shape(x: Any, shape: Any, name: str | None = None) -> Any:
+    """``tf.ensure_shape``.  Raises ShapeError where the tensor has another."""
+    found = operand(x)
+    wanted = tuple(shape)
+    if len(wanted) != found.ndim or any(
+        w is not None and isinstance(d, int) and w != d for w, d in zip(wanted, found.shape)
+    ):
+        raise ShapeError("ensure_shape", f"the tensor is {found.type}. Expected {wanted}.")
+    return found
+
+
+def identity(input: Any, name: str | None = None) -> Any:
+    """``tf.identity``: the value of a variable now."""
+    return input.read_value() if isinstance(input, hf.Variable) else hf.tree.map(hf.positive, _tensors(input))
+
+
+def _tensors(value: Any) -> Any:
+    return value if isinstance(value, Operators) else convert_to_tensor(value)
+
+
+def invert_permutation(x: Any, name: str | None = None) -> Any:
+    """``tf.math.invert_permutation``."""
+    given = operand(x)
+    return hf.astype(hf.argsort(given), given.dtype)
+
+
+def zeros_like(input: Any, dtype: Any = None, name: str | None = None, layout: Any = None) -> Any:
+    """``tf.zeros_like``."""
+    return hf.zeros_like(operand(input), dtype)
+
+
+def ones_like(input: Any, dtype: Any = None, name: str | None = None, layout: Any = None) -> Any:
+    """``tf.ones_like``."""
+    return hf.ones_like(operand(input), dtype)
+
+
+def space_to_depth(input: Any, block_size: int, data_format: str = "NHWC", name: str | None = None) -> Any:
+    """``tf.nn.space_to_depth``, of images with channels last."""
+    n, h, w, c = operand(input).shape
+    parts = hf.reshape(operand(input), (n, h // block_size, block_size, w // block_size, block_size, c))
+    moved = hf.permute_dims(parts, (0, 1, 3, 2, 4, 5))
+    return hf.reshape(moved, (n, h // block_size, w // block_size, block_size * block_size * c))
+
+
+def depth_to_space(input: Any, block_size: int, data_format: str = "NHWC", name: str | None = None) -> Any:
+    """``tf.nn.depth_to_space``, of images with channels last."""
+    n, h, w, c = operand(input).shape
+    parts = hf.reshape(operand(input), (n, h, w, block_size, block_size, c // (block_size * block_size)))
+    moved = hf.permute_dims(parts, (0, 1, 3, 2, 4, 5))
+    return hf.reshape(moved, (n, h * block_size, w * block_size, c // (block_size * block_size)))

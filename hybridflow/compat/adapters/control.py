@@ -1,0 +1,280 @@
+"""Control flow, functions, tapes and modules with TensorFlow's arguments."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable
+from typing import Any
+
+import hybridflow as hf
+from hybridflow.compat.adapters.values import TensorShape, convert_to_tensor, extents, operand
+from hybridflow.compat.facade import Facade
+from hybridflow.compiler.ir import dtypes
+from hybridflow.core import pytree
+from hybridflow.core.tensor import Operators
+from hybridflow.errors import ArgumentError
+
+
+class UnconnectedGradients(enum.StrEnum):
+    """``tf.UnconnectedGradients``."""
+
+    NONE = "none"
+    ZERO = "zero"
+
+
+def function(
+    func: Any = None, input_signature: Any = None, autograph: bool = True, jit_compile: Any = None,
+    reduce_retracing: bool = False, experimental_implements: Any = None, experimental_autograph_options: Any = None,
+    experimental_attributes: Any = None, experimental_relax_shapes: bool | None = None,
+    experimental_compile: Any = None, experimental_follow_type_hints: Any = None,
+) -> Any:  # fmt: skip
+    """``tf.function``: every function is compiled, whatever ``jit_compile`` says, and statements are always
+    converted."""
+    relax = bool(reduce_retracing or experimental_relax_shapes)
+
+    def decorate(python: Any) -> Any:
+        return hf.function(python, input_signature=input_signature, reduce_retracing=relax)
+
+    return decorate if func is None else decorate(func)
+
+
+def while_loop(
+    cond: Any, body: Any, loop_vars: Any, shape_invariants: Any = None, parallel_iterations: int = 10,
+    back_prop: bool = True, swap_memory: bool = False, maximum_iterations: Any = None, name: str | None = None,
+) -> Any:  # fmt: skip
+    """``tf.while_loop``: Python's ints among the variables are int32."""
+    start = pytree.unflatten(
+        pytree.flatten(loop_vars)[1],
+        [convert_to_tensor(x) if isinstance(x, (bool, int, float)) else x for x in pytree.flatten(loop_vars)[0]],
+    )
+    return hf.while_loop(cond, body, start, maximum_iterations)
+
+
+def cond(pred: Any, true_fn: Any = None, false_fn: Any = None, name: str | None = None) -> Any:
+    """``tf.cond``."""
+    return hf.cond(pred, true_fn, false_fn)
+
+
+def case(
+    pred_fn_pairs: Any, default: Any = None, exclusive: bool = False, strict: bool = False, name: str = "case"
+) -> Any:
+    """``tf.case``: without a default the last pair's function takes its place."""
+    pairs = list(pred_fn_pairs.items()) if isinstance(pred_fn_pairs, dict) else list(pred_fn_pairs)
+    if default is None:
+        *pairs, (_, default) = pairs
+    return hf.case(pairs, default)
+
+
+def switch_case(branch_index: Any, branch_fns: Any, default: Any = None, name: str = "switch_case") -> Any:
+    """``tf.switch_case``."""
+    several = isinstance(branch_fns, (list, tuple)) and all(isinstance(branch, tuple) for branch in branch_fns)
+    branches = dict(branch_fns) if several else branch_fns
+    return hf.switch_case(branch_index, branches, default=default)
+
+
+def map_fn(
+    fn: Any, elems: Any, dtype: Any = None, parallel_iterations: Any = None, back_prop: bool = True,
+    swap_memory: bool = False, infer_shape: bool = True, name: str | None = None, fn_output_signature: Any = None,
+) -> Any:  # fmt: skip
+    """``tf.map_fn``; the dtype of what the function returns is checked where one is given."""
+    found = hf.map_fn(fn, _walked(elems))
+    wanted = dtype if fn_output_signature is None else fn_output_signature
+    if wanted is not None:
+        for x, kind in zip(pytree.flatten(found)[0], pytree.flatten(wanted)[0]):
+            if not x.dtype == getattr(kind, "dtype", kind):
+                raise ArgumentError("map_fn", f"the function returned {x.type}, and {kind} was said to come.")
+    return found
+
+
+def _walked(elems: Any) -> Any:
+    """What is walked over: a list of numbers is a tensor, one of tensors several."""
+    if isinstance(elems, list) and elems and not isinstance(elems[0], Operators):
+        return convert_to_tensor(elems)
+    return hf.tree.map(operand, elems)
+
+
+def scan(
+    fn: Any, elems: Any, initializer: Any = None, parallel_iterations: int = 10, back_prop: bool = True,
+    swap_memory: bool = False, infer_shape: bool = True, reverse: bool = False, name: str | None = None,
+) -> Any:  # fmt: skip
+    """``tf.scan``."""
+    return hf.scan(fn, _walked(elems), _start(initializer), reverse)
+
+
+def _start(initializer: Any) -> Any:
+    return None if initializer is None else hf.tree.map(operand, initializer)
+
+
+def foldl(
+    fn: Any, elems: Any, initializer: Any = None, parallel_iterations: int = 10, back_prop: bool = True,
+    swap_memory: bool = False, name: str | None = None,
+) -> Any:  # fmt: skip
+    """``tf.foldl``."""
+    return hf.foldl(fn, _walked(elems), _start(initializer))
+
+
+def foldr(
+    fn: Any, elems: Any, initializer: Any = None, parallel_iterations: int = 10, back_prop: bool = True,
+    swap_memory: bool = False, name: str | None = None,
+) -> Any:  # fmt: skip
+    """``tf.foldr``."""
+    return hf.foldr(fn, _walked(elems), _start(initializer))
+
+
+def vectorized_map(
+    fn: Any, elems: Any, fallback_to_while_loop: bool = True, warn: bool = True, name: str | None = None
+) -> Any:
+    """``tf.vectorized_map``."""
+    return hf.vectorized_map(fn, hf.tree.map(operand, elems), fallback_to_while_loop, warn)
+
+
+def _tensor_array(
+    dtype: Any, size: Any = None, dynamic_size: bool | None = None, clear_after_read: Any = None,
+    tensor_array_name: Any = None, handle: Any = None, flow: Any = None, infer_shape: bool = True,
+    element_shape: Any = None, colocate_with_first_write_call: bool = True, name: str | None = None,
+) -> Any:  # fmt: skip
+    """``tf.TensorArray``."""
+    shape = None if element_shape is None or not TensorShape(element_shape).is_fully_defined() else element_shape
+    count = 0 if size is None else size
+    return hf.TensorArray(dtype, count, None if shape is None else extents(shape), bool(dynamic_size))
+
+
+TensorArray = Facade(hf.TensorArray, _tensor_array)
+
+
+class Module(hf.Module):
+    """``tf.Module``: may be given a name."""
+
+    def __init__(self, name: str | None = None) -> None:
+        if name is not None:
+            self.name = name
+
+    @classmethod
+    def with_name_scope(cls, method: Callable[..., Any]) -> Callable[..., Any]:
+        """The method; names mean nothing here."""
+        return method
+
+    @property
+    def name_scope(self) -> name_scope:
+        return name_scope(self.name)
+
+
+class name_scope:
+    """``tf.name_scope``: a block that changes nothing, since names mean nothing here."""
+
+    def __init__(self, name: str = "", *args: Any, **kwargs: Any) -> None:
+        self.name = name
+
+    def __enter__(self) -> str:
+        return self.name
+
+    def __exit__(self, *error: object) -> None:
+        return None
+
+
+class control_dependencies(name_scope):
+    """``tf.control_dependencies``: what is in the block runs after what is before it, as everything does here."""
+
+    def __init__(self, control_inputs: Any = None) -> None:
+        super().__init__()
+
+
+def group(*inputs: Any, **kwargs: Any) -> None:
+    """``tf.group``: nothing is left to do for what ran."""
+
+
+def no_op(name: str | None = None) -> None:
+    """``tf.no_op``."""
+
+
+def as_it_is(*args: Any, **kwargs: Any) -> Any:
+    """A decorator, with arguments or without, that changes nothing."""
+    if len(args) == 1 and callable(args[0]) and not kwargs:
+        return args[0]
+    return lambda decorated: decorated
+
+
+def do_not_convert(func: Any = None) -> Any:
+    """``tf.autograph.experimental.do_not_convert``: statements that need no conversion mean what they did."""
+    return as_it_is if func is None else func
+
+
+def nothing(*args: Any, **kwargs: Any) -> None:
+    """A setting that means nothing here."""
+
+
+def executing_eagerly() -> bool:
+    """``tf.executing_eagerly``: False while a function is traced."""
+    from hybridflow.core.context import now
+
+    return now().trace is None
+
+
+def inside_function() -> bool:
+    """``tf.inside_function``."""
+    return not executing_eagerly()
+
+
+def foreach(function: Any, *structures: Any, **options: Any) -> Any:
+    """``tf.nest.map_structure``."""
+    return hf.tree.map(function, *structures)
+
+
+def flatten(structure: Any, expand_composites: bool = False) -> list[Any]:
+    """``tf.nest.flatten``."""
+    return hf.tree.leaves(structure)
+
+
+def pack_sequence_as(structure: Any, flat_sequence: Any, expand_composites: bool = False) -> Any:
+    """``tf.nest.pack_sequence_as``."""
+    return hf.tree.unflatten(hf.tree.structure(structure), flat_sequence)
+
+
+def is_nested(structure: Any) -> bool:
+    """``tf.nest.is_nested``."""
+    return isinstance(structure, (list, tuple, dict))
+
+
+def assert_same_structure(nest1: Any, nest2: Any, check_types: bool = True, expand_composites: bool = False) -> None:
+    """``tf.nest.assert_same_structure``.  Raises ArgumentError where they differ."""
+    if hf.tree.structure(nest1) != hf.tree.structure(nest2):
+        raise ArgumentError("nest", f"{hf.tree.structure(nest1)} and {hf.tree.structure(nest2)} differ.")
+
+
+def grad_pass_through(f: Any) -> Any:
+    """``tf.grad_pass_through``: ``f(x)``, with the derivative of x."""
+
+    def passed(*args: Any, **kwargs: Any) -> Any:
+        @hf.custom_gradient
+        def through(x: Any) -> Any:
+            return f(x, *args[1:], **kwargs), lambda upstream: upstream
+
+        return through(args[0])
+
+    return passed
+
+
+def assert_integer(x: Any, message: str | None = None, name: str | None = None) -> None:
+    """``tf.debugging.assert_integer``.  Raises ArgumentError where the tensor is of another dtype."""
+    if not dtypes.is_integer(operand(x).dtype):
+        raise ArgumentError("assert_integer", f"{message or ''} the tensor is {operand(x).type}.".strip())
+
+
+class _File:
+    """What is printed goes behind the end of a file."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+
+    def write(self, text: str) -> int:
+        with open(self._path, "a", encoding="utf-8") as file:
+            return file.write(text)
+
+
+def print_(*inputs: Any, **options: Any) -> None:
+    """``tf.print``; ``output_stream`` may be the address of a file, "file:///tmp/log"."""
+    stream = options.get("output_stream")
+    if isinstance(stream, str):
+        options["output_stream"] = _File(stream.removeprefix("file://"))
+    options.pop("name", None)
+    hf.print(*inputs, **options)

@@ -1,0 +1,193 @@
+"""Linear algebra with TensorFlow's arguments."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import hybridflow as hf
+from hybridflow.compat.adapters.values import array_of, axes, operand, operands
+from hybridflow.core.tensor import Operators
+from hybridflow.errors import ArgumentError
+
+
+def matmul(
+    a: Any, b: Any, transpose_a: bool = False, transpose_b: bool = False, adjoint_a: bool = False,
+    adjoint_b: bool = False, a_is_sparse: bool = False, b_is_sparse: bool = False, output_type: Any = None,
+    grad_a: bool = False, grad_b: bool = False, name: str | None = None,
+) -> Any:  # fmt: skip
+    """``tf.matmul``.  Both operands have two axes or more, as TensorFlow wants it."""
+    x, y = operands([a, b], [0, 1])
+    x = hf.matrix_transpose(x) if transpose_a or adjoint_a else x
+    y = hf.matrix_transpose(y) if transpose_b or adjoint_b else y
+    found = hf.matmul(x, y)
+    return found if output_type is None else hf.astype(found, output_type)
+
+
+def matvec(
+    a: Any, b: Any, transpose_a: bool = False, adjoint_a: bool = False, a_is_sparse: bool = False,
+    b_is_sparse: bool = False, name: str | None = None,
+) -> Any:  # fmt: skip
+    """``tf.linalg.matvec``."""
+    x, y = operands([a, b], [0, 1])
+    x = hf.matrix_transpose(x) if transpose_a or adjoint_a else x
+    return hf.matmul(x, hf.expand_dims(y, axis=-1))[..., 0]
+
+
+def tensordot(a: Any, b: Any, axes: Any, name: str | None = None) -> Any:
+    """``tf.tensordot``."""
+    x, y = operands([a, b], [0, 1])
+    return hf.tensordot(x, y, axes=array_of(axes).tolist() if isinstance(axes, Operators) else axes)
+
+
+def einsum(equation: str, *inputs: Any, **kwargs: Any) -> Any:
+    """``tf.einsum``."""
+    kwargs.pop("name", None)
+    kwargs.pop("optimize", None)
+    if kwargs:
+        raise TypeError(f"einsum() got unexpected arguments {', '.join(kwargs)}")
+    given = list(inputs[0]) if len(inputs) == 1 and isinstance(inputs[0], (list, tuple)) else list(inputs)
+    return hf.einsum(equation.replace(" ", ""), *operands(given, [k for k, _ in enumerate(given)]))
+
+
+def inv(input: Any, adjoint: bool = False, name: str | None = None) -> Any:
+    """``tf.linalg.inv``."""
+    found = hf.linalg.inv(operand(input))
+    return hf.matrix_transpose(found) if adjoint else found
+
+
+def solve(matrix: Any, rhs: Any, adjoint: bool = False, name: str | None = None) -> Any:
+    """``tf.linalg.solve``."""
+    a, b = operands([matrix, rhs], [0, 1])
+    return hf.linalg.solve(hf.matrix_transpose(a) if adjoint else a, b)
+
+
+def triangular_solve(matrix: Any, rhs: Any, lower: bool = True, adjoint: bool = False, name: str | None = None) -> Any:
+    """``tf.linalg.triangular_solve``."""
+    a, b = operands([matrix, rhs], [0, 1])
+    return hf.linalg.triangular_solve(a, b, lower=lower, transpose=adjoint)
+
+
+def cholesky_solve(chol: Any, rhs: Any, name: str | None = None) -> Any:
+    """``tf.linalg.cholesky_solve``."""
+    a, b = operands([chol, rhs], [0, 1])
+    half = hf.linalg.triangular_solve(a, b)
+    return hf.linalg.triangular_solve(a, half, transpose=True)
+
+
+def svd(tensor: Any, full_matrices: bool = False, compute_uv: bool = True, name: str | None = None) -> Any:
+    """``tf.linalg.svd``: ``s, u, v``; v is not transposed."""
+    if not compute_uv:
+        return hf.linalg.svdvals(operand(tensor))
+    u, s, vh = hf.linalg.svd(operand(tensor), full_matrices=full_matrices)
+    return s, u, hf.matrix_transpose(vh)
+
+
+def qr(input: Any, full_matrices: bool = False, name: str | None = None) -> Any:
+    """``tf.linalg.qr``."""
+    return hf.linalg.qr(operand(input), mode="complete" if full_matrices else "reduced")
+
+
+def logdet(matrix: Any, name: str | None = None) -> Any:
+    """``tf.linalg.logdet``, of a positive definite matrix."""
+    return hf.linalg.slogdet(operand(matrix))[1]
+
+
+def lstsq(matrix: Any, rhs: Any, l2_regularizer: float = 0.0, fast: bool = True, name: str | None = None) -> Any:
+    """``tf.linalg.lstsq``."""
+    a, b = operands([matrix, rhs], [0, 1])
+    if not l2_regularizer:
+        return hf.matmul(hf.linalg.pinv(a), b)
+    square = hf.matmul(hf.matrix_transpose(a), a)
+    ridge = square + l2_regularizer * hf.eye(square.shape[-1], dtype=square.dtype)
+    return hf.linalg.solve(ridge, hf.matmul(hf.matrix_transpose(a), b))
+
+
+def norm(tensor: Any, ord: Any = "euclidean", axis: Any = None, keepdims: bool | None = None, name: Any = None) -> Any:
+    """``tf.norm``: of all elements unless axes are given; a pair of axes is that of a matrix."""
+    x, over = operand(tensor), axes(axis)
+    if isinstance(over, tuple) and len(over) == 2 and ord not in ("euclidean", "fro"):
+        moved = hf.moveaxis(x, over, (-2, -1))
+        found = hf.linalg.matrix_norm(moved, ord=ord)
+        return hf.expand_dims(hf.expand_dims(found, axis=min(over)), axis=max(over)) if keepdims else found
+    degree = 2 if ord in ("euclidean", "fro") else ord
+    return hf.linalg.vector_norm(x, axis=over, keepdims=bool(keepdims), ord=degree)
+
+
+def normalize(tensor: Any, ord: Any = "euclidean", axis: Any = None, name: str | None = None) -> tuple[Any, Any]:
+    """``tf.linalg.normalize``: the normalized tensor, and the norm."""
+    x = operand(tensor)
+    length = norm(x, ord, axis, keepdims=True)
+    return x / length, length
+
+
+def diag(diagonal: Any, name: str = "diag", k: int = 0, **options: Any) -> Any:
+    """``tf.linalg.diag``, of one diagonal."""
+    if options or not isinstance(k, int):
+        raise ArgumentError("linalg.diag", "a matrix is made of one diagonal, and is square.")
+    x = operand(diagonal)
+    n = x.shape[-1] + abs(k)
+    rows = hf.expand_dims(x, axis=-1) * hf.eye(x.shape[-1], dtype=x.dtype)
+    before, behind = max(k, 0), max(-k, 0)
+    return hf.pad(rows, [*[(0, 0)] * (x.ndim - 1), (behind, before), (before, behind)]) if n else rows
+
+
+def diag_part(input: Any, name: str = "diag_part", k: int = 0, **options: Any) -> Any:
+    """``tf.linalg.diag_part``, of one diagonal."""
+    if options or not isinstance(k, int):
+        raise ArgumentError("linalg.diag_part", "one diagonal is taken at a time.")
+    return hf.diagonal(operand(input), offset=k)
+
+
+def set_diag(input: Any, diagonal: Any, name: str = "set_diag", k: int = 0, **options: Any) -> Any:
+    """``tf.linalg.set_diag``, of the main diagonal."""
+    if options or k != 0:
+        raise ArgumentError("linalg.set_diag", "the main diagonal is set.")
+    x, values = operands([input, diagonal], [0, 1])
+    rows, columns = x.shape[-2:]
+    short = min(rows, columns)
+    on = hf.eye(rows, columns, dtype=x.dtype) == 1
+    wide = hf.pad(values, [*[(0, 0)] * (values.ndim - 1), (0, rows - short)])
+    return hf.where(on, hf.expand_dims(wide, axis=-1), x)
+
+
+def band_part(input: Any, num_lower: Any, num_upper: Any, name: str | None = None) -> Any:
+    """``tf.linalg.band_part``: diagonals from ``num_lower`` below to ``num_upper`` above, all of them for -1."""
+    x = operand(input)
+    x = x if int(num_lower) < 0 else hf.triu(x, k=-int(num_lower))
+    return x if int(num_upper) < 0 else hf.tril(x, k=int(num_upper))
+
+
+def tensor_diag(diagonal: Any, name: str | None = None) -> Any:
+    """``tf.linalg.tensor_diag``, of a vector."""
+    return diag(operand(diagonal))
+
+
+def adjoint(matrix: Any, name: str | None = None) -> Any:
+    """``tf.linalg.adjoint``."""
+    return hf.matrix_transpose(operand(matrix))
+
+
+def pinv(a: Any, rcond: Any = None, validate_args: bool = False, name: str | None = None) -> Any:
+    """``tf.linalg.pinv``."""
+    return hf.linalg.pinv(operand(a), rtol=rcond)
+
+
+def matrix_rank(a: Any, tol: Any = None, validate_args: bool = False, name: str | None = None) -> Any:
+    """``tf.linalg.matrix_rank``."""
+    return hf.linalg.matrix_rank(operand(a), rtol=tol)
+
+
+def global_norm(t_list: Any, name: str | None = None) -> Any:
+    """``tf.linalg.global_norm``."""
+    return hf.optimizers.global_norm([t for t in t_list if t is not None])
+
+
+def clip_by_global_norm(t_list: Any, clip_norm: Any, use_norm: Any = None, name: str | None = None) -> Any:
+    """``tf.clip_by_global_norm``: the clipped tensors, and their norm."""
+    found, length = hf.optimizers.clip_by_global_norm(list(t_list), clip_norm, use_norm)
+    return list(found), length
+
+
+def clip_by_norm(t: Any, clip_norm: Any, axes: Any = None, name: str | None = None) -> Any:
+    """``tf.clip_by_norm``."""
+    return hf.optimizers.clip_by_norm(operand(t), clip_norm, axis=axes)

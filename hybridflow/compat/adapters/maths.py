@@ -1,0 +1,320 @@
+"""Arithmetic and reductions, where TensorFlow's differ."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+import hybridflow as hf
+from hybridflow.compat.adapters.values import Extents, axes, operand, operands
+from hybridflow.compiler.ir import dtypes
+from hybridflow.core.tensor import Operators
+from hybridflow.errors import ArgumentError, ShapeError
+
+
+def divide(x: Any, y: Any, name: str | None = None) -> Any:
+    """``tf.divide``: ints divide to float64, those of 8 and 16 bits to float32."""
+    if not isinstance(x, Operators) and not isinstance(y, Operators) and np.ndim(x) == np.ndim(y) == 0:
+        return x / y
+    a, b = operands([x, y], [0, 1])
+    kinds = [v.dtype for v in (a, b) if isinstance(v, Operators)]
+    if all(dtypes.is_integer(kind) for kind in kinds) and not isinstance(a, float) and not isinstance(b, float):
+        wide = dtypes.float64 if max(kind.itemsize for kind in kinds) > 2 else dtypes.float32
+        a, b = (hf.astype(v, wide) if isinstance(v, Operators) else v for v in (a, b))
+    return hf.divide(a, b)
+
+
+def divide_no_nan(x: Any, y: Any, name: str | None = None) -> Any:
+    """``tf.math.divide_no_nan``: 0 where ``y`` is."""
+    a, b = operands([x, y], [0, 1])
+    none = hf.equal(b, 0)
+    return hf.where(none, 0.0, hf.divide(a, hf.where(none, 1, b)))
+
+
+def multiply_no_nan(x: Any, y: Any, name: str | None = None) -> Any:
+    """``tf.math.multiply_no_nan``: 0 where ``y`` is, whatever ``x`` is there."""
+    a, b = operands([x, y], [0, 1])
+    return hf.where(hf.equal(b, 0), 0.0, hf.multiply(a, b))
+
+
+def truncatediv(x: Any, y: Any, name: str | None = None) -> Any:
+    """``tf.truncatediv``: the quotient towards 0."""
+    a, b = operands([x, y], [0, 1])
+    if not any(isinstance(v, Operators) and dtypes.is_float(v.dtype) for v in (a, b)):
+        whole = hf.floor_divide(a, b)
+        rest = hf.not_equal(hf.multiply(whole, b), a)
+        return hf.where(hf.logical_and(hf.less(whole, 0), rest), whole + 1, whole)
+    return hf.trunc(hf.divide(a, b))
+
+
+def truncatemod(x: Any, y: Any, name: str | None = None) -> Any:
+    """``tf.truncatemod``: the remainder with the sign of ``x``."""
+    a, b = operands([x, y], [0, 1])
+    return hf.subtract(a, hf.multiply(truncatediv(a, b), b))
+
+
+def squared_difference(x: Any, y: Any, name: str | None = None) -> Any:
+    """``tf.math.squared_difference``."""
+    a, b = operands([x, y], [0, 1])
+    return hf.square(hf.subtract(a, b))
+
+
+def add_n(inputs: Any, name: str | None = None) -> Any:
+    """``tf.add_n``."""
+    parts = [inputs] if isinstance(inputs, Operators) else list(inputs)
+    if not parts:
+        raise ArgumentError("add_n", "there is nothing to add.")
+    parts = operands(parts, [k for k, _ in enumerate(parts)])
+    total = parts[0] if len(parts) > 1 else hf.positive(parts[0])
+    for part in parts[1:]:
+        if part.shape != parts[0].shape:
+            raise ShapeError("add_n", f"the operands are {parts[0].type} and {part.type}; they must have one shape.")
+        total = hf.add(total, part)
+    return total
+
+
+def xlogy(x: Any, y: Any, name: str | None = None) -> Any:
+    """``tf.math.xlogy``: ``x * log(y)``, 0 where ``x`` is."""
+    a, b = operands([x, y], [0, 1])
+    none = hf.equal(a, 0)
+    return hf.where(none, 0.0, hf.multiply(a, hf.log(hf.where(none, 1.0, b))))
+
+
+def xdivy(x: Any, y: Any, name: str | None = None) -> Any:
+    """``tf.math.xdivy``: ``x / y``, 0 where ``x`` is."""
+    a, b = operands([x, y], [0, 1])
+    none = hf.equal(a, 0)
+    return hf.where(none, 0.0, hf.divide(a, hf.where(none, 1.0, b)))
+
+
+def reduce_sum(input_tensor: Any, axis: Any = None, keepdims: bool = False, name: str | None = None) -> Any:
+    """``tf.reduce_sum``: in the operand's dtype."""
+    x = operand(input_tensor)
+    return hf.sum(x, axis=axes(axis), dtype=x.dtype, keepdims=keepdims)
+
+
+def reduce_prod(input_tensor: Any, axis: Any = None, keepdims: bool = False, name: str | None = None) -> Any:
+    """``tf.reduce_prod``: in the operand's dtype."""
+    if isinstance(input_tensor, Extents):
+        found: Any = 1
+        for extent in input_tensor:
+            found = extent * found
+        return found
+    x = operand(input_tensor)
+    return hf.prod(x, axis=axes(axis), dtype=x.dtype, keepdims=keepdims)
+
+
+def reduce_mean(input_tensor: Any, axis: Any = None, keepdims: bool = False, name: str | None = None) -> Any:
+    """``tf.reduce_mean``: of ints it is an int."""
+    x = operand(input_tensor)
+    if not dtypes.is_integer(x.dtype):
+        return hf.mean(x, axis=axes(axis), keepdims=keepdims)
+    total = hf.sum(x, axis=axes(axis), dtype=x.dtype, keepdims=True)
+    count = hf.sum(hf.ones_like(x), axis=axes(axis), dtype=x.dtype, keepdims=True)
+    found = truncatediv(total, count)
+    return found if keepdims else hf.squeeze(found, axes(axis))
+
+
+def reduce_max(input_tensor: Any, axis: Any = None, keepdims: bool = False, name: str | None = None) -> Any:
+    """``tf.reduce_max``."""
+    return hf.max(operand(input_tensor), axis=axes(axis), keepdims=keepdims)
+
+
+def reduce_min(input_tensor: Any, axis: Any = None, keepdims: bool = False, name: str | None = None) -> Any:
+    """``tf.reduce_min``."""
+    return hf.min(operand(input_tensor), axis=axes(axis), keepdims=keepdims)
+
+
+def reduce_all(input_tensor: Any, axis: Any = None, keepdims: bool = False, name: str | None = None) -> Any:
+    """``tf.reduce_all``."""
+    return hf.all(operand(input_tensor), axis=axes(axis), keepdims=keepdims)
+
+
+def reduce_any(input_tensor: Any, axis: Any = None, keepdims: bool = False, name: str | None = None) -> Any:
+    """``tf.reduce_any``."""
+    return hf.any(operand(input_tensor), axis=axes(axis), keepdims=keepdims)
+
+
+def reduce_std(input_tensor: Any, axis: Any = None, keepdims: bool = False, name: str | None = None) -> Any:
+    """``tf.math.reduce_std``."""
+    return hf.std(operand(input_tensor), axis=axes(axis), keepdims=keepdims)
+
+
+def reduce_variance(input_tensor: Any, axis: Any = None, keepdims: bool = False, name: str | None = None) -> Any:
+    """``tf.math.reduce_variance``."""
+    return hf.var(operand(input_tensor), axis=axes(axis), keepdims=keepdims)
+
+
+def reduce_logsumexp(input_tensor: Any, axis: Any = None, keepdims: bool = False, name: str | None = None) -> Any:
+    """``tf.reduce_logsumexp``."""
+    return hf.logsumexp(operand(input_tensor), axis=axes(axis), keepdims=keepdims)
+
+
+def reduce_euclidean_norm(input_tensor: Any, axis: Any = None, keepdims: bool = False, name: str | None = None) -> Any:
+    """``tf.math.reduce_euclidean_norm``."""
+    return hf.linalg.vector_norm(operand(input_tensor), axis=axes(axis), keepdims=keepdims)
+
+
+def count_nonzero(
+    input: Any, axis: Any = None, keepdims: bool | None = None, dtype: Any = dtypes.int64, name: str | None = None
+) -> Any:
+    """``tf.math.count_nonzero``."""
+    return hf.astype(hf.count_nonzero(operand(input), axis=axes(axis), keepdims=bool(keepdims)), dtype)
+
+
+def zero_fraction(value: Any, name: str | None = None) -> Any:
+    """``tf.math.zero_fraction``: float32."""
+    return hf.mean(hf.astype(hf.equal(operand(value), 0), dtypes.float32))
+
+
+def cumsum(x: Any, axis: int = 0, exclusive: bool = False, reverse: bool = False, name: str | None = None) -> Any:
+    """``tf.cumsum``."""
+    return _running(hf.cumulative_sum, operand(x), axis, exclusive, reverse)
+
+
+def cumprod(x: Any, axis: int = 0, exclusive: bool = False, reverse: bool = False, name: str | None = None) -> Any:
+    """``tf.math.cumprod``."""
+    return _running(hf.cumulative_prod, operand(x), axis, exclusive, reverse)
+
+
+def _running(fold: Any, x: Any, axis: Any, exclusive: bool, reverse: bool) -> Any:
+    along = axes(axis)
+    x = hf.flip(x, along) if reverse else x
+    found = fold(x, axis=along, dtype=x.dtype, include_initial=exclusive)
+    if exclusive:
+        key = [slice(None)] * x.ndim
+        key[along] = slice(None, -1)
+        found = found[tuple(key)]
+    return hf.flip(found, along) if reverse else found
+
+
+def clip_by_value(t: Any, clip_value_min: Any, clip_value_max: Any, name: str | None = None) -> Any:
+    """``tf.clip_by_value``."""
+    return hf.clip(operand(t), clip_value_min, clip_value_max)
+
+
+def round(x: Any, name: str | None = None) -> Any:
+    """``tf.round``: halves go to the even neighbour."""
+    return hf.round(operand(x))
+
+
+def polyval(coeffs: Any, x: Any, name: str | None = None) -> Any:
+    """``tf.math.polyval``: the coefficient of the highest power comes first."""
+    at = operand(x)
+    found = hf.zeros_like(at)
+    for coefficient in coeffs:
+        found = found * at + coefficient
+    return found
+
+
+def bincount(
+    arr: Any, weights: Any = None, minlength: int | None = None, maxlength: int | None = None,
+    dtype: Any = dtypes.int32, name: str | None = None, axis: int | None = None, binary_output: bool = False,
+) -> Any:  # fmt: skip
+    """``tf.math.bincount``, of all elements; its length is what is there and the limits."""
+    values = hf.reshape(operand(arr), (-1,))
+    length = int(hf.max(values)) + 1 if values.shape[0] else 0
+    length = max(length, minlength or 0)
+    length = length if maxlength is None else min(length, maxlength)
+    counted = hf.ones(values.shape, dtype) if weights is None else hf.reshape(operand(weights), (-1,))
+    inside = hf.less(values, length)
+    rows = hf.where(inside, values, 0)
+    found = hf.scatter_add(hf.zeros((length,), counted.dtype), rows, hf.where(inside, counted, 0)) if length else None
+    found = hf.zeros((0,), counted.dtype) if found is None else found
+    return hf.astype(hf.greater(found, 0), dtype) if binary_output else found
+
+
+def confusion_matrix(
+    labels: Any, predictions: Any, num_classes: Any = None, weights: Any = None, dtype: Any = dtypes.int32,
+    name: str | None = None,
+) -> Any:  # fmt: skip
+    """``tf.math.confusion_matrix``: rows are labels."""
+    rows, columns = operand(labels), operand(predictions)
+    classes = int(max(int(hf.max(rows)), int(hf.max(columns)))) + 1 if num_classes is None else int(num_classes)
+    counted = hf.ones(rows.shape, dtype) if weights is None else hf.astype(operand(weights), dtype)
+    for numbers in (rows, columns):
+        hf.debugging.assert_less(numbers, classes, message=f"a class is not below num_classes, {classes}")
+        hf.debugging.assert_non_negative(numbers, message="a class is negative")
+    flat = hf.scatter_add(hf.zeros((classes * classes,), dtype), rows * classes + columns, counted)
+    return hf.reshape(flat, (classes, classes))
+
+
+def segment_sum(data: Any, segment_ids: Any, name: str | None = None) -> Any:
+    """``tf.math.segment_sum``."""
+    ids = operand(segment_ids)
+    return unsorted_segment_sum(data, ids, int(ids[-1]) + 1)
+
+
+def segment_mean(data: Any, segment_ids: Any, name: str | None = None) -> Any:
+    """``tf.math.segment_mean``: 0 for a segment without elements."""
+    ids = operand(segment_ids)
+    return unsorted_segment_mean(data, ids, int(ids[-1]) + 1)
+
+
+def unsorted_segment_sum(data: Any, segment_ids: Any, num_segments: Any, name: str | None = None) -> Any:
+    """``tf.math.unsorted_segment_sum``."""
+    values, ids = operand(data), operand(segment_ids)
+    rest = values.shape[ids.ndim :]
+    rows, flat = hf.reshape(values, (-1, *rest)), hf.reshape(ids, (-1,))
+    return hf.scatter_add(hf.zeros((int(num_segments), *rest), values.dtype), flat, rows)
+
+
+def unsorted_segment_mean(data: Any, segment_ids: Any, num_segments: Any, name: str | None = None) -> Any:
+    """``tf.math.unsorted_segment_mean``: 0 for a segment without elements."""
+    total = unsorted_segment_sum(data, segment_ids, num_segments)
+    ids = operand(segment_ids)
+    count = unsorted_segment_sum(hf.ones(ids.shape, total.dtype), ids, num_segments)
+    return total / hf.reshape(hf.maximum(count, 1), (-1, *[1] * (total.ndim - 1)))
+
+
+def in_top_k(targets: Any, predictions: Any, k: int, name: str | None = None) -> Any:
+    """``tf.math.in_top_k``: whether fewer than ``k`` predictions are above the target's."""
+    scores, right = operand(predictions), operand(targets)
+    own = hf.take_along_axis(scores, hf.expand_dims(right, axis=-1), axis=-1)
+    return hf.logical_and(hf.sum(hf.astype(scores > own, dtypes.int32), axis=-1) < k, hf.isfinite(own[..., 0]))
+
+
+def is_non_decreasing(x: Any, name: str | None = None) -> Any:
+    """``tf.math.is_non_decreasing``."""
+    flat = hf.reshape(operand(x), (-1,))
+    return hf.all(flat[1:] >= flat[:-1])
+
+
+def is_strictly_increasing(x: Any, name: str | None = None) -> Any:
+    """``tf.math.is_strictly_increasing``."""
+    flat = hf.reshape(operand(x), (-1,))
+    return hf.all(flat[1:] > flat[:-1])
+
+
+def approximate_equal(x: Any, y: Any, tolerance: float = 1e-05, name: str | None = None) -> Any:
+    """``tf.math.approximate_equal``."""
+    a, b = operands([x, y], [0, 1])
+    return hf.less(hf.abs(hf.subtract(a, b)), tolerance)
+
+
+def sigmoid(x: Any, name: str | None = None) -> Any:
+    """``tf.sigmoid``."""
+    return hf.sigmoid(operand(x))
+
+
+def l2_normalize(x: Any, axis: Any = None, epsilon: float = 1e-12, name: str | None = None) -> Any:
+    """``tf.math.l2_normalize``: over all axes unless some are given."""
+    value = operand(x)
+    total = hf.sum(hf.square(value), axis=axes(axis), keepdims=True)
+    return hf.multiply(value, hf.rsqrt(hf.maximum(total, epsilon)))
+
+
+def softmax(logits: Any, axis: int | None = None, name: str | None = None) -> Any:
+    """``tf.nn.softmax``."""
+    return hf.nn.softmax(operand(logits), axis=-1 if axis is None else axis)
+
+
+def log_softmax(logits: Any, axis: int | None = None, name: str | None = None) -> Any:
+    """``tf.nn.log_softmax``."""
+    return hf.nn.log_softmax(operand(logits), axis=-1 if axis is None else axis)
+
+
+def reciprocal_no_nan(x: Any, name: str | None = None) -> Any:
+    """``tf.math.reciprocal_no_nan``: 0 where ``x`` is."""
+    return divide_no_nan(1.0, x)

@@ -1,0 +1,187 @@
+"""``tf.keras`` beside its classes: losses as functions, utilities, the backend."""
+
+from __future__ import annotations
+
+import random as python_random
+from typing import Any
+
+import numpy as np
+
+import hybridflow as hf
+from hybridflow.compat.adapters import draws
+from hybridflow.compat.adapters.values import axes, operand
+from hybridflow.compiler.ir import dtypes
+from hybridflow.errors import ArgumentError
+
+
+def loss_function(kind: Any, name: str) -> Any:
+    """The losses of samples that an object of ``kind`` reduces, as a function."""
+
+    def loss(y_true: Any, y_pred: Any, **options: Any) -> Any:
+        return kind(reduction="none", **options)(y_true, y_pred)
+
+    loss.__name__ = loss.__qualname__ = name
+    loss.__doc__ = f"``tf.keras.losses.{name}``: the loss of each sample."
+    return loss
+
+
+mean_squared_error = loss_function(hf.losses.MeanSquaredError, "mean_squared_error")
+mean_absolute_error = loss_function(hf.losses.MeanAbsoluteError, "mean_absolute_error")
+mean_absolute_percentage_error = loss_function(hf.losses.MeanAbsolutePercentageError, "mean_absolute_percentage_error")
+mean_squared_logarithmic_error = loss_function(hf.losses.MeanSquaredLogarithmicError, "mean_squared_logarithmic_error")
+hinge = loss_function(hf.losses.Hinge, "hinge")
+squared_hinge = loss_function(hf.losses.SquaredHinge, "squared_hinge")
+poisson = loss_function(hf.losses.Poisson, "poisson")
+log_cosh = loss_function(hf.losses.LogCosh, "log_cosh")
+kl_divergence = loss_function(hf.losses.KLDivergence, "kl_divergence")
+
+
+def huber(y_true: Any, y_pred: Any, delta: float = 1.0) -> Any:
+    """``tf.keras.losses.huber``: the loss of each sample."""
+    return hf.losses.Huber(delta, reduction="none")(y_true, y_pred)
+
+
+def cosine_similarity(y_true: Any, y_pred: Any, axis: int = -1) -> Any:
+    """``tf.keras.losses.cosine_similarity``: -1 where a prediction points where its label does."""
+    return hf.losses.CosineSimilarity(axis, reduction="none")(y_true, y_pred)
+
+
+def binary_crossentropy(
+    y_true: Any, y_pred: Any, from_logits: bool = False, label_smoothing: float = 0.0, axis: int = -1
+) -> Any:
+    """``tf.keras.losses.binary_crossentropy``: the loss of each sample."""
+    return hf.losses.BinaryCrossentropy(from_logits, label_smoothing, axis, reduction="none")(y_true, y_pred)
+
+
+def categorical_crossentropy(
+    y_true: Any, y_pred: Any, from_logits: bool = False, label_smoothing: float = 0.0, axis: int = -1
+) -> Any:
+    """``tf.keras.losses.categorical_crossentropy``: the loss of each sample."""
+    return hf.losses.CategoricalCrossentropy(from_logits, label_smoothing, axis, reduction="none")(y_true, y_pred)
+
+
+def sparse_categorical_crossentropy(
+    y_true: Any, y_pred: Any, from_logits: bool = False, ignore_class: int | None = None, axis: int = -1
+) -> Any:
+    """``tf.keras.losses.sparse_categorical_crossentropy``: the loss of each sample."""
+    return hf.losses.SparseCategoricalCrossentropy(from_logits, ignore_class, axis, reduction="none")(y_true, y_pred)
+
+
+class Reduction:
+    """``tf.keras.losses.Reduction``."""
+
+    AUTO = SUM_OVER_BATCH_SIZE = "sum_over_batch_size"
+    SUM, NONE = "sum", "none"
+
+
+def to_categorical(x: Any, num_classes: int | None = None) -> Any:
+    """``tf.keras.utils.to_categorical``: rows of 0 and 1, as a NumPy array."""
+    numbers = np.asarray(x.numpy() if hasattr(x, "numpy") else x).astype(np.int64)
+    if numbers.ndim > 1 and numbers.shape[-1] == 1:
+        numbers = numbers[..., 0]
+    classes = int(numbers.max()) + 1 if num_classes is None else num_classes
+    if numbers.size and not 0 <= numbers.min() <= numbers.max() < classes:
+        raise ArgumentError("to_categorical", f"classes from {numbers.min()} to {numbers.max()}, of {classes}.")
+    return np.eye(classes)[numbers]
+
+
+def normalize(x: Any, axis: int = -1, order: int = 2) -> Any:
+    """``tf.keras.utils.normalize``: a NumPy array."""
+    values = np.asarray(x)
+    length = np.linalg.norm(values, order, axis, keepdims=True)
+    return values / np.where(length == 0, 1, length)
+
+
+def set_random_seed(seed: int) -> None:
+    """``tf.keras.utils.set_random_seed``: of Python, NumPy, and here."""
+    python_random.seed(seed)
+    np.random.seed(seed)
+    draws.set_seed(seed)
+
+
+def register_keras_serializable(package: str = "Custom", name: str | None = None) -> Any:
+    """``tf.keras.utils.register_keras_serializable``: classes are found by ``custom_objects`` alone."""
+    return lambda decorated: decorated
+
+
+def epsilon() -> float:
+    """``tf.keras.backend.epsilon``."""
+    return 1e-7
+
+
+def floatx() -> str:
+    """``tf.keras.backend.floatx``."""
+    return "float32"
+
+
+def image_data_format() -> str:
+    """``tf.keras.backend.image_data_format``."""
+    return "channels_last"
+
+
+def clear_session(free_memory: bool = True) -> None:
+    """``tf.keras.backend.clear_session``: there is nothing that layers or models share."""
+
+
+def k_mean(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
+    """``tf.keras.backend.mean``."""
+    value = operand(x)
+    value = value if dtypes.is_float(value.dtype) else hf.astype(value, dtypes.float32)
+    return hf.mean(value, axis=axes(axis), keepdims=keepdims)
+
+
+def k_argmax(x: Any, axis: int = -1) -> Any:
+    """``tf.keras.backend.argmax``."""
+    return hf.argmax(operand(x), axis=axis)
+
+
+def k_int_shape(x: Any) -> tuple[Any, ...]:
+    """``tf.keras.backend.int_shape``."""
+    return tuple(x.shape)
+
+
+def k_ndim(x: Any) -> int:
+    """``tf.keras.backend.ndim``."""
+    return operand(x).ndim
+
+
+def k_flatten(x: Any) -> Any:
+    """``tf.keras.backend.flatten``."""
+    return hf.reshape(operand(x), (-1,))
+
+
+def k_sqrt(x: Any) -> Any:
+    """``tf.keras.backend.sqrt``: 0 of what is below 0."""
+    return hf.sqrt(hf.maximum(operand(x), 0))
+
+
+def cast_to_floatx(x: Any) -> Any:
+    """``tf.keras.backend.cast_to_floatx``."""
+    return hf.astype(operand(x), dtypes.float32) if hasattr(x, "numpy") else np.asarray(x, np.float32)
+
+
+def backend() -> str:
+    """``tf.keras.backend.backend``."""
+    return "hybridflow"
+
+
+def get_value(x: Any) -> Any:
+    """``tf.keras.backend.get_value``."""
+    return x.numpy()
+
+
+def set_value(x: Any, value: Any) -> None:
+    """``tf.keras.backend.set_value``."""
+    x.assign(value)
+
+
+def relu(x: Any, negative_slope: float = 0.0, max_value: float | None = None, threshold: float = 0.0) -> Any:
+    """``tf.keras.activations.relu``."""
+    if negative_slope == 0.0 and max_value is None and threshold == 0.0:
+        return hf.nn.relu(operand(x))
+    return hf.layers.ReLU(max_value, negative_slope, threshold)(operand(x))
+
+
+def softmax(x: Any, axis: int = -1) -> Any:
+    """``tf.keras.activations.softmax``."""
+    return hf.nn.softmax(operand(x), axis=axis)

@@ -1,0 +1,228 @@
+"""Devices, settings of the process, strategies, and what programs ask about TensorFlow itself."""
+
+from __future__ import annotations
+
+import re
+import unittest
+from typing import Any, NamedTuple
+
+import numpy as np
+
+import hybridflow as hf
+from hybridflow.compat.adapters.control import name_scope
+from hybridflow.errors import DeviceError
+
+VERSION = "2.21.0"  # whose names and arguments these are
+NOT_FOUND, MEMORY, OUT_OF_RANGE = FileNotFoundError, MemoryError, StopIteration  # of tf.errors
+_DEVICE = re.compile(r"(?:/job:[^/]*)?(?:/replica:\d+)?(?:/task:\d+)?/?(?:device:)?([A-Za-z]+)(?::(\d+|\*))?$")
+
+
+class PhysicalDevice(NamedTuple):
+    """What ``tf.config.list_physical_devices`` lists."""
+
+    name: str
+    device_type: str
+
+
+class LogicalDevice(NamedTuple):
+    """What ``tf.config.list_logical_devices`` lists."""
+
+    name: str
+    device_type: str
+
+
+def device_of(name: str) -> str:
+    """Our name of a device of TensorFlow: "/GPU:0", "/device:CPU:0", "/job:localhost/replica:0/task:0/device:GPU:1".
+
+    Raises DeviceError for what names none.
+    """
+    match = _DEVICE.fullmatch(str(name))
+    kind = match[1].lower() if match else ""
+    if match is None or kind not in ("cpu", "gpu"):
+        raise DeviceError("device", f"{name!r} is not a device. Devices are '/CPU:0', '/GPU:0', '/GPU:1' ...")
+    return "cpu" if kind == "cpu" else f"gpu:{match[2] if match[2] not in (None, '*') else 0}"
+
+
+def device(device_name: Any) -> Any:
+    """``tf.device``: where there is no such GPU the block runs on the CPU, as with TensorFlow's soft placement."""
+    if device_name is None or callable(device_name):
+        return name_scope("")
+    wanted = device_of(device_name)
+    return hf.device(wanted if not _soft or wanted in hf.list_devices() else "cpu")
+
+
+_soft = True
+
+
+def get_soft_device_placement() -> bool:
+    """``tf.config.get_soft_device_placement``."""
+    return _soft
+
+
+def set_soft_device_placement(enabled: bool) -> None:
+    """``tf.config.set_soft_device_placement``: whether ``tf.device`` of a GPU that is not there means the CPU."""
+    global _soft
+    _soft = bool(enabled)
+
+
+def _kinds() -> list[tuple[str, str]]:
+    """Type and number of each device."""
+    return [(name.partition(":")[0].upper(), name.partition(":")[2] or "0") for name in hf.list_devices()]
+
+
+def list_physical_devices(device_type: str | None = None) -> list[PhysicalDevice]:
+    """``tf.config.list_physical_devices``."""
+    found = [PhysicalDevice(f"/physical_device:{kind}:{number}", kind) for kind, number in _kinds()]
+    return [one for one in found if device_type in (None, one.device_type)]
+
+
+def list_logical_devices(device_type: str | None = None) -> list[LogicalDevice]:
+    """``tf.config.list_logical_devices``."""
+    found = [LogicalDevice(f"/device:{kind}:{number}", kind) for kind, number in _kinds()]
+    return [one for one in found if device_type in (None, one.device_type)]
+
+
+def set_intra_op_parallelism_threads(num_threads: int) -> None:
+    """``tf.config.threading.set_intra_op_parallelism_threads``: 0 is TensorFlow's word for its own choice."""
+    if num_threads:
+        hf.config.set_num_threads(int(num_threads))
+
+
+def get_intra_op_parallelism_threads() -> int:
+    """``tf.config.threading.get_intra_op_parallelism_threads``."""
+    return hf.config.get_num_threads()
+
+
+def get_inter_op_parallelism_threads() -> int:
+    """``tf.config.threading.get_inter_op_parallelism_threads``: one program runs at a time."""
+    return 1
+
+
+def get_jit() -> str:
+    """``tf.config.optimizer.get_jit``: functions are always compiled."""
+    return "autoclustering"
+
+
+def get_memory_growth(device: Any) -> bool:
+    """``tf.config.experimental.get_memory_growth``: memory is taken when it is needed."""
+    return True
+
+
+def is_gpu_available(cuda_only: bool = False, min_cuda_compute_capability: Any = None) -> bool:
+    """``tf.test.is_gpu_available``."""
+    return bool(list_physical_devices("GPU"))
+
+
+def gpu_device_name() -> str:
+    """``tf.test.gpu_device_name``: empty where there is none."""
+    found = list_logical_devices("GPU")
+    return found[0].name if found else ""
+
+
+def is_built_with_cuda() -> bool:
+    """``tf.test.is_built_with_cuda``: programs for GPUs are always compiled here."""
+    return True
+
+
+class Replicas:
+    """A strategy of one device: ``tf.distribute.OneDeviceStrategy``, and others where there is one device.
+
+    Raises DeviceError where several are asked for.
+    """
+
+    num_replicas_in_sync = 1
+
+    def __init__(self, device: Any = None, devices: Any = None, **options: Any) -> None:
+        names = device if isinstance(device, (list, tuple)) else devices
+        if names is not None and len(names) > 1:
+            raise DeviceError("distribute", f"{len(names)} devices are given; models are trained on one device here.")
+        one = names[0] if names else device if isinstance(device, str) else None
+        self.device = one
+
+    def scope(self) -> Any:
+        """Where variables are made: on the device."""
+        return device(self.device)
+
+    def run(self, fn: Any, args: Any = (), kwargs: Any = None, options: Any = None) -> Any:
+        """What the function returns."""
+        with self.scope():
+            return fn(*args, **(kwargs or {}))
+
+    def reduce(self, reduce_op: Any, value: Any, axis: Any = None) -> Any:
+        """Over ``axis`` of the one value, which is left as it is without one."""
+        if axis is None:
+            return value
+        return hf.sum(value, axis=axis) if str(reduce_op).upper().endswith("SUM") else hf.mean(value, axis=axis)
+
+    def experimental_distribute_dataset(self, dataset: Any, options: Any = None) -> Any:
+        """The dataset."""
+        return dataset
+
+    def distribute_datasets_from_function(self, dataset_fn: Any, options: Any = None) -> Any:
+        """What the function returns."""
+        return dataset_fn(InputContext())
+
+    def experimental_local_results(self, value: Any) -> tuple[Any, ...]:
+        """The one result."""
+        return (value,)
+
+    @property
+    def extended(self) -> Replicas:
+        return self
+
+
+class InputContext:
+    """Which of the pipelines is made: the only one."""
+
+    num_input_pipelines, input_pipeline_id, num_replicas_in_sync = 1, 0, 1
+
+    def get_per_replica_batch_size(self, global_batch_size: int) -> int:
+        return global_batch_size
+
+
+class ReduceOp:
+    """``tf.distribute.ReduceOp``."""
+
+    SUM, MEAN = "SUM", "MEAN"
+
+
+def get_strategy() -> Replicas:
+    """``tf.distribute.get_strategy``."""
+    return Replicas()
+
+
+def has_strategy() -> bool:
+    """``tf.distribute.has_strategy``."""
+    return False
+
+
+class TestCase(unittest.TestCase):
+    """``tf.test.TestCase``: unittest's, with assertions about tensors."""
+
+    __test__ = False
+
+    def assertAllClose(self, a: Any, b: Any, rtol: float = 1e-6, atol: float = 1e-6, msg: Any = None) -> None:
+        for x, y in zip(hf.tree.leaves(a), hf.tree.leaves(b), strict=True):
+            np.testing.assert_allclose(_array(x), _array(y), rtol, atol, err_msg=msg or "")
+
+    def assertAllEqual(self, a: Any, b: Any, msg: Any = None) -> None:
+        np.testing.assert_array_equal(_array(a), _array(b), err_msg=msg or "")
+
+    def assertShapeEqual(self, a: Any, b: Any, msg: Any = None) -> None:
+        self.assertEqual(_array(a).shape, _array(b).shape, msg)
+
+    def evaluate(self, tensors: Any) -> Any:
+        """The values as NumPy arrays."""
+        return hf.tree.map(_array, tensors)
+
+
+def _array(value: Any) -> np.ndarray:
+    return np.asarray(value.numpy() if hasattr(value, "numpy") else value)
+
+
+main = unittest.main
+
+
+def get_build_info() -> dict[str, Any]:
+    """``tf.sysconfig.get_build_info``."""
+    return {"is_cuda_build": True, "is_rocm_build": False, "is_tensorrt_build": False}

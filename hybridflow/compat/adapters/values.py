@@ -1,0 +1,404 @@
+"""Values as TensorFlow makes them: dtypes as objects, Python's ints as int32, shapes that say None."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+import hybridflow as hf
+from hybridflow.compat.facade import Facade
+from hybridflow.compiler.ir import dtypes
+from hybridflow.compiler.ir.extents import Dim
+from hybridflow.core.tensor import Operators
+from hybridflow.errors import ArgumentError, DTypeError
+
+UNSET: Any = object()  # an argument that was not given, where None is a value
+
+
+class DType:
+    """A dtype with TensorFlow's attributes; equal to NumPy's, and taken wherever that is."""
+
+    __slots__ = ("dtype",)
+
+    def __init__(self, dtype: Any) -> None:
+        self.dtype = np.dtype(dtype)
+
+    @property
+    def name(self) -> str:
+        return self.dtype.name
+
+    @property
+    def as_numpy_dtype(self) -> type:
+        return self.dtype.type
+
+    @property
+    def base_dtype(self) -> DType:
+        return self
+
+    real_dtype = base_dtype
+
+    @property
+    def size(self) -> int:
+        """Bytes of an element."""
+        return self.dtype.itemsize
+
+    @property
+    def is_floating(self) -> bool:
+        return dtypes.is_float(self.dtype)
+
+    @property
+    def is_integer(self) -> bool:
+        return dtypes.is_integer(self.dtype)
+
+    @property
+    def is_bool(self) -> bool:
+        return dtypes.is_bool(self.dtype)
+
+    @property
+    def is_unsigned(self) -> bool:
+        return dtypes.is_unsigned(self.dtype)
+
+    @property
+    def is_complex(self) -> bool:
+        return False
+
+    def _limits(self) -> Any:
+        if self.is_bool:
+            raise TypeError("bool has no min and max")
+        return ml_dtypes.finfo(self.dtype) if self.is_floating else np.iinfo(self.dtype)
+
+    @property
+    def min(self) -> Any:
+        return self._limits().min
+
+    @property
+    def max(self) -> Any:
+        return self._limits().max
+
+    @property
+    def limits(self) -> tuple[Any, Any]:
+        return self.min, self.max
+
+    def is_compatible_with(self, other: Any) -> bool:
+        return self == other
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, DType):
+            return self.dtype == other.dtype
+        try:
+            return other is not None and self.dtype == np.dtype(other)  # type: ignore[call-overload]
+        except TypeError:
+            return False
+
+    def __hash__(self) -> int:
+        return hash(self.dtype)
+
+    def __repr__(self) -> str:
+        return f"tf.{self.name}"
+
+    def __str__(self) -> str:
+        return f"<dtype: {self.name!r}>"
+
+
+_BY_DTYPE = {dtype: DType(dtype) for dtype in dtypes.ALL}
+bool_, float16, bfloat16 = (_BY_DTYPE[d] for d in (dtypes.bool_, dtypes.float16, dtypes.bfloat16))
+float32, float64 = _BY_DTYPE[dtypes.float32], _BY_DTYPE[dtypes.float64]
+int8, int16, int32, int64 = (_BY_DTYPE[d] for d in dtypes.SIGNED)
+uint8, uint16, uint32, uint64 = (_BY_DTYPE[d] for d in dtypes.UNSIGNED)
+
+
+def as_dtype(type_value: Any) -> DType:
+    """``tf.as_dtype``.  Raises DTypeError for what is none here."""
+    try:
+        return _BY_DTYPE[np.dtype(getattr(type_value, "dtype", type_value))]
+    except (TypeError, KeyError):
+        raise DTypeError("as_dtype", f"{type_value!r} is not a dtype here.") from None
+
+
+def constant(value: Any, dtype: Any = None, shape: Any = None, name: str | None = None) -> Any:
+    """``tf.constant``: Python's ints become int32, or int64 where they do not fit, and NumPy's values keep their
+    dtype."""
+    found = hf.constant(value, dtype, None if shape is None else extents(shape))
+    return found if dtype is not None else _as_made(found, value)
+
+
+def convert_to_tensor(value: Any, dtype: Any = None, dtype_hint: Any = None, name: str | None = None) -> Any:
+    """``tf.convert_to_tensor``."""
+    if dtype is None and isinstance(value, (bool, int, float, list, tuple)):
+        dtype = dtype_hint
+    if isinstance(value, hf.Tensor) and dtype is None:
+        return value
+    found = hf.asarray(value, dtype)
+    return found if dtype is not None else _as_made(found, value)
+
+
+def _as_made(found: Any, value: Any) -> Any:
+    """A tensor of ``value`` in the dtype that TensorFlow gives it."""
+    if found.dtype != dtypes.int64 or not _is_of_ints(value):
+        return found
+    if type(value) is int or not isinstance(value, Sequence):
+        fits = not isinstance(value, int) or -(2**31) <= value < 2**31
+    else:
+        array = np.asarray(value, object)
+        fits = all(isinstance(v, Operators | Dim) or -(2**31) <= v < 2**31 for v in array.flat)
+    return hf.astype(found, dtypes.int32) if fits else found
+
+
+def _is_of_ints(value: Any) -> bool:
+    """Whether its numbers are Python's ints."""
+    while isinstance(value, (list, tuple)) and value:
+        value = value[0]
+    return (type(value) is int or isinstance(value, Dim)) and not isinstance(value, np.generic)
+
+
+def operand(value: Any) -> Any:
+    """What a function of one tensor works with."""
+    return value if isinstance(value, Operators) else convert_to_tensor(value)
+
+
+def operands(args: Sequence[Any], places: Iterable[int]) -> list[Any]:
+    """The arguments, with those at ``places`` as a function of several tensors works with them: lists and arrays take
+    the dtype of a tensor that is there, if it holds their kind, and Python's numbers stay what they are beside one."""
+    found = list(args)
+    known = [args[k] for k in places if isinstance(args[k], Operators)]
+    if not known:
+        arrays = any(isinstance(args[k], (np.ndarray, np.generic)) for k in places)
+        for k in places:
+            if not arrays or isinstance(args[k], (list, tuple, np.ndarray)):
+                found[k] = convert_to_tensor(args[k])
+        return found
+    dtype = known[0].dtype
+    for k in places:
+        if isinstance(args[k], (list, tuple, np.ndarray)):
+            made = convert_to_tensor(args[k])
+            holds = dtypes.is_float(dtype) or (dtypes.is_integer(dtype) and dtypes.is_integer(made.dtype))
+            found[k] = hf.astype(made, dtype) if holds else made
+    return found
+
+
+def cast(x: Any, dtype: Any, name: str | None = None) -> Any:
+    """``tf.cast``."""
+    return hf.astype(operand(x), dtype)
+
+
+def saturate_cast(value: Any, dtype: Any, name: str | None = None) -> Any:
+    """``tf.saturate_cast``: what is out of range becomes the nearest value in it."""
+    x, to = operand(value), as_dtype(dtype)
+    if not to.is_floating or (as_dtype(x.dtype).is_floating and as_dtype(x.dtype).size > to.size):
+        return hf.astype(hf.clip(x, *_within(as_dtype(x.dtype), to)), dtype)
+    return hf.astype(x, dtype)
+
+
+def _within(source: DType, target: DType) -> tuple[Any, Any]:
+    """The limits of ``target`` as numbers of ``source``."""
+    low, high = target.min, target.max
+    if source.is_floating:
+        numbers = np.asarray([low, high]).astype(source.dtype)
+        if float(numbers[1]) > float(high):
+            numbers[1] = np.nextafter(numbers[1], numbers.dtype.type(0))
+        return float(numbers[0]), float(numbers[1])
+    return max(int(low), int(source.min)), min(int(high), int(source.max))
+
+
+class TensorShape(tuple):
+    """``tf.TensorShape``: a tuple of extents, None where one is not known."""
+
+    __slots__ = ()
+
+    def __new__(cls, dims: Any = ()) -> TensorShape:
+        if dims is None:
+            raise ArgumentError("TensorShape", "the number of axes is always known here; give the extents.")
+        parts = (dims,) if isinstance(dims, int) else dims
+        return tuple.__new__(cls, [None if d in (None, -1) else d for d in parts])
+
+    @property
+    def rank(self) -> int:
+        return len(self)
+
+    ndims = rank
+
+    @property
+    def dims(self) -> list[Any]:
+        return list(self)
+
+    def as_list(self) -> list[Any]:
+        return list(self)
+
+    def is_fully_defined(self) -> bool:
+        return all(isinstance(d, int) for d in self)
+
+    def num_elements(self) -> int | None:
+        if not self.is_fully_defined():
+            return None
+        return int(np.prod(self, dtype=np.int64))
+
+    def concatenate(self, other: Any) -> TensorShape:
+        return TensorShape((*self, *TensorShape(other)))
+
+    def is_compatible_with(self, other: Any) -> bool:
+        parts = TensorShape(other)
+        return len(parts) == len(self) and all(a is None or b is None or a == b for a, b in zip(self, parts))
+
+    def merge_with(self, other: Any) -> TensorShape:
+        """What both say.  Raises ArgumentError where they differ."""
+        self.assert_is_compatible_with(other)
+        return TensorShape([b if a is None else a for a, b in zip(self, TensorShape(other))])
+
+    def assert_is_compatible_with(self, other: Any) -> None:
+        if not self.is_compatible_with(other):
+            raise ArgumentError("TensorShape", f"shapes {self} and {TensorShape(other)} are not compatible.")
+
+    def assert_has_rank(self, rank: int) -> None:
+        if len(self) != rank:
+            raise ArgumentError("TensorShape", f"shape {self} has {len(self)} axes, not {rank}.")
+
+    def assert_is_fully_defined(self) -> None:
+        if not self.is_fully_defined():
+            raise ArgumentError("TensorShape", f"shape {self} is not fully known.")
+
+    def __getitem__(self, key: Any) -> Any:
+        found = tuple.__getitem__(self, key)
+        return TensorShape(found) if isinstance(key, slice) else found
+
+    def __add__(self, other: Any) -> TensorShape:
+        return self.concatenate(other)
+
+    def __radd__(self, other: Any) -> TensorShape:
+        return TensorShape(other).concatenate(self)
+
+    def __repr__(self) -> str:
+        return f"TensorShape({list(self)})"
+
+    def __str__(self) -> str:
+        return f"({', '.join(map(str, self))}{',' * (len(self) == 1)})"
+
+
+class Extents(tuple):
+    """What ``tf.shape(x)`` is while extents are open: they stay extents, so that shapes can be made of them, and become
+    an int32 tensor where one is needed."""
+
+    __slots__ = ()
+
+    @property
+    def tensor(self) -> Any:
+        return hf.asarray(list(self), dtypes.int32)
+
+    def __getitem__(self, key: Any) -> Any:
+        found = tuple.__getitem__(self, key)
+        return Extents(found) if isinstance(key, slice) else found
+
+    def __add__(self, other: Any) -> Any:
+        return self.tensor + other
+
+    def __mul__(self, other: Any) -> Any:
+        return self.tensor * other
+
+    __radd__, __rmul__ = __add__, __mul__
+
+    def __sub__(self, other: Any) -> Any:
+        return self.tensor - other
+
+    def __floordiv__(self, other: Any) -> Any:
+        return self.tensor // other
+
+
+def shape(input: Any, out_type: Any = dtypes.int32, name: str | None = None) -> Any:
+    """``tf.shape``: an int32 tensor; in a traced function the extents themselves."""
+    found = operand(input).shape
+    if hf.Tensor is not type(input) and not isinstance(input, (hf.Variable, np.ndarray, list, tuple, int, float)):
+        return Extents(found)
+    return hf.asarray(np.asarray(found, np.int64), out_type)
+
+
+def shape_n(input: Any, out_type: Any = dtypes.int32, name: str | None = None) -> list[Any]:
+    """``tf.shape_n``."""
+    return [shape(x, out_type) for x in input]
+
+
+def size(input: Any, out_type: Any = dtypes.int32, name: str | None = None) -> Any:
+    """``tf.size``: a scalar tensor."""
+    return hf.asarray(operand(input).size, out_type)
+
+
+def rank(input: Any, name: str | None = None) -> Any:
+    """``tf.rank``: a scalar tensor."""
+    return hf.asarray(operand(input).ndim, dtypes.int32)
+
+
+def array_of(value: Any) -> np.ndarray:
+    """The values of a tensor, a list or an array.  Raises TraceError while there are none."""
+    return np.asarray(value.numpy() if isinstance(value, (hf.Tensor, hf.Variable)) else value)
+
+
+def extents(shape: Any) -> Any:
+    """A shape as the functions here take it: TensorFlow's may be a tensor, a list with tensors in it, or one number."""
+    if isinstance(shape, (TensorShape, Extents)):
+        return tuple(shape)
+    if isinstance(shape, (list, tuple)):
+        return tuple([int(s) if isinstance(s, np.generic) else s for s in shape])
+    return shape
+
+
+def axes(axis: Any) -> Any:
+    """An axis, or several, that TensorFlow also takes as a tensor or a list."""
+    if isinstance(axis, (Operators, np.ndarray)):
+        found = array_of(axis).tolist()
+        return tuple(found) if isinstance(found, list) else found
+    return tuple(axis) if isinstance(axis, list) else axis
+
+
+def _variable(
+    initial_value: Any = None,
+    trainable: bool | None = None,
+    validate_shape: bool = True,
+    caching_device: Any = None,
+    name: str | None = None,
+    variable_def: Any = None,
+    dtype: Any = None,
+    import_scope: Any = None,
+    constraint: Any = None,
+    synchronization: Any = None,
+    aggregation: Any = None,
+    shape: Any = None,
+    experimental_enable_variable_lifting: bool = True,
+) -> Any:
+    """``tf.Variable``."""
+    value = initial_value() if callable(initial_value) else initial_value
+    if value is None:
+        raise ArgumentError("Variable", "there is no initial_value.")
+    made = hf.Variable(convert_to_tensor(value, dtype), trainable is not False, None, name)
+    return made if constraint is None else made._rule(None, constraint)
+
+
+Variable = Facade(hf.Variable, _variable)
+
+
+def _tensor_spec(shape: Any, dtype: Any = dtypes.float32, name: str | None = None) -> Any:
+    """``tf.TensorSpec``."""
+    return hf.TensorSpec(tuple(TensorShape(shape)), dtype, name)
+
+
+def _spec_from_tensor(tensor: Any, name: str | None = None) -> Any:
+    return hf.TensorSpec(tuple(tensor.shape), tensor.dtype, name)
+
+
+TensorSpec = Facade(
+    hf.TensorSpec,
+    _tensor_spec,
+    {"from_tensor": _spec_from_tensor, "from_spec": lambda spec, name=None: _tensor_spec(spec.shape, spec.dtype, name)},
+)
+
+
+def is_tensor(x: Any) -> bool:
+    """``tf.is_tensor``: of variables too."""
+    return isinstance(x, Operators)
+
+
+def get_static_value(tensor: Any, partial: bool = False) -> Any:
+    """``tf.get_static_value``: the value as a NumPy array, None while tracing."""
+    if isinstance(tensor, Operators):
+        return array_of(tensor) if type(tensor) in (hf.Tensor, hf.Variable) else None
+    return np.asarray(tensor)

@@ -1,0 +1,716 @@
+"""TensorFlow's names, room by room, and what is behind each; ``entries`` says how a line is read.
+
+A room is ``[nn]`` for ``tf.nn``, ``[.]`` for ``tf`` itself; lines below several are in all of them.  ``*: target``
+stands for all public names of a module, but for those that have a line of their own.
+"""
+
+TABLES = r"""
+[.]
+Tensor: Tensor
+Variable: ~values.Variable
+DType: ~values.DType
+TensorShape: ~values.TensorShape
+TensorSpec: ~values.TensorSpec
+TensorArray: ~control.TensorArray
+Module: ~control.Module
+GradientTape: GradientTape
+UnconnectedGradients: ~control.UnconnectedGradients
+RegisterGradient: ~control.as_it_is
+newaxis: newaxis
+constant: ~values.constant
+convert_to_tensor: ~values.convert_to_tensor
+cast: ~values.cast
+is_tensor: ~values.is_tensor
+get_static_value: ~values.get_static_value
+shape: ~values.shape
+shape_n: ~values.shape_n
+size: ~values.size
+rank: ~values.rank
+range: ~arrays.range
+zeros: ~arrays.zeros
+ones: ~arrays.ones
+zeros_like: ~arrays.zeros_like
+ones_like: ~arrays.ones_like
+fill: ~arrays.fill
+one_hot: ~arrays.one_hot
+reshape: ~arrays.reshape
+broadcast_to: ~arrays.broadcast_to
+broadcast_static_shape: broadcast_shapes(shape_x>x, shape_y>y, /)
+transpose: ~arrays.transpose
+expand_dims: expand_dims(&input, /, axis)
+squeeze: ~arrays.squeeze
+concat: ~arrays.concat
+stack, parallel_stack: ~arrays.stack
+unstack: ~arrays.unstack
+split: ~arrays.split
+tile: ~arrays.tile
+repeat: ~arrays.repeat
+pad: ~arrays.pad
+gather: ~arrays.gather
+gather_nd: ~arrays.gather_nd
+scatter_nd: ~arrays.scatter_nd
+tensor_scatter_nd_add: ~arrays.tensor_scatter_nd_add
+tensor_scatter_nd_sub: ~arrays.tensor_scatter_nd_sub
+tensor_scatter_nd_update: ~arrays.tensor_scatter_nd_update
+boolean_mask: ~arrays.boolean_mask
+slice: ~arrays.slice_
+strided_slice: ~arrays.strided_slice
+reverse: ~arrays.reverse
+roll: ~arrays.roll
+where: ~arrays.where
+sequence_mask: ~arrays.sequence_mask
+unique: ~arrays.unique
+unique_with_counts: ~arrays.unique_with_counts
+sort: ~arrays.sort
+argsort: ~arrays.argsort
+searchsorted: ~arrays.searchsorted
+meshgrid: ~arrays.meshgrid
+ensure_shape: ~arrays.ensure_shape
+identity: ~arrays.identity
+stop_gradient: stop_gradient(&input, /)
+clip_by_value: ~maths.clip_by_value
+clip_by_norm: ~linear.clip_by_norm
+clip_by_global_norm: ~linear.clip_by_global_norm
+matmul: ~linear.matmul
+function: ~control.function
+custom_gradient: custom_gradient
+recompute_grad: recompute_grad
+grad_pass_through: ~control.grad_pass_through
+map_fn: ~control.map_fn
+scan: ~control.scan
+foldl: ~control.foldl
+foldr: ~control.foldr
+while_loop: ~control.while_loop
+cond: ~control.cond
+case: ~control.case
+switch_case: ~control.switch_case
+vectorized_map: ~control.vectorized_map
+py_function: py_function
+numpy_function: numpy_function
+print: ~control.print_
+Assert: debugging.Assert
+name_scope: ~control.name_scope
+control_dependencies: ~control.control_dependencies
+init_scope: core.context.suspended
+group: ~control.group
+no_op: ~control.no_op
+executing_eagerly: ~control.executing_eagerly
+inside_function: ~control.inside_function
+device: ~settings.device
+constant_initializer: initializers.Constant
+ones_initializer: initializers.Ones
+zeros_initializer: initializers.Zeros
+random_normal_initializer: initializers.RandomNormal
+random_uniform_initializer: initializers.RandomUniform
+
+[. dtypes]
+as_dtype: ~values.as_dtype
+bool: ~values.bool_
+int8: ~values.int8
+int16: ~values.int16
+int32: ~values.int32
+int64: ~values.int64
+uint8: ~values.uint8
+uint16: ~values.uint16
+uint32: ~values.uint32
+uint64: ~values.uint64
+half, float16: ~values.float16
+bfloat16: ~values.bfloat16
+float32: ~values.float32
+double, float64: ~values.float64
+saturate_cast: ~values.saturate_cast
+
+[dtypes]
+DType: ~values.DType
+cast: ~values.cast
+
+[. math]
+abs: abs(&x, /)
+acos: acos(&x, /)
+acosh: acosh(&x, /)
+add: add(&x, &y, /)
+add_n: ~maths.add_n
+argmax: ~arrays.argmax
+argmin: ~arrays.argmin
+asin: asin(&x, /)
+asinh: asinh(&x, /)
+atan: atan(&x, /)
+atan2: atan2(&y, &x, /)
+atanh: atanh(&x, /)
+cos: cos(&x, /)
+cosh: cosh(&x, /)
+cumsum: ~maths.cumsum
+divide: ~maths.divide
+equal: equal(&x, &y, /)
+exp: exp(&x, /)
+floor: floor(&x, /)
+greater: greater(&x, &y, /)
+greater_equal: greater_equal(&x, &y, /)
+less: less(&x, &y, /)
+less_equal: less_equal(&x, &y, /)
+logical_and: logical_and(&x, &y, /)
+logical_not: logical_not(&x, /)
+logical_or: logical_or(&x, &y, /)
+maximum: maximum(&x, &y, /)
+minimum: minimum(&x, &y, /)
+multiply: multiply(&x, &y, /)
+negative: negative(&x, /)
+not_equal: not_equal(&x, &y, /)
+pow: pow(&x, &y, /)
+reduce_all: ~maths.reduce_all
+reduce_any: ~maths.reduce_any
+reduce_logsumexp: ~maths.reduce_logsumexp
+reduce_max: ~maths.reduce_max
+reduce_mean: ~maths.reduce_mean
+reduce_min: ~maths.reduce_min
+reduce_prod: ~maths.reduce_prod
+reduce_sum: ~maths.reduce_sum
+round: ~maths.round
+scalar_mul: multiply(&scalar, &x, /)
+sigmoid: ~maths.sigmoid
+sign: sign(&x, /)
+sin: sin(&x, /)
+sinh: sinh(&x, /)
+sqrt: sqrt(&x, /)
+square: square(&x, /)
+subtract: subtract(&x, &y, /)
+tan: tan(&x, /)
+tanh: tanh(&x, /)
+truediv: ~maths.divide
+
+[.]
+truncatediv: ~maths.truncatediv
+truncatemod: ~maths.truncatemod
+
+[. math]
+floordiv: floor_divide(&x, &y, /)
+
+[math]
+floormod, mod: remainder(&x, &y, /)
+accumulate_n: ~maths.add_n
+approximate_equal: ~maths.approximate_equal
+bincount: ~maths.bincount
+ceil: ceil(&x, /)
+confusion_matrix: ~maths.confusion_matrix
+conj: conj(&x, /)
+count_nonzero: ~maths.count_nonzero
+cumprod: ~maths.cumprod
+divide_no_nan: ~maths.divide_no_nan
+erf: erf(&x, /)
+expm1: expm1(&x, /)
+imag: imag(&input, /)
+in_top_k: ~maths.in_top_k
+invert_permutation: ~arrays.invert_permutation
+is_finite: isfinite(&x, /)
+is_inf: isinf(&x, /)
+is_nan: isnan(&x, /)
+is_non_decreasing: ~maths.is_non_decreasing
+is_strictly_increasing: ~maths.is_strictly_increasing
+l2_normalize: ~maths.l2_normalize
+log: log(&x, /)
+log1p: log1p(&x, /)
+log_sigmoid: nn.log_sigmoid(&x, /)
+log_softmax: ~maths.log_softmax
+logical_xor: logical_xor(&x, &y, /)
+multiply_no_nan: ~maths.multiply_no_nan
+nextafter: nextafter(&x1, &x2, /)
+polyval: ~maths.polyval
+real: real(&input, /)
+reciprocal: reciprocal(&x, /)
+reciprocal_no_nan: ~maths.reciprocal_no_nan
+reduce_euclidean_norm: ~maths.reduce_euclidean_norm
+reduce_std: ~maths.reduce_std
+reduce_variance: ~maths.reduce_variance
+rint: ~maths.round
+rsqrt: rsqrt(&x, /)
+segment_sum: ~maths.segment_sum
+segment_mean: ~maths.segment_mean
+softmax: ~maths.softmax
+softplus: nn.softplus(&features, /)
+softsign: nn.softsign(&features, /)
+squared_difference: ~maths.squared_difference
+top_k: ~arrays.top_k
+unsorted_segment_mean: ~maths.unsorted_segment_mean
+unsorted_segment_sum: ~maths.unsorted_segment_sum
+xdivy: ~maths.xdivy
+xlogy: ~maths.xlogy
+zero_fraction: ~maths.zero_fraction
+
+[bitwise]
+bitwise_and: bitwise_and(&x, &y, /)
+bitwise_or: bitwise_or(&x, &y, /)
+bitwise_xor: bitwise_xor(&x, &y, /)
+invert: bitwise_invert(&x, /)
+left_shift: bitwise_left_shift(&x, &y, /)
+right_shift: bitwise_right_shift(&x, &y, /)
+
+[. linalg]
+einsum: ~linear.einsum
+eye: ~arrays.eye
+norm: ~linear.norm
+tensordot: ~linear.tensordot
+
+[.]
+linspace: ~arrays.linspace
+
+[linalg]
+adjoint: ~linear.adjoint
+band_part: ~linear.band_part
+cholesky: linalg.cholesky(&input, /)
+cholesky_solve: ~linear.cholesky_solve
+cross: linalg.cross(&a, &b, /)
+det: linalg.det(&input, /)
+diag: ~linear.diag
+diag_part: ~linear.diag_part
+eigh: linalg.eigh(&tensor, /)
+eigvalsh: linalg.eigvalsh(&tensor, /)
+global_norm: ~linear.global_norm
+inv: ~linear.inv
+l2_normalize: ~maths.l2_normalize
+logdet: ~linear.logdet
+lstsq: ~linear.lstsq
+matmul: ~linear.matmul
+matrix_rank: ~linear.matrix_rank
+matrix_transpose: matrix_transpose(&a, /, -conjugate)
+matvec: ~linear.matvec
+normalize: ~linear.normalize
+pinv: ~linear.pinv
+qr: ~linear.qr
+set_diag: ~linear.set_diag
+slogdet: linalg.slogdet(&input, /)
+solve: ~linear.solve
+svd: ~linear.svd
+tensor_diag: ~linear.tensor_diag
+tensor_diag_part: diagonal(&input, /)
+trace: trace(&x, /)
+triangular_solve: ~linear.triangular_solve
+
+[nn]
+avg_pool: ~network.avg_pool
+avg_pool1d: ~network.avg_pool1d
+avg_pool2d: ~network.avg_pool2d
+avg_pool3d: ~network.avg_pool3d
+batch_normalization: ~network.batch_normalization
+bias_add: ~network.bias_add
+compute_average_loss: ~network.compute_average_loss
+conv1d: ~network.conv1d
+conv2d: ~network.conv2d
+conv2d_transpose: ~network.conv2d_transpose
+conv3d: ~network.conv3d
+crelu: ~network.crelu
+depth_to_space: ~arrays.depth_to_space
+depthwise_conv2d: ~network.depthwise_conv2d
+dropout: ~network.dropout
+elu: nn.elu(&features, /)
+embedding_lookup: ~network.embedding_lookup
+gelu: nn.gelu(&features, /, approximate=False)
+in_top_k: ~maths.in_top_k
+l2_loss: ~network.l2_loss
+l2_normalize: ~maths.l2_normalize
+leaky_relu: nn.leaky_relu(&features, /, alpha=0.2)
+local_response_normalization, lrn: ~network.local_response_normalization
+log_softmax: ~maths.log_softmax
+max_pool: ~network.max_pool
+max_pool1d: ~network.max_pool1d
+max_pool2d: ~network.max_pool2d
+max_pool3d: ~network.max_pool3d
+moments: ~network.moments
+relu: nn.relu(&features, /)
+relu6: nn.relu6(&features, /)
+scale_regularization_loss: ~network.scale_regularization_loss
+selu: nn.selu(&features, /)
+separable_conv2d: ~network.separable_conv2d
+sigmoid: ~maths.sigmoid
+sigmoid_cross_entropy_with_logits: ~network.sigmoid_cross_entropy_with_logits
+silu, swish: ~network.silu
+softmax: ~maths.softmax
+softmax_cross_entropy_with_logits: ~network.softmax_cross_entropy_with_logits
+softplus: nn.softplus(&features, /)
+softsign: nn.softsign(&features, /)
+space_to_depth: ~arrays.space_to_depth
+sparse_softmax_cross_entropy_with_logits: ~network.sparse_softmax_cross_entropy_with_logits
+tanh: tanh(&x, /)
+top_k: ~arrays.top_k
+weighted_cross_entropy_with_logits: ~network.weighted_cross_entropy_with_logits
+zero_fraction: ~maths.zero_fraction
+
+[random]
+Generator: random.Generator
+categorical: ~draws.categorical
+gamma: ~draws.gamma
+get_global_generator: random.global_generator
+normal: ~draws.normal
+poisson: ~draws.poisson
+set_seed: ~draws.set_seed
+shuffle: ~draws.shuffle
+split: random.split(seed, /, num>count)
+fold_in: random.fold_in(seed, data, /)
+stateless_categorical: ~draws.stateless_categorical
+stateless_normal: ~draws.stateless_normal
+stateless_truncated_normal: ~draws.stateless_truncated_normal
+stateless_uniform: ~draws.stateless_uniform
+truncated_normal: ~draws.truncated_normal
+uniform: ~draws.uniform
+
+[random.experimental]
+Generator: random.Generator
+get_global_generator: random.global_generator
+stateless_shuffle: ~draws.stateless_shuffle
+stateless_split: random.split(seed, /, num>count)
+stateless_fold_in: random.fold_in(seed, data, /)
+
+[debugging]
+Assert: debugging.Assert
+assert_all_finite: debugging.assert_all_finite
+assert_equal: debugging.assert_equal
+assert_greater: debugging.assert_greater
+assert_greater_equal: debugging.assert_greater_equal
+assert_integer: ~control.assert_integer
+assert_less: debugging.assert_less
+assert_less_equal: debugging.assert_less_equal
+assert_near: debugging.assert_near
+assert_negative: debugging.assert_negative
+assert_non_negative: debugging.assert_non_negative
+assert_non_positive: debugging.assert_non_positive
+assert_none_equal: debugging.assert_none_equal
+assert_positive: debugging.assert_positive
+assert_rank: debugging.assert_rank
+assert_rank_at_least: debugging.assert_rank_at_least
+assert_rank_in: debugging.assert_rank_in
+assert_scalar: debugging.assert_scalar
+assert_shapes: debugging.assert_shapes
+assert_type: debugging.assert_type(tensor>x, tf_type>dtype, /, message)
+check_numerics: debugging.check_numerics
+set_log_device_placement: ~control.nothing
+
+[nest]
+map_structure: ~control.foreach
+flatten: ~control.flatten
+pack_sequence_as: ~control.pack_sequence_as
+is_nested: ~control.is_nested
+assert_same_structure: ~control.assert_same_structure
+
+[config]
+experimental_run_functions_eagerly, run_functions_eagerly: config.run_functions_eagerly(run_eagerly>on, /)
+functions_run_eagerly: config.functions_run_eagerly
+get_soft_device_placement: ~settings.get_soft_device_placement
+set_soft_device_placement: ~settings.set_soft_device_placement
+get_visible_devices, list_physical_devices: ~settings.list_physical_devices
+list_logical_devices: ~settings.list_logical_devices
+set_visible_devices: ~control.nothing
+set_logical_device_configuration: ~control.nothing
+
+[config.experimental]
+list_physical_devices, get_visible_devices: ~settings.list_physical_devices
+list_logical_devices: ~settings.list_logical_devices
+set_visible_devices: ~control.nothing
+get_memory_growth: ~settings.get_memory_growth
+set_memory_growth: ~control.nothing
+enable_op_determinism: ~control.nothing
+enable_tensor_float_32_execution: ~control.nothing
+set_synchronous_execution: ~control.nothing
+
+[config.optimizer]
+get_jit: ~settings.get_jit
+set_jit: ~control.nothing
+set_experimental_options: ~control.nothing
+
+[config.threading]
+get_inter_op_parallelism_threads: ~settings.get_inter_op_parallelism_threads
+get_intra_op_parallelism_threads: ~settings.get_intra_op_parallelism_threads
+set_inter_op_parallelism_threads: ~control.nothing
+set_intra_op_parallelism_threads: ~settings.set_intra_op_parallelism_threads
+
+[autodiff]
+ForwardAccumulator: ForwardAccumulator
+GradientTape: GradientTape
+
+[autograph]
+set_verbosity: ~control.nothing
+trace: ~control.print_
+
+[autograph.experimental]
+do_not_convert: ~control.do_not_convert
+set_loop_options: ~control.nothing
+
+[distribute]
+OneDeviceStrategy, MirroredStrategy, Strategy: ~settings.Replicas
+ReduceOp: ~settings.ReduceOp
+InputContext: ~settings.InputContext
+get_strategy: ~settings.get_strategy
+has_strategy: ~settings.has_strategy
+in_cross_replica_context: ~settings.has_strategy
+
+[test]
+TestCase: ~settings.TestCase
+main: ~settings.main
+gpu_device_name: ~settings.gpu_device_name
+is_built_with_cuda, is_built_with_gpu_support: ~settings.is_built_with_cuda
+is_gpu_available: ~settings.is_gpu_available
+
+[version]
+VERSION: ~settings.VERSION
+
+[errors]
+OpError, InvalidArgumentError, FailedPreconditionError, InternalError, UnimplementedError: errors.HybridflowError
+NotFoundError: ~settings.NOT_FOUND
+ResourceExhaustedError: ~settings.MEMORY
+OutOfRangeError: ~settings.OUT_OF_RANGE
+
+[train]
+Checkpoint: checkpoint.Checkpoint
+CheckpointManager: ~files.CheckpointManager
+latest_checkpoint: ~files.latest_checkpoint
+
+[saved_model]
+save: ~files.save
+load: ~files.load
+
+[io]
+read_file: ~files.read_file
+write_file: ~files.write_file
+matching_files: ~files.matching_files
+decode_raw: ~files.decode_raw
+
+[io.gfile]
+exists: ~files.exists
+glob: ~files.matching_files
+makedirs, mkdir: ~files.makedirs
+isdir: ~files.isdir
+listdir: ~files.listdir
+rmtree: ~files.rmtree
+remove: ~files.remove
+GFile: ~files.open_file
+
+[data]
+AUTOTUNE: data.AUTOTUNE
+INFINITE_CARDINALITY: data.INFINITE_CARDINALITY
+UNKNOWN_CARDINALITY: data.UNKNOWN_CARDINALITY
+Dataset: ~files.Dataset
+Iterator: data.Iterator
+Options: ~files.Options
+
+[data.experimental]
+AUTOTUNE: data.AUTOTUNE
+cardinality: ~files.cardinality
+sample_from_datasets: data.Dataset.sample_from_datasets
+choose_from_datasets: data.Dataset.choose_from_datasets
+
+
+[keras]
+Input: Input
+Model: Model
+Sequential: Sequential
+version: ~settings.VERSION
+
+[keras.models]
+Model: Model
+Sequential: Sequential
+
+[keras.layers]
+Input: Input
+*: layers
+
+[keras.optimizers optimizers keras.optimizers.legacy optimizers.legacy]
+*: optimizers
+
+[keras.optimizers.schedules optimizers.schedules]
+*: optimizers.schedules
+
+[keras.losses losses]
+*: losses
+MSE, mse, mean_squared_error: ~models.mean_squared_error
+MAE, mae, mean_absolute_error: ~models.mean_absolute_error
+MAPE, mape, mean_absolute_percentage_error: ~models.mean_absolute_percentage_error
+MSLE, msle, mean_squared_logarithmic_error: ~models.mean_squared_logarithmic_error
+KLD, kld, kl_divergence, kullback_leibler_divergence: ~models.kl_divergence
+binary_crossentropy: ~models.binary_crossentropy
+categorical_crossentropy: ~models.categorical_crossentropy
+sparse_categorical_crossentropy: ~models.sparse_categorical_crossentropy
+cosine_similarity: ~models.cosine_similarity
+hinge: ~models.hinge
+squared_hinge: ~models.squared_hinge
+huber: ~models.huber
+log_cosh, logcosh: ~models.log_cosh
+poisson: ~models.poisson
+Reduction: ~models.Reduction
+
+[keras.metrics metrics]
+*: metrics
+MSE, mse, mean_squared_error: ~models.mean_squared_error
+MAE, mae, mean_absolute_error: ~models.mean_absolute_error
+MAPE, mape, mean_absolute_percentage_error: ~models.mean_absolute_percentage_error
+MSLE, msle, mean_squared_logarithmic_error: ~models.mean_squared_logarithmic_error
+KLD, kld, kl_divergence: ~models.kl_divergence
+binary_crossentropy: ~models.binary_crossentropy
+categorical_crossentropy: ~models.categorical_crossentropy
+sparse_categorical_crossentropy: ~models.sparse_categorical_crossentropy
+hinge: ~models.hinge
+squared_hinge: ~models.squared_hinge
+poisson: ~models.poisson
+
+[keras.callbacks]
+*: callbacks
+
+[keras.initializers initializers]
+*: initializers
+constant: initializers.Constant
+glorot_normal: initializers.GlorotNormal
+glorot_uniform: initializers.GlorotUniform
+he_normal: initializers.HeNormal
+he_uniform: initializers.HeUniform
+identity: initializers.Identity
+lecun_normal: initializers.LecunNormal
+lecun_uniform: initializers.LecunUniform
+ones: initializers.Ones
+orthogonal: initializers.Orthogonal
+random_normal: initializers.RandomNormal
+random_uniform: initializers.RandomUniform
+truncated_normal: initializers.TruncatedNormal
+variance_scaling: initializers.VarianceScaling
+zeros: initializers.Zeros
+
+[keras.regularizers]
+*: regularizers
+l1: regularizers.L1(l1, l>l1)
+l2: regularizers.L2(l2, l>l2)
+l1_l2: regularizers.L1L2(l1=0.01, l2=0.01)
+
+[keras.constraints]
+*: constraints
+max_norm: constraints.MaxNorm
+min_max_norm: constraints.MinMaxNorm
+non_neg: constraints.NonNeg
+unit_norm: constraints.UnitNorm
+
+[keras.activations]
+get: layers.activations.activation
+serialize: layers.activations.name_of_activation
+elu: nn.elu(&x, /, alpha)
+exponential: exp(&x, /)
+gelu: nn.gelu(&x, /, approximate)
+hard_sigmoid: nn.hard_sigmoid(&x, /)
+hard_silu, hard_swish: nn.hard_swish(&x, /)
+leaky_relu: nn.leaky_relu(&x, /, negative_slope>alpha)
+linear: layers.activations.linear
+log_sigmoid: nn.log_sigmoid(&x, /)
+log_softmax: nn.log_softmax(&x, /, axis)
+relu: ~models.relu
+relu6: nn.relu6(&x, /)
+selu: nn.selu(&x, /)
+sigmoid: sigmoid(&x, /)
+silu, swish: nn.silu(&x, /)
+softmax: ~models.softmax
+softplus: nn.softplus(&x, /)
+softsign: nn.softsign(&x, /)
+tanh: tanh(&x, /)
+
+[keras.utils]
+to_categorical: ~models.to_categorical
+normalize: ~models.normalize
+set_random_seed: ~models.set_random_seed
+register_keras_serializable: ~models.register_keras_serializable
+
+[keras.random]
+SeedGenerator: random.Generator
+normal: ~draws.normal
+truncated_normal: ~draws.truncated_normal
+uniform: ~draws.uniform
+shuffle: ~draws.shuffle
+dropout: ~network.dropout
+
+[keras.backend]
+abs: abs(&x, /)
+all: ~maths.reduce_all
+any: ~maths.reduce_any
+argmax: ~models.k_argmax
+backend: ~models.backend
+binary_crossentropy: ~models.binary_crossentropy(target>y_true, output>y_pred, from_logits)
+cast: ~values.cast
+cast_to_floatx: ~models.cast_to_floatx
+clear_session: ~models.clear_session
+clip: ~maths.clip_by_value
+concatenate: ~arrays.concat(tensors>values, axis=-1)
+constant: ~values.constant(value, dtype, shape)
+dot: matmul(&x, &y, /)
+epsilon: ~models.epsilon
+equal: equal(&x, &y, /)
+exp: exp(&x, /)
+expand_dims: expand_dims(&x, /, axis=-1)
+flatten: ~models.k_flatten
+floatx: ~models.floatx
+get_value: ~models.get_value
+greater: greater(&x, &y, /)
+image_data_format: ~models.image_data_format
+int_shape: ~models.k_int_shape
+less: less(&x, &y, /)
+log: log(&x, /)
+max: ~maths.reduce_max(x>input_tensor, axis, keepdims)
+maximum: maximum(&x, &y, /)
+mean: ~models.k_mean
+min: ~maths.reduce_min(x>input_tensor, axis, keepdims)
+minimum: minimum(&x, &y, /)
+ndim: ~models.k_ndim
+one_hot: ~arrays.one_hot(indices, num_classes>depth)
+pow: pow(&x, &a, /)
+relu: ~models.relu
+reshape: ~arrays.reshape(x>tensor, shape)
+round: ~maths.round
+set_value: ~models.set_value
+shape: ~values.shape(x>input)
+sigmoid: sigmoid(&x, /)
+sign: sign(&x, /)
+softmax: ~models.softmax
+softplus: nn.softplus(&x, /)
+sqrt: ~models.k_sqrt
+square: square(&x, /)
+squeeze: squeeze(&x, axis, /)
+stack: ~arrays.stack(x>values, axis=0)
+std: ~maths.reduce_std(x>input_tensor, axis, keepdims)
+stop_gradient: stop_gradient(&variables, /)
+sum: ~maths.reduce_sum(x>input_tensor, axis, keepdims)
+tanh: tanh(&x, /)
+transpose: ~arrays.transpose(x>a)
+var: ~maths.reduce_variance(x>input_tensor, axis, keepdims)
+variable: Variable(value>initial, /, dtype)
+zeros: ~arrays.zeros
+zeros_like: ~arrays.zeros_like
+ones: ~arrays.ones
+ones_like: ~arrays.ones_like
+
+[sysconfig]
+get_build_info: ~settings.get_build_info
+"""
+
+ABSENT = """
+. string: there are no tensors of texts; keep them in Python lists or NumPy arrays
+. complex64: there are no complex numbers; keep the real and the imaginary part in two tensors
+. complex128: there are no complex numbers; keep the real and the imaginary part in two tensors
+. complex: there are no complex numbers; keep the real and the imaginary part in two tensors
+. RaggedTensor: there are no ragged tensors; pad the rows (tf.data.Dataset.padded_batch) and mask them
+. ragged: there are no ragged tensors; pad the rows (tf.data.Dataset.padded_batch) and mask them
+. SparseTensor: there are no sparse tensors; use a dense one, or tf.gather and tf.scatter_nd
+. sparse: there are no sparse tensors; use a dense one, or tf.gather and tf.scatter_nd
+. strings: there are no tensors of texts; work on them in Python, and make tensors of the numbers
+. lookup: there are no tensors of texts; look them up in a dict, and make tensors of the numbers
+. feature_column: features are columns of numbers: tf.data.Dataset.map makes them
+. estimator: use tf.keras.Model with fit
+. contrib: TensorFlow 1's; use tf.keras
+. raw_ops: use the functions of tf, tf.math and tf.nn
+. Session: TensorFlow 1's; it is tf.compat.v1.Session
+. placeholder: TensorFlow 1's; it is tf.compat.v1.placeholder
+. get_variable: TensorFlow 1's; it is tf.compat.v1.get_variable
+. global_variables_initializer: TensorFlow 1's; it is tf.compat.v1.global_variables_initializer
+. app: TensorFlow 1's; parse arguments with argparse
+. flags: TensorFlow 1's; parse arguments with argparse
+. mul: write tf.multiply
+. sub: write tf.subtract
+. div: write tf.divide
+. to_float: write tf.cast(x, tf.float32)
+. to_int32: write tf.cast(x, tf.int32)
+keras applications: there are no pretrained models; build the network of tf.keras.layers and load weights of your own
+. signal: there are no transforms; use numpy.fft on x.numpy()
+. audio: there are no decoders; read sounds with another library into NumPy arrays
+. lite: use tf.saved_model.save
+. tpu: the devices are the CPU and NVIDIA GPUs
+"""
