@@ -230,6 +230,7 @@ if _typing.TYPE_CHECKING:  # what is loaded when it is first used, see ``_LATER`
     from hybridflow import (
         callbacks as callbacks,
         checkpoint as checkpoint,
+        compat as compat,
         config as config,
         constraints as constraints,
         data as data,
@@ -322,6 +323,7 @@ _LATER = {
     "callbacks": "",
     "case": "control.branches",
     "checkpoint": "",
+    "compat": "",
     "cond": "control.branches",
     "config": "",
     "constraints": "",
@@ -378,6 +380,7 @@ _PUBLIC_MODULES = frozenset(
     (
         "callbacks",
         "checkpoint",
+        "compat",
         "config",
         "constraints",
         "data",

@@ -519,6 +519,7 @@ Input: Input
 
 [keras.losses losses]
 *: losses
+get: ~models.get_loss
 MSE, mse, mean_squared_error: ~models.mean_squared_error
 MAE, mae, mean_absolute_error: ~models.mean_absolute_error
 MAPE, mape, mean_absolute_percentage_error: ~models.mean_absolute_percentage_error

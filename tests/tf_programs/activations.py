@@ -1,7 +1,9 @@
 import tensorflow as tf
 
 x = tf.constant([-3.0, -1.0, 0.0, 0.5, 4.0, 7.0])
-RESULT = {name: getattr(tf.nn, name)(x) for name in "relu relu6 elu selu gelu silu swish softplus softsign tanh".split()}
+RESULT = {
+    name: getattr(tf.nn, name)(x) for name in "relu relu6 elu selu gelu silu swish softplus softsign tanh".split()
+}
 RESULT |= {name: getattr(tf.keras.activations, name)(x) for name in "exponential linear sigmoid hard_sigmoid".split()}
 RESULT |= {
     "leaky": tf.nn.leaky_relu(x),

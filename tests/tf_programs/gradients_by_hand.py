@@ -13,6 +13,8 @@ with tf.GradientTape() as fourth:
         ignored = w * 100.0
     u = tf.reduce_sum(tf.where(w > 2.0, w * w, ignored))
 RESULT = {
-    "first": tape.gradient(y, w), "second": second.gradient(z, w), "third": third.gradient(q, w),
+    "first": tape.gradient(y, w),
+    "second": second.gradient(z, w),
+    "third": third.gradient(q, w),
     "fourth": fourth.gradient(u, w),
 }

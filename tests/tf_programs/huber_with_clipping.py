@@ -6,7 +6,10 @@ states = rng.randn(6, 4).astype("float32")
 actions = np.array([0, 1, 1, 0, 2, 2])
 targets = rng.randn(6).astype("float32") * 5
 model = tf.keras.Sequential(
-    [tf.keras.layers.Dense(8, "relu", kernel_initializer=tf.keras.initializers.Constant(0.1)), tf.keras.layers.Dense(3, kernel_initializer="ones")]
+    [
+        tf.keras.layers.Dense(8, "relu", kernel_initializer=tf.keras.initializers.Constant(0.1)),
+        tf.keras.layers.Dense(3, kernel_initializer="ones"),
+    ]
 )
 optimizer = tf.keras.optimizers.Adam(1e-2)
 huber = tf.keras.losses.Huber()

@@ -4,8 +4,16 @@ M = tf.keras.metrics
 y, p = [0, 1, 1, 0], [0.1, 0.8, 0.4, 0.6]
 RESULT = {}
 for metric in (
-    M.BinaryAccuracy(), M.AUC(), M.Precision(), M.Recall(), M.MeanSquaredError(), M.MeanAbsoluteError(),
-    M.RootMeanSquaredError(), M.TruePositives(), M.FalseNegatives(), M.BinaryCrossentropy(),
+    M.BinaryAccuracy(),
+    M.AUC(),
+    M.Precision(),
+    M.Recall(),
+    M.MeanSquaredError(),
+    M.MeanAbsoluteError(),
+    M.RootMeanSquaredError(),
+    M.TruePositives(),
+    M.FalseNegatives(),
+    M.BinaryCrossentropy(),
 ):
     metric.update_state(y, p)
     RESULT[metric.name] = metric.result()

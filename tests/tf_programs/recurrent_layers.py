@@ -2,7 +2,10 @@ import numpy as np
 import tensorflow as tf
 
 x = (np.arange(24).reshape(2, 4, 3) / 10).astype("float32")
-ones = {"kernel_initializer": tf.keras.initializers.Constant(0.1), "recurrent_initializer": tf.keras.initializers.Constant(0.05)}
+ones = {
+    "kernel_initializer": tf.keras.initializers.Constant(0.1),
+    "recurrent_initializer": tf.keras.initializers.Constant(0.05),
+}
 RESULT = {
     "lstm": tf.keras.layers.LSTM(2, **ones)(x),
     "sequences": tf.keras.layers.GRU(2, return_sequences=True, **ones)(x),

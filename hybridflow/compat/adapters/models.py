@@ -67,6 +67,13 @@ def sparse_categorical_crossentropy(
     return hf.losses.SparseCategoricalCrossentropy(from_logits, ignore_class, axis, reduction="none")(y_true, y_pred)
 
 
+def get_loss(identifier: Any) -> Any:
+    """``tf.keras.losses.get``: a name in small letters is that of a function, which reduces nothing."""
+    kind = hf.losses.get(identifier)
+    is_function = isinstance(identifier, str) and (identifier.islower() or identifier.isupper())
+    return loss_function(type(kind), identifier) if is_function else kind
+
+
 class Reduction:
     """``tf.keras.losses.Reduction``."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import functools
 import importlib
+import types
 from collections.abc import Callable
 from typing import Any
 
@@ -36,9 +37,10 @@ def rooms() -> dict[str, dict[str, Entry]]:
 
 
 def _all_of(path: str) -> dict[str, Entry]:
-    """An entry for each public name of a module."""
+    """An entry for each public name of a module, but for modules in it."""
     module = target_of(path)
-    return {name: Entry(f"{path}.{name}", None) for name in module.__all__}
+    listed = [name for name in module.__all__ if not isinstance(getattr(module, name), types.ModuleType)]
+    return {name: Entry(f"{path}.{name}", None) for name in listed}
 
 
 @functools.cache

@@ -1,0 +1,167 @@
+"""``hybridflow.compat.tf``: its names, what it says of those that are not there, and arguments."""
+
+from __future__ import annotations
+
+import importlib
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import hybridflow as hf
+import hybridflow.compat.tf as tf
+from hybridflow.compat.tf import names
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+@pytest.mark.parametrize("room", sorted(names.rooms()))
+def test_names_of_a_room(room: str) -> None:
+    module = importlib.import_module(names.TF if room == "." else f"{names.TF}.{room}")
+    listed = dir(module)
+    assert listed == sorted(module.__all__)
+    for name in names.rooms()[room]:
+        assert name in listed
+        assert getattr(module, name) is names.function_of(name if room == "." else f"{room}.{name}")
+
+
+MISSING = {
+    "reduce_su": "there is no tf.reduce_su here; did you mean tf.reduce_sum?",
+    "log": "there is no tf.log here; write tf.math.log.",
+    "nn.rellu": "there is no tf.nn.rellu here; did you mean tf.nn.relu?",
+    "keras.layers.Dens": "there is no tf.keras.layers.Dens here; did you mean tf.keras.layers.Dense?",
+    "placeholder": "there is no tf.placeholder here: TensorFlow 1's; it is tf.compat.v1.placeholder.",
+    "complex64": "there is no tf.complex64 here: there are no complex numbers",
+    "keras.applications": "there is no tf.keras.applications here: there are no pretrained models",
+    "keras.datasetz.mnist": "there is no tf.keras.datasetz here",
+    "qqqqqq": "there is no tf.qqqqqq here, nor a name like it in tf.",
+}
+
+
+@pytest.mark.parametrize("name", MISSING)
+def test_a_missing_name(name: str) -> None:
+    found: object = tf
+    with pytest.raises(AttributeError) as error:
+        for part in name.split("."):
+            found = getattr(found, part)
+    assert str(error.value).startswith(MISSING[name])
+
+
+def test_ways_to_import() -> None:
+    source = (
+        "from hybridflow.compat import tf\n"
+        "from hybridflow.compat.tf import keras\n"
+        "from hybridflow.compat.tf.keras import layers, models\n"
+        "from hybridflow.compat.tf.keras.layers import Dense\n"
+        "import hybridflow.compat.tf.keras.optimizers.schedules as schedules\n"
+        "import hybridflow as hf\n"
+        "assert hf.compat.tf is tf and tf.keras is keras and layers.Dense is Dense is hf.layers.Dense\n"
+        "assert schedules.CosineDecay is hf.optimizers.schedules.CosineDecay\n"
+        "from hybridflow.compat.tf.nn import *\n"
+        "print(relu(-1.0).numpy())\n"
+    )
+    done = subprocess.run([sys.executable, "-c", source], cwd=ROOT, capture_output=True, text=True)
+    assert done.stdout == "0.0\n", done.stderr
+
+
+def test_the_package_itself_does_without() -> None:
+    source = "import sys, hybridflow as hf; hf.function; print([n for n in sys.modules if 'compat.' in n])"
+    done = subprocess.run([sys.executable, "-c", source], cwd=ROOT, capture_output=True, text=True)
+    assert done.stdout == "[]\n", done.stderr
+
+
+def test_arguments_are_checked() -> None:
+    assert tf.nn.relu(features=[-1.0], name="r").numpy() == [0.0]
+    for call in (
+        lambda: tf.exp(),
+        lambda: tf.exp(1.0, 2.0),
+        lambda: tf.exp(x=1.0, y=2.0),
+        lambda: tf.add(1.0, 2.0, x=3.0),
+    ):
+        with pytest.raises(TypeError):
+            call()
+
+
+def test_operands_take_the_dtype_of_a_tensor() -> None:
+    x = tf.constant([1.0, 2.0])
+    assert tf.add(x, np.array([1.0, 2.0])).dtype == tf.float32
+    assert tf.add(x, [1, 2]).dtype == tf.float32
+    assert tf.add([1, 2], 3).dtype == tf.int32
+    assert tf.add(tf.constant([1], tf.int64), [2]).dtype == tf.int64
+    assert tf.maximum(x.numpy().astype(np.float64), 1.0).dtype == tf.float64
+
+
+def test_dtypes_stand_for_dtypes() -> None:
+    for dtype in (tf.float16, tf.bfloat16, tf.int8, tf.uint64, tf.bool):
+        assert hf.zeros((2,), dtype=dtype).dtype == dtype == dtype.name
+        assert tf.as_dtype(dtype.dtype) is dtype
+        assert hash(dtype) == hash(dtype.dtype) and repr(dtype) == f"tf.{dtype.name}"
+    assert tf.float32 != tf.float64 and tf.float32 is not None and tf.float32 != 3
+    with pytest.raises(TypeError):
+        tf.as_dtype("complex64")
+
+
+@pytest.mark.parametrize(
+    ("name", "wanted"),
+    [
+        ("/CPU:0", "cpu"),
+        ("cpu", "cpu"),
+        ("/device:GPU:1", "gpu:1"),
+        ("/gpu:0", "gpu:0"),
+        ("GPU", "gpu:0"),
+        ("/job:localhost/replica:0/task:0/device:GPU:2", "gpu:2"),
+    ],
+)
+def test_device_names(name: str, wanted: str) -> None:
+    from hybridflow.compat.adapters import settings
+
+    assert settings.device_of(name) == wanted
+
+
+def test_devices_that_are_not_there() -> None:
+    with pytest.raises(hf.errors.DeviceError):
+        tf.device("/TPU:0")
+    with tf.device("/GPU:7"):
+        assert tf.ones(2).device == "cpu"
+    tf.config.set_soft_device_placement(False)
+    try:
+        with pytest.raises(hf.errors.DeviceError):
+            tf.device("/GPU:7")
+    finally:
+        tf.config.set_soft_device_placement(True)
+
+
+def test_several_replicas_are_refused() -> None:
+    with pytest.raises(hf.errors.DeviceError, match="one device"):
+        tf.distribute.MirroredStrategy(devices=["/gpu:0", "/gpu:1"])
+    assert tf.distribute.MirroredStrategy().num_replicas_in_sync == 1
+
+
+def test_a_tensor_array_that_grows_needs_to_know_where() -> None:
+    @tf.function
+    def squares(n):  # type: ignore[no-untyped-def]
+        found = tf.TensorArray(tf.int32, size=0, dynamic_size=True, element_shape=[])
+        for i in tf.range(n):
+            found = found.write(i, i * i)
+        return found.stack()
+
+    with pytest.raises(hf.errors.TraceError, match="Give TensorArray its size"):
+        squares(tf.constant(3))
+    found = tf.TensorArray(tf.float32, size=0, dynamic_size=True)
+    assert found.write(2, 5.0).stack().numpy().tolist() == [0.0, 0.0, 5.0]
+
+
+def test_seeds_of_ops_make_streams_of_their_own() -> None:
+    def draw() -> list[object]:
+        return [tf.random.normal([3], seed=7).numpy().tolist() for _ in range(2)]
+
+    tf.random.set_seed(1)
+    first = draw()
+    tf.random.set_seed(1)
+    assert draw() == first and first[0] != first[1]
+    step = tf.function(lambda: tf.random.uniform([2], seed=3))
+    tf.random.set_seed(1)
+    made = [step().numpy().tolist() for _ in range(2)]
+    assert made[0] != made[1]
