@@ -9,11 +9,12 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from hybridflow.compiler.ir.graph import Effect, Graph, Node
+from hybridflow.compiler.ir.results import TupleType
 from hybridflow.compiler.ir.types import Shape, is_static, product, same_size, static_size
 from hybridflow.compiler.loops import space as spaces
 from hybridflow.compiler.loops.coverage import permutes
 from hybridflow.compiler.loops.index import Index, Ix
-from hybridflow.compiler.loops.kernel import OWN_KERNEL, READS_FLAT, READS_MEMORY, Cluster, Kernel, base
+from hybridflow.compiler.loops.kernel import OWN_KERNEL, PRODUCTS, READS_FLAT, READS_MEMORY, Cluster, Kernel, base
 from hybridflow.compiler.loops.limits import CHEAP, LINE, MAX_AGAIN, MAX_DEPTH, MAX_MOVED, NEAR
 from hybridflow.compiler.loops.operands import Reads
 from hybridflow.compiler.loops.reader import Reader
@@ -114,6 +115,21 @@ class _Storage:
         for node in reader.graph.nodes:
             if node in reader.computed:
                 self.work_of[node] = self.work(node)
+                if self.is_sure(node):
+                    self.stored.add(node)
+
+    def is_sure(self, node: Node) -> bool:
+        """Whether a value is sure to be stored: another kernel reads it, and to compute it there is too much.  So what
+        is cheaply made of it need not be stored as well."""
+        if node.op.kind is Kind.PROJECT or isinstance(node.type, TupleType):
+            return False
+        readers = self.readers(node)
+        if readers <= {self.cluster_of[node]}:
+            return False
+        work = self.work_of[node]
+        if work is None:
+            return node.op.kind in PRODUCTS
+        return work.instructions > CHEAP and len(readers) > 1 and node.op.kind is Kind.ELEMENTWISE
 
     def kernels(self, clusters: Sequence[Cluster]) -> list[Kernel]:
         found: list[Kernel] = []

@@ -47,7 +47,7 @@ def steps_for(target: Target) -> list[Step]:
     """What is done for a target after all that: what it makes is for code generation alone."""
     if target.kind != "cpu":
         return []  # where a panel would be a single thread's
-    return [replace(PANELS, function=functools.partial(panels, near=target.l2))]
+    return [replace(PANELS, function=functools.partial(panels, near=target.l2)), DCE]
 
 
 PASSES = {p.name: p for p in (DCE, CSE, SIMPLIFY, FOLD, TRANSPOSE, JOINS, CONTROL, TWINS, PANELS)}
