@@ -178,8 +178,18 @@ def _bits(x: Any) -> Any:
     return None if x is None else (str(np.asarray(x).dtype), np.asarray(x).tobytes())
 
 
+class Rounded(str):
+    """A difference in the last bits of derivatives alone.
+
+    Where a name holds this tensor or that, which a tensor decides about, Python's tape adds up what is read through the
+    name and through others of the same tensor in the order in which it was read.  A compiled program knows the name
+    apart, and adds its sum.
+    """
+
+
 def difference(seed: int) -> str | HybridflowError | None:
-    """What is wrong with a program, or the error with which it is refused."""
+    """What is wrong with a program (``Rounded`` if next to nothing), or the error with which it is refused."""
+    rounded = None
     f = function(seed)
     compiled = hf.function(f)
     for x, n in ((1.3, 3), (-0.7, 0), (2.2, 1)):
@@ -189,22 +199,43 @@ def difference(seed: int) -> str | HybridflowError | None:
         if isinstance(want, HybridflowError) and isinstance(got, HybridflowError):
             continue
         if want != got:
-            return f"seed {seed}, x = {x}, n = {n}\n{Writer(seed).text()}eager {want}\ncompiled {got}"
-    return None
+            found = f"seed {seed}, x = {x}, n = {n}\n{Writer(seed).text()}eager {want}\ncompiled {got}"
+            if seed % 3 or not _is_rounded(want, got):
+                return found
+            rounded = rounded or Rounded(found)
+    return rounded
+
+
+def _is_rounded(want: Any, got: Any) -> bool:
+    """Whether results are the same, and derivatives the same but for rounding."""
+    if want[0] != got[0]:
+        return False
+    for (dtype, one), (other_dtype, other) in zip(want[1], got[1]):
+        a, b = np.frombuffer(one, dtype), np.frombuffer(other, other_dtype)
+        if dtype != other_dtype or a.shape != b.shape:
+            return False
+        scale = np.max(np.abs(a), initial=0, where=np.isfinite(a))
+        if not np.allclose(a, b, rtol=1e-6, atol=1e-6 * scale, equal_nan=True):
+            return False
+    return True
 
 
 def main(first: int, count: int) -> int:
     logging.disable(logging.CRITICAL)
     refused: collections.Counter[str] = collections.Counter()
-    wrong = 0
+    wrong = rounded = 0
     for seed in range(first, first + count):
         found = difference(seed)
         if isinstance(found, HybridflowError):
             refused[str(found)[:70]] += 1
+        elif isinstance(found, Rounded):
+            rounded += 1
         elif found is not None:
             wrong += 1
             print(found, flush=True)
-    print(f"{count} programs: {wrong} wrong, {sum(refused.values())} refused")
+    print(
+        f"{count} programs: {wrong} wrong, {rounded} with derivatives rounded otherwise, {sum(refused.values())} refused"
+    )
     for why, times in refused.most_common(12):
         print(f"{times:6} {why}")
     return wrong

@@ -13,6 +13,7 @@ from hybridflow import flags
 from hybridflow.compiler import target as targets
 from hybridflow.compiler.forward import jvp
 from hybridflow.compiler.interpret import interpret
+from hybridflow.compiler.ir import types
 from hybridflow.compiler.ir.text import parse, to_text
 from hybridflow.compiler.ir.verify import verify
 from hybridflow.compiler.ops import TABLE
@@ -322,3 +323,78 @@ def test_derivatives_run_no_loop_again_to_count_its_turns(loop: Callable[[Any], 
     _, gradient = step(x)
     _, expected = step.python_function(x)
     np.testing.assert_array_equal(gradient.numpy(), expected.numpy())
+
+
+def nested_rows(rows: Any, x: Any) -> Any:
+    for a in rows:
+        x = hf.sin(x) + a
+        for b in reversed(rows):
+            x = hf.sin(x) + b * x
+    return x
+
+
+def test_what_derivatives_alone_make_is_not_too_large(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The values of nested loops are stacked twice: more elements than any value of the program itself has."""
+    compiled = hf.function(
+        nested_rows, input_signature=[hf.TensorSpec([None], "float32"), hf.TensorSpec([], "float32")]
+    )
+    args = draw((9,), (), seed=9, dtype=np.float32)
+    want = [x.numpy().tobytes() for x in gradients(nested_rows, args)]
+    assert [x.numpy().tobytes() for x in gradients(compiled, args)] == want
+    monkeypatch.setattr(types, "MAX_SIZE", 80)
+    with pytest.raises(hf.errors.ShapeError, match="a value that a derivative needs"):
+        gradients(compiled, args)
+    monkeypatch.undo()
+    assert [x.numpy().tobytes() for x in gradients(compiled, args)] == want
+
+
+def rows_and_whole(rows: Any, x: Any) -> Any:
+    for a in rows:
+        x = hf.sin(x) + a * hf.sum(rows * x)
+    return x
+
+
+def rows_twice(rows: Any, x: Any) -> Any:
+    for a, b in zip(rows, reversed(rows)):
+        x = hf.sin(x) * b + a
+    return x
+
+
+def unlike_first_turn(rows: Any, x: Any) -> Any:
+    k: Any = 0
+    for k, a in enumerate(rows):
+        x = hf.sin(x) + a
+        for b in reversed(rows):
+            x = hf.sin(x) + b
+            k = x
+    return x + k
+
+
+def appended_rows(rows: Any, x: Any) -> Any:
+    found = []
+    for a in rows:
+        found.append(a * hf.sum(rows) * x)
+    return hf.sum(hf.stack(found) * rows)
+
+
+def folded_rows(rows: Any, x: Any) -> Any:
+    return hf.foldl(lambda s, a: hf.sin(s) + a * hf.sum(rows * s), rows, x)
+
+
+def scanned_backwards(rows: Any, x: Any) -> Any:
+    return hf.sum(hf.scan(lambda s, a: hf.sin(s) + a * hf.sum(rows * s), rows, x, reverse=True) * rows)
+
+
+@pytest.mark.parametrize(
+    "loss",
+    [nested_rows, rows_and_whole, rows_twice, unlike_first_turn, appended_rows, folded_rows, scanned_backwards],
+)
+def test_sums_of_what_a_loop_reads_in_two_ways(loss: Loss) -> None:
+    """Floats are added up in the order in which they are without a compiled loop."""
+    compiled = hf.function(loss)
+    inside = hf.function(lambda *args: gradients(loss, args))
+    for n in (9, 17):
+        args = draw((n,), (), seed=n, dtype=np.float32)
+        want = [x.numpy().tobytes() for x in gradients(loss, args)]
+        for found in (gradients(compiled, args), inside(*args)):
+            assert [x.numpy().tobytes() for x in found] == want

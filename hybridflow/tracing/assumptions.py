@@ -54,6 +54,7 @@ class Assumptions:
         self._settled: set[Dim] = set()
         self._counted: set[Dim] = set()
         self._arguments: list[Extent] = []  # numbers of elements
+        self._later: list[tuple[str, Shape]] = []  # of derivatives, whose values may be larger than all before
 
     def restarted(self) -> Assumptions:
         """For the next run: what symbols stand for is known from the beginning."""
@@ -182,11 +183,25 @@ class Assumptions:
         """
         if any(never_negative(given * _TIMES - size) for given in self._arguments):
             return
-        if self.examples is None:
+        if self.is_closed:
+            if not self._known(MAX_SIZE - 1 - size):
+                self._later.append((stage, shape))
+        elif self.examples is None:
             self.conditions.append(MAX_SIZE - 1 - size)
         elif not self.at_least_zero(MAX_SIZE - 1 - size):
             fault = shape_fault(tuple(map(self.example, shape)))
             raise ShapeError(stage, f"the result's shape {fault}")
+
+    def check_later(self, sizes: Mapping[str, Extent]) -> None:
+        """Before a derivative runs: raise ShapeError if in a call with these extents it makes what is too large."""
+        for stage, shape in self._later:
+            names = {name for extent in shape for name in extents.symbols(extent)}
+            numbers = {name: size for name, size in sizes.items() if name in names and isinstance(size, int)}
+            if len(numbers) < len(names):
+                continue  # found when the program runs, or by the trace that is going on
+            fault = shape_fault(tuple([extents.value_at(extent, numbers) for extent in shape]))
+            if fault is not None:
+                raise ShapeError(stage, f"the shape of a value that a derivative needs {fault}")
 
     # ---- answers
 

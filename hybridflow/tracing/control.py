@@ -12,7 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from hybridflow.compiler.ir.dtypes import bool_, int64, is_integer
+from hybridflow.array.creation import arange
+from hybridflow.array.indexing import getitem
+from hybridflow.compiler.ir.dtypes import bool_, int64, is_float, is_integer
 from hybridflow.compiler.ir.extents import Extent
 from hybridflow.compiler.ir.types import TensorType, same_extents
 from hybridflow.compiler.ops import TABLE
@@ -23,6 +25,7 @@ from hybridflow.eager.dispatch import apply
 from hybridflow.eager.operands import as_tensor, cast, strong, weak_cast
 from hybridflow.errors import ArgumentTypeError, DTypeError, ShapeError, TraceError
 from hybridflow.tracing.nodes import assign, emit_cond, emit_while
+from hybridflow.tracing.numbers import number_of
 from hybridflow.tracing.order import ORDER
 from hybridflow.tracing.region import Region, all_operands
 
@@ -306,6 +309,17 @@ def _bounded(
     return trace_while(stage, goes_on, turn, [*carried, as_tensor(0, stage)], own)[:-1]
 
 
+def read_elsewhere(stacked: Sequence[Tensor], region: Region) -> bool:
+    """Whether the turns of ``region`` read what they are given slices of in another way, too.
+
+    Their derivative adds to a tensor's what a slice's is when its turn is over, as a loop in Python does.  That of a
+    stack of slices comes with all others after the loop: the same sum, unless turns add something else.  So such
+    slices are read by their numbers.
+    """
+    ids = [id(x) for x in stacked if is_float(x.dtype)]
+    return len(set(ids)) < len(ids) or any(id(x) in ids for x in region.operands)
+
+
 def trace_for(
     stage: str,
     length: Extent,
@@ -325,6 +339,10 @@ def trace_for(
     carries = [Carry(stage, n, x) for n, x in zip(names, values_of(stage, carried))]
     traced = Body(stage, carries, [x.type.with_shape(x.shape[1:]) for x in stacked])
     traced.trace(body)
+    if read_elsewhere(stacked, traced.region):
+        rows, stacked = stacked, [arange(length)]
+        traced = Body(stage, carries, [x.type.with_shape(()) for x in stacked])
+        traced.trace(lambda values, at: body(values, [getitem(x, number_of(at[0])) for x in rows]))
     outputs = [*traced.outputs, *traced.made]
     operands = all_operands([(traced.region, outputs)])
     count = len(traced.inputs)

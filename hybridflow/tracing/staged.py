@@ -333,9 +333,10 @@ class Staged:
             derivative = self._derivatives.get(watched)
             if derivative is None:
                 derivative = self._derivatives[watched] = _Derivative(self, watched)
+        sizes = {} if self._is_static else extents_of(dict(zip(self.graph.inputs, inputs)))
+        self.trace.assumptions.check_later(sizes)
         values = self._on_device(inputs, device)
         results, new = self._run_to_keep(derivative.compile(device), values)
-        sizes = {} if self._is_static else extents_of(dict(zip(self.graph.inputs, inputs)))
         reads = self._read_later(watched, dict(zip(derivative.results, results)), new, sizes) if self.later else {}
         for read, value in reads.items():
             known[len(self.sources) + self.later.index(read)] = value
@@ -445,6 +446,7 @@ class _Pullback:
         nodes = (*derivative.results, *self._recomputed, *derivative.sources)
         seeds = [(node, g) for node, g in zip(nodes, (*cotangents, *so_far)) if g is not None]
         program = derivative.program(tuple([node for node, _ in seeds]))
+        derivative.check_sizes(self._sizes)
         arguments = [*(g for _, g in seeds), *(self._value(node) for node in program.kept)]
         return program(arguments, self)
 
@@ -581,6 +583,9 @@ class _Derivative:
                     extended, self._staged.fastmath, device, self._staged.trace.functions
                 )
             return found
+
+    def check_sizes(self, sizes: Mapping[str, Extent]) -> None:
+        self._staged.trace.assumptions.check_later(sizes)
 
     def program(self, seeded: tuple[Node, ...]) -> _Backward:
         """The derivative program for cotangents of those nodes."""

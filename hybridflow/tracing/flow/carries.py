@@ -2,7 +2,8 @@
 
 Types are found by tracing.  At first tensors are carried with their types, and everything else is taken to be the same
 in each turn.  A number of Python's that a turn changes becomes a tensor that counts as a Python number, or takes the
-dtype of the tensor that came out.  What has no common type is a ``Conflict``: it has no value when a turn begins, and
+dtype of the tensor that came out.  A tensor that no turn changes is not carried: it is read as all else that was
+there before the loop.  What has no common type is a ``Conflict``: it has no value when a turn begins, and
 that matters only to who reads it there.
 """
 
@@ -149,6 +150,13 @@ class _Held:
                 self.leaves[k], same = found, False
         return same
 
+    def settles(self, end: Any, view: Side) -> bool:
+        """Whether there are tensors that a turn which leaves ``end`` has not changed; they are carried no longer."""
+        ends = self.ends(end, view)
+        same = [leaf for leaf, x in zip(self.carried(), ends) if x is leaf.input and isinstance(leaf.start, Tensor)]
+        self.leaves = [leaf.start if any(leaf is x for x in same) else leaf for leaf in self.leaves]
+        return bool(same)
+
     def ends(self, end: Any, view: Side) -> list[Any]:
         """The values of the carried leaves after a turn."""
         if self.conflict is not None or not self.carried():
@@ -175,6 +183,8 @@ def _widened(leaf: Any, end: Any) -> Any:
     if not isinstance(leaf, _Leaf):
         if same_atom(leaf, end):
             return leaf
+        if isinstance(leaf, Tensor):
+            return _leaf_of(leaf)  # another turn has changed it after all
         weak = weak_of(leaf)
         if weak is None:
             return Conflict("kind", start, end)
@@ -221,6 +231,7 @@ class Carried:
     def __init__(self, values: dict[str, Any]) -> None:
         self._names = {name: _Held(value) for name, value in values.items()}
         self._places: dict[Any, tuple[Place, _Held]] = {}
+        self._is_settled = False
 
     def _all(self) -> list[_Held]:
         return [*self._names.values(), *(held for _, held in self._places.values())]
@@ -263,7 +274,17 @@ class Carried:
                 same = False
             elif not self._places[key][1].agrees(side.finals[key], side, asks):
                 same = False
+        if same and values is not None and not self._is_settled:
+            self._is_settled = True
+            return not self._settles(values, side)
         return same
+
+    def _settles(self, values: dict[str, Any], side: Side) -> bool:
+        """Whether tensors that no turn changes are carried no longer."""
+        ends = [(held, values[name]) for name, held in self._names.items()]
+        ends += [(held, side.finals[key]) for key, (_, held) in self._places.items() if key in side.finals]
+        settled = [held.settles(end, side) for held, end in ends]
+        return any(settled)
 
     def needs_python(self, counts: str) -> bool:
         """Whether turns differ in what Python alone can tell apart: what has no one type, and numbers, but for that of

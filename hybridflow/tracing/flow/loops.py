@@ -19,6 +19,7 @@ from hybridflow.core.tensor import Tensor
 from hybridflow.core.variable import Variable
 from hybridflow.eager.operands import scalar
 from hybridflow.errors import TraceError
+from hybridflow.tracing.control import read_elsewhere
 from hybridflow.tracing.flow import blame
 from hybridflow.tracing.flow.carries import Carried, Late
 from hybridflow.tracing.flow.paths import (
@@ -43,7 +44,7 @@ from hybridflow.tracing.flow.paths import (
 from hybridflow.tracing.flow.places import UNBOUND
 from hybridflow.tracing.flow.stacks import Stacks
 from hybridflow.tracing.flow.values import Conflict, as_typed, holds
-from hybridflow.tracing.flow.walks import TensorRange, Turns, Walk, walk_over
+from hybridflow.tracing.flow.walks import Numbered, TensorRange, Turns, Walk, walk_over
 from hybridflow.tracing.nodes import assign, emit_scan, emit_while
 from hybridflow.tracing.region import Region
 from hybridflow.tracing.symbolic import SymbolicTensor
@@ -412,6 +413,10 @@ class _Staged:
         if self._scanned is not None and not (bundle.only_goes_on and bundle.kinds[NORMAL][_GO] is True):
             self._count()
             return True
+        walk = self._scanned
+        if walk is not None and not isinstance(walk, Numbered) and read_elsewhere(walk.tensors(), self._region):
+            self._begin_anew(Numbered(walk))
+            return True
         changes = active.changes != self._changes
         self._stacks.end(side, changes)
         kept = self._carried.agrees(bundle.kinds.get(NORMAL), side, changes)
@@ -429,10 +434,14 @@ class _Staged:
 
     def _count(self) -> None:
         """Something leaves the loop: its turns are counted, and begin anew."""
-        assert self._scanned is not None
         self._pred = truth(scalar(True, dtypes.bool_, "for"))
-        self._scanned, self._sources, self._variables = None, [], []
         self._stacks.give_up()
+        self._begin_anew(None)
+
+    def _begin_anew(self, scanned: Walk | None) -> None:
+        """As a scan of something else, or as none."""
+        self._scanned, self._variables = scanned, []
+        self._sources = [] if scanned is None else scanned.remaining()
         self._carried = Carried({**self._starts, _INDEX: self._first})
         self._pass()
 

@@ -86,6 +86,10 @@ class Walk(Turns):
         """How many items are not gone yet."""
         return self.length - self.taken
 
+    def tensors(self) -> list[Tensor]:
+        """Those whose rows the items are, or are made of: one for each time that an item reads it."""
+        return self.sources()
+
     def remaining(self) -> list[Tensor]:
         """The sources without what is gone."""
         return [getitem(x, slice(self.taken, None)) if self.taken else x for x in self.sources()]
@@ -120,6 +124,9 @@ class Reversed(Walk):
     def element(self, index: Any) -> Any:
         return getitem(self._x, (self.length - 1 if isinstance(self.length, int) else self.stop - 1) - index)
 
+    def tensors(self) -> list[Tensor]:
+        return [self._x]
+
     def sources(self) -> list[Tensor]:
         return [shapes.flip(self._x, axis=0)]
 
@@ -134,6 +141,9 @@ class Zipped(Walk):
 
     def element(self, index: Any) -> Any:
         return tuple([part.element(index) for part in self._parts])
+
+    def tensors(self) -> list[Tensor]:
+        return [x for part in self._parts for x in part.tensors()]
 
     def sources(self) -> list[Tensor]:
         found = [x for part in self._parts for x in part.sources()]
@@ -151,6 +161,9 @@ class Enumerated(Walk):
     def element(self, index: Any) -> Any:
         return index + self._begin, self._part.element(index)
 
+    def tensors(self) -> list[Tensor]:
+        return self._part.tensors()
+
     def sources(self) -> list[Tensor]:
         from hybridflow.array import creation
 
@@ -158,6 +171,22 @@ class Enumerated(Walk):
 
     def built(self, slices: Iterator[Tensor]) -> Any:
         return number_of(next(slices)), self._part.built(slices)
+
+
+class Numbered(Walk):
+    """A walk whose items are read by their numbers: see ``control.read_elsewhere``."""
+
+    def __init__(self, part: Walk) -> None:
+        super().__init__(part.length)
+        self._part, self.taken = part, part.taken
+
+    def sources(self) -> list[Tensor]:
+        from hybridflow.array import creation
+
+        return [creation.arange(self.length)]
+
+    def built(self, slices: Iterator[Tensor]) -> Any:
+        return self._part.element(number_of(next(slices)))
 
 
 def walk_over(value: Any) -> Walk | None:
