@@ -8,6 +8,7 @@ from typing import Any, Self
 from hybridflow.array.elementwise import equal, isfinite, logical_and, multiply, where
 from hybridflow.array.reductions import all as all_of
 from hybridflow.compiler.ir import dtypes
+from hybridflow.compiler.ops.added_rows import Terms
 from hybridflow.control.branches import cond
 from hybridflow.core.configured import described, description, kinds_of
 from hybridflow.core.context import suspended
@@ -15,7 +16,7 @@ from hybridflow.core.tensor import Tensor
 from hybridflow.core.variable import Variable
 from hybridflow.errors import ArgumentError, ArgumentTypeError
 from hybridflow.jit.function import function
-from hybridflow.optimizers.optimizer import Optimizer
+from hybridflow.optimizers.optimizer import Optimizer, _as_sum, _whole
 
 
 class LossScaleOptimizer(Optimizer):
@@ -75,8 +76,9 @@ class LossScaleOptimizer(Optimizer):
         self.inner_optimizer.build(variables)
 
     @function
-    def _update(self, gradients: list[Tensor], variables: list[Variable]) -> None:
+    def _update(self, given: list[Tensor | Terms], variables: list[Variable]) -> None:
         """One call of ``apply``, as a program."""
+        gradients = [_whole(_as_sum(g, v)) for g, v in zip(given, variables)]
         finite = all_of(isfinite(gradients[0]))
         for gradient in gradients[1:]:
             finite = logical_and(finite, all_of(isfinite(gradient)))
