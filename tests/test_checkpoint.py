@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import subprocess
 import sys
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +41,40 @@ def kept(model: Any) -> checkpoint.Checkpoint:
     return checkpoint.Checkpoint(model=model, optimizer=model.optimizer)
 
 
+def test_files_that_shrink_while_they_are_open(tmp_path: Path) -> None:
+    path = tmp_path / "it"
+    files.write(path, {"x": np.ones(5000), "y": np.ones(3)}, {})
+    file = files.File(path)
+    os.truncate(path, path.stat().st_size - 9000)
+    with pytest.raises(errors.CheckpointError, match="ends before its arrays do"):
+        file.tensor("y")
+
+
+def test_large_files(tmp_path: Path, monkeypatch: Any) -> None:
+    """Parts are summed and flushed aside; what the disk says then is raised, and the old file stays."""
+    monkeypatch.setattr(files, "_CHUNK", 1000)
+    monkeypatch.setattr(files, "_FLUSHED", 3000)
+    rows = np.random.default_rng(0).standard_normal(5000)
+    files.write(tmp_path / "it", {"rows": rows, "few": rows[:3]}, {})
+    found = safetensors.numpy.load_file(tmp_path / "it")
+    assert (found["rows"] == rows).all() and (files.File(tmp_path / "it").tensor("rows").numpy() == rows).all()
+    whole = (tmp_path / "it").read_bytes()
+    assert f"{zlib.crc32(rows.tobytes()):08x}".encode() in whole
+
+    def broken(handle: int) -> None:
+        raise OSError(errno.EIO, "no disk")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(files.os, "fsync", broken)
+        with pytest.raises(OSError, match="no disk"):
+            files.write(tmp_path / "it", {"rows": rows + 1}, {})
+    assert (tmp_path / "it").read_bytes() == whole and [*tmp_path.iterdir()] == [tmp_path / "it"]
+    for place in (len(whole) - 1, len(whole) - 30000):
+        (tmp_path / "it").write_bytes(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
+        with pytest.raises(errors.CheckpointError, match="not what was written"):
+            [files.File(tmp_path / "it").tensor(name) for name in ("rows", "few")]
+
+
 def test_files_are_those_of_the_library(tmp_path: Path) -> None:
     files.write(tmp_path / "ours", ARRAYS, {"who": "we"})
     theirs = safetensors.numpy.load_file(tmp_path / "ours")
@@ -47,10 +83,10 @@ def test_files_are_those_of_the_library(tmp_path: Path) -> None:
     mine = files.File(tmp_path / "ours")
     assert mine.texts == {"who": "we"} and set(ours.names) == set(ARRAYS) == set(theirs)
     for name, array in ARRAYS.items():
-        for found in (theirs[name], ours.array(name), mine.array(name)):
+        for found in (theirs[name], ours.tensor(name).numpy(), mine.tensor(name).numpy()):
             assert found.dtype == array.dtype and found.shape == array.shape
             np.testing.assert_array_equal(found, array)
-    assert np.signbit(mine.array("far")[2])
+    assert np.signbit(mine.tensor("far").numpy()[2])
 
 
 def test_arrays_of_all_kinds_come_back(tmp_path: Path) -> None:

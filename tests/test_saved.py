@@ -206,7 +206,7 @@ def changed(path: Path, change: Any) -> None:
     file = files.File(path)
     texts = dict(file.texts)
     change(texts)
-    files.write(path, {name: np.array(file.array(name)) for name in file.names}, texts)
+    files.write(path, {name: np.array(file.tensor(name)) for name in file.names}, texts)
 
 
 def programs(texts: dict[str, str], change: Any) -> None:

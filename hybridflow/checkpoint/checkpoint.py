@@ -167,7 +167,7 @@ class Checkpoint:
             self._refuse(file, report)
         for new, old in found.items():
             check_fit(file, old, new, targets[new], "checkpoint")
-        read = {new: file.array(old) for new, old in found.items()}  # all of them, before anything is changed
+        read = {new: file.tensor(old) for new, old in found.items()}  # all of them, before anything is changed
         kept = {new: states.unpacked(plain[old], _reader(file)) for new, old in values.items()}
         for name, value in kept.items():
             if isinstance(objects[name], DataIterator):
@@ -196,7 +196,7 @@ def _reader(file: files.File) -> Callable[[str], Tensor]:
     def read(name: str) -> Tensor:
         if name not in file.names:
             raise CheckpointError("checkpoint", f"{file.path} lacks the array {name!r} of an iterator.")
-        return asarray(file.array(name))
+        return file.tensor(name)
 
     return read
 
@@ -262,7 +262,7 @@ def load_arrays(path: str | os.PathLike[str]) -> dict[str, Tensor]:
     <Tensor i64[3] cpu> [0 1 2]
     """
     file = files.File(path)
-    return {name: asarray(file.array(name)) for name in file.names}
+    return {name: file.tensor(name) for name in file.names}
 
 
 def check_fit(file: files.File, old: str, new: str, variable: Variable, stage: str) -> None:
@@ -305,6 +305,6 @@ def load_variables(path: str | os.PathLike[str], variables: Mapping[str, Variabl
         if name in missing:
             continue
         check_fit(file, name, name, variable, stage)
-        read[name] = file.array(name)
+        read[name] = file.tensor(name)
     for name, array in read.items():
         variables[name].assign(asarray(array, dtype=variables[name].dtype))

@@ -13,17 +13,18 @@ from __future__ import annotations
 
 import contextlib
 import json
-import mmap
 import os
+import weakref
 import zlib
 from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import ml_dtypes
 import numpy as np
 
+from hybridflow.core.tensor import Tensor, wrap
 from hybridflow.errors import CheckpointError
 
 _NAMES: dict[str, np.dtype[Any]] = {
@@ -45,6 +46,7 @@ _SHORT = {dtype: name for name, dtype in _NAMES.items()}
 _LONGEST = 100_000_000  # bytes of a header
 _ALIGNED = 8
 _CHUNK = 1 << 22
+_FLUSHED = 1 << 25  # bytes after which the disk is set to work, while there is more to be written
 _SUMS, _OF_HEADER = "crc32", "crc32_of_header"
 _UNKNOWN = "00000000"  # of as many letters as the sums, which are known in the end
 
@@ -71,26 +73,42 @@ def write(path: str | os.PathLike[str], arrays: Mapping[str, np.ndarray], texts:
 
 def _write_into(file: Any, arrays: Mapping[str, np.ndarray], texts: Mapping[str, str]) -> None:
     ordered = {name: np.ascontiguousarray(array).reshape(array.shape) for name, array in arrays.items()}
-    sums = dict.fromkeys(ordered, _UNKNOWN)
     start = file.tell()
-    header = _header(ordered, texts, sums)
-    file.write(header)
-    with ThreadPoolExecutor(1) as aside:  # sums one part while it is written
+    file.write(_header(ordered, texts, dict.fromkeys(ordered, _UNKNOWN)))
+    sums = {name: _Sum() for name in ordered}
+    with ThreadPoolExecutor(1) as summing, ThreadPoolExecutor(1) as flushing:  # while parts are written
+        flushed: Future[None] | None = None
+        written = 0
         for name, array in ordered.items():
-            total = 0
             content = array.reshape(-1).view(np.uint8).data
             for begin in range(0, len(content), _CHUNK):
                 part = content[begin : begin + _CHUNK]
-                if len(part) < _CHUNK:
-                    total = zlib.crc32(part, total)
-                    file.write(part)
-                else:
-                    summed = aside.submit(zlib.crc32, part, total)
-                    file.write(part)
-                    total = summed.result()
-            sums[name] = f"{total:08x}"
+                summing.submit(sums[name].add, part)
+                file.write(part)
+                written += len(part)
+                if written >= _FLUSHED and (flushed is None or flushed.done()):
+                    written = 0
+                    if flushed is not None:
+                        flushed.result()  # raises what the disk said
+                    flushed = flushing.submit(os.fsync, file.fileno())
+        if flushed is not None:
+            flushed.result()
     file.seek(start)
-    file.write(_header(ordered, texts, sums))
+    file.write(_header(ordered, texts, {name: total.text for name, total in sums.items()}))
+
+
+class _Sum:
+    """The CRC-32 of parts that come one after another."""
+
+    def __init__(self) -> None:
+        self.total = 0
+
+    def add(self, part: Any) -> None:
+        self.total = zlib.crc32(part, self.total)
+
+    @property
+    def text(self) -> str:
+        return f"{self.total:08x}"
 
 
 def _header(arrays: Mapping[str, np.ndarray], texts: Mapping[str, str], sums: Mapping[str, str]) -> bytes:
@@ -135,6 +153,8 @@ class File:
         self.path = Path(path)
         with open(self.path, "rb") as file:
             size = os.fstat(file.fileno()).st_size
+            self._handle = os.dup(file.fileno())
+            weakref.finalize(self, os.close, self._handle)
             head = file.read(8)
             length = int.from_bytes(head, "little")
             if len(head) < 8 or not 2 <= length <= min(_LONGEST, size - 8):
@@ -142,7 +162,6 @@ class File:
             self._start = 8 + length
             header = file.read(length)
             entries = self._parsed(header)
-            self._content: Any = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if size > self._start else b""
         texts = entries.pop("__metadata__", {})
         self.texts: dict[str, str] = self._texts(texts)
         total = self.texts.pop(_OF_HEADER, None)
@@ -203,13 +222,33 @@ class File:
         """The dtype of an array."""
         return self._entries[name][0]
 
-    def array(self, name: str) -> np.ndarray:
-        """An array, read-only, whose content is in the file.  Raises CheckpointError if it is not what was written."""
+    def tensor(self, name: str) -> Tensor:
+        """An array as a tensor.  Raises CheckpointError if it is not what was written."""
         dtype, shape, begin, end = self._entries[name]
-        content = memoryview(self._content)[self._start + begin : self._start + end]
-        expected = self._sums.get(name)
-        if expected is not None and f"{zlib.crc32(content):08x}" != expected:
+        content: Any = np.empty(end - begin, np.uint8)
+        total = self._read(self._start + begin, memoryview(content))
+        if self._sums.get(name, total) != total:
             raise self._damaged(f"the array {name!r} is not what was written (CRC-32)")
-        if not len(content):
-            return np.zeros(shape, dtype)
-        return np.frombuffer(content, np.uint8).view(dtype).reshape(shape)
+        content.flags.writeable = False
+        return wrap(content.view(dtype).reshape(shape))
+
+    def _read(self, place: int, into: memoryview) -> str:
+        """Fill a buffer from a place on, and return its sum."""
+        total = _Sum()
+        if len(into) <= _CHUNK:
+            self._fill(place, into)
+            total.add(into)
+            return total.text
+        with ThreadPoolExecutor(1) as summing:  # while the next parts are read
+            for begin in range(0, len(into), _CHUNK):
+                part = into[begin : begin + _CHUNK]
+                self._fill(place + begin, part)
+                summing.submit(total.add, part)
+        return total.text
+
+    def _fill(self, place: int, into: memoryview) -> None:
+        while len(into):
+            count = os.preadv(self._handle, [into], place)
+            if not count:
+                raise self._damaged("it ends before its arrays do")
+            place, into = place + count, into[count:]

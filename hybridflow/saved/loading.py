@@ -98,7 +98,7 @@ class _Program:
             if isinstance(source, int):
                 source = variables[source]
             elif source is not None:
-                source = asarray(file.array(source))
+                source = file.tensor(source)
             if source is not None and (source.shape != node.type.shape or source.dtype != node.type.dtype):
                 raise ValueError("a constant or variable is of another type")
             self.sources.append(source)
@@ -252,7 +252,7 @@ def _read(file: files.File) -> Loaded:
     named = {}
     for number, told in enumerate(json.loads(file.texts["variables"])):
         variable = Variable(
-            asarray(file.array(f"variables.{number}")), trainable=bool(told["trainable"]), name=str(told["name"])
+            file.tensor(f"variables.{number}"), trainable=bool(told["trainable"]), name=str(told["name"])
         )
         variables.append(variable)
         named[str(told["name"]) if str(told["name"]) not in named else f"{told['name']}_{number}"] = variable
