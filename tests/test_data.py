@@ -521,7 +521,7 @@ def test_wrong_use(number: int) -> None:
 def test_not_inside_of_compiled_functions() -> None:
     data = Dataset.range(3)
     running = iter(data)
-    for use in (lambda: list(data), lambda: next(running), lambda: data.reduce(0, lambda s, x: s + x)):
+    for use in (lambda: list(data), lambda: list(running), lambda: data.reduce(0, lambda s, x: s + x)):
         with pytest.raises(errors.TraceError, match="outside of compiled functions"):
             hf.function(lambda x, use=use: x + use()[0])(hf.ones(1))
 

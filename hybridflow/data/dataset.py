@@ -706,6 +706,11 @@ class Dataset(elements.Nested):
     def __iter__(self) -> Any:
         return Iterator(self._node)
 
+    def _turns_of_program(self) -> Any:
+        from hybridflow.data.turns import ElementTurns
+
+        return ElementTurns(self._node.spec, lambda: iter(self))
+
     @entered
     def as_numpy_iterator(self) -> NumpyIterator:
         """An iterator of the elements as NumPy arrays and scalars.

@@ -40,11 +40,14 @@ class Iterator:
         return self._next()
 
     def __iter__(self) -> Iterator:
+        _outside_of_traces()
         return self
 
     def __next__(self) -> Any:
         if now().trace is not None:
-            _outside_of_traces()
+            from hybridflow.data.turns import Taken
+
+            return Taken(self._node.spec, self.__next__).element()
         try:
             return self._next()
         except StopIteration:
@@ -52,6 +55,11 @@ class Iterator:
         except BaseException as error:
             self.close()
             raise of_user(error)  # noqa: B904  # the very error
+
+    def _turns_of_program(self) -> Any:
+        from hybridflow.data.turns import ElementTurns
+
+        return ElementTurns(self._node.spec, lambda: self, is_shared=True)
 
     def get_next(self) -> Any:
         """The next element, as ``next``."""
@@ -115,6 +123,6 @@ def _outside_of_traces() -> None:
     if trace is not None:
         raise TraceError(
             "Dataset",
-            f"datasets are iterated over outside of compiled functions: {trace.name} would hold the elements of its "
-            "first call. Iterate outside, and pass each element.",
+            f"{trace.name} is compiled, and its dataset has elements only when it runs. Take them with a for statement "
+            "(for x in dataset), or with next from an iterator that was made outside of compiled functions.",
         )

@@ -192,7 +192,14 @@ def _next(recording: Recording, iterator: Any, *default: Any) -> Any:
     return next(iterator, *default)
 
 
+def _is_asked_later(value: Any) -> bool:
+    """Whether a program takes the items of a value when it runs."""
+    return hasattr(type(value), "_turns_of_program")
+
+
 def _note_next(recording: Recording, iterator: Any) -> None:
+    if _is_asked_later(iterator):
+        return
     if recording.slot_of(iterator) is not None:
         recording.effect(iterator, "takes an item from {}, which outlives the call")
     before_operator(recording, iterator, "__next__")
@@ -200,7 +207,7 @@ def _note_next(recording: Recording, iterator: Any) -> None:
 
 def iterate(recording: Recording, value: Any) -> None:
     """Note what iterating over a value reads."""
-    if is_plain(value):
+    if is_plain(value) or _is_asked_later(value):
         return
     if isinstance(value, np.ndarray):
         read_elements(recording, value)

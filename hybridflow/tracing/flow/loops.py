@@ -44,7 +44,7 @@ from hybridflow.tracing.flow.paths import (
 from hybridflow.tracing.flow.places import UNBOUND
 from hybridflow.tracing.flow.stacks import Stacks
 from hybridflow.tracing.flow.values import Conflict, as_typed, holds
-from hybridflow.tracing.flow.walks import Numbered, TensorRange, Turns, Walk, walk_over
+from hybridflow.tracing.flow.walks import Numbered, Turns, Walk, turns_of, walk_over
 from hybridflow.tracing.nodes import assign, emit_scan, emit_while
 from hybridflow.tracing.region import Region
 from hybridflow.tracing.symbolic import SymbolicTensor
@@ -88,8 +88,10 @@ class Loop:
     def over_items(self, value: Any) -> None:
         """Take turns over the items of ``value``."""
         walk = walk_over(value)
-        if isinstance(value, TensorRange) and walk is None:
-            self._walk = value
+        turns = turns_of(value) if walk is None else None
+        if turns is not None:
+            turns.begin()
+            self._walk = turns
         elif walk is not None and (isinstance(walk.length, Dim) or walk.length - walk.taken > _REPEATED):
             self._walk, self._begun = walk, walk.taken
         else:
@@ -398,7 +400,7 @@ class _Staged:
         if self._scanned is not None:
             value = True
         elif self._walk is not None and not path.is_dead:
-            values[_INDEX] = self.index + self._walk.step
+            values[_INDEX] = self._walk.following(self.index)
             value = self._walk.has(values[_INDEX])
         go: Any = value
         if isinstance(value, (SymbolicTensor, Variable)):
@@ -522,6 +524,8 @@ class _Staged:
         ends = found[leaves + 1 : leaves + 1 + len(self._variables)]
         assign(self._variables, ends)
         lates = found[leaves + 1 + len(self._variables) :]
+        if self._walk is not None:
+            self._walk.over()
         names = self._left(found[1 : leaves + 1], lasts, lates)
         taken = {kind: {name: late.taken(x, lates) for name, x in found.items()} for kind, found in left.items()}
         self._after(names, late.taken(broke, lates), late.taken(code, lates), taken)

@@ -10,6 +10,7 @@ from hybridflow.array import elementwise, shapes
 from hybridflow.array.indexing import getitem
 from hybridflow.compiler.ir import dtypes
 from hybridflow.compiler.ir.extents import Dim
+from hybridflow.core.context import now
 from hybridflow.core.tensor import Tensor
 from hybridflow.eager.operands import scalar
 from hybridflow.errors import TraceError
@@ -34,6 +35,20 @@ class Turns:
     def element(self, index: Any) -> Any:
         """What a turn is given."""
         return index
+
+    def following(self, index: Any) -> Any:
+        """The index of the next turn."""
+        return index + self.step
+
+    def begin(self) -> None:
+        """Before the loop."""
+
+    def numbered(self, begin: int) -> Turns:
+        """The same turns, each with its number."""
+        raise NotImplementedError
+
+    def over(self) -> None:
+        """After the loop."""
 
     def has(self, index: Any) -> Any:
         """Whether there is a turn with this index."""
@@ -189,6 +204,16 @@ class Numbered(Walk):
         return self._part.element(number_of(next(slices)))
 
 
+def turns_of(value: Any) -> Turns | None:
+    """The turns that only a program takes: numbers up to a tensor, the elements of a dataset; None if none."""
+    if isinstance(value, Turns) and not isinstance(value, Walk):
+        return value
+    if now().trace is None:
+        return None
+    made = getattr(type(value), "_turns_of_program", None)
+    return None if made is None else made(value)
+
+
 def walk_over(value: Any) -> Walk | None:
     """The walk that a ``for`` over ``value`` is; None for what is none."""
     if isinstance(value, Walk):
@@ -196,7 +221,10 @@ def walk_over(value: Any) -> Walk | None:
     return Rows(value) if isinstance(value, SymbolicTensor) and value.shape else None
 
 
-def enumerated(value: Any, begin: Any = 0) -> Walk | None:
+def enumerated(value: Any, begin: Any = 0) -> Turns | None:
+    turns: Turns | None = None if isinstance(value, Turns) or type(begin) is not int else turns_of(value)
+    if turns is not None:
+        return turns.numbered(begin)
     walk = walk_over(value)
     return None if walk is None or type(begin) is not int or walk.taken else Enumerated(walk, begin)
 
