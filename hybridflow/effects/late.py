@@ -20,7 +20,6 @@ from hybridflow.core.promotion import OpenFloat
 from hybridflow.core.tensor import Tensor, wrap
 from hybridflow.core.variable import Variable
 from hybridflow.eager.operands import scalar
-from hybridflow.effects.likeness import made_of, said_of
 from hybridflow.errors import HybridflowError, TraceError, user_location
 from hybridflow.tracing.numbers import is_number
 from hybridflow.tracing.symbolic import SymbolicTensor
@@ -159,6 +158,8 @@ class Late:
         return self._made(text._make, text._values)
 
     def _error(self, error: BaseException) -> Fill:
+        from hybridflow.effects.likeness import made_of, said_of  # most programs do without
+
         return self._made(lambda *said: made_of(list(said)), said_of(error))
 
     def _made(self, make: Callable[..., Any], values: Sequence[Any]) -> Fill:
@@ -176,6 +177,8 @@ def is_late(value: Any) -> bool:
     if isinstance(value, OpenFloat):
         return True
     if isinstance(value, BaseException):
+        from hybridflow.effects.likeness import said_of
+
         return is_late(said_of(value))
     return pytree.is_container(value) and any(map(is_late, pytree.flatten(value)[0]))
 
