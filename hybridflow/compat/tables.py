@@ -472,6 +472,13 @@ write_file: ~files.write_file
 matching_files: ~files.matching_files
 decode_raw: ~files.decode_raw
 
+FixedLenFeature: data.FixedLenFeature
+FixedLenSequenceFeature: data.FixedLenSequenceFeature
+TFRecordWriter: data.TFRecordWriter
+VarLenFeature: data.VarLenFeature
+parse_example: data.parse_example
+parse_single_example: data.parse_single_example
+
 [io.gfile]
 exists: ~files.exists
 glob: ~files.matching_files
@@ -488,9 +495,14 @@ INFINITE_CARDINALITY: data.INFINITE_CARDINALITY
 UNKNOWN_CARDINALITY: data.UNKNOWN_CARDINALITY
 Dataset: ~files.Dataset
 Iterator: data.Iterator
-Options: ~files.Options
+Options: data.Options
+FixedLengthRecordDataset: data.FixedLengthRecordDataset
+TFRecordDataset: data.TFRecordDataset
+TextLineDataset: data.TextLineDataset
 
 [data.experimental]
+CsvDataset: data.CsvDataset
+make_csv_dataset: data.make_csv_dataset
 AUTOTUNE: data.AUTOTUNE
 cardinality: ~files.cardinality
 sample_from_datasets: data.Dataset.sample_from_datasets
@@ -507,8 +519,19 @@ version: ~settings.VERSION
 Model: Model
 Sequential: Sequential
 
+[keras.mixed_precision]
+*: mixed_precision
+
 [keras.layers]
 Input: Input
+add: ~models.merged_add
+average: ~models.merged_average
+concatenate: ~models.concatenate
+dot: ~models.dot
+maximum: ~models.merged_maximum
+minimum: ~models.merged_minimum
+multiply: ~models.merged_multiply
+subtract: ~models.merged_subtract
 *: layers
 
 [keras.optimizers optimizers keras.optimizers.legacy optimizers.legacy]
@@ -606,7 +629,38 @@ softplus: nn.softplus(&x, /)
 softsign: nn.softsign(&x, /)
 tanh: tanh(&x, /)
 
+[keras.datasets.mnist]
+load_data: ~datasets.mnist
+
+[keras.datasets.fashion_mnist]
+load_data: ~datasets.fashion_mnist
+
+[keras.datasets.cifar10]
+load_data: ~datasets.cifar10
+
+[keras.datasets.cifar100]
+load_data: ~datasets.cifar100
+
+[keras.datasets.imdb]
+load_data: ~datasets.imdb
+get_word_index: ~datasets.imdb_words
+
+[keras.datasets.reuters]
+load_data: ~datasets.reuters
+get_word_index: ~datasets.reuters_words
+
+[keras.datasets.boston_housing]
+load_data: ~datasets.boston_housing
+
+[keras.datasets.california_housing]
+load_data: ~datasets.california_housing
+
+[keras.preprocessing.sequence]
+pad_sequences: ~models.pad_sequences
+
 [keras.utils]
+PyDataset, Sequence: ~models.PyDataset
+pad_sequences: ~models.pad_sequences
 to_categorical: ~models.to_categorical
 normalize: ~models.normalize
 set_random_seed: ~models.set_random_seed
@@ -698,6 +752,7 @@ ABSENT = """
 . estimator: use tf.keras.Model with fit
 . contrib: TensorFlow 1's; use tf.keras
 . raw_ops: use the functions of tf, tf.math and tf.nn
+. Graph: TensorFlow 1's; it is tf.compat.v1.Graph
 . Session: TensorFlow 1's; it is tf.compat.v1.Session
 . placeholder: TensorFlow 1's; it is tf.compat.v1.placeholder
 . get_variable: TensorFlow 1's; it is tf.compat.v1.get_variable
@@ -709,6 +764,7 @@ ABSENT = """
 . div: write tf.divide
 . to_float: write tf.cast(x, tf.float32)
 . to_int32: write tf.cast(x, tf.int32)
+keras.utils get_file: nothing is downloaded; give the path of a file that is there
 keras applications: there are no pretrained models; build the network of tf.keras.layers and load weights of your own
 . signal: there are no transforms; use numpy.fft on x.numpy()
 . audio: there are no decoders; read sounds with another library into NumPy arrays

@@ -45,21 +45,6 @@ def cardinality(dataset: Any) -> Any:
     return dataset.cardinality()
 
 
-class Options:
-    """``tf.data.Options``: how datasets run is not chosen here, so that any attribute may be set."""
-
-    def __init__(self) -> None:
-        object.__setattr__(self, "_parts", {})
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("_"):
-            raise AttributeError(name)
-        return self._parts.setdefault(name, Options())
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        self._parts[name] = value
-
-
 def latest_checkpoint(checkpoint_dir: Any, latest_filename: Any = None) -> str | None:
     """``tf.train.latest_checkpoint``: of any name, the newest."""
     found = [path for path in Path(checkpoint_dir).glob("*-*.safetensors") if path.stem.rpartition("-")[2].isdigit()]

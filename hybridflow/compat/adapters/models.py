@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random as python_random
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -192,3 +193,67 @@ def relu(x: Any, negative_slope: float = 0.0, max_value: float | None = None, th
 def softmax(x: Any, axis: int = -1) -> Any:
     """``tf.keras.activations.softmax``."""
     return hf.nn.softmax(operand(x), axis=axis)
+
+
+def merging(kind: Any, name: str) -> Any:
+    """A layer of ``kind`` applied at once, as a function."""
+
+    def merge(inputs: Any, **options: Any) -> Any:
+        return kind(**options)(inputs)
+
+    merge.__name__ = merge.__qualname__ = name
+    merge.__doc__ = f"``tf.keras.layers.{name}``."
+    return merge
+
+
+merged_add, merged_average = merging(hf.layers.Add, "add"), merging(hf.layers.Average, "average")
+merged_maximum, merged_minimum = merging(hf.layers.Maximum, "maximum"), merging(hf.layers.Minimum, "minimum")
+merged_multiply, merged_subtract = merging(hf.layers.Multiply, "multiply"), merging(hf.layers.Subtract, "subtract")
+
+
+def concatenate(inputs: Any, axis: int = -1, **options: Any) -> Any:
+    """``tf.keras.layers.concatenate``."""
+    return hf.layers.Concatenate(axis, **options)(inputs)
+
+
+def dot(inputs: Any, axes: Any = -1, **options: Any) -> Any:
+    """``tf.keras.layers.dot``."""
+    return hf.layers.Dot(axes, **options)(inputs)
+
+
+class PyDataset:
+    """``tf.keras.utils.PyDataset``, and ``Sequence``: batches by number, from ``__getitem__`` and ``__len__``."""
+
+    def __init__(self, workers: int = 1, use_multiprocessing: bool = False, max_queue_size: int = 10) -> None:
+        self.workers, self.use_multiprocessing, self.max_queue_size = workers, use_multiprocessing, max_queue_size
+
+    def __getitem__(self, index: int) -> Any:
+        raise NotImplementedError(f"{type(self).__name__} has to define __getitem__(self, index)")
+
+    def __len__(self) -> int:
+        raise NotImplementedError(f"{type(self).__name__} has to define __len__(self)")
+
+    def on_epoch_end(self) -> None:
+        """For subclasses: what happens when all batches were taken."""
+
+    def __iter__(self) -> Iterator[Any]:
+        for index in range(len(self)):
+            yield self[index]
+        self.on_epoch_end()
+
+
+def pad_sequences(
+    sequences: Any, maxlen: int | None = None, dtype: Any = "int32", padding: str = "pre", truncating: str = "pre",
+    value: Any = 0.0,
+) -> np.ndarray:  # fmt: skip
+    """``tf.keras.utils.pad_sequences``: rows of one length, as a NumPy array."""
+    rows = [np.asarray(row) for row in sequences]
+    length = max((len(row) for row in rows), default=0) if maxlen is None else maxlen
+    inner = next((row.shape[1:] for row in rows if len(row)), ())
+    found = np.full((len(rows), length, *inner), value, dtype)
+    for k, row in enumerate(rows):
+        kept = (row[-length:] if truncating == "pre" else row[:length]) if length else row[:0]
+        if len(kept):
+            place = slice(length - len(kept), None) if padding == "pre" else slice(0, len(kept))
+            found[k, place] = kept
+    return found
