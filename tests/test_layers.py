@@ -89,7 +89,7 @@ LEVELS = {
     "hybridflow.compat": 7.88,  # the package itself, and what needs nothing public
     "hybridflow.compat.adapters": 7.95,
     "hybridflow.compat.entries": 7.96,
-    "hybridflow.compat.tf": 7.97,
+    "hybridflow.compat.tf": 7.99,
     "hybridflow.compat.v1": 7.98,
     "hybridflow.cli": 8,
     "hybridflow.__main__": 8,
