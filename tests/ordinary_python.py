@@ -8,6 +8,7 @@ from __future__ import annotations
 import collections
 import contextlib
 import dataclasses
+import enum
 import functools
 import itertools
 import math
@@ -509,3 +510,483 @@ def tensor_counter(x):
         if row > 0:
             n += 1
     return n, n / 2, n * x
+
+
+class Mode(enum.Enum):
+    IDLE = 0
+    RUN = 1
+    DONE = 2
+
+
+def state_machine(x):
+    mode, out = Mode.IDLE, []
+    for step in range(6):
+        match mode:
+            case Mode.IDLE:
+                mode = Mode.RUN
+            case Mode.RUN if step > 3:
+                mode = Mode.DONE
+            case Mode.RUN:
+                out.append(x * step)
+            case Mode.DONE:
+                break
+    return out, mode.name
+
+
+def beam_search(x, width=2):
+    beams = [((), hf.constant(0.0))]
+    for row in (x, x * 0.5, x - 1):
+        grown = [(path + (k,), score + row[k]) for path, score in beams for k in range(3)]
+        beams = sorted(grown, key=lambda b: (len(b[0]), sum(b[0])))[:width]
+    return [score for _, score in beams], [path for path, _ in beams]
+
+
+def edit_distance(x, y):
+    table = {(i, 0): hf.constant(float(i)) for i in range(4)} | {(0, j): hf.constant(float(j)) for j in range(4)}
+    for i, j in itertools.product(range(1, 4), repeat=2):
+        same = hf.astype(x[i - 1] != y[j - 1], hf.float32)
+        best = hf.minimum(table[i - 1, j] + 1, table[i, j - 1] + 1)
+        table[i, j] = hf.minimum(best, table[i - 1, j - 1] + same)
+    return table[3, 3]
+
+
+def longest_run(x):
+    best = run = 0
+    for value in x:
+        if value > 0:
+            run += 1
+        else:
+            run = 0
+        if run > best:
+            best = run
+    return best
+
+
+@dataclasses.dataclass
+class Node:
+    value: object
+    children: list = dataclasses.field(default_factory=list)
+
+    def walk(self):
+        yield self
+        for child in self.children:
+            yield from child.walk()
+
+    @property
+    def depth(self):
+        return 1 + max((c.depth for c in self.children), default=0)
+
+
+def tree_walk(x):
+    tree = Node(x, [Node(x * 2, [Node(x - 1)]), Node(-x)])
+    return sum(node.value * k for k, node in enumerate(tree.walk())), tree.depth
+
+
+_BINARY = {"+": operator.add, "-": operator.sub, "*": operator.mul}
+
+
+def rpn(text, **names):
+    stack = []
+    for token in text.split():
+        if (f := _BINARY.get(token)) is not None:
+            b, a = stack.pop(), stack.pop()
+            stack.append(f(a, b))
+        else:
+            stack.append(names.get(token) if token in names else float(token))
+    (found,) = stack
+    return found
+
+
+class Tokens:
+    def __init__(self, text):
+        self._items, self._at = text.replace("(", " ( ").replace(")", " ) ").split(), 0
+
+    @property
+    def peek(self):
+        return self._items[self._at] if self._at < len(self._items) else None
+
+    def take(self):
+        self._at += 1
+        return self._items[self._at - 1]
+
+
+def parse(tokens, names):
+    def factor():
+        if (token := tokens.take()) == "(":
+            value = expression()
+            tokens.take()
+            return value
+        return names[token] if token in names else float(token)
+
+    def term():
+        value = factor()
+        while tokens.peek == "*":
+            tokens.take()
+            value = value * factor()
+        return value
+
+    def expression():
+        value = term()
+        while tokens.peek in ("+", "-"):
+            value = value + term() if tokens.take() == "+" else value - term()
+        return value
+
+    return expression()
+
+
+def bouncing(x):
+    height, speed, bounces = x[0] + 10.0, x[1], 0
+    for _ in range(12):
+        speed = speed - 1.0
+        height = height + speed
+        if height < 0:
+            height, speed = -height, -speed * 0.5
+            bounces += 1
+    return height, speed, bounces
+
+
+def newton(x):
+    guess, steps = hf.abs(x[0]) + 1, 0
+    while hf.abs(guess * guess - 3) > 1e-3:
+        guess = 0.5 * (guess + 3 / guess)
+        steps += 1
+        if steps >= 20:
+            break
+    else:
+        guess = guess * 1
+    return guess, steps
+
+
+def collatz(x):
+    n, steps = hf.astype(hf.abs(x[2]) * 10, hf.int32) + 3, 0
+    while n != 1:
+        n = n // 2 if n % 2 == 0 else 3 * n + 1
+        steps += 1
+    return steps
+
+
+def gradient_steps(x):
+    w, history = x, []
+    for step in range(4):
+        with hf.GradientTape() as tape:
+            tape.watch(w)
+            loss = hf.sum((w - 1) ** 2)
+        w = w - 0.1 * tape.gradient(loss, w)
+        history.append(loss)
+    return w, history
+
+
+def stops_early(x):
+    best, bad, w = 1e9, 0, x
+    for epoch in range(10):
+        loss = hf.sum((w - epoch * 0.3) ** 2)
+        if loss < best - 1e-3:
+            best, bad = loss, 0
+        else:
+            bad += 1
+            if bad >= 2:
+                break
+        w = w * 0.8
+    return best, w
+
+
+class Schedule:
+    def __init__(self, base):
+        self._base, self.step = base, 0
+
+    def __next__(self):
+        self.step += 1
+        return self._base / self.step
+
+    def __iter__(self):
+        return self
+
+
+def scheduled(x):
+    rates = Schedule(0.5)
+    return [x * next(rates) for _ in range(3)] + [x * r for r in itertools.islice(rates, 2)]
+
+
+class Meter:
+    """A running mean with a property and operators."""
+
+    def __init__(self):
+        self.total, self.count = 0.0, 0
+
+    def __iadd__(self, value):
+        self.total, self.count = self.total + value, self.count + 1
+        return self
+
+    @property
+    def mean(self):
+        return self.total / max(self.count, 1)
+
+    def __format__(self, spec):
+        return f"meter of {self.count:{spec}}"
+
+    def __contains__(self, count):
+        return count <= self.count
+
+    def __enter__(self):
+        self.count = 0
+        return self
+
+    def __exit__(self, *_):
+        self.total = self.total * 2
+
+
+def metered(x):
+    meter = Meter()
+    with meter as inside:
+        for k in range(3):
+            inside += x * k
+    return meter.mean, f"{meter:03d}", 2 in meter
+
+
+def clipped(x, *bounds, keep=False, **names):
+    low, high = map(hf.constant, bounds or (-1.0, 1.0))
+    made = [min(max(v, low), high) if not keep else v for v in x]
+    return made, sorted(names)
+
+
+def partitions(x):
+    groups = collections.defaultdict(list)
+    for k, value in enumerate(x):
+        groups["even" if k % 2 == 0 else "odd"].append(value)
+    return {name: sum(values) for name, values in groups.items()}, collections.Counter("abca")["a"] * x
+
+
+def pairwise_sums(x):
+    return [a + b for a, b in itertools.pairwise([x, x * 2, x * 3])] + [
+        a * b for a, b in itertools.combinations([x, x + 1, x + 2], 2)
+    ]
+
+
+def rolling(x):
+    window = collections.deque(maxlen=2)
+    out = []
+    for k in range(4):
+        window.append(x * k)
+        out.append(sum(window) / len(window))
+    return out
+
+
+def coroutine_average(x):
+    def averager():
+        total, count = 0.0, 0
+        while True:
+            value = yield total / max(count, 1)
+            total, count = total + value, count + 1
+
+    running = averager()
+    next(running)
+    return [running.send(x * k) for k in range(1, 4)]
+
+
+def hanoi(n, x):
+    return x if n == 0 else hanoi(n - 1, x) * 2 + 1
+
+
+def memoized(x):
+    known = {}
+
+    def f(n):
+        if n not in known:
+            known[n] = x if n < 2 else f(n - 1) + f(n - 2)
+        return known[n]
+
+    return f(8), len(known)
+
+
+def pascal(x):
+    row = [x]
+    for _ in range(4):
+        row = [x, *[a + b for a, b in zip(row, row[1:])], x]
+    return row
+
+
+def matrix_power(x, n):
+    m, out = hf.outer(x, x), hf.eye(3)
+    while n:
+        n, odd = divmod(n, 2)
+        if odd:
+            out = out @ m
+        m = m @ m
+    return out
+
+
+def chosen_by_value(x):
+    kinds = {True: "positive", False: "negative"}
+    table = {"positive": lambda t: t * 2, "negative": lambda t: -t}
+    return [table[kinds[k > 1]](x) for k in range(3)]
+
+
+def signs(x):
+    out = []
+    for v in x:
+        if v > 1:
+            out.append(v * 2)
+        elif v < 0:
+            out.append(-v)
+        else:
+            out.append(v + 10)
+    return out
+
+
+def tensor_and_or(x, y):
+    low = x[0] if x[0] < y[0] else y[0]
+    if x[0] > 0 and y[0] > 0 or x[1] > 5:
+        low = low + 100
+    return low, (x[0] or y[0]), (x[0] and y[0])
+
+
+def guarded(x):
+    def risky(v):
+        if v < 0:
+            raise ValueError(f"negative: {v}")
+        return hf.sqrt(v)
+
+    total = hf.constant(0.0)
+    for v in x:
+        try:
+            total = total + risky(v)
+        except ValueError:
+            total = total - 1
+        finally:
+            total = total * 1.5
+    return total
+
+
+def retried(x):
+    attempts, value = 0, x[0]
+    while attempts < 3:
+        attempts += 1
+        try:
+            if value < 1:
+                raise RuntimeError
+            value = value * 2
+        except RuntimeError:
+            value = value + 0.75
+            continue
+        else:
+            value = value - 0.5
+    return value, attempts
+
+
+def nested_changes(x):
+    config = {"rate": 0.1, "layers": [{"w": x}, {"w": x * 2}]}
+    for layer in config["layers"]:
+        if layer["w"][0] > 0:
+            layer["w"] = layer["w"] * config["rate"]
+    return config["layers"]
+
+
+def points_in_branches(x, y):
+    if x[0] > y[0]:
+        p = Point(x, y)
+    else:
+        p = Point(y, x)
+    return p.moved(1.0).x, p.y
+
+
+def pairs_in_branches(x):
+    pair = Pair(x, [x]) if x[0] > 0 else Pair(-x, [x * 2])
+    names = {"a": pair.a} if x[1] > 0 else {"a": pair.b[0]}
+    return pair, names["a"]
+
+
+def objects_in_branches(x):
+    total = x
+    for k in range(2):
+        if x[k] > 0:
+            layer = Child(2.0)
+            layer.bias = layer.scale * 2
+            total = layer(total) + layer.bias
+    return total
+
+
+def sorted_by_key(x):
+    items = [("b", 2, x), ("a", 2, x * 2), ("c", 1, x * 3)]
+    return [t for *_, t in sorted(items, key=operator.itemgetter(1, 0), reverse=True)]
+
+
+def accumulated(x):
+    return list(itertools.accumulate([x, x * 2, x * 3], lambda a, b: a * 0.5 + b))
+
+
+def formatted(x):
+    return f"{x.shape!r:>8}|{x.ndim:03d}|{'pad':^7}|{1 / 3:.3f}", "%s-%d" % ("a", x.ndim), "{k}".format(k=x.shape)
+
+
+def shortest_paths(x):
+    edges = {0: [(1, x[0] + 3), (2, x[1] + 4)], 1: [(3, x[2] + 5)], 2: [(3, x[0] * 2 + 2)]}
+    best = {0: hf.constant(0.0)}
+    for node in range(3):
+        for to, cost in edges[node]:
+            found = best[node] + cost
+            best[to] = hf.minimum(best[to], found) if to in best else found
+    return best[3]
+
+
+def knapsack(x):
+    table = [hf.constant(0.0)] * 6
+    for size, value in zip((1, 2, 3), hf.abs(x)):
+        for room in range(5, size - 1, -1):
+            table[room] = hf.maximum(table[room], table[room - size] + value)
+    return table
+
+
+def bisection(x):
+    low, high = hf.constant(0.0), hf.abs(x[0]) + 4
+    while high - low > 1e-2:
+        middle = (low + high) / 2
+        if middle * middle * middle > 5:
+            high = middle
+        else:
+            low = middle
+    return low
+
+
+def first_match(x, predicate):
+    for k, value in enumerate(x):
+        if predicate(value):
+            return k, value
+    return -1, x[0]
+
+
+def counted_words(x):
+    words = "the cat and the dog and the bird".split()
+    counts = {}
+    for word in words:
+        counts[word] = counts.get(word, 0) + 1
+    top, *_ = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+    return top[0], x * top[1]
+
+
+def checked_in_order(x):
+    def steps():
+        yield lambda v: v + 1
+        yield lambda v: v * (2 if v.ndim else 3)
+        return
+
+    for step in steps():
+        x = step(x)
+    return x
+
+
+def zigzag(x):
+    out, sign = [], 1
+    for v in reversed(x):
+        out.append(v * sign)
+        sign = -sign
+    return out
+
+
+def found_in_set(x):
+    seen = set()
+    for k in (3, 1, 3, 2, 1):
+        if k in seen:
+            continue
+        seen |= {k}
+        x = x + k
+    return x, sorted(seen)
