@@ -83,7 +83,8 @@ def backward(
                 so_far = [_so_far(cotangents, id(value)) if id(value) in path else None for value in inputs]
                 for value, total in zip(inputs, vjp(*gs, so_far=so_far)):
                     if total is not None and id(value) in path:
-                        cotangents[id(value)] = total
+                        is_kept = id(value) in kept or not isinstance(total, Waiting)
+                        cotangents[id(value)] = total if is_kept else total()
                 continue
             results = vjp(*gs)
         for value, result in zip(inputs, results):

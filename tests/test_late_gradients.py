@@ -178,6 +178,46 @@ def test_second_derivatives():
         np.testing.assert_allclose(second.numpy(), found, rtol=1e-5)
 
 
+def test_compiled_and_eager_parts_of_one_loss():
+    """One table, read by two compiled functions, one of them twice, and eagerly, in two orders."""
+    square = hf.function(lambda table, i: hf.sum(hf.take(table, i, axis=0) ** 2))
+    sine = hf.function(lambda table, i: hf.sum(hf.sin(hf.take(table, i, axis=0))))
+
+    def eagerly(table, i):
+        return hf.sum(hf.exp(hf.take(table, i, axis=0)))
+
+    parts = [square, eagerly, sine, square]
+    for order in ([0, 1, 2, 3], [3, 2, 1, 0], [1, 0]):
+        grads = []
+        for whole in (lambda f: f, hf.function):
+            table = hf.Variable(START)
+
+            def found(i, table=table, order=order):
+                with hf.GradientTape() as tape:
+                    loss = sum(parts[k](table, i + k) for k in order)
+                return tape.gradient(loss, table)
+
+            run = whole(found)
+            grads += [run(hf.asarray(INDICES[0])).numpy() for _ in range(3)]
+        for other in grads[1:]:
+            np.testing.assert_array_equal(grads[0], other)
+
+
+def test_second_derivatives_through_compiled_functions():
+    cubes = hf.function(lambda table, i: hf.sum(hf.take(table, i, axis=0) ** 3))
+    table, indices = hf.Variable(START), hf.asarray([5, 6, 5])
+    for _ in range(3):
+        with hf.GradientTape() as outer:
+            with hf.GradientTape() as inner:
+                loss = cubes(table, indices)
+            first = inner.gradient(loss, table)
+            again = hf.sum(first * first)
+        second = outer.gradient(again, table)
+        found = np.zeros_like(START)
+        found[5], found[6] = 36 * 4 * START[5] ** 3, 36 * START[6] ** 3
+        np.testing.assert_allclose(second.numpy(), found, rtol=1e-5)
+
+
 def test_no_rows_and_wrong_ones():
     table = hf.Variable(START)
     for _ in range(4):
@@ -192,6 +232,7 @@ OPTIMIZERS = {
     "momentum": lambda: hf.optimizers.SGD(0.3, momentum=0.9),
     "adagrad": lambda: hf.optimizers.Adagrad(0.3),
     "adam": lambda: hf.optimizers.Adam(0.1),
+    "lazy adam": lambda: hf.optimizers.LazyAdam(0.1),
     "clipped": lambda: hf.optimizers.SGD(0.3, global_clipnorm=0.5),
     "decay": lambda: hf.optimizers.AdamW(0.1),
     "accumulated": lambda: hf.optimizers.SGD(0.3, gradient_accumulation_steps=2),
@@ -208,27 +249,32 @@ def thrice(table, i):
     return hf.sum(hf.sin(table[i])) + hf.sum(pairs * pairs[:, ::-1]) + hf.sum(hf.exp(table[-1 - i] * 0.1))
 
 
-@pytest.mark.parametrize("loss_of", [once, thrice])
 @pytest.mark.parametrize("name", OPTIMIZERS)
+@pytest.mark.parametrize("loss_of", [once, thrice])
 def test_eager_and_compiled_training_agree(name, loss_of):
     found = []
-    for is_compiled in (False, True):
+    for mode in ("eager", "compiled", "compiled loss"):
         table, optimizer = hf.Variable(START), OPTIMIZERS[name]()
+        loss = hf.function(loss_of) if mode == "compiled loss" else loss_of
 
-        def step(i, table=table, optimizer=optimizer):
+        def step(i, table=table, optimizer=optimizer, loss_of=loss, late=mode != "compiled"):
             with hf.GradientTape() as tape:
                 loss = loss_of(table, i)
-            optimizer.apply([tape.gradient(loss, table)], [table])
+            gradient = tape.gradient(loss, table)
+            if late:
+                assert parts_of(gradient) is not None
+            optimizer.apply([gradient], [table])
             return loss
 
-        run = hf.function(step) if is_compiled else step
+        run = hf.function(step) if mode == "compiled" else step
         losses = [
             run(hf.asarray(i)).numpy()
             for i in ([3, -1, 3, 0, 3, 2999], [7, 8, 9, 10, 7, 3], [-ROWS, 0, 0, 0, 0, 0], [1, 1], [5, 4, 4, 5])
         ]
         found.append([table.numpy(), *losses, *(v.numpy() for v in optimizer.variables)])
-    for eager, graph in zip(*found):
-        np.testing.assert_array_equal(eager, graph)
+    for eager, *others in zip(*found):
+        for other in others:
+            np.testing.assert_array_equal(eager, other)
 
 
 def place_of(variable):

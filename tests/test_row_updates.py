@@ -16,6 +16,8 @@ from hybridflow.compiler.passes.dce import dce
 ROWS, COLUMNS = 500, 7
 START = np.random.default_rng(0).normal(size=(ROWS, COLUMNS)).astype(np.float32)
 
+MASK = (np.arange(ROWS) < 2).astype(np.float32)[:, None]
+
 
 def once(table, i):
     return hf.sum(hf.square(hf.take(table, i, axis=0)))
@@ -34,6 +36,8 @@ def by_subscript(table, i):
 OPTIMIZERS = {
     "sgd": lambda: hf.optimizers.SGD(0.3),
     "adagrad": lambda: hf.optimizers.Adagrad(0.3),
+    "lazy adam": lambda: hf.optimizers.LazyAdam(0.1),
+    "amsgrad": lambda: hf.optimizers.LazyAdam(0.1, amsgrad=True),
     "schedule": lambda: hf.optimizers.SGD(hf.optimizers.schedules.ExponentialDecay(0.3, 2, 0.5)),
 }
 OF_ALL = {
@@ -154,6 +158,39 @@ def test_the_layer_and_a_gradient_that_is_used_twice():
         found.append((table.numpy(), *sums))
     for x, y in zip(*found):
         np.testing.assert_array_equal(x, y)
+
+
+@pytest.mark.parametrize("amsgrad", [False, True])
+def test_lazy_adam_is_adam_on_what_is_looked_up(amsgrad):
+    """Rows that are looked up in each step are trained as Adam trains them, and no others."""
+    found = []
+    for kind in (hf.optimizers.Adam, hf.optimizers.LazyAdam):
+        for compiled in (False, True):
+            optimizer = kind(0.1, amsgrad=amsgrad)
+            table, step = training(optimizer, once, compiled)
+            for _ in range(4):
+                step(hf.asarray([3, 499, 3]))
+            found.append([table.numpy(), *(v.numpy() for v in optimizer.variables[2:])])
+    for adam, _, *lazy in zip(*found):
+        for each in lazy:
+            np.testing.assert_array_equal(each, adam)
+
+
+def test_lazy_adam_leaves_alone_what_has_a_gradient_of_0():
+    """Whether the gradient is known to be rows, or is a tensor with zeros, or of a scalar."""
+    for loss_of in (once, lambda table, i: hf.sum(table * table * hf.asarray(MASK))):
+        for compiled in (False, True):
+            optimizer = hf.optimizers.LazyAdam(0.1)
+            table, step = training(optimizer, loss_of, compiled)
+            step(hf.asarray([0, 1]))
+            before = [v.numpy() for v in optimizer.variables[2:]]
+            step(hf.asarray([0, 1]))
+            assert (table.numpy()[2:] == START[2:]).all() and (table.numpy()[:2] != START[:2]).all()
+            assert all((v.numpy()[:2] != b[:2]).all() for v, b in zip(optimizer.variables[2:], before))
+            assert not any(v.numpy()[2:].any() for v in optimizer.variables[2:])
+    scalar = hf.Variable(2.0)
+    hf.optimizers.LazyAdam(0.5).apply([hf.asarray(3.0)], [scalar])
+    assert scalar.item() == pytest.approx(1.5)
 
 
 def test_the_rule_of_a_subclass_counts():

@@ -81,7 +81,8 @@ MODULES = {
         layer_norm leaky_relu log_sigmoid log_softmax max_pool max_pool1d max_pool2d max_pool3d mean_absolute_error
         mean_squared_error moments one_hot relu relu6 rms_norm scaled_dot_product_attention selu separable_conv2d
         sigmoid sigmoid_cross_entropy silu softmax softmax_cross_entropy softplus softsign swish tanh""",
-    "optimizers": """Adadelta Adagrad Adam AdamW Adamax Ftrl Lamb Lion LossScaleOptimizer Nadam Optimizer RMSprop SGD
+    "optimizers": """Adadelta Adagrad Adam AdamW Adamax Ftrl Lamb LazyAdam Lion LossScaleOptimizer Nadam Optimizer
+        RMSprop SGD
         clip_by_global_norm clip_by_norm get global_norm schedules""",
     "regularizers": "L1 L1L2 L2 OrthogonalRegularizer Regularizer get",
     "saved": "Loaded SavedFunction load save",

@@ -9,6 +9,7 @@ from hybridflow.compiler.ir.types import Extent, TensorType, product
 from hybridflow.compiler.ops.table import Waiting
 
 FEW = 4  # times as many rows as are looked up must there be, or they are not told from the whole
+_LARGE = 1 << 14  # elements: to fill fewer with zeros costs no more than to keep rows apart
 
 
 class Lookup(NamedTuple):
@@ -77,3 +78,11 @@ class AddedRows(Waiting):
 
     def plus(self, other: AddedRows) -> AddedRows:
         return AddedRows(self._builder, self.type, Both(self.terms, other.terms))
+
+
+def is_few(rows: AddedRows) -> bool:
+    """Whether it pays to keep rows apart: not for a whole whose size nobody knows yet, but for any number of rows."""
+    size, total = product(rows.type.shape), count(rows.terms)
+    if not isinstance(size, int) or size < _LARGE:
+        return False
+    return not isinstance(total, int) or total * FEW <= rows.type.shape[0]

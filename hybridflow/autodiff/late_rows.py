@@ -6,22 +6,12 @@ whole, which may be a thousand times as large, is never made.
 
 from __future__ import annotations
 
-from hybridflow.compiler.ir.types import TensorType, product
-from hybridflow.compiler.ops.added_rows import FEW, AddedRows, Terms, count, mapped, whole
+from hybridflow.compiler.ir.types import TensorType
+from hybridflow.compiler.ops.added_rows import AddedRows, Terms, is_few, mapped, whole
 from hybridflow.core.context import suspended
 from hybridflow.core.late import late
 from hybridflow.core.tensor import Tensor
 from hybridflow.eager.dispatch import builder
-
-_LARGE = 1 << 14  # elements: to fill fewer with zeros costs no more than to keep rows apart
-
-
-def is_few(rows: AddedRows) -> bool:
-    """Whether it pays to keep the rows of a value of static type apart."""
-    length, total = rows.type.shape[0], count(rows.terms)
-    if not isinstance(length, int) or not isinstance(total, int):
-        return False
-    return total * FEW <= length and product(rows.type.shape) >= _LARGE
 
 
 def tensor_of(rows: AddedRows) -> Tensor:

@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 
-from hybridflow.autodiff.late_rows import is_few, late_sum
+from hybridflow.autodiff.late_rows import late_sum
 from hybridflow.compiler.autodiff import Record, Results, added, backward
 from hybridflow.compiler.ir.build import GraphBuilder
 from hybridflow.compiler.ir.graph import Graph, Node
 from hybridflow.compiler.ir.types import TensorType
 from hybridflow.compiler.ops import TABLE
-from hybridflow.compiler.ops.added_rows import AddedRows, Terms, mapped
+from hybridflow.compiler.ops.added_rows import AddedRows, Terms, is_few, mapped
 from hybridflow.core.context import everywhere, idle, now
 from hybridflow.core.tensor import Tensor, wrap
 from hybridflow.eager.executable import executable_for

@@ -10,7 +10,7 @@ from hybridflow.optimizers import schedules
 from hybridflow.optimizers.adaptive import Adadelta, Adagrad, Ftrl, RMSprop
 from hybridflow.optimizers.clipping import clip_by_global_norm, clip_by_norm, global_norm
 from hybridflow.optimizers.descent import SGD, Lion
-from hybridflow.optimizers.moments import Adam, Adamax, AdamW, Lamb, Nadam
+from hybridflow.optimizers.moments import Adam, Adamax, AdamW, Lamb, LazyAdam, Nadam
 from hybridflow.optimizers.optimizer import Optimizer
 from hybridflow.optimizers.scaling import LossScaleOptimizer
 
@@ -23,6 +23,7 @@ __all__ = [
     "Adamax",
     "Ftrl",
     "Lamb",
+    "LazyAdam",
     "Lion",
     "LossScaleOptimizer",
     "Nadam",

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
-from hybridflow.array.elementwise import abs, logical_and, maximum, pow, sqrt, square, where
-from hybridflow.array.reductions import sum
+from hybridflow.array.elementwise import abs, logical_and, maximum, not_equal, pow, sqrt, square, where
+from hybridflow.array.reductions import any, sum
 from hybridflow.compiler.ir import dtypes
 from hybridflow.core.context import suspended
 from hybridflow.core.tensor import Tensor
 from hybridflow.core.variable import Variable
 from hybridflow.eager.operands import as_tensor, cast
 from hybridflow.optimizers.optimizer import Optimizer, Rate
+from hybridflow.optimizers.rows import Rows
 
 
 class _OfMoments(Optimizer):
@@ -100,6 +102,48 @@ class Adam(_OfMoments):
 
     def get_config(self) -> dict[str, Any]:
         return super().get_config() | {"amsgrad": self._amsgrad}
+
+
+class LazyAdam(Adam):
+    """Adam for tables of which a step looks up a few rows: rows whose gradient is 0 stay as they are, averages and all.
+
+    Adam itself moves every row in each step, for its averages fade: the whole table is read and written.  Here what a
+    step costs depends on the rows that it looks up.  A row is what one index of the first axis has.  Arguments are
+    Adam's.  torch.optim.SparseAdam does the same.
+
+    >>> w = hf.Variable([[1.0, 2.0], [3.0, 4.0]])
+    >>> hf.optimizers.LazyAdam(0.1).apply_gradients([(hf.asarray([[5.0, 0.0], [0.0, 0.0]]), w)])
+    >>> w.tolist()
+    [[0.9000000357627869, 2.0], [3.0, 4.0]]
+    """
+
+    def update_step(self, gradient: Tensor, variable: Variable, learning_rate: Tensor) -> None:
+        own = [variable, *self._slots(variable)]
+        before = [cast(as_tensor(v, self.name), gradient.dtype) for v in own]
+        for v, value in zip(own, self._moved(gradient, before, learning_rate)):
+            self.assign(v, value)
+
+    def update_rows(self, rows: Rows, variable: Variable, learning_rate: Tensor) -> None:
+        own = [variable, *self._slots(variable)]
+        before = [cast(rows.of(v), rows.gradient.dtype) for v in own]
+        for v, value in zip(own, self._moved(rows.gradient, before, learning_rate)):
+            rows.set(v, value)
+
+    def _slots(self, variable: Variable) -> list[Variable]:
+        names = ["momentum", "velocity"] + ["velocity_max"] * self._amsgrad
+        return [self.get_slot(variable, name) for name in names]
+
+    def _moved(self, gradient: Tensor, before: Sequence[Tensor], learning_rate: Tensor) -> list[Tensor]:
+        """What values and slots of some rows become."""
+        correction = sqrt(self._missing(self._beta_2)) / self._missing(self._beta_1)
+        value, momentum, velocity, *largest = before
+        momentum = momentum + (gradient - momentum) * (1 - self._beta_1)
+        velocity = velocity + (square(gradient) - velocity) * (1 - self._beta_2)
+        largest = [maximum(x, velocity) for x in largest]
+        rate = learning_rate * cast(correction, learning_rate.dtype)
+        value = value - rate * momentum / (sqrt(largest[0] if largest else velocity) + self._epsilon)
+        is_moved = any(not_equal(gradient, 0), axis=tuple(range(1, gradient.ndim)), keepdims=True)
+        return [where(is_moved, new, old) for new, old in zip((value, momentum, velocity, *largest), before)]
 
 
 class AdamW(Adam):

@@ -23,6 +23,7 @@ from hybridflow.compiler.ir.extents import Dim, Extent, affine, holds, substitut
 from hybridflow.compiler.ir.graph import Graph, Node
 from hybridflow.compiler.ir.results import TupleType, is_token, parts_of
 from hybridflow.compiler.ir.types import is_static
+from hybridflow.compiler.ops.added_rows import AddedRows, is_few, lookups, mapped
 from hybridflow.compiler.ops.table import NOT_DIFFERENTIABLE, TABLE
 from hybridflow.core import devices, transaction
 from hybridflow.core.context import current, now, tracing
@@ -441,7 +442,7 @@ class _Pullback:
             for node, result in zip(derivative.results, results)
         ]
 
-    def __call__(self, *cotangents: Tensor | None, so_far: Sequence[Tensor | None]) -> list[Tensor | None]:
+    def __call__(self, *cotangents: Tensor | None, so_far: Sequence[Tensor | None]) -> list[Tensor | AddedRows | None]:
         derivative = self._derivative
         nodes = (*derivative.results, *self._recomputed, *derivative.sources)
         seeds = [(node, g) for node, g in zip(nodes, (*cotangents, *so_far)) if g is not None]
@@ -496,24 +497,60 @@ class _Backward:
 
     __slots__ = ("_inputs", "_totals", "kept", "staged")
 
-    def __init__(self, staged: Staged, totals: Sequence[Node | None]) -> None:
+    def __init__(self, staged: Staged, totals: Sequence[Node | AddedRows | None]) -> None:
         self.staged = staged
         self.kept = [source for source in staged.sources if isinstance(source, Node)]
         outputs = {node: k for k, node in enumerate(staged.graph.outputs)}
         inputs = {node: i for i, node in enumerate(staged.graph.inputs)}
-        # Of each total: whether it is an input, and its position; None where there is none.
-        self._totals = [
-            None if node is None else (node not in outputs, outputs[node] if node in outputs else inputs[node])
-            for node in totals
-        ]
-        self._inputs = any(total is not None and total[0] for total in self._totals)
 
-    def __call__(self, arguments: Sequence[Tensor], caller: _Pullback) -> list[Tensor | None]:
+        def place(node: Node) -> tuple[bool, int]:
+            """Whether it is an input, and its position."""
+            return node not in outputs, outputs[node] if node in outputs else inputs[node]
+
+        # Of rows that are added to zeros the places of all parts; None where there is no total.
+        self._totals = [
+            AddedRows(builder, total.type, mapped(place, total.terms))
+            if isinstance(total, AddedRows)
+            else None
+            if total is None
+            else place(total)
+            for total in totals
+        ]
+        self._inputs = any(place(node)[0] for total in totals for node in _parts_of(total))
+
+    def __call__(self, arguments: Sequence[Tensor], caller: _Pullback) -> list[Tensor | AddedRows | None]:
         """The totals.  One value is one tensor, be it a total of several groups or an argument that nothing is added
         to, as it is in eager mode: tapes tell values apart by identity."""
         results = self.staged(arguments, caller) if self.staged.graph.outputs else []
         inputs = self.staged._inputs(arguments) if self._inputs else []
-        return [None if t is None else inputs[t[1]] if t[0] else results[t[1]] for t in self._totals]
+
+        def found(place: tuple[bool, int]) -> Tensor:
+            return inputs[place[1]] if place[0] else results[place[1]]
+
+        return [
+            AddedRows(builder, t.type, mapped(found, t.terms))
+            if isinstance(t, AddedRows)
+            else None
+            if t is None
+            else found(t)
+            for t in self._totals
+        ]
+
+
+def _parts_of(total: Node | AddedRows | None) -> list[Node]:
+    """The nodes that a total is made of."""
+    if isinstance(total, AddedRows):
+        return [node for lookup in lookups(total.terms) for node in lookup]
+    return [] if total is None else [total]
+
+
+def _apart(total: Any, trace: Trace) -> Any:
+    """A total as a node of the trace; or as rows, where these are few, of nodes."""
+    if isinstance(total, AddedRows):
+        if is_few(total):
+            return AddedRows(builder, total.type, mapped(trace.node_of, total.terms))
+        total = total()
+    return None if total is None else trace.node_of(total)
 
 
 class _Derivative:
@@ -623,11 +660,11 @@ class _Derivative:
         with tracing(trace):
             seeds = [(symbol(n), trace.argument(n.type, f"cotangent{k}")) for k, n in enumerate(seeded)]
             sources = [symbol(node) for node in self.sources]
-            totals = backward(builder, _records(self._staged, symbol), seeds, sources)
-            nodes = [None if total is None else trace.node_of(total) for total in totals]
+            found = backward(builder, _records(self._staged, symbol), seeds, sources, as_rows=True)
+            totals = [_apart(total, trace) for total in found]
             _take_extents(trace, forward)
-        outputs = dict.fromkeys(node for node in nodes if node is not None and not node.is_parameter)
-        return _Backward(Staged(trace, tuple(outputs), self._staged.fastmath, self), nodes)
+        outputs = dict.fromkeys(node for total in totals for node in _parts_of(total) if not node.is_parameter)
+        return _Backward(Staged(trace, tuple(outputs), self._staged.fastmath, self), totals)
 
 
 def _take_extents(trace: Trace, parent: Trace) -> None:
