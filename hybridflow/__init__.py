@@ -250,6 +250,7 @@ if _typing.TYPE_CHECKING:  # what is loaded when it is first used, see ``_LATER`
         tree as tree,
     )
     from hybridflow.array.differences import diff as diff
+    from hybridflow.array.indexed_slices import IndexedSlices as IndexedSlices
     from hybridflow.array.searching import searchsorted as searchsorted
     from hybridflow.array.selection import boolean_mask as boolean_mask, nonzero as nonzero
     from hybridflow.array.sets import (
@@ -312,6 +313,7 @@ _LATER = {
     "ForwardAccumulator": "autodiff.tangents",
     "eager": "jit.eagerly",
     "GradientTape": "autodiff.tape",
+    "IndexedSlices": "array.indexed_slices",
     "Input": "layers.graph",
     "Model": "models",
     "Module": "layers.module",

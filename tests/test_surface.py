@@ -13,8 +13,9 @@ import hybridflow as hf
 
 ROOT = Path(__file__).resolve().parent.parent
 _TEXT = """
-ForwardAccumulator GradientTape Input Model Module Sequential Tensor TensorArray TensorSpec Variable abs acos acosh
-add all any arange argmax argmin argsort asarray asin asinh associative_scan astype atan atan2 atanh bfloat16
+ForwardAccumulator GradientTape IndexedSlices Input Model Module Sequential Tensor TensorArray TensorSpec Variable
+abs acos acosh add all any arange argmax argmin argsort asarray asin asinh associative_scan astype atan atan2 atanh
+bfloat16
 bitwise_and bitwise_invert bitwise_left_shift bitwise_or bitwise_right_shift bitwise_xor bool bool_ boolean_mask
 broadcast_arrays broadcast_shapes broadcast_to callbacks can_cast case ceil checkpoint clip compat concat cond config
 conj constant constraints copysign cos cosh count_nonzero cumulative_prod cumulative_sum custom_gradient data
@@ -82,8 +83,7 @@ MODULES = {
         mean_squared_error moments one_hot relu relu6 rms_norm scaled_dot_product_attention selu separable_conv2d
         sigmoid sigmoid_cross_entropy silu softmax softmax_cross_entropy softplus softsign swish tanh""",
     "optimizers": """Adadelta Adagrad Adam AdamW Adamax Ftrl Lamb LazyAdam Lion LossScaleOptimizer Nadam Optimizer
-        RMSprop SGD
-        clip_by_global_norm clip_by_norm get global_norm schedules""",
+        RMSprop SGD clip_by_global_norm clip_by_norm get global_norm schedules""",
     "regularizers": "L1 L1L2 L2 OrthogonalRegularizer Regularizer get",
     "saved": "Loaded SavedFunction load save",
     "tree": "flatten leaves map structure unflatten",

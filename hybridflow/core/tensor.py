@@ -118,6 +118,10 @@ class Operators:
         @property
         def mT(self) -> Tensor: ...
 
+    def _whole(self) -> Tensor:
+        """The tensor that anything but a tensor or a variable stands for."""
+        raise NotImplementedError
+
     def __dir__(self) -> list[str]:
         return other_names.hide(object.__dir__(self), Operators)
 

@@ -32,7 +32,7 @@ from hybridflow.core.promotion import (
     scalar_array,
     weak_kind,
 )
-from hybridflow.core.tensor import Tensor, looked_at, wrap
+from hybridflow.core.tensor import Operators, Tensor, looked_at, wrap
 from hybridflow.core.variable import Variable
 from hybridflow.eager import placement
 from hybridflow.eager.dispatch import apply
@@ -241,6 +241,8 @@ def as_tensor(value: Any, stage: str, dtype: np.dtype[Any] | None = None) -> Ten
         return _from_sequence(value, dtype, stage)
     elif isinstance(value, range):
         return _from_sequence(list(value), dtype or default_int, stage)
+    elif isinstance(value, Operators):
+        out = value._whole()
     elif (found := _from_foreign(value, stage)) is not None:
         out = found
     elif isinstance(value, complex):

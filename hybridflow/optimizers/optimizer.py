@@ -10,6 +10,7 @@ from typing import Any, Self
 
 from hybridflow.array.creation import full, zeros, zeros_like
 from hybridflow.array.elementwise import equal, maximum, minimum, remainder, where
+from hybridflow.array.indexed_slices import IndexedSlices
 from hybridflow.autodiff.tape import GradientTape
 from hybridflow.compiler.ir import dtypes
 from hybridflow.compiler.ops.added_rows import AddedRows, Terms, lookups
@@ -273,8 +274,10 @@ class Optimizer(Configured):
                 variable._reclaim()  # which tapes have let go of, so that it is updated where it lies
         self._update([_as_rows(g) for g, _ in pairs], [v for _, v in pairs])
 
-    def _pairs(self, gradients: Sequence[Any], variables: Sequence[Any]) -> list[tuple[Tensor, Variable]]:
-        """The gradients that there are, as tensors, each with its variable."""
+    def _pairs(
+        self, gradients: Sequence[Any], variables: Sequence[Any]
+    ) -> list[tuple[Tensor | IndexedSlices, Variable]]:
+        """The gradients that there are, as tensors or rows, each with its variable."""
         stage, found, seen = type(self).__name__, [], set()
         missing = []
         for gradient, variable in zip(gradients, variables):
@@ -286,7 +289,8 @@ class Optimizer(Configured):
             if gradient is None:
                 missing.append(variable)
                 continue
-            value = gradient if parts_of(gradient) is not None else as_tensor(gradient, stage)
+            is_rows = isinstance(gradient, IndexedSlices) or parts_of(gradient) is not None
+            value = gradient if is_rows else as_tensor(gradient, stage)
             if value.shape != variable.shape:
                 raise ShapeError(stage, f"the gradient {value.type} of {variable._title()} must have its shape.")
             if not dtypes.is_float(value.dtype) or not dtypes.is_float(variable.dtype):
@@ -497,8 +501,10 @@ class Optimizer(Configured):
                 raise self._wrong(name, share, "at least 0 and less than 1")
 
 
-def _as_rows(gradient: Tensor) -> Tensor | Terms:
+def _as_rows(gradient: Tensor | IndexedSlices) -> Tensor | Terms:
     """The rows of a gradient that nobody has looked at."""
+    if isinstance(gradient, IndexedSlices):
+        return gradient._rows()
     rows: Terms | None = parts_of(gradient)
     return gradient if rows is None else rows
 

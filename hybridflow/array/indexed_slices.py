@@ -1,0 +1,91 @@
+"""Tensors given as some of their rows."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+
+from hybridflow.compiler.ir.dtypes import int32, int64, is_integer
+from hybridflow.compiler.ops.added_rows import Lookup, whole
+from hybridflow.core.context import suspended
+from hybridflow.core.tensor import Operators, Tensor
+from hybridflow.eager.dispatch import builder
+from hybridflow.eager.operands import as_tensor, cast
+from hybridflow.errors import DTypeError, ShapeError, entered
+
+
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+class IndexedSlices(Operators):
+    """A tensor of ``dense_shape`` that is 0 but for rows: the ``values`` at ``indices`` of the first axis.
+
+    Rows with one index add up, in their order.  Optimizers take it for a gradient and, as they do with gradients of
+    look-ups, compute and write these rows alone where the others would stay as they are.  Everything else that takes a
+    tensor takes the whole tensor, which is made anew each time.
+
+    ``tape.gradient`` returns tensors, never this: the gradient of a look-up is a tensor that keeps its rows apart until
+    somebody looks at the whole, so code need not tell two kinds of gradients from each other.
+
+    Raises ShapeError where the parts do not fit each other, DTypeError for indices that are no integers.  An index out
+    of range raises IndexRangeError when the tensor is made.
+
+    >>> rows = hf.IndexedSlices(values=[[1.0, 2.0], [3.0, 4.0]], indices=[2, 2], dense_shape=(3, 2))
+    >>> hf.asarray(rows).tolist()
+    [[0.0, 0.0], [0.0, 0.0], [4.0, 6.0]]
+    """
+
+    values: Tensor
+    indices: Tensor
+    dense_shape: tuple[int, ...]
+
+    @entered
+    def __post_init__(self) -> None:
+        stage = "IndexedSlices"
+        values, indices = as_tensor(self.values, stage), as_tensor(self.indices, stage)
+        shape = tuple([int(extent) for extent in self.dense_shape])
+        if not is_integer(indices.dtype):
+            raise DTypeError(stage, f"indices are {indices.type}; give integers.")
+        if not shape or values.shape != (*indices.shape, *shape[1:]):
+            raise ShapeError(
+                stage,
+                f"values are {values.type}, indices {indices.type}, and dense_shape is {shape}. Expected values of "
+                f"shape {[*indices.shape, *shape[1:]]}: for each index a row.",
+            )
+        if indices.dtype != int32:
+            indices = cast(indices, int64)
+        for name, value in (("values", values), ("indices", indices), ("dense_shape", shape)):
+            object.__setattr__(self, name, value)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.dense_shape
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return self.values.dtype
+
+    @property
+    def device(self) -> str:
+        return self.values.device
+
+    def _rows(self) -> Lookup:
+        return Lookup(self.indices, self.values)
+
+    def _whole(self) -> Tensor:
+        found: Tensor = whole(builder, self.type, self._rows())
+        return found
+
+    def numpy(self) -> np.ndarray:
+        """The whole tensor as a NumPy array."""
+        with suspended():
+            return self._whole().numpy()
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        return np.array(self.numpy(), dtype) if copy else np.asarray(self.numpy(), dtype)
+
+    def __hash__(self) -> int:
+        return object.__hash__(self)
+
+    def __repr__(self) -> str:
+        return f"<IndexedSlices {self.type} values={self.values!r} indices={self.indices!r}>"
