@@ -247,6 +247,7 @@ if _typing.TYPE_CHECKING:  # what is loaded when it is first used, see ``_LATER`
         random as random,
         regularizers as regularizers,
         saved as saved,
+        summary as summary,
         tree as tree,
     )
     from hybridflow.array.differences import diff as diff
@@ -366,6 +367,7 @@ _LATER = {
     "scan": "control.walks",
     "searchsorted": "array.searching",
     "stance": "jit.stances",
+    "summary": "",
     "switch_case": "control.branches",
     "tree": "",
     "unique_all": "array.sets",
@@ -400,6 +402,7 @@ _PUBLIC_MODULES = frozenset(
         "random",
         "regularizers",
         "saved",
+        "summary",
         "tree",
     )
 )

@@ -80,6 +80,7 @@ LEVELS = {
     "hybridflow.metrics": 7.8,
     "hybridflow.layers": 7.8,
     "hybridflow.checkpoint": 7.82,
+    "hybridflow.summary": 7.55,
     "hybridflow.callbacks": 7.83,
     "hybridflow.models": 7.85,
     "hybridflow.saved": 7.87,
@@ -99,7 +100,7 @@ HOUSES = ("hybridflow", "hybridflow.compiler", "hybridflow.runtime")
 THIRD_PARTY = {0: set(), 4: {"numpy"}, 5: {"numpy"}, 6: {"numpy", "ml_dtypes", "llvmlite", "cupy"}}
 USUAL_THIRD_PARTY = {"numpy", "ml_dtypes"}
 # Optional ones, each with the one module that may import it, when it is asked for what needs that.
-OPTIONAL = {"hybridflow.callbacks.progress": {"tqdm"}}
+OPTIONAL = {"hybridflow.callbacks.progress": {"tqdm"}, "hybridflow.summary.events": {"tensorboardX"}}
 # The runtime knows programs and targets, and nothing of the graphs that they were made from.
 RUNTIME_SEES = ("hybridflow.errors", "hybridflow.flags", "hybridflow.compiler.program", "hybridflow.compiler.target")
 

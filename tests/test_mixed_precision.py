@@ -284,6 +284,31 @@ def test_gradients_are_divided_before_they_are_clipped() -> None:
     assert [v.item() for _, v in given] == [0.75, 0.5]
 
 
+@pytest.mark.parametrize("way", ["eager", "compiled"])
+@pytest.mark.parametrize("broken", [False, True])
+def test_gradients_of_look_ups_stay_rows(way: str, broken: bool) -> None:
+    tables = [hf.Variable(np.ones((4000, 8), np.float32)) for _ in range(2)]
+    inner = hf.optimizers.SGD(1.0)
+    scaled, plain = hf.optimizers.LossScaleOptimizer(inner, 4.0), hf.optimizers.SGD(1.0)
+    rows: list[Any] = []
+    inner.update_rows = lambda *given: (rows.append(given), hf.optimizers.SGD.update_rows(inner, *given))  # type: ignore
+    factors = np.array([1.0, 2.0, np.inf if broken else 3.0], np.float32)
+
+    def step(numbers: Any, factors: Any) -> None:
+        for table, optimizer in zip(tables, (scaled, plain)):
+            with hf.GradientTape() as tape:
+                loss = hf.sum(hf.gather(table, numbers) * factors[:, None])
+                loss = optimizer.scale_loss(loss)
+            optimizer.apply_gradients([(tape.gradient(loss, table), table)])
+
+    chosen = hf.function(step) if way == "compiled" else step
+    chosen(hf.asarray([3, 7, 3]), hf.asarray(factors))
+    assert rows
+    expected = np.ones((4000, 8)) if broken else tables[1].numpy()
+    np.testing.assert_array_equal(tables[0].numpy(), expected)
+    assert scaled.dynamic_scale.item() == (2.0 if broken else 4.0)
+
+
 def test_the_rate_and_the_rest_are_those_of_the_inner_optimizer() -> None:
     inner = hf.optimizers.Adam(0.1, gradient_accumulation_steps=2)
     optimizer = hf.mixed_precision.LossScaleOptimizer(inner, 2.0, 7)

@@ -29,14 +29,14 @@ negative newaxis nextafter nn nonzero not_equal numpy_function one_hot ones ones
 permute_dims pi positive pow power print prod py_function random real reciprocal recompute_grad reduce_max reduce_mean
 reduce_min reduce_prod reduce_sum regularizers remainder repeat reshape result_type roll round rsqrt saved scan
 scatter_add searchsorted sigmoid sign signbit sin sinh sort split sqrt square squeeze stack stance std stop_gradient
-subtract sum switch_case take take_along_axis tan tanh tensordot tile top_k trace tree tril triu trunc uint16 uint32
-uint64 uint8 unique_all unique_counts unique_inverse unique_values unstack value_and_grad var vecdot vectorized_map
-vjp vmap where while_loop zeros zeros_like
+subtract sum summary switch_case take take_along_axis tan tanh tensordot tile top_k trace tree tril triu trunc uint16
+uint32 uint64 uint8 unique_all unique_counts unique_inverse unique_values unstack value_and_grad var vecdot
+vectorized_map vjp vmap where while_loop zeros zeros_like
 """
 NAMES = _TEXT.split()
 MODULES = {
     "callbacks": """BackupAndRestore CSVLogger Callback EarlyStopping History LambdaCallback LearningRateScheduler
-        ModelCheckpoint ReduceLROnPlateau TerminateOnNaN""",
+        ModelCheckpoint ReduceLROnPlateau TensorBoard TerminateOnNaN""",
     "checkpoint": """Checkpoint CheckpointManager Report checkpoints latest_checkpoint load_arrays save_arrays""",
     "config": "cache_limit functions_run_eagerly get_num_threads memory_limit run_functions_eagerly set_num_threads",
     "constraints": "Constraint MaxNorm MinMaxNorm NonNeg UnitNorm get",
@@ -86,6 +86,8 @@ MODULES = {
         RMSprop SGD clip_by_global_norm clip_by_norm get global_norm schedules""",
     "regularizers": "L1 L1L2 L2 OrthogonalRegularizer Regularizer get",
     "saved": "Loaded SavedFunction load save",
+    "summary": """SummaryWriter audio create_file_writer experimental flush graph histogram hparams image record_if
+        scalar should_record_summaries text""",
     "tree": "flatten leaves map structure unflatten",
     "random": """Generator bernoulli binomial bits categorical choice exponential fold_in gamma global_generator
         laplace normal permutation poisson randint set_seed shuffle split stateless_bernoulli

@@ -6,6 +6,7 @@ from hybridflow.callbacks.callback import Callback, History
 from hybridflow.callbacks.logging import CSVLogger, LambdaCallback
 from hybridflow.callbacks.saving import BackupAndRestore, ModelCheckpoint
 from hybridflow.callbacks.stopping import EarlyStopping, LearningRateScheduler, ReduceLROnPlateau, TerminateOnNaN
+from hybridflow.callbacks.tensorboard import TensorBoard
 
 __all__ = [
     "BackupAndRestore",
@@ -17,5 +18,6 @@ __all__ = [
     "LearningRateScheduler",
     "ModelCheckpoint",
     "ReduceLROnPlateau",
+    "TensorBoard",
     "TerminateOnNaN",
 ]

@@ -73,6 +73,14 @@ def rows_of(gradient: Tensor | AddedRows) -> Rows | None:
     return Rows(indices, whole(builder, sum.type.with_shape(shape), replaced(at_last_places, sum.terms)))
 
 
+def terms_of(gradient: Tensor | Terms) -> Terms | None:
+    """The rows that a gradient is known to be the sum of."""
+    if not isinstance(gradient, Tensor):
+        return gradient
+    sum = _seen(gradient)
+    return None if sum is None else sum.terms
+
+
 def _seen(gradient: Any) -> AddedRows | None:
     """What the trace shows a gradient to be the sum of."""
     if not isinstance(gradient, SymbolicTensor) or gradient._trace is not now().trace or not gradient.shape:

@@ -8,7 +8,7 @@ from typing import Any, Self
 from hybridflow.array.elementwise import equal, isfinite, logical_and, multiply, where
 from hybridflow.array.reductions import all as all_of
 from hybridflow.compiler.ir import dtypes
-from hybridflow.compiler.ops.added_rows import Terms
+from hybridflow.compiler.ops.added_rows import Lookup, Terms, lookups, replaced
 from hybridflow.control.branches import cond
 from hybridflow.core.configured import described, description, kinds_of
 from hybridflow.core.context import suspended
@@ -16,7 +16,8 @@ from hybridflow.core.tensor import Tensor
 from hybridflow.core.variable import Variable
 from hybridflow.errors import ArgumentError, ArgumentTypeError
 from hybridflow.jit.function import function
-from hybridflow.optimizers.optimizer import Optimizer, _as_sum, _whole
+from hybridflow.optimizers.optimizer import Optimizer
+from hybridflow.optimizers.rows import terms_of
 
 
 class LossScaleOptimizer(Optimizer):
@@ -78,15 +79,16 @@ class LossScaleOptimizer(Optimizer):
     @function
     def _update(self, given: list[Tensor | Terms], variables: list[Variable]) -> None:
         """One call of ``apply``, as a program."""
-        gradients = [_whole(_as_sum(g, v)) for g, v in zip(given, variables)]
-        finite = all_of(isfinite(gradients[0]))
-        for gradient in gradients[1:]:
-            finite = logical_and(finite, all_of(isfinite(gradient)))
+        gradients = [terms_of(gradient) or gradient for gradient in given]
+        checked = [part for gradient in gradients for part in _parts(gradient)]
+        finite = all_of(isfinite(checked[0]))
+        for part in checked[1:]:
+            finite = logical_and(finite, all_of(isfinite(part)))
         cond(finite, lambda: self._take(gradients, variables), self._shrink)
 
-    def _take(self, gradients: Sequence[Tensor], variables: Sequence[Variable]) -> None:
+    def _take(self, gradients: Sequence[Tensor | Terms], variables: Sequence[Variable]) -> None:
         scale = self.dynamic_scale
-        self.inner_optimizer._update([gradient / scale for gradient in gradients], list(variables))
+        self.inner_optimizer._update([_divided(gradient, scale) for gradient in gradients], list(variables))
         grows = equal(self.step_counter, self.dynamic_growth_steps - 1)
         scale.assign(where(grows, scale * 2.0, scale))
         self.step_counter.assign(where(grows, 0, self.step_counter + 1))
@@ -118,3 +120,14 @@ class LossScaleOptimizer(Optimizer):
         """One with the arguments that ``get_config`` returned, without its state."""
         inner = described(kinds_of(Optimizer), config["inner_optimizer"], "optimizers")
         return cls(**{**config, "inner_optimizer": inner})
+
+
+def _parts(gradient: Tensor | Terms) -> list[Tensor]:
+    """What a gradient consists of: itself, or its rows."""
+    return [gradient] if isinstance(gradient, Tensor) else [lookup.rows for lookup in lookups(gradient)]
+
+
+def _divided(gradient: Tensor | Terms, scale: Variable) -> Tensor | Terms:
+    if isinstance(gradient, Tensor):
+        return gradient / scale
+    return replaced(lambda lookup: Lookup(lookup.indices, lookup.rows / scale), gradient)
