@@ -40,6 +40,13 @@ class SummaryWriter:
     """Writes summaries into a file of its own in a folder: what ``hf.summary.create_file_writer`` makes.
 
     The file is there when something is written.  Writers are closed at the end of a ``with`` block over them.
+
+    >>> import os, tempfile
+    >>> folder = tempfile.mkdtemp()
+    >>> with hf.summary.SummaryWriter(folder) as writer, writer.as_default():
+    ...     hf.summary.scalar("loss", 0.5, step=1)
+    >>> len(os.listdir(folder))
+    1
     """
 
     def __init__(self, logdir: Any, filename_suffix: str = "") -> None:
@@ -138,20 +145,34 @@ def record_if(condition: Any) -> _Within:
 
 
 def set_step(step: Any) -> None:
-    """Let ``step``, an int or an integer variable or tensor, be that of summaries which are given none."""
+    """Let ``step``, an int or an integer variable or tensor, be that of summaries which are given none.
+
+    >>> hf.summary.experimental.set_step(3)
+    >>> hf.summary.experimental.get_step()
+    3
+    >>> hf.summary.experimental.set_step(None)
+    """
     if step is not None and not isinstance(step, (int, np.integer, Tensor, Variable)):
         raise ArgumentTypeError("summary.set_step", f"the step is {step!r}; give an int, a variable, or a tensor.")
     _Within(step=step).__enter__()
 
 
 def get_step() -> Any:
-    """The step that ``set_step`` or ``as_default`` was given, or None."""
+    """The step that ``set_step`` or ``as_default`` was given, or None.
+
+    >>> print(hf.summary.experimental.get_step())
+    None
+    """
     return _scope.get().step
 
 
 @entered
 def should_record_summaries() -> Any:
-    """Whether there is a writer, and no condition against it: a bool, in a compiled function a tensor."""
+    """Whether there is a writer, and no condition against it: a bool, in a compiled function a tensor.
+
+    >>> hf.summary.should_record_summaries()
+    False
+    """
     scope, trace = _scope.get(), now().trace
     if trace is None:
         return scope.writer is not None and _holds(scope.conditions)
@@ -167,7 +188,12 @@ def should_record_summaries() -> Any:
 
 @entered
 def flush(writer: SummaryWriter | None = None) -> None:
-    """Have on the disk what was written: by ``writer``, or that of the block around."""
+    """Have on the disk what was written: by ``writer``, or that of the block around.
+
+    >>> import tempfile
+    >>> with hf.summary.create_file_writer(tempfile.mkdtemp()) as writer, writer.as_default(step=0):
+    ...     hf.summary.flush()
+    """
     chosen = writer or _scope.get().writer
     if chosen is None:
         return
@@ -187,6 +213,10 @@ def scalar(name: str, data: Any, step: Any = None, description: str | None = Non
     In a compiled function this is done each time it runs, with the values of then, in the order of the program; a
     writer and a step that are said outside of it are those of the call.  Without a writer nothing is written.  Raises
     ArgumentError where there is no step.
+
+    >>> import tempfile
+    >>> with hf.summary.create_file_writer(tempfile.mkdtemp()) as writer, writer.as_default(step=0):
+    ...     hf.summary.scalar("loss", hf.asarray(0.25))
     """
     value = as_tensor(data, "summary.scalar")
     if value.size != 1:
@@ -196,13 +226,23 @@ def scalar(name: str, data: Any, step: Any = None, description: str | None = Non
 
 @entered
 def histogram(name: str, data: Any, step: Any = None, buckets: int = 30, description: str | None = None) -> None:
-    """Write how the elements of a tensor are distributed."""
+    """Write how the elements of a tensor are distributed.
+
+    >>> import tempfile
+    >>> with hf.summary.create_file_writer(tempfile.mkdtemp()) as writer, writer.as_default(step=0):
+    ...     hf.summary.histogram("weights", hf.arange(5.0), buckets=4)
+    """
     _write(lambda found: events.histogram(name, found, buckets), as_tensor(data, "summary.histogram"), step)
 
 
 @entered
 def image(name: str, data: Any, step: Any = None, max_outputs: int = 3, description: str | None = None) -> None:
-    """Write pictures ``[k, height, width, channels]``, floats from 0 to 1 or uint8, at most ``max_outputs`` of them."""
+    """Write pictures ``[k, height, width, channels]``, floats from 0 to 1 or uint8, at most ``max_outputs`` of them.
+
+    >>> import tempfile
+    >>> with hf.summary.create_file_writer(tempfile.mkdtemp()) as writer, writer.as_default(step=0):
+    ...     hf.summary.image("grey", hf.full((1, 4, 4, 1), 0.5))
+    """
     _write(lambda found: events.image(name, found, max_outputs), as_tensor(data, "summary.image"), step)
 
 
@@ -216,7 +256,12 @@ def audio(
     encoding: str | None = None,
     description: str | None = None,
 ) -> None:
-    """Write sounds ``[k, frames, channels]``, floats from -1 to 1, as WAV files, at most ``max_outputs`` of them."""
+    """Write sounds ``[k, frames, channels]``, floats from -1 to 1, as WAV files, at most ``max_outputs`` of them.
+
+    >>> import tempfile
+    >>> with hf.summary.create_file_writer(tempfile.mkdtemp()) as writer, writer.as_default(step=0):
+    ...     hf.summary.audio("tone", hf.sin(hf.arange(80.0))[None, :, None], 8000)
+    """
     if encoding not in (None, "wav"):
         raise ArgumentError("summary.audio", f"encoding is {encoding!r}; it must be 'wav'.")
     _write(lambda found: events.audio(name, found, sample_rate, max_outputs), as_tensor(data, "summary.audio"), step)
@@ -224,7 +269,12 @@ def audio(
 
 @entered
 def text(name: str, data: Any, step: Any = None, description: str | None = None) -> None:
-    """Write a text, in Markdown, or a list of them."""
+    """Write a text, in Markdown, or a list of them.
+
+    >>> import tempfile
+    >>> with hf.summary.create_file_writer(tempfile.mkdtemp()) as writer, writer.as_default(step=0):
+    ...     hf.summary.text("note", "*nothing* was shuffled")
+    """
     texts = list(data) if isinstance(data, (list, tuple)) else [data]
     if not all(isinstance(one, (str, LateText)) for one in texts):
         raise ArgumentTypeError("summary.text", f"{name!r} is {data!r:.60}; give a text, or a list of texts.")
@@ -233,13 +283,23 @@ def text(name: str, data: Any, step: Any = None, description: str | None = None)
 
 @entered
 def hparams(values: dict[str, Any]) -> None:
-    """Write the numbers, texts and bools that a run was started with, for TensorBoard's table of runs."""
+    """Write the numbers, texts and bools that a run was started with, for TensorBoard's table of runs.
+
+    >>> import tempfile
+    >>> with hf.summary.create_file_writer(tempfile.mkdtemp()) as writer, writer.as_default(step=0):
+    ...     hf.summary.hparams({"rate": 0.1, "optimizer": "adam"})
+    """
     _write(lambda found: events.hparams(found), [dict(values)], 0)
 
 
 @entered
 def graph(graph_data: Any) -> None:
-    """Write a graph: that of a concrete function (``f.get_concrete_function(...)``), op by op."""
+    """Write a graph: that of a concrete function (``f.get_concrete_function(...)``), op by op.
+
+    >>> import tempfile
+    >>> with hf.summary.create_file_writer(tempfile.mkdtemp()) as writer, writer.as_default(step=0):
+    ...     hf.summary.graph(hf.function(hf.exp).get_concrete_function(hf.TensorSpec((None,))))
+    """
     if not isinstance(graph_data, ConcreteFunction):
         raise ArgumentTypeError(
             "summary.graph", f"{graph_data!r:.60} is no concrete function; see get_concrete_function."
