@@ -473,6 +473,11 @@ def test_generators_that_change() -> None:
     for value in (([1, 2, 3], 3), [1, 2], ([1, 2],), ([1, 2], 3, 4), 5, (hf.ones(2, dtype="float64"), 3)):
         with pytest.raises(errors.ShapeError, match="output_signature"):
             run(([1, 2], 3), value)
+    with pytest.raises(errors.ShapeError, match=r"is f32\[3\] where output_signature says f32\[2\]") as caught:
+        run(([1, 2], 3), ([1, 2, 3], 3))
+    assert caught.value.__notes__ == ["[Dataset.from_generator] It is element 1, counted from 0."]
+    with pytest.raises(errors.ShapeError, match=r"\(1,\) and, element 2 of the batch, \(2,\)"):
+        listed(Dataset.from_generator(lambda: iter([[1], [2], [1, 2]])).batch(3))
     changing = [1, (1, 2)], [(1, 2), (1, 2, 3)], [[1], [1, 2]], [1, 1.5]
     for values in changing:
         with pytest.raises(errors.ShapeError, match="differ in"):

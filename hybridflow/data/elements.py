@@ -87,9 +87,13 @@ def columns(elements: Sequence[Any], stack: Callable[[list[Any]], Any], stage: s
         return tuple([columns(column, stack, stage) for column in zip(*elements)])
     flat = [pytree.flatten(e) for e in elements]
     structure = flat[0][1]
-    for _, other in flat:
+    for number, (_, other) in enumerate(flat):
         if not other.same_entries(structure):
-            raise ShapeError(stage, f"elements of one batch differ in structure: {structure!r} and {other!r}.")
+            raise ShapeError(
+                stage,
+                f"elements of one batch differ in structure: {structure!r} and, element {number} of the batch, "
+                f"{other!r}.",
+            )
     return pytree.unflatten(structure, [stack(list(column)) for column in zip(*[leaves for leaves, _ in flat])])
 
 
@@ -100,9 +104,12 @@ def arrays_of(leaves: list[Any], stage: str) -> list[np.ndarray]:
     except AttributeError:
         raise ArgumentTypeError(stage, f"{type(leaves[0]).__name__} cannot be put into a batch.") from None
     dtype = arrays[0].dtype
-    for array in arrays:
+    for number, array in enumerate(arrays):
         if array.dtype is not dtype and array.dtype != dtype:
-            raise ShapeError(stage, f"elements of one batch differ in dtype: {dtype} and {array.dtype}.")
+            raise ShapeError(
+                stage,
+                f"elements of one batch differ in dtype: {dtype} and, element {number} of the batch, {array.dtype}.",
+            )
     return arrays
 
 
@@ -118,11 +125,12 @@ def stacked(leaves: list[Any], stage: str) -> Any:
         return stacked_texts(leaves, stage)
     arrays = arrays_of(leaves, stage)
     shape = arrays[0].shape
-    for array in arrays:
+    for number, array in enumerate(arrays):
         if array.shape != shape:
             raise ShapeError(
                 stage,
-                f"elements of one batch differ in shape: {shape} and {array.shape}. Pad them with padded_batch.",
+                f"elements of one batch differ in shape: {shape} and, element {number} of the batch, {array.shape}. "
+                "Pad them with padded_batch.",
             )
     if not all(isinstance(array, np.ndarray) for array in arrays):  # on a GPU
         arrays = [leaf.numpy() for leaf in leaves]

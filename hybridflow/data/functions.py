@@ -308,8 +308,13 @@ class GeneratedRun(Runner):
             skipped(found, self.position)
         try:
             for value in found:
+                try:
+                    element = check(value)
+                except Exception as error:
+                    error.add_note(f"[{node.stage}] It is element {self.position}, counted from 0.")
+                    raise
                 self.position += 1
-                yield check(value)
+                yield element
         finally:
             if hasattr(found, "close"):
                 found.close()
