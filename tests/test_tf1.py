@@ -33,7 +33,7 @@ def test_program(path: Path) -> None:
 
 
 def test_there_are_many() -> None:
-    assert len(PROGRAMS) >= 25
+    assert len(PROGRAMS) >= 40
 
 
 def test_steps_are_those_of_a_compiled_function() -> None:

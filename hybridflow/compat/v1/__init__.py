@@ -14,12 +14,16 @@ import numpy as np
 
 import hybridflow as _hf
 from hybridflow.compat.v1 import (
+    effects as _effects,
     errors as errors,
     functions as _functions,
     graph as _graph,
     naming as _naming,
     neural as _neural,
     parts as _parts,
+    pipelines as _pipelines,
+    queues as _queues,
+    rnn as _rnn,
     saver as _saver,
     surroundings as _surroundings,
     training as _training,
@@ -213,7 +217,15 @@ def _recorded(module: Any) -> Any:
     return look_up
 
 
-nn = _naming.Namespace("tf.nn", _neural.TABLE, _recorded(_hf.nn))
+_NAMES = {
+    **_functions.TABLE,
+    **_effects.NAMES,
+    **{name: getattr(_queues, name) for name in ("FIFOQueue", "RandomShuffleQueue", "QueueBase")},
+}
+_cells = _naming.Namespace("tf.nn.rnn_cell", _rnn.NAMES)
+_loops = {"dynamic_rnn": _rnn.dynamic_rnn, "static_rnn": _rnn.static_rnn, "rnn_cell": _cells}
+nn = _naming.Namespace("tf.nn", _neural.TABLE | _loops, _recorded(_hf.nn))
+data = _naming.Namespace("tf.data", _pipelines.NAMES)
 layers = _naming.Namespace(
     "tf.layers",
     {
@@ -252,6 +264,13 @@ train = _naming.Namespace(
         )
     }
     | {
+        name: getattr(_queues, name)
+        for name in (
+            "Coordinator", "QueueRunner", "add_queue_runner", "start_queue_runners", "range_input_producer",
+            "slice_input_producer", "batch", "shuffle_batch",
+        )
+    }
+    | {
         name: getattr(_saver, name)
         for name in (
             "Saver", "checkpoint_exists", "get_checkpoint_state", "latest_checkpoint", "list_variables",
@@ -287,6 +306,7 @@ gfile = _naming.Namespace("tf.gfile", _surroundings.file_names)
 contrib = _naming.Namespace(
     "tf.contrib",
     {
+        "rnn": _naming.Namespace("tf.contrib.rnn", {**_rnn.NAMES, "static_rnn": _rnn.static_rnn}),
         "layers": _naming.Namespace(
             "tf.contrib.layers",
             {
@@ -300,7 +320,7 @@ contrib = _naming.Namespace(
                 "l1_regularizer": _parts.l1_regularizer,
                 "flatten": _parts.flatten,
             },
-        )
+        ),
     },
 )
 test = _naming.Namespace("tf.test", {"is_gpu_available": lambda *_: False, "gpu_device_name": lambda: ""})
@@ -310,14 +330,14 @@ _fallback = _recorded(_hf)
 def __getattr__(name: str) -> Any:
     if name.startswith("__"):
         raise AttributeError(name)
-    found = _functions.TABLE.get(name)
+    found = _NAMES.get(name)
     if found is None:
         found = _fallback(name)
     if found is None:
-        raise AttributeError(_naming.missing("tf", name, {**globals(), **_functions.TABLE}))
+        raise AttributeError(_naming.missing("tf", name, {**globals(), **_NAMES}))
     globals()[name] = found
     return found
 
 
 def __dir__() -> list[str]:
-    return sorted({*(name for name in globals() if not name.startswith("_")), *_functions.TABLE})
+    return sorted({*(name for name in globals() if not name.startswith("_")), *_NAMES})

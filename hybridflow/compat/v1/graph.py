@@ -22,13 +22,15 @@ class Info(NamedTuple):
 
     ``shape`` is None where the rank is not known; a dtype of None is found when it is run.  ``known`` are the values
     that it has for each of the sizes that stand for unknown extents, where it is made of constants and shapes alone.
-    ``is_size``: it is one, or several, of a shape's extents.
+    ``is_size``: it is one, or several, of a shape's extents.  ``sized`` are the shapes that it has for each of those
+    sizes, where it was computed of others.
     """
 
     shape: tuple[int | None, ...] | None
     dtype: Any
     known: tuple[np.ndarray, ...] | None = None
     is_size: bool = False
+    sized: tuple[tuple[int, ...], ...] | None = None
 
 
 class Operation:
@@ -156,7 +158,11 @@ class Tensor:
     def set_shape(self, shape: Any) -> None:
         """Add to what is known of the shape.  Raises ValueError where that is another one."""
         self._shape = self._shape.merge_with(shape)
-        self._info = self._info._replace(shape=None if self._shape.ndims is None else tuple(self._shape.as_list()))
+        extents = None if self._shape.ndims is None else tuple(self._shape.as_list())
+        sized = self._info.sized
+        if sized is None or not all(self._shape.is_compatible_with(shape) for shape in sized):
+            sized = None
+        self._info = self._info._replace(shape=extents, sized=sized)
 
     @property
     def info(self) -> Info:
@@ -450,6 +456,7 @@ class Graph:
 # ---- which graph there is
 
 _graphs: ContextVar[tuple[Graph, ...]] = ContextVar("hybridflow_graphs", default=())
+_computes: ContextVar[bool] = ContextVar("hybridflow_computes", default=False)
 _sessions: ContextVar[tuple[Any, ...]] = ContextVar("hybridflow_sessions", default=())
 
 
@@ -508,8 +515,20 @@ def set_recording(records: bool | None) -> None:
     _Process.records = records
 
 
+@contextmanager
+def computing() -> Iterator[None]:
+    """Compute at once in the block, whatever graph is open: in functions that a pipeline calls."""
+    token = _computes.set(True)
+    try:
+        yield
+    finally:
+        _computes.reset(token)
+
+
 def is_recording(by_default: bool) -> bool:
     """Whether a function that records ``by_default`` does so here."""
+    if _computes.get():
+        return False
     if _graphs.get():
         return True
     return by_default if _Process.records is None else _Process.records

@@ -7,6 +7,7 @@ sizes, one after the other: what comes out differently is not known either.
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -104,8 +105,10 @@ class _Call:
         if any(t.info.shape is None for t in inputs):
             leaves, structure = [Info(None, _dtype_of(inputs))], pytree.flatten(0)[1]
         else:
-            found = inferred(self._inferring, [t.info for t in inputs])
+            found = inferred(self._inferring, [t.info for t in inputs], not self._function.draws)
             leaves, structure = pytree.flatten(found)
+            if self._function.draws:
+                leaves = [leaf._replace(known=None) if isinstance(leaf, Info) else leaf for leaf in leaves]
         self._wanted = [k for k, leaf in enumerate(leaves) if isinstance(leaf, Info)]
         attributes = {
             f"arg{k}": leaf
@@ -152,22 +155,30 @@ def is_size(value: Any) -> bool:
 # ---- what is known before a graph is run
 
 
-def inferred(function: Callable[[Sequence[Any]], Any], infos: Sequence[Info]) -> Any:
+def inferred(function: Callable[[Sequence[Any]], Any], infos: Sequence[Info], is_pure: bool = True) -> Any:
     """The result of a function of tensors, nested as it is, with what is known of each in its place.
 
-    Raises the function's error where all shapes are known.
+    What ``is_pure`` makes of known integers is known.  Raises the function's error where all shapes are known.
     """
-    if infos and all(info.known is not None and not is_float(info.dtype) for info in infos):
+    if is_pure and infos and all(info.known is not None and not is_float(info.dtype) for info in infos):
         count = max(len(info.known or ()) for info in infos)
         results = [_computed(function, infos, k) for k in range(count)]
         return _joined(results)
     is_open = any(None in (info.shape or ()) or len(info.known or ()) > 1 for info in infos)
     try:
-        return _joined([_traced(function, infos, k, _SIZES[k]) for k in range(2 if is_open else 1)])
+        found = _joined([_traced(function, infos, k, _SIZES[k]) for k in range(2 if is_open else 1)])
+        if is_pure and not infos and all(map(_is_small, pytree.flatten(found)[0])):
+            return _joined([_computed(function, infos, 0)])
+        return found
     except (HybridflowError, ValueError, TypeError, IndexError):
         if not is_open:
             raise
         return _guessed(function, infos)
+
+
+def _is_small(leaf: Any) -> bool:
+    """Whether a result is a few integers, which may be sizes."""
+    return isinstance(leaf, Info) and not is_float(leaf.dtype) and math.prod(x or 0 for x in leaf.shape or ()) <= _FEW
 
 
 def _guessed(function: Callable[[Sequence[Any]], Any], infos: Sequence[Info]) -> Any:
@@ -211,6 +222,8 @@ def _traced(function: Callable[[Sequence[Any]], Any], infos: Sequence[Info], tur
                 values.append(_known_value(info, turn))
                 continue
             shape = tuple([size if extent is None else extent for extent in info.shape or ()])
+            if info.sized is not None and size in _SIZES:
+                shape = info.sized[turn]
             values.append(trace.argument(TensorType(shape, np.dtype(info.dtype or "float32")), f"x{k}"))
         leaves, structure = pytree.flatten(function(values))
         return [structure, *map(_info, leaves)]
@@ -247,9 +260,14 @@ def _joined(results: Sequence[Sequence[Any]]) -> Any:
                     same = np.array_equal(first.known[0], second.known[0])
                     known = first.known if same else (first.known[0], second.known[0])
                 shape = tuple([a if a == b else None for a, b in pairs])
-                first = Info(shape, first.dtype, known, first.is_size)
+                sized = None if None not in shape else (_extents_of(first), _extents_of(second))
+                first = Info(shape, first.dtype, known, first.is_size, sized)
         leaves.append(first)
     return pytree.unflatten(structure, leaves)
+
+
+def _extents_of(info: Info) -> tuple[int, ...]:
+    return tuple([extent or 0 for extent in info.shape or ()])
 
 
 def is_constant(tensor: Tensor) -> bool:

@@ -132,6 +132,7 @@ class Session:
         self._closed = True
         self._programs.clear()
         self._calls.clear()
+        self._state.close()
 
     def __enter__(self) -> Session:
         scopes = [self.graph.as_default(), self.as_default()]
@@ -249,6 +250,7 @@ class State:
         self._variables: dict[Any, Variable] = {}
         self.ready: set[Any] = set()  # those variables that have a value
         self._generators: dict[Operation, Generator] = {}
+        self._resources: dict[Any, Any] = {}
         self.lock = locks.make()
 
     def variable(self, variable: Any) -> Variable:
@@ -262,6 +264,21 @@ class State:
                     self._variables[variable] = Variable(start, variable.trainable, name=variable.name.split(":")[0])
             found = self._variables[variable]
         return found
+
+    def resource(self, key: Any, make: Callable[[], Any]) -> Any:
+        """What a queue or an iterator has in this session."""
+        if key not in self._resources:
+            with self.lock:
+                if key not in self._resources:
+                    self._resources[key] = make()
+        return self._resources[key]
+
+    def close(self) -> None:
+        """Wake those who wait for elements of queues."""
+        for resource in list(self._resources.values()):
+            if hasattr(resource, "close"):
+                resource.close()
+        self._resources.clear()
 
     def load(self, variable: Any, array: np.ndarray) -> None:
         """Give a variable a value, from outside of any program."""
@@ -362,7 +379,7 @@ class _Program:
         self._results = [t for t in dict.fromkeys(late) if t in made or t.op.is_reference]
         self._variables = _variables(self._inside, self._results)
         self._checked = False
-        self._is_open = any(op.is_eager for op in self._inside)
+        self._is_open = any(op.is_eager or _finds_shapes(op) for op in self._inside)
         self._has_gradients = any(op.type == "SymbolicGradient" for op in self._inside)
         self._count = 0
         self._compiled = function(self._once, name="session_run")
@@ -409,6 +426,11 @@ class _Program:
         if not isinstance(target, Tensor):
             return None
         return _as_fetched(values[target] if target in values else _constant(target))
+
+
+def _finds_shapes(op: Operation) -> bool:
+    """Whether a function in Python says only when it runs which shape it returns: no compiled program does."""
+    return op.type == "PyFunc" and not all(t.shape.is_fully_defined() for t in op.outputs)
 
 
 def _constant(tensor: Tensor) -> Any:

@@ -353,6 +353,9 @@ class Initial:
         return op.outputs[0]
 
 
+_factories: set[Any] = set()  # which are called without arguments where they stand for what they make
+
+
 def initializer_of(kind: str, *names: str, **defaults: Any) -> Callable[..., Initial]:
     """An initializer of hybridflow's as one of graphs: its arguments by name, in TensorFlow's order."""
 
@@ -368,6 +371,7 @@ def initializer_of(kind: str, *names: str, **defaults: Any) -> Callable[..., Ini
         return Initial(lambda chosen: factory(**given, seed=chosen), seed)
 
     make.__name__ = kind
+    _factories.add(make)
     return make
 
 
@@ -609,7 +613,7 @@ def _made(
     with graph.name_scope(None), graph.control_dependencies(None):
         if initializer is None:
             initializer = glorot_uniform_initializer() if dtypes.is_float(np.dtype(dtype)) else zeros_initializer()
-        if isinstance(initializer, type):
+        if isinstance(initializer, type) or any(initializer is make for make in _factories):
             initializer = initializer()
         if callable(initializer):
             if shape is None:

@@ -1,0 +1,444 @@
+"""Queues, and the threads that fill them: elements wait on the host, before and after the compiled programs."""
+
+from __future__ import annotations
+
+import contextlib
+import random
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from hybridflow.compat.v1.errors import CancelledError, OutOfRangeError
+from hybridflow.compat.v1.functions import TABLE as tf, convert_to_tensor
+from hybridflow.compat.v1.graph import Info, Operation, Tensor, default_graph, default_session
+from hybridflow.compat.v1.shapes import TensorShape
+
+RUNNERS = "queue_runners"
+
+
+class _Held:
+    """The elements of a queue in one session."""
+
+    def __init__(self, name: str, capacity: int, least: int, pick: Callable[[int], int]) -> None:
+        self._name, self._capacity, self._least, self._pick = name, capacity, least, pick
+        self._elements: list[tuple[Any, ...]] = []
+        self._changed = threading.Condition()
+        self._closed = self._cancelled = False
+
+    def put(self, element: tuple[Any, ...]) -> None:
+        with self._changed:
+            while len(self._elements) >= self._capacity > 0 and not self._closed:
+                self._changed.wait()
+            if self._closed:
+                raise CancelledError("queue", f"{self._name} is closed.")
+            self._elements.append(element)
+            self._changed.notify_all()
+
+    def take(self, count: int, all_or_nothing: bool = True) -> list[tuple[Any, ...]]:
+        with self._changed:
+            while len(self._elements) < count + self._least and not self._closed:
+                self._changed.wait()
+            if len(self._elements) < count and (all_or_nothing or not self._elements):
+                raise OutOfRangeError(
+                    "queue",
+                    f"{self._name} is closed and has insufficient elements (requested {count}, current size "
+                    f"{len(self._elements)}).",
+                )
+            found = [
+                self._elements.pop(self._pick(len(self._elements))) for _ in range(min(count, len(self._elements)))
+            ]
+            self._changed.notify_all()
+            return found
+
+    def size(self) -> int:
+        return len(self._elements)
+
+    def close(self) -> None:
+        with self._changed:
+            self._closed = True
+            self._changed.notify_all()
+
+
+class QueueBase:
+    """A queue whose elements are tuples of arrays, taken from the front."""
+
+    def __init__(
+        self,
+        capacity: int,
+        dtypes: Any,
+        shapes: Any = None,
+        names: Any = None,
+        shared_name: Any = None,
+        name: str = "fifo_queue",
+        least: int = 0,
+    ) -> None:
+        self.dtypes = [np.dtype(d) for d in (dtypes if isinstance(dtypes, (list, tuple)) else [dtypes])]
+        given = [None] * len(self.dtypes) if shapes is None else shapes
+        if (
+            shapes is not None
+            and len(self.dtypes) == 1
+            and not (shapes and isinstance(shapes[0], (list, tuple, TensorShape)))
+        ):
+            given = [shapes]
+        self.shapes = [TensorShape(s) for s in given]
+        self.name = default_graph().unique_name(name)
+        self._capacity, self._least = capacity, least
+
+    def _picker(self) -> Callable[[int], int]:
+        return lambda count: 0
+
+    def _held(self, state: Any) -> _Held:
+        found: _Held = state.resource(self, lambda: _Held(self.name, self._capacity, self._least, self._picker()))
+        return found
+
+    def _op(
+        self, kind: str, name: str | None, inputs: Sequence[Tensor], infos: Sequence[Info], compute: Any
+    ) -> Operation:
+        op = default_graph().add(f"Queue{kind}", name or f"{self.name}_{kind}", inputs, infos, compute)
+        op.on_host, op.source = True, self
+        return op
+
+    def _tensors(self, vals: Any) -> list[Tensor]:
+        values = (
+            vals
+            if isinstance(vals, (list, tuple)) and len(self.dtypes) > 1
+            else [vals]
+            if len(self.dtypes) == 1
+            and not (isinstance(vals, (list, tuple)) and len(vals) == 1 and not np.isscalar(vals[0]))
+            else vals
+        )
+        if len(values) != len(self.dtypes):
+            raise ValueError(f"{self.name} has elements of {len(self.dtypes)} parts, {len(values)} were given.")
+        return [
+            convert_to_tensor(v, None if hasattr(v, "op") or hasattr(v, "value") else d)
+            for v, d in zip(values, self.dtypes)
+        ]
+
+    def enqueue(self, vals: Any, name: str | None = None) -> Operation:
+        """Put an element behind the others; waits while the queue is full."""
+
+        def compute(state: Any, values: Sequence[Any]) -> list[Any]:
+            self._held(state).put(tuple([np.array(v, d) for v, d in zip(values, self.dtypes)]))
+            return []
+
+        return self._op("Enqueue", name, self._tensors(vals), [], compute)
+
+    def enqueue_many(self, vals: Any, name: str | None = None) -> Operation:
+        """Put each of the rows."""
+
+        def compute(state: Any, values: Sequence[Any]) -> list[Any]:
+            held = self._held(state)
+            for row in zip(*[np.asarray(v, d) for v, d in zip(values, self.dtypes)]):
+                held.put(tuple([np.array(x) for x in row]))
+            return []
+
+        return self._op("EnqueueMany", name, self._tensors(vals), [], compute)
+
+    def dequeue(self, name: str | None = None) -> Any:
+        """Take an element; waits for one."""
+        infos = [Info(_extents(s), d) for s, d in zip(self.shapes, self.dtypes)]
+        return self._taken(self._op("Dequeue", name, [], infos, lambda state, _: list(self._held(state).take(1)[0])))
+
+    def dequeue_many(self, n: Any, name: str | None = None) -> Any:
+        """Take so many elements, stacked."""
+        return self._several("DequeueMany", n, True, name)
+
+    def dequeue_up_to(self, n: Any, name: str | None = None) -> Any:
+        """The same, or those that are left once the queue is closed."""
+        return self._several("DequeueUpTo", n, False, name)
+
+    def _several(self, kind: str, n: Any, exact: bool, name: str | None) -> Any:
+        count = convert_to_tensor(n)
+        known = int(n) if exact and isinstance(n, int) else None
+        infos = [Info(None if s.ndims is None else (known, *s.as_list()), d) for s, d in zip(self.shapes, self.dtypes)]
+
+        def compute(state: Any, values: Sequence[Any]) -> list[Any]:
+            return [np.stack(part) for part in zip(*self._held(state).take(int(values[0]), exact))]
+
+        return self._taken(self._op(kind, name, [count], infos, compute))
+
+    @staticmethod
+    def _taken(op: Operation) -> Any:
+        return op.outputs[0] if len(op.outputs) == 1 else list(op.outputs)
+
+    def size(self, name: str | None = None) -> Tensor:
+        op = self._op(
+            "Size", name, [], [Info((), np.dtype("int32"))], lambda state, _: [np.int32(self._held(state).size())]
+        )
+        return op.outputs[0]
+
+    def close(self, cancel_pending_enqueues: bool = False, name: str | None = None) -> Operation:
+        """Let nothing come in any more; what is there can be taken."""
+
+        def compute(state: Any, values: Sequence[Any]) -> list[Any]:
+            self._held(state).close()
+            return []
+
+        return self._op("Close", name, [], [], compute)
+
+
+def _extents(shape: TensorShape) -> Any:
+    return None if shape.ndims is None else tuple(shape.as_list())
+
+
+class FIFOQueue(QueueBase):
+    """First in, first out."""
+
+
+class RandomShuffleQueue(QueueBase):
+    """Elements are taken in random order, and at least ``min_after_dequeue`` of them stay."""
+
+    def __init__(
+        self,
+        capacity: int,
+        min_after_dequeue: int,
+        dtypes: Any,
+        shapes: Any = None,
+        names: Any = None,
+        seed: int | None = None,
+        shared_name: Any = None,
+        name: str = "random_shuffle_queue",
+    ) -> None:
+        super().__init__(capacity, dtypes, shapes, names, shared_name, name, min_after_dequeue)
+        self._seed = default_graph().seed if seed is None else seed
+
+    def _picker(self) -> Callable[[int], int]:
+        return random.Random(self._seed).randrange
+
+
+# ---- threads
+
+
+class Coordinator:
+    """Tells threads when to stop, and keeps the first error of theirs for ``join``."""
+
+    def __init__(self, clean_stop_exception_types: Any = None) -> None:
+        self._stopped = threading.Event()
+        self._lock = threading.Lock()
+        self._error: BaseException | None = None
+        self._threads: list[threading.Thread] = []
+        self._closing: list[Callable[[], None]] = []
+        self._clean = clean_stop_exception_types or (OutOfRangeError,)
+
+    def should_stop(self) -> bool:
+        return self._stopped.is_set()
+
+    def request_stop(self, ex: BaseException | None = None) -> None:
+        with self._lock:
+            if ex is not None and self._error is None and not isinstance(ex, self._clean) and not self.should_stop():
+                self._error = ex
+            self._stopped.set()
+            closing, self._closing = self._closing, []
+        for close in closing:
+            close()
+
+    def _on_stop(self, close: Callable[[], None]) -> None:
+        self._closing.append(close)
+
+    def register_thread(self, thread: threading.Thread) -> None:
+        self._threads.append(thread)
+
+    def wait_for_stop(self, timeout: float | None = None) -> bool:
+        return self._stopped.wait(timeout)
+
+    def clear_stop(self) -> None:
+        self._stopped.clear()
+
+    @contextlib.contextmanager
+    def stop_on_exception(self) -> Iterator[None]:
+        try:
+            yield
+        except Exception as error:
+            self.request_stop(error)
+
+    def join(self, threads: Any = None, stop_grace_period_secs: float = 120, ignore_live_threads: bool = False) -> None:
+        """Wait for threads to end.  Raises what one of them raised, RuntimeError for those that do not end."""
+        for thread in [*self._threads, *(threads or ())]:
+            while thread.is_alive() and not self._stopped.is_set():
+                thread.join(0.05)
+            thread.join(stop_grace_period_secs)
+            if thread.is_alive() and not ignore_live_threads:
+                raise RuntimeError(f"Coordinator stopped with threads still running: {thread.name}")
+        if self._error is not None:
+            raise self._error
+
+
+class QueueRunner:
+    """Threads that run operations which fill a queue, until it is closed."""
+
+    def __init__(self, queue: QueueBase, enqueue_ops: Sequence[Operation], *_: Any, **__: Any) -> None:
+        self.queue, self._ops = queue, list(enqueue_ops)
+
+    def create_threads(
+        self, sess: Any, coord: Coordinator | None = None, daemon: bool = True, start: bool = False
+    ) -> list[threading.Thread]:
+        """One for each operation."""
+        held = self.queue._held(sess.state)
+        if coord is not None:
+            coord._on_stop(held.close)
+        left = [len(self._ops)]
+        lock = threading.Lock()
+
+        def fill(op: Operation) -> None:
+            try:
+                while coord is None or not coord.should_stop():
+                    sess.run(op)
+            except (OutOfRangeError, CancelledError):
+                pass
+            except Exception as error:
+                if coord is None:
+                    raise
+                coord.request_stop(error)
+            finally:
+                with lock:
+                    left[0] -= 1
+                    is_last = not left[0]
+                if is_last:
+                    held.close()
+
+        found = [threading.Thread(target=fill, args=(op,), daemon=daemon) for op in self._ops]
+        for thread in found:
+            if coord is not None:
+                coord.register_thread(thread)
+            if start:
+                thread.start()
+        return found
+
+
+def add_queue_runner(qr: QueueRunner, collection: Any = RUNNERS) -> None:
+    default_graph().add_to_collection(collection, qr)
+
+
+def start_queue_runners(
+    sess: Any = None,
+    coord: Coordinator | None = None,
+    daemon: bool = True,
+    start: bool = True,
+    collection: Any = RUNNERS,
+) -> list[threading.Thread]:
+    """Start the threads of the graph's runners."""
+    chosen = sess or default_session()
+    if chosen is None:
+        raise ValueError("Cannot start queue runners: No default session is registered. Use `with sess.as_default()`.")
+    runners = chosen.graph.get_collection(collection)
+    return [t for runner in runners for t in runner.create_threads(chosen, coord, daemon, start)]
+
+
+# ---- pipelines of queues
+
+
+def _positions(count: int, num_epochs: int | None, shuffle: bool, seed: int | None) -> Tensor:
+    """Numbers below a count, again and again, as an operation that gives the next ones."""
+    key = object()
+
+    def compute(state: Any, values: Sequence[Any]) -> list[Any]:
+        told = state.resource(key, lambda: [0, random.Random(seed)])
+        if num_epochs is not None and told[0] >= num_epochs:
+            raise OutOfRangeError("producer", f"all {num_epochs} epochs are over.")
+        told[0] += 1
+        numbers = list(range(count))
+        if shuffle:
+            told[1].shuffle(numbers)
+        return [np.array(numbers, np.int32)]
+
+    op = default_graph().add("Epoch", None, [], [Info((count,), np.dtype("int32"))], compute)
+    op.on_host = True
+    return op.outputs[0]
+
+
+def range_input_producer(
+    limit: int,
+    num_epochs: int | None = None,
+    shuffle: bool = True,
+    seed: int | None = None,
+    capacity: int = 32,
+    shared_name: Any = None,
+    name: str | None = None,
+) -> FIFOQueue:
+    """A queue of the numbers below a limit."""
+    queue = FIFOQueue(capacity, [np.int32], [[]], name=name or "range_input_producer")
+    add_queue_runner(QueueRunner(queue, [queue.enqueue_many([_positions(limit, num_epochs, shuffle, seed)])]))
+    return queue
+
+
+def slice_input_producer(
+    tensor_list: Sequence[Any],
+    num_epochs: int | None = None,
+    shuffle: bool = True,
+    seed: int | None = None,
+    capacity: int = 32,
+    shared_name: Any = None,
+    name: str | None = None,
+) -> list[Any]:
+    """A row of each of the tensors, another one at each run."""
+    tensors = [convert_to_tensor(t) for t in tensor_list]
+    count = tensors[0].shape.as_list()[0]
+    index = range_input_producer(int(count or 0), num_epochs, shuffle, seed, capacity, name=name).dequeue()
+    return [tf["gather"](t, index) for t in tensors]
+
+
+def batch(
+    tensors: Any,
+    batch_size: int,
+    num_threads: int = 1,
+    capacity: int = 32,
+    enqueue_many: bool = False,
+    shapes: Any = None,
+    dynamic_pad: bool = False,
+    allow_smaller_final_batch: bool = False,
+    shared_name: Any = None,
+    name: str = "batch",
+) -> Any:
+    """So many elements at once, of those that threads put into a queue."""
+    return _batched(
+        FIFOQueue, (capacity,), tensors, batch_size, num_threads, enqueue_many, allow_smaller_final_batch, name
+    )
+
+
+def shuffle_batch(
+    tensors: Any,
+    batch_size: int,
+    capacity: int,
+    min_after_dequeue: int,
+    num_threads: int = 1,
+    seed: int | None = None,
+    enqueue_many: bool = False,
+    shapes: Any = None,
+    allow_smaller_final_batch: bool = False,
+    shared_name: Any = None,
+    name: str = "shuffle_batch",
+) -> Any:
+    """The same in random order."""
+
+    def make(*args: Any, **kwargs: Any) -> RandomShuffleQueue:
+        kwargs["seed"] = seed
+        return RandomShuffleQueue(*args, **kwargs)
+
+    return _batched(
+        make,
+        (capacity, min_after_dequeue),
+        tensors,
+        batch_size,
+        num_threads,
+        enqueue_many,
+        allow_smaller_final_batch,
+        name,
+    )
+
+
+def _batched(
+    make: Any, sizes: Any, tensors: Any, batch_size: int, threads: int, many: bool, smaller: bool, name: str
+) -> Any:
+    is_dict = isinstance(tensors, dict)
+    keys = list(tensors) if is_dict else []
+    several = isinstance(tensors, (list, tuple))
+    values = [convert_to_tensor(t) for t in (tensors.values() if is_dict else tensors if several else [tensors])]
+    shapes = [t.shape[1:] if many else t.shape for t in values]
+    queue = make(*sizes, [t.dtype for t in values], shapes, name=name)
+    put = queue.enqueue_many if many else queue.enqueue
+    add_queue_runner(QueueRunner(queue, [put(values) for _ in range(threads)]))
+    found = queue.dequeue_up_to(batch_size) if smaller else queue.dequeue_many(batch_size)
+    rows = found if isinstance(found, list) else [found]
+    return dict(zip(keys, rows)) if is_dict else rows if several else found

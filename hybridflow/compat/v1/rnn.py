@@ -1,0 +1,283 @@
+"""Cells and loops of recurrent networks: ``tf.nn.rnn_cell``, ``tf.nn.dynamic_rnn`` and ``tf.nn.static_rnn``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from hybridflow.compat.v1.control import scan
+from hybridflow.compat.v1.functions import TABLE as tf, convert_to_tensor
+from hybridflow.compat.v1.neural import TABLE as nn
+from hybridflow.compat.v1.variables import constant_initializer, get_variable, variable_scope, zeros_initializer
+from hybridflow.compiler.ir import dtypes
+from hybridflow.core import pytree
+
+
+class LSTMStateTuple(NamedTuple):
+    """What a long short-term memory remembers, and its output."""
+
+    c: Any
+    h: Any
+
+
+class RNNCell:
+    """The base of cells: ``output, state = cell(inputs, state)``.  Subclasses define ``call``, and their sizes."""
+
+    def __init__(self, name: str, activation: Any = None, reuse: Any = None) -> None:
+        self._name, self._activation, self._reuse = name, activation or nn["tanh"], reuse
+        self._scope: Any = None
+
+    @property
+    def state_size(self) -> Any:
+        raise NotImplementedError
+
+    @property
+    def output_size(self) -> int:
+        raise NotImplementedError
+
+    def call(self, inputs: Any, state: Any) -> tuple[Any, Any]:
+        raise NotImplementedError
+
+    def zero_state(self, batch_size: Any, dtype: Any = dtypes.float32) -> Any:
+        """A state of zeros, for a batch of a size."""
+        sizes, structure = pytree.flatten(self.state_size)
+        return pytree.unflatten(structure, [tf["zeros"](tf["stack"]([batch_size, size]), dtype) for size in sizes])
+
+    def __call__(self, inputs: Any, state: Any, scope: Any = None) -> tuple[Any, Any]:
+        if self._scope is None:  # a cell has one set of variables, wherever it is called again
+            with variable_scope(scope or self._name, reuse=self._reuse) as self._scope:
+                return self.call(convert_to_tensor(inputs), state)
+        with variable_scope(self._scope, reuse=True):
+            return self.call(convert_to_tensor(inputs), state)
+
+    def _linear(self, parts: Sequence[Any], size: int, name: str = "", bias: Any = None) -> Any:
+        joined = tf["concat"](list(parts), 1)
+        width = sum(int(part.shape[1]) for part in parts)
+        kernel = get_variable(f"{name}kernel", [width, size])
+        return nn["bias_add"](
+            tf["matmul"](joined, kernel), get_variable(f"{name}bias", [size], initializer=bias or zeros_initializer())
+        )
+
+
+class BasicRNNCell(RNNCell):
+    """``tanh(inputs @ w + state @ u + b)``."""
+
+    def __init__(
+        self, num_units: int, activation: Any = None, reuse: Any = None, name: str | None = None, dtype: Any = None
+    ) -> None:
+        super().__init__(name or "basic_rnn_cell", activation, reuse)
+        self._units = num_units
+
+    @property
+    def state_size(self) -> int:
+        return self._units
+
+    output_size = state_size
+
+    def call(self, inputs: Any, state: Any) -> tuple[Any, Any]:
+        found = self._activation(self._linear([inputs, state], self._units))
+        return found, found
+
+
+class GRUCell(BasicRNNCell):
+    """Gated recurrent units, with the reset gate before the product."""
+
+    def __init__(
+        self,
+        num_units: int,
+        activation: Any = None,
+        reuse: Any = None,
+        kernel_initializer: Any = None,
+        bias_initializer: Any = None,
+        name: str | None = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__(num_units, activation, reuse, name or "gru_cell")
+
+    def call(self, inputs: Any, state: Any) -> tuple[Any, Any]:
+        gates = nn["sigmoid"](self._linear([inputs, state], 2 * self._units, "gates/", constant_initializer(1.0)))
+        reset, update = tf["split"](gates, 2, axis=1)
+        candidate = self._activation(self._linear([inputs, reset * state], self._units, "candidate/"))
+        found = update * state + (1 - update) * candidate
+        return found, found
+
+
+class BasicLSTMCell(RNNCell):
+    """A long short-term memory; ``forget_bias`` is added to what opens the forget gate."""
+
+    def __init__(
+        self,
+        num_units: int,
+        forget_bias: float = 1.0,
+        state_is_tuple: bool = True,
+        activation: Any = None,
+        reuse: Any = None,
+        name: str | None = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__(name or "basic_lstm_cell", activation, reuse)
+        self._units, self._forget_bias, self._is_tuple = num_units, forget_bias, state_is_tuple
+
+    @property
+    def state_size(self) -> Any:
+        return LSTMStateTuple(self._units, self._units) if self._is_tuple else 2 * self._units
+
+    @property
+    def output_size(self) -> int:
+        return self._units
+
+    def call(self, inputs: Any, state: Any) -> tuple[Any, Any]:
+        c, h = state if self._is_tuple else tf["split"](state, 2, axis=1)
+        i, j, f, o = tf["split"](self._linear([inputs, h], 4 * self._units), 4, axis=1)
+        c = nn["sigmoid"](f + self._forget_bias) * c + nn["sigmoid"](i) * self._activation(j)
+        h = nn["sigmoid"](o) * self._activation(c)
+        return h, LSTMStateTuple(c, h) if self._is_tuple else tf["concat"]([c, h], 1)
+
+
+class LSTMCell(BasicLSTMCell):
+    """As BasicLSTMCell; peepholes and projections are not there."""
+
+    def __init__(
+        self,
+        num_units: int,
+        use_peepholes: bool = False,
+        cell_clip: Any = None,
+        initializer: Any = None,
+        num_proj: Any = None,
+        proj_clip: Any = None,
+        forget_bias: float = 1.0,
+        state_is_tuple: bool = True,
+        activation: Any = None,
+        reuse: Any = None,
+        name: str | None = None,
+        **_: Any,
+    ) -> None:
+        if use_peepholes or num_proj is not None or cell_clip is not None:
+            raise NotImplementedError("LSTMCell has no peepholes, projections or clipping in hybridflow.")
+        super().__init__(num_units, forget_bias, state_is_tuple, activation, reuse, name or "lstm_cell")
+
+
+class MultiRNNCell(RNNCell):
+    """Cells on top of each other."""
+
+    def __init__(self, cells: Sequence[RNNCell], state_is_tuple: bool = True) -> None:
+        super().__init__("multi_rnn_cell")
+        self._cells = list(cells)
+
+    @property
+    def state_size(self) -> Any:
+        return tuple([cell.state_size for cell in self._cells])
+
+    @property
+    def output_size(self) -> int:
+        return self._cells[-1].output_size
+
+    def call(self, inputs: Any, state: Any) -> tuple[Any, Any]:
+        states = []
+        for k, (cell, own) in enumerate(zip(self._cells, state)):
+            with variable_scope(f"cell_{k}"):
+                inputs, after = cell(inputs, own)
+            states.append(after)
+        return inputs, tuple(states)
+
+
+class DropoutWrapper(RNNCell):
+    """A cell whose inputs and outputs are dropped out."""
+
+    def __init__(
+        self,
+        cell: RNNCell,
+        input_keep_prob: Any = 1.0,
+        output_keep_prob: Any = 1.0,
+        state_keep_prob: Any = 1.0,
+        **_: Any,
+    ) -> None:
+        super().__init__("dropout_wrapper")
+        self._cell, self._into, self._out = cell, input_keep_prob, output_keep_prob
+
+    @property
+    def state_size(self) -> Any:
+        return self._cell.state_size
+
+    @property
+    def output_size(self) -> int:
+        return self._cell.output_size
+
+    def __call__(self, inputs: Any, state: Any, scope: Any = None) -> tuple[Any, Any]:
+        output, after = self._cell(_kept(inputs, self._into), state, scope)
+        return _kept(output, self._out), after
+
+
+def _kept(x: Any, share: Any) -> Any:
+    return x if isinstance(share, (int, float)) and share == 1 else nn["dropout"](x, keep_prob=share)
+
+
+def dynamic_rnn(
+    cell: RNNCell,
+    inputs: Any,
+    sequence_length: Any = None,
+    initial_state: Any = None,
+    dtype: Any = None,
+    parallel_iterations: Any = None,
+    swap_memory: bool = False,
+    time_major: bool = False,
+    scope: Any = None,
+) -> tuple[Any, Any]:
+    """The outputs of a cell along the second axis (with ``time_major`` the first), and its last state.
+
+    Rows end after ``sequence_length`` steps: from there on outputs are 0 and the state stays.
+    """
+    with variable_scope(scope or "rnn"):
+        x = convert_to_tensor(inputs)
+        x = x if time_major else tf["transpose"](x, [1, 0, *range(2, x.shape.ndims or 3)])
+        sizes = tf["shape"](x)
+        start = cell.zero_state(sizes[1], x.dtype) if initial_state is None else initial_state
+        blank = tf["zeros"](tf["stack"]([sizes[1], cell.output_size]), x.dtype)
+        lengths = None if sequence_length is None else tf["cast"](convert_to_tensor(sequence_length), np.dtype("int32"))
+
+        def step(before: Any, row: Any) -> Any:
+            step_inputs, number = row
+            output, state = cell(step_inputs, before[1])
+            if lengths is not None:
+                goes_on = number < lengths
+                output = tf["where"](goes_on, output, tf["zeros_like"](output))
+                leaves, structure = pytree.flatten(state)
+                olds = pytree.flatten(before[1])[0]
+                state = pytree.unflatten(structure, [tf["where"](goes_on, a, b) for a, b in zip(leaves, olds)])
+            return output, state
+
+        outputs, states = scan(step, (x, tf["range"](sizes[0])), (blank, start))
+        outputs.set_shape([None, None, cell.output_size])
+        leaves, structure = pytree.flatten(states)
+        for leaf, size in zip(leaves, pytree.flatten(cell.state_size)[0]):
+            leaf.set_shape([None, None, size])
+        last = pytree.unflatten(structure, [leaf[-1] for leaf in leaves])
+        return (outputs if time_major else tf["transpose"](outputs, [1, 0, 2])), last
+
+
+def static_rnn(
+    cell: RNNCell,
+    inputs: Sequence[Any],
+    initial_state: Any = None,
+    dtype: Any = None,
+    sequence_length: Any = None,
+    scope: Any = None,
+) -> tuple[list[Any], Any]:
+    """The outputs for a list of inputs, one for each step, and the last state."""
+    with variable_scope(scope or "rnn"):
+        first = convert_to_tensor(inputs[0])
+        state = cell.zero_state(tf["shape"](first)[0], dtype or first.dtype) if initial_state is None else initial_state
+        outputs = []
+        for x in inputs:
+            output, state = cell(x, state)
+            outputs.append(output)
+        return outputs, state
+
+
+NAMES = {
+    "RNNCell": RNNCell, "BasicRNNCell": BasicRNNCell, "GRUCell": GRUCell, "BasicLSTMCell": BasicLSTMCell,
+    "LSTMCell": LSTMCell, "MultiRNNCell": MultiRNNCell, "DropoutWrapper": DropoutWrapper,
+    "LSTMStateTuple": LSTMStateTuple,
+}  # fmt: skip
