@@ -91,7 +91,8 @@ LEVELS = {
     "hybridflow.compat.adapters": 7.95,
     "hybridflow.compat.entries": 7.96,
     "hybridflow.compat.tf": 7.99,
-    "hybridflow.compat.v1": 7.98,
+    "hybridflow.compat.v1": 7.995,
+    "hybridflow.compat.tf.compat.v1": 7.997,
     "hybridflow.cli": 8,
     "hybridflow.__main__": 8,
 }

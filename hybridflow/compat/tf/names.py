@@ -13,7 +13,7 @@ from hybridflow.compat import tables
 from hybridflow.compat.entries import Entry, parse, target_of
 
 TF = "hybridflow.compat.tf"
-_LATER = {"compat": {"v1": f"{TF}.compat.v1"}, ".": {"compat": f"{TF}.compat"}}
+_LATER = {"compat": {"v1": "hybridflow.compat.v1"}, ".": {"compat": f"{TF}.compat"}}
 
 
 @functools.cache

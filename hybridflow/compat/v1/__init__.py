@@ -6,13 +6,16 @@ compiled as one program.
 
 from __future__ import annotations
 
+import importlib as _importlib
 import re
+import types as _types
 from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 
 import hybridflow as _hf
+from hybridflow.compat.tf import names as _tf_names
 from hybridflow.compat.v1 import (
     effects as _effects,
     errors as errors,
@@ -212,9 +215,14 @@ def _recorded(module: Any) -> Any:
         found = getattr(module, name, None) if name in dir(module) else None
         if not callable(found) or isinstance(found, type):
             return None
-        return _Recorded(found, re.sub(r"(?:^|_)(\w)", lambda m: m[1].upper(), name), name)
+        return _Recorded(found, _type_of(name), name)
 
     return look_up
+
+
+def _type_of(name: str) -> str:
+    """The type of operations of a function, as TensorFlow would call it: ``reduce_sum`` is ReduceSum."""
+    return re.sub(r"(?:^|_)(\w)", lambda m: m[1].upper(), name)
 
 
 _NAMES = {
@@ -324,7 +332,18 @@ contrib = _naming.Namespace(
     },
 )
 test = _naming.Namespace("tf.test", {"is_gpu_available": lambda *_: False, "gpu_device_name": lambda: ""})
-_fallback = _recorded(_hf)
+_hybridflows = _recorded(_hf)
+
+
+def _fallback(name: str) -> Any:
+    """What TensorFlow 2 or hybridflow has under a name: recorded where a graph is built."""
+    try:
+        found = _tf_names.function_of(name)
+    except (AttributeError, ImportError):
+        return _hybridflows(name)
+    if not callable(found) or isinstance(found, type):
+        return found
+    return _Recorded(found, _type_of(name), name)
 
 
 def __getattr__(name: str) -> Any:
@@ -334,10 +353,25 @@ def __getattr__(name: str) -> Any:
     if found is None:
         found = _fallback(name)
     if found is None:
-        raise AttributeError(_naming.missing("tf", name, {**globals(), **_NAMES}))
+        raise AttributeError(_naming.missing("tf", name, dict.fromkeys(__dir__())))
     globals()[name] = found
     return found
 
 
 def __dir__() -> list[str]:
     return sorted({*(name for name in globals() if not name.startswith("_")), *_NAMES})
+
+
+def _record_rooms() -> None:
+    """Let the functions of ``hybridflow.compat.tf`` record, too, where a graph is open."""
+    for room in (".", "math", "nn", "linalg", "random"):
+        module = _importlib.import_module(_tf_names.TF if room == "." else f"{_tf_names.TF}.{room}")
+        for name in _tf_names.rooms()[room]:
+            found = getattr(module, name)
+            if isinstance(found, _types.FunctionType):
+                own = _functions.TABLE.get(name)
+                kind = own.type if isinstance(own, _Recorded) else _type_of(name)
+                setattr(module, name, _Recorded(found, kind, by_default=False))
+
+
+_record_rooms()

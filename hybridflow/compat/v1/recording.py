@@ -60,6 +60,8 @@ class Recorded:
 
     def __call__(self, *args: Any, name: str | None = None, **kwargs: Any) -> Any:
         seed = kwargs.pop("op_seed", None)
+        if not self.by_default and not is_recording(False):
+            return self.function(*args, **kwargs)
         leaves, structure = pytree.flatten((args, kwargs))
         places = [k for k, leaf in enumerate(leaves) if is_symbolic(leaf)]
         if not places and not is_recording(self.by_default):

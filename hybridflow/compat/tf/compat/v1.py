@@ -1,13 +1,7 @@
-"""TensorFlow's ``tf.compat.v1``, which is ``hybridflow.compat.v1``."""
+"""``hybridflow.compat.v1`` under TensorFlow's path: ``import hybridflow.compat.tf.compat.v1 as tf``."""
 
-from typing import Any
+import sys as _sys
 
-from hybridflow.compat import v1
+from hybridflow.compat import v1 as _v1
 
-
-def __getattr__(name: str) -> Any:
-    return getattr(v1, name)
-
-
-def __dir__() -> list[str]:
-    return dir(v1)
+_sys.modules[__name__] = _v1
