@@ -57,11 +57,12 @@ def test_answers_name_what_is_there() -> None:
 
 
 def public(module: ModuleType = hf, prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """The public functions and classes by name, those of public modules too; errors are documented where they arise."""
+    """The public functions and classes by name, those of public modules too; errors are documented where they arise,
+    and what other libraries call it is documented there."""
     for name in module.__all__:
         found = getattr(module, name)
         if isinstance(found, ModuleType):
-            yield from public(found, f"{name}.") if found is not hf.errors else ()
+            yield from public(found, f"{name}.") if found not in (hf.errors, hf.compat) else ()
         elif callable(found) and not (inspect.isclass(found) and issubclass(found, (Exception, tuple))):
             yield prefix + name, found
 

@@ -6,7 +6,6 @@ compiled as one program.
 
 from __future__ import annotations
 
-import importlib as _importlib
 import re
 import types as _types
 from contextlib import contextmanager
@@ -339,6 +338,7 @@ def _fallback(name: str) -> Any:
     """What TensorFlow 2 or hybridflow has under a name: recorded where a graph is built."""
     try:
         found = _tf_names.function_of(name)
+        found = found.function if isinstance(found, _Recorded) else found
     except (AttributeError, ImportError):
         return _hybridflows(name)
     if not callable(found) or isinstance(found, type):
@@ -362,16 +362,14 @@ def __dir__() -> list[str]:
     return sorted({*(name for name in globals() if not name.startswith("_")), *_NAMES})
 
 
-def _record_rooms() -> None:
-    """Let the functions of ``hybridflow.compat.tf`` record, too, where a graph is open."""
-    for room in (".", "math", "nn", "linalg", "random"):
-        module = _importlib.import_module(_tf_names.TF if room == "." else f"{_tf_names.TF}.{room}")
-        for name in _tf_names.rooms()[room]:
-            found = getattr(module, name)
-            if isinstance(found, _types.FunctionType):
-                own = _functions.TABLE.get(name)
-                kind = own.type if isinstance(own, _Recorded) else _type_of(name)
-                setattr(module, name, _Recorded(found, kind, by_default=False))
+def _recording(name: str, found: Any) -> Any:
+    """A function of ``hybridflow.compat.tf`` as one that records, too, where a graph is open."""
+    room, _, last = name.rpartition(".")
+    if room not in ("", "math", "nn", "linalg", "random") or not isinstance(found, _types.FunctionType):
+        return found
+    own = _functions.TABLE.get(last)
+    return _Recorded(found, own.type if isinstance(own, _Recorded) else _type_of(last), by_default=False)
 
 
-_record_rooms()
+_tf_names.let_record(_recording)
+__all__ = [name for name in __dir__() if name != "annotations"]

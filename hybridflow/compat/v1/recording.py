@@ -58,6 +58,9 @@ class Recorded:
         self.function, self.type, self.default_name = function, type, name or type
         self.draws, self.of_sizes, self.by_default = draws, of_sizes, by_default
 
+    def __repr__(self) -> str:
+        return f"<function {self.function.__name__}>"
+
     def __call__(self, *args: Any, name: str | None = None, **kwargs: Any) -> Any:
         seed = kwargs.pop("op_seed", None)
         if not self.by_default and not is_recording(False):
