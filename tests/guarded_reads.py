@@ -67,6 +67,17 @@ def cases() -> Iterator[Case]:
     for groups, channels in ((1, 3), (1, 17), (3, 3)):
         x, kernel = some("float32", 2, 11, 9, channels), some("float32", 3, 2, channels // groups, 5 * groups)
         yield f"convolution {groups, channels}", _convolved, (x, kernel)
+    for steps in (150, 261):  # panels, with rows left over; keys and values are parts of a longer line
+        yield f"attention {steps}", _attended, (some("float32", 8, steps, 3 * 5) / 9,)
+
+
+def _attended(x: Any) -> Any:
+    with hf.GradientTape() as tape:
+        tape.watch(x)
+        q, k, v = (x[..., 5 * i : 5 * i + 5] for i in range(3))
+        y = hf.nn.softmax(q @ hf.permute_dims(k, (0, 2, 1))) @ v
+        loss = hf.sum(y * y)
+    return y, tape.gradient(loss, x)
 
 
 def _convolved(x: Any, kernel: Any) -> Any:
