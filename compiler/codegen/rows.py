@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 
-from hybridflow.compiler.codegen.elements import Place
+from hybridflow.compiler.codegen.elements import Elements, Place
 from hybridflow.compiler.codegen.nest import Nest
 from hybridflow.compiler.codegen.reduction import (
     Body,
@@ -23,8 +23,9 @@ from hybridflow.compiler.codegen.structured import Ref
 from hybridflow.compiler.codegen.values import Val
 from hybridflow.compiler.ir.extents import aligned
 from hybridflow.compiler.ir.graph import Node
-from hybridflow.compiler.ir.types import product
+from hybridflow.compiler.ir.types import is_static, product, static_size
 from hybridflow.compiler.loops.index import Index, Ix
+from hybridflow.compiler.loops.kernel import accesses
 from hybridflow.compiler.loops.limits import LONG_ROW
 from hybridflow.compiler.loops.stages import Kept, Stage
 
@@ -90,6 +91,8 @@ class Rows(Nest):
 
         def body(mask: Val | None) -> list[State]:
             elements = self._elements(space.vars[-1], mask)
+            if mask is None and stage is self._second:
+                self._ask_for_next(elements)
             self._store_roots(elements, stage.roots, space.full)
             self._compute(elements, [*(node for node, _ in kept), *(n for fold in stage.folds for n in fold.inputs)])
             for (node, position), pointer in kept.items():
@@ -98,6 +101,46 @@ class Rows(Nest):
             return [fold.lift(elements, space.full, self.within) for fold in folds]
 
         return body
+
+    # ---- rows to come
+
+    @cached_property
+    def _second(self) -> Stage | None:
+        """The stage that has time to ask for what the first one of the next row reads: one that folds what is in the
+        cache by then.  None where rows need not come from memory, or no loop tells where the next one is."""
+        stages, e = self.schedule.stages, self.e
+        rows = self.space.kept
+        sizes = tuple(var.extent for var in self.space.vars)
+        if e.target.kind != "cpu" or len(stages) < 3 or not stages[1].folds or not rows or not is_static(sizes):
+            return None
+        return stages[1] if static_size(sizes) * self._widest > e.target.l2 else None
+
+    @cached_property
+    def _read_first(self) -> set[Node]:
+        """The inputs that the first stage reads."""
+        stage, inputs = self.schedule.stages[0], set(self.kernel.inputs)
+        found: set[Node] = set()
+        waiting = [*stage.roots, *(n for n, _ in stage.kept), *(n for fold in stage.folds for n in fold.inputs)]
+        while waiting:
+            node = waiting.pop()
+            if node not in found:
+                found.add(node)
+                waiting += () if node in inputs else node.inputs
+        return found & inputs
+
+    @property
+    def _widest(self) -> int:
+        """The bytes of an element of the widest input."""
+        return max((n.dtype.itemsize for n in self.kernel.inputs), default=0)
+
+    def _ask_for_next(self, elements: Elements) -> None:
+        code, (row, along) = self.code, (self.space.kept[-1], self.space.vars[-1])
+        for node, positions in accesses(self.kernel, self.space, self.is_leaf).of_input.items():
+            for position in positions if node in self._read_first else ():
+                step = position.coefficient(row)
+                if position.coefficient(along) == 1 and step:
+                    at = code.add(elements.ref(position), step)
+                    self.e.prefetch(code.at(self.places[node].pointer, at, node.dtype.itemsize))
 
     def _along(self, body: Callable[[Val | None], list[State]]) -> Body:
         """The body as one at an element of the row."""
