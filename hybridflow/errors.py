@@ -91,6 +91,8 @@ def of_arguments(error: BaseException, function: Callable[..., Any]) -> BaseExce
     """
     if isinstance(error, HybridflowError) or not isinstance(error, _OF_ARGUMENTS) or is_of_program(error):
         return error
+    if isinstance(error, RecursionError) and _is_deep(sys._getframe(1)):
+        return error  # whoever called so deep, with whatever arguments
     entry = error.__traceback__
     while entry is not None:
         filename = entry.tb_frame.f_code.co_filename
@@ -103,6 +105,14 @@ def of_arguments(error: BaseException, function: Callable[..., Any]) -> BaseExce
     found.__cause__ = error if flags.TRACEBACK.value == "full" else None
     found.__suppress_context__ = True
     return found
+
+
+def _is_deep(frame: types.FrameType | None) -> bool:
+    """Whether half of the frames that Python allows lie beneath one already."""
+    left = sys.getrecursionlimit() // 2
+    while frame is not None and left:
+        frame, left = frame.f_back, left - 1
+    return frame is not None
 
 
 OF_PROGRAM = "raised by compiled code"  # how the note begins of an error of the user's that a program raised

@@ -314,3 +314,36 @@ def test_numpy_scalars_and_pythons_numbers_are_two_things() -> None:
     assert form(hf.function(same)(x, s)) == form(same(x, s))
     with pytest.raises(HybridflowError, match="no one type"):
         hf.function(two)(x, s)
+
+
+OF_TENSORS: dict[str, Callable[..., Any]] = {
+    "int": lambda x, n: (int(n) + 1, int(x[0]) // 2, int(-x[0] * 3)),
+    "float": lambda x, n: (float(x[0]) / 3, float(n), hf.exp(x) * float(n)),
+    "bool": lambda x, n: (1 if bool(n) else 2, not bool(x[1] - x[1])),
+    "math": lambda x, n: (math.sqrt(abs(x[0])), math.floor(x[0]), math.ceil(x[0]), math.isnan(x[0])),
+    "min and max": lambda x, n: (min(x), max(x), max(x, key=lambda v: -v), max(n, 2), min([n, 9])),
+    "sums": lambda x, n: (sum(x), sum([n, n], 10), any(x > 2), all(x > -9), any(v > 1 for v in x)),
+    "operators": lambda x, n: (abs(x), round(x), divmod(n, 3), divmod(17, n), pow(x, 2), pow(2, n)),
+    "containers": lambda x, n: (len(x), list(x), tuple(x), next(iter(x)), list(reversed(x)), [*x]),
+    "walks": lambda x, n: (list(zip(x, x)), list(enumerate(x)), list(map(abs, x))),
+    "sorted by what is known": lambda x, n: sorted([(2, x), (1, n)], key=lambda pair: pair[0]),
+    "filtered by what is known": lambda x, n: list(filter(lambda pair: pair[0] > 1, [(2, x), (1, n)])),
+    "types": lambda x, n: (isinstance(x, hf.Tensor), isinstance(x, float), callable(x)),
+}
+
+
+@pytest.mark.parametrize("name", OF_TENSORS)
+def test_what_pythons_functions_make_of_tensors(name: str) -> None:
+    f = OF_TENSORS[name]
+    for x, n in (([2.5, -1.25, 0.75], 5), ([-3.5, 8.0, 1.0], 2)):
+        given = hf.constant(x), hf.constant(n)
+        assert form(hf.function(f)(*given)) == form(f(*given))
+
+
+def test_a_nan_is_no_int() -> None:
+    def f(x: Any) -> Any:
+        return int(x) + 1
+
+    for g in (f, hf.function(f)):
+        with pytest.raises(ValueError, match="NaN"):
+            g(hf.constant(float("nan")))

@@ -88,7 +88,11 @@ def _fitting(variable: Variable, value: Any) -> Tensor:
             "assign", f"{variable._title()} cannot take {tensor.type}. Convert it with x.astype(hf.{variable.dtype})."
         )
     if tensor.shape != variable.shape:
-        raise ShapeError("assign", f"{variable._title()} cannot take {tensor.type}: its shape is fixed.")
+        raise ShapeError(
+            "assign",
+            f"{variable._title()} cannot take {tensor.type}: its shape is fixed. Reshape the value, or make "
+            "another variable.",
+        )
     return tensor
 
 

@@ -18,7 +18,15 @@ from hybridflow.core.variable import Variable
 from hybridflow.eager.dispatch import apply
 from hybridflow.eager.operands import as_tensor, cast, expand, filled, own, scalar, to_shape
 from hybridflow.eager.operations import creation, operation
-from hybridflow.errors import ArgumentError, ArgumentTypeError, HybridflowError, ShapeError, SharingError, entered
+from hybridflow.errors import (
+    ArgumentError,
+    ArgumentTypeError,
+    HybridflowError,
+    ShapeError,
+    SharingError,
+    TraceError,
+    entered,
+)
 
 
 @entered
@@ -260,6 +268,11 @@ def _number(value: Any, name: str) -> Any:
         bound = as_tensor(value, "arange")
         if bound.size != 1:
             raise ShapeError("arange", f"{name} is {bound.type}; it must be one number.")
+        if bound._known() is None:
+            raise TraceError(
+                "arange", f"{name} is {bound!r}, whose value does not exist while tracing, and it decides the shape. "
+                "For a loop write range(n), which takes a tensor; for a size make it a Python argument."
+            )  # fmt: skip
         value = bound.item()
     if isinstance(value, float) and not math.isfinite(value):
         raise ArgumentError("arange", f"{name} is {value}; it must be finite.")

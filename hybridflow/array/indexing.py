@@ -189,7 +189,10 @@ def _axes_used(part: Any) -> int:
 def _position(x: Tensor, axis: int, index: Extent) -> _Entry:
     extent = x.shape[axis]
     if not -extent <= index < extent:
-        raise IndexRangeError("getitem", f"index {index} is out of range for axis {axis} of {x.type}.")
+        raise IndexRangeError(
+            "getitem",
+            f"index {index} is out of range for axis {axis} of {x.type}. Expected -{extent} <= index < {extent}.",
+        )
     return Position(index if index >= 0 else index + extent)
 
 

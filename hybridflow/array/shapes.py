@@ -42,7 +42,11 @@ def reshape(x: ArrayLike, /, shape: ShapeLike, *, copy: bool | None = None) -> T
     else:
         wanted = to_shape(given, "reshape")
     if product(x.shape) != product(wanted):
-        raise ShapeError("reshape", f"{x.type} does not have as many elements as the shape {_text(wanted)}.")
+        raise ShapeError(
+            "reshape",
+            f"{x.type} does not have as many elements as the shape {_text(wanted)}. Give as many, or -1 "
+            "for the one extent that follows from the others.",
+        )
     return fresh(reshape_to(x, wanted), x)
 
 

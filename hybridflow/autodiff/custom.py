@@ -148,7 +148,9 @@ class _UserDerivative:
             return []
         if len(given) != len(types):
             raise GradientError(
-                self._stage, f"grad_fn returned {len(given)} cotangents for {len(types)} tensor {what}s."
+                self._stage,
+                f"grad_fn returned {len(given)} cotangents for {len(types)} tensor {what}s. Return one for each, "
+                "in their order: None where there is none.",
             )
         out: list[Tensor | None] = []
         for k, (g, type) in enumerate(zip(given, types)):

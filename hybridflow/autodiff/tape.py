@@ -392,7 +392,10 @@ class GradientTape(Recording):
                 continue
             seed = as_tensor(weight, "GradientTape.gradient", t.dtype)
             if seed.shape != t.shape:
-                raise ShapeError("GradientTape.gradient", f"the output gradient {seed.type} is for a target {t.type}.")
+                raise ShapeError(
+                    "GradientTape.gradient",
+                    f"the output gradient {seed.type} is for a target {t.type}. Give one of its shape.",
+                )
             seeds.append((t, seed))
         return seeds
 

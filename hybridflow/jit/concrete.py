@@ -33,6 +33,7 @@ from hybridflow.jit.keys import (
     is_tensor_like,
     leaf_key,
 )
+from hybridflow.jit.recursion import endless
 from hybridflow.jit.value_keys import value_key
 from hybridflow.tracing.assumptions import Assumptions, Restart, conditions_hold
 from hybridflow.tracing.numbers import number_of
@@ -443,6 +444,8 @@ def _run(
     try:
         with tracing(trace), observing(trace, values):
             result = python(*args, **kwargs)
+    except RecursionError as error:
+        raise endless(binder.name, error) from None
     except BaseException as error:
         if _comes_after_effects(error, trace):
             raise RaisedError(error) from None

@@ -77,7 +77,13 @@ class InputSignature:
         is_weak = weak_kind(value) is not None or isinstance(value, (list, tuple))
         tensor = as_tensor(value, self._binder.name, spec.dtype if is_weak else None)
         if tensor.dtype != spec.dtype:
-            raise DTypeError(self._binder.name, f"{path} is {tensor.type}; the input_signature says {spec}.")
+            raise DTypeError(
+                self._binder.name, f"{path} is {tensor.type}; the input_signature says {spec}. Convert it with "
+                f"hf.astype({path}, hf.{spec.dtype})."
+            )  # fmt: skip
         if not spec.accepts_shape(tensor.shape):
-            raise ShapeError(self._binder.name, f"{path} is {tensor.type}; the input_signature says {spec}.")
+            raise ShapeError(
+                self._binder.name, f"{path} is {tensor.type}; the input_signature says {spec}. Reshape or pad it, or "
+                "have the input_signature say None for extents that vary."
+            )  # fmt: skip
         return tensor

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from hybridflow.array import elementwise
+from hybridflow.array.shapes import reshape
 from hybridflow.compiler.ir import dtypes
 from hybridflow.compiler.ir.extents import Dim
 from hybridflow.compiler.ir.graph import Node
@@ -110,6 +111,17 @@ def is_number(value: Any) -> bool:
 def number_of(x: Tensor, narrow: type | None = None) -> Any:
     """A tensor of the trace as one that counts as a Python number."""
     return SymbolicNumber(x._node, x._trace, narrow) if isinstance(x, SymbolicTensor) else x
+
+
+def has_number(x: Tensor) -> bool:
+    """Whether a tensor has a single element, which is a number of Python's."""
+    return x.size == 1 and x.dtype != np.uint64
+
+
+def number_in(x: Tensor) -> Any:
+    """The element of a tensor as a Python number: of the kind that ``x.item()`` is of."""
+    kind = bool if dtypes.is_bool(x.dtype) else float if dtypes.is_float(x.dtype) else int
+    return number_of(cast(reshape(x, ()), DTYPE[kind]))
 
 
 def number_tensor(value: Any, kind: type) -> Tensor:

@@ -129,12 +129,18 @@ def _reversed(make: Function) -> Function:
     return call
 
 
-def _of_number(compute: Callable[[SymbolicNumber], Any]) -> Callable[[Function], Function]:
-    """A function of one number."""
+def _of_value(compute: Callable[[SymbolicNumber], Any]) -> Callable[[Function], Function]:
+    """A function of one number, which may be the single element of a tensor."""
 
     def special(make: Function) -> Function:
         def call(*args: Any, **kwargs: Any) -> Any:
-            return compute(args[0]) if len(args) == 1 and is_number(args[0]) else make(*args, **kwargs)
+            if len(args) == 1 and not kwargs:
+                value: Any = args[0].value() if isinstance(args[0], Variable) else args[0]
+                if is_number(value):
+                    return compute(value)
+                if is_open(value) and numbers.has_number(value):
+                    return compute(numbers.number_in(value))
+            return make(*args, **kwargs)
 
         return call
 
@@ -142,7 +148,7 @@ def _of_number(compute: Callable[[SymbolicNumber], Any]) -> Callable[[Function],
 
 
 def _floats(compute: Callable[[Tensor], Tensor]) -> Callable[[Function], Function]:
-    return _of_number(lambda x: numbers.number_of(compute(numbers.number_tensor(x, float))))
+    return _of_value(lambda x: numbers.number_of(compute(numbers.number_tensor(x, float))))
 
 
 def _getattr(get: Function) -> Function:
@@ -174,13 +180,17 @@ def _is(ask: Function) -> Function:
 # ---- of several values
 
 
+def _has_rows(value: Any) -> bool:
+    return is_open(value) and isinstance(value, SymbolicTensor) and len(value.shape) > 0
+
+
 def _extreme(compare: Callable[[Any, Any], Any]) -> Callable[[Function], Function]:
     """``max`` and ``min``: of equal values it is the first one."""
 
     def special(find: Function) -> Function:
         def call(*args: Any, **kwargs: Any) -> Any:
             if len(args) == 1:
-                if isinstance(args[0], (types.GeneratorType, map, filter, zip)):
+                if isinstance(args[0], (types.GeneratorType, map, filter, zip)) or _has_rows(args[0]):
                     args = (list(args[0]),)
                 given = args[0]
             else:
@@ -238,16 +248,18 @@ SPECIAL: dict[Any, Callable[[Function], Function]] = {
     **dict.fromkeys((str, repr, format, ascii), _text),
     getattr: _getattr,
     hasattr: _hasattr,
-    int: _of_number(numbers.to_int),
-    float: _of_number(numbers.to_float),
-    bool: _of_number(numbers.to_bool),
+    int: _of_value(numbers.to_int),
+    float: _of_value(numbers.to_float),
+    bool: _of_value(numbers.to_bool),
     max: _extreme(operator.gt),
     min: _extreme(operator.lt),
     any: _quantifier(True, elementwise.logical_or),
     all: _quantifier(False, elementwise.logical_and),
     operator.is_: _is,
     operator.is_not: _is,
-    math.sqrt: _of_number(numbers.square_root),
+    math.floor: _of_value(math.floor),
+    math.ceil: _of_value(math.ceil),
+    math.sqrt: _of_value(numbers.square_root),
     math.fabs: _floats(elementwise.abs),
     math.isnan: _floats(elementwise.isnan),
     math.isinf: _floats(elementwise.isinf),

@@ -1,0 +1,11 @@
+import hybridflow as hf
+
+
+@hf.function
+def f(x):
+    if x[0] > 0:
+        y = x
+    return y
+
+
+f(hf.asarray([1.0, 2.0]))

@@ -1,0 +1,13 @@
+import hybridflow as hf
+
+
+@hf.function
+def f(x):
+    if x[0] > 0:
+        y = x
+    else:
+        y = hf.astype(x, hf.int64)
+    return y
+
+
+f(hf.asarray([1.0, 2.0]))

@@ -1,0 +1,9 @@
+import hybridflow as hf
+
+
+@hf.function
+def f(x):
+    return hf.zeros((int(x),))
+
+
+f(hf.asarray(3))

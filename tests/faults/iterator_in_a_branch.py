@@ -1,0 +1,12 @@
+import hybridflow as hf
+
+
+@hf.function
+def f(x):
+    items = iter([1.0, 2.0])
+    if x[0] > 0:
+        x = x + next(items)
+    return x + next(items)
+
+
+f(hf.asarray([1.0, 2.0]))

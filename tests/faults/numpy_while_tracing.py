@@ -1,0 +1,11 @@
+import numpy as np
+
+import hybridflow as hf
+
+
+@hf.function
+def f(x):
+    return np.exp(x.numpy())
+
+
+f(hf.asarray(3.0))

@@ -1,0 +1,9 @@
+import hybridflow as hf
+
+
+@hf.function
+def f(n):
+    return hf.zeros((n,))
+
+
+f(hf.asarray(3))

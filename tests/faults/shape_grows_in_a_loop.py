@@ -1,0 +1,11 @@
+import hybridflow as hf
+
+
+@hf.function
+def f(x):
+    while hf.sum(x) < 100:
+        x = hf.concat([x, x])
+    return x
+
+
+f(hf.asarray([1.0, 2.0]))

@@ -1,0 +1,9 @@
+import hybridflow as hf
+
+
+@hf.function
+def f(x, y):
+    return x + y
+
+
+f(hf.ones((2, 3)), hf.ones((4,)))

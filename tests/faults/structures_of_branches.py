@@ -1,0 +1,13 @@
+import hybridflow as hf
+
+
+@hf.function
+def f(x):
+    if x[0] > 0:
+        y = {"a": x}
+    else:
+        y = {"a": x, "b": x}
+    return y["a"]
+
+
+f(hf.asarray([1.0, 2.0]))

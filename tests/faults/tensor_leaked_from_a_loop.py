@@ -1,0 +1,15 @@
+import hybridflow as hf
+
+kept = {}
+
+
+@hf.function
+def f(x):
+    while x < 5:
+        x = x + 1
+        kept["x"] = x
+    return x
+
+
+f(hf.asarray(1.0))
+print(kept["x"] + 1)

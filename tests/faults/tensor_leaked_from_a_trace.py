@@ -1,0 +1,12 @@
+import hybridflow as hf
+
+kept = []
+
+
+@hf.function
+def f(x):
+    kept.append(x * 2)
+    return x
+
+
+f(hf.asarray([1.0, 2.0]))

@@ -1,0 +1,14 @@
+import hybridflow as hf
+
+
+@hf.function
+def f(x):
+    def parts(x):
+        if x[0] > 0:
+            yield x
+        yield x + 1
+
+    return sum(parts(x))
+
+
+f(hf.asarray([1.0, 2.0]))
