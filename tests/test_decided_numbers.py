@@ -237,7 +237,7 @@ def test_what_may_raise_is_not_caught_within() -> None:
         except ZeroDivisionError:
             return -t
 
-    with pytest.raises(HybridflowError, match="choose values with if"):
+    with pytest.raises(HybridflowError, match="Choose values with if"):
         hf.function(f)(hf.constant(1.0))
 
 
