@@ -167,7 +167,6 @@ expand_as: hf.broadcast_to(x, y.shape)
 fill: hf.full_like(x, value)
 fill_: hf.full_like(x, value)
 float: x.astype(hf.float32)
-get_shape: x.shape
 grad: tape.gradient(loss, x) of an hf.GradientTape, or hf.grad(f)
 grad_fn: nothing; an hf.GradientTape records
 half: x.astype(hf.float16)

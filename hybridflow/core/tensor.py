@@ -16,6 +16,7 @@ import numpy as np
 from hybridflow.compiler.ir.dtypes import is_integer
 from hybridflow.compiler.ir.types import Extent, TensorType, product
 from hybridflow.core import devices, display, other_names, pytree
+from hybridflow.core.shape import Shape
 from hybridflow.errors import (
     ArgumentError,
     ArgumentTypeError,
@@ -153,6 +154,10 @@ class Operators:
     @property
     def ndim(self) -> int:
         return len(self.shape)
+
+    def get_shape(self) -> Shape:
+        """The shape as TensorFlow's programs ask for it: ``x.get_shape().as_list()``."""
+        return Shape(self.shape)
 
     @property
     def size(self) -> Extent:
