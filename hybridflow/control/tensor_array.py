@@ -25,7 +25,10 @@ class _Form:
 
     dtype: np.dtype[Any]
     size: Any
-    grows: bool = False
+
+
+class _Growing(_Form):
+    """That of an array which becomes longer: a type and no field, which a loop would carry."""
 
 
 @dataclasses.dataclass(init=False, eq=False)
@@ -52,7 +55,7 @@ class TensorArray:
 
     def __init__(self, dtype: Any, size: Any, element_shape: Any = None, dynamic_size: bool = False) -> None:
         (extent,) = to_shape(size, "TensorArray")
-        self._form = _Form(to_dtype(dtype, "TensorArray"), extent, bool(dynamic_size))
+        self._form = (_Growing if dynamic_size else _Form)(to_dtype(dtype, "TensorArray"), extent)
         self._values = None if element_shape is None else self._zeros(to_shape(element_shape, "TensorArray"))
 
     def _zeros(self, shape: Shape) -> Tensor:
@@ -60,7 +63,7 @@ class TensorArray:
 
     def _with(self, values: Tensor) -> TensorArray:
         made = object.__new__(TensorArray)
-        made._form = dataclasses.replace(self._form, size=values.shape[0]) if self._form.grows else self._form
+        made._form = _Growing(self.dtype, values.shape[0]) if self._grows else self._form
         made._values = values
         return made
 
@@ -70,6 +73,10 @@ class TensorArray:
                 stage, "no element was written yet, and no element_shape given. Give it to TensorArray."
             )
         return self._values
+
+    @property
+    def _grows(self) -> bool:
+        return isinstance(self._form, _Growing)
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -100,7 +107,7 @@ class TensorArray:
             raise ShapeError(
                 stage, f"the value is {element.type}. Expected the shape of all elements, {_text(values)}."
             )
-        if self._form.grows:
+        if self._grows:
             values = _long_enough(values, index)
         return self._with(updated(values, index, element))
 
@@ -122,7 +129,7 @@ class TensorArray:
         """The array whose elements are the slices of ``values``."""
         stage = "TensorArray.unstack"
         x = as_tensor(values, stage, self.dtype if isinstance(values, (list, tuple)) else None)
-        fits = bool(x.shape) and (self._form.grows or same_extents(x.shape[:1], (self._form.size,)))
+        fits = bool(x.shape) and (self._grows or same_extents(x.shape[:1], (self._form.size,)))
         if x.dtype != self.dtype or not fits:
             raise ShapeError(stage, f"the values are {x.type}. Expected {self._form.size} slices of {self.dtype}.")
         return self._with(x)
