@@ -635,3 +635,22 @@ def test_objects_that_finally_joins_are_known_to_be_several() -> None:
 
     with pytest.raises(HybridflowError, match="it depends on a tensor which of several it is"):
         hf.function(f)(hf.constant(1.0))
+
+
+LEFT_BY_FINALLY = ["y = y * 0.9", "made = len(made) + y", "del nothing"]
+
+
+@pytest.mark.parametrize("last", LEFT_BY_FINALLY)
+def test_what_finally_finds_does_not_hide_why_a_function_cannot_be_traced(last: str) -> None:
+    """It runs with names whose values were those of blocks that are given up, and may fail because of that."""
+    rows = hf.constant(np.arange(10, dtype="float32"))
+    text = (
+        "def f(x):\n    y, made = x, []\n    try:\n        for row in rows:\n            y = y * 0.5 + row\n"
+        "            made.append(row)\n            if y > 3:\n                break\n            y = y + 1\n"
+        f"            made.append(y)\n        y = made[-1] + y\n    finally:\n        {last}\n    return y\n"
+    )
+    names: dict[str, Any] = {"hf": hf, "rows": rows}
+    exec(text, names)
+    with pytest.raises(HybridflowError, match="list is changed under a condition that is a tensor"):
+        hf.function(names["f"])(hf.constant(1.0))
+    assert float(hf.function(lambda x: x * 2)(hf.constant(1.0))) == 2.0

@@ -235,8 +235,7 @@ class Recorder:
     @staticmethod
     def passed(since: Any) -> None:
         """When ``finally`` begins."""
-        if sys.exc_info()[1] is not None:
-            paths.unwound(since[0])
+        paths.passed(since[0])
 
     @staticmethod
     def tries(

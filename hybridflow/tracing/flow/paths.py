@@ -299,6 +299,7 @@ class _Active(threading.local):
         self.doubles: list[tuple[FrameType, tuple[Any, ...]]] = []
         self.changes = 0  # how often something was changed in place
         self.refusal: TraceError | None = None  # nobody catches it
+        self.passing: BaseException | None = None  # what came through a ``finally`` that ran for it
         self.guarded: list[Guarded] = []  # what may come to know of an error, see ``guard``
         self.appended: tuple[Any, ...] = ()  # lists that turns of a loop append to, and see nothing of
         self.numbers = itertools.count(1)  # of kinds: the same ones in each trace of a function
@@ -316,14 +317,33 @@ def converting() -> Iterator[None]:
     guarded, active.guarded = active.guarded, list(active.guarded)
     try:
         yield
-    except NameError as error:
-        explained = blame.explained(error, active.conflicts)
+    except Exception as error:
+        begun = _began(error)
+        explained = blame.explained(begun, active.conflicts) if isinstance(begun, NameError) else begun
         if explained is error:
             raise
         raise explained from None
     finally:
         active.path, active.conflicts, active.numbers, active.spent, active.doubles, active.appended = before
-        active.guarded, active.refusal = guarded, None
+        active.guarded, active.refusal, active.passing = guarded, None, None
+
+
+def passed(path: Path | None) -> None:
+    """A ``finally`` begins, which stood in ``path``."""
+    error = sys.exc_info()[1]
+    if error is not None:
+        unwound(path)
+        if isinstance(error, TraceError):
+            active.passing = active.passing or error
+
+
+def _began(error: Exception) -> Exception:
+    """The error with which it began: what could not be traced, if a ``finally`` that ran for it has failed in turn.
+    It finds names whose values were those of the blocks that were given up."""
+    earlier: BaseException | None = error
+    while earlier is not None and earlier is not active.passing:
+        earlier = earlier.__context__
+    return earlier if isinstance(earlier, TraceError) else error
 
 
 def path_in(frame: FrameType) -> Path:
