@@ -61,7 +61,6 @@ from hybridflow.compiler.ir.extents import symbols
 from hybridflow.compiler.ir.graph import Effect, Graph, Role, graphs_in, parameter
 from hybridflow.compiler.ir.results import TOKEN, TupleType, is_token
 from hybridflow.compiler.ir.types import Dim, Extent, Shape, TensorType
-from hybridflow.compiler.ops import control_derivatives
 from hybridflow.compiler.ops.lowering import Asking, Choice, Repetition, Requiring, Sized, Walk
 from hybridflow.compiler.ops.table import NOT_DIFFERENTIABLE, Kind, define
 from hybridflow.errors import ArgumentError, ArgumentTypeError, DTypeError, GradientError, ShapeError
@@ -172,6 +171,17 @@ def _many(name: str) -> Callable[..., Any]:
     return rule
 
 
+def _derivative(name: str) -> Callable[..., Any]:
+    """The rule of that name for derivatives."""
+
+    def rule(*args: Any, **attrs: Any) -> Any:
+        from hybridflow.compiler.ops import control_derivatives  # which a first operation does without
+
+        return getattr(control_derivatives, name)(*args, **attrs)
+
+    return rule
+
+
 def _control(name: str, **fields: Any) -> None:
     fields.setdefault("vjp", _no_derivative(name))
     fields.setdefault("raises", _may_raise)
@@ -246,9 +256,9 @@ _control(
     canon=_cond_canon,
     infer=_cond_infer,
     lower=lambda types, attrs: Choice(attrs["branches"]),
-    vjp=control_derivatives.cond_vjp,
+    vjp=_derivative("cond_vjp"),
     batch=_many("cond_batch"),
-    jvp=control_derivatives.cond_jvp,
+    jvp=_derivative("cond_jvp"),
     accumulates=True,
     reference=lambda run, which, *xs, branches: tuple(run(branches[chosen(which[()], len(branches))], xs)),
 )
@@ -288,9 +298,9 @@ _control(
     canon=_while_canon,
     infer=_while_infer,
     lower=lambda types, attrs: Repetition(attrs["cond"], attrs["body"]),
-    vjp=control_derivatives.while_vjp,
+    vjp=_derivative("while_vjp"),
     batch=_many("while_batch"),
-    jvp=control_derivatives.while_jvp,
+    jvp=_derivative("while_jvp"),
     accumulates=True,
     reference=_while_reference,
 )
@@ -355,9 +365,9 @@ _control(
     canon=_scan_canon,
     infer=_scan_infer,
     lower=lambda types, attrs: Walk(**attrs),
-    vjp=control_derivatives.scan_vjp,
+    vjp=_derivative("scan_vjp"),
     batch=_many("scan_batch"),
-    jvp=control_derivatives.scan_jvp,
+    jvp=_derivative("scan_jvp"),
     accumulates=True,
     reference=_scan_reference,
 )
@@ -395,9 +405,9 @@ _control(
     infer=_sized_infer,
     lower=lambda types, attrs: Sized(**attrs),
     raises=lambda types, attrs: True,  # where there is no memory
-    vjp=control_derivatives.sized_vjp,
+    vjp=_derivative("sized_vjp"),
     batch=_many("sized_batch"),
-    jvp=control_derivatives.sized_jvp,
+    jvp=_derivative("sized_jvp"),
     accumulates=True,
     reference=_sized_reference,
 )
@@ -433,7 +443,7 @@ _control(
     infer=_custom_infer,
     lower=_custom_lowering,
     raises=lambda types, attrs: False,  # its graph is for derivatives, which have been made when a program is run
-    vjp=control_derivatives.custom_vjp,
+    vjp=_derivative("custom_vjp"),
     batch=_many("custom_batch"),
     reference=lambda run, *xs, derivative, given, made: tuple(xs[:made]),
 )
