@@ -25,6 +25,7 @@ from hybridflow.compat.v1 import (
     parts as _parts,
     pipelines as _pipelines,
     queues as _queues,
+    reports as _reports,
     rnn as _rnn,
     saver as _saver,
     surroundings as _surroundings,
@@ -232,6 +233,7 @@ _NAMES = {
 _cells = _naming.Namespace("tf.nn.rnn_cell", _rnn.NAMES)
 _loops = {"dynamic_rnn": _rnn.dynamic_rnn, "static_rnn": _rnn.static_rnn, "rnn_cell": _cells}
 nn = _naming.Namespace("tf.nn", _neural.TABLE | _loops, _recorded(_hf.nn))
+summary = _naming.Namespace("tf.summary", _reports.NAMES)
 data = _naming.Namespace("tf.data", _pipelines.NAMES)
 layers = _naming.Namespace(
     "tf.layers",
