@@ -74,6 +74,13 @@ def of_one_array(x: Any, w: Any) -> Any:
     return hf.reshape(hf.permute_dims(by_hand(q, k, v), (0, 2, 1, 3)), (b, t, c))
 
 
+def causal_of_one_array(x: Any, w: Any) -> Any:
+    """Rows' maxima are kept for the derivatives in another shape than that in which they are made."""
+    b, t, c = x.shape
+    q, k, v = hf.permute_dims(hf.reshape(x @ w, (b, t, 3, 2, c // 2)), (2, 0, 3, 1, 4))
+    return hf.reshape(hf.permute_dims(causal(q, k, v), (0, 2, 1, 3)), (b, t, c))
+
+
 def two_layers(x: Any, w: Any) -> Any:
     return of_one_array(hf.tanh(of_one_array(x, w)), w)
 
@@ -121,6 +128,7 @@ WAYS: dict[str, tuple[Program, list[np.ndarray]]] = {
     "gradient of single values": (gradient(by_hand), [some(2, 260, 5), some(2, 70, 5), some(2, 70, 1)]),
     "gradient of hidden": (gradient(hidden), heads(260, 260, 4, 2)),
     "gradient of one array": (gradient(of_one_array), ONE_ARRAY),
+    "gradient of causal of one array": (gradient(causal_of_one_array), ONE_ARRAY),
     "gradient of two layers": (gradient(two_layers), ONE_ARRAY),
     "gradient of attend": (gradient(attend), heads(64, 64, 8, 3)),
     "gradient of causal": (gradient(causal), heads(257, 257, 3, 2)),

@@ -13,7 +13,7 @@ each of which is a node of its own: wide values that a later one needs are compu
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from typing import NamedTuple
 
 from hybridflow.compiler.ir import dtypes as dt
@@ -454,7 +454,7 @@ class _Writer:
         found = self.sources.get((node, roles))
         if found is None:
             found = self.sources[node, roles] = len(self.found)
-            self.found.append(_source(node, roles))
+            self.found.append(_source(node, roles, self.region.roles))
         return found
 
     def is_operand(self, node: Node, roles: Roles) -> bool:
@@ -466,7 +466,7 @@ class _Writer:
         if _is_created(node, roles):
             return False
         if node.op.kind is Kind.VIEW:
-            return input_roles(node, roles, {}) is None or _source(node, roles).node is not node
+            return input_roles(node, roles, {}) is None or _source(node, roles, self.region.roles).node is not node
         return node.op.kind is not Kind.ELEMENTWISE or node.may_raise or not self.region.is_wide(node, roles)
 
 
@@ -584,11 +584,12 @@ def _by_stride(shape: Sequence[Extent], strides: Sequence[Extent]) -> list[int]:
     return axes
 
 
-def _source(node: Node, roles: Roles) -> _Source:
+def _source(node: Node, roles: Roles, made: Container[Node]) -> _Source:
     """Where a value lies that is read by steps along its axes: in what it is a view of, if it is one without
-    divisions whose axes lie within each other, else by itself."""
+    divisions whose axes lie within each other, else by itself.  What panels have ``made`` lies by itself, whatever it
+    is a view of there."""
     loops = [LoopVar(f"i{k}", extent) for k, extent in enumerate(node.shape)]
-    reads = Reads(lambda n: n.is_parameter or n.op.kind is not Kind.VIEW)
+    reads = Reads(lambda n: n.is_parameter or n.op.kind is not Kind.VIEW or n in made)
     reads.follow(node, Index(node.shape, axes=[variable(loop) for loop in loops]))
     if len(reads.leaves) == 1 and not reads.positions:
         leaf, index = reads.leaves[0]
