@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import re
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 
@@ -13,18 +14,28 @@ import pytest
 
 import hybridflow as hf
 
+from .bits import same_bits
+
+Load = Callable[[str], ModuleType]
 EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
 
 
-def load(name: str) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(name, EXAMPLES / f"{name}.py")
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+@pytest.fixture
+def load(monkeypatch: pytest.MonkeyPatch) -> Load:
+    """Imports an example, for the time of a test."""
+
+    def imported(name: str) -> ModuleType:
+        spec = importlib.util.spec_from_file_location(name, EXAMPLES / f"{name}.py")
+        assert spec is not None and spec.loader is not None
+        module = importlib.util.module_from_spec(spec)
+        monkeypatch.setitem(sys.modules, name, module)
+        spec.loader.exec_module(module)
+        return module
+
+    return imported
 
 
-def test_digits_are_learned_with_the_same_bits() -> None:
+def test_digits_are_learned_with_the_same_bits(load: Load) -> None:
     pytest.importorskip("sklearn")
     digits = load("digits")
     data = digits.load()
@@ -38,7 +49,9 @@ def test_digits_are_learned_with_the_same_bits() -> None:
     assert more.accuracy >= 0.97
 
 
-def test_digits_prints_both_speeds(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_digits_prints_both_speeds(
+    load: Load, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     pytest.importorskip("sklearn")
     monkeypatch.setattr(sys, "argv", ["digits.py", "--epochs", "1"])
     load("digits").main()
@@ -47,7 +60,7 @@ def test_digits_prints_both_speeds(monkeypatch: pytest.MonkeyPatch, capsys: pyte
     assert re.search(r"eager \d+ µs per step", text) and re.search(r"graph \d+ µs per step, [\d.]+x", text)
 
 
-def test_a_convolutional_network_learns_and_goes_on(tmp_path: Path) -> None:
+def test_a_convolutional_network_learns_and_goes_on(load: Load, tmp_path: Path) -> None:
     pytest.importorskip("sklearn")
     digits = load("digits_convolutional")
     model, accuracy = digits.train(8, tmp_path, verbose=0)
@@ -59,7 +72,24 @@ def test_a_convolutional_network_learns_and_goes_on(tmp_path: Path) -> None:
     assert not (tmp_path / "backup.safetensors").exists()  # the run has ended
 
 
-def test_tour_runs(capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.code
+def test_a_gpt_learns_writes_and_goes_on_with_the_same_bits(load: Load, tmp_path: Path) -> None:
+    gpt = load("character_gpt")
+    text = gpt.Text("how much wood would a woodchuck chuck\n" * 20)
+    sizes = gpt.Sizes(len(text.alphabet), context=16, width=16, heads=2, blocks=1)
+    whole = gpt.Trainer(text, sizes, 60)
+    losses = whole.train()
+    assert losses[0] > 2.5 and losses[-1] < 2.0
+    assert gpt.Trainer(text, sizes, 60, tmp_path).train(20) == losses[:20]
+    second = gpt.Trainer(text, sizes, 60, tmp_path)
+    assert second.train() == losses[20:]
+    for one, other in zip(second.model.variables, whole.model.variables, strict=True):
+        assert same_bits(one.numpy(), other.numpy())
+    written = second.write("how", 30)
+    assert written == whole.write("how", 30) and len(written) == 33 and set(written) <= set(text.alphabet)
+
+
+def test_tour_runs(load: Load, capsys: pytest.CaptureFixture[str]) -> None:
     load("repl_tour")
     text = capsys.readouterr().out
     assert re.search(r"^(-?[\d.]+) \1 True$", text, re.MULTILINE), "eager and graph, equal"
