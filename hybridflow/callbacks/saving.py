@@ -103,6 +103,7 @@ class BackupAndRestore(Callback):
 
     def on_train_begin(self, logs: Any = None) -> None:
         if self._path.exists():
+            self.model._build_for_data()  # restoring needs variables
             saved = Checkpoint(model=self.model, optimizer=self.model.optimizer, epoch=0)
             saved.restore(self._path)
             self.model._run.first_epoch = saved.epoch

@@ -7,12 +7,16 @@ import operator
 from collections.abc import Callable, Iterable
 from typing import Any
 
+import numpy as np
+
 from hybridflow.compiler.ir.extents import Dim
 from hybridflow.compiler.ir.types import TensorType
 from hybridflow.core import pytree
 from hybridflow.core.context import suspended, tracing
 from hybridflow.core.promotion import default_float, to_dtype
 from hybridflow.core.tensor import Tensor
+from hybridflow.core.variable import Variable
+from hybridflow.eager.operands import as_tensor
 from hybridflow.errors import ArgumentError, ArgumentTypeError, entered
 from hybridflow.layers.layer import Layer
 from hybridflow.layers.symbols import Call, Symbol
@@ -47,7 +51,9 @@ class Operation(Layer):
     ) -> None:
         super().__init__(**options)
         self.operation, self.other, self.reflected, self.key = operation, other, reflected, key
-        self._name = self._name or operation
+
+    def _kind_name(self) -> str:
+        return self.operation
 
     def _converted(self, value: Any) -> Any:
         return value
@@ -84,18 +90,17 @@ class InputLayer(Layer):
         given = options.pop("input_shape", None)
         if not isinstance(name, (str, type(None))):
             raise ArgumentTypeError("Input", f"name is {name!r}; give a text.")
-        super().__init__(name=name or f"input_{next(_numbers)}", dtype=dtype, **options)
+        super().__init__(name=name, dtype=dtype, **options)
         self.shape, self.batch_size = _sample(given if shape is None else shape), batch_size
         for extent in (*self.shape, batch_size):
             if extent is not None and (not isinstance(extent, int) or extent < 0):
                 raise ArgumentError("Input", f"the extent {extent!r} is neither None nor an int of 0 or more.")
         call = Call(self, ((), {}))
-        extents = [
-            Dim(f"{_word(self.name)}_{axis}") if extent is None else extent for axis, extent in enumerate(self.shape, 1)
-        ]
+        word = _word(name or f"input_{next(_numbers)}")  # of extents, which differ from those of other inputs
+        extents = [Dim(f"{word}_{axis}") if extent is None else extent for axis, extent in enumerate(self.shape, 1)]
         batch = Dim("batch") if batch_size is None else batch_size
         kind = TensorType((batch, *extents), to_dtype(default_float if dtype is None else dtype, "Input"))
-        call.outputs = [Symbol(kind, call, 0, self.name)]
+        call.outputs = [Symbol(kind, call, 0)]
         call.structure = pytree.flatten(call.outputs[0])[1]
         self._calls = [call]
 
@@ -157,9 +162,39 @@ def connected(layer: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
             raise ArgumentTypeError(
                 layer.name, f"the layer returned {value!r} for symbolic inputs, which is no tensor."
             )
-        call.outputs.append(Symbol(value.type, call, index, layer.name))
+        call.outputs.append(Symbol(value.type, call, index))
     layer.__dict__.setdefault("_calls", []).append(call)
     return call.result()
+
+
+def build_for(layer: Layer, *args: Any) -> None:
+    """Let a layer, and those in it, make their weights for arguments like these.  Nothing is calculated."""
+    trace = Trace(layer.name, may_create_variables=True)
+    leaves, structure = pytree.flatten(args)
+    kinds = [_type_of(leaf) for leaf in leaves]
+    with suspended(), tracing(trace):
+        values = [leaf if kind is None else trace.argument(kind, "") for kind, leaf in zip(kinds, leaves)]
+        layer(*pytree.unflatten(structure, values))
+
+
+def symbols_of(shape: Any, dtype: Any) -> Any:
+    """Symbols of these shapes: of one tuple, or of lists and dicts of such; extents that are not known are None."""
+    if isinstance(shape, dict):
+        return {key: symbols_of(part, dtype) for key, part in shape.items()}
+    if isinstance(shape, (list, tuple)) and any(isinstance(part, (list, tuple, dict)) for part in shape):
+        return [symbols_of(part, dtype) for part in shape]
+    if not shape:
+        raise ArgumentError("build", f"the input shape is {shape!r}; the batch is its first extent.")
+    return Input(shape[1:], shape[0], dtype)
+
+
+def _type_of(value: Any) -> TensorType | None:
+    """The type of a tensor, of what stands for one, or of an array; None for anything else."""
+    if isinstance(value, (Symbol, Tensor)):
+        return value.type
+    if isinstance(value, (Variable, np.ndarray)):
+        return TensorType(tuple(value.shape), as_tensor(value, "build").dtype)
+    return None
 
 
 def _word(name: str) -> str:

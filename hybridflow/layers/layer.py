@@ -13,7 +13,7 @@ from hybridflow.array.reductions import sum as total
 from hybridflow.compiler.ir import dtypes
 from hybridflow.compiler.ir.extents import known
 from hybridflow.core import calling, pytree
-from hybridflow.core.configured import Configured, described, description, kinds_of
+from hybridflow.core.configured import Configured, described, description, kinds_of, snake_case
 from hybridflow.core.context import current, enter_narrow, suspended
 from hybridflow.core.promotion import to_dtype
 from hybridflow.core.tensor import Tensor
@@ -37,9 +37,10 @@ class Layer(Module, Configured):
     ``compute_mask`` returns: those of the input, if ``supports_masking``.
 
     Layers are made of the arguments that ``get_config`` names; ``from_config`` makes another one like this, with
-    weights of its own.  ``name`` is the class's name in lower case unless given, ``dtype`` that of weights and results,
-    or a policy for both (see ``hf.mixed_precision``): with "mixed_float16" weights are held in float32, and inputs and
-    weights are converted to float16 for ``call``.
+    weights of its own.  ``name`` is the class's name in lower case unless given, with a number behind it where a model
+    has several such layers.  ``dtype`` is that of weights and results, or a policy for both (see
+    ``hf.mixed_precision``): with "mixed_float16" weights are held in float32, and inputs and weights are converted to
+    float16 for ``call``.
     ``activity_regularizer`` (see ``hf.regularizers``) penalizes results, ``add_loss`` anything else.
     ``input_shape``, the shape of a sample, or ``input_dim`` for one axis, lets the first layer of a ``Sequential`` be
     built before there is data.
@@ -62,6 +63,7 @@ class Layer(Module, Configured):
     _takes_mask = False
     _sample_shape: tuple[int | None, ...] | None = None
     activity_regularizer: Any = None
+    _settled_name: str | None = None  # among the layers of a model, see ``naming``
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -89,6 +91,19 @@ class Layer(Module, Configured):
         self._name = name
         self._follow(policy_of(dtype))
         self.built = type(self).build is Layer.build  # there is nothing to do
+
+    def _kind_name(self) -> str:
+        """What a layer is called that was given no name."""
+        return snake_case(type(self).__name__)
+
+    @property
+    def name(self) -> str:
+        """What messages and tables call the layer, and ``get_layer`` of a model finds it by."""
+        return self._name or self._settled_name or self._kind_name()
+
+    @name.setter
+    def name(self, name: str | None) -> None:
+        self._name = name
 
     def _follow(self, policy: Policy) -> None:
         self._policy = policy

@@ -37,13 +37,19 @@ class Symbol:
     """What stands for a tensor while layers are connected: it has a shape, None for extents that are not known, and a
     dtype, but no value.  Layers take it, and so do Python's arithmetic and indexing."""
 
-    __slots__ = ("call", "index", "name", "type")
+    __slots__ = ("call", "index", "type")
     __array_ufunc__ = None
     # What a layer does that is called with symbols: set by the module that knows layers, as operators are.
     connect: ClassVar[Any]
 
-    def __init__(self, type: TensorType, call: Call, index: int, name: str) -> None:
-        self.type, self.call, self.index, self.name = type, call, index, name
+    def __init__(self, type: TensorType, call: Call, index: int) -> None:
+        self.type, self.call, self.index = type, call, index
+
+    @property
+    def name(self) -> str:
+        """The name of the layer whose result it is."""
+        name: str = self.call.layer.name
+        return name
 
     @property
     def shape(self) -> tuple[int | None, ...]:

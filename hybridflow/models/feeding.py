@@ -33,6 +33,7 @@ class Feed:
     def __init__(self, make: Callable[[], Iterator[Batch]], steps: int | None, own_steps: bool) -> None:
         self._make, self.steps, self._own_steps = make, steps, own_steps
         self._running: Iterator[Batch] | None = None
+        self._begun: Iterator[Batch] | None = None  # of which the first batch was looked at
         self.goes_on = False  # an iterator of the user's, which cannot be begun anew
 
     def epoch(self) -> Iterator[Batch]:
@@ -41,7 +42,7 @@ class Feed:
             yield from self._limited()
             return
         count = 0
-        batches = self._make()
+        batches, self._begun = self._begun or self._make(), None
         try:
             for batch in batches:
                 count += 1
@@ -49,6 +50,20 @@ class Feed:
         finally:
             _close(batches)
         self.steps = count
+
+    def first(self) -> Batch | None:
+        """The first batch of the next epoch, which still begins with it; None if there is none."""
+        batches = self._running or self._begun or self._make()
+        try:
+            batch = next(batches)
+        except StopIteration:
+            return None
+        again = _Again(batch, batches)
+        if self._own_steps:
+            self._running = again
+        else:
+            self._begun = again
+        return batch
 
     def _limited(self) -> Iterator[Batch]:
         left, begun_anew = self.steps or 0, False
@@ -74,9 +89,28 @@ class Feed:
 
     def close(self) -> None:
         """Let go of what is being iterated over; the next epoch begins anew."""
-        if self._running is not None:
-            _close(self._running)
-            self._running = None
+        for batches in (self._running, self._begun):
+            if batches is not None:
+                _close(batches)
+        self._running = self._begun = None
+
+
+class _Again:
+    """An iterator whose first batch was taken, with that batch again."""
+
+    def __init__(self, first: Batch, rest: Iterator[Batch]) -> None:
+        self._first: Batch | None = first
+        self._rest = rest
+
+    def __iter__(self) -> Iterator[Batch]:
+        return self
+
+    def __next__(self) -> Batch:
+        batch, self._first = self._first, None
+        return next(self._rest) if batch is None else batch
+
+    def close(self) -> None:
+        _close(self._rest)
 
 
 def feed(

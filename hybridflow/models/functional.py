@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Mapping
 from typing import Any, Self
 
@@ -11,6 +12,7 @@ from hybridflow.eager.operands import as_tensor
 from hybridflow.errors import ArgumentError, ArgumentTypeError
 from hybridflow.layers.graph import InputLayer
 from hybridflow.layers.layer import as_layer, describe
+from hybridflow.layers.naming import settle
 from hybridflow.layers.symbols import Call, Symbol
 from hybridflow.models.model import Model
 
@@ -30,6 +32,7 @@ class Functional(Model):
         for call in self._graph:
             if all(call.layer is not layer for layer in layers):
                 layers.append(call.layer)
+        settle(layers, self.name)
         self.layers = layers
         self.input_names = [symbol.name for symbol in self.inputs]
         self.output_names = _unique([symbol.name for symbol in self.outputs])
@@ -39,6 +42,11 @@ class Functional(Model):
 
     def _cast(self, value: Any) -> Any:
         return value if self._narrow is not None else super()._cast(value)  # each layer has a policy of its own
+
+    @classmethod
+    def _is_made_of_graphs(cls) -> bool:
+        """Whether instances are made of inputs and outputs, which subclasses may choose for themselves."""
+        return {"inputs", "outputs"} <= set(inspect.signature(cls.__init__).parameters)
 
     def _symbols(self, given: Any, what: str) -> tuple[list[Symbol], Any]:
         leaves, structure = pytree.flatten(given)
@@ -91,16 +99,43 @@ class Functional(Model):
     def _matched(self, inputs: Any) -> list[Any]:
         """The values of the inputs, in their order."""
         if isinstance(inputs, Mapping):
-            names = self.input_names if self._input_structure.kind is not dict else self._input_structure.labels
-            missing = [name for name in names if name not in inputs]
-            if missing:
-                raise ArgumentError(self.name, f"there is no input {missing[0]!r}; inputs are {', '.join(names)}.")
-            found = [inputs[name] for name in names]
+            found = self._named(inputs)
+        elif self._input_structure.kind in (list, tuple):
+            found = self._nested(self.input, inputs, "inputs")
         else:
             found = list(inputs) if isinstance(inputs, (list, tuple)) else [inputs]
         if len(found) != len(self.inputs):
             raise ArgumentError(self.name, f"the model takes {len(self.inputs)} inputs, and was given {len(found)}.")
         return [self._fitting(value, symbol) for value, symbol in zip(found, self.inputs)]
+
+    def _named(self, inputs: Mapping[Any, Any]) -> list[Any]:
+        if self._input_structure.kind is dict:
+            return self._nested(self.input, inputs, "inputs")
+        missing = [name for name in self.input_names if name not in inputs]
+        if missing:
+            there = ", ".join(self.input_names)
+            raise ArgumentError(self.name, f"there is no input {missing[0]!r}; inputs are {there}.")
+        return [inputs[name] for name in self.input_names]
+
+    def _nested(self, wanted: Any, given: Any, path: str) -> list[Any]:
+        """The values for nested symbols, of what is nested alike; dicts may hold more."""
+        if isinstance(wanted, dict):
+            missing = [key for key in wanted if not isinstance(given, Mapping) or key not in given]
+            if missing:
+                there = ", ".join(map(str, wanted))
+                raise ArgumentError(self.name, f"there is no input {missing[0]!r} in {path}; it has {there}.")
+            pairs = [(one, given[key], f"{path}[{key!r}]") for key, one in wanted.items()]
+        elif isinstance(wanted, (list, tuple)):
+            if not isinstance(given, (list, tuple)):
+                given = [given]
+            if len(given) != len(wanted):
+                raise ArgumentError(
+                    self.name, f"the model takes {len(wanted)} inputs, and was given {len(given)}, in {path}."
+                )
+            pairs = [(one, two, f"{path}[{n}]") for n, (one, two) in enumerate(zip(wanted, given))]
+        else:
+            return [given]
+        return [value for pair in pairs for value in self._nested(*pair)]
 
     def _fitting(self, value: Any, symbol: Symbol) -> Any:
         """The value, with a last axis of extent 1 where it lacks that."""
@@ -128,7 +163,10 @@ class Functional(Model):
         return pytree.unflatten(self._output_structure, self.outputs)
 
     def get_config(self) -> dict[str, Any]:
-        """The layers by their descriptions, and how they are connected."""
+        """The layers by their descriptions, and how they are connected.  Subclasses with arguments of their own have
+        those instead, as layers have."""
+        if not self._is_made_of_graphs():
+            return super().get_config()
         numbers = {id(call): number for number, call in enumerate(self._graph)}
         places = {id(layer): place for place, layer in enumerate(self.layers)}
 
@@ -150,6 +188,8 @@ class Functional(Model):
     @classmethod
     def from_config(cls, config: Mapping[str, Any]) -> Self:
         """A model with such layers, without their weights."""
+        if "calls" not in config:
+            return cls(**config)
         layers = [as_layer(given) for given in config["layers"]]
         results: list[list[Symbol]] = []
 

@@ -20,7 +20,10 @@ from hybridflow.core.variable import Variable
 from hybridflow.eager.operands import as_tensor
 from hybridflow.errors import ArgumentError, ArgumentTypeError
 from hybridflow.jit.function import function
+from hybridflow.layers import naming
+from hybridflow.layers.graph import build_for, symbols_of
 from hybridflow.layers.layer import Layer
+from hybridflow.layers.module import Module
 from hybridflow.metrics import Mean, Metric
 from hybridflow.models.compiled import CompiledLoss, CompiledMetrics
 from hybridflow.models.feeding import Batch, Feed, feed, parts, split_off
@@ -51,6 +54,7 @@ class Model(Layer):
     """
 
     _of_graph: ClassVar[type[Model]]  # the class of models of inputs and outputs, which sets it
+    _with_graph: ClassVar[type[Model]]  # of a subclass: itself as such a class, made when one is
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Any:
         if cls is Model and (args or "inputs" in kwargs):
@@ -58,7 +62,11 @@ class Model(Layer):
         return object.__new__(cls)
 
     def __init__(self, *args: Any, **options: Any) -> None:
-        super().__init__(*args, **options)
+        if args or "inputs" in options:  # of a subclass that says what graph it is of
+            self.__class__ = _of_graph_too(type(self))
+            Model._of_graph.__init__(self, *args, **options)
+            return
+        super().__init__(**options)
         self._compiled: _Compiled | None = None
         self._run = _Run()
 
@@ -69,6 +77,33 @@ class Model(Layer):
         vars(self).update(state)
         if self._compiled is not None:
             self._compiled.make_steps(self)
+
+    def _steps_anew(self) -> None:
+        """Let the next step be traced anew: it may make variables then."""
+        self._run.predict_step = None
+        if self._compiled is not None:
+            self._compiled.make_steps(self)
+
+    def _build(self, inputs: Sequence[Any]) -> None:
+        self._run.is_building = True
+        try:
+            naming.settle(self.layers)
+            super()._build(inputs)
+        finally:
+            self._run.is_building = False
+
+    def build(self, input_shape: Any) -> None:
+        """Make the variables of all layers, for inputs of that shape: a tuple with None for extents that are not known,
+        or a list or dict of such for several inputs.
+
+        >>> model = hf.Sequential([hf.layers.Dense(2)])
+        >>> model.build((None, 3))
+        >>> model.count_params()
+        8
+        """
+        self._seen_shape = input_shape
+        if not self._run.is_building:
+            build_for(self, symbols_of(input_shape, self.compute_dtype))
 
     @property
     def history(self) -> History | None:
@@ -122,6 +157,7 @@ class Model(Layer):
         scales = auto_scale_loss and self.dtype_policy.name == "mixed_float16"
         if scales and not isinstance(chosen, optimizers.LossScaleOptimizer):
             chosen = optimizers.LossScaleOptimizer(chosen)
+        naming.settle(self.layers)
         self._compiled = _Compiled(
             chosen,
             CompiledLoss(loss, loss_weights) if loss is not None else None,
@@ -300,6 +336,7 @@ class Model(Layer):
         validation = self._validation(validation_data, validation_batch_size or batch_size, validation_steps)
         told = CallbackList(callbacks, self, verbose, {"epochs": epochs, "steps": source.steps, "verbose": verbose})
         self._run.history, self._run.stop_training = told.history, False
+        self._run.source = source
         try:
             self._run.first_epoch = initial_epoch
             told.on_train_begin()
@@ -325,7 +362,15 @@ class Model(Layer):
             if validation is not None:
                 validation.close()
             told.close()
+            self._run.source = None
         return told.history
+
+    def _build_for_data(self) -> None:
+        """Within ``fit``: make the variables that the first batch would make."""
+        source = self._run.source
+        batch = None if source is None else source.first()
+        if batch is not None:
+            build_for(self, batch.x)
 
     def _ran_out(self, epoch: int, what: str) -> None:
         """An epoch of ``fit`` was given no batch: an error in the first, in later ones the end of a generator."""
@@ -505,8 +550,10 @@ class Model(Layer):
 
     @property
     def layers(self) -> list[Any]:
-        """The layers that are attributes of the model, or in lists and dicts there."""
-        return [child for child in _children(self) if isinstance(child, Layer)]
+        """The layers that are attributes of the model, or in lists and dicts there, at any depth."""
+        found = [child for child in _children(self) if isinstance(child, Layer)]
+        naming.settle(found)
+        return found
 
     def get_layer(self, name: str | None = None, index: int | None = None) -> Any:
         """The layer of that name or at that place.  Raises ArgumentError where there is none."""
@@ -531,6 +578,8 @@ class _Run:
         self.stop_training = False
         self.first_epoch = 0  # of the ``fit`` that goes on, which a callback may set when it begins
         self.predict_step: Any = None  # of a model that was not compiled
+        self.is_building = False  # its first call goes on
+        self.source: Feed | None = None  # of the ``fit`` that goes on
 
 
 class _Compiled:
@@ -616,14 +665,38 @@ def _is_due(epoch: int, every: Any) -> bool:
 
 
 def _children(value: Any) -> list[Any]:
-    """What attributes hold, those in lists, tuples and dicts too."""
-    found: list[Any] = []
+    """What attributes hold, each once: those in lists, tuples and dicts too, and in modules that are no layers."""
+    found: dict[int, Any] = {}
+
+    def visit(part: Any) -> None:
+        if id(part) in found:
+            return
+        found[id(part)] = part
+        if isinstance(part, Module) and not isinstance(part, Layer):
+            part = dict(part._attributes())
+        for one in part.values() if isinstance(part, dict) else part if isinstance(part, (list, tuple)) else ():
+            visit(one)
+
     for name, part in value._attributes():
-        if name in ("_compiled", "_run"):
-            continue
-        parts_of = part if isinstance(part, (list, tuple)) else part.values() if isinstance(part, dict) else [part]
-        found += [one for one in parts_of if all(one is not other for other in found)]
-    return found
+        if name not in ("_compiled", "_run"):
+            visit(part)
+    return list(found.values())
+
+
+def _of_graph_too(kind: type[Model]) -> type[Model]:
+    """A subclass of models as one of inputs and outputs."""
+    made: type[Model] | None = vars(kind).get("_with_graph")
+    if made is None:
+        named = {name: getattr(kind, name) for name in ("__module__", "__qualname__", "__doc__")}
+        reduced = {"__reduce__": lambda self: (_empty_of_graph, (kind,), self.__getstate__())}
+        made = kind._with_graph = type(kind.__name__, (kind, Model._of_graph), named | reduced)
+    return made
+
+
+def _empty_of_graph(kind: type[Model]) -> Model:
+    """What copies and pickles fill with their state."""
+    made: Model = object.__new__(_of_graph_too(kind))
+    return made
 
 
 def _metrics_within(layer: Layer) -> list[Any]:

@@ -8,6 +8,7 @@ from typing import Any, Self
 from hybridflow.errors import ArgumentError, ArgumentTypeError
 from hybridflow.layers.graph import Input, InputLayer
 from hybridflow.layers.layer import Layer, as_layer, describe
+from hybridflow.layers.naming import settle
 from hybridflow.layers.symbols import Symbol
 from hybridflow.models.model import Model
 
@@ -46,9 +47,11 @@ class Sequential(Model):
             raise ArgumentTypeError(self.name, f"{layer!r} is no layer: it cannot be called.")
         if not self.layers and self._start is None and getattr(layer, "_sample_shape", None) is not None:
             self._start = Input(layer._sample_shape)
+        settle([*self.layers, layer], self.name)
         if self._start is not None:
             self._connect(layer)
         self.layers.append(layer)
+        self._steps_anew()
 
     def _connect(self, layer: Any) -> None:
         """Build a layer for what the one before it gives."""
@@ -64,6 +67,7 @@ class Sequential(Model):
         """Remove the last layer, and return it."""
         if self._ends:
             self._ends.pop()
+        self._steps_anew()
         return self.layers.pop()
 
     @property
@@ -93,10 +97,6 @@ class Sequential(Model):
         for layer in self.layers:
             inputs = layer(inputs)
         return inputs
-
-    def build(self, input_shape: Any) -> None:
-        """Remember the shape, for ``summary``; layers are built when they are called."""
-        self._seen_shape = input_shape
 
     def get_config(self) -> dict[str, Any]:
         """The arguments, layers by their descriptions.  Raises ArgumentTypeError for plain functions among them: use
