@@ -40,6 +40,18 @@ CASES: dict[str, tuple[Shape, Shape, dict[str, Any]]] = {
     "small groups": ((1, 6, 6, 9, 4), (3, 3, 4, 9, 4), {"low": (1, 1), "high": (1, 1)}),
     "depthwise": ((2, 11, 30, 70, 1), (3, 3, 1, 70, 1), {"low": (1, 1), "high": (1, 1), "step": (2, 2)}),
     "spread": ((2, 5, 6, 1, 5), (3, 3, 5, 1, 3), {"interior": (1, 2), "low": (2, -1), "high": (-2, 3)}),
+    "spread wider": ((2, 40, 4, 2, 130), (5, 1, 130, 2, 6), {"interior": (1, 3), "low": (3, 2), "high": (3, 4)}),
+    "spread, in steps": ((1, 6, 5, 1, 4), (3, 4, 4, 1, 18), {"interior": (2, 3), "step": (2, 6), "low": (2, 5)}),
+    "spread, dilated": (
+        (2, 5, 6, 7, 1),
+        (2, 3, 1, 7, 1),
+        {"interior": (1, 2), "dilation": (2, 2), "low": (1, 4), "high": (2, 4)},
+    ),
+    "spread volumes": (
+        (2, 3, 4, 3, 1, 3),
+        (3, 2, 2, 3, 1, 5),
+        {"interior": (1, 2, 1), "step": (1, 1, 4), "low": (2, 1, 0), "high": (1, 1, 2)},
+    ),
     "dilated": ((2, 9, 11, 1, 3), (3, 3, 3, 1, 18), {"dilation": (2, 3), "low": (2, 3), "high": (2, 3)}),
     "volumes": ((2, 5, 6, 7, 1, 3), (2, 3, 3, 3, 1, 5), {"low": (1, 1, 1), "high": (1, 1, 1)}),
 }
@@ -115,6 +127,28 @@ def test_producers_and_what_follows_are_part_of_the_kernel() -> None:
     (got,) = cpu.load(program).run([x.astype(np.float16), f, b])
     seen = order.ordered_convolution(x.astype(np.float16).astype(np.float32), f, attrs)
     assert same_bits(got, np.maximum(seen.reshape(3, 4, 3, 21) + b, 0))
+
+
+def test_zeros_between_neighbours_are_no_factors() -> None:
+    x, f, attrs = arrays_for("spread, in steps", np.float32)
+    f[0, 1, 2], f[2, 2, 1] = np.inf, np.nan
+    expected = order.ordered_convolution(x, f, attrs)
+    assert np.isfinite(expected).any()
+    graph = one_op("convolve", x, f, attrs)
+    check_cuts(compile_graph(graph, host.target()), [x, f])
+    (got,) = cpu.load(compile_graph(graph, host.target())).run([x, f])
+    assert np.array_equal(got, expected, equal_nan=True)
+
+
+def test_zeros_between_neighbours_of_images_of_any_size() -> None:
+    x, f, attrs = arrays_for("spread", np.float32)
+    sizes = (Dim("h"), Dim("w"))
+    low = (Dim("h") - 3, 5 - Dim("w"))  # what they are above: 2 and -1
+    g = GraphBuilder(TABLE)
+    images = g.parameter(TensorType((2, *sizes, 1, 5), x.dtype))
+    graph = g.finish([g.convolve(images, g.parameter(TensorType(f.shape, f.dtype)), **{**attrs, "low": low})])
+    (got,) = cpu.load(compile_graph(graph, host.target())).run([x, f])
+    assert same_bits(got, order.ordered_convolution(x, f, attrs))
 
 
 # ---- public functions

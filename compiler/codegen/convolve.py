@@ -9,15 +9,22 @@ neighbouring places for some columns.  Its first factors are single numbers, whi
 groups with few columns the vectors go *across* groups, and a strip then has a number for each element of a line of
 columns.
 
-``convolve`` has two phases: the filter packed by panels of columns, in shared memory, and blocks of places.  Of its
+Where zeros lie between the elements of an image, as in derivatives of strided convolutions, places fall into phases
+(``strips.Windows``) that see elements with the same elements of the window.  One strip, without those zeros, serves all
+of them; they differ in the table that says which products there are.
+
+``convolve`` has two steps: the filter packed by panels of columns, in shared memory, and blocks of places.  Of its
 derivative by the filter the elements are sums over all places: see ``convolve_filter.py``.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+import itertools
+import math
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -31,6 +38,7 @@ from hybridflow.compiler.codegen.strips import AXES, CHANNELS, IMAGE, Copying, I
 from hybridflow.compiler.codegen.structured import Code, Ref, lanes_for
 from hybridflow.compiler.codegen.values import Val
 from hybridflow.compiler.codegen.window_kernel import (
+    RUN,
     WindowTile,
     call_window_kernel,
     choose_window_tile,
@@ -52,7 +60,7 @@ ENOUGH_UNITS = 16
 @dataclass(frozen=True)
 class Cut:
     """How a convolution is cut: the tile, the lines and places of a block, and the columns of a slice.  A strip has
-    ``cells`` cells for each of ``pixels`` pixels of a line."""
+    ``cells`` cells for each of ``pixels`` pixels of a line.  Lines and places are those of one phase."""
 
     tile: WindowTile
     high: int
@@ -67,8 +75,30 @@ class Cut:
 
     @property
     def plane(self) -> int:
-        """Cells of a strip for one element of a window along the first axis."""
+        """Cells of a strip for one position along the first axis."""
         return self.strip_lines * self.pixels * self.cells
+
+
+@dataclass(frozen=True)
+class Turn:
+    """What of a phase lies in a block of places: the phase's number along each axis, the first turn and how many there
+    are, which of the tables it has, and where its first place begins in a strip."""
+
+    numbers: tuple[Ref, Ref, Ref]
+    first: tuple[Ref, Ref, Ref]
+    counts: tuple[Ref, Ref, Ref]
+    kind: Ref
+    cell: Ref
+
+
+@dataclass(frozen=True)
+class Tables:
+    """Constants: runs (see ``RUN``); blocks of a sum, each the number of its first run and how many there are; for each
+    kind of phase the number of its first block, and behind them how many blocks there are."""
+
+    runs: str
+    blocks: str
+    starts: tuple[int, ...]
 
 
 def known(extent: Extent, otherwise: int) -> int:
@@ -95,8 +125,8 @@ def choose_cut(target: Target, w: Windows, dtype: np.dtype) -> Cut:
     across = is_across(target, w, dtype)
     columns = elements_of_a_line(w) if across else w.columns
     width = lanes_for(target, dtype, columns)
-    lines, places = known(w.places[1], 64), known(w.places[2], 64)
-    depth = w.taps * w.channels
+    lines, places = known(w.turns[1], 64), known(w.turns[2], 64)
+    depth = -(-w.taps // math.prod(w.gap)) * w.channels
     high, wide, vectors = choose_window_tile(
         target, dtype, max(lines, 1), max(places, 1), columns, width, across, min(depth, K_BLOCK)
     )
@@ -106,23 +136,29 @@ def choose_cut(target: Target, w: Windows, dtype: np.dtype) -> Cut:
     slices = panels if across else w.groups
 
     def strip(count: int, axis: int) -> int:
-        return (count - 1) * w.step[axis] + w.span[axis]
+        return (count - 1) * w.stride[axis] + w.reach[axis]
 
     budget = target.l2 // 4 // dtype.itemsize
-    least_lines = strip(high, 1) * w.size[0] * cells
-    most = max(wide, (budget // max(least_lines, 1) - w.span[2]) // w.step[2] + 1)
+    least_lines = strip(high, 1) * planes(w) * cells
+    most = max(wide, (budget // max(least_lines, 1) - w.reach[2]) // w.stride[2] + 1)
     across_places = even(places, most, wide)
     pixels = strip(across_places, 2)
-    others = known(w.images, UNKNOWN_IMAGES) * known(w.places[0], 1) * known(slices, 1) * -(-places // across_places)
+    others = known(w.images, UNKNOWN_IMAGES) * known(w.turns[0], 1) * known(slices, 1) * -(-places // across_places)
     wanted = -(-lines * others // ENOUGH_UNITS)  # so many lines leave enough units for the threads
-    fitting = (budget // max(w.size[0] * pixels * cells, 1) - w.span[1]) // w.step[1] + 1
+    fitting = (budget // max(planes(w) * pixels * cells, 1) - w.reach[1]) // w.stride[1] + 1
     block_lines = even(lines, max(high, min(fitting, max(wanted, 4 * high))), high)
-    offsets = tuple((r * w.step[1] * pixels + j * w.step[2]) * cells for r in range(high) for j in range(wide))
+    offsets = tuple((r * w.stride[1] * pixels + j * w.stride[2]) * cells for r in range(high) for j in range(wide))
     tile = WindowTile(offsets, panel if across else 1, vectors, width, across)
     return Cut(
         tile, high, wide, block_lines, across_places, cells, pixels, strip(block_lines, 1), slices,
         1 if across else panels,
     )  # fmt: skip
+
+
+def planes(w: Windows) -> int:
+    """How many positions along the first axis a strip has: those that a window sees, or, where there are zeros between
+    neighbours, all."""
+    return w.size[0] if w.interior[0] == 0 else w.reach[0]
 
 
 def even(extent: int, most: int, grain: int) -> int:
@@ -180,9 +216,10 @@ class _Convolution:
         self.c, self.e, self.w, self.cut, self.form = code, code.e, w, cut, form
         self.item = form.sums.itemsize
         self.depth = w.taps * w.channels
+        self.low = tuple(code.extent(low) for low in w.low)
         self.columns = elements_of_a_line(w) if cut.tile.across else w.columns  # of a slice, or of all of them
         self.panel_bytes = -(-self.depth * cut.tile.columns * self.item // 64) * 64
-        strip = w.size[0] * cut.plane * self.item
+        strip = planes(w) * cut.plane * self.item
         self.strip_bytes = -(-(strip + self._slack()) // 64) * 64
         self.scratch = self.strip_bytes + cut.tile.cells * self.item
 
@@ -211,7 +248,7 @@ class _Convolution:
 
     @property
     def units(self) -> tuple[Extent, ...]:
-        p = self.w.places
+        p = self.w.turns
         return (self.w.images, p[0], _steps(p[1], self.cut.lines), _steps(p[2], self.cut.places), self.cut.slices)
 
     def blocks(
@@ -225,86 +262,153 @@ class _Convolution:
         c, w, cut = self.c, self.w, self.cut
         name = emit_window_kernel(module, f"{symbol}.tile", self.e.target, self.e.fastmath, self.form, cut.tile)
         tables = self._tables()
-        copying = Copying(c, w, cut.tile, w.channels, cut.cells, image, self.form)
+        plain = replace(w, interior=(0, 0, 0))  # of what lies in a strip
+        copying = Copying(c, plain, cut.tile, w.channels, cut.cells, image, self.form)
         _, p0, p1, p2, slices = (c.extent(extent) for extent in self.units)
-        lines, places = c.extent(w.places[1]), c.extent(w.places[2])
+        turns = [c.extent(extent) for extent in w.turns]
         with c.loop("%begin", "%end") as unit:
             slice_, rest = c.rem(unit.index, slices), c.div(unit.index, slices)
             block2, rest = c.rem(rest, p2), c.div(rest, p2)
             block1, rest = c.rem(rest, p1), c.div(rest, p1)
             first0, n = c.rem(rest, p0), c.div(rest, p0)
-            first1, first2 = c.mul(block1, cut.lines), c.mul(block2, cut.places)
-            high = c.min(cut.lines, c.sub(lines, first1))
-            wide = c.min(cut.places, c.sub(places, first2))
-            self._strip(copying, n, (first0, first1, first2), high, wide, slice_)
-
-            def store(row: Ref, place: Ref, panel: Ref, totals: str) -> None:
-                self._finish(
-                    totals, (n, first0, first1, first2), (row, place), (high, wide), slice_, panel, finish, result
-                )
-
-            with c.loop(0, cut.panels) as panel, c.loop(0, high, cut.high) as row, c.loop(0, wide, cut.wide) as place:
-                a = c.mul(c.add(c.mul(row.index, w.step[1] * cut.pixels), c.mul(place.index, w.step[2])), cut.cells)
-                number = c.add(c.mul(slice_, cut.panels), panel.index)
-                b = c.at("%shared", c.mul(number, self.panel_bytes), 1)
-                totals = c.at("%scratch", self.strip_bytes, 1)
-                for k, (table, count) in enumerate(tables):
-                    here = c.at(b, k * K_BLOCK * cut.tile.columns, self.item)
-                    at = c.at("%scratch", a, self.item)
-                    call_window_kernel(c, name, at, here, totals, table, count, k == 0)
-                store(row.index, place.index, panel.index, totals)
+            first = (first0, c.mul(block1, cut.lines), c.mul(block2, cut.places))
+            high = c.min(cut.lines, c.sub(turns[1], first[1]))
+            wide = c.min(cut.places, c.sub(turns[2], first[2]))
+            self._strip(copying, n, first, high, wide, slice_)
+            with self._phases(first, (1, high, wide)) as phase:
+                deep, high, wide = phase.counts
+                begin, end = self._blocks_of(tables, phase)
+                with (
+                    c.loop(0, deep),
+                    c.loop(0, cut.panels) as panel,
+                    c.loop(0, high, cut.high) as row,
+                    c.loop(0, wide, cut.wide) as place,
+                ):
+                    cell = c.add(c.mul(row.index, w.stride[1] * cut.pixels), c.mul(place.index, w.stride[2]))
+                    a = c.at("%scratch", c.add(phase.cell, c.mul(cell, cut.cells)), self.item)
+                    number = c.add(c.mul(slice_, cut.panels), panel.index)
+                    b = c.at("%shared", c.mul(number, self.panel_bytes), 1)
+                    totals = c.at("%scratch", self.strip_bytes, 1)
+                    with c.loop(begin, end) as block:
+                        entry = c.at(tables.blocks, c.mul(block.index, 2), 8)
+                        run, count = (self.e.load(c.at(entry, k, 8), dt.int64, width=1).ref for k in (0, 1))
+                        runs = c.at(tables.runs, c.mul(run, RUN), 1)
+                        starts = c.compare("eq", block.index, begin)
+                        call_window_kernel(c, name, a, b, totals, runs, count, starts)
+                    at, left = (row.index, place.index), (high, wide)
+                    self._finish(totals, n, phase, at, left, slice_, panel.index, finish, result)
         self.e.line("ret void")
 
     def _strip(self, copying: Copying, n: Ref, first: Sequence[Ref], high: Ref, wide: Ref, slice_: Ref) -> None:
-        """Copy what windows see at ``high`` lines of ``wide`` places from a first one."""
+        """Copy what windows see at ``high`` lines of ``wide`` places of all phases from a first one."""
         c, w, cut, strips = self.c, self.w, self.cut, copying.strips
         at = copying.operand.start.at(IMAGE, n)
-        lines = c.add(c.mul(c.sub(high, 1), w.step[1]), w.span[1])
-        pixels = c.add(c.mul(c.sub(wide, 1), w.step[2]), w.span[2])
-        q1, q2 = strips.position(1, first[1]), strips.position(2, first[2])
+        lines = c.add(c.mul(c.sub(high, 1), w.stride[1]), w.reach[1])
+        pixels = c.add(c.mul(c.sub(wide, 1), w.stride[2]), w.reach[2])
+        s0, s1, s2 = (c.add(c.mul(first[axis], w.stride[axis]), self._seen(axis, 0)[0]) for axis in range(3))
+        apart = w.dilation[0] if w.interior[0] == 0 else 1
         channel = 0 if cut.tile.across else c.mul(slice_, w.channels)
-        with c.loop(0, w.size[0]) as plane, c.loop(0, lines) as line:
+        with c.loop(0, planes(w)) as plane, c.loop(0, lines) as line:
             cell = c.mul(c.add(c.mul(plane.index, cut.strip_lines), line.index), cut.pixels * cut.cells)
             to = c.at("%scratch", cell, self.item)
-            q0 = strips.position(0, first[0], plane.index)
+            plane0 = c.add(s0, c.mul(plane.index, apart))
 
             def copy(*where: Any) -> None:
                 copying.copy(slice_, channel, w.channels, *where)
 
-            strips.line(at, to, q0, c.add(q1, line.index), q2, pixels, copy, cut.cells)
+            strips.line(at, to, plane0, c.add(s1, line.index), s2, pixels, copy, cut.cells)
 
-    def _tables(self) -> list[tuple[str, int]]:
-        """For each block of the depth a table of its runs, and how many there are."""
+    # ---- phases
+
+    def _seen(self, axis: int, place: int | Ref) -> tuple[Ref, Ref]:
+        """The element at or before the position where the window at a place of the first turn begins, and how far
+        behind it that position lies."""
+        c, gap, low = self.c, self.w.gap[axis], self.low[axis]
+        at = c.sub(c.mul(place, self.w.step[axis]), low)
+        if gap == 1:
+            return at, 0
+        before = c.max(low, 0)  # quotients are those of numbers that are not negative
+        at = c.add(at, c.mul(before, gap))
+        return c.sub(c.div(at, gap), before), c.rem(at, gap)
+
+    @contextmanager
+    def _phases(self, first: Sequence[Ref], counts: Sequence[Ref]) -> Iterator[Turn]:
+        """Phase by phase, what of it lies in a block of so many turns from a first one."""
+        c, w, cut = self.c, self.w, self.cut
+        p0, p1, p2 = w.phases
+        with c.loop(0, p0) as at0, c.loop(0, p1) as at1, c.loop(0, p2) as at2:
+            numbers = (at0.index, at1.index, at2.index)
+            kind: Ref = 0
+            cell: Ref = 0
+            own: list[Ref] = []
+            for axis, number in enumerate(numbers):
+                element, behind = self._seen(axis, number)
+                kind = c.add(c.mul(kind, w.gap[axis]), behind)
+                pitch = (cut.plane, cut.pixels * cut.cells, cut.cells)[axis]
+                if w.phases[axis] > 1:
+                    cell = c.add(cell, c.mul(c.sub(element, self._seen(axis, 0)[0]), pitch))
+                    left = c.sub(c.extent(w.places[axis]), number)
+                    mine = c.div(c.add(left, w.phases[axis] - 1), w.phases[axis])  # at least 1 - phases + phases - 1
+                    own.append(c.min(counts[axis], c.sub(mine, first[axis])))
+                else:
+                    own.append(counts[axis])
+            yield Turn(numbers, (first[0], first[1], first[2]), (own[0], own[1], own[2]), kind, cell)
+
+    def _blocks_of(self, tables: Tables, phase: Turn) -> tuple[Ref, Ref]:
+        """The entries of the blocks of a phase."""
+        if len(tables.starts) == 2:
+            return tables.starts
+        starts = self.e.table(np.array(tables.starts), f"starts_{_name(np.array(tables.starts))}")
+        begin, end = (
+            self.e.load(self.c.at(starts, self.c.add(phase.kind, k), 8), dt.int64, width=1).ref for k in (0, 1)
+        )
+        return begin, end
+
+    def _tables(self) -> Tables:
+        """The runs of each block of the depth, for windows that begin at or behind an element."""
         w, cut = self.w, self.cut
-        joined = w.dilation[2] == 1
-        run = (w.size[2] if joined else 1) * w.channels
-        starts = [
-            i * cut.plane + (j * w.dilation[1] * cut.pixels + k * w.dilation[2]) * cut.cells
-            for i in range(w.size[0])
-            for j in range(w.size[1])
-            for k in range(1 if joined else w.size[2])
-        ]
-        blocks: list[list[tuple[int, int]]] = [[]]
-        done = 0
-        for start in starts:
-            at = 0
-            while at < run:
-                if done == K_BLOCK:
-                    blocks.append([])
-                    done = 0
-                length = min(run - at, K_BLOCK - done)
-                blocks[-1].append((start + at * cut.tile.step, length))
-                at, done = at + length, done + length
-        found = []
-        for runs in blocks:
-            values = np.array(runs, np.int64).reshape(-1)
-            found.append((self.e.table(values, f"runs_{_name(values)}") if runs else "null", len(runs)))
-        return found
+        starts, blocks = [0], []
+        runs: list[tuple[int, int, int]] = []
+        for behind in itertools.product(*map(range, w.gap)):
+            found: dict[int, list[tuple[int, int, int]]] = {}
+            for start, position, length in self._runs(behind):
+                at = 0
+                while at < length:
+                    block = (position + at) // K_BLOCK
+                    count = min(length - at, (block + 1) * K_BLOCK - position - at)
+                    run = (start + at * cut.tile.step, count, (position + at) * cut.tile.columns)
+                    found.setdefault(block, []).append(run)
+                    at += count
+            for block in sorted(found) or [-1]:
+                blocks.append((len(runs), len(found.get(block, ()))))
+                runs += found.get(block, ())
+            starts.append(len(blocks))
+        names = []
+        for what, rows in (("runs", runs), ("blocks", blocks)):
+            values = np.array(rows, np.int64).reshape(-1)
+            names.append(self.e.table(values, f"{what}_{_name(values)}") if rows else "null")
+        return Tables(names[0], names[1], tuple(starts))
+
+    def _runs(self, behind: Sequence[int]) -> Iterator[tuple[int, int, int]]:
+        """Where a run begins in a strip, where in the depth, and its length: of the elements of a window that see
+        elements of an image, if it begins so far behind one."""
+        w, cut = self.w, self.cut
+        joined = w.dilation[2] == 1 and w.gap[2] == 1
+        taps = w.size[2] if joined else 1
+        for i, j, k in itertools.product(range(w.size[0]), range(w.size[1]), range(0, w.size[2], taps)):
+            at = [b + t * d for b, t, d in zip(behind, (i, j, k), w.dilation)]
+            if any(p % gap for p, gap in zip(at, w.gap)):
+                continue
+            plane = i if w.gap[0] == 1 else at[0] // w.gap[0]
+            start = plane * cut.plane + (at[1] // w.gap[1] * cut.pixels + at[2] // w.gap[2]) * cut.cells
+            tap = (i * w.size[1] + j) * w.size[2] + k
+            yield start, tap * w.channels, taps * w.channels
 
     def _finish(
         self,
         totals: str,
-        first: tuple[Ref, Ref, Ref, Ref],
+        n: Ref,
+        phase: Turn,
         at: tuple[Ref, Ref],
         end: tuple[Ref, Ref],
         slice_: Ref,
@@ -321,12 +425,9 @@ class _Convolution:
         places = c.min(cut.wide, c.sub(end[1], at[1]))
         with c.loop(0, rows) as row, c.loop(0, places) as place:
             line = c.at(totals, c.mul(c.add(c.mul(row.index, cut.wide), place.index), tile.columns), self.item)
-            where = (
-                first[0],
-                first[1],
-                c.add(first[2], c.add(at[0], row.index)),
-                c.add(first[3], c.add(at[1], place.index)),
-            )
+            turn = (0, c.add(at[0], row.index), c.add(at[1], place.index))
+            numbers = zip(phase.first, turn, w.phases, phase.numbers)
+            where = (n, *(c.add(c.mul(c.add(a, b), phases), r) for a, b, phases, r in numbers))
 
             def hand_over(j: Ref, mask: Val | None) -> None:
                 value = e.convert(e.load(c.at(line, j, self.item), self.form.sums), result)
@@ -354,11 +455,16 @@ def _elementwise(c: Code, w: Windows, image: Operand, filter: Operand, finish: F
         x = image.start.at(IMAGE, rest)
         f = filter.start.at(BATCH, group).at(FREE, c.rem(column, w.columns))
 
-        def term(k: Ref) -> tuple[Val, Val]:
+        def term(k: Ref) -> tuple[Val, Val, str | bool]:
             tap, channel = c.div(k, w.channels), c.rem(k, w.channels)
             taps = (c.div(tap, w.size[1] * w.size[2]), c.rem(c.div(tap, w.size[2]), w.size[1]), c.rem(tap, w.size[2]))
             a = seen(strips, x, place, taps, c.add(c.mul(group, w.channels), channel))
-            return a, factor(e, f.value(f.counters_at(DEPTH, k)), form, False)
+            multiplied: str | bool = True
+            for axis, gap in enumerate(w.gap):
+                # The position, and as many zeros more as make it positive.
+                at = c.add(strips.position(axis, place[axis], taps[axis]), c.mul(c.max(strips.low[axis], 0), gap))
+                multiplied = c.both(multiplied, gap == 1 or c.compare("eq", c.rem(at, gap), 0))
+            return a, factor(e, f.value(f.counters_at(DEPTH, k)), form, False), multiplied
 
         total = summed(c, form, w.taps * w.channels, term)
         finish((rest, *place), column, e.convert(total, result), None)
@@ -378,16 +484,19 @@ def seen(strips: Strips, image: Reading, place: Sequence[Ref], taps: Sequence[Re
     return value if some is True else e.select(Val(str(some).lower(), dt.bool_, 1), value, 0)
 
 
-def summed(c: Code, form: Form, depth: Ref, term: Callable[[Ref], tuple[Val, Val]]) -> Val:
-    """The sum of ``depth`` products in the order of blocks."""
+def summed(c: Code, form: Form, depth: Ref, term: Callable[[Ref], tuple[Val, Val, str | bool]]) -> Val:
+    """The sum of ``depth`` products in the order of blocks: of those factors of which ``term`` says that they count."""
     e = c.e
     if depth == 0:
         return e.zero(form.sums)
     with c.loop(0, depth, K_BLOCK, [e.zero(form.sums)]) as block:
         last = c.min(c.add(block.index, K_BLOCK), depth)
         with c.loop(block.index, last, 1, [e.zero(form.sums)]) as turn:
-            a, b = term(turn.index)
-            turn.next = [multiply_add(e, form, a, b, turn.carried[0])]
+            a, b, counts = term(turn.index)
+            total = multiply_add(e, form, a, b, turn.carried[0])
+            if counts is not True:
+                total = e.select(Val(str(counts).lower(), dt.bool_, 1), total, turn.carried[0])
+            turn.next = [total]
         block.next = [e.add(block.carried[0], turn.carried[0])]
     return block.carried[0]
 

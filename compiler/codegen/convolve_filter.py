@@ -211,6 +211,8 @@ class _Gradient:
             entry = c.at(runs, c.mul(number, RUN), 1)
             e.store(c.value(cell), entry)
             e.store(c.value(c.sub(last, first)), c.at(entry, 8, 1))
+            done = c.sub(c.add(c.mul(line, extents[2]), first), begin)
+            e.store(c.value(c.mul(done, cut.tile.columns)), c.at(entry, 16, 1))
             at = copying.operand.start.at(IMAGE, n)
             q2 = strips.position(2, first)
             pixels = c.add(c.mul(c.sub(c.sub(last, first), 1), w.step[2]), w.span[2])
@@ -272,14 +274,14 @@ def _elementwise(c: Code, w: Windows, image: Operand, cotangents: Operand, finis
         group = c.div(column, w.columns)
         y = cotangents.start.at(BATCH, group).at(FREE, c.rem(column, w.columns))
 
-        def term(k: Ref) -> tuple[Val, Val]:
+        def term(k: Ref) -> tuple[Val, Val, bool]:
             place: list[Ref] = []
             rest = k
             for extent in reversed(extents):
                 place.insert(0, c.rem(rest, extent))
                 rest = c.div(rest, extent)
             a = seen(strips, image.start.at(IMAGE, rest), place, taps, c.add(c.mul(group, w.channels), channel))
-            return a, factor(e, y.value(y.counters_at(DEPTH, k)), form, False)
+            return a, factor(e, y.value(y.counters_at(DEPTH, k)), form, False), True
 
         total = summed(c, form, depth, term)
         finish((row,), column, e.convert(total, result), None)

@@ -6,6 +6,7 @@ q along an axis count the zeros between its elements, and may lie outside, where
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -56,6 +57,41 @@ class Windows:
     @property
     def taps(self) -> int:
         return self.size[0] * self.size[1] * self.size[2]
+
+    # Places fall into phases where zeros lie between neighbours of an image: those of a phase, which lie ``phases``
+    # apart, see elements with the same elements of the window, and zeros with the others.
+
+    @property
+    def gap(self) -> Three:
+        """How many positions each element has, with the zeros behind it."""
+        a, b, c = (n + 1 for n in self.interior)
+        return a, b, c
+
+    @property
+    def phases(self) -> Three:
+        a, b, c = (gap // math.gcd(gap, step) for gap, step in zip(self.gap, self.step))
+        return a, b, c
+
+    @property
+    def stride(self) -> Three:
+        """How many elements lie between what neighbouring places of a phase see."""
+        a, b, c = (step // math.gcd(gap, step) for gap, step in zip(self.gap, self.step))
+        return a, b, c
+
+    @property
+    def reach(self) -> Three:
+        """How many elements one place of each phase sees together with the others, at the most."""
+        a, b, c = (
+            ((phases - 1) * step + gap - 1 + (k - 1) * d) // gap + 1
+            for phases, step, gap, k, d in zip(self.phases, self.step, self.gap, self.size, self.dilation)
+        )
+        return a, b, c
+
+    @property
+    def turns(self) -> tuple[Extent, Extent, Extent]:
+        """How many places the first phase has along each axis."""
+        a, b, c = ((n + (phases - 1)) // phases for n, phases in zip(self.places, self.phases))
+        return a, b, c
 
 
 class Strips:

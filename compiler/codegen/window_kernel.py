@@ -15,7 +15,9 @@ from hybridflow.compiler.codegen.values import Val
 from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.compiler.target import Target
 
-RUN = 16  # bytes of an entry in a table of runs: where the first factors begin, in cells, and how many there are
+RUN = (
+    24  # bytes of an entry in a table of runs: where its first factors begin, how many there are, and where the second
+)
 
 
 @dataclass(frozen=True)
@@ -45,22 +47,22 @@ def emit_window_kernel(
     """Add the function of one tile over one block of the depth: totals = (0 if %first else totals) + the block's sums.
     Its name.
 
-    %runs has %count entries (see ``RUN``); the factors of row 0 lie from %a on.  Second factors are lines of the tile's
-    columns at %b, one after the other for all runs.
+    %runs has %count entries (see ``RUN``), whose positions count elements from %a and %b; first factors are those of
+    row 0.  Second factors are lines of the tile's columns, one after the other.
     """
     sums_dtype, item = form.sums, form.sums.itemsize
     e = Emitter(target, tile.width, fastmath)
     c = Code(e)
     count = len(tile.rows) * tile.vectors
-    carry = [e.zero(sums_dtype)] * count + [c.value(0)]
+    carry = [e.zero(sums_dtype)] * count
     with c.loop(0, "%count", 1, carry) as run:
         entry = c.at("%runs", c.mul(run.index, RUN), 1)
-        begin, length = (e.load(c.at(entry, at, 1), dt.int64, width=1).ref for at in (0, 8))
-        a_run = c.at("%a", begin, item)
+        begin, length, second = (e.load(c.at(entry, at, 1), dt.int64, width=1).ref for at in (0, 8, 16))
+        a_run, b_run = c.at("%a", begin, item), c.at("%b", second, item)
         with c.loop(0, length, 1, run.carried) as turn:
-            *sums, position = turn.carried
+            sums = list(turn.carried)
             a_k = c.at(a_run, c.mul(turn.index, tile.step), item)
-            b_k = c.at("%b", position.ref, item)
+            b_k = c.at(b_run, c.mul(turn.index, tile.columns), item)
             b = [e.load(c.at(b_k, v * tile.width, item), sums_dtype) for v in range(tile.vectors)]
             for r, offset in enumerate(tile.rows):
                 a = None if tile.across else e.load_splat(c.at(a_k, offset, item), sums_dtype)
@@ -68,10 +70,10 @@ def emit_window_kernel(
                     left = e.load(c.at(a_k, offset + v * tile.width, item), sums_dtype) if a is None else a
                     i = r * tile.vectors + v
                     sums[i] = multiply_add(e, form, left, b[v], sums[i])
-            turn.next = [*sums, e.add(position, tile.columns)]
+            turn.next = sums
         run.next = turn.carried
     first = e.splat(Val("%first", dt.bool_, 1))
-    for i, total in enumerate(run.carried[:count]):
+    for i, total in enumerate(run.carried):
         address = c.at("%totals", i * tile.width, item)
         before = e.select(first, e.zero(sums_dtype), e.load(address, sums_dtype))
         e.store(e.add(before, total), address)

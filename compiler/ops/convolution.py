@@ -7,8 +7,9 @@ Arrays have their channels in two axes, groups and the channels of a group:
     y [n, *p, g, o]    what is seen at each of ``p`` places
 
 Element i of a window at place j lies at ``j * step + i * dilation - low`` of an axis of x in which ``interior`` zeros
-were put between neighbours; outside of it, up to ``high`` behind its end, everything is zero.  Zeros are factors like
-all others: times infinity they make NaN.  ``low`` and ``high`` may be negative, which cuts elements off.
+were put between neighbours; outside of it, up to ``high`` behind its end, everything is zero.  These zeros are factors
+like all others: times infinity they make NaN.  At positions between neighbours, and those in line with them outside,
+``convolve`` multiplies nothing.  ``low`` and ``high`` may be negative, which cuts elements off.
 
 The derivatives of the three are made of the same two ops, to any order.
 """
@@ -137,8 +138,12 @@ def convolved(product: Product, x: np.ndarray, f: np.ndarray, attrs: Mapping[str
     depth = math.prod((*size, c))
     rows = seen.reshape(groups, math.prod(seen.shape[1 : len(size) + 2]), depth)
     columns = np.moveaxis(f, -2, 0).reshape(groups, depth, o)
-    with np.errstate(all="ignore"):
-        found = product(rows, columns)
+    found = np.zeros((groups, rows.shape[1], o), rows.dtype)
+    patterns, which = np.unique(_multiplied(seen.shape[2:-1], c, attrs), axis=0, return_inverse=True)
+    for k, taken in enumerate(patterns):
+        mine = np.tile(which.reshape(-1) == k, seen.shape[1])
+        with np.errstate(all="ignore"):
+            found[:, mine] = product(rows[:, mine], np.where(taken[:, None], columns, columns.dtype.type(0)))
     return np.moveaxis(found.reshape(groups, *seen.shape[1 : len(size) + 2], o), 0, -2)
 
 
@@ -154,6 +159,19 @@ def convolved_filter(
     with np.errstate(all="ignore"):
         found = product(rows, columns)
     return np.moveaxis(found.reshape(groups, *size, x.shape[-1], o), 0, -2)
+
+
+def _multiplied(extents: Each, channels: int, attrs: Mapping[str, Any]) -> np.ndarray:
+    """[p, k * c]: which elements of a window are factors at each place, for extents (*p, *k)."""
+    axes = len(extents) // 2
+    found = np.ones(extents, bool)
+    for a in range(axes):
+        step, low, gap, dilation = (attrs[name][a] for name in ("step", "low", "interior", "dilation"))
+        at = np.arange(extents[a])[:, None] * step + np.arange(extents[axes + a]) * dilation - low
+        shape = [n if k in (a, axes + a) else 1 for k, n in enumerate(extents)]
+        found = found & (at % (gap + 1) == 0).reshape(shape)
+    lines = found.reshape(math.prod(extents[:axes]), math.prod(extents[axes:]))
+    return np.repeat(lines, channels, axis=1)
 
 
 def _windows_seen(x: np.ndarray, size: tuple[int, ...], attrs: Mapping[str, Any]) -> np.ndarray:
