@@ -1,6 +1,5 @@
 """Summaries are fetched: merged ones have all that was noted in the graph."""
 
-
 import hybridflow.compat.v1 as tf
 
 x = tf.placeholder(tf.float32, [3])
