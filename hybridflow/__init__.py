@@ -242,6 +242,7 @@ if _typing.TYPE_CHECKING:  # what is loaded when it is first used, see ``_LATER`
         memory as memory,
         metrics as metrics,
         mixed_precision as mixed_precision,
+        models as models,
         nn as nn,
         optimizers as optimizers,
         random as random,
@@ -294,7 +295,7 @@ if _typing.TYPE_CHECKING:  # what is loaded when it is first used, see ``_LATER`
     from hybridflow.layers.graph import Input as Input
     from hybridflow.layers.module import Module as Module
     from hybridflow.mapping.vmap import vectorized_map as vectorized_map, vmap as vmap
-    from hybridflow.models import Model as Model, Sequential as Sequential
+    from hybridflow.models import Model as Model, Sequential as Sequential, plot_model as plot_model
 
 if _flags.KEEP_TEXT.value == "1" or hasattr(_sys, "ps1") or "code" in _sys.modules:
     from hybridflow.tracing.convert import texts as _texts
@@ -354,10 +355,12 @@ _LATER = {
     "memory": "",
     "metrics": "",
     "mixed_precision": "",
+    "models": "",
     "nn": "",
     "numpy_function": "effects.py_function",
     "nonzero": "array.selection",
     "optimizers": "",
+    "plot_model": "models",
     "print": "effects.printing",
     "py_function": "effects.py_function",
     "random": "",
@@ -397,6 +400,7 @@ _PUBLIC_MODULES = frozenset(
         "memory",
         "metrics",
         "mixed_precision",
+        "models",
         "nn",
         "optimizers",
         "random",

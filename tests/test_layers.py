@@ -101,7 +101,11 @@ HOUSES = ("hybridflow", "hybridflow.compiler", "hybridflow.runtime")
 THIRD_PARTY = {0: set(), 4: {"numpy"}, 5: {"numpy"}, 6: {"numpy", "ml_dtypes", "llvmlite", "cupy"}}
 USUAL_THIRD_PARTY = {"numpy", "ml_dtypes"}
 # Optional ones, each with the one module that may import it, when it is asked for what needs that.
-OPTIONAL = {"hybridflow.callbacks.progress": {"tqdm"}, "hybridflow.summary.events": {"tensorboardX"}}
+OPTIONAL = {
+    "hybridflow.callbacks.progress": {"tqdm"},
+    "hybridflow.models.drawing": {"pydot"},
+    "hybridflow.summary.events": {"tensorboardX"},
+}
 # The runtime knows programs and targets, and nothing of the graphs that they were made from.
 RUNTIME_SEES = ("hybridflow.errors", "hybridflow.flags", "hybridflow.compiler.program", "hybridflow.compiler.target")
 

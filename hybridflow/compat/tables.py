@@ -518,6 +518,10 @@ version: ~settings.VERSION
 [keras.models]
 Model: Model
 Sequential: Sequential
+load_model: models.load_model
+save_model: models.save_model
+model_from_json: models.model_from_json
+clone_model: models.clone_model
 
 [keras.mixed_precision]
 *: mixed_precision
@@ -659,6 +663,7 @@ load_data: ~datasets.california_housing
 pad_sequences: ~models.pad_sequences
 
 [keras.utils]
+plot_model: plot_model
 PyDataset, Sequence: ~models.PyDataset
 pad_sequences: ~models.pad_sequences
 to_categorical: ~models.to_categorical

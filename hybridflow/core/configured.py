@@ -5,12 +5,27 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any, Self, TypeVar
 
 from hybridflow.errors import ArgumentError, ArgumentTypeError
 
 T = TypeVar("T")
+
+
+_given: ContextVar[Mapping[str, Any]] = ContextVar("hybridflow.configured", default={})  # noqa: B039 (never changed)
+
+
+@contextmanager
+def custom_objects(objects: Mapping[str, Any]) -> Iterator[None]:
+    """Within this, descriptions that name one of these mean that class."""
+    token = _given.set({**_given.get(), **objects})
+    try:
+        yield
+    finally:
+        _given.reset(token)
 
 
 class Configured:
@@ -56,6 +71,9 @@ def identified(kinds: Mapping[str, type[T]], identifier: Any, stage: str, what: 
 
 def kind_of(kinds: Mapping[str, type[T]], name: Any, stage: str) -> type[T]:
     """The class of that name, ``HeNormal`` or ``he_normal``.  Raises ArgumentError, which names the nearest."""
+    custom = _given.get().get(name) if isinstance(name, str) else None
+    if isinstance(custom, type):
+        return custom
     by_name = {_flat(known): kind for known, kind in kinds.items()}
     if isinstance(name, str) and _flat(name) in by_name:
         return by_name[_flat(name)]

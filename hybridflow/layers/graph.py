@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import itertools
 import operator
 from collections.abc import Callable, Iterable
@@ -9,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from hybridflow.array.random import global_generator
 from hybridflow.compiler.ir.extents import Dim
 from hybridflow.compiler.ir.types import TensorType
 from hybridflow.core import pytree
@@ -18,7 +20,7 @@ from hybridflow.core.tensor import Tensor
 from hybridflow.core.variable import Variable
 from hybridflow.eager.operands import as_tensor
 from hybridflow.errors import ArgumentError, ArgumentTypeError, entered
-from hybridflow.layers.layer import Layer
+from hybridflow.layers.layer import Layer, shape_of
 from hybridflow.layers.symbols import Call, Symbol
 from hybridflow.tracing.trace import Trace
 
@@ -201,4 +203,19 @@ def _word(name: str) -> str:
     return "".join(letter if letter.isalnum() else "_" for letter in name)
 
 
+def shape_for(layer: Layer, input_shape: Any) -> Any:
+    """The shape of what a layer makes of inputs of a shape.  It stays unbuilt, and no random number is drawn."""
+    source = global_generator()
+    before = source.state.numpy().copy()
+    try:
+        tried = layer if layer.built else copy.deepcopy(layer)
+        calls = list(tried.__dict__.get("_calls", ()))
+        result = tried(symbols_of(input_shape, layer.compute_dtype))
+        tried.__dict__["_calls"] = calls
+    finally:
+        source.state.assign(before)
+    return shape_of(result)
+
+
 Symbol.connect = staticmethod(connected)
+Symbol.shape_for = staticmethod(shape_for)

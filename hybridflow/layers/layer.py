@@ -209,6 +209,15 @@ class Layer(Module, Configured):
         """The mask of the result for inputs with that mask (lists of them for a list of inputs), or None."""
         return mask if self.supports_masking else None
 
+    def compute_output_shape(self, input_shape: Any) -> Any:
+        """The shape of the result for inputs of that shape: tuples, or lists and dicts of these, with None for extents
+        that are not known.  Nothing is calculated, and the layer is not built.
+
+        >>> hf.layers.Conv2D(8, 3, strides=2).compute_output_shape((None, 29, 29, 1))
+        (None, 14, 14, 8)
+        """
+        return Symbol.shape_for(self, input_shape)
+
     def _converted(self, value: Any) -> Any:
         if isinstance(value, (Tensor, Variable)):
             return self._cast(value)
@@ -222,7 +231,7 @@ class Layer(Module, Configured):
         return astype(value, self._dtype) if dtypes.is_float(value.dtype) and value.dtype != self._dtype else value
 
     def _build(self, inputs: Sequence[Any]) -> None:
-        shape = _shape_of(inputs[0]) if inputs else ()
+        shape = shape_of(inputs[0]) if inputs else ()
         if current.trace is None:
             with suspended():  # no tape has to know
                 self.build(shape)
@@ -370,14 +379,15 @@ def _is_numeric(value: Any) -> bool:
     return isinstance(value, (list, tuple)) and len(value) > 0 and _is_numeric(value[0])
 
 
-def _shape_of(value: Any) -> Any:
+def shape_of(value: Any) -> Any:
+    """The shape of a tensor or symbol, None for extents that are not known; of nested ones, nested shapes."""
     if isinstance(value, (Tensor, Variable)):
         return known(value.shape)
     if isinstance(value, Symbol):
         return value.shape
     if isinstance(value, dict):
-        return {key: _shape_of(part) for key, part in value.items()}
-    return [_shape_of(part) for part in value] if isinstance(value, (list, tuple)) else None
+        return {key: shape_of(part) for key, part in value.items()}
+    return [shape_of(part) for part in value] if isinstance(value, (list, tuple)) else None
 
 
 def describe(value: Any) -> Any:

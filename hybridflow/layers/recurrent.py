@@ -230,9 +230,10 @@ class Bidirectional(Layer):
             raise ArgumentTypeError(self.name, f"{layer!r:.60} is no recurrent layer.")
         config = given.get_config()
         self.merge_mode = merge_mode
-        self.forward_layer: Any = type(given).from_config(config | {"name": f"forward_{given.name}"})
+        name = given.name.removeprefix("forward_")  # which it has in a configuration of ours
+        self.forward_layer: Any = type(given).from_config(config | {"name": f"forward_{name}"})
         if backward_layer is None:
-            turned = {"go_backwards": not given.go_backwards, "name": f"backward_{given.name}"}
+            turned = {"go_backwards": not given.go_backwards, "name": f"backward_{name}"}
             self.backward_layer: Any = type(given).from_config(config | turned)
         else:
             self.backward_layer = as_layer(backward_layer)

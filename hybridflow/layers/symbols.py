@@ -41,6 +41,7 @@ class Symbol:
     __array_ufunc__ = None
     # What a layer does that is called with symbols: set by the module that knows layers, as operators are.
     connect: ClassVar[Any]
+    shape_for: ClassVar[Any]  # the shape of what a layer makes of a shape
 
     def __init__(self, type: TensorType, call: Call, index: int) -> None:
         self.type, self.call, self.index = type, call, index

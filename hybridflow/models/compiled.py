@@ -20,7 +20,7 @@ class CompiledLoss:
     """
 
     def __init__(self, loss: Any, weights: Any = None) -> None:
-        self.given, self._weights = loss, weights
+        self.given, self.weights = loss, weights
         leaves, structure = pytree.flatten(loss)
         self._losses = pytree.unflatten(structure, [None if leaf is None else as_loss(leaf) for leaf in leaves])
 
@@ -41,7 +41,7 @@ class CompiledLoss:
             if label is None:
                 raise ArgumentError("fit", f"there is a loss but no labels{_of(name)}; give y.")
             value = loss(label, output) if weights is None else loss(label, output, sample_weight=weights)
-            factor = part_of(self._weights, name, outputs, "loss_weights", whole=True)
+            factor = part_of(self.weights, name, outputs, "loss_weights", whole=True)
             found[name] = value
             counted.append(value if factor is None else multiply(value, factor))
         return found, counted
@@ -100,6 +100,10 @@ class CompiledMetrics:
                 found.append((label, metric, heeds))
                 self._made.append((label, metric))
         return found
+
+    def arguments(self) -> dict[str, Any]:
+        """What ``compile`` was given of metrics."""
+        return {"metrics": self._given, "weighted_metrics": self._weighted}
 
     @property
     def labels(self) -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
 from hybridflow.array.shapes import expand_dims
@@ -21,6 +21,14 @@ class Functional(Model):
     """``hf.Model(inputs, outputs)``: what layers make of ``hf.Input``, as a model.
 
     Inputs and outputs may be nested in lists and dicts; a dict of inputs is matched by names.
+
+    >>> a, b = hf.Input((3,), name="a"), hf.Input((3,), name="b")
+    >>> model = hf.Model([a, b], hf.layers.Subtract()([a, b]))
+    >>> type(model) is hf.models.Functional
+    True
+    >>> model({"a": hf.ones((1, 3)), "b": hf.zeros((1, 3))})
+    <Tensor f32[1,3] cpu>
+    [[1. 1. 1.]]
     """
 
     def __init__(self, inputs: Any, outputs: Any, **options: Any) -> None:
@@ -165,8 +173,10 @@ class Functional(Model):
     def get_config(self) -> dict[str, Any]:
         """The layers by their descriptions, and how they are connected.  Subclasses with arguments of their own have
         those instead, as layers have."""
-        if not self._is_made_of_graphs():
-            return super().get_config()
+        return self.graph_config() if self._is_made_of_graphs() else super().get_config()
+
+    def graph_config(self) -> dict[str, Any]:
+        """The layers by their descriptions, and how they are connected."""
         numbers = {id(call): number for number, call in enumerate(self._graph)}
         places = {id(layer): place for place, layer in enumerate(self.layers)}
 
@@ -190,7 +200,11 @@ class Functional(Model):
         """A model with such layers, without their weights."""
         if "calls" not in config:
             return cls(**config)
-        layers = [as_layer(given) for given in config["layers"]]
+        return cls.connect(config, [as_layer(given) for given in config["layers"]], cls)
+
+    @staticmethod
+    def connect(config: Mapping[str, Any], layers: Sequence[Any], kind: Any) -> Any:
+        """A model of these layers, connected as a configuration says, of the class ``kind``."""
         results: list[list[Symbol]] = []
 
         def made(value: Any) -> Any:
@@ -212,7 +226,7 @@ class Functional(Model):
                 args, kwargs = made(call["arguments"])
                 results.append(pytree.flatten(layer(*args, **kwargs))[0])
         options = {key: value for key, value in config.items() if key in ("name", "trainable", "dtype")}
-        return cls(made(config["inputs"]), made(config["outputs"]), **options)
+        return kind(made(config["inputs"]), made(config["outputs"]), **options)
 
 
 Model._of_graph = Functional

@@ -22,12 +22,13 @@ from hybridflow.errors import ArgumentError, ArgumentTypeError
 from hybridflow.jit.function import function
 from hybridflow.layers import naming
 from hybridflow.layers.graph import build_for, symbols_of
-from hybridflow.layers.layer import Layer
+from hybridflow.layers.layer import Layer, shape_of
 from hybridflow.layers.module import Module
 from hybridflow.metrics import Mean, Metric
 from hybridflow.models.compiled import CompiledLoss, CompiledMetrics
 from hybridflow.models.feeding import Batch, Feed, feed, parts, split_off
 from hybridflow.models.summary import table
+from hybridflow.models.texts import to_text
 
 
 class Model(Layer):
@@ -54,6 +55,8 @@ class Model(Layer):
     """
 
     _of_graph: ClassVar[type[Model]]  # the class of models of inputs and outputs, which sets it
+    _save: ClassVar[Any]  # the function behind ``save``, whose module sets it
+    _seen_shape: Any = None  # of the inputs that it was built for
     _with_graph: ClassVar[type[Model]]  # of a subclass: itself as such a class, made when one is
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Any:
@@ -88,6 +91,7 @@ class Model(Layer):
         self._run.is_building = True
         try:
             naming.settle(self.layers)
+            self._seen_shape = shape_of(inputs[0]) if inputs else None
             super()._build(inputs)
         finally:
             self._run.is_building = False
@@ -101,7 +105,6 @@ class Model(Layer):
         >>> model.count_params()
         8
         """
-        self._seen_shape = input_shape
         if not self._run.is_building:
             build_for(self, symbols_of(input_shape, self.compute_dtype))
 
@@ -542,6 +545,14 @@ class Model(Layer):
         """
         load_variables(filepath, self.named_variables(), skip_mismatch, self.name)
 
+    def save(self, filepath: Any, overwrite: bool = True) -> None:
+        """Write all of the model into one file, see ``hf.models.save_model``."""
+        self._save(self, filepath, overwrite)
+
+    def to_json(self, **options: Any) -> str:
+        """The configuration as JSON, for ``hf.models.model_from_json``; ``options`` are those of ``json.dumps``."""
+        return to_text(self, self.name, **options)
+
     # Looks
 
     def summary(self, line_length: int | None = None, print_fn: Any = None, expand_nested: bool = False) -> None:
@@ -602,6 +613,18 @@ class _Compiled:
         self.train_step: Any = None
         self.test_step: Any = None
         self.predict_step: Any = None
+
+    def arguments(self) -> dict[str, Any]:
+        """What ``compile`` was given."""
+        loss = self.loss
+        return {
+            "optimizer": self.optimizer,
+            "loss": None if loss is None else loss.given,
+            "loss_weights": None if loss is None else loss.weights,
+            **self.metrics.arguments(),
+            "run_eagerly": self.run_eagerly,
+            "steps_per_execution": self.steps_per_execution,
+        }
 
     def make_steps(self, model: Model) -> None:
         """The model's steps as programs, or as they are."""

@@ -40,7 +40,7 @@ def table(model: Any, line_length: int | None = None, expand_nested: bool = Fals
 
 def _rows(model: Any, expand_nested: bool, depth: int) -> list[tuple[str, str, str]]:
     rows = []
-    for layer, shape in _layers(model):
+    for layer, shape in layers_and_shapes(model):
         kind = type(layer).__name__ if isinstance(layer, Layer) else "function"
         name = getattr(layer, "name", None) or getattr(layer, "__name__", kind)
         count = f"{_size(layer.variables):,}" if isinstance(layer, Layer) and layer.built else "?"
@@ -50,7 +50,7 @@ def _rows(model: Any, expand_nested: bool, depth: int) -> list[tuple[str, str, s
     return rows
 
 
-def _layers(model: Any) -> list[tuple[Any, str]]:
+def layers_and_shapes(model: Any) -> list[tuple[Any, str]]:
     """The layers, each with the shape of its output as far as that is known."""
     calls = getattr(model, "_graph", None)
     if calls is not None:

@@ -1,0 +1,68 @@
+"""Models made again: from texts, and as others like them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from hybridflow.errors import ArgumentError, ArgumentTypeError
+from hybridflow.layers.graph import InputLayer
+from hybridflow.layers.layer import Layer
+from hybridflow.models.functional import Functional
+from hybridflow.models.model import Model
+from hybridflow.models.sequential import Sequential
+from hybridflow.models.texts import from_text
+
+
+def model_from_json(json_string: str, custom_objects: Mapping[str, Any] | None = None) -> Any:
+    """The model that ``model.to_json()`` describes, without its weights.
+
+    Layers of your own are found by the names of their classes, or in ``custom_objects``, which also has the functions
+    that a model is made of.  Nothing in the text is run.  Raises ArgumentError for a damaged text or an unknown name.
+
+    >>> model = hf.Sequential([hf.Input((3,)), hf.layers.Dense(2)])
+    >>> hf.models.model_from_json(model.to_json()).count_params()
+    8
+    """
+    made = from_text(json_string, "model_from_json", custom_objects)
+    if not isinstance(made, Model):
+        raise ArgumentError("model_from_json", f"the text describes {made!r:.60}, which is no model.")
+    return made
+
+
+def clone_model(model: Any, clone_function: Callable[[Any], Any] | None = None) -> Any:
+    """Another model like this, with weights of its own, which start anew.
+
+    ``clone_function`` makes each layer's counterpart, ``layer.from_config(layer.get_config())`` unless given; it may
+    return the layer itself, which both then share.  Raises ArgumentTypeError if it is given for a model that is neither
+    a ``Sequential`` nor a graph of layers.
+
+    >>> model = hf.Sequential([hf.Input((3,)), hf.layers.Dense(2)])
+    >>> hf.models.clone_model(model).count_params()
+    8
+    """
+    if not isinstance(model, Model):
+        raise ArgumentTypeError("clone_model", f"{model!r:.60} is no model.")
+    if clone_function is None:
+        return type(model).from_config(model.get_config())
+    name, made = model._name, [clone_function(one) if _is_cloned(one) else one for one in model.layers]
+    if isinstance(model, Sequential):
+        start = [] if model._start is None else [type(model._start.call.layer).from_config(_input_config(model))]
+        return type(model)([*start, *made], name=name)
+    if not isinstance(model, Functional):
+        raise ArgumentTypeError("clone_model", "clone_function is for Sequential models and graphs of layers.")
+    config = {key: value for key, value in model.graph_config().items() if key != "layers"}
+    for place, one in enumerate(model.layers):
+        if isinstance(one, InputLayer):
+            made[place] = type(one).from_config(one.get_config())
+    return Functional.connect(config, made, Functional)
+
+
+def _is_cloned(layer: Any) -> bool:
+    return isinstance(layer, Layer) and not isinstance(layer, InputLayer)
+
+
+def _input_config(model: Sequential) -> dict[str, Any]:
+    assert model._start is not None
+    config: dict[str, Any] = model._start.call.layer.get_config()
+    return config

@@ -1,0 +1,84 @@
+"""Models as pictures: what is connected to what, in the language of Graphviz."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from hybridflow.errors import ArgumentError
+from hybridflow.models.summary import layers_and_shapes
+
+
+def plot_model(
+    model: Any,
+    to_file: str | os.PathLike[str] = "model.png",
+    show_shapes: bool = False,
+    show_dtype: bool = False,
+    show_layer_names: bool = False,
+    rankdir: str = "TB",
+    dpi: int = 200,
+) -> str:
+    """Draw a model into a file, of the kind that its suffix says, and return its text in the language of Graphviz.
+
+    Each layer is a box with its class, and on request its name, the shapes and the dtypes of its results.
+    ``rankdir`` is the direction, "TB" for from top to bottom or "LR".  Files ``*.dot`` hold that text.  Pictures need
+    ``pydot`` (``pip install 'hybridflow[plot]'``), without which there is an ImportError, and Graphviz itself.
+
+    >>> import os, tempfile
+    >>> model = hf.Sequential([hf.Input((3,)), hf.layers.Dense(2, name="first")])
+    >>> path = os.path.join(tempfile.mkdtemp(), "model.dot")
+    >>> print(hf.plot_model(model, path, show_shapes=True, show_layer_names=True))
+    digraph "sequential" {
+      graph [rankdir="TB", dpi=200];
+      node [shape="box"];
+      n0 [label="first (Dense)\\n(None, 2)"];
+    }
+    """
+    if rankdir not in ("TB", "LR", "BT", "RL"):
+        raise ArgumentError("plot_model", f"rankdir is {rankdir!r}; it must be 'TB', 'LR', 'BT' or 'RL'.")
+    text = _text(model, show_shapes, show_dtype, show_layer_names, rankdir, dpi)
+    suffix = os.path.splitext(os.fspath(to_file))[1][1:].lower()
+    if suffix in ("dot", "gv"):
+        with open(to_file, "w", encoding="utf-8") as file:
+            file.write(text + "\n")
+    else:
+        _draw(text, to_file, suffix)
+    return text
+
+
+def _text(model: Any, shapes: bool, dtypes: bool, names: bool, rankdir: str, dpi: int) -> str:
+    lines = [f"digraph {_quoted(model.name)} {{", f'  graph [rankdir="{rankdir}", dpi={dpi}];', '  node [shape="box"];']
+    rows = layers_and_shapes(model)
+    for number, (layer, shape) in enumerate(rows):
+        kind = type(layer).__name__
+        label = f"{getattr(layer, 'name', kind)} ({kind})" if names else kind
+        label += f"\n{shape}" if shapes else ""
+        label += f"\n{layer.compute_dtype}" if dtypes and hasattr(layer, "compute_dtype") else ""
+        lines.append(f"  n{number} [label={_quoted(label)}];")
+    lines += [f"  n{before} -> n{after};" for before, after in _edges(model, len(rows))]
+    return "\n".join([*lines, "}"])
+
+
+def _edges(model: Any, count: int) -> list[tuple[int, int]]:
+    calls = getattr(model, "_graph", None)
+    if calls is not None:
+        numbers = {id(call): number for number, call in enumerate(calls)}
+        pairs = [(id(symbol.call), number) for number, call in enumerate(calls) for symbol in call.inputs()]
+        return list(dict.fromkeys((numbers[before], after) for before, after in pairs if before in numbers))
+    return [(n, n + 1) for n in range(count - 1)] if hasattr(model, "_ends") else []  # of others nothing is known
+
+
+def _quoted(text: str) -> str:
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") + '"'
+
+
+def _draw(text: str, path: str | os.PathLike[str], suffix: str) -> None:
+    try:
+        import pydot
+    except ImportError:
+        raise ImportError(
+            "hf.plot_model draws pictures through pydot, which is not installed: pip install 'hybridflow[plot]', or "
+            "name the file *.dot for the text."
+        ) from None
+    graphs = pydot.graph_from_dot_data(text)
+    graphs[0].write(os.fspath(path), format=suffix or "png")

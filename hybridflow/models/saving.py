@@ -1,0 +1,96 @@
+"""Whole models in one file: how they are made, their weights, and the state of their training."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from hybridflow.checkpoint import Checkpoint
+from hybridflow.checkpoint.checkpoint import check_name, opened
+from hybridflow.errors import ArgumentError, CheckpointError
+from hybridflow.layers.graph import build_for, symbols_of
+from hybridflow.models.model import Model
+from hybridflow.models.texts import from_text, to_text
+
+_VERSION = 1
+
+
+def save_model(model: Any, filepath: str | os.PathLike[str], overwrite: bool = True) -> None:
+    """Write a model into one file, which replaces one that is there: its configuration, its weights, what ``compile``
+    was given, and the state of the optimizer.  ``load_model`` reads it.
+
+    The file is in the safetensors format, whose metadata hold the rest as JSON.  Raises ArgumentError for names of
+    other formats, FileExistsError for a file that is there unless ``overwrite``, ArgumentTypeError for a model whose
+    configuration holds what cannot be written.
+
+    >>> import os, tempfile
+    >>> model = hf.Sequential([hf.Input((3,)), hf.layers.Dense(2)])
+    >>> model.compile("adam", "mse")
+    >>> path = os.path.join(tempfile.mkdtemp(), "model.safetensors")
+    >>> hf.models.save_model(model, path)
+    >>> os.path.exists(path)
+    True
+    """
+    check_name(filepath, "save_model")
+    if not isinstance(model, Model):
+        raise ArgumentError("save_model", f"{model!r:.60} is no model.")
+    if not overwrite and os.path.exists(filepath):
+        raise FileExistsError(f"{os.fspath(filepath)} is there, and overwrite is False")
+    told = {
+        "version": _VERSION,
+        "architecture": to_text(model, model.name),
+        "shape": to_text(model._seen_shape, model.name),
+        "compiled": to_text(model._compiled and model._compiled.arguments(), model.name),
+    }
+    Checkpoint(**_parts(model), **told).write(filepath)
+
+
+def load_model(
+    filepath: str | os.PathLike[str],
+    custom_objects: Mapping[str, Any] | None = None,
+    compile: bool = True,
+) -> Any:
+    """The model of a file that ``save_model`` wrote, as it was: training goes on where it was.
+
+    Classes of your own are found by their names, or in ``custom_objects``, which also has the functions that the model
+    was made of.  ``compile=False`` leaves the training aside.  Nothing in the file is run: it names classes that there
+    are.  Raises CheckpointError for a file that is damaged or of another kind, ArgumentError for an unknown name.
+
+    >>> import os, tempfile
+    >>> model = hf.Sequential([hf.Input((3,)), hf.layers.Dense(2)])
+    >>> path = os.path.join(tempfile.mkdtemp(), "model.safetensors")
+    >>> model.save(path)
+    >>> bool(hf.all(hf.models.load_model(path)(hf.ones((1, 3))) == model(hf.ones((1, 3)))))
+    True
+    """
+    _, told, _ = opened(filepath)
+    version = told.get("version")
+    if not isinstance(version, int) or any(not isinstance(told.get(name), str) for name in _TEXTS):
+        raise CheckpointError("load_model", f"{os.fspath(filepath)} holds no model, as save_model writes them.")
+    if version > _VERSION:
+        raise CheckpointError(
+            "load_model", f"{os.fspath(filepath)} is of format {version}; this hybridflow reads up to {_VERSION}."
+        )
+    model = from_text(told["architecture"], "load_model", custom_objects)
+    shape = from_text(told["shape"], "load_model")
+    if not isinstance(model, Model):
+        raise CheckpointError("load_model", f"{os.fspath(filepath)} holds {model!r:.60}, which is no model.")
+    if shape is not None and not model.built:
+        build_for(model, symbols_of(shape, model.compute_dtype))
+    arguments = from_text(told["compiled"], "load_model", custom_objects) if compile else None
+    if arguments is not None:
+        model.compile(**arguments)
+    Checkpoint(**_parts(model), **dict.fromkeys(("version", *_TEXTS))).restore(filepath, partial=not compile)
+    return model
+
+
+_TEXTS = "architecture", "shape", "compiled"
+
+
+def _parts(model: Model) -> dict[str, Any]:
+    """What has a state."""
+    return {"model": model} | ({"optimizer": model.optimizer} if model.compiled else {})
+
+
+Model._save = staticmethod(save_model)
