@@ -17,6 +17,7 @@ from hybridflow.compiler.ir.dtypes import is_float, is_narrow_float
 from hybridflow.core.context import current
 from hybridflow.core.promotion import to_dtype
 from hybridflow.core.tensor import Tensor
+from hybridflow.eager import numerics
 from hybridflow.eager.operands import as_tensor, common_dtype
 from hybridflow.effects.checks import fail_unless
 from hybridflow.errors import (
@@ -33,7 +34,7 @@ __all__ = [
     "Assert", "assert_all_finite", "assert_equal", "assert_greater", "assert_greater_equal", "assert_less",
     "assert_less_equal", "assert_near", "assert_negative", "assert_non_negative", "assert_non_positive",
     "assert_none_equal", "assert_positive", "assert_rank", "assert_rank_at_least", "assert_rank_in", "assert_scalar",
-    "assert_shapes", "assert_type", "check_numerics",
+    "assert_shapes", "assert_type", "check_numerics", "disable_check_numerics", "enable_check_numerics",
 ]  # fmt: skip
 
 
@@ -183,6 +184,31 @@ def check_numerics(tensor: Any, message: str, name: str | None = None) -> Tensor
     return found
 
 
+def enable_check_numerics(stack_height_limit: int = 30, path_length_limit: int = 50) -> None:
+    """From now on every op is checked, in the whole process: eagerly, in compiled functions, loops and derivatives.
+
+    One that makes a NaN or an infinity raises InvalidArgumentError with its name, your line, and how many there are.
+    Ops that only move elements are not asked, nor is one that hands on negative infinities, which scores are masked
+    with.  Functions are compiled once more, with the checks, and much slower.  The arguments are there for programs
+    that give them, and say nothing: messages are short anyway.
+
+    >>> hf.debugging.enable_check_numerics()
+    >>> hf.log(hf.asarray([1.0, 0.0]))
+    Traceback (most recent call last):
+    hybridflow.errors.InvalidArgumentError: [log] the result has 0 NaN and 1 infinite of 2 elements (f32[2]). ...
+    >>> hf.debugging.disable_check_numerics()
+    """
+    numerics.switch(True)
+
+
+def disable_check_numerics() -> None:
+    """End what ``enable_check_numerics`` began.  What was compiled before it is used again.
+
+    >>> hf.debugging.disable_check_numerics()
+    """
+    numerics.switch(False)
+
+
 @entered
 def assert_all_finite(x: Any, message: str = "the tensor", name: str | None = None) -> None:
     """Raise InvalidArgumentError, which counts NaNs and infinities, unless all elements are finite.
@@ -198,11 +224,7 @@ def _check_finite(stage: str, x: Tensor, message: str) -> None:
     made = f" It was made by {node.op.name} at {short_location(node.where)}." if node and node.where else ""
 
     def said(x: Tensor) -> str:
-        wide = x.numpy().astype(np.float64)
-        nans, infinite = np.count_nonzero(np.isnan(wide)), np.count_nonzero(np.isinf(wide))
-        finite = wide[np.isfinite(wide)]
-        span = f" The finite ones lie between {finite.min():.6g} and {finite.max():.6g}." if finite.size else ""
-        return f"{message} has {nans} NaN and {infinite} infinite of {wide.size} elements ({x.type}).{span}{made}"
+        return f"{message} has {numerics.statistics(x.numpy(), x.type)}{made}"
 
     _require(stage, elementwise.isfinite(x), said, [x], None)
 

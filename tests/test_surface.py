@@ -58,7 +58,7 @@ MODULES = {
     "debugging": """Assert assert_all_finite assert_equal assert_greater assert_greater_equal assert_less
         assert_less_equal assert_near assert_negative assert_non_negative assert_non_positive assert_none_equal
         assert_positive assert_rank assert_rank_at_least assert_rank_in assert_scalar assert_shapes assert_type
-        check_numerics""",
+        check_numerics disable_check_numerics enable_check_numerics""",
     "linalg": """LinAlgError cholesky cross det diagonal eigh eigvalsh inv matmul matrix_norm matrix_power
         matrix_rank matrix_transpose outer pinv qr slogdet solve svd svdvals tensordot trace
         triangular_solve vecdot vector_norm""",

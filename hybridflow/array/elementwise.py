@@ -17,7 +17,7 @@ import numpy as np
 from hybridflow.compiler.ir import dtypes
 from hybridflow.compiler.ir.extents import Dim
 from hybridflow.compiler.ops import TABLE
-from hybridflow.core.context import busy, idle, now, only_tape
+from hybridflow.core.context import busy, only_tape, reasons
 from hybridflow.core.likes import ArrayLike, DTypeLike
 from hybridflow.core.promotion import default_float, result_dtype, to_dtype, weak_kind
 from hybridflow.core.tensor import Tensor
@@ -48,7 +48,7 @@ def _binary(op: Any, x: Any, y: Any) -> Tensor:
 
 def _quickly(op: Any, body: Callable[[Any, Any, Any], Tensor], x: Any, y: Any) -> Tensor:
     """``body(op, x, y)``, by native code or as a whole where that can be."""
-    if not busy.value or now() is idle:
+    if not busy.value or reasons.none_here():
         out = try_binary(op, x, y)
         if out is not None:
             return out
@@ -69,7 +69,7 @@ def _at_once(op: Any, x: Any, y: Any) -> Tensor | None:
 def _operator(op: Any, body: Callable[[Any, Any, Any], Tensor], x: Any, y: Any) -> Tensor:
     """As ``_quickly``, of an op behind one of Python's operators, which is a function with plans of its own."""
     try:
-        if not busy.value or now() is idle:
+        if not busy.value or reasons.none_here():
             out = _at_once(op, x, y)
             return _of_slot(op, body)(x, y) if out is None else out
         if only_tape() is None:  # a trace, for one, to which native code is of no use
@@ -104,7 +104,7 @@ def _named(op: Any, body: Callable[..., Tensor]) -> Callable[..., Tensor]:
         return body(op, x)
 
     def of_two(x: Any, y: Any) -> Tensor:
-        out = try_binary(op, x, y) if not busy.value or now() is idle else None
+        out = try_binary(op, x, y) if not busy.value or reasons.none_here() else None
         return body(op, x, y) if out is None else out
 
     function: Any = of_one if op.arity == 1 else of_two
@@ -152,7 +152,7 @@ def _promoted_to_float(op: Any, x: Any, y: Any) -> Tensor:
 def _unary(op: Any, x: Any) -> Tensor:
     """``op`` on an operand of any dtype."""
     try:
-        out = try_unary(op, x) if not busy.value or now() is idle else None
+        out = try_unary(op, x) if not busy.value or reasons.none_here() else None
         return apply(op, x if type(x) is Tensor else as_tensor(x, op.name)) if out is None else out
     except Exception as error:
         raise of_user(error)  # noqa: B904  # the very error
@@ -171,7 +171,7 @@ def _unary_operator(op: Any, x: Any) -> Tensor:
 
 def _float_unary(op: Any, x: Any) -> Tensor:
     """``op``, which takes floats only: integers and bools become float32."""
-    out = try_unary(op, x) if not busy.value or now() is idle else None
+    out = try_unary(op, x) if not busy.value or reasons.none_here() else None
     return apply(op, float_operand(x, op.name)) if out is None else out
 
 

@@ -19,7 +19,7 @@ from hybridflow.compiler.ir import dtypes
 from hybridflow.compiler.ir.extents import Dim, Extent
 from hybridflow.compiler.ir.types import Shape, is_static, same_extents
 from hybridflow.compiler.ops import TABLE, rules
-from hybridflow.core.context import busy, idle, now
+from hybridflow.core.context import busy, reasons
 from hybridflow.core.promotion import default_float, default_int, to_dtype
 from hybridflow.core.tensor import Tensor, wrap
 from hybridflow.core.variable import Variable
@@ -72,7 +72,7 @@ def getitem(x: Any, key: Any) -> Tensor:
 
     A mask's result has a size that depends on values, so a symbolic mask raises TraceError.
     """
-    out = _taken(x, key) if not busy.value or now() is idle else None
+    out = _taken(x, key) if not busy.value or reasons.none_here() else None
     if out is not None:
         return out
     x = as_tensor(x, "getitem")

@@ -24,7 +24,7 @@ from hybridflow.compiler.ops.added_rows import AddedRows
 from hybridflow.compiler.ops.batched import in_front
 from hybridflow.compiler.ops.table import NOT_DIFFERENTIABLE
 from hybridflow.core import pytree
-from hybridflow.core.context import add_recorder, idle, now, pop_tape, push_tape, suspended
+from hybridflow.core.context import add_recorder, everywhere, idle, now, pop_tape, push_tape, suspended
 from hybridflow.core.tensor import Tensor, looked_at
 from hybridflow.core.variable import Variable
 from hybridflow.eager.dispatch import builder
@@ -307,7 +307,7 @@ class GradientTape(Recording):
         self._check_sources(leaves, structure)
         targets = [target] if type(target) is Tensor else self._targets(target)
         weights = None if output_gradients is None else self._weights(target, output_gradients)
-        found = self._walk(self._seeds(targets, weights), leaves, as_rows=now() is idle)
+        found = self._walk(self._seeds(targets, weights), leaves, as_rows=now() is idle and not everywhere.value)
         self._tell_apart(found, weights or ())
         for k, source in enumerate(leaves):
             if found[k] is None:

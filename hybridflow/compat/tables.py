@@ -381,6 +381,8 @@ assert_scalar: debugging.assert_scalar
 assert_shapes: debugging.assert_shapes
 assert_type: debugging.assert_type(tensor>x, tf_type>dtype, /, message)
 check_numerics: debugging.check_numerics
+disable_check_numerics: debugging.disable_check_numerics
+enable_check_numerics: debugging.enable_check_numerics
 set_log_device_placement: ~control.nothing
 
 [nest]

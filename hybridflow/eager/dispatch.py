@@ -9,8 +9,9 @@ import numpy as np
 
 from hybridflow.compiler.ir.build import Builder
 from hybridflow.compiler.ops import TABLE, Kind
-from hybridflow.core.context import idle, now
+from hybridflow.core.context import everywhere, idle, now
 from hybridflow.core.tensor import Tensor, wrap
+from hybridflow.eager import numerics
 from hybridflow.eager.execute import execute, try_pair
 
 
@@ -29,6 +30,8 @@ def apply(op: Any, *inputs: Tensor, **given: Any) -> Any:
             attrs = op.canon(tuple([x.type for x in inputs]), given)
     else:
         out, attrs = execute(op, inputs, given)
+        if numerics.is_on:
+            numerics.check(op, inputs, out)
     for tape in state.tapes:
         tape.record(op, inputs, attrs, out)
     return out
@@ -46,7 +49,7 @@ class TensorBuilder(Builder):
             return general
 
         def of_two(x: Tensor, y: Tensor) -> Tensor:
-            if now() is idle:
+            if now() is idle and not everywhere.value:
                 out = try_pair(op, x, y)
                 if out is not None:
                     return out

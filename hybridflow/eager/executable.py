@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from hybridflow.compiler.ir.graph import Graph
 from hybridflow.core import devices
-from hybridflow.eager import host_ops
+from hybridflow.eager import host_ops, numerics
 from hybridflow.eager.programs import program_for
 from hybridflow.runtime.machine import machine_code
 
@@ -20,11 +20,13 @@ Functions = Sequence[Callable[..., Any]]
 
 
 def executable_for(
-    graph: Graph, fastmath: bool = False, device: str = devices.CPU, functions: Functions = ()
+    graph: Graph, fastmath: bool = False, device: str = devices.CPU, functions: Functions = (), checked: bool = False
 ) -> Executable | CudaExecutable:
     """Make ``graph`` runnable on a device.  ``run`` takes one array per graph input, all on that device, and returns
     fresh outputs; arrays of updated STATE inputs are written in place.  ``functions`` are those that it calls by
-    number."""
+    number.  With ``checked`` all that it computes is, see ``numerics``."""
+    if checked:
+        graph, functions = numerics.checked(graph, functions)
     # LLVM and CuPy are loaded when something is compiled, not at import.
     if device == devices.CPU:
         return _on_cpu(graph, fastmath, functions)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, Generic, NamedTuple, ParamSp
 from hybridflow import config
 from hybridflow.core import foreign, pytree, transaction
 from hybridflow.core.context import current, now
+from hybridflow.eager import numerics
 from hybridflow.errors import ArgumentError, ArgumentTypeError, TraceError, entered, of_user, user_location
 from hybridflow.jit import aliases, introspect, stances
 from hybridflow.jit.binding import Binder, name_of
@@ -133,7 +134,7 @@ class Function(Dispatcher, Generic[P, R]):
             raise of_user(error)  # noqa: B904  # the very error
         found.python_calls += 1
         form = len(args), tuple(kwargs)
-        if found.guards is not None and found.is_missed(form):
+        if found.guards is not None and not numerics.is_on and found.is_missed(form):
             self._add_native_call(found, form, args, kwargs)
         return result
 

@@ -29,7 +29,7 @@ from hybridflow.core import devices, transaction
 from hybridflow.core.context import current, now, tracing
 from hybridflow.core.tensor import Tensor, wrap
 from hybridflow.core.variable import Variable, current_values
-from hybridflow.eager import placement
+from hybridflow.eager import numerics, placement
 from hybridflow.eager.dispatch import builder
 from hybridflow.eager.executable import executable_for, timed_executable_for
 from hybridflow.errors import DeviceError, ShapeError, TraceError
@@ -107,7 +107,7 @@ class Staged:
         self._reads = [(i, s.reads[0]._node is self.graph.inputs[i]) for i, s in states if s.reads]
         self._is_static = all(is_static(node.type.shape) for node in self.graph.inputs)
         self._gives_through = not set(self.graph.outputs).isdisjoint(self.graph.inputs)
-        self._executables: dict[str, Any] = {}
+        self._executables: dict[tuple[str, bool], Any] = {}  # with checks of all that is computed, and without
         self._on_tensors: dict[Any, Callable[[], Callable[..., Any] | None]] = {}  # see ``_computed``
         self._copies: dict[tuple[int, str], Tensor] = {}  # captured tensors, on devices other than their own
         self._derivatives: dict[Watched, _Derivative] = {}
@@ -115,13 +115,14 @@ class Staged:
 
     def compile(self, device: str = devices.CPU) -> Any:
         """The executable of the plain program on a device, made on first use."""
-        found = self._executables.get(device)
+        key = device, numerics.is_on
+        found = self._executables.get(key)
         if found is None:
             with self._lock:
-                found = self._executables.get(device)
+                found = self._executables.get(key)
                 if found is None:
-                    found = self._executables[device] = executable_for(
-                        self.graph, self.fastmath, device, self.trace.functions
+                    found = self._executables[key] = executable_for(
+                        self.graph, self.fastmath, device, self.trace.functions, checked=key[1]
                     )
         return found
 
@@ -596,7 +597,7 @@ class _Derivative:
         self.index = {node: k for k, node in enumerate(found)}
         extra = len(self.results) - len(graph.outputs)
         self._programs = {usual: first}
-        self._executables: dict[str, Any] | None = {} if extra else None  # None: the plain program will do
+        self._executables: dict[tuple[str, bool], Any] | None = {} if extra else None  # None: the plain program will do
 
     def _dependent(self) -> set[Node]:
         """The nodes that depend on a watched value."""
@@ -612,12 +613,13 @@ class _Derivative:
         if self._executables is None:
             return self._staged.compile(device)
         with self._lock:
-            found = self._executables.get(device)
+            key = device, numerics.is_on
+            found = self._executables.get(key)
             if found is None:
                 graph = self._staged.graph
                 extended = Graph(graph.name, graph.inputs, graph.nodes, self.results, graph.updates)
-                found = self._executables[device] = executable_for(
-                    extended, self._staged.fastmath, device, self._staged.trace.functions
+                found = self._executables[key] = executable_for(
+                    extended, self._staged.fastmath, device, self._staged.trace.functions, checked=key[1]
                 )
             return found
 
