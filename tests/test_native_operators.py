@@ -360,8 +360,8 @@ def test_traces_see_subscripts_and_conversions() -> None:
     @hf.function
     def f(x: Any, c: Any) -> Any:
         with pytest.raises(hf.errors.TraceError):
-            float(c[0, 1])
-        return x[0] + c[1, ...] * float(one) + len(x)
+            c[0, 1].item()
+        return x[0] + c[1, ...] * float(one) * float(c[0, 1]) + len(x)
 
     for _ in range(3):
         assert f(x, x).tolist() == [5, 7, 9]
