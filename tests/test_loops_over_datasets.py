@@ -252,3 +252,57 @@ def test_elements_that_are_not_what_they_were() -> None:
     changing = Dataset.range(3).map(lambda x: hf.ones(2) if x == 0 else hf.ones(3))
     with pytest.raises(errors.ShapeError, match=r"an element is of f32\[3\]. Expected f32\[2\]"):
         hf.function(over)(changing)
+
+
+def weighted(batches: Any) -> Any:
+    total = hf.constant(0.0)
+    for x, y in batches:
+        total = total * 0.5 + hf.sum(x * hf.astype(y, hf.float32))
+    return total
+
+
+class Samples:
+    def __init__(self) -> None:
+        self.scale = 1.0
+
+    def __len__(self) -> int:
+        return 12
+
+    def __getitem__(self, k: int) -> Any:
+        return np.float32(k) * np.float32(self.scale), k % 3
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_loaders_are_asked_when_the_program_runs(workers: int) -> None:
+    samples = Samples()
+    eager, own = (
+        hf.data.DataLoader(samples, 4, shuffle=True, generator=hf.random.Generator.from_seed(5), num_workers=workers)
+        for _ in range(2)
+    )
+    compiled = hf.function(lambda: weighted(own))
+    found = [(weighted(eager).item(), compiled().item()) for _ in range(3)]
+    samples.scale = -2.0
+    found += [(weighted(eager).item(), compiled().item()) for _ in range(2)]
+    assert all(a == b for a, b in found)
+    assert len({a for a, _ in found}) == 5
+    made_inside = hf.function(lambda: weighted(hf.data.DataLoader(samples, 5, drop_last=True)))
+    assert made_inside().item() == weighted(hf.data.DataLoader(samples, 5, drop_last=True)).item()
+
+
+LOADERS: dict[str, tuple[Callable[[], Any], Callable[[Any], Any], str]] = {
+    "last batch": (lambda: hf.data.DataLoader(Samples(), 5), weighted, "has 2 samples, the others 5.*drop_last=True"),
+    "sampler of batches": (lambda: hf.data.DataLoader(Samples(), batch_sampler=[[0], [1]]), weighted, "told before"),
+    "iterable": (lambda: hf.data.DataLoader(iter([(1.0, 2)])), weighted, "told before"),
+    "texts": (lambda: hf.data.DataLoader(["a", "b"]), weighted, "no values for"),
+    "comprehension": (lambda: hf.data.DataLoader(Samples()), lambda xs: [x for x in xs], "for x in loader"),  # noqa: C416
+    "zip": (lambda: hf.data.DataLoader(Samples()), lambda xs: [a for a, _ in zip(xs, xs)], "for x in loader"),
+    "next": (lambda: hf.data.DataLoader(Samples()), lambda xs: next(iter(xs)), "for x in loader"),
+}
+
+
+@pytest.mark.parametrize("name", LOADERS)
+def test_what_loaders_cannot_do_in_programs(name: str) -> None:
+    make, use, text = LOADERS[name]
+    loader = make()
+    with pytest.raises(errors.TraceError, match=text):
+        hf.function(lambda x: use(loader))(hf.constant(0))

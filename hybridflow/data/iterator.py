@@ -28,7 +28,7 @@ class Iterator:
     __slots__ = ("__weakref__", "_elements", "_next", "_node", "_runner")
 
     def __init__(self, node: Node) -> None:
-        _outside_of_traces()
+        outside_of_traces()
         self._runner = node.runner()
         self._node = node
         self._elements: Any = None
@@ -40,7 +40,7 @@ class Iterator:
         return self._next()
 
     def __iter__(self) -> Iterator:
-        _outside_of_traces()
+        outside_of_traces()
         return self
 
     def __next__(self) -> Any:
@@ -117,12 +117,16 @@ def _numpy(leaf: Any) -> Any:
     return array if array.ndim else array[()]
 
 
-def _outside_of_traces() -> None:
+def outside_of_traces(
+    stage: str = "Dataset",
+    own: str = "dataset",
+    other: str = "with next from an iterator that was made outside of compiled functions",
+) -> None:
     """Raises TraceError inside of a compiled function."""
     trace = now().trace
     if trace is not None:
         raise TraceError(
-            "Dataset",
-            f"{trace.name} is compiled, and its dataset has elements only when it runs. Take them with a for statement "
-            "(for x in dataset), or with next from an iterator that was made outside of compiled functions.",
+            stage,
+            f"{trace.name} is compiled, and its {own} has elements only when it runs. Take them with a for statement "
+            f"(for x in {own}), or {other}.",
         )

@@ -11,10 +11,13 @@ from typing import Any
 import numpy as np
 
 from hybridflow.array.creation import asarray
+from hybridflow.core import pytree
 from hybridflow.core.tensor import Tensor
 from hybridflow.data.arguments import seeds, whole
+from hybridflow.data.iterator import outside_of_traces
 from hybridflow.data.processes import Sent, died, ignore_interrupts
-from hybridflow.errors import ArgumentError, ArgumentTypeError, WorkerError
+from hybridflow.errors import ArgumentError, ArgumentTypeError, TraceError, WorkerError
+from hybridflow.jit.tensor_spec import TensorSpec
 
 
 class DataLoader:
@@ -81,12 +84,42 @@ class DataLoader:
         return count // self.batch_size if self.drop_last else -(-count // self.batch_size)
 
     def __iter__(self) -> Iterator[Any]:
+        outside_of_traces("DataLoader", "loader", "iterate outside, and pass each batch")
         if not self._is_map:
             return self._of_iterable()
         fetches = self._fetches()
         if not self.num_workers:
             return (_fetched(self.dataset, indices, self.collate_fn) for indices in fetches)
         return self._in_advance(fetches)
+
+    def _turns_of_program(self) -> Any:
+        from hybridflow.data.turns import ElementTurns
+
+        return ElementTurns(self._spec, self.__iter__)
+
+    def _spec(self) -> Any:
+        """The types of the batches, as a first sample shows them.  Raises TraceError where it shows none, or where
+        batches differ in their numbers of samples."""
+        if not self._is_map or self.batch_sampler is not None or not len(self.dataset):
+            raise TraceError(
+                "DataLoader",
+                "a loop of a compiled function knows the types that it goes through, and they cannot be told before "
+                "the loader runs. Iterate outside of the compiled function, and pass each batch.",
+            )
+        size = self.batch_size
+        count = len(self.dataset if self.sampler is None else self.sampler)  # type: ignore[arg-type]
+        if size is not None and count % size and not self.drop_last:
+            raise TraceError(
+                "DataLoader",
+                f"the last of its batches has {count % size} samples, the others {size}, and a loop of a compiled "
+                "function knows the shapes that it goes through. Make it with drop_last=True, or iterate outside of "
+                "the compiled function, and pass each batch.",
+            )
+        sample = self.dataset[0]
+        batch = self.collate_fn(sample if size is None else [sample] * size)
+        leaves, structure = pytree.flatten(batch)
+        specs = [TensorSpec(x.shape, x.dtype) if isinstance(x, Tensor) else x for x in leaves]
+        return pytree.unflatten(structure, specs)
 
     def _indices(self) -> Iterable[int]:
         if self.sampler is not None:
