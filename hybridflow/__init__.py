@@ -171,7 +171,6 @@ from hybridflow.array.shapes import (
     moveaxis as moveaxis,
     pad as pad,
     permute_dims as permute_dims,
-    repeat as repeat,
     reshape as reshape,
     roll as roll,
     split as split,
@@ -254,7 +253,7 @@ if _typing.TYPE_CHECKING:  # what is loaded when it is first used, see ``_LATER`
     from hybridflow.array.differences import diff as diff
     from hybridflow.array.indexed_slices import IndexedSlices as IndexedSlices
     from hybridflow.array.searching import searchsorted as searchsorted
-    from hybridflow.array.selection import boolean_mask as boolean_mask, nonzero as nonzero
+    from hybridflow.array.selection import boolean_mask as boolean_mask, nonzero as nonzero, repeat as repeat
     from hybridflow.array.sets import (
         isin as isin,
         unique_all as unique_all,
@@ -366,6 +365,7 @@ _LATER = {
     "random": "",
     "recompute_grad": "jit.recompute",
     "regularizers": "",
+    "repeat": "array.selection",
     "saved": "",
     "scan": "control.walks",
     "searchsorted": "array.searching",

@@ -205,7 +205,9 @@ def _take(self: Any, indices: Any, axis: int | None = None, out: None = None) ->
 
 def _repeat(self: Any, repeats: Any, axis: int | None = None) -> Tensor:
     """See ``hf.repeat``."""
-    return shapes.repeat(self, repeats, axis)
+    from hybridflow.array.selection import repeat  # which a first operation does without
+
+    return repeat(self, repeats, axis)
 
 
 _METHODS: tuple[Callable[..., Any], ...] = (

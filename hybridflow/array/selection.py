@@ -8,17 +8,20 @@ from typing import Any
 import numpy as np
 
 from hybridflow.array.creation import iota
-from hybridflow.array.elementwise import floor_divide, less, not_equal, remainder, where
+from hybridflow.array.elementwise import floor_divide, less, maximum, not_equal, remainder, where
 from hybridflow.array.indexing import take
 from hybridflow.array.reductions import count_nonzero, cumulative_sum
 from hybridflow.array.searching import searchsorted
 from hybridflow.array.shapes import concat, reshape
-from hybridflow.array.sorting import sort
-from hybridflow.compiler.ir.extents import Extent
-from hybridflow.compiler.ops import rules
+from hybridflow.array.sorting import argsort, sort
+from hybridflow.compiler.ir.extents import Dim, Extent
+from hybridflow.compiler.ir.types import is_one, product
+from hybridflow.compiler.ops import TABLE, rules
 from hybridflow.core.promotion import default_int
 from hybridflow.core.tensor import Tensor
-from hybridflow.eager.operands import as_tensor, cast, filled, from_numpy
+from hybridflow.eager.dispatch import apply
+from hybridflow.eager.operands import as_tensor, cast, expand, filled, from_numpy, reshape_to, to_shape
+from hybridflow.eager.operations import operation
 from hybridflow.errors import IndexRangeError, ShapeError, TraceError, entered
 
 
@@ -113,13 +116,96 @@ def unique_of(x: Tensor, size: Extent, fill_value: Any) -> Tensor:
     flat = sort(reshape(x, (-1,)))
     if flat.shape[0] == 0:
         return filled(0 if fill_value is None else fill_value, x.dtype, (size,), "unique_values")
-    is_new = concat([filled(True, np.dtype(np.bool_), (1,), "unique_values"), not_equal(flat[1:], flat[:-1])])
-    places, there = _places(is_new, size)
-    return where(
-        there,
-        take(flat, places),
-        flat[0] if fill_value is None else cast(as_tensor(fill_value, "unique_values"), x.dtype),
-    )
+    places, there = _places(_begins(flat), size)
+    return where(there, take(flat, places), _filling(flat, fill_value))
+
+
+def unique_parts(x: Tensor, size: Extent, fill_value: Any) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """What ``unique_of`` gives, where each occurs first, which of them each element of ``x`` is, and how often each
+    occurs; 0 fills up positions and counts."""
+    flat = reshape(x, (-1,))
+    count = flat.shape[0]
+    if count == 0:
+        nothing = filled(0, default_int, (size,), "unique_all")
+        return unique_of(x, size, fill_value), nothing, filled(0, default_int, x.shape, "unique_all"), nothing
+    order = argsort(flat)
+    ordered = take(flat, order)
+    begins = _begins(ordered)
+    places, there = _places(begins, size + 1)
+    ends = where(there, places, count)[1:]
+    places, there = places[:-1], there[:-1]
+    values = where(there, take(ordered, places), _filling(ordered, fill_value))
+    numbers = cumulative_sum(cast(begins, default_int)) - 1
+    inverse = reshape(take(numbers, argsort(order)), x.shape)
+    return values, where(there, take(order, places), 0), inverse, where(there, ends - places, 0)
+
+
+def _begins(ordered: Tensor) -> Tensor:
+    """Which of sorted elements are not the one before."""
+    first = filled(True, np.dtype(np.bool_), (1,), "unique_all")
+    return concat([first, not_equal(ordered[1:], ordered[:-1])])
+
+
+def _filling(ordered: Tensor, fill_value: Any) -> Tensor:
+    return ordered[0] if fill_value is None else cast(as_tensor(fill_value, "unique_all"), ordered.dtype)
+
+
+@operation
+def repeat(x: Any, repeats: Any, /, axis: int | None = None, *, size: int | None = None, fill_value: Any = 0) -> Tensor:
+    """Each element ``repeats`` times, next to each other, along ``axis``; None flattens first.
+
+    ``repeats`` is an int, or one int per element of the axis.  With ``size``, which compiled functions need where they
+    compute ``repeats``, the axis gets so many elements: ``fill_value`` stands where there are fewer, and later ones are
+    left out; ``hf.sum(repeats)`` says how many there were.  Numbers below 0 are then as 0.
+
+    Raises AxisError for an axis that is not there, ShapeError for repeats of another number than the axis has elements.
+
+    >>> hf.repeat([1, 2], 2)
+    <Tensor i64[4] cpu> [1 1 2 2]
+    >>> hf.repeat([5, 6], hf.asarray([1, 2]), size=4)
+    <Tensor i64[4] cpu> [5 6 6 0]
+    """
+    x = as_tensor(x, "repeat")
+    if axis is None:
+        x, axis = reshape_to(x, (product(x.shape),)), 0
+    axis = rules.axis("repeat", x.type, axis)
+    if size is not None:
+        wanted = rules.extent("repeat", "size", size)
+        return _repeated(x, as_tensor(repeats, "repeat", default_int), axis, wanted, fill_value)
+    if isinstance(repeats, Tensor) and repeats._known() is None:
+        raise TraceError(
+            "repeat",
+            f"the result's size depends on the values of {repeats!r}; say how many there may be, "
+            "repeat(x, repeats, size=...), or call it outside of the traced function.",
+        )
+    extent = x.shape[axis]
+    counts = to_shape(repeats, "repeat")
+    if len(counts) == 1:
+        wide = (*x.shape[: axis + 1], counts[0], *x.shape[axis + 1 :])
+        kept = tuple(k for k in range(len(wide)) if k != axis + 1)
+        spread = apply(TABLE["broadcast"], x, shape=wide, axes=kept)
+        return reshape_to(spread, (*x.shape[:axis], extent * counts[0], *x.shape[axis + 1 :]))
+    if len(counts) != extent:
+        raise ShapeError("repeat", f"{len(counts)} repeats for the {extent} elements along axis {axis} of {x.type}.")
+    rows = [i for i, count in enumerate(counts) for _ in range(int(count))]
+    return apply(TABLE["take"], x, as_tensor(rows, "repeat", default_int), axis=axis)
+
+
+def _repeated(x: Tensor, counts: Tensor, axis: int, size: Extent, fill_value: Any) -> Tensor:
+    """The parts along an axis ``counts`` times each, which is an integer for each of them or one for all."""
+    extent = x.shape[axis]
+    if counts.ndim > 1 or (counts.ndim and not is_one(counts.shape[0]) and counts.shape[0] != extent):
+        raise ShapeError("repeat", f"repeats are {counts.type} for the axis {axis} of {x.type}; give one for each.")
+    shape = (*x.shape[:axis], size, *x.shape[axis + 1 :])
+    filling = cast(as_tensor(fill_value, "repeat"), x.dtype)
+    if not isinstance(extent, Dim) and extent == 0:
+        return expand(filling, shape)
+    ends = cumulative_sum(expand(reshape(maximum(cast(counts, default_int), 0), (-1,)), (extent,)))
+    numbers = iota((size,), 0, default_int)
+    there = less(numbers, ends[-1])
+    places = where(there, searchsorted(ends, numbers, side="right"), 0)
+    shown = reshape(there, (size, *(1 for _ in x.shape[axis + 1 :])))
+    return where(shown, take(x, places, axis=axis), filling)
 
 
 def _places(chosen: Tensor, size: Extent) -> tuple[Tensor, Tensor]:

@@ -1,5 +1,5 @@
-"""Sets of elements.  How many there are depends on the values, so the ``unique_`` functions need these: a symbolic
-tensor raises TraceError.  NaN is equal to nothing, -0.0 to 0.0."""
+"""Sets of elements.  How many there are depends on the values, so in compiled functions the ``unique_`` functions are
+told how many there may be.  NaN is equal to nothing, -0.0 to 0.0."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 from hybridflow.array.elementwise import equal, greater, logical_and, logical_not
 from hybridflow.array.searching import searchsorted
-from hybridflow.array.selection import unique_of
+from hybridflow.array.selection import unique_of, unique_parts
 from hybridflow.array.shapes import reshape
 from hybridflow.array.sorting import sort
 from hybridflow.compiler.ops import TABLE, rules
@@ -44,12 +44,16 @@ class UniqueInverse(NamedTuple):
     inverse_indices: Tensor
 
 
-def _unique(x: Any, stage: str) -> UniqueAll:
+def _unique(x: Any, stage: str, size: int | None, fill_value: Any) -> UniqueAll:
     x = as_tensor(x, stage)
+    if size is not None:
+        return UniqueAll(*unique_parts(x, rules.extent(stage, "size", size), fill_value))
     array = x._known()
     if array is None:
         raise TraceError(
-            stage, f"the result's size depends on the values of {x!r}; call it outside of the traced function."
+            stage,
+            f"the result's size depends on the values of {x!r}; say how many there may be, {stage}(x, size=...), or "
+            "call it outside of the traced function.",
         )
     found = np.unique(array.reshape(-1), return_index=True, return_inverse=True, return_counts=True, equal_nan=False)
     _, first, inverse, counts = (np.asarray(part, np.int64) if k else part for k, part in enumerate(found))
@@ -59,36 +63,44 @@ def _unique(x: Any, stage: str) -> UniqueAll:
 
 
 @entered
-def unique_all(x: Any, /) -> UniqueAll:
+def unique_all(x: Any, /, *, size: int | None = None, fill_value: Any = None) -> UniqueAll:
     """The distinct elements of ``x`` in ascending order (1-d), where each occurs first in the flattened tensor, which
     of them each element of ``x`` is (in the shape of ``x``), and how often each occurs; positions and counts are int64.
+
+    With ``size``, which compiled functions need, there are so many, as in ``unique_values``; 0 stands where there are
+    no positions and counts.  Elements of ``x`` that are larger than the last of them have the numbers from ``size`` on.
 
     >>> hf.unique_all(hf.asarray([3, 1, 3])).counts.tolist()
     [1, 2]
     """
-    return _unique(x, "unique_all")
+    return _unique(x, "unique_all", size, fill_value)
 
 
 @entered
-def unique_counts(x: Any, /) -> UniqueCounts:
+def unique_counts(x: Any, /, *, size: int | None = None, fill_value: Any = None) -> UniqueCounts:
     """The distinct elements of ``x`` in ascending order (1-d), and how often each occurs, as int64.
+
+    With ``size``, which compiled functions need, there are so many, as in ``unique_values``, and the counts of what is
+    filled up are 0: ``hf.count_nonzero(counts)`` says how many there were.
 
     >>> hf.unique_counts([3, 1, 3])
     UniqueCounts(values=<Tensor i64[2] cpu> [1 3], counts=<Tensor i64[2] cpu> [1 2])
+    >>> hf.unique_counts([3, 1, 3], size=3)
+    UniqueCounts(values=<Tensor i64[3] cpu> [1 3 1], counts=<Tensor i64[3] cpu> [1 2 0])
     """
-    found = _unique(x, "unique_counts")
+    found = _unique(x, "unique_counts", size, fill_value)
     return UniqueCounts(found.values, found.counts)
 
 
 @entered
-def unique_inverse(x: Any, /) -> UniqueInverse:
+def unique_inverse(x: Any, /, *, size: int | None = None, fill_value: Any = None) -> UniqueInverse:
     """The distinct elements of ``x`` in ascending order (1-d), and which of them each element of ``x`` is, as int64 in
-    the shape of ``x``.
+    the shape of ``x``; ``size`` is as in ``unique_all``.
 
     >>> hf.unique_inverse([3, 1, 3])
     UniqueInverse(values=<Tensor i64[2] cpu> [1 3], inverse_indices=<Tensor i64[3] cpu> [1 0 1])
     """
-    found = _unique(x, "unique_inverse")
+    found = _unique(x, "unique_inverse", size, fill_value)
     return UniqueInverse(found.values, found.inverse_indices)
 
 
@@ -105,7 +117,7 @@ def unique_values(x: Any, /, *, size: int | None = None, fill_value: Any = None)
     <Tensor i64[3] cpu> [1 3 1]
     """
     if size is None:
-        return _unique(x, "unique_values").values
+        return _unique(x, "unique_values", None, None).values
     return unique_of(as_tensor(x, "unique_values"), rules.extent("unique_values", "size", size), fill_value)
 
 

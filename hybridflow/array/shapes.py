@@ -10,7 +10,6 @@ from hybridflow.compiler.ir.extents import Dim, Extent, equal
 from hybridflow.compiler.ir.types import Shape, broadcast_shapes as _broadcast_shapes, is_one, product
 from hybridflow.compiler.ops import TABLE, rules
 from hybridflow.core.likes import ArrayLike, ShapeLike
-from hybridflow.core.promotion import default_int
 from hybridflow.core.tensor import Tensor
 from hybridflow.eager.dispatch import apply
 from hybridflow.eager.operands import as_tensor, broadcast_all, common_dtype, expand, fresh, own, reshape_to, to_shape
@@ -435,34 +434,6 @@ def tile(x: ArrayLike, repetitions: Any, /) -> Tensor:
     interleaved = tuple(v for pair in zip(counts, extents) for v in pair)
     spread = apply(TABLE["broadcast"], x, shape=interleaved, axes=tuple(range(1, 2 * ndim, 2)))
     return reshape_to(spread, tuple(c * n if c != 1 else n for c, n in zip(counts, extents)))
-
-
-@operation
-def repeat(x: ArrayLike, repeats: Any, /, axis: int | None = None) -> Tensor:
-    """Each element ``repeats`` times, next to each other, along ``axis``; None flattens first.
-
-    ``repeats`` is an int, or one int per element of the axis.
-
-    Raises AxisError for an axis that is not there.
-
-    >>> hf.repeat([1, 2], 2)
-    <Tensor i64[4] cpu> [1 1 2 2]
-    """
-    x = as_tensor(x, "repeat")
-    if axis is None:
-        x, axis = reshape_to(x, (product(x.shape),)), 0
-    axis = rules.axis("repeat", x.type, axis)
-    extent = x.shape[axis]
-    counts = to_shape(repeats, "repeat")
-    if len(counts) == 1:
-        wide = (*x.shape[: axis + 1], counts[0], *x.shape[axis + 1 :])
-        kept = tuple(k for k in range(len(wide)) if k != axis + 1)
-        spread = apply(TABLE["broadcast"], x, shape=wide, axes=kept)
-        return reshape_to(spread, (*x.shape[:axis], extent * counts[0], *x.shape[axis + 1 :]))
-    if len(counts) != extent:
-        raise ShapeError("repeat", f"{len(counts)} repeats for the {extent} elements along axis {axis} of {x.type}.")
-    rows = [i for i, count in enumerate(counts) for _ in range(int(count))]
-    return apply(TABLE["take"], x, as_tensor(rows, "repeat", default_int), axis=axis)
 
 
 @operation

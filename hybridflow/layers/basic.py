@@ -9,7 +9,8 @@ from typing import Any
 
 from hybridflow.array import random
 from hybridflow.array.creation import zeros_like
-from hybridflow.array.shapes import permute_dims, repeat, reshape
+from hybridflow.array.selection import repeat
+from hybridflow.array.shapes import permute_dims, reshape
 from hybridflow.core.variable import Variable
 from hybridflow.errors import ArgumentError, ArgumentTypeError, ShapeError
 from hybridflow.layers.activations import activation as activation_of, name_of_activation

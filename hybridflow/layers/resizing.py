@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from hybridflow.array.shapes import pad, repeat
+from hybridflow.array.selection import repeat
+from hybridflow.array.shapes import pad
 from hybridflow.errors import ArgumentError, ShapeError
 from hybridflow.layers.windows import WindowLayer
 
