@@ -14,6 +14,7 @@ from hybridflow.compiler.codegen.module import ModuleText
 from hybridflow.compiler.codegen.values import Val
 from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.compiler.target import Target
+from hybridflow.runtime.machine import host
 
 llvm.initialize_all_targets()
 llvm.initialize_all_asmprinters()
@@ -32,10 +33,10 @@ def host_target() -> Target:
 def runnable_targets() -> dict[str, Target]:
     """Every named CPU target whose code this machine runs."""
     order = [("sse2", targets.SSE2), ("avx2", targets.AVX2), ("avx512", targets.AVX512)]
-    host = host_target()
-    if host == targets.AARCH64:
-        return {"aarch64": host}
-    return dict(order[: [t for _, t in order].index(host) + 1])
+    widest = host_target()
+    if widest == targets.AARCH64:
+        return {"aarch64": widest}
+    return dict(order[: [t for _, t in order].index(widest) + 1])
 
 
 def product_targets() -> dict[str, Target]:
@@ -44,6 +45,8 @@ def product_targets() -> dict[str, Target]:
     for name, extra in (("avx2", "avxvnni"), ("avx512", "avx512vnni"), ("avx512", "avx512bf16")):
         if name in found and features.get(extra):
             found[f"{name}+{extra}"] = found[name].with_(features=f"+{extra}", pairs=extra == "avx512bf16")
+    if host.detect().has("amx-int8"):  # which takes the system's permission
+        found["avx512+amx"] = targets.AVX512.with_(features="+amx-int8,+amx-tile")
     return found
 
 

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.code
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="protects pages as Linux does")
-@pytest.mark.parametrize("name", [name for name, target in targets.NAMED.items() if host.can_run(target)])
+@pytest.mark.parametrize("name", [*(name for name, target in targets.NAMED.items() if host.can_run(target)), "host"])
 def test_kernels_read_nothing_beyond_their_arrays(name: str) -> None:
     root = Path(__file__).parents[1]
     ran = subprocess.run(

@@ -169,6 +169,20 @@ def test_integer_products_wrap(dtype, target):
         np.testing.assert_array_equal(out, expected_integers(x, y))
 
 
+@pytest.mark.parametrize("target", PRODUCTS.values(), ids=PRODUCTS)
+def test_products_of_bytes_in_blocks_and_where_they_lie(target):
+    """A depth of whole tile registers and others, of one block and several, known and symbolic; rows of every tile."""
+    for m, n, k in ((40, 20, 128), (33, 65, 64), (16, 33, 1100), (7, 5, 64)):
+        x, y = (np.full(shape, -128, np.int8) for shape in ((1, m, k), (1, k, n)))  # the largest products
+        x[:, ::3], y[..., ::2] = random_matrices(np.int8, (1,), m, n, k)[0][:, ::3], 127
+        expected = x.astype(np.int32) @ y.astype(np.int32)
+        known = matmul_kernel(np.int8, (1,), m, n, k, target, sum_dtype=dt.int32)
+        np.testing.assert_array_equal(product(known, x, y, sum_dtype=dt.int32), expected)
+        if m == 16:
+            any_ = matmul_kernel(np.int8, (1,), Dim("m"), n, Dim("k"), target, ("m", "k"), sum_dtype=dt.int32)
+            np.testing.assert_array_equal(product(any_, x, y, sum_dtype=dt.int32, m=m, k=k), expected)
+
+
 def test_nan_inf_and_signed_zeros_flow_through():
     x = np.array([[np.inf, 1.0], [np.nan, 0.0], [-0.0, -0.0]], np.float32)
     y = np.array([[1.0, 0.0, -1.0], [1.0, 1.0, np.inf]], np.float32)

@@ -29,6 +29,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from hybridflow.compiler.codegen import tile_registers
 from hybridflow.compiler.codegen.direct import Direct, suits
 from hybridflow.compiler.codegen.emitter import Emitter
 from hybridflow.compiler.codegen.factors import (
@@ -67,6 +68,8 @@ def choose_tile(target: Target, form: Form, m: Extent, n: Extent, depth: int = K
     """The tile with the least estimated time for an m x n product with sums of ``depth`` cells, edges included."""
     rows = m if isinstance(m, int) else UNKNOWN
     columns = n if isinstance(n, int) else UNKNOWN
+    if form.how is How.TILES:
+        return tile_registers.choose(rows, columns, depth)
     dtype = form.sums
     width = max(lanes_for(target, dtype, columns), form.least_width)
     # Accumulators, a row of b and one element of a stay in registers, with one left over.  Products that take several
@@ -112,6 +115,8 @@ class Blocks:
 def choose_blocks(target: Target, form: Form, m: Extent, n: Extent, k: Extent) -> Blocks:
     """The blocks of an m x n product of depth k."""
     depth = -(-(min(form.block, max(k, 1)) if isinstance(k, int) else form.block) // form.group)
+    if form.how is How.TILES:
+        depth = -(-depth // tile_registers.CELLS) * tile_registers.CELLS
     tile = choose_tile(target, form, m, n, depth)
     # Packed rows fill half of the second cache.  Totals are touched once per k-block, so they may lie farther away.
     rows = _up_to(target.l2 // 2 // (K_BLOCK * form.sums.itemsize), tile.rows, m)
@@ -478,7 +483,7 @@ class BlockRoutine:
         width = blocks.tile.width
         self.left, self.right = Packing(code, left, form, width, True), Packing(code, right, form, width, False)
         # In what direction elements lie side by side: rows of x that do keep theirs, a panel of y that does is copied.
-        self.lines = left.along(DEPTH) >= left.along(FREE)
+        self.lines = form.how is How.TILES or left.along(DEPTH) >= left.along(FREE)
         self.turned = right.along(DEPTH) > right.along(FREE)
         tile, self.item = blocks.tile, form.cell.itemsize
         self.steps_of_rows = self._steps_of_rows(code.e.target) if blocks.narrow else None
@@ -495,6 +500,10 @@ class BlockRoutine:
         steps = self.steps_of_rows or ((self.pitch, 1) if self.lines else (1, tile.rows))
         forms = {"": form} if form.how is not How.PAIRS else {"": form, ".unflushed": form.unflushed}
         target, fastmath = code.e.target, code.e.fastmath
+        if form.how is How.TILES:
+            kernel = tile_registers.emit_tile_kernel(module, symbol, target, fastmath, tile, steps[0], blocks.one_block)
+            self.micro_kernels = [kernel]
+            return
         self.micro_kernels = [
             emit_micro_kernel(module, symbol + suffix, target, fastmath, one, tile, *steps, blocks.one_block)
             for suffix, one in forms.items()
@@ -589,7 +598,7 @@ class BlockRoutine:
         there; None where they have to be packed."""
         operand, found, rows = self.left.operand, self.left.operand.in_memory, self.blocks.tile.rows
         single = all(len(operand.loops[part]) == 1 for part in (FREE, DEPTH))
-        if found is None or not single or not found[1].is_affine or self.form.how is not How.EACH:
+        if found is None or not single or not found[1].is_affine or self.form.how not in (How.EACH, How.TILES):
             return None
         extent, strides = self.left.free.extent, found[1].strides
         row, along = (strides.get(var, 0) for var in (self.left.free, self.left.depth))
@@ -597,10 +606,18 @@ class BlockRoutine:
             return None
         if extent < rows or operand.dtype != self.form.packed or 1 not in (row, along) or min(row, along) < 1:
             return None
+        if self.form.how is How.TILES:
+            return self._steps_of_tiles(row, along)
         far = max(row, along) * self.item  # bytes between what neighbours touch
         if along == 1:  # lines that are far apart by a power of two would take each other's place in the cache
             return (row, along) if far % (2 * FAR) else None
         return (row, along) if far <= FAR else None
+
+    def _steps_of_tiles(self, row: int, along: int) -> tuple[int, int] | None:
+        """The same in cells, for tile registers: they read whole ones, so that no row may end within one."""
+        depth, group = self.left.depth.extent, self.form.group
+        whole = isinstance(depth, int) and depth % (tile_registers.CELLS * group) == 0
+        return (row // group, along) if along == 1 and row % group == 0 and whole else None
 
     def _tile_of_rows(self, x: Reading, row: Ref, down: Ref, k: Ref) -> tuple[str, Ref]:
         """The address of the rows from ``row``, ``down`` from the first of the block, and how many rows above them it
@@ -635,7 +652,16 @@ class BlockRoutine:
             return self._plain_panel(y, self.packed_b, enough, k, col, depth, width)
         source, pitch = self._plain_panel(y, self.loose, True, k, col, depth, width)
         self.right.interleaved(source, pitch, self.packed_b, columns, depth)
+        if self.form.how is How.TILES:
+            self._fill_tiles(self.form.cells(self.c, depth))
         return self.packed_b, columns
+
+    def _fill_tiles(self, cells: Ref) -> None:
+        """Zeros behind a panel's last line, to the end of a tile: whatever lies behind rows of x counts for nothing."""
+        c, columns, width = self.c, self.blocks.tile.columns, self.blocks.tile.width
+        end = c.mul(tile_registers.whole(c, cells), columns)
+        with c.loop(c.mul(cells, columns), end, width) as at:
+            self.e.store(self.e.zero(dt.int32, width), c.at(self.packed_b, at.index, self.item))
 
     def _plain_panel(
         self, y: Reading, to: str, few: str | bool, k: Ref, col: Ref, depth: Ref, width: Ref

@@ -10,6 +10,7 @@ BFLOATS       pairs of bfloat16 (vdpbf16ps)
 WORDS         pairs of 16-bit integers (pmaddwd): also of smaller ones, and of sums that are cut to 16 bits
 SIGNED_BYTES  four bytes, the first factor's taken for unsigned (vpdpbusd): 128 is added to each, and 128 times the sums
               of the second factor are subtracted
+TILES         four bytes, in tile registers (tdpbssd): see ``tile_registers.py``
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ _NORMAL = 2.0**-126  # the least float32 that is not denormal
 _BIAS, _MANTISSA = 127, 23  # of float32
 _LAST_BIT = 7  # of a bfloat16 in [1, 2) is 2**-7
 
-How = Enum("How", "EACH PAIRS UNFLUSHED BFLOATS WORDS SIGNED_BYTES")
+How = Enum("How", "EACH PAIRS UNFLUSHED BFLOATS WORDS SIGNED_BYTES TILES")
 
 
 @dataclass(frozen=True)
@@ -85,6 +86,8 @@ def form_of(target: Target, factors: np.dtype, result: np.dtype) -> Form:
         return Form(How.PAIRS, sums, sums)
     if x86 and not dt.is_float(sums) and sums.itemsize <= 4:
         bytes_ = factors == dt.int8 or result.itemsize == 1
+        if bytes_ and target.has("amx-int8"):
+            return Form(How.TILES, dt.int8, dt.int32, 4)
         if bytes_ and target.has("avx512vnni" if target.vector_bits == 512 else "avxvnni"):
             return Form(How.SIGNED_BYTES, dt.int8, dt.int32, 4)
         if dt.embeds(factors, dt.int16) or result.itemsize <= 2:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ctypes
 import functools
 import os
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -37,6 +39,8 @@ def detect() -> Target:
     triple = llvm.get_process_triple()
     features = llvm.get_host_cpu_features()
     arm = triple.startswith(("aarch64", "arm64"))
+    if features.get("amx-int8", False) and not _tiles_are_permitted():
+        features["amx-int8"] = False
     # Wide registers pay only with the byte/word and short-vector forms, which every server core since 2017 has.
     wide = all(features.get(name, False) for name in ("avx512f", "avx512bw", "avx512dq", "avx512vl"))
     if wide:
@@ -61,6 +65,19 @@ def detect() -> Target:
         pairs=wide and features.get("avx512bf16", False) and llvm.get_host_cpu_name().startswith("znver"),
         **{f"l{level}": size for level, size in caches.items() if level in (1, 2, 3)},
     )
+
+
+_ARCH_PRCTL, _REQUEST_PERMISSION, _TILE_DATA = 158, 0x1023, 18  # of Linux on x86-64
+
+
+def _tiles_are_permitted() -> bool:
+    """Ask Linux, once for the whole process, to keep x86's tile registers for its threads: without that their first
+    use ends it."""
+    if not sys.platform.startswith("linux"):
+        return False
+    call = ctypes.CDLL(None).syscall
+    call.restype, call.argtypes = ctypes.c_long, [ctypes.c_long] * 3
+    return bool(call(_ARCH_PRCTL, _REQUEST_PERMISSION, _TILE_DATA) == 0)
 
 
 def can_run(other: Target) -> bool:
