@@ -249,6 +249,23 @@ def test_a_step_of_ones_own() -> None:
     assert set(history.history) == {"seen", "twice"} and model.metrics[-1] is model.seen
 
 
+def test_a_step_of_ones_own_is_given_inputs_alone_where_there_is_nothing_else() -> None:
+    class Own(hf.Model):
+        def call(self, inputs: Any) -> Any:
+            return inputs
+
+        def train_step(self, data: Any) -> dict[str, Any]:
+            return {"loss": hf.mean(data[:, 0] if isinstance(data, hf.Tensor) else data[0][:, 1])}
+
+    model = Own()
+    model.compile()
+    x = np.array([[1.0, 2.0], [3.0, 4.0]], np.float32)
+    assert model.fit(x, verbose=0).history["loss"] == [2.0]
+    assert model.fit(hf.data.Dataset.from_tensor_slices(x).batch(2), verbose=0).history["loss"] == [2.0]
+    assert model.fit(x, x, verbose=0).history["loss"] == [3.0]
+    np.testing.assert_array_equal(model.predict(x, verbose=0), x)
+
+
 def test_steps_are_compiled_once_per_shape() -> None:
     model = hf.Sequential([layers.Dense(1)])
     model.compile("adam", "mse", metrics=["mae"])

@@ -225,7 +225,8 @@ class Model(Layer):
     # Steps, for subclasses to define as they like
 
     def train_step(self, data: Any) -> dict[str, Any]:
-        """One step of training for a batch ``(x, y, sample_weight)``: what is logged, by name.
+        """One step of training for a batch ``(x, y, sample_weight)``, ``(x, y)``, or ``x`` where there is nothing else:
+        what is logged, by name.
 
         This one computes predictions and their loss, has the optimizer apply its gradients, and updates the metrics.
         """
@@ -486,7 +487,7 @@ class Model(Layer):
         return self._run.predict_step
 
     def _predict(self, x: Any) -> Any:
-        return self.predict_step((x,))
+        return self.predict_step(_given(x, None, None))
 
     def _train(self, x: Any, y: Any, sample_weight: Any) -> Any:
         token = calling.enter_step()
@@ -666,7 +667,9 @@ def _given(x: Any, y: Any, sample_weight: Any) -> Any:
     """A batch as ``train_step`` takes it: without what was not given, at its end."""
     if sample_weight is not None:
         return x, y, sample_weight
-    return (x,) if y is None else (x, y)
+    if y is not None:
+        return x, y
+    return (x,) if isinstance(x, tuple) else x
 
 
 def _samples(x: Any) -> Any:
