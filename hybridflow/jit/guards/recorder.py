@@ -25,6 +25,7 @@ from hybridflow.compiler.ir.extents import Dim
 from hybridflow.core.blocks import block
 from hybridflow.core.context import current
 from hybridflow.core.tensor import Tensor
+from hybridflow.core.variable import Variable
 from hybridflow.effects import caught, late
 from hybridflow.jit.guards import calls, contents, questions
 from hybridflow.jit.guards.attributes import MISSING, before_attribute, read_attribute
@@ -712,7 +713,7 @@ def _note_import(recording: Recording, namespace: dict[str, Any], module: str, l
 
 
 def _note_item_write(recording: Recording, value: Any) -> None:
-    if contents.outlives(recording, value):
+    if not isinstance(value, Variable) and contents.outlives(recording, value):  # a variable's are part of the program
         recording.effect(value, "sets items of {}")
     contents.before_operator(recording, value, "__setitem__", "__delitem__", "__getitem__")
 
