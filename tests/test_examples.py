@@ -89,6 +89,75 @@ def test_a_gpt_learns_writes_and_goes_on_with_the_same_bits(load: Load, tmp_path
     assert written == whole.write("how", 30) and len(written) == 33 and set(written) <= set(text.alphabet)
 
 
+@pytest.mark.code
+def test_words_are_found_by_their_company(load: Load, tmp_path: Path) -> None:
+    word2vec = load("word2vec")
+    random = np.random.default_rng(0)
+    fields = [[first + a + b for a in "abcdef" for b in "ghijkl"] for first in "xyz"]
+    text = " ".join(" ".join(random.choice(fields[k % 3], 60)) for k in range(300))
+    whole = word2vec.Word2Vec(word2vec.Corpus(text), width=16)
+    losses = whole.train(300)
+    assert losses[-1] < losses[0]
+    for field in fields:
+        assert set(whole.nearest(field[0], 5)) < set(field)
+    assert word2vec.Word2Vec(word2vec.Corpus(text), 16, tmp_path).train(25) == losses[:25]
+    second = word2vec.Word2Vec(word2vec.Corpus(text), 16, tmp_path)
+    assert second.train(300) == losses[25:]
+    assert same_bits(second.middle.numpy(), whole.middle.numpy())
+
+
+@pytest.mark.code
+def test_an_lstm_remembers_and_goes_on_with_the_same_bits(load: Load, tmp_path: Path) -> None:
+    lstm = load("lstm_sequences")
+    whole, losses = lstm.train(500, verbose=0)
+    assert losses[0] > 0.1 and losses[-1] < 0.05
+    _, first = lstm.train(200, tmp_path, verbose=0)
+    second, rest = lstm.train(500, tmp_path, verbose=0)
+    assert first + rest == losses
+    assert all(same_bits(one.numpy(), other.numpy()) for one, other in zip(second.variables, whole.variables))
+
+
+@pytest.mark.code
+def test_an_autoencoder_draws_and_goes_on_with_the_same_bits(load: Load, tmp_path: Path) -> None:
+    pytest.importorskip("sklearn")
+    vae = load("variational_autoencoder")
+    whole, losses = vae.train(300, verbose=0)
+    assert losses[0] > losses[1] > losses[2] and losses[2] < 30
+    _, first = vae.train(100, tmp_path, verbose=0)
+    second, rest = vae.train(300, tmp_path, verbose=0)
+    assert first + rest == losses
+    drawn = second.drawn([[0.0, 0.5], [1.0, -1.0]])
+    assert same_bits(drawn, whole.drawn([[0.0, 0.5], [1.0, -1.0]])) and drawn.shape == (2, 8, 8)
+    assert {len(line) for line in vae.shown(drawn).splitlines()} == {32}
+
+
+@pytest.mark.code
+def test_a_step_by_hand_reads_digits_and_goes_on_with_the_same_bits(load: Load, tmp_path: Path) -> None:
+    pytest.importorskip("sklearn")
+    digits = load("digits_by_hand")
+    whole = digits.Run(60)
+    losses = whole.train()
+    assert whole.tested() >= 0.8
+    assert digits.Run(60, tmp_path).train(25) == losses[:25]
+    second = digits.Run(60, tmp_path)
+    assert second.train() == losses[25:]
+    assert second.tested() == whole.tested()
+
+
+@pytest.mark.code
+def test_a_pole_is_balanced_longer_and_goes_on_with_the_same_bits(load: Load, tmp_path: Path) -> None:
+    dqn = load("dqn_cart_pole")
+    whole = dqn.Agent(400)
+    losses = whole.train()
+    assert len(losses) == 400 and all(1 <= n <= 500 for n in whole.returns(2))
+    assert dqn.Agent(400, tmp_path).train(150) == losses[:150]
+    second = dqn.Agent(400, tmp_path)
+    assert second.train() == losses[150:]
+    assert second.returns(2) == whole.returns(2)
+    cart = dqn.CartPole()
+    assert not cart.step(1) and np.allclose(cart.state.numpy(), [0, 0.19512195, 0, -0.29268292])
+
+
 def test_tour_runs(load: Load, capsys: pytest.CaptureFixture[str]) -> None:
     load("repl_tour")
     text = capsys.readouterr().out
