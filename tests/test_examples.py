@@ -158,6 +158,35 @@ def test_a_pole_is_balanced_longer_and_goes_on_with_the_same_bits(load: Load, tm
     assert not cart.step(1) and np.allclose(cart.state.numpy(), [0, 0.19512195, 0, -0.29268292])
 
 
+@pytest.mark.code
+def test_tour_of_tensorflow(load: Load, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    tour = load("tour_of_tensorflow")
+    tour.tensors()
+    tour.gradients()
+    assert set(tour.graphs(1)) == {
+        "LSTM cell, eager",
+        "LSTM cell, graph",
+        "elementwise, eager",
+        "elementwise, graph",
+        "elementwise, jit_compile",
+    }
+    losses = tour.custom_loop(30, tmp_path / "whole")
+    assert losses[-1] < losses[0] / 10
+    assert tour.custom_loop(12, tmp_path / "line") + tour.custom_loop(30, tmp_path / "line") == losses
+    tour.saved(tmp_path / "scaled")
+    text = capsys.readouterr().out
+    assert "x ** 3 at 3: 27.0 27.0 18.0" in text and "steps from 27 to 1: 111" in text
+    assert "[ 2.5  5.  10. ]" in text
+
+
+def test_pipelines_of_the_tour(load: Load) -> None:
+    tour = load("tour_of_tensorflow")
+    found = tour.pipelines()
+    assert len(found) == 8 and all(seconds > 0 for seconds in found.values())
+    elements = tour.ArtificialDataset(3).map(tour.slow_map).prefetch(2)
+    assert [element.numpy().tolist() for element in elements] == [[1], [2], [3]]
+
+
 def test_tour_runs(load: Load, capsys: pytest.CaptureFixture[str]) -> None:
     load("repl_tour")
     text = capsys.readouterr().out
