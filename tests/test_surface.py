@@ -46,15 +46,20 @@ MODULES = {
         parse_single_example""",
     "initializers": """Constant GlorotNormal GlorotUniform HeNormal HeUniform Identity Initializer LecunNormal
         LecunUniform Ones Orthogonal RandomNormal RandomUniform TruncatedNormal VarianceScaling Zeros get""",
-    "layers": """Activation Add Average AveragePooling1D AveragePooling2D AveragePooling3D BatchNormalization
-        Bidirectional Concatenate Conv1D Conv1DTranspose Conv2D Conv2DTranspose Conv3D Conv3DTranspose Cropping1D
-        Cropping2D Cropping3D Dense DepthwiseConv1D DepthwiseConv2D Dot Dropout ELU Embedding Flatten GRU GRUCell
-        GaussianDropout GaussianNoise GlobalAveragePooling1D GlobalAveragePooling2D GlobalMaxPooling1D
-        GlobalMaxPooling2D GroupNormalization Identity InputLayer LSTM LSTMCell Lambda Layer LayerNormalization
-        LeakyReLU Masking MaxPooling1D MaxPooling2D MaxPooling3D Maximum Minimum MultiHeadAttention Multiply Permute
-        RMSNormalization RNN ReLU RepeatVector Reshape SeparableConv1D SeparableConv2D SimpleRNN SimpleRNNCell
-        Softmax SpatialDropout1D SpatialDropout2D StackedRNNCells Subtract TimeDistributed UnitNormalization
-        UpSampling1D UpSampling2D UpSampling3D ZeroPadding1D ZeroPadding2D ZeroPadding3D""",
+    "layers": """Activation ActivityRegularization Add AdditiveAttention AlphaDropout Attention Average
+        AveragePooling1D AveragePooling2D AveragePooling3D AvgPool1D AvgPool2D AvgPool3D BatchNormalization
+        Bidirectional CategoryEncoding Concatenate Conv1D Conv1DTranspose Conv2D Conv2DTranspose Conv3D
+        Conv3DTranspose Convolution1D Convolution1DTranspose Convolution2D Convolution2DTranspose Convolution3D
+        Convolution3DTranspose Cropping1D Cropping2D Cropping3D Dense DepthwiseConv1D DepthwiseConv2D Discretization
+        Dot Dropout ELU EinsumDense Embedding Flatten GRU GRUCell GaussianDropout GaussianNoise GlobalAveragePooling1D
+        GlobalAveragePooling2D GlobalAveragePooling3D GlobalAvgPool1D GlobalAvgPool2D GlobalAvgPool3D GlobalMaxPool1D
+        GlobalMaxPool2D GlobalMaxPool3D GlobalMaxPooling1D GlobalMaxPooling2D GlobalMaxPooling3D GroupNormalization
+        Identity Input InputLayer LSTM LSTMCell Lambda Layer LayerNormalization LeakyReLU Masking MaxPool1D MaxPool2D
+        MaxPool3D MaxPooling1D MaxPooling2D MaxPooling3D Maximum Minimum MultiHeadAttention Multiply Normalization
+        PReLU Permute RMSNormalization RNN RandomFlip ReLU RepeatVector Rescaling Reshape SeparableConv1D
+        SeparableConv2D SeparableConvolution1D SeparableConvolution2D SimpleRNN SimpleRNNCell Softmax SpatialDropout1D
+        SpatialDropout2D SpatialDropout3D StackedRNNCells Subtract TimeDistributed UnitNormalization UpSampling1D
+        UpSampling2D UpSampling3D ZeroPadding1D ZeroPadding2D ZeroPadding3D""",
     "debugging": """Assert assert_all_finite assert_equal assert_greater assert_greater_equal assert_less
         assert_less_equal assert_near assert_negative assert_non_negative assert_non_positive assert_none_equal
         assert_positive assert_rank assert_rank_at_least assert_rank_in assert_scalar assert_shapes assert_type
@@ -62,9 +67,10 @@ MODULES = {
     "linalg": """LinAlgError cholesky cross det diagonal eigh eigvalsh inv matmul matrix_norm matrix_power
         matrix_rank matrix_transpose outer pinv qr slogdet solve svd svdvals tensordot trace
         triangular_solve vecdot vector_norm""",
-    "losses": """BinaryCrossentropy CategoricalCrossentropy CosineSimilarity Hinge Huber KLDivergence LogCosh Loss
-        LossFunctionWrapper MeanAbsoluteError MeanAbsolutePercentageError MeanSquaredError
-        MeanSquaredLogarithmicError Poisson SparseCategoricalCrossentropy SquaredHinge get huber
+    "losses": """BinaryCrossentropy BinaryFocalCrossentropy CategoricalCrossentropy CategoricalFocalCrossentropy
+        CategoricalGeneralizedCrossEntropy CategoricalHinge CosineSimilarity Dice Hinge Huber KLDivergence LogCosh
+        Loss LossFunctionWrapper MeanAbsoluteError MeanAbsolutePercentageError MeanSquaredError
+        MeanSquaredLogarithmicError Poisson SparseCategoricalCrossentropy SquaredHinge Tversky get huber
         mean_absolute_error mean_squared_error sigmoid_cross_entropy softmax_cross_entropy""",
     "memory": "Stats stats trim",
     "metrics": """AUC Accuracy BinaryAccuracy BinaryCrossentropy BinaryIoU CategoricalAccuracy CategoricalCrossentropy

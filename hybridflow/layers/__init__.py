@@ -2,10 +2,21 @@
 
 from __future__ import annotations
 
-from hybridflow.layers.activations import ELU, Activation, LeakyReLU, ReLU, Softmax
+from hybridflow.layers.activations import ELU, Activation, LeakyReLU, PReLU, ReLU, Softmax
 from hybridflow.layers.attention import MultiHeadAttention
-from hybridflow.layers.basic import Dense, Dropout, Flatten, Identity, Lambda, Permute, RepeatVector, Reshape
+from hybridflow.layers.basic import (
+    ActivityRegularization,
+    Dense,
+    Dropout,
+    Flatten,
+    Identity,
+    Lambda,
+    Permute,
+    RepeatVector,
+    Reshape,
+)
 from hybridflow.layers.cells import GRUCell, LSTMCell, SimpleRNNCell, StackedRNNCells
+from hybridflow.layers.contractions import EinsumDense
 from hybridflow.layers.convolution import (
     Conv1D,
     Conv1DTranspose,
@@ -19,10 +30,17 @@ from hybridflow.layers.convolution import (
     SeparableConv2D,
 )
 from hybridflow.layers.embedding import Embedding, Masking
-from hybridflow.layers.graph import InputLayer
+from hybridflow.layers.graph import Input, InputLayer
 from hybridflow.layers.layer import Layer
 from hybridflow.layers.merging import Add, Average, Concatenate, Dot, Maximum, Minimum, Multiply, Subtract
-from hybridflow.layers.noise import GaussianDropout, GaussianNoise, SpatialDropout1D, SpatialDropout2D
+from hybridflow.layers.noise import (
+    AlphaDropout,
+    GaussianDropout,
+    GaussianNoise,
+    SpatialDropout1D,
+    SpatialDropout2D,
+    SpatialDropout3D,
+)
 from hybridflow.layers.normalization import (
     BatchNormalization,
     GroupNormalization,
@@ -36,12 +54,15 @@ from hybridflow.layers.pooling import (
     AveragePooling3D,
     GlobalAveragePooling1D,
     GlobalAveragePooling2D,
+    GlobalAveragePooling3D,
     GlobalMaxPooling1D,
     GlobalMaxPooling2D,
+    GlobalMaxPooling3D,
     MaxPooling1D,
     MaxPooling2D,
     MaxPooling3D,
 )
+from hybridflow.layers.preparing import CategoryEncoding, Discretization, Normalization, RandomFlip, Rescaling
 from hybridflow.layers.recurrent import GRU, LSTM, RNN, Bidirectional, SimpleRNN, TimeDistributed
 from hybridflow.layers.resizing import (
     Cropping1D,
@@ -54,16 +75,47 @@ from hybridflow.layers.resizing import (
     ZeroPadding2D,
     ZeroPadding3D,
 )
+from hybridflow.layers.scores import AdditiveAttention, Attention
+
+# Keras's other names of these.
+AvgPool1D = AveragePooling1D
+AvgPool2D = AveragePooling2D
+AvgPool3D = AveragePooling3D
+Convolution1D = Conv1D
+Convolution1DTranspose = Conv1DTranspose
+Convolution2D = Conv2D
+Convolution2DTranspose = Conv2DTranspose
+Convolution3D = Conv3D
+Convolution3DTranspose = Conv3DTranspose
+GlobalAvgPool1D = GlobalAveragePooling1D
+GlobalAvgPool2D = GlobalAveragePooling2D
+GlobalAvgPool3D = GlobalAveragePooling3D
+GlobalMaxPool1D = GlobalMaxPooling1D
+GlobalMaxPool2D = GlobalMaxPooling2D
+GlobalMaxPool3D = GlobalMaxPooling3D
+MaxPool1D = MaxPooling1D
+MaxPool2D = MaxPooling2D
+MaxPool3D = MaxPooling3D
+SeparableConvolution1D = SeparableConv1D
+SeparableConvolution2D = SeparableConv2D
 
 __all__ = [
     "Activation",
+    "ActivityRegularization",
     "Add",
+    "AdditiveAttention",
+    "AlphaDropout",
+    "Attention",
     "Average",
     "AveragePooling1D",
     "AveragePooling2D",
     "AveragePooling3D",
+    "AvgPool1D",
+    "AvgPool2D",
+    "AvgPool3D",
     "BatchNormalization",
     "Bidirectional",
+    "CategoryEncoding",
     "Concatenate",
     "Conv1D",
     "Conv1DTranspose",
@@ -71,15 +123,23 @@ __all__ = [
     "Conv2DTranspose",
     "Conv3D",
     "Conv3DTranspose",
+    "Convolution1D",
+    "Convolution1DTranspose",
+    "Convolution2D",
+    "Convolution2DTranspose",
+    "Convolution3D",
+    "Convolution3DTranspose",
     "Cropping1D",
     "Cropping2D",
     "Cropping3D",
     "Dense",
     "DepthwiseConv1D",
     "DepthwiseConv2D",
+    "Discretization",
     "Dot",
     "Dropout",
     "ELU",
+    "EinsumDense",
     "Embedding",
     "Flatten",
     "GRU",
@@ -88,10 +148,19 @@ __all__ = [
     "GaussianNoise",
     "GlobalAveragePooling1D",
     "GlobalAveragePooling2D",
+    "GlobalAveragePooling3D",
+    "GlobalAvgPool1D",
+    "GlobalAvgPool2D",
+    "GlobalAvgPool3D",
+    "GlobalMaxPool1D",
+    "GlobalMaxPool2D",
+    "GlobalMaxPool3D",
     "GlobalMaxPooling1D",
     "GlobalMaxPooling2D",
+    "GlobalMaxPooling3D",
     "GroupNormalization",
     "Identity",
+    "Input",
     "InputLayer",
     "LSTM",
     "LSTMCell",
@@ -100,6 +169,9 @@ __all__ = [
     "LayerNormalization",
     "LeakyReLU",
     "Masking",
+    "MaxPool1D",
+    "MaxPool2D",
+    "MaxPool3D",
     "MaxPooling1D",
     "MaxPooling2D",
     "MaxPooling3D",
@@ -107,19 +179,26 @@ __all__ = [
     "Minimum",
     "MultiHeadAttention",
     "Multiply",
+    "Normalization",
+    "PReLU",
     "Permute",
     "RMSNormalization",
     "RNN",
+    "RandomFlip",
     "ReLU",
     "RepeatVector",
+    "Rescaling",
     "Reshape",
     "SeparableConv1D",
     "SeparableConv2D",
+    "SeparableConvolution1D",
+    "SeparableConvolution2D",
     "SimpleRNN",
     "SimpleRNNCell",
     "Softmax",
     "SpatialDropout1D",
     "SpatialDropout2D",
+    "SpatialDropout3D",
     "StackedRNNCells",
     "Subtract",
     "TimeDistributed",

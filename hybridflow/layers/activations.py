@@ -154,6 +154,40 @@ class LeakyReLU(Layer):
         return super().get_config() | {"negative_slope": self.negative_slope}
 
 
+class PReLU(Layer):
+    """``x`` where that is positive, else ``alpha * x``: a weight for each place behind the batch, but one for all along
+    ``shared_axes``, which count from 1.
+
+    >>> hf.layers.PReLU(alpha_initializer="ones")([[-1.0, 2.0]])
+    <Tensor f32[1,2] cpu>
+    [[-1.  2.]]
+    """
+
+    supports_masking = True
+
+    def __init__(
+        self,
+        alpha_initializer: Any = "zeros",
+        alpha_regularizer: Any = None,
+        alpha_constraint: Any = None,
+        shared_axes: Any = None,
+        **options: Any,
+    ) -> None:
+        super().__init__(**options)
+        self._settle("alpha", alpha_initializer, alpha_regularizer, alpha_constraint)
+        self.shared_axes = [shared_axes] if isinstance(shared_axes, int) else list(shared_axes or ())
+
+    def build(self, input_shape: Any) -> None:
+        shape = [1 if axis in self.shared_axes else n for axis, n in enumerate(input_shape)]
+        self.alpha = self._weight("alpha", shape[1:])
+
+    def call(self, inputs: Any) -> Any:
+        return where(inputs > 0, inputs, self.alpha * inputs)
+
+    def get_config(self) -> dict[str, Any]:
+        return super().get_config() | self._settled("alpha") | {"shared_axes": self.shared_axes or None}
+
+
 class ELU(Layer):
     """``x`` where that is positive, else ``alpha * (exp(x) - 1)``.
 

@@ -16,6 +16,7 @@ from hybridflow.errors import ArgumentError, ArgumentTypeError, ShapeError
 from hybridflow.layers.activations import activation as activation_of, name_of_activation
 from hybridflow.layers.layer import Layer, last_extent
 from hybridflow.nn.functional import dropout
+from hybridflow.regularizers import L1L2
 
 
 class Dense(Layer):
@@ -121,6 +122,30 @@ class Lambda(Layer):
     def get_config(self) -> dict[str, Any]:
         own = {"function": self.function, "output_shape": self.output_shape, "mask": self.mask}
         return super().get_config() | own | {"arguments": self.arguments}
+
+
+class ActivityRegularization(Layer):
+    """The input itself, whose elements are penalized: ``l1`` times their amounts, ``l2`` times their squares.
+
+    >>> layer = hf.layers.ActivityRegularization(l1=0.5)
+    >>> _ = layer([[1.0, -3.0]])
+    >>> layer.losses
+    [<Tensor f32[] cpu> 2.0]
+    """
+
+    supports_masking = True
+
+    def __init__(self, l1: float = 0.0, l2: float = 0.0, **options: Any) -> None:
+        super().__init__(activity_regularizer=L1L2(l1, l2), **options)
+        self.l1, self.l2 = l1, l2
+
+    def call(self, inputs: Any) -> Any:
+        return inputs
+
+    def get_config(self) -> dict[str, Any]:
+        config = super().get_config() | {"l1": self.l1, "l2": self.l2}
+        del config["activity_regularizer"]
+        return config
 
 
 class Flatten(Layer):

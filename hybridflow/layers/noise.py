@@ -123,3 +123,46 @@ class SpatialDropout2D(_SpatialDropout):
     """
 
     _axes = 4
+
+
+class SpatialDropout3D(_SpatialDropout):
+    """Dropout of whole channels of ``[batch, planes, rows, columns, channels]``.
+
+    >>> layer = hf.layers.SpatialDropout3D(0.5, seed=1)
+    >>> x = layer(hf.ones((1, 2, 2, 2, 4)), training=True)
+    >>> hf.all(x == x[:, :1, :1, :1]).item()
+    True
+    """
+
+    _axes = 5
+
+
+class AlphaDropout(_Noise):
+    """While training, elements become the least that ``selu`` gives, with probability ``rate``; then all are scaled so
+    that mean 0 and variance 1 stay.
+
+    Source: Klambauer and others, "Self-Normalizing Neural Networks", 2017.
+
+    >>> layer = hf.layers.AlphaDropout(0.2, seed=1)
+    >>> hf.std(layer(hf.random.normal((10000,)), training=True)).item().__round__(1)
+    1.0
+    """
+
+    def __init__(self, rate: float, noise_shape: Any = None, seed: int | None = None, **options: Any) -> None:
+        super().__init__(seed, **options)
+        if not 0 <= rate < 1:
+            raise ArgumentError(self.name, f"rate is {rate!r}; it must be at least 0 and less than 1.")
+        self.rate, self.noise_shape = float(rate), noise_shape
+
+    def disturbed(self, inputs: Any, source: random.Generator) -> Any:
+        given = (None,) * inputs.ndim if self.noise_shape is None else self.noise_shape
+        shape = tuple(n if one is None else one for n, one in zip(inputs.shape, given))
+        kept = source.bernoulli(1 - self.rate, shape)
+        scale = ((1 - self.rate) * (1 + self.rate * _LEAST**2)) ** -0.5
+        return where(kept, inputs, _LEAST) * scale - scale * _LEAST * self.rate
+
+    def get_config(self) -> dict[str, Any]:
+        return super().get_config() | {"rate": self.rate, "noise_shape": self.noise_shape}
+
+
+_LEAST = -1.6732632423543772 * 1.0507009873554805  # what selu tends to

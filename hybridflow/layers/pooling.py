@@ -102,6 +102,26 @@ class GlobalMaxPooling2D(_GlobalMax):
     _places = 2
 
 
+class GlobalAveragePooling3D(_GlobalAverage):
+    """``[batch, planes, rows, columns, channels]`` to the mean over all places, ``[batch, channels]``.
+
+    >>> hf.layers.GlobalAveragePooling3D()(hf.ones((2, 4, 5, 5, 3))).shape
+    (2, 3)
+    """
+
+    _places = 3
+
+
+class GlobalMaxPooling3D(_GlobalMax):
+    """``[batch, planes, rows, columns, channels]`` to the maximum over all places, ``[batch, channels]``.
+
+    >>> hf.layers.GlobalMaxPooling3D()(hf.ones((2, 4, 5, 5, 3))).shape
+    (2, 3)
+    """
+
+    _places = 3
+
+
 class _Pooling(WindowLayer):
     """Over windows of ``pool_size`` places, which begin every ``strides`` places: its own size, unless given."""
 

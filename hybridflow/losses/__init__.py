@@ -13,8 +13,13 @@ from hybridflow.core.configured import identified
 from hybridflow.errors import entered
 from hybridflow.losses.objects import (
     BinaryCrossentropy,
+    BinaryFocalCrossentropy,
     CategoricalCrossentropy,
+    CategoricalFocalCrossentropy,
+    CategoricalGeneralizedCrossEntropy,
+    CategoricalHinge,
     CosineSimilarity,
+    Dice,
     Hinge,
     Huber,
     KLDivergence,
@@ -28,6 +33,7 @@ from hybridflow.losses.objects import (
     Poisson,
     SparseCategoricalCrossentropy,
     SquaredHinge,
+    Tversky,
 )
 from hybridflow.nn.losses import (
     huber,
@@ -39,8 +45,13 @@ from hybridflow.nn.losses import (
 
 __all__ = [
     "BinaryCrossentropy",
+    "BinaryFocalCrossentropy",
     "CategoricalCrossentropy",
+    "CategoricalFocalCrossentropy",
+    "CategoricalGeneralizedCrossEntropy",
+    "CategoricalHinge",
     "CosineSimilarity",
+    "Dice",
     "Hinge",
     "Huber",
     "KLDivergence",
@@ -54,6 +65,7 @@ __all__ = [
     "Poisson",
     "SparseCategoricalCrossentropy",
     "SquaredHinge",
+    "Tversky",
     "get",
     "huber",
     "mean_absolute_error",

@@ -14,11 +14,12 @@ from hybridflow.array.elementwise import (
     minimum,
     multiply,
     not_equal,
+    power,
     square,
     where,
 )
 from hybridflow.array.indexing import take_along_axis
-from hybridflow.array.reductions import mean, sum
+from hybridflow.array.reductions import max as largest, mean, sum
 from hybridflow.array.shapes import broadcast_to, expand_dims, squeeze
 from hybridflow.compiler.ir import dtypes
 from hybridflow.core import calling
@@ -26,7 +27,7 @@ from hybridflow.core.configured import Configured
 from hybridflow.core.tensor import Tensor
 from hybridflow.eager.operands import as_tensor, cast, float_operand
 from hybridflow.errors import ArgumentError
-from hybridflow.nn.functional import l2_normalize, log_softmax
+from hybridflow.nn.functional import l2_normalize, log_softmax, sigmoid, softmax
 
 _EPSILON = 1e-7  # probabilities are at least that far from 0 and 1 before their logarithm is taken
 _REDUCTIONS = "sum_over_batch_size", "mean", "sum", "mean_with_sample_weight", "none"
@@ -406,3 +407,172 @@ class LossFunctionWrapper(Loss):
 
     def get_config(self) -> dict[str, Any]:
         return super().get_config() | {"fn": self.fn} | self._fn_kwargs
+
+
+class CategoricalHinge(Loss):
+    """``max(1 + the largest prediction for a wrong class - that for the right one, 0)`` of one-hot labels; predictions
+    for wrong classes count as 0 or more.
+
+    >>> hf.losses.CategoricalHinge()([[0.0, 1.0]], [[0.75, 0.5]])
+    <Tensor f32[] cpu> 1.25
+    """
+
+    def call(self, y_true: Any, y_pred: Any) -> Any:
+        y, p = alike(y_true, y_pred)
+        return maximum(largest((1 - y) * p, axis=-1) - sum(y * p, axis=-1) + 1, 0)
+
+
+class BinaryFocalCrossentropy(_Crossentropy):
+    """``BinaryCrossentropy`` times ``(1 - p)**gamma``, where p is the probability of what is right, so that clear cases
+    count less; with ``apply_class_balancing`` also times ``alpha`` for labels of 1, and ``1 - alpha`` for those of 0.
+
+    Source: Lin and others, "Focal Loss for Dense Object Detection", 2017.
+
+    >>> hf.losses.BinaryFocalCrossentropy()([[1.0, 0.0]], [[0.5, 0.5]])
+    <Tensor f32[] cpu> 0.1732868
+    """
+
+    def __init__(
+        self,
+        apply_class_balancing: bool = False,
+        alpha: float = 0.25,
+        gamma: float = 2.0,
+        from_logits: bool = False,
+        label_smoothing: float = 0.0,
+        axis: int = -1,
+        reduction: str | None = "sum_over_batch_size",
+        name: str | None = None,
+    ) -> None:
+        super().__init__(from_logits, label_smoothing, axis, reduction, name)
+        self.apply_class_balancing, self.alpha, self.gamma = bool(apply_class_balancing), alpha, gamma
+
+    def call(self, y_true: Any, y_pred: Any) -> Any:
+        y, p = alike(y_true, y_pred)
+        if self.label_smoothing:
+            y = y * (1 - self.label_smoothing) + 0.5 * self.label_smoothing
+        p = clip(sigmoid(p) if self.from_logits else p, _EPSILON, 1 - _EPSILON)
+        entropy = -(y * log(p) + (1 - y) * log(1 - p))
+        focal = power(1 - (y * p + (1 - y) * (1 - p)), self.gamma) * entropy
+        if self.apply_class_balancing:
+            focal = focal * (y * self.alpha + (1 - y) * (1 - self.alpha))
+        return mean(focal, axis=self.axis)
+
+    def get_config(self) -> dict[str, Any]:
+        names = "apply_class_balancing", "alpha", "gamma"
+        return super().get_config() | {name: getattr(self, name) for name in names}
+
+
+class CategoricalFocalCrossentropy(_Crossentropy):
+    """``CategoricalCrossentropy`` whose parts are times ``alpha * (1 - p)**gamma``, so that clear cases count less.
+
+    Source: Lin and others, "Focal Loss for Dense Object Detection", 2017.
+
+    >>> hf.losses.CategoricalFocalCrossentropy()([[0.0, 1.0]], [[0.5, 0.5]])
+    <Tensor f32[] cpu> 0.0433217
+    """
+
+    def __init__(
+        self,
+        alpha: float = 0.25,
+        gamma: float = 2.0,
+        from_logits: bool = False,
+        label_smoothing: float = 0.0,
+        axis: int = -1,
+        reduction: str | None = "sum_over_batch_size",
+        name: str | None = None,
+    ) -> None:
+        super().__init__(from_logits, label_smoothing, axis, reduction, name)
+        self.alpha, self.gamma = alpha, gamma
+
+    def call(self, y_true: Any, y_pred: Any) -> Any:
+        if self.label_smoothing:
+            y_true = y_true * (1 - self.label_smoothing) + self.label_smoothing / y_pred.shape[self.axis]
+        p = softmax(y_pred, self.axis) if self.from_logits else y_pred / sum(y_pred, axis=self.axis, keepdims=True)
+        p = clip(p, _EPSILON, 1 - _EPSILON)
+        return -sum(y_true * log(p) * (power(1 - p, self.gamma) * self.alpha), axis=self.axis)
+
+    def get_config(self) -> dict[str, Any]:
+        return super().get_config() | {"alpha": self.alpha, "gamma": self.gamma}
+
+
+class CategoricalGeneralizedCrossEntropy(Loss):
+    """``(1 - p**q) / q``, where p is the probability of the right class, a number: between the cross entropy, which q
+    near 0 gives, and the mean absolute error, which bears with wrong labels, of q = 1.
+
+    Source: Zhang and Sabuncu, "Generalized Cross Entropy Loss for Training Deep Neural Networks with Noisy Labels",
+    2018.  A label out of range raises IndexRangeError when the loss is computed.
+
+    >>> hf.losses.CategoricalGeneralizedCrossEntropy()([1], [[0.75, 0.25]])
+    <Tensor f32[] cpu> 1.0
+    """
+
+    _takes_numbers = True
+
+    def __init__(self, q: float = 0.5, reduction: str | None = "sum_over_batch_size", name: str | None = None) -> None:
+        super().__init__(reduction, name)
+        if not 0 < q < 1:
+            raise ArgumentError(self.name, f"q is {q!r}; it must be above 0 and below 1.")
+        self.q = q
+
+    def call(self, y_true: Any, y_pred: Any) -> Any:
+        numbers = cast(y_true, dtypes.int64)
+        if numbers.ndim < y_pred.ndim:
+            numbers = expand_dims(numbers, axis=-1)
+        p = squeeze(take_along_axis(y_pred, numbers, axis=-1), axis=-1)
+        return (1 - power(p, self.q)) / self.q
+
+    def get_config(self) -> dict[str, Any]:
+        return super().get_config() | {"q": self.q}
+
+
+class Tversky(Loss):
+    """1 less the Tversky index: what labels and predictions share, divided by that plus ``alpha`` times what is only
+    labelled and ``beta`` times what is only predicted (as Keras computes it); over ``axis``, or over all.
+
+    Source: Salehi and others, "Tversky loss function for image segmentation", 2017.
+
+    >>> hf.losses.Tversky()([[1.0, 0.0]], [[0.5, 0.5]])
+    <Tensor f32[] cpu> 0.49999994
+    """
+
+    def __init__(
+        self,
+        alpha: float = 0.5,
+        beta: float = 0.5,
+        reduction: str | None = "sum_over_batch_size",
+        name: str | None = None,
+        axis: Any = None,
+    ) -> None:
+        super().__init__(reduction, name)
+        self.alpha, self.beta, self.axis = alpha, beta, axis
+
+    def call(self, y_true: Any, y_pred: Any) -> Any:
+        y, p = alike(y_true, y_pred)
+        shared = sum(y * p, axis=self.axis)
+        more, less = sum((1 - y) * p, axis=self.axis), sum(y * (1 - p), axis=self.axis)
+        return 1 - (shared + _EPSILON) / (shared + less * self.alpha + more * self.beta + _EPSILON)
+
+    def get_config(self) -> dict[str, Any]:
+        return super().get_config() | {"alpha": self.alpha, "beta": self.beta, "axis": self.axis}
+
+
+class Dice(Loss):
+    """1 less twice what labels and predictions share, divided by their sums; over ``axis``, or over all.
+
+    >>> hf.losses.Dice()([[1.0, 0.0]], [[0.5, 0.5]])
+    <Tensor f32[] cpu> 0.5
+    """
+
+    def __init__(
+        self, reduction: str | None = "sum_over_batch_size", name: str | None = None, axis: Any = None
+    ) -> None:
+        super().__init__(reduction, name)
+        self.axis = axis
+
+    def call(self, y_true: Any, y_pred: Any) -> Any:
+        y, p = alike(y_true, y_pred)
+        shared = sum(y * p, axis=self.axis)
+        return 1 - (2 * shared + _EPSILON) / (sum(y, axis=self.axis) + sum(p, axis=self.axis) + _EPSILON)
+
+    def get_config(self) -> dict[str, Any]:
+        return super().get_config() | {"axis": self.axis}

@@ -1,0 +1,105 @@
+"""A dense layer whose product of inputs and kernel is any that Einstein's notation says."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from hybridflow.array.linalg import einsum
+from hybridflow.errors import ArgumentError, ShapeError
+from hybridflow.layers.activations import activation as activation_of, name_of_activation
+from hybridflow.layers.layer import Layer
+
+
+class EinsumDense(Layer):
+    """``activation(einsum(equation, inputs, kernel) + bias)``, for equations ``inputs,kernel->outputs``.
+
+    ``output_shape`` is that of the outputs without the batch, with None for extents that come from the inputs;
+    ``bias_axes`` are the letters of the outputs that the bias has.  ``...`` at the beginning or the end of inputs and
+    outputs stands for axes that stay.
+
+    >>> layer = hf.layers.EinsumDense("abc,cd->abd", output_shape=(None, 8), bias_axes="d")
+    >>> layer(hf.ones((2, 5, 3))).shape, layer.kernel.shape, layer.bias.shape
+    ((2, 5, 8), (3, 8), (8,))
+    """
+
+    def __init__(
+        self,
+        equation: str,
+        output_shape: Any,
+        activation: Any = None,
+        bias_axes: str | None = None,
+        kernel_initializer: Any = "glorot_uniform",
+        bias_initializer: Any = "zeros",
+        kernel_regularizer: Any = None,
+        bias_regularizer: Any = None,
+        kernel_constraint: Any = None,
+        bias_constraint: Any = None,
+        **options: Any,
+    ) -> None:
+        super().__init__(**options)
+        self.equation, self.bias_axes = equation.replace(" ", ""), bias_axes
+        self.output_shape = (output_shape,) if isinstance(output_shape, int) else tuple(output_shape)
+        found = re.fullmatch(r"((?:\.\.\.)?\w+(?:\.\.\.)?),(\w+)->((?:\.\.\.)?\w+(?:\.\.\.)?)", self.equation)
+        if found is None:
+            raise ArgumentError(self.name, f"equation is {equation!r}; it must be like 'abc,cd->abd'.")
+        self._parts = found.groups()
+        if set(bias_axes or "") - set(self._parts[2]):
+            raise ArgumentError(self.name, f"bias_axes is {bias_axes!r}; the outputs have {self._parts[2]!r}.")
+        self.activation = activation_of(activation)
+        self._settle("kernel", kernel_initializer, kernel_regularizer, kernel_constraint)
+        self._settle("bias", bias_initializer, bias_regularizer, bias_constraint)
+
+    def build(self, input_shape: Any) -> None:
+        inputs, kernel, outputs = self._parts
+        extents = self._extents(inputs, input_shape)
+        letters = outputs.replace("...", "")
+        own = letters if outputs.startswith("...") else letters[1:]
+        if len(own) > len(self.output_shape):
+            raise ShapeError(self.name, f"output_shape is {self.output_shape}; the outputs are {outputs!r}.")
+        extents |= {
+            letter: extent
+            for letter, extent in zip(reversed(own), reversed(self.output_shape))
+            if extent is not None and letter not in extents
+        }
+        self.kernel = self._weight("kernel", [self._extent(extents, letter) for letter in kernel])
+        self.bias = self._weight("bias", self._bias_shape(letters, extents, input_shape)) if self.bias_axes else None
+
+    def _bias_shape(self, letters: str, extents: dict[str, Any], input_shape: Sequence[Any]) -> list[int]:
+        """From the first axis that the bias has on; 1 where it has none."""
+        assert self.bias_axes is not None
+        first = min(letters.index(letter) for letter in self.bias_axes)
+        shape = [self._extent(extents, one) if one in self.bias_axes else 1 for one in letters[first:]]
+        behind = self._parts[2].endswith("...")
+        return shape + [1] * (len(input_shape) - len(self._parts[0].replace("...", ""))) * behind
+
+    def _extents(self, spec: str, shape: Any) -> dict[str, Any]:
+        letters = spec.replace("...", "")
+        if not isinstance(shape, tuple) or len(shape) < len(letters) or (spec == letters and len(shape) > len(letters)):
+            raise ShapeError(
+                self.name, f"the input has the shape {shape}; the equation {self.equation!r} is for another."
+            )
+        seen = shape[len(shape) - len(letters) :] if spec.startswith("...") else shape[: len(letters)]
+        return dict(zip(letters, seen))
+
+    def _extent(self, extents: dict[str, Any], letter: str) -> int:
+        found = extents.get(letter)
+        if found is None:
+            raise ShapeError(
+                self.name, f"the extent of {letter!r} in {self.equation!r} must be known: it is a weight's."
+            )
+        return int(found)
+
+    def call(self, inputs: Any) -> Any:
+        out = einsum(self.equation, inputs, self.kernel)
+        return self.activation(out if self.bias is None else out + self.bias)
+
+    def get_config(self) -> dict[str, Any]:
+        own = {
+            "equation": self.equation,
+            "output_shape": self.output_shape,
+            "activation": name_of_activation(self.activation),
+            "bias_axes": self.bias_axes,
+        }
+        return super().get_config() | own | self._settled("kernel", "bias")

@@ -1,0 +1,141 @@
+"""Attention without heads: queries look at values, by scores of their likeness to keys."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from hybridflow.array import random
+from hybridflow.array.creation import ones, tril
+from hybridflow.array.elementwise import logical_and, tanh, where
+from hybridflow.array.reductions import sum
+from hybridflow.array.shapes import expand_dims, matrix_transpose
+from hybridflow.compiler.ir import dtypes
+from hybridflow.eager.operands import cast
+from hybridflow.errors import ArgumentError, ShapeError
+from hybridflow.layers.layer import Layer, last_extent
+from hybridflow.nn.functional import dropout, softmax
+
+
+class _Attention(Layer):
+    """Called with ``[query, value]`` or ``[query, value, key]``, each ``[batch, steps, features]``."""
+
+    supports_masking = True
+    scale: Any = None
+
+    def __init__(self, use_scale: bool, dropout: float, seed: int | None, **options: Any) -> None:
+        super().__init__(**options)
+        if not 0 <= dropout < 1:
+            raise ArgumentError(self.name, f"dropout is {dropout!r}; it must be at least 0 and less than 1.")
+        self.use_scale, self.dropout, self.seed = bool(use_scale), float(dropout), seed
+        self.generator = None if seed is None else random.Generator(seed)
+
+    def _check(self, inputs: Any) -> None:
+        if not isinstance(inputs, (list, tuple)) or len(inputs) not in (2, 3):
+            raise ArgumentError(self.name, "the layer takes a list of query and value, and key if that is another one.")
+        for x in inputs:
+            if len(x.shape) != 3:
+                raise ShapeError(self.name, f"an input is {x.type}; it must be [batch, steps, features].")
+
+    def _build(self, inputs: Sequence[Any]) -> None:
+        self._check(inputs[0])
+        super()._build(inputs)
+
+    def scores(self, query: Any, key: Any) -> Any:
+        """For subclasses: how alike queries and keys are, ``[batch, queries, keys]``."""
+        raise NotImplementedError(f"{type(self).__name__} has to define scores(self, query, key)")
+
+    def call(
+        self,
+        inputs: Any,
+        mask: Any = None,
+        return_attention_scores: bool = False,
+        training: bool | None = None,
+        use_causal_mask: bool = False,
+    ) -> Any:
+        self._check(inputs)
+        query, value, key = inputs[0], inputs[1], inputs[-1] if len(inputs) == 3 else inputs[1]
+        of_query, of_value = (*mask, None)[:2] if isinstance(mask, (list, tuple)) and mask else (None, None)
+        scores = self.scores(query, key)
+        seen = None if of_value is None else expand_dims(of_value, axis=-2)
+        if use_causal_mask:
+            before = tril(ones(scores.shape[-2:], dtype="bool"))
+            seen = before if seen is None else logical_and(seen, before)
+        if seen is not None:
+            least = 65504.0 if scores.dtype == dtypes.float16 else 1e9
+            scores = where(seen, scores, scores - least)
+        shares = softmax(scores)
+        if self.dropout and training:
+            shares = dropout(shares, self.dropout, training=True, generator=self.generator)
+        result = shares @ value
+        if of_query is not None:
+            result = result * cast(expand_dims(of_query, axis=-1), result.dtype)
+        return (result, shares) if return_attention_scores else result
+
+    def compute_mask(self, inputs: Any, mask: Any = None) -> Any:
+        return mask[0] if isinstance(mask, (list, tuple)) and mask else None
+
+    def get_config(self) -> dict[str, Any]:
+        return super().get_config() | {name: getattr(self, name) for name in ("use_scale", "dropout", "seed")}
+
+
+class Attention(_Attention):
+    """Values, weighed by the softmax of scores: products of query and key, or with ``score_mode="concat"`` the sum of
+    ``tanh(query + key)`` over features, times a weight.  ``use_scale`` adds a weight that multiplies within.
+
+    It is called with ``[query, value]`` or ``[query, value, key]``, and ``mask`` is that of the query and that of the
+    value: results for masked queries are 0, and masked values are not looked at.
+
+    >>> x = hf.asarray([[[1.0, 0.0], [0.0, 1.0]]])
+    >>> y, shares = hf.layers.Attention()([x, x], use_causal_mask=True, return_attention_scores=True)
+    >>> y.shape, shares[0, 0].tolist()
+    ((1, 2, 2), [1.0, 0.0])
+    """
+
+    def __init__(
+        self,
+        use_scale: bool = False,
+        score_mode: str = "dot",
+        dropout: float = 0.0,
+        seed: int | None = None,
+        **options: Any,
+    ) -> None:
+        super().__init__(use_scale, dropout, seed, **options)
+        if score_mode not in ("dot", "concat"):
+            raise ArgumentError(self.name, f"score_mode is {score_mode!r}; it must be 'dot' or 'concat'.")
+        self.score_mode = score_mode
+
+    def build(self, input_shape: Any) -> None:
+        self.scale = self.add_weight((), "ones") if self.use_scale else None
+        self.concat_score_weight = self.add_weight((), "ones") if self.score_mode == "concat" else None
+
+    def scores(self, query: Any, key: Any) -> Any:
+        if self.score_mode == "dot":
+            found = query @ matrix_transpose(key)
+            return found if self.scale is None else found * self.scale
+        both = query[:, :, None] + key[:, None]
+        return self.concat_score_weight * sum(tanh(both if self.scale is None else self.scale * both), axis=-1)
+
+    def get_config(self) -> dict[str, Any]:
+        return super().get_config() | {"score_mode": self.score_mode}
+
+
+class AdditiveAttention(_Attention):
+    """Values, weighed by the softmax of ``sum(scale * tanh(query + key))`` over features, see ``Attention``.
+
+    Source: Bahdanau and others, "Neural Machine Translation by Jointly Learning to Align and Translate", 2014.
+
+    >>> hf.layers.AdditiveAttention()([hf.ones((2, 3, 4)), hf.ones((2, 5, 4))]).shape
+    (2, 3, 4)
+    """
+
+    def __init__(self, use_scale: bool = True, dropout: float = 0.0, seed: int | None = None, **options: Any) -> None:
+        super().__init__(use_scale, dropout, seed, **options)
+
+    def build(self, input_shape: Any) -> None:
+        extent = last_extent(self, input_shape[0])
+        self.scale = self.add_weight((extent,), "glorot_uniform") if self.use_scale else None
+
+    def scores(self, query: Any, key: Any) -> Any:
+        found = tanh(query[:, :, None] + key[:, None])
+        return sum(found if self.scale is None else self.scale * found, axis=-1)
