@@ -1,0 +1,1 @@
+"""What measures hybridflow: scripts for single questions, and the suite, ``python -m benchmarks.suite``."""

@@ -1,0 +1,125 @@
+"""Fused elementwise work, reductions, scans, stencils, and programs so small that the call is what counts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from benchmarks.suite.case import Case, leaves, mapped
+
+MILLION = 1 << 20
+
+
+def _weighed(l: Any, x: Any, y: Any, z: Any) -> Any:
+    return l.sum(x + y * z)
+
+
+def _chain(l: Any, x: Any) -> Any:
+    for _ in range(10):
+        x = l.tanh(x) * 1.01 + 0.1
+    return x
+
+
+def _options(l: Any, price: Any, strike: Any, years: Any) -> Any:
+    """Black and Scholes: calls and puts at a rate of 2% and a volatility of 30%."""
+
+    def normal(x: Any) -> Any:
+        return 0.5 + 0.5 * l.erf(x * 0.7071067811865476)
+
+    root = 0.3 * l.sqrt(years)
+    first = (l.log(price / strike) + 0.065 * years) / root
+    discounted = strike * l.exp(-0.02 * years)
+    call = price * normal(first) - discounted * normal(first - root)
+    return [call, call - price + discounted]
+
+
+def _mandelbrot(l: Any, x: Any, y: Any) -> Any:
+    def turn(a: Any, b: Any, n: Any) -> Any:
+        inside = a * a + b * b < 4.0
+        return l.where(inside, a * a - b * b + x, a), l.where(inside, 2.0 * a * b + y, b), n + l.cast(inside, "float32")
+
+    return l.repeated(50, turn, (x * 0.0, y * 0.0, x * 0.0))[2]
+
+
+def _saturating(l: Any, a: Any, b: Any) -> Any:
+    return l.cast(l.minimum(l.cast(a, "int16") + l.cast(b, "int16"), 255), "uint8")
+
+
+def _brighter(l: Any, x: Any) -> Any:
+    return l.cast(l.clip(l.cast(x, "float32") * 1.2 + 10.0, 0.0, 255.0), "uint8")
+
+
+def _heat(l: Any, x: Any) -> Any:
+    inner = x[1:-1, 1:-1]
+    return inner + 0.1 * (x[:-2, 1:-1] + x[2:, 1:-1] + x[1:-1, :-2] + x[1:-1, 2:] - 4.0 * inner)
+
+
+def _blur(l: Any, x: Any) -> Any:
+    rows = 0.25 * x[:-2] + 0.5 * x[1:-1] + 0.25 * x[2:]
+    return 0.25 * rows[:, :-2] + 0.5 * rows[:, 1:-1] + 0.25 * rows[:, 2:]
+
+
+def _life(l: Any, x: Any) -> Any:
+    around = sum(l.roll(l.roll(x, i, axis=0), j, axis=1) for i in (-1, 0, 1) for j in (-1, 0, 1) if (i, j) != (0, 0))
+    return l.cast((around == 3) | ((x == 1) & (around == 2)), "uint8")
+
+
+def _bodies(l: Any, x: Any) -> Any:
+    d = x[:, None] - x[None]
+    r = l.sum(d * d, axis=-1) + 0.01
+    return l.sum(d / (r * l.sqrt(r))[..., None], axis=1)
+
+
+def _settled(l: Any, tree: Any) -> Any:
+    return mapped(lambda x: x * 0.9 + 0.1, tree)
+
+
+def _summed(l: Any, tree: Any) -> Any:
+    return sum(leaves(tree))
+
+
+def _tree(d: Any) -> Any:
+    return [
+        {
+            "layers": [{"w": d.floats(16, 16), "b": d.floats(16), "more": (d.floats(8), d.floats(4))}] * 12,
+            "s": [d.floats(3)] * 2,
+        }
+    ]
+
+
+CASES = {
+    "sum(x + y*z) 1M": Case(_weighed, lambda d: [d.positive(MILLION) for _ in range(3)]),
+    "sum(x + y*z) 16M": Case(_weighed, lambda d: [d.positive(16 * MILLION) for _ in range(3)]),
+    "30-op chain 1M": Case(_chain, lambda d: [d.floats(MILLION)]),
+    "exp 8M": Case(lambda l, x: l.exp(x), lambda d: [d.floats(8 * MILLION)]),
+    "tanh-gelu 1M": Case(lambda l, x: l.gelu(x), lambda d: [d.floats(MILLION)]),
+    "tanh-gelu 16M": Case(lambda l, x: l.gelu(x), lambda d: [d.floats(16 * MILLION)]),
+    "Black-Scholes 1M": Case(
+        _options, lambda d: [d.positive(MILLION) * 50 + 50 for _ in range(2)] + [d.positive(MILLION) + 0.1]
+    ),
+    "Mandelbrot 512": Case(_mandelbrot, lambda d: [d.positive(512, 512) * 3 - 2, d.positive(512, 512) * 2 - 1], 0.05),
+    "saturating uint8 add": Case(
+        _saturating, lambda d: [d.integers(0, 256, 1000, 1000, dtype="uint8") for _ in range(2)]
+    ),
+    "brighter uint8 image": Case(_brighter, lambda d: [d.integers(0, 256, 1000, 1000, dtype="uint8")], 0.01),
+    "heat stencil 1024": Case(_heat, lambda d: [d.floats(1026, 1026)]),
+    "blur 1024": Case(_blur, lambda d: [d.floats(1026, 1026)]),
+    "game of life 1024": Case(_life, lambda d: [d.integers(0, 2, 1024, 1024, dtype="uint8")]),
+    "n-body 512": Case(_bodies, lambda d: [d.floats(512, 3)], 2e-3),
+    "sum float64 1M": Case(lambda l, x: l.sum(x), lambda d: [d.floats(MILLION, dtype="float64")]),
+    "column sums 8192x1024": Case(lambda l, x: l.sum(x, axis=0), lambda d: [d.floats(8192, 1024)], 1e-3),
+    "row sums 8192x1024": Case(lambda l, x: l.sum(x, axis=1), lambda d: [d.floats(8192, 1024)], 1e-3),
+    "largest of rows 1000x1000": Case(lambda l, x: l.max(x, axis=1), lambda d: [d.floats(1000, 1000)]),
+    "logsumexp of rows": Case(lambda l, x: l.logsumexp(x, axis=1), lambda d: [d.floats(4096, 1024)]),
+    "running sum 1M": Case(lambda l, x: l.cumsum(x, axis=0), lambda d: [d.positive(MILLION)], 1e-3),
+    "running sum of rows": Case(lambda l, x: l.cumsum(x, axis=1), lambda d: [d.floats(1000, 1000)], 1e-3),
+    "running sum of columns": Case(lambda l, x: l.cumsum(x, axis=0), lambda d: [d.floats(1000, 1000)], 1e-3),
+    "x + 1, 16": Case(lambda l, x: x + 1, lambda d: [d.floats(16)]),
+    "tiny chain, 16": Case(_chain, lambda d: [d.floats(16)]),
+    "tiny network, 1": Case(
+        lambda l, x, v, w: l.softmax(l.matmul(l.tanh(l.matmul(x, v)), w)),
+        lambda d: [d.floats(1, 4), d.floats(4, 8), d.floats(8, 2)],
+    ),
+    "dict of 10 arrays": Case(_summed, lambda d: [{f"name{k}": d.floats(64) for k in range(10)}]),
+    "list of 20 arrays": Case(_summed, lambda d: [[d.floats(64) for _ in range(20)]]),
+    "tree of 50 arrays": Case(_settled, _tree),
+}

@@ -1,0 +1,102 @@
+"""Products of every kind and size."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from benchmarks.suite.case import Case
+
+
+def _turned(l: Any, x: Any) -> Any:
+    return l.transposed(x, (1, 0))
+
+
+def _product(m: int, k: int, n: int, dtype: str = "float32", batch: int = 0, transposed: str = "") -> Case:
+    """x @ y of one pair of matrices or a batch of them; a factor whose letter is in ``transposed`` lies so."""
+    left = (k, m) if "x" in transposed else (m, k)
+    right = (n, k) if "y" in transposed else (k, n)
+    lead = (batch,) if batch else ()
+
+    def program(l: Any, x: Any, y: Any) -> Any:
+        return l.matmul(_turned(l, x) if "x" in transposed else x, _turned(l, y) if "y" in transposed else y)
+
+    def arguments(d: Any) -> list[Any]:
+        if dtype.startswith("int"):
+            return [d.integers(-100, 100, *lead, *shape, dtype=dtype) for shape in (left, right)]
+        if dtype == "bfloat16":
+            import ml_dtypes
+
+            return [d.floats(*lead, *shape).astype(ml_dtypes.bfloat16) for shape in (left, right)]
+        return [d.floats(*lead, *shape, dtype=dtype) for shape in (left, right)]
+
+    return Case(program, arguments, 3e-2 if dtype in ("bfloat16", "float16") else 1e-4)
+
+
+def _plain(*shapes: tuple[int, ...], turned: bool = False) -> Case:
+    def program(l: Any, x: Any, y: Any) -> Any:
+        return l.matmul(y, x) if turned else l.matmul(x, y)
+
+    return Case(program, lambda d: [d.floats(*shape) for shape in shapes])
+
+
+def _einsum(equation: str, *shapes: tuple[int, ...]) -> Case:
+    return Case(lambda l, *given: l.einsum(equation, *given), lambda d: [d.floats(*shape) for shape in shapes])
+
+
+def _distances(l: Any, x: Any, y: Any) -> Any:
+    return l.sum(x * x, axis=1)[:, None] - 2 * l.matmul(x, _turned(l, y)) + l.sum(y * y, axis=1)[None]
+
+
+def _norms(l: Any, x: Any) -> Any:
+    d = x[:, None] - x[None]
+    return l.sqrt(l.sum(d * d, axis=-1) + 1e-6)
+
+
+CASES = {
+    **{f"matmul {n}": _product(n, n, n) for n in (64, 128, 256, 512, 1024, 2048)},
+    "matmul 511": _product(511, 511, 511),
+    "matmul 513": _product(513, 513, 513),
+    "matmul 127x333x65": _product(127, 333, 65),
+    "matmul 10000x64x64": _product(10000, 64, 64),
+    "matmul 64x10000x64": _product(64, 10000, 64),
+    "matmul 64x64x10000": _product(64, 64, 10000),
+    "matmul x.T y 512": _product(512, 512, 512, transposed="x"),
+    "matmul x y.T 512": _product(512, 512, 512, transposed="y"),
+    "matmul x.T y.T 512": _product(512, 512, 512, transposed="xy"),
+    "matmul f64 512": _product(512, 512, 512, "float64"),
+    "matmul f64 1024": _product(1024, 1024, 1024, "float64"),
+    "strided matmul 512": Case(
+        lambda l, x, y: l.matmul(x[:, ::2], y), lambda d: [d.floats(512, 1024), d.floats(512, 512)]
+    ),
+    **{f"single matmul {n}x{n}": _product(n, n, n) for n in (4, 8, 16, 32)},
+    "10000 of 3x3": _product(3, 3, 3, batch=10000),
+    "10000 of 4x4": _product(4, 4, 4, batch=10000),
+    "10000 of 8x8": _product(8, 8, 8, batch=10000),
+    "1000 of 16x16": _product(16, 16, 16, batch=1000),
+    "1000 of 32x32": _product(32, 32, 32, batch=1000),
+    "64 of 128x128": _product(128, 128, 128, batch=64),
+    "broadcast batch": _plain((128, 128), (32, 128, 128)),
+    "matrix-vector 512": _plain((512, 512), (512,)),
+    "matrix-vector 4096": _plain((4096, 4096), (4096,)),
+    "vector-matrix 512": _plain((512, 512), (512,), turned=True),
+    "vector-matrix 4096": _plain((4096, 4096), (4096,), turned=True),
+    "outer 2048": Case(lambda l, x, y: x[:, None] * y[None], lambda d: [d.floats(2048), d.floats(2048)]),
+    "einsum attention scores": _einsum("bqhd,bkhd->bhqk", (8, 256, 8, 64), (8, 256, 8, 64)),
+    "einsum attention values": _einsum("bhqk,bkhd->bqhd", (8, 8, 256, 256), (8, 256, 8, 64)),
+    "einsum abc,bd->adc": _einsum("abc,bd->adc", (64, 64, 100), (64, 64)),
+    "bfloat16 512": _product(512, 512, 512, "bfloat16"),
+    "bfloat16 1024": _product(1024, 1024, 1024, "bfloat16"),
+    "float16 512": _product(512, 512, 512, "float16"),
+    "int8 512": _product(512, 512, 512, "int8"),
+    "int8 1024": _product(1024, 1024, 1024, "int8"),
+    "int32 256": _product(256, 256, 256, "int32"),
+    "distances 1000x1000x64": Case(_distances, lambda d: [d.floats(1000, 64), d.floats(1000, 64)]),
+    "distances 2000x2000x3": Case(_distances, lambda d: [d.floats(2000, 3), d.floats(2000, 3)]),
+    "distances without a product": Case(_norms, lambda d: [d.floats(500, 16)]),
+    "gradient x.T g, 10 columns": _product(784, 64, 10, transposed="x"),
+    "gradient x.T g, 10000 rows": _product(128, 10000, 10, transposed="x"),
+    "layer with residual 256x512": Case(
+        lambda l, x, v, b: x + l.relu(l.matmul(x, v) + b),
+        lambda d: [d.floats(256, 512), d.weights(512, 512), d.floats(512)],
+    ),
+}
