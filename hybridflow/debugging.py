@@ -193,7 +193,7 @@ def enable_check_numerics(stack_height_limit: int = 30, path_length_limit: int =
     that give them, and say nothing: messages are short anyway.
 
     >>> hf.debugging.enable_check_numerics()
-    >>> hf.log(hf.asarray([1.0, 0.0]))
+    >>> hf.log(hf.asarray([1.0, 0.0]))  # doctest: +ELLIPSIS
     Traceback (most recent call last):
     hybridflow.errors.InvalidArgumentError: [log] the result has 0 NaN and 1 infinite of 2 elements (f32[2]). ...
     >>> hf.debugging.disable_check_numerics()
