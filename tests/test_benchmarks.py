@@ -21,7 +21,7 @@ def test_a_run_without_peers(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     given = ["--quick", "--peers", "numpy", "--only", "x + 1, 16", "dict of 10", "single matmul 4x4"]
     assert suite.main([*given, "--json", str(figures), "--picture", str(drawing)]) == 0
     found = json.loads(figures.read_text())
-    assert list(found["programs"]) == ["x + 1, 16", "dict of 10 arrays", "single matmul 4x4"]
+    assert set(found["programs"]) == {"x + 1, 16", "dict of 10 arrays", "single matmul 4x4"}
     for row in found["programs"].values():
         ours = row["sides"]["hybridflow"]
         assert {side: answer["state"] for side, answer in row["sides"].items()} == dict.fromkeys(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import zip_longest
+
 from benchmarks.suite.case import Case
 from benchmarks.suite.programs import elementwise, moving, networks, ordering, products
 
@@ -12,5 +14,7 @@ KINDS: dict[str, dict[str, Case]] = {
     "products": products.CASES,
     "networks": networks.CASES,
 }
-CASES: dict[str, Case] = {name: case for cases in KINDS.values() for name, case in cases.items()}
+# One of each kind after the other, so that a run that is cut short has seen all kinds.
+_IN_TURN = [name for names in zip_longest(*KINDS.values()) for name in names if name is not None]
+CASES: dict[str, Case] = {n: cases[n] for n in _IN_TURN for cases in KINDS.values() if n in cases}
 KIND_OF: dict[str, str] = {name: kind for kind, cases in KINDS.items() for name in cases}
