@@ -60,7 +60,8 @@ ENOUGH_UNITS = 16
 @dataclass(frozen=True)
 class Cut:
     """How a convolution is cut: the tile, the lines and places of a block, and the columns of a slice.  A strip has
-    ``cells`` cells for each of ``pixels`` pixels of a line.  Lines and places are those of one phase."""
+    ``cells`` cells for each of ``pixels`` pixels of a line; where vectors go across groups there is one slice.  Lines
+    and places are those of one phase."""
 
     tile: WindowTile
     high: int
@@ -132,8 +133,8 @@ def choose_cut(target: Target, w: Windows, dtype: np.dtype) -> Cut:
     )
     panel = vectors * width
     panels = -(-columns // panel)
-    cells = w.channels * panel if across else w.channels
-    slices = panels if across else w.groups
+    cells = w.channels * columns if across else w.channels
+    slices = 1 if across else w.groups
 
     def strip(count: int, axis: int) -> int:
         return (count - 1) * w.stride[axis] + w.reach[axis]
@@ -148,10 +149,9 @@ def choose_cut(target: Target, w: Windows, dtype: np.dtype) -> Cut:
     fitting = (budget // max(planes(w) * pixels * cells, 1) - w.reach[1]) // w.stride[1] + 1
     block_lines = even(lines, max(high, min(fitting, max(wanted, 4 * high))), high)
     offsets = tuple((r * w.stride[1] * pixels + j * w.stride[2]) * cells for r in range(high) for j in range(wide))
-    tile = WindowTile(offsets, panel if across else 1, vectors, width, across)
+    tile = WindowTile(offsets, columns if across else 1, vectors, width, across)
     return Cut(
-        tile, high, wide, block_lines, across_places, cells, pixels, strip(block_lines, 1), slices,
-        1 if across else panels,
+        tile, high, wide, block_lines, across_places, cells, pixels, strip(block_lines, 1), slices, panels
     )  # fmt: skip
 
 
@@ -217,7 +217,7 @@ class _Convolution:
         self.item = form.sums.itemsize
         self.depth = w.taps * w.channels
         self.low = tuple(code.extent(low) for low in w.low)
-        self.columns = elements_of_a_line(w) if cut.tile.across else w.columns  # of a slice, or of all of them
+        self.columns = elements_of_a_line(w) if cut.tile.across else w.columns  # of a slice
         self.panel_bytes = -(-self.depth * cut.tile.columns * self.item // 64) * 64
         strip = planes(w) * cut.plane * self.item
         self.strip_bytes = -(-(strip + self._slack()) // 64) * 64
@@ -225,7 +225,8 @@ class _Convolution:
 
     def _slack(self) -> int:
         """Bytes behind a strip that rows of a tile beyond its last place may read."""
-        return (self.cut.tile.rows[-1] + self.cut.cells * self.cut.pixels) * self.item + 64
+        tile = self.cut.tile
+        return (tile.rows[-1] + self.cut.cells * self.cut.pixels + tile.columns) * self.item + 64
 
     # ---- the filter
 
@@ -238,7 +239,7 @@ class _Convolution:
             number = c.add(c.mul(slice_, self.cut.panels), panel.index)
             to = c.at("%shared", c.mul(number, self.panel_bytes), 1)
             at = operand.start if tile.across else operand.start.at(BATCH, slice_)
-            column = c.mul(number if tile.across else panel.index, tile.columns)
+            column = c.mul(panel.index, tile.columns)
             count = c.min(tile.columns, c.sub(self.columns, column))
             write = packing.turned if turned else packing.panel
             write(at, to, tile.columns, column, count, 0, self.depth)
@@ -285,7 +286,8 @@ class _Convolution:
                     c.loop(0, wide, cut.wide) as place,
                 ):
                     cell = c.add(c.mul(row.index, w.stride[1] * cut.pixels), c.mul(place.index, w.stride[2]))
-                    a = c.at("%scratch", c.add(phase.cell, c.mul(cell, cut.cells)), self.item)
+                    column = c.mul(panel.index, cut.tile.columns) if cut.tile.across else 0
+                    a = c.at("%scratch", c.add(c.add(phase.cell, c.mul(cell, cut.cells)), column), self.item)
                     number = c.add(c.mul(slice_, cut.panels), panel.index)
                     b = c.at("%shared", c.mul(number, self.panel_bytes), 1)
                     totals = c.at("%scratch", self.strip_bytes, 1)
@@ -418,7 +420,7 @@ class _Convolution:
     ) -> None:
         c, e, w, cut = self.c, self.e, self.w, self.cut
         tile = cut.tile
-        column = c.mul(slice_ if tile.across else panel, tile.columns)
+        column = c.mul(panel, tile.columns)
         width = c.min(tile.columns, c.sub(self.columns, column))
         base = column if tile.across else c.add(c.mul(slice_, w.columns), column)
         rows = c.min(cut.high, c.sub(end[0], at[0]))

@@ -24,8 +24,8 @@ IMAGE, AXES, CHANNELS = 0, (1, 2, 3), 4  # parts of an operand
 Three = tuple[int, int, int]
 Image = Callable[[Code, bool, bool], Operand]
 """``image(code, across, whole)``: images by the parts IMAGE, AXES and CHANNELS.  ``whole`` joins the last axis and the
-channels of all groups to one part; ``across`` has in place of the channels the elements of a line of columns, and
-behind them the channels of a group."""
+channels of all groups to one part; ``across`` has in place of the channels the groups, and behind them the channels
+of a group."""
 
 Copy = Callable[[Reading, str, Ref, Ref], None]
 """``copy(line, to, begin, end)`` copies pixels of a line of an image."""
@@ -212,6 +212,36 @@ class Strips:
 
                 c.vector_loop(start, stop, self.width, copy)
 
+    def repeated(self, line: Reading, to: str, begin: Ref, end: Ref, first: Ref, count: Ref, pitch: int) -> None:
+        """Pixels with each channel as often as its group has columns: ``count`` columns of all groups from ``first``,
+        lines of ``pitch`` columns for one channel after the other."""
+        c, w = self.c, self.windows
+        group0 = c.div(first, w.columns)
+        groups = c.div(c.add(c.add(first, count), w.columns - 1), w.columns)
+        pixel_cells = pitch * w.channels
+        with c.loop(begin, end) as pixel, c.loop(group0, groups) as group:
+            here = line.at(AXES[2], pixel.index).at(CHANNELS, group.index)
+            into = c.at(to, c.mul(c.sub(pixel.index, begin), pixel_cells), self.item)
+            column = c.sub(c.mul(group.index, w.columns), first)
+            with c.loop(0, w.channels) as channel:
+                with c.width(1):
+                    own = here.counters_at(CHANNELS + 1, channel.index)
+                    value = factor(self.e, here.value(own), self.form, True)
+                cells = c.at(into, c.mul(channel.index, pitch), self.item)
+                if pitch % w.columns == 0:
+                    self._splat(value, c.at(cells, column, self.item), w.columns)
+                else:
+                    with c.loop(c.max(column, 0), c.min(c.add(column, w.columns), count)) as at, c.width(1):
+                        self.e.store(value, c.at(cells, at.index, self.item))
+
+    def _splat(self, value: Val, to: str, count: int) -> None:
+        done = 0
+        while done < count:
+            width = min(self.width, 1 << ((count - done).bit_length() - 1))
+            with self.c.width(width):
+                self.e.store(self.e.splat(value), self.c.at(to, done, self.item))
+            done += width
+
     def _turned(
         self, line: Reading, to: str, begin: Ref, end: Ref, first: Ref, count: Ref, pitch: int, square: int
     ) -> None:
@@ -233,14 +263,16 @@ class Strips:
 
 
 class Copying:
-    """Copies pixels as a tile reads them: ``channels`` channels of a group, or a panel of columns across groups, of all
-    channels of their groups."""
+    """Copies pixels as a tile reads them: ``channels`` channels of a group, or as many columns across groups as there are
+    cells for, of all channels of their groups."""
 
     def __init__(
         self, c: Code, w: Windows, tile: WindowTile, channels: int, cells: int, image: Image, form: Form
     ) -> None:
         self.c, self.w, self.tile, self.cells = c, w, tile, cells
-        self.whole = not tile.across and w.groups == 1 and w.interior[2] == 0 and channels == w.channels
+        self.line = cells // max(channels, 1)  # columns of a pixel, across groups
+        own = w.channels == w.columns == 1 and w.groups == self.line if tile.across else w.groups == 1
+        self.whole = own and w.interior[2] == 0 and channels == w.channels
         if self.whole:
             self.operand = image(c, False, True)
             self.whole = len(self.operand.loops[AXES[2]]) == 1
@@ -249,16 +281,19 @@ class Copying:
         self.strips = Strips(c, w, self.operand, form, lanes_for(c.e.target, form.packed, 4096))
 
     def copy(self, slice_: Ref, channel: Ref, count: Ref, line: Reading, to: str, begin: Ref, end: Ref) -> None:
-        """Pixels with ``count`` channels from ``channel``, or all channels of a panel of columns."""
-        c, w, tile, strips = self.c, self.w, self.tile, self.strips
+        """Pixels with ``count`` channels from ``channel``, or all channels of a slice's columns."""
+        c, w, strips = self.c, self.w, self.strips
         if self.whole:
             strips.whole(line, to, begin, end)
-        elif not tile.across:
+        elif not self.tile.across:
             strips.channels(line, to, begin, end, channel, count, self.cells)
         else:
-            first = c.mul(slice_, tile.columns)
-            columns = c.min(tile.columns, c.sub(c.extent(w.groups * w.columns), first))
+            first = c.mul(slice_, self.line)
+            columns = c.min(self.line, c.sub(c.extent(w.groups * w.columns), first))
+            if w.columns > 1:
+                strips.repeated(line, to, begin, end, first, columns, self.line)
+                return
             with c.loop(0, w.channels) as at:
                 here = line.at(CHANNELS + 1, at.index)
-                into = c.at(to, c.mul(at.index, tile.columns), strips.item)
+                into = c.at(to, c.mul(at.index, self.line), strips.item)
                 strips.channels(here, into, begin, end, first, columns, self.cells)

@@ -16,7 +16,6 @@ from hybridflow.compiler.codegen.structured import Code
 from hybridflow.compiler.ir.graph import Node
 from hybridflow.compiler.ir.types import Shape, product
 from hybridflow.compiler.loops.space import Space, over
-from hybridflow.compiler.ops import TABLE
 from hybridflow.compiler.ops.lowering import Sliding
 
 __all__ = ["Finish", "emit", "result_space", "summed_extents", "times_read"]
@@ -97,13 +96,7 @@ def emit(
             return Operand(code, x, (*before, (axes, group, channel)), places)
         if not across:
             return Operand(code, x, (*before, (axes,), (group, channel)), places)
-        if w.columns == 1:
-            return Operand(code, x, (*before, (axes,), (group,), (channel,)), places)
-        shape = (*x.shape, w.columns)
-        op = TABLE["broadcast"]
-        attrs = {"shape": shape, "axes": tuple(range(len(x.shape)))}
-        repeated = Node(op, [x], attrs, x.type.with_shape(shape), node.where)
-        return Operand(code, repeated, (*before, (axes,), (group, channel + 1), (channel,)), places)
+        return Operand(code, x, (*before, (axes,), (group,), (channel,)), places)
 
     over_places = sliding(node).over_places
 
