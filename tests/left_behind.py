@@ -128,6 +128,8 @@ class Net:
 
     def _note_modules(self) -> None:
         for name, module in list(sys.modules.items()):
+            if name.startswith("hybridflow.compat.tf"):
+                continue  # its functions build graphs as soon as TensorFlow 1's rooms are loaded
             if name.startswith("hybridflow") and name not in self._constants:
                 self._constants[name] = {
                     key: value for key, value in vars(module).items() if callable(value) or key.strip("_").isupper()

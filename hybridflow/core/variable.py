@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import functools
+import sys
 from collections.abc import Callable, Sequence
 from itertools import repeat
 from operator import is_
-from sys import getrefcount
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -142,13 +142,13 @@ class Variable(Operators):
     def _reclaim(self) -> None:
         """Let the value's memory be the variable's own again where all who saw it have let go of it, so that the next
         program may write there."""
-        if self._own is not self._tensor and not transaction.is_open():
+        if self._own is not self._tensor and not transaction.is_open() and hasattr(sys, "getrefcount"):
             at_once(self._gate, self._reclaim_in_turn)
 
     def _reclaim_in_turn(self) -> None:
         probe: Variable = object.__new__(Variable)  # whose value nobody else has
         probe._tensor = wrap(np.empty(1))
-        if getrefcount(self._tensor) != getrefcount(probe._tensor):  # most are seen here
+        if sys.getrefcount(self._tensor) != sys.getrefcount(probe._tensor):  # most are seen here
             return
         array = self._tensor._array
         if type(array) is not np.ndarray or not (array.flags.owndata and array.flags.writeable):
@@ -269,7 +269,7 @@ def _renewed(variable: Variable) -> tuple[int, int]:
     new = wrap(old._array)
     variable._own = new  # first: who reads meanwhile clears it
     variable._tensor = new
-    return getrefcount(old), getrefcount(old._array)
+    return sys.getrefcount(old), sys.getrefcount(old._array)
 
 
 _tensor_of: Callable[[Variable], Tensor] = vars(Variable)["_tensor"].__get__
