@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from typing import Any, TypeVar
 
 from hybridflow.tracing.convert.flow import Flow
+from hybridflow.tracing.convert.patterns import as_choices
 from hybridflow.tracing.convert.scope import CELL, GLOBAL, LOCAL, Scope
 from hybridflow.tracing.convert.unit import Function
 
@@ -46,6 +47,7 @@ def instrument(node: Function, cells: frozenset[str], owner: str | None, recorde
     the placeholder that stands for the recorder.  Decorators, defaults and annotations of the function itself are not
     touched.
     """
+    as_choices(node)
     _Instrumenter(Scope(node, None, cells), owner, recorder).body_of(node)
     return node
 
