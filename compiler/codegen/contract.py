@@ -610,7 +610,7 @@ class BlockRoutine:
             return self._steps_of_tiles(row, along)
         far = max(row, along) * self.item  # bytes between what neighbours touch
         if along == 1:  # lines that are far apart by a power of two would take each other's place in the cache
-            return (row, along) if far % (2 * FAR) else None
+            return (row, along) if far % (4 * FAR) else None
         return (row, along) if far <= FAR else None
 
     def _steps_of_tiles(self, row: int, along: int) -> tuple[int, int] | None:
