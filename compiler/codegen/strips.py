@@ -263,8 +263,8 @@ class Strips:
 
 
 class Copying:
-    """Copies pixels as a tile reads them: ``channels`` channels of a group, or as many columns across groups as there are
-    cells for, of all channels of their groups."""
+    """Copies pixels as a tile reads them: ``channels`` channels of a group, or as many columns across groups as there
+    are cells for, of all channels of their groups."""
 
     def __init__(
         self, c: Code, w: Windows, tile: WindowTile, channels: int, cells: int, image: Image, form: Form
