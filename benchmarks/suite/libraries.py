@@ -56,11 +56,11 @@ class Library:
         """A callable of the other arguments: a step of gradient descent on the variables, which returns the loss."""
         raise NotOffered("trained")
 
-    def temporary(self, program: Program, given: list[Any]) -> int | None:
+    def temporary(self, program: Any, given: list[Any]) -> int | None:
         """Peak bytes of memory that the compiled program needs besides arguments and results, where known."""
         return None
 
-    def operations(self, program: Program, given: list[Any]) -> int | None:
+    def operations(self, program: Any, given: list[Any]) -> int | None:
         """Operations on numbers that the compiled program does, where known."""
         return None
 
@@ -131,11 +131,11 @@ class HybridFlow(Library):
 
         return self.compiled(step)
 
-    def temporary(self, program: Program, given: list[Any]) -> int | None:
+    def temporary(self, program: Any, given: list[Any]) -> int | None:
         arenas = [row["bytes"] for row in program.memory_plan(*given) if row["kind"] == "arena"]
         return None if not arenas or None in arenas else sum(arenas)
 
-    def operations(self, program: Program, given: list[Any]) -> int | None:
+    def operations(self, program: Any, given: list[Any]) -> int | None:
         counts = [row["flops"] for row in program.kernels(*given)]
         return sum(counts) if all(isinstance(count, int) for count in counts) else None
 
@@ -194,7 +194,7 @@ class Eager(HybridFlow):
     def compiled(self, program: Program) -> Program:
         return program
 
-    def temporary(self, program: Program, given: list[Any]) -> int | None:
+    def temporary(self, program: Any, given: list[Any]) -> int | None:
         return None
 
     operations = temporary
@@ -318,7 +318,7 @@ class Jax(Library):
         run.lowered = lambda *given: made.lower(own, *given)  # type: ignore[attr-defined]
         return run
 
-    def temporary(self, program: Program, given: list[Any]) -> int | None:
+    def temporary(self, program: Any, given: list[Any]) -> int | None:
         lowered = program.lowered(*given) if hasattr(program, "lowered") else program.made.lower(*given)
         return int(lowered.compile().memory_analysis().temp_size_in_bytes)
 

@@ -81,7 +81,7 @@ class Plan:
     """How thoroughly programs are measured: rounds, seconds of a sample, and how long a side may take to answer."""
 
     def __init__(self, quick: bool, limit: float, minutes: float) -> None:
-        self.least, self.most = (1, 1) if quick else (5, 15)
+        self.least, self.most = (1, 1) if quick else (3, 15)
         self.sample = 0.002 if quick else 0.02
         self.budget = 0.0 if quick else 2.0  # seconds for the rounds of one program
         self.limit, self.with_limits = limit, not quick

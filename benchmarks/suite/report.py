@@ -21,9 +21,6 @@ def summary(programs: dict[str, Any]) -> dict[str, Any]:
     """The geometric mean of the ratios, over all programs and by kind, and how many are slower than what."""
     ratios = {name: row["ratio"] for name, row in programs.items() if row["ratio"]}
     kinds = sorted({row["kind"] for row in programs.values()})
-    more = [
-        row for row in programs.values() if _temporary(row, "jax") is not None and _temporary(row, OURS) is not None
-    ]
     return {
         "programs": len(programs),
         "compared": len(ratios),
@@ -32,9 +29,7 @@ def summary(programs: dict[str, Any]) -> dict[str, Any]:
         "below 0.95": sorted((n for n, r in ratios.items() if r < EVEN), key=ratios.__getitem__),
         "slower than eager": [n for n, row in programs.items() if row["eager"] and row["eager"] < EVEN],
         "slower than numpy": [n for n, row in programs.items() if (_times_numpy(row) or 1) < EVEN],
-        "more memory than XLA": [
-            n for n, row in programs.items() if row in more and _temporary(row, OURS) > _temporary(row, "jax")
-        ],
+        "more memory than XLA": [n for n, row in programs.items() if _takes_more(row)],
         "no result": {
             name: {
                 side: answer["why"]
@@ -50,6 +45,12 @@ def summary(programs: dict[str, Any]) -> dict[str, Any]:
 def _times_numpy(row: dict[str, Any]) -> float | None:
     numpy, ours = (row["sides"].get(side, {}).get("median") for side in ("numpy", OURS))
     return numpy / ours if numpy and ours else None
+
+
+def _takes_more(row: dict[str, Any]) -> bool:
+    """Whether our program needs more temporary memory than XLA's, where both are known."""
+    ours, theirs = _temporary(row, OURS), _temporary(row, "jax")
+    return ours is not None and theirs is not None and ours > theirs
 
 
 def _temporary(row: dict[str, Any], side: str) -> int | None:
