@@ -2,9 +2,8 @@
 
     python examples/character_gpt.py [--steps N] [--checkpoint DIR] [--length N] [--prompt TEXT]
 
-It learns from the texts of Python's own ``help()``, which are on every machine that has Python.  1 500 steps take about
-a minute and bring the loss from 4.7 to below 1.8: words and indentation are right by then, the sense is not.  With
-a folder the run is saved there now and then, and goes on from there when it is started again.
+It learns from the texts of Python's own ``help()``, which are on every machine that has Python.  500 steps bring the
+loss below 1.8.  With a folder the run is saved there now and then, and goes on from there when it is started again.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
     python examples/dqn_cart_pole.py [--steps N] [--checkpoint DIR]
 
 The cart is pushed to the left or to the right, 50 times a second; it gets 1 for each step until the pole has fallen
-over, the cart has left the track, or 500 steps are done.  30 000 steps take less than a minute and lead to a mean
+over, the cart has left the track, or 500 steps are done.  30 000 steps lead to a mean
 return of 500.  With a folder the run is saved now and then, and goes on from there when it is started again.
 """
 

@@ -3,7 +3,7 @@
     python examples/variational_autoencoder.py [--steps N] [--checkpoint DIR]
 
 An encoder says for each image which two numbers it may stand for, a decoder draws the image that two numbers stand for.
-4 000 steps take a few seconds; then digits are drawn in the terminal, along a walk through what the numbers mean.
+In the end digits are drawn in the terminal, along a walk through what the numbers mean.
 With a folder the run is saved now and then, and goes on from there when it is started again.
 """
 
