@@ -9,6 +9,7 @@ import numpy as np
 
 from hybridflow.compiler.ir.types import TensorType
 from hybridflow.core import pytree
+from hybridflow.core.shape import Shape
 from hybridflow.core.tensor import Tensor
 
 _slot: Any = vars(Tensor)["_array"]
@@ -38,8 +39,8 @@ class LateTensor(Tensor):
         return _told(self).dtype
 
     @property
-    def shape(self) -> tuple[Any, ...]:
-        return _told(self).shape
+    def shape(self) -> Shape:
+        return Shape(_told(self).shape)
 
     @property
     def type(self) -> TensorType:

@@ -1,8 +1,8 @@
 """Nested arguments and results: flattened to leaves and a hashable structure, and put together again.
 
-Containers are list, tuple, namedtuple, dict, OrderedDict, defaultdict, and dataclass instances that hold nothing but
-their fields.  Everything else, None included, is a leaf.  Leaves come in the order of sorted keys, but the order in
-which a dict holds its keys is part of the structure: code that is given the dict can see it.
+Containers are list, tuple, the shape of a tensor, namedtuple, dict, OrderedDict, defaultdict, and dataclass instances
+that hold nothing but their fields.  Everything else, None included, is a leaf.  Leaves come in the order of sorted
+keys, but the order in which a dict holds its keys is part of the structure: code that is given the dict can see it.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from collections import OrderedDict, defaultdict
 from collections.abc import Collection, Iterable, Iterator
 from typing import Any, TypeVar
 
+from hybridflow.core.shape import Shape
 from hybridflow.errors import ArgumentError
 
 T = TypeVar("T")
@@ -131,7 +132,7 @@ def _parts(value: Any) -> tuple[tuple[Any, ...], Iterable[Any]] | None:
     kind = type(value)
     if kind in _SIMPLE:
         return None
-    if kind is list or kind is tuple:
+    if kind is tuple or kind is list or kind is Shape:
         return (), value
     if kind in MAPPINGS:
         keys = _sorted_keys(value)
@@ -191,7 +192,7 @@ def _order(value: Any) -> tuple[Any, ...]:
     """The order in which a dict or the dict of an instance holds its entries."""
     if type(value) in MAPPINGS:
         return tuple(value)
-    if type(value) in (list, tuple):
+    if type(value) in (list, tuple, Shape):
         return ()
     return tuple(getattr(value, "__dict__", ()))
 

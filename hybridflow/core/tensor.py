@@ -191,8 +191,8 @@ class Tensor(Operators):
         return self._array.dtype
 
     @property
-    def shape(self) -> tuple[int, ...]:
-        return self._array.shape
+    def shape(self) -> Shape:
+        return Shape(self._array.shape)
 
     @property
     def type(self) -> TensorType:

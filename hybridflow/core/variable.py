@@ -18,7 +18,7 @@ from hybridflow.core.tensor import Operators, Tensor, wrap
 from hybridflow.runtime.calls.turns import IN_PLACE, RUNNING, Gate, at_once, has_turn, in_turn, set_all
 
 if TYPE_CHECKING:
-    from hybridflow.compiler.ir.types import Shape
+    from hybridflow.core.shape import Shape
 
 
 @pytree.declare_leaf

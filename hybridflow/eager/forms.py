@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from hybridflow.core.shape import Shape
 from hybridflow.core.tensor import Tensor
 from hybridflow.core.variable import Variable
 
@@ -41,7 +42,7 @@ def _part(value: Any) -> Any:
         return kind, value.dtype.num, *[n if n < _LEAST_OPEN else "n" for n in value.shape]
     if kind is Variable or getattr(kind, "has_plans", False):
         return kind, id(value)
-    if kind is tuple or kind is list:
+    if kind is tuple or kind is list or kind is Shape:
         parts = [_part(item) for item in value]
         return None if None in parts else (kind, *parts)
     return None

@@ -13,6 +13,7 @@ import numpy as np
 
 from hybridflow.compiler.ir.build import GraphBuilder
 from hybridflow.compiler.ops import TABLE
+from hybridflow.core.shape import Shape
 from hybridflow.core.tensor import Tensor
 from hybridflow.eager.executable import executable_for
 from hybridflow.runtime import locks
@@ -52,7 +53,7 @@ def _argument(value: Any) -> native.Argument | None:
     kind = type(value)
     if kind is Tensor:
         return native.TensorArg(value.dtype, value.shape, None, bare=True)
-    if kind is tuple or kind is list:
+    if kind is tuple or kind is list or kind is Shape:
         children = [child for child in map(_argument, value) if isinstance(child, _NUMBERS)]
         return native.SequenceArg(kind, tuple(children)) if len(children) == len(value) else None
     return native.LiteralArg(value) if kind in _LITERALS or isinstance(value, np.dtype) else None

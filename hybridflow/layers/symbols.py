@@ -10,6 +10,7 @@ import numpy as np
 from hybridflow.compiler.ir.extents import known
 from hybridflow.compiler.ir.types import TensorType
 from hybridflow.core import pytree
+from hybridflow.core.shape import Shape
 from hybridflow.errors import ArgumentTypeError
 
 
@@ -53,8 +54,8 @@ class Symbol:
         return name
 
     @property
-    def shape(self) -> tuple[int | None, ...]:
-        return known(self.type.shape)
+    def shape(self) -> Shape:
+        return Shape(known(self.type.shape))
 
     @property
     def dtype(self) -> np.dtype[Any]:

@@ -10,6 +10,7 @@ from hybridflow.compiler.ir.graph import Node
 from hybridflow.compiler.ir.types import TensorType
 from hybridflow.core import pytree
 from hybridflow.core.context import Tracer
+from hybridflow.core.shape import Shape
 from hybridflow.core.tensor import Tensor
 from hybridflow.errors import TraceError, short_location
 
@@ -63,8 +64,8 @@ class SymbolicTensor(Tensor):
         return self._node.type.dtype
 
     @property
-    def shape(self) -> tuple[Any, ...]:
-        return self._node.type.shape
+    def shape(self) -> Shape:
+        return Shape(self._node.type.shape)
 
     @property
     def type(self) -> TensorType:

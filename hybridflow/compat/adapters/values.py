@@ -12,6 +12,7 @@ import hybridflow as hf
 from hybridflow.compat.facade import Facade
 from hybridflow.compiler.ir import dtypes
 from hybridflow.compiler.ir.extents import Dim
+from hybridflow.core.shape import Shape
 from hybridflow.core.tensor import Operators
 from hybridflow.errors import ArgumentError, DTypeError
 
@@ -203,7 +204,7 @@ def _within(source: DType, target: DType) -> tuple[Any, Any]:
     return max(int(low), int(source.min)), min(int(high), int(source.max))
 
 
-class TensorShape(tuple):
+class TensorShape(Shape):
     """``tf.TensorShape``: a tuple of extents, None where one is not known."""
 
     __slots__ = ()
@@ -214,50 +215,13 @@ class TensorShape(tuple):
         parts = (dims,) if isinstance(dims, int) else dims
         return tuple.__new__(cls, [None if d in (None, -1) else d for d in parts])
 
-    @property
-    def rank(self) -> int:
-        return len(self)
-
-    ndims = rank
-
-    @property
-    def dims(self) -> list[Any]:
-        return list(self)
-
-    def as_list(self) -> list[Any]:
-        return list(self)
-
-    def is_fully_defined(self) -> bool:
-        return all(isinstance(d, int) for d in self)
-
-    def num_elements(self) -> int | None:
-        if not self.is_fully_defined():
-            return None
-        return int(np.prod(self, dtype=np.int64))
-
     def concatenate(self, other: Any) -> TensorShape:
         return TensorShape((*self, *TensorShape(other)))
-
-    def is_compatible_with(self, other: Any) -> bool:
-        parts = TensorShape(other)
-        return len(parts) == len(self) and all(a is None or b is None or a == b for a, b in zip(self, parts))
 
     def merge_with(self, other: Any) -> TensorShape:
         """What both say.  Raises ArgumentError where they differ."""
         self.assert_is_compatible_with(other)
         return TensorShape([b if a is None else a for a, b in zip(self, TensorShape(other))])
-
-    def assert_is_compatible_with(self, other: Any) -> None:
-        if not self.is_compatible_with(other):
-            raise ArgumentError("TensorShape", f"shapes {self} and {TensorShape(other)} are not compatible.")
-
-    def assert_has_rank(self, rank: int) -> None:
-        if len(self) != rank:
-            raise ArgumentError("TensorShape", f"shape {self} has {len(self)} axes, not {rank}.")
-
-    def assert_is_fully_defined(self) -> None:
-        if not self.is_fully_defined():
-            raise ArgumentError("TensorShape", f"shape {self} is not fully known.")
 
     def __getitem__(self, key: Any) -> Any:
         found = tuple.__getitem__(self, key)
@@ -335,7 +299,7 @@ def array_of(value: Any) -> np.ndarray:
 
 def extents(shape: Any) -> Any:
     """A shape as the functions here take it: TensorFlow's may be a tensor, a list with tensors in it, or one number."""
-    if isinstance(shape, (TensorShape, Extents)):
+    if isinstance(shape, (Shape, Extents)):
         return tuple(shape)
     if isinstance(shape, (list, tuple)):
         return tuple([int(s) if isinstance(s, np.generic) else s for s in shape])

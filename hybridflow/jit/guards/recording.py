@@ -21,6 +21,7 @@ from collections.abc import Callable
 from typing import Any
 
 from hybridflow.compiler.ir.extents import Dim
+from hybridflow.core.shape import Shape
 from hybridflow.core.tensor import Tensor, looked_at
 from hybridflow.errors import TraceError, is_internal, user_location
 from hybridflow.jit.guards.libraries import is_recorded, is_users_class
@@ -316,7 +317,7 @@ _LEFT = (SymbolicTensor, SymbolicFloat, Dim)
 
 
 def _is_left(value: Any) -> bool:
-    return type(value) in _LEFT or (type(value) in (tuple, list) and any(map(_is_left, value)))
+    return type(value) in _LEFT or (type(value) in (tuple, list, Shape) and any(map(_is_left, value)))
 
 
 def _contents(cell: types.CellType) -> Any:

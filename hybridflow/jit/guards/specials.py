@@ -18,6 +18,7 @@ from typing import Any
 from hybridflow.array import elementwise
 from hybridflow.compiler.ir.extents import Dim
 from hybridflow.core.context import current
+from hybridflow.core.shape import Shape
 from hybridflow.core.tensor import Tensor
 from hybridflow.core.variable import Variable
 from hybridflow.effects import late
@@ -32,6 +33,7 @@ from hybridflow.tracing.open_floats import SymbolicFloat
 from hybridflow.tracing.symbolic import SymbolicTensor
 
 Function = Callable[..., Any]
+_SEQUENCES = (tuple, list, Shape)
 
 
 def known(value: Any) -> Any:
@@ -42,7 +44,7 @@ def known(value: Any) -> Any:
         if trace is None or (type(value) is Dim and trace.assumptions.examples is None):
             return value
         return int(value) if type(value) is Dim else value.value()
-    if type(value) in (tuple, list) and any(type(part) in (Dim, SymbolicFloat, tuple, list) for part in value):
+    if type(value) in _SEQUENCES and any(type(part) in (Dim, SymbolicFloat, *_SEQUENCES) for part in value):
         return type(value)(map(known, value))
     return value
 
