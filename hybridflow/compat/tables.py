@@ -12,6 +12,7 @@ DType: ~values.DType
 TensorShape: ~values.TensorShape
 TensorSpec: ~values.TensorSpec
 TensorArray: ~control.TensorArray
+IndexedSlices: IndexedSlices
 Module: ~control.Module
 GradientTape: GradientTape
 UnconnectedGradients: ~control.UnconnectedGradients
@@ -453,6 +454,37 @@ is_gpu_available: ~settings.is_gpu_available
 [version]
 VERSION: ~settings.VERSION
 
+[image]
+flip_left_right: ~images.flip_left_right
+flip_up_down: ~images.flip_up_down
+random_flip_left_right: ~images.random_flip_left_right
+random_flip_up_down: ~images.random_flip_up_down
+transpose: ~images.transpose
+rot90: ~images.rot90
+crop_to_bounding_box: ~images.crop_to_bounding_box
+pad_to_bounding_box: ~images.pad_to_bounding_box
+resize_with_crop_or_pad: ~images.resize_with_crop_or_pad
+central_crop: ~images.central_crop
+random_crop: ~images.random_crop
+rgb_to_grayscale: ~images.rgb_to_grayscale
+grayscale_to_rgb: ~images.grayscale_to_rgb
+convert_image_dtype: ~images.convert_image_dtype
+adjust_brightness: ~images.adjust_brightness
+adjust_contrast: ~images.adjust_contrast
+adjust_gamma: ~images.adjust_gamma
+random_brightness: ~images.random_brightness
+random_contrast: ~images.random_contrast
+per_image_standardization: ~images.per_image_standardization
+resize: ~images.resize
+ResizeMethod: ~images.ResizeMethod
+total_variation: ~images.total_variation
+image_gradients: ~images.image_gradients
+psnr: ~images.psnr
+extract_patches: ~images.extract_patches
+
+[summary]
+*: summary
+
 [errors]
 OpError, InvalidArgumentError, FailedPreconditionError, InternalError, UnimplementedError: errors.HybridflowError
 NotFoundError: ~settings.NOT_FOUND
@@ -773,6 +805,14 @@ ABSENT = """
 . to_int32: write tf.cast(x, tf.int32)
 keras.utils get_file: nothing is downloaded; give the path of a file that is there
 keras applications: there are no pretrained models; build the network of tf.keras.layers and load weights of your own
+image decode_image: there are no decoders; read pictures with another library into NumPy arrays
+image decode_jpeg: there are no decoders; read pictures with another library into NumPy arrays
+image decode_png: there are no decoders; read pictures with another library into NumPy arrays
+io decode_image: there are no decoders; read pictures with another library into NumPy arrays
+io decode_jpeg: there are no decoders; read pictures with another library into NumPy arrays
+io decode_png: there are no decoders; read pictures with another library into NumPy arrays
+image non_max_suppression: how many boxes stay depends on them; choose them in NumPy
+image ssim: write it with tf.nn.depthwise_conv2d, or compare by tf.image.psnr
 . signal: there are no transforms; use numpy.fft on x.numpy()
 . audio: there are no decoders; read sounds with another library into NumPy arrays
 . lite: use tf.saved_model.save

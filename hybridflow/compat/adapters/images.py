@@ -1,0 +1,308 @@
+"""``tf.image``: pictures of shape [height, width, channels], or batches of them with one axis before these."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+import hybridflow as hf
+from hybridflow.compat.adapters.draws import generator_of
+from hybridflow.compat.adapters.values import operand, saturate_cast
+from hybridflow.compiler.ir import dtypes
+from hybridflow.errors import ArgumentError, ShapeError
+
+_ROWS, _COLUMNS = -3, -2
+
+
+def _picture(stage: str, image: Any) -> Any:
+    """The tensor.  Raises ShapeError where it is neither a picture nor a batch of them."""
+    x = operand(image)
+    if x.ndim not in (3, 4):
+        raise ShapeError(
+            f"image.{stage}", f"{x.type} is no [height, width, channels], nor a batch of them. Reshape it."
+        )
+    return x
+
+
+def flip_left_right(image: Any) -> Any:
+    """``tf.image.flip_left_right``."""
+    return hf.flip(_picture("flip_left_right", image), axis=_COLUMNS)
+
+
+def flip_up_down(image: Any) -> Any:
+    """``tf.image.flip_up_down``."""
+    return hf.flip(_picture("flip_up_down", image), axis=_ROWS)
+
+
+def transpose(image: Any, name: str | None = None) -> Any:
+    """``tf.image.transpose``: rows become columns."""
+    x = _picture("transpose", image)
+    return hf.permute_dims(x, (*range(x.ndim - 3), x.ndim - 2, x.ndim - 3, x.ndim - 1))
+
+
+def rot90(image: Any, k: int = 1, name: str | None = None) -> Any:
+    """``tf.image.rot90``: ``k`` quarters of a turn to the left."""
+    turns = k % 4
+    if turns == 2:
+        return flip_up_down(flip_left_right(image))
+    return operand(image) if turns == 0 else (flip_up_down if turns == 1 else flip_left_right)(transpose(image))
+
+
+def _flipped_by_chance(flip: Callable[[Any], Any]) -> Callable[..., Any]:
+    def flipped(image: Any, seed: Any = None) -> Any:
+        """As TensorFlow does: each picture of a batch by a chance of its own."""
+        x = operand(image)
+        chance = generator_of(seed).uniform((x.shape[0], 1, 1, 1) if x.ndim == 4 else (), 0.0, 1.0)
+        return hf.where(chance < 0.5, flip(x), x)
+
+    return flipped
+
+
+random_flip_left_right = _flipped_by_chance(flip_left_right)
+random_flip_up_down = _flipped_by_chance(flip_up_down)
+
+
+def crop_to_bounding_box(
+    image: Any, offset_height: int, offset_width: int, target_height: int, target_width: int
+) -> Any:
+    """``tf.image.crop_to_bounding_box``.  Raises ShapeError where the box does not lie in the picture."""
+    x = _picture("crop_to_bounding_box", image)
+    bottom, right = offset_height + target_height, offset_width + target_width
+    if min(offset_height, offset_width) < 0 or bottom > x.shape[_ROWS] or right > x.shape[_COLUMNS]:
+        raise ShapeError("image.crop_to_bounding_box", f"rows to {bottom} and columns to {right} of {x.type}.")
+    return x[..., offset_height:bottom, offset_width:right, :]
+
+
+def pad_to_bounding_box(
+    image: Any, offset_height: int, offset_width: int, target_height: int, target_width: int
+) -> Any:
+    """``tf.image.pad_to_bounding_box``: zeros around it.  Raises ShapeError where the picture does not fit."""
+    x = _picture("pad_to_bounding_box", image)
+    below = target_height - offset_height - x.shape[_ROWS]
+    behind = target_width - offset_width - x.shape[_COLUMNS]
+    if min(offset_height, offset_width, below, behind) < 0:
+        raise ShapeError("image.pad_to_bounding_box", f"{x.type} does not fit in {target_height} x {target_width}.")
+    return hf.pad(x, [*[(0, 0)] * (x.ndim - 3), (offset_height, below), (offset_width, behind), (0, 0)])
+
+
+def resize_with_crop_or_pad(image: Any, target_height: int, target_width: int) -> Any:
+    """``tf.image.resize_with_crop_or_pad``: the middle of it, or zeros around it."""
+    x = _picture("resize_with_crop_or_pad", image)
+    height, width = x.shape[_ROWS], x.shape[_COLUMNS]
+    rows, columns = min(height, target_height), min(width, target_width)
+    x = crop_to_bounding_box(
+        x, max((height - target_height) // 2, 0), max((width - target_width) // 2, 0), rows, columns
+    )
+    above, before = max((target_height - height) // 2, 0), max((target_width - width) // 2, 0)
+    return pad_to_bounding_box(x, above, before, target_height, target_width)
+
+
+def central_crop(image: Any, central_fraction: float) -> Any:
+    """``tf.image.central_crop``.  Raises ArgumentError for a fraction outside of (0, 1]."""
+    if not 0.0 < central_fraction <= 1.0:
+        raise ArgumentError("image.central_crop", f"central_fraction is {central_fraction}. Expected one in (0, 1].")
+    x = _picture("central_crop", image)
+    above, before = (int((n - n * central_fraction) / 2) for n in (x.shape[_ROWS], x.shape[_COLUMNS]))
+    return crop_to_bounding_box(x, above, before, x.shape[_ROWS] - 2 * above, x.shape[_COLUMNS] - 2 * before)
+
+
+def random_crop(value: Any, size: Any, seed: Any = None, name: str | None = None) -> Any:
+    """``tf.image.random_crop``: a part of that size, one extent for each axis, at a place drawn by chance.
+
+    Raises ShapeError where the size does not fit.
+    """
+    x, wanted, source = operand(value), [int(n) for n in size], generator_of(seed)
+    if len(wanted) != x.ndim or any(n > extent for n, extent in zip(wanted, x.shape)):
+        raise ShapeError("image.random_crop", f"a part of size {wanted} of {x.type}.")
+    for axis, n in enumerate(wanted):
+        if n != x.shape[axis]:
+            start = source.randint((), 0, x.shape[axis] - n + 1, dtypes.int64)
+            x = hf.take(x, start + hf.arange(n), axis=axis)
+    return x
+
+
+def rgb_to_grayscale(images: Any, name: str | None = None) -> Any:
+    """``tf.image.rgb_to_grayscale``: one channel."""
+    x = operand(images)
+    weights = hf.asarray(np.array([0.2989, 0.5870, 0.1140], np.float32))
+    grey = hf.sum(convert_image_dtype(x, dtypes.float32) * weights, axis=-1, keepdims=True)
+    return convert_image_dtype(grey, x.dtype)
+
+
+def grayscale_to_rgb(images: Any, name: str | None = None) -> Any:
+    """``tf.image.grayscale_to_rgb``: the one channel three times."""
+    return hf.concat([operand(images)] * 3, axis=-1)
+
+
+def convert_image_dtype(image: Any, dtype: Any, saturate: bool = False, name: str | None = None) -> Any:
+    """``tf.image.convert_image_dtype``: floats from 0 to 1, ints from 0 to their largest."""
+    x, wanted = operand(image), np.dtype(getattr(dtype, "dtype", dtype))
+    if x.dtype == wanted:
+        return x
+    from_ints, to_ints = dtypes.is_integer(x.dtype), dtypes.is_integer(wanted)
+    if from_ints and to_ints:
+        return _shifted(x, wanted, saturate)
+    if to_ints:
+        scaled = x * (float(np.iinfo(wanted).max) + 0.5)
+        return saturate_cast(scaled, wanted) if saturate else hf.astype(scaled, wanted)
+    converted = hf.astype(x, wanted)
+    return converted * (1.0 / float(np.iinfo(x.dtype).max)) if from_ints else converted
+
+
+def _shifted(x: Any, wanted: np.dtype[Any], saturate: bool) -> Any:
+    """Ints whose largest is that of another dtype, by a whole factor."""
+    most, least = int(np.iinfo(x.dtype).max), int(np.iinfo(wanted).max)
+    if most > least:
+        scaled = x // ((most + 1) // (least + 1))
+        return saturate_cast(scaled, wanted) if saturate else hf.astype(scaled, wanted)
+    return hf.astype(x, wanted) * ((least + 1) // (most + 1))
+
+
+def _in_floats(function: Callable[[Any], Any], image: Any) -> Any:
+    """What a function makes of the picture in floats, in its own dtype."""
+    x = operand(image)
+    if not dtypes.is_integer(x.dtype):
+        return function(x)
+    return convert_image_dtype(function(convert_image_dtype(x, dtypes.float32)), x.dtype, saturate=True)
+
+
+def adjust_brightness(image: Any, delta: Any) -> Any:
+    """``tf.image.adjust_brightness``."""
+    return _in_floats(lambda x: x + delta, image)
+
+
+def adjust_contrast(images: Any, contrast_factor: Any) -> Any:
+    """``tf.image.adjust_contrast``: each channel around its mean."""
+
+    def adjusted(x: Any) -> Any:
+        middle = hf.mean(x, axis=(_ROWS, _COLUMNS), keepdims=True)
+        return (x - middle) * contrast_factor + middle
+
+    return _in_floats(adjusted, images)
+
+
+def adjust_gamma(image: Any, gamma: float = 1, gain: float = 1) -> Any:
+    """``tf.image.adjust_gamma``."""
+    return _in_floats(lambda x: gain * x**gamma, image)
+
+
+def random_brightness(image: Any, max_delta: float, seed: Any = None) -> Any:
+    """``tf.image.random_brightness``."""
+    return adjust_brightness(image, generator_of(seed).uniform((), -max_delta, max_delta))
+
+
+def random_contrast(image: Any, lower: float, upper: float, seed: Any = None) -> Any:
+    """``tf.image.random_contrast``."""
+    return adjust_contrast(image, generator_of(seed).uniform((), lower, upper))
+
+
+def per_image_standardization(image: Any) -> Any:
+    """``tf.image.per_image_standardization``: mean 0 and deviation 1, but for pictures of nearly one value."""
+    x = hf.astype(_picture("per_image_standardization", image), dtypes.float32)
+    every = (_ROWS, _COLUMNS, -1)
+    count = x.shape[-3] * x.shape[-2] * x.shape[-1]
+    deviation = hf.std(x, axis=every, keepdims=True)
+    return (x - hf.mean(x, axis=every, keepdims=True)) / hf.maximum(deviation, count**-0.5)
+
+
+def resize(
+    images: Any,
+    size: Any,
+    method: Any = "bilinear",
+    preserve_aspect_ratio: bool = False,
+    antialias: bool = False,
+    name: str | None = None,
+) -> Any:
+    """``tf.image.resize``, by "bilinear" (float32) or "nearest".  Raises ArgumentError for what else is asked."""
+    x = _picture("resize", images)
+    height, width = (int(n) for n in size)
+    if preserve_aspect_ratio:
+        scale = min(height / x.shape[_ROWS], width / x.shape[_COLUMNS])
+        height, width = round(x.shape[_ROWS] * scale), round(x.shape[_COLUMNS] * scale)
+    if method not in _SAMPLERS:
+        raise ArgumentError("image.resize", f"there is no method {method!r} here; use 'bilinear' or 'nearest'.")
+    if antialias and method == "bilinear" and (height < x.shape[_ROWS] or width < x.shape[_COLUMNS]):
+        raise ArgumentError("image.resize", "there is no antialias=True here. Average over windows before.")
+    sample = _SAMPLERS[method]
+    return sample(sample(x, x.ndim - 3, height), x.ndim - 2, width)
+
+
+def _centres(here: Any, wanted: int) -> Any:
+    """Where the middles of ``wanted`` equal parts of an axis lie on it, in elements."""
+    return (np.arange(wanted, dtype=np.float32) + np.float32(0.5)) * np.float32(here / wanted)
+
+
+def _nearest(x: Any, axis: int, wanted: int) -> Any:
+    places = np.minimum(np.floor(_centres(x.shape[axis], wanted)).astype(np.int64), x.shape[axis] - 1)
+    return hf.take(x, places, axis=axis)
+
+
+def _linear(x: Any, axis: int, wanted: int) -> Any:
+    x = hf.astype(x, dtypes.float32)
+    if x.shape[axis] == wanted:
+        return x
+    middles = _centres(x.shape[axis], wanted) - np.float32(0.5)
+    low = np.floor(middles)
+    part = (middles - low).reshape((-1, *[1] * (x.ndim - axis - 1)))
+    left, right = (np.clip(low + k, 0, x.shape[axis] - 1).astype(np.int64) for k in (0, 1))
+    start = hf.take(x, left, axis=axis)
+    return start + (hf.take(x, right, axis=axis) - start) * hf.asarray(part)
+
+
+_SAMPLERS: dict[Any, Callable[[Any, int, int], Any]] = {"bilinear": _linear, "nearest": _nearest}
+
+
+class ResizeMethod:
+    """``tf.image.ResizeMethod``, as far as ``resize`` knows them."""
+
+    BILINEAR = "bilinear"
+    NEAREST_NEIGHBOR = "nearest"
+
+
+def total_variation(images: Any, name: str | None = None) -> Any:
+    """``tf.image.total_variation``: the sum of the differences of neighbours, of each picture."""
+    x = _picture("total_variation", images)
+    every = (_ROWS, _COLUMNS, -1)
+    down, right = x[..., 1:, :, :] - x[..., :-1, :, :], x[..., :, 1:, :] - x[..., :, :-1, :]
+    return hf.sum(hf.abs(down), axis=every) + hf.sum(hf.abs(right), axis=every)
+
+
+def image_gradients(image: Any) -> tuple[Any, Any]:
+    """``tf.image.image_gradients``: differences to the next row and column, 0 in the last.
+
+    Raises ShapeError where it is no batch.
+    """
+    x = operand(image)
+    if x.ndim != 4:
+        raise ShapeError("image.image_gradients", f"{x.type} is no [batch, height, width, channels].")
+    down, right = x[:, 1:] - x[:, :-1], x[:, :, 1:] - x[:, :, :-1]
+    return hf.pad(down, [(0, 0), (0, 1), (0, 0), (0, 0)]), hf.pad(right, [(0, 0), (0, 0), (0, 1), (0, 0)])
+
+
+def psnr(a: Any, b: Any, max_val: float, name: str | None = None) -> Any:
+    """``tf.image.psnr``: decibels, of each picture."""
+    both = [convert_image_dtype(operand(x), dtypes.float32) for x in (a, b)]
+    whole = float(max_val) / (np.iinfo(operand(a).dtype).max if dtypes.is_integer(operand(a).dtype) else 1.0)
+    error = hf.mean(hf.square(both[0] - both[1]), axis=(_ROWS, _COLUMNS, -1))
+    return 20.0 * hf.log10(hf.asarray(whole, dtypes.float32)) - 10.0 * hf.log10(error)
+
+
+def extract_patches(images: Any, sizes: Any, strides: Any, rates: Any, padding: str, name: str | None = None) -> Any:
+    """``tf.image.extract_patches``: windows of a batch, each as one row of channels."""
+    x = _picture("extract_patches", images)
+    (_, high, wide, _), (_, down, right, _), (_, apart, beside, _) = sizes, strides, rates
+    spans = (high - 1) * apart + 1, (wide - 1) * beside + 1
+    if padding.upper() == "SAME":
+        missing = [
+            max((-(-n // step) - 1) * step + span - n, 0) for n, step, span in zip(x.shape[1:3], (down, right), spans)
+        ]
+        x = hf.pad(x, [(0, 0), *((m // 2, m - m // 2) for m in missing), (0, 0)])
+    rows, columns = ((n - span) // step + 1 for n, step, span in zip(x.shape[1:3], (down, right), spans))
+    parts = [
+        x[:, i : i + (rows - 1) * down + 1 : down, j : j + (columns - 1) * right + 1 : right]
+        for i in range(0, spans[0], apart)
+        for j in range(0, spans[1], beside)
+    ]
+    return hf.concat(parts, axis=-1)
