@@ -12,7 +12,7 @@ import pytest
 import hybridflow as hf
 from hybridflow.core import pytree
 from hybridflow.core.shape import Shape
-from hybridflow.errors import ArgumentError
+from hybridflow.errors import ArgumentError, ShapeError
 
 
 def test_it_is_a_tuple() -> None:
@@ -55,8 +55,22 @@ def test_questions() -> None:
     assert Shape((None, 2)).num_elements() is None
 
 
+def test_set_shape_checks() -> None:
+    x = hf.ones((2, 3))
+    for shape in ((2, 3), [None, 3], [-1, 3], x.shape):
+        x.set_shape(shape)
+    for wrong in ((3, 3), (2,), [None, 4]):
+        with pytest.raises(ShapeError, match="set_shape"):
+            x.set_shape(wrong)
+
+
 def test_symbols_of_layers_have_shapes() -> None:
-    assert hf.Input((4, 3)).shape.as_list() == [None, 4, 3]
+    x = hf.Input((4, 3))
+    assert x.shape.as_list() == [None, 4, 3]
+    several = hf.Model([x, hf.Input((2,))], hf.layers.Flatten()(x))
+    assert several.input_shape == [(None, 4, 3), (None, 2)] and several.output_shape == (None, 12)
+    with pytest.raises(ArgumentError):
+        hf.Sequential([hf.layers.Dense(2)]).input_shape  # noqa: B018
 
 
 def test_it_is_a_structure_of_its_extents() -> None:

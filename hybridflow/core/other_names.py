@@ -190,7 +190,6 @@ requires_grad: tape.watch(x) of an hf.GradientTape
 requires_grad_: tape.watch(x) of an hf.GradientTape
 retain_grad: tape.watch(x) of an hf.GradientTape
 scatter_add_: hf.scatter_add(x, indices, updates, axis)
-set_shape: nothing; shapes are known
 softmax: hf.nn.softmax(x, axis)
 sub: x - y
 sub_: x - y; tensors are values

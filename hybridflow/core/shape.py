@@ -50,7 +50,7 @@ class Shape(tuple[Any, ...]):
     def is_compatible_with(self, other: Sequence[Any]) -> bool:
         """Whether a tensor may have both shapes: they agree in all extents that are numbers."""
         both = zip(self, other)
-        return len(self) == len(other) and all(a == b or not _are_numbers(a, b) for a, b in both)
+        return len(self) == len(other) and all(a == b for a, b in both if _are_numbers(a, b))
 
     def assert_is_compatible_with(self, other: Sequence[Any]) -> None:
         """Raises ArgumentError where no tensor has both shapes."""

@@ -159,6 +159,15 @@ class Operators:
         """The shape as TensorFlow's programs ask for it: ``x.get_shape().as_list()``."""
         return Shape(self.shape)
 
+    def set_shape(self, shape: Sequence[Any]) -> None:
+        """Say what the shape is known to be, with None or -1 for what is not, as TensorFlow's programs do.
+
+        Shapes are always known, so nothing changes.  Raises ShapeError where it is another.
+        """
+        wanted = [None if isinstance(extent, int) and extent == -1 else extent for extent in shape]
+        if not Shape(self.shape).is_compatible_with(wanted):
+            raise ShapeError("set_shape", f"the tensor is {self.type}, no {wanted}.")
+
     @property
     def size(self) -> Extent:
         """Number of elements; an expression where an extent is symbolic."""

@@ -109,6 +109,22 @@ class Model(Layer):
             build_for(self, symbols_of(input_shape, self.compute_dtype))
 
     @property
+    def input_shape(self) -> Any:
+        """The shape of the input, with None for extents that are not known, nested as the inputs are.  Raises
+        ArgumentError where the model has no graph.
+
+        >>> model = hf.Sequential([hf.Input((3,)), hf.layers.Dense(2)])
+        >>> model.input_shape, model.output_shape
+        ((None, 3), (None, 2))
+        """
+        return _shapes(self.input)
+
+    @property
+    def output_shape(self) -> Any:
+        """The shape of the output, as ``input_shape``."""
+        return _shapes(self.output)
+
+    @property
     def history(self) -> History | None:
         """What the last ``fit`` logged."""
         return self._run.history
@@ -732,3 +748,9 @@ def _metrics_within(layer: Layer) -> list[Any]:
         if isinstance(module, Layer):
             found += [one for one in _children(module) if isinstance(one, Metric)]
     return found
+
+
+def _shapes(symbols: Any) -> Any:
+    """The shapes of nested symbols."""
+    leaves, structure = pytree.flatten(symbols)
+    return pytree.unflatten(structure, [symbol.shape for symbol in leaves])
