@@ -11,7 +11,7 @@ import pytest
 
 import hybridflow as hf
 from hybridflow import errors
-from hybridflow.core.late import LateTensor, parts_of
+from hybridflow.core.late import LateTensor, late as late_tensor, parts_of
 
 ROWS, COLUMNS = 4000, 5
 START = np.random.default_rng(0).normal(size=(ROWS, COLUMNS)).astype(np.float32)
@@ -118,6 +118,21 @@ def test_what_changes_is_what_was_given():
     assert changed(x) is x
     assert x.numpy()[0].tolist() == [1.0] * COLUMNS
     np.testing.assert_array_equal(x.numpy()[1:], expected()[1:])
+
+
+def test_what_is_assigned_while_another_look_makes_the_elements_stays():
+    """The second look, and what is assigned after it, come while the first makes them, as from another thread."""
+
+    def make():
+        made.append(None)
+        if len(made) == 1:
+            x[0] = 7.0
+        return np.array([1.0, 2.0], np.float32)
+
+    made = []
+    x = late_tensor(hf.asarray([1.0, 2.0]).type, None, make)
+    assert x.tolist() == [7.0, 2.0]
+    assert type(x) is hf.Tensor and len(made) == 2
 
 
 def test_what_it_says_before_it_is_looked_at():
@@ -314,6 +329,17 @@ def test_whoever_holds_a_value_keeps_it(held):
         optimizer.apply([gradient], [table])
         np.testing.assert_array_equal(np.asarray(kept), before)
         assert table.numpy()[3, 0] != before.reshape(-1)[15 if before.size == START.size else 10]
+
+
+def test_a_value_stays_the_same_object_while_somebody_holds_its_memory():
+    v = hf.Variable(START)
+    memory = v._tensor._array
+    before = v._tensor
+    v._reclaim()
+    assert v._tensor is before
+    del before, memory
+    v._reclaim()
+    assert v._own is v._tensor
 
 
 def test_what_a_variable_was_made_of_stays():

@@ -11,8 +11,10 @@ from hybridflow.compiler.ir.types import TensorType
 from hybridflow.core import pytree
 from hybridflow.core.shape import Shape
 from hybridflow.core.tensor import Tensor
+from hybridflow.runtime import locks
 
 _slot: Any = vars(Tensor)["_array"]
+_lock = locks.make()  # held while a tensor becomes one like any other, not while its elements are made
 
 
 class Recipe(NamedTuple):
@@ -50,7 +52,7 @@ class LateTensor(Tensor):
     def _array(self) -> Any:
         recipe = _slot.__get__(self)
         if type(recipe) is Recipe:  # else another thread was faster
-            _become(self, recipe.make())
+            _become(self, recipe.make(), recipe)
         return _slot.__get__(self)
 
     @_array.setter
@@ -58,9 +60,13 @@ class LateTensor(Tensor):
         _become(self, array)
 
 
-def _become(tensor: Tensor, array: Any) -> None:
-    _slot.__set__(tensor, array)
-    tensor.__class__ = Tensor
+def _become(tensor: Tensor, array: Any, recipe: Recipe | None = None) -> None:
+    """Let a tensor have that array; what a recipe made only while the tensor has no other: another thread may have
+    looked too, and even have assigned to its items since."""
+    with _lock:
+        if recipe is None or _slot.__get__(tensor) is recipe:
+            _slot.__set__(tensor, array)
+            tensor.__class__ = Tensor
 
 
 def _told(tensor: Tensor) -> TensorType:

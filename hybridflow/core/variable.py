@@ -148,7 +148,7 @@ class Variable(Operators):
     def _reclaim_in_turn(self) -> None:
         probe: Variable = object.__new__(Variable)  # whose value nobody else has
         probe._tensor = wrap(np.empty(1))
-        if sys.getrefcount(self._tensor) != sys.getrefcount(probe._tensor):  # most are seen here
+        if _referred(self) != _referred(probe):  # all but those who come this very moment are seen here
             return
         array = self._tensor._array
         if type(array) is not np.ndarray or not (array.flags.owndata and array.flags.writeable):
@@ -260,6 +260,11 @@ def _value_of(tensor: Tensor) -> Tensor:
     that it was given.  Programs read it again and again, so it has no strides that each of them would have to undo."""
     array = tensor._array
     return wrap(array.copy() if type(array) is np.ndarray and not array.flags.c_contiguous else array)
+
+
+def _referred(variable: Variable) -> tuple[int, int]:
+    """How many refer to the value, and to its array."""
+    return sys.getrefcount(variable._tensor), sys.getrefcount(variable._tensor._array)
 
 
 def _renewed(variable: Variable) -> tuple[int, int]:

@@ -13,10 +13,11 @@ for others to go on.
 
 A variable's slots ``_tensor``, its value, and ``_own`` say whose the value's memory is.  ``_own`` is set together with
 ``_tensor``, to one fresh object, and cleared by whoever lets the value be seen; so a value that is not the variable's
-own never becomes so again.  A program writes memory in place under four conditions, which it finds while nobody else
-runs, or after it has set ``RUNNING``: the value is the variable's own, there are no ``READERS``, no other program is
-``RUNNING``, and there is no claim but its caller's.  Nobody gives a variable another value while a program is
-``RUNNING``.
+own never becomes so again.  (Its memory may, as that of another object, where nobody but the variable has the value or
+its array any more: ``Variable._reclaim``.)  A program writes memory in place under four conditions, which it finds
+while nobody else runs, or after it has set ``RUNNING``: the value is the variable's own, there are no ``READERS``, no
+other program is ``RUNNING``, and there is no claim but its caller's.  Nobody gives a variable another value while a
+program is ``RUNNING``.
 
 A reader that keeps the value 1. takes it, 2. clears ``_own``, 3. waits while there is a program ``IN_PLACE``, or until
 the variable has another value.  From then on nobody writes there.  If the value was still that of 1. at 2., no program
