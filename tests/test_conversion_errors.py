@@ -310,6 +310,14 @@ def test_functions_without_a_file(how: str, tmp_path: Path) -> None:
     assert done.stdout.split() == ["300", "10", "1", "4"], done.stderr
 
 
+def test_a_text_that_nobody_knows_is_said_to_be_unknown() -> None:
+    """A program that comes through a pipe is gone when it runs."""
+    done = subprocess.run([sys.executable], input=_PROGRAM, cwd=ROOT, capture_output=True, text=True, timeout=300)
+    last = done.stderr.strip().splitlines()[-1]
+    assert "branching on" in last and "that of f is not known: it was typed or executed where no text is kept" in last
+    assert "Define it in a file, or write hf.cond or hf.where." in last
+
+
 def test_breakpoints_stop_in_the_users_own_lines(monkeypatch: pytest.MonkeyPatch) -> None:
     seen = []
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from types import FrameType
 from typing import Any
 
 import numpy as np
@@ -12,7 +14,7 @@ from hybridflow.core import pytree
 from hybridflow.core.context import Tracer
 from hybridflow.core.shape import Shape
 from hybridflow.core.tensor import Tensor
-from hybridflow.errors import TraceError, short_location
+from hybridflow.errors import TraceError, is_internal, short_location
 
 
 @pytree.declare_leaf
@@ -98,11 +100,8 @@ class SymbolicTensor(Tensor):
         raise self._no_value("item", "reading the element of", "Return it and read the result.")
 
     def __bool__(self) -> bool:
-        raise self._no_value(
-            "bool",
-            "branching on",
-            "Choose by value with hf.where(condition, a, b), or branch on a Python argument.",
-        )
+        remedy = _why_unconverted() or "Choose by value with hf.where(condition, a, b), or branch on a Python argument."
+        raise self._no_value("bool", "branching on", remedy)
 
     def __int__(self) -> int:
         raise self._no_value("int", "int() of", "Convert with hf.astype(x, hf.int64), or make it a Python argument.")
@@ -130,3 +129,21 @@ class SymbolicTensor(Tensor):
         node = self._node
         source = f" from {short_location(node.where)}" if node.where else ""
         return f'<sym {node.type}{source} "{node.op.name}">'
+
+
+def _why_unconverted() -> str | None:
+    """What to say where the function that branches has a text that nobody knows, so that its statements mean what they
+    mean to Python; None where it was converted, or is not a user's."""
+    from hybridflow.runtime.calls.steps import stand_ins
+    from hybridflow.tracing.convert.source import Missing, find
+
+    frame: FrameType | None = sys._getframe(2)
+    while frame is not None and is_internal(frame.f_code.co_filename):
+        frame = frame.f_back
+    found = None if frame is None or id(frame.f_code) in stand_ins else find(frame.f_code)
+    if frame is None or not isinstance(found, Missing):
+        return None
+    return (
+        f"Statements like if and while take tensors where the text of a function can be read, but that of "
+        f"{frame.f_code.co_name} is not known: {found.reason}. Define it in a file, or write hf.cond or hf.where."
+    )
