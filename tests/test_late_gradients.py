@@ -334,10 +334,10 @@ def test_whoever_holds_a_value_keeps_it(held):
 def test_a_value_stays_the_same_object_while_somebody_holds_its_memory():
     v = hf.Variable(START)
     memory = v._tensor._array
-    before = v._tensor
+    before = id(v._tensor)
     v._reclaim()
-    assert v._tensor is before
-    del before, memory
+    assert id(v._tensor) == before
+    del memory
     v._reclaim()
     assert v._own is v._tensor
 
