@@ -158,10 +158,10 @@ SPECIAL: dict[str, dict[str, Any]] = {
     "take": {"x": [1.0, 2.0]},
     "where": {"condition": True},
 }
-# What changes the state of the process, or takes functions of the user's: tested by themselves.
+# What changes the state of the process, takes functions of the user's or writes files: tested by themselves.
 _ELSEWHERE = """
 function custom_gradient GradientTape config. memory. set_seed global_generator list_devices device Generator cond
-switch_case case while_loop fori_loop scan foldl foldr map_fn associative_scan
+switch_case case while_loop fori_loop scan foldl foldr map_fn associative_scan plot_model
 """
 ELSEWHERE = _ELSEWHERE.split()
 

@@ -240,3 +240,21 @@ def test_pictures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ImportError, match=r"hybridflow\[plot\]"):
         hf.plot_model(graph(), tmp_path / "graph.png")
     assert json.loads(graph().to_json(indent=1))["class_name"] == "Functional"
+
+
+@pytest.mark.parametrize(
+    ("wrong", "kind"),
+    [
+        ({"model": hf.ones(2)}, hf.errors.ArgumentTypeError),
+        ({"model": None}, hf.errors.ArgumentTypeError),
+        ({"to_file": 3}, hf.errors.ArgumentTypeError),
+        ({"dpi": -1}, hf.errors.ArgumentError),
+        ({"dpi": "96"}, hf.errors.ArgumentError),
+        ({"rankdir": ["LR"]}, hf.errors.ArgumentError),
+    ],
+)
+def test_pictures_of_what_cannot_be_drawn(wrong: dict[str, Any], kind: type[Exception], tmp_path: Path) -> None:
+    arguments = {"model": graph(), "to_file": tmp_path / "model.dot", **wrong}
+    with pytest.raises(kind, match=next(iter(wrong))):
+        hf.plot_model(**arguments)
+    assert not (tmp_path / "model.dot").exists()

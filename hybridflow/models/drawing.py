@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import os
-from typing import Any
 
-from hybridflow.errors import ArgumentError
+from hybridflow.errors import ArgumentError, ArgumentTypeError, entered
+from hybridflow.models.model import Model
 from hybridflow.models.summary import layers_and_shapes
 
 
+@entered
 def plot_model(
-    model: Any,
+    model: Model,
     to_file: str | os.PathLike[str] = "model.png",
     show_shapes: bool = False,
     show_dtype: bool = False,
@@ -22,7 +23,8 @@ def plot_model(
 
     Each layer is a box with its class, and on request its name, the shapes and the dtypes of its results.
     ``rankdir`` is the direction, "TB" for from top to bottom or "LR".  Files ``*.dot`` hold that text.  Pictures need
-    ``pydot`` (``pip install 'hybridflow[plot]'``), without which there is an ImportError, and Graphviz itself.
+    ``pydot`` (``pip install 'hybridflow[plot]'``), without which there is an ImportError, and Graphviz itself.  Raises
+    ArgumentTypeError for what is no model, or no path.
 
     >>> import os, tempfile
     >>> model = hf.Sequential([hf.Input((3,)), hf.layers.Dense(2, name="first")])
@@ -34,7 +36,13 @@ def plot_model(
       n0 [label="first (Dense)\\n(None, 2)"];
     }
     """
-    if rankdir not in ("TB", "LR", "BT", "RL"):
+    if not isinstance(model, Model):
+        raise ArgumentTypeError("plot_model", f"model is {model!r:.60}. Expected an hf.Model.")
+    if not isinstance(to_file, (str, os.PathLike)):
+        raise ArgumentTypeError("plot_model", f"to_file is {to_file!r:.60}. Expected a path.")
+    if type(dpi) is not int or dpi < 1:
+        raise ArgumentError("plot_model", f"dpi is {dpi!r:.60}. Expected a positive int.")
+    if not isinstance(rankdir, str) or rankdir not in ("TB", "LR", "BT", "RL"):
         raise ArgumentError("plot_model", f"rankdir is {rankdir!r}; it must be 'TB', 'LR', 'BT' or 'RL'.")
     text = _text(model, show_shapes, show_dtype, show_layer_names, rankdir, dpi)
     suffix = os.path.splitext(os.fspath(to_file))[1][1:].lower()
@@ -46,7 +54,7 @@ def plot_model(
     return text
 
 
-def _text(model: Any, shapes: bool, dtypes: bool, names: bool, rankdir: str, dpi: int) -> str:
+def _text(model: Model, shapes: bool, dtypes: bool, names: bool, rankdir: str, dpi: int) -> str:
     lines = [f"digraph {_quoted(model.name)} {{", f'  graph [rankdir="{rankdir}", dpi={dpi}];', '  node [shape="box"];']
     rows = layers_and_shapes(model)
     for number, (layer, shape) in enumerate(rows):
@@ -59,7 +67,7 @@ def _text(model: Any, shapes: bool, dtypes: bool, names: bool, rankdir: str, dpi
     return "\n".join([*lines, "}"])
 
 
-def _edges(model: Any, count: int) -> list[tuple[int, int]]:
+def _edges(model: Model, count: int) -> list[tuple[int, int]]:
     calls = getattr(model, "_graph", None)
     if calls is not None:
         numbers = {id(call): number for number, call in enumerate(calls)}
