@@ -97,3 +97,8 @@ class Shape(tuple[Any, ...]):
 
 def _are_numbers(*extents: Any) -> bool:
     return all(isinstance(extent, int) for extent in extents)
+
+
+def is_tuple(value: Any) -> bool:
+    """Whether a value is a tuple to everybody, and of no class of the user's."""
+    return type(value) is tuple or type(value) is Shape

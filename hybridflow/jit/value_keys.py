@@ -14,6 +14,8 @@ from typing import Any
 
 import numpy as np
 
+from hybridflow.core.shape import is_tuple
+
 
 class ValueKey:
     """Key of a Python value: its type and its bits."""
@@ -74,7 +76,7 @@ def _parts(value: Any, parts: Iterable[Any]) -> ValueKey | None:
 
 def _part(value: Any) -> ValueKey | None:
     """A tuple, which is no leaf where it is an argument, may be inside of a value."""
-    return _parts(value, value) if type(value) is tuple else value_key(value)
+    return _parts(value, value) if is_tuple(value) else value_key(value)
 
 
 _VALUE_KEYS: dict[type, Callable[[Any], ValueKey | None]] = {

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from hybridflow.compiler.ir.extents import Dim
+from hybridflow.core.shape import is_tuple
 from hybridflow.errors import TraceError
 from hybridflow.jit.guards.attributes import (
     MISSING,
@@ -44,13 +45,13 @@ def sought(container: Any, key: Any) -> Any:
 
 
 def _has_extents(key: Any) -> bool:
-    return isinstance(key, Dim) or (type(key) is tuple and any(map(_has_extents, key)))
+    return isinstance(key, Dim) or (is_tuple(key) and any(map(_has_extents, key)))
 
 
 def _as_numbers(key: Any) -> Any:
     if isinstance(key, Dim):
         return int(key)
-    return tuple(map(_as_numbers, key)) if type(key) is tuple else key
+    return tuple(map(_as_numbers, key)) if is_tuple(key) else key
 
 
 def get_item(recording: Recording, value: Any, key: Any) -> Any:

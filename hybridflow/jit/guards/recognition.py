@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 
 from hybridflow.compiler.ir.extents import Dim
+from hybridflow.core.shape import is_tuple
 from hybridflow.tracing.open_floats import SymbolicFloat
 
 # Containers of the standard library, whose items are what counts.
@@ -215,7 +216,7 @@ def same_items(a: list[Any], b: list[Any]) -> bool:
 def _same(a: Any, b: Any) -> bool:
     if a is b:
         return True
-    if type(a) is tuple and type(b) is tuple:
+    if is_tuple(a) and is_tuple(b):
         return same_items(list(a), list(b))
     return type(a) in ATOMS and bits_of(a) == bits_of(b)
 
