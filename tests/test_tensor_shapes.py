@@ -119,3 +119,19 @@ def test_shapes_from_outside_are_watched() -> None:
     assert zeros().shape == (2, 3) and zeros().shape == (2, 3)
     held["x"] = hf.ones((4,))
     assert zeros().shape == (4,)
+
+
+OUTSIDE = hf.ones((2, 3)).shape
+BY_SHAPE = {(2, 3): 5.0, (3, 2): 7.0}
+
+
+def test_shapes_outside_are_read_and_not_changed(monkeypatch: pytest.MonkeyPatch) -> None:
+    @hf.function
+    def f(x: Any) -> Any:
+        return x * BY_SHAPE[OUTSIDE] + len(OUTSIDE) + OUTSIDE[0] + sum(OUTSIDE) + (3 in OUTSIDE)
+
+    x = hf.asarray(1.0)
+    assert [f(x).item(), f(x).item()] == [5 + 2 + 2 + 5 + 1] * 2
+    monkeypatch.setitem(globals(), "OUTSIDE", hf.ones((3, 2)).shape)
+    assert f(x).item() == 7 + 2 + 3 + 5 + 1
+    assert "2 traces, 1 hit" in repr(f)

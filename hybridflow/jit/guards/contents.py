@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 
-from hybridflow.core.shape import Shape
 from hybridflow.core.tensor import Tensor
 from hybridflow.core.variable import Variable
 from hybridflow.jit.guards import models
@@ -75,7 +74,7 @@ def read_length(recording: Recording, value: Any) -> None:
     slot = recording.slot_of(value)
     if slot is None:
         return
-    if type(value) in (list, tuple, Shape, dict, set, frozenset):
+    if type(value) in (list, tuple, dict, set, frozenset):
         recording.check(slot, "length", len(value))
     else:
         recording.check(slot, "call", SameResult(len, len(value)), "length")
