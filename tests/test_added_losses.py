@@ -184,3 +184,13 @@ def test_steps_without_words_count_in_no_loss_and_in_no_metric(own: bool) -> Non
     found = list(model.evaluate(WORDS, LABELS, sample_weight=weights, verbose=0, return_dict=True).values())
     averages = [np.average(squares, weights=of_words), np.average(distances, weights=of_words)]
     np.testing.assert_allclose(found, [(squares * of_words).mean(), distances.mean(), *averages], rtol=1e-5)
+
+
+def test_steps_without_words_count_in_no_decision() -> None:
+    """Counts at thresholds are of the words that there are, with the weights of their samples where there are some."""
+    inputs = hf.Input((5,), dtype="int32")
+    outputs = layers.Dense(1, activation="sigmoid")(layers.Embedding(7, 4, mask_zero=True)(inputs))
+    model, metrics = hf.Model(inputs, outputs), hf.metrics
+    model.compile("sgd", "mse", metrics=[metrics.TruePositives(0.0)], weighted_metrics=[metrics.FalseNegatives(1.0)])
+    found = model.evaluate(WORDS, np.ones((3, 5, 1), "f4"), sample_weight=np.array([0.5, 2.0, 1.0]), verbose=0)
+    assert found[1:] == [8.0, 2 * 0.5 + 1 * 2.0 + 5 * 1.0]

@@ -468,3 +468,12 @@ def test_texts_are_kept_in_checkpoints(tmp_path: Path) -> None:
     again = iter(data)
     hf.checkpoint.Checkpoint(running=again).restore(path)
     assert listed(again) == rest and len(rest) == 3
+
+
+def test_a_stream_behind_a_stream_is_read_and_other_bytes_behind_it_are_an_error(tmp_path: Path) -> None:
+    path = tmp_path / "lines.zlib"
+    path.write_bytes(zlib.compress(b"a\n") + zlib.compress(b"b\n"))
+    assert [*hf.data.TextLineDataset(path, "ZLIB")] == ["a", "b"]
+    path.write_bytes(zlib.compress(b"a\n") + b"other bytes")
+    with pytest.raises(errors.DataError, match="damaged"):
+        [*hf.data.TextLineDataset(path, "ZLIB")]

@@ -460,7 +460,8 @@ def raising() -> Iterator[Any]:
         (lambda m: m.fit(X, verbose=0), errors.ArgumentError, "no labels"),
         (lambda m: m.fit(object(), verbose=0), errors.ArgumentTypeError, "is no data"),
         (lambda m: m.fit(iter(BATCHES), Y, verbose=0), errors.ArgumentError, "y is given beside"),
-        (lambda m: m.fit(X, Y, batch_size=0, verbose=3), errors.ArgumentError, "verbose is 3"),
+        (lambda m: m.fit(X, Y, verbose=3), errors.ArgumentError, "verbose is 3"),
+        (lambda m: m.fit(X, Y, batch_size=0, verbose=0), errors.ArgumentError, "batch_size is 0"),
         (lambda m: m.fit(X, Y, callbacks=[print], verbose=0), errors.ArgumentTypeError, "is no callback"),
         (lambda m: m.fit(X, Y, validation_split=1.5, verbose=0), errors.ArgumentError, "validation_split"),
         (

@@ -265,12 +265,24 @@ def opened(path: str, compressed: str | None) -> Generator[BinaryIO, None, None]
     try:
         if kind == "ZLIB":
             with open(path, "rb") as packed:
-                yield io.BytesIO(zlib.decompress(packed.read()))
+                yield io.BytesIO(_unpacked(packed.read()))
             return
         with gzip.open(path, "rb") if kind == "GZIP" else open(path, "rb") as file:
             yield file  # type: ignore[misc]  # both are read as bytes
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise DataError("data", f"{path} is damaged, or not compressed by {kind}: {error}.") from None
+
+
+def _unpacked(data: bytes) -> bytes:
+    """What ZLIB streams, one after another, hold.  Raises zlib.error for anything else behind them."""
+    parts = []
+    while True:
+        stream = zlib.decompressobj()
+        parts.append(stream.decompress(data))
+        if not stream.eof:
+            raise zlib.error("incomplete or truncated stream")
+        if not (data := stream.unused_data):
+            return b"".join(parts)
 
 
 def compression(kind: Any, stage: str) -> Any:

@@ -65,7 +65,8 @@ class _Decisions(Metric):
         self._counts = {kind: self.add_variable(shape, dtype=dtypes.float64, name=kind) for kind in self._kept}
 
     def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
-        labels, predictions, weights = self._prepared(y_true, y_pred, sample_weight)
+        weights = self._there(y_pred, y_pred, sample_weight)
+        labels, predictions, weights = self._prepared(y_true, y_pred, weights)
         found = _counted(labels, predictions, weights, self._thresholds)
         for kind, variable in self._counts.items():
             variable.assign_add(getattr(found, kind))

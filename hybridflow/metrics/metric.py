@@ -100,6 +100,19 @@ class Metric(Configured):
         """One with the arguments that ``get_config`` returned."""
         return cls(**config)
 
+    def _there(self, y_pred: Any, values: Any, sample_weight: Any) -> Any:
+        """The weights, 0 where the mask of predictions says that there is nothing."""
+        mask = calling.mask_of(y_pred)
+        if mask is None or mask.ndim > as_tensor(values, self.name).ndim:
+            return sample_weight
+        there = cast(mask, self._dtype)
+        if sample_weight is None:
+            return there
+        weights = cast(as_tensor(sample_weight, self.name), self._dtype)
+        ndim = max(weights.ndim, there.ndim)
+        weights, there = (reshape(one, (*one.shape, *(1,) * (ndim - one.ndim))) for one in (weights, there))
+        return weights * there
+
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.name!r}>"
 
@@ -139,19 +152,6 @@ class Averaging(Metric):
         else:
             self.total.assign_add(total_of(values * weights))
             self.count.assign_add(total_of(broadcast_to(weights, values.shape)))
-
-    def _there(self, y_pred: Any, values: Any, sample_weight: Any) -> Any:
-        """The weights, 0 where the mask of predictions says that there is nothing."""
-        mask = calling.mask_of(y_pred)
-        if mask is None or mask.ndim > as_tensor(values, self.name).ndim:
-            return sample_weight
-        there = cast(mask, self._dtype)
-        if sample_weight is None:
-            return there
-        weights = cast(as_tensor(sample_weight, self.name), self._dtype)
-        ndim = max(weights.ndim, there.ndim)
-        weights, there = (reshape(one, (*one.shape, *(1,) * (ndim - one.ndim))) for one in (weights, there))
-        return weights * there
 
     def result(self) -> Tensor:
         return cast(ratio(as_tensor(self.total, self.name), self.count), self._dtype)

@@ -131,7 +131,7 @@ def feed(
     if steps is not None and (not isinstance(steps, int) or steps < 1):
         raise ArgumentError(method, f"the number of steps is {steps!r}; it must be an int of 1 or more.")
     if _is_arrays(x):
-        made = _of_arrays(method, Batch(x, y, sample_weight), batch_size or 32, shuffle)
+        made = _of_arrays(method, Batch(x, y, sample_weight), 32 if batch_size is None else batch_size, shuffle)
     else:
         made = _of_iterable(method, x, y, sample_weight, batch_size, shuffle)
     if class_weight:
