@@ -469,8 +469,6 @@ def trace(body, *args):
 @pytest.mark.parametrize(
     "body, remedy",
     [
-        (lambda x: float(x[0]), "Python argument"),
-        (lambda x: int(x[0]), "Python argument"),
         (lambda x: range(3)[hf.astype(x[0], hf.int64)], "Python argument"),
         (lambda x: x.numpy(), "Return it"),
         (lambda x: np.asarray(x), "Return it"),
