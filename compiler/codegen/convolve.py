@@ -60,8 +60,8 @@ ENOUGH_UNITS = 16
 @dataclass(frozen=True)
 class Cut:
     """How a convolution is cut: the tile, the lines and places of a block, and the columns of a slice.  A strip has
-    ``cells`` cells for each of ``pixels`` pixels of a line; where vectors go across groups there is one slice.  Lines
-    and places are those of one phase."""
+    ``cells`` cells for each of ``pixels`` pixels of a line; where vectors go across groups there is one slice, or one
+    for each panel.  Lines and places are those of one phase."""
 
     tile: WindowTile
     high: int
@@ -122,7 +122,9 @@ def elements_of_a_line(w: Windows) -> int:
     return w.groups * w.columns
 
 
-def choose_cut(target: Target, w: Windows, dtype: np.dtype) -> Cut:
+def choose_cut(target: Target, w: Windows, dtype: np.dtype, lies_in_lines: bool) -> Cut:
+    """``lies_in_lines``: the channels of an image's pixel lie side by side, as they do in a strip.  Where they are far
+    apart a strip across groups holds those of one panel: each is a line of its own to be read."""
     across = is_across(target, w, dtype)
     columns = elements_of_a_line(w) if across else w.columns
     width = lanes_for(target, dtype, columns)
@@ -133,8 +135,11 @@ def choose_cut(target: Target, w: Windows, dtype: np.dtype) -> Cut:
     )
     panel = vectors * width
     panels = -(-columns // panel)
-    cells = w.channels * columns if across else w.channels
-    slices = 1 if across else w.groups
+    slices: Extent = w.groups
+    held = 1  # columns of a strip
+    if across:
+        slices, held = (1, columns) if lies_in_lines else (panels, panel)
+    cells = w.channels * held
 
     def strip(count: int, axis: int) -> int:
         return (count - 1) * w.stride[axis] + w.reach[axis]
@@ -149,9 +154,10 @@ def choose_cut(target: Target, w: Windows, dtype: np.dtype) -> Cut:
     fitting = (budget // max(planes(w) * pixels * cells, 1) - w.reach[1]) // w.stride[1] + 1
     block_lines = even(lines, max(high, min(fitting, max(wanted, 4 * high))), high)
     offsets = tuple((r * w.stride[1] * pixels + j * w.stride[2]) * cells for r in range(high) for j in range(wide))
-    tile = WindowTile(offsets, columns if across else 1, vectors, width, across)
+    tile = WindowTile(offsets, held, vectors, width, across)
     return Cut(
-        tile, high, wide, block_lines, across_places, cells, pixels, strip(block_lines, 1), slices, panels
+        tile, high, wide, block_lines, across_places, cells, pixels, strip(block_lines, 1), slices,
+        1 if across and held == panel else panels,
     )  # fmt: skip
 
 
@@ -194,7 +200,8 @@ def emit_convolution(
         units = (w.images, *w.places, w.groups * w.columns)
         return KernelCode((Phase(name, units),))
     form = form_for(result)
-    cut = choose_cut(target, w, form.sums)
+    lies_in_lines = len(image(new_code(), False, True).loops[AXES[2]]) == 1
+    cut = choose_cut(target, w, form.sums, lies_in_lines)
     pack = new_code()
     panels = _Convolution(pack, w, cut, form)
     panels.pack(filter(pack, cut.tile.across))
@@ -239,7 +246,7 @@ class _Convolution:
             number = c.add(c.mul(slice_, self.cut.panels), panel.index)
             to = c.at("%shared", c.mul(number, self.panel_bytes), 1)
             at = operand.start if tile.across else operand.start.at(BATCH, slice_)
-            column = c.mul(panel.index, tile.columns)
+            column = c.mul(number if tile.across else panel.index, tile.columns)
             count = c.min(tile.columns, c.sub(self.columns, column))
             write = packing.turned if turned else packing.panel
             write(at, to, tile.columns, column, count, 0, self.depth)
@@ -420,7 +427,8 @@ class _Convolution:
     ) -> None:
         c, e, w, cut = self.c, self.e, self.w, self.cut
         tile = cut.tile
-        column = c.mul(panel, tile.columns)
+        number = c.add(c.mul(slice_, cut.panels), panel) if tile.across else panel
+        column = c.mul(number, tile.columns)
         width = c.min(tile.columns, c.sub(self.columns, column))
         base = column if tile.across else c.add(c.mul(slice_, w.columns), column)
         rows = c.min(cut.high, c.sub(end[0], at[0]))
