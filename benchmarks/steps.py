@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import importlib.util
 import json
+import os
 import statistics
 import sys
 import time
@@ -24,7 +25,7 @@ import numpy as np
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent), str(HERE.parent / "examples")]
 
-from benchmarks import peers  # noqa: E402
+from benchmarks.suite.measuring import environment  # noqa: E402
 
 Run = Callable[[], Any]
 CHARACTERS = 96
@@ -264,7 +265,8 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=15, help="how often the sides take turns (15)")
     parser.add_argument("--json", action="store_true", help="print the medians in milliseconds as JSON")
     options = parser.parse_args()
-    peers.limited(options.threads)
+    os.environ.pop("OPENBLAS_CORETYPE", None)
+    os.environ.update(environment(options.threads))
     is_there = {side: importlib.util.find_spec(side) is not None for side in ("torch", "jax")}
     if is_there["torch"]:
         import torch

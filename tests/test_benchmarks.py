@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 import xml.etree.ElementTree as xml
 from pathlib import Path
 
@@ -92,3 +94,14 @@ def test_arguments_are_the_same_in_each_process() -> None:
     first, second = (leaves(CASES["tree of 50 arrays"].arguments(Draw())) for _ in range(2))
     assert len(first) == 50
     assert all(np.array_equal(x, y) for x, y in zip(first, second, strict=True))
+
+
+SCRIPTS = sorted(path.name for path in Path(measuring.__file__).resolve().parent.parent.glob("[a-z]*.py"))
+
+
+@pytest.mark.code
+@pytest.mark.parametrize("script", SCRIPTS)
+def test_other_benchmarks_find_what_they_import(script: str) -> None:
+    path = Path(measuring.__file__).resolve().parent.parent / script
+    done = subprocess.run([sys.executable, path, "--help"], capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0 and "usage:" in done.stdout, done.stderr

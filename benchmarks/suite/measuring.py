@@ -25,6 +25,16 @@ _ROOT = Path(__file__).parents[2]  # where the package of the workers is found
 _THREADS = ("HF_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 
+def environment(threads: int) -> dict[str, str]:
+    """The variables of a process whose libraries are to use so many threads, and NumPy the kernels of this machine."""
+    found = {k: v for k, v in os.environ.items() if k != "OPENBLAS_CORETYPE"}
+    found |= dict.fromkeys(_THREADS, str(threads))
+    found["TF_CPP_MIN_LOG_LEVEL"] = "3"
+    if threads == 1:
+        found["XLA_FLAGS"] = "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
+    return found
+
+
 class TooLong(Exception):
     """A side did not answer in time; its process is gone."""
 
@@ -37,13 +47,10 @@ class Side:
         self._process: subprocess.Popen[bytes] | None = None
 
     def _started(self) -> subprocess.Popen[bytes]:
-        environment = {k: v for k, v in os.environ.items() if k != "OPENBLAS_CORETYPE"}
-        environment |= dict.fromkeys(_THREADS, str(self.threads))
-        environment["TF_CPP_MIN_LOG_LEVEL"] = "3"
-        if self.threads == 1:
-            environment["XLA_FLAGS"] = "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
         command = [sys.executable, "-m", worker.__name__, self.name, str(self.threads)]
-        return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment, cwd=_ROOT)
+        return subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment(self.threads), cwd=_ROOT
+        )
 
     def ask(self, request: dict[str, Any]) -> None:
         if self._process is None:
