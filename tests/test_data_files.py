@@ -21,6 +21,8 @@ import hybridflow as hf
 from hybridflow import errors
 from hybridflow.data import Dataset
 
+from .dataset_runs import listed, plain, resumed_everywhere
+
 _TEXT = """CsvDataset FixedLenFeature FixedLenSequenceFeature FixedLengthRecordDataset NumpyDataset TFRecordDataset
     TFRecordWriter TextLineDataset TextSpec VarLenFeature encode_example make_csv_dataset parse_example
     parse_single_example"""
@@ -32,29 +34,6 @@ def test_every_name_has_an_example_that_is_true(name: str) -> None:
     said: list[str] = []
     assert found and found[0].examples
     assert doctest.DocTestRunner(verbose=False).run(found[0], out=said.append).failed == 0, "".join(said)
-
-
-def plain(value: Any) -> Any:
-    if isinstance(value, (hf.Tensor, np.ndarray)):
-        return value.tolist()
-    if isinstance(value, tuple):
-        return tuple(map(plain, value))
-    if isinstance(value, dict):
-        return {key: plain(part) for key, part in value.items()}
-    return value
-
-
-def listed(data: Any) -> list[Any]:
-    return [plain(element) for element in data]
-
-
-def resumed_everywhere(data: Dataset, expected: list[Any]) -> None:
-    """A run that is saved at any place and restored goes on there."""
-    assert listed(data) == expected
-    for count in range(len(expected) + 1):
-        running = iter(data)
-        begun = [plain(next(running)) for _ in range(count)]
-        assert begun + listed(iter(data).restore(running.state())) == expected
 
 
 def written(path: Path, data: bytes, kind: str) -> str:

@@ -20,32 +20,9 @@ import hybridflow as hf
 from hybridflow import errors
 from hybridflow.data import Dataset, kept
 
+from .dataset_runs import listed, plain, resumed_everywhere
+
 INFINITE = hf.data.INFINITE_CARDINALITY
-
-
-def plain(value: Any) -> Any:
-    if isinstance(value, (hf.Tensor, np.ndarray)):
-        return value.tolist()
-    if isinstance(value, tuple):
-        return tuple(map(plain, value))
-    if isinstance(value, dict):
-        return {key: plain(part) for key, part in value.items()}
-    return value
-
-
-def listed(data: Any) -> list[Any]:
-    return [plain(element) for element in data]
-
-
-def resumed_everywhere(data: Dataset, expected: list[Any]) -> None:
-    """A run that is saved at any place and restored goes on there."""
-    assert listed(data) == expected
-    for count in range(len(expected) + 1):
-        running = iter(data)
-        begun = [plain(next(running)) for _ in range(count)]
-        state = running.state()
-        assert begun + listed(running) == expected
-        assert listed(iter(data).restore(state)) == expected[count:]
 
 
 # TensorFlow's names and defaults, as its documentation gives them; ``name`` comes last
