@@ -9,8 +9,12 @@ Functions of two arguments have no such list; tests/test_elementary.py samples t
 from __future__ import annotations
 
 import argparse
+import os
+import sys
 
 import numpy as np
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 from hybridflow.compiler.ops import elementary
 from tests.ulp import BINARY, REFERENCE, compiled, measured
