@@ -65,6 +65,7 @@ _OF_CODE = frozenset(
         "test_control_gradients",
         "test_conventions",
         "test_convolution",
+        "test_cuda_blocks",
         "test_cuda_emission",
         "test_cuda_schedule",
         "test_data_files",

@@ -1,9 +1,8 @@
 """A GPU emulated on the CPU, for machines that have none.
 
 It stands in for CuPy: just what hybridflow uses of it, and as strict (an array of the device never becomes NumPy's by
-itself).  Kernels are the very text that is emitted for CUDA, compiled for the host; threads run one after the other,
-the last one first, so that a kernel whose threads depended on each other would be found out.  What it cannot show is
-how PTX and the hardware behave: memory, rounding, atomics.  ``tests/test_gpu.py`` does, on a machine that has a GPU.
+itself).  Kernels run in emulated blocks (``cuda_blocks``), the last thread first unless a test says otherwise.  What it
+cannot show is how PTX and the hardware behave; ``tests/test_gpu.py`` does, on a machine that has a GPU.
 """
 
 from __future__ import annotations
@@ -19,9 +18,7 @@ import pytest
 
 from hybridflow.compiler.program import Program
 from hybridflow.runtime.cuda import executable, gpus
-from hybridflow.runtime.machine import host, machine_code
-
-REGISTERS = ("tid.x", "ntid.x", "ctaid.x", "nctaid.x")
+from tests.cuda_blocks import ORDERS, Blocks
 
 
 class Array:
@@ -66,39 +63,18 @@ class Array:
 class EntryPoint:
     """A launchable kernel."""
 
-    def __init__(self, code: machine_code.Code, symbol: str) -> None:
-        self._code, self._symbol = code, symbol
+    def __init__(self, blocks: Blocks, symbol: str, emulator: Emulator) -> None:
+        self._blocks, self._symbol, self._emulator = blocks, symbol, emulator
 
-    def __call__(self, grid: tuple[int], block: tuple[int], given: list[Any]) -> None:
-        addresses = self._code.addresses
-        function = ctypes.CFUNCTYPE(None, *[ctypes.c_uint64] * len(given))(addresses[self._symbol])
-        registers = (ctypes.c_int32 * 4).from_address(addresses["emulated_registers"])
-        for ctaid in reversed(range(grid[0])):
-            for tid in reversed(range(block[0])):
-                registers[:] = (tid, block[0], ctaid, grid[0])
-                function(*(int(x) & 0xFFFFFFFFFFFFFFFF for x in given))
-
-
-def entry_points(program: Program) -> dict[str, EntryPoint]:
-    """The entry points of a CUDA program as host code."""
-    lines = [line for line in program.text.splitlines() if not line.startswith("declare i32 @llvm.nvvm.read")]
-    lines.append("@emulated_registers = global [4 x i32] zeroinitializer")
-    for k, register in enumerate(REGISTERS):
-        name = f"@llvm.nvvm.read.ptx.sreg.{register}"
-        lines = [line.replace(f"{name}()", f"@emulated.{register}()") for line in lines]
-        address = f"getelementptr (i32, ptr @emulated_registers, i64 {k})"
-        lines.append(f"define i32 @emulated.{register}() {{\n  %r = load i32, ptr {address}\n  ret i32 %r\n}}")
-    text = "\n".join(lines).replace("define ptx_kernel ", "define ")
-    symbols = [launch.symbol for launch in program.launches]
-    image = machine_code.compile_object(text, host.detect())
-    code = machine_code.load_object(image, *symbols, "emulated_registers")
-    return {symbol: EntryPoint(code, symbol) for symbol in symbols}
+    def __call__(self, grid: tuple[int, ...], block: tuple[int, ...], given: list[Any]) -> None:
+        self._blocks.launch(self._symbol, grid, block, given, ORDERS[self._emulator.order])
 
 
 class Emulator:
-    """The module ``cupy``, with ``devices`` GPUs."""
+    """The module ``cupy``, with ``devices`` GPUs, on which threads go first in the ``order`` of that name."""
 
     def __init__(self, devices: int) -> None:
+        self.order = "reversed"
         self._current = 0
         runtime = types.SimpleNamespace(
             getDeviceCount=lambda: devices, memcpyAsync=self._memcpy, memcpyDeviceToDevice=3
@@ -131,6 +107,11 @@ class Emulator:
     def zeros(self, shape: Any, dtype: Any) -> Array:
         return Array(np.zeros(shape, dtype), self._current)
 
+    def entry_points(self, program: Program) -> dict[str, EntryPoint]:
+        """The entry points of a CUDA program as host code."""
+        blocks = Blocks(program.text)
+        return {launch.symbol: EntryPoint(blocks, launch.symbol, self) for launch in program.launches}
+
     def ascontiguousarray(self, array: Array) -> Array:
         return array.copy()
 
@@ -140,7 +121,7 @@ def emulated(monkeypatch: pytest.MonkeyPatch) -> Emulator:
     """Two emulated GPUs in the place of CuPy's."""
     emulator = Emulator(2)
     monkeypatch.setattr(gpus, "cupy", lambda: emulator)
-    monkeypatch.setattr(executable, "_entry_points", entry_points)
+    monkeypatch.setattr(executable, "_entry_points", emulator.entry_points)
     gpus.target.cache_clear()
     yield emulator
     gpus.target.cache_clear()

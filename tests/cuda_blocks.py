@@ -1,0 +1,295 @@
+"""Blocks of GPU threads on a CPU: kernels are the very text that is emitted for CUDA, compiled for the host.
+
+Each thread of a block is a fiber, which runs until it comes to a barrier or to an exchange between the threads of its
+warp, and goes on when all whom that concerns are there.  Which thread goes first is free, so a test runs several
+orders: what a thread reads before another one has written it, or after a third has written over it, comes out
+different, all the more since shared memory is filled with NaNs before each block.  Threads that wait for others
+which never come, or come elsewhere, are an error that says who waits where.
+
+What this cannot show is how PTX and the hardware behave: rounding, memory between blocks, atomics side by side.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import itertools
+import re
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from hybridflow.runtime.machine import host, machine_code
+
+WARP = 32
+CONTEXT_BYTES = 8192  # more than a ucontext_t has anywhere
+STACK_BYTES = 1 << 18
+GUARD_BYTES = 64  # behind shared memory, where nobody may write
+DONE, READY = -1, 0  # where a thread is; else it waits at the site of that number
+
+REGISTERS = [f"{register}.{axis}" for register in ("tid", "ntid", "ctaid", "nctaid") for axis in "xyz"]
+EXCHANGE = re.compile(r"call (?:i32|void) @llvm\.nvvm\.((?:barrier|bar|shfl)\.[\w.]+)\((.*)\)$")
+SHARED = re.compile(r"^(@[\w.]+) = (?:internal )?addrspace\(3\) global \[(\d+) x i8\] poison", re.MULTILINE)
+KERNEL = re.compile(r"^define ptx_kernel void @([\w.]+)\(([^)]*)\)", re.MULTILINE)
+
+Order = Callable[[int], Sequence[int]]
+ORDERS: dict[str, Order] = {
+    "forward": range,
+    "reversed": lambda count: range(count)[::-1],
+    "shuffled": lambda count: np.random.default_rng(count).permutation(count).tolist(),
+}
+
+_RUNTIME = """
+@emu.registers = global [12 x i32] zeroinitializer
+@emu.thread = global i32 0
+@emu.entry = global ptr null
+@emu.given = global ptr null
+@emu.contexts = global ptr null
+@emu.stacks = global ptr null
+@emu.waits = global ptr null
+@emu.words = global ptr null
+declare i32 @getcontext(ptr)
+declare void @makecontext(ptr, ptr, i32, ...)
+declare i32 @swapcontext(ptr, ptr)
+
+; Context 0 is that of who runs the block, those of the threads follow.
+define internal ptr @emu.context(i32 %number) {{
+  %base = load ptr, ptr @emu.contexts
+  %wide = zext i32 %number to i64
+  %offset = mul i64 %wide, {context}
+  %context = getelementptr i8, ptr %base, i64 %offset
+  ret ptr %context
+}}
+
+; Waits at a site, having put four words there for the others; what they have left is the answer.
+define i32 @emu.wait(i32 %site, i32 %a, i32 %b, i32 %c, i32 %d) {{
+  %thread = load i32, ptr @emu.thread
+  %waits = load ptr, ptr @emu.waits
+  %place = getelementptr i32, ptr %waits, i32 %thread
+  store i32 %site, ptr %place
+  %words = load ptr, ptr @emu.words
+  %own = getelementptr [4 x i32], ptr %words, i32 %thread
+  %pb = getelementptr i32, ptr %own, i32 1
+  %pc = getelementptr i32, ptr %own, i32 2
+  %pd = getelementptr i32, ptr %own, i32 3
+  store i32 %a, ptr %own
+  store i32 %b, ptr %pb
+  store i32 %c, ptr %pc
+  store i32 %d, ptr %pd
+  %number = add i32 %thread, 1
+  %here = call ptr @emu.context(i32 %number)
+  %main = call ptr @emu.context(i32 0)
+  %went = call i32 @swapcontext(ptr %here, ptr %main)
+  %answer = load i32, ptr %own
+  ret i32 %answer
+}}
+
+define internal void @emu.fiber() {{
+  %entry = load ptr, ptr @emu.entry
+  %given = load ptr, ptr @emu.given
+  call void %entry(ptr %given)
+  %went = call i32 @emu.wait(i32 -1, i32 0, i32 0, i32 0, i32 0)
+  unreachable
+}}
+
+; Makes the contexts of that many threads.
+define void @emu.begin(i32 %count) {{
+entry:
+  %stacks = load ptr, ptr @emu.stacks
+  br label %head
+head:
+  %thread = phi i32 [ 0, %entry ], [ %number, %head ]
+  %number = add i32 %thread, 1
+  %context = call ptr @emu.context(i32 %number)
+  %went = call i32 @getcontext(ptr %context)
+  %link = getelementptr i8, ptr %context, i64 8
+  store ptr null, ptr %link
+  %wide = zext i32 %thread to i64
+  %offset = mul i64 %wide, {stack}
+  %stack = getelementptr i8, ptr %stacks, i64 %offset
+  %start = getelementptr i8, ptr %context, i64 16
+  store ptr %stack, ptr %start
+  %size = getelementptr i8, ptr %context, i64 32
+  store i64 {stack}, ptr %size
+  call void (ptr, ptr, i32, ...) @makecontext(ptr %context, ptr @emu.fiber, i32 0)
+  %more = icmp ult i32 %number, %count
+  br i1 %more, label %head, label %done
+done:
+  ret void
+}}
+
+; Runs the threads of these numbers, each until it waits or is done.
+define void @emu.run(ptr %order, i64 %count) {{
+entry:
+  %nx = load i32, ptr getelementptr (i32, ptr @emu.registers, i64 3)
+  %ny = load i32, ptr getelementptr (i32, ptr @emu.registers, i64 4)
+  %main = call ptr @emu.context(i32 0)
+  br label %head
+head:
+  %k = phi i64 [ 0, %entry ], [ %following, %head ]
+  %place = getelementptr i32, ptr %order, i64 %k
+  %thread = load i32, ptr %place
+  store i32 %thread, ptr @emu.thread
+  %x = urem i32 %thread, %nx
+  %row = udiv i32 %thread, %nx
+  %y = urem i32 %row, %ny
+  %z = udiv i32 %row, %ny
+  store i32 %x, ptr @emu.registers
+  store i32 %y, ptr getelementptr (i32, ptr @emu.registers, i64 1)
+  store i32 %z, ptr getelementptr (i32, ptr @emu.registers, i64 2)
+  %number = add i32 %thread, 1
+  %context = call ptr @emu.context(i32 %number)
+  %went = call i32 @swapcontext(ptr %main, ptr %context)
+  %following = add i64 %k, 1
+  %more = icmp ult i64 %following, %count
+  br i1 %more, label %head, label %done
+done:
+  ret void
+}}
+"""
+
+
+class StuckThreads(AssertionError):
+    """Threads wait for others that do not come."""
+
+
+class Blocks:
+    """The kernels of a CUDA module, compiled for the host.  ``order`` says which threads, and blocks, go first."""
+
+    def __init__(self, text: str) -> None:
+        self.sites = [""]  # what is waited at, by number
+        self.kernels = dict(KERNEL.findall(text))
+        self.shared = {name[1:]: int(size) for name, size in SHARED.findall(text)}
+        image = machine_code.compile_object(self._for_host(text), host.detect())
+        fixed = ["registers", "thread", "entry", "given", "contexts", "stacks", "waits", "words", "begin", "run"]
+        symbols = [f"emu.{name}" for name in fixed] + [f"emu.call.{name}" for name in self.kernels] + [*self.shared]
+        self._code = machine_code.load_object(image, *symbols)
+        self._begin = ctypes.CFUNCTYPE(None, ctypes.c_int32)(self._code.addresses["emu.begin"])
+        self._run = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64)(self._code.addresses["emu.run"])
+
+    def launch(
+        self, symbol: str, grid: Sequence[int], block: Sequence[int], given: Sequence[int], order: Order
+    ) -> None:
+        """Run a kernel.  ``given`` are its arguments, each 64 bits."""
+        self._order = order
+        blocks, threads = ((*sizes, 1, 1)[:3] for sizes in (grid, block))
+        count = threads[0] * threads[1] * threads[2]
+        assert 0 < count <= 1024, f"a block of {count} threads"
+        words = np.array([int(x) & 0xFFFFFFFFFFFFFFFF for x in given], np.uint64)
+        contexts = np.zeros((count + 1) * CONTEXT_BYTES + 64, np.uint8)
+        stacks = np.empty(count * STACK_BYTES + 64, np.uint8)
+        self._waits, self._words = np.zeros(count, np.int32), np.zeros((count, 4), np.uint32)
+        for name, address in {
+            "entry": self._code.addresses[f"emu.call.{symbol}"],
+            "given": words.ctypes.data,
+            "contexts": -(-contexts.ctypes.data // 64) * 64,
+            "stacks": -(-stacks.ctypes.data // 64) * 64,
+            "waits": self._waits.ctypes.data,
+            "words": self._words.ctypes.data,
+        }.items():
+            ctypes.c_uint64.from_address(self._code.addresses[f"emu.{name}"]).value = address
+        registers = (ctypes.c_int32 * 12).from_address(self._code.addresses["emu.registers"])
+        numbers = list(itertools.product(*(range(n) for n in blocks[::-1])))
+        for k in order(len(numbers)):
+            registers[:] = (0, 0, 0, *threads, *numbers[k][::-1], *blocks)
+            self._block(count)
+
+    def _block(self, count: int) -> None:
+        for name, size in self.shared.items():
+            ctypes.memset(self._code.addresses[name], 0xFF, size + GUARD_BYTES)
+        self._begin(count)
+        self._waits[:] = READY
+        threads = np.array(self._order(count), np.int32)
+        ready = threads
+        while ready.size:
+            self._waits[ready] = READY
+            self._run(ready.ctypes.data, ready.size)
+            ready = threads[self._released()[threads]]
+        if (self._waits != DONE).any():
+            raise StuckThreads(self._who_waits())
+        for name, size in self.shared.items():
+            guard = ctypes.string_at(self._code.addresses[name] + size, GUARD_BYTES)
+            assert guard == b"\xff" * GUARD_BYTES, f"something is written behind the shared memory @{name}"
+
+    def _released(self) -> np.ndarray:
+        """Which threads may go on, their answers in place of what they brought."""
+        waits = self._waits
+        released = np.zeros(waits.size, bool)
+        site = int(waits[0])
+        if site != DONE and (waits == site).all() and self.sites[site].startswith("barrier."):
+            return ~released
+        for first in range(0, waits.size, WARP):
+            warp = slice(first, first + WARP)
+            site = int(waits[first])
+            kind = "" if site == DONE else self.sites[site]
+            if kind.startswith(("shfl.", "bar.warp.")) and waits[warp].size == WARP and (waits[warp] == site).all():
+                if kind.startswith("shfl."):
+                    _exchange(kind, self._words[warp])
+                released[warp] = True
+        return released
+
+    def _who_waits(self) -> str:
+        places = [f"{(self._waits == DONE).sum()} are done"]
+        for site in sorted(set(self._waits.tolist()) - {DONE}):
+            who = np.flatnonzero(self._waits == site)
+            places.append(f"{who.size} (first {who[0]}) wait at {site}: {self.sites[site]}")
+        return f"of {self._waits.size} threads {'; '.join(places)}"
+
+    # ---- the text
+
+    def _for_host(self, text: str) -> str:
+        lines = [line for line in text.splitlines() if not line.startswith("declare") or "@llvm.nvvm." not in line]
+        text = "\n".join(map(self._waiting, lines))
+        for register in REGISTERS:
+            text = text.replace(f"@llvm.nvvm.read.ptx.sreg.{register}()", f"@emu.{register}()")
+        for name, size in self.shared.items():
+            found = rf"^@{re.escape(name)} = .*$"
+            text = re.sub(found, f"@{name} = global [{size + GUARD_BYTES} x i8] undef, align 64", text, flags=re.M)
+        text = text.replace(" addrspace(3)", "").replace("define ptx_kernel ", "define ")
+        text = re.sub(r"addrspacecast \(ptr (@[\w.]+) to ptr\)", r"\1", text)
+        runtime = _RUNTIME.format(context=CONTEXT_BYTES, stack=STACK_BYTES)
+        calls = [_caller(name, parameters) for name, parameters in self.kernels.items()]
+        return "\n".join([text, runtime, *map(_register, range(len(REGISTERS))), *calls])
+
+    def _waiting(self, line: str) -> str:
+        found = EXCHANGE.search(line)
+        if found is None:
+            assert "@llvm.nvvm." not in line or "@llvm.nvvm.read.ptx.sreg." in line, f"not emulated: {line.strip()}"
+            return line
+        kind, arguments = found.groups()
+        self.sites.append(kind)
+        if not kind.startswith("shfl."):
+            arguments = "i32 -1, i32 0, i32 0, i32 0"
+        return f"{line[: found.start()]}call i32 @emu.wait(i32 {len(self.sites) - 1}, {arguments})"
+
+
+def _exchange(kind: str, words: np.ndarray) -> None:
+    """What a shuffle gives each of the 32 threads, in place of the first of its words (mask, value, lane, clamp)."""
+    masks, values, lanes, clamps = words.T.astype(np.int64)
+    assert (masks == 0xFFFFFFFF).all(), "a shuffle without some threads of the warp"
+    own = np.arange(WARP)
+    how = kind.split(".")[2]
+    assert (clamps == (0 if how == "up" else 31)).all(), f"a shuffle with clamps {clamps}"
+    source = {"down": own + lanes, "up": own - lanes, "bfly": own ^ lanes, "idx": lanes % WARP}[how]
+    words[:, 0] = np.where((source >= 0) & (source < WARP), values[source % WARP], values)
+
+
+def _register(number: int) -> str:
+    address = f"getelementptr (i32, ptr @emu.registers, i64 {number})"
+    return f"define i32 @emu.{REGISTERS[number]}() {{\n  %r = load i32, ptr {address}\n  ret i32 %r\n}}"
+
+
+def _caller(name: str, parameters: str) -> str:
+    """A function that takes the arguments of a kernel from memory."""
+    lines, given = [], []
+    for k, parameter in enumerate(filter(None, parameters.split(", "))):
+        kind = parameter.split()[0]
+        lines.append(f"  %p{k} = getelementptr i64, ptr %given, i64 {k}\n  %a{k} = load {kind}, ptr %p{k}")
+        given.append(f"{kind} %a{k}")
+    body = "\n".join([*lines, f"  call void @{name}({', '.join(given)})", "  ret void"])
+    return f"define void @emu.call.{name}(ptr %given) {{\n{body}\n}}"
+
+
+def words_of(*arrays: Any) -> list[int]:
+    """The addresses of arrays as arguments."""
+    return [array.ctypes.data for array in arrays]

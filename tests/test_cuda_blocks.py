@@ -1,0 +1,116 @@
+"""The emulator of blocks: what threads exchange, and that it finds what a GPU would not forgive."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.cuda_blocks import ORDERS, Blocks, StuckThreads, words_of
+
+BARRIER = "call void @llvm.nvvm.barrier.cta.sync.aligned.all(i32 0)"
+HEAD = """
+@cells = internal addrspace(3) global [256 x i8] poison, align 16
+declare i32 @llvm.nvvm.read.ptx.sreg.tid.x()
+declare i32 @llvm.nvvm.read.ptx.sreg.ctaid.x()
+declare void @llvm.nvvm.barrier.cta.sync.aligned.all(i32)
+declare void @llvm.nvvm.bar.warp.sync(i32)
+declare i32 @llvm.nvvm.shfl.sync.down.i32(i32, i32, i32, i32)
+declare i32 @llvm.nvvm.shfl.sync.up.i32(i32, i32, i32, i32)
+declare i32 @llvm.nvvm.shfl.sync.bfly.i32(i32, i32, i32, i32)
+declare i32 @llvm.nvvm.shfl.sync.idx.i32(i32, i32, i32, i32)
+define ptx_kernel void @k(ptr %x, ptr %out) {
+entry:
+  %t = call i32 @llvm.nvvm.read.ptx.sreg.tid.x()
+  %b = call i32 @llvm.nvvm.read.ptx.sreg.ctaid.x()
+  %p = getelementptr i32, ptr %x, i32 %t
+  %v = load i32, ptr %p
+  %row = getelementptr [64 x i32], ptr %out, i32 %b
+  %o = getelementptr i32, ptr %row, i32 %t
+  %own = getelementptr i32, ptr addrspacecast (ptr addrspace(3) @cells to ptr), i32 %t
+  %u = xor i32 %t, 63
+  %other = getelementptr i32, ptr addrspacecast (ptr addrspace(3) @cells to ptr), i32 %u
+  %odd = trunc i32 %t to i1
+"""
+
+
+def run(body, order="forward", threads=64, blocks=1):
+    x, out = np.arange(100, 164, dtype=np.int32), np.full((blocks, 64), -7, np.int32)
+    kernels = Blocks(f"{HEAD}{body}\n  ret void\n}}\n")
+    kernels.launch("k", (blocks,), (threads,), words_of(x, out), ORDERS[order])
+    return out
+
+
+def shuffled(how, lane, clamp):
+    call = f"call i32 @llvm.nvvm.shfl.sync.{how}.i32(i32 -1, i32 %v, i32 {lane}, i32 {clamp})"
+    return f"  %r = {call}\n  store i32 %r, ptr %o"
+
+
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize(
+    ("how", "lane", "clamp", "source"),
+    [
+        ("down", 5, 31, lambda t: t + 5 if t % 32 + 5 < 32 else t),
+        ("up", 3, 0, lambda t: t - 3 if t % 32 >= 3 else t),
+        ("bfly", 9, 31, lambda t: t ^ 9),
+        ("idx", 4, 31, lambda t: t - t % 32 + 4),
+    ],
+)
+def test_shuffles(how, lane, clamp, source, order):
+    want = [100 + source(t) for t in range(64)]
+    assert run(shuffled(how, lane, clamp), order)[0].tolist() == want
+
+
+READ_OTHERS = "  store i32 %v, ptr %own\n  {}\n  %r = load i32, ptr %other\n  store i32 %r, ptr %o"
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_barriers(order):
+    out = run(READ_OTHERS.format(BARRIER), order, blocks=3)
+    assert (out == np.arange(163, 99, -1)).all()
+
+
+def test_a_barrier_that_is_missing_shows():
+    results = [run(READ_OTHERS.format(""), order)[0].tolist() for order in ORDERS]
+    assert all(result != list(range(163, 99, -1)) for result in results)
+    assert -1 in results[0]  # fresh shared memory holds no numbers
+
+
+def test_shared_memory_does_not_last_from_block_to_block():
+    body = "  %r = load i32, ptr %own\n  store i32 %v, ptr %own\n  store i32 %r, ptr %o"
+    assert (run(body, blocks=2) == -1).all()
+
+
+def branch(then, otherwise=""):
+    return (
+        f"  br i1 %odd, label %yes, label %no\nyes:\n  {then}\n  br label %all\n"
+        f"no:\n  {otherwise}\n  br label %all\nall:"
+    )
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        branch(BARRIER),
+        branch(BARRIER, BARRIER),
+        branch("call void @llvm.nvvm.bar.warp.sync(i32 -1)", BARRIER),
+        branch("%s = call i32 @llvm.nvvm.shfl.sync.idx.i32(i32 -1, i32 %v, i32 0, i32 31)"),
+    ],
+)
+def test_threads_that_part_ways_are_stuck(body):
+    with pytest.raises(StuckThreads, match="of 64 threads"):
+        run(body)
+
+
+def test_a_warp_that_is_not_whole_cannot_exchange():
+    with pytest.raises(StuckThreads, match=r"16 .* wait at 1: shfl"):
+        run(shuffled("bfly", 1, 31), threads=48)
+
+
+def test_writes_behind_shared_memory_are_found():
+    with pytest.raises(AssertionError, match="@cells"):
+        run("  %far = getelementptr i32, ptr %own, i32 1\n  store i32 %v, ptr %far")
+
+
+def test_what_is_not_emulated_is_said():
+    with pytest.raises(AssertionError, match="not emulated"):
+        run("  call void @llvm.nvvm.membar.gl()")
