@@ -18,6 +18,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
@@ -25,7 +26,7 @@ import numpy as np
 
 import hybridflow as hf
 
-REPEATS, PIECE, PARTS = 5, 1 << 22, 16
+REPEATS, PIECE, PARTS = 6, 1 << 22, 16
 
 
 def plain_write(path: Path, content: memoryview) -> None:
@@ -77,18 +78,32 @@ def measured(folder: Path, size: int) -> dict[str, list[float]]:
     found: dict[str, list[float]] = {
         name: [] for name in ("plain write", "save", "plain read", "plain read, kept", "restore")
     }
-    for _ in range(REPEATS):
-        plain.unlink(missing_ok=True)
-        found["plain write"].append(seconds(lambda: plain_write(plain, content)))
-        saved.unlink(missing_ok=True)
-        found["save"].append(seconds(lambda: checkpoint.write(saved)))
-        forget(plain)
-        forget(saved)
-        found["plain read"].append(seconds(lambda: plain_read(plain)))
-        forget(plain)
-        found["plain read, kept"].append(seconds(lambda: plain_read_kept(plain, [rows.nbytes // PARTS] * PARTS)))
-        found["restore"].append(seconds(lambda: checkpoint.restore(saved)))
+    sizes = [rows.nbytes // PARTS] * PARTS
+    writing: dict[str, tuple[Path, Callable[[], object]]] = {
+        "plain write": (plain, lambda: plain_write(plain, content)),
+        "save": (saved, lambda: checkpoint.write(saved)),
+    }
+    reading: dict[str, Callable[[], object]] = {
+        "plain read": lambda: plain_read(plain),
+        "plain read, kept": lambda: plain_read_kept(plain, sizes),
+        "restore": lambda: checkpoint.restore(saved),
+    }
+    for turn in range(REPEATS):
+        for name, (path, run) in in_turn(writing, turn):
+            path.unlink(missing_ok=True)
+            found[name].append(seconds(run))
+            forget(path)  # else the next one would have less memory that the system has at hand
+        for name, run in in_turn(reading, turn):
+            found[name].append(seconds(run))
+            forget(plain)
+            forget(saved)
     return found
+
+
+def in_turn(runs: dict[str, Any], turn: int) -> list[tuple[str, Any]]:
+    """The runs, each first once in as many turns: what runs first after others may be faster or slower for it."""
+    rows = list(runs.items())
+    return rows[turn % len(rows) :] + rows[: turn % len(rows)]
 
 
 def main() -> None:

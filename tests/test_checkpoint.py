@@ -18,6 +18,7 @@ import safetensors.numpy
 import hybridflow as hf
 from hybridflow import checkpoint, errors, layers
 from hybridflow.checkpoint import files
+from hybridflow.runtime import checksums
 
 ROOT = Path(__file__).resolve().parent.parent
 RNG = np.random.default_rng(4)
@@ -224,6 +225,7 @@ def damaged(content: bytes) -> dict[str, bytes]:
 
     def with_header(change: Any) -> bytes:
         new = json.loads(json.dumps(header))
+        new["__metadata__"].pop("crc32_of_header", None)  # else that alone would tell
         change(new)
         text = json.dumps(new).encode()
         return len(text).to_bytes(8, "little") + text + data
@@ -265,6 +267,66 @@ def test_damaged_files_are_refused(tmp_path: Path, fault: str) -> None:
     with pytest.raises(errors.CheckpointError) as raised:
         saved.restore(path)
     assert str(path) in str(raised.value) and v.tolist() == [5.0, 6.0]
+
+
+def of_others(entries: str, size: int) -> bytes:
+    """A file whose header is a table of these entries, with so many bytes behind it."""
+    text = f"{{{entries}}}".encode()
+    return len(text).to_bytes(8, "little") + text + bytes(size)
+
+
+FLOATS = '"dtype":"F32","shape":[2],"data_offsets"'
+
+
+@pytest.mark.parametrize(
+    "content, why",
+    {
+        "fine": (of_others(f'"a":{{{FLOATS}:[0,8]}},"b":{{{FLOATS}:[8,16]}}', 16), None),
+        "any order": (of_others(f'"b":{{{FLOATS}:[8,16]}},"a":{{{FLOATS}:[0,8]}}', 16), None),
+        "one over another": (of_others(f'"a":{{{FLOATS}:[0,8]}},"b":{{{FLOATS}:[4,12]}}', 16), "'b' does not begin"),
+        "the same twice": (of_others(f'"a":{{{FLOATS}:[0,8]}},"b":{{{FLOATS}:[0,8]}}', 8), "does not begin"),
+        "a gap": (of_others(f'"a":{{{FLOATS}:[0,8]}},"b":{{{FLOATS}:[9,17]}}', 17), "'b' does not begin"),
+        "a rest": (of_others(f'"a":{{{FLOATS}:[0,8]}},"b":{{{FLOATS}:[8,16]}}', 20), "more behind"),
+        "one name twice": (of_others(f'"a":{{{FLOATS}:[0,8]}},"a":{{{FLOATS}:[8,16]}}', 16), "describes 'a' twice"),
+        "a key twice": (of_others(f'"a":{{"dtype":"I8",{FLOATS}:[0,8]}}', 8), "describes 'dtype' twice"),
+        "deep": (of_others(f'"a":{"[" * 10**5}', 8), "no JSON"),
+        "NaN": (of_others('"a":{"dtype":"F32","shape":[NaN],"data_offsets":[0,8]}', 8), "'a' does not lie"),
+        "a true extent": (of_others('"a":{"dtype":"F64","shape":[true],"data_offsets":[0,8]}', 8), "'a' does not lie"),
+        "a list as dtype": (of_others('"a":{"dtype":[],"shape":[1],"data_offsets":[0,8]}', 8), "'a' does not lie"),
+        "too many extents": (
+            of_others(f'"a":{{"dtype":"I8","shape":{[1] * 100},"data_offsets":[0,1]}}', 1),
+            "'a' does not lie",
+        ),
+        "a product of extents beyond": (
+            of_others(f'"a":{{"dtype":"I8","shape":[{2**62},{2**62},0],"data_offsets":[0,0]}}', 0),
+            "'a' does not lie",
+        ),
+        "no UTF-8": (b"\x03" + bytes(7) + b'{"\xff', "no JSON"),
+        "a length of 2^63": ((2**63).to_bytes(8, "little") + b"{}", "not whole"),
+        "a length of 2^64 - 1": (b"\xff" * 8 + b"{}", "not whole"),
+    }.values(),
+)
+def test_hostile_files_are_refused(tmp_path: Path, content: bytes, why: str | None) -> None:
+    path = tmp_path / "it"
+    path.write_bytes(content)
+    if why is None:
+        assert {name: x.shape for name, x in checkpoint.load_arrays(path).items()} == {"a": (2,), "b": (2,)}
+    else:
+        with pytest.raises(errors.CheckpointError, match=why):
+            checkpoint.load_arrays(path)
+
+
+def test_sums_are_those_of_zlib(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(1)
+    content = rng.bytes(1 << 19)
+    for size in [*range(300), 4095, 4096, (1 << 18) - 1, 1 << 18, (1 << 18) + 77]:
+        for start in (0, 1, 13):
+            part, total = memoryview(content)[start : start + size], int(rng.integers(2**32))
+            with monkeypatch.context() as patch:
+                patch.setattr(checksums, "_LARGE", 0 if size else 1)
+                assert checksums.crc32(part, total) == zlib.crc32(part, total)
+            assert checksums.joined(total, zlib.crc32(part), size) == zlib.crc32(part, total)
+    assert checksums.crc32(content) == zlib.crc32(content)
 
 
 def test_a_full_disk_leaves_what_was_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -50,6 +50,7 @@ LEVELS = {
     "hybridflow.runtime.native": 6.2,
     "hybridflow.runtime.memory": 6.3,
     "hybridflow.runtime.threads": 6.3,
+    "hybridflow.runtime.checksums": 6.3,
     "hybridflow.runtime.timing": 6.3,
     "hybridflow.runtime.interrupts": 6.3,
     "hybridflow.runtime.interrupts_code": 6.3,

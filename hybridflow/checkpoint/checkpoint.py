@@ -167,13 +167,13 @@ class Checkpoint:
             self._refuse(file, report)
         for new, old in found.items():
             check_fit(file, old, new, targets[new], "checkpoint")
-        read = {new: file.tensor(old) for new, old in found.items()}  # all of them, before anything is changed
+        read = file.tensors(found.values())  # all of them, before anything is changed
         kept = {new: states.unpacked(plain[old], _reader(file)) for new, old in values.items()}
         for name, value in kept.items():
             if isinstance(objects[name], DataIterator):
                 objects[name].restore(value)  # which raises where it is of another dataset
-        for new, array in read.items():
-            targets[new].assign(asarray(array, dtype=targets[new].dtype))
+        for new, old in found.items():
+            targets[new].assign(asarray(read[old], dtype=targets[new].dtype))
         for name, value in kept.items():
             if not isinstance(objects[name], DataIterator):
                 self._objects[name] = value
@@ -262,7 +262,7 @@ def load_arrays(path: str | os.PathLike[str]) -> dict[str, Tensor]:
     <Tensor i64[3] cpu> [0 1 2]
     """
     file = files.File(path)
-    return {name: file.tensor(name) for name in file.names}
+    return file.tensors(file.names)
 
 
 def check_fit(file: files.File, old: str, new: str, variable: Variable, stage: str) -> None:
@@ -300,11 +300,8 @@ def load_variables(path: str | os.PathLike[str], variables: Mapping[str, Variabl
     if not partial and (missing or unused):
         told = repr(Report([], missing, unused))
         raise CheckpointError(stage, f"{path} is of another model, or this one is not built yet: {told}.")
-    read = {}
-    for name, variable in variables.items():
-        if name in missing:
-            continue
-        check_fit(file, name, name, variable, stage)
-        read[name] = file.tensor(name)
-    for name, array in read.items():
+    found = [name for name in variables if name not in missing]
+    for name in found:
+        check_fit(file, name, name, variables[name], stage)
+    for name, array in file.tensors(found).items():
         variables[name].assign(asarray(array, dtype=variables[name].dtype))

@@ -13,10 +13,11 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import os
 import weakref
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,7 @@ import numpy as np
 
 from hybridflow.core.tensor import Tensor, wrap
 from hybridflow.errors import CheckpointError
+from hybridflow.runtime.checksums import crc32, joined
 
 _NAMES: dict[str, np.dtype[Any]] = {
     "BOOL": np.dtype(np.bool_),
@@ -45,7 +47,9 @@ _NAMES: dict[str, np.dtype[Any]] = {
 _SHORT = {dtype: name for name, dtype in _NAMES.items()}
 _LONGEST = 100_000_000  # bytes of a header
 _ALIGNED = 8
-_CHUNK = 1 << 22
+_AXES = 64  # of an array, at most
+_CHUNK = 1 << 21  # bytes that are read or written at once: few enough to be in the cache still when they are summed
+_READERS = 4  # threads that read large files: they wait for the disk rather than for a core
 _FLUSHED = 1 << 25  # bytes after which the disk is set to work, while there is more to be written
 _SUMS, _OF_HEADER = "crc32", "crc32_of_header"
 _UNKNOWN = "00000000"  # of as many letters as the sums, which are known in the end
@@ -75,15 +79,15 @@ def _write_into(file: Any, arrays: Mapping[str, np.ndarray], texts: Mapping[str,
     ordered = {name: np.ascontiguousarray(array).reshape(array.shape) for name, array in arrays.items()}
     start = file.tell()
     file.write(_header(ordered, texts, dict.fromkeys(ordered, _UNKNOWN)))
-    sums = {name: _Sum() for name in ordered}
-    with ThreadPoolExecutor(1) as summing, ThreadPoolExecutor(1) as flushing:  # while parts are written
+    sums = dict.fromkeys(ordered, 0)
+    with ThreadPoolExecutor(1) as flushing:  # while parts are written
         flushed: Future[None] | None = None
         written = 0
         for name, array in ordered.items():
             content = array.reshape(-1).view(np.uint8).data
             for begin in range(0, len(content), _CHUNK):
                 part = content[begin : begin + _CHUNK]
-                summing.submit(sums[name].add, part)
+                sums[name] = crc32(part, sums[name])
                 file.write(part)
                 written += len(part)
                 if written >= _FLUSHED and (flushed is None or flushed.done()):
@@ -94,21 +98,7 @@ def _write_into(file: Any, arrays: Mapping[str, np.ndarray], texts: Mapping[str,
         if flushed is not None:
             flushed.result()
     file.seek(start)
-    file.write(_header(ordered, texts, {name: total.text for name, total in sums.items()}))
-
-
-class _Sum:
-    """The CRC-32 of parts that come one after another."""
-
-    def __init__(self) -> None:
-        self.total = 0
-
-    def add(self, part: Any) -> None:
-        self.total = zlib.crc32(part, self.total)
-
-    @property
-    def text(self) -> str:
-        return f"{self.total:08x}"
+    file.write(_header(ordered, texts, {name: f"{total:08x}" for name, total in sums.items()}))
 
 
 def _header(arrays: Mapping[str, np.ndarray], texts: Mapping[str, str], sums: Mapping[str, str]) -> bytes:
@@ -141,6 +131,16 @@ def _flush_folder(folder: Path) -> None:
             os.close(handle)
 
 
+def _table(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """A table of JSON.  Raises KeyError for a key that comes twice: readers differ in which of the two they take."""
+    found: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in found:
+            raise KeyError(key)
+        found[key] = value
+    return found
+
+
 class File:
     """A file that is being read: ``texts``, and arrays by name, which are read and checked when they are asked for.
 
@@ -171,6 +171,7 @@ class File:
         sums = self._parsed(self.texts.pop(_SUMS, "{}").encode())
         self._sums = {name: value for name, value in sums.items() if isinstance(value, str)}
         self._entries = {name: self._entry(name, entry, size - self._start) for name, entry in entries.items()}
+        self._check_places(size - self._start)
 
     def _damaged(self, why: str) -> CheckpointError:
         return CheckpointError(
@@ -179,9 +180,11 @@ class File:
 
     def _parsed(self, text: bytes) -> dict[str, Any]:
         try:
-            found = json.loads(text.decode())
+            found = json.loads(text.decode(), object_pairs_hook=_table)
         except (ValueError, RecursionError):
             raise self._damaged("what should describe its arrays is no JSON") from None
+        except KeyError as error:
+            raise self._damaged(f"it describes {error} twice") from None
         if not isinstance(found, dict):
             raise self._damaged("what should describe its arrays is no table")
         return found
@@ -196,11 +199,11 @@ class File:
         try:
             dtype, shape = _NAMES[entry["dtype"]], tuple(entry["shape"])
             begin, end = entry["data_offsets"]
-            count = 1
-            for extent in shape:
-                if type(extent) is not int or extent < 0:
-                    raise ValueError
-                count *= extent
+            if any(type(extent) is not int or extent < 0 for extent in shape):
+                raise ValueError
+            if len(shape) > _AXES or math.prod(extent or 1 for extent in shape) * dtype.itemsize >= 1 << 63:
+                raise ValueError  # NumPy has no such arrays, be they empty
+            count = math.prod(shape)
             if type(begin) is not int or type(end) is not int or not 0 <= begin <= end <= size:
                 raise ValueError
             if count * dtype.itemsize != end - begin:
@@ -208,6 +211,16 @@ class File:
         except (KeyError, TypeError, ValueError):
             raise self._damaged(f"the array {name!r} does not lie where it should") from None
         return dtype, shape, begin, end
+
+    def _check_places(self, size: int) -> None:
+        """Arrays lie one behind the other and fill the file: so the format wants it, and so nothing is read twice."""
+        place = 0
+        for name, (_, _, begin, end) in sorted(self._entries.items(), key=lambda item: item[1][2:]):
+            if begin != place:
+                raise self._damaged(f"the array {name!r} does not begin where the one before it ends")
+            place = end
+        if place != size:
+            raise self._damaged("there is more behind its last array")
 
     @property
     def names(self) -> list[str]:
@@ -224,27 +237,47 @@ class File:
 
     def tensor(self, name: str) -> Tensor:
         """An array as a tensor.  Raises CheckpointError if it is not what was written."""
-        dtype, shape, begin, end = self._entries[name]
-        content: Any = np.empty(end - begin, np.uint8)
-        total = self._read(self._start + begin, memoryview(content))
-        if self._sums.get(name, total) != total:
-            raise self._damaged(f"the array {name!r} is not what was written (CRC-32)")
+        return self.tensors([name])[name]
+
+    def tensors(self, names: Iterable[str]) -> dict[str, Tensor]:
+        """Arrays as tensors, by name, which several threads read.
+
+        Raises CheckpointError if one of them is not what was written, MemoryError where there is no room.
+        """
+        contents: dict[str, Any] = {}
+        parts: list[tuple[int, memoryview]] = []
+        for name in names:
+            _, _, begin, end = self._entries[name]
+            contents[name] = np.empty(end - begin, np.uint8)
+            whole = memoryview(contents[name])
+            parts += [(self._start + begin + at, whole[at : at + _CHUNK]) for at in range(0, len(whole), _CHUNK)]
+        sums = iter(self._read_all(parts))
+        for name, content in contents.items():
+            total = 0
+            for at in range(0, content.size, _CHUNK):
+                total = joined(total, next(sums), min(_CHUNK, content.size - at))
+            if self._sums.get(name, f"{total:08x}") != f"{total:08x}":
+                raise self._damaged(f"the array {name!r} is not what was written (CRC-32)")
+        return {name: self._tensor(name, content) for name, content in contents.items()}
+
+    def _tensor(self, name: str, content: np.ndarray) -> Tensor:
+        dtype, shape, _, _ = self._entries[name]
         content.flags.writeable = False
         return wrap(content.view(dtype).reshape(shape))
 
-    def _read(self, place: int, into: memoryview) -> str:
-        """Fill a buffer from a place on, and return its sum."""
-        total = _Sum()
-        if len(into) <= _CHUNK:
-            self._fill(place, into)
-            total.add(into)
-            return total.text
-        with ThreadPoolExecutor(1) as summing:  # while the next parts are read
-            for begin in range(0, len(into), _CHUNK):
-                part = into[begin : begin + _CHUNK]
-                self._fill(place + begin, part)
-                summing.submit(total.add, part)
-        return total.text
+    def _read_all(self, parts: list[tuple[int, memoryview]]) -> list[int]:
+        """Fill buffers, each from its place on, and return their sums."""
+        if sum(len(part) for _, part in parts) < 2 * _CHUNK:
+            return [self._read(*part) for part in parts]
+        readers = ThreadPoolExecutor(_READERS)
+        try:
+            return list(readers.map(self._read, *zip(*parts)))
+        finally:
+            readers.shutdown(cancel_futures=True)
+
+    def _read(self, place: int, part: memoryview) -> int:
+        self._fill(place, part)
+        return crc32(part)
 
     def _fill(self, place: int, into: memoryview) -> None:
         while len(into):
