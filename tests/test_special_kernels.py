@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from hybridflow.compiler import target as targets
+from hybridflow.compiler.codegen import quick
 from hybridflow.compiler.codegen.contract import choose_tile
 from hybridflow.compiler.codegen.factors import form_of
 from hybridflow.compiler.codegen.structured import Code, lanes_for
@@ -558,6 +559,43 @@ def test_sort_keeps_the_order_of_zeros_and_counts_nan(special, n):
     out = np.empty_like(x)
     kernel(x, out)
     assert same_order(out, x, 1, True)
+
+
+def long_lines(dtype, n):
+    """Lines that part badly: all alike, two values, in order, against it, the least value often, magnitudes of all
+    sizes."""
+    rng = np.random.default_rng(n)
+    values = edge_values(dtype, n, n)
+    few = rng.choice(values[:8], n)
+    often = np.where(rng.random(n) < 0.9, values.min(), values)
+    sizes = np.exp2(rng.integers(-140, 120, n)).astype(dtype) if dt.is_float(dtype) else values // 7
+    return np.stack([values * 0 + values[1], few, np.sort(values), np.sort(values)[::-1], often, sizes])
+
+
+@pytest.mark.parametrize("dtype", [dt.float32, dt.uint32, dt.int64, dt.float64], ids=str)
+@pytest.mark.parametrize("bad", [0, 2])
+def test_long_lines_are_parted_where_they_lie(dtype, bad, monkeypatch):
+    """By medians, or after too many bad ones always in the middle between the least and the largest key."""
+    monkeypatch.setattr(quick, "_BAD", bad)
+    for descending in (False, True):
+        for n in (quick.FEW + 1, 2057, 30_011):
+            with np.errstate(over="ignore", invalid="ignore"):
+                x = long_lines(dtype, n)
+            kernel = Kernel(lambda m, e, s=x.shape, d=descending: emit_sort(m, e, "k", dtype, s, 1, d), BEST, 2, ())
+            out = np.zeros_like(x)
+            kernel(x, out, cuts=(2,))
+            assert same_order(out, x, 1, descending), n
+
+
+def test_lines_are_parted_only_by_instructions_for_it():
+    def scratch(target):
+        emit = lambda m, e: emit_sort(m, e, "k", np.float32, (100_000,), 0)  # noqa: E731
+        text, code = kernel_text(emit, target, 2)
+        accepted(text, target)
+        return code.scratch
+
+    assert scratch(targets.AVX512) == 4 * quick.FEW
+    assert scratch(targets.AVX2) > 4 * 100_000
 
 
 @pytest.mark.parametrize("dtype", [dt.float32, dt.int64, dt.bool_, dt.bfloat16], ids=str)

@@ -12,7 +12,7 @@ touch nothing else is left out.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -29,14 +29,14 @@ _BLOCK = 256  # rows that are done with while they lie in the innermost cache
 def sort_columns(c: Code, rows: str, count: Ref, key: np.dtype, lanes: int) -> None:
     """Sort the lanes of the ``count`` rows of ``lanes`` keys at ``rows``.  Memory reaches to the next power of two, at
     least ROWS, and is filled with the largest key there."""
-    symbol = _function(c.e, "sort_columns", key, lanes, _write_sort)
+    symbol = rows_function(c.e, "sort_columns", key, lanes, _write_sort)
     c.e.line(f"call void {symbol}(ptr {rows}, i64 {count})")
 
 
 def merge_lanes(c: Code, rows: str, count: Ref, key: np.dtype, lanes: int) -> None:
     """Merge the sorted lanes of ``count`` rows, a power of two not below ROWS: lane 0 then has the smallest keys, in
     order, and so on."""
-    symbol = _function(c.e, "merge_lanes", key, lanes, _write_merge_lanes)
+    symbol = rows_function(c.e, "merge_lanes", key, lanes, _write_merge_lanes)
     c.e.line(f"call void {symbol}(ptr {rows}, i64 {count})")
 
 
@@ -44,10 +44,10 @@ def power_above(c: Code, count: Ref) -> Ref:
     """The least power of two that is neither below ``count`` nor below ROWS."""
     if isinstance(count, int):
         return 1 << max(count - 1, ROWS - 1).bit_length()
-    return c.value(_shifted(c, 1, _bits(c, c.max(count, ROWS)))).ref
+    return c.value(_shifted(c, 1, bits(c, c.max(count, ROWS)))).ref
 
 
-def _bits(c: Code, count: Ref) -> Ref:
+def bits(c: Code, count: Ref) -> Ref:
     """How many bits count - 1 has."""
     c.e.declare("declare i64 @llvm.ctlz.i64(i64, i1)")
     zeros = c.e.fresh("i")
@@ -61,17 +61,28 @@ def _shifted(c: Code, value: Ref, by: Ref) -> Ref:
     return c.e.shl(c.e.const(value, dt.int64, 1) if isinstance(value, int) else c.value(value), c.value(by)).ref
 
 
-def _function(e: Emitter, name: str, key: np.dtype, lanes: int, write: object, parameters: str = "i64 %count") -> str:
-    """The function ``name`` for such rows, of which a module holds one."""
+def rows_function(
+    e: Emitter,
+    name: str,
+    key: np.dtype,
+    lanes: int,
+    write: Callable[[Rows], str | None],
+    parameters: str = "i64 %count",
+) -> str:
+    """The function ``name`` of ``ptr %rows`` and ``parameters``, of which a module holds one.  ``write`` gives the i64
+    that it returns, if any."""
     symbol = f"@{name}.{mangle(key, lanes)}"
     if symbol not in e.globals:
         inner = Emitter(e.target, lanes, e.fastmath)
-        write(_Rows(inner, key, lanes))  # type: ignore[operator]
+        inner.globals[symbol] = ""  # it may call itself
+        result = write(Rows(inner, key, lanes))
+        del inner.globals[symbol]
         e.declares |= inner.declares
-        e.globals.update(inner.globals)
         lines = "\n".join(inner.lines)
-        head = f"define internal void {symbol}(ptr %rows, {parameters}) noinline #0 {{"
-        e.globals[symbol] = f"{head}\nentry:\n{lines}\nret void\n}}"
+        kind, given = ("void", "ret void") if result is None else ("i64", f"ret i64 {result}")
+        head = f"define internal {kind} {symbol}(ptr %rows, {parameters}) noinline #0 {{"
+        e.globals.update(inner.globals)
+        e.globals[symbol] = f"{head}\nentry:\n{lines}\n{given}\n}}"
     return symbol
 
 
@@ -84,7 +95,7 @@ def in_order(e: Emitter, a: Val, b: Val) -> tuple[Val, Val]:
         return e.select(less, a, b), e.select(less, b, a)
 
 
-class _Rows:
+class Rows:
     """What the functions are written with."""
 
     def __init__(self, e: Emitter, key: np.dtype, lanes: int) -> None:
@@ -113,20 +124,20 @@ class _Rows:
             distance //= 2
 
 
-def _write_sort(r: _Rows) -> None:
+def _write_sort(r: Rows) -> None:
     c, e = r.c, r.e
-    small = _function(e, "sort_rows", r.key, r.lanes, _write_sort_rows)
+    small = rows_function(e, "sort_rows", r.key, r.lanes, _write_sort_rows)
     stage = _stage_function(r)
     with c.loop(0, "%count", _BLOCK) as block:
         base, rest = r.at(block.index), c.min(c.sub("%count", block.index), _BLOCK)
         e.line(f"call void {small}(ptr {base}, i64 {rest})")
         for level in range(_LEVELS + 1, _BLOCK.bit_length()):
             e.line(f"call void {stage}(ptr {base}, i64 {rest}, i64 {level}, i1 true)")
-    with c.loop(_BLOCK.bit_length(), c.add(_bits(c, c.max("%count", 1)), 1)) as at:
+    with c.loop(_BLOCK.bit_length(), c.add(bits(c, c.max("%count", 1)), 1)) as at:
         e.line(f"call void {stage}(ptr %rows, i64 %count, i64 {at.index}, i1 true)")
 
 
-def _write_sort_rows(r: _Rows) -> None:
+def _write_sort_rows(r: Rows) -> None:
     """Sort each ROWS rows of %count, by Batcher's network of odd and even merges."""
     with r.c.loop(0, "%count", ROWS) as block:
         places = [r.at(r.c.add(block.index, k)) for k in range(ROWS)]
@@ -151,14 +162,14 @@ def _odd_even(n: int) -> list[tuple[int, int]]:
     return found
 
 
-def _write_merge_rows(r: _Rows) -> None:
+def _write_merge_rows(r: Rows) -> None:
     places = [r.at(r.c.mul("%stride", k)) for k in range(ROWS)]
     values = r.load(places)
     r.halve(values, ROWS // 2)
     r.store(values, places)
 
 
-def _write_stage(r: _Rows) -> None:
+def _write_stage(r: Rows) -> None:
     """Blocks of 2**%level rows: one to four levels, so that the others can be done four by four."""
     c, e = r.c, r.e
     size, half = _shifted(c, 1, "%level"), _shifted(c, 1, c.sub("%level", 1))
@@ -175,7 +186,7 @@ def _write_stage(r: _Rows) -> None:
         _last_levels(r, limit, c.sub("%level", first))
 
 
-def _last_levels(r: _Rows, limit: Ref, left: Ref) -> None:
+def _last_levels(r: Rows, limit: Ref, left: Ref) -> None:
     """Four by four; the last eight block by block."""
     c = r.c
     with c.loop(0, c.sub(left, 2 * _LEVELS), _LEVELS) as done:
@@ -193,13 +204,13 @@ def _last_levels(r: _Rows, limit: Ref, left: Ref) -> None:
         _merge(r, block.index, 1)
 
 
-def _merge(r: _Rows, row: Ref, distance: Ref) -> None:
+def _merge(r: Rows, row: Ref, distance: Ref) -> None:
     """Four levels of the ROWS rows from ``row`` at that distance."""
-    symbol = _function(r.e, "merge_rows", r.key, r.lanes, _write_merge_rows, "i64 %stride")
+    symbol = rows_function(r.e, "merge_rows", r.key, r.lanes, _write_merge_rows, "i64 %stride")
     r.e.line(f"call void {symbol}(ptr {r.at(row)}, i64 {distance})")
 
 
-def _first_levels(r: _Rows, limit: Ref, size: Ref, levels: int, flip: bool) -> None:
+def _first_levels(r: Rows, limit: Ref, size: Ref, levels: int, flip: bool) -> None:
     """The first levels of blocks of ``size`` rows."""
     c, half = r.c, 1 << levels - 1
     apart = r.e.lshr(c.value(size), levels).ref
@@ -220,10 +231,10 @@ def _first_levels(r: _Rows, limit: Ref, size: Ref, levels: int, flip: bool) -> N
         r.store(values, places)
 
 
-def _write_merge_lanes(r: _Rows) -> None:
+def _write_merge_lanes(r: Rows) -> None:
     """Runs of 1, 2, 4 ... lanes: first pairs of rows and of lanes, then the lanes of each row, then rows."""
     c, e, lanes = r.c, r.e, r.lanes
-    level = _bits(c, "%count")
+    level = bits(c, "%count")
     stage = _stage_function(r)
     for step in range(lanes.bit_length() - 1):
         mirror = [lane ^ (2 << step) - 1 for lane in range(lanes)]
@@ -248,6 +259,6 @@ def _lanes_without(e: Emitter, bit: int) -> Val:
     return e.eq(e.and_(e.iota(dt.int32), bit), 0)
 
 
-def _stage_function(r: _Rows) -> str:
+def _stage_function(r: Rows) -> str:
     """Merges runs that are together 2**level rows; with ``flip`` the second ones are taken from their ends."""
-    return _function(r.e, "merge_stage", r.key, r.lanes, _write_stage, "i64 %count, i64 %level, i1 %flip")
+    return rows_function(r.e, "merge_stage", r.key, r.lanes, _write_stage, "i64 %count, i64 %level, i1 %flip")

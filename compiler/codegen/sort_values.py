@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from hybridflow.compiler.codegen import network
+from hybridflow.compiler.codegen import network, quick
 from hybridflow.compiler.codegen.emitter import Emitter
 from hybridflow.compiler.codegen.module import ModuleText
 from hybridflow.compiler.codegen.operand import Flat
@@ -23,6 +23,7 @@ from hybridflow.compiler.codegen.structured import MOST_LANES, Code, Ref, lanes_
 from hybridflow.compiler.codegen.tiles import transposed
 from hybridflow.compiler.codegen.values import Val
 from hybridflow.compiler.ir import dtypes as dt
+from hybridflow.compiler.ir.extents import Extent
 from hybridflow.compiler.loops.limits import FEW_SORTED
 from hybridflow.compiler.ops.lowering import Ranking
 from hybridflow.compiler.target import Target
@@ -50,7 +51,9 @@ def emit_sort(
     e.line("ret void")
     name = module.function(e, symbol, kernel_parameters(buffers), linkage="internal")
     # Rows up to the next power of two: of a line in each lane, or of one in all of them.
-    keys = sort.lanes * (sort.lanes + 2 * max(FEW_SORTED, network.ROWS)) + 2 * (shape[axis] + sort.lanes)
+    keys: Extent = sort.lanes * (sort.lanes + 2 * max(FEW_SORTED, network.ROWS)) + 2 * (shape[axis] + sort.lanes)
+    if sort._is_parted() is True:
+        keys = quick.FEW
     return one_phase(name, (*shape[:axis], *shape[axis + 1 :]), scratch=keys * x.node.dtype.itemsize, least=sort.lanes)
 
 
@@ -71,13 +74,23 @@ class _Values:
         self.rows = c.at("%scratch", self.lanes * self.lanes, self.key.itemsize)
 
     def write(self) -> None:
-        few = self.c.compare("sle", self.n, FEW_SORTED)
-        if few is not False:
-            with self.c.when(few):
-                self._side_by_side()
-        if few is not True:
-            with self.c.when(self.c.negation(few)):
-                self._spread()
+        c = self.c
+        few, parted = c.compare("sle", self.n, FEW_SORTED), self._is_parted()
+        for chosen, write in (
+            (few, self._side_by_side),
+            (c.both(c.negation(few), c.negation(parted)), self._spread),
+            (parted, self._parted),
+        ):
+            if chosen is not False:
+                with c.when(chosen):
+                    write()
+
+    def _is_parted(self) -> str | bool:
+        """Whether to sort lines where they lie, in the output."""
+        if not quick.parts_vectors(self.e.target, self.key):
+            return False
+        c = self.c
+        return c.both(c.compare("eq", self.inner, 1), c.compare("sgt", self.n, quick.FEW))
 
     # ---- a line in each lane
 
@@ -174,6 +187,41 @@ class _Values:
             place = c.at(self._of_tile(lane), j.index, self.key.itemsize)
             self._show(self._load(place), c.add(start, c.mul(c.add(first, j.index), self.inner)))
 
+    # ---- a line in the output
+
+    def _parted(self) -> None:
+        c, e, lanes = self.c, self.e, self.lanes
+        with c.loop("%begin", "%end") as line:
+            start = self._start(line.index)
+
+            def keys(j: Ref, mask: Val | None, seen: Sequence[Val]) -> list[Val]:
+                """Store a vector of keys; what has been seen of numbers that a key does not tell."""
+                value = self._read(c.add(start, j), mask)
+                found: list[Val] = []
+                if self.floats:
+                    value, found = self._prepared(value)
+                e.store(value, self._of_out(c.add(start, j)), mask)
+                return [e.or_(a, b if mask is None else e.and_(b, mask)) for a, b in zip(seen, found)]
+
+            with c.width(lanes):
+                none = e.splat(e.const(False, dt.bool_, 1))
+                whole = c.mul(c.div(self.n, lanes), lanes)
+                with c.loop(0, whole, lanes, [none] * 3 if self.floats else []) as at:
+                    at.next = keys(at.index, None, at.carried)
+                seen = at.carried
+                e.mask = c.lanes_below(c.sub(self.n, whole))
+                seen = keys(whole, e.mask, seen)
+                e.mask = None
+            quick.sort_run(c, self._of_out(start), "%scratch", self.n, self.key, lanes)
+            if self.descending or self._is_unsigned:
+                c.vector_loop(start, c.add(start, self.n), lanes, self._show_key)
+            for needed, put in self._put_right(seen):
+                with c.when(needed):
+                    put(start)
+
+    def _show_key(self, position: Ref, mask: Val | None) -> None:
+        self._show(self.e.load(self._of_out(position), self.key, mask), position, mask)
+
     # ---- NaN and zeros
 
     def _prepare(self, rows: Ref) -> list[tuple[str, Callable[[Ref], None]]]:
@@ -185,22 +233,29 @@ class _Values:
         with c.width(self.lanes):
             none = e.splat(e.const(False, dt.bool_, 1))
             with c.loop(0, rows, 1, [none, none, none]) as row:
-                value = self._load(self._row(row.index))
-                bits = e.bitcast(value, self.bits)
-                is_nan = e.gt(e.and_(bits, self.largest), self._infinity)
-                found = [is_nan, e.eq(bits, 0), e.eq(bits, -self.largest - 1)]
+                key, found = self._prepared(self._load(self._row(row.index)))
                 row.next = [e.or_(a, b) for a, b in zip(row.carried, found)]
-                e.store(self._float_key(value, bits, is_nan), self._row(row.index))
-            nan, zero, negative_zero = (e.any(v) for v in row.carried)
-        both = str(c.both(zero, negative_zero))
+                e.store(key, self._row(row.index))
+            return self._put_right(row.carried)
+
+    def _put_right(self, seen: Sequence[Val]) -> list[tuple[str, Callable[[Ref], None]]]:
+        """What puts right a line in which numbers were seen (see ``_prepared``), and whether it may need it."""
+        if not seen:
+            return []
+        nan, zero, negative_zero = (self.e.any(v) for v in seen)
+        both = str(self.c.both(zero, negative_zero))
         return [*([(nan, self._place_nans)] if self.floats else []), (both, self._place_zeros)]
 
-    def _float_key(self, value: Val, bits: Val, is_nan: Val) -> Val:
+    def _prepared(self, value: Val) -> tuple[Val, list[Val]]:
+        """The keys of floats, and where there is NaN, 0.0, and -0.0."""
         e = self.e
+        bits = e.bitcast(value, self.bits)
+        is_nan = e.gt(e.and_(bits, self.largest), self._infinity)
+        found = [is_nan, e.eq(bits, 0), e.eq(bits, -self.largest - 1)]
         if self.floats:
-            return e.select(is_nan, np.inf, e.neg(value) if self.descending else value)
+            return e.select(is_nan, np.inf, e.neg(value) if self.descending else value), found
         bits = self._mirrored(bits)
-        return e.select(is_nan, self.largest, e.not_(bits) if self.descending else bits)
+        return e.select(is_nan, self.largest, e.not_(bits) if self.descending else bits), found
 
     def _place_nans(self, start: Ref) -> None:
         """As many at the end as the line has."""
@@ -259,16 +314,16 @@ class _Values:
         with self.c.loop(begin, end) as row, self.c.width(self.lanes):
             self.e.store(self.e.splat(self.e.const(value, self.key, 1)), self._row(row.index))
 
-    def _read(self, position: Ref) -> Val:
+    def _read(self, position: Ref, mask: Val | None = None) -> Val:
         """Elements as they go into rows: keys, but for floats, which are to be prepared."""
-        e, value = self.e, self.x.value(self.c, position)
+        e, value = self.e, self.x.value(self.c, position, mask)
         if dt.is_float(self.dtype):
             return e.bitcast(value, self.key)
         key = e.convert(value, self.key) if dt.is_bool(self.dtype) else e.bitcast(value, self.key)
         key = e.xor(key, -self.largest - 1) if self._is_unsigned else key
         return e.not_(key) if self.descending else key
 
-    def _show(self, key: Val, position: Ref) -> None:
+    def _show(self, key: Val, position: Ref, mask: Val | None = None) -> None:
         """Store the elements that have these keys."""
         e = self.e
         if self.floats:
@@ -281,7 +336,7 @@ class _Values:
                 value = e.ne(key, 0)
             else:
                 value = e.bitcast(e.xor(key, -self.largest - 1) if self._is_unsigned else key, self.dtype)
-        e.store(value, self._of_out(position))
+        e.store(value, self._of_out(position), mask)
 
     def _mirrored(self, bits: Val) -> Val:
         """Negative floats in reverse: their bits as integers in the order of the numbers, and back."""

@@ -1,0 +1,331 @@
+"""Sorting a long run of keys where it lies, by parting it until its pieces are few keys, which a network sorts.
+
+A run is parted by a pivot, a vector at a time: AVX-512 presses the lanes whose keys are less together, and the others.
+The outermost vectors wait in scratch memory, so there is always room at both ends for what the next few vectors have.
+
+The pivot is a median of medians of keys from all over the run.  Where nothing is less than it, all that equals it comes
+first and is done, so equal keys cost nothing.  A run whose pivots were bad too often is parted in the middle of what
+keys there are between its least and its largest: each such step takes a bit off their difference, whatever they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from hybridflow.compiler.codegen import network
+from hybridflow.compiler.codegen.emitter import Emitter
+from hybridflow.compiler.codegen.network import Rows, in_order, rows_function
+from hybridflow.compiler.codegen.structured import Code, Ref
+from hybridflow.compiler.codegen.tiles import transposed
+from hybridflow.compiler.codegen.values import Val, mangle, type_text
+from hybridflow.compiler.ir import dtypes as dt
+from hybridflow.compiler.target import Target
+
+FEW = 1024  # keys that a network sorts
+_TOGETHER = 8  # vectors that are read at once
+_BAD = 2  # times as many steps as halving takes are done before the middle of the keys is taken
+_SAMPLES = 9  # vectors of keys of which the pivot is a median
+
+
+def parts_vectors(target: Target, key: np.dtype) -> bool:
+    """Whether the target presses lanes of vectors of ``key`` together."""
+    return target.masked and target.triple.startswith("x86") and key.itemsize >= 4
+
+
+def sort_run(c: Code, keys: str, scratch: str, count: Ref, key: np.dtype, lanes: int) -> None:
+    """Sort ``count`` keys; ``scratch`` has room for FEW."""
+    symbol = _function(c.e, "sort_run", key, lanes, _write_sort, "ptr %scratch, i64 %count, i64 %depth")
+    length = network.bits(c, c.max(count, 2))
+    c.e.line(f"call void {symbol}(ptr {keys}, ptr {scratch}, i64 {count}, i64 {c.mul(length, _BAD)})")
+
+
+def _function(
+    e: Emitter, name: str, key: np.dtype, lanes: int, write: Callable[[_Keys], str | None], parameters: str
+) -> str:
+    return rows_function(e, name, key, lanes, lambda rows: write(_Keys(rows.e, key, lanes)), parameters)
+
+
+class _Keys(Rows):
+    """What the functions are written with."""
+
+    def __init__(self, e: Emitter, key: np.dtype, lanes: int) -> None:
+        super().__init__(e, key, lanes)
+        self.bits, self.unsigned = (np.dtype(f"{kind}{8 * key.itemsize}") for kind in ("int", "uint"))
+        self.type = type_text(key)
+
+    def place(self, base: str, position: Ref) -> str:
+        return self.c.at(base, position, self.key.itemsize)
+
+    # ---- lanes
+
+    def first(self, count: Ref) -> Val:
+        """The mask of the first ``count`` lanes, of no more than there are."""
+        e, lanes = self.e, self.lanes
+        with self.c.width(1):
+            bits = e.lshr(e.const((1 << lanes) - 1, dt.int64), self.c.value(self.c.sub(lanes, count)))
+        narrow = e.fresh("m")
+        e.line(f"{narrow} = trunc i64 {bits.ref} to i{lanes}")
+        return e.assign(f"bitcast i{lanes} {narrow} to <{lanes} x i1>", dt.bool_, lanes)
+
+    def number(self, mask: Val) -> Ref:
+        """How many lanes a mask has."""
+        e, bits = self.e, self.e.fresh("m")
+        e.line(f"{bits} = bitcast <{self.lanes} x i1> {mask.ref} to i{self.lanes}")
+        e.line(f"{bits}.w = zext i{self.lanes} {bits} to i64")
+        e.declare("declare i64 @llvm.ctpop.i64(i64)")
+        return e.assign(f"call i64 @llvm.ctpop.i64(i64 {bits}.w)", dt.int64, 1).ref
+
+    def pressed(self, value: Val, mask: Val) -> Val:
+        """The lanes that a mask has, in the first lanes."""
+        vector, lanes = type_text(self.key, self.lanes), f"<{self.lanes} x i1>"
+        name = f"@llvm.experimental.vector.compress.{mangle(self.key, self.lanes)}"
+        self.e.declare(f"declare {vector} {name}({vector}, {lanes}, {vector})")
+        text = f"call {vector} {name}({vector} {value.ref}, {lanes} {mask.ref}, {vector} poison)"
+        return self.e.assign(text, self.key, self.lanes)
+
+    # ---- keys as integers in their order
+
+    @property
+    def largest(self) -> int | float:
+        return np.inf if dt.is_float(self.key) else int(np.iinfo(self.key).max)
+
+    @property
+    def last(self) -> int:
+        """The integer of the largest key."""
+        return int(np.array(self.largest, self.key).view(self.bits))
+
+    def ordered(self, key: Val) -> Val:
+        """Of zeros that of the positive one."""
+        if not dt.is_float(self.key):
+            return key
+        with self.e.strict():
+            return self._mirrored(self.e.bitcast(self.e.add(key, 0.0), self.bits))
+
+    def unordered(self, number: Val) -> Val:
+        return self.e.bitcast(self._mirrored(number), self.key) if dt.is_float(self.key) else number
+
+    def _mirrored(self, bits: Val) -> Val:
+        e = self.e
+        return e.xor(bits, e.and_(e.ashr(bits, 8 * self.key.itemsize - 1), int(np.iinfo(self.bits).max)))
+
+
+def _write_sort(r: _Keys) -> None:
+    """Part the run until it is short; sort the shorter part by this function, and go on with the longer one."""
+    c, e = r.c, r.e
+    part = _function(e, "part_run", r.key, r.lanes, _write_part, f"ptr %scratch, i64 %count, {r.type} %pivot")
+    few = _function(e, "sort_few", r.key, r.lanes, _write_few, "ptr %scratch, i64 %count")
+
+    def parted(keys: str, count: str, pivot: Val) -> str:
+        found = e.fresh("low")
+        e.line(f"{found} = call i64 {part}(ptr {keys}, ptr %scratch, i64 {count}, {r.type} {pivot.ref})")
+        return found
+
+    head, long, short, done = (e.new_label(hint) for hint in ("head", "long", "short", "done"))
+    again, alike, apart = (e.new_label(hint) for hint in ("again", "alike", "apart"))
+    keys, count, depth = (e.fresh(hint) for hint in ("keys", "count", "depth"))
+    e.branch(head)
+    e.label(head)
+    at = len(e.lines)
+    e.branch_if(str(c.compare("sgt", count, FEW)), long, short)
+    e.label(short)
+    e.line(f"call void {few}(ptr {keys}, ptr %scratch, i64 {count})")
+    e.branch(done)
+    e.label(long)
+    pivot, settled = _pivot(r, keys, count, depth)
+    low = parted(keys, count, pivot)
+    e.branch_if(str(c.compare("eq", low, 0)), alike, apart)
+
+    e.label(alike)
+    last, following = _following(r, pivot)
+    more = e.new_label("more")
+    e.branch_if(str(c.either(settled, last.ref)), done, more)
+    e.label(more)
+    equal = parted(keys, count, following)
+    alike_keys, alike_rest = r.place(keys, equal), c.sub(count, equal)
+    e.branch(again)
+
+    e.label(apart)
+    high, rest = r.place(keys, low), c.sub(count, low)
+    left = c.compare("slt", low, rest)
+    deeper = c.sub(depth, 1)
+    symbol = f"@sort_run.{mangle(r.key, r.lanes)}"
+    e.line(
+        f"call void {symbol}(ptr {c.choose_pointer(left, keys, high)}, ptr %scratch, "
+        f"i64 {c.choose(left, low, rest)}, i64 {deeper})"
+    )
+    apart_keys, apart_rest = c.choose_pointer(left, high, keys), c.choose(left, rest, low)
+    e.branch(again)
+    e.label(again)
+    next_keys, next_count = e.fresh("keys"), e.fresh("count")
+    e.line(f"{next_keys} = phi ptr [ {alike_keys}, %{more} ], [ {apart_keys}, %{apart} ]")
+    e.line(f"{next_count} = phi i64 [ {alike_rest}, %{more} ], [ {apart_rest}, %{apart} ]")
+    next_depth = c.sub(depth, 1)
+    e.branch(head)
+    e.lines[at:at] = [
+        f"  {keys} = phi ptr [ %rows, %entry ], [ {next_keys}, %{again} ]",
+        f"  {count} = phi i64 [ %count, %entry ], [ {next_count}, %{again} ]",
+        f"  {depth} = phi i64 [ %depth, %entry ], [ {next_depth}, %{again} ]",
+    ]
+    e.label(done)
+
+
+# ---- pivots
+
+
+def _pivot(r: _Keys, keys: str, count: str, depth: str) -> tuple[Val, str]:
+    """The key to part a run by, and whether all keys are known to be alike if nothing is less than it."""
+    c, e = r.c, r.e
+    usual, seldom, after = (e.new_label(hint) for hint in ("usual", "seldom", "after"))
+    e.branch_if(str(c.compare("sgt", depth, 0)), usual, seldom)
+    e.label(usual)
+    median = _median(r, keys, count)
+    ends = [(median, e.block)]
+    e.branch(after)
+    e.label(seldom)
+    middle = _middle(r, keys, count)
+    ends.append((middle, e.block))
+    e.branch(after)
+    e.label(after)
+    return e.phi(*ends), str(c.compare("sle", depth, 0))
+
+
+def _median(r: _Keys, keys: str, count: str) -> Val:
+    """A key near the median of the run: medians of three, of medians of three, in all lanes and then across lanes."""
+    c, e = r.c, r.e
+    step = c.div(c.sub(count, r.lanes), _SAMPLES - 1)
+    found = [e.load(r.place(keys, c.mul(step, k)), r.key) for k in range(_SAMPLES)]
+    while len(found) > 1:
+        found = [_middle_of(e, *found[k : k + 3]) for k in range(0, len(found), 3)]
+    (vector,) = found
+    turned = [
+        e.shuffle(vector, None, [(lane + k * (r.lanes // 3)) % r.lanes for lane in range(r.lanes)]) for k in (1, 2)
+    ]
+    return e.extract(_middle_of(e, vector, *turned), 0)
+
+
+def _middle_of(e: Emitter, a: Val, b: Val, d: Val) -> Val:
+    low, high = in_order(e, a, b)
+    return in_order(e, low, in_order(e, high, d)[0])[1]
+
+
+def _middle(r: _Keys, keys: str, count: str) -> Val:
+    """The key in the middle between the least and the largest one, above the least where these differ."""
+    c, e = r.c, r.e
+    first = e.load_splat(keys, r.key)
+    whole = c.mul(c.div(count, r.lanes), r.lanes)
+    with c.loop(0, whole, r.lanes, [first, first]) as at:
+        low, high = at.carried
+        value = e.load(r.place(keys, at.index), r.key)
+        at.next = [in_order(e, low, value)[0], in_order(e, high, value)[1]]
+    low, high = at.carried
+    rest = c.sub(count, r.lanes)  # some are read twice
+    value = e.load(r.place(keys, rest), r.key)
+    low, high = in_order(e, low, value)[0], in_order(e, high, value)[1]
+    distance = r.lanes // 2
+    while distance:
+        lanes = [lane ^ distance for lane in range(r.lanes)]
+        low = in_order(e, low, e.shuffle(low, None, lanes))[0]
+        high = in_order(e, high, e.shuffle(high, None, lanes))[1]
+        distance //= 2
+    with c.width(1):
+        a, b = (r.ordered(e.extract(v, 0)) for v in (low, high))
+        # Half of the difference, rounded up, as it may be too large for a signed number.
+        half = e.lshr(e.bitcast(e.sub(b, a), r.unsigned), 1)
+        odd = e.and_(e.bitcast(e.sub(b, a), r.unsigned), 1)
+        return r.unordered(e.add(a, e.bitcast(e.add(half, odd), r.bits)))
+
+
+def _following(r: _Keys, pivot: Val) -> tuple[Val, Val]:
+    """Whether no key is larger, and the next larger one if there is."""
+    e = r.e
+    with r.c.width(1):
+        number = r.ordered(pivot)
+        return e.eq(number, r.last), r.unordered(e.add(number, 1))
+
+
+# ---- parting
+
+
+def _write_part(r: _Keys) -> str:
+    """Move what is less than %pivot to the front of the run, and say how many keys that are."""
+    c, e = r.c, r.e
+    together = _TOGETHER * r.lanes
+    pivot = e.splat(Val("%pivot", r.key, 1))
+    inner = c.sub("%count", 2 * together)  # keys between those that wait
+    for k in range(_TOGETHER):
+        for begin, place in ((0, 0), (c.sub("%count", together), together)):
+            value = e.load(r.place("%rows", c.add(begin, k * r.lanes)), r.key)
+            e.store(value, r.place("%scratch", place + k * r.lanes))
+
+    def write(value: Val, read: Ref, low: Ref, wide: bool, mask: Val | None = None) -> Ref:
+        """Store a vector when ``read`` keys have been written; the new number of low ones among them."""
+        less = e.lt(value, pivot)
+        more = e.not_(less)
+        if mask is not None:
+            less, more = e.and_(less, mask), e.and_(more, mask)
+        count, others = (r.number(lanes) for lanes in (less, more))
+        pressed = r.pressed(value, less)
+        e.store(pressed, r.place("%rows", low), None if wide else r.first(count))
+        end = c.sub("%count", c.sub(read, low))
+        e.store(r.pressed(value, more), r.place("%rows", c.sub(end, others)), r.first(others))
+        return c.add(low, count)
+
+    def step(begin: Ref, end: Ref, vectors: int, left: Val, low: Val) -> tuple[Val, Val]:
+        """Part the keys read from ``begin`` to ``end``, so many vectors at a time from the end that has less room.
+        ``left`` keys were read from the front."""
+        size = vectors * r.lanes
+        with c.loop(begin, end, size, [left, low]) as turn:
+            left, low = turn.carried
+            done = turn.index  # keys that are written
+            front = c.add(left.ref, together)
+            back = c.sub("%count", c.add(c.sub(done, left.ref), together))
+            room = c.sub(front, low.ref)
+            other = c.sub(c.sub("%count", c.sub(done, low.ref)), back)
+            first = c.compare("sle", room, other)
+            at = c.choose(first, front, c.sub(back, size))
+            values = [e.load(r.place("%rows", c.add(at, k * r.lanes)), r.key) for k in range(vectors)]
+            written: Ref = low.ref
+            for k, value in enumerate(values):
+                written = write(value, c.add(done, k * r.lanes), written, True)
+            turn.next = [c.value(c.add(left.ref, c.choose(first, size, 0))), c.value(written)]
+        return turn.carried[0], turn.carried[1]
+
+    groups = c.mul(c.div(inner, together), together)
+    whole = c.mul(c.div(inner, r.lanes), r.lanes)
+    left, low = step(0, groups, _TOGETHER, c.value(0), c.value(0))
+    left, low = step(groups, whole, 1, left, low)
+    rest = r.first(c.sub(inner, whole))
+    value = e.load(r.place("%rows", c.add(left.ref, together)), r.key, rest)
+    written = write(value, whole, low.ref, False, rest)
+    with c.loop(0, 2 * together, r.lanes, [c.value(written)]) as turn:
+        value = e.load(r.place("%scratch", turn.index), r.key)
+        turn.next = [c.value(write(value, c.add(inner, turn.index), turn.carried[0].ref, False))]
+    return turn.carried[0].ref
+
+
+# ---- few keys
+
+
+def _write_few(r: _Keys) -> None:
+    """Sort up to FEW keys by networks, in %scratch."""
+    c, e, lanes = r.c, r.e, r.lanes
+    count = c.div(c.add("%count", lanes - 1), lanes)
+    rows = network.power_above(c, count)
+    largest = e.splat(e.const(r.largest, r.key, 1))
+    with c.loop(0, count) as row:
+        at = c.mul(row.index, lanes)
+        mask = r.first(c.min(c.sub("%count", at), lanes))
+        value = e.load(r.place("%rows", at), r.key, mask)
+        e.store(e.select(mask, value, largest), r.place("%scratch", at))
+    with c.loop(count, rows) as row:
+        e.store(largest, r.place("%scratch", c.mul(row.index, lanes)))
+    network.sort_columns(c, "%scratch", count, r.key, lanes)
+    network.merge_lanes(c, "%scratch", rows, r.key, lanes)
+    with c.loop(0, rows, lanes) as row:
+        places = [r.place("%scratch", c.mul(c.add(row.index, k), lanes)) for k in range(lanes)]
+        for lane, run in enumerate(transposed(e, r.load(places))):
+            first = c.add(c.mul(rows, lane), row.index)
+            left = c.max(c.min(c.sub("%count", first), lanes), 0)
+            e.store(run, r.place("%rows", first), r.first(left))
