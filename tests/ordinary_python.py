@@ -990,3 +990,66 @@ def found_in_set(x):
         seen |= {k}
         x = x + k
     return x, sorted(seen)
+
+
+def binary_search(x, target):
+    low, high = 0, len(x) - 1
+    while low <= high:
+        middle = (low + high) // 2
+        if x[middle] == target:
+            return middle
+        if x[middle] < target:
+            low = middle + 1
+        else:
+            high = middle - 1
+    return -1
+
+
+def searches(x, targets):
+    rows, missed, found = hf.stack([-hf.abs(x[0]), x[1] * 0, hf.abs(x[0])]), 0, 0
+    for target in targets:
+        low, high = 0, 2
+        while low <= high:
+            middle = (low + high) // 2
+            if rows[middle] == target:
+                found += middle
+                if found > 2:
+                    return found, missed
+                break
+            if rows[middle] < target:
+                low = middle + 1
+            else:
+                high = middle - 1
+        else:
+            missed += 1
+            continue
+        missed += 100
+    return found, missed
+
+
+def plain_turns_first(x):
+    out = 0
+    for k in range(3):
+        n = 0
+        while n < 5:
+            i = 0
+            while i < x[k]:
+                i += 1
+            n = n + i + 1
+        if n == 6:
+            continue
+        out = out + n
+        if out > 10:
+            return out * 10
+    return out
+
+
+def either_in_place(x):
+    y = x * 2
+    if x[0] > 0:
+        y[0] = x[1] * 3
+        if x[2] > 0:
+            return y
+        return -y
+    y[1] = y[0] * y[1]
+    return y + 1

@@ -398,3 +398,58 @@ def test_sums_of_what_a_loop_reads_in_two_ways(loss: Loss) -> None:
         want = [x.numpy().tobytes() for x in gradients(loss, args)]
         for found in (gradients(compiled, args), inside(*args)):
             assert [x.numpy().tobytes() for x in found] == want
+
+
+def assigned_in_branches(x: Any, n: Any) -> Any:
+    y = x * 2
+    if y[0] > y[1]:
+        y[0] = y[1] * y[2]
+    else:
+        y[1] = y[0] * y[2]
+        if y[1] > 0:
+            y[2] = y[1] * y[2] * 3
+    return hf.sum(y * x) * n
+
+
+def assigned_in_turns(x: Any, n: Any) -> Any:
+    y = x * 2
+    i = 0
+    while i < n:
+        if x[i] > 0:
+            y[i] = y[i] * y[(i + 1) % 3]
+        z = y
+        z[0] *= 1.5
+        i += 1
+    return hf.sum(y * x)
+
+
+def assigned_and_returned(x: Any, n: Any) -> Any:
+    def either(x: Any) -> Any:
+        y = hf.sin(x)
+        if x[0] > 0:
+            y[0] = y[1] * y[2] * n
+            return y
+        y[1:] = y[0]
+        return y * 2
+
+    return hf.sum(either(x) * either(-x) * x)
+
+
+@pytest.mark.parametrize("loss", [assigned_in_branches, assigned_in_turns, assigned_and_returned])
+def test_gradients_through_items_that_branches_assign(loss: Loss) -> None:
+    """Of tapes and of accumulators, outside of the compiled function and inside."""
+
+    def forward(x: Any, n: Any) -> Any:
+        return hf.jvp(lambda x: loss(x, n), (x,), (hf.cos(x),))
+
+    def backward(x: Any, n: Any) -> Any:
+        return gradients(lambda x: loss(x, n), (x,))
+
+    compiled, inside = hf.function(loss), (hf.function(backward), hf.function(forward))
+    for x in ([3.0, 2.0, 1.0], [1.0, -2.0, 3.0], [-0.5, 0.25, 2.0]):
+        for n in (0, 1, 3):
+            args = hf.constant(x), hf.constant(n)
+            want = [np.asarray(g).tobytes() for g in (*backward(*args), *forward(*args))]
+            outside = gradients(lambda x, n=args[1]: compiled(x, n), args[:1])
+            assert [np.asarray(g).tobytes() for f in inside for g in f(*args)] == want
+            assert [np.asarray(g).tobytes() for g in outside] == want[:2]

@@ -54,6 +54,9 @@ class VariableWatcher:
     def rename(self, tensor: Tensor, before: Tensor, after: Tensor) -> None:
         pass
 
+    def alias(self, tensor: Tensor, other: Tensor) -> None:
+        pass
+
 
 def custom_gradient(function: Callable[..., Any]) -> Callable[..., Any]:
     """Decorate ``function(*args) -> (outputs, grad_fn)`` so that it returns ``outputs`` with ``grad_fn`` as derivative.

@@ -203,6 +203,9 @@ class ForwardAccumulator:
             if known is not None:
                 self._keep((new,), (known[1],))
 
+    def alias(self, tensor: Tensor, other: Tensor) -> None:
+        self._keep((other,), (self._tangent(tensor),))
+
     # ---- tangents
 
     def _tangent(self, value: Any) -> Tensor | None:

@@ -219,6 +219,12 @@ class GradientTape(Recording):
             self._rename(old, new)
             self._rename_beside(old, new)
 
+    def alias(self, tensor: Tensor, other: Tensor) -> None:
+        """Called when ``other`` came to be one more object with the value of ``tensor``."""
+        if self._is_tracked(tensor):
+            definition = applied(TABLE["reshape"], {"shape": tensor.shape}, False)
+            self._note_call(definition, definition.key, (tensor,), (other,), (True,))
+
     def _rename_beside(self, old: Tensor, new: Tensor) -> None:
         """Let ``new`` stand wherever ``old`` does beside the log."""
         for definition in self._definitions or ():

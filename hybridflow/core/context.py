@@ -59,6 +59,9 @@ class Recorder(Protocol):
     def rename(self, tensor: Any, before: Any, after: Any, /) -> None:
         """A tensor was given another value: ``before`` stands for the one that it had, and it for ``after``."""
 
+    def alias(self, tensor: Any, other: Any, /) -> None:
+        """``other`` came to be one more object with the value of ``tensor``."""
+
 
 class Tracer(Protocol):
     """What ops go into instead of being run."""

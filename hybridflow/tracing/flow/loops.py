@@ -69,6 +69,7 @@ class Loop:
     _walk: Turns | None = None
     _where: blame.Where | None = None
     _path: Path | None = None
+    _before: Path | None = None  # that of the turns which Python ran before it became a loop of the program
     _staged: _Staged | None = None
     _trial: tuple[Values, Trace, Any] | None = None
     _breaks: Kind | None = None
@@ -191,6 +192,9 @@ class Loop:
             return bool(value)
         if self._staged is None:
             self._where = blame.here(self._frame, "while")
+            if self._path is not None and self._path.is_plain:
+                self._path.drop()
+                self._path = None
             self._staged = _Staged(self, value)
             return True
         return self._staged.asked(value)
@@ -247,23 +251,30 @@ class Loop:
 
     def leave(self, names: Sequence[str]) -> None:
         """The loop is over, and its ``else``."""
-        path = self._path
+        path, before = self._path, self._before
         if path is None:
             return
+        self._path = self._before = None
         if not path.is_plain:
             if self._takes is not None:
                 active.spent.append(self._takes)
-            bundle = path.bundle or Bundle({NORMAL: values_of(self._frame, names)})
-            bundle = path.settled(bundle, {self.kind("_breaks", "break"): NORMAL})
-            active.path = path.parent
-            assert path.parent is not None
-            self.offer(path.parent.take(bundle))
+            values = self._closed(path, values_of(self._frame, names))
+            if before is not None:
+                values = self._closed(before, values)
+            self.offer(values)
         else:
             path.drop()
-        self._path = None
         below = active.path
         if below is not None and below.frame is self._frame and below.is_plain and below.is_base:
             active.path = below.parent
+
+    def _closed(self, path: Path, values: Values | None) -> Values | None:
+        """What names hold after all that was opened in a path of the loop's, where they hold ``values`` before."""
+        bundle = path.bundle or Bundle({NORMAL: values or {}})
+        bundle = path.settled(bundle, {self.kind("_breaks", "break"): NORMAL})
+        active.path = path.parent
+        assert path.parent is not None
+        return path.parent.take(bundle)
 
     # ---- paths
 
@@ -550,5 +561,6 @@ class _Staged:
             if parent.is_plain and parent.is_base:
                 active.path = parent.parent
         else:
+            loop._before = loop._path
             loop._path = active.path = Path(self._frame, parent, None)
             loop.offer(loop._path.take(bundle))

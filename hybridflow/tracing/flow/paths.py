@@ -32,7 +32,7 @@ from hybridflow.eager.operands import cast, reshape_to, scalar
 from hybridflow.errors import DivisionError, IndexRangeError, TraceError
 from hybridflow.tracing import number_faults
 from hybridflow.tracing.flow import blame
-from hybridflow.tracing.flow.places import CONTAINERS, UNBOUND, Place, place_of
+from hybridflow.tracing.flow.places import CONTAINERS, UNBOUND, Place, alias, place_of
 from hybridflow.tracing.flow.values import ABSENT, Conflict, Joined, is_of
 from hybridflow.tracing.flow.witnesses import BUFFERS, Witnesses, is_iterator, reaches
 from hybridflow.tracing.nodes import emit_cond
@@ -183,6 +183,11 @@ class Side:
     def has_touched(self, value: Any) -> bool:
         """Whether a value is a place of which the side, which was left, has kept what it held before."""
         return id(value) in self._holders or id(getattr(value, "__dict__", None)) in self._holders
+
+    def end(self, value: Any) -> Any:
+        """A tensor with the value that the side, which was left, has given to a tensor in place."""
+        place = place_of(value) if isinstance(value, SymbolicTensor) and self.has_touched(value) else None
+        return value if place is None else self.finals[place.identity]
 
     def made(self, key: Any) -> bool:
         """Whether a place is of what was made in the side: nobody outside knows it."""
@@ -1000,4 +1005,4 @@ def rebound(x: SymbolicTensor) -> None:
     if active.path is None or x.is_given or trace is x._trace or not isinstance(trace, Region):
         return
     touch(place_of(x))
-    x._node, x._trace = trace.node_of(x._stand_in()), trace
+    x._node, x._trace = trace.node_of(alias(x)), trace

@@ -11,6 +11,7 @@ import inspect
 import types
 from typing import Any
 
+from hybridflow.core.context import recorders
 from hybridflow.core.tensor import Tensor
 from hybridflow.tracing.symbolic import SymbolicTensor
 
@@ -150,11 +151,22 @@ class _Rebound(Place):
     __slots__ = ()
 
     def get(self) -> Any:
-        x = self.holder
-        return SymbolicTensor(x._node, x._trace, x.is_weak)
+        return alias(self.holder)
 
     def put(self, value: Any) -> None:
-        self.holder._node, self.holder._trace = value._node, value._trace
+        x, after = self.holder, alias(value)
+        before = SymbolicTensor(x._node, x._trace, x.is_weak)
+        x._node, x._trace = value._node, value._trace
+        for recorder in recorders():
+            recorder.rename(x, before, after)
+
+
+def alias(x: SymbolicTensor) -> SymbolicTensor:
+    """Another object with the present value of a tensor, of which derivatives are those of the tensor."""
+    made = SymbolicTensor(x._node, x._trace, x.is_weak)
+    for recorder in recorders():
+        recorder.alias(x, made)
+    return made
 
 
 _KINDS: dict[type, type[Place]] = {

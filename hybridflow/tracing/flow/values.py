@@ -113,6 +113,8 @@ class View(Protocol):
 
     def has_touched(self, value: Any) -> bool: ...
 
+    def end(self, value: Any) -> Any: ...
+
 
 class Joined:
     """Joins values of two sides.  ``within(k)`` is a block in which ops go into side ``k``.
@@ -145,10 +147,9 @@ class Joined:
         return self._met[key][0]
 
     def _objects(self, a: Any, b: Any) -> Any:
-        if any(isinstance(x, Tensor) and view.has_touched(x) for x, view in zip((a, b), self._views)):
-            return Conflict("changed", a, b)
         if _is_value(a) and _is_value(b):
-            found = self._tensors(a, b)
+            one, two = self._views
+            found = self._tensors(one.end(a), two.end(b))
         elif pytree.is_container(a) and pytree.is_container(b):
             found = self._containers(a, b)
         else:
