@@ -165,11 +165,13 @@ class Launch:
 
         arguments..., scratch, failed, status
 
-    and then, as i64, the number of units and the values of ``Program.dims``.  Thread t of T walks units t, t + T, ...;
-    it owns ``scratch_bytes`` bytes (a function of dims) from t times as many bytes after ``scratch`` on.  A launch that
-    ``raises`` records a failed check in the i32 at ``status``.  ``failed`` is the status of the last launch before it
-    that raises, which it hands on in its own status; no launch does anything else where that is the status of a check
-    that is earlier than all which it, or a launch after it, could find failed.
+    and then, as i64, the number of units and the values of ``Program.dims``.  Team t of T walks units t, t + T, ...; it
+    is the ``team`` threads from t * ``team`` on.  A block has as many as are whole teams, ``block`` at the most; a team
+    of more than a warp is one.  A team of one thread owns ``scratch_bytes`` bytes (a function of dims) from t
+    times as many bytes after ``scratch`` on.  A launch that ``raises`` records a failed check in the i32 at ``status``.
+    ``failed`` is the status of the last launch before it that raises, which it hands on in its own status; no launch
+    does anything else where that is the status of a check that is earlier than all which it, or a launch after it,
+    could find failed.
     Where no launch raises, both addresses may be null.  Status codes are minus those of ``entry``.
     """
 
@@ -178,6 +180,8 @@ class Launch:
     units: Extent  # how many: the threads that can be of use
     scratch_bytes: Extent
     raises: bool
+    block: int
+    team: int = 1
 
 
 @dataclass(frozen=True)

@@ -292,6 +292,7 @@ def test_the_grain_of_an_update_in_place_keeps_pieces_apart():
 )
 def test_pieces_on_a_gpu(monkeypatch, shape, axes):
     monkeypatch.setattr(schedules, "SPLIT_ON_GPU", 1)
+    monkeypatch.setattr(schedules, "SPLIT_TEAMS", 1)
     b = GraphBuilder(TABLE, "gpu")
     array = values(shape)
     graph = b.finish(statistics(b, b.parameter(TensorType(shape, dt.float32)), axes))

@@ -1,7 +1,7 @@
 """CUDA programs: an entry point per kernel, and the launches and copies that the runtime performs.
 
-A kernel is the function that a CPU runs over a range of units.  Its entry point deals single units out to threads, so
-that what a unit computes, and in which order, is the same on both.
+A kernel is the function that a CPU runs over a range of units.  Its entry point deals single units out to threads, or
+to teams of them, so that what a unit computes, and in which order, is the same on both.
 """
 
 from __future__ import annotations
@@ -13,13 +13,17 @@ from hybridflow.compiler.codegen.emitter import Emitter
 from hybridflow.compiler.codegen.module import ModuleText
 from hybridflow.compiler.codegen.phases import Phase, kernel_arguments
 from hybridflow.compiler.codegen.structured import Code, Ref
+from hybridflow.compiler.codegen.team import special_register
 from hybridflow.compiler.codegen.turns import KernelCall, Memory, earliest_checks, limit_before, shared_places
 from hybridflow.compiler.ir.extents import aligned
 from hybridflow.compiler.ir.graph import Graph
 from hybridflow.compiler.ir.types import product
 from hybridflow.compiler.loops.buffers import ALIGNMENT, ArenaRange, Copy, InputBuffer, Location, Plan, UpdateBuffer
 from hybridflow.compiler.loops.kernel import base
+from hybridflow.compiler.loops.limits import WARP
 from hybridflow.compiler.program import Buffer, DeviceCopy, Launch
+
+BLOCK = 128  # threads of a block, unless it is a single team
 
 
 def write_launches(
@@ -55,6 +59,8 @@ def write_launches(
                 product(phase.units),
                 aligned(call.code.scratch, ALIGNMENT),
                 call.checks_in(phase) is not None,
+                _block(phase),
+                phase.team,
             )
         )
     return memory._replace(scratch=0), {
@@ -77,8 +83,7 @@ def _write_entry_point(
     if checked:
         _return_if_failed(e, call.checks_in(phase) is not None, earliest)
     code = Code(e, dim_names)
-    first = code.add(code.mul(_special(e, "ctaid.x"), _special(e, "ntid.x")), _special(e, "tid.x"))
-    threads = code.mul(_special(e, "nctaid.x"), _special(e, "ntid.x"))
+    first, threads = _number_and_count(code, phase.team)
     scratch = code.at("%scratch", code.mul(first, code.extent(aligned(call.code.scratch, ALIGNMENT))), 1)
     buffers = [f"%a{i}" for i in range(len(call.operands))]
     with code.loop(first, "%units", threads) as unit:
@@ -89,7 +94,23 @@ def _write_entry_point(
     extents = [f"i64 %dim{k}" for k in range(len(dim_names))]
     pointers = [f"ptr {p}" for p in (*buffers, "%shared", "%scratch", "%failed", "%status")]
     name, parameters = f"{phase.symbol}_launch", ", ".join([*pointers, "i64 %units", *extents])
-    return module.function(e, name, parameters, linkage="ptx_kernel")
+    most = f'"nvvm.maxntid"="{_block(phase)}"'
+    return module.function(e, name, parameters, linkage="ptx_kernel", attributes=most)
+
+
+def _block(phase: Phase) -> int:
+    """The threads of a block, at the most.  A team of several warps is one."""
+    return phase.team if phase.team > WARP else BLOCK
+
+
+def _number_and_count(code: Code, team: int) -> tuple[Ref, Ref]:
+    """The number of this thread's team, and of how many."""
+    block, blocks = special_register(code.e, "ctaid.x"), special_register(code.e, "nctaid.x")
+    if team > WARP:
+        return block, blocks
+    threads = special_register(code.e, "ntid.x")
+    number = code.add(code.mul(block, threads), special_register(code.e, "tid.x"))
+    return code.div(number, team), code.div(code.mul(blocks, threads), team)
 
 
 def _store_dims(e: Emitter, count: int) -> str:
@@ -117,13 +138,3 @@ def _return_if_failed(e: Emitter, raises: bool, first: int | None) -> None:
     e.label(stop)
     e.line("ret void")
     e.label(go_on)
-
-
-def _special(e: Emitter, register: str) -> Ref:
-    """A special register (of the launch, its block or its thread) as an i64."""
-    name = f"@llvm.nvvm.read.ptx.sreg.{register}"
-    e.declare(f"declare i32 {name}()")
-    narrow, wide = e.fresh("r"), e.fresh("r")
-    e.line(f"{narrow} = call i32 {name}()")
-    e.line(f"{wide} = zext i32 {narrow} to i64")
-    return wide

@@ -34,10 +34,12 @@ class ModuleText:
         result: str = "void",
         linkage: str = "",
         for_host: bool = False,
+        attributes: str = "",
     ) -> str:
         """Add the function whose body ``emitter`` wrote, with the declarations and tables that it uses.
 
-        ``linkage`` is what stands before the result type ("internal", "ptx_kernel" ...).  ``for_host``: on a CPU only a
+        ``linkage`` is what stands before the result type ("internal", "ptx_kernel" ...), ``attributes`` what LLVM is
+        told besides.  ``for_host``: on a CPU only a
         host has it run, so it belongs to the addition for hosts.  Returns the name to call: that of an equal function
         where there is one, another where a function of that name is there.
         """
@@ -48,7 +50,7 @@ class ModuleText:
             self._declares |= emitter.declares
         self._globals.update(emitter.globals)
         head = f"define {linkage + ' ' if linkage else ''}{result} @"
-        text = "\n".join([f"({parameters}) #0 {{", "entry:", *emitter.lines, "}"])
+        text = "\n".join([f"({parameters}) #0{attributes and ' '}{attributes} {{", "entry:", *emitter.lines, "}"])
         found = self._functions.get((head, text))
         if found is None:
             found = self._for_host.get((head, text))
@@ -69,12 +71,14 @@ class ModuleText:
     def render(self) -> str:
         """The module; the same parts give the same text, which is what the disk cache hashes."""
         wide = f' "prefer-vector-width"="{self.target.vector_bits}"' if self.target.vector_bits else ""
+        # A GPU's barriers and shuffles must not move into branches; LLVM finds out which functions have none.
+        convergent = "convergent " if self.target.kind == "cuda" else ""
         parts = [
             f'target triple = "{self.target.triple}"\n',
             *self._globals.values(),
             *(f"{head}{name}{text}" for (head, text), name in self._functions.items()),
             *sorted(self._declares),
-            f"attributes #0 = {{ nounwind{wide} }}",
+            f"attributes #0 = {{ {convergent}nounwind{wide} }}",
         ]
         return "\n".join(parts) + "\n"
 

@@ -247,17 +247,17 @@ class ModuleBuilder:
 
         def written(how: Schedule, for_host: bool) -> tuple[tuple[Phase, ...], Nest]:
             nest, phases = NESTS[how.form](new_code, kernel, space, how, is_leaf, pointers), []
-            for e, units, grain in nest.write():
+            for e, units, grain, team in nest.write():
                 name, parameters = self.module.fresh("k"), kernel_parameters(len(operands))
                 symbol = self.module.function(e, name, parameters, linkage="internal", for_host=for_host)
-                phases.append(Phase(symbol, units, grain))
+                phases.append(Phase(symbol, units, grain, team=team))
             return tuple(phases), nest
 
         is_leaf = self.is_leaf
         space = loops_of(kernel, is_leaf)
         found = schedule(kernel, space, self.target, is_leaf, instructions)
-        if found.alone is not None and not self.is_outermost:
-            found = found.alone  # a sub-graph runs in the thread of the kernel that runs it
+        if not self.is_outermost:
+            found = found.for_one_thread  # a sub-graph runs in the thread of the kernel that runs it
         phases, nest = written(found, found.alone is not None)
         code = KernelCode(phases, nest.scratch, nest.shared.size)
         if found.alone is not None:

@@ -14,6 +14,7 @@ from hybridflow.compiler.codegen.emitter import Emitter
 from hybridflow.compiler.codegen.reduction import Fold, State
 from hybridflow.compiler.codegen.shared import Shared
 from hybridflow.compiler.codegen.structured import Code, Ref
+from hybridflow.compiler.codegen.team import Team
 from hybridflow.compiler.codegen.values import Val
 from hybridflow.compiler.ir.extents import Extent
 from hybridflow.compiler.ir.graph import Node
@@ -28,11 +29,13 @@ NESTED = 32  # nodes of a kernel that may wait for each other
 
 
 class PhaseText(NamedTuple):
-    """A phase that is written: the emitter that holds its lines, the extents of its parallel loops, its grain."""
+    """A phase that is written: the emitter that holds its lines, the extents of its parallel loops, its grain, and how
+    many threads of a GPU run a unit."""
 
     e: Emitter
     units: tuple[Extent, ...]
     grain: int
+    team: int
 
 
 class Nest:
@@ -62,7 +65,7 @@ class Nest:
 
     def write(self) -> list[PhaseText]:
         """The kernel's phases, in order."""
-        with self._phase(self.schedule.parallel, self.schedule.grain):
+        with self._phase(self.schedule.parallel, self.schedule.grain, self.schedule.team):
             self._write()
         return self.phases
 
@@ -70,11 +73,12 @@ class Nest:
         raise NotImplementedError
 
     @contextmanager
-    def _phase(self, parallel: Sequence[LoopVar], grain: int = 1) -> Iterator[None]:
+    def _phase(self, parallel: Sequence[LoopVar], grain: int = 1, team: int = 1) -> Iterator[None]:
         """Write a phase whose units are the turns of the ``parallel`` loops, the outermost first.  Within, they have to
         be opened in that order, and only what this call runs of them is run."""
         self.code = self.new_code()
         self.e = self.code.e
+        self.team = Team(self.code, team) if team > 1 else None
         self.counters: dict[LoopVar, Ref] = {}
         self.given: dict[Node, Val] = {}
         self.places: dict[Node, Place] = {n: Place(self.pointers[n]) for n in self.kernel.inputs}
@@ -89,7 +93,7 @@ class Nest:
         yield
         self.e.lines[0:0] = self.allocas  # in the entry block, so that the stack does not grow in a loop
         self.e.line("ret void")
-        self.phases.append(PhaseText(self.e, tuple(v.extent for v in parallel), grain))
+        self.phases.append(PhaseText(self.e, tuple(v.extent for v in parallel), grain, team))
 
     def _cut(self, vars: Sequence[LoopVar], begin: Ref, end: Ref) -> None:
         """Of the loops, run the turns [begin, end), counted in row-major order."""
@@ -133,6 +137,12 @@ class Nest:
             yield
 
     @contextmanager
+    def _once(self) -> Iterator[None]:
+        """Code for one thread of the team: to write what all of them know."""
+        with self.code.when(True if self.team is None else self.team.is_first):
+            yield
+
+    @contextmanager
     def _turns(self, var: LoopVar) -> Iterator[Ref]:
         start, stop = self._bounds(var)
         inside = self.inside.get(var)
@@ -145,8 +155,13 @@ class Nest:
             yield turn
 
     def _vector_loop(self, var: LoopVar, body: Callable[[Val | None], None]) -> None:
-        """``body(mask)`` for each vector along ``var``."""
+        """``body(mask)`` for each vector along ``var``; the threads of a team take elements in turn."""
         start, stop = self._bounds(var)
+        if self.team is not None:
+            with self.code.loop(self.code.add(start, self.team.rank), stop, self.team.size) as loop:
+                self.counters[var] = loop.index
+                body(None)
+            return
 
         def at(i: Ref, mask: Val | None) -> None:
             self.counters[var] = i

@@ -31,13 +31,14 @@ from hybridflow.compiler.ir.extents import Extent
 class Phase:
     """``units`` are as many as the product of these extents says.  Cutting them at other places than multiples of
     ``grain`` is not allowed.  Pieces of less than ``least`` units pay for their beginning.  ``checks``: the kernel's
-    checks, where it has any, are made here, or here too."""
+    checks, where it has any, are made here, or here too.  A ``team`` of so many threads of a GPU runs each unit."""
 
     symbol: str
     units: tuple[Extent, ...]
     grain: int = 1
     checks: bool = True
     least: int = 1
+    team: int = 1
 
 
 @dataclass(frozen=True)

@@ -140,6 +140,19 @@ def combine_all(e: Emitter, folds: Sequence[Accumulation], a: list[State], b: li
     return [fold.combine(e, x, y) for fold, x, y in zip(folds, a, b)]
 
 
+def packed(states: Sequence[Sequence[State]]) -> list[Val]:
+    """The values of states of all folds, as a loop carries them."""
+    return [v for of_folds in states for state in of_folds for v in state]
+
+
+def unpacked(folds: Sequence[Accumulation], values: Sequence[Val]) -> list[list[State]]:
+    """The states that were packed."""
+    rest, found = iter(values), []
+    for _ in range(len(values) // sum(len(fold.identity) for fold in folds)):
+        found.append([tuple(next(rest) for _ in fold.identity) for fold in folds])
+    return found
+
+
 def fold_lanes(e: Emitter, folds: Sequence[Accumulation], lanes: list[list[State]]) -> list[State]:
     """The states of the first lanes of 64, at least one, folded: lane l with lane l + 32, then + 16, ... + 1.  The
     lanes that are missing hold the identity."""
@@ -224,10 +237,11 @@ class LaneFold:
         self._chunk(begin, self.code.min(self.code.add(begin, CHUNK), end), body)
         return self.lanes, 0
 
-    def chunk(self, begin: Ref, end: Ref, body: Body) -> Cells:
-        """The lanes of one chunk."""
+    def store_chunk(self, cells: Cells, at: Ref, begin: Ref, end: Ref, body: Body) -> None:
+        """Put the lanes of one chunk into cells."""
         self._chunk(begin, end, body)
-        return self.lanes
+        for lane in range(0, LANES, self.code.e.width):
+            cells.store(self.code.add(at, lane), self.lanes.load(lane))
 
     def superchunk(self, begin: Ref, end: Ref, body: Body) -> list[State]:
         """Scalar states of one superchunk."""
@@ -248,9 +262,9 @@ class LaneFold:
             return
         whole = code.add(begin, self._whole_steps(code.sub(end, begin)))
         firsts = list(range(0, LANES, e.width))
-        carry = [v for _ in firsts for state in starts(e, self.folds) for v in state]
+        carry = packed([starts(e, self.folds) for _ in firsts])
         with code.loop(begin, whole, LANES, carry) as loop:
-            states = self._unpack(loop.carried, len(firsts))
+            states = unpacked(self.folds, loop.carried)
             turned = [
                 [
                     fold.later(e, old, new)
@@ -258,15 +272,11 @@ class LaneFold:
                 ]
                 for k, first in enumerate(firsts)
             ]
-            loop.next = [v for states in turned for state in states for v in state]
-        for first, ended in zip(firsts, self._unpack(loop.carried, len(firsts))):
+            loop.next = packed(turned)
+        for first, ended in zip(firsts, unpacked(self.folds, loop.carried)):
             self.lanes.store(first, ended)
         if self.known is None or self.known % LANES:
             self._vectors(begin, whole, end, body)
-
-    def _unpack(self, values: Sequence[Val], vectors: int) -> list[list[State]]:
-        rest = iter(values)
-        return [[tuple(next(rest) for _ in fold.identity) for fold in self.folds] for _ in range(vectors)]
 
     def _whole_steps(self, count: Ref) -> Ref:
         code = self.code
@@ -320,6 +330,11 @@ class StoredLanes(LaneFold):
 
     def _lanes_of(self, begin: Ref, end: Ref, body: Body) -> tuple[Cells, Ref]:
         return self.cells, self.code.add(self.first, self.code.div(begin, CHUNK // LANES))
+
+
+def nothing(i: Ref, mask: Val | None) -> list[State]:
+    """The body for lanes that are stored."""
+    raise AssertionError("the elements of stored lanes are not computed again")
 
 
 def _part(e: Emitter, value: Val, first: int, width: int) -> Val:

@@ -20,6 +20,7 @@ from hybridflow.compiler.codegen.reduction import (
     position_within,
 )
 from hybridflow.compiler.codegen.structured import Ref
+from hybridflow.compiler.codegen.team_fold import TeamFold
 from hybridflow.compiler.codegen.values import Val
 from hybridflow.compiler.ir.extents import aligned
 from hybridflow.compiler.ir.graph import Node
@@ -48,6 +49,8 @@ class Rows(Nest):
                     self.places[node] = Place(pointer, self.within)
                 for node in stage.roots:
                     self.places[node] = Place(self.pointers[node])
+                if stage.roots and self.team is not None:
+                    self.team.barrier()
 
     def _finish_row(self, nodes: Sequence[Node]) -> None:
         elements = self._elements(None)
@@ -55,7 +58,11 @@ class Rows(Nest):
             self.given[node] = elements.value(node, Index(node.shape, linear=self.space.row))
         for node in self.kernel.roots:
             if node in nodes:
-                elements.store(self.given[node], self.pointers[node], self.space.row)
+                self._store_of_row(elements, node)
+
+    def _store_of_row(self, elements: Elements, node: Node) -> None:
+        with self._once():
+            elements.store(self.given[node], self.pointers[node], self.space.row)
 
     def _stage(self, stage: Stage, kept: dict[Kept, str]) -> None:
         """``kept`` are addresses in the scratch memory of a row."""
@@ -155,9 +162,11 @@ class Rows(Nest):
     def _drop(states: list[State]) -> None:
         """A body that only writes."""
 
-    def _lane_fold(self, stage: Stage) -> LaneFold:
+    def _lane_fold(self, stage: Stage) -> LaneFold | TeamFold:
         extent, folds = self.space.vars[-1].extent, [Fold(node) for node in stage.folds]
         known = extent if isinstance(extent, int) else None
+        if self.team is not None:
+            return TeamFold(self.code, self.team, folds, known, self.schedule.team_bytes)
         return LaneFold(self.code, self._allocate, folds, known, self.schedule.light(stage))
 
     def _finish_folds(self, folds: Sequence[Fold], states: list[State]) -> None:
@@ -166,7 +175,7 @@ class Rows(Nest):
                 for node, result in self._finished(fold, state):
                     self.given[node] = result
                     if node in self.kernel.roots:
-                        self._elements(None).store(result, self.pointers[node], self.space.row)
+                        self._store_of_row(self._elements(None), node)
 
     def _sequence(self, folds: Sequence[Fold], term: Callable[[], list[State]]) -> list[State]:
         """Fold ``term()``, the states of one run, over the folded loops outside of it."""

@@ -9,9 +9,10 @@ from functools import cached_property
 
 from hybridflow.compiler.codegen.elements import Place
 from hybridflow.compiler.codegen.nest import PhaseText
-from hybridflow.compiler.codegen.reduction import Cells, Fold, State, StoredLanes
+from hybridflow.compiler.codegen.reduction import Cells, Fold, State, StoredLanes, nothing
 from hybridflow.compiler.codegen.rows import Rows
 from hybridflow.compiler.codegen.structured import Ref
+from hybridflow.compiler.codegen.team_fold import StoredTeamFold
 from hybridflow.compiler.codegen.values import Val
 from hybridflow.compiler.ir.graph import Node
 from hybridflow.compiler.ir.types import Extent, product
@@ -30,11 +31,12 @@ class SplitRows(Rows):
         folded: tuple[Node, ...] = ()
         for stage in self.schedule.stages:
             if folded or stage.ready:
-                with self._phase(self.space.kept), self._rows():
+                with self._phase(self.space.kept, team=self.schedule.finish), self._rows():
                     self._finish_rows(folded, stage.ready)
                 self.ready += (*self._made_by(*folded), *stage.ready)
             if stage.folds or stage.roots:
-                with self._phase((*self.space.kept, *self.space.folded[:-1], self.piece)), self._rows():
+                units = (*self.space.kept, *self.space.folded[:-1], self.piece)
+                with self._phase(units, team=self.schedule.team), self._rows():
                     self._pieces(stage)
                 self.stored += stage.roots
             folded = stage.folds
@@ -98,13 +100,11 @@ class SplitRows(Rows):
         code, lanes, along = self.code, self._lane_fold(stage), self._along(body)
         cells, at = self._partials(stage.folds), self._first_partial(self.counters[self.piece])
         if self.by_chunk:
-            found = lanes.chunk(begin, end, along)
-            for lane in range(0, LANES, self.e.width):
-                cells.store(code.add(at, lane), found.load(lane))
+            lanes.store_chunk(cells, at, begin, end, along)
             return
         whole = self.piece.extent == 1
         states = lanes.run(code.extent(self.run), along) if whole else lanes.superchunk(begin, end, along)
-        with code.width(1):
+        with code.width(1), self._once():
             cells.store(at, states)
 
     # ---- phases of rows
@@ -115,8 +115,10 @@ class SplitRows(Rows):
             cells = self._partials(nodes)
             self._finish_folds(folds, self._sequence(folds, lambda: self._line(folds, cells)))
         self._finish_row(ready)
-        for node in (*self._made_by(*nodes), *ready):
-            self.e.store(self.given[node], self._result(node))
+        places = {node: self._result(node) for node in (*self._made_by(*nodes), *ready)}
+        with self._once():
+            for node, place in places.items():
+                self.e.store(self.given[node], place)
 
     def _line(self, folds: Sequence[Fold], cells: Cells) -> list[State]:
         """The states of one run, from those of its pieces."""
@@ -124,8 +126,12 @@ class SplitRows(Rows):
         if self.by_chunk:
             with code.width(self.width):
                 known = self.run if isinstance(self.run, int) else None
+                if self.team is not None:
+                    memory = self.schedule.team_bytes
+                    stored = StoredTeamFold(code, self.team, folds, known, memory, cells, first)
+                    return stored.run(code.extent(self.run))
                 lanes = StoredLanes(code, self._allocate, folds, known, cells, first)
-                return lanes.run(code.extent(self.run), _nothing)
+                return lanes.run(code.extent(self.run), nothing)
         if self.piece.extent == 1:
             return cells.load(first)
         assert self.schedule.piece == SUPERCHUNK
@@ -134,7 +140,3 @@ class SplitRows(Rows):
         with code.loop(0, code.extent(self.piece.extent)) as loop:
             total.fold_in(0, cells.load(code.add(first, loop.index)))
         return total.load(0)
-
-
-def _nothing(i: Ref, mask: Val | None) -> list[State]:
-    raise AssertionError("the elements of stored lanes are not computed again")

@@ -53,8 +53,17 @@ SMALL = 4096  # elements of a unit that is not cut further: about 2 us of work, 
 STRIP = 64  # columns of a strip that is not cut further: lines of a cache, whole vectors, and not just one of them
 SPLIT = 1 << 18  # elements from which on few results are folded in two phases: `thresholds.py split`
 LEAST_PIECE = 256  # elements for one partial result, which would take too much memory and time for fewer
-ENOUGH_ON_GPU = 1 << 14  # threads that fill a GPU of 128 multiprocessors to a few per scheduler; not measured
-SPLIT_ON_GPU = 1 << 13  # a second launch costs as much as one thread takes for these; not measured
+
+# ---- teams of threads on a GPU (``schedule``): none of these has been measured
+
+WARP = 32
+ENOUGH_ON_GPU = 1 << 14  # threads that fill a GPU of 128 multiprocessors to a few per scheduler
+ENOUGH_TEAMS = 64  # blocks that can take up most of the bandwidth of memory
+SPLIT_ON_GPU = 1 << 13  # elements for whose fold one thread takes as long as a second launch
+SPLIT_TEAMS = 1 << 16  # elements of a row from which on several blocks fold it: those that one reads at once
+SHORT_TEAM = 16  # elements of a row that is left to a single thread: half of a warp would have nothing to do
+MOST_WARPS = 16  # of a block, whose threads may then have 128 registers
+TEAM_BYTES = 16 * 1024  # of memory of a block: a multiprocessor has enough for several
 
 # ---- short loops across longer ones (``schedule``)
 

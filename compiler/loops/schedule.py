@@ -20,24 +20,30 @@ from hybridflow.compiler.loops.limits import (
     CELLS,
     ENOUGH,
     ENOUGH_ON_GPU,
+    ENOUGH_TEAMS,
     LEAST_ACROSS,
     LEAST_PIECE,
     LIGHT,
     LONG,
     MOST_ACROSS,
     MOST_VECTORS,
+    MOST_WARPS,
     SHORT,
+    SHORT_TEAM,
     SMALL,
     SPLIT,
     SPLIT_ON_GPU,
+    SPLIT_TEAMS,
     STRIP,
+    TEAM_BYTES,
     TILE,
+    WARP,
 )
 from hybridflow.compiler.loops.space import Space
 from hybridflow.compiler.loops.stages import Cost, Stage, names_of, stages_of, work_of
 from hybridflow.compiler.ops import Kind
 from hybridflow.compiler.ops.folding import Folding
-from hybridflow.compiler.ops.order import CHUNK, SUPERCHUNK, TERMS
+from hybridflow.compiler.ops.order import CHUNK, LANES, SUPERCHUNK, TERMS
 from hybridflow.compiler.target import Target
 
 LEVELS = 3  # of a cascade of partial results (see ``ops.order``), which a column may keep at once
@@ -76,7 +82,8 @@ class Schedule:
     ``tile`` are the columns whose accumulators are kept together, ``piece`` the elements of a row, or the terms of a
     column, that make a partial result.  ``lane`` is the loop along which vectors run across the loop ``inner``.
     ``alone`` is how a single thread of a CPU does the same where others work in pieces: it has no use for these.
-    A GPU runs each unit as a thread of its own."""
+    On a GPU a ``team`` of threads runs a unit, most often just one; a larger one is a warp, or a block of several.
+    ``finish`` is the team that puts the pieces of a row together."""
 
     form: Form
     lanes: int
@@ -90,6 +97,19 @@ class Schedule:
     turned: Turned | None = None
     stages: tuple[Stage, ...] = ()
     alone: Schedule | None = None
+    team: int = 1
+    finish: int = 1
+
+    @property
+    def for_one_thread(self) -> Schedule:
+        """How a thread runs all units, one after the other."""
+        return replace(self.alone or self, team=1, finish=1)
+
+    @property
+    def team_bytes(self) -> int:
+        """Memory of a block: for the lanes of a chunk from each warp of the largest team."""
+        warps = max(self.team, self.finish) // WARP
+        return warps * LANES * max(map(_state_bytes, self.stages), default=0) if warps > 1 else 0
 
     @property
     def units(self) -> tuple[Extent, ...]:
@@ -113,6 +133,9 @@ class Schedule:
             parts.append(f"pieces of {self.piece}" + (", none for one thread" if self.alone else ""))
         if self.tile > 1:
             parts.append(f"tiles of {self.tile}")
+        if self.team > 1:
+            finish = f", rows finished by {self.finish}" if self.finish > 1 else ""
+            parts.append(f"teams of {self.team}{finish}")
         for number, stage in enumerate(self.stages):
             does = [f"fold {names_of(stage.folds)}"] if stage.folds else []
             does += [f"keep {names_of([k.node for k in stage.kept])}"] if stage.kept else []
@@ -137,7 +160,36 @@ def schedule(kernel: Kernel, space: Space, target: Target, is_leaf: IsLeaf, cost
         found = _rows(kernel, space, target, is_leaf, cost)
     else:
         found = _columns(kernel, space, target, is_leaf, cost)
-    return replace(found, parallel=space.kept, grain=1, alone=None) if target.kind == "cuda" else found
+    return _for_gpu(found, space) if target.kind == "cuda" else found
+
+
+def _for_gpu(found: Schedule, space: Space) -> Schedule:
+    """A unit for each result of all kept loops.  Rows are folded by teams, unless they are short."""
+    found = replace(found, parallel=space.kept, grain=1, alone=None)
+    if found.form not in (Form.ROWS, Form.SPLIT_ROWS):
+        return found
+    row = space.vars[-1].extent
+    if isinstance(row, int) and row < SHORT_TEAM:
+        return found
+    team = _team(found.piece or row, found.stages)
+    finish = _team(SUPERCHUNK, found.stages) if found.piece == CHUNK and row != CHUNK else 1
+    return replace(found, team=team, finish=finish)
+
+
+def _team(run: Extent, stages: Sequence[Stage]) -> int:
+    """Threads for runs of so many elements: a warp for each chunk, one where it is not known how many there are."""
+    chunks = -(-run // CHUNK) if isinstance(run, int) else 1
+    state = max(map(_state_bytes, stages), default=0)
+    warps = 1
+    while warps < min(chunks, MOST_WARPS) and 2 * warps * LANES * state <= TEAM_BYTES:
+        warps *= 2
+    return warps * WARP
+
+
+def _state_bytes(stage: Stage) -> int:
+    """Bytes of the states of a stage's folds."""
+    identities = (Folding(n.op, [x.type for x in n.inputs], n.attrs).identity for n in stage.folds)
+    return sum(dtype.itemsize for identity in identities for _, dtype in identity)
 
 
 def _across(kernel: Kernel, space: Space, target: Target, is_leaf: IsLeaf, cost: Cost) -> Schedule | None:
@@ -285,14 +337,15 @@ def _piece_of_row(space: Space, stages: Sequence[Stage], target: Target) -> int:
     """How many neighbouring elements of a row fold into one partial result: all, a superchunk or a chunk, as many as
     leave enough pieces to share out.  0 where rows themselves are enough, or the work is little."""
     run, lines = space.vars[-1].extent, product(tuple(v.extent for v in space.vars[:-1]))
-    if not _pays(space, target) or any(stage.kept for stage in stages):
+    enough = ENOUGH_TEAMS if target.kind == "cuda" else ENOUGH
+    if not _pays(space, target, enough) or any(stage.kept for stage in stages):
         return 0
     if not isinstance(run, int) or not isinstance(lines, int):
         return CHUNK if len(space.folded) == 1 else 0
-    if run < LEAST_PIECE:
+    if run < LEAST_PIECE or (target.kind == "cuda" and len(space.folded) == 1 and run < SPLIT_TEAMS):
         return 0
     for piece in (run, SUPERCHUNK, CHUNK):
-        if piece <= run and lines * -(-run // piece) >= _enough(target):
+        if piece <= run and lines * -(-run // piece) >= enough:
             return piece
     return min(run, CHUNK)
 
@@ -301,23 +354,20 @@ def _piece_of_column(space: Space, target: Target) -> int:
     """How many terms of the columns' folds make one partial result; 0 where columns themselves are enough, or the work
     is little."""
     terms, columns = (product(tuple(v.extent for v in vars)) for vars in (space.folded, space.kept))
-    if not _pays(space, target) or (isinstance(terms, int) and terms <= TERMS):
+    enough = ENOUGH_ON_GPU if target.kind == "cuda" else ENOUGH
+    if not _pays(space, target, enough) or (isinstance(terms, int) and terms <= TERMS):
         return 0
     if not isinstance(terms, int) or not isinstance(columns, int):
         return TERMS
     strips = columns if target.kind == "cuda" else columns // STRIP
-    return TERMS * TERMS if strips * -(-terms // TERMS**2) >= _enough(target) else TERMS
+    return TERMS * TERMS if strips * -(-terms // TERMS**2) >= enough else TERMS
 
 
-def _enough(target: Target) -> int:
-    return ENOUGH_ON_GPU if target.kind == "cuda" else ENOUGH
-
-
-def _pays(space: Space, target: Target) -> bool:
-    """Whether to fold in two phases: there are few results, and each is of much, or may be."""
+def _pays(space: Space, target: Target, enough: int) -> bool:
+    """Whether to fold in two phases: there are fewer results than are ``enough``, and each is of much, or may be."""
     kept, elements = (product(tuple(v.extent for v in vars)) for vars in (space.kept, space.vars))
     strip = STRIP if target.kind == "cpu" and not space.reduced[-1] else 1
-    if not isinstance(kept, int) or kept >= _enough(target) * strip:
+    if not isinstance(kept, int) or kept >= enough * strip:
         return False
     return not isinstance(elements, int) or elements >= (SPLIT_ON_GPU if target.kind == "cuda" else SPLIT)
 

@@ -12,7 +12,6 @@ from hybridflow.runtime import arguments
 from hybridflow.runtime.cuda import gpus, ptx
 from hybridflow.runtime.dtypes import NUMPY
 
-BLOCK = 128  # threads of a block
 MOST_THREADS = 1 << 20  # of a launch: several for each that a GPU runs at once; each walks several units then
 SCRATCH_BYTES = 1 << 28  # of a launch: what needs scratch runs on so few threads that they share this much
 
@@ -133,10 +132,10 @@ class _Run:
         if not units and not launch.raises:  # what raises must hand on the status, if it does nothing else
             return
         scratch_bytes = self._size(launch.scratch_bytes)
-        threads = min(max(units, 1), MOST_THREADS)
+        threads = launch.team * min(max(units, 1), max(MOST_THREADS // launch.team, 1))
         if scratch_bytes:
             threads = max(1, min(threads, SCRATCH_BYTES // scratch_bytes))
-        block = min(threads, BLOCK)
+        block = min(threads, launch.block)
         grid = -(-threads // block)
         scratch = _bytes(grid * block * scratch_bytes)
         failed = status = 0

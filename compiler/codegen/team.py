@@ -1,0 +1,98 @@
+"""Threads of a GPU that run a unit together: which of them one is, barriers, and what they hand each other.
+
+A team is a warp, or a block of several.  Its threads take the same turns of all loops around a barrier or a shuffle,
+whose bounds must not depend on the thread; what one of them does alone is a load, a store or arithmetic.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+from hybridflow.compiler.codegen.emitter import Emitter
+from hybridflow.compiler.codegen.structured import Code, Ref
+from hybridflow.compiler.codegen.values import Val, type_text
+from hybridflow.compiler.ir import dtypes as dt
+from hybridflow.compiler.loops.limits import WARP
+
+
+def special_register(e: Emitter, register: str) -> Ref:
+    """A special register (of the launch, its block or its thread) as an i64."""
+    name = f"@llvm.nvvm.read.ptx.sreg.{register}"
+    e.declare(f"declare i32 {name}()")
+    narrow, wide = e.fresh("r"), e.fresh("r")
+    e.line(f"{narrow} = call i32 {name}()")
+    e.line(f"{wide} = zext i32 {narrow} to i64")
+    return wide
+
+
+class Team:
+    """The team of the thread that runs ``code``, at whose beginning it is made: of ``size`` threads, ``WARP`` or a
+    multiple, which are its whole block."""
+
+    def __init__(self, code: Code, size: int) -> None:
+        assert size % WARP == 0, size
+        self.code, self.e, self.size = code, code.e, size
+        self.warps = size // WARP
+        thread = special_register(code.e, "tid.x")
+        self.lane = code.rem(thread, WARP)
+        self.warp: Ref = 0 if self.warps == 1 else code.div(thread, WARP)
+        self.rank = self.lane if self.warps == 1 else thread
+
+    @cached_property
+    def is_first(self) -> str:
+        """Whether this is the thread that writes what all of them know.  (Asked for where all come by.)"""
+        found = self.code.compare("eq", self.rank, 0)
+        assert isinstance(found, str)
+        return found
+
+    def barrier(self) -> None:
+        """Wait for the others; what they have written by then can be read."""
+        name, argument = ("bar.warp.sync", -1) if self.warps == 1 else ("barrier.cta.sync.aligned.all", 0)
+        self.e.declare(f"declare void @llvm.nvvm.{name}(i32)")
+        self.e.line(f"call void @llvm.nvvm.{name}(i32 {argument})")
+
+    def memory(self, nbytes: int) -> str:
+        """The address of memory of the block, the same at each call with that size.  It holds anything at first."""
+        name = f"@team_{nbytes}"
+        self.e.globals[name] = f"{name} = internal addrspace(3) global [{nbytes} x i8] poison, align 16"
+        return f"addrspacecast (ptr addrspace(3) {name} to ptr)"
+
+    def from_lane_after(self, value: Val, distance: int) -> Val:
+        """The value of the thread that is so many lanes behind this one in its warp; this one's own at the end."""
+        return self._shuffled("down", value, distance)
+
+    def from_first_lane(self, value: Val) -> Val:
+        """The value of the warp's first thread."""
+        return self._shuffled("idx", value, 0)
+
+    def _shuffled(self, how: str, value: Val, lane: int) -> Val:
+        """Shuffles move 32 bits: narrow values are widened, wide ones go in two halves."""
+        e, bits = self.e, 1 if dt.is_bool(value.dtype) else 8 * value.dtype.itemsize
+        as_int = value.ref
+        if dt.is_float(value.dtype) and type_text(value.dtype) != f"i{bits}":
+            as_int = self._op(f"bitcast {type_text(value.dtype)} {value.ref} to i{bits}")
+        if bits < 32:
+            moved = self._shuffle(how, self._op(f"zext i{bits} {as_int} to i32"), lane)
+            found = self._op(f"trunc i32 {moved} to i{bits}")
+        elif bits == 32:
+            found = self._shuffle(how, as_int, lane)
+        else:
+            shifted = self._op(f"lshr i64 {as_int}, 32")
+            low, high = (
+                self._op(f"zext i32 {self._shuffle(how, self._op(f'trunc i64 {part} to i32'), lane)} to i64")
+                for part in (as_int, shifted)
+            )
+            found = self._op(f"or i64 {low}, {self._op(f'shl i64 {high}, 32')}")
+        if as_int == value.ref:
+            return Val(found, value.dtype, 1)
+        return e.assign(f"bitcast i{bits} {found} to {type_text(value.dtype)}", value.dtype, 1)
+
+    def _shuffle(self, how: str, word: str, lane: int) -> str:
+        name = f"@llvm.nvvm.shfl.sync.{how}.i32"
+        self.e.declare(f"declare i32 {name}(i32, i32, i32, i32)")
+        return self._op(f"call i32 {name}(i32 -1, i32 {word}, i32 {lane}, i32 {WARP - 1})")
+
+    def _op(self, text: str) -> str:
+        name = self.e.fresh("x")
+        self.e.line(f"{name} = {text}")
+        return name
