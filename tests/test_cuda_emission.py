@@ -19,7 +19,7 @@ from hybridflow.compiler.pipeline import compile_graph
 from hybridflow.compiler.program import Program
 from hybridflow.compiler.target import CUDA_SM80, CUDA_SM90
 from hybridflow.errors import CompileError
-from hybridflow.runtime.cuda import ptx
+from hybridflow.runtime.cuda import intrinsics, ptx
 from tests.device_programs import PROGRAMS, graph_of, largest_sample, traced, typical_dtypes
 
 # Arithmetic without a rounding mode may be contracted by ptxas; the others are not IEEE's.
@@ -77,6 +77,37 @@ def test_functions_that_a_gpu_lacks_are_found():
     program = Program("lacking", CUDA_SM90, text, "", (), (), (), 0)
     with pytest.raises(CompileError, match="expf"):
         ptx.assemble(program)
+
+
+@pytest.mark.parametrize(
+    ("name", "target", "message"),
+    [
+        ("griddepcontrol.wait", CUDA_SM90, r"griddepcontrol\.wait, of which it is not known"),
+        (
+            "shfl.sync.idx.i32",
+            CUDA_SM80.with_(sm=20),
+            r"takes compute capability 3\.0 and PTX 6\.0; .* 2\.0 and PTX 7\.5",
+        ),
+        ("bar.warp.sync", CUDA_SM80.with_(features="+ptx50"), r"for 8\.0 and PTX 5\.0\."),
+    ],
+)
+def test_instructions_that_a_gpu_lacks_are_found(name, target, message):
+    program = Program("lacking", target, f"declare void @llvm.nvvm.{name}()\n", "", (), (), (), 0)
+    with pytest.raises(CompileError, match=message):
+        ptx.assemble(program)
+
+
+def test_instructions_have_names_that_llvm_knows():
+    """One that it does not know would be called like a function."""
+    for name in intrinsics.LEAST:
+        parameters = {"shfl": "i32, i32, i32, i32", "barr": "i32", "bar.": "i32"}.get(name[:4], "")
+        result = "void" if name.startswith("bar") else "i32"
+        given = ", ".join("i32 0" for _ in parameters.split(", ")) if parameters else ""
+        text = (
+            f"declare {result} @llvm.nvvm.{name}({parameters})\n"
+            f"define ptx_kernel void @k() {{\n  call {result} @llvm.nvvm.{name}({given})\n  ret void\n}}\n"
+        )
+        assert "call" not in ptx.assemble(Program("known", CUDA_SM80, text, "", (), (), (), 0))
 
 
 def test_the_same_program_gives_the_same_text():

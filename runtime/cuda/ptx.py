@@ -6,6 +6,7 @@ import re
 
 from hybridflow.compiler.program import Program
 from hybridflow.errors import CompileError
+from hybridflow.runtime.cuda import intrinsics
 from hybridflow.runtime.machine import disk_cache, machine_code
 
 _EXTERNAL = re.compile(r"^\s*\.extern\s+\.func.*?([\w$.]+)\s*\(?$", re.MULTILINE)
@@ -17,12 +18,13 @@ def assemble(program: Program) -> str:
 
     The IR passes run here, unlike for a CPU: entry points and kernels become one function, and arrays of a thread
     registers.  It is taken from disk where this machine has made it before.  Raises CompileError where the code calls
-    a function that a GPU does not have.
+    a function, or uses an instruction, that the GPU does not have.
     """
     key = f"ptx\n{machine_code.object_key(program.text, program.target)}"
     kept = disk_cache.get(key)
     if kept is not None:
         return kept.decode()
+    intrinsics.check(program)
     text = machine_code.compile_assembly(program.text, program.target, optimize=True)
     missing = [name for name in _EXTERNAL.findall(text) if name not in _EVERYWHERE]
     if missing:

@@ -1,0 +1,110 @@
+"""What kernels for a GPU take up, as ``ptxas`` says: registers, memory of the block, and no spills.
+
+``golden/cuda_figures.txt`` has the figures of one version of ptxas and LLVM; where there are others, only what holds
+for all is checked.  ``--update-golden`` writes what they are now.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import hybridflow as hf
+from hybridflow.compiler.ir.types import Dim
+from hybridflow.compiler.pipeline import compile_graph
+from hybridflow.compiler.target import CUDA_SM80, CUDA_SM90
+from hybridflow.runtime.cuda import ptx
+from hybridflow.runtime.machine import machine_code
+
+GOLDEN = Path(__file__).parent / "golden" / "cuda_figures.txt"
+REGISTERS = 65536  # of a multiprocessor, one block of which must run
+SHARED = 48 * 1024  # bytes of a block that takes no leave
+KERNEL = re.compile(
+    r"Compiling entry function '(\w+)' for.*?(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads"
+    r".*?Used (\d+) registers([^\n]*)",
+    re.DOTALL,
+)
+
+
+def softmax(x):
+    return hf.nn.softmax(x * 2.0, axis=-1)
+
+
+def layer_norm(x):
+    mean = hf.mean(x, axis=-1, keepdims=True)
+    return (x - mean) * hf.rsqrt(hf.mean(hf.square(x - mean), axis=-1, keepdims=True) + 1e-5)
+
+
+def gelu(x):
+    return hf.nn.gelu(x)
+
+
+def total(x):
+    return hf.sum(x * x)
+
+
+def first_of_all(x):
+    return hf.argmax(x, axis=-1), hf.sum(x, axis=-1), hf.max(x, axis=-1)
+
+
+def columns(x):
+    return hf.sum(x, axis=0)
+
+
+CASES = {
+    "gelu": (gelu, (1 << 20,)),
+    "columns": (columns, (1000, 512)),
+    "softmax by warps": (softmax, (512, 1000)),
+    "softmax by blocks": (softmax, (512, 16384)),
+    "softmax symbolic": (softmax, (Dim("m"), Dim("n"))),
+    "layer norm by warps": (layer_norm, (512, 1024)),
+    "layer norm by blocks": (layer_norm, (512, 9000)),
+    "three folds by blocks": (first_of_all, (100, 40000)),
+    "total by chunks": (total, (1 << 20,)),
+    "total by superchunks": (total, (1 << 26,)),
+}
+
+
+def figures(text, target, tmp_path):
+    """Of each kernel of a PTX text: its name, stack, spills, registers, shared bytes."""
+    (tmp_path / "k.ptx").write_text(text)
+    command = ["ptxas", "-v", f"-arch={target.cpu}", "-o", str(tmp_path / "k.cubin"), str(tmp_path / "k.ptx")]
+    done = subprocess.run(command, text=True, capture_output=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    for name, stack, stores, loads, registers, rest in KERNEL.findall(done.stdout + done.stderr):
+        shared = re.search(r"(\d+) bytes smem", rest)
+        yield name, int(stack), int(stores) + int(loads), int(registers), int(shared[1]) if shared else 0
+
+
+def versions():
+    found = subprocess.run(["ptxas", "--version"], text=True, capture_output=True).stdout
+    version = re.search(r"V([\d.]+)", found)
+    return f"ptxas {version and version[1]}, {machine_code.versions()}"
+
+
+@pytest.mark.skipif(shutil.which("ptxas") is None, reason="needs ptxas")
+def test_figures(request, tmp_path):
+    lines = [f"# {versions()}"]
+    for name, (function, shape) in CASES.items():
+        spec = hf.TensorSpec([None if isinstance(n, Dim) else n for n in shape], np.float32)
+        graph = hf.function(function).get_concrete_function(spec).graph
+        for target in (CUDA_SM80, CUDA_SM90):
+            program = compile_graph(graph, target)
+            blocks = {launch.symbol: launch.block for launch in program.launches}
+            found = sorted(figures(ptx.assemble(program), target, tmp_path))
+            assert {kernel for kernel, *_ in found} == set(blocks)
+            for kernel, stack, spilled, registers, shared in found:
+                assert stack == spilled == 0, (name, kernel)
+                assert registers * blocks[kernel] <= REGISTERS and shared <= SHARED, (name, kernel)
+                of = f"{kernel.removesuffix('_launch')} of {blocks[kernel]} threads"
+                lines.append(f"{name}, {target.cpu}: {of}: {registers} registers, {shared} bytes shared")
+    text = "\n".join(lines) + "\n"
+    if request.config.getoption("--update-golden"):
+        GOLDEN.write_text(text)
+    if GOLDEN.read_text().splitlines()[0] == lines[0]:
+        assert GOLDEN.read_text() == text, "run with --update-golden and read the diff"
