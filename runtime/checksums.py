@@ -64,7 +64,7 @@ def _native() -> Callable[[Any, int], int] | None:
 
 def _table() -> np.ndarray:
     """What each byte becomes when it is the last one."""
-    values = np.arange(256, dtype=np.uint32)
+    values: np.ndarray = np.arange(256, dtype=np.uint32)
     for _ in range(8):
         values = values >> 1 ^ np.where(values & 1, np.uint32(_POLYNOMIAL), np.uint32(0))
     return values
