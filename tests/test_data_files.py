@@ -456,3 +456,24 @@ def test_a_stream_behind_a_stream_is_read_and_other_bytes_behind_it_are_an_error
     path.write_bytes(zlib.compress(b"a\n") + b"other bytes")
     with pytest.raises(errors.DataError, match="damaged"):
         [*hf.data.TextLineDataset(path, "ZLIB")]
+
+
+@pytest.mark.parametrize("dtype, values", [("int8", [128]), ("uint8", [-1]), ("int32", [0, 2**31]), ("uint64", [-1])])
+def test_ints_that_a_dtype_does_not_have_are_errors(dtype: str, values: list[int]) -> None:
+    record = hf.data.encode_example({"x": values})
+    for feature in (hf.data.FixedLenFeature((len(values),), dtype), hf.data.VarLenFeature(dtype)):
+        with pytest.raises(errors.DataError, match=f"x holds {values[-1]}, which {dtype} does not"):
+            hf.data.parse_single_example(record, {"x": feature})
+    assert hf.data.parse_single_example(record, {"x": hf.data.VarLenFeature("int64")})["x"].tolist() == values
+
+
+def test_shapes_of_features() -> None:
+    record = hf.data.encode_example({"x": [1, 2]})
+    assert hf.data.parse_single_example(record, {"x": hf.data.FixedLenFeature(2, "int64")})["x"].tolist() == [1, 2]
+    for shape, kind in (
+        ((-1,), errors.ShapeError),
+        (("a",), errors.ArgumentTypeError),
+        (2.5, errors.ArgumentTypeError),
+    ):
+        with pytest.raises(kind):
+            hf.data.parse_single_example(record, {"x": hf.data.FixedLenFeature(shape, "int64")})

@@ -469,6 +469,38 @@ def raising() -> Iterator[Any]:
             errors.ArgumentError,
             "validation_freq",
         ),
+        (lambda m: m.fit(X, Y, validation_freq=0, verbose=0), errors.ArgumentError, "validation_freq"),
+        (lambda m: m.fit(X, Y, validation_freq=1.5, verbose=0), errors.ArgumentTypeError, "validation_freq is 1.5"),
+        (lambda m: m.fit(X, Y, epochs=-1, verbose=0), errors.ArgumentError, "epochs is -1"),
+        (lambda m: m.fit(X, Y, epochs="2", verbose=0), errors.ArgumentTypeError, "epochs is '2'"),
+        (lambda m: m.fit(X, Y, initial_epoch=-1, verbose=0), errors.ArgumentError, "initial_epoch is -1"),
+        (lambda m: m.fit(X, Y, batch_size=2.5, verbose=0), errors.ArgumentTypeError, "batch_size is 2.5"),
+        (lambda m: m.fit(X, Y, validation_split="a", verbose=0), errors.ArgumentError, "validation_split is 'a'"),
+        (lambda m: m.fit(X, Y, validation_split=1.0, verbose=0), errors.ArgumentError, "validation_split is 1.0"),
+        (
+            lambda m: m.fit(X, Y, validation_data=(X, Y), validation_batch_size=0, verbose=0),
+            errors.ArgumentError,
+            "batch_size is 0",
+        ),
+        (lambda m: m.fit(X, Y, validation_data=(X,), verbose=0), errors.ArgumentError, "no labels"),
+        (lambda m: m.fit(X, Y, class_weight=[1, 2], verbose=0), errors.ArgumentTypeError, "class_weight is"),
+        (
+            lambda m: m.fit(X, Y, callbacks=[callbacks.TerminateOnNaN], verbose=0),
+            errors.ArgumentTypeError,
+            "is no callback",
+        ),
+        (
+            lambda m: m.fit(iter([(X, Y), X]), verbose=0),
+            errors.ArgumentError,
+            "batch 1 is of another structure than those before it",
+        ),
+        (
+            lambda m: m.fit(iter([(X, Y), ({"a": X}, Y)]), verbose=0),
+            errors.ArgumentError,
+            r"batch 1 is of another .*\(\{'a': array",
+        ),
+        (lambda m: m.fit(iter([(X, Y), None]), verbose=0), errors.ArgumentTypeError, "an element is None"),
+        (lambda m: m.fit(iter([(X[:0], Y[:0])]), verbose=0), errors.ShapeError, "a batch has no samples"),
         (lambda m: m.compile("adm"), errors.ArgumentError, "did you mean 'Adam'"),
         (lambda m: m.compile(loss="mean_squared"), errors.ArgumentError, "did you mean 'MeanSquaredError'"),
         (lambda m: m.get_layer("dens"), errors.ArgumentError, "there are dense"),
@@ -481,6 +513,28 @@ def raising() -> Iterator[Any]:
 def test_wrong_use(use: Any, kind: type[Exception], text: str) -> None:
     with pytest.raises(kind, match=text):
         use(line())
+
+
+def test_more_steps_than_there_are_batches() -> None:
+    """What is predicted and evaluated ends with the data; training goes over them again."""
+    model = line()
+    assert model.predict(X, steps=100, verbose=0).shape == model.predict(X, verbose=0).shape
+    seen: list[int] = []
+    count = callbacks.LambdaCallback(on_test_batch_end=lambda batch, logs: seen.append(batch))
+    model.evaluate(X, Y, batch_size=8, steps=100, verbose=0, callbacks=[count])
+    assert len(seen) == -(-len(X) // 8)
+    trained: list[int] = []
+    count = callbacks.LambdaCallback(on_train_batch_end=lambda batch, logs: trained.append(batch))
+    model.fit(X, Y, batch_size=8, steps_per_epoch=11, verbose=0, callbacks=[count])
+    assert len(trained) == 11
+
+
+def test_batches_in_lists_are_those_in_tuples() -> None:
+    one, other = line(), line()
+    other.set_weights(one.get_weights())
+    one.fit(iter([(X, Y), (X, Y)]), verbose=0)
+    other.fit(iter([[X, Y], [X, Y]]), verbose=0)
+    assert all((a == b).all() for a, b in zip(one.get_weights(), other.get_weights()))
 
 
 def test_metrics_by_name_are_made_within_the_first_step() -> None:

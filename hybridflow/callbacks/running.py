@@ -134,7 +134,7 @@ def _listed(callbacks: Any) -> list[Any]:
         return [callbacks]
     if isinstance(callbacks, Iterable):
         found = list(callbacks)
-        wrong = [one for one in found if not hasattr(one, "set_model")]
+        wrong = [one for one in found if isinstance(one, type) or not hasattr(one, "set_model")]
         if not wrong:
             return found
         callbacks = wrong[0]

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from hybridflow.compiler.ops import rules
 from hybridflow.core.promotion import to_dtype
 from hybridflow.core.tensor import Tensor, wrap
 from hybridflow.data.texts import KINDS
@@ -168,8 +169,18 @@ def _tensor(name: str, held: tuple[int, Any] | None, kind: Any) -> Any:
         values = np.empty(0, dtype)
     if text is str:
         values = [_text(name, value) for value in values]
-    array = np.array(values, object) if text is not None else values.astype(dtype, copy=False)
+    array = np.array(values, object) if text is not None else _of_dtype(name, values, dtype)
     return _leaf(_shaped(name, array, kind))
+
+
+def _of_dtype(name: str, values: np.ndarray, dtype: np.dtype[Any]) -> np.ndarray:
+    """Raises DataError for ints that the dtype does not have."""
+    if dtype.kind in "iu" and values.size:
+        limits = np.iinfo(dtype)
+        for value in (int(values.min()), int(values.max())):
+            if not limits.min <= value <= limits.max:
+                raise DataError(_STAGE, f"{name} holds {value}, which {dtype} does not.")
+    return values.astype(dtype, copy=False)
 
 
 def _text(name: str, value: bytes) -> str:
@@ -184,12 +195,13 @@ def _left_out(name: str, kind: Any, dtype: np.dtype[Any]) -> Any:
         if kind.default_value is None:
             raise DataError(_STAGE, f"an example has no {name}, and there is no default_value.")
         value = np.asarray(kind.default_value, dtype)
-        return _leaf(np.broadcast_to(value, kind.shape) if not value.ndim else _shaped(name, value.ravel(), kind))
+        return _leaf(np.broadcast_to(value, _shape(kind)) if not value.ndim else _shaped(name, value.ravel(), kind))
     return _leaf(_shaped(name, np.empty(0, dtype), kind))
 
 
 def _shape(kind: Any) -> tuple[int, ...]:
-    return tuple(kind.shape)
+    shape = kind.shape if hasattr(kind.shape, "__iter__") else (kind.shape,)
+    return tuple([int(extent) for extent in rules.shape(_STAGE, shape)])
 
 
 def _shaped(name: str, array: np.ndarray, kind: Any) -> np.ndarray:

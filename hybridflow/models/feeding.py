@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import numbers
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from hybridflow.compiler.ops import rules
 from hybridflow.core import pytree
 from hybridflow.core.tensor import Tensor
 from hybridflow.core.variable import Variable
@@ -35,6 +37,7 @@ class Feed:
         self._running: Iterator[Batch] | None = None
         self._begun: Iterator[Batch] | None = None  # of which the first batch was looked at
         self.goes_on = False  # an iterator of the user's, which cannot be begun anew
+        self.once = False  # an epoch ends with the data, however many steps it was to have
 
     def epoch(self) -> Iterator[Batch]:
         """The batches of the next epoch."""
@@ -74,8 +77,8 @@ class Feed:
                 batch = next(self._running)
             except StopIteration:
                 self._running = None
-                if begun_anew:
-                    return  # there is nothing at all
+                if begun_anew or self.once:
+                    return  # there is nothing at all, or no more
                 begun_anew = True
                 continue
             begun_anew = False
@@ -123,29 +126,44 @@ def feed(
     steps: int | None = None,
     shuffle: bool = False,
     class_weight: Mapping[int, float] | None = None,
+    once: bool = False,
 ) -> Feed:
     """The batches that are meant: of arrays, cut in rows; or those of a dataset, generator, data loader...
 
+    With ``once`` no epoch goes over the data twice, where there are fewer batches than ``steps``.
+
     Raises ArgumentTypeError for anything else, ShapeError for arrays of unlike lengths.
     """
-    if steps is not None and (not isinstance(steps, int) or steps < 1):
-        raise ArgumentError(method, f"the number of steps is {steps!r}; it must be an int of 1 or more.")
+    if steps is not None:
+        steps = at_least(method, "the number of steps", steps)
+    if batch_size is not None:
+        batch_size = at_least(method, "batch_size", batch_size)
+    if class_weight is not None and not isinstance(class_weight, Mapping):
+        raise ArgumentTypeError(method, f"class_weight is {class_weight!r}; give a dict of weights by class.")
     if _is_arrays(x):
-        made = _of_arrays(method, Batch(x, y, sample_weight), 32 if batch_size is None else batch_size, shuffle)
+        made = _of_arrays(method, Batch(x, y, sample_weight), batch_size or 32, shuffle)
     else:
         made = _of_iterable(method, x, y, sample_weight, batch_size, shuffle)
     if class_weight:
-        weigh, whole = class_weight, made._make
-        made._make = lambda: (_weighted(method, batch, weigh) for batch in whole())
+        weigh, batches = class_weight, made._make
+        made._make = lambda: (_weighted(method, batch, weigh) for batch in batches())
     if steps is not None:
         made = Feed(made._make, steps, True)
-    made.goes_on = hasattr(x, "__next__")
+    made.goes_on, made.once = hasattr(x, "__next__"), once
     return made
+
+
+def at_least(method: str, name: str, value: Any, least: int = 1) -> int:
+    """An int of at least so much.  Raises ArgumentTypeError or ArgumentError."""
+    found = rules.integer(method, name, value)
+    if found < least:
+        raise ArgumentError(method, f"{name} is {found}; it must be {least} or more.")
+    return found
 
 
 def split_off(method: str, data: Batch, share: float) -> tuple[Batch, Batch]:
     """The rows for training, and the last ones, that ``share`` of all, for validation."""
-    if not 0 < share < 1:
+    if not isinstance(share, numbers.Real) or not 0 < share < 1:
         raise ArgumentError(method, f"validation_split is {share!r}; it must be above 0 and below 1.")
     if not _is_arrays(data.x):
         raise ArgumentTypeError(method, "validation_split is for arrays; give validation_data.")
@@ -165,7 +183,30 @@ def parts(batch: Any) -> Batch:
         if 1 <= len(batch) <= 3:
             return Batch(*batch)
         raise ArgumentError("fit", f"an element is a tuple of {len(batch)}; give (x,), (x, y) or (x, y, weights).")
+    if batch is None:
+        raise ArgumentTypeError("fit", "an element is None; give x, (x,), (x, y) or (x, y, weights).")
     return Batch(batch)
+
+
+def check_alike(method: str, number: int, batch: Batch, before: Batch | None, error: Exception) -> None:
+    """Raise ArgumentError, in place of ``error``, for a batch of another structure than the one before it."""
+    if before is None:
+        return
+    structures = [repr(pytree.flatten(tuple(one))[1]) for one in (before, batch)]
+    given = [[part is not None for part in one] for one in (before, batch)]
+    if structures[0] != structures[1] or given[0] != given[1]:
+        told = [", ".join(_told(part) for part in one if part is not None) for one in (before, batch)]
+        raise ArgumentError(
+            method, f"batch {number} is of another structure than those before it: ({told[1]}) after ({told[0]})."
+        ) from error
+
+
+def _told(value: Any) -> str:
+    if isinstance(value, dict):
+        return f"{{{', '.join(f'{key!r}: {_told(part)}' for key, part in value.items())}}}"
+    if isinstance(value, (list, tuple)) and _holds_arrays(value):
+        return f"[{', '.join(map(_told, value))}]"
+    return f"array{getattr(value, 'shape', '')}" if _is_array(value) else type(value).__name__
 
 
 # Arrays
@@ -231,8 +272,6 @@ def _cut(array: np.ndarray, rows: Any) -> np.ndarray:
 
 
 def _of_arrays(method: str, data: Batch, batch_size: int, shuffle: bool) -> Feed:
-    if batch_size < 1:
-        raise ArgumentError(method, f"batch_size is {batch_size!r}; it must be 1 or more.")
     arrays = Batch(*(_as_arrays(part) for part in data))
     count = _length(method, arrays)
     if not count:
@@ -270,7 +309,8 @@ def _of_iterable(method: str, x: Any, y: Any, sample_weight: Any, batch_size: in
 
     def make() -> Iterator[Batch]:
         for batch in x:
-            yield parts(tuple(batch) if is_loader and isinstance(batch, list) else batch)
+            is_split = isinstance(batch, list) and len(batch) in (2, 3) and _holds_arrays(batch)
+            yield parts(tuple(batch) if is_split or (is_loader and isinstance(batch, list)) else batch)
 
     return Feed(make, steps, False)
 

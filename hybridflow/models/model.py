@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -18,7 +18,7 @@ from hybridflow.core.context import suspended
 from hybridflow.core.tensor import Tensor
 from hybridflow.core.variable import Variable
 from hybridflow.eager.operands import as_tensor
-from hybridflow.errors import ArgumentError, ArgumentTypeError
+from hybridflow.errors import ArgumentError, ArgumentTypeError, ShapeError
 from hybridflow.jit.function import function
 from hybridflow.layers import naming
 from hybridflow.layers.graph import build_for, symbols_of
@@ -26,7 +26,7 @@ from hybridflow.layers.layer import Layer, shape_of
 from hybridflow.layers.module import Module
 from hybridflow.metrics import Mean, Metric
 from hybridflow.models.compiled import CompiledLoss, CompiledMetrics
-from hybridflow.models.feeding import Batch, Feed, feed, parts, split_off
+from hybridflow.models.feeding import Batch, Feed, at_least, check_alike, feed, parts, split_off
 from hybridflow.models.summary import table
 from hybridflow.models.texts import to_text
 
@@ -342,7 +342,9 @@ class Model(Layer):
         each epoch; "auto" is 1 on a terminal and 2 elsewhere.  Raises ArgumentError before ``compile``.
         """
         settings = self._settings
+        epochs, initial_epoch = at_least("fit", "epochs", epochs, 0), at_least("fit", "initial_epoch", initial_epoch, 0)
         data = Batch(x, y, sample_weight)
+        _check_frequency(validation_freq)
         if validation_split and validation_data is None:
             data, validation_data = split_off("fit", data, validation_split)
         source = feed(
@@ -353,7 +355,9 @@ class Model(Layer):
             shuffle=shuffle,
             class_weight=class_weight,
         )
-        validation = self._validation(validation_data, validation_batch_size or batch_size, validation_steps)
+        if validation_batch_size is None:
+            validation_batch_size = batch_size
+        validation = self._validation(validation_data, validation_batch_size, validation_steps)
         told = CallbackList(callbacks, self, verbose, {"epochs": epochs, "steps": source.steps, "verbose": verbose})
         self._run.history, self._run.stop_training = told.history, False
         self._run.source = source
@@ -403,11 +407,16 @@ class Model(Layer):
         """What an epoch logged; None if there was no batch."""
         logs: dict[str, Any] | None = None
         number, every = 0, settings.steps_per_execution
-        step = settings.train_step
+        step, before = settings.train_step, None
         for number, batch in enumerate(source.epoch()):
             if number % every == 0:
                 told.on_train_batch_begin(number)
-            logs = _checked(step(*batch), "train_step")
+            try:
+                logs = _checked(step(*batch), "train_step")
+            except Exception as error:
+                check_alike("fit", number, batch, before, error)
+                raise
+            before = batch
             if (number + 1) % every == 0:
                 told.on_train_batch_end(number, logs)
             if self.stop_training:
@@ -419,9 +428,9 @@ class Model(Layer):
     def _validation(self, given: Any, batch_size: int | None, steps: int | None) -> Feed | None:
         if given is None:
             return None
-        if isinstance(given, Batch) or (isinstance(given, (tuple, list)) and len(given) in (2, 3)):
-            return feed("fit", *given, batch_size=batch_size, steps=steps)
-        return feed("fit", given, steps=steps)
+        if isinstance(given, Batch) or (isinstance(given, (tuple, list)) and len(given) in (1, 2, 3)):
+            return feed("fit", *given, batch_size=batch_size, steps=steps, once=True)
+        return feed("fit", given, steps=steps, once=True)
 
     def evaluate(
         self,
@@ -436,7 +445,7 @@ class Model(Layer):
     ) -> Any:
         """The loss and the metrics of data, which are given as to ``fit``: one number, a list of them in the order of
         ``metrics_names``, or a dict."""
-        source = feed("evaluate", x, y, sample_weight, batch_size=batch_size, steps=steps)
+        source = feed("evaluate", x, y, sample_weight, batch_size=batch_size, steps=steps, once=True)
         told = CallbackList(callbacks, self, verbose, {"steps": source.steps, "verbose": verbose}, history=False)
         try:
             logs = self._evaluate(source, told)
@@ -474,7 +483,7 @@ class Model(Layer):
         callbacks: Any = None,
     ) -> Any:
         """The outputs for all inputs, batch by batch, as NumPy arrays."""
-        source = feed("predict", x, batch_size=batch_size, steps=steps)
+        source = feed("predict", x, batch_size=batch_size, steps=steps, once=True)
         told = CallbackList(callbacks, self, verbose, {"steps": source.steps, "verbose": verbose}, history=False)
         step = self._predictor()
         found: list[list[Any]] = []
@@ -506,6 +515,8 @@ class Model(Layer):
         return self.predict_step(_given(x, None, None))
 
     def _train(self, x: Any, y: Any, sample_weight: Any) -> Any:
+        if _samples(x) == 0:
+            raise ShapeError(self.name, "a batch has no samples: its mean loss would make all weights NaN.")
         token = calling.enter_step()
         try:
             return self.train_step(_given(x, y, sample_weight))
@@ -698,12 +709,16 @@ def _joined(parts_of_all: Iterable[Any]) -> np.ndarray:
     return arrays[0].copy() if len(arrays) == 1 else np.concatenate(arrays)
 
 
-def _is_due(epoch: int, every: Any) -> bool:
+def _check_frequency(every: Any) -> None:
     if isinstance(every, int):
         if every < 1:
             raise ArgumentError("fit", f"validation_freq is {every!r}; it must be 1 or more, or the epochs themselves.")
-        return epoch % every == 0
-    return epoch in every
+    elif not isinstance(every, Collection):
+        raise ArgumentTypeError("fit", f"validation_freq is {every!r}; it must be an int, or the epochs themselves.")
+
+
+def _is_due(epoch: int, every: Any) -> bool:
+    return epoch % every == 0 if isinstance(every, int) else epoch in every
 
 
 def _children(value: Any) -> list[Any]:
