@@ -1053,3 +1053,87 @@ def either_in_place(x):
         return -y
     y[1] = y[0] * y[1]
     return y + 1
+
+
+def iterated(x, most, first=0):
+    value, turn = 0.0, 0
+    for turn in range(most):
+        x = x / hf.sqrt(hf.sum(x * x) + 1)
+        new = hf.sum(hf.cos(x) * x)
+        if turn > first and abs(new - value) < 1e-3 * abs(new):
+            break
+        value = new
+    else:
+        value = -value
+    return value, turn
+
+
+def counted_down(x):
+    total, seen = 0, {"x": x, "turns": 0}
+    for i in range(20, 0, -1):
+        total += i
+        if x[i % 3] > 40:
+            return x, i, total, seen
+        seen["x"] = x * 2
+        seen["turns"] += 1
+        x = x * 1.1 + i
+        if i % 7 == 0:
+            continue
+        x = x + 1
+    return -x, i, total, seen
+
+
+def numbers_in_numbers(x):
+    total, k = x * 0, 0
+    for i in range(12):
+        for j in range(10, 30):
+            if j * i > total[0] + 30:
+                break
+            total = total + j * hf.abs(x)
+            k += 1
+        if hf.max(total) > 300:
+            break
+        with hf.GradientTape() as tape:
+            tape.watch(x)
+            y = x * total
+        total = total + tape.gradient(y, x)
+        while hf.max(total) > 500:
+            total = total / 2
+    return total, k, i, j
+
+
+def weights_of_a_list(x):
+    weights = [1.0, 2.0, 3.0] * 4
+    for i in range(12):
+        x = x * weights[i] + i
+        if hf.max(x) > 100:
+            break
+    return x, i
+
+
+def nothing_before_the_first(x):
+    last = None
+    for turn in range(50):
+        x = hf.cos(x)
+        if last is not None and hf.max(hf.abs(x - last)) < 1e-3:
+            break
+        last = x
+    return x, turn
+
+
+def errors_in_turns(x):
+    r = 0
+    for i in range(15):
+        try:
+            x = x * 2
+            if x[0] > 50:
+                raise ValueError
+            if x[2] > 20:
+                continue
+            r = r + 1
+        except ValueError:
+            r = r + 100
+            break
+        finally:
+            r = r + i
+    return x, r

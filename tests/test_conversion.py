@@ -92,6 +92,26 @@ def test_ten_thousand_turns_are_one_loop_of_the_program() -> None:
     ) == 1
 
 
+def test_turns_of_which_a_tensor_decides_whether_they_are_the_last_are_one_loop_of_the_program() -> None:
+    def iterated(x: Any, most: int, first: int) -> Any:
+        value = 0.0
+        for turn in range(most):
+            x = hf.cos(x)
+            if turn >= first and abs(x - value) < 1e-4:
+                break
+            value = x
+        return x, turn
+
+    compiled, x = hf.function(iterated), hf.constant(0.5)
+    for most, first in ((1000, 0), (1000, 3), (12, 3), (12, 11)):
+        for got, want in zip(compiled(x, most, first), iterated(x, most, first), strict=True):
+            assert np.asarray(got).tobytes() == np.asarray(want).tobytes()
+    for first in (0, 3):
+        nodes = compiled.get_concrete_function(x, 1000, first).graph.nodes
+        assert [node.op.name for node in nodes].count("cos") == first
+        assert [node.op.name for node in nodes].count("while") == 1
+
+
 def test_a_function_is_the_same_program_each_time_it_is_traced() -> None:
     function, inputs = PROGRAMS["while_return"]
     arguments = list(map(tensor, inputs[0]))

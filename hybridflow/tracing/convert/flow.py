@@ -382,6 +382,8 @@ class Flow(ast.NodeTransformer):
         each = self._begun(at, "each", names, node, self._names(at, lists), self._visit(node.iter))
         made = [self._set(at, loop, each)]
         body = [self._fresh(at, loop, [name for name in names if name not in targets])]
+        again = self._at(at, ast.Attribute(self._load(at, loop), "again", ast.Load()))
+        body.append(self._if(at, again, [self._at(at, ast.Continue())]))
         body += self._loop_body(node.body, loop)
         body = [self._tried(node, loop, body)]
         made.append(self._at(node, ast.For(self.visit(node.target), self._load(at, loop), body, [])))

@@ -286,18 +286,17 @@ class Carried:
         settled = [held.settles(end, side) for held, end in ends]
         return any(settled)
 
-    def needs_python(self, counts: str) -> bool:
-        """Whether turns differ in what Python alone can tell apart: what has no one type, and numbers, but for that of
-        the name that ``counts`` them."""
-        for name, held in self._names.items():
-            if held.conflict is not None and held.start is not UNBOUND:
-                return True
-            if name != counts and any(leaf.is_counted for leaf in held.carried()):
-                return True
-        return any(
-            held.conflict is not None or any(leaf.is_counted for leaf in held.carried())
-            for _, held in self._places.values()
-        )
+    def needs_python(self) -> bool:
+        """Whether turns differ in what has no one type."""
+        is_known = any(held.conflict is not None and held.start is not UNBOUND for held in self._names.values())
+        return is_known or self.conflicting_place() is not None
+
+    def numbers_change(self, counts: str) -> bool:
+        """Whether turns differ in numbers that Python could tell apart, but for that of the name that ``counts``
+        them."""
+        found = [held for name, held in self._names.items() if name != counts]
+        found += [held for _, held in self._places.values()]
+        return any(leaf.is_counted for held in found for leaf in held.carried())
 
     def unbound(self) -> list[str]:
         """The names that held nothing before the first turn, and then something."""

@@ -44,7 +44,7 @@ from hybridflow.tracing.flow.paths import (
 from hybridflow.tracing.flow.places import UNBOUND
 from hybridflow.tracing.flow.stacks import Stacks
 from hybridflow.tracing.flow.values import Conflict, as_typed, holds
-from hybridflow.tracing.flow.walks import Numbered, Turns, Walk, turns_of, walk_over
+from hybridflow.tracing.flow.walks import Numbered, Numbers, Turns, Walk, turns_of, walk_over
 from hybridflow.tracing.nodes import assign, emit_scan, emit_while
 from hybridflow.tracing.region import Region
 from hybridflow.tracing.symbolic import SymbolicTensor
@@ -60,22 +60,24 @@ class Loop:
     """One loop statement that runs.  ``names`` are those that it binds, ``outer`` the loop around it.
 
     ``fresh`` says that names have values that the code has yet to take; ``over``, that the condition is not to be
-    asked any more.
+    asked any more; ``again``, that a ``for`` is to ask for the same turn again, once the names have these values.
     """
 
     # Most loops never change these.
     _iterator: Any = None
     _takes: Any = None  # an iterator that the user has, too
     _walk: Turns | None = None
+    _numbers: range | None = None  # of Python's, of which so many turns are gone
+    _gone = 0
     _where: blame.Where | None = None
     _path: Path | None = None
     _before: Path | None = None  # that of the turns which Python ran before it became a loop of the program
     _staged: _Staged | None = None
-    _trial: tuple[Values, Trace, Any] | None = None
+    _trial: _Before | None = None
     _breaks: Kind | None = None
     _continues: Kind | None = None
-    _completed = _must_stage = fresh = over = False
-    _attempt: _Attempt | None = None
+    _completed = _must_stage = fresh = over = again = False
+    _attempt: _Before | None = None
     _attempts = _begun = 0
 
     def __init__(
@@ -96,6 +98,7 @@ class Loop:
         elif walk is not None and (isinstance(walk.length, Dim) or walk.length - walk.taken > _REPEATED):
             self._walk, self._begun = walk, walk.taken
         else:
+            self._numbers = value if type(value) is range and len(value) > _REPEATED else None
             self._iterator = iter(value)
             self._takes = value if self._iterator is value else None
 
@@ -105,6 +108,8 @@ class Loop:
     def __next__(self) -> Any:
         if self._walk is not None:
             return self._step(self._walk)
+        if self._numbers is not None:
+            return self._number(self._numbers)
         if self._path is not None and not self._turn():
             raise StopIteration
         try:
@@ -115,31 +120,77 @@ class Loop:
 
     def _step(self, walk: Turns) -> Any:
         """The next turn of a ``for`` over what is a tensor, or of the passes in which its body is traced."""
-        try:
-            if self._staged is not None:
-                self._staged.turn_ends()
-                if self._staged.asked(None):
-                    return self._staged.element
-                self._attempt = None
-                if isinstance(walk, Walk):
-                    walk.taken = walk.length
-                raise StopIteration
-            if self._path is not None and not self._turn():
-                raise StopIteration
-            if not isinstance(walk.length, int) or self._tries(walk):
-                self._begin(walk)
-                assert self._staged is not None
-                return self._staged.element
-        except StopIteration:
-            raise
-        except Exception:
-            if not self.failed():
-                raise
+        if self._staged is None and self._path is not None and not self._turn():
+            raise StopIteration
+        if self._staged is not None or not isinstance(walk.length, int) or self._tries(walk):
+            found = self._pass(walk)
+            if found is not UNBOUND:
+                return found
         try:
             return next(walk)  # type: ignore[call-overload]
         except StopIteration:
             self._completed = True
             raise
+
+    def _pass(self, walk: Turns) -> Any:
+        """The next pass over the body of a loop of the program, or the first one; UNBOUND if it cannot be one."""
+        try:
+            if self._staged is None:
+                self._begin(walk)
+                assert self._staged is not None
+                return self._staged.element
+            self._staged.turn_ends()
+            if self._staged.asked(None):
+                return self._staged.element
+            self._attempt = None
+            if isinstance(walk, Walk):
+                walk.taken = walk.length
+            raise StopIteration
+        except StopIteration:
+            raise
+        except Exception:
+            if not self.failed():
+                raise
+        return UNBOUND
+
+    def _number(self, numbers: range) -> Any:
+        """The next turn of a ``for`` over numbers of Python's, which Python runs.
+
+        If it turns out that a tensor decides whether a turn leaves the loop, that turn is forgotten, and a loop of the
+        program starts with it; where it cannot be one, Python goes on.
+        """
+        if self._staged is not None or self.again:
+            self.again = False
+            found = self._pass(Numbers(numbers[self._gone :]))
+            if found is not UNBOUND:
+                return found
+        if self._trial is not None and self._left_on_trial():
+            self._gone -= 1
+            self.again = True
+            return numbers[self._gone]
+        if self._path is not None and not self._turn():
+            raise StopIteration
+        if self._gone == len(numbers):
+            self._completed = True
+            raise StopIteration
+        self._gone += 1
+        if not self._attempts and len(numbers) - self._gone >= _REPEATED and (not self._path or self._path.is_plain):
+            self._try("for")
+        return numbers[self._gone - 1]
+
+    def _left_on_trial(self) -> bool:
+        """Whether a tensor decided that the turn which is over has left the loop; it is forgotten then."""
+        trial, path = self._trial, self._path
+        assert trial is not None and path is not None
+        self._trial = None
+        ends = [one.bundle for one in path.opens] + ([] if path.bundle is None else [path.bundle])
+        if {kind for end in ends for kind in end.kinds} <= {NORMAL, self.kind("_continues", "continue")}:
+            path.merge_first()
+            return False
+        trial.back()
+        self._path = None
+        self.offer(trial.values)
+        return True
 
     def _tries(self, walk: Turns) -> bool:
         """Whether to try a loop of the program: for the first turn, and if that is unlike others, for the second."""
@@ -155,12 +206,8 @@ class Loop:
         if self._outer is not None:
             self._outer.enter_path(where)
         if isinstance(walk.length, int):
-            trace: Any = now().trace
-            values = values_of(self._frame, self._names)
             self._attempts += 1
-            self._attempt = _Attempt(
-                active.path, trace, trace.mark(), values, list(active.doubles), list(active.spent), active.appended
-            )
+            self._attempt = _Before.here(values_of(self._frame, self._names))
         self._staged = _Staged(self, None if isinstance(walk, Walk) else walk.has(walk.start), walk=walk)
 
     def failed(self) -> bool:
@@ -168,9 +215,7 @@ class Loop:
         attempt, self._attempt = self._attempt, None
         if attempt is None:
             return False
-        unwound(attempt.path)
-        attempt.trace.back_to(attempt.mark)
-        active.doubles, active.spent, active.appended = attempt.doubles, attempt.spent, attempt.appended
+        attempt.back()
         self._staged, self.over = None, False
         self.offer(attempt.values)
         return True
@@ -207,29 +252,36 @@ class Loop:
         """
         if self._staged is not None:
             return self._staged.asked(True)
-        trace: Any = now().trace
         if self._must_stage:
             self._must_stage, self._path = False, None
             self._staged = _Staged(self, scalar(True, dtypes.bool_, "while"), is_endless=True)
-        elif isinstance(trace, Trace):
-            self._trial = values_of(self._frame, self._names), trace, trace.mark()
-            self.enter_path(blame.here(self._frame, "while"))
-            assert self._path is not None
-            self._path.sides = [Side(None)]
+        else:
+            self._try("while")
         return True
+
+    def _try(self, what: str) -> None:
+        """Begin a turn that may have to be forgotten."""
+        if not isinstance(now().trace, Trace):
+            return
+        if self._path is not None:
+            self._path.drop()
+            self._path = None
+        self.enter_path(blame.here(self._frame, what))
+        assert self._path is not None
+        self._path.sides = [Side(None)]
+        self._trial = _Before.here(values_of(self._frame, self._names), self._path.parent)
 
     def _tried(self) -> None:
         """A turn of an endless loop is over."""
-        assert self._trial is not None and self._path is not None
-        (values, trace, mark), path = self._trial, self._path
+        trial, path = self._trial, self._path
+        assert trial is not None and path is not None
         self._trial = None
-        path.drop()
-        if not path.is_plain:
-            while path.sides:
-                path.sides.pop().leave()
-            trace.back_to(mark)
+        if path.is_plain:
+            path.drop()
+        else:
+            trial.back()
             self._must_stage = True
-            self.offer(values)
+            self.offer(trial.values)
         self._path = None
 
     def values(self, names: Sequence[str]) -> list[Any]:
@@ -325,16 +377,28 @@ class Loop:
         return values is not None
 
 
-class _Attempt(NamedTuple):
-    """What there was before a ``for`` whose turns are known became a loop of the program."""
+class _Before(NamedTuple):
+    """What there was before a turn that may have to be forgotten."""
 
-    path: Path | None
-    trace: Trace
-    mark: Any
     values: Values
+    path: Path | None
+    trace: Any
+    mark: Any
     doubles: list[Any]
     spent: list[Any]
     appended: tuple[Any, ...]
+
+    @classmethod
+    def here(cls, values: Values, path: Path | None = None) -> _Before:
+        """As it is, in ``path`` or the innermost one."""
+        trace: Any = now().trace
+        doubles, spent = list(active.doubles), list(active.spent)
+        return cls(values, path or active.path, trace, trace.mark(), doubles, spent, active.appended)
+
+    def back(self) -> None:
+        unwound(self.path)
+        self.trace.back_to(self.mark)
+        active.doubles, active.spent, active.appended = self.doubles, self.spent, self.appended
 
 
 class _Staged:
@@ -356,7 +420,9 @@ class _Staged:
         self.index: Any = self._first
         self.element: Any = None
         self._starts = values_of(self._frame, self._names)
-        self._stacks = Stacks(self._frame, loop._lists if loop._attempt is not None else ())
+        self._stacks = Stacks(
+            self._frame, loop._lists if loop._attempt is not None and self._scanned is not None else ()
+        )
         self._carried = Carried({**self._starts, _INDEX: self._first})
         self._containers = containers_of(self._frame)
         self._variables: list[Variable] = []
@@ -433,8 +499,10 @@ class _Staged:
         changes = active.changes != self._changes
         self._stacks.end(side, changes)
         kept = self._carried.agrees(bundle.kinds.get(NORMAL), side, changes)
-        if loop._attempt is not None and self._carried.needs_python(_INDEX):
-            raise TraceError("for", "what the loop carries is not the same in each turn.")
+        if loop._attempt is not None:
+            counts = not isinstance(self._walk, Numbers) and self._carried.numbers_change(_INDEX)
+            if counts or self._carried.needs_python():
+                raise TraceError("for", "what the loop carries is not the same in each turn.")
         if self._more_variables() or not kept:
             self._check_places()
             self._pass()

@@ -250,6 +250,14 @@ class Path:
             for place, before in side.touched.values():
                 touch(place, before)
 
+    def merge_first(self) -> None:
+        """Leave the first side, which has no region, to what is around the path."""
+        first = self.sides.pop(0)
+        inner, active.path = active.path, self.parent
+        for place, before in first.touched.values():
+            touch(place, before)
+        active.path = inner
+
     def settled(self, bundle: Bundle, alias: Mapping[Kind, Kind], down_to: int = 0) -> Bundle:
         """Close what is open, but for the first few; ``bundle`` is how the path ends, ``alias`` renames outcomes."""
         while len(self.opens) > down_to:

@@ -55,6 +55,18 @@ class Turns:
         return elementwise.less(index, self.stop) if self.step > 0 else elementwise.greater(index, self.stop)
 
 
+class Numbers(Turns):
+    """The numbers of a ``range`` of Python's."""
+
+    def __init__(self, numbers: range) -> None:
+        super().__init__(numbers.start, numbers.stop, numbers.step)
+        self.length = len(numbers)
+
+    def has(self, index: Any) -> Any:
+        """Whether there is a turn with this index."""
+        return super().has(scalar(index, dtypes.int64, "for") if isinstance(index, int) else index)
+
+
 class TensorRange(Turns):
     """``range`` of numbers that are tensors, for a ``for`` statement to take."""
 
