@@ -19,6 +19,7 @@ from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.compiler.ir.graph import Literal, Node
 from hybridflow.compiler.ir.types import Dim, Extent, TensorType
 from hybridflow.compiler.loops.index import Computed, Index, Ix, LoopVar, Quotient, Remainder, as_index, computed
+from hybridflow.compiler.loops.limits import VECTOR_BYTES
 from hybridflow.compiler.ops import Kind
 from hybridflow.compiler.ops.emission import ElementSource
 from hybridflow.compiler.program import Check
@@ -114,7 +115,8 @@ class Elements:
             return e.load_splat(self.code.at(pointer, self.ref(position), dtype.itemsize), dtype)
         stride = position.coefficient(lane)
         if stride == 1 or e.width == 1:
-            return e.load(self.code.at(pointer, self.ref(position), dtype.itemsize), dtype, self.mask)
+            at = self.code.at(pointer, self.ref(position), dtype.itemsize)
+            return e.load(at, dtype, self.mask, self._alignment(position, dtype))
         if stride == -1 and self.mask is None:
             first = self.code.sub(self.ref(position), e.width - 1)
             return e.reverse(e.load(self.code.at(pointer, first, dtype.itemsize), dtype))
@@ -175,9 +177,20 @@ class Elements:
     def store(self, value: Val, pointer: str, position: Ix) -> None:
         e = self.e
         if e.width == 1 or self.lane_var is None or position.coefficient(self.lane_var) == 1:
-            e.store(value, self.code.at(pointer, self.ref(position), value.dtype.itemsize), self.mask)
+            at = self.code.at(pointer, self.ref(position), value.dtype.itemsize)
+            e.store(value, at, self.mask, self._alignment(position, value.dtype))
         else:
             e.scatter(value, pointer, self.lanes(position), self.mask)
+
+    def _alignment(self, position: Ix, dtype: np.dtype) -> int | None:
+        """Bytes of which the address of a vector is a multiple, where more is known than that of an element: on a GPU
+        vectors are computed at multiples of their width, in buffers that begin where vectors may."""
+        e = self.e
+        if e.target.kind != "cuda" or e.width == 1:
+            return None
+        if any(factor % e.width for (atom, _), factor in position.terms if atom is not self.lane_var):
+            return None
+        return min(e.width * dtype.itemsize, VECTOR_BYTES)
 
     # Index expressions as operands.
 

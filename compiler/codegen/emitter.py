@@ -196,7 +196,7 @@ class Emitter(Quotients):
         """``function(e, *operands)`` as a function of its own, of which a module holds one for all that call it: long
         code that seldom runs costs time to compile for each copy.  ``name`` stands for what it does, lane by lane."""
         width = operands[0].width
-        if width > max(self.target.lanes(8 * v.dtype.itemsize) for v in operands):
+        if 1 < max(self.target.lanes(8 * v.dtype.itemsize) for v in operands) < width:
             low, high = (
                 self.call(name, function, *(self.shuffle(v, None, half) for v in operands))
                 for half in (range(width // 2), range(width // 2, width))

@@ -21,6 +21,7 @@ from hybridflow.compiler.ir.graph import Node
 from hybridflow.compiler.ir.results import TupleType
 from hybridflow.compiler.loops.index import Index, Ix, LoopVar
 from hybridflow.compiler.loops.kernel import IsLeaf, Kernel, between
+from hybridflow.compiler.loops.limits import VECTOR_BYTES
 from hybridflow.compiler.loops.schedule import Schedule
 from hybridflow.compiler.loops.space import Space
 from hybridflow.compiler.ops import Kind
@@ -87,13 +88,16 @@ class Nest:
         self.ranges: dict[LoopVar, tuple[Ref, Ref]] = {}  # of loops that are cut, what is run now
         self.inside: dict[LoopVar, Sequence[LoopVar]] = {}  # ... and the others that are cut with it, within it
         if self.e.target.kind == "cuda":
-            self._fix(parallel)
+            self._fix(parallel, grain)
         else:
             self._cut(parallel, "%begin", "%end")
         yield
         self.e.lines[0:0] = self.allocas  # in the entry block, so that the stack does not grow in a loop
         self.e.line("ret void")
-        self.phases.append(PhaseText(self.e, tuple(v.extent for v in parallel), grain, team))
+        extents = tuple(v.extent for v in parallel)
+        if self.e.target.kind == "cuda" and grain > 1:
+            extents, grain = (*extents[:-1], -(-extents[-1] // grain)), 1
+        self.phases.append(PhaseText(self.e, extents, grain, team))
 
     def _cut(self, vars: Sequence[LoopVar], begin: Ref, end: Ref) -> None:
         """Of the loops, run the turns [begin, end), counted in row-major order."""
@@ -101,13 +105,17 @@ class Nest:
             self.ranges[vars[0]] = begin, end
             self.inside.update((var, vars[k + 1 :]) for k, var in enumerate(vars))
 
-    def _fix(self, vars: Sequence[LoopVar]) -> None:
-        """A thread of a GPU has a single unit: one turn of all parallel loops."""
+    def _fix(self, vars: Sequence[LoopVar], grain: int) -> None:
+        """A thread of a GPU has a single unit: one turn of all parallel loops, or up to ``grain`` of the last one."""
         rest: Ref = "%begin"
         for k in reversed(range(len(vars))):
-            extent = self.code.extent(vars[k].extent)
-            turn = rest if k == 0 else self.code.rem(rest, extent)
-            self.ranges[vars[k]] = turn, self.code.add(turn, 1)
+            size = grain if k == len(vars) - 1 else 1
+            extent = self.code.extent(-(-vars[k].extent // size))
+            number = rest if k == 0 else self.code.rem(rest, extent)
+            turn = self.code.mul(number, size)
+            end = self.code.add(turn, size)
+            exact = size == 1 or (isinstance(vars[k].extent, int) and vars[k].extent % size == 0)
+            self.ranges[vars[k]] = turn, end if exact else self.code.min(end, self.code.extent(vars[k].extent))
             rest = self.code.div(rest, extent) if k else rest
 
     def _allocate(self, nbytes: int) -> str:
@@ -167,9 +175,23 @@ class Nest:
             self.counters[var] = i
             body(mask)
 
+        if self.e.target.kind == "cuda" and self.width > 1:
+            self._one_vector(start, stop, at)
+            return
         width = self.width * self.schedule.vectors
         exact = isinstance(var.extent, int) and var.extent % width == 0
         self.code.vector_loop(start, stop, width, at, exact, self.width)
+
+    def _one_vector(self, start: Ref, stop: Ref, at: Callable[[Ref, Val | None], None]) -> None:
+        """``at`` for the vector from a multiple of its width on that a thread of a GPU has; element by element where
+        less than that is left, or some buffer does not begin where vectors may."""
+        code, width = self.code, self.width
+        ends = code.compare("sle", code.add(start, width), stop)
+        whole = code.both(ends, code.multiples(list(self.pointers.values()), VECTOR_BYTES))
+        with code.when(whole), code.width(width):
+            at(start, None)
+        with code.when(code.negation(whole)), code.loop(start, stop) as loop:
+            at(loop.index, None)
 
     def _compute(self, elements: Elements, wanted: Sequence[Node]) -> None:
         """Compute what the wanted values are made of, one after the other.  Left to the rules of ops, which ask for

@@ -203,6 +203,14 @@ class Code:
         """Whether two addresses differ."""
         return self._op(f"icmp ne ptr {a}, {b}")
 
+    def multiples(self, pointers: Sequence[str], of: int) -> str | bool:
+        """Whether addresses are multiples of a power of two."""
+        bits: str | None = None
+        for pointer in pointers:
+            address = self._op(f"ptrtoint ptr {pointer} to i64")
+            bits = address if bits is None else self._op(f"or i64 {bits}, {address}")
+        return True if bits is None else self.compare("eq", self._op(f"and i64 {bits}, {of - 1}"), 0)
+
     @contextmanager
     def width(self, width: int) -> Iterator[None]:
         """Emit with another vector width for a while."""

@@ -63,6 +63,9 @@ SPLIT_ON_GPU = 1 << 13  # elements for whose fold one thread takes as long as a 
 SPLIT_TEAMS = 1 << 16  # elements of a row from which on several blocks fold it: those that one reads at once
 SHORT_TEAM = 16  # elements of a row that is left to a single thread: half of a warp would have nothing to do
 MOST_WARPS = 16  # of a block, whose threads may then have 128 registers
+VECTOR_BYTES = 16  # that a thread of a GPU reads at once
+MOST_TOGETHER = 8  # elements of a thread, whose values all are in registers
+VECTORS_ON_GPU = 1 << 16  # elements of a map from which on threads with several each are still enough
 TEAM_BYTES = 16 * 1024  # of memory of a block: a multiprocessor has enough for several
 
 # ---- short loops across longer ones (``schedule``)

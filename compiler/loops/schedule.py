@@ -26,6 +26,7 @@ from hybridflow.compiler.loops.limits import (
     LIGHT,
     LONG,
     MOST_ACROSS,
+    MOST_TOGETHER,
     MOST_VECTORS,
     MOST_WARPS,
     SHORT,
@@ -37,6 +38,8 @@ from hybridflow.compiler.loops.limits import (
     STRIP,
     TEAM_BYTES,
     TILE,
+    VECTOR_BYTES,
+    VECTORS_ON_GPU,
     WARP,
 )
 from hybridflow.compiler.loops.space import Space
@@ -82,8 +85,9 @@ class Schedule:
     ``tile`` are the columns whose accumulators are kept together, ``piece`` the elements of a row, or the terms of a
     column, that make a partial result.  ``lane`` is the loop along which vectors run across the loop ``inner``.
     ``alone`` is how a single thread of a CPU does the same where others work in pieces: it has no use for these.
-    On a GPU a ``team`` of threads runs a unit, most often just one; a larger one is a warp, or a block of several.
-    ``finish`` is the team that puts the pieces of a row together."""
+    On a GPU units are not cut: each has ``grain`` turns of the last parallel loop, and a ``team`` of threads runs it,
+    most often just one; a larger one is a warp, or a block of several.  ``finish`` is the team that puts the pieces of
+    a row together."""
 
     form: Form
     lanes: int
@@ -160,12 +164,16 @@ def schedule(kernel: Kernel, space: Space, target: Target, is_leaf: IsLeaf, cost
         found = _rows(kernel, space, target, is_leaf, cost)
     else:
         found = _columns(kernel, space, target, is_leaf, cost)
-    return _for_gpu(found, space) if target.kind == "cuda" else found
+    return _for_gpu(found, kernel, space, is_leaf, cost) if target.kind == "cuda" else found
 
 
-def _for_gpu(found: Schedule, space: Space) -> Schedule:
-    """A unit for each result of all kept loops.  Rows are folded by teams, unless they are short."""
+def _for_gpu(found: Schedule, kernel: Kernel, space: Space, is_leaf: IsLeaf, cost: Cost) -> Schedule:
+    """A unit for each result of all kept loops, or for each vector of a map.  Rows are folded by teams, unless they are
+    short."""
     found = replace(found, parallel=space.kept, grain=1, alone=None)
+    if found.form is Form.MAP and space.vars:
+        lanes = _together(kernel, space, is_leaf, cost)
+        return replace(found, lanes=lanes, grain=lanes)
     if found.form not in (Form.ROWS, Form.SPLIT_ROWS):
         return found
     row = space.vars[-1].extent
@@ -174,6 +182,23 @@ def _for_gpu(found: Schedule, space: Space) -> Schedule:
     team = _team(found.piece or row, found.stages)
     finish = _team(SUPERCHUNK, found.stages) if found.piece == CHUNK and row != CHUNK else 1
     return replace(found, team=team, finish=finish)
+
+
+def _together(kernel: Kernel, space: Space, is_leaf: IsLeaf, cost: Cost) -> int:
+    """Neighbours that a thread computes at once: of what it reads and writes the widest elements are as many as it can
+    move at once.  One alone where something else than neighbours is read, or lines do not begin at multiples."""
+    last, elements = space.vars[-1], product(tuple(v.extent for v in space.vars))
+    if isinstance(elements, int) and elements < VECTORS_ON_GPU:
+        return 1
+    if any(ix.coefficient(last) not in (0, 1) for ix in accesses(kernel, space, is_leaf).positions):
+        return 1
+    lanes = min(VECTOR_BYTES // max(n.dtype.itemsize for n in (*kernel.inputs, *kernel.roots)), MOST_TOGETHER)
+    if len(space.vars) > 1 and not (isinstance(last.extent, int) and last.extent % lanes == 0):
+        return 1
+    work = work_of(kernel.roots, set(kernel.inputs), cost)
+    while lanes > 1 and lanes * work > LONG:
+        lanes //= 2
+    return lanes
 
 
 def _team(run: Extent, stages: Sequence[Stage]) -> int:
