@@ -152,6 +152,11 @@ class HybridflowError(Exception):
         tail = f"  ({short_location(self.where)})" if self.where else ""
         super().__init__(f"[{stage}] {message}{tail}")
 
+    @property
+    def message(self) -> str:
+        """The whole text."""
+        return str(self)
+
     def __reduce__(self) -> Any:
         return again, (type(self), self.args, self.__dict__)
 
@@ -163,7 +168,11 @@ def again(kind: type[HybridflowError], args: tuple[Any, ...], state: dict[str, A
     return error
 
 
-class ShapeError(HybridflowError, ValueError):
+class OperandError(HybridflowError):
+    """What an operation was given does not fit it: the base of errors of shapes, dtypes, arguments and values."""
+
+
+class ShapeError(OperandError, ValueError):
     """Shapes or axes do not fit the operation."""
 
 
@@ -171,7 +180,7 @@ class SymbolicExtentError(ShapeError):
     """An op would have to calculate with a symbolic extent: the function needs a trace with known extents."""
 
 
-class LinAlgError(HybridflowError, ValueError):
+class LinAlgError(OperandError, ValueError):
     """There is no such decomposition, inverse or solution of the matrix; also NumPy's ``numpy.linalg.LinAlgError``."""
 
 
@@ -179,15 +188,15 @@ class AxisError(ShapeError, IndexError):
     """An axis is one that the tensor does not have."""
 
 
-class DTypeError(HybridflowError, TypeError):
+class DTypeError(OperandError, TypeError):
     """A dtype does not fit the operation, or two dtypes cannot be combined."""
 
 
-class ArgumentError(HybridflowError, ValueError):
+class ArgumentError(OperandError, ValueError):
     """An argument's value is not one that the function accepts."""
 
 
-class ArgumentTypeError(HybridflowError, TypeError):
+class ArgumentTypeError(OperandError, TypeError):
     """An argument's Python type is not one that the function accepts."""
 
 
@@ -195,11 +204,11 @@ class InvalidArgumentError(ArgumentError, AssertionError):
     """Values are not as an assertion about them says."""
 
 
-class IndexRangeError(HybridflowError, IndexError):
+class IndexRangeError(OperandError, IndexError):
     """An index lies outside the axis that it indexes."""
 
 
-class DivisionError(HybridflowError, ZeroDivisionError):
+class DivisionError(OperandError, ZeroDivisionError):
     """Integer division or remainder by zero."""
 
 

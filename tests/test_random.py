@@ -195,3 +195,20 @@ def test_permutations_are_all_as_likely():
 def test_errors(call, error, message):
     with pytest.raises(error, match=rf"{message}.*test_random\.py"):
         call(hf.random.Generator(0))
+
+
+def test_bounds_of_integers_may_be_tensors() -> None:
+    def drawn(low: Any, high: Any) -> Any:
+        return hf.random.Generator(3).randint((64,), low, high, hf.int32)
+
+    low, high = hf.asarray(-2, hf.int64), hf.asarray(5, hf.int32)
+    found = drawn(low, high)
+    assert found.dtype == hf.int32 and sorted(set(found.tolist())) == list(range(-2, 5))
+    assert found.tolist() == drawn(-2, 5).tolist() == hf.function(drawn)(low, high).tolist()
+    each = hf.random.randint((50, 3), hf.asarray([0, 10, 20]), hf.asarray([1, 12, 23]))
+    assert [sorted(set(column)) for column in each.numpy().T.tolist()] == [[0], [10, 11], [20, 21, 22]]
+    for call in (drawn, hf.function(drawn)):
+        with pytest.raises(hf.errors.DivisionError):
+            call(high, low)
+    with pytest.raises(hf.errors.DTypeError):
+        drawn(0, hf.asarray(2.0))

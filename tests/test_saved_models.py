@@ -169,8 +169,22 @@ def test_damaged_and_foreign_files(tmp_path: Path) -> None:
     hf.checkpoint.Checkpoint(model=model, **told).write(path)
     with pytest.raises(errors.CheckpointError, match="format 9"):
         models.load_model(path)
-    with pytest.raises(errors.ArgumentError, match="format that is not written"):
-        model.save(tmp_path / "model.keras")
+
+
+@pytest.mark.parametrize("name", ["model.keras", "model.h5"])
+def test_names_of_other_formats_get_the_ending_of_this_one(name: str, tmp_path: Path) -> None:
+    model = hf.Sequential([hf.Input((3,)), hf.layers.Dense(2)])
+    x = hf.ones((1, 3))
+    model.save(tmp_path / name)
+    assert [path.name for path in tmp_path.iterdir()] == [f"{name}.safetensors"]
+    assert models.load_model(tmp_path / name)(x).tolist() == model(x).tolist()
+    with pytest.raises(FileExistsError):
+        model.save(tmp_path / name, overwrite=False)
+    weights = tmp_path / "only.weights.h5"
+    model.save_weights(weights)
+    model.layers[-1].kernel.assign(hf.zeros((3, 2)))
+    model.load_weights(weights)
+    assert models.load_model(tmp_path / name)(x).tolist() == model(x).tolist()
 
 
 @pytest.mark.parametrize(

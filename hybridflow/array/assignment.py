@@ -59,6 +59,46 @@ def _assign_sub(self: Variable, delta: Any) -> Variable:
     return _updated(self, elementwise.subtract, delta)
 
 
+def _scatter_add(self: Variable, sparse_delta: Any, use_locking: bool = False, name: str | None = None) -> Variable:
+    """Add the rows of ``hf.IndexedSlices`` to those at their indices, and return the variable."""
+    return _changed(self, "rows_added", sparse_delta)
+
+
+def _scatter_sub(self: Variable, sparse_delta: Any, use_locking: bool = False, name: str | None = None) -> Variable:
+    """Subtract the rows of ``hf.IndexedSlices`` from those at their indices, and return the variable."""
+    return _changed(self, "rows_subtracted", sparse_delta)
+
+
+def _scatter_update(self: Variable, sparse_delta: Any, use_locking: bool = False, name: str | None = None) -> Variable:
+    """Set the rows of ``hf.IndexedSlices`` at their indices, of equal ones the last, and return the variable."""
+    return _changed(self, "rows_set", sparse_delta)
+
+
+def _scatter_nd_add(self: Variable, indices: Any, updates: Any, name: str | None = None) -> Variable:
+    """Add ``updates`` at places, and return the variable.
+
+    The last axis of ``indices`` holds one position for each leading axis of the variable.
+    """
+    return _changed(self, "added_at", indices, updates)
+
+
+def _scatter_nd_sub(self: Variable, indices: Any, updates: Any, name: str | None = None) -> Variable:
+    """Subtract ``updates`` at places, see ``scatter_nd_add``, and return the variable."""
+    return _changed(self, "subtracted_at", indices, updates)
+
+
+def _scatter_nd_update(self: Variable, indices: Any, updates: Any, name: str | None = None) -> Variable:
+    """Set ``updates`` at places, see ``scatter_nd_add``, and return the variable."""
+    return _changed(self, "set_at", indices, updates)
+
+
+def _changed(variable: Variable, how: str, *args: Any) -> Variable:
+    from hybridflow.array import scattering  # which few programs need
+
+    change: Callable[..., Tensor] = getattr(scattering, how)
+    return in_turn((variable._gate,), lambda: variable.assign(change(variable._read(), *args)))
+
+
 def _updated(variable: Variable, op: Callable[..., Tensor], delta: Any) -> Variable:
     if type(delta) not in _AS_IT_IS and not isinstance(delta, (Tensor, Variable)) and weak_kind(delta) is None:
         delta = as_tensor(delta, "assign", variable.dtype)  # arrays and lists, as in ``assign``
@@ -102,3 +142,9 @@ def install() -> None:
     give(Variable, "assign", _assign)
     give(Variable, "assign_add", _assign_add)
     give(Variable, "assign_sub", _assign_sub)
+    give(Variable, "scatter_add", _scatter_add)
+    give(Variable, "scatter_sub", _scatter_sub)
+    give(Variable, "scatter_update", _scatter_update)
+    give(Variable, "scatter_nd_add", _scatter_nd_add)
+    give(Variable, "scatter_nd_sub", _scatter_nd_sub)
+    give(Variable, "scatter_nd_update", _scatter_nd_update)

@@ -36,7 +36,7 @@ from hybridflow.compiler.ir import dtypes
 from hybridflow.compiler.ir.types import Extent, Shape, product
 from hybridflow.compiler.ops import TABLE, rules
 from hybridflow.core.promotion import default_float, default_int, to_dtype, weak_kind
-from hybridflow.core.tensor import Tensor
+from hybridflow.core.tensor import Operators, Tensor
 from hybridflow.eager.dispatch import apply
 from hybridflow.eager.operands import as_tensor, cast, scalar, to_shape
 from hybridflow.eager.operations import operation
@@ -244,16 +244,32 @@ class Source:
 
         Up to 2**32 values are 64 random bits modulo their number, so that the chance of one is off by less than 2**-64;
         of more all are as likely.  Raises ArgumentError for an empty range, or one that the dtype does not hold.
+
+        Bounds may be tensors of integers that broadcast to the shape; then the numbers are 64 random bits modulo their
+        count however many they are, and an empty range raises DivisionError.
         """
         found = to_dtype(dtype, "random.randint")
         if not dtypes.is_integer(found):
             raise DTypeError("random.randint", f"{found} is not an integer dtype.")
+        if isinstance(minval, Operators) or isinstance(maxval, Operators):
+            return self._between(minval, maxval, to_shape(shape, "random.randint"), found)
         low, high = (rules.integer("random.randint", name, v) for name, v in (("minval", minval), ("maxval", maxval)))
         limits = np.iinfo(found)
         if not (low < high and limits.min <= low and high - 1 <= limits.max):
             raise ArgumentError("random.randint", f"[{low}, {high}) is empty or does not fit {found}.")
         offsets = self._below(high - low, to_shape(shape, "random.randint"))
         return add(cast(offsets, found), scalar(low, found, "random.randint"))
+
+    def _between(self, minval: Any, maxval: Any, shape: Shape, dtype: Any) -> Tensor:
+        """``randint`` with bounds whose values need not be known."""
+        bounds = [as_tensor(bound, "random.randint") for bound in (minval, maxval)]
+        for bound in bounds:
+            if not dtypes.is_integer(bound.dtype):
+                raise DTypeError("random.randint", f"a bound is {bound.type}; it must be of integers.")
+        low, high = (cast(bound, dtypes.int64) for bound in bounds)
+        count = where(less(low, high), subtract(high, low), 0)
+        offsets = remainder(self._words64(shape), broadcast_to(cast(count, dtypes.uint64), shape))
+        return cast(add(cast(offsets, dtypes.int64), broadcast_to(low, shape)), dtype)
 
     @operation
     def _below(self, count: Extent, shape: Shape) -> Tensor:

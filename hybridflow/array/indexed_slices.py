@@ -27,6 +27,8 @@ class IndexedSlices(Operators):
     ``tape.gradient`` returns tensors, never this: the gradient of a look-up is a tensor that keeps its rows apart until
     somebody looks at the whole, so code need not tell two kinds of gradients from each other.
 
+    ``dense_shape`` may be left out where nobody asks for the whole, as in ``v.scatter_add``.
+
     Raises ShapeError where the parts do not fit each other, DTypeError for indices that are no integers.  An index out
     of range raises IndexRangeError when the tensor is made.
 
@@ -37,20 +39,21 @@ class IndexedSlices(Operators):
 
     values: Tensor
     indices: Tensor
-    dense_shape: tuple[int, ...]
+    dense_shape: tuple[int, ...] | None = None
 
     @entered
     def __post_init__(self) -> None:
         stage = "IndexedSlices"
         values, indices = as_tensor(self.values, stage), as_tensor(self.indices, stage)
-        shape = tuple([int(extent) for extent in self.dense_shape])
+        shape = None if self.dense_shape is None else tuple([int(extent) for extent in self.dense_shape])
         if not is_integer(indices.dtype):
             raise DTypeError(stage, f"indices are {indices.type}; give integers.")
-        if not shape or values.shape != (*indices.shape, *shape[1:]):
+        inner = values.shape[indices.ndim :] if shape is None else shape[1:]
+        if shape == () or values.shape != (*indices.shape, *inner):
             raise ShapeError(
                 stage,
                 f"values are {values.type}, indices {indices.type}, and dense_shape is {shape}. Expected values of "
-                f"shape {[*indices.shape, *shape[1:]]}: for each index a row.",
+                f"shape {[*indices.shape, *inner]}: for each index a row.",
             )
         if indices.dtype != int32:
             indices = cast(indices, int64)
@@ -59,6 +62,8 @@ class IndexedSlices(Operators):
 
     @property
     def shape(self) -> tuple[int, ...]:
+        if self.dense_shape is None:
+            raise ShapeError("IndexedSlices", "the shape of the whole is not known. Give dense_shape.")
         return self.dense_shape
 
     @property
@@ -88,4 +93,5 @@ class IndexedSlices(Operators):
         return object.__hash__(self)
 
     def __repr__(self) -> str:
-        return f"<IndexedSlices {self.type} values={self.values!r} indices={self.indices!r}>"
+        whole = "" if self.dense_shape is None else f"{self.type} "
+        return f"<IndexedSlices {whole}values={self.values!r} indices={self.indices!r}>"

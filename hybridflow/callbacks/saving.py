@@ -9,7 +9,7 @@ from typing import Any
 from hybridflow.callbacks.callback import Callback
 from hybridflow.callbacks.stopping import Watching
 from hybridflow.checkpoint import Checkpoint
-from hybridflow.checkpoint.checkpoint import SUFFIX, check_name
+from hybridflow.checkpoint.checkpoint import SUFFIX, written
 from hybridflow.errors import ArgumentError
 
 
@@ -45,7 +45,6 @@ class ModelCheckpoint(Watching):
         if save_freq != "epoch" and not (isinstance(save_freq, int) and save_freq > 0):
             raise ArgumentError("ModelCheckpoint", f'save_freq is {save_freq!r}; it must be "epoch" or an int above 0.')
         self.filepath, self.verbose, self.save_freq = os.fspath(filepath), verbose, save_freq
-        check_name(self.filepath, "ModelCheckpoint")
         self.save_best_only, self.save_weights_only = save_best_only, save_weights_only
         self.best = self.worst() if initial_value_threshold is None else float(initial_value_threshold)
         self._epoch = self._batches = 0
@@ -79,7 +78,7 @@ class ModelCheckpoint(Watching):
         if self.save_weights_only:
             self.model.save_weights(path)
         else:
-            Checkpoint(model=self.model, optimizer=self.model.optimizer).write(path)
+            Checkpoint(model=self.model, optimizer=self.model.optimizer).write(written(path))
         if self.verbose:
             print(f"Epoch {epoch + 1}: saved {path}")
 

@@ -219,9 +219,7 @@ def opened(path: str | os.PathLike[str]) -> tuple[files.File, dict[str, Any], in
 
     Raises CheckpointError for a file that is damaged, of another kind or of a later version.
     """
-    if not os.path.exists(path) and os.path.exists(f"{os.fspath(path)}{SUFFIX}"):
-        path = f"{os.fspath(path)}{SUFFIX}"
-    file = files.File(path)
+    file = files.File(_found(path))
     try:
         version, counter = int(file.texts.get("version", "1")), int(file.texts.get("counter", "0"))
         plain = json.loads(file.texts.get("plain", "{}"))
@@ -277,16 +275,21 @@ def check_fit(file: files.File, old: str, new: str, variable: Variable, stage: s
         raise CheckpointError(stage, f"{new} is {kept} in {file.path} and {wanted} here: it is of another model.")
 
 
-def check_name(path: str | os.PathLike[str], stage: str) -> None:
-    """Raise ArgumentError for names of files of formats that are not written."""
-    if os.fspath(path).endswith((".h5", ".hdf5", ".keras")):
-        raise ArgumentError(stage, f"{path} would be of a format that is not written; name it *{SUFFIX}.")
+def written(path: str | os.PathLike[str]) -> str:
+    """The file that is written for a path: names of formats that are not written get the ending of the one that is."""
+    name = os.fspath(path)
+    return f"{name}{SUFFIX}" if name.endswith((".h5", ".hdf5", ".keras")) else name
 
 
-def save_variables(path: str | os.PathLike[str], variables: Mapping[str, Variable], stage: str) -> None:
-    """Write variables by name into one file.  Raises ArgumentError for names of formats that are not written."""
-    check_name(path, stage)
-    files.write(path, {name: variable.numpy() for name, variable in variables.items()}, {"kind": "weights"})
+def _found(path: str | os.PathLike[str]) -> str:
+    """The file that a path names, whose ending may be left out."""
+    name = os.fspath(path)
+    return f"{name}{SUFFIX}" if not os.path.exists(name) and os.path.exists(f"{name}{SUFFIX}") else name
+
+
+def save_variables(path: str | os.PathLike[str], variables: Mapping[str, Variable]) -> None:
+    """Write variables by name into one file, see ``written``."""
+    files.write(written(path), {name: variable.numpy() for name, variable in variables.items()}, {"kind": "weights"})
 
 
 def load_variables(path: str | os.PathLike[str], variables: Mapping[str, Variable], partial: bool, stage: str) -> None:
@@ -294,7 +297,7 @@ def load_variables(path: str | os.PathLike[str], variables: Mapping[str, Variabl
 
     Raises CheckpointError, and assigns nothing, where names or shapes differ; with ``partial`` only for shapes.
     """
-    file = files.File(path)
+    file = files.File(_found(path))
     missing = [name for name in variables if name not in file.names]
     unused = [name for name in file.names if name not in variables]
     if not partial and (missing or unused):

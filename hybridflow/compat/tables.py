@@ -12,7 +12,7 @@ DType: ~values.DType
 TensorShape: ~values.TensorShape
 TensorSpec: ~values.TensorSpec
 TensorArray: ~control.TensorArray
-IndexedSlices: IndexedSlices
+IndexedSlices: ~values.IndexedSlices
 Module: ~control.Module
 GradientTape: GradientTape
 UnconnectedGradients: ~control.UnconnectedGradients
@@ -486,15 +486,32 @@ extract_patches: ~images.extract_patches
 *: summary
 
 [errors]
-OpError, InvalidArgumentError, FailedPreconditionError, InternalError, UnimplementedError: errors.HybridflowError
-NotFoundError: ~settings.NOT_FOUND
-ResourceExhaustedError: ~settings.MEMORY
-OutOfRangeError: ~settings.OUT_OF_RANGE
+OpError, FailedPreconditionError, UnknownError: errors.HybridflowError
+InvalidArgumentError: errors.OperandError
+InternalError: errors.CompileError
+DataLossError: errors.DataError
+AbortedError, CancelledError, UnavailableError: errors.WorkerError
+AlreadyExistsError: ~settings.FileExistsError
+DeadlineExceededError: ~settings.TimeoutError
+NotFoundError: ~settings.FileNotFoundError
+OutOfRangeError: ~settings.StopIteration
+PermissionDeniedError: ~settings.PermissionError
+ResourceExhaustedError: ~settings.MemoryError
+UnimplementedError: ~settings.NotImplementedError
 
 [train]
 Checkpoint: checkpoint.Checkpoint
 CheckpointManager: ~files.CheckpointManager
 latest_checkpoint: ~files.latest_checkpoint
+list_variables: ~files.list_variables
+load_checkpoint: ~files.load_checkpoint
+load_variable: ~files.load_variable
+BytesList: ~records.BytesList
+FloatList: ~records.FloatList
+Int64List: ~records.Int64List
+Feature: ~records.Feature
+Features: ~records.Features
+Example: ~records.Example
 
 [saved_model]
 save: ~files.save
@@ -535,6 +552,7 @@ TFRecordDataset: data.TFRecordDataset
 TextLineDataset: data.TextLineDataset
 
 [data.experimental]
+Counter: data.Dataset.counter
 CsvDataset: data.CsvDataset
 make_csv_dataset: data.make_csv_dataset
 AUTOTUNE: data.AUTOTUNE
@@ -704,14 +722,192 @@ to_categorical: ~models.to_categorical
 normalize: ~models.normalize
 set_random_seed: ~models.set_random_seed
 register_keras_serializable: ~models.register_keras_serializable
+timeseries_dataset_from_array: ~files.timeseries_dataset_from_array
+CustomObjectScope, custom_object_scope: core.configured.custom_objects
+
+[keras.saving]
+CustomObjectScope, custom_object_scope: core.configured.custom_objects
+load_model: models.load_model
+register_keras_serializable: ~models.register_keras_serializable
+save_model: models.save_model
+
+[keras.preprocessing]
+timeseries_dataset_from_array: ~files.timeseries_dataset_from_array
 
 [keras.random]
+categorical: ~draws.categorical
+randint: ~draws.keras_randint
+gamma: ~draws.gamma
 SeedGenerator: random.Generator
 normal: ~draws.normal
 truncated_normal: ~draws.truncated_normal
 uniform: ~draws.uniform
 shuffle: ~draws.shuffle
 dropout: ~network.dropout
+
+[keras.ops]
+abs, absolute: abs(&x, /)
+add: add(&x1, &x2, /)
+all: ~maths.reduce_all(x>input_tensor, axis, keepdims)
+any: ~maths.reduce_any(x>input_tensor, axis, keepdims)
+arange: ~arrays.range(start, stop>limit, step>delta, dtype)
+arccos: acos(&x, /)
+arccosh: acosh(&x, /)
+arcsin: asin(&x, /)
+arcsinh: asinh(&x, /)
+arctan: atan(&x, /)
+arctan2: atan2(&x1, &x2, /)
+arctanh: atanh(&x, /)
+argmax: argmax(&x, /, axis, keepdims)
+argmin: argmin(&x, /, axis, keepdims)
+argsort: argsort(&x, /, axis)
+array, convert_to_tensor: ~values.convert_to_tensor(x>value, dtype)
+broadcast_to: ~arrays.broadcast_to(x>input, shape)
+cast: ~values.cast
+ceil: ceil(&x, /)
+clip: clip(&x, &x_min, &x_max, /)
+concatenate: ~arrays.concat(xs>values, axis=0)
+cond: ~control.cond(pred, true_fn, false_fn)
+convert_to_numpy: ~values.array_of(x>value)
+copy: positive(&x, /)
+cos: cos(&x, /)
+cosh: cosh(&x, /)
+count_nonzero: ~maths.count_nonzero(x>input, axis)
+cross: linalg.cross(&x1, &x2, /)
+cumprod: cumulative_prod(&x, /, axis)
+cumsum: cumulative_sum(&x, /, axis)
+diag: ~linear.diag(x>diagonal)
+diagonal: diagonal(&x, /)
+divide, true_divide: ~maths.divide(x1>x, x2>y)
+divide_no_nan: ~maths.divide_no_nan(x1>x, x2>y)
+dot: ~keras_ops.dot
+einsum: ~linear.einsum
+elu: nn.elu(&x, /, alpha)
+empty, zeros: ~arrays.zeros
+equal: equal(&x1, &x2, /)
+erf: erf(&x, /)
+exp: exp(&x, /)
+expand_dims: expand_dims(&x, /, axis)
+expm1: expm1(&x, /)
+eye: ~arrays.eye(N>num_rows, M>num_columns, dtype)
+flip: flip(&x, /, axis)
+floor: floor(&x, /)
+floor_divide: floor_divide(&x1, &x2, /)
+full: full(shape, fill_value, dtype)
+full_like: full_like(&x, fill_value, /, dtype)
+gelu: nn.gelu(&x, /, approximate=True)
+greater: greater(&x1, &x2, /)
+greater_equal: greater_equal(&x1, &x2, /)
+hard_sigmoid: nn.hard_sigmoid(&x, /)
+identity: ~arrays.eye(n>num_rows, dtype)
+in_top_k: ~maths.in_top_k
+is_tensor: ~values.is_tensor
+isclose: isclose(&x1, &x2, /)
+isfinite: isfinite(&x, /)
+isinf: isinf(&x, /)
+isnan: isnan(&x, /)
+leaky_relu: nn.leaky_relu(&x, /, negative_slope>alpha=0.2)
+less: less(&x1, &x2, /)
+less_equal: less_equal(&x1, &x2, /)
+linspace: linspace(start, stop, num=50)
+log: log(&x, /)
+log10: log10(&x, /)
+log1p: log1p(&x, /)
+log2: log2(&x, /)
+log_sigmoid: nn.log_sigmoid(&x, /)
+log_softmax: ~maths.log_softmax(x>logits, axis=-1)
+logical_and: logical_and(&x1, &x2, /)
+logical_not: logical_not(&x, /)
+logical_or: logical_or(&x1, &x2, /)
+logical_xor: logical_xor(&x1, &x2, /)
+logsumexp: ~maths.reduce_logsumexp(x>input_tensor, axis, keepdims)
+map: ~control.map_fn(f>fn, xs>elems)
+matmul: ~linear.matmul(x1>a, x2>b)
+max: ~maths.reduce_max(x>input_tensor, axis, keepdims)
+maximum: maximum(&x1, &x2, /)
+mean: ~models.k_mean
+meshgrid: ~arrays.meshgrid
+min: ~maths.reduce_min(x>input_tensor, axis, keepdims)
+minimum: minimum(&x1, &x2, /)
+mod: remainder(&x1, &x2, /)
+moments: ~network.moments(x, axes, keepdims)
+moveaxis: moveaxis(&x, source, destination, /)
+multiply: multiply(&x1, &x2, /)
+ndim: ~models.k_ndim
+negative: negative(&x, /)
+nonzero: nonzero(&x, /)
+norm: ~keras_ops.norm
+normalize: ~maths.l2_normalize(x, axis=-1)
+not_equal: not_equal(&x1, &x2, /)
+one_hot: ~arrays.one_hot(x>indices, num_classes>depth, axis=-1, dtype)
+ones: ~arrays.ones
+ones_like: ones_like(&x, /, dtype)
+outer: linalg.outer(&x1, &x2, /)
+pad: ~arrays.pad(x>tensor, pad_width>paddings, mode='constant', constant_values=0)
+power: pow(&x1, &x2, /)
+prod: ~maths.reduce_prod(x>input_tensor, axis, keepdims)
+ravel: ~models.k_flatten
+reciprocal: reciprocal(&x, /)
+relu: nn.relu(&x, /)
+relu6: nn.relu6(&x, /)
+repeat: ~arrays.repeat(x>input, repeats, axis)
+reshape: ~arrays.reshape(x>tensor, newshape>shape)
+roll: roll(&x, shift, /, axis)
+round: ~maths.round
+rsqrt: rsqrt(&x, /)
+scatter: ~arrays.scatter_nd(indices, values>updates, shape)
+scatter_update: ~arrays.tensor_scatter_nd_update(inputs>tensor, indices, updates)
+searchsorted: ~arrays.searchsorted(sorted_sequence, values, side)
+segment_sum: ~keras_ops.segment_sum
+selu: nn.selu(&x, /)
+shape: ~keras_ops.shape
+sigmoid: ~maths.sigmoid
+sign: sign(&x, /)
+silu, swish: nn.silu(&x, /)
+sin: sin(&x, /)
+sinh: sinh(&x, /)
+size: ~values.size(x>input)
+slice: ~arrays.slice_(inputs>input_, start_indices>begin, shape>size)
+softmax: ~models.softmax
+softplus: nn.softplus(&x, /)
+softsign: nn.softsign(&x, /)
+sort: ~arrays.sort(x>values, axis=-1)
+split: ~keras_ops.split
+sqrt: sqrt(&x, /)
+square: square(&x, /)
+squeeze: ~arrays.squeeze(x>input, axis)
+stack: ~arrays.stack(x>values, axis=0)
+std: ~maths.reduce_std(x>input_tensor, axis, keepdims)
+stop_gradient: stop_gradient(&variable, /)
+subtract: subtract(&x1, &x2, /)
+sum: ~maths.reduce_sum(x>input_tensor, axis, keepdims)
+swapaxes: ~keras_ops.swapaxes
+take: ~keras_ops.take
+take_along_axis: take_along_axis(&x, &indices, /, axis)
+tan: tan(&x, /)
+tanh: tanh(&x, /)
+tensordot: ~linear.tensordot(x1>a, x2>b, axes=2)
+tile: ~arrays.tile(x>input, repeats>multiples)
+top_k: ~arrays.top_k(x>input, k)
+trace: trace(&x, /)
+transpose: ~arrays.transpose(x>a, axes>perm)
+tril: tril(&x, /, k)
+triu: triu(&x, /, k)
+unstack: ~arrays.unstack(x>value, num, axis=0)
+var: ~maths.reduce_variance(x>input_tensor, axis, keepdims)
+vdot: ~keras_ops.dot
+vectorized_map: ~control.vectorized_map(function>fn, elements>elems)
+where: ~arrays.where(condition, x1>x, x2>y)
+while_loop: ~control.while_loop(cond, body, loop_vars)
+zeros_like: zeros_like(&x, /, dtype)
+binary_crossentropy: ~models.binary_crossentropy(target>y_true, output>y_pred, from_logits)
+categorical_crossentropy: ~models.categorical_crossentropy(target>y_true, output>y_pred, from_logits)
+sparse_categorical_crossentropy: ~models.sparse_categorical_crossentropy(target>y_true, output>y_pred, from_logits)
+
+[keras.ops.image]
+resize: ~images.resize(images, size, interpolation>method='bilinear')
+rgb_to_grayscale: ~images.rgb_to_grayscale
+extract_patches: ~keras_ops.extract_patches
 
 [keras.backend]
 abs: abs(&x, /)

@@ -123,7 +123,7 @@ class _Wanted(NamedTuple):
         name = getattr(func, "__name__", type(func).__name__)
         if not self.dtypes:
             return []
-        if self.is_single:
+        if self.is_single or (len(self.dtypes) == 1 and not isinstance(returned, (list, tuple))):
             returned = [returned]
         if not isinstance(returned, (list, tuple)) or len(returned) != len(self.dtypes):
             found = f"{len(returned)} values" if isinstance(returned, (list, tuple)) else type(returned).__name__

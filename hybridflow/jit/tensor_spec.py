@@ -11,6 +11,7 @@ import numpy as np
 from hybridflow.compiler.ir.extents import Dim
 from hybridflow.compiler.ir.types import TensorType, shape_fault
 from hybridflow.core.promotion import to_dtype
+from hybridflow.core.shape import Shape
 from hybridflow.errors import ArgumentError, entered
 
 Wanted = int | str | None  # an extent, the name of one, or any
@@ -33,7 +34,7 @@ class TensorSpec:
     def __init__(self, shape: Iterable[Wanted], dtype: Any = "float32", name: str | None = None) -> None:
         if shape is None or isinstance(shape, (int, str)):
             raise ArgumentError("TensorSpec", f"shape must be a sequence of extents such as (None, 4), got {shape!r}.")
-        self.shape = tuple(map(_wanted, shape))
+        self.shape = Shape(map(_wanted, shape))
         fault = shape_fault(tuple(extent for extent in self.shape if isinstance(extent, int)))
         if fault is not None:
             raise ArgumentError("TensorSpec", f"the shape {fault}")
@@ -48,6 +49,10 @@ class TensorSpec:
     def accepts_shape(self, shape: tuple[Any, ...]) -> bool:
         """Whether a tensor of that shape fits."""
         return accepts(self.shape, shape)
+
+    def is_compatible_with(self, value: Any) -> bool:
+        """Whether a tensor, or what another spec says, fits."""
+        return self.dtype == value.dtype and self.shape.is_compatible_with(value.shape)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, TensorSpec):

@@ -42,8 +42,8 @@ class Layer(Module, Configured):
     ``hf.mixed_precision``): with "mixed_float16" weights are held in float32, and inputs and weights are converted to
     float16 for ``call``.
     ``activity_regularizer`` (see ``hf.regularizers``) penalizes results, ``add_loss`` anything else.
-    ``input_shape``, the shape of a sample, or ``input_dim`` for one axis, lets the first layer of a ``Sequential`` be
-    built before there is data.
+    ``input_shape``, the shape of a sample (``batch_input_shape`` that of a batch), or ``input_dim`` for one axis, lets
+    the first layer of a ``Sequential`` be built before there is data.
 
     >>> class Scale(hf.layers.Layer):
     ...     def build(self, input_shape):
@@ -62,6 +62,7 @@ class Layer(Module, Configured):
     _takes_training = False
     _takes_mask = False
     _sample_shape: tuple[int | None, ...] | None = None
+    _sample_count: int | None = None  # in a batch
     activity_regularizer: Any = None
     _settled_name: str | None = None  # among the layers of a model, see ``naming``
 
@@ -80,12 +81,15 @@ class Layer(Module, Configured):
         dtype: Any = None,
         input_shape: Any = None,
         input_dim: int | None = None,
+        batch_input_shape: Any = None,
         activity_regularizer: Any = None,
     ) -> None:
         self.trainable = trainable
         self._mark = calling.Mark()
         if activity_regularizer is not None:
             self.activity_regularizer = regularizers.get(activity_regularizer)
+        if batch_input_shape is not None:
+            self._sample_count, *input_shape = batch_input_shape
         if input_shape is not None or input_dim is not None:
             self._sample_shape = (input_dim,) if input_shape is None else tuple(input_shape)
         self._name = name

@@ -71,6 +71,10 @@ class RNN(Layer):
             first = Nest(cells.initial_state(self.cell, input_shape[0], self.compute_dtype), "states")
             self.states = first.filled([Variable(x, trainable=False, name="state") for x in first.values])
 
+    def get_initial_state(self, batch_size: int) -> list[Any]:
+        """The states that a batch of this size begins with, where none are given."""
+        return cells.initial_state(self.cell, batch_size, self.compute_dtype)
+
     def reset_state(self) -> None:
         """Make the states of a stateful layer 0."""
         if self.states is not None:

@@ -196,7 +196,7 @@ class Functional(Model):
         }
 
     @classmethod
-    def from_config(cls, config: Mapping[str, Any]) -> Self:
+    def _from_config(cls, config: Mapping[str, Any]) -> Self:
         """A model with such layers, without their weights."""
         if "calls" not in config:
             return cls(**config)

@@ -13,7 +13,7 @@ from hybridflow.autodiff.tape import GradientTape
 from hybridflow.callbacks.callback import History
 from hybridflow.callbacks.running import CallbackList
 from hybridflow.checkpoint.checkpoint import load_variables, save_variables
-from hybridflow.core import calling, pytree
+from hybridflow.core import calling, configured, pytree
 from hybridflow.core.context import suspended
 from hybridflow.core.tensor import Tensor
 from hybridflow.core.variable import Variable
@@ -65,6 +65,8 @@ class Model(Layer):
         return object.__new__(cls)
 
     def __init__(self, *args: Any, **options: Any) -> None:
+        if args[:1] == (self,):  # ``super().__init__(self)``, as some programs have it
+            args = args[1:]
         if args or "inputs" in options:  # of a subclass that says what graph it is of
             self.__class__ = _of_graph_too(type(self))
             Model._of_graph.__init__(self, *args, **options)
@@ -139,10 +141,18 @@ class Model(Layer):
         self._run.stop_training = bool(value)
 
     @classmethod
-    def from_config(cls, config: Mapping[str, Any]) -> Any:
-        """A model with such a configuration, which may be that of a graph of layers."""
-        if cls is Model and "calls" in config:
-            return cls._of_graph.from_config(config)
+    def from_config(cls, config: Mapping[str, Any], custom_objects: Mapping[str, Any] | None = None) -> Any:
+        """A model with such a configuration, which may be that of a graph of layers.
+
+        ``custom_objects`` are classes by the names that the configuration has for them.
+        """
+        with configured.custom_objects(custom_objects or {}):
+            if cls is Model and "calls" in config:
+                return cls._of_graph._from_config(config)
+            return cls._from_config(config)
+
+    @classmethod
+    def _from_config(cls, config: Mapping[str, Any]) -> Any:
         return super().from_config(config)
 
     # What is trained
@@ -563,7 +573,7 @@ class Model(Layer):
 
     def save_weights(self, filepath: Any) -> None:
         """Write all variables into a file in the safetensors format, which replaces one that is there."""
-        save_variables(filepath, self.named_variables(), self.name)
+        save_variables(filepath, self.named_variables())
 
     def load_weights(self, filepath: Any, skip_mismatch: bool = False) -> None:
         """Assign all variables from a file that ``save_weights`` wrote.

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from hybridflow.checkpoint import Checkpoint
-from hybridflow.checkpoint.checkpoint import check_name, opened
+from hybridflow.checkpoint.checkpoint import opened, written
 from hybridflow.errors import ArgumentError, CheckpointError
 from hybridflow.layers.graph import build_for, symbols_of
 from hybridflow.models.model import Model
@@ -20,9 +20,10 @@ def save_model(model: Any, filepath: str | os.PathLike[str], overwrite: bool = T
     """Write a model into one file, which replaces one that is there: its configuration, its weights, what ``compile``
     was given, and the state of the optimizer.  ``load_model`` reads it.
 
-    The file is in the safetensors format, whose metadata hold the rest as JSON.  Raises ArgumentError for names of
-    other formats, FileExistsError for a file that is there unless ``overwrite``, ArgumentTypeError for a model whose
-    configuration holds what cannot be written.
+    The file is in the safetensors format, whose metadata hold the rest as JSON; the names ``model.keras`` and
+    ``model.h5`` stand for ``model.keras.safetensors`` and so on, here and for ``load_model``.  Raises FileExistsError
+    for a file that is there unless ``overwrite``, ArgumentTypeError for a model whose configuration holds what cannot
+    be written.
 
     >>> import os, tempfile
     >>> model = hf.Sequential([hf.Input((3,)), hf.layers.Dense(2)])
@@ -32,18 +33,18 @@ def save_model(model: Any, filepath: str | os.PathLike[str], overwrite: bool = T
     >>> os.path.exists(path)
     True
     """
-    check_name(filepath, "save_model")
     if not isinstance(model, Model):
         raise ArgumentError("save_model", f"{model!r:.60} is no model.")
-    if not overwrite and os.path.exists(filepath):
-        raise FileExistsError(f"{os.fspath(filepath)} is there, and overwrite is False")
+    path = written(filepath)
+    if not overwrite and os.path.exists(path):
+        raise FileExistsError(f"{path} is there, and overwrite is False")
     told = {
         "version": _VERSION,
         "architecture": to_text(model, model.name),
         "shape": to_text(model._seen_shape, model.name),
         "compiled": to_text(model._compiled and model._compiled.arguments(), model.name),
     }
-    Checkpoint(**_parts(model), **told).write(filepath)
+    Checkpoint(**_parts(model), **told).write(path)
 
 
 def load_model(

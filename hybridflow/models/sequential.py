@@ -46,7 +46,7 @@ class Sequential(Model):
         if not callable(layer):
             raise ArgumentTypeError(self.name, f"{layer!r} is no layer: it cannot be called.")
         if not self.layers and self._start is None and getattr(layer, "_sample_shape", None) is not None:
-            self._start = Input(layer._sample_shape)
+            self._start = Input(layer._sample_shape, layer._sample_count)
         settle([*self.layers, layer], self.name)
         if self._start is not None:
             self._connect(layer)
@@ -108,6 +108,6 @@ class Sequential(Model):
         return super().get_config() | {"layers": [describe(layer) for layer in [*first, *self.layers]]}
 
     @classmethod
-    def from_config(cls, config: Mapping[str, Any]) -> Self:
+    def _from_config(cls, config: Mapping[str, Any]) -> Self:
         """One with such layers, without their weights.  Raises ArgumentError for a class that there is not."""
         return cls(**{**config, "layers": [as_layer(given) for given in config["layers"]]})

@@ -14,7 +14,9 @@ _streams: dict[int, Any] = {}  # of ops that were given a seed, since the global
 
 
 def generator_of(seed: Any) -> Any:
-    """The generator behind an op that was given ``seed``, None for none."""
+    """The generator behind an op that was given ``seed``, None for none; a generator is itself."""
+    if isinstance(seed, hf.random.Generator):
+        return seed
     if seed is None:
         return hf.random.global_generator()
     if seed not in _streams:
@@ -127,3 +129,8 @@ def stateless_categorical(
 def stateless_shuffle(value: Any, seed: Any, alg: Any = None, name: str | None = None) -> Any:
     """``tf.random.experimental.stateless_shuffle``."""
     return hf.random.stateless_shuffle(operand(value), seed)
+
+
+def keras_randint(shape: Any, minval: Any, maxval: Any, dtype: Any = dtypes.int32, seed: Any = None) -> Any:
+    """``keras.random.randint``."""
+    return uniform(shape, minval, maxval, dtype, seed)

@@ -10,8 +10,10 @@ from typing import Any
 import numpy as np
 
 import hybridflow as hf
-from hybridflow.compat.adapters.values import convert_to_tensor
+from hybridflow.checkpoint.checkpoint import opened
+from hybridflow.compat.adapters.values import DType, as_dtype, convert_to_tensor
 from hybridflow.compat.facade import Facade
+from hybridflow.errors import ArgumentError
 
 
 def _of_lists(tensors: Any) -> Any:
@@ -40,6 +42,35 @@ Dataset = Facade(
 )
 
 
+def timeseries_dataset_from_array(
+    data: Any, targets: Any, sequence_length: int, sequence_stride: int = 1, sampling_rate: int = 1,
+    batch_size: int | None = 128, shuffle: bool = False, seed: int | None = None, start_index: int | None = None,
+    end_index: int | None = None,
+) -> Any:  # fmt: skip
+    """``tf.keras.utils.timeseries_dataset_from_array``: windows of the rows, with the target of each one's first."""
+    rows = np.asarray(data)
+    first, last = start_index or 0, len(rows) if end_index is None else end_index
+    if not 0 <= first < last <= len(rows) or min(sequence_length, sequence_stride, sampling_rate) < 1:
+        raise ArgumentError(
+            "timeseries_dataset_from_array", f"rows {first} to {last} of {len(rows)}, with lengths or steps below 1."
+        )
+    starts = np.arange(first, last - (sequence_length - 1) * sampling_rate, sequence_stride)
+    wanted = None if targets is None else np.asarray(targets)
+    if wanted is not None:
+        starts = starts[starts < first + len(wanted)]
+    found = hf.data.Dataset.from_tensor_slices(starts)
+    if shuffle:
+        found = found.shuffle(max(len(starts), 1), seed)
+    steps = np.arange(sequence_length) * sampling_rate
+
+    def window(start: Any) -> Any:
+        at = int(start)
+        return rows[at + steps] if wanted is None else (rows[at + steps], wanted[at - first])
+
+    found = found.map(window)
+    return found if batch_size is None else found.batch(batch_size)
+
+
 def cardinality(dataset: Any) -> Any:
     """``tf.data.experimental.cardinality``."""
     return dataset.cardinality()
@@ -53,6 +84,47 @@ def latest_checkpoint(checkpoint_dir: Any, latest_filename: Any = None) -> str |
 
 def _age(path: Path) -> tuple[int, int]:
     return path.stat().st_mtime_ns, int(path.stem.rpartition("-")[2])
+
+
+def list_variables(ckpt_dir_or_file: Any) -> list[tuple[str, list[int]]]:
+    """``tf.train.list_variables``: names and shapes."""
+    reader = load_checkpoint(ckpt_dir_or_file)
+    return sorted((name, list(shape)) for name, shape in reader.get_variable_to_shape_map().items())
+
+
+def load_variable(ckpt_dir_or_file: Any, name: str) -> np.ndarray:
+    """``tf.train.load_variable``."""
+    return load_checkpoint(ckpt_dir_or_file).get_tensor(name)
+
+
+def load_checkpoint(ckpt_dir_or_file: Any) -> CheckpointReader:
+    """``tf.train.load_checkpoint``: of a file, or the latest of a folder.  Raises FileNotFoundError for none."""
+    path = os.fspath(ckpt_dir_or_file)
+    if os.path.isdir(path):
+        path = latest_checkpoint(path) or os.path.join(path, "no checkpoint")
+    return CheckpointReader(path)
+
+
+class CheckpointReader:
+    """The arrays of a checkpoint by name."""
+
+    def __init__(self, path: str) -> None:
+        self._file = opened(path)[0]
+
+    def get_variable_to_shape_map(self) -> dict[str, list[int]]:
+        return {name: list(self._file.shape(name)) for name in self._file.names}
+
+    def get_variable_to_dtype_map(self) -> dict[str, DType]:
+        return {name: as_dtype(self._file.dtype(name)) for name in self._file.names}
+
+    def has_tensor(self, name: str) -> bool:
+        return name in self._file.names
+
+    def get_tensor(self, name: str) -> np.ndarray:
+        """One of the arrays.  Raises ArgumentError for a name that is not there."""
+        if not self.has_tensor(name):
+            raise ArgumentError("load_checkpoint", f"there is no {name}; there are {', '.join(self._file.names)}.")
+        return self._file.tensor(name).numpy()
 
 
 def save(obj: Any, export_dir: Any, signatures: Any = None, options: Any = None) -> None:

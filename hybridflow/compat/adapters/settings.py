@@ -13,7 +13,10 @@ from hybridflow.compat.adapters.control import name_scope
 from hybridflow.errors import DeviceError
 
 VERSION = "2.21.0"  # whose names and arguments these are
-NOT_FOUND, MEMORY, OUT_OF_RANGE = FileNotFoundError, MemoryError, StopIteration  # of tf.errors
+# Of tf.errors, where Python's own errors say it.
+FileExistsError, FileNotFoundError, MemoryError = FileExistsError, FileNotFoundError, MemoryError
+NotImplementedError, PermissionError, StopIteration = NotImplementedError, PermissionError, StopIteration
+TimeoutError = TimeoutError
 _DEVICE = re.compile(r"(?:/job:[^/]*)?(?:/replica:\d+)?(?:/task:\d+)?/?(?:device:)?([A-Za-z]+)(?::(\d+|\*))?$")
 
 

@@ -356,6 +356,15 @@ TensorSpec = Facade(
 )
 
 
+def _indexed_slices(values: Any, indices: Any, dense_shape: Any = None) -> Any:
+    """``tf.IndexedSlices``."""
+    shape = None if dense_shape is None else tuple(extents(axes(dense_shape)))
+    return hf.IndexedSlices(operand(values), operand(indices), shape)
+
+
+IndexedSlices = Facade(hf.IndexedSlices, _indexed_slices)
+
+
 def is_tensor(x: Any) -> bool:
     """``tf.is_tensor``: of variables too."""
     return isinstance(x, Operators)

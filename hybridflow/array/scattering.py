@@ -1,0 +1,73 @@
+"""Tensors changed at places that other tensors name, for the methods of variables (see ``assignment``).
+
+``IndexedSlices`` name rows.  ``indices`` name elements or slices: their last axis holds one position for each leading
+axis of the tensor.  Updates of one place add up; of several values set there, the last one counts.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hybridflow.array.creation import iota
+from hybridflow.array.elementwise import negative
+from hybridflow.array.indexed_slices import IndexedSlices
+from hybridflow.array.indexing import getitem, scatter_add
+from hybridflow.array.setitem import updated
+from hybridflow.compiler.ir.types import product
+from hybridflow.core.promotion import default_int
+from hybridflow.core.tensor import Tensor
+from hybridflow.eager.operands import as_tensor, cast, expand, reshape_to
+from hybridflow.errors import ArgumentTypeError, ShapeError
+
+
+def added_at(x: Tensor, indices: Any, updates: Any) -> Tensor:
+    """``x`` with ``updates`` added at the places ``indices``; raises IndexRangeError for those that are not there."""
+    key = _key(x, indices)
+    count = product(x.shape)
+    chosen = getitem(reshape_to(iota((count,), 0, default_int), x.shape), key)
+    values = expand(as_tensor(updates, "scatter_nd", x.dtype), chosen.shape)
+    size = (product(chosen.shape),)
+    found = scatter_add(reshape_to(x, (count,)), reshape_to(chosen, size), reshape_to(cast(values, x.dtype), size))
+    return reshape_to(found, x.shape)
+
+
+def set_at(x: Tensor, indices: Any, updates: Any) -> Tensor:
+    """``x`` with ``updates`` in the places ``indices``; raises IndexRangeError for those that are not there."""
+    return updated(x, _key(x, indices), as_tensor(updates, "scatter_nd", x.dtype))
+
+
+def _key(x: Tensor, indices: Any) -> tuple[Tensor, ...]:
+    places = as_tensor(indices, "scatter_nd", default_int)
+    depth = places.shape[-1] if places.ndim else 0
+    if not isinstance(depth, int) or not 0 < depth <= x.ndim:
+        raise ShapeError("scatter_nd", f"the last axis of the indices {places.type} must hold places in {x.type}.")
+    return tuple([places[..., k] for k in range(depth)])
+
+
+def subtracted_at(x: Tensor, indices: Any, updates: Any) -> Tensor:
+    """``x`` with ``updates`` subtracted at the places ``indices``; raises as ``added_at`` does."""
+    return added_at(x, indices, negative(as_tensor(updates, "scatter_nd", x.dtype)))
+
+
+def rows_added(x: Tensor, slices: Any) -> Tensor:
+    """``x`` with rows added to those at their indices.  Raises ArgumentTypeError for other than slices."""
+    given = _slices(slices)
+    return scatter_add(x, given.indices, given.values)
+
+
+def rows_subtracted(x: Tensor, slices: Any) -> Tensor:
+    """``x`` with rows subtracted from those at their indices; raises as ``rows_added`` does."""
+    given = _slices(slices)
+    return scatter_add(x, given.indices, negative(given.values))
+
+
+def rows_set(x: Tensor, slices: Any) -> Tensor:
+    """``x`` with other rows at their indices; raises as ``rows_added`` does."""
+    given = _slices(slices)
+    return updated(x, given.indices, given.values)
+
+
+def _slices(given: Any) -> IndexedSlices:
+    if not isinstance(given, IndexedSlices):
+        raise ArgumentTypeError("scatter", f"{type(given).__name__} is no IndexedSlices(values, indices).")
+    return given

@@ -1,0 +1,118 @@
+"""``tf.train.Example`` and what it is made of, over ``hf.data.encode_example``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+import hybridflow as hf
+from hybridflow.data.examples import decoded
+from hybridflow.errors import ArgumentError
+
+
+class _Values:
+    """A list of values of one kind."""
+
+    dtype: Any = object
+
+    def __init__(self, value: Sequence[Any] = ()) -> None:
+        self.value = list(value)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(value={self.value!r})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, type(self)) and self.value == other.value
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+class BytesList(_Values):
+    """``tf.train.BytesList``."""
+
+
+class FloatList(_Values):
+    """``tf.train.FloatList``."""
+
+    dtype = np.float32
+
+
+class Int64List(_Values):
+    """``tf.train.Int64List``."""
+
+    dtype = np.int64
+
+
+class Feature:
+    """``tf.train.Feature``: one of three lists; the others are empty."""
+
+    def __init__(
+        self,
+        bytes_list: BytesList | None = None,
+        float_list: FloatList | None = None,
+        int64_list: Int64List | None = None,
+    ) -> None:
+        given = [name for name, part in zip(_LISTS, (bytes_list, float_list, int64_list)) if part is not None]
+        if len(given) > 1:
+            raise ArgumentError("train.Feature", f"{' and '.join(given)} are given; a feature is one of them.")
+        self._kind = given[0] if given else None
+        self.bytes_list = bytes_list or BytesList()
+        self.float_list = float_list or FloatList()
+        self.int64_list = int64_list or Int64List()
+
+    def WhichOneof(self, group: str) -> str | None:
+        """Which of the lists it is."""
+        return self._kind
+
+    def __repr__(self) -> str:
+        return f"Feature({'' if self._kind is None else f'{self._kind}={getattr(self, self._kind)!r}'})"
+
+    def _array(self) -> np.ndarray:
+        held = getattr(self, self._kind or "int64_list")
+        return np.array(held.value, held.dtype)
+
+
+_LISTS = {"bytes_list": BytesList, "float_list": FloatList, "int64_list": Int64List}
+
+
+class Features:
+    """``tf.train.Features``: features by name."""
+
+    def __init__(self, feature: Mapping[str, Feature] | None = None) -> None:
+        self.feature = dict(feature or {})
+
+    def __repr__(self) -> str:
+        return f"Features(feature={self.feature!r})"
+
+
+class Example:
+    """``tf.train.Example``: the features of a record, and its bytes."""
+
+    def __init__(self, features: Features | None = None) -> None:
+        self.features = features or Features()
+
+    def SerializeToString(self) -> bytes:
+        """The bytes of the record."""
+        return hf.data.encode_example({name: feature._array() for name, feature in self.features.feature.items()})
+
+    def ParseFromString(self, serialized: bytes) -> int:
+        """Become the example of these bytes; returns their number.  Raises DataError for bytes that are none."""
+        found = {}
+        for name, (number, values) in decoded(bytes(serialized)).items():
+            key = list(_LISTS)[number - 1]
+            parts: dict[str, Any] = {key: _LISTS[key](values if number == 1 else values.tolist())}
+            found[name] = Feature(**parts)
+        self.features = Features(found)
+        return len(serialized)
+
+    @staticmethod
+    def FromString(serialized: bytes) -> Example:
+        """The example of these bytes."""
+        made = Example()
+        made.ParseFromString(serialized)
+        return made
+
+    def __repr__(self) -> str:
+        return f"Example(features={self.features!r})"
