@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import json
 import math
 import pickle
 import warnings
@@ -15,6 +16,7 @@ import pytest
 import hybridflow as hf
 from hybridflow import errors, optimizers
 from hybridflow.optimizers import schedules
+from tests import optimizer_steps
 
 # A reference is a generator: it is sent gradients, and yields by how much the value changes.
 Steps = Callable[..., Iterator[Any]]
@@ -566,3 +568,20 @@ def test_a_copy_together_with_its_variables_goes_on_with_their_state(duplicate: 
     )
     optimizer.apply([-hf.ones(1)], [v])
     assert w.numpy().tobytes() == v.numpy().tobytes()
+
+
+@pytest.mark.parametrize("name", optimizer_steps.CASES)
+def test_20_steps_are_those_of_keras(name: str) -> None:
+    wanted = json.loads(optimizer_steps.RECORDED.read_text(encoding="utf-8"))[name]
+    optimizer = optimizer_steps.made(name, optimizers)
+    variables = [hf.Variable(value) for value in optimizer_steps.arrays(7)]
+    for step in range(optimizer_steps.STEPS):
+        optimizer.apply_gradients(zip(optimizer_steps.arrays(100 + step), variables))
+    if name.endswith("finalized"):
+        optimizer.finalize_variable_values(variables)
+    for variable, numbers in zip(variables, wanted):
+        np.testing.assert_allclose(variable.numpy().ravel(), numbers, rtol=1e-5, atol=1e-5)
+
+
+def test_each_case_is_recorded() -> None:
+    assert list(json.loads(optimizer_steps.RECORDED.read_text(encoding="utf-8"))) == list(optimizer_steps.CASES)
