@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -453,3 +454,13 @@ def test_gradients_through_items_that_branches_assign(loss: Loss) -> None:
             outside = gradients(lambda x, n=args[1]: compiled(x, n), args[:1])
             assert [np.asarray(g).tobytes() for f in inside for g in f(*args)] == want
             assert [np.asarray(g).tobytes() for g in outside] == want[:2]
+
+
+def test_numbers_that_python_makes_of_tensors_have_no_derivative() -> None:
+    def f(x: Any) -> Any:
+        return x * float(x) + x * math.floor(x) + x * math.sqrt(float(x)) + x * min(2.0, float(x))
+
+    compiled, inside = hf.function(f), hf.function(lambda x: gradients(f, (x,)))
+    for x in (hf.constant(2.5), hf.constant(0.25)):
+        want = numbers(gradients(f, (x,)))
+        assert numbers(gradients(compiled, (x,))) == numbers(inside(x)) == want

@@ -69,6 +69,20 @@ def structures_of_branches(x):
     return y[0]
 
 
+class Point:
+    def __init__(self, x: Any) -> None:
+        self.x = x
+
+
+@wrong("y has no one type", "a Point, where it is false a Point", "a dataclass or a NamedTuple")
+def objects_of_a_class(x: Any) -> Any:
+    if x[0] > 0:
+        y = Point(x)
+    else:
+        y = Point(-x)
+    return y.x
+
+
 @wrong("y has no one type", "f32[2], where it is false None", "the same Python value")
 def nothing_in_one_branch(x):
     y = None

@@ -119,9 +119,10 @@ def has_number(x: Tensor) -> bool:
 
 
 def number_in(x: Tensor) -> Any:
-    """The element of a tensor as a Python number: of the kind that ``x.item()`` is of."""
+    """The element of a tensor as a Python number: of the kind that ``x.item()`` is of, and as that without a
+    derivative."""
     kind = bool if dtypes.is_bool(x.dtype) else float if dtypes.is_float(x.dtype) else int
-    return number_of(cast(reshape(x, ()), DTYPE[kind]))
+    return number_of(cast(elementwise.stop_gradient(reshape(x, ())), DTYPE[kind]))
 
 
 def number_tensor(value: Any, kind: type) -> Tensor:

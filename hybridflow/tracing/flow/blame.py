@@ -49,6 +49,7 @@ _FIXES = {
     "shape": "Give both one shape, as with hf.broadcast_to, hf.reshape or hf.pad.",
     "structure": "Bind containers with the same keys or as many items on both sides.",
     "unbound": "Give it a value before, or on the other side.",
+    "object": "Make its class a dataclass or a NamedTuple, which is joined field by field, or change its attributes.",
     "changed": "One side changes it in place where the other binds another: make a new one on both sides.",
     "kind": "Bind tensors, or the same Python value, on both sides.",
 }

@@ -36,6 +36,13 @@ class Conflict:
 
     def __init__(self, kind: str, one: Any, other: Any) -> None:
         self.kind, self.one, self.other = kind, text_of(one), text_of(other)
+        if kind == "kind" and type(one) is type(other) and _is_object(one):
+            self.kind = "object"
+
+
+def _is_object(value: Any) -> bool:
+    """Whether a value is an instance of a class of the user's, and not what has a name of its own."""
+    return type(getattr(value, "__dict__", None)) is dict and not hasattr(value, "__qualname__")
 
 
 def text_of(value: Any) -> str:
@@ -230,7 +237,9 @@ class Joined:
             made = self.value(x, y)
             if isinstance(made, Conflict):
                 is_nested = pytree.is_container(x) or pytree.is_container(y)
-                return Conflict("structure", a, b) if is_nested and made.kind in ("kind", "structure") else made
+                return (
+                    Conflict("structure", a, b) if is_nested and made.kind in ("kind", "object", "structure") else made
+                )
             found.append(made)
         return _Nested(structure, found)
 
