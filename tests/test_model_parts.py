@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import copy
+import os
 import pickle
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -176,6 +178,55 @@ def test_training_goes_on_with_a_model_that_is_built_by_its_data(tmp_path: Path,
     assert resumed.history.epoch == [2, 3]
     for a, b in zip(resumed.get_weights(), run(folder="two").get_weights()):
         np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize(
+    ("kind", "steps"),
+    [("arrays", None), ("arrays", 3), ("dataset", None), ("dataset", 3), ("weighed", 3), ("loader", None)],
+)
+def test_a_resumed_training_has_the_bits_of_one_that_was_not_interrupted(
+    tmp_path: Path, kind: str, steps: int | None
+) -> None:
+    """Orders of samples and what is dropped are those that would have come; an epoch may begin amid the data."""
+
+    class Stop(callbacks.Callback):
+        def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
+            if batch == 1 and len(self.model.history.epoch) == 2:
+                raise KeyboardInterrupt
+
+    def run(*given: Any) -> Any:
+        hf.random.set_seed(3)
+        model = hf.Sequential([hf.Input((3,)), layers.Dense(4), layers.Dropout(0.5), layers.Dense(1)])
+        model.compile("adam", "mse")
+        options: dict[str, Any] = {"epochs": 5, "steps_per_epoch": steps, "verbose": 0, "callbacks": list(given)}
+        rows = hf.data.Dataset.from_tensor_slices((X, Y))
+        if kind == "dataset":
+            model.fit(rows.shuffle(5).batch(4).prefetch(2), **options)
+        elif kind == "loader":
+            model.fit(hf.data.DataLoader(list(zip(X, Y)), batch_size=4, shuffle=True), **options)
+        else:
+            weights = {0: 1.0, 1: 3.0} if kind == "weighed" else None
+            model.fit(X, Y, batch_size=4, class_weight=weights, **options)
+        return model.get_weights()
+
+    plain = run()
+    with pytest.raises(KeyboardInterrupt):
+        run(callbacks.BackupAndRestore(tmp_path), Stop())
+    resumed = run(callbacks.BackupAndRestore(tmp_path))
+    assert not os.listdir(tmp_path)
+    for a, b in zip(plain, resumed):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_iterators_that_were_given_are_not_closed() -> None:
+    def batches() -> Iterator[Any]:
+        while True:
+            yield X, Y
+
+    given, model = batches(), hf.Sequential([hf.Input((3,)), layers.Dense(1)])
+    model.compile("sgd", "mse")
+    model.fit(given, steps_per_epoch=2, verbose=0)
+    assert model.evaluate(given, steps=1, verbose=0) > 0 and next(given) is not None
 
 
 def test_two_layers_of_one_name_are_refused() -> None:

@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 from typing import Any
 
+from hybridflow.array.random import global_generator
 from hybridflow.callbacks.callback import Callback
 from hybridflow.callbacks.stopping import Watching
 from hybridflow.checkpoint import Checkpoint
@@ -84,9 +85,11 @@ class ModelCheckpoint(Watching):
 
 
 class BackupAndRestore(Callback):
-    """Lets a ``fit`` that was interrupted go on: the model and its optimizer are saved after each epoch, and restored
-    when ``fit`` begins again, which then starts with the next epoch.
+    """Lets a ``fit`` that was interrupted go on as if nothing had been: after each epoch the model, its optimizer, the
+    global random generator and the place in the data are saved, and restored when ``fit`` begins again, which then
+    starts with the next epoch.
 
+    The place in the data is known of arrays and of datasets; other iterables begin anew, as with each epoch.
     The file is deleted when ``fit`` ends, unless ``delete_checkpoint`` is False.
 
     >>> import tempfile
@@ -100,15 +103,22 @@ class BackupAndRestore(Callback):
         self._path = Path(backup_dir) / f"backup{SUFFIX}"
         self.delete_checkpoint = delete_checkpoint
 
+    def _saved(self, epoch: int) -> Checkpoint:
+        """All that goes on after ``epoch`` epochs."""
+        model = self.model
+        return Checkpoint(
+            model=model, optimizer=model.optimizer, random=global_generator(), data=model._run.source, epoch=epoch
+        )
+
     def on_train_begin(self, logs: Any = None) -> None:
         if self._path.exists():
             self.model._build_for_data()  # restoring needs variables
-            saved = Checkpoint(model=self.model, optimizer=self.model.optimizer, epoch=0)
+            saved = self._saved(0)
             saved.restore(self._path)
             self.model._run.first_epoch = saved.epoch
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
-        Checkpoint(model=self.model, optimizer=self.model.optimizer, epoch=epoch + 1).write(self._path)
+        self._saved(epoch + 1).write(self._path)
 
     def on_train_end(self, logs: Any = None) -> None:
         if self.delete_checkpoint:

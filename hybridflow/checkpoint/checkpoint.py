@@ -16,7 +16,6 @@ from hybridflow.compiler.ir import dtypes
 from hybridflow.core.context import suspended
 from hybridflow.core.tensor import Tensor
 from hybridflow.core.variable import Variable
-from hybridflow.data import Iterator as DataIterator
 from hybridflow.errors import ArgumentError, CheckpointError
 
 SUFFIX = ".safetensors"
@@ -156,7 +155,7 @@ class Checkpoint:
             if id(variable) not in seen:  # one that several objects share is kept once
                 seen.add(id(variable))
                 targets[path] = variable
-        own = {name for name, value in objects.items() if isinstance(value, (DataIterator, *states.PLAIN))}
+        own = {name for name, value in objects.items() if isinstance(value, (*states.STATED, *states.PLAIN))}
         found = {new: old for old, new in names.items() if new in targets}
         values = {new: old for old, new in plans.items() if new in own}
         missing = sorted((targets.keys() - found.keys()) | (own - values.keys()))
@@ -170,12 +169,12 @@ class Checkpoint:
         read = file.tensors(found.values())  # all of them, before anything is changed
         kept = {new: states.unpacked(plain[old], _reader(file)) for new, old in values.items()}
         for name, value in kept.items():
-            if isinstance(objects[name], DataIterator):
+            if isinstance(objects[name], states.STATED):
                 objects[name].restore(value)  # which raises where it is of another dataset
         for new, old in found.items():
             targets[new].assign(asarray(read[old], dtype=targets[new].dtype))
         for name, value in kept.items():
-            if not isinstance(objects[name], DataIterator):
+            if not isinstance(objects[name], states.STATED):
                 self._objects[name] = value
         return report
 

@@ -22,6 +22,19 @@ PLAIN = (bool, int, float, str, type(None))
 WITHIN = "__state__."  # names of arrays that are part of plain values
 
 
+class Stated:
+    """What has a state: nested dicts, lists, tensors and plain values, which ``state`` gives and ``restore`` takes."""
+
+    def state(self) -> Any:
+        raise NotImplementedError
+
+    def restore(self, state: Any) -> Any:
+        raise NotImplementedError
+
+
+STATED = (DataIterator, Stated)
+
+
 class State(NamedTuple):
     """Arrays, and plain values, by path."""
 
@@ -46,7 +59,7 @@ def state_of(objects: Mapping[str, Any]) -> State:
     for name, value in objects.items():
         if isinstance(value, Optimizer):
             _add_slots(state, name, value, paths)
-        elif isinstance(value, DataIterator):
+        elif isinstance(value, STATED):
             state.plain[name] = _packed(value.state(), name, state.arrays)
         elif isinstance(value, PLAIN):
             state.plain[name] = value

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from hybridflow.checkpoint.states import Stated
 from hybridflow.compiler.ops import rules
 from hybridflow.core import pytree
 from hybridflow.core.tensor import Tensor
@@ -25,17 +26,37 @@ class Batch(NamedTuple):
     sample_weight: Any = None
 
 
-class Feed:
+class Batches:
+    """The batches of one pass over the data, whose place may be kept."""
+
+    def __iter__(self) -> Iterator[Batch]:
+        return self
+
+    def __next__(self) -> Batch:
+        raise NotImplementedError
+
+    def close(self) -> None:
+        """There are no more."""
+
+    def state(self) -> Any:
+        """What comes next, for ``restore`` of a new pass; None where that is not known."""
+        return None
+
+    def restore(self, state: Any) -> None:
+        """Go on where a state was taken."""
+
+
+class Feed(Stated):
     """Batches of one epoch after another.
 
     ``steps`` is how many batches an epoch has, None where that turns out at the end of the first.  ``own_steps`` says
     that the user chose it: then an epoch goes on where the one before ended.
     """
 
-    def __init__(self, make: Callable[[], Iterator[Batch]], steps: int | None, own_steps: bool) -> None:
+    def __init__(self, make: Callable[[], Batches], steps: int | None, own_steps: bool) -> None:
         self._make, self.steps, self._own_steps = make, steps, own_steps
-        self._running: Iterator[Batch] | None = None
-        self._begun: Iterator[Batch] | None = None  # of which the first batch was looked at
+        self._running: Batches | None = None
+        self._begun: Batches | None = None  # of which the first batch was looked at
         self.goes_on = False  # an iterator of the user's, which cannot be begun anew
         self.once = False  # an epoch ends with the data, however many steps it was to have
 
@@ -51,7 +72,7 @@ class Feed:
                 count += 1
                 yield batch
         finally:
-            _close(batches)
+            batches.close()
         self.steps = count
 
     def first(self) -> Batch | None:
@@ -94,26 +115,66 @@ class Feed:
         """Let go of what is being iterated over; the next epoch begins anew."""
         for batches in (self._running, self._begun):
             if batches is not None:
-                _close(batches)
+                batches.close()
         self._running = self._begun = None
 
+    def state(self) -> Any:
+        """Between two epochs: what comes next, for ``restore`` of a feed of the same data."""
+        batches = self._running or self._begun or self._make()
+        if self._own_steps:
+            self._running = batches
+        else:
+            self._begun = batches
+        return {"batches": batches.state()}
 
-class _Again:
-    """An iterator whose first batch was taken, with that batch again."""
+    def restore(self, state: Any) -> None:
+        """Go on where a state was taken; where none was, begin anew."""
+        self.restart()
+        if not isinstance(state, dict) or state.get("batches") is None:
+            return
+        batches = self._make()
+        batches.restore(state["batches"])
+        if self._own_steps:
+            self._running = batches
+        else:
+            self._begun = batches
 
-    def __init__(self, first: Batch, rest: Iterator[Batch]) -> None:
+
+class _Again(Batches):
+    """Batches the first of which was taken, with that one again."""
+
+    def __init__(self, first: Batch, rest: Batches) -> None:
         self._first: Batch | None = first
         self._rest = rest
-
-    def __iter__(self) -> Iterator[Batch]:
-        return self
 
     def __next__(self) -> Batch:
         batch, self._first = self._first, None
         return next(self._rest) if batch is None else batch
 
     def close(self) -> None:
-        _close(self._rest)
+        self._rest.close()
+
+    def state(self) -> Any:
+        return self._rest.state() if self._first is None else None
+
+
+class _Changed(Batches):
+    """A function of each batch."""
+
+    def __init__(self, rest: Batches, function: Callable[[Batch], Batch]) -> None:
+        self._rest, self._function = rest, function
+
+    def __next__(self) -> Batch:
+        return self._function(next(self._rest))
+
+    def close(self) -> None:
+        self._rest.close()
+
+    def state(self) -> Any:
+        return self._rest.state()
+
+    def restore(self, state: Any) -> None:
+        self._rest.restore(state)
 
 
 def feed(
@@ -146,7 +207,7 @@ def feed(
         made = _of_iterable(method, x, y, sample_weight, batch_size, shuffle)
     if class_weight:
         weigh, batches = class_weight, made._make
-        made._make = lambda: (_weighted(method, batch, weigh) for batch in batches())
+        made._make = lambda: _Changed(batches(), lambda batch: _weighted(method, batch, weigh))
     if steps is not None:
         made = Feed(made._make, steps, True)
     made.goes_on, made.once = hasattr(x, "__next__"), once
@@ -278,14 +339,39 @@ def _of_arrays(method: str, data: Batch, batch_size: int, shuffle: bool) -> Feed
         raise ArgumentError(method, "there are no samples.")
 
     cuts = [_cutter(part) for part in arrays]
+    return Feed(lambda: _OfArrays(method, cuts, count, batch_size, shuffle), -(-count // batch_size), False)
 
-    def make() -> Iterator[Batch]:
-        order = np.random.default_rng(seeds(None, method)).permutation(count) if shuffle else None
-        for start in range(0, count, batch_size):
-            rows = slice(start, start + batch_size) if order is None else order[start : start + batch_size]
-            yield Batch(*[cut(rows) for cut in cuts])
 
-    return Feed(make, -(-count // batch_size), False)
+class _OfArrays(Batches):
+    """Rows of arrays, in the order in which they lie or in a random one."""
+
+    def __init__(
+        self, method: str, cuts: list[Callable[[Any], Any]], count: int, batch_size: int, shuffle: bool
+    ) -> None:
+        self._method, self._cuts, self._count, self._batch_size = method, cuts, count, batch_size
+        self._shuffle, self._start = shuffle, 0
+        self._seed: tuple[int, ...] | None = None
+        self._order: np.ndarray | None = None
+
+    def __next__(self) -> Batch:
+        start = self._start
+        if start >= self._count:
+            raise StopIteration
+        if self._shuffle and self._order is None:
+            self._seed = self._seed or seeds(None, self._method)
+            self._order = np.random.default_rng(self._seed).permutation(self._count)
+        self._start = stop = start + self._batch_size
+        rows = slice(start, stop) if self._order is None else self._order[start:stop]
+        return Batch(*[cut(rows) for cut in self._cuts])
+
+    def close(self) -> None:
+        self._start = self._count
+
+    def state(self) -> Any:
+        return {"start": self._start, "seed": self._seed}
+
+    def restore(self, state: Any) -> None:
+        self._start, self._seed = state["start"], state["seed"]
 
 
 # Everything else
@@ -297,9 +383,9 @@ def _of_iterable(method: str, x: Any, y: Any, sample_weight: Any, batch_size: in
             raise ArgumentError(method, f"{name} is given beside {_kind(x)}: its elements hold that.")
     if isinstance(x, Dataset):
         count = x.cardinality()
-        return Feed(lambda: _parts_of(x), count if count >= 0 else None, False)
+        return Feed(lambda: _OfElements(x, parts), count if count >= 0 else None, False)
     if hasattr(x, "__getitem__") and hasattr(x, "__len__") and not hasattr(x, "__iter__"):
-        return Feed(lambda: _of_sequence(method, x, shuffle), len(x), False)
+        return Feed(lambda: _OfElements(_of_sequence(method, x, shuffle), parts), len(x), False)
     if not hasattr(x, "__iter__"):
         raise ArgumentTypeError(
             method, f"{_kind(x)} is no data: give arrays, a Dataset, or an iterable of batches (x, y)."
@@ -307,29 +393,49 @@ def _of_iterable(method: str, x: Any, y: Any, sample_weight: Any, batch_size: in
     steps = len(x) if hasattr(x, "__len__") else None
     is_loader = type(x).__module__.partition(".")[0] == "torch"
 
-    def make() -> Iterator[Batch]:
-        for batch in x:
-            is_split = isinstance(batch, list) and len(batch) in (2, 3) and _holds_arrays(batch)
-            yield parts(tuple(batch) if is_split or (is_loader and isinstance(batch, list)) else batch)
+    def batch_of(element: Any) -> Batch:
+        is_split = isinstance(element, list) and len(element) in (2, 3) and _holds_arrays(element)
+        return parts(tuple(element) if is_split or (is_loader and isinstance(element, list)) else element)
 
-    return Feed(make, steps, False)
-
-
-def _parts_of(dataset: Dataset) -> Iterator[Batch]:
-    elements = iter(dataset)
-    try:
-        for element in elements:
-            yield parts(element)
-    finally:
-        elements.close()
+    return Feed(lambda: _OfElements(x, batch_of), steps, False)
 
 
-def _of_sequence(method: str, sequence: Any, shuffle: bool) -> Iterator[Batch]:
+class _OfElements(Batches):
+    """What is given by data that can be iterated over, each element as a batch; datasets know their place.
+
+    An iterator of the user's is the user's to close.
+    """
+
+    def __init__(self, data: Any, batch_of: Callable[[Any], Batch]) -> None:
+        self._data, self._batch_of = data, batch_of
+        self._elements: Any = None  # begun when it is asked for: that may draw random numbers
+
+    def _begun(self) -> Any:
+        if self._elements is None:
+            self._elements = iter(self._data)
+        return self._elements
+
+    def __next__(self) -> Batch:
+        return self._batch_of(next(self._begun() if self._elements is None else self._elements))
+
+    def close(self) -> None:
+        close = getattr(self._elements, "close", None) if self._elements is not self._data else None
+        if close is not None:
+            close()
+
+    def state(self) -> Any:
+        return self._begun().state() if isinstance(self._data, Dataset) else None
+
+    def restore(self, state: Any) -> None:
+        self._begun().restore(state)
+
+
+def _of_sequence(method: str, sequence: Any, shuffle: bool) -> Iterator[Any]:
     order = np.arange(len(sequence))
     if shuffle:
         order = np.random.default_rng(seeds(None, method)).permutation(len(sequence))
     for index in order.tolist():
-        yield parts(sequence[index])
+        yield sequence[index]
     if hasattr(sequence, "on_epoch_end"):
         sequence.on_epoch_end()
 
@@ -353,9 +459,3 @@ def _weighted(method: str, batch: Batch, class_weight: Mapping[int, float]) -> B
 def _kind(value: Any) -> str:
     name = type(value).__name__
     return f"{'an' if name[0] in 'AEIOUaeiou' else 'a'} {name}"
-
-
-def _close(iterator: Any) -> None:
-    close = getattr(iterator, "close", None)
-    if close is not None:
-        close()
