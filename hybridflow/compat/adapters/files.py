@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 import hybridflow as hf
-from hybridflow.checkpoint.checkpoint import opened
+from hybridflow.checkpoint.checkpoint import SUFFIX, opened
 from hybridflow.compat.adapters.values import DType, as_dtype, convert_to_tensor
 from hybridflow.compat.facade import Facade
 from hybridflow.errors import ArgumentError
@@ -128,16 +128,23 @@ class CheckpointReader:
 
 
 def save(obj: Any, export_dir: Any, signatures: Any = None, options: Any = None) -> None:
-    """``tf.saved_model.save``: one file at that path."""
-    folder = os.path.dirname(os.fspath(export_dir))
+    """``tf.saved_model.save``: one file at that path, or in it where it is a folder."""
+    path = _saved_in(export_dir)
+    folder = os.path.dirname(path)
     if folder:
         os.makedirs(folder, exist_ok=True)
-    hf.saved.save(obj, export_dir, signatures)
+    hf.saved.save(obj, path, signatures)
 
 
 def load(export_dir: Any, tags: Any = None, options: Any = None) -> Any:
     """``tf.saved_model.load``."""
-    return hf.saved.load(export_dir)
+    return hf.saved.load(_saved_in(export_dir))
+
+
+def _saved_in(export_dir: Any) -> str:
+    """The file of what is saved at a path."""
+    path = os.fspath(export_dir)
+    return os.path.join(path, f"saved_model{SUFFIX}") if os.path.isdir(path) else path
 
 
 def read_file(filename: Any, name: str | None = None) -> bytes:
