@@ -21,7 +21,7 @@ import numpy as np
 
 import hybridflow as hf
 from hybridflow.cli import measure, output
-from hybridflow.compiler.codegen import contract, rows, scan, sort, sort_values, vectors
+from hybridflow.compiler.codegen import contract, micro_kernel, rows, scan, sort, sort_values, vectors
 from hybridflow.compiler.loops import cluster, schedule, stored
 
 
@@ -79,7 +79,9 @@ CASES = {
     "longline": Case(scan, "LONG_LINE", (64, 256, 1 << 40), running, ((2, 200),)),
     "fewlines": Case(scan, "FEW_LINES", (1, 4, 9), running, ((3, 1000),)),
     "neighbours": Case(vectors, "NEIGHBOURS", (1, 2, 4), weighed, ((10_000, 128), (10_000, 1))),
-    "packed": Case(contract, "PACKED_COLUMNS", (128, 512, 2048), product, ((1024, 1024), (1024, 1024))),
+    "packed": Case(contract, "PACKED_COLUMNS", (512, 1024, 2048), product, ((2048, 2048), (2048, 2048))),
+    "inplace": Case(contract, "WORTH_PACKING", (128, 512, 1024), product, ((500, 500), (500, 500))),
+    "turns": Case(micro_kernel, "SUMS_OF_A_TURN", (28, 56, 112), product, ((512, 512), (512, 512))),
     "tiles": Case(contract, "FEW_TILES", (0, 4, 16), product, ((64, 512), (512, 512))),
     "pairs": Case(sort, "ALL_PAIRS", (16, 64, 256), lambda x: hf.argsort(x, axis=1), ((1000, 64),)),
     "fewsorted": Case(sort_values, "FEW_SORTED", (32, 64, 256), lambda x: hf.sort(x, axis=1), ((4000, 128),)),

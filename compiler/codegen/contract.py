@@ -55,7 +55,15 @@ from hybridflow.compiler.ir.extents import Extent, larger
 from hybridflow.compiler.ir.graph import Node
 from hybridflow.compiler.ir.types import product
 from hybridflow.compiler.loops.index import Ix
-from hybridflow.compiler.loops.limits import CYCLES_PER_TILE, FAR, FEW_TILES, FEW_UNITS, PACKED_COLUMNS, PANELS
+from hybridflow.compiler.loops.limits import (
+    CYCLES_PER_TILE,
+    FAR,
+    FEW_TILES,
+    FEW_UNITS,
+    PACKED_COLUMNS,
+    PANELS,
+    WORTH_PACKING,
+)
 from hybridflow.compiler.ops.order import K_BLOCK
 from hybridflow.compiler.target import Target
 
@@ -100,8 +108,8 @@ def choose_tile(target: Target, form: Form, m: Extent, n: Extent, depth: int = K
 class Blocks:
     """How a product is cut: tiles, the rows and columns for which factors are packed together, the depth of packed
     panels in cells, and whether that is all of the depth.  ``direct``: so few tiles read a panel of columns that it may
-    be read where it lies; None where that depends on symbolic extents.  ``narrow``: all columns make one block, so that
-    packed rows would be used for that alone."""
+    be read where it lies; None where that depends on symbolic extents.  ``narrow``: there are so few columns that rows
+    of x may be read where they lie."""
 
     tile: Tile
     rows: int
@@ -129,7 +137,7 @@ def choose_blocks(target: Target, form: Form, m: Extent, n: Extent, k: Extent) -
         depth,
         isinstance(k, int) and k <= form.block,
         direct,
-        isinstance(n, int) and n <= PACKED_COLUMNS,
+        isinstance(n, int) and n <= WORTH_PACKING,
     )
 
 
@@ -179,7 +187,7 @@ class _Side:
     @property
     def least(self) -> int:
         """Units of a piece that are worth packing the factor of the other side for."""
-        return -(-PACKED_COLUMNS // self.step)
+        return -(-WORTH_PACKING // self.step)
 
 
 def cut_by_rows(m: Extent, n: Extent) -> bool:
@@ -706,8 +714,8 @@ def _even(c: Code, begin: Ref, end: Ref, most: int, grain: int) -> Ref:
 
 
 def _up_to(wanted: int, grain: int, extent: Extent) -> int:
-    """About ``wanted``, in whole grains; no more grains than ``extent`` has."""
-    grains = max(1, wanted // grain)
+    """At least ``wanted``, in whole grains; no more grains than ``extent`` has."""
+    grains = -(-wanted // grain)
     if isinstance(extent, int):
         grains = max(1, min(grains, -(-extent // grain)))
     return grains * grain

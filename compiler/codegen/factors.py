@@ -103,12 +103,15 @@ def factor(e: Emitter, value: Val, form: Form, first: bool) -> Val:
     return e.xor(value, -128) if first and form.how is How.SIGNED_BYTES else value
 
 
-def turns(c: Code, begin: Ref, end: Ref, form: Form) -> list[tuple[Ref, Ref, tuple[int, ...]]]:
-    """Loops over the depth, one after the other: from, to, and which cells each turn adds, in order."""
-    if not form.by_pairs:
+def turns(c: Code, begin: Ref, end: Ref, form: Form, together: int = 1) -> list[tuple[Ref, Ref, tuple[int, ...]]]:
+    """Loops over the depth, one after the other: from, to, and which cells each turn adds, in order; that are
+    ``together`` of them, or the pairs that sums go by."""
+    step = PAIR if form.by_pairs else together
+    if step == 1:
         return [(begin, end, (0,))]
-    whole = c.add(begin, c.mul(c.div(c.sub(end, begin), PAIR), PAIR))
-    return [(begin, whole, tuple(reversed(range(PAIR)))), (whole, end, (0,))]
+    whole = c.add(begin, c.mul(c.div(c.sub(end, begin), step), step))
+    order = tuple(range(step))
+    return [(begin, whole, order[::-1] if form.by_pairs else order), (whole, end, (0,))]
 
 
 def multiply_add(e: Emitter, form: Form, a: Val, b: Val, total: Val) -> Val:

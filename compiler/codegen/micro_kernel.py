@@ -10,6 +10,7 @@ from hybridflow.compiler.codegen.module import ModuleText
 from hybridflow.compiler.codegen.structured import Code
 from hybridflow.compiler.codegen.values import Val
 from hybridflow.compiler.ir import dtypes as dt
+from hybridflow.compiler.loops.limits import LINE, MOST_CELLS, SUMS_OF_A_TURN
 from hybridflow.compiler.target import Target
 
 
@@ -47,7 +48,10 @@ def emit_micro_kernel(
     c = Code(e)
     excess = form.how is How.SIGNED_BYTES
     carry = [e.zero(form.sums)] * ((tile.rows + excess) * tile.vectors) + [c.value(0), c.value(0)]
-    for begin, end, offsets in turns(c, 0, "%depth", form):
+    together = min(MOST_CELLS, max(1, SUMS_OF_A_TURN // ((tile.rows + excess) * tile.vectors)))
+    if not one_block:
+        _ask_for_totals(c, form, tile)
+    for begin, end, offsets in turns(c, 0, "%depth", form, together):
         with c.loop(begin, end, len(offsets), carry) as turn:
             *sums, a_position, b_position = turn.carried
             for offset in offsets:
@@ -78,3 +82,10 @@ def emit_micro_kernel(
     e.line("ret void")
     parameters = "ptr noalias %a, ptr noalias %b, i64 %b_pitch, ptr noalias %totals, i64 %depth, i1 %first"
     return module.function(e, symbol, parameters, linkage="internal")
+
+
+def _ask_for_totals(c: Code, form: Form, tile: Tile) -> None:
+    """Totals of a large block lie far away, and are wanted all at once when the loop has ended."""
+    item = form.sums.itemsize
+    for at in range(0, tile.rows * tile.columns, LINE // item):
+        c.e.prefetch(c.at("%totals", at, item))
