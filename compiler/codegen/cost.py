@@ -15,6 +15,7 @@ from hybridflow.compiler.target import AVX512
 
 GATHERED = 8  # an element found through an index: a check and a load that cannot be a vector's
 PADDED = 4  # a choice between an element and a fill
+SEARCHED = 128  # some turns of a loop with a load each
 DRAWN = 64  # ten rounds of Philox
 SAMPLED = 512  # tries, each with some of them and some logarithms
 # What takes an element at a time counts for as many instructions as vectors do meanwhile.
@@ -34,6 +35,8 @@ def instructions(node: Node) -> int:
         return _measured(node.op, tuple([n.type.dtype for n in node.inputs]), _freeze(attrs) if attrs else ())
     if kind is Kind.GATHER:
         return GATHERED
+    if kind is Kind.SEARCH:
+        return SEARCHED
     if kind is Kind.SEGMENT:
         return PADDED
     if kind is Kind.CREATE and node.inputs:

@@ -7,7 +7,7 @@ by loading it where it lies in memory and otherwise by running the op's own rule
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -363,6 +363,25 @@ class _Source:
         stored = array.astype(np.uint8) if dt.is_bool(array.dtype) else array
         name = f"{dt.SHORT[value.type.dtype]}_{hashlib.blake2b(value.data, digest_size=8).hexdigest()}"
         return self.elements.load(self.e.table(stored, name), value.type.dtype, index.linear)
+
+    def sure(self, value: Val, extent: Extent) -> Ix:
+        return computed(value, extent)
+
+    def repeated(
+        self, start: Sequence[Val], turn: Callable[..., Sequence[Val]], again: Callable[..., Val]
+    ) -> Sequence[Val]:
+        """What a turn computes is known behind the loop, whose first turn always runs."""
+        e = self.e
+        inside, after, before = e.new_label("inside"), e.new_label("after"), e.block
+        e.branch(inside)
+        e.label(inside)
+        place = len(e.lines)
+        values = turn(*[e.phi((v, before)) for v in start])
+        e.branch_if(e.any(again(*values)), inside, after)
+        for k, v in enumerate(values):
+            e.lines[place + k] += f", [ {v.ref}, %{e.block} ]"
+        e.label(after)
+        return values
 
     def checked(self, value: Val, extent: Extent, check: Check) -> Ix:
         """An index read from a tensor: wrapped once when negative; recorded, and made harmless, when out of range."""

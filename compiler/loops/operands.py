@@ -31,6 +31,12 @@ class _Anything:
     def __getitem__(self, item: Any) -> _Anything:
         return self
 
+    def __enter__(self) -> _Anything:
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        pass
+
     def _decided(self, *others: object) -> Any:
         raise CompileError("element", "an element rule decides by a value, which is not known before the program runs")
 
@@ -148,6 +154,12 @@ class _Recorder:
 
     def begin(self, ix: Ix, multiple: int) -> None:
         """There are no lanes here."""
+
+    def sure(self, value: Any, extent: Any) -> Ix:
+        return computed(value, extent)
+
+    def repeated(self, start: Sequence[Any], turn: Callable[..., Sequence[Any]], again: Any) -> Sequence[Any]:
+        return turn(*start)
 
     def checked(self, value: Any, extent: Any, check: Any) -> Ix:
         return computed(value, extent)

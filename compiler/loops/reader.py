@@ -58,7 +58,7 @@ class Reader:
         self.stored = {n for n in must_store if not n.is_parameter}
         for node in self.graph.nodes:
             # Data that is read at random must lie in memory, and so must indices that each unit reads anew.
-            again = {Kind.GATHER: 0, Kind.SCATTER: 1}.get(node.op.kind)
+            again = {Kind.GATHER: 0, Kind.SEARCH: 0, Kind.SCATTER: 1}.get(node.op.kind)
             if again is not None:
                 self.stored.update(leaf for leaf in self.leaves_beneath(node.inputs[again]) if not leaf.is_parameter)
 

@@ -15,6 +15,7 @@ from hybridflow.compiler.ops import (  # noqa: F401  (imported for their declara
     philox,
     reduce,
     sampling,
+    search,
     segment,
     view,
     windows,

@@ -185,6 +185,14 @@ class ElementSource(Protocol):
     def literal(self, value: Literal, index: Any) -> Val:
         """The element of a constant."""
 
+    def sure(self, value: Val, extent: Extent) -> Any:
+        """An index as an index expression: a value that is in range for certain where there is any element."""
+
+    def repeated(
+        self, start: Sequence[Val], turn: Callable[..., Sequence[Val]], again: Callable[..., Val]
+    ) -> Sequence[Val]:
+        """``values = turn(*values)``, at first of ``start``, as long as any lane says ``again(*values)``."""
+
     def checked(self, value: Val, extent: Extent, check: Check) -> Any:
         """An index read from a tensor as an index expression: counted from the end when negative; ``check`` fails where
         it is out of range."""

@@ -39,6 +39,7 @@ class Kind(enum.Enum):
     CONTRACT = "contract"  # products summed over shared axes
     CONVOLVE = "convolve"  # products summed over what a sliding window sees, or over where it is
     GATHER = "gather"  # each output element is one input element, found through indices
+    SEARCH = "search"  # each output element is a position in the first input, found by looking at elements of that
     SCATTER = "scatter"  # updates folded into a copy of the first input, in row-major order of the updates
     SORT = "sort"  # a permutation along one axis
     CREATE = "create"  # no tensor inputs, or only a key: out[i] = f(i)
@@ -212,6 +213,7 @@ _REQUIRED: dict[Kind, tuple[str, ...]] = {
     Kind.VIEW: ("element", "batch"),
     Kind.SEGMENT: ("segments", "batch"),
     Kind.GATHER: ("element", "raises", "batch"),
+    Kind.SEARCH: ("element", "batch"),
     Kind.SCATTER: ("raises", "lower"),
     Kind.CREATE: ("element",),
     Kind.CONTRACT: ("contraction", "contracting"),

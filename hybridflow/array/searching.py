@@ -4,15 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from hybridflow.array.elementwise import greater_equal, less
-from hybridflow.array.reductions import cumulative_sum
-from hybridflow.array.shapes import reshape, slice_axis
-from hybridflow.array.sorting import argsort
 from hybridflow.compiler.ops import TABLE
 from hybridflow.core.promotion import default_int
 from hybridflow.core.tensor import Tensor
 from hybridflow.eager.dispatch import apply
-from hybridflow.eager.operands import as_tensor, cast, common_dtype, filled
+from hybridflow.eager.operands import as_tensor, cast, common_dtype
 from hybridflow.eager.operations import operation
 from hybridflow.errors import ArgumentError, DTypeError, ShapeError
 
@@ -39,15 +35,4 @@ def searchsorted(x1: Any, x2: Any, /, *, side: str = "left", sorter: Any = None)
         if positions.dtype.kind not in "iu":
             raise DTypeError("searchsorted", f"the sorter is {positions.type}; it must hold integers.")
         x1 = apply(TABLE["take"], x1, cast(positions, default_int), axis=0)
-    count, wanted = x1.shape[0], x2.size
-    flat = reshape(x2, (wanted,))
-    # Sorted together: the sort is stable, so that of equal elements those that are given first come first.
-    before = side == "left"
-    together = apply(TABLE["concat"], *((flat, x1) if before else (x1, flat)), axis=0)
-    order = argsort(together)
-    is_old = greater_equal(order, wanted) if before else less(order, count)
-    passed = cumulative_sum(cast(is_old, default_int))  # elements of x1 up to each place
-    nowhere = filled(0, default_int, together.shape, "searchsorted")
-    found = apply(TABLE["scatter_add"], nowhere, order, passed, axis=0)
-    start = 0 if before else count
-    return reshape(slice_axis(found, 0, start, start + wanted), x2.shape)
+    return apply(TABLE["search"], x1, x2, right=side == "right")

@@ -187,6 +187,16 @@ def _indexed(op: OpDef, types: Types, attrs: Attrs) -> NormalForm:
     return NormalForm(shapes, ((a, n, c), index_dims, *[(a, Dim("m"), c)] * len(updates)), {"axis": 1})
 
 
+def _searched(op: OpDef, types: Types, attrs: Attrs) -> NormalForm:
+    """SEARCH: any number of rows, with any number of values for each."""
+    x, wanted = types
+    batch = attrs["batch"]
+    rows, count = static_size(x.shape[:batch]), static_size(wanted.shape[batch:])
+    shapes = ((rows, x.shape[-1]), (rows, count)) if batch else ((x.shape[-1],), (count,))
+    dims = tuple(_symbols(shape, names[-len(shape) :]) for shape, names in zip(shapes, ("an", "am")))
+    return NormalForm(shapes, dims, {**attrs, "batch": min(batch, 1)})
+
+
 def _product(op: OpDef, types: Types, attrs: Attrs) -> NormalForm:
     """CONTRACT: the axes of each part (batch, rows, columns, summed) joined to one; they lie side by side."""
     assert op.contraction and op.contracting, op  # the table sees to it
@@ -222,6 +232,7 @@ _FORMS: dict[Kind, Callable[[OpDef, Types, Attrs], NormalForm]] = {
     Kind.SCAN: _along_axis,
     Kind.SORT: _along_axis,
     Kind.GATHER: _indexed,
+    Kind.SEARCH: _searched,
     Kind.SCATTER: _indexed,
     Kind.CONTRACT: _product,
     Kind.CONVOLVE: _windowed,
