@@ -12,6 +12,7 @@ from hybridflow.errors import HybridflowError
 from hybridflow.runtime import cpu
 from hybridflow.runtime.cuda import ptx
 from hybridflow.runtime.machine import host, machine_code
+from tests.cutting_host import check_cuts
 from tests.test_cuda_emission import assert_assembles
 from tests.test_fusion import build
 from tests.test_kernels import same_bits
@@ -42,6 +43,36 @@ def test_pixels_in_reverse_are_taken_apart_by_shuffles():
     program = compile_graph(build(lambda b, x: b.reverse(x, axes=(1,)), [x]), target.AVX512)
     assert "across" in program.kernels[0].schedule
     assert "gather" not in program.text
+
+
+def test_the_last_pixels_of_a_row_are_no_single_loads():
+    x = np.zeros((9, 77, 3), np.uint8)
+    for axes in ((1,), (1, 2)):
+        program = compile_graph(build(lambda b, x, axes=axes: b.reverse(x, axes=axes), [x]), target.AVX512)
+        assert "gather" not in program.text and "scatter" not in program.text
+
+
+@pytest.mark.parametrize(
+    "shape, low, high",
+    [
+        ((5, 40), (1, 2), (0, 3)),
+        ((3, 4, 50), (0, 2, 0), (1, 0, 7)),
+        ((2, 3, 40, 3), (0, 1, 2, 0), (0, 1, 2, 0)),
+        ((0, 40), (2, 1), (1, 1)),
+        ((100_000,), (3,), (5,)),
+        ((300, 1000), (1, 1), (1, 1)),
+    ],
+    ids=str,
+)
+def test_what_lies_around_long_rows_is_filled(shape, low, high):
+    """Wherever units are cut, on every target."""
+    rng = np.random.default_rng(len(shape))
+    for dtype in DTYPES:
+        x = rng.integers(0, 2 if dtype == np.bool_ else 200, shape).astype(dtype)
+        wanted = np.pad(x, list(zip(low, high)), constant_values=1)
+        graph = build(lambda b, x: b.pad(x, low=low, high=high, value=1), [x])
+        for name in TARGETS:
+            same_bits(check_cuts(compile_graph(graph, target.NAMED[name]), [x], (0,))[1], wanted)
 
 
 @pytest.mark.parametrize("columns", [1, 5, 64, 65, 200])

@@ -117,9 +117,10 @@ class Elements:
         if stride == 1 or e.width == 1:
             at = self.code.at(pointer, self.ref(position), dtype.itemsize)
             return e.load(at, dtype, self.mask, self._alignment(position, dtype))
-        if stride == -1 and self.mask is None:
+        if stride == -1:
             first = self.code.sub(self.ref(position), e.width - 1)
-            return e.reverse(e.load(self.code.at(pointer, first, dtype.itemsize), dtype))
+            mask = None if self.mask is None else e.reverse(self.mask)
+            return e.reverse(e.load(self.code.at(pointer, first, dtype.itemsize), dtype, mask))
         return e.gather(pointer, dtype, self.lanes(position), self.mask)
 
     def _load_looked_up(self, pointer: str, dtype: np.dtype, position: Ix, extents: list[Extent]) -> Val:

@@ -44,6 +44,7 @@ class Interleaved(Elements):
         self.inner, self.turn = inner, turn
         self.first = self if first is None else first
         self._groups: dict[tuple[str, Ix], list[Val]] = {}
+        self._origins: dict[str, tuple[Sequence[Val], list[int]]] = {}  # of values as they were read, by their text
 
     def value(self, node: Node, index: Index) -> Val:
         if self.first is not self and not index.linear.depends_on(self.inner):
@@ -60,16 +61,42 @@ class Interleaved(Elements):
 
     def _side_by_side(self, position: Ix) -> bool:
         lane = self.lane_var
-        if self.e.width == 1 or self.mask is not None or lane is None or not position.is_affine:
+        if self.e.width == 1 or lane is None or not position.is_affine:
             return False
         return lies_side_by_side(position, self.inner, lane)
 
     def _load_group(self, pointer: str, dtype: np.dtype, position: Ix) -> list[Val]:
         e, count = self.e, static_size((self.inner.extent,))
         stored = dt.uint8 if dt.is_bool(dtype) else dtype
-        vectors = [e.load(self._address(pointer, position, k, stored), stored) for k in range(count)]
+        masks = self._masks(position)
+        vectors = [e.load(self._address(pointer, position, k, stored), stored, masks[k]) for k in range(count)]
         found = self._in_order(separated(e, vectors), position)
-        return [e.ne(v, 0) for v in found] if dt.is_bool(dtype) else found
+        found = [e.ne(v, 0) for v in found] if dt.is_bool(dtype) else found
+        for turn, value in enumerate(found):
+            self._origins[value.ref] = vectors, [self._place(turn, lane, position) for lane in range(e.width)]
+        return found
+
+    def _masks(self, position: Ix) -> list[Val | None]:
+        """For the vectors of a group, which of their lanes belong to lanes that are active: the first few of these."""
+        e, count = self.e, static_size((self.inner.extent,))
+        if self.mask is None:
+            return [None] * count
+        active = self.code.mul(self.code.lanes_of(self.mask), count)
+        behind = self._reversed(position)[1]
+        first = self.code.sub(count * e.width, active)
+        masks: list[Val | None] = []
+        for k in range(count):
+            if behind:  # the first lanes come last
+                masks.append(e.not_(self.code.lanes_below(self.code.max(self.code.sub(first, k * e.width), 0))))
+            else:
+                masks.append(self.code.lanes_below(self.code.max(self.code.sub(active, k * e.width), 0)))
+        return masks
+
+    def _place(self, turn: int, lane: int, position: Ix) -> int:
+        """Which element of a group a lane of a turn has."""
+        count = static_size((self.inner.extent,))
+        turns, lanes = self._reversed(position)
+        return count * (self.e.width - 1 - lane if lanes else lane) + (count - 1 - turn if turns else turn)
 
     def store_group(self, values: Sequence[Val], pointer: str, position: Ix) -> bool:
         """Store the values of all turns if they lie side by side; whether they do."""
@@ -77,9 +104,27 @@ class Interleaved(Elements):
             return False
         e = self.e
         stored = [e.convert(v, dt.uint8) if dt.is_bool(v.dtype) else v for v in values]
-        for k, vector in enumerate(joined(e, self._in_order(stored, position))):
-            e.store(vector, self._address(pointer, position, k, vector.dtype))
+        masks = self._masks(position)
+        vectors = self._moved(values, position) or joined(e, self._in_order(stored, position))
+        for k, vector in enumerate(vectors):
+            e.store(vector, self._address(pointer, position, k, vector.dtype), masks[k])
         return True
+
+    def _moved(self, values: Sequence[Val], position: Ix) -> list[Val]:
+        """The vectors of a group whose values are those of one that was read: its lanes in another order, not taken
+        apart.  Empty where that is not so."""
+        origins = [self.first._origins.get(value.ref) for value in values]
+        first = origins[0]
+        if first is None or any(origin is None or origin[0] is not first[0] for origin in origins):
+            return []
+        width = self.e.width
+        places = [0] * (len(values) * width)
+        for turn, origin in enumerate(origins):
+            assert origin is not None
+            for lane, source in enumerate(origin[1]):
+                places[self._place(turn, lane, position)] = source
+        sources = [divmod(place, width) for place in places]
+        return [_picked(self.e, first[0], sources[k : k + width]) for k in range(0, len(sources), width)]
 
     def _in_order(self, vectors: Sequence[Val], position: Ix) -> list[Val]:
         """Vectors for all turns in their order in memory, or such from memory in the order of turns."""
@@ -164,6 +209,8 @@ def _picked(e: Emitter, vectors: Sequence[Val], source: Sequence[tuple[int, int]
     used = sorted({number for number, _ in source})
     found = vectors[used[0]]
     lanes = [lane for _, lane in source]
+    if len(used) == 1:
+        return e.shuffle(found, None, lanes)
     for step, number in enumerate(used[1:]):
         mine = [k for k, (n, _) in enumerate(source) if n == number]
         keep = [k if step else lanes[k] for k in range(width)]  # from the second on, lanes are in place

@@ -69,14 +69,6 @@ class _Keys(Rows):
         e.line(f"{narrow} = trunc i64 {bits.ref} to i{lanes}")
         return e.assign(f"bitcast i{lanes} {narrow} to <{lanes} x i1>", dt.bool_, lanes)
 
-    def number(self, mask: Val) -> Ref:
-        """How many lanes a mask has."""
-        e, bits = self.e, self.e.fresh("m")
-        e.line(f"{bits} = bitcast <{self.lanes} x i1> {mask.ref} to i{self.lanes}")
-        e.line(f"{bits}.w = zext i{self.lanes} {bits} to i64")
-        e.declare("declare i64 @llvm.ctpop.i64(i64)")
-        return e.assign(f"call i64 @llvm.ctpop.i64(i64 {bits}.w)", dt.int64, 1).ref
-
     def pressed(self, value: Val, mask: Val) -> Val:
         """The lanes that a mask has, in the first lanes."""
         vector, lanes = type_text(self.key, self.lanes), f"<{self.lanes} x i1>"
@@ -265,7 +257,7 @@ def _write_part(r: _Keys) -> str:
         more = e.not_(less)
         if mask is not None:
             less, more = e.and_(less, mask), e.and_(more, mask)
-        count, others = (r.number(lanes) for lanes in (less, more))
+        count, others = (c.lanes_of(lanes) for lanes in (less, more))
         pressed = r.pressed(value, less)
         e.store(pressed, r.place("%rows", low), None if wide else r.first(count))
         end = c.sub("%count", c.sub(read, low))

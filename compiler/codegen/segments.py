@@ -1,4 +1,5 @@
-"""Kernels of concat and pad: one loop nest for each input that is laid into the output, after a fill if there is one.
+"""Kernels of concat and pad: one loop nest for each input that is laid into the output, after those that fill what none
+is laid into.
 
 Inputs that are computed rather than stored are computed here, so a concat of activations needs no copies.  A unit is a
 part of the output: each nest runs the turns that fall into it.
@@ -31,11 +32,8 @@ class Segments(Nest):
         size = self.code.extent(self.unit)
         self.first, self.end = self.code.mul("%begin", size), self.code.mul("%end", size)
         types = tuple(n.type for n in node.inputs)
-        for k, offsets, steps in node.op.segments(types, node.type, **node.attrs):
-            if k is None:
-                self._lay(None, node.shape, offsets, steps)
-            else:
-                self._lay(node.inputs[k], node.inputs[k].shape, offsets, steps)
+        for k, shape, offsets, steps in node.op.segments(types, node.type, **node.attrs):
+            self._lay(None if k is None else node.inputs[k], shape, offsets, steps)
 
     def _lay(self, source: Node | None, shape: Shape, offsets: Sequence[Extent], steps: Sequence[Extent]) -> None:
         if 0 in shape:

@@ -1,11 +1,12 @@
 """Ops whose output is a disjoint union of shifted and spread inputs, over a fill value where none lies.
 
-``segments`` lists (input or None, offset per axis, step per axis): element i of that input is output element
-offset + step * i.  An entry for None, if any, comes first: the whole output is filled with the attribute ``value``.
+``segments`` lists (input or None, extents, offset per axis, step per axis): element i of that input is output element
+offset + step * i.  Those for None come first: so many elements are filled with the attribute ``value``.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -13,14 +14,16 @@ import numpy as np
 from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.compiler.ir.build import Builder
 from hybridflow.compiler.ir.extents import Extent, compare
-from hybridflow.compiler.ir.types import TensorType
+from hybridflow.compiler.ir.types import TensorType, product
 from hybridflow.compiler.ops import arrays, rules, samples
 from hybridflow.compiler.ops.batched import together
 from hybridflow.compiler.ops.emission import ElementSource
 from hybridflow.compiler.ops.table import Kind, define
 from hybridflow.errors import ArgumentError, ArgumentTypeError, DTypeError, ShapeError
 
-Segment = tuple["int | None", tuple[int, ...], tuple[int, ...]]
+Segment = tuple["int | None", tuple[Extent, ...], tuple[Extent, ...], tuple[int, ...]]
+
+_LONG = 32  # elements of a row from which on filling what lies around it takes less time than filling everything
 
 
 # ---- pad
@@ -68,10 +71,24 @@ def _pad_reference(x: np.ndarray, low: Any, high: Any, interior: Any, value: Any
 
 
 def _pad_segments(types: Any, out: TensorType, low: Any, high: Any, interior: Any, value: Any) -> list[Segment]:
-    rank = out.ndim
-    moved: Segment = (0, low, tuple(between + 1 for between in interior))
-    whole = out.shape == types[0].shape
-    return [moved] if whole else [(None, (0,) * rank, (1,) * rank), moved]
+    x = types[0]
+    moved: Segment = (0, x.shape, low, tuple(between + 1 for between in interior))
+    if out.shape == x.shape:
+        return [moved]
+    padded = [axis for axis, (own, all) in enumerate(zip(x.shape, out.shape)) if own != all]
+    row = product(x.shape[padded[-1] :])  # which lies side by side
+    if any(interior) or not (isinstance(row, int) and row >= _LONG):
+        return [(None, out.shape, (0,) * out.ndim, (1,) * out.ndim), moved]
+    return [*_around(x, out, low), moved]
+
+
+def _around(x: TensorType, out: TensorType, low: Any) -> Iterator[Segment]:
+    """What lies around ``x`` in ``out``: before and behind it along each axis, where it is along those before."""
+    for axis, (before, size, all) in enumerate(zip(low, x.shape, out.shape)):
+        for start, extent in ((0, before), (before + size, all - size - before)):
+            if extent != 0:
+                extents = (*x.shape[:axis], extent, *out.shape[axis + 1 :])
+                yield None, extents, (*low[:axis], start, *(0,) * (out.ndim - axis - 1)), (1,) * out.ndim
 
 
 def _pad_element(g: ElementSource, index: Any, low: Any, high: Any, interior: Any, value: Any) -> Any:
@@ -151,7 +168,7 @@ def _concat_segments(types: tuple[TensorType, ...], out: TensorType, axis: int) 
     start: Any = 0
     for k, x in enumerate(types):
         offsets = tuple(start if a == axis else 0 for a in range(out.ndim))
-        found.append((k, offsets, (1,) * out.ndim))
+        found.append((k, x.shape, offsets, (1,) * out.ndim))
         if k + 1 < len(types):
             start += x.shape[axis]
     return found
@@ -167,7 +184,7 @@ def _concat_vjp(b: Builder, g: Any, out: Any, *inputs: Any, axis: int) -> tuple[
         stop = tuple(start[a] + size if a == axis else size for a, size in enumerate(x.shape))
         return lambda: b.slice(g, start=start, stop=stop, step=step)
 
-    return tuple(part(offsets, x) for (_, offsets, _), x in zip(_concat_segments(types, g.type, axis), types))
+    return tuple(part(offsets, x) for (_, _, offsets, _), x in zip(_concat_segments(types, g.type, axis), types))
 
 
 def _concat_samples(rng: np.random.Generator, dtype: Any) -> list[samples.Sample]:

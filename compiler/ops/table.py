@@ -77,7 +77,7 @@ Tangent = Callable[Concatenate[Builder, tuple[Any, ...], Any, ...], Any]
 Batch = Callable[Concatenate[Builder, Any, Extent, Sequence[bool], ...], Any]
 Scalar = Callable[Concatenate[Emit, ...], Val]
 Element = Callable[Concatenate[ElementSource, Any, ...], Val]
-Segment = tuple[int | None, Sequence[Extent], Sequence[int]]
+Segment = tuple[int | None, Sequence[Extent], Sequence[Extent], Sequence[int]]
 Segments = Callable[Concatenate[Types, TensorType, ...], Sequence[Segment]]
 Lift = Callable[Concatenate[Emit, ...], State]
 Combine = Callable[Concatenate[Emit, State, State, ...], State]
@@ -110,7 +110,7 @@ class OpDef:
                                      (g.load(k, index) is input k at an index, g.e the emitter, g.value(ix) an index
                                      as an int64 value, g.checked(value, extent, what) a bounds-checked index);
                                      SEGMENT, where it may be computed as it is read: see g.inside
-    segments(types, out, **attrs)    SEGMENT: [(input or None for fill, offset per axis, step per axis)], see segment.py
+    segments(types, out, **attrs)    SEGMENT: [(input or None for fill, extents, offsets, steps)], see segment.py
     lift/combine/init/finish         REDUCE and SCAN: state = lift(e, *xs, i); state = combine(e, s, t); init(dtype) are
                                      the identity's components, for the (wide) dtype of the first input; finish(e,
                                      state, dtype) is the result.  All take the op's attributes too, but for ``axes``
