@@ -345,6 +345,27 @@ def test_turns_of_pythons(program: Program) -> None:
     assert form(compiled(X, Y, W)) == form(program(X, Y, W))
 
 
+@pytest.mark.parametrize("program", [*LOOPS, *OTHERS], ids=lambda program: program.__name__)
+def test_over_what_is_captured(program: Program) -> None:
+    """Tensors that a function finds around it are walked over as its arguments are."""
+    x, y, w = X, Y, W
+    compiled = hf.function(lambda: program(x, y, w))
+    assert form(compiled()) == form(program(x, y, w))
+    assert _is_rolled(compiled.ir()) == _is_rolled(hf.function(program).ir(x, y, w))
+
+
+def test_gradients_over_what_is_captured() -> None:
+    def loss(w: Any) -> Any:
+        s = hf.zeros(3)
+        for r in X:
+            s = hf.tanh(s @ w + r)
+        return hf.sum(s * s)
+
+    compiled = hf.function(hf.grad(loss))
+    assert form(compiled(W)) == form(hf.grad(loss)(W))
+    assert _is_rolled(compiled.ir(W))
+
+
 def test_short_ones_are_unrolled() -> None:
     compiled = hf.function(backwards)
     assert form(compiled(X[:4], Y, W)) == form(backwards(X[:4], Y, W))

@@ -27,7 +27,7 @@ from hybridflow.jit.guards import questions
 from hybridflow.jit.guards.recording import active
 from hybridflow.tracing import numbers
 from hybridflow.tracing.flow import paths
-from hybridflow.tracing.flow.walks import Reversed, TensorRange, enumerated, zipped
+from hybridflow.tracing.flow.walks import Reversed, TensorRange, enumerated, rows_of, zipped
 from hybridflow.tracing.numbers import SymbolicNumber, is_number
 from hybridflow.tracing.open_floats import SymbolicFloat
 from hybridflow.tracing.symbolic import SymbolicTensor
@@ -125,8 +125,8 @@ def _zip(make: Function) -> Function:
 
 def _reversed(make: Function) -> Function:
     def call(*args: Any) -> Any:
-        is_rows = len(args) == 1 and isinstance(args[0], SymbolicTensor) and args[0].shape
-        return Reversed(args[0]) if is_rows else make(*args)
+        rows = rows_of(args[0]) if len(args) == 1 else None
+        return make(*args) if rows is None else Reversed(rows)
 
     return call
 

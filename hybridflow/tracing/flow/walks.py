@@ -15,7 +15,6 @@ from hybridflow.core.tensor import Tensor
 from hybridflow.eager.operands import scalar
 from hybridflow.errors import TraceError
 from hybridflow.tracing.numbers import number_of
-from hybridflow.tracing.symbolic import SymbolicTensor
 
 
 class Turns:
@@ -230,7 +229,13 @@ def walk_over(value: Any) -> Walk | None:
     """The walk that a ``for`` over ``value`` is; None for what is none."""
     if isinstance(value, Walk):
         return value
-    return Rows(value) if isinstance(value, SymbolicTensor) and value.shape else None
+    rows = rows_of(value)
+    return None if rows is None else Rows(rows)
+
+
+def rows_of(value: Any) -> Tensor | None:
+    """``value``, if it is a tensor over whose rows the program can walk: an argument, or captured."""
+    return value if isinstance(value, Tensor) and value.shape and now().trace is not None else None
 
 
 def enumerated(value: Any, begin: Any = 0) -> Turns | None:
