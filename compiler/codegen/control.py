@@ -23,7 +23,7 @@ from hybridflow.compiler.codegen.inline import Inline, count_checks, is_inline
 from hybridflow.compiler.codegen.module import ModuleText
 from hybridflow.compiler.codegen.phases import KernelCode, Phase, kernel_parameters
 from hybridflow.compiler.codegen.structured import Code, Ref
-from hybridflow.compiler.codegen.tasks import load, load_host
+from hybridflow.compiler.codegen.tasks import load, load_host, load_stride
 from hybridflow.compiler.codegen.turns import Memory
 from hybridflow.compiler.codegen.values import Val
 from hybridflow.compiler.codegen.watch import Watch
@@ -43,9 +43,11 @@ from hybridflow.errors import CompileError, HybridflowError
 
 class Function(NamedTuple):
     """A sub-graph's function, the memory that it needs, and its checks, whose codes count from 1; the first stands for
-    interrupts if it ``looks`` for them."""
+    interrupts if it ``looks`` for them.  ``sharing`` is the function that has a host share out what that does, None
+    where it does too little."""
 
     symbol: str
+    sharing: str | None
     memory: Memory
     checks: list[Check]
     looks: bool
@@ -82,13 +84,24 @@ def operands_of(kernel: Kernel) -> list[Node]:
     return [*(base(n) for n in kernel.cluster.anchor.inputs), *results]
 
 
-def write_control(home: Home, e: Emitter, symbol: str, kernel: Kernel, first: int) -> KernelCode:
+def write_control(
+    home: Home, new_emitter: Callable[[], Emitter], symbol: str, kernel: Kernel, first: int
+) -> KernelCode:
     """Add the kernel.  ``first`` is the code of its first check, or of the next one in program order."""
-    writer = _Control(home, e, kernel, first)
-    writer.write()
-    e.line("ret void")
-    name = home.module.function(e, symbol, kernel_parameters(len(operands_of(kernel))), linkage="internal")
-    return KernelCode((Phase(name, ()),), writer.scratch, writer.shared)
+
+    def written(asks_host: bool) -> tuple[Phase, _Control]:
+        e = new_emitter()
+        writer = _Control(home, e, kernel, first, asks_host)
+        writer.write()
+        e.line("ret void")
+        parameters = kernel_parameters(len(operands_of(kernel)))
+        name = home.module.function(e, symbol, parameters, linkage="internal", for_host=asks_host)
+        return Phase(name, ()), writer
+
+    alone, writer = written(asks_host=False)
+    if not writer.could_ask:
+        return KernelCode((alone,), writer.scratch, writer.shared)
+    return KernelCode((written(asks_host=True)[0],), writer.scratch, writer.shared, alone, asks_host=True)
 
 
 @dataclass(frozen=True)
@@ -101,8 +114,9 @@ class _Step:
 
 
 class _Control:
-    def __init__(self, home: Home, e: Emitter, kernel: Kernel, first: int) -> None:
-        self.home, self.e, self.first = home, e, first
+    def __init__(self, home: Home, e: Emitter, kernel: Kernel, first: int, asks_host: bool) -> None:
+        self.home, self.e, self.first, self.asks_host = home, e, first, asks_host
+        self.could_ask = False  # whether a function of its graphs has work for several threads
         self.node = node = kernel.cluster.anchor
         self.code = Code(e, home.dim_names)
         looks = home.module.target.kind != "cuda" and interrupts.looks(node)
@@ -164,6 +178,7 @@ class _Control:
         if is_inline(graph):
             return _Step(graph, first, None)
         function = self.home.function_of(graph)
+        self.could_ask |= function.sharing is not None
         self.arena = larger(self.arena, function.memory.arena)
         self.scratch = larger(self.scratch, function.memory.scratch)
         for k, check in enumerate(function.own_checks):
@@ -194,16 +209,23 @@ class _Control:
     # ---- running a sub-graph
 
     def _call(
-        self, step: _Step, table: str, dims: str = "%dims", scratch: str = "%scratch", freed: str | None = None
-    ) -> None:
-        """Run a sub-graph's function; where a check fails, the kernel ends.  ``freed`` is memory to give back."""
+        self, step: _Step, table: str, dims: str = "%dims", scratch: str = "%scratch", stride: Ref | None = None,
+        freed: str | None = None,
+    ) -> None:  # fmt: skip
+        """Run a sub-graph's function; where a check fails, the kernel ends.  ``stride`` is between workers' scratch
+        memories, where not that of this kernel's; ``freed`` is memory to give back."""
         e, function = self.e, step.function
         assert function is not None
-        status = e.fresh("r")
-        has_host = step.graph.calls_host and self.home.module.target.kind != "cuda"
+        status, symbol = e.fresh("r"), function.symbol
+        shares = self.asks_host and function.sharing is not None
+        has_host = shares or (step.graph.calls_host and self.home.module.target.kind != "cuda")
         host = load_host(self.code, "%status") if has_host else "null"
         arguments = f"ptr {table}, ptr {dims}, ptr {self.inner_arena}, ptr {host}, ptr {scratch}"
-        e.line(f"{status} = call i32 @{function.symbol}({arguments})")
+        if shares:
+            assert function.sharing is not None
+            symbol = function.sharing
+            arguments += f", i64 {load_stride(self.code, '%status') if stride is None else stride}"
+        e.line(f"{status} = call i32 @{symbol}({arguments})")
         if freed is not None:
             e.declare("declare void @free(ptr)")
             e.line(f"call void @free(ptr {freed})")
@@ -371,8 +393,12 @@ class _Control:
         for k, value in enumerate([*map(code.name, known), extent]):
             e.line(f"store i64 {value}, ptr {code.at(dims, k, 8)}, align 8")
         code.let(how.symbol, extent)
+        self.could_ask |= function.sharing is not None
         arena, scratch = (code.extent(aligned(x, ALIGNMENT)) for x in (function.memory.arena, function.memory.scratch))
-        memory = self._allocated(code.add(code.add(arena, scratch), ALIGNMENT))
+        workers: Ref = 1
+        if self.asks_host:
+            workers = load(code, load_host(code, "%status"), HOST.index("workers"))
+        memory = self._allocated(code.add(code.add(arena, code.mul(scratch, workers)), ALIGNMENT))
         whole = e.fresh("i")
         e.line(f"{whole} = ptrtoint ptr {memory} to i64")
         skipped = e.fresh("i")
@@ -381,7 +407,7 @@ class _Control:
         e.line(f"{misplaced} = and i64 {skipped}, {ALIGNMENT - 1}")
         self.inner_arena = code.at(memory, misplaced, 1)
         step = _Step(how.body, self.first + 1, function)
-        self._call(step, table, dims, code.at(self.inner_arena, arena, 1), freed=memory)
+        self._call(step, table, dims, code.at(self.inner_arena, arena, 1), scratch, freed=memory)
 
     def _allocated(self, size: Ref) -> str:
         """Memory of the system's; without it the program ends like one with a check that fails."""

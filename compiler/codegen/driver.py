@@ -32,7 +32,18 @@ from hybridflow.compiler.codegen.tasks import (
     write_task,
     write_wave_task,
 )
-from hybridflow.compiler.codegen.turns import ARENA, LITERALS, KernelCall, Memory, Place, Steps, Tables, Turn
+from hybridflow.compiler.codegen.turns import (
+    ARENA,
+    LITERALS,
+    KernelCall,
+    Memory,
+    Place,
+    Steps,
+    Tables,
+    Turn,
+    is_enough,
+)
+from hybridflow.compiler.ir.extents import larger
 from hybridflow.compiler.ir.graph import Graph
 from hybridflow.compiler.loops.buffers import Copy, Plan
 from hybridflow.compiler.program import shared_entry
@@ -51,9 +62,8 @@ def write(
 
     def write_shared() -> None:
         shared, its_tables = steps, tables
-        asks_python = graph.calls_host or any(call.looks for call in calls)
+        asks_python = _asks_python(graph, calls)
         if asks_python or any(call.code.alone for call in calls):
-            # What calls Python stays in the thread of its caller: it is not put among the pieces of others.
             shared = Steps(graph, plan, calls, one_by_one=asks_python)
             its_tables = functools.cache(lambda: Tables(module, shared_entry(name), shared))
         if shared.can_be_shared:
@@ -82,12 +92,26 @@ def _in_place(module: ModuleText, calls: Sequence[KernelCall]) -> Sequence[Kerne
 
 def write_function(
     module: ModuleText, name: str, graph: Graph, plan: Plan, dim_names: Sequence[str], calls: Sequence[KernelCall]
-) -> tuple[str, Memory]:
+) -> tuple[str, str | None, Memory]:
     """Write the function of a sub-graph, which a kernel runs in its own thread: an entry whose fifth parameter is the
-    scratch memory.  The name that it has, and what it needs."""
+    scratch memory.  The name that it has; that of one that has a host share out what it does, if that may pay, which
+    takes the scratch memory of all workers and the bytes from one's to the next one's; and what they need."""
     steps = Steps(graph, plan, _in_place(module, calls))
     tables = functools.cache(lambda: Tables(module, name, steps))
-    return _Inner(module, steps, tables, dim_names).write(name, "internal"), steps.memory
+    symbol = _Inner(module, steps, tables, dim_names).write(name, "internal")
+    if module.target.kind == "cuda":
+        return symbol, None, steps.memory
+    shared = Steps(graph, plan, calls, one_by_one=_asks_python(graph, calls))
+    if not shared.pays_to_share:
+        return symbol, None, steps.memory
+    tables = functools.cache(lambda: Tables(module, shared_entry(name), shared))
+    sharing = _InnerShared(module, shared, tables, dim_names).write(f"{name}s", "internal")
+    return symbol, sharing, Memory(*map(larger, steps.memory, shared.memory))
+
+
+def _asks_python(graph: Graph, calls: Sequence[KernelCall]) -> bool:
+    """Whether kernels call Python.  They stay in the thread of their caller, and are not put among others' pieces."""
+    return graph.calls_host or any(call.looks for call in calls)
 
 
 class Measures(NamedTuple):
@@ -102,13 +126,15 @@ class Measures(NamedTuple):
 class _Function:
     """What both functions share: the one that runs everything in place, and the one that shares it out."""
 
+    for_host = False  # whether it is for those alone who have a host
+
     def __init__(
         self, module: ModuleText, steps: Steps, tables: Callable[[], Tables], dim_names: Sequence[str]
     ) -> None:
         self.module, self.steps, self._tables = module, steps, tables
         self.e = Emitter(module.target, 1)
         self.code = Code(self.e, dim_names)
-        self.given = ["%buffers", "%dims", "%arena", "%host"]
+        self.given = ["ptr %buffers", "ptr %dims", "ptr %arena", "ptr %host"]
 
     @property
     def tables(self) -> Tables:
@@ -124,23 +150,32 @@ class _Function:
         for item in self.steps.plan.after:
             self._copy(item)
         e.line("ret i32 0")
-        parameters = ", ".join(f"ptr {p}" for p in self.given)
-        return self.module.function(e, name, parameters, result="i32", linkage=linkage)
+        return self.module.function(
+            e, name, ", ".join(self.given), result="i32", linkage=linkage, for_host=self.for_host
+        )
 
     def _begin(self) -> None:
         self.status = "null"
-        if self.steps.raise_:
-            self.status = self._allocate(2 if self.steps.graph.calls_host else 1)
+        if self.steps.raise_ or self.steps.asks_host:
+            calls_host = self.steps.graph.calls_host or self.steps.asks_host
+            self.status = self._allocate(3 if self.steps.asks_host else 2 if calls_host else 1)
             self.e.line(f"store i32 0, ptr {self.status}, align 4")
-            if self.steps.graph.calls_host:
-                store_host(self.code, "%host", self.status)
-        self.scratch = "null"
-        if self.steps.memory.scratch != 0:
-            end = self.code.extent(self.steps.memory.arena)
-            self.scratch = self.code.at("%arena", end, 1)
+            if calls_host:
+                store_host(self.code, "%host", self.status, self._stride() if self.steps.asks_host else None)
+        self.scratch = self._scratch()
+
+    def _scratch(self) -> str:
+        """The scratch memory of the first worker."""
+        if self.steps.memory.scratch == 0:
+            return "null"
+        return self.code.at("%arena", self.code.extent(self.steps.memory.arena), 1)
 
     def _run(self) -> None:
         raise NotImplementedError
+
+    def _stride(self) -> Ref:
+        """Bytes from the scratch memory of one worker to that of the next one."""
+        return self.code.extent(self.steps.memory.scratch)
 
     def _allocate(self, words: int) -> str:
         name = self.e.fresh("words")
@@ -151,8 +186,7 @@ class _Function:
         """What all tasks share."""
         code = self.code
         self.common = self._allocate(len(COMMON))
-        stride = code.extent(self.steps.memory.scratch)
-        for k, word in enumerate((f"ptr {self.scratch}", f"i64 {stride}", "ptr %dims", f"ptr {self.status}")):
+        for k, word in enumerate((f"ptr {self.scratch}", f"i64 {self._stride()}", "ptr %dims", f"ptr {self.status}")):
             store(code, word, self.common, k)
 
     def _prepare_tables(self) -> None:
@@ -278,12 +312,10 @@ class _Inner(_Alone):
         self, module: ModuleText, steps: Steps, tables: Callable[[], Tables], dim_names: Sequence[str]
     ) -> None:
         super().__init__(module, steps, tables, dim_names)
-        self.given.append("%scratch")
+        self.given.append("ptr %scratch")
 
-    def _begin(self) -> None:
-        _Function._begin(self)
-        self.scratch = "%scratch"
-        self._choose_form()
+    def _scratch(self) -> str:
+        return "%scratch"
 
     def _choose_form(self) -> None:
         if self.module.target.kind == "cuda":
@@ -364,13 +396,26 @@ class _Shared(_Function):
         code = self.code
         alone = code.compare("eq", count, 1)
         with code.when(alone):
-            parallel_for(code, "%host", load(code, self.wave, 0, "ptr"), self.args, *measures)
+            self._share_out_one(load(code, self.wave, 0, "ptr"), measures)
         if self.most > 1:
             with code.when(code.negation(alone)):
                 self._share_out_pieces(pieces, measures.work)
 
+    def _share_out_one(self, task: str, measures: Measures) -> None:
+        """Run a single turn; what cannot be cut in this thread, which a kernel that asks the host itself relies on."""
+        code = self.code
+        if not self.steps.asks_host:
+            parallel_for(code, "%host", task, self.args, *measures)
+            return
+        is_whole = code.compare("sle", measures.units, measures.grain)
+        with code.when(is_whole):
+            code.e.line(f"call void {task}(ptr {self.args}, i64 0, i64 {measures.units}, i64 0)")
+        with code.when(code.negation(is_whole)):
+            parallel_for(code, "%host", task, self.args, *measures)
+
     def _share_out_pieces(self, pieces: Ref, work: Ref) -> None:
-        parallel_for(self.code, "%host", f"@{write_wave_task(self.module)}", self.wave, pieces, 1, 1, work)
+        task = write_wave_task(self.module, self.for_host)
+        parallel_for(self.code, "%host", f"@{task}", self.wave, pieces, 1, 1, work)
 
 
 class _SharedCalls(_Shared):
@@ -392,8 +437,9 @@ class _SharedCalls(_Shared):
 
     def _run(self) -> None:
         for step in self.steps.in_order():
-            if len(step) == 1 and step[0].is_whole:
-                self._call(step[0])
+            if not self._pays(step):
+                for turn in step:
+                    self._call(turn)
                 continue
             if len(step) == 1:
                 parallel_for(self.code, "%host", *self._task(step[0], 0), *self._measures(step[0]))
@@ -401,6 +447,10 @@ class _SharedCalls(_Shared):
                 self._run_wave(step)
             if any(turn.raises for turn in step):
                 self._return_if_failed(step[-1].limit)
+
+    def _pays(self, step: Sequence[Turn]) -> bool:
+        """Whether a host may run a step better than this thread."""
+        return len(step) > 1 or not step[0].is_whole
 
     def _run_wave(self, step: Sequence[Turn]) -> None:
         pieces: Ref = 0
@@ -421,4 +471,25 @@ class _SharedCalls(_Shared):
         pointers = [self._pointer(place) for place in turn.places]
         for k, pointer in enumerate((self.common, f"@{turn.phase.symbol}", *pointers)):
             store(code, f"ptr {pointer}", args, k)
-        return f"@{write_task(self.module, len(turn.places) - 1)}", args
+        return f"@{write_task(self.module, len(turn.places) - 1, self.for_host)}", args
+
+
+class _InnerShared(_SharedCalls):
+    """The function of a sub-graph that has a host share out the steps that are worth it."""
+
+    for_host = True
+
+    def __init__(
+        self, module: ModuleText, steps: Steps, tables: Callable[[], Tables], dim_names: Sequence[str]
+    ) -> None:
+        super().__init__(module, steps, tables, dim_names)
+        self.given += ["ptr %scratch", "i64 %stride"]
+
+    def _scratch(self) -> str:
+        return "%scratch"
+
+    def _stride(self) -> Ref:
+        return "%stride"
+
+    def _pays(self, step: Sequence[Turn]) -> bool:
+        return super()._pays(step) and is_enough(step)

@@ -42,8 +42,17 @@ from hybridflow.compiler.loops.schedule import Form, Schedule, schedule
 from hybridflow.compiler.loops.space import over
 from hybridflow.compiler.ops import Kind
 from hybridflow.compiler.ops.contraction import Contraction
-from hybridflow.compiler.ops.lowering import Panels, Ranking, Running
-from hybridflow.compiler.program import Callback, Check, DimSource, HostFunction, KernelInfo, Program, Slot
+from hybridflow.compiler.ops.lowering import Choice, Panels, Ranking, Repetition, Running, Walk
+from hybridflow.compiler.program import (
+    LEAST_SHARED,
+    Callback,
+    Check,
+    DimSource,
+    HostFunction,
+    KernelInfo,
+    Program,
+    Slot,
+)
 from hybridflow.compiler.target import Target
 from hybridflow.errors import HybridflowError
 
@@ -120,8 +129,10 @@ class ModuleBuilder:
         if found is None:
             inner = ModuleBuilder(graph, self.planned, self.target, self.fastmath, self, symbol)
             name, calls = self.module.fresh("g"), inner._calls()
-            symbol, memory = driver.write_function(self.module, name, graph, inner.plan, inner.dim_names, calls)
-            found = self.functions[graph] = Function(symbol, memory, inner.checks, inner.looks)
+            symbol, sharing, memory = driver.write_function(
+                self.module, name, graph, inner.plan, inner.dim_names, calls
+            )
+            found = self.functions[graph] = Function(symbol, sharing, memory, inner.checks, inner.looks)
         return found
 
     def note(self, code: int, check: Check) -> None:
@@ -230,13 +241,13 @@ class ModuleBuilder:
             return self._contraction(symbol, kernel), ""
         if kind is Kind.CONVOLVE:
             return self._convolution(symbol, kernel), ""
-        e = self._emitter(kernel)
         lowered = _panels_of(kernel.cluster.anchor)
         if lowered is not None:
-            return write_panels(self, e, symbol, kernel, lowered), ""
+            return write_panels(self, self._emitter(kernel), symbol, kernel, lowered), ""
         if kind is Kind.CONTROL:
-            return write_control(self, e, symbol, kernel, self.next_codes[kernel.cluster.anchor]), ""
-        return self._special(e, symbol, kernel), ""
+            first = self.next_codes[kernel.cluster.anchor]
+            return write_control(self, lambda: self._emitter(kernel), symbol, kernel, first), ""
+        return self._special(self._emitter(kernel), symbol, kernel), ""
 
     def _loops(self, kernel: Kernel) -> tuple[KernelCode, str]:
         operands = _operands(kernel)
@@ -256,8 +267,10 @@ class ModuleBuilder:
         is_leaf = self.is_leaf
         space = loops_of(kernel, is_leaf)
         found = schedule(kernel, space, self.target, is_leaf, instructions)
-        if not self.is_outermost:
-            found = found.for_one_thread  # a sub-graph runs in the thread of the kernel that runs it
+        work = _work(kernel)
+        is_little = self.target.kind == "cuda" or (isinstance(work, int) and work < LEAST_SHARED)
+        if is_little and not self.is_outermost:
+            found = found.for_one_thread  # a sub-graph does it in the thread of the kernel that runs it
         phases, nest = written(found, found.alone is not None)
         code = KernelCode(phases, nest.scratch, nest.shared.size)
         if found.alone is not None:
@@ -431,7 +444,7 @@ def _panels_of(node: Node) -> Panels | None:
 
 
 def _work(kernel: Kernel) -> Extent:
-    """How much a kernel does, see ``Program.work``.  Of control flow the turns of its loops are not known."""
+    """How much a kernel does, see ``Program.work``."""
     return 8 * _bytes(kernel) + _work_of(kernel.nodes)
 
 
@@ -443,9 +456,25 @@ def _work_of(nodes: Iterable[Node]) -> Extent:
             total = total + product(panels.batch) * panels.panels * _work_of(panels.body.nodes)
         elif node.op.kind in PRODUCTS:
             total = total + product(visited_shape(node)) * product(_summed(node)) * 2
-        elif node.op.kind is not Kind.CONTROL:
+        elif node.op.kind is Kind.CONTROL:
+            total = total + _work_of_control(node)
+        else:
             total = total + product(visited_shape(node)) * work_of_element(node)
     return total
+
+
+def _work_of_control(node: Node) -> Extent:
+    """What the graphs of control flow do: each of them once where it is not known how often."""
+    assert node.op.lower is not None
+    how = node.op.lower(tuple([n.type for n in node.inputs]), node.attrs)
+    if isinstance(how, Walk):
+        return how.length * _work_of(how.body.nodes)
+    if isinstance(how, Repetition):
+        return _work_of(how.cond.nodes) + _work_of(how.body.nodes)
+    most: Extent = 0
+    for branch in how.branches if isinstance(how, Choice) else ():
+        most = larger(most, _work_of(branch.nodes))
+    return most
 
 
 def _operations(kernel: Kernel) -> int | None:

@@ -44,16 +44,20 @@ class Phase:
 @dataclass(frozen=True)
 class KernelCode:
     """An emitted kernel.  ``shared`` and ``scratch`` are bytes, the latter for each worker; both memories begin at
-    multiples of 64.  ``alone`` does what the phases do, where a CPU's single thread runs all of its units at once."""
+    multiples of 64.  ``alone`` does what the phases do, where a CPU's single thread runs all of its units at once.
+
+    One that ``asks_host`` has a single unit, which the thread of the caller runs while nothing else runs: it has the
+    host share out what it does itself, see ``tasks.store_host``, and uses the scratch memory of all workers."""
 
     phases: tuple[Phase, ...]
     scratch: Extent = 0
     shared: Extent = 0
     alone: Phase | None = None
+    asks_host: bool = False
 
     def in_place(self) -> KernelCode:
         """The same for a single thread."""
-        return self if self.alone is None else replace(self, phases=(self.alone,), alone=None)
+        return self if self.alone is None else replace(self, phases=(self.alone,), alone=None, asks_host=False)
 
 
 def one_phase(symbol: str, units: Sequence[Extent], grain: int = 1, scratch: Extent = 0, least: int = 1) -> KernelCode:

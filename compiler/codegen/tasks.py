@@ -39,8 +39,8 @@ def store(code: Code, word: str, base: str, position: Ref) -> None:
     code.e.line(f"store {word}, ptr {code.at(base, position, 8)}, align 8")
 
 
-def write_task(module: ModuleText, buffers: int) -> str:
-    """Add the task that runs phases over ``buffers`` buffers; its name."""
+def write_task(module: ModuleText, buffers: int, for_host: bool = False) -> str:
+    """Add the task that runs phases over ``buffers`` buffers; its name.  ``for_host`` as ``ModuleText.function``."""
     e = Emitter(module.target, 1)
     code = Code(e)
     common, phase = load(code, "%args", 0, "ptr"), load(code, "%args", PHASE, "ptr")
@@ -51,10 +51,10 @@ def write_task(module: ModuleText, buffers: int) -> str:
     scratch = code.at(first, code.mul("%worker", stride), 1)
     e.line(f"call void {phase}({kernel_arguments(given, shared, scratch, dims, status, '%begin', '%end')})")
     e.line("ret void")
-    return module.function(e, f"hf_task{buffers}", PARAMETERS, linkage="internal")
+    return module.function(e, f"hf_task{buffers}", PARAMETERS, linkage="internal", for_host=for_host)
 
 
-def write_wave_task(module: ModuleText) -> str:
+def write_wave_task(module: ModuleText, for_host: bool = False) -> str:
     """Add the task that runs pieces of several tasks, which are in memory at ``args`` as ``WAVE_WORDS`` says."""
     e = Emitter(module.target, 1)
     code = Code(e)
@@ -67,7 +67,7 @@ def write_wave_task(module: ModuleText) -> str:
         last = code.min(code.add(first, size), units)
         e.line(f"call void {task}(ptr {args}, i64 {first}, i64 {last}, i64 %worker)")
     e.line("ret void")
-    return module.function(e, WAVE_TASK, PARAMETERS, linkage="internal")
+    return module.function(e, WAVE_TASK, PARAMETERS, linkage="internal", for_host=for_host)
 
 
 def _entry_of(code: Code, piece: Ref) -> tuple[str, Ref]:
@@ -98,13 +98,20 @@ def parallel_for(code: Code, host: str, task: str, args: str, units: Ref, grain:
     )
 
 
-def store_host(code: Code, host: str, status: str) -> None:
-    """Where kernels call the host, its address lies behind the status."""
+def store_host(code: Code, host: str, status: str, stride: Ref | None = None) -> None:
+    """Where kernels call the host, its address lies behind the status; where they share out work, behind it the bytes
+    from the scratch memory of one worker to that of the next one."""
     store(code, f"ptr {host}", status, 1)
+    if stride is not None:
+        store(code, f"i64 {stride}", status, 2)
 
 
 def load_host(code: Code, status: str) -> str:
     return load(code, status, 1, "ptr")
+
+
+def load_stride(code: Code, status: str) -> str:
+    return load(code, status, 2)
 
 
 def words_text(words: Sequence[int]) -> str:

@@ -16,6 +16,7 @@ from hybridflow.compiler.ir.graph import Graph
 from hybridflow.compiler.ir.types import product
 from hybridflow.compiler.loops.buffers import ALIGNMENT, ArenaRange, InputBuffer, Location, Plan, UpdateBuffer
 from hybridflow.compiler.loops.kernel import base
+from hybridflow.compiler.program import LEAST_SHARED
 
 ARENA = -1
 LITERALS = -2  # constant numbers, see Steps.literals
@@ -124,12 +125,13 @@ class Steps:
         later = earliest_checks(checks)
         self.turns: list[Turn] = []
         self.sizes: list[int] = []  # how many turns each step has
-        step: tuple[int, int] | None = None
+        self.asks_host = any(call.code.asks_host for call in calls)
+        step: tuple[int, ...] | None = None
         for k, (call, place, phase) in enumerate(ordered):
             places = (place, *(self.part(part) for part in call.operands))
             limit = limit_before(later[k + 1])
             self.turns.append(Turn(phase, places, raising[k], limit, call.number, call.work))
-            own = call.wave, call.code.phases.index(phase)
+            own = call.wave, call.code.phases.index(phase), *([k] if call.code.asks_host else [])
             if own != step or one_by_one:
                 self.sizes.append(0)
                 step = own
@@ -138,7 +140,12 @@ class Steps:
     @property
     def can_be_shared(self) -> bool:
         """Whether there is anything that two workers could do side by side."""
-        return any(size > 1 for size in self.sizes) or not all(turn.is_whole for turn in self.turns)
+        return self.asks_host or any(map(_can_be_shared, self.in_order()))
+
+    @property
+    def pays_to_share(self) -> bool:
+        """Whether there is work that may be enough for two workers."""
+        return self.asks_host or any(_can_be_shared(step) and is_enough(step) for step in self.in_order())
 
     def in_order(self) -> Iterator[list[Turn]]:
         """The turns of each step."""
@@ -160,6 +167,16 @@ class Steps:
         if isinstance(location, UpdateBuffer):
             return Place(inputs + outputs + self._updates[location.number], 0)
         return Place(location.number + (0 if isinstance(location, InputBuffer) else inputs), 0)
+
+
+def _can_be_shared(step: Sequence[Turn]) -> bool:
+    return len(step) > 1 or not step[0].is_whole
+
+
+def is_enough(step: Sequence[Turn]) -> bool:
+    """Whether turns may be work for more than one thread, for all that is known of extents."""
+    work = sum((turn.work for turn in step), start=0)
+    return not isinstance(work, int) or work >= LEAST_SHARED
 
 
 def _phases_together(
