@@ -464,3 +464,14 @@ def test_numbers_that_python_makes_of_tensors_have_no_derivative() -> None:
     for x in (hf.constant(2.5), hf.constant(0.25)):
         want = numbers(gradients(f, (x,)))
         assert numbers(gradients(compiled, (x,))) == numbers(inside(x)) == want
+
+
+def test_what_turns_stack_twice_is_stacked_once() -> None:
+    """A result that the derivative asks for as well is one stack, which both read."""
+    x, w = hf.ones((20, 3, 3)), hf.ones((3, 3))
+
+    def loss(w: Any) -> Any:
+        return hf.sum(hf.scan(lambda h, row: hf.tanh(h @ w + row), x, hf.zeros((3, 3))) ** 2)
+
+    text = hf.function(hf.grad(loss)).ir(w, stage="optimized")
+    assert "(f32[3,3], f32[20,3,3], f32[20,3,3]) = scan(" in text  # the states, and those before each turn

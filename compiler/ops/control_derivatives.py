@@ -407,6 +407,9 @@ class _Backward:
         row = b.reshape(_neutral(b, x), shape=(1, *x.type.shape))
         if shape.length == 1:
             return row
+        if isinstance(shape.length, int):
+            rest = self._row(g, 1, shape.length) if shape.reverse else self._row(g, 0, shape.length - 1)
+            return b.concat(rest, row, axis=0) if shape.reverse else b.concat(row, rest, axis=0)
         # One slice more, and then one less: of n - 1 slices it would not be known whether they are more than one.
         if shape.reverse:
             return self._row(b.concat(g, row, axis=0), 1, shape.length + 1)

@@ -200,6 +200,7 @@ def _scan(to: _Pass, node: Node, wanted: Collection[int]) -> Results | None:
 def _loop(to: _Pass, loop: _Loop, wanted: Collection[int]) -> Results | None:
     found, unchanged = _without_unchanged(loop)
     found = _without_unread(found, wanted)
+    found, twins = _without_twins(found)
     found = _without_repeated(to, found)
     if found is loop:
         return None
@@ -210,6 +211,8 @@ def _loop(to: _Pass, loop: _Loop, wanted: Collection[int]) -> Results | None:
         attrs |= {"carries": len(found.start), "stacked": len(found.stacked)}
     whole = to.add(loop.node.op, [*found.start, *found.stacked, *found.rest], attrs, loop.node.where)
     results = to.project(whole, [*found.carries, *found.made], len(loop.node.type.parts))
+    for number, first in twins.items():
+        results[number] = results[first]
     return [unchanged.get(k, result) for k, result in enumerate(results)]
 
 
@@ -282,6 +285,21 @@ def _without_unread(loop: _Loop, wanted: Collection[int]) -> _Loop:
     found = _arranged(loop, sorted(carries), [], stacked, rest, made)
     same = len(found.body.inputs) == len(body.inputs) and len(found.body.outputs) == len(body.outputs)
     return loop if same else found
+
+
+def _without_twins(loop: _Loop) -> tuple[_Loop, dict[int, int]]:
+    """The loop that stacks each value once, and of which other result those are that it does not make any more."""
+    count = len(loop.start)
+    firsts: dict[Node, int] = {}
+    twins = {}
+    for number, node in zip(loop.made, loop.body.outputs[count:]):
+        first = firsts.setdefault(node, number)
+        if first != number:
+            twins[number] = first
+    if not twins:
+        return loop, {}
+    made = [k for k, number in enumerate(loop.made) if number not in twins]
+    return _arranged(loop, range(count), [], range(len(loop.stacked)), range(len(loop.rest)), made), twins
 
 
 def _without_repeated(to: _Pass, loop: _Loop) -> _Loop:
