@@ -5,6 +5,8 @@ as a function of its own with the parameters of a program's entry, which finds i
 A loop has two memories for its carries: each turn reads one and writes the other, and only the tables change places.
 
 Such a kernel is a single unit: whoever runs it, a worker of a host or a thread of a GPU, runs all of its sub-graphs.
+Where these have work for several threads there is a second kernel, which runs in the caller's thread while nothing else
+does, and whose functions have the host share out their steps.
 
 A check that fails ends the kernel with its code, counted from where the sub-graph's checks begin.  Where an earlier one
 has failed already, nothing is run: with what it found wrong a loop might not end.  Where a later one has, all is run as
