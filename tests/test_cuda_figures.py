@@ -56,6 +56,10 @@ def columns(x):
     return hf.sum(x, axis=0)
 
 
+def running(x):
+    return hf.cumulative_sum(x * 2.0, axis=-1)
+
+
 CASES = {
     "gelu": (gelu, (1 << 20,)),
     "columns": (columns, (1000, 512)),
@@ -65,6 +69,8 @@ CASES = {
     "layer norm by warps": (layer_norm, (512, 1024)),
     "layer norm by blocks": (layer_norm, (512, 9000)),
     "three folds by blocks": (first_of_all, (100, 40000)),
+    "scan by chunks": (running, (1 << 20,)),
+    "scan by lines": (running, (1000, 1000)),
     "total by chunks": (total, (1 << 20,)),
     "total by superchunks": (total, (1 << 26,)),
 }

@@ -354,7 +354,10 @@ class ModuleBuilder:
         inputs = [Flat(n, places) for n in node.inputs]
         x = node.inputs[0]
         if isinstance(lowered, Running):
-            return scan.emit_scan(self.module, e, symbol, node.op, x.dtype, x.shape, lowered, dims, inputs, buffers)
+            teams = self.is_outermost
+            return scan.emit_scan(
+                self.module, e, symbol, node.op, x.dtype, x.shape, lowered, dims, inputs, buffers, teams
+            )
         if isinstance(lowered, Ranking) and lowered.values and sort_values.sorts_vectors(self.target, x.dtype):
             return sort_values.emit_sort(self.module, e, symbol, lowered, inputs[0], dims, buffers)
         if isinstance(lowered, Ranking) and lowered.count is not None:

@@ -12,6 +12,9 @@ Vectors go across neighbouring lines.  Where these do not lie side by side (alon
 and elements are turned in registers, scanned and turned back.  Where there are too few lines for that, vectors go
 across the runs of a long line instead: eight of them are laid out in scratch, turned and scanned in squares, and what
 carries over to them is added on the way out.  Lines of few elements are scanned in plain order.
+
+On a GPU a team of threads scans each chunk of a line whose elements lie side by side (``team_scan``), and a thread each
+of neighbouring lines.
 """
 
 from __future__ import annotations
@@ -28,14 +31,27 @@ from hybridflow.compiler.codegen.module import ModuleText
 from hybridflow.compiler.codegen.operand import Flat
 from hybridflow.compiler.codegen.phases import KernelCode, Phase, kernel_parameters
 from hybridflow.compiler.codegen.structured import Code, Ref, lanes_for, merged_extent
+from hybridflow.compiler.codegen.team import Team
+from hybridflow.compiler.codegen.team_scan import RUNS, TeamScan, bytes_of
 from hybridflow.compiler.codegen.tiles import transposed
 from hybridflow.compiler.codegen.values import Val
 from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.compiler.ir.extents import Extent
-from hybridflow.compiler.loops.limits import ENOUGH, FEW_LINES, LONG_LINE, SHORT_LINE, SQUARE
+from hybridflow.compiler.loops.limits import (
+    BLOCK_BYTES,
+    ENOUGH,
+    ENOUGH_LINES,
+    ENOUGH_ON_GPU,
+    FEW_LINES,
+    LONG_LINE,
+    SHORT_LINE,
+    SQUARE,
+    TEAM_LINE,
+)
 from hybridflow.compiler.ops.lowering import Running
 from hybridflow.compiler.ops.order import SCAN_CHUNK, SCAN_RUN
 from hybridflow.compiler.ops.table import OpDef
+from hybridflow.compiler.target import Target
 
 _FLAG = 64  # bytes of shared memory in front, for a word that says that the first phase has done it all
 
@@ -53,41 +69,54 @@ def emit_scan(
     dims: Sequence[str],
     inputs: Sequence[Flat],
     buffers: int,
+    teams: bool,
 ) -> KernelCode:
     """Add the kernel ``symbol`` of a SCAN op, which makes a ``running`` fold, over ``buffers`` buffers.  The last of
     them is the output, of ``shape`` like the ``inputs``.
 
-    Units: lines along the fold's axis, or their chunks.
+    Units: lines along the fold's axis, or their chunks.  ``teams`` says that several threads of a GPU may have one.
     """
     axis = running.axis
     before, behind = tuple(shape[:axis]), tuple(shape[axis + 1 :])
     width = lanes_for(e.target, dt.compute_dtype(dtype), merged_extent(behind))
     n, lines = shape[axis], math.prod((*before, *behind))
+    components = op.init(dtype) if op.init else ()
+    team = _team(e.target, n, behind, components) if teams else 1
+    enough = ENOUGH * width if e.target.kind == "cpu" else ENOUGH_ON_GPU if team == 1 else ENOUGH_LINES
     chunks: Extent = 1
-    if not (isinstance(n, int) and n <= SCAN_CHUNK) and not (isinstance(lines, int) and lines >= ENOUGH * width):
+    if not (isinstance(n, int) and n <= SCAN_CHUNK) and not (isinstance(lines, int) and lines >= enough):
         chunks = (n - 1) // SCAN_CHUNK + 1
 
     def written(body: Emitter, name: str, write: Callable[[_Scan], None], for_host: bool = False) -> str:
-        scan = _Scan(body, op, dtype, shape, running, dims, width, chunks, inputs, buffers)
+        scan = _Scan(body, op, dtype, shape, running, dims, width, chunks, inputs, buffers, team)
         write(scan)
         body.line("ret void")
         return module.function(body, name, kernel_parameters(buffers), linkage="internal", for_host=for_host)
 
-    components = op.init(dtype) if op.init else ()
-    scratch = _scratch(components)
+    scratch = _scratch(components) if e.target.kind == "cpu" else 0
     units = (*before, chunks, *behind)
     if chunks == 1:
-        return KernelCode((Phase(written(e, symbol, _Scan.chunks), units, width),), scratch)
+        return KernelCode((Phase(written(e, symbol, _Scan.chunks), units, width, team=team),), scratch)
     main = written(e, symbol, _Scan.chunks)
     totals, carries, rest, alone = (Emitter(e.target, 1, e.fastmath) for _ in range(4))
     phases = (
-        Phase(written(totals, f"{symbol}_totals", lambda scan: scan.totals(main, units), True), units, width),
-        Phase(written(carries, f"{symbol}_carries", _Scan.carries, True), (*before, *behind), width),
-        Phase(written(rest, f"{symbol}_rest", lambda scan: scan.rest(main), True), units, width),
+        Phase(
+            written(totals, f"{symbol}_totals", lambda scan: scan.totals(main, units), True), units, width, team=team
+        ),
+        Phase(written(carries, f"{symbol}_carries", _Scan.carries, True), (*before, *behind), width, team=team),
+        Phase(written(rest, f"{symbol}_rest", lambda scan: scan.rest(main), True), units, width, team=team),
     )
     shared = _FLAG + lines * (chunks - 1) * sum(d.itemsize for _, d in components)
     all_at_once = Phase(written(alone, f"{symbol}_alone", lambda scan: scan.run(main)), units, width)
     return KernelCode(phases, scratch, shared, all_at_once)
+
+
+def _team(target: Target, n: Extent, behind: Sequence[Extent], components: Sequence[tuple[Any, np.dtype]]) -> int:
+    """Threads for a chunk of a line of ``n`` elements."""
+    short = isinstance(n, int) and n < TEAM_LINE
+    if target.kind == "cpu" or short or merged_extent(behind) != 1 or bytes_of(components) > BLOCK_BYTES:
+        return 1
+    return RUNS
 
 
 def _scratch(components: Sequence[tuple[Any, np.dtype]]) -> int:
@@ -110,6 +139,7 @@ class _Scan:
         chunk_count: Extent,
         inputs: Sequence[Flat],
         buffers: int,
+        team: int,
     ) -> None:
         assert op.init and op.lift and op.combine and op.finish, op  # the table sees to it
         self.e, self.op, self.dtype, self.width = e, op, dtype, width
@@ -120,6 +150,9 @@ class _Scan:
         self.lines = c.mul(c.product(shape[:axis]), self.inner)
         self.state_dtype = dt.compute_dtype(dtype)
         self.components = list(op.init(dtype))
+        self.team: TeamScan | None = None
+        if team > 1:
+            self.team = TeamScan(c, Team(c, team), self.components, self._combined)
         self.cut = chunk_count != 1
         self.count = c.extent(chunk_count)
         self.followed = c.sub(self.count, 1)  # chunks of a line whose totals carry over
@@ -207,7 +240,7 @@ class _Scan:
             def total(column: Ref, mask: Val | None) -> None:
                 begin = c.mul(chunk, SCAN_CHUNK)
                 state = self._chunk(line, column, begin, c.add(begin, SCAN_CHUNK), None, mask, self.turned)
-                self._share(line, chunk, column, state, mask)
+                self._share(line, chunk, column, state, self._once(mask))
 
             with c.when(c.compare("slt", chunk, self.followed)):
                 c.vector_loop(first, last, self.width, total)
@@ -218,6 +251,13 @@ class _Scan:
         with c.when(c.negation(self._alone())), c.spans("%begin", "%end", self.inner) as (line, first, last):
 
             def add_up(column: Ref, mask: Val | None) -> None:
+                if self.team is not None:
+                    self.team.along(
+                        self.followed,
+                        lambda chunk, active: self._shared(line, chunk, column, active),
+                        lambda state, chunk, active: self._share(line, chunk, column, state, active),
+                    )
+                    return
                 with c.loop(0, self.followed, 1, self._identity()) as chunk:
                     state = self._combined(chunk.carried, self._shared(line, chunk.index, column, mask))
                     self._share(line, chunk.index, column, state, mask)
@@ -263,8 +303,12 @@ class _Scan:
             state = self._combined(before, self._chunk(line, column, at, stop, before, mask, by_runs))
             if self.cut:
                 with c.when(c.both(alone, c.compare("slt", chunk.index, self.followed))):
-                    self._share(line, chunk.index, column, state, mask)
+                    self._share(line, chunk.index, column, state, self._once(mask))
             chunk.next = state
+
+    def _once(self, mask: Val | None) -> Val | None:
+        """The mask with which what all of a team know is stored."""
+        return mask if self.team is None else Val(self.team.team.is_first, dt.bool_, 1)
 
     # ---- states
 
@@ -326,9 +370,22 @@ class _Scan:
         """Write elements [begin, end) of a line, before which there is ``carried`` (None: write nothing); the total of
         the chunk, which nobody looks at where it is not full."""
         start = self.c.add(self.c.mul(self.c.mul(line, self.n), self.inner), column)
+        if self.team is not None:
+            return self._chunk_by_team(self.team, start, begin, end, carried)
         if by_runs:
             return self._chunk_by_runs(start, begin, end, carried)
         return self._chunk_in_turn(start, begin, end, carried, mask)
+
+    def _chunk_by_team(self, team: TeamScan, start: Ref, begin: Ref, end: Ref, carried: State | None) -> State:
+        """The same of a line of neighbours, by all threads of a team."""
+
+        def lifted(at: Ref, mask: Val) -> State:
+            return self._lifted(self.c.add(start, at), at, mask)
+
+        def finish(state: State, at: Ref) -> None:
+            self._finish(state, self.c.add(start, at), None)
+
+        return team.chunk(begin, end, carried, lifted, finish, self.exclusive)
 
     def _is_short(self, by_runs: bool) -> bool:
         """Whether a line is one run, because it would be scanned in another way otherwise."""

@@ -6,8 +6,6 @@ whose bounds must not depend on the thread; what one of them does alone is a loa
 
 from __future__ import annotations
 
-from functools import cached_property
-
 from hybridflow.compiler.codegen.emitter import Emitter
 from hybridflow.compiler.codegen.structured import Code, Ref
 from hybridflow.compiler.codegen.values import Val, type_text
@@ -37,13 +35,7 @@ class Team:
         self.lane = code.rem(thread, WARP)
         self.warp: Ref = 0 if self.warps == 1 else code.div(thread, WARP)
         self.rank = self.lane if self.warps == 1 else thread
-
-    @cached_property
-    def is_first(self) -> str:
-        """Whether this is the thread that writes what all of them know.  (Asked for where all come by.)"""
-        found = self.code.compare("eq", self.rank, 0)
-        assert isinstance(found, str)
-        return found
+        self.is_first = str(code.compare("eq", self.rank, 0))  # the one that writes what all of them know
 
     def barrier(self) -> None:
         """Wait for the others; what they have written by then can be read."""

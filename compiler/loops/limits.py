@@ -54,6 +54,8 @@ STRIP = 64  # columns of a strip that is not cut further: lines of a cache, whol
 SPLIT = 1 << 18  # elements from which on few results are folded in two phases: `thresholds.py split`
 LEAST_PIECE = 256  # elements for one partial result, which would take too much memory and time for fewer
 
+BLOCK_BYTES = 48 * 1024  # of memory that a block can have without asking for more: CUDA's manual
+
 # ---- teams of threads on a GPU (``schedule``): none of these has been measured
 
 WARP = 32
@@ -66,6 +68,8 @@ MOST_WARPS = 16  # of a block, whose threads may then have 128 registers
 VECTOR_BYTES = 16  # that a thread of a GPU reads at once
 MOST_TOGETHER = 8  # elements of a thread, whose values all are in registers
 VECTORS_ON_GPU = 1 << 16  # elements of a map from which on threads with several each are still enough
+TEAM_LINE = 512  # elements from which on a line is scanned by a team
+ENOUGH_LINES = 512  # lines of which each may be scanned by a team, one chunk after the other
 TEAM_BYTES = 16 * 1024  # of memory of a block: a multiprocessor has enough for several
 
 # ---- short loops across longer ones (``schedule``)

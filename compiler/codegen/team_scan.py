@@ -1,0 +1,125 @@
+"""Scans by teams of GPU threads, in the order of ``ops/order.py``: a thread for each run of a chunk.
+
+Elements come and go side by side through memory of the block, where each thread scans a run of its own; rows of one
+element more than a run has keep threads out of each other's way there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from hybridflow.compiler.codegen.structured import Code, Ref
+from hybridflow.compiler.codegen.team import Team
+from hybridflow.compiler.codegen.values import Val
+from hybridflow.compiler.ir import dtypes as dt
+from hybridflow.compiler.ops.order import SCAN_CHUNK, SCAN_RUN
+
+RUNS = SCAN_CHUNK // SCAN_RUN  # of a chunk, and threads of a team
+_PITCH = SCAN_RUN + 1
+
+State = tuple[Val, ...]
+Components = Sequence[tuple[Any, np.dtype]]
+
+
+def bytes_of(components: Components) -> int:
+    """Memory of the block that a team takes."""
+    return RUNS * (_PITCH + 1) * sum(dtype.itemsize for _, dtype in components)
+
+
+class TeamScan:
+    """Scans chunks of states that ``combine`` folds, beginning with the values of ``components``."""
+
+    def __init__(
+        self, code: Code, team: Team, components: Components, combine: Callable[[Sequence[Val], Sequence[Val]], State]
+    ) -> None:
+        assert team.size == RUNS, team.size
+        self.code, self.team, self.combine = code, team, combine
+        self.identity = tuple(code.e.const(value, dtype) for value, dtype in components)
+        self.arrays = []  # of elements, in rows, and behind these the totals of runs
+        base = team.memory(bytes_of(components))
+        for _, dtype in components:
+            self.arrays.append((base, dtype))
+            base = code.at(base, RUNS * (_PITCH + 1), dtype.itemsize)
+
+    def chunk(
+        self,
+        begin: Ref,
+        end: Ref,
+        carried: State | None,
+        lifted: Callable[[Ref, Val], State],
+        finish: Callable[[State, Ref], None],
+        exclusive: bool,
+    ) -> State:
+        """Scan elements [begin, end), which ``lifted(at, mask)`` gives, behind ``carried``, and have ``finish(state,
+        at)`` store what comes out (None: nothing); the total of the chunk, of which only a full one has any."""
+        code, team = self.code, self.team
+        with code.loop(0, RUNS) as run:
+            at = code.add(code.add(begin, code.mul(run.index, SCAN_RUN)), team.rank)
+            mask = self._before(at, end)
+            self._store(self._element(run.index, team.rank), self._or_identity(mask, lifted(at, mask)))
+        team.barrier()
+        with code.loop(0, SCAN_RUN, 1, self.identity) as k:
+            place = self._element(team.rank, k.index)
+            before = tuple(k.carried)
+            k.next = self.combine(before, self._load(place))
+            if carried is not None:
+                self._store(place, before if exclusive else tuple(k.next))
+        own, total = self.prefix(tuple(k.carried), self.identity)
+        if carried is not None:
+            self._store(self._run(team.rank), self.combine(carried, own))
+            team.barrier()
+            with code.loop(0, RUNS) as run:
+                at = code.add(code.add(begin, code.mul(run.index, SCAN_RUN)), team.rank)
+                local = self._load(self._element(run.index, team.rank))
+                state = self.combine(self._load(self._run(run.index)), local)
+                with code.when(self._before(at, end).ref):
+                    finish(state, at)
+        team.barrier()
+        return total
+
+    def along(self, count: Ref, load: Callable[[Ref, Val], State], store: Callable[[State, Ref, Val], None]) -> None:
+        """Scan ``count`` states one after the other: each takes the place of what all up to it make."""
+        code = self.code
+        with code.loop(0, count, RUNS, self.identity) as group:
+            at = code.add(group.index, self.team.rank)
+            mask = self._before(at, count)
+            value = self._or_identity(mask, load(at, mask))
+            own, group.next = self.prefix(value, tuple(group.carried))
+            store(self.combine(own, value), at, mask)
+
+    def prefix(self, value: State, start: State) -> tuple[State, State]:
+        """What the values of the threads before this one make behind ``start``, and what all of them do."""
+        code, e, team = self.code, self.code.e, self.team
+        self._store(self._run(team.rank), value)
+        team.barrier()
+        with code.loop(0, RUNS, 1, [*start, *start]) as thread:
+            total, own = tuple(thread.carried[: len(start)]), thread.carried[len(start) :]
+            is_own = Val(str(code.compare("eq", thread.index, team.rank)), dt.bool_, 1)
+            found = [e.select(is_own, t, o) for t, o in zip(total, own)]
+            thread.next = [*self.combine(total, self._load(self._run(thread.index))), *found]
+        team.barrier()
+        return tuple(thread.carried[len(start) :]), tuple(thread.carried[: len(start)])
+
+    def _before(self, at: Ref, end: Ref) -> Val:
+        return Val(str(self.code.compare("slt", at, end)), dt.bool_, 1)
+
+    def _or_identity(self, mask: Val, state: State) -> State:
+        return tuple(self.code.e.select(mask, value, start) for value, start in zip(state, self.identity))
+
+    def _element(self, run: Ref, k: Ref) -> Ref:
+        return self.code.add(self.code.mul(run, _PITCH), k)
+
+    def _run(self, run: Ref) -> Ref:
+        return self.code.add(run, RUNS * _PITCH)
+
+    def _load(self, at: Ref) -> State:
+        e, code = self.code.e, self.code
+        return tuple(e.load(code.at(base, at, dtype.itemsize), dtype) for base, dtype in self.arrays)
+
+    def _store(self, at: Ref, state: Sequence[Val]) -> None:
+        e, code = self.code.e, self.code
+        for value, (base, dtype) in zip(state, self.arrays):
+            e.store(value, code.at(base, at, dtype.itemsize))
