@@ -107,7 +107,7 @@ def emit_scan(
     """Add the kernel of a scan of arrays in memory: the inputs, then the output."""
     inputs = [_flat(dtype, shape, f"%a{k}") for k in range(op.arity or 0)]
     running = op.lower((), {"axis": axis})
-    return scan.emit_scan(module, e, symbol, op, dtype, shape, running, dims, inputs, len(inputs) + 1)
+    return scan.emit_scan(module, e, symbol, op, dtype, shape, running, dims, inputs, len(inputs) + 1, teams=False)
 
 
 def emit_argsort(
