@@ -60,8 +60,13 @@ def running(x):
     return hf.cumulative_sum(x * 2.0, axis=-1)
 
 
+def turned(x):
+    return hf.exp(x.T) + 1
+
+
 CASES = {
     "gelu": (gelu, (1 << 20,)),
+    "turned": (turned, (1000, 512)),
     "columns": (columns, (1000, 512)),
     "softmax by warps": (softmax, (512, 1000)),
     "softmax by blocks": (softmax, (512, 16384)),

@@ -13,6 +13,7 @@ from hybridflow.runtime import cpu
 from hybridflow.runtime.cuda import executable as cuda, ptx
 from hybridflow.runtime.machine import host
 from tests.bits import same_bits
+from tests.cuda_blocks import ORDERS
 from tests.cuda_emulator import Array, emulated  # noqa: F401
 
 pytestmark = pytest.mark.usefixtures("emulated")
@@ -95,3 +96,26 @@ def test_the_gpu_moves_vectors():
     arrays = [floats(1 << 10), floats(1 << 10)]
     text = ptx.assemble(compile_graph(hf.function(scaled).get_concrete_function(*arrays).graph, CUDA_SM90))
     assert "ld.global.v4.b32" in text and "st.global.v4.b32" in text
+
+
+TURNED = {
+    "transposed": (lambda x: x.T, (33, 70), 256),
+    "whole tiles": (lambda x: hf.exp(x.T) + 1, (64, 96), 256),
+    "between others": (lambda x: hf.permute_dims(x, (0, 2, 1, 3)), (2, 35, 3, 40), 1),
+    "in a batch": (lambda x: hf.permute_dims(x, (0, 2, 1)) * 2, (3, 40, 32), 256),
+    "beside itself": (lambda x: x + x.T, (50, 50), 256),
+}
+
+
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("name", TURNED)
+def test_tiles_are_turned_by_teams(emulated, name, order):  # noqa: F811
+    emulated.order = order
+    function, shape, team = TURNED[name]
+    arrays = [floats(*shape)]
+    graph = hf.function(function).get_concrete_function(*arrays).graph
+    program = compile_graph(graph, CUDA_SM90)
+    assert [launch.team for launch in program.launches] == [team]
+    want = cpu.load(compile_graph(graph, host.target())).run(arrays)
+    (got,) = cuda.load(program, 0).run([on_device(arrays[0], 0)])
+    assert same_bits(got.get(), want[0])

@@ -25,6 +25,7 @@ from hybridflow.compiler.codegen.segments import Segments
 from hybridflow.compiler.codegen.split_columns import SplitColumns
 from hybridflow.compiler.codegen.split_rows import SplitRows
 from hybridflow.compiler.codegen.structured import Code, Ref
+from hybridflow.compiler.codegen.team_tiles import TeamTiles
 from hybridflow.compiler.codegen.templates import Part, Shared, Template, shared, template_of
 from hybridflow.compiler.codegen.turns import KernelCall
 from hybridflow.compiler.codegen.values import Val
@@ -74,6 +75,7 @@ Planned = Callable[[Graph], tuple[Fusion, Plan]]
 NESTS: dict[Form, type[Nest]] = {
     Form.MAP: Map,
     Form.TURNED: Map,
+    Form.TEAM_TILES: TeamTiles,
     Form.ROWS: Rows,
     Form.SPLIT_ROWS: SplitRows,
     Form.COLUMNS: Columns,

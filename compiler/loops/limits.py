@@ -68,6 +68,7 @@ MOST_WARPS = 16  # of a block, whose threads may then have 128 registers
 VECTOR_BYTES = 16  # that a thread of a GPU reads at once
 MOST_TOGETHER = 8  # elements of a thread, whose values all are in registers
 VECTORS_ON_GPU = 1 << 16  # elements of a map from which on threads with several each are still enough
+TILE_TEAM = 256  # threads for a tile of a thousand elements, which is read across
 TEAM_LINE = 512  # elements from which on a line is scanned by a team
 ENOUGH_LINES = 512  # lines of which each may be scanned by a team, one chunk after the other
 TEAM_BYTES = 16 * 1024  # of memory of a block: a multiprocessor has enough for several

@@ -16,6 +16,7 @@ from hybridflow.compiler.ir.types import Extent, is_static, product, static_size
 from hybridflow.compiler.loops.index import Ix, LoopVar
 from hybridflow.compiler.loops.kernel import Accesses, IsLeaf, Kernel, accesses
 from hybridflow.compiler.loops.limits import (
+    BLOCK_BYTES,
     BUSY,
     CELLS,
     ENOUGH,
@@ -38,6 +39,7 @@ from hybridflow.compiler.loops.limits import (
     STRIP,
     TEAM_BYTES,
     TILE,
+    TILE_TEAM,
     VECTOR_BYTES,
     VECTORS_ON_GPU,
     WARP,
@@ -54,14 +56,15 @@ LEVELS = 3  # of a cascade of partial results (see ``ops.order``), which a colum
 
 class Form(Enum):
     """MAP: nothing is reduced, vectors run along the last loop.  TURNED: the same in square tiles, because something is
-    read across.  ROWS: the last loop is reduced, vectors run along the row.  COLUMNS: the last loop is kept, vectors
-    run across columns.  SPLIT: the same in two phases, partial results of pieces first, which are then folded in the
-    order that is laid down for all of them.  SEGMENTS: a nest for each part of
-    the output, all of which the loops are over.  ACROSS: the last loop is short, or another that what is read lies
-    along; it is unrolled within vectors along a longer one."""
+    read across.  TEAM_TILES: that on a GPU.  ROWS: the last loop is reduced, vectors run along the row.  COLUMNS: the
+    last loop is kept, vectors run across columns.  SPLIT: the same in two phases, partial results of pieces first,
+    which are then folded in the order that is laid down for all of them.  SEGMENTS: a nest for each part of the output,
+    all of which the loops are over.  ACROSS: the last loop is short, or another that what is read lies along; it is
+    unrolled within vectors along a longer one."""
 
     MAP = "map"
     TURNED = "turned map"
+    TEAM_TILES = "map turned by teams"
     ROWS = "rows"
     SPLIT_ROWS = "rows in pieces"
     COLUMNS = "columns"
@@ -107,11 +110,15 @@ class Schedule:
     @property
     def for_one_thread(self) -> Schedule:
         """How a thread runs all units, one after the other."""
+        if self.form is Form.TEAM_TILES:
+            return replace(self, form=Form.MAP, turned=None, team=1)
         return replace(self.alone or self, team=1, finish=1)
 
     @property
     def team_bytes(self) -> int:
-        """Memory of a block: for the lanes of a chunk from each warp of the largest team."""
+        """Memory of a block: for a tile of what is turned, or the lanes of a chunk from each warp of a team."""
+        if self.turned is not None:
+            return _tile_bytes(self.turned)
         warps = max(self.team, self.finish) // WARP
         return warps * LANES * max(map(_state_bytes, self.stages), default=0) if warps > 1 else 0
 
@@ -172,6 +179,10 @@ def _for_gpu(found: Schedule, kernel: Kernel, space: Space, is_leaf: IsLeaf, cos
     short."""
     found = replace(found, parallel=space.kept, grain=1, alone=None)
     if found.form is Form.MAP and space.vars:
+        reads = {} if _reads_partly(kernel) else accesses(kernel, space, is_leaf).of_input
+        turned = turned_reads(space, reads, WARP)
+        if turned is not None and _tile_bytes(turned) <= BLOCK_BYTES:
+            return replace(found, form=Form.TEAM_TILES, turned=turned, team=TILE_TEAM)
         lanes = _together(kernel, space, is_leaf, cost)
         return replace(found, lanes=lanes, grain=lanes)
     if found.form not in (Form.ROWS, Form.SPLIT_ROWS):
@@ -182,6 +193,11 @@ def _for_gpu(found: Schedule, kernel: Kernel, space: Space, is_leaf: IsLeaf, cos
     team = _team(found.piece or row, found.stages)
     finish = _team(SUPERCHUNK, found.stages) if found.piece == CHUNK and row != CHUNK else 1
     return replace(found, team=team, finish=finish)
+
+
+def _tile_bytes(turned: Turned) -> int:
+    """Memory for a tile of each turned read."""
+    return WARP * (WARP + 1) * sum(node.dtype.itemsize for node, _ in turned.reads)
 
 
 def _together(kernel: Kernel, space: Space, is_leaf: IsLeaf, cost: Cost) -> int:
