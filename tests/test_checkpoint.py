@@ -177,9 +177,93 @@ def test_what_is_of_another_model_changes_nothing(tmp_path: Path) -> None:
         kept(wide).restore(path)
     for a, b in zip(before, wide.get_weights()):
         np.testing.assert_array_equal(a, b)
-    unbuilt = hf.Sequential([layers.Dense(4)])
-    with pytest.raises(errors.CheckpointError, match="call the model once"):
-        checkpoint.Checkpoint(model=unbuilt).restore(path)
+    unbuilt = hf.Sequential([layers.Dense(4, kernel_initializer="ones")])
+    with pytest.raises(errors.CheckpointError, match="missing in the file: more; unused of the file: optimizer"):
+        checkpoint.Checkpoint(model=unbuilt, more=hf.Variable(1.0)).restore(path)
+    np.testing.assert_array_equal(unbuilt(np.ones((1, 3), "f4")), [[3.0] * 4])  # it waits for nothing
+
+
+class Grown(hf.Model):
+    """A model whose layers make others when they are built."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.rest = layers.Dense(4), [Pair()]
+
+    def call(self, inputs):  # type: ignore[no-untyped-def]
+        return self.rest[0](self.first(inputs))
+
+
+class Pair(layers.Layer):
+    def build(self, input_shape):  # type: ignore[no-untyped-def]
+        self.inner = layers.Dense(2)
+
+    def call(self, inputs):  # type: ignore[no-untyped-def]
+        return self.inner(inputs)
+
+
+def step_of(model: hf.Model, optimizer: hf.optimizers.Optimizer) -> Any:
+    @hf.function
+    def step(x: Any, y: Any) -> Any:
+        with hf.GradientTape() as tape:
+            loss = hf.mean((model(x) - y) ** 2)
+        optimizer.apply(tape.gradient(loss, model.trainable_variables), model.trainable_variables)
+        return loss
+
+    return step
+
+
+@pytest.mark.parametrize("is_compiled", [False, True])
+def test_values_wait_for_layers_that_are_not_built(tmp_path: Path, is_compiled: bool) -> None:
+    y = np.ones((len(X), 2), np.float32)
+    one, own = Grown(), hf.optimizers.Adam(0.1)
+    first = step_of(one, own)
+    first(X, y)
+    path = checkpoint.Checkpoint(model=one, optimizer=own).write(tmp_path / "one")
+    wanted = [first(X, y).numpy(), first(X, y).numpy()]
+
+    two, other = Grown(), hf.optimizers.Adam(0.1)
+    held = checkpoint.Checkpoint(model=two, optimizer=other)
+    report = held.restore(path)
+    assert "model.first.kernel" in report.waiting and "model.rest.0.inner.bias" in report.waiting
+    assert not report.unused and not report.missing and report.assert_existing_objects_matched() is report
+    with pytest.raises(errors.CheckpointError, match="waiting for layers"):
+        report.assert_consumed()
+    Path(path).unlink()  # the values were read
+    if not is_compiled:
+        two(X)
+        assert report.assert_consumed() is report
+    second = step_of(two, other)
+    np.testing.assert_array_equal([second(X, y).numpy(), second(X, y).numpy()], wanted)
+    assert not report.waiting
+
+
+def test_what_waits_must_fit_and_is_forgotten_by_another_restore(tmp_path: Path) -> None:
+    one = hf.Sequential([hf.Input((3,)), layers.Dense(4)])
+    path = checkpoint.Checkpoint(model=one).write(tmp_path / "one")
+    one.set_weights([w + 1 for w in one.get_weights()])
+    later = checkpoint.Checkpoint(model=one).write(tmp_path / "later")
+    two = hf.Sequential([layers.Dense(4)])
+    held = checkpoint.Checkpoint(model=two)
+    held.restore(path)
+    report = held.restore(later)
+    two(X)
+    np.testing.assert_array_equal(two.get_weights()[0], one.get_weights()[0])
+    assert not report.waiting
+    wide = hf.Sequential([layers.Dense(5)])
+    checkpoint.Checkpoint(model=wide).restore(path)
+    with pytest.raises(errors.CheckpointError, match="another model"):
+        wide(X)
+
+
+def test_objects_given_later_and_groups_of_objects(tmp_path: Path) -> None:
+    one = hf.Sequential([hf.Input((3,)), layers.Dense(4)])
+    path = checkpoint.Checkpoint(net=one, v=hf.Variable(2.0)).write(tmp_path / "one")
+    bias = hf.Variable(hf.ones((4,)))
+    inner = checkpoint.Checkpoint(layers=[checkpoint.Checkpoint(bias=bias)])
+    report = checkpoint.Checkpoint(net=inner).restore(path, partial=True)
+    assert report.restored == ["net.layers.0.bias"] and report.unused == ["net.layers.0.kernel", "v"]
+    np.testing.assert_array_equal(bias.numpy(), one.get_weights()[1])
 
 
 def test_weights_of_models(tmp_path: Path) -> None:

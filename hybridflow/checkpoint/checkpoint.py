@@ -12,7 +12,7 @@ import numpy as np
 
 from hybridflow.array.creation import asarray
 from hybridflow.checkpoint import files, states
-from hybridflow.compiler.ir import dtypes
+from hybridflow.checkpoint.waiting import Waiting, check_fit
 from hybridflow.core.context import suspended
 from hybridflow.core.tensor import Tensor
 from hybridflow.core.variable import Variable
@@ -24,18 +24,31 @@ _KIND, _VERSION = "hybridflow-checkpoint", 1
 
 class Report:
     """What a restore did: names of the file that no object took (``unused``), and of objects that the file had
-    nothing for (``missing``).
+    nothing for (``missing``).  What is ``waiting`` is for layers that are not built yet, and is restored when they are.
 
     >>> hf.checkpoint.Report(["w"], [], ["b"])
     <Report 1 restored; unused of the file: b>
     """
 
-    def __init__(self, restored: list[str], missing: list[str], unused: list[str]) -> None:
-        self.restored, self.missing, self.unused = restored, missing, unused
+    def __init__(
+        self, restored: list[str], missing: list[str], unused: list[str], waiting: Waiting | None = None
+    ) -> None:
+        self.restored, self.missing, self.unused, self._waiting = restored, missing, unused, waiting
+
+    @property
+    def waiting(self) -> list[str]:
+        """What still waits for its variable."""
+        return [] if self._waiting is None else self._waiting.names
 
     def assert_consumed(self) -> Report:
         """Raise CheckpointError unless everything found its counterpart."""
-        if self.missing or self.unused:
+        if self.missing or self.unused or self.waiting:
+            raise CheckpointError("checkpoint", f"not everything was restored. {self._told()}")
+        return self
+
+    def assert_existing_objects_matched(self) -> Report:
+        """Raise CheckpointError if the file had nothing for one of the objects; it may hold more."""
+        if self.missing:
             raise CheckpointError("checkpoint", f"not everything was restored. {self._told()}")
         return self
 
@@ -45,7 +58,8 @@ class Report:
 
     def _told(self) -> str:
         parts = [f"{len(self.restored)} restored"]
-        for what, names in (("missing in the file", self.missing), ("unused of the file", self.unused)):
+        kinds = ("missing in the file", "unused of the file", "waiting for layers to be built")
+        for what, names in zip(kinds, (self.missing, self.unused, self.waiting)):
             if names:
                 more = f" and {len(names) - 5} more" if len(names) > 5 else ""
                 parts.append(f"{what}: {', '.join(names[:5])}{more}")
@@ -55,7 +69,7 @@ class Report:
         return f"<Report {self._told()}>"
 
 
-class Checkpoint:
+class Checkpoint(states.Group):
     """Objects whose state is saved to files and restored from them, each under a name.
 
     They are variables, modules and models, optimizers, metrics, random generators, iterators of datasets, and numbers
@@ -80,6 +94,7 @@ class Checkpoint:
             raise ArgumentError("Checkpoint", "save_counter is the number of the checkpoint; take another name.")
         self._objects = dict(objects)
         self.save_counter = 0
+        self._waiting: Waiting | None = None
 
     def __getattr__(self, name: str) -> Any:
         objects = self.__dict__.get("_objects", {})
@@ -92,6 +107,8 @@ class Checkpoint:
             object.__setattr__(self, name, value)
         else:
             self._objects[name] = value
+            if self._waiting is not None:
+                self._waiting.look()
 
     def save(self, file_prefix: str | os.PathLike[str]) -> str:
         """Write ``{file_prefix}-{number}.safetensors``, numbered from 1, and return its path.
@@ -120,6 +137,8 @@ class Checkpoint:
         with ``partial`` what both have is restored.  ``rename`` maps names of the file to those of the objects: a dict
         of beginnings, ``{"encoder": "model.layers.0"}``, or a function of a name.  With None as the path nothing is
         done, as there is nothing to restore in a first run.
+
+        Values for layers that have no variables yet are read now, and wait until these are made, at the first call.
         """
         if path is None:
             return Report([], sorted(states.places(self._objects)), [])
@@ -156,12 +175,15 @@ class Checkpoint:
                 seen.add(id(variable))
                 targets[path] = variable
         own = {name for name, value in objects.items() if isinstance(value, (*states.STATED, *states.PLAIN))}
-        found = {new: old for old, new in names.items() if new in targets}
+        origins = {new: old for old, new in names.items()}
+        found = {new: old for new, old in origins.items() if new in targets}
         values = {new: old for old, new in plans.items() if new in own}
         missing = sorted((targets.keys() - found.keys()) | (own - values.keys()))
-        unused = sorted([old for old, new in names.items() if new not in targets])
+        later = {new: origins[new] for new in states.awaited(objects, [n for n in names.values() if n not in targets])}
+        unused = sorted([old for old, new in names.items() if new not in targets and new not in later])
         unused += sorted([old for old, new in plans.items() if new not in own])
-        report = Report(sorted([*found, *values]), missing, unused)
+        waiting = Waiting(self._objects, file, later) if later else None
+        report = Report(sorted([*found, *values]), missing, unused, waiting)
         if not partial and (missing or unused):
             self._refuse(file, report)
         for new, old in found.items():
@@ -176,15 +198,15 @@ class Checkpoint:
         for name, value in kept.items():
             if not isinstance(objects[name], states.STATED):
                 self._objects[name] = value
+        if self._waiting is not None:
+            self._waiting.end()
+        self._waiting = waiting
+        if waiting is not None:
+            waiting.begin()
         return report
 
     def _refuse(self, file: files.File, report: Report) -> None:
-        layer = states.unbuilt(self._objects, report.unused)
-        hint = (
-            f"The layer {layer!r} has no variables yet: call the model once before."
-            if layer is not None
-            else "Give partial=True to restore what both have, or rename=... for other names."
-        )
+        hint = "Give partial=True to restore what both have, or rename=... for other names."
         raise CheckpointError("checkpoint", f"{file.path} is of other objects: {report._told()}. {hint}")
 
     def __repr__(self) -> str:
@@ -260,18 +282,6 @@ def load_arrays(path: str | os.PathLike[str]) -> dict[str, Tensor]:
     """
     file = files.File(path)
     return file.tensors(file.names)
-
-
-def check_fit(file: files.File, old: str, new: str, variable: Variable, stage: str) -> None:
-    """Raise CheckpointError unless an array of a file is one for a variable: of its shape, and a float for floats."""
-    if file.shape(old) != tuple(variable.shape):
-        raise CheckpointError(
-            stage,
-            f"{new} is {file.shape(old)} in {file.path} and {tuple(variable.shape)} here: it is of another model.",
-        )
-    kept, wanted = file.dtype(old), variable.dtype
-    if kept != wanted and not (dtypes.is_float(kept) and dtypes.is_float(wanted)):
-        raise CheckpointError(stage, f"{new} is {kept} in {file.path} and {wanted} here: it is of another model.")
 
 
 def written(path: str | os.PathLike[str]) -> str:

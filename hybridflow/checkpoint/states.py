@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -33,6 +33,12 @@ class Stated:
 
 
 STATED = (DataIterator, Stated)
+
+
+class Group:
+    """Objects by name, which have a state of their own each."""
+
+    _objects: dict[str, Any]
 
 
 class State(NamedTuple):
@@ -85,6 +91,9 @@ def expanded(objects: Mapping[str, Any]) -> dict[str, Any]:
                 visit(f"{path}.{index}", part, True)
         elif isinstance(value, dict):
             for key, part in value.items():
+                visit(f"{path}.{key}", part, True)
+        elif isinstance(value, Group):
+            for key, part in value._objects.items():
                 visit(f"{path}.{key}", part, True)
         elif is_inside and isinstance(value, PLAIN):
             raise ArgumentTypeError(
@@ -170,14 +179,23 @@ def slots(objects: Mapping[str, Any]) -> dict[str, Variable]:
     return found
 
 
-def unbuilt(objects: Mapping[str, Any], missing: list[str]) -> str | None:
-    """The name of a layer that has no variables yet, and is to hold some that are missing."""
-    for name, value in expanded(objects).items():
-        if isinstance(value, Module) and any(path.startswith(f"{name}.") for path in missing):
-            for module in [value, *value.submodules]:
-                if isinstance(module, Layer) and not module.built:
-                    return module.name
-    return None
+def unbuilt(objects: Mapping[str, Any]) -> dict[str, Layer]:
+    """The layers that have no variables yet, by their paths."""
+    return {
+        f"{name}.{path}" if path else name: module
+        for name, value in expanded(objects).items()
+        if isinstance(value, Module)
+        for path, module in value._named_modules()
+        if isinstance(module, Layer) and not module.built
+    }
+
+
+def awaited(objects: Mapping[str, Any], names: Iterable[str]) -> list[str]:
+    """Those of the names that are of variables which layers are still to make, and of optimizers' slots for these."""
+    layers = tuple(f"{path}." for path in unbuilt(objects))
+    slots = tuple(f"{name}.slots." for name, value in expanded(objects).items() if isinstance(value, Optimizer))
+    starts = (*layers, *[slot + layer for slot in slots for layer in layers])
+    return [name for name in names if name.startswith(starts)]
 
 
 def _packed(value: Any, path: str, arrays: dict[str, Any]) -> Any:

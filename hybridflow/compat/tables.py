@@ -500,7 +500,7 @@ ResourceExhaustedError: ~settings.MemoryError
 UnimplementedError: ~settings.NotImplementedError
 
 [train]
-Checkpoint: checkpoint.Checkpoint
+Checkpoint: ~files.Checkpoint
 CheckpointManager: ~files.CheckpointManager
 latest_checkpoint: ~files.latest_checkpoint
 list_variables: ~files.list_variables

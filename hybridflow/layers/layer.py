@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from hybridflow import constraints, initializers, regularizers
@@ -64,6 +64,7 @@ class Layer(Module, Configured):
     _sample_shape: tuple[int | None, ...] | None = None
     _sample_count: int | None = None  # in a batch
     activity_regularizer: Any = None
+    _when_built: Callable[[], None] | None = None  # told once the variables are made
     _settled_name: str | None = None  # among the layers of a model, see ``naming``
 
     def __init_subclass__(cls, **options: Any) -> None:
@@ -242,6 +243,8 @@ class Layer(Module, Configured):
         else:
             self.build(shape)
         self.built = True
+        if self._when_built is not None:
+            self._when_built()
 
     def add_weight(
         self,

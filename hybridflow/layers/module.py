@@ -76,6 +76,10 @@ class Module:
         """All modules within this one, at any depth."""
         return [m for _, m, _ in _walk(self, "", True, set()) if isinstance(m, Module) and m is not self]
 
+    def _named_modules(self) -> Iterator[tuple[str, Module]]:
+        """This module, whose path is empty, and all within it by their paths from here."""
+        return ((path, m) for path, m, _ in _walk(self, "", True, set()) if isinstance(m, Module))
+
     def _attributes(self) -> Iterator[tuple[str, Any]]:
         """What the module holds, in the order in which it is visited."""
         yield from sorted(vars(self).items())

@@ -76,6 +76,13 @@ def cardinality(dataset: Any) -> Any:
     return dataset.cardinality()
 
 
+class Checkpoint(hf.checkpoint.Checkpoint):
+    """``tf.train.Checkpoint``: what the file and the objects both have is restored; what is returned says the rest."""
+
+    def restore(self, path: Any, options: Any = None, **own: Any) -> Any:
+        return super().restore(path, **{"partial": True, **own})
+
+
 def latest_checkpoint(checkpoint_dir: Any, latest_filename: Any = None) -> str | None:
     """``tf.train.latest_checkpoint``: of any name, the newest."""
     found = [path for path in Path(checkpoint_dir).glob("*-*.safetensors") if path.stem.rpartition("-")[2].isdigit()]
