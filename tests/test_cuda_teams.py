@@ -121,3 +121,17 @@ def test_folds_that_end_before_others_begin(emulated, shape):  # noqa: F811
     program = compile_graph(graph, CUDA_SM90)
     check(emulated, graph, arrays, [launch.team for launch in program.launches], ("forward", "shuffled"))
     assert any(launch.team > 1 for launch in program.launches)
+
+
+def test_branches_run_in_the_thread_that_takes_them(emulated):  # noqa: F811
+    """Their kernels fold, scan and turn without a team: nobody else comes to its barriers."""
+
+    def branches(x, flag):
+        folded = [lambda: hf.nn.softmax(x, axis=-1) + hf.cumulative_sum(x, axis=-1), lambda: hf.exp(x.T).T]
+        return hf.cond(flag, *folded)
+
+    for flag in (True, False):
+        arrays = [*values((40, 600)), np.array(flag)]
+        graph = hf.function(branches).get_concrete_function(*arrays).graph
+        launches = compile_graph(graph, CUDA_SM90).launches
+        check(emulated, graph, arrays, [1] * len(launches), ("forward",))

@@ -74,6 +74,39 @@ def test_eager_and_compiled_functions(name):
         assert all(same_bits(f.numpy(), w.numpy()) for f, w in zip(found, want, strict=True))
 
 
+def teams(x):
+    """Folds by warps, blocks and pieces, scans, vectors, and tiles that are turned, as the shape has it."""
+    spread = (x - hf.mean(x, axis=-1, keepdims=True)) * 2.0
+    return (
+        hf.nn.softmax(x, axis=-1),
+        spread,
+        hf.argmax(x, axis=-1),
+        hf.cumulative_sum(x, axis=-1),
+        hf.exp(x).T,
+        hf.sum(x),
+    )
+
+
+@pytest.mark.parametrize(
+    "shape", [(0, 40), (3, 15), (1000, 33), (700, 1024), (65, 4097), (40, 100_000), (2, 300_001), (1, 20_000_000)]
+)
+def test_teams_of_threads(shape):
+    arrays = [np.random.default_rng(7).normal(size=shape).astype(np.float32)]
+    graph = hf.function(teams).get_concrete_function(*arrays).graph
+    want = cpu.load(compile_graph(graph, host.target())).run(arrays)
+    for got, value in zip(on_gpu(graph, arrays), want, strict=True):
+        assert same_bits(got, value)
+
+
+@pytest.mark.parametrize("size", [0, 1, 63, 4096, 300_001])
+def test_teams_where_extents_are_symbolic(size):
+    graph = hf.function(teams).get_concrete_function(hf.TensorSpec([None, None], hf.float32)).graph
+    shape = (3, size) if size else (0, 5)
+    arrays = [np.random.default_rng(size).normal(size=shape).astype(np.float32)]
+    want = cpu.load(compile_graph(graph, host.target())).run(arrays)
+    assert all(same_bits(g, w) for g, w in zip(on_gpu(graph, arrays), want, strict=True))
+
+
 @pytest.mark.parametrize("size", [1, 31, 4097, 1_000_003])
 def test_sizes(size):
     x = np.random.default_rng(size).normal(size=size).astype(np.float32)
