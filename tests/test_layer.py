@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -452,6 +453,15 @@ def test_frozen_layers_do_not_train() -> None:
         (lambda: layers.Embedding(3, 2, weights=[np.ones((2, 2))])(hf.asarray([1])), errors.ShapeError, "shape"),
         (lambda: layers.GlobalMaxPooling1D()(hf.ones((2, 3))), errors.ShapeError, "must have 3 axes"),
         (lambda: layers.GlobalMaxPooling1D("last"), errors.ArgumentError, "data_format is 'last'"),
+        (
+            lambda: layers.LSTM(2)(hf.ones((2, 3, 4, 5))),
+            errors.ShapeError,
+            r"\[lstm\].*must be \[batch, steps, features",
+        ),
+        (lambda: layers.RepeatVector(2)(hf.ones((2, 3, 4))), errors.ShapeError, r"\[repeat_vector\].*batch, features"),
+        (lambda: layers.Reshape((1,))(2.0), errors.ShapeError, r"\[reshape\].*must be \[batch, "),
+        (lambda: layers.Masking()(2.0), errors.ShapeError, r"\[masking\].*axis of features"),
+        (lambda: layers.Embedding(3, 2)([True]), errors.DTypeError, r"\[embedding\].*bool.*integers"),
         (lambda: layers.Permute((1, 3)), errors.ArgumentError, "name each axis"),
         (lambda: hf.Sequential([3]), errors.ArgumentTypeError, "3 is no layer"),
         (lambda: layers.Layer()(hf.ones(1)), NotImplementedError, "has to define call"),
@@ -462,6 +472,88 @@ def test_frozen_layers_do_not_train() -> None:
 def test_wrong_use(run: Any, kind: type[Exception], message: str) -> None:
     with pytest.raises(kind, match=message):
         run()
+
+
+NO_TENSORS: list[tuple[Any, str]] = [
+    ((np.ones((2, 4, 4), "f4"), np.ones((2, 4, 4), "f4")), r"a tuple of 2: f32\[2,4,4\], f32\[2,4,4\]"),
+    ([np.ones((2, 4), "f4")], r"a list of 1: f32\[2,4\]"),
+    ([], "an empty list"),
+    ({"image": np.ones((2, 4), "f4")}, "a dict with the keys 'image'"),
+    (None, "the input is None"),
+    ("text", "str, 'text'"),
+    ([None, np.ones(2)], "a list of 2: NoneType, f32"),
+    ({1, 2}, "set, {1, 2}"),
+]
+
+OF_ONE_TENSOR: list[Callable[[], Any]] = [
+    lambda: layers.Dense(2),
+    lambda: layers.Flatten(),
+    lambda: layers.Reshape((-1,)),
+    lambda: layers.Activation("relu"),
+    lambda: layers.Dropout(0.5),
+    lambda: layers.Conv2D(2, 3),
+    lambda: layers.Conv1DTranspose(2, 3),
+    lambda: layers.DepthwiseConv2D(3),
+    lambda: layers.SeparableConv1D(2, 3),
+    lambda: layers.MaxPooling2D(),
+    lambda: layers.GlobalAveragePooling1D(),
+    lambda: layers.ZeroPadding2D(),
+    lambda: layers.UpSampling1D(),
+    lambda: layers.BatchNormalization(),
+    lambda: layers.LayerNormalization(),
+    lambda: layers.GroupNormalization(1),
+    lambda: layers.Embedding(3, 2),
+    lambda: layers.Masking(),
+    lambda: layers.Normalization(),
+    lambda: layers.RandomFlip(),
+    lambda: layers.LSTM(2),
+    lambda: layers.RNN(layers.GRUCell(2)),
+    lambda: layers.Bidirectional(layers.GRU(2)),
+    lambda: layers.TimeDistributed(layers.Dense(2)),
+]
+
+
+@pytest.mark.parametrize("make", OF_ONE_TENSOR)
+def test_layers_of_one_tensor_say_what_they_were_given(make: Callable[[], Any]) -> None:
+    """Under their own name, and before they make weights; symbols of graphs are refused as data is."""
+    for given, message in NO_TENSORS:
+        layer = make()
+        with pytest.raises(errors.ArgumentTypeError, match=rf"\[{layer.name}\].*{message}.*takes one tensor"):
+            layer(given)
+        assert not layer.variables
+    for symbols in [hf.Input((4, 4)), hf.Input((4, 4))], {"image": hf.Input((4,))}:
+        layer = make()
+        with pytest.raises(errors.ArgumentTypeError, match=rf"\[{layer.name}\].*takes one tensor"):
+            layer(symbols)
+
+
+def test_a_call_of_ones_own_takes_what_it_likes() -> None:
+    class Two(layers.Dense):
+        def call(self, inputs: Any) -> Any:
+            return super().call(inputs["left"]) + super().call(inputs["right"])
+
+        def build(self, input_shape: Any) -> None:
+            super().build(input_shape["left"])
+
+    class More(layers.Dense):
+        def get_config(self) -> dict[str, Any]:
+            return super().get_config()
+
+    x = hf.ones((1, 3))
+    layer = Two(2)
+    result = layer({"left": x, "right": x})
+    np.testing.assert_allclose(result.numpy(), 2 * layer.kernel.numpy().sum(0, keepdims=True), rtol=1e-6)
+    with pytest.raises(errors.ArgumentTypeError, match="takes one tensor"):
+        More(2)({"left": x, "right": x})
+
+
+def test_parts_of_lists_are_tensors() -> None:
+    for layer in layers.Add(), layers.Concatenate():
+        with pytest.raises(errors.ArgumentTypeError, match=rf"\[{layer.name}\] the input is None; .* list of tensors"):
+            layer([hf.ones((2, 3)), None])
+    for attention in layers.Attention(), layers.AdditiveAttention():
+        with pytest.raises(errors.ArgumentTypeError, match="the input is a dict with the keys 'a'"):
+            attention([hf.ones((2, 3, 4)), {"a": 1}])
 
 
 def test_weights_by_the_names_of_keras() -> None:

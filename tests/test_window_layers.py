@@ -173,3 +173,11 @@ def test_errors(number: int) -> None:
     call, text = ERRORS[number]
     with pytest.raises((hf.errors.ArgumentError, hf.errors.ShapeError), match=text):
         call()
+
+
+@pytest.mark.parametrize("pooling", [layers.MaxPooling2D, layers.AveragePooling2D])
+@pytest.mark.parametrize("shape", [(2, 0, 4, 3), (2, 4, 0, 3), (0, 4, 4, 3)])
+def test_pooling_of_no_places(pooling: Any, shape: tuple[int, ...]) -> None:
+    expected = (shape[0], shape[1] // 2, shape[2] // 2, 3)
+    assert pooling()(hf.ones(shape)).shape == expected
+    assert hf.function(pooling())(hf.ones(shape)).shape == expected

@@ -83,7 +83,7 @@ def name_of_activation(function: Any) -> Any:
     return function
 
 
-class Activation(Layer):
+class Activation(Layer, one_tensor=True):
     """An activation, by name or as a function, as a layer.
 
     >>> hf.layers.Activation("relu")([-1.0, 2.0])
@@ -106,7 +106,7 @@ class Activation(Layer):
 _activation = activation
 
 
-class ReLU(Layer):
+class ReLU(Layer, one_tensor=True):
     """``max(x, 0)``, at most ``max_value``; below ``threshold`` it is ``negative_slope * (x - threshold)``.
 
     >>> hf.layers.ReLU(max_value=3.0, negative_slope=0.1)([-1.0, 2.0, 5.0])
@@ -134,7 +134,7 @@ class ReLU(Layer):
         return super().get_config() | own
 
 
-class LeakyReLU(Layer):
+class LeakyReLU(Layer, one_tensor=True):
     """``x`` where that is positive, else ``negative_slope * x``.
 
     >>> hf.layers.LeakyReLU(0.5)([-1.0, 2.0])
@@ -154,7 +154,7 @@ class LeakyReLU(Layer):
         return super().get_config() | {"negative_slope": self.negative_slope}
 
 
-class PReLU(Layer):
+class PReLU(Layer, one_tensor=True):
     """``x`` where that is positive, else ``alpha * x``: a weight for each place behind the batch, but one for all along
     ``shared_axes``, which count from 1.
 
@@ -188,7 +188,7 @@ class PReLU(Layer):
         return super().get_config() | self._settled("alpha") | {"shared_axes": self.shared_axes or None}
 
 
-class ELU(Layer):
+class ELU(Layer, one_tensor=True):
     """``x`` where that is positive, else ``alpha * (exp(x) - 1)``.
 
     >>> hf.layers.ELU()([-1.0, 2.0])
@@ -208,7 +208,7 @@ class ELU(Layer):
         return super().get_config() | {"alpha": self.alpha}
 
 
-class Softmax(Layer):
+class Softmax(Layer, one_tensor=True):
     """Exponentials that add up to 1 along ``axis``.
 
     >>> hf.layers.Softmax()([0.0, 0.0])

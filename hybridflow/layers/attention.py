@@ -19,7 +19,7 @@ from hybridflow.layers.layer import Layer, last_extent
 from hybridflow.nn.attention import attention
 
 
-class MultiHeadAttention(Layer):
+class MultiHeadAttention(Layer, one_tensor=True):
     """``num_heads`` times attention of ``query`` to ``key`` and ``value``, which is the key too unless one is given:
     ``[batch, steps, features]``, ``[batch, others, ...]`` to ``[batch, steps, features]``, or ``output_shape`` numbers.
 

@@ -10,7 +10,7 @@ from typing import Any
 from hybridflow.array import random
 from hybridflow.array.creation import zeros_like
 from hybridflow.array.selection import repeat
-from hybridflow.array.shapes import permute_dims, reshape
+from hybridflow.array.shapes import expand_dims, permute_dims, reshape
 from hybridflow.core.variable import Variable
 from hybridflow.errors import ArgumentError, ArgumentTypeError, ShapeError
 from hybridflow.layers.activations import activation as activation_of, name_of_activation
@@ -19,7 +19,7 @@ from hybridflow.nn.functional import dropout
 from hybridflow.regularizers import L1L2
 
 
-class Dense(Layer):
+class Dense(Layer, one_tensor=True):
     """``activation(inputs @ kernel + bias)``: ``[..., n]`` to ``[..., units]``.
 
     >>> layer = hf.layers.Dense(2, kernel_initializer="ones", activation="relu")
@@ -124,7 +124,7 @@ class Lambda(Layer):
         return super().get_config() | own | {"arguments": self.arguments}
 
 
-class ActivityRegularization(Layer):
+class ActivityRegularization(Layer, one_tensor=True):
     """The input itself, whose elements are penalized: ``l1`` times their amounts, ``l2`` times their squares.
 
     >>> layer = hf.layers.ActivityRegularization(l1=0.5)
@@ -148,7 +148,7 @@ class ActivityRegularization(Layer):
         return config
 
 
-class Flatten(Layer):
+class Flatten(Layer, one_tensor=True):
     """``[batch, a, b, ...]`` to ``[batch, a * b * ...]``.
 
     >>> hf.layers.Flatten()(hf.ones((2, 3, 4))).shape
@@ -161,7 +161,7 @@ class Flatten(Layer):
         return reshape(inputs, (inputs.shape[0], math.prod(inputs.shape[1:])))
 
 
-class Reshape(Layer):
+class Reshape(Layer, one_tensor=True):
     """``[batch, ...]`` to ``[batch, *target_shape]``; one extent may be -1, which is then what is left.
 
     >>> hf.layers.Reshape((2, -1))(hf.ones((5, 6))).shape
@@ -173,13 +173,15 @@ class Reshape(Layer):
         self.target_shape = tuple(target_shape)
 
     def call(self, inputs: Any) -> Any:
+        if not inputs.ndim:
+            raise ShapeError(self.name, f"the input is {inputs.type}; it must be [batch, ...].")
         return reshape(inputs, (inputs.shape[0], *self.target_shape))
 
     def get_config(self) -> dict[str, Any]:
         return super().get_config() | {"target_shape": self.target_shape}
 
 
-class Permute(Layer):
+class Permute(Layer, one_tensor=True):
     """Axes in another order; they count from 1, the batch stays first.
 
     >>> hf.layers.Permute((2, 1))(hf.ones((5, 2, 3))).shape
@@ -199,7 +201,7 @@ class Permute(Layer):
         return super().get_config() | {"dims": self.dims}
 
 
-class RepeatVector(Layer):
+class RepeatVector(Layer, one_tensor=True):
     """``[batch, features]`` to ``[batch, n, features]``.
 
     >>> hf.layers.RepeatVector(3)(hf.ones((5, 2))).shape
@@ -211,13 +213,15 @@ class RepeatVector(Layer):
         self.n = positive(n, "n", self)
 
     def call(self, inputs: Any) -> Any:
-        return repeat(inputs[:, None], self.n, axis=1)
+        if inputs.ndim != 2:
+            raise ShapeError(self.name, f"the input is {inputs.type}; it must be [batch, features].")
+        return repeat(expand_dims(inputs, axis=1), self.n, axis=1)
 
     def get_config(self) -> dict[str, Any]:
         return super().get_config() | {"n": self.n}
 
 
-class Dropout(Layer):
+class Dropout(Layer, one_tensor=True):
     """While training, elements become 0 with probability ``rate``, and the others ``1 / (1 - rate)`` times themselves.
 
     With a ``seed`` the layer draws from a generator of its own, else from the global one.

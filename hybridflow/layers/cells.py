@@ -20,7 +20,7 @@ Project = Callable[[Any], Any]
 Step = Callable[[Any, Any], tuple[Any, Any]]
 
 
-class Cell(Layer):
+class Cell(Layer, one_tensor=True):
     """The base of the cells here: ``activation`` of a product of the input with ``kernel`` and of the state with
     ``recurrent_kernel``, for each of ``_gates`` parts of these.
 
@@ -280,7 +280,7 @@ class GRUCell(_Gated):
         return super().get_config() | {"reset_after": self.reset_after}
 
 
-class StackedRNNCells(Layer):
+class StackedRNNCells(Layer, one_tensor=True):
     """Cells one after another as one: each takes the output of the one before.  Its states are lists of theirs.
 
     >>> cell = hf.layers.StackedRNNCells([hf.layers.GRUCell(4), hf.layers.LSTMCell(5)])
@@ -344,6 +344,11 @@ def check_cell(cell: Any, layer: Layer) -> None:
     """Raise ArgumentError unless it has what makes a cell."""
     if not callable(cell) or not hasattr(cell, "state_size"):
         raise ArgumentError(layer.name, f"{cell!r:.60} is no cell: it needs call(inputs, states) and state_size.")
+
+
+def takes_vectors(cell: Any) -> bool:
+    """Whether it is known that its inputs are [batch, features], as those of the cells here are."""
+    return isinstance(cell, Cell) or (isinstance(cell, StackedRNNCells) and takes_vectors(cell.cells[0]))
 
 
 def build_cell(cell: Any, shape: Any) -> None:

@@ -12,7 +12,7 @@ from hybridflow.layers.activations import activation as activation_of, name_of_a
 from hybridflow.layers.layer import Layer
 
 
-class EinsumDense(Layer):
+class EinsumDense(Layer, one_tensor=True):
     """``activation(einsum(equation, inputs, kernel) + bias)``, for equations ``inputs,kernel->outputs``.
 
     ``output_shape`` is that of the outputs without the batch, with None for extents that come from the inputs;

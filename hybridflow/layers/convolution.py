@@ -76,7 +76,7 @@ class _Convolution(WindowLayer):
         return super().get_config() | own | self._settled("bias")
 
 
-class _Filters(_Convolution):
+class _Filters(_Convolution, one_tensor=True):
     """A convolution with one kernel, ``[*kernel_size, channels, filters]``."""
 
     _paddings: tuple[str, ...] = ()
@@ -158,7 +158,7 @@ class Conv3D(_Filters):
     _places = 3
 
 
-class _Transposed(_Convolution):
+class _Transposed(_Convolution, one_tensor=True):
     """The derivative of a convolution by its input; the kernel is ``[*kernel_size, filters, channels]``."""
 
     def __init__(
@@ -254,7 +254,7 @@ class Conv3DTranspose(_Transposed):
     _places = 3
 
 
-class _Depthwise(_Convolution):
+class _Depthwise(_Convolution, one_tensor=True):
     """Filters for each channel by itself; the kernel is ``[*kernel_size, channels, depth_multiplier]``."""
 
     def __init__(
@@ -315,7 +315,7 @@ class DepthwiseConv2D(_Depthwise):
     _places = 2
 
 
-class _Separable(_Convolution):
+class _Separable(_Convolution, one_tensor=True):
     """Filters for each channel by itself, ``[*kernel_size, channels, depth_multiplier]``, and then
     ``pointwise_kernel`` ``[1, ..., channels * depth_multiplier, filters]``."""
 

@@ -11,12 +11,12 @@ from hybridflow.array.reductions import any as any_of
 from hybridflow.array.shapes import expand_dims
 from hybridflow.compiler.ir import dtypes
 from hybridflow.core.variable import Variable
-from hybridflow.errors import ShapeError
+from hybridflow.errors import DTypeError, ShapeError
 from hybridflow.layers.basic import positive
 from hybridflow.layers.layer import Layer
 
 
-class Embedding(Layer):
+class Embedding(Layer, one_tensor=True):
     """Integers from 0 on and below ``input_dim`` to vectors of ``output_dim`` numbers: ``[...]`` to ``[..., n]``.
 
     With ``mask_zero``, 0 stands for nothing: the mask of the result is False there.  ``weights`` is a list of the
@@ -65,6 +65,8 @@ class Embedding(Layer):
         return self._first
 
     def call(self, inputs: Any) -> Any:
+        if inputs.dtype == dtypes.bool_:
+            raise DTypeError(self.name, f"the input is {inputs.type}; it must be numbers of rows, integers.")
         numbers = astype(inputs, dtypes.int64) if dtypes.is_float(inputs.dtype) else inputs
         return astype(gather(self.embeddings, numbers), self.compute_dtype)
 
@@ -76,7 +78,7 @@ class Embedding(Layer):
         return super().get_config() | own | self._settled("embeddings")
 
 
-class Masking(Layer):
+class Masking(Layer, one_tensor=True):
     """``[batch, steps, features]`` with the steps masked, and set to 0, at which all features are ``mask_value``.
 
     >>> layer = hf.layers.Masking(-1.0)
@@ -93,6 +95,8 @@ class Masking(Layer):
         return where(expand_dims(self.compute_mask(inputs), axis=-1), inputs, 0)
 
     def compute_mask(self, inputs: Any, mask: Any = None) -> Any:
+        if not inputs.ndim:
+            raise ShapeError(self.name, f"the input is {inputs.type}; it must have an axis of features.")
         return any_of(not_equal(inputs, self.mask_value), axis=-1)
 
     def get_config(self) -> dict[str, Any]:

@@ -21,7 +21,7 @@ from hybridflow.core.variable import Variable
 from hybridflow.eager.operands import as_tensor
 from hybridflow.errors import ArgumentError, ArgumentTypeError, entered
 from hybridflow.layers.layer import Layer, shape_of
-from hybridflow.layers.symbols import Call, Symbol
+from hybridflow.layers.symbols import Call, Symbol, first_symbol
 from hybridflow.tracing.trace import Trace
 
 
@@ -149,6 +149,8 @@ _numbers = itertools.count(1)
 
 def connected(layer: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """The symbols of what a layer makes of symbols.  It is built for their shapes, and called once, without data."""
+    if first_symbol(args[:1]) is not None:
+        layer._check_first(args)
     call = Call(layer, (args, kwargs))
     leaves, structure = pytree.flatten((args, kwargs))
     if not layer.built and args:

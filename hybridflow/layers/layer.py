@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import itertools
+import reprlib
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -61,14 +62,19 @@ class Layer(Module, Configured):
     _input_name = "inputs"  # the parameter of ``call`` for what the layer is built for
     _takes_training = False
     _takes_mask = False
+    _one_tensor = False  # what is called with anything else than a tensor first, refuses it
     _sample_shape: tuple[int | None, ...] | None = None
     _sample_count: int | None = None  # in a batch
     activity_regularizer: Any = None
     _when_built: Callable[[], None] | None = None  # told once the variables are made
     _settled_name: str | None = None  # among the layers of a model, see ``naming``
 
-    def __init_subclass__(cls, **options: Any) -> None:
+    def __init_subclass__(cls, one_tensor: bool | None = None, **options: Any) -> None:
+        """``one_tensor``: whether ``call`` takes one tensor first, and no list or dict of them.  It goes with ``call``:
+        a subclass that defines another one says it anew."""
         super().__init_subclass__(**options)
+        if one_tensor is not None or "call" in vars(cls):
+            cls._one_tensor = bool(one_tensor)
         parameters = inspect.signature(cls.call).parameters
         takes_all = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values())
         cls._input_name = next(itertools.islice(parameters, 1, 2), "inputs")
@@ -155,6 +161,7 @@ class Layer(Module, Configured):
         if symbol is not None:
             return symbol.connect(self, args, kwargs)
         inputs = [self._converted(value) for value in args]
+        self._check_first(inputs)
         training = kwargs.get("training")
         if training is None and self._takes_training:
             training = kwargs["training"] = calling.training_now()
@@ -231,6 +238,15 @@ class Layer(Module, Configured):
         if value is None or isinstance(value, (str, dict)) or not _is_numeric(value):
             return value
         return self._cast(as_tensor(value, self.name))
+
+    def _check_first(self, inputs: Sequence[Any]) -> None:
+        if self._one_tensor and inputs:
+            self._check_tensor(inputs[0], "the layer takes one tensor")
+
+    def _check_tensor(self, value: Any, wanted: str) -> None:
+        """Raise ArgumentTypeError, which says what is ``wanted``, unless a value is a tensor, or will be one."""
+        if not isinstance(value, (Tensor, Variable, Symbol)):
+            raise ArgumentTypeError(self.name, f"the input is {_what_is(value)}; {wanted}.")
 
     def _cast(self, value: Any) -> Any:
         return astype(value, self._dtype) if dtypes.is_float(value.dtype) and value.dtype != self._dtype else value
@@ -384,6 +400,16 @@ def _is_numeric(value: Any) -> bool:
     if isinstance(value, (bool, int, float)) or hasattr(value, "__array__") or hasattr(value, "__dlpack__"):
         return True
     return isinstance(value, (list, tuple)) and len(value) > 0 and _is_numeric(value[0])
+
+
+def _what_is(value: Any) -> str:
+    """What a layer was given that is no tensor, for messages."""
+    if isinstance(value, dict):
+        return f"a dict with the keys {', '.join(map(repr, value))}" if value else "an empty dict"
+    if isinstance(value, (list, tuple)):
+        parts = ", ".join(str(getattr(part, "type", type(part).__name__)) for part in value)
+        return f"a {type(value).__name__} of {len(value)}: {parts}" if value else f"an empty {type(value).__name__}"
+    return "None" if value is None else f"{type(value).__name__}, {reprlib.repr(value)}"
 
 
 def shape_of(value: Any) -> Any:

@@ -28,7 +28,10 @@ class Merge(Layer):
     def _converted(self, value: Any) -> Any:
         if not isinstance(value, (list, tuple)):
             raise ArgumentError(self.name, "the layer takes one list of inputs.")
-        return [super(Merge, self)._converted(part) for part in value]
+        parts = [super(Merge, self)._converted(part) for part in value]
+        for part in parts:
+            self._check_tensor(part, "the layer takes one list of tensors")
+        return parts
 
     def call(self, inputs: Any) -> Any:
         if len(inputs) < self._fewest or (self._most is not None and len(inputs) > self._most):

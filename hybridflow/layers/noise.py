@@ -11,7 +11,7 @@ from hybridflow.errors import ArgumentError, ShapeError
 from hybridflow.layers.layer import Layer
 
 
-class _Noise(Layer):
+class _Noise(Layer, one_tensor=True):
     """With a ``seed`` the layer draws from a generator of its own, else from the global one."""
 
     supports_masking = True

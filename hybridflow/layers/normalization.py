@@ -58,7 +58,7 @@ class _Affine(Layer):
         return super().get_config() | own | self._settled("beta", "gamma")
 
 
-class LayerNormalization(_Affine):
+class LayerNormalization(_Affine, one_tensor=True):
     """Mean 0 and variance 1 over ``axis``, one or several, times ``gamma`` plus ``beta``.
 
     Source: Ba, Kiros and Hinton, "Layer Normalization", 2016.
@@ -92,7 +92,7 @@ class LayerNormalization(_Affine):
         return super().get_config() | {"axis": self.axis}
 
 
-class RMSNormalization(Layer):
+class RMSNormalization(Layer, one_tensor=True):
     """A mean square of 1 over ``axis``, one or several, times ``scale``.
 
     Source: Zhang and Sennrich, "Root Mean Square Layer Normalization", 2019.
@@ -122,7 +122,7 @@ class RMSNormalization(Layer):
         return super().get_config() | {"axis": self.axis, "epsilon": self.epsilon}
 
 
-class UnitNormalization(Layer):
+class UnitNormalization(Layer, one_tensor=True):
     """A norm of 1 over ``axis``, one or several.
 
     >>> hf.layers.UnitNormalization()([3.0, 4.0])
@@ -142,7 +142,7 @@ class UnitNormalization(Layer):
         return super().get_config() | {"axis": self.axis}
 
 
-class GroupNormalization(_Affine):
+class GroupNormalization(_Affine, one_tensor=True):
     """Mean 0 and variance 1 over each of ``groups`` equal groups of channels, along ``axis``, and all axes between
     these and the batch; -1 groups are as many as channels.
 
@@ -192,7 +192,7 @@ class GroupNormalization(_Affine):
         return super().get_config() | {"groups": self.groups, "axis": self.axis}
 
 
-class BatchNormalization(_Affine):
+class BatchNormalization(_Affine, one_tensor=True):
     """Mean 0 and variance 1 of each channel along ``axis``, over the batch and all other axes, times ``gamma`` plus
     ``beta``.
 

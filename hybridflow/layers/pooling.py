@@ -40,19 +40,19 @@ class _GlobalPooling(Layer):
         return super().get_config() | {"data_format": self.data_format, "keepdims": self.keepdims}
 
 
-class _GlobalAverage(_GlobalPooling):
+class _GlobalAverage(_GlobalPooling, one_tensor=True):
     def call(self, inputs: Any) -> Any:
         self._check(inputs)
         return mean(inputs, self._axes, keepdims=self.keepdims)
 
 
-class _GlobalMax(_GlobalPooling):
+class _GlobalMax(_GlobalPooling, one_tensor=True):
     def call(self, inputs: Any) -> Any:
         self._check(inputs)
         return max(inputs, self._axes, keepdims=self.keepdims)
 
 
-class GlobalAveragePooling1D(_GlobalPooling):
+class GlobalAveragePooling1D(_GlobalPooling, one_tensor=True):
     """``[batch, steps, channels]`` to the mean over the steps that are not masked, ``[batch, channels]``.
 
     >>> hf.layers.GlobalAveragePooling1D()([[[1.0, 2.0], [3.0, 4.0]]])
@@ -146,13 +146,13 @@ class _Pooling(WindowLayer):
         return super().get_config() | own
 
 
-class _MaxPooling(_Pooling):
+class _MaxPooling(_Pooling, one_tensor=True):
     def call(self, inputs: Any) -> Any:
         self._check(inputs)
         return largest(self.name, inputs, *self._arguments())
 
 
-class _AveragePooling(_Pooling):
+class _AveragePooling(_Pooling, one_tensor=True):
     def call(self, inputs: Any) -> Any:
         self._check(inputs)
         return average(self.name, inputs, *self._arguments())

@@ -22,7 +22,7 @@ from hybridflow.layers.basic import positive
 from hybridflow.layers.layer import Layer
 
 
-class Rescaling(Layer):
+class Rescaling(Layer, one_tensor=True):
     """``inputs * scale + offset``.
 
     >>> hf.layers.Rescaling(1 / 255)([0.0, 255.0])
@@ -42,7 +42,7 @@ class Rescaling(Layer):
         return super().get_config() | {"scale": self.scale, "offset": self.offset}
 
 
-class Normalization(Layer):
+class Normalization(Layer, one_tensor=True):
     """``(inputs - mean) / sqrt(variance)`` for each place along ``axis``, one or several; None is for all together.
 
     ``mean`` and ``variance`` are given, or found by ``adapt``.  ``invert`` makes data of normalized ones.
@@ -117,7 +117,7 @@ class Normalization(Layer):
         return super().get_config() | own | {"invert": self.invert}
 
 
-class CategoryEncoding(Layer):
+class CategoryEncoding(Layer, one_tensor=True):
     """Numbers of categories as vectors of ``num_tokens``: ``output_mode`` "one_hot" makes one of each number,
     "multi_hot" one with all along the last axis, "count" one that counts these.
 
@@ -154,7 +154,7 @@ class CategoryEncoding(Layer):
         return super().get_config() | {"num_tokens": self.num_tokens, "output_mode": self.output_mode}
 
 
-class Discretization(Layer):
+class Discretization(Layer, one_tensor=True):
     """The numbers of the bins that values are in: i where ``bin_boundaries[i - 1] <= value < bin_boundaries[i]``.
 
     >>> hf.layers.Discretization([0.0, 1.0, 2.0])([-1.5, 1.0, 3.4])
@@ -175,7 +175,7 @@ class Discretization(Layer):
         return super().get_config() | {"bin_boundaries": self.bin_boundaries}
 
 
-class RandomFlip(Layer):
+class RandomFlip(Layer, one_tensor=True):
     """While training, images are mirrored, each with probability 1/2: "horizontal", "vertical", or both of these.
 
     >>> layer = hf.layers.RandomFlip("horizontal", seed=1)

@@ -16,7 +16,7 @@ from hybridflow.layers import cells
 from hybridflow.layers.layer import Layer, as_layer, describe
 
 
-class RNN(Layer):
+class RNN(Layer, one_tensor=True):
     """A cell along the steps of a sequence, ``[batch, steps, features]`` to ``[batch, units]``, the last output.
 
     A cell is a layer with ``call(inputs, states)``, which returns an output and the new states, and ``state_size``, an
@@ -62,7 +62,7 @@ class RNN(Layer):
         self.states: Any = None
 
     def build(self, input_shape: Any) -> None:
-        if len(input_shape) < 3:
+        if len(input_shape) != 3 and (len(input_shape) < 3 or cells.takes_vectors(self.cell)):
             raise ShapeError(self.name, f"the input has the shape {input_shape}; it must be [batch, steps, features].")
         cells.build_cell(self.cell, (input_shape[0], *input_shape[2:]))
         if self.stateful:
@@ -82,7 +82,7 @@ class RNN(Layer):
                 state.assign(zeros_like(state))
 
     def call(self, inputs: Any, initial_state: Any = None, mask: Any = None, training: bool | None = None) -> Any:
-        if inputs.ndim < 3:
+        if inputs.ndim != 3 and (inputs.ndim < 3 or cells.takes_vectors(self.cell)):
             raise ShapeError(self.name, f"the input is {inputs.type}; it must be [batch, steps, features].")
         outputs, last, states = self._walk(inputs, self._first(inputs, initial_state), mask, training)
         if self.stateful:
@@ -209,7 +209,7 @@ class GRU(_OfOneCell):
 _MERGES = {"sum": add, "mul": multiply}
 
 
-class Bidirectional(Layer):
+class Bidirectional(Layer, one_tensor=True):
     """Two layers like the given one, one of which goes backwards, or ``backward_layer``; and their outputs as one.
 
     ``merge_mode`` is "concat", "sum", "mul", "ave", or None for a tuple of both.  With ``return_state`` the states of
@@ -296,7 +296,7 @@ class Bidirectional(Layer):
         }
 
 
-class TimeDistributed(Layer):
+class TimeDistributed(Layer, one_tensor=True):
     """A layer at each step of ``[batch, steps, ...]``: all steps at once, as if they were more of the batch.
 
     >>> hf.layers.TimeDistributed(hf.layers.Dense(4))(hf.ones((2, 5, 3))).shape
@@ -312,7 +312,7 @@ class TimeDistributed(Layer):
             raise ArgumentTypeError(self.name, f"{layer!r:.60} is no layer.")
 
     def build(self, input_shape: Any) -> None:
-        if not isinstance(input_shape, tuple) or len(input_shape) < 3:
+        if len(input_shape) < 3:
             raise ShapeError(self.name, f"the input has the shape {input_shape}; it must be [batch, steps, ...].")
 
     def call(self, inputs: Any, mask: Any = None, training: bool | None = None) -> Any:

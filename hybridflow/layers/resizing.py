@@ -10,7 +10,7 @@ from hybridflow.errors import ArgumentError, ShapeError
 from hybridflow.layers.windows import WindowLayer
 
 
-class _ZeroPadding(WindowLayer):
+class _ZeroPadding(WindowLayer, one_tensor=True):
     def __init__(self, padding: Any = 1, data_format: str | None = None, **options: Any) -> None:
         super().__init__(data_format, **options)
         self.padding = self._pairs(padding, "padding")
@@ -53,7 +53,7 @@ class ZeroPadding3D(_ZeroPadding):
     _places = 3
 
 
-class _Cropping(WindowLayer):
+class _Cropping(WindowLayer, one_tensor=True):
     def __init__(self, cropping: Any, data_format: str | None = None, **options: Any) -> None:
         super().__init__(data_format, **options)
         self.cropping = self._pairs(cropping, "cropping")
@@ -113,7 +113,7 @@ class Cropping3D(_Cropping):
         super().__init__(cropping, data_format, **options)
 
 
-class _UpSampling(WindowLayer):
+class _UpSampling(WindowLayer, one_tensor=True):
     def __init__(self, size: Any = 2, data_format: str | None = None, **options: Any) -> None:
         super().__init__(data_format, **options)
         self.size = self._each(size, "size")

@@ -34,7 +34,8 @@ class _Attention(Layer):
         if not isinstance(inputs, (list, tuple)) or len(inputs) not in (2, 3):
             raise ArgumentError(self.name, "the layer takes a list of query and value, and key if that is another one.")
         for x in inputs:
-            if len(x.shape) != 3:
+            self._check_tensor(x, "the layer takes a list of tensors")
+            if x.ndim != 3:
                 raise ShapeError(self.name, f"an input is {x.type}; it must be [batch, steps, features].")
 
     def _build(self, inputs: Sequence[Any]) -> None:

@@ -122,15 +122,22 @@ def _folded(combine: Callable[[Any, Any], Tensor], x: Tensor, axis: int, size: i
     """Elements of each window along one axis, combined in their order."""
     extent: Any = x.shape[axis]
     count = (extent - size) // step + 1
+    if isinstance(count, int) and count < 1:  # of no places
+        return _cut(x, axis, 0, 0, 1)
     found: Tensor | None = None
     for first in range(size):
-        start = tuple(first if a == axis else 0 for a in range(x.ndim))
-        stop = tuple(first + (count - 1) * step + 1 if a == axis else n for a, n in enumerate(x.shape))
-        steps = tuple(step if a == axis else 1 for a in range(x.ndim))
-        part = builder.slice(x, start=start, stop=stop, step=steps)
+        part = _cut(x, axis, first, first + (count - 1) * step + 1, step)
         found = part if found is None else combine(found, part)
     assert found is not None
     return found
+
+
+def _cut(x: Tensor, axis: int, first: int, stop: Extent, step: int) -> Tensor:
+    """Every ``step``-th row along one axis."""
+    starts = tuple(first if a == axis else 0 for a in range(x.ndim))
+    stops = tuple(stop if a == axis else n for a, n in enumerate(x.shape))
+    steps = tuple(step if a == axis else 1 for a in range(x.ndim))
+    return builder.slice(x, start=starts, stop=stops, step=steps)
 
 
 def _padded(x: Tensor, low: Sequence[Extent], high: Sequence[Extent], value: Any) -> Tensor:
