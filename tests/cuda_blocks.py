@@ -1,10 +1,11 @@
 """Blocks of GPU threads on a CPU: kernels are the very text that is emitted for CUDA, compiled for the host.
 
 Each thread of a block is a fiber, which runs until it comes to a barrier or to an exchange between the threads of its
-warp, and goes on when all whom that concerns are there.  Which thread goes first is free, so a test runs several
-orders: what a thread reads before another one has written it, or after a third has written over it, comes out
-different, all the more since shared memory is filled with NaNs before each block.  Threads that wait for others
-which never come, or come elsewhere, are an error that says who waits where.
+warp, and goes on when all whom that concerns are there; a warp goes as far as it can before the next one begins.  Which
+goes first is free, so a test runs several orders: what a thread reads before another one has written it, or after a
+third has written over it, comes out different, all the more since shared memory is filled with NaNs before each block.
+Threads that wait for others which never come, or come elsewhere, are an error that says who waits where.  Asynchronous
+copies come as late as they may: until their group is waited for there are NaNs in their place.
 
 What this cannot show is how PTX and the hardware behave: rounding, memory between blocks, atomics side by side.
 """
@@ -15,7 +16,7 @@ import ctypes
 import itertools
 import re
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -28,7 +29,8 @@ GUARD_BYTES = 64  # behind shared memory, where nobody may write
 DONE, READY = -1, 0  # where a thread is; else it waits at the site of that number
 
 REGISTERS = [f"{register}.{axis}" for register in ("tid", "ntid", "ctaid", "nctaid") for axis in "xyz"]
-EXCHANGE = re.compile(r"call (?:i32|void) @llvm\.nvvm\.((?:barrier|bar|shfl)\.[\w.]+)\((.*)\)$")
+EXCHANGE = re.compile(r"call (?:i32|void) @llvm\.nvvm\.((?:barrier|bar|shfl|cp\.async)\.[\w.]+)\((.*)\)$")
+COPY = re.compile(r"cp\.async\.c[ga]\.shared\.global\.(\d+)(\.s)?")
 SHARED = re.compile(r"^(@[\w.]+) = (?:internal )?addrspace\(3\) global \[(\d+) x i8\] poison", re.MULTILINE)
 KERNEL = re.compile(r"^define ptx_kernel void @([\w.]+)\(([^)]*)\)", re.MULTILINE)
 
@@ -68,7 +70,7 @@ define i32 @emu.wait(i32 %site, i32 %a, i32 %b, i32 %c, i32 %d) {{
   %place = getelementptr i32, ptr %waits, i32 %thread
   store i32 %site, ptr %place
   %words = load ptr, ptr @emu.words
-  %own = getelementptr [4 x i32], ptr %words, i32 %thread
+  %own = getelementptr [5 x i32], ptr %words, i32 %thread
   %pb = getelementptr i32, ptr %own, i32 1
   %pc = getelementptr i32, ptr %own, i32 2
   %pd = getelementptr i32, ptr %own, i32 3
@@ -82,6 +84,24 @@ define i32 @emu.wait(i32 %site, i32 %a, i32 %b, i32 %c, i32 %d) {{
   %went = call i32 @swapcontext(ptr %here, ptr %main)
   %answer = load i32, ptr %own
   ret i32 %answer
+}}
+
+; The addresses and the size of an asynchronous copy.
+define i32 @emu.copy(i32 %site, ptr %to, ptr %from, i32 %count) {{
+  %thread = load i32, ptr @emu.thread
+  %words = load ptr, ptr @emu.words
+  %size = getelementptr [5 x i32], ptr %words, i32 %thread, i32 4
+  store i32 %count, ptr %size
+  %target = ptrtoint ptr %to to i64
+  %source = ptrtoint ptr %from to i64
+  %a = trunc i64 %target to i32
+  %target.rest = lshr i64 %target, 32
+  %b = trunc i64 %target.rest to i32
+  %c = trunc i64 %source to i32
+  %source.rest = lshr i64 %source, 32
+  %d = trunc i64 %source.rest to i32
+  %went = call i32 @emu.wait(i32 %site, i32 %a, i32 %b, i32 %c, i32 %d)
+  ret i32 %went
 }}
 
 define internal void @emu.fiber() {{
@@ -149,6 +169,15 @@ done:
 """
 
 
+class _Copy(NamedTuple):
+    """An asynchronous copy: addresses, bytes at the target, and how many of them come from the source."""
+
+    target: int
+    source: int
+    size: int
+    count: int
+
+
 class StuckThreads(AssertionError):
     """Threads wait for others that do not come."""
 
@@ -164,6 +193,7 @@ class Blocks:
         fixed = ["registers", "thread", "entry", "given", "contexts", "stacks", "waits", "words", "begin", "run"]
         symbols = [f"emu.{name}" for name in fixed] + [f"emu.call.{name}" for name in self.kernels] + [*self.shared]
         self._code = machine_code.load_object(image, *symbols)
+        self.has_copies = any(site.startswith("cp.async.") for site in self.sites)
         self._begin = ctypes.CFUNCTYPE(None, ctypes.c_int32)(self._code.addresses["emu.begin"])
         self._run = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64)(self._code.addresses["emu.run"])
 
@@ -178,7 +208,7 @@ class Blocks:
         words = np.array([int(x) & 0xFFFFFFFFFFFFFFFF for x in given], np.uint64)
         contexts = np.zeros((count + 1) * CONTEXT_BYTES + 64, np.uint8)
         stacks = np.empty(count * STACK_BYTES + 64, np.uint8)
-        self._waits, self._words = np.zeros(count, np.int32), np.zeros((count, 4), np.uint32)
+        self._waits, self._words = np.zeros(count, np.int32), np.zeros((count, 5), np.uint32)
         for name, address in {
             "entry": self._code.addresses[f"emu.call.{symbol}"],
             "given": words.ctypes.data,
@@ -199,34 +229,64 @@ class Blocks:
             ctypes.memset(self._code.addresses[name], 0xFF, size + GUARD_BYTES)
         self._begin(count)
         self._waits[:] = READY
-        threads = np.array(self._order(count), np.int32)
-        ready = threads
-        while ready.size:
-            self._waits[ready] = READY
-            self._run(ready.ctypes.data, ready.size)
-            ready = threads[self._released()[threads]]
+        self._copies: list[list[list[_Copy]]] = [[[]] for _ in range(count)]  # of each thread by groups, the last open
+        warps = [np.array(self._order(min(WARP, count - k)), np.int32) + k for k in range(0, count, WARP)]
+        while True:
+            for k in self._order(len(warps)):
+                self._go_on(warps[k])
+            site = int(self._waits[0])
+            if site == DONE or (self._waits != site).any() or not self.sites[site].startswith("barrier."):
+                break
+            self._waits[:] = READY
         if (self._waits != DONE).any():
             raise StuckThreads(self._who_waits())
         for name, size in self.shared.items():
             guard = ctypes.string_at(self._code.addresses[name] + size, GUARD_BYTES)
             assert guard == b"\xff" * GUARD_BYTES, f"something is written behind the shared memory @{name}"
 
-    def _released(self) -> np.ndarray:
-        """Which threads may go on, their answers in place of what they brought."""
+    def _go_on(self, warp: np.ndarray) -> None:
+        """Run a warp until it can go no further alone: what other warps should wait for comes as early as it may."""
         waits = self._waits
-        released = np.zeros(waits.size, bool)
-        site = int(waits[0])
-        if site != DONE and (waits == site).all() and self.sites[site].startswith("barrier."):
-            return ~released
-        for first in range(0, waits.size, WARP):
-            warp = slice(first, first + WARP)
-            site = int(waits[first])
+        together = slice(warp.min(), warp.min() + WARP)
+        while True:
+            ready = warp[waits[warp] == READY]
+            assert ready.size, "a warp that cannot go on"
+            if not self.has_copies:
+                self._run(ready.ctypes.data, ready.size)
+            for k in range(ready.size if self.has_copies else 0):
+                alone, thread = ready[k : k + 1], ready[k]
+                self._run(alone.ctypes.data, 1)
+                while waits[thread] != DONE and self.sites[waits[thread]].startswith("cp.async."):
+                    self._copy(self._copies[thread], self.sites[waits[thread]], self._words[thread])
+                    self._run(alone.ctypes.data, 1)
+            site = int(waits[together][0])
             kind = "" if site == DONE else self.sites[site]
-            if kind.startswith(("shfl.", "bar.warp.")) and waits[warp].size == WARP and (waits[warp] == site).all():
-                if kind.startswith("shfl."):
-                    _exchange(kind, self._words[warp])
-                released[warp] = True
-        return released
+            if warp.size < WARP or (waits[together] != site).any() or not kind.startswith(("shfl.", "bar.warp.")):
+                return
+            if kind.startswith("shfl."):
+                _exchange(kind, self._words[together])
+            waits[together] = READY
+
+    @staticmethod
+    def _copy(groups: list[list[_Copy]], kind: str, words: np.ndarray) -> None:
+        """What a thread does about its asynchronous copies."""
+        copy = COPY.fullmatch(kind)
+        if copy is not None:
+            size, (low, high, *source, count) = int(copy[1]), map(int, words)
+            new = _Copy(low | high << 32, source[0] | source[1] << 32, size, count)
+            assert new.target % size == new.source % size == 0 and count <= size, f"{kind} of {new}"
+            ctypes.memset(new.target, 0xFF, size)
+            groups[-1].append(new)
+            return
+        if kind in ("cp.async.commit.group", "cp.async.wait.all"):
+            groups.append([])
+        if kind == "cp.async.commit.group":
+            return
+        late = int(words[0]) if kind == "cp.async.wait.group" else 0
+        while len(groups) - 1 > late:
+            for one in groups.pop(0):
+                ctypes.memset(one.target, 0, one.size)
+                ctypes.memmove(one.target, one.source, one.count)
 
     def _who_waits(self) -> str:
         places = [f"{(self._waits == DONE).sum()} are done"]
@@ -238,6 +298,7 @@ class Blocks:
     # ---- the text
 
     def _for_host(self, text: str) -> str:
+        text = re.sub(r" addrspace\([13]\)", "", text).replace("addrspacecast ptr", "bitcast ptr")
         lines = [line for line in text.splitlines() if not line.startswith("declare") or "@llvm.nvvm." not in line]
         text = "\n".join(map(self._waiting, lines))
         for register in REGISTERS:
@@ -245,7 +306,7 @@ class Blocks:
         for name, size in self.shared.items():
             found = rf"^@{re.escape(name)} = .*$"
             text = re.sub(found, f"@{name} = global [{size + GUARD_BYTES} x i8] undef, align 64", text, flags=re.M)
-        text = text.replace(" addrspace(3)", "").replace("define ptx_kernel ", "define ")
+        text = text.replace("define ptx_kernel ", "define ")
         text = re.sub(r"addrspacecast \(ptr (@[\w.]+) to ptr\)", r"\1", text)
         runtime = _RUNTIME.format(context=CONTEXT_BYTES, stack=STACK_BYTES)
         calls = [_caller(name, parameters) for name, parameters in self.kernels.items()]
@@ -258,14 +319,18 @@ class Blocks:
             return line
         kind, arguments = found.groups()
         self.sites.append(kind)
+        copy = COPY.fullmatch(kind)
+        if copy is not None:
+            size = "" if copy[2] else f", i32 {copy[1]}"
+            return f"{line[: found.start()]}call i32 @emu.copy(i32 {len(self.sites) - 1}, {arguments}{size})"
         if not kind.startswith("shfl."):
-            arguments = "i32 -1, i32 0, i32 0, i32 0"
+            arguments = f"{arguments or 'i32 0'}, i32 0, i32 0, i32 0"
         return f"{line[: found.start()]}call i32 @emu.wait(i32 {len(self.sites) - 1}, {arguments})"
 
 
 def _exchange(kind: str, words: np.ndarray) -> None:
     """What a shuffle gives each of the 32 threads, in place of the first of its words (mask, value, lane, clamp)."""
-    masks, values, lanes, clamps = words.T.astype(np.int64)
+    masks, values, lanes, clamps, _ = words.T.astype(np.int64)
     assert (masks == 0xFFFFFFFF).all(), "a shuffle without some threads of the warp"
     own = np.arange(WARP)
     how = kind.split(".")[2]

@@ -14,6 +14,9 @@ declare i32 @llvm.nvvm.read.ptx.sreg.tid.x()
 declare i32 @llvm.nvvm.read.ptx.sreg.ctaid.x()
 declare void @llvm.nvvm.barrier.cta.sync.aligned.all(i32)
 declare void @llvm.nvvm.bar.warp.sync(i32)
+declare void @llvm.nvvm.cp.async.ca.shared.global.4.s(ptr addrspace(3), ptr addrspace(1), i32)
+declare void @llvm.nvvm.cp.async.commit.group()
+declare void @llvm.nvvm.cp.async.wait.group(i32)
 declare i32 @llvm.nvvm.shfl.sync.down.i32(i32, i32, i32, i32)
 declare i32 @llvm.nvvm.shfl.sync.up.i32(i32, i32, i32, i32)
 declare i32 @llvm.nvvm.shfl.sync.bfly.i32(i32, i32, i32, i32)
@@ -75,6 +78,13 @@ def test_a_barrier_that_is_missing_shows():
     assert -1 in results[0]  # fresh shared memory holds no numbers
 
 
+@pytest.mark.parametrize("order", ["forward", "reversed"])
+def test_exchanges_of_warps_do_not_stand_for_a_barrier(order):
+    meeting = "call void @llvm.nvvm.bar.warp.sync(i32 -1)"
+    out = run(READ_OTHERS.format("\n  ".join([meeting] * 3)), order)[0]
+    assert (out == -1).sum() == 32  # the warp that goes first sees nothing of the other
+
+
 def test_shared_memory_does_not_last_from_block_to_block():
     body = "  %r = load i32, ptr %own\n  store i32 %v, ptr %own\n  store i32 %r, ptr %o"
     assert (run(body, blocks=2) == -1).all()
@@ -109,6 +119,34 @@ def test_a_warp_that_is_not_whole_cannot_exchange():
 def test_writes_behind_shared_memory_are_found():
     with pytest.raises(AssertionError, match="@cells"):
         run("  %far = getelementptr i32, ptr %own, i32 1\n  store i32 %v, ptr %far")
+
+
+COPIES = """
+  %global = addrspacecast ptr %p to ptr addrspace(1)
+  %shared = addrspacecast ptr %own to ptr addrspace(3)
+  call void @llvm.nvvm.cp.async.ca.shared.global.4.s(ptr addrspace(3) %shared, ptr addrspace(1) %global, i32 {count})
+  call void @llvm.nvvm.cp.async.commit.group()
+  call void @llvm.nvvm.cp.async.commit.group()
+  call void @llvm.nvvm.cp.async.wait.group(i32 {late})
+  {barrier}
+  %r = load i32, ptr %other
+  store i32 %r, ptr %o
+"""
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_copies_come_when_they_are_waited_for(order):
+    body = COPIES.format(count=4, late=1, barrier=BARRIER)
+    assert run(body, order)[0].tolist() == list(range(163, 99, -1))
+    assert (run(COPIES.format(count=4, late=2, barrier=BARRIER), order) == -1).all()
+    assert (run(COPIES.format(count=0, late=0, barrier=BARRIER), order) == 0).all()
+    assert run(COPIES.format(count=4, late=1, barrier=""), order)[0].tolist() != list(range(163, 99, -1))
+
+
+def test_copies_from_between_words_are_found():
+    body = COPIES.format(count=4, late=0, barrier="").replace("global.4.s", "global.16.s")
+    with pytest.raises(AssertionError, match=r"cp\.async"):
+        run(body)
 
 
 def test_what_is_not_emulated_is_said():
