@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import functools
 import json
 import os
 import subprocess
@@ -476,6 +477,15 @@ def test_callbacks_that_save(tmp_path: Path) -> None:
     path = tmp_path / "model.keras"
     model.fit(X, Y, callbacks=[hf.callbacks.ModelCheckpoint(path)], verbose=0)
     kept(network()).restore(path)
+    loaded = hf.models.load_model(path)
+    np.testing.assert_array_equal(loaded(X), model(X))
+    assert loaded.optimizer.iterations.item() == model.optimizer.iterations.item()
+    odd = hf.Sequential([hf.Input((3,)), layers.Dense(2, functools.partial(hf.multiply, 2.0))])  # not for files
+    odd.compile("adam", "mse")
+    odd.fit(X, Y, callbacks=[hf.callbacks.ModelCheckpoint(tmp_path / "odd")], verbose=0)
+    checkpoint.Checkpoint(model=odd, optimizer=odd.optimizer).restore(tmp_path / "odd")
+    with pytest.raises(errors.CheckpointError, match="holds no model"):
+        hf.models.load_model(tmp_path / "odd")
 
 
 def test_an_interrupted_fit_is_taken_up_again(tmp_path: Path) -> None:

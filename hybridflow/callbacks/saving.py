@@ -11,7 +11,7 @@ from hybridflow.callbacks.callback import Callback
 from hybridflow.callbacks.stopping import Watching
 from hybridflow.checkpoint import Checkpoint
 from hybridflow.checkpoint.checkpoint import SUFFIX, written
-from hybridflow.errors import ArgumentError
+from hybridflow.errors import ArgumentError, ArgumentTypeError
 
 
 class ModelCheckpoint(Watching):
@@ -19,8 +19,8 @@ class ModelCheckpoint(Watching):
 
     The path may hold what is logged, ``"run/{epoch:02d}-{val_loss:.2f}.safetensors"``; epochs count from 1 there.  With
     ``save_best_only`` the model is saved when ``monitor`` is better than ever, and than ``initial_value_threshold``.
-    ``save_weights_only`` leaves out the state of the optimizer; files with it are ``hf.checkpoint``'s, of ``model`` and
-    ``optimizer``.
+    With ``save_weights_only`` the file is for ``load_weights``, else for ``load_model``; ``hf.checkpoint.Checkpoint``
+    restores ``model`` and ``optimizer`` from it too, and does so alone where the model's configuration cannot be kept.
 
     >>> import os, tempfile
     >>> model = hf.Sequential([hf.layers.Dense(1)])
@@ -79,7 +79,10 @@ class ModelCheckpoint(Watching):
         if self.save_weights_only:
             self.model.save_weights(path)
         else:
-            Checkpoint(model=self.model, optimizer=self.model.optimizer).write(written(path))
+            try:
+                self.model.save(path)
+            except ArgumentTypeError:  # it is made of what no file can hold
+                Checkpoint(model=self.model, optimizer=self.model.optimizer).write(written(path))
         if self.verbose:
             print(f"Epoch {epoch + 1}: saved {path}")
 

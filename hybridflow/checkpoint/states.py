@@ -19,6 +19,7 @@ from hybridflow.metrics import Metric
 from hybridflow.optimizers import Optimizer
 
 PLAIN = (bool, int, float, str, type(None))
+OF_MODELS = ("version", "architecture", "shape", "compiled")  # what files of whole models say beside their state
 WITHIN = "__state__."  # names of arrays that are part of plain values
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from hybridflow.checkpoint import Checkpoint
 from hybridflow.checkpoint.checkpoint import opened, written
+from hybridflow.checkpoint.states import OF_MODELS
 from hybridflow.errors import ArgumentError, CheckpointError
 from hybridflow.layers.graph import build_for, symbols_of
 from hybridflow.models.model import Model
@@ -82,11 +83,11 @@ def load_model(
     arguments = from_text(told["compiled"], "load_model", custom_objects) if compile else None
     if arguments is not None:
         model.compile(**arguments)
-    Checkpoint(**_parts(model), **dict.fromkeys(("version", *_TEXTS))).restore(filepath, partial=not compile)
+    Checkpoint(**_parts(model), **dict.fromkeys(OF_MODELS)).restore(filepath, partial=not compile)
     return model
 
 
-_TEXTS = "architecture", "shape", "compiled"
+_TEXTS = OF_MODELS[1:]
 
 
 def _parts(model: Model) -> dict[str, Any]:
