@@ -15,6 +15,7 @@ import pytest
 
 import hybridflow as hf
 from hybridflow.errors import HybridflowError
+from hybridflow.jit.guards.specials import NAMESAKES
 
 # In these n and m are ints, p and q floats, a and b bools, and mix is an int or a float.
 RIGHT = {
@@ -117,7 +118,11 @@ REFUSED = {
     "2 ** n": "depends on the sign of its exponent",
     "pow(n, 2, 3)": "of which pow is asked",
     "n.bit_length()": "the attribute bit_length",
-    "sorted([n, m])": "the truth is asked of",
+    "sorted([n, m])": "Write hf.sort",
+    "sorted((x[0], x[1]), reverse=True)": "Write hf.sort",
+    "[x[0], n, 2.0].sort()": "Write hf.sort",
+    "math.exp(x[0])": "math.exp() needs the value of",
+    "math.pow(2, x[0])": "Write hf.pow",
     "[1, 2].index(n)": "the truth is asked of",
     "k * mix": "the result is int32 or float32",
     "y * mix": "the result is int64 or float32",
@@ -319,6 +324,7 @@ def test_numpy_scalars_and_pythons_numbers_are_two_things() -> None:
 OF_TENSORS: dict[str, Callable[..., Any]] = {
     "int": lambda x, n: (int(n) + 1, int(x[0]) // 2, int(-x[0] * 3)),
     "float": lambda x, n: (float(x[0]) / 3, float(n), hf.exp(x) * float(n)),
+    "item": lambda x, n: (x[0].item() / 3, n.item() // 2, hf.exp(x) * x[:1].item(), isinstance(n.item(), int)),
     "bool": lambda x, n: (1 if bool(n) else 2, not bool(x[1] - x[1])),
     "math": lambda x, n: (math.sqrt(abs(x[0])), math.floor(x[0]), math.ceil(x[0]), math.isnan(x[0])),
     "min and max": lambda x, n: (min(x), max(x), max(x, key=lambda v: -v), max(n, 2), min([n, 9])),
@@ -347,3 +353,37 @@ def test_a_nan_is_no_int() -> None:
     for g in (f, hf.function(f)):
         with pytest.raises(ValueError, match="NaN"):
             g(hf.constant(float("nan")))
+
+
+def test_functions_of_floats_that_messages_name_are_there() -> None:
+    x = hf.constant(0.5)
+    for name in NAMESAKES:
+        count = 2 if name in ("atan2", "copysign", "hypot", "nextafter", "pow") else 1
+        own = getattr(math, name)
+        with pytest.raises(HybridflowError, match=rf"math.{name}\(\) needs the value of .*Write hf.{name},"):
+            hf.function(lambda x, own=own, count=count: own(*[x] * count))(x)
+        y = x + (name == "acosh")
+        assert np.isclose(getattr(hf, name)(*[y] * count), own(*[y.item()] * count), atol=1e-6)
+
+
+def test_iterators_that_a_trace_makes_do_not_leave_it() -> None:
+    def lazily(x: Any, how: Any) -> Any:
+        return {"made": how([x, x + 1])}
+
+    x, plain = hf.constant([1.5, -2.0]), (n for n in (1, 2))
+    for how in (iter, reversed, enumerate, lambda v: map(hf.exp, v), lambda v: (u for u in v), lambda v: zip([1], [2])):
+        with pytest.raises(HybridflowError, match=r"lazily returns a \w+, whose items .* Return them in a list"):
+            hf.function(lazily)(x, how)
+    assert form(hf.function(lazily)(x, list)["made"]) == form([x, x + 1])
+    assert hf.function(lambda x: (x, plain))(x)[1] is plain  # that is the user's
+    assert hf.function(lambda x, given: (x, given))(x, plain)[1] is plain
+
+
+def test_messages_about_arguments_name_whose_they_are() -> None:
+    def changed(x: Any, n: Any) -> Any:
+        for _ in range(n):
+            x[0] = 1.0
+        return x
+
+    with pytest.raises(HybridflowError, match="is an argument of changed, whose caller"):
+        hf.function(changed)(hf.constant([1.0, 2.0]), hf.constant(3))

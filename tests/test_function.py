@@ -660,6 +660,20 @@ def test_the_third_retrace_of_one_cause_warns(caplog):
     assert "value of argument n changes" in record.getMessage() and "hf.constant" in record.getMessage()
 
 
+def test_retraces_for_what_is_read_from_outside_name_it(caplog):
+    held = {}
+    f = hf.function(lambda x: x + held["offset"])
+    x = tensor([1.0, 2.0])
+    with caplog.at_level(logging.WARNING, logger="hybridflow"):
+        for value in range(4):
+            held["offset"] = tensor([value, 2.0])
+            assert f(x)[0] == value + 1
+    (record,) = caplog.records
+    text = record.getMessage()
+    assert 'because held["offset"], which is read from outside, changes' in text
+    assert "tensor f64[2] → another one" in text and "0x" not in text
+
+
 def test_repr_and_tables():
     @hf.function
     def step(x):

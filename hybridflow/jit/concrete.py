@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -19,7 +19,7 @@ from hybridflow.core.variable import Variable
 from hybridflow.eager import placement
 from hybridflow.eager.operands import as_tensor
 from hybridflow.effects.late import LateText, is_late
-from hybridflow.errors import ArgumentTypeError, DTypeError, HybridflowError, ShapeError
+from hybridflow.errors import ArgumentTypeError, DTypeError, HybridflowError, ShapeError, TraceError
 from hybridflow.jit import aliases
 from hybridflow.jit.binding import Binder
 from hybridflow.jit.keys import (
@@ -463,6 +463,7 @@ def _run(
             plan.append((NUMBER, outputs.setdefault(trace.node_of(leaf.tensor), len(outputs))))
             continue
         if not isinstance(leaf, SymbolicTensor):
+            _check_result(trace, leaf, leaves)
             plan.append((EXTENT if isinstance(leaf, Dim) else VALUE, leaf))
             continue
         node = trace.node_of(leaf)
@@ -472,3 +473,15 @@ def _run(
             plan.append((RESULT, outputs.setdefault(node, len(outputs))))
     staged = Staged(trace, tuple(outputs), fastmath)
     return ConcreteFunction(binder, key, staged, plan, results), trace.created_variables
+
+
+def _check_result(trace: Trace, value: Any, arguments: Sequence[Any]) -> None:
+    """Raise TraceError for an iterator that the trace made: it would be taken from once, and after the trace."""
+    if not isinstance(value, Iterator) or any(value is own for own in arguments):
+        return
+    if trace.outside is None or trace.outside.slot_of(value) is None:
+        raise TraceError(
+            "return",
+            f"{trace.name} returns a {type(value).__name__}, whose items would be taken after the call, and once for "
+            "all calls. Return them in a list: list(...).",
+        )

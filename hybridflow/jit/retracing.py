@@ -16,6 +16,7 @@ from hybridflow.jit.keys import OPEN_EXTENT, Key, LeafKey, difference
 
 _KEPT = 256  # retraces remembered per function
 _WARN_AT = 3  # retraces of one cause
+_OUTSIDE = "value from outside"  # the kind of a cause that is no argument
 
 
 @dataclass(frozen=True)
@@ -53,6 +54,13 @@ class Cause(NamedTuple):
     others: int
     suggestion: str
 
+    @property
+    def subject(self) -> str:
+        """What differs, in words."""
+        if self.kind == _OUTSIDE:
+            return f"{self.argument}, which is read from outside,"
+        return f"the {self.kind} of argument {self.argument}"
+
     def __str__(self) -> str:
         more = f" and {self.others} more" if self.others else ""
         return f"{self.argument}: {self.old} → {self.new}{more}. To avoid it: {self.suggestion}"
@@ -89,7 +97,7 @@ def _structure_cause(binder: Binder, old: pytree.Structure, new: pytree.Structur
 def outside_cause(text: str, old: str, new: str) -> Cause:
     """A value that was read from outside is another one."""
     suggestion = "pass it as an argument (a tensor, if it is a number), or keep it in an hf.Variable"
-    return Cause(text, "value", old, new, 0, suggestion)
+    return Cause(text, _OUTSIDE, old, "another one" if old == new else new, 0, suggestion)
 
 
 def cause_of(binder: Binder, new: Key, known: Iterable[Key]) -> Cause | None:
@@ -145,11 +153,10 @@ class RetraceLog:
             import logging  # three milliseconds that most processes need not spend
 
             logging.getLogger("hybridflow").warning(
-                "%s was traced again %d times because the %s of argument %s changes (last %s → %s%s). To avoid it: %s.",
+                "%s was traced again %d times because %s changes (last %s → %s%s). To avoid it: %s.",
                 self._name,
                 _WARN_AT,
-                cause.kind,
-                cause.argument,
+                cause.subject,
                 cause.old,
                 cause.new,
                 f", at {short_location(where)}" if where else "",

@@ -46,8 +46,8 @@ class SymbolicTensor(Tensor):
         if self.is_given:
             raise TraceError(
                 "setitem",
-                f"{self!r} is an argument of {trace.name}, whose caller would not see the change. Change a tensor of "
-                "the function's own, x = +x, and return it.",
+                f"{self!r} is an argument of {self._trace.name}, whose caller would not see the change. Change a "
+                "tensor of the function's own, x = +x, and return it.",
             )
         if trace is not self._trace:
             raise TraceError(

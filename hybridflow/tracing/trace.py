@@ -39,6 +39,9 @@ class Outside(Protocol):
     def called(self, function: Callable[..., Any], text: str, /) -> Callable[..., Any]:
         """Something that may be the user's is about to be called; what to call in its place."""
 
+    def slot_of(self, value: Any, /) -> int | None:
+        """Where an object that was there before the trace is found; None for what the trace made itself."""
+
 
 class State:
     """A variable inside a trace: its input, its value so far, and every distinct value that was read."""

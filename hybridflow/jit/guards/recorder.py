@@ -36,7 +36,9 @@ from hybridflow.jit.guards.specials import (
     check_repeats,
     is_open,
     known,
+    method_of_list,
     method_of_lookup,
+    method_of_tensor,
     method_of_text,
     special,
 )
@@ -93,6 +95,10 @@ class Recorder:
         found = self.fn(self.attribute(value, name))
         if isinstance(value, (dict, set, frozenset)):
             return method_of_lookup(value, found)
+        if isinstance(value, list):
+            return method_of_list(value, name, found)
+        if isinstance(value, (Tensor, Variable)):
+            return method_of_tensor(value, name, found)
         return found if type(value) is not str else method_of_text(value, name, found)
 
     def fn(self, function: Any) -> Any:

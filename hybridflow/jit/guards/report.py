@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from hybridflow.core.tensor import Tensor
 from hybridflow.errors import TraceError, short_location
 from hybridflow.jit.cache import Guards
 from hybridflow.jit.guards.recognition import ATOMS
@@ -118,4 +119,6 @@ def describe(value: Any) -> str:
         return f"class {value.__name__}"
     if isinstance(value, np.ndarray):
         return f"array {value.dtype}{list(value.shape)}"
-    return f"{kind} object at 0x{id(value):x}"
+    if isinstance(value, Tensor):
+        return f"tensor {value.type}"
+    return f"{kind} object"

@@ -12,7 +12,7 @@ import math
 import operator
 import sys
 import types
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from hybridflow.array import elementwise
@@ -34,6 +34,12 @@ from hybridflow.tracing.symbolic import SymbolicTensor
 
 Function = Callable[..., Any]
 _SEQUENCES = (tuple, list, Shape)
+
+# Functions of ``math`` that hybridflow has by the same names; its bits may differ from those of the C library.
+NAMESAKES = (
+    *("acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "copysign", "cos", "cosh", "erf", "exp", "expm1"),
+    *("hypot", "log", "log10", "log1p", "log2", "nextafter", "pow", "sin", "sinh", "tan", "tanh"),
+)
 
 
 def known(value: Any) -> Any:
@@ -179,6 +185,25 @@ def _is(ask: Function) -> Function:
     return call
 
 
+def _in_program(name: str) -> Callable[[Function], Function]:
+    """A function of floats whose namesake is computed in the program."""
+
+    def special(compute: Function) -> Function:
+        def call(*args: Any) -> Any:
+            for value in args:
+                if is_open(value) and not is_number(value):
+                    raise TraceError(
+                        "math",
+                        f"math.{name}() needs the value of {value!r}, which does not exist while tracing. "
+                        f"Write hf.{name}, which the program computes.",
+                    )
+            return compute(*args)
+
+        return call
+
+    return special
+
+
 # ---- of several values
 
 
@@ -214,6 +239,29 @@ def _extreme(compare: Callable[[Any, Any], Any]) -> Callable[[Function], Functio
         return call
 
     return special
+
+
+def _sorted(sort: Function) -> Function:
+    """``sorted``, whose order must be known while tracing."""
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if args:
+            check_sortable(args[0], kwargs)
+        return sort(*args, **kwargs)
+
+    return call
+
+
+def check_sortable(values: Any, kwargs: Mapping[str, Any]) -> None:
+    """Raise TraceError if the order of what is to be sorted depends on tensors."""
+    if not isinstance(values, (list, tuple, dict, set, frozenset)) or len(values) < 2 or kwargs.get("key") is not None:
+        return
+    if any(is_open(value) for value in values):
+        raise TraceError(
+            "sort",
+            "the order of what is sorted depends on tensors, which have no values while tracing. "
+            "Write hf.sort(hf.stack(values)), or hf.argsort, and index with what it says.",
+        )
 
 
 def _quantifier(decides: bool, combine: Callable[[Any, Any], Tensor]) -> Callable[[Function], Function]:
@@ -257,6 +305,7 @@ SPECIAL: dict[Any, Callable[[Function], Function]] = {
     min: _extreme(operator.lt),
     any: _quantifier(True, elementwise.logical_or),
     all: _quantifier(False, elementwise.logical_and),
+    sorted: _sorted,
     operator.is_: _is,
     operator.is_not: _is,
     math.floor: _of_value(math.floor),
@@ -266,6 +315,7 @@ SPECIAL: dict[Any, Callable[[Function], Function]] = {
     math.isnan: _floats(elementwise.isnan),
     math.isinf: _floats(elementwise.isinf),
     math.isfinite: _floats(elementwise.isfinite),
+    **{getattr(math, name): _in_program(name) for name in NAMESAKES},
 }
 _KINDS = (type, types.BuiltinFunctionType)
 
@@ -285,6 +335,25 @@ def method_of_lookup(value: Any, found: Any) -> Any:
 
     def call(*args: Any, **kwargs: Any) -> Any:
         return found(*(questions.sought(value, arg) for arg in args), **kwargs)
+
+    return call
+
+
+def method_of_tensor(value: Any, name: str, found: Any) -> Any:
+    """What to call for a method of a tensor: its single element is a number that the program computes."""
+    if name != "item" or not is_open(value):
+        return found
+    return functools.partial(_of_value(lambda x: x)(lambda _, *args: found(*args)), value)
+
+
+def method_of_list(value: list[Any], name: str, found: Any) -> Any:
+    """What to call for a method of a list."""
+    if name != "sort":
+        return found
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        check_sortable(value, kwargs)
+        return found(*args, **kwargs)
 
     return call
 
