@@ -1,6 +1,6 @@
 """Errors that are raised under a condition that is a tensor, and that the compiled function itself catches.
 
-Such an error leaves its block as ``return`` does (``tracing.flow.paths``): nobody ends the program.  Where a ``try``
+Such an error leaves its block as ``return`` does (``tracing.flow.endings``): nobody ends the program.  Where a ``try``
 that may catch it is over, its clauses run for each of them, in branches of the program of their own; Python chooses the
 clause, for the error is raised there in fact.
 """
@@ -21,8 +21,13 @@ from hybridflow.effects.checks import raise_unless
 from hybridflow.effects.late import LateText
 from hybridflow.effects.likeness import made_of, said_of
 from hybridflow.errors import HybridflowError
-from hybridflow.tracing.flow import blame, paths
-from hybridflow.tracing.flow.paths import ERROR, NORMAL, Bundle, Guarded, Kind, Path, Raised, Side, active
+from hybridflow.tracing.flow import blame, endings, guarding, joins, journal, outcomes, paths
+from hybridflow.tracing.flow.clauses import Guarded
+from hybridflow.tracing.flow.guarding import Raised
+from hybridflow.tracing.flow.outcomes import ERROR, NORMAL, Bundle, Kind
+from hybridflow.tracing.flow.paths import Path
+from hybridflow.tracing.flow.sides import Side
+from hybridflow.tracing.flow.state import active
 from hybridflow.tracing.region import Region
 from hybridflow.tracing.symbolic import SymbolicTensor
 
@@ -78,24 +83,24 @@ def _packed(error: BaseException, cause: BaseException | None) -> list[Any]:
 def raise_later(frame: FrameType, error: BaseException, cause: BaseException | None) -> None:
     """Raise ``error from cause`` where it depends on a tensor whether the code of ``frame`` is come to: the block is
     left, or the program ends if nothing catches it."""
-    guarded = paths.catcher(type(error), frame)
+    guarded = guarding.catcher(type(error), frame)
     path = paths.path_in(frame)
     if guarded is None:
         raise_unless(scalar(False, bool_, "raise"), error, cause)
         path.bundle = Bundle({})
     else:
-        paths.leave_by(guarded, path, _packed(error, cause))
+        endings.leave_by(guarded, path, _packed(error, cause))
 
 
 def require(frame: FrameType, ok: Tensor, error: BaseException) -> None:
     """``assert ok`` with its error."""
-    guarded = paths.catcher(type(error), frame)
+    guarded = guarding.catcher(type(error), frame)
     if guarded is None:
         raise_unless(ok, error)
         return
     path = paths.path_in(frame)
     left, going = Side(Region("what follows")), Side(Region("what follows"))
-    paths.leave_by(guarded, path, _packed(error, None))
+    endings.leave_by(guarded, path, _packed(error, None))
     bundle, path.bundle = path.bundle, None
     assert bundle is not None
     path.open(elementwise.logical_not(ok), left, bundle, going, left_first=True)
@@ -126,7 +131,7 @@ def _is_users(error: BaseException) -> bool:
         return False
     while entry.tb_next is not None:
         entry = entry.tb_next
-    return any(converted(entry.tb_frame) for converted in paths.is_converted)
+    return any(converted(entry.tb_frame) for converted in guarding.is_converted)
 
 
 class Try:
@@ -152,7 +157,7 @@ class Try:
         self._handled = Kind("is caught")
         self._bundle: Bundle | None = None
         self._begun: tuple[Kind, Path, Side] | None = None
-        self._values: paths.Values = {}
+        self._values: outcomes.Values = {}
 
     def _mine(self, bundle: Bundle | None) -> list[Kind]:
         kinds = () if bundle is None else bundle.kinds
@@ -160,14 +165,14 @@ class Try:
 
     def arrived(self) -> bool:
         """The body is over: whether errors come from it that the clauses may catch."""
-        path = active.path
+        path: Path | None = active.path
         if path is None or path.frame is not self._frame:
             return False
         count = self._since[1] if self._since[0] is path else 0
         bundles = [*(one.bundle for one in path.opens[count:]), path.bundle]
         if not any(map(self._mine, bundles)):
             return False
-        self._bundle = paths.pause(self._frame, self._since, self._guarded.names)
+        self._bundle = endings.pause(self._frame, self._since, self._guarded.names)
         return True
 
     def __iter__(self) -> Iterator[BaseException]:
@@ -185,7 +190,7 @@ class Try:
         template, *tensors = values.pop(ERROR)
         side = Side(Region("an except clause"))
         path = active.path = Path(self._frame, parent, side)
-        for place in paths.containers_of(self._frame):
+        for place in journal.containers_of(self._frame):
             side.touch(place)
         side.enter()
         self._begun, self._values = (kind, path, side), values
@@ -194,7 +199,7 @@ class Try:
 
     def names(self) -> list[Any]:
         """What names hold where the error was raised."""
-        return paths.given_back(self._values, self._guarded.names, self._frame, self._where)
+        return outcomes.given_back(self._values, self._guarded.names, self._frame, self._where)
 
     def _end(self) -> None:
         """The clause is over."""
@@ -202,7 +207,7 @@ class Try:
             return
         kind, path, side = self._begun
         self._begun = None
-        values = paths.values_of(self._frame, self._guarded.names)
+        values = outcomes.values_of(self._frame, self._guarded.names)
         bundle = path.settled(path.bundle or Bundle({NORMAL: values}), {NORMAL: self._handled})
         side.leave()
         assert path.parent is not None and self._bundle is not None
@@ -229,7 +234,7 @@ class Try:
                 pred = elementwise.equal(code, kind.number)
             rest = Side(Region("what follows"))
             left = Bundle(bundle.kinds, bundle.code if len(bundle.kinds) > 1 else None)
-            bundle = paths.combined(pred, [(side, found), (rest, left)], {})
+            bundle = joins.combined(pred, [(side, found), (rest, left)], {})
         return self._named(path.take(bundle))
 
     def ends(self) -> list[Any]:
@@ -237,11 +242,11 @@ class Try:
         frame, names = self._frame, self._guarded.names
         path = paths.path_in(frame)
         count = self._since[1] if self._since[0] is path else 0
-        bundle = path.bundle or Bundle({NORMAL: paths.values_of(frame, names)})
+        bundle = path.bundle or Bundle({NORMAL: outcomes.values_of(frame, names)})
         return self._named(path.take(path.settled(bundle, {self._handled: NORMAL}, count)))
 
-    def _named(self, values: paths.Values | None) -> list[Any]:
-        return paths.given_back(values or {}, self._guarded.names, self._frame, self._where)
+    def _named(self, values: outcomes.Values | None) -> list[Any]:
+        return outcomes.given_back(values or {}, self._guarded.names, self._frame, self._where)
 
 
 def passed_on(frame: FrameType, bundle: Bundle, first: int) -> Bundle:
@@ -266,7 +271,7 @@ def passed_on(frame: FrameType, bundle: Bundle, first: int) -> Bundle:
         active.path = path.parent
         pred = scalar(True, bool_, "try") if bundle.code is None else elementwise.equal(bundle.code, kind.number)
         left = Bundle(rest, bundle.code if len(rest) > 1 else None)
-        bundle = paths.combined(pred, [(side, found), (Side(Region("what follows")), left)], {})
+        bundle = joins.combined(pred, [(side, found), (Side(Region("what follows")), left)], {})
     return bundle
 
 

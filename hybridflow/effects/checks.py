@@ -11,7 +11,7 @@ from hybridflow.core.tensor import Tensor
 from hybridflow.effects.late import Late
 from hybridflow.effects.likeness import made_of, said_of
 from hybridflow.errors import OF_PROGRAM, is_of_program, short_location, user_location
-from hybridflow.tracing.flow.paths import check_not_caught
+from hybridflow.tracing.flow.guarding import check_not_caught
 from hybridflow.tracing.order import require
 
 

@@ -17,7 +17,7 @@ from hybridflow.core.variable import Variable
 from hybridflow.eager.dispatch import builder
 from hybridflow.eager.operands import as_tensor
 from hybridflow.errors import ArgumentError, ArgumentTypeError, DTypeError, ShapeError, entered
-from hybridflow.tracing.flow.paths import check_not_caught
+from hybridflow.tracing.flow.guarding import check_not_caught
 from hybridflow.tracing.order import ask, call_in_order
 from hybridflow.tracing.region import Region
 

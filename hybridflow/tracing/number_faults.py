@@ -25,7 +25,7 @@ _ENDS = 2.0**63  # floats from here on are no int64
 
 
 guards: list[Callable[[type[BaseException]], None]] = []
-"""Raise TraceError if an exception may be caught where the code is; ``flow.paths`` adds what knows that."""
+"""Raise TraceError if an exception may be caught where the code is; ``flow.guarding`` adds what knows that."""
 
 
 def fail_unless(ok: Tensor, python: Python, kinds: tuple[type[Exception], ...], *operands: Tensor) -> None:

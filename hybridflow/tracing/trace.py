@@ -84,7 +84,7 @@ class Span(NamedTuple):
 
 
 watchers: list[Callable[[Any], None]] = []
-"""Raise TraceError if an error of an op, which may fail when the program runs, would be caught; ``flow.paths`` adds
+"""Raise TraceError if an error of an op, which may fail when the program runs, would be caught; ``flow.guarding`` adds
 what knows that."""
 
 

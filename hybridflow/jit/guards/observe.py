@@ -19,7 +19,7 @@ from hybridflow.jit.guards.recording import Recording
 from hybridflow.jit.guards.report import Report, hide_recorder, unseen_reason
 from hybridflow.jit.guards.twins import Swaps, follow, is_twin
 from hybridflow.jit.guards.unseen import watched
-from hybridflow.tracing.flow.paths import converting
+from hybridflow.tracing.flow.state import converting
 
 
 class Observer:

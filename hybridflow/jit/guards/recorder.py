@@ -45,9 +45,9 @@ from hybridflow.jit.guards.specials import (
 from hybridflow.jit.guards.twins import is_twin
 from hybridflow.tracing import numbers
 from hybridflow.tracing.convert.instrument import OPERATORS
-from hybridflow.tracing.flow import blame, paths
+from hybridflow.tracing.flow import blame, clauses, doubles, endings, guarding, journal, paths, stacks, state, taking
+from hybridflow.tracing.flow.forks import Fork, truth
 from hybridflow.tracing.flow.loops import Loop
-from hybridflow.tracing.flow.paths import Fork, truth
 from hybridflow.tracing.flow.places import CONTAINERS, UNBOUND, cell_place, global_place, place_of
 from hybridflow.tracing.numbers import SymbolicNumber, refuse
 from hybridflow.tracing.symbolic import SymbolicTensor
@@ -74,7 +74,7 @@ class Recorder:
         recording = active.recording
         if recording is not None:
             recording.note(_note_cell, probe)
-        return paths.seen(probe())
+        return stacks.seen(probe())
 
     def attribute(self, value: Any, name: str) -> Any:
         recording = active.recording
@@ -82,16 +82,16 @@ class Recorder:
             return numbers.attribute(value, name)
         if recording is None or type(value) in _INERT:
             return getattr(known(value) if type(value) is Dim and hasattr(int, name) else value, name)
-        return paths.seen(questions.get_attribute(recording, value, name))
+        return stacks.seen(questions.get_attribute(recording, value, name))
 
     def method(self, value: Any, name: str) -> Any:
         """An attribute that is called."""
-        if paths.active.path is not None:
+        if state.active.path is not None:
             if type(value) in CONTAINERS:
-                paths.touch(place_of(value))
-            paths.check_takes(value)
-        if paths.active.doubles and type(value) in CONTAINERS and name in _CHANGES and not paths.is_appended(value):
-            paths.check_single(value, sys._getframe(1))
+                journal.touch(place_of(value))
+            taking.check_takes(value)
+        if state.active.doubles and type(value) in CONTAINERS and name in _CHANGES and not stacks.is_appended(value):
+            doubles.check_single(value, sys._getframe(1))
         found = self.fn(self.attribute(value, name))
         if isinstance(value, (dict, set, frozenset)):
             return method_of_lookup(value, found)
@@ -107,7 +107,7 @@ class Recorder:
         if recording is None or function is breakpoint:  # which looks at the frame that calls it
             return function
         found = recording.note(calls.prepare, function)
-        if paths.active.path is not None or paths.active.spent:
+        if state.active.path is not None or state.active.spent:
             found = _touching(function, found)
         return special(function, found)
 
@@ -119,7 +119,7 @@ class Recorder:
             if type(key) not in ATOMS:
                 recording.note(contents.consume, key)
             return value[key]
-        return paths.seen(questions.get_item(recording, value, questions.sought(value, key)))
+        return stacks.seen(questions.get_item(recording, value, questions.sought(value, key)))
 
     slice = staticmethod(slice)
 
@@ -127,7 +127,7 @@ class Recorder:
         recording = active.recording
         if recording is not None and type(value) not in _INERT:
             recording.note(questions.iterate, value)
-            paths.check_takes(value)
+            taking.check_takes(value)
         return value
 
     def test(self, value: Any) -> Any:
@@ -192,21 +192,21 @@ class Recorder:
     @staticmethod
     def live() -> bool:
         """Whether what follows a statement that may leave is come to."""
-        path = paths.active.path
+        path = state.active.path
         return path is None or path.bundle is None or path.frame is not sys._getframe(1)
 
     def returns(self, value: Any, names: Sequence[str]) -> Any:
         """What ``return`` returns in fact, or ``stays``; ``finally`` may yet read the names."""
-        return value if paths.active.path is None else paths.returned(sys._getframe(1), value, self.stays, names)
+        return value if state.active.path is None else endings.returned(sys._getframe(1), value, self.stays, names)
 
     def returned_by_end(self) -> Any:
         """What a function returns that has come to its end."""
-        return None if paths.active.path is None else paths.returned(sys._getframe(1), None, None)
+        return None if state.active.path is None else endings.returned(sys._getframe(1), None, None)
 
     @staticmethod
     def yields(value: Any) -> Any:
         """Before ``yield``."""
-        if paths.active.path is not None:
+        if state.active.path is not None:
             paths.check_not_staged(sys._getframe(1), "yield stands", "Return tensors, or choose with hf.where.")
         return value
 
@@ -218,31 +218,31 @@ class Recorder:
     @staticmethod
     def pause(since: Any, names: Sequence[str]) -> Any:
         """At the end of a block that may have been left, but at whose end something is to run."""
-        return None if paths.active.path is None else paths.pause(sys._getframe(1), since, names)
+        return None if state.active.path is None else endings.pause(sys._getframe(1), since, names)
 
     @staticmethod
     def common(bundle: Any, names: Sequence[str]) -> list[Any]:
         """When ``finally`` begins after a pause."""
-        return paths.common(sys._getframe(1), bundle, names)
+        return endings.common(sys._getframe(1), bundle, names)
 
     @staticmethod
     def resume(bundle: Any, names: Sequence[str], ended: int) -> list[Any]:
         """After such a block; ``ended`` is the line at which a block with ``finally`` begins, 0 for others."""
         frame = sys._getframe(1)
         if ended:
-            paths.changed(frame, bundle)
+            endings.changed(frame, bundle)
             bundle = caught.passed_on(frame, bundle, ended)
-        return paths.resume(frame, bundle, names)
+        return endings.resume(frame, bundle, names)
 
     @staticmethod
     def caught_really(since: Any) -> None:
         """When ``except`` has caught something."""
-        paths.caught(since)
+        endings.caught(since)
 
     @staticmethod
     def passed(since: Any) -> None:
         """When ``finally`` begins."""
-        paths.passed(since[0])
+        endings.passed(since[0])
 
     @staticmethod
     def tries(
@@ -254,14 +254,14 @@ class Recorder:
         frame = sys._getframe(1)
         if loop is not None:
             loop.enter_path(blame.here(frame, "try"))
-        guarded = paths.Guarded(frame, first, last, catches, names, is_group=is_group)
-        paths.guard(guarded)
+        guarded = clauses.Guarded(frame, first, last, catches, names, is_group=is_group)
+        guarding.guard(guarded)
         return caught.Try(frame, guarded)
 
     @staticmethod
     def arrived(one: Any) -> bool:
         """Whether a ``try`` has errors to catch of which a tensor decides."""
-        return one is not None and paths.active.path is not None and one.arrived()
+        return one is not None and state.active.path is not None and one.arrived()
 
     @staticmethod
     def finally_(first: int, last: int, names: tuple[str, ...], loop: Loop | None) -> None:
@@ -270,13 +270,13 @@ class Recorder:
             frame = sys._getframe(1)
             if loop is not None:
                 loop.enter_path(blame.here(frame, "try"))
-            paths.guard(paths.Guarded(frame, first, last, (), names, is_finally=True))
+            guarding.guard(clauses.Guarded(frame, first, last, (), names, is_finally=True))
 
     @staticmethod
     def manager(value: Any, first: int, last: int) -> Any:
         """The manager of a ``with``, and its lines."""
         if current.trace is not None:
-            paths.guard(paths.Guarded(sys._getframe(1), first, last, (), manager=value))
+            guarding.guard(clauses.Guarded(sys._getframe(1), first, last, (), manager=value))
         return value
 
     @staticmethod
@@ -287,7 +287,7 @@ class Recorder:
     @staticmethod
     def is_staged() -> bool:
         """Whether it depends on a tensor that the running line is come to."""
-        return paths.active.path is not None and paths.is_staged(sys._getframe(1))
+        return state.active.path is not None and paths.is_staged(sys._getframe(1))
 
     @staticmethod
     def raises_later(error: Any, cause: Any) -> None:
@@ -326,7 +326,7 @@ class Recorder:
         recording = active.recording
         if recording is not None and type(value) not in _INERT:
             recording.note(contents.consume, value)
-            paths.check_takes(value)
+            taking.check_takes(value)
         return value
 
     def joined(self, *pieces: Any) -> Any:
@@ -361,7 +361,7 @@ class Recorder:
             item = questions.sought(container, item)
             recording.note(_note_membership, item, container)
             _note_identity(item)
-            paths.check_takes(container)
+            taking.check_takes(container)
         return item in container
 
     def identity(self, value: Any) -> Any:
@@ -427,7 +427,7 @@ class Recorder:
         recording = active.recording
         if recording is not None:
             recording.note(Recording.writes_global, sys._getframe(1).f_globals, name)
-            paths.touch(global_place(sys._getframe(1).f_globals, name))
+            journal.touch(global_place(sys._getframe(1).f_globals, name))
 
     def writes_cell(self, probe: types.FunctionType) -> None:
         """Before a variable of an enclosing function, which ``probe`` refers to, is assigned or deleted."""
@@ -435,17 +435,17 @@ class Recorder:
         if recording is not None:
             cell, name = (probe.__closure__ or ())[0], probe.__code__.co_freevars[0]
             recording.note(Recording.writes_cell, cell, name)
-            paths.touch(cell_place(cell, name))
+            journal.touch(cell_place(cell, name))
 
     def writes(self, value: Any, name: str) -> Any:
         """Before ``value.name`` is assigned or deleted."""
         recording = active.recording
         if recording is not None:
             recording.note(contents.before_write, value, name)
-            if paths.active.doubles:
-                paths.check_single(value, sys._getframe(1))
-            if paths.active.path is not None:
-                paths.touch_attribute(value, name, sys._getframe(1))
+            if state.active.doubles:
+                doubles.check_single(value, sys._getframe(1))
+            if state.active.path is not None:
+                journal.touch_attribute(value, name, sys._getframe(1))
         return value
 
     def updates(self, value: Any, name: str) -> Any:
@@ -458,15 +458,15 @@ class Recorder:
         recording = active.recording
         if recording is not None and type(value) not in _INERT:
             recording.note(_note_item_write, value)
-        if paths.active.doubles:
-            paths.check_single(value, sys._getframe(1))
-        if paths.active.path is not None:
+        if state.active.doubles:
+            doubles.check_single(value, sys._getframe(1))
+        if state.active.path is not None:
             if type(value) is SymbolicTensor:
-                paths.rebound(value)
+                journal.rebound(value)
             elif isinstance(value, np.ndarray):
-                paths.check_can_be_undone("a NumPy array is changed")
+                journal.check_can_be_undone("a NumPy array is changed")
             else:
-                paths.touch(place_of(value))
+                journal.touch(place_of(value))
         return value
 
     updates_item = writes_item
@@ -476,12 +476,12 @@ class Recorder:
         recording = active.recording
         if recording is not None and type(value) not in _INERT:
             recording.note(_note_update, name, value)
-            if paths.active.doubles:
-                paths.check_single(value, sys._getframe(1))
-            if type(value) in CONTAINERS and paths.active.path is not None:
-                paths.touch(place_of(value))
+            if state.active.doubles:
+                doubles.check_single(value, sys._getframe(1))
+            if type(value) in CONTAINERS and state.active.path is not None:
+                journal.touch(place_of(value))
             elif isinstance(value, np.ndarray):
-                paths.check_can_be_undone("a NumPy array is changed")
+                journal.check_can_be_undone("a NumPy array is changed")
 
 
 # Methods of containers that change them.
@@ -548,9 +548,9 @@ def _next(take: Callable[..., Any]) -> Callable[..., Any]:
 
     def call(*args: Any) -> Any:
         if args and type(args[0]) is types.GeneratorType:
-            paths.check_takes(args[0])
+            taking.check_takes(args[0])
         elif not (args and hasattr(type(args[0]), "_turns_of_program")):
-            paths.check_can_be_undone("next() is called")
+            journal.check_can_be_undone("next() is called")
         return take(*args)
 
     return call
@@ -564,16 +564,16 @@ def _touching(function: Any, found: Any) -> Any:
         return found
     changes = isinstance(function, types.BuiltinFunctionType) and function.__module__ not in ("sys", "builtins")
     changes = changes or function is setattr or function is delattr
-    if not changes and not paths.takes_are_watched():
+    if not changes and not taking.takes_are_watched():
         return found
 
     def call(*args: Any, **kwargs: Any) -> Any:
-        paths.check_takes(*args, *kwargs.values())
+        taking.check_takes(*args, *kwargs.values())
         for value in args if changes else ():
             if type(value) in CONTAINERS:
-                paths.touch(place_of(value))
+                journal.touch(place_of(value))
         if function is setattr or function is delattr:
-            paths.touch(place_of(*args[:2]))
+            journal.touch(place_of(*args[:2]))
         return found(*args, **kwargs)
 
     return call
@@ -595,9 +595,9 @@ def _global(namespace: dict[str, Any], name: str) -> Any:
     if recording is not None:
         recording.note(_note_name, namespace, name)
     if name in namespace:
-        if paths.active.path is not None:
-            paths.saw(namespace[name])
-            return paths.seen(namespace[name])
+        if state.active.path is not None:
+            taking.saw(namespace[name])
+            return stacks.seen(namespace[name])
         return namespace[name]
     names = _builtins(namespace)
     if name in names:
@@ -750,4 +750,4 @@ def recording_to(recording: Recording) -> Iterator[None]:
 
 
 _OWN = os.path.dirname(__file__) + os.sep
-paths.is_converted.append(lambda frame: is_twin(frame.f_code) or frame.f_code.co_filename.startswith(_OWN))
+guarding.is_converted.append(lambda frame: is_twin(frame.f_code) or frame.f_code.co_filename.startswith(_OWN))

@@ -26,7 +26,7 @@ from hybridflow.errors import TraceError
 from hybridflow.jit.guards import questions
 from hybridflow.jit.guards.recording import active
 from hybridflow.tracing import numbers
-from hybridflow.tracing.flow import paths
+from hybridflow.tracing.flow import forks, joins
 from hybridflow.tracing.flow.walks import Reversed, TensorRange, enumerated, rows_of, zipped
 from hybridflow.tracing.numbers import SymbolicNumber, is_number
 from hybridflow.tracing.open_floats import SymbolicFloat
@@ -230,8 +230,8 @@ def _extreme(compare: Callable[[Any, Any], Any]) -> Callable[[Function], Functio
             for own_key, value in rest:
                 better = compare(own_key, first_key)
                 if is_open(better):
-                    best = paths.chosen(paths.truth(better), value, best)
-                    first_key = best if key is None else paths.chosen(paths.truth(better), own_key, first_key)
+                    best = joins.chosen(forks.truth(better), value, best)
+                    first_key = best if key is None else joins.chosen(forks.truth(better), own_key, first_key)
                 elif better:
                     first_key, best = own_key, value
             return best
@@ -277,7 +277,7 @@ def _quantifier(decides: bool, combine: Callable[[Any, Any], Tensor]) -> Callabl
             found: Any = None
             for value in values:
                 if is_open(value):
-                    own = paths.truth(value)
+                    own = forks.truth(value)
                     found = own if found is None else combine(found, own)
                 elif bool(value) is decides:
                     return decides

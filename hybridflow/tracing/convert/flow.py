@@ -605,7 +605,7 @@ def _shows_name(part: ast.expr) -> bool:
 
 
 def _caught(node: ast.Try | ast.TryStar) -> tuple[str, ...]:
-    """The names of the exceptions that a statement catches, see ``paths.Guarded``."""
+    """The names of the exceptions that a statement catches, see ``clauses.Guarded``."""
     names = []
     for handler in node.handlers:
         kinds = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]

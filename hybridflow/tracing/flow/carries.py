@@ -18,8 +18,8 @@ from hybridflow.compiler.ir.types import TensorType, same_extents
 from hybridflow.core import pytree
 from hybridflow.core.promotion import Typed, result_dtype, weak_kind
 from hybridflow.core.tensor import Tensor
-from hybridflow.tracing.flow.paths import Side
 from hybridflow.tracing.flow.places import UNBOUND, Place
+from hybridflow.tracing.flow.sides import Side
 from hybridflow.tracing.flow.values import (
     Conflict,
     as_typed,

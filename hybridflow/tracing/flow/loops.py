@@ -22,27 +22,24 @@ from hybridflow.errors import TraceError
 from hybridflow.tracing.control import read_elsewhere
 from hybridflow.tracing.flow import blame
 from hybridflow.tracing.flow.carries import Carried, Late
-from hybridflow.tracing.flow.paths import (
+from hybridflow.tracing.flow.doubles import note_doubles
+from hybridflow.tracing.flow.forks import truth
+from hybridflow.tracing.flow.journal import containers_of, put
+from hybridflow.tracing.flow.outcomes import (
     NORMAL,
     Bundle,
     Kind,
-    Path,
-    Side,
     Values,
-    active,
-    containers_of,
     given_back,
     literal_code,
-    note_doubles,
     only_code,
-    path_in,
-    put,
-    truth,
-    unwound,
     values_of,
 )
+from hybridflow.tracing.flow.paths import Path, path_in, unwound
 from hybridflow.tracing.flow.places import UNBOUND
+from hybridflow.tracing.flow.sides import Side
 from hybridflow.tracing.flow.stacks import Stacks
+from hybridflow.tracing.flow.state import active
 from hybridflow.tracing.flow.values import Conflict, as_typed, holds
 from hybridflow.tracing.flow.walks import Numbered, Numbers, Turns, Walk, turns_of, walk_over
 from hybridflow.tracing.nodes import assign, emit_scan, emit_while

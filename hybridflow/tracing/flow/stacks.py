@@ -11,8 +11,10 @@ from hybridflow.core import pytree
 from hybridflow.core.tensor import Tensor
 from hybridflow.errors import TraceError
 from hybridflow.tracing.flow.carries import Late
-from hybridflow.tracing.flow.paths import Side, active, put
+from hybridflow.tracing.flow.journal import put
 from hybridflow.tracing.flow.places import Place, place_of
+from hybridflow.tracing.flow.sides import Side
+from hybridflow.tracing.flow.state import active
 from hybridflow.tracing.flow.values import is_atom
 from hybridflow.tracing.symbolic import SymbolicTensor
 
@@ -79,3 +81,15 @@ class Stacks:
                 rows = [[_row(x, k) for x in stacks] for k in range(length)]
                 new = [Late.taken(one, row) for row in rows for one in added]
                 put(stack.place, [*stack.place.get(), *new])
+
+
+def is_appended(value: Any) -> bool:
+    """Whether a value is a list that turns append to."""
+    return any(value is one for one in active.appended)
+
+
+def seen(value: Any) -> Any:
+    """What was read of an object.  Raises TraceError for a list of which nobody knows while tracing what is in it."""
+    if active.appended and is_appended(value):
+        raise TraceError("for", "a list that each turn appends to is read in a turn.")
+    return value

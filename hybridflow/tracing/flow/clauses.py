@@ -1,0 +1,50 @@
+"""The lines of a function whose errors its clauses come to know."""
+
+from __future__ import annotations
+
+import builtins
+import os
+from types import FrameType
+from typing import Any, NamedTuple
+
+
+class Guarded(NamedTuple):
+    """Lines of a function whose errors something comes to know: ``except`` clauses, which catch the exceptions of the
+    names ``catches`` (an empty one stands for whatever they may be); ``finally``, which runs after them; or the
+    ``manager`` of a ``with``."""
+
+    frame: FrameType
+    first: int
+    last: int
+    catches: tuple[str, ...]
+    names: tuple[str, ...] = ()  # what its blocks bind
+    is_finally: bool = False
+    is_group: bool = False  # except*
+    manager: Any = None
+
+    @property
+    def place(self) -> str:
+        line = self.first if self.manager is not None else self.first - 1
+        return f"{os.path.basename(self.frame.f_code.co_filename)}:{line}"
+
+    def covers(self, frame: FrameType) -> bool:
+        return self.frame is frame and self.first <= frame.f_lineno <= self.last
+
+    def may_catch(self, kind: type[BaseException]) -> bool:
+        return any(_catches(self.frame, name, kind) for name in self.catches)
+
+    def is_same(self, other: Guarded) -> bool:
+        return self.frame is other.frame and self[1:4] == other[1:4] and self.is_finally == other.is_finally
+
+
+def _catches(frame: FrameType, name: str, kind: type[BaseException]) -> bool:
+    """Whether an except clause for ``name`` may catch exceptions of a kind."""
+    first, *rest = name.split(".")
+    for names in (frame.f_locals, frame.f_globals, vars(builtins)):
+        if first in names:
+            found = names[first]
+            for part in rest:
+                found = getattr(found, part, None)
+            kinds = found if isinstance(found, tuple) else (found,)
+            return not all(isinstance(one, type) for one in kinds) or issubclass(kind, kinds)
+    return True

@@ -1,0 +1,120 @@
+"""Who comes to know of an error that is raised where a tensor decides whether it is."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Callable, Sequence
+from types import FrameType
+from typing import Any
+
+from hybridflow.errors import DivisionError, IndexRangeError, TraceError
+from hybridflow.tracing import number_faults
+from hybridflow.tracing.flow.clauses import Guarded
+from hybridflow.tracing.flow.outcomes import Kind
+from hybridflow.tracing.flow.state import active
+from hybridflow.tracing.trace import watchers
+
+
+class Raised(Kind):
+    """A side raises an error, which comes to what guards the line."""
+
+    __slots__ = ("guarded",)
+
+    def __init__(self, guarded: Guarded) -> None:
+        super().__init__("raises")
+        self.guarded = guarded
+
+
+def guard(guarded: Guarded) -> None:
+    """Something comes to know of errors from now on."""
+    for k, known in enumerate(active.guarded):
+        if known.is_same(guarded):
+            active.guarded[k] = guarded
+            return
+    active.guarded.append(guarded)
+
+
+is_converted: list[Callable[[FrameType], bool]] = []
+"""Whether the code of a frame is converted, or stands for what converted code does: ``jit`` adds what knows that."""
+
+
+def catcher(kind: type[BaseException], raising: FrameType) -> Guarded | None:
+    """What is the first to know of an exception that ``raising`` raises, if anything is.  Raises TraceError if that
+    cannot be told while tracing, or if code that is not converted lies in between."""
+    frame: FrameType | None = raising
+    managers: list[Guarded] = []
+    inside: list[FrameType] = []
+    while frame is not None and active.guarded:
+        own = [one for one in active.guarded if one.covers(frame)]
+        for one in sorted(own, key=lambda one: one.last - one.first):
+            if one.manager is not None:
+                managers.append(one)
+                if _suppresses(one.manager, kind):
+                    raise _not_caught(kind, one, "it is suppressed")
+            elif one.is_finally or one.may_catch(kind):
+                _check_way(kind, one, inside, managers)
+                return one
+        inside.append(frame)
+        frame = frame.f_back
+    return None
+
+
+def _suppresses(manager: Any, kind: type[BaseException] | None) -> bool:
+    if not isinstance(manager, contextlib.suppress):
+        return False
+    return kind is None or issubclass(kind, manager._exceptions)  # type: ignore[attr-defined]
+
+
+def _check_way(kind: Any, one: Guarded, inside: Sequence[FrameType], managers: Sequence[Guarded]) -> None:
+    """Raise TraceError if an exception cannot come to ``one`` through what lies in between."""
+    if one.is_group:
+        raise _not_caught(kind, one, "it is caught by except*")
+    for between in managers:
+        if not type(between.manager).__module__.startswith("hybridflow."):
+            what = f"it is caught, and the with at {between.place} knows of it,"
+            raise _not_caught(kind, one, what)
+    for frame in inside:
+        if not any(converted(frame) for converted in is_converted):
+            raise _not_caught(kind, one, f"it is caught outside of {frame.f_code.co_name}, which is no converted code,")
+
+
+def _not_caught(kind: type[BaseException] | None, one: Guarded, what: str) -> TraceError:
+    word = "with" if one.manager is not None else "try"
+    name = "an error" if kind is None else kind.__name__
+    refusal = TraceError(
+        word,
+        f"whether {name} is raised depends on a tensor, and {what} after the {word} at {one.place}. Choose "
+        "values with if or hf.where, raise it in an if of the function that catches it, or catch it outside of the "
+        "compiled function.",
+    )
+    active.refusal = refusal
+    return refusal
+
+
+def check_not_caught(kind: type[BaseException] | None, finally_too: bool = True) -> None:
+    """Raise TraceError if somebody may catch an exception (any one if no kind is known) that the program, once it runs,
+    raises where the code is."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and active.guarded:
+        for one in active.guarded:
+            if not one.covers(frame):
+                continue
+            if one.is_finally and finally_too:
+                raise _not_caught(kind, one, "a finally block runs")
+            if (one.catches if kind is None else one.may_catch(kind)) or _suppresses(one.manager, kind):
+                raise _not_caught(kind, one, "it is caught")
+        frame = frame.f_back
+
+
+number_faults.guards.append(check_not_caught)
+
+
+def _check_op(op: Any) -> None:
+    """Raise TraceError if the error that an op may raise when the program runs would be caught."""
+    if active.guarded and op.name not in ("require", "cond", "while", "scan", "call"):
+        is_division = op.name in ("floor_divide", "remainder")
+        check_not_caught(DivisionError if is_division else IndexRangeError, finally_too=False)
+
+
+watchers.append(_check_op)

@@ -1,0 +1,106 @@
+"""How something ends: it goes on, returns, leaves a loop or begins its next turn; and what names hold then.
+
+A side that raises an error which nobody catches ends the program: it has no outcome."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Mapping, Sequence
+from types import FrameType
+from typing import Any
+
+from hybridflow.array import elementwise
+from hybridflow.compiler.ir import dtypes
+from hybridflow.core.tensor import Tensor
+from hybridflow.eager.operands import scalar
+from hybridflow.tracing.flow import blame
+from hybridflow.tracing.flow.places import UNBOUND
+from hybridflow.tracing.flow.state import active
+from hybridflow.tracing.flow.values import Conflict
+from hybridflow.tracing.region import Region
+
+
+class Kind:
+    """A way in which a side ends; ``number`` stands for it in programs."""
+
+    __slots__ = ("number", "what")
+
+    def __init__(self, what: str, number: int | None = None) -> None:
+        self.what, self.number = what, next(active.numbers) if number is None else number
+
+
+NORMAL = Kind("goes on", 0)
+
+# No names of Python's: what a function returns, and the error that a side raises.
+VALUE, ERROR = ".value", ".error"
+Values = dict[str, Any]
+
+
+class Bundle:
+    """The ways in which something may have ended, and the values of each; ``code`` says which it was."""
+
+    __slots__ = ("code", "common", "kinds")
+
+    def __init__(self, kinds: dict[Kind, Values], code: Tensor | None = None) -> None:
+        self.kinds, self.code = kinds, code
+        self.common: Values = {}  # what names hold, however it ended, when something runs then
+
+    @property
+    def goes_on(self) -> bool:
+        return NORMAL in self.kinds
+
+    @property
+    def has_raised(self) -> bool:
+        """Whether nothing comes after it: the program has ended with an error."""
+        return not self.kinds
+
+    @property
+    def only_goes_on(self) -> bool:
+        return self.goes_on and len(self.kinds) == 1
+
+
+def values_of(frame: FrameType, names: Sequence[str]) -> Values:
+    """What names hold now; UNBOUND for those that hold nothing."""
+    held = frame.f_locals
+    return {name: held.get(name, UNBOUND) for name in names}
+
+
+def given_back(values: Values, names: Sequence[str], frame: FrameType, where: blame.Where) -> list[Any]:
+    """Values as converted code takes them; what has none becomes UNBOUND, and it is kept why."""
+    found = []
+    for name in names:
+        value = values.get(name, UNBOUND)
+        if isinstance(value, Conflict):
+            active.conflicts[frame.f_code, name] = blame.Cause(value, where)
+            value = UNBOUND
+        found.append(value)
+    return found
+
+
+def literal_code(kind: Kind) -> Tensor:
+    return scalar(kind.number, dtypes.int32, "convert")
+
+
+def only_code(bundle: Bundle) -> Tensor:
+    """The code of the one way in which something ended."""
+    return literal_code(next(iter(bundle.kinds), NORMAL))
+
+
+def renamed(bundle: Bundle, alias: Mapping[Kind, Kind], region: Region | None = None) -> Bundle:
+    """The bundle, which lies in ``region`` or in the trace that goes on, with other names for some outcomes.
+
+    Of two that become one it has but one."""
+    if not any(kind in alias for kind in bundle.kinds):
+        return bundle
+    code = bundle.code
+    if code is not None:
+        with contextlib.nullcontext() if region is None else region.entered():
+            for kind in bundle.kinds:
+                if kind in alias:
+                    code = other_code(code, kind, alias[kind])
+    kinds = {alias.get(kind, kind): values for kind, values in bundle.kinds.items()}
+    return Bundle(kinds, code if len(kinds) > 1 else None)
+
+
+def other_code(code: Tensor, kind: Kind, other: Kind) -> Tensor:
+    return elementwise.where(elementwise.equal(code, kind.number), literal_code(other), code)

@@ -1,0 +1,63 @@
+"""What a thread traces: the innermost path, and what converted code has to keep in mind until it is over."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from collections.abc import Iterator
+from types import CodeType, FrameType
+from typing import Any
+
+from hybridflow.core.blocks import block
+from hybridflow.errors import TraceError
+from hybridflow.tracing.flow import blame
+from hybridflow.tracing.flow.clauses import Guarded
+
+
+class _Active(threading.local):
+    """The innermost path of what this thread traces, and why names that branches bound have no value."""
+
+    path: Any = None  # a ``paths.Path``, which is made of what is above this module, or None
+
+    def __init__(self) -> None:
+        self.conflicts: dict[tuple[CodeType, str], blame.Cause] = {}
+        self.spent: list[Any] = []  # iterators of which it depends on a tensor how far loops came
+        self.doubles: list[tuple[FrameType, tuple[Any, ...]]] = []
+        self.changes = 0  # how often something was changed in place
+        self.refusal: TraceError | None = None  # nobody catches it
+        self.passing: BaseException | None = None  # what came through a ``finally`` that ran for it
+        self.guarded: list[Guarded] = []  # what may come to know of an error, see ``guarding``
+        self.appended: tuple[Any, ...] = ()  # lists that turns of a loop append to, and see nothing of
+        self.numbers = itertools.count(1)  # of kinds: the same ones in each trace of a function
+
+
+active = _Active()
+
+
+@block
+def converting() -> Iterator[None]:
+    """One run of converted code.  What is wrong with names that branches bind is said when they are read."""
+    before = active.path, active.conflicts, active.numbers, active.spent, active.doubles, active.appended
+    active.path, active.conflicts, active.numbers, active.spent, active.doubles = None, {}, itertools.count(1), [], []
+    active.appended = ()
+    guarded, active.guarded = active.guarded, list(active.guarded)
+    try:
+        yield
+    except Exception as error:
+        begun = _began(error)
+        explained = blame.explained(begun, active.conflicts) if isinstance(begun, NameError) else begun
+        if explained is error:
+            raise
+        raise explained from None
+    finally:
+        active.path, active.conflicts, active.numbers, active.spent, active.doubles, active.appended = before
+        active.guarded, active.refusal, active.passing = guarded, None, None
+
+
+def _began(error: Exception) -> Exception:
+    """The error with which it began: what could not be traced, if a ``finally`` that ran for it has failed in turn.
+    It finds names whose values were those of the blocks that were given up."""
+    earlier: BaseException | None = error
+    while earlier is not None and earlier is not active.passing:
+        earlier = earlier.__context__
+    return earlier if isinstance(earlier, TraceError) else error
