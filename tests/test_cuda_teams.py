@@ -80,6 +80,18 @@ def test_pieces_of_a_superchunk(emulated, monkeypatch):  # noqa: F811
     check(emulated, folds_of((1, run), (1,), ops=("sum",)), values((1, run)), [512, 1], ("forward", "shuffled"))
 
 
+def test_more_superchunks_than_a_team_has_warps(emulated, monkeypatch):  # noqa: F811
+    monkeypatch.setattr(schedule, "MOST_WARPS", 2)
+    run = 4 * SUPERCHUNK + 5
+    check(emulated, folds_of((run,), (0,), ops=("sum",)), values((run,)), [32, 64])
+
+
+def test_teams_take_several_units(emulated, monkeypatch):  # noqa: F811
+    monkeypatch.setattr(cuda, "MOST_THREADS", 128)
+    for run, team in ((100, 32), (CHUNK + 9, 64)):
+        check(emulated, folds_of((9, run), (1,), ops=("sum", "argmin")), values((9, run)), [team])
+
+
 @pytest.mark.parametrize(("rows", "run"), [(3, 0), (0, 3), (1, 1), (2, 70), (2, CHUNK + 1)])
 def test_symbolic_rows(emulated, rows, run):  # noqa: F811
     graph = folds_of((Dim("m"), Dim("n")), (1,), ops=("sum", "max"))

@@ -77,8 +77,7 @@ class TeamScan:
                 state = self.combine(self._load(self._run(run.index)), local)
                 with code.when(self._before(at, end).ref):
                     finish(state, at)
-        team.barrier()
-        return total
+        return total  # the next chunk's elements go where this thread alone has read, and totals come behind a barrier
 
     def along(self, count: Ref, load: Callable[[Ref, Val], State], store: Callable[[State, Ref, Val], None]) -> None:
         """Scan ``count`` states one after the other: each takes the place of what all up to it make."""
