@@ -795,3 +795,28 @@ def test_numpy_iterators() -> None:
     found = list(Dataset.from_tensor_slices(([[1.0], [2.0]], [3, 4])).as_numpy_iterator())
     assert type(found[0][0]) is np.ndarray and type(found[0][1]) is np.int64
     assert [(x.tolist(), y.item()) for x, y in found] == [([1.0], 3), ([2.0], 4)]
+
+
+class Interrupted(threading.Thread):
+    """Ctrl-C as soon as the thread runs, in the thread that starts it."""
+
+    def start(self) -> None:
+        super().start()
+        raise KeyboardInterrupt
+
+
+def test_an_interrupt_while_threads_start_leaves_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    numbers = Dataset.range(1000)
+    for dataset in (
+        numbers.prefetch(2),
+        numbers.map(lambda x: x, num_parallel_calls=2),
+        numbers.map(lambda x: x, num_parallel_calls=2).prefetch(2),
+    ):
+        elements = iter(dataset)
+        with monkeypatch.context() as patch:
+            patch.setattr(threading, "Thread", Interrupted)
+            with pytest.raises(KeyboardInterrupt):
+                next(elements)
+        for thread in workers():  # those that nobody could wait for have been told to end
+            thread.join(60)
+        assert not workers()

@@ -74,8 +74,9 @@ class PrefetchRun(OneSource):
         for _ in range(self.count):
             room.put(True)
         maker = _Maker(self.source, made, room, self.busy)
-        thread = start(maker.work, "prefetch")
-        try:
+        threads = []
+        try:  # Ctrl-C may come as soon as a thread runs
+            threads.append(start(maker.work, "prefetch"))
             yield None
             while (item := ready.popleft() if ready else made.get()) is not _END:
                 if type(item) is Failure:
@@ -88,7 +89,7 @@ class PrefetchRun(OneSource):
         finally:
             maker.stopped = True
             room.put(False)
-            ended([thread])
+            ended(threads)
 
     def state(self) -> State:
         with self.busy:
@@ -187,11 +188,13 @@ class ParallelMapRun(OneSource):
 
     def _together(self, found: Any, calls: int) -> Elements:
         crew = _Crew(found, self, calls)
-        threads = [start(crew.work, f"map {number}") for number in range(calls)]
-        threads.append(start(crew.take, "map, source"))
+        threads = []
         surplus = len(self.pending) - 2 * calls  # restored ones that nobody made room for
         is_over = False
         try:
+            for number in range(calls):
+                threads.append(start(crew.work, f"map {number}"))
+            threads.append(start(crew.take, "map, source"))
             while not is_over or self.pending:
                 task = crew.given.get()
                 task.done.acquire()
