@@ -460,6 +460,25 @@ def test_a_killed_process_loses_nothing_that_was_reported(tmp_path: Path) -> Non
         assert np.unique(v.numpy()).tolist() == [float(path.rpartition("-")[2].partition(".")[0]) - 1]
 
 
+def test_parts_of_killed_processes_are_removed(tmp_path: Path) -> None:
+    """Those of files that differ in numbers, and of processes of this machine that are no more."""
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait()
+    host, gone = files._HOST, ended.pid
+    left = [f".ckpt-7.safetensors.{host}-{gone}.part", f".ckpt-12.safetensors.{host}-{gone}.part"]
+    kept = [
+        f".ckpt-7.safetensors.{host}-{os.getppid()}.part",
+        f".ckpt-7.safetensors.{host}-other-{gone}.part",
+        f".best-7.safetensors.{host}-{gone}.part",
+        f"ckpt-7.safetensors.{host}-{gone}.part",
+    ]
+    for name in left + kept:
+        (tmp_path / name).write_bytes(b"half")
+    manager = checkpoint.CheckpointManager(checkpoint.Checkpoint(v=hf.Variable(1.0)), tmp_path)
+    manager.save()
+    assert sorted(os.listdir(tmp_path)) == sorted([*kept, "ckpt-1.safetensors"])
+
+
 def test_callbacks_that_save(tmp_path: Path) -> None:
     model = network()
     best = hf.callbacks.ModelCheckpoint(tmp_path / "{epoch:02d}-{loss:.0f}", monitor="loss", save_best_only=True)

@@ -15,6 +15,8 @@ import contextlib
 import json
 import math
 import os
+import platform
+import re
 import weakref
 import zlib
 from collections.abc import Iterable, Mapping
@@ -52,6 +54,7 @@ _CHUNK = 1 << 21  # bytes that are read or written at once: few enough to be in 
 _READERS = 4  # threads that read large files: they wait for the disk rather than for a core
 _FLUSHED = 1 << 25  # bytes after which the disk is set to work, while there is more to be written
 _SUMS, _OF_HEADER = "crc32", "crc32_of_header"
+_HOST = re.sub(r"[^\w-]", "_", platform.node())[:32]  # folders may be those of several machines
 _UNKNOWN = "00000000"  # of as many letters as the sums, which are known in the end
 
 
@@ -61,7 +64,8 @@ def write(path: str | os.PathLike[str], arrays: Mapping[str, np.ndarray], texts:
     Raises OSError where that fails, for one if the disk is full: then there is what there was before.
     """
     target = Path(path)
-    beside = target.with_name(f".{target.name}.{os.getpid()}.part")
+    _drop_parts(target)
+    beside = target.with_name(f".{target.name}.{_HOST}-{os.getpid()}.part")
     try:
         with open(beside, "wb") as file:
             _write_into(file, arrays, texts)
@@ -73,6 +77,32 @@ def write(path: str | os.PathLike[str], arrays: Mapping[str, np.ndarray], texts:
             beside.unlink()
         raise
     _flush_folder(target.parent)
+
+
+def _drop_parts(target: Path) -> None:
+    """Remove the parts of such files that processes here left when they were killed: of those with this name, but for
+    the numbers in it."""
+    name = re.sub(r"\d+", r"\\d+", re.escape(target.name))
+    pattern = re.compile(rf"\.{name}\.{re.escape(_HOST)}-(\d+)\.part")
+    with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+        for entry in os.listdir(target.parent):
+            match = pattern.fullmatch(entry)
+            if match and not _is_running(int(match[1])):
+                with contextlib.suppress(OSError):
+                    target.with_name(entry).unlink()
+
+
+def _is_running(process: int) -> bool:
+    """Whether there may be such a process on this machine."""
+    if os.name != "posix":
+        return True  # asking would end it
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except (OSError, OverflowError):
+        return True
+    return True
 
 
 def _write_into(file: Any, arrays: Mapping[str, np.ndarray], texts: Mapping[str, str]) -> None:
