@@ -232,3 +232,14 @@ def test_losses_are_what_numpy_calculates(name: str) -> None:
 def test_wrong_use(run: Any, kind: Any, text: str) -> None:
     with pytest.raises(kind, match=text):
         run()
+
+
+def test_softmax_leaves_out_what_is_masked() -> None:
+    x, mask = np.random.default_rng(5).standard_normal((3, 4, 5)).astype("f4"), np.arange(60).reshape(3, 4, 5) % 3 > 0
+    for axis in (-1, 1):
+        shares = np.exp(x) * mask
+        expected = shares / shares.sum(axis, keepdims=True)
+        np.testing.assert_allclose(layers.Softmax(axis)(x, mask=mask).numpy(), expected, rtol=1e-5)
+    assert (layers.Softmax()(x, mask=mask[:, :, 0]).numpy() == layers.Softmax()(x).numpy()).all()
+    half = layers.Softmax(dtype="float16")(x, mask=mask).numpy()
+    assert half.dtype == np.float16 and (half[~mask] == 0).all()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -342,3 +343,34 @@ def test_the_forget_gate_begins_open() -> None:
 def test_wrong_use(run: Any, kind: type[Exception], message: str) -> None:
     with pytest.raises(kind, match=message):
         run()
+
+
+def test_states_are_no_weights(tmp_path: Path) -> None:
+    """What was trained with large batches goes on with small ones, and statelessly."""
+
+    def model(batch: int, stateful: bool) -> hf.Sequential:
+        made = hf.Sequential(
+            [
+                layers.LSTM(3, stateful=stateful, return_sequences=True),
+                layers.Dropout(0.1, seed=3),
+                layers.Bidirectional(layers.GRU(2, stateful=stateful)),
+                layers.Dense(1),
+            ]
+        )
+        made(np.ones((batch, 4, 2), "f4"))
+        return made
+
+    trained, one, free = model(5, True), model(1, True), model(2, False)
+    assert len(trained.weights) == len(free.weights) == 3 + 2 * 3 + 2 < len(trained.variables)
+    assert trained.count_params() == free.count_params()
+    assert len(trained.non_trainable_weights) == 0 < len(trained.non_trainable_variables)
+    one.set_weights(trained.get_weights())
+    path = tmp_path / "weights.safetensors"
+    trained.save_weights(path)
+    free.load_weights(path)
+    x = np.random.default_rng(0).random((1, 4, 2), "f4")
+    for layer in (one.layers[0], one.layers[2]):
+        layer.reset_state()
+    np.testing.assert_allclose(one(x).numpy(), free(x).numpy(), rtol=1e-6)
+    for a, b, c in zip(trained.get_weights(), one.get_weights(), free.get_weights()):
+        assert (a == b).all() and (a == c).all()

@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from hybridflow.array.creation import asarray
+from hybridflow.array.datatypes import finfo
 from hybridflow.array.elementwise import exp, maximum, minimum, multiply, sigmoid, tanh, where
+from hybridflow.compiler.ir import dtypes
 from hybridflow.core.configured import kind_of
 from hybridflow.errors import ArgumentTypeError
 from hybridflow.layers.layer import Layer
@@ -209,10 +212,13 @@ class ELU(Layer, one_tensor=True):
 
 
 class Softmax(Layer, one_tensor=True):
-    """Exponentials that add up to 1 along ``axis``.
+    """Exponentials that add up to 1 along ``axis``.  Elements that a ``mask`` of as many axes leaves out have no share;
+    one of fewer axes is of whole steps, and changes nothing.
 
     >>> hf.layers.Softmax()([0.0, 0.0])
     <Tensor f32[2] cpu> [0.5 0.5]
+    >>> hf.layers.Softmax()([0.0, 0.0, 0.0], mask=hf.asarray([True, False, True]))
+    <Tensor f32[3] cpu> [0.5 0.  0.5]
     """
 
     supports_masking = True
@@ -221,7 +227,11 @@ class Softmax(Layer, one_tensor=True):
         super().__init__(**options)
         self.axis = axis
 
-    def call(self, inputs: Any) -> Any:
+    def call(self, inputs: Any, mask: Any = None) -> Any:
+        if mask is not None:
+            there = asarray(mask, dtype=dtypes.bool_)
+            if there.ndim == inputs.ndim:
+                inputs = where(there, inputs, finfo(inputs.dtype).min)
         return softmax(inputs, self.axis)
 
     def get_config(self) -> dict[str, Any]:

@@ -320,8 +320,13 @@ class Layer(Module, Configured):
 
     @property
     def weights(self) -> list[Variable]:
-        """All variables of the layer and those in it, as Keras calls them."""
-        return self.variables
+        """The variables of the layer and those in it, but for the states of random generators and of stateful layers:
+        what Keras calls weights."""
+        return list(self._named_weights().values())
+
+    def _named_weights(self) -> dict[str, Variable]:
+        passing = {id(v) for module in (self, *self.submodules) for v in module._passing()}
+        return {path: v for path, v in self.named_variables().items() if id(v) not in passing}
 
     @property
     def trainable_weights(self) -> list[Variable]:
@@ -330,17 +335,18 @@ class Layer(Module, Configured):
 
     @property
     def non_trainable_weights(self) -> list[Variable]:
-        """``non_trainable_variables``, as Keras calls them."""
-        return self.non_trainable_variables
+        """The ``weights`` that are no trainable ones."""
+        trained = {id(v) for v in self.trainable_variables}
+        return [v for v in self.weights if id(v) not in trained]
 
     def get_weights(self) -> list[Any]:
-        """The values of all variables, as NumPy arrays of their own."""
-        return [variable.numpy().copy() for variable in self.variables]
+        """The values of ``weights``, as NumPy arrays of their own."""
+        return [variable.numpy().copy() for variable in self.weights]
 
     def set_weights(self, weights: Sequence[Any]) -> None:
-        """Assign values to all variables, in the order of ``get_weights``.  Raises ArgumentError for another number of
+        """Assign values to ``weights``, in the order of ``get_weights``.  Raises ArgumentError for another number of
         them, ShapeError where a shape differs, and then assigns none."""
-        variables = self.variables
+        variables = self.weights
         if len(weights) != len(variables):
             raise ArgumentError(
                 self.name, f"there are {len(weights)} weights for {len(variables)} variables; call the layer first?"
@@ -372,8 +378,8 @@ class Layer(Module, Configured):
         return calls[0]
 
     def count_params(self) -> int:
-        """The number of elements of all variables."""
-        return sum(int(variable.size) for variable in self.variables)
+        """The number of elements of all ``weights``."""
+        return sum(int(variable.size) for variable in self.weights)
 
     def get_config(self) -> dict[str, Any]:
         """The arguments that make another one like this; subclasses with arguments add theirs."""

@@ -80,6 +80,10 @@ class Module:
         """This module, whose path is empty, and all within it by their paths from here."""
         return ((path, m) for path, m, _ in _walk(self, "", True, set()) if isinstance(m, Module))
 
+    def _passing(self) -> list[Variable]:
+        """The variables of its own that are no weights: the states of random generators."""
+        return [held.state for held in vars(self).values() if isinstance(held, Generator)]
+
     def _attributes(self) -> Iterator[tuple[str, Any]]:
         """What the module holds, in the order in which it is visited."""
         yield from sorted(vars(self).items())

@@ -75,6 +75,9 @@ class RNN(Layer, one_tensor=True):
         """The states that a batch of this size begins with, where none are given."""
         return cells.initial_state(self.cell, batch_size, self.compute_dtype)
 
+    def _passing(self) -> list[Any]:
+        return super()._passing() + ([] if self.states is None else list(Nest(self.states, "states").values))
+
     def reset_state(self) -> None:
         """Make the states of a stateful layer 0."""
         if self.states is not None:

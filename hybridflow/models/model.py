@@ -572,16 +572,16 @@ class Model(Layer):
     # Files
 
     def save_weights(self, filepath: Any) -> None:
-        """Write all variables into a file in the safetensors format, which replaces one that is there."""
-        save_variables(filepath, self.named_variables())
+        """Write ``weights`` into a file in the safetensors format, which replaces one that is there."""
+        save_variables(filepath, self._named_weights())
 
     def load_weights(self, filepath: Any, skip_mismatch: bool = False) -> None:
-        """Assign all variables from a file that ``save_weights`` wrote.
+        """Assign ``weights`` from a file that ``save_weights`` wrote.
 
         Raises CheckpointError where names or shapes differ, and then assigns none; ``skip_mismatch`` leaves alone what
         the file lacks.  A model has its variables once it is built.
         """
-        load_variables(filepath, self.named_variables(), skip_mismatch, self.name)
+        load_variables(filepath, self._named_weights(), skip_mismatch, self.name)
 
     def save(self, filepath: Any, overwrite: bool = True) -> None:
         """Write all of the model into one file, see ``hf.models.save_model``."""

@@ -22,7 +22,7 @@ def table(model: Any, line_length: int | None = None, expand_nested: bool = Fals
         for row in rows
     ]
     rule = "-" * (sum(widths) + 4)
-    count, free = _size(model.variables), _size(model.trainable_variables)
+    count, free = _size(model.weights), _size(model.trainable_variables)
     return "\n".join(
         [
             f'Model: "{model.name}"',
@@ -31,9 +31,9 @@ def table(model: Any, line_length: int | None = None, expand_nested: bool = Fals
             rule,
             *lines[1:],
             rule,
-            f"Total params: {_number(count, model.variables)}",
+            f"Total params: {_number(count, model.weights)}",
             f"Trainable params: {_number(free, model.trainable_variables)}",
-            f"Non-trainable params: {_number(count - free, model.non_trainable_variables)}",
+            f"Non-trainable params: {_number(count - free, model.non_trainable_weights)}",
         ]
     )
 
@@ -43,7 +43,7 @@ def _rows(model: Any, expand_nested: bool, depth: int) -> list[tuple[str, str, s
     for layer, shape in layers_and_shapes(model):
         kind = type(layer).__name__ if isinstance(layer, Layer) else "function"
         name = getattr(layer, "name", None) or getattr(layer, "__name__", kind)
-        count = f"{_size(layer.variables):,}" if isinstance(layer, Layer) and layer.built else "?"
+        count = f"{_size(layer.weights):,}" if isinstance(layer, Layer) and layer.built else "?"
         rows.append((f"{'  ' * depth}{name} ({kind})", shape, count if isinstance(layer, Layer) else "0"))
         if expand_nested and hasattr(layer, "layers"):
             rows += _rows(layer, expand_nested, depth + 1)
