@@ -355,6 +355,35 @@ def walrus(x):
     return z + w
 
 
+@program([(v,) for v in (-50.0, -3.0, -0.5, 3.0)])
+def walrus_in_an_operand_that_may_not_run(x):
+    z = x * 7
+    positive = x > 0 or ((z := x + 1) > 0 and (z := z + 5) > 0)
+    if (x > 0 and (z := z + 1) > 3) or (z := z * 2) < -100:
+        z = z - 1
+    return positive, z
+
+
+@program([(v,) for v in (-3.0, 3.0)])
+def walrus_in_one_side_of_a_choice(x):
+    y = z = x * 7
+    v = x
+    a = (z := x + 1) if x > 0 else z * 2
+    b = y - z if x < 1 else (y := y + z)
+    c = (unread := x * 3) if x > 0 else x
+    d = (same := x) if x > 0 else (same := v)
+    return a, b, c, d, same, y, z
+
+
+@program([(3.0,), (60.0,)])
+def walrus_in_the_condition_of_a_while(x):
+    n, z = 0, x
+    while x < 50 and (z := z + 1) < 40:
+        x = x + z
+        n += 1
+    return x, z, n
+
+
 @program([(v,) for v in (-4.0, 1.0, 5.0)])
 def lambdas(x):
     f = lambda v: v * 2 if v > 0 else v - 1

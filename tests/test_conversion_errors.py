@@ -42,6 +42,13 @@ def bound_in_one_branch(x):
     return y
 
 
+@wrong("z has no one type", "it is f32[2], where it is false not bound", "Give it a value before")
+def bound_in_an_operand_that_may_not_run(x):
+    if x[0] > 0 and hf.sum(z := x + 1) > 0:
+        return z
+    return x
+
+
 @wrong("y has no one type", "f32[1], where it is false f32[2]", "hf.broadcast_to, hf.reshape or hf.pad")
 def shapes_of_branches(x):
     if x[0] > 0:

@@ -177,7 +177,7 @@ class Recorder:
         if fork is False:
             return first
         fork.between()
-        return fork.value(second, first)
+        return fork.value(second, first, binds=False)
 
     def truth_of_second(self, first: Any, second: Any, fork: Any) -> Any:
         """As ``second``, where nothing but its truth matters."""
@@ -187,7 +187,7 @@ class Recorder:
             return first
         second = truth(second) if is_open(second) else bool(self.test(second))
         fork.between()
-        return fork.value(second, truth(first))
+        return fork.value(second, truth(first), binds=False)
 
     @staticmethod
     def live() -> bool:

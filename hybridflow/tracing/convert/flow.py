@@ -36,6 +36,7 @@ class Flow(ast.NodeTransformer):
     _scope: Scope
     _temporaries = 0
     _inner: set[str] = set()  # names that functions made inside of this one assign
+    _read: set[str] | None = None  # names that the function reads; None if any may be read
     _returns = False  # whether returns ask first
     _may_bind = True  # whether a walrus may stand here, and statements be more than one
     _finally: frozenset[str] | set[str] = (
@@ -138,14 +139,15 @@ class Flow(ast.NodeTransformer):
 
     def _enter_function(self, body: Sequence[ast.stmt]) -> tuple[Any, ...]:
         before = self._temporaries, self._inner, self._returns, self._may_bind, self._loops, self._finally, self._guards
+        read, self._read = self._read, jumps.names_read(body) if body else None
         self._guards = 0
         self._temporaries, self._inner, self._loops = 0, jumps.bound_by_inner(body), []
         self._returns, self._may_bind, self._finally = jumps.returns_early(body), True, frozenset()
-        return before
+        return *before, read
 
     def _leave_function(self, before: tuple[Any, ...]) -> None:
         self._temporaries, self._inner, self._returns, self._may_bind, self._loops, *rest = before
-        self._finally, self._guards = rest
+        self._finally, self._guards, self._read = rest
 
     def _function_end(self, body: list[ast.stmt]) -> list[ast.stmt]:
         """The body of a function, which asks at its end what it returned before."""
@@ -275,21 +277,36 @@ class Flow(ast.NodeTransformer):
         return self._with_names(at, self._call(at, method, operand, second, self._load(at, fork)), fork, nodes)
 
     def _with_names(self, at: ast.AST, value: ast.expr, fork: str, nodes: Sequence[ast.expr]) -> ast.expr:
-        """The value of an operator, whose operands may bind names."""
+        """The value of an operator, whose operands may bind names: those that nobody reads may have no value after."""
         own = [name for name in self._bound(*nodes) if name not in self._inner]
+        own = [name for name in own if self._read is None or name in self._read]
         if not own:
             return value
-        kind = self._at(at, ast.Attribute(self._load(at, fork), "__class__", ast.Load()))
-        ours = self._at(at, ast.Attribute(self._recorder_at(at), "Fork", ast.Load()))
-        is_fork = self._at(at, ast.Compare(kind, [ast.Is()], [ours]))
-        names = [
-            self._bind(at, name, self._of(at, fork, "held", self._at(at, ast.Constant(self._mangled(name)))))
-            for name in own
-        ]
-        bound = self._at(at, ast.IfExp(is_fork, self._at(at, ast.Tuple(names, ast.Load())), self._none(at)))
+        bound = self._taken_from(at, fork, "held", own)
         both = self._at(at, ast.Tuple([value, bound], ast.Load()))
         first: ast.expr = self._at(at, ast.Subscript(both, self._at(at, ast.Constant(0)), ast.Load()))
         return first
+
+    def _taken_from(self, at: ast.AST, fork: str, method: str, names: Sequence[str]) -> ast.expr:
+        """Names bound to what a method of ``fork`` gives for each, if that is a Fork at all."""
+        kind = self._at(at, ast.Attribute(self._load(at, fork), "__class__", ast.Load()))
+        ours = self._at(at, ast.Attribute(self._recorder_at(at), "Fork", ast.Load()))
+        is_fork = self._at(at, ast.Compare(kind, [ast.Is()], [ours]))
+        bound = [
+            self._bind(at, name, self._of(at, fork, method, self._at(at, ast.Constant(self._mangled(name)))))
+            for name in names
+        ]
+        found: ast.expr = self._at(at, ast.IfExp(is_fork, self._at(at, ast.Tuple(bound, ast.Load())), self._none(at)))
+        return found
+
+    def _set_back(self, at: ast.AST, fork: str, node: ast.expr, value: ast.expr) -> ast.expr:
+        """``value``, where names that ``node`` binds hold what they held before it."""
+        own = [name for name in self._bound(node) if name not in self._inner]
+        if not own:
+            return value
+        both = self._at(at, ast.Tuple([self._taken_from(at, fork, "before", own), value], ast.Load()))
+        found: ast.expr = self._at(at, ast.Subscript(both, self._at(at, ast.Constant(1)), ast.Load()))
+        return found
 
     def _chain(self, node: ast.Compare) -> ast.expr:
         """``a < b < c``, each operand evaluated once."""
@@ -312,9 +329,8 @@ class Flow(ast.NodeTransformer):
             node.test, fork, self._call(node.test, "fork", self._truth(node.test), names, self._loop_around(node))
         )
         one = self._at(node, ast.IfExp(self._load(node, fork), self._visit(node.body), self._none(node)))
-        other = self._at(
-            node, ast.IfExp(self._not(node, self._load(node, fork)), self._visit(node.orelse), self._none(node))
-        )
+        orelse = self._set_back(node, fork, node.body, self._visit(node.orelse))
+        other = self._at(node, ast.IfExp(self._not(node, self._load(node, fork)), orelse, self._none(node)))
         return self._with_names(node, self._call(node, "chosen", asked, one, other), fork, [node.body, node.orelse])
 
     # ---- loops

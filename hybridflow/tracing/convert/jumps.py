@@ -74,6 +74,13 @@ def _and_below(node: ast.stmt) -> Iterator[ast.AST]:
         yield from _own(node)
 
 
+def names_read(body: Sequence[ast.stmt]) -> set[str]:
+    """The names that statements, or functions made in them, read or delete."""
+    parts = [part for node in body for part in ast.walk(node)]
+    found = {part.id for part in parts if isinstance(part, ast.Name) and not isinstance(part.ctx, ast.Store)}
+    return found | {p.target.id for p in parts if isinstance(p, ast.AugAssign) and isinstance(p.target, ast.Name)}
+
+
 def bound_by_inner(body: Sequence[ast.stmt]) -> set[str]:
     """The names of a function that functions made in it assign, by ``nonlocal``."""
     return {name for node in body for part in ast.walk(node) if isinstance(part, ast.Nonlocal) for name in part.names}

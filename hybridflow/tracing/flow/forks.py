@@ -106,16 +106,22 @@ class Fork:
             active.path = path.parent
         return found
 
-    def value(self, a: Any, b: Any) -> Any:
-        """The value of an expression that is ``a`` in one block, which is over, and ``b`` in the other."""
+    def value(self, a: Any, b: Any, binds: bool = True) -> Any:
+        """The value of an expression that is ``a`` in one block, which is over, and ``b`` in the other; if that
+        ``binds`` no names, they hold there what they held before, and nobody has set them back."""
         self._bundles[0].kinds[NORMAL][VALUE] = a
-        values = self._after({**values_of(self._frame, self._names), VALUE: b})
+        names = values_of(self._frame, self._names) if binds else self._values
+        values = self._after({**names, VALUE: b})
         assert values is not None
         found = values[VALUE]
         self._values = values
         if isinstance(found, Conflict):
             raise blame.Cause(found, self._where).error("the value")
         return found
+
+    def before(self, name: str) -> Any:
+        """What a name held before the first block of an expression, which may have bound it."""
+        return self._values[name]
 
     def held(self, name: str) -> Any:
         """What an operand bound a name to."""
