@@ -243,3 +243,31 @@ def test_softmax_leaves_out_what_is_masked() -> None:
     assert (layers.Softmax()(x, mask=mask[:, :, 0]).numpy() == layers.Softmax()(x).numpy()).all()
     half = layers.Softmax(dtype="float16")(x, mask=mask).numpy()
     assert half.dtype == np.float16 and (half[~mask] == 0).all()
+
+
+@pytest.mark.parametrize("kind", [layers.RandomRotation, layers.RandomZoom])
+def test_pictures_are_moved_each_by_itself_and_alike_when_compiled(kind: Any) -> None:
+    x = np.broadcast_to(np.arange(48, dtype="f4").reshape(6, 8, 1), (4, 6, 8, 1))
+    eager, compiled = kind(0.2, seed=3), kind(0.2, seed=3)
+    wanted = [eager(x, training=True).numpy() for _ in range(2)]
+    step = hf.function(lambda x: compiled(x, training=True))
+    for one in wanted:
+        np.testing.assert_array_equal(step(x), one)
+    assert not np.array_equal(wanted[0], wanted[1]) and not np.array_equal(wanted[0][0], wanted[0][1])
+    np.testing.assert_array_equal(eager(x), x)
+    again = kind.from_config(eager.get_config())
+    np.testing.assert_array_equal(again(x, training=True), wanted[0])
+
+
+@pytest.mark.parametrize(
+    ("make", "text"),
+    [
+        (lambda: layers.Resizing(0, 2), "height is 0"),
+        (lambda: layers.Resizing(2, 2, "bicubic"), "interpolation is 'bicubic'"),
+        (lambda: layers.RandomRotation((0.2, 0.1)), "factor is"),
+        (lambda: layers.RandomTranslation(0.1, 0.1, fill_mode="wrap"), "fill_mode is 'wrap'"),
+    ],
+)
+def test_what_layers_for_pictures_do_not_take(make: Any, text: str) -> None:
+    with pytest.raises(errors.ArgumentError, match=text):
+        make()

@@ -46,20 +46,21 @@ MODULES = {
         parse_single_example""",
     "initializers": """Constant GlorotNormal GlorotUniform HeNormal HeUniform Identity Initializer LecunNormal
         LecunUniform Ones Orthogonal RandomNormal RandomUniform TruncatedNormal VarianceScaling Zeros get""",
-    "layers": """Activation ActivityRegularization Add AdditiveAttention AlphaDropout Attention Average
-        AveragePooling1D AveragePooling2D AveragePooling3D AvgPool1D AvgPool2D AvgPool3D BatchNormalization
-        Bidirectional CategoryEncoding Concatenate Conv1D Conv1DTranspose Conv2D Conv2DTranspose Conv3D
+    "layers": """Activation ActivityRegularization Add AdditiveAttention AlphaDropout Attention Average AveragePooling1D
+        AveragePooling2D AveragePooling3D AvgPool1D AvgPool2D AvgPool3D BatchNormalization Bidirectional
+        CategoryEncoding CenterCrop Concatenate Conv1D Conv1DTranspose Conv2D Conv2DTranspose Conv3D
         Conv3DTranspose Convolution1D Convolution1DTranspose Convolution2D Convolution2DTranspose Convolution3D
-        Convolution3DTranspose Cropping1D Cropping2D Cropping3D Dense DepthwiseConv1D DepthwiseConv2D Discretization
-        Dot Dropout ELU EinsumDense Embedding Flatten GRU GRUCell GaussianDropout GaussianNoise GlobalAveragePooling1D
-        GlobalAveragePooling2D GlobalAveragePooling3D GlobalAvgPool1D GlobalAvgPool2D GlobalAvgPool3D GlobalMaxPool1D
-        GlobalMaxPool2D GlobalMaxPool3D GlobalMaxPooling1D GlobalMaxPooling2D GlobalMaxPooling3D GroupNormalization
-        Identity Input InputLayer LSTM LSTMCell Lambda Layer LayerNormalization LeakyReLU Masking MaxPool1D MaxPool2D
-        MaxPool3D MaxPooling1D MaxPooling2D MaxPooling3D Maximum Minimum MultiHeadAttention Multiply Normalization
-        PReLU Permute RMSNormalization RNN RandomFlip ReLU RepeatVector Rescaling Reshape SeparableConv1D
-        SeparableConv2D SeparableConvolution1D SeparableConvolution2D SimpleRNN SimpleRNNCell Softmax SpatialDropout1D
-        SpatialDropout2D SpatialDropout3D StackedRNNCells Subtract TimeDistributed UnitNormalization UpSampling1D
-        UpSampling2D UpSampling3D ZeroPadding1D ZeroPadding2D ZeroPadding3D""",
+        Convolution3DTranspose Cropping1D Cropping2D Cropping3D Dense DepthwiseConv1D DepthwiseConv2D
+        Discretization Dot Dropout ELU EinsumDense Embedding Flatten GRU GRUCell GaussianDropout GaussianNoise
+        GlobalAveragePooling1D GlobalAveragePooling2D GlobalAveragePooling3D GlobalAvgPool1D GlobalAvgPool2D
+        GlobalAvgPool3D GlobalMaxPool1D GlobalMaxPool2D GlobalMaxPool3D GlobalMaxPooling1D GlobalMaxPooling2D
+        GlobalMaxPooling3D GroupNormalization Identity Input InputLayer LSTM LSTMCell Lambda Layer
+        LayerNormalization LeakyReLU Masking MaxPool1D MaxPool2D MaxPool3D MaxPooling1D MaxPooling2D
+        MaxPooling3D Maximum Minimum MultiHeadAttention Multiply Normalization PReLU Permute RMSNormalization
+        RNN RandomFlip RandomRotation RandomTranslation RandomZoom ReLU RepeatVector Rescaling Reshape Resizing
+        SeparableConv1D SeparableConv2D SeparableConvolution1D SeparableConvolution2D SimpleRNN SimpleRNNCell
+        Softmax SpatialDropout1D SpatialDropout2D SpatialDropout3D StackedRNNCells Subtract TimeDistributed
+        UnitNormalization UpSampling1D UpSampling2D UpSampling3D ZeroPadding1D ZeroPadding2D ZeroPadding3D""",
     "debugging": """Assert assert_all_finite assert_equal assert_greater assert_greater_equal assert_less
         assert_less_equal assert_near assert_negative assert_non_negative assert_non_positive assert_none_equal
         assert_positive assert_rank assert_rank_at_least assert_rank_in assert_scalar assert_shapes assert_type

@@ -1005,14 +1005,9 @@ keras.layers TextVectorization: there are no tensors of texts; turn words into n
 keras.layers StringLookup: there are no tensors of texts; look them up in a dict, and make tensors of the numbers
 keras.layers IntegerLookup: look the numbers up with numpy.searchsorted, and give them to CategoryEncoding
 keras.layers Hashing: compute the numbers of the bins in Python
-keras.layers Resizing: write Lambda(lambda x: tf.image.resize(x, size))
-keras.layers CenterCrop: write Lambda(lambda x: tf.image.resize_with_crop_or_pad(x, height, width))
 keras.layers RandomCrop: crop the elements of a dataset with tf.image.random_crop
 keras.layers RandomContrast: change the elements of a dataset with tf.image.random_contrast
 keras.layers RandomBrightness: change the elements of a dataset with tf.image.random_brightness
-keras.layers RandomRotation: pictures are not turned by an angle; RandomFlip mirrors them, tf.image.rot90 turns them
-keras.layers RandomZoom: crop the elements of a dataset at random, and tf.image.resize them
-keras.layers RandomTranslation: crop the elements of a dataset with tf.image.random_crop
 keras.layers ConvLSTM1D: there are no convolutional recurrent layers; write the cell, and use RNN(cell)
 keras.layers ConvLSTM2D: there are no convolutional recurrent layers; write the cell, and use RNN(cell)
 keras.losses CTC: there is no CTC loss

@@ -48,6 +48,7 @@ from hybridflow.layers.normalization import (
     RMSNormalization,
     UnitNormalization,
 )
+from hybridflow.layers.picturing import CenterCrop, RandomRotation, RandomTranslation, RandomZoom, Resizing
 from hybridflow.layers.pooling import (
     AveragePooling1D,
     AveragePooling2D,
@@ -185,6 +186,11 @@ __all__ = [
     "RMSNormalization",
     "RNN",
     "RandomFlip",
+    "CenterCrop",
+    "RandomRotation",
+    "RandomTranslation",
+    "RandomZoom",
+    "Resizing",
     "ReLU",
     "RepeatVector",
     "Rescaling",

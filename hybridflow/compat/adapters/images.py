@@ -12,6 +12,7 @@ from hybridflow.compat.adapters.draws import generator_of
 from hybridflow.compat.adapters.values import operand, saturate_cast
 from hybridflow.compiler.ir import dtypes
 from hybridflow.errors import ArgumentError, ShapeError
+from hybridflow.nn.pictures import SAMPLERS, resized
 
 _ROWS, _COLUMNS = -3, -2
 
@@ -221,37 +222,11 @@ def resize(
     if preserve_aspect_ratio:
         scale = min(height / x.shape[_ROWS], width / x.shape[_COLUMNS])
         height, width = round(x.shape[_ROWS] * scale), round(x.shape[_COLUMNS] * scale)
-    if method not in _SAMPLERS:
+    if method not in SAMPLERS:
         raise ArgumentError("image.resize", f"there is no method {method!r} here; use 'bilinear' or 'nearest'.")
     if antialias and method == "bilinear" and (height < x.shape[_ROWS] or width < x.shape[_COLUMNS]):
         raise ArgumentError("image.resize", "there is no antialias=True here. Average over windows before.")
-    sample = _SAMPLERS[method]
-    return sample(sample(x, x.ndim - 3, height), x.ndim - 2, width)
-
-
-def _centres(here: Any, wanted: int) -> Any:
-    """Where the middles of ``wanted`` equal parts of an axis lie on it, in elements."""
-    return (np.arange(wanted, dtype=np.float32) + np.float32(0.5)) * np.float32(here / wanted)
-
-
-def _nearest(x: Any, axis: int, wanted: int) -> Any:
-    places = np.minimum(np.floor(_centres(x.shape[axis], wanted)).astype(np.int64), x.shape[axis] - 1)
-    return hf.take(x, places, axis=axis)
-
-
-def _linear(x: Any, axis: int, wanted: int) -> Any:
-    x = hf.astype(x, dtypes.float32)
-    if x.shape[axis] == wanted:
-        return x
-    middles = _centres(x.shape[axis], wanted) - np.float32(0.5)
-    low = np.floor(middles)
-    part = (middles - low).reshape((-1, *[1] * (x.ndim - axis - 1)))
-    left, right = (np.clip(low + k, 0, x.shape[axis] - 1).astype(np.int64) for k in (0, 1))
-    start = hf.take(x, left, axis=axis)
-    return start + (hf.take(x, right, axis=axis) - start) * hf.asarray(part)
-
-
-_SAMPLERS: dict[Any, Callable[[Any, int, int], Any]] = {"bilinear": _linear, "nearest": _nearest}
+    return resized(x, height, width, method)
 
 
 class ResizeMethod:
