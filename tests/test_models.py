@@ -573,3 +573,19 @@ def test_an_input_may_be_given_by_its_name() -> None:
     np.testing.assert_array_equal(dense(inputs=X), model(X))
     ones = layers.Dense(1, kernel_initializer="ones")
     np.testing.assert_allclose(ones(inputs=X), X.sum(1, keepdims=True), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("what", ["loss", "loss_weights", "metrics"])
+def test_names_that_no_output_has_are_refused(what: str) -> None:
+    """Rather than an output trained without its loss; data may hold more than is asked for."""
+    inputs = hf.Input((2,))
+    outputs = {"left": hf.layers.Dense(1)(inputs), "right": hf.layers.Dense(1)(inputs)}
+    model = hf.Model(inputs, outputs)
+    x, y = np.ones((4, 2), "f4"), np.ones((4, 1), "f4")
+    given: dict[str, Any] = {"loss": {"left": "mse", "right": "mae"}, "loss_weights": {"left": 1.0}, "metrics": {}}
+    model.compile("sgd", **given)
+    model.fit(x, {"left": y, "right": y, "more": y}, verbose=0)
+    typo = given | {what: given[what] | {"rigth": {"loss": "mse", "loss_weights": 2.0, "metrics": ["mae"]}[what]}}
+    model.compile("sgd", **typo)
+    with pytest.raises(errors.ArgumentError, match=f"{what} has a part 'rigth'; the outputs are left, right"):
+        model.fit(x, {"left": y, "right": y}, verbose=0)

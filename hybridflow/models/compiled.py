@@ -130,6 +130,9 @@ def by_name(value: Any, names: Sequence[str] | None) -> dict[Any, Any]:
     return {None: value}
 
 
+_DATA = "y", "sample_weight"  # which may hold more than there are outputs for
+
+
 def part_of(value: Any, name: Any, outputs: Mapping[Any, Any], what: str, whole: bool = False) -> Any:
     """What belongs to an output: of a dict by its name, of a list by its place; ``whole`` things belong to each."""
     if name is None and isinstance(value, (list, tuple, dict)) and len(value) == 1:
@@ -137,6 +140,11 @@ def part_of(value: Any, name: Any, outputs: Mapping[Any, Any], what: str, whole:
     if value is None or name is None:
         return value
     if isinstance(value, Mapping):
+        unknown = [] if what in _DATA else [key for key in value if key not in outputs]
+        if unknown:
+            raise ArgumentError(
+                "fit", f"{what} has a part {unknown[0]!r}; the outputs are {', '.join(map(str, outputs))}."
+            )
         return value.get(name)
     if isinstance(value, (list, tuple)):
         if len(value) != len(outputs):
