@@ -324,3 +324,14 @@ def test_no_bit_of_a_header_changes_unseen(tmp_path: Path) -> None:
         (tmp_path / "g").write_bytes(content[:place] + bytes([content[place] ^ 1]) + content[place + 1 :])
         with pytest.raises(errors.CheckpointError):
             hf.saved.load(tmp_path / "g")
+
+
+def test_lists_of_numbers_are_tensors_for_what_was_loaded(tmp_path: Path) -> None:
+    double = hf.function(lambda x, pair: 2 * x + pair[0] - pair[1])
+    double(hf.ones((2, 2)), [hf.ones(2), hf.ones(2)])
+    double(hf.ones((3, 2)), [hf.ones(2), hf.ones(2)])
+    loaded = hf.saved.load(hf.saved.save(double, tmp_path / "double"))
+    found = loaded([[1, 2], [3.5, 4]], [hf.asarray([1.0, 0.0]), hf.asarray([0.0, 1.0])])
+    np.testing.assert_array_equal(found, [[3, 3], [8, 7]])
+    with pytest.raises(errors.ShapeError, match="no program was saved"):
+        loaded([[1.0, 2.0]], [hf.ones(2), hf.ones(2)])

@@ -186,7 +186,8 @@ class SavedFunction:
         except TypeError as error:
             raise ArgumentTypeError(self.name, f"{error}; the signature is {self.name}{self.__signature__}.") from None
         bound.apply_defaults()
-        leaves, structure = pytree.flatten(tuple(bound.arguments[name] for name in self._order))
+        given = zip(self._order, zip(*self.specs))
+        leaves, structure = pytree.flatten(tuple(self._of_lists(bound.arguments[name], specs) for name, specs in given))
         for found in (leaves, self._converted(leaves)):
             for program in self.programs:
                 if program.takes(found, structure):
@@ -198,6 +199,12 @@ class SavedFunction:
             for program in self.programs
         )
         raise ShapeError(self.name, f"no program was saved for ({told}); there are programs for: {known}.")
+
+    def _of_lists(self, value: Any, specs: Sequence[Any]) -> Any:
+        """Lists of numbers as tensors where all programs take a tensor."""
+        if isinstance(value, (list, tuple)) and all(isinstance(spec, TensorSpec) for spec in specs):
+            return asarray(value, dtype=specs[0].dtype)
+        return value
 
     def _converted(self, leaves: list[Any]) -> list[Any]:
         """Arrays and numbers as tensors where tensors are taken."""
