@@ -506,6 +506,8 @@ OF_ONE_TENSOR: list[Callable[[], Any]] = [
     lambda: layers.Masking(),
     lambda: layers.Normalization(),
     lambda: layers.RandomFlip(),
+    lambda: layers.RandomRotation(0.1),
+    lambda: layers.CenterCrop(2, 2),
     lambda: layers.LSTM(2),
     lambda: layers.RNN(layers.GRUCell(2)),
     lambda: layers.Bidirectional(layers.GRU(2)),

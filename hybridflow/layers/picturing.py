@@ -28,7 +28,7 @@ def _one_of(layer: Layer, what: str, given: Any, known: Any) -> Any:
     return given
 
 
-class Resizing(Layer):
+class Resizing(Layer, one_tensor=True):
     """Pictures of another size, "bilinear" or "nearest"; ``crop_to_aspect_ratio`` cuts their edges off rather than
     stretch them.
 
@@ -60,7 +60,7 @@ class Resizing(Layer):
         return super().get_config() | {name: getattr(self, name) for name in names}
 
 
-class CenterCrop(Layer):
+class CenterCrop(Layer, one_tensor=True):
     """The middle of pictures; smaller ones are made larger first, and keep their ratio.
 
     >>> hf.layers.CenterCrop(1, 2)(hf.reshape(hf.arange(9.0), (3, 3, 1)))[..., 0].tolist()
@@ -93,7 +93,7 @@ def _middle(x: Any, height: int, width: int) -> Any:
     return x[..., above : above + height, before : before + width, :]
 
 
-class _Moved(Layer):
+class _Moved(Layer, one_tensor=True):
     """While training, each picture is sampled at places that an affine map of its own says.
 
     Places outside are mirrored at the edge ("reflect"), are the nearest inside ("nearest") or ``fill_value``
