@@ -9,7 +9,7 @@ that matters only to who reads it there.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,12 +23,15 @@ from hybridflow.tracing.flow.sides import Side
 from hybridflow.tracing.flow.values import (
     Conflict,
     as_typed,
+    is_of,
     same_atom,
     zeros,
 )
 from hybridflow.tracing.numbers import Weak, weak_of
 from hybridflow.tracing.region import Region
 from hybridflow.tracing.symbolic import SymbolicTensor
+
+IsNew = Callable[[Any], bool]
 
 
 class _Leaf:
@@ -101,12 +104,15 @@ class _Held:
             self.structure, [leaf.result(next(values)) if isinstance(leaf, _Leaf) else leaf for leaf in self.leaves]
         )
 
-    def doubles(self, made: Any) -> list[tuple[Any, ...]]:
-        """The objects in what ``built`` made, each with what it is in the first turn, and in one after another."""
+    def doubles(self, made: Any, is_new: IsNew | None) -> list[tuple[Any, ...]]:
+        """The objects in what ``built`` made, each with what it is in the first turn, and in one after another; after a
+        loop that surely had a turn, for which ``is_new`` says what the last one made, with what that left instead."""
         if made is self.start or self.conflict is not None:
             return []
         starts = _objects_in(self.start, self._whole)
-        groups = zip(_objects_in(made, self._whole), starts, self._ends or starts)
+        groups: Any = zip(_objects_in(made, self._whole), starts, self._ends or starts)
+        if is_new is not None:
+            groups = ((one, end) for one, _, end in groups if not is_new(end))
         return [tuple(filter(_is_changeable, group)) for group in groups]
 
     def agrees(self, end: Any, view: Side, asks: bool) -> bool:
@@ -254,10 +260,12 @@ class Carried:
         names = {name: held.built(rest) for name, held in self._names.items()}
         return names, [(place, held.built(rest)) for place, held in self._places.values()]
 
-    def doubles(self, names: dict[str, Any], places: Sequence[tuple[Place, Any]]) -> list[tuple[Any, ...]]:
-        """The objects that ``built`` made, with what they are in the first turn, and in one after another."""
+    def doubles(
+        self, names: dict[str, Any], places: Sequence[tuple[Place, Any]], is_new: IsNew | None = None
+    ) -> list[tuple[Any, ...]]:
+        """The objects that ``built`` made, with what they are in turns, see there."""
         made = [*names.values(), *(value for _, value in places)]
-        return [group for held, value in zip(self._all(), made) for group in held.doubles(value)]
+        return [group for held, value in zip(self._all(), made) for group in held.doubles(value, is_new)]
 
     def agrees(self, values: dict[str, Any] | None, side: Side, asks: bool) -> bool:
         """Whether a turn that leaves ``values`` (None if none goes on) keeps all types.  The ``side`` of the turn was
@@ -305,6 +313,17 @@ class Carried:
     def conflicting_place(self) -> tuple[Place, Conflict] | None:
         return next(((p, held.conflict) for p, held in self._places.values() if held.conflict is not None), None)
 
+    def links(self, values: dict[str, Any], side: Side) -> list[tuple[Tensor, Any, Any]]:
+        """For each carried tensor what it is in a turn, in the first one, and what the turn makes of it."""
+        pairs = [(held, values[name]) for name, held in self._names.items()]
+        pairs += [(held, side.finals[key]) for key, (_, held) in self._places.items() if key in side.finals]
+        return [
+            (leaf.input, leaf.start, end)
+            for held, value in pairs
+            for leaf, end in zip(held.carried(), held.ends(value, side))
+            if leaf.input is not None and leaf.weak is None
+        ]
+
     def outputs(self, values: dict[str, Any] | None, side: Side) -> list[Tensor]:
         """What a turn leaves, as tensors, in the trace that goes on."""
         found: list[Tensor] = []
@@ -333,17 +352,24 @@ class Late:
     def __init__(self) -> None:
         self.outputs: list[Tensor] = []
 
-    def add(self, value: Any, view: Side) -> Any:
-        """Something of which ``taken`` makes the value after the loop."""
+    def add(self, value: Any, view: Side, region: Region | None = None) -> Any:
+        """Something of which ``taken`` makes the value after the loop; one object of it for each of the turn's.  Given
+        the ``region`` of the turn, tensors that were there before stay the objects that they are."""
         leaves, structure = view.flatten(value)
         numbers = []
         for leaf in leaves:
-            if isinstance(leaf, Tensor):
-                numbers.append(_Handed(len(self.outputs), weak_of(leaf)))
-                self.outputs.append(leaf)
+            if isinstance(leaf, Tensor) and (region is None or is_of(leaf, region)):
+                numbers.append(_Handed(self._number(leaf), weak_of(leaf)))
             else:
                 numbers.append(leaf)
         return structure, numbers
+
+    def _number(self, leaf: Tensor) -> int:
+        found = next((k for k, x in enumerate(self.outputs) if x is leaf), None)
+        if found is None:
+            found = len(self.outputs)
+            self.outputs.append(leaf)
+        return found
 
     @staticmethod
     def taken(added: Any, tensors: Sequence[Tensor]) -> Any:
@@ -352,6 +378,12 @@ class Late:
             structure,
             [n.taken(tensors) if isinstance(n, _Handed) else n for n in numbers],
         )
+
+    @staticmethod
+    def doubles(made: Any, value: Any, view: Side) -> list[tuple[Any, ...]]:
+        """The containers that ``taken`` made, each with what the last turn left, which others may hold as well."""
+        groups = zip(_objects_in(made, ()), _objects_in(value, (), view))
+        return [group for group in groups if _is_changeable(group[0]) and not isinstance(group[0], Tensor)]
 
     def starts(self) -> list[Tensor]:
         return [zeros(x.type) for x in self.outputs]

@@ -21,7 +21,7 @@ from hybridflow.eager.operands import scalar
 from hybridflow.errors import TraceError
 from hybridflow.tracing.control import read_elsewhere
 from hybridflow.tracing.flow import blame
-from hybridflow.tracing.flow.carries import Carried, Late
+from hybridflow.tracing.flow.carries import Carried, IsNew, Late
 from hybridflow.tracing.flow.doubles import note_doubles
 from hybridflow.tracing.flow.forks import truth
 from hybridflow.tracing.flow.journal import containers_of, put
@@ -40,7 +40,7 @@ from hybridflow.tracing.flow.places import UNBOUND
 from hybridflow.tracing.flow.sides import Side
 from hybridflow.tracing.flow.stacks import Stacks
 from hybridflow.tracing.flow.state import active
-from hybridflow.tracing.flow.values import Conflict, as_typed, holds
+from hybridflow.tracing.flow.values import Conflict, as_typed, holds, is_of
 from hybridflow.tracing.flow.walks import Numbered, Numbers, Turns, Walk, turns_of, walk_over
 from hybridflow.tracing.nodes import assign, emit_scan, emit_while
 from hybridflow.tracing.region import Region
@@ -524,15 +524,16 @@ class _Staged:
         self._pass()
 
     def _lasts(self, late: Late, values: Values | None) -> dict[str, Any]:
-        """What names hold after the last turn that held nothing before the first one, where there is a turn."""
-        if values is None or self._loop._attempt is None:
+        """What names hold after the last turn that held nothing before the first one, where there is a turn: in the
+        turn, and as ``late`` has it."""
+        if values is None or not self._has_turned:
             return {}
         bound = {name: values[name] for name in self._carried.unbound()}
         for value in bound.values():
             if holds(value, self._region):
                 raise TraceError("for", f"a {type(value).__name__} is made in each turn.")
         return {
-            name: late.add(value, self._side)
+            name: (value, late.add(value, self._side, self._region))
             for name, value in bound.items()
             if value is not UNBOUND and not isinstance(value, Conflict)
         }
@@ -546,26 +547,47 @@ class _Staged:
         outputs += [region.value_of(variable) for variable in self._variables]
         outputs += late.outputs
         carries = len(outputs)
-        outputs += self._stacks.outputs(side)
+        outputs += self._stacks.outputs(side, region)
         own = [*self._inputs, *(region.carry(x.type, "left") for x in late.outputs)]
         with blame.at(self._where):
             starts = [*self._carried.starts(), *(v._read() for v in self._variables), *late.starts()]
             assert self._scanned is not None
             length = self._scanned.left()
             found = emit_scan(region, starts, own, self._sources, self._slices, outputs, length)
+        found[:carries] = self._as_one(outputs[:carries], found[:carries])
         count = leaves + len(self._variables)
         assign(self._variables, found[leaves:count])
-        self._stacks.take(found[carries:], length)
+        ends = {id(x): tensor for x, tensor in zip(outputs, found[:carries])}
+        self._stacks.take(found[carries:], length, ends, self._carried.links(values, side), side)
         self._after(self._left(found[:leaves], lasts, found[count:carries]), False, literal_code(NORMAL), {})
+
+    @property
+    def _has_turned(self) -> bool:
+        """Whether there surely was a turn."""
+        return self._loop._attempt is not None
+
+    def _as_one(self, outputs: Sequence[Tensor], found: list[Tensor]) -> list[Tensor]:
+        """What a loop leaves: one object in all places where its last turn left one, if there surely was a turn."""
+        if not self._has_turned:
+            return found
+        first: dict[int, Tensor] = {}
+        return [first.setdefault(id(x), tensor) for x, tensor in zip(outputs, found)]
 
     def _left(self, leaves: list[Tensor], lasts: dict[str, Any], lates: list[Tensor]) -> Values:
         """The values of names after the loop; places take theirs."""
         names, places = self._carried.built(leaves)
-        note_doubles(self._carried.doubles(names, places))
+        note_doubles(self._carried.doubles(names, places, self._is_new() if self._has_turned else None))
         for place, value in places:
             put(place, value)
-        names.update({name: Late.taken(value, lates) for name, value in lasts.items()})
+        for name, (value, added) in lasts.items():
+            names[name] = Late.taken(added, lates)
+            note_doubles(Late.doubles(names[name], value, self._side))
         return names
+
+    def _is_new(self) -> IsNew:
+        """What tells whether the last turn has made an object, so that it is none that was there before."""
+        linked = {id(one) for _, group in active.doubles for one in group}
+        return lambda value: is_of(value, self._region) and id(value) not in linked
 
     def _more_variables(self) -> bool:
         more = [v for v in self._region.assigned if all(v is not known for known in self._variables)]
@@ -597,6 +619,7 @@ class _Staged:
             assert self._pred is not None
             starts = [self._pred, *self._carried.starts(), *(v._read() for v in self._variables), *late.starts()]
             found = emit_while("while", starts, region, own, outputs, asking, asked, asked[0])
+        found = self._as_one(outputs, found)
         ends = found[leaves + 1 : leaves + 1 + len(self._variables)]
         assign(self._variables, ends)
         lates = found[leaves + 1 + len(self._variables) :]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import itertools
+from collections.abc import Mapping, Sequence
 from types import FrameType
 from typing import Any
 
@@ -11,17 +12,27 @@ from hybridflow.core import pytree
 from hybridflow.core.tensor import Tensor
 from hybridflow.errors import TraceError
 from hybridflow.tracing.flow.carries import Late
+from hybridflow.tracing.flow.doubles import note_doubles
 from hybridflow.tracing.flow.journal import put
 from hybridflow.tracing.flow.places import Place, place_of
 from hybridflow.tracing.flow.sides import Side
 from hybridflow.tracing.flow.state import active
-from hybridflow.tracing.flow.values import is_atom
+from hybridflow.tracing.flow.values import is_atom, is_of
+from hybridflow.tracing.region import Region
 from hybridflow.tracing.symbolic import SymbolicTensor
+
+Link = tuple[Tensor, Any, Any]
 
 
 def _row(stack: Tensor, k: int) -> Tensor:
     row = getitem(stack, k)
     return row.is_row(stack, k) if isinstance(row, SymbolicTensor) else row
+
+
+def _is_made(item: Any, leaves: Sequence[Any], side: Side) -> bool:
+    """Whether a turn has made an item, if it is one that may be changed."""
+    is_changeable = pytree.is_container(item) and not isinstance(item, tuple)
+    return not is_changeable or any(is_of(x, side.region) for x in leaves)
 
 
 class _Stack:
@@ -45,6 +56,7 @@ class Stacks:
         self._stacks = [_Stack(place) for place in places if place is not None]
         self._outside = active.appended
         self._added: list[list[Any]] = []
+        self._made: list[Tensor] = []
 
     def begin(self) -> None:
         """A turn begins."""
@@ -59,8 +71,9 @@ class Stacks:
             stack.items = side.finals.pop(key, stack.place.holder)[stack.length :]
             for item in stack.items:
                 leaves = pytree.flatten(item, pytree.changeable_parts(item))[0]
-                if not all((isinstance(x, Tensor) and not changes) or is_atom(x) for x in leaves):
-                    raise TraceError("for", "a turn appends what it changes, or what is no tensor.")
+                is_stacked = all((isinstance(x, Tensor) and not changes) or is_atom(x) for x in leaves)
+                if not is_stacked or not _is_made(item, leaves, side):
+                    raise TraceError("for", "a turn appends what it changes, what it found, or what is no tensor.")
 
     def give_up(self) -> None:
         """What leaves the loop early has appended nobody knows how much."""
@@ -68,19 +81,49 @@ class Stacks:
             raise TraceError("for", "how much is appended depends on a tensor.")
         self._stacks = []
 
-    def outputs(self, side: Side) -> list[Tensor]:
+    def outputs(self, side: Side, region: Region) -> list[Tensor]:
         """The tensors that each turn makes, to be stacked."""
         late = Late()
-        self._added = [[late.add(item, side) for item in stack.items] for stack in self._stacks]
+        self._added = [[late.add(item, side, region) for item in stack.items] for stack in self._stacks]
+        self._made = late.outputs
         return late.outputs
 
-    def take(self, stacks: Sequence[Tensor], length: int) -> None:
-        """After the loop: the lists hold what all turns appended."""
+    def take(
+        self, stacks: Sequence[Tensor], length: int, ends: Mapping[int, Tensor], links: Sequence[Link], side: Side
+    ) -> None:
+        """After the loop: the lists hold what all turns appended.  ``ends`` are the objects that names and places hold
+        now, by the ids of what the last turn made; ``links`` those of ``Carried.links``."""
+        if not any(self._added):
+            return
+        rows = [[_row(x, k) for x in stacks] for k in range(length - 1)]
+        rows.append([_last_row(x, length - 1, ends.get(id(made))) for x, made in zip(stacks, self._made)])
+        self._note_links(rows, links)
         for stack, added in zip(self._stacks, self._added):
             if added:
-                rows = [[_row(x, k) for x in stacks] for k in range(length)]
                 new = [Late.taken(one, row) for row in rows for one in added]
                 put(stack.place, [*stack.place.get(), *new])
+                for made, item in zip(new[-len(added) :], stack.items):
+                    note_doubles(Late.doubles(made, item, side))
+
+    def _note_links(self, rows: Sequence[Sequence[Tensor]], links: Sequence[Link]) -> None:
+        """A row of what a turn finds is an object of the turn before, which may be in a list, too."""
+        columns = {id(x): k for k, x in enumerate(self._made)}
+        for found, start, end in links:
+            column = columns.get(id(found))
+            if column is None:
+                continue
+            doubles = [(rows[0][column], start)] if isinstance(start, Tensor) else []
+            before = columns.get(id(end))
+            if before is not None:
+                doubles += [(after[column], row[before]) for row, after in itertools.pairwise(rows)]
+            note_doubles(doubles)
+
+
+def _last_row(stack: Tensor, k: int, held: Tensor | None) -> Tensor:
+    """The last row: the object that something else holds after the loop, if anything does."""
+    if held is None:
+        return _row(stack, k)
+    return held.is_row(stack, k) if isinstance(held, SymbolicTensor) else held
 
 
 def is_appended(value: Any) -> bool:

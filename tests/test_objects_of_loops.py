@@ -1,0 +1,408 @@
+"""After a loop of the program, names, lists and attributes hold as many objects, and the same ones, as eagerly: what is
+changed in place through one shows through the others, or is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import hybridflow as hf
+from hybridflow.errors import TraceError
+
+X = np.arange(24, dtype=np.float32).reshape(12, 2)
+
+
+def appended_then_renewed(x: Any) -> Any:
+    made = []
+    w = x[0] * 1
+    for r in x:
+        made.append(w)
+        w = w + r
+    w[0] = 9
+    return hf.stack(made)
+
+
+def appended_what_was_there(x: Any) -> Any:
+    made = []
+    w = x[0] * 1
+    for r in x:
+        made.append(w)
+        _ = r * 2
+    w[0] = 9
+    return hf.stack(made)
+
+
+def appended_to_two_lists(x: Any) -> Any:
+    made, other = [], []
+    for r in x:
+        t = r + 1
+        made.append(t)
+        other.append(t)
+    made[3][0] = 9
+    return hf.stack(made), hf.stack(other)
+
+
+def appended_twice(x: Any) -> Any:
+    made = []
+    for r in x:
+        t = r + 1
+        made.append(t)
+        made.append(t)
+    made[3][0] = 9
+    return hf.stack(made)
+
+
+def appended_in_a_tuple(x: Any) -> Any:
+    made = []
+    for r in x:
+        t = r + 1
+        made.append((t, r))
+    t[0] = 9
+    return hf.stack([a for a, b in made])
+
+
+def appended_before_it_changes(x: Any) -> Any:
+    made = []
+    t = x[0] * 0
+    for r in x:
+        made.append(t)
+        t = r + 1
+    made[0][0] = 7
+    t[0] = 9
+    return hf.stack(made)
+
+
+def two_names_for_one(x: Any) -> Any:
+    u = x[0]
+    for r in x:
+        t = r + 1
+        u = t
+    t[0] = 9
+    return u
+
+
+def a_name_for_the_start(x: Any) -> Any:
+    u = x[0] * 1
+    w = u
+    for r in x:
+        u = u + r
+    w[0] = 9
+    return u
+
+
+def the_one_before(x: Any) -> Any:
+    u = x[0] * 1
+    for r in x:
+        prev = u
+        u = u + r
+    u[0] = 9
+    return prev, u
+
+
+def renewed_in_some_turns(x: Any) -> Any:
+    u = x[0] * 1
+    k = u
+    for r in x:
+        if r[0] > 1000:
+            u = u + r
+    u[0] = 9
+    return k, u
+
+
+def a_name_and_an_attribute(x: Any) -> Any:
+    class S:
+        pass
+
+    s = S()
+    s.a = x[0] * 1
+    for r in x:
+        t = r + 1
+        s.a = t
+    t[0] = 9
+    return s.a
+
+
+def lists_of_the_old_and_the_new(x: Any) -> Any:
+    made, other = [], []
+    w = x[0] * 1
+    w0 = w
+    for r in x:
+        made.append(w)
+        w = w + r
+        other.append(w)
+    made[3][0] = 9
+    w0[1] = 5
+    return hf.stack(made), hf.stack(other), w
+
+
+def the_one_before_appended(x: Any) -> Any:
+    made = []
+    w = x[0] * 1
+    for r in x:
+        prev = w
+        made.append(prev)
+        w = w + r
+    prev[0] = 9
+    return hf.stack(made)
+
+
+def two_carried_names(x: Any) -> Any:
+    u = x[0] * 1
+    v = x[1] * 1
+    for r in x:
+        t = r + 1
+        u = t
+        v = t
+    u[0] = 9
+    return u, v
+
+
+def bound_to_what_was_there(x: Any) -> Any:
+    w = x[0] * 1
+    for r in x:
+        t = w
+        s = r * 2
+    t[0] = 9
+    return w, s
+
+
+def bound_to_what_turns_change(x: Any) -> Any:
+    w = x[0] * 1
+    for r in x:
+        w[0] = w[0] + r[0]
+        t = w
+    t[1] = 3
+    return t, w
+
+
+def a_name_in_a_tuple(x: Any) -> Any:
+    for r in x:
+        a = r * 2
+        b = a
+        c = (a, b)
+    c[0][0] = 9
+    return a, b, c
+
+
+def twice_in_a_dict(x: Any) -> Any:
+    made = []
+    w = x[0] * 1
+    for r in x:
+        t = w + r
+        made.append({"a": t, "b": t})
+    made[-1]["a"][0] = 3
+    return hf.stack([m["b"] for m in made]), t
+
+
+def the_first_in_a_list(x: Any) -> Any:
+    made = []
+    w = x[0] * 1
+    for r in x:
+        made.append(w)
+        w = w + r
+    made[0][0] = 77
+    return hf.stack(made), w
+
+
+def the_last_in_a_list(x: Any) -> Any:
+    made = []
+    w = x[0] * 1
+    for r in x:
+        w = w + r
+        made.append(w)
+    made[-1][0] = 77
+    return hf.stack(made), w
+
+
+def a_loop_in_a_loop(x: Any) -> Any:
+    made = []
+    for i in range(3, 12):
+        for r in x:
+            t = r + i
+        made.append(t)
+    t[0] = 9
+    return hf.stack(made)
+
+
+def chosen_then_appended(x: Any) -> Any:
+    made = []
+    for r in x:
+        if r[0] > 5:
+            t = r * 2
+        else:
+            t = r + 1
+        made.append(t)
+    t[0] = 9
+    return hf.stack(made)
+
+
+def two_names_for_a_list(x: Any) -> Any:
+    for r in x:
+        c = [r * 2]
+        d = c
+    c.append(r)
+    return d, c
+
+
+def a_list_in_a_list(x: Any) -> Any:
+    made = []
+    for r in x:
+        c = [r * 2]
+        made.append(c)
+    c.append(r)
+    return made[-1], c
+
+
+def bound_to_a_list_that_was_there(x: Any) -> Any:
+    keep = [x[0]]
+    for r in x:
+        t = keep
+        s = r * 2
+    t.append(x[1])
+    return keep, s
+
+
+def a_dict_in_a_dict(x: Any) -> Any:
+    d = {}
+    for r in x:
+        e = {"a": r * 2}
+        d["k"] = e
+    e["b"] = x[0]
+    return d, e
+
+
+def a_name_for_a_list_that_is_renewed(x: Any) -> Any:
+    keep = [x[0]]
+    u = keep
+    for r in x:
+        u = [r * 2]
+    u.append(x[1])
+    return keep, u
+
+
+def a_list_whose_item_changes(x: Any) -> Any:
+    u = [x[0] * 1]
+    k = u
+    for r in x:
+        u[0] = u[0] + r
+    k.append(x[1])
+    return u, k
+
+
+def two_carried_lists(x: Any) -> Any:
+    a = [x[0] * 1]
+    b = a
+    for r in x:
+        a = [r + a[0]]
+        b = a
+    a.append(x[1])
+    return a, b
+
+
+def left_early(x: Any) -> Any:
+    t = s = None
+    for i in range(20):
+        t = x[0] * i
+        s = t
+        if x[0][1] * i > 15:
+            break
+    t[0] = 100
+    return s
+
+
+def a_while(x: Any) -> Any:
+    i = 0
+    t = x[0] * 0
+    s = t
+    while x[0][1] * i < 15:
+        t = x[0] * i
+        s = t
+        i += 1
+    t[0] = 100
+    return s
+
+
+def a_list_that_was_there_appended(x: Any) -> Any:
+    keep = [x[0]]
+    made, last = [], x[0]
+    for r in x:
+        made.append(keep)
+        last = r * 2
+    keep.append(x[1])
+    return made[3], last
+
+
+def lists_in_a_list(x: Any) -> Any:
+    made = []
+    for r in x:
+        made.append([r, 2 * r])
+    made[2].append(x[1])
+    made[-1].append(x[1])
+    return made
+
+
+def dicts_in_a_list(x: Any) -> Any:
+    made = []
+    for r in x:
+        c = {"a": r}
+        made.append(c)
+    made[2]["b"] = x[0]
+    return made
+
+
+SAME = [
+    appended_then_renewed,
+    appended_what_was_there,
+    appended_to_two_lists,
+    appended_twice,
+    appended_in_a_tuple,
+    appended_before_it_changes,
+    two_names_for_one,
+    a_name_for_the_start,
+    the_one_before,
+    a_name_and_an_attribute,
+    the_one_before_appended,
+    two_carried_names,
+    bound_to_what_was_there,
+    bound_to_what_turns_change,
+    a_name_in_a_tuple,
+    twice_in_a_dict,
+    the_first_in_a_list,
+    the_last_in_a_list,
+    a_loop_in_a_loop,
+    chosen_then_appended,
+    a_name_for_a_list_that_is_renewed,
+    a_list_whose_item_changes,
+    left_early,
+    a_list_that_was_there_appended,
+    lists_in_a_list,
+    dicts_in_a_list,
+]
+
+REFUSED = [
+    renewed_in_some_turns,
+    lists_of_the_old_and_the_new,
+    two_names_for_a_list,
+    a_list_in_a_list,
+    bound_to_a_list_that_was_there,
+    a_dict_in_a_dict,
+    two_carried_lists,
+    a_while,
+]
+
+
+@pytest.mark.parametrize("program", SAME)
+def test_objects_are_those_of_eager_code(program: Callable[..., Any]) -> None:
+    expected, found = program(hf.constant(X)), hf.function(program)(hf.constant(X))
+    assert hf.tree.structure(found) == hf.tree.structure(expected)
+    for one, other in zip(hf.tree.leaves(found), hf.tree.leaves(expected), strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize("program", REFUSED)
+def test_what_may_be_one_of_several_objects_is_not_changed(program: Callable[..., Any]) -> None:
+    with pytest.raises(TraceError, match="changed in place, and it depends on a tensor which of several"):
+        hf.function(program)(hf.constant(X))
