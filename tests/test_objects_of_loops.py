@@ -353,7 +353,71 @@ def dicts_in_a_list(x: Any) -> Any:
     return made
 
 
+def returned_and_changed(x: Any) -> Any:
+    h, k = x[0] * 1, x[0] * 1
+    for r in x:
+        h = h + r
+        if h[0] > 50:
+            k[0] = 3
+            return h, k
+    return h, k
+
+
+def returned_where_it_is_an_attribute(x: Any) -> Any:
+    class S:
+        pass
+
+    s = S()
+    s.k = h = x[0] * 1
+    while h[0] < 500:
+        h = h + h + 1
+        if h[0] > 50:
+            s.k[0] = 3
+            return s.k
+    return h
+
+
+def returned_what_the_turn_made_and_changed(x: Any) -> Any:
+    h = x[0] * 1
+    while h[0] < 500:
+        h = h + h + 1
+        t = h * 2
+        if h[0] > 50:
+            t[1] = 7
+            return t, [t]
+    return h, [h]
+
+
+def _grown_until(k: Any, h: Any) -> Any:
+    while h[0] < 500:
+        h = h + h + 1
+        if h[0] > 50:
+            k[0] = 3
+            return k
+    return k
+
+
+def returned_to_who_has_it(x: Any) -> Any:
+    k = x[0] * 1
+    found = _grown_until(k, x[0] * 1)
+    found[1] = 5
+    return k, found
+
+
+def bound_and_then_changed_in_some_turns(x: Any) -> Any:
+    for r in x:
+        t = r * 2
+        if r[0] > 5:
+            t[0] = 3
+    return t
+
+
 SAME = [
+    returned_and_changed,
+    returned_where_it_is_an_attribute,
+    returned_what_the_turn_made_and_changed,
+    returned_to_who_has_it,
+    bound_and_then_changed_in_some_turns,
     appended_then_renewed,
     appended_what_was_there,
     appended_to_two_lists,

@@ -353,13 +353,14 @@ class Late:
         self.outputs: list[Tensor] = []
 
     def add(self, value: Any, view: Side, region: Region | None = None) -> Any:
-        """Something of which ``taken`` makes the value after the loop; one object of it for each of the turn's.  Given
-        the ``region`` of the turn, tensors that were there before stay the objects that they are."""
+        """Something of which ``taken`` makes the value after the loop; one object of it for each of the turn's, as the
+        turn left it.  Given the ``region`` of the turn, tensors that were there before stay the objects that they
+        are."""
         leaves, structure = view.flatten(value)
         numbers = []
         for leaf in leaves:
             if isinstance(leaf, Tensor) and (region is None or is_of(leaf, region)):
-                numbers.append(_Handed(self._number(leaf), weak_of(leaf)))
+                numbers.append(_Handed(self._number(view.end(leaf)), weak_of(leaf)))
             else:
                 numbers.append(leaf)
         return structure, numbers

@@ -608,7 +608,7 @@ class _Staged:
             code = late.add(only_code(bundle) if bundle.code is None else bundle.code, side)
         lasts = self._lasts(late, values)
         ways = {kind: found for kind, found in bundle.kinds.items() if kind is not NORMAL}
-        left = {kind: {name: late.add(x, side) for name, x in found.items()} for kind, found in ways.items()}
+        left = {kind: {name: late.add(x, side, region) for name, x in found.items()} for kind, found in ways.items()}
         leaves = len(outputs) - 1
         outputs += [region.value_of(variable) for variable in self._variables]
         outputs += late.outputs
