@@ -412,6 +412,27 @@ def bound_and_then_changed_in_some_turns(x: Any) -> Any:
     return t
 
 
+def lists_of_one_two_turns_apart(x: Any) -> Any:
+    a, b, c = x[0] * 1, x[1] * 1, x[2] * 1
+    made, other = [], []
+    for r in x:
+        made.append(a)
+        other.append(c)
+        a, b, c = b, c, r * 2
+    made[5][0] = 7
+    return made, other
+
+
+def in_turn_one_and_the_other(x: Any) -> Any:
+    a, b = x[0] * 1, x[1] * 1
+    made = []
+    for _ in x:
+        a, b = b, a
+        made.append(a)
+    made[3][0] = 7
+    return made
+
+
 SAME = [
     returned_and_changed,
     returned_where_it_is_an_attribute,
@@ -447,6 +468,8 @@ SAME = [
 ]
 
 REFUSED = [
+    lists_of_one_two_turns_apart,
+    in_turn_one_and_the_other,
     renewed_in_some_turns,
     lists_of_the_old_and_the_new,
     two_names_for_a_list,

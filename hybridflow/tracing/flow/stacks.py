@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Mapping, Sequence
 from types import FrameType
 from typing import Any
@@ -106,17 +105,14 @@ class Stacks:
                     note_doubles(Late.doubles(made, item, side))
 
     def _note_links(self, rows: Sequence[Sequence[Tensor]], links: Sequence[Link]) -> None:
-        """A row of what a turn finds is an object of the turn before, which may be in a list, too."""
-        columns = {id(x): k for k, x in enumerate(self._made)}
-        for found, start, end in links:
-            column = columns.get(id(found))
-            if column is None:
-                continue
-            doubles = [(rows[0][column], start)] if isinstance(start, Tensor) else []
-            before = columns.get(id(end))
-            if before is not None:
-                doubles += [(after[column], row[before]) for row, after in itertools.pairwise(rows)]
-            note_doubles(doubles)
+        """Rows of what turns find are one object where they come from one: that of a turn before, or of the start."""
+        origins: dict[int, Any] = {id(found): id(start) for found, start, _ in links}
+        met: dict[Any, list[Tensor]] = {id(start): [start] for _, start, _ in links if isinstance(start, Tensor)}
+        for k, row in enumerate(rows):
+            for made, one in zip(self._made, row):
+                met.setdefault(origins.get(id(made), (id(made), k)), []).append(one)
+            origins = {id(found): origins.get(id(end), (id(end), k)) for found, _, end in links}
+        note_doubles([tuple(group) for group in met.values() if len(group) > 1])
 
 
 def _last_row(stack: Tensor, k: int, held: Tensor | None) -> Tensor:
