@@ -118,6 +118,13 @@ def test_static_symbolic_cut_and_every_target_give_equal_bits(m, n, k):
         np.testing.assert_array_equal(out, first, err_msg=name)
 
 
+def test_a_product_of_any_size_without_a_second_cache():
+    """As machines say that know of none."""
+    x, y = random_matrices(np.float32, (), 61, 35, 40)
+    kernel = matmul_kernel(np.float32, (), Dim("m"), 35, 40, BEST.with_(l2=0), dims=("m",))
+    np.testing.assert_array_equal(product(kernel, x, y, m=61), order.ordered_product(x, y, dt.float32))
+
+
 @pytest.mark.parametrize("transpose_a, transpose_b", TRANSPOSES)
 def test_the_order_of_the_sum_is_as_stated(transpose_a, transpose_b):
     x, y = random_matrices(np.float32, (), 9, 37, 700)

@@ -714,8 +714,8 @@ def _even(c: Code, begin: Ref, end: Ref, most: int, grain: int) -> Ref:
 
 
 def _up_to(wanted: int, grain: int, extent: Extent) -> int:
-    """At least ``wanted``, in whole grains; no more grains than ``extent`` has."""
+    """At least ``wanted``, in whole grains, one or more; no more grains than ``extent`` has."""
     grains = -(-wanted // grain)
     if isinstance(extent, int):
-        grains = max(1, min(grains, -(-extent // grain)))
-    return grains * grain
+        grains = min(grains, -(-extent // grain))
+    return max(1, grains) * grain
