@@ -132,9 +132,10 @@ class _Run:
         if not units and not launch.raises:  # what raises must hand on the status, if it does nothing else
             return
         scratch_bytes = self._size(launch.scratch_bytes)
-        threads = launch.team * min(max(units, 1), max(MOST_THREADS // launch.team, 1))
+        teams = min(max(units, 1), max(MOST_THREADS // launch.team, 1))
         if scratch_bytes:
-            threads = max(1, min(threads, SCRATCH_BYTES // scratch_bytes))
+            teams = max(1, min(teams, SCRATCH_BYTES // (scratch_bytes * launch.team)))
+        threads = launch.team * teams
         block = min(threads, launch.block)
         grid = -(-threads // block)
         scratch = _bytes(grid * block * scratch_bytes)
