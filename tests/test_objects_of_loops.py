@@ -423,6 +423,16 @@ def lists_of_one_two_turns_apart(x: Any) -> Any:
     return made, other
 
 
+def renewed_by_what_was_there(x: Any) -> Any:
+    w, u = x[0] * 1, x[1] * 1
+    made = []
+    for _ in x:
+        made.append(u)
+        u = w
+    made[3][0] = 9
+    return made, w
+
+
 def in_turn_one_and_the_other(x: Any) -> Any:
     a, b = x[0] * 1, x[1] * 1
     made = []
@@ -470,6 +480,7 @@ SAME = [
 REFUSED = [
     lists_of_one_two_turns_apart,
     in_turn_one_and_the_other,
+    renewed_by_what_was_there,
     renewed_in_some_turns,
     lists_of_the_old_and_the_new,
     two_names_for_a_list,

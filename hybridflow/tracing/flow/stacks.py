@@ -96,7 +96,7 @@ class Stacks:
             return
         rows = [[_row(x, k) for x in stacks] for k in range(length - 1)]
         rows.append([_last_row(x, length - 1, ends.get(id(made))) for x, made in zip(stacks, self._made)])
-        self._note_links(rows, links)
+        self._note_links(rows, links, side)
         for stack, added in zip(self._stacks, self._added):
             if added:
                 new = [Late.taken(one, row) for row in rows for one in added]
@@ -104,14 +104,19 @@ class Stacks:
                 for made, item in zip(new[-len(added) :], stack.items):
                     note_doubles(Late.doubles(made, item, side))
 
-    def _note_links(self, rows: Sequence[Sequence[Tensor]], links: Sequence[Link]) -> None:
-        """Rows of what turns find are one object where they come from one: that of a turn before, or of the start."""
+    def _note_links(self, rows: Sequence[Sequence[Tensor]], links: Sequence[Link], side: Side) -> None:
+        """Rows of what turns find are one object where they come from one: of a turn before, or one that was there."""
         origins: dict[int, Any] = {id(found): id(start) for found, start, _ in links}
-        met: dict[Any, list[Tensor]] = {id(start): [start] for _, start, _ in links if isinstance(start, Tensor)}
+        there = [x for _, *both in links for x in both if isinstance(x, Tensor) and not is_of(x, side.region)]
+        met: dict[Any, list[Tensor]] = {id(x): [x] for x in there}
+        known = frozenset(met)
         for k, row in enumerate(rows):
             for made, one in zip(self._made, row):
                 met.setdefault(origins.get(id(made), (id(made), k)), []).append(one)
-            origins = {id(found): origins.get(id(end), (id(end), k)) for found, _, end in links}
+            origins = {
+                id(found): origins.get(id(end), id(end) if id(end) in known else (id(end), k))
+                for found, _, end in links
+            }
         note_doubles([tuple(group) for group in met.values() if len(group) > 1])
 
 
