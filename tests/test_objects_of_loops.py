@@ -443,7 +443,101 @@ def in_turn_one_and_the_other(x: Any) -> Any:
     return made
 
 
+def the_latest_that_was_chosen(x: Any) -> Any:
+    o = []
+    best = x[0] * 1
+    for r in x:
+        if r[0] > 4:
+            best = r * 1
+        o.append(best)
+    o[1][0] = 77
+    return hf.stack(o)
+
+
+def one_that_is_in_the_list_too(x: Any) -> Any:
+    o = []
+    best = x[0] * 1
+    for r in x:
+        t = r * 2
+        o.append(t)
+        if r[0] < 4:
+            best = t
+    best[0] = 99
+    return hf.stack(o), best
+
+
+def one_of_two_that_were_there(x: Any) -> Any:
+    o = []
+    a = x[0] * 1
+    b = x[1] * 1
+    for r in x:
+        o.append(a if r[0] > 4 else b)
+    o[1][0] = 99
+    return hf.stack(o)
+
+
+def one_of_two_in_another_list(x: Any) -> Any:
+    o = []
+    p = []
+    for r in x:
+        t = r * 2
+        u = r * 3
+        o.append(t)
+        p.append(t if r[0] > 4 else u)
+    o[3][0] = 99
+    return hf.stack(o), hf.stack(p)
+
+
+def a_name_for_one_of_two(x: Any) -> Any:
+    for r in x:
+        t = r * 2
+        u = r * 3
+        v = t if r[0] > 4 else u
+    t[0] = 9
+    return v
+
+
+def renewed_on_both_ways(x: Any) -> Any:
+    o = []
+    h = x[0] * 1
+    for r in x:
+        if r[0] > 4:
+            h = h + 1
+        else:
+            h = r * 2
+        o.append(h)
+    o[2][0] = 5
+    o[-1][0] = 7
+    return hf.stack(o), h
+
+
+def renewed_twice_in_some_turns(x: Any) -> Any:
+    o = []
+    h = x[0] * 1
+    for r in x:
+        h = h + r
+        if h[0] > 10:
+            h = h * 2
+        o.append(h)
+    o[2][0] = 5
+    return hf.stack(o), h
+
+
+def one_of_two_new_ones(x: Any) -> Any:
+    o = []
+    for r in x:
+        t = r * 2
+        u = r * 3
+        v = t if r[0] > 4 else u
+        o.append(v)
+    o[2][0] = 9
+    return hf.stack(o)
+
+
 SAME = [
+    renewed_on_both_ways,
+    renewed_twice_in_some_turns,
+    one_of_two_new_ones,
     returned_and_changed,
     returned_where_it_is_an_attribute,
     returned_what_the_turn_made_and_changed,
@@ -478,6 +572,11 @@ SAME = [
 ]
 
 REFUSED = [
+    the_latest_that_was_chosen,
+    one_that_is_in_the_list_too,
+    one_of_two_that_were_there,
+    one_of_two_in_another_list,
+    a_name_for_one_of_two,
     lists_of_one_two_turns_apart,
     in_turn_one_and_the_other,
     renewed_by_what_was_there,

@@ -9,7 +9,7 @@ that matters only to who reads it there.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Container, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -381,10 +381,15 @@ class Late:
         )
 
     @staticmethod
-    def doubles(made: Any, value: Any, view: Side) -> list[tuple[Any, ...]]:
-        """The containers that ``taken`` made, each with what the last turn left, which others may hold as well."""
+    def doubles(made: Any, value: Any, view: Side, chosen: Container[int] = ()) -> list[tuple[Any, ...]]:
+        """The containers that ``taken`` made, each with what the last turn left, which others may hold as well; and the
+        tensors whose ids are ``chosen``: what the turn left may be another one."""
         groups = zip(_objects_in(made, ()), _objects_in(value, (), view))
-        return [group for group in groups if _is_changeable(group[0]) and not isinstance(group[0], Tensor)]
+        return [
+            (one, end)
+            for one, end in groups
+            if _is_changeable(one) and (not isinstance(one, Tensor) or id(end) in chosen)
+        ]
 
     def starts(self) -> list[Tensor]:
         return [zeros(x.type) for x in self.outputs]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from types import FrameType
 from typing import Any
 
@@ -17,6 +17,17 @@ def note_doubles(made: Sequence[tuple[Any, ...]]) -> None:
     path = active.path
     if path is not None:
         active.doubles += [(path.frame, group) for group in made]
+
+
+def kin(but: Container[int]) -> dict[int, list[Any]]:
+    """By the id of each object that may be another one, or that another may be: all that it may be, itself included.
+    What is noted of objects whose ids are in ``but`` does not count."""
+    found: dict[int, list[Any]] = {}
+    for _, group in active.doubles:
+        if group and id(group[0]) not in but:
+            joined = list({id(x): x for one in group for x in found.get(id(one), (one,))}.values())
+            found.update((id(x), joined) for x in joined)
+    return found
 
 
 def check_single(value: Any, frame: FrameType) -> None:

@@ -22,7 +22,7 @@ from hybridflow.errors import TraceError
 from hybridflow.tracing.control import read_elsewhere
 from hybridflow.tracing.flow import blame
 from hybridflow.tracing.flow.carries import Carried, IsNew, Late
-from hybridflow.tracing.flow.doubles import note_doubles
+from hybridflow.tracing.flow.doubles import kin, note_doubles
 from hybridflow.tracing.flow.forks import truth
 from hybridflow.tracing.flow.journal import containers_of, put
 from hybridflow.tracing.flow.outcomes import (
@@ -576,12 +576,13 @@ class _Staged:
     def _left(self, leaves: list[Tensor], lasts: dict[str, Any], lates: list[Tensor]) -> Values:
         """The values of names after the loop; places take theirs."""
         names, places = self._carried.built(leaves)
+        chosen = kin({id(x) for x in self._inputs})
         note_doubles(self._carried.doubles(names, places, self._is_new() if self._has_turned else None))
         for place, value in places:
             put(place, value)
         for name, (value, added) in lasts.items():
             names[name] = Late.taken(added, lates)
-            note_doubles(Late.doubles(names[name], value, self._side))
+            note_doubles(Late.doubles(names[name], value, self._side, chosen))
         return names
 
     def _is_new(self) -> IsNew:

@@ -11,7 +11,7 @@ from hybridflow.core import pytree
 from hybridflow.core.tensor import Tensor
 from hybridflow.errors import TraceError
 from hybridflow.tracing.flow.carries import Late
-from hybridflow.tracing.flow.doubles import note_doubles
+from hybridflow.tracing.flow.doubles import kin, note_doubles
 from hybridflow.tracing.flow.journal import put
 from hybridflow.tracing.flow.places import Place, place_of
 from hybridflow.tracing.flow.sides import Side
@@ -105,19 +105,76 @@ class Stacks:
                     note_doubles(Late.doubles(made, item, side))
 
     def _note_links(self, rows: Sequence[Sequence[Tensor]], links: Sequence[Link], side: Side) -> None:
-        """Rows of what turns find are one object where they come from one: of a turn before, or one that was there."""
-        origins: dict[int, Any] = {id(found): id(start) for found, start, _ in links}
-        there = [x for _, *both in links for x in both if isinstance(x, Tensor) and not is_of(x, side.region)]
-        met: dict[Any, list[Tensor]] = {id(x): [x] for x in there}
-        known = frozenset(met)
+        """Rows of what turns find, or chose, are one object where they come from one: of a turn before, or one that was
+        there."""
+        origins = _Origins(links, side)
         for k, row in enumerate(rows):
+            is_last = k == len(rows) - 1
             for made, one in zip(self._made, row):
-                met.setdefault(origins.get(id(made), (id(made), k)), []).append(one)
-            origins = {
-                id(found): origins.get(id(end), id(end) if id(end) in known else (id(end), k))
-                for found, _, end in links
-            }
-        note_doubles([tuple(group) for group in met.values() if len(group) > 1])
+                origins.of(made, k).append(one)
+                if is_last and id(made) in origins.kin:  # and so it is with the names for what it may be
+                    origins.of(made, k).append(made)
+            origins.turn(k)
+        note_doubles([tuple(group) for group in origins.groups() if len(group) > 1])
+
+
+class _Origins:
+    """Where the objects of turns come from.  Objects have keys, and those that may be one have one group."""
+
+    def __init__(self, links: Sequence[Link], side: Side) -> None:
+        self._links, self._region = links, side.region
+        self._found: dict[int, Any] = {id(found): id(start) for found, start, _ in links}
+        self._groups: dict[Any, list[Any]] = {}
+        self.kin = kin(self._found.keys())
+        for _, *both in links:
+            for x in both:
+                if self._is_around(x):
+                    self._groups[id(x)] = [x]
+
+    def _is_around(self, x: Any) -> bool:
+        """Whether a tensor was there before the loop."""
+        trace: Any = self._region
+        while trace is not None and isinstance(x, SymbolicTensor):
+            trace = trace.parent
+            if x._trace is trace:
+                return True
+        return isinstance(x, Tensor) and not isinstance(x, SymbolicTensor)
+
+    def of(self, x: Any, turn: int) -> list[Any]:
+        """The group of what is ``x`` in a turn."""
+        return self._groups.setdefault(self._key(x, turn), [])
+
+    def _key(self, x: Any, turn: int) -> Any:
+        if id(x) in self._found:
+            return self._found[id(x)]
+        if id(x) in self._groups:
+            return id(x)
+        others = self.kin.get(id(x))
+        if others is None:
+            return id(x), turn
+        key = id(others), turn
+        if key not in self._groups:
+            known = [self._found[id(x)] for x in others if id(x) in self._found]
+            for x in filter(self._is_around, others):
+                self._groups.setdefault(id(x), [x])
+                known.append(id(x))
+            first, *rest = [self._groups.setdefault(one, []) for one in known] or [[]]
+            self._groups[key] = first
+            for group in rest:
+                self._unite(first, group)
+        return key
+
+    def _unite(self, one: list[Any], other: list[Any]) -> None:
+        if one is not other:
+            one += other
+            self._groups = {key: one if group is other else group for key, group in self._groups.items()}
+
+    def turn(self, number: int) -> None:
+        """A turn is over: what it made is what the next one finds."""
+        self._found = {id(found): self._key(end, number) for found, _, end in self._links}
+
+    def groups(self) -> list[list[Any]]:
+        return list({id(group): group for group in self._groups.values()}.values())
 
 
 def _last_row(stack: Tensor, k: int, held: Tensor | None) -> Tensor:
