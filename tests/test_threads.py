@@ -243,7 +243,7 @@ def test_more_threads_than_cores():
 # ---- the native code by itself
 
 
-def loaded(futex: bool):
+def loaded(futex: bool, placed: bool):
     """A team of its own, and tasks: one that counts up each unit's number, and one that notes how its thread rounds."""
     module = Module()
     f = module.function("count_up", VOID, PTR, I64, I64, I64)
@@ -261,7 +261,7 @@ def loaded(futex: bool):
     symbols = ("team_for", "team_forget", "team_started", "floating_point", "use_floating_point")
     imports = {"team_words": ctypes.addressof(words)}
     target = host.detect()
-    image = machine_code.compile_object(team_code.build(futex), target, optimize=True)
+    image = machine_code.compile_object(team_code.build(futex, placed), target, optimize=True)
     native = machine_code.load_object(image, *symbols, imports=imports)
     tasks = machine_code.compile_object(str(module.ir), target, optimize=True)
     own = machine_code.load_object(
@@ -273,11 +273,13 @@ def loaded(futex: bool):
     return {**native.addresses, **own.addresses}
 
 
-@pytest.fixture(scope="module", params=[True, False], ids=["futex", "condition"])
+@pytest.fixture(scope="module", params=["futex", "condition", "elsewhere"])
 def own_team(request):
-    if request.param and not available.has_futex():
-        pytest.skip("there is no futex here")
-    return loaded(request.param)
+    """Teams whose threads wait in either way, and one that may not say where they run."""
+    futex, placed = request.param == "futex", request.param != "elsewhere"
+    if (futex and not available.has_futex()) or (placed and not available.has_places()):
+        pytest.skip("this system has not what it needs")
+    return loaded(futex, placed)
 
 
 def run(addresses, task, out, workers, grain=1):
@@ -366,6 +368,47 @@ hf.config.set_num_threads(1)
 expected = f(x).item()
 hf.config.set_num_threads(3)
 """
+
+
+@pytest.mark.skipif(not available.has_places() or len(os.sched_getaffinity(0)) < 2, reason="needs two cores")
+def test_threads_run_on_other_cores_than_their_caller():
+    """Also when the caller moves; what others say of a thread stays; more threads than cores may run anywhere."""
+    found = output_of(
+        _PRELUDE
+        + textwrap.dedent("""
+        cores = set(sorted(os.sched_getaffinity(0))[:2])
+        os.sched_setaffinity(0, cores)
+        old = set(os.listdir("/proc/self/task"))
+        hf.config.set_num_threads(2)
+
+        def cores_of_the_thread():
+            assert f(x).item() == expected
+            (new,) = set(os.listdir("/proc/self/task")) - old
+            time.sleep(0.01)
+            return int(new), os.sched_getaffinity(int(new))
+
+        f(x)
+        right = []
+        for core in sorted(cores) * 2:
+            os.sched_setaffinity(0, {core})
+            thread, found = cores_of_the_thread()
+            right.append(found == cores - {core})
+        os.sched_setaffinity(thread, {core})
+        os.sched_setaffinity(0, cores - {core})
+        right.append(cores_of_the_thread()[1] == {core})
+        os.sched_setaffinity(thread, cores - {core})
+        right.append(cores_of_the_thread()[1] == cores - {core})
+        os.sched_setaffinity(0, {core})
+        right.append(cores_of_the_thread()[1] == cores - {core})
+        os.sched_setaffinity(thread, cores)
+        hf.config.set_num_threads(3)
+        assert f(x).item() == expected
+        time.sleep(0.01)
+        right.append(os.sched_getaffinity(thread) == cores)
+        print(right)
+        """)
+    )
+    assert found == str([True] * 8)
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork")
@@ -549,14 +592,16 @@ def test_native_code_reads_what_is_set():
     assert words[LEAST] > 0
 
 
+@pytest.mark.parametrize("placed", [True, False], ids=["placed", "anywhere"])
 @pytest.mark.parametrize("futex", [True, False], ids=["futex", "condition"])
 @pytest.mark.parametrize(("machine", "pause"), [("aarch64", "yield"), ("x86_64", "pause")])
-def test_code_for_other_machines(machine, pause, futex, monkeypatch):
+def test_code_for_other_machines(machine, pause, futex, placed, monkeypatch):
     monkeypatch.setattr(team_code.platform, "machine", lambda: machine)
     target = next(t for t in NAMED.values() if t.kind == "cpu" and t.triple.startswith(machine))
-    code = machine_code.compile_assembly(team_code.build(futex), target, optimize=True)
+    code = machine_code.compile_assembly(team_code.build(futex, placed), target, optimize=True)
     assert pause in code
     assert ("syscall" in code) == futex and ("pthread_cond_wait" in code) != futex
+    assert ("pthread_setaffinity_np" in code) == placed
 
 
 def test_the_doctor_says_how_many():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import functools
 import math
 import os
@@ -14,6 +15,8 @@ from hybridflow.errors import ArgumentError
 from hybridflow.runtime.team_words import MOST
 
 FUTEX = {"x86_64": 202, "aarch64": 98, "riscv64": 98, "ppc64le": 221, "s390x": 238}  # the number of the system call
+
+PLACING = ("sched_getcpu", "pthread_getaffinity_np", "pthread_setaffinity_np")
 
 _CGROUPS = "/sys/fs/cgroup"
 
@@ -41,6 +44,11 @@ def checked(name: str, value: object) -> int:
 def has_futex() -> bool:
     """Whether threads wait for each other by Linux's futex; else by a condition variable, as on every POSIX system."""
     return sys.platform == "linux" and os.uname().machine in FUTEX
+
+
+def has_places() -> bool:
+    """Whether threads can be told which cores to run on, as Linux's C libraries do it."""
+    return sys.platform == "linux" and all(hasattr(ctypes.CDLL(None), name) for name in PLACING)
 
 
 def openmp() -> int | None:

@@ -86,8 +86,9 @@ def _loaded() -> dict[str, int] | str:
         missing = [name for name in _NEEDED if not hasattr(process, name)]
         if missing:
             return f"this system has no {missing[0]}"
-        futex, imports = available.has_futex(), {"team_words": ctypes.addressof(words)}
-        found = functions.load(lambda: _team_code().build(futex), ("team", futex), _SYMBOLS, imports)
+        futex, placed = available.has_futex(), available.has_places()
+        imports = {"team_words": ctypes.addressof(words)}
+        found = functions.load(lambda: _team_code().build(futex, placed), ("team", futex, placed), _SYMBOLS, imports)
     except (AttributeError, CompileError, ImportError, OSError, TypeError) as error:
         return f"native code does not load: {error}"
     forget = ctypes.CFUNCTYPE(None)(found["team_forget"])

@@ -31,7 +31,8 @@ import llvmlite.ir as ir
 
 from hybridflow.compiler.program import HOST
 from hybridflow.runtime.native.ir_builder import I1, I8, I32, I64, NULL, PTR, VOID, Function, Module, i32, i64
-from hybridflow.runtime.team_words import ALONE, LOOK, LOOKING, MOST, PIECE, PIECES, SLEEPING, STACK, WAIT
+from hybridflow.runtime.team_words import ALONE, LOOK, LOOKING, MOST, PIECE, PIECES, SLEEPING, STACK, THREADS, WAIT
+from hybridflow.runtime.threads import placing_code
 from hybridflow.runtime.threads.available import FUTEX
 
 WORKERS, PROGRAM_WORK = 8 * HOST.index("workers"), 8 * len(HOST)  # where a team's host has them, in bytes
@@ -47,9 +48,10 @@ _SIGNAL_SET = ir.ArrayType(I64, 16)  # a sigset_t takes no more anywhere
 _NO, _YES = ir.Constant(I1, 0), ir.Constant(I1, 1)
 
 
-def build(futex: bool) -> str:
+def build(futex: bool, placed: bool) -> str:
     """The module: ``parallel_for``; ``team_forget()``, for a child of a fork; and ``team_started``, how many threads
-    there are, and ``team_refused``, whether the system would not make more."""
+    there are, and ``team_refused``, whether the system would not make more.  Whether threads are ``placed`` depends on
+    what the system has (``available.has_places``)."""
     module = Module()
     for name in ("team_started", "team_refused", "jobs"):
         module.variable(name, I64)
@@ -64,6 +66,10 @@ def build(futex: bool) -> str:
         _waiting_by_futex(module)
     else:
         _waiting_by_condition(module)
+    if placed:
+        placing_code.build(module, MOST)
+    else:
+        placing_code.build_nothing(module)
     _take(module)
     _work(module)
     _wake(module)
@@ -247,13 +253,16 @@ def _work(module: Module) -> None:
 
 
 def _wake(module: Module) -> None:
-    """void wake(i64 member, i64 members): wake the two members that are below this one in a tree, if they sleep."""
+    """void wake(i64 member, i64 members): wake the two members that are below this one in a tree, if they sleep, and
+    see that they run elsewhere than their waker does."""
     f = module.function("wake", VOID, I64, I64)
     member, members = f.args
+    wanted = f.load(f.module.symbol("team_words"), 8 * THREADS, I64)
     first = f.b.add(f.b.mul(member, i64(2)), i64(1))
     with f.count(i64(2)) as k:
         child = f.b.add(first, k)
         with f.b.if_then(f.b.icmp_signed("<", child, members)):
+            f.call("place", VOID, child, wanted)
             state = _state(f, child)
             with f.b.if_then(f.eq(f.atomic_load(state, I32), i32(ASLEEP))):
                 before = f.exchange(state, i32(AWAKE))
@@ -323,6 +332,7 @@ def _make_threads(module: Module) -> None:
         with f.b.if_else(f.eq(f.get(failed, I32), i32(0))) as (made, not_made):
             with made:
                 f.call("pthread_detach", I32, f.get(thread, I64))
+                f.call("placed_thread", VOID, number, f.get(thread, I64))
                 f.set(started, number)
             with not_made:
                 f.set(refused, i64(1))
@@ -440,6 +450,7 @@ def _forget(module: Module, futex: bool) -> None:
         f.exchange(_state(f, k), i32(AWAKE))
         word = _member(f, k)
         f.exchange(word, f.b.and_(f.atomic_load(word, I64), i64(-1 << 32)))
+    f.call("forget_places", VOID)
     if not futex:
         _prepare_condition(f)
     f.ret()
