@@ -5,30 +5,39 @@ Every method does what the user wrote and gives what it gives; while its thread 
 
 from __future__ import annotations
 
-import builtins
 import contextlib
-import decimal
 import functools
-import inspect
 import operator
 import os
 import sys
 import types
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
 
 from hybridflow.array import elementwise, reductions
-from hybridflow.array.elementwise import logical_not
 from hybridflow.compiler.ir.extents import Dim
 from hybridflow.core.blocks import block
-from hybridflow.core.context import current
 from hybridflow.core.tensor import Tensor
 from hybridflow.core.variable import Variable
-from hybridflow.effects import caught, late
+from hybridflow.effects import late
 from hybridflow.jit.guards import calls, contents, questions
-from hybridflow.jit.guards.attributes import MISSING, before_attribute, read_attribute
+from hybridflow.jit.guards.branches import Branches
+from hybridflow.jit.guards.notes import (
+    INERT,
+    builtins_of,
+    note_cell,
+    note_identity,
+    note_import,
+    note_item_write,
+    note_match,
+    note_membership,
+    note_module,
+    note_name,
+    note_operands,
+    note_update,
+)
 from hybridflow.jit.guards.recognition import ATOMS
 from hybridflow.jit.guards.recording import Recording, active
 from hybridflow.jit.guards.specials import (
@@ -45,18 +54,13 @@ from hybridflow.jit.guards.specials import (
 from hybridflow.jit.guards.twins import is_twin
 from hybridflow.tracing import numbers
 from hybridflow.tracing.convert.instrument import OPERATORS
-from hybridflow.tracing.flow import blame, clauses, doubles, endings, guarding, journal, paths, stacks, state, taking
-from hybridflow.tracing.flow.forks import Fork, truth
-from hybridflow.tracing.flow.loops import Loop
-from hybridflow.tracing.flow.places import CONTAINERS, UNBOUND, cell_place, global_place, place_of
+from hybridflow.tracing.flow import doubles, guarding, journal, stacks, state, taking
+from hybridflow.tracing.flow.places import CONTAINERS, cell_place, global_place, place_of
 from hybridflow.tracing.numbers import SymbolicNumber, refuse
 from hybridflow.tracing.symbolic import SymbolicTensor
 
-# Types of values of which nothing is read that could change.
-_INERT = (ATOMS - {decimal.Decimal}) | {Tensor, SymbolicTensor, SymbolicNumber}
 
-
-class Recorder:
+class Recorder(Branches):
     """The one object that instrumented code knows."""
 
     __slots__ = ()
@@ -73,14 +77,14 @@ class Recorder:
         """A variable of an enclosing function, which ``probe`` refers to and returns."""
         recording = active.recording
         if recording is not None:
-            recording.note(_note_cell, probe)
+            recording.note(note_cell, probe)
         return stacks.seen(probe())
 
     def attribute(self, value: Any, name: str) -> Any:
         recording = active.recording
         if type(value) is SymbolicNumber:
             return numbers.attribute(value, name)
-        if recording is None or type(value) in _INERT:
+        if recording is None or type(value) in INERT:
             return getattr(known(value) if type(value) is Dim and hasattr(int, name) else value, name)
         return stacks.seen(questions.get_attribute(recording, value, name))
 
@@ -115,7 +119,7 @@ class Recorder:
         recording = active.recording
         if recording is None:
             return value[key]
-        if type(value) in _INERT:
+        if type(value) in INERT:
             if type(key) not in ATOMS:
                 recording.note(contents.consume, key)
             return value[key]
@@ -123,208 +127,10 @@ class Recorder:
 
     slice = staticmethod(slice)
 
-    def iterate(self, value: Any) -> Any:
-        recording = active.recording
-        if recording is not None and type(value) not in _INERT:
-            recording.note(questions.iterate, value)
-            taking.check_takes(value)
-        return value
-
-    def test(self, value: Any) -> Any:
-        """A value whose truth is asked for."""
-        recording = active.recording
-        if recording is not None and type(value) not in _INERT:
-            recording.note(_note_truth, value)
-        return value
-
-    # Control flow: see ``tracing.convert.flow``.
-
-    unbound = UNBOUND
-    failures = Exception
-    anything = BaseException
-    stays = object()
-    Fork = Fork
-
-    def fork(self, value: Any, names: Sequence[str], loop: Loop | None) -> Any:
-        """The condition of a statement or operator: a bool, or a Fork where it is a tensor."""
-        if value is True or value is False:
-            return value
-        if is_open(value):
-            frame = sys._getframe(1)
-            return _forked(value, frame, names, loop)
-        return bool(self.test(value))
-
-    def fork_not(self, value: Any, names: Sequence[str], loop: Loop | None) -> Any:
-        """As ``fork``, of the opposite."""
-        if is_open(value):
-            return _forked(logical_not(truth(value)), sys._getframe(1), names, loop)
-        return not self.test(value)
-
-    def negated(self, value: Any) -> Any:
-        """``not value``"""
-        return logical_not(truth(value)) if is_open(value) else not self.test(value)
-
-    @staticmethod
-    def chosen(fork: Any, one: Any, other: Any) -> Any:
-        """``one if ... else other``"""
-        return one if fork is True else other if fork is False else fork.value(one, other)
-
-    @staticmethod
-    def second(first: Any, second: Any, fork: Any) -> Any:
-        """``first and second``, ``first or second``, where ``fork`` says whether it is the second."""
-        if fork is True:
-            return second
-        if fork is False:
-            return first
-        fork.between()
-        return fork.value(second, first, binds=False)
-
-    def truth_of_second(self, first: Any, second: Any, fork: Any) -> Any:
-        """As ``second``, where nothing but its truth matters."""
-        if fork is True:
-            return second
-        if fork is False:
-            return first
-        second = truth(second) if is_open(second) else bool(self.test(second))
-        fork.between()
-        return fork.value(second, truth(first), binds=False)
-
-    @staticmethod
-    def live() -> bool:
-        """Whether what follows a statement that may leave is come to."""
-        path = state.active.path
-        return path is None or path.bundle is None or path.frame is not sys._getframe(1)
-
-    def returns(self, value: Any, names: Sequence[str]) -> Any:
-        """What ``return`` returns in fact, or ``stays``; ``finally`` may yet read the names."""
-        return value if state.active.path is None else endings.returned(sys._getframe(1), value, self.stays, names)
-
-    def returned_by_end(self) -> Any:
-        """What a function returns that has come to its end."""
-        return None if state.active.path is None else endings.returned(sys._getframe(1), None, None)
-
-    @staticmethod
-    def yields(value: Any) -> Any:
-        """Before ``yield``."""
-        if state.active.path is not None:
-            paths.check_not_staged(sys._getframe(1), "yield stands", "Return tensors, or choose with hf.where.")
-        return value
-
-    @staticmethod
-    def depth() -> Any:
-        """Before ``try`` or ``with``."""
-        return paths.depth()
-
-    @staticmethod
-    def pause(since: Any, names: Sequence[str]) -> Any:
-        """At the end of a block that may have been left, but at whose end something is to run."""
-        return None if state.active.path is None else endings.pause(sys._getframe(1), since, names)
-
-    @staticmethod
-    def common(bundle: Any, names: Sequence[str]) -> list[Any]:
-        """When ``finally`` begins after a pause."""
-        return endings.common(sys._getframe(1), bundle, names)
-
-    @staticmethod
-    def resume(bundle: Any, names: Sequence[str], ended: int) -> list[Any]:
-        """After such a block; ``ended`` is the line at which a block with ``finally`` begins, 0 for others."""
-        frame = sys._getframe(1)
-        if ended:
-            endings.changed(frame, bundle)
-            bundle = caught.passed_on(frame, bundle, ended)
-        return endings.resume(frame, bundle, names)
-
-    @staticmethod
-    def caught_really(since: Any) -> None:
-        """When ``except`` has caught something."""
-        endings.caught(since)
-
-    @staticmethod
-    def passed(since: Any) -> None:
-        """When ``finally`` begins."""
-        endings.passed(since[0])
-
-    @staticmethod
-    def tries(
-        first: int, last: int, catches: tuple[str, ...], names: tuple[str, ...], is_group: bool, loop: Loop | None
-    ) -> Any:
-        """Before ``try``, of whose lines some may raise what it ``catches``."""
-        if current.trace is None:
-            return None
-        frame = sys._getframe(1)
-        if loop is not None:
-            loop.enter_path(blame.here(frame, "try"))
-        guarded = clauses.Guarded(frame, first, last, catches, names, is_group=is_group)
-        guarding.guard(guarded)
-        return caught.Try(frame, guarded)
-
-    @staticmethod
-    def arrived(one: Any) -> bool:
-        """Whether a ``try`` has errors to catch of which a tensor decides."""
-        return one is not None and state.active.path is not None and one.arrived()
-
-    @staticmethod
-    def finally_(first: int, last: int, names: tuple[str, ...], loop: Loop | None) -> None:
-        """Before ``try`` with ``finally``, and the lines after which that runs."""
-        if current.trace is not None:
-            frame = sys._getframe(1)
-            if loop is not None:
-                loop.enter_path(blame.here(frame, "try"))
-            guarding.guard(clauses.Guarded(frame, first, last, (), names, is_finally=True))
-
-    @staticmethod
-    def manager(value: Any, first: int, last: int) -> Any:
-        """The manager of a ``with``, and its lines."""
-        if current.trace is not None:
-            guarding.guard(clauses.Guarded(sys._getframe(1), first, last, (), manager=value))
-        return value
-
-    @staticmethod
-    def threw(since: Any) -> bool:
-        """Whether an exception has left a block in the program."""
-        return caught.threw(sys._getframe(1), since)
-
-    @staticmethod
-    def is_staged() -> bool:
-        """Whether it depends on a tensor that the running line is come to."""
-        return state.active.path is not None and paths.is_staged(sys._getframe(1))
-
-    @staticmethod
-    def raises_later(error: Any, cause: Any) -> None:
-        """``raise error from cause`` where it depends on a tensor whether that is come to."""
-        caught.raise_later(sys._getframe(1), _exception(error), _exception(cause))
-
-    @staticmethod
-    def raises_again() -> None:
-        """``raise`` there."""
-        error = sys.exc_info()[1]
-        if error is None:
-            error = RuntimeError("No active exception to reraise")
-        caught.raise_later(sys._getframe(1), error, error.__cause__)
-
-    @staticmethod
-    def require(value: Any, *message: Any) -> None:
-        """``assert value, message`` of a tensor."""
-        caught.require(sys._getframe(1), truth(value), AssertionError(*message))
-
-    is_open = staticmethod(is_open)
-    assertion = AssertionError
-
-    @staticmethod
-    def loop(names: Sequence[str], outer: Loop | None, has_else: bool) -> Loop:
-        """A ``while`` begins."""
-        return Loop(sys._getframe(1), names, outer, has_else)
-
-    def each(self, names: Sequence[str], outer: Loop | None, has_else: bool, lists: Sequence[str], value: Any) -> Loop:
-        """A ``for`` over ``value`` begins; of what the names ``lists`` hold its body does nothing but append to it."""
-        found = Loop(sys._getframe(1), names, outer, has_else, lists)
-        found.over_items(self.iterate(value))
-        return found
-
     def use(self, value: Any) -> Any:
         """An operand of a comparison or a unary operator."""
         recording = active.recording
-        if recording is not None and type(value) not in _INERT:
+        if recording is not None and type(value) not in INERT:
             recording.note(contents.consume, value)
             taking.check_takes(value)
         return value
@@ -334,7 +140,7 @@ class Recorder:
         recording = active.recording
         if recording is not None:
             for piece in pieces:
-                if type(piece) is tuple and type(piece[0]) not in _INERT:
+                if type(piece) is tuple and type(piece[0]) not in INERT:
                     recording.note(contents.read_text, piece[0])
         return late.joined(pieces)
 
@@ -347,9 +153,9 @@ class Recorder:
             check_repeats(left, right)
         if recording is None:
             return operation(left, right)
-        if type(left) in _INERT and type(right) in _INERT:
+        if type(left) in INERT and type(right) in INERT:
             return recording.note(_quiet, operation, left, right)
-        recording.note(_note_operands, left, right)
+        recording.note(note_operands, left, right)
         return operation(left, right)
 
     def contains(self, item: Any, container: Any) -> Any:
@@ -357,10 +163,10 @@ class Recorder:
         recording = active.recording
         if isinstance(container, SymbolicTensor) or (is_open(item) and type(container) in _SEQUENCES):
             return _is_among(item, container)
-        if recording is not None and type(container) not in _INERT:
+        if recording is not None and type(container) not in INERT:
             item = questions.sought(container, item)
-            recording.note(_note_membership, item, container)
-            _note_identity(item)
+            recording.note(note_membership, item, container)
+            note_identity(item)
             taking.check_takes(container)
         return item in container
 
@@ -376,14 +182,14 @@ class Recorder:
     def same(self, value: Any) -> Any:
         """An operand of a chain of ``is``, or of one beside a constant that is a number."""
         check_identity(value, 0)
-        _note_identity(value)
+        note_identity(value)
         return self.identity(known(value))
 
     def identical(self, left: Any, right: Any) -> bool:
         """``left is right``, neither of them a constant."""
         check_identity(left, right)
-        _note_identity(left)
-        _note_identity(right)
+        note_identity(left)
+        note_identity(right)
         return self.identity(known(left)) is self.identity(known(right))
 
     def matched(self, value: Any, *names: str) -> Any:
@@ -391,8 +197,8 @@ class Recorder:
         refuse(value, "match looks at", "Ask with if and ==.")
         value = known(value)
         recording = active.recording
-        if recording is not None and type(value) not in _INERT:
-            recording.note(_note_match, value, names)
+        if recording is not None and type(value) not in INERT:
+            recording.note(note_match, value, names)
         return value
 
     def tried(self, read: Callable[[], Any]) -> None:
@@ -412,13 +218,13 @@ class Recorder:
         """Before an import statement."""
         recording = active.recording
         if recording is not None:
-            recording.note(_note_module, sys._getframe(1).f_globals, module, level)
+            recording.note(note_module, sys._getframe(1).f_globals, module, level)
 
     def imported(self, module: str, level: int, name: str) -> None:
         """After an import of a name from a module."""
         recording = active.recording
         if recording is not None:
-            recording.note(_note_import, sys._getframe(1).f_globals, module, level, name)
+            recording.note(note_import, sys._getframe(1).f_globals, module, level, name)
 
     # Writes
 
@@ -456,8 +262,8 @@ class Recorder:
     def writes_item(self, value: Any) -> Any:
         """Before ``value[...]`` is assigned or deleted."""
         recording = active.recording
-        if recording is not None and type(value) not in _INERT:
-            recording.note(_note_item_write, value)
+        if recording is not None and type(value) not in INERT:
+            recording.note(note_item_write, value)
         if state.active.doubles:
             doubles.check_single(value, sys._getframe(1))
         if state.active.path is not None:
@@ -474,8 +280,8 @@ class Recorder:
     def updates_in_place(self, name: str, value: Any) -> None:
         """Before ``name += ...``: lists and arrays change in place."""
         recording = active.recording
-        if recording is not None and type(value) not in _INERT:
-            recording.note(_note_update, name, value)
+        if recording is not None and type(value) not in INERT:
+            recording.note(note_update, name, value)
             if state.active.doubles:
                 doubles.check_single(value, sys._getframe(1))
             if type(value) in CONTAINERS and state.active.path is not None:
@@ -531,15 +337,6 @@ def _is_among(item: Any, container: Any) -> Any:
     return found
 
 
-def _exception(value: Any) -> Any:
-    """What ``raise`` makes of its operand."""
-    if isinstance(value, type) and issubclass(value, BaseException):
-        value = value()
-    if value is not None and not isinstance(value, BaseException):
-        raise TypeError("exceptions must derive from BaseException")
-    return value
-
-
 _LOOK_AT_CALLERS = (locals, globals, vars, dir, eval, exec, super, breakpoint, __import__, sys._getframe)
 
 
@@ -579,157 +376,23 @@ def _touching(function: Any, found: Any) -> Any:
     return call
 
 
-def _forked(value: Any, frame: types.FrameType, names: Sequence[str], loop: Loop | None) -> Fork:
-    where = blame.here(frame, "if")
-    if loop is not None:
-        loop.enter_path(where)
-    recording, active.recording = active.recording, None
-    try:
-        return Fork(value, frame, names, where)
-    finally:
-        active.recording = recording
-
-
 def _global(namespace: dict[str, Any], name: str) -> Any:
     recording = active.recording
     if recording is not None:
-        recording.note(_note_name, namespace, name)
+        recording.note(note_name, namespace, name)
     if name in namespace:
         if state.active.path is not None:
             taking.saw(namespace[name])
             return stacks.seen(namespace[name])
         return namespace[name]
-    names = _builtins(namespace)
+    names = builtins_of(namespace)
     if name in names:
         return names[name]
     raise NameError(f"name '{name}' is not defined", name=name)
 
 
-def _builtins(namespace: dict[str, Any]) -> dict[str, Any]:
-    found = namespace.get("__builtins__", builtins)  # which a namespace given to types.FunctionType may lack
-    return found if isinstance(found, dict) else found.__dict__
-
-
-def _note_name(recording: Recording, namespace: dict[str, Any], name: str) -> None:
-    slot = recording.root(namespace, namespace.get("__name__", "globals()"))
-    if name in namespace:
-        recording.read(slot, "item", name, namespace[name], name)
-        return
-    recording.absent(slot, "item", name, name)
-    names = _builtins(namespace)
-    slot = recording.root(names, "builtins")
-    if name in names:
-        recording.read(slot, "item", name, names[name], name)
-    else:
-        recording.absent(slot, "item", name, name)
-
-
-def _note_cell(recording: Recording, probe: types.FunctionType) -> None:
-    (cell,), (name,) = probe.__closure__ or (), probe.__code__.co_freevars
-    slot = recording.cell_slot(cell, name)
-    try:
-        value = cell.cell_contents
-    except ValueError:
-        recording.absent(slot, "cell", None, name)
-    else:
-        recording.read(slot, "cell", None, value, name)
-
-
-def _note_truth(recording: Recording, value: Any) -> None:
-    if contents.base_container(value) is not None:
-        contents.read_length(recording, value)
-    elif isinstance(value, np.ndarray):
-        contents.read_elements(recording, value)
-    else:
-        contents.before_operator(recording, value, "__bool__", "__len__")
-
-
-def _note_operands(recording: Recording, left: Any, right: Any) -> None:
-    live = isinstance(left, Tensor) or isinstance(right, Tensor)
-    contents.consume(recording, left, live=live)
-    contents.consume(recording, right, live=live)
-
-
 def _quiet(_: Recording, operation: Callable[[Any, Any], Any], left: Any, right: Any) -> Any:
     return operation(left, right)
-
-
-def _note_membership(recording: Recording, item: Any, container: Any) -> None:
-    slot = recording.slot_of(container)
-    if slot is not None and type(container) in contents.MAPPINGS:
-        if item in container:
-            contents.read_item(recording, container, item, container[item], False)
-        else:
-            recording.absent(slot, "item", item, f"{recording.texts[slot]}[{item!r}]")
-        return
-    contents.before_operator(recording, container, "__contains__", "__iter__", "__getitem__")
-    contents.consume(recording, container)
-    contents.consume(recording, item)
-
-
-def _note_identity(value: Any) -> None:
-    """What the program does may depend on which tensors are one object."""
-    if isinstance(value, Tensor) and current.trace is not None:
-        current.trace.tells_apart = True
-
-
-def _note_match(recording: Recording, value: Any, names: Sequence[str], depth: int = 8) -> None:
-    """Note what patterns with these attributes may look at, in the subject and in what it holds, some levels down."""
-    contents.consume(recording, value)
-    slot = recording.slot_of(value)
-    if slot is not None:
-        recording.read(slot, "class", None, type(value), f"type({recording.texts[slot]})")
-    parts = contents.items_of(value) if contents.base_container(value) is not None else []
-    for name in (*names, *getattr(type(value), "__match_args__", ())):
-        before_attribute(recording, value, name)
-        found = _found(value, name)
-        read_attribute(recording, value, name, found)
-        parts.append(found)
-    for part in parts if depth > 0 else ():
-        if part is not MISSING and not contents.is_plain(part):
-            _note_match(recording, part, names, depth - 1)
-
-
-def _found(value: Any, name: str) -> Any:
-    """``value.name`` where that runs nobody's code; else what is found in the class: it is recorded as it runs."""
-    found = inspect.getattr_static(value, name, MISSING)
-    if isinstance(found, (types.MemberDescriptorType, types.GetSetDescriptorType)):
-        return getattr(value, name, MISSING)
-    return found
-
-
-def _note_module(recording: Recording, namespace: dict[str, Any], module: str, level: int) -> types.ModuleType | None:
-    if level:
-        import importlib.util
-
-        module = importlib.util.resolve_name("." * level + module, namespace.get("__package__") or "")
-    found = sys.modules.get(module)
-    slot = recording.root(sys.modules, "sys.modules")
-    if found is None:
-        recording.reason(f"imports {module}, which is not loaded", "import it outside of the function", is_effect=True)
-        return None
-    recording.read(slot, "item", module, found, f"the module {module}")
-    return found
-
-
-def _note_import(recording: Recording, namespace: dict[str, Any], module: str, level: int, name: str) -> None:
-    found = _note_module(recording, namespace, module, level)
-    if found is not None and name != "*":
-        read_attribute(recording, found, name, getattr(found, name, MISSING))
-
-
-def _note_item_write(recording: Recording, value: Any) -> None:
-    if not isinstance(value, Variable) and contents.outlives(recording, value):  # a variable's are part of the program
-        recording.effect(value, "sets items of {}")
-    contents.before_operator(recording, value, "__setitem__", "__delitem__", "__getitem__")
-
-
-def _note_update(recording: Recording, name: str, value: Any) -> None:
-    mutable = contents.base_container(value) not in (None, tuple, frozenset) or isinstance(value, np.ndarray)
-    if mutable and contents.outlives(recording, value):
-        recording.effect(value, "changes {} in place")
-    contents.consume(recording, value)
-    contents.before_operator(recording, value, f"__i{name.strip('_')}__")
 
 
 _OPERATORS: dict[str, Callable[[Any, Any], Any]] = {name: getattr(operator, name) for name in OPERATORS.values()}

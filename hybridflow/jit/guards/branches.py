@@ -1,0 +1,242 @@
+"""What instrumented code calls at branches, loops, ``try`` and ``return``: see ``tracing.convert.flow``."""
+
+from __future__ import annotations
+
+import sys
+import types
+from collections.abc import Sequence
+from typing import Any
+
+from hybridflow.array.elementwise import logical_not
+from hybridflow.core.context import current
+from hybridflow.effects import caught
+from hybridflow.jit.guards import questions
+from hybridflow.jit.guards.notes import INERT, note_truth
+from hybridflow.jit.guards.recording import active
+from hybridflow.jit.guards.specials import is_open
+from hybridflow.tracing.flow import blame, clauses, endings, guarding, paths, state, taking
+from hybridflow.tracing.flow.forks import Fork, truth
+from hybridflow.tracing.flow.loops import Loop
+from hybridflow.tracing.flow.places import UNBOUND
+
+
+class Branches:
+    """The calls of control flow; the recorder has them with those of reads and writes."""
+
+    __slots__ = ()
+
+    def iterate(self, value: Any) -> Any:
+        recording = active.recording
+        if recording is not None and type(value) not in INERT:
+            recording.note(questions.iterate, value)
+            taking.check_takes(value)
+        return value
+
+    def test(self, value: Any) -> Any:
+        """A value whose truth is asked for."""
+        recording = active.recording
+        if recording is not None and type(value) not in INERT:
+            recording.note(note_truth, value)
+        return value
+
+    unbound = UNBOUND
+    failures = Exception
+    anything = BaseException
+    stays = object()
+    Fork = Fork
+
+    def fork(self, value: Any, names: Sequence[str], loop: Loop | None) -> Any:
+        """The condition of a statement or operator: a bool, or a Fork where it is a tensor."""
+        if value is True or value is False:
+            return value
+        if is_open(value):
+            frame = sys._getframe(1)
+            return _forked(value, frame, names, loop)
+        return bool(self.test(value))
+
+    def fork_not(self, value: Any, names: Sequence[str], loop: Loop | None) -> Any:
+        """As ``fork``, of the opposite."""
+        if is_open(value):
+            return _forked(logical_not(truth(value)), sys._getframe(1), names, loop)
+        return not self.test(value)
+
+    def negated(self, value: Any) -> Any:
+        """``not value``"""
+        return logical_not(truth(value)) if is_open(value) else not self.test(value)
+
+    @staticmethod
+    def chosen(fork: Any, one: Any, other: Any) -> Any:
+        """``one if ... else other``"""
+        return one if fork is True else other if fork is False else fork.value(one, other)
+
+    @staticmethod
+    def second(first: Any, second: Any, fork: Any) -> Any:
+        """``first and second``, ``first or second``, where ``fork`` says whether it is the second."""
+        if fork is True:
+            return second
+        if fork is False:
+            return first
+        fork.between()
+        return fork.value(second, first, binds=False)
+
+    def truth_of_second(self, first: Any, second: Any, fork: Any) -> Any:
+        """As ``second``, where nothing but its truth matters."""
+        if fork is True:
+            return second
+        if fork is False:
+            return first
+        second = truth(second) if is_open(second) else bool(self.test(second))
+        fork.between()
+        return fork.value(second, truth(first), binds=False)
+
+    @staticmethod
+    def live() -> bool:
+        """Whether what follows a statement that may leave is come to."""
+        path = state.active.path
+        return path is None or path.bundle is None or path.frame is not sys._getframe(1)
+
+    def returns(self, value: Any, names: Sequence[str]) -> Any:
+        """What ``return`` returns in fact, or ``stays``; ``finally`` may yet read the names."""
+        return value if state.active.path is None else endings.returned(sys._getframe(1), value, self.stays, names)
+
+    def returned_by_end(self) -> Any:
+        """What a function returns that has come to its end."""
+        return None if state.active.path is None else endings.returned(sys._getframe(1), None, None)
+
+    @staticmethod
+    def yields(value: Any) -> Any:
+        """Before ``yield``."""
+        if state.active.path is not None:
+            paths.check_not_staged(sys._getframe(1), "yield stands", "Return tensors, or choose with hf.where.")
+        return value
+
+    @staticmethod
+    def depth() -> Any:
+        """Before ``try`` or ``with``."""
+        return paths.depth()
+
+    @staticmethod
+    def pause(since: Any, names: Sequence[str]) -> Any:
+        """At the end of a block that may have been left, but at whose end something is to run."""
+        return None if state.active.path is None else endings.pause(sys._getframe(1), since, names)
+
+    @staticmethod
+    def common(bundle: Any, names: Sequence[str]) -> list[Any]:
+        """When ``finally`` begins after a pause."""
+        return endings.common(sys._getframe(1), bundle, names)
+
+    @staticmethod
+    def resume(bundle: Any, names: Sequence[str], ended: int) -> list[Any]:
+        """After such a block; ``ended`` is the line at which a block with ``finally`` begins, 0 for others."""
+        frame = sys._getframe(1)
+        if ended:
+            endings.changed(frame, bundle)
+            bundle = caught.passed_on(frame, bundle, ended)
+        return endings.resume(frame, bundle, names)
+
+    @staticmethod
+    def caught_really(since: Any) -> None:
+        """When ``except`` has caught something."""
+        endings.caught(since)
+
+    @staticmethod
+    def passed(since: Any) -> None:
+        """When ``finally`` begins."""
+        endings.passed(since[0])
+
+    @staticmethod
+    def tries(
+        first: int, last: int, catches: tuple[str, ...], names: tuple[str, ...], is_group: bool, loop: Loop | None
+    ) -> Any:
+        """Before ``try``, of whose lines some may raise what it ``catches``."""
+        if current.trace is None:
+            return None
+        frame = sys._getframe(1)
+        if loop is not None:
+            loop.enter_path(blame.here(frame, "try"))
+        guarded = clauses.Guarded(frame, first, last, catches, names, is_group=is_group)
+        guarding.guard(guarded)
+        return caught.Try(frame, guarded)
+
+    @staticmethod
+    def arrived(one: Any) -> bool:
+        """Whether a ``try`` has errors to catch of which a tensor decides."""
+        return one is not None and state.active.path is not None and one.arrived()
+
+    @staticmethod
+    def finally_(first: int, last: int, names: tuple[str, ...], loop: Loop | None) -> None:
+        """Before ``try`` with ``finally``, and the lines after which that runs."""
+        if current.trace is not None:
+            frame = sys._getframe(1)
+            if loop is not None:
+                loop.enter_path(blame.here(frame, "try"))
+            guarding.guard(clauses.Guarded(frame, first, last, (), names, is_finally=True))
+
+    @staticmethod
+    def manager(value: Any, first: int, last: int) -> Any:
+        """The manager of a ``with``, and its lines."""
+        if current.trace is not None:
+            guarding.guard(clauses.Guarded(sys._getframe(1), first, last, (), manager=value))
+        return value
+
+    @staticmethod
+    def threw(since: Any) -> bool:
+        """Whether an exception has left a block in the program."""
+        return caught.threw(sys._getframe(1), since)
+
+    @staticmethod
+    def is_staged() -> bool:
+        """Whether it depends on a tensor that the running line is come to."""
+        return state.active.path is not None and paths.is_staged(sys._getframe(1))
+
+    @staticmethod
+    def raises_later(error: Any, cause: Any) -> None:
+        """``raise error from cause`` where it depends on a tensor whether that is come to."""
+        caught.raise_later(sys._getframe(1), _exception(error), _exception(cause))
+
+    @staticmethod
+    def raises_again() -> None:
+        """``raise`` there."""
+        error = sys.exc_info()[1]
+        if error is None:
+            error = RuntimeError("No active exception to reraise")
+        caught.raise_later(sys._getframe(1), error, error.__cause__)
+
+    @staticmethod
+    def require(value: Any, *message: Any) -> None:
+        """``assert value, message`` of a tensor."""
+        caught.require(sys._getframe(1), truth(value), AssertionError(*message))
+
+    is_open = staticmethod(is_open)
+    assertion = AssertionError
+
+    @staticmethod
+    def loop(names: Sequence[str], outer: Loop | None, has_else: bool) -> Loop:
+        """A ``while`` begins."""
+        return Loop(sys._getframe(1), names, outer, has_else)
+
+    def each(self, names: Sequence[str], outer: Loop | None, has_else: bool, lists: Sequence[str], value: Any) -> Loop:
+        """A ``for`` over ``value`` begins; of what the names ``lists`` hold its body does nothing but append to it."""
+        found = Loop(sys._getframe(1), names, outer, has_else, lists)
+        found.over_items(self.iterate(value))
+        return found
+
+
+def _forked(value: Any, frame: types.FrameType, names: Sequence[str], loop: Loop | None) -> Fork:
+    where = blame.here(frame, "if")
+    if loop is not None:
+        loop.enter_path(where)
+    recording, active.recording = active.recording, None
+    try:
+        return Fork(value, frame, names, where)
+    finally:
+        active.recording = recording
+
+
+def _exception(value: Any) -> Any:
+    """What ``raise`` makes of its operand."""
+    if isinstance(value, type) and issubclass(value, BaseException):
+        value = value()
+    if value is not None and not isinstance(value, BaseException):
+        raise TypeError("exceptions must derive from BaseException")
+    return value

@@ -1,0 +1,149 @@
+"""What a recording is told of reads, writes, operators and imports."""
+
+from __future__ import annotations
+
+import builtins
+import decimal
+import inspect
+import sys
+import types
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from hybridflow.core.context import current
+from hybridflow.core.tensor import Tensor
+from hybridflow.core.variable import Variable
+from hybridflow.jit.guards import contents
+from hybridflow.jit.guards.attributes import MISSING, before_attribute, read_attribute
+from hybridflow.jit.guards.recognition import ATOMS
+from hybridflow.jit.guards.recording import Recording
+from hybridflow.tracing.numbers import SymbolicNumber
+from hybridflow.tracing.symbolic import SymbolicTensor
+
+# Types of values of which nothing is read that could change.
+INERT = (ATOMS - {decimal.Decimal}) | {Tensor, SymbolicTensor, SymbolicNumber}
+
+
+def builtins_of(namespace: dict[str, Any]) -> dict[str, Any]:
+    found = namespace.get("__builtins__", builtins)  # which a namespace given to types.FunctionType may lack
+    return found if isinstance(found, dict) else found.__dict__
+
+
+def note_name(recording: Recording, namespace: dict[str, Any], name: str) -> None:
+    slot = recording.root(namespace, namespace.get("__name__", "globals()"))
+    if name in namespace:
+        recording.read(slot, "item", name, namespace[name], name)
+        return
+    recording.absent(slot, "item", name, name)
+    names = builtins_of(namespace)
+    slot = recording.root(names, "builtins")
+    if name in names:
+        recording.read(slot, "item", name, names[name], name)
+    else:
+        recording.absent(slot, "item", name, name)
+
+
+def note_cell(recording: Recording, probe: types.FunctionType) -> None:
+    (cell,), (name,) = probe.__closure__ or (), probe.__code__.co_freevars
+    slot = recording.cell_slot(cell, name)
+    try:
+        value = cell.cell_contents
+    except ValueError:
+        recording.absent(slot, "cell", None, name)
+    else:
+        recording.read(slot, "cell", None, value, name)
+
+
+def note_truth(recording: Recording, value: Any) -> None:
+    if contents.base_container(value) is not None:
+        contents.read_length(recording, value)
+    elif isinstance(value, np.ndarray):
+        contents.read_elements(recording, value)
+    else:
+        contents.before_operator(recording, value, "__bool__", "__len__")
+
+
+def note_operands(recording: Recording, left: Any, right: Any) -> None:
+    live = isinstance(left, Tensor) or isinstance(right, Tensor)
+    contents.consume(recording, left, live=live)
+    contents.consume(recording, right, live=live)
+
+
+def note_membership(recording: Recording, item: Any, container: Any) -> None:
+    slot = recording.slot_of(container)
+    if slot is not None and type(container) in contents.MAPPINGS:
+        if item in container:
+            contents.read_item(recording, container, item, container[item], False)
+        else:
+            recording.absent(slot, "item", item, f"{recording.texts[slot]}[{item!r}]")
+        return
+    contents.before_operator(recording, container, "__contains__", "__iter__", "__getitem__")
+    contents.consume(recording, container)
+    contents.consume(recording, item)
+
+
+def note_identity(value: Any) -> None:
+    """What the program does may depend on which tensors are one object."""
+    if isinstance(value, Tensor) and current.trace is not None:
+        current.trace.tells_apart = True
+
+
+def note_match(recording: Recording, value: Any, names: Sequence[str], depth: int = 8) -> None:
+    """Note what patterns with these attributes may look at, in the subject and in what it holds, some levels down."""
+    contents.consume(recording, value)
+    slot = recording.slot_of(value)
+    if slot is not None:
+        recording.read(slot, "class", None, type(value), f"type({recording.texts[slot]})")
+    parts = contents.items_of(value) if contents.base_container(value) is not None else []
+    for name in (*names, *getattr(type(value), "__match_args__", ())):
+        before_attribute(recording, value, name)
+        found = _static_attribute(value, name)
+        read_attribute(recording, value, name, found)
+        parts.append(found)
+    for part in parts if depth > 0 else ():
+        if part is not MISSING and not contents.is_plain(part):
+            note_match(recording, part, names, depth - 1)
+
+
+def _static_attribute(value: Any, name: str) -> Any:
+    """``value.name`` where that runs nobody's code; else what is found in the class: it is recorded as it runs."""
+    found = inspect.getattr_static(value, name, MISSING)
+    if isinstance(found, (types.MemberDescriptorType, types.GetSetDescriptorType)):
+        return getattr(value, name, MISSING)
+    return found
+
+
+def note_module(recording: Recording, namespace: dict[str, Any], module: str, level: int) -> types.ModuleType | None:
+    if level:
+        import importlib.util
+
+        module = importlib.util.resolve_name("." * level + module, namespace.get("__package__") or "")
+    found = sys.modules.get(module)
+    slot = recording.root(sys.modules, "sys.modules")
+    if found is None:
+        recording.reason(f"imports {module}, which is not loaded", "import it outside of the function", is_effect=True)
+        return None
+    recording.read(slot, "item", module, found, f"the module {module}")
+    return found
+
+
+def note_import(recording: Recording, namespace: dict[str, Any], module: str, level: int, name: str) -> None:
+    found = note_module(recording, namespace, module, level)
+    if found is not None and name != "*":
+        read_attribute(recording, found, name, getattr(found, name, MISSING))
+
+
+def note_item_write(recording: Recording, value: Any) -> None:
+    if not isinstance(value, Variable) and contents.outlives(recording, value):  # a variable's are part of the program
+        recording.effect(value, "sets items of {}")
+    contents.before_operator(recording, value, "__setitem__", "__delitem__", "__getitem__")
+
+
+def note_update(recording: Recording, name: str, value: Any) -> None:
+    mutable = contents.base_container(value) not in (None, tuple, frozenset) or isinstance(value, np.ndarray)
+    if mutable and contents.outlives(recording, value):
+        recording.effect(value, "changes {} in place")
+    contents.consume(recording, value)
+    contents.before_operator(recording, value, f"__i{name.strip('_')}__")
