@@ -4,7 +4,8 @@
 
 Every side (hybridflow with one thread, hybridflow with N; NumPy, JAX and PyTorch with N, where they can be imported)
 lives in a process of its own, since waiting threads of one would take the cores of another, and is asked in turn for a
-sample of each program.  Figures are medians over the samples, with their quartiles.
+sample of each program, when those of the one before are at rest.  Figures are medians over the samples, with their
+quartiles.
 
 fork and join   a task of empty pieces, one for each thread, called from native code: one after another, and with pauses
                 between the calls, in which the threads find nothing to do.
@@ -26,6 +27,8 @@ from typing import Any
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 import numpy as np
+
+from benchmarks.suite import resting
 
 SIDES = ("one thread", "threads", "numpy", "jax", "torch")
 PAUSES = (0, 20, 200, 10_000)  # microseconds
@@ -192,7 +195,9 @@ def started(side: str, threads: int) -> subprocess.Popen[str]:
 def ask(process: subprocess.Popen[str], name: str) -> Any:
     assert process.stdin is not None and process.stdout is not None
     print(name, file=process.stdin, flush=True)
-    return json.loads(process.stdout.readline())
+    answer = json.loads(process.stdout.readline())
+    resting.wait(process.pid)
+    return answer
 
 
 def quartiles(samples: list[float]) -> dict[str, float]:

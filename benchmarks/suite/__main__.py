@@ -2,8 +2,9 @@
 
     python -m benchmarks.suite [--threads N] [--peers jax,torch,...] [--only WORD ...] [--json FILE] [--picture FILE]
 
-Every side lives in a process of its own and is asked in turn for a sample of each program; all have the same number of
-threads, one unless given.  Peers that are not installed are left out (``pip install '.[peers]'``); PyTorch's compiler
+Every side lives in a process of its own and is asked in turn for a sample of each program, when the threads of the one
+before have come to rest (some look for work for a tenth of a second); all have the same number of threads, one unless
+given.  Peers that are not installed are left out (``pip install '.[peers]'``); PyTorch's compiler
 takes part when it is named (``--peers torch-compile``), since it compiles for minutes.  All results are compared with
 hybridflow's before anything is timed.  Times are medians with half the distance of their quartiles.  Temporaries are
 what a compiled program needs at most besides arguments and results, by its own account.  The limits of the machine are

@@ -1,5 +1,7 @@
 """The sides are asked in turn: each lives in a process of its own, since waiting threads of one would take the cores of
-another.  Every result is compared with hybridflow's before anything is timed."""
+another.  For the same reason nobody is asked before all threads of the side before are at rest: so each finds the
+machine as quiet, and its own threads as sleepy, as any other.  Every result is compared with hybridflow's before
+anything is timed."""
 
 from __future__ import annotations
 
@@ -17,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.suite import worker
+from benchmarks.suite import resting, worker
 from benchmarks.suite.libraries import OUR_EAGER, OURS
 from benchmarks.suite.programs import CASES, KIND_OF
 
@@ -73,6 +75,11 @@ class Side:
             raise RuntimeError(f"its process ended with status {status}")
         return json.loads(line)
 
+    def rest(self) -> None:
+        """Return when its threads have nothing to do any more."""
+        if self._process is not None:
+            resting.wait(self._process.pid)
+
     def end(self, at_once: bool = False) -> None:
         if self._process is not None:
             if at_once:
@@ -90,7 +97,7 @@ class Plan:
     def __init__(self, quick: bool, limit: float, minutes: float) -> None:
         self.least, self.most = (1, 1) if quick else (3, 15)
         self.sample = 0.002 if quick else 0.02
-        self.budget = 0.0 if quick else 2.0  # seconds for the rounds of one program
+        self.budget = 0.0 if quick else 3.0  # seconds for the rounds of one program
         self.limit, self.with_limits = limit, not quick
         self.end = time.perf_counter() + minutes * 60  # no program begins after it
 
@@ -162,7 +169,9 @@ def _program(name: str, sides: dict[str, Side], plan: Plan, folder: str) -> dict
 def _asked(side: Side, request: dict[str, Any], limit: float) -> Any:
     side.ask(request)
     try:
-        return side.answer(limit)
+        answer = side.answer(limit)
+        side.rest()
+        return answer
     except TooLong:
         return {"state": "failed", "why": f"no answer within {limit:.0f} s"}
     except RuntimeError as error:
