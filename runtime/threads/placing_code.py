@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import llvmlite.ir as ir
 
-from hybridflow.runtime.native.ir_builder import I32, I64, PTR, VOID, Function, Module, i32, i64
+from hybridflow.runtime.native.ir_builder import I1, I32, I64, PTR, VOID, Function, Module, i32, i64
 
 _THREAD, _SEEN, _MOMENT, _TAKEN, _CORES = 0, 8, 16, 24, 64  # bytes
 _WORDS = 16  # of a set of cores: 1024 of them, as in cpu_set_t
@@ -33,6 +33,8 @@ def build(module: Module, most: int) -> None:
     f = module.function("placed_thread", VOID, I64, I64)
     f.store(f.args[1], _of(f, f.args[0]), _THREAD)
     f.ret()
+    f = module.function("is_apart", I1, I64)
+    f.ret(f.ne(f.load(_of(f, f.args[0]), _TAKEN, I64), i64(0)))
     f = module.function("forget_places", VOID)
     f.call("memset", PTR, module.ir.globals["places"], i32(0), i64(most * _SIZE))
     f.ret()
@@ -42,6 +44,7 @@ def build_nothing(module: Module) -> None:
     """The same where the system has no such thing."""
     for name, arguments in (("place", (I64, I64)), ("placed_thread", (I64, I64)), ("forget_places", ())):
         module.function(name, VOID, *arguments).ret()
+    module.function("is_apart", I1, I64).ret(ir.Constant(I1, 0))
 
 
 def _of(f: Function, member: ir.Value) -> ir.Value:

@@ -176,8 +176,9 @@ def _prepare_condition(f: Function) -> None:
         f.call(f"pthread_{kind}_init", I32, _variable(f, name), NULL)
 
 
-def _look(f: Function, condition: Callable[[], ir.Value], most: int) -> ir.Value:
-    """Write code that looks for a condition for so many nanoseconds; whether it came true."""
+def _look(f: Function, condition: Callable[[], ir.Value], most: int, member: ir.Value) -> ir.Value:
+    """Write code that looks for a condition for so many nanoseconds; whether it came true.  Where that member is on the
+    core of who hands it work, the core is offered to whoever waits for it; else strangers would have it for long."""
     met, passed, start = f.local(I1), f.local(I64), f.call("now", I64)
 
     def goes_on() -> ir.Value:
@@ -188,7 +189,8 @@ def _look(f: Function, condition: Callable[[], ir.Value], most: int) -> ir.Value
     with f.loop(goes_on):
         _pause(f)
         f.set(passed, f.b.sub(f.call("now", I64), start))
-        with f.b.if_then(f.b.icmp_signed(">", f.get(passed, I64), i64(ALONE))):
+        is_long = f.b.icmp_signed(">", f.get(passed, I64), i64(ALONE))
+        with f.b.if_then(f.b.and_(is_long, f.b.not_(f.call("is_apart", I1, member)))):
             f.call("sched_yield", I32)
     return f.get(met, I1)
 
@@ -288,7 +290,7 @@ def _thread(module: Module) -> None:
         return f.ne(f.get(job, I64), f.get(seen, I64))
 
     with f.loop(lambda: _YES):
-        with f.b.if_then(f.b.not_(_look(f, is_new, LOOK))):
+        with f.b.if_then(f.b.not_(_look(f, is_new, LOOK, member))):
             f.exchange(state, i32(ASLEEP))
             with f.loop(lambda: f.b.and_(f.eq(f.atomic_load(state, I32), i32(ASLEEP)), f.b.not_(is_new()))):
                 f.call("park", VOID, state, i32(ASLEEP))
@@ -349,7 +351,7 @@ def _wait(module: Module) -> None:
     f = module.function("wait_for", VOID, I32)
     (count,) = f.args
     done, waiting = _variable(f, "done"), _variable(f, "waiting")
-    with f.b.if_then(_look(f, lambda: f.eq(f.atomic_load(done, I32), count), WAIT)):
+    with f.b.if_then(_look(f, lambda: f.eq(f.atomic_load(done, I32), count), WAIT, i64(1))):
         f.ret()
     f.exchange(waiting, i32(1))
     so_far = f.local(I32)
