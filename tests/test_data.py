@@ -20,7 +20,7 @@ from hypothesis import given, settings, strategies as st
 
 import hybridflow as hf
 from hybridflow import errors
-from hybridflow.data import AUTOTUNE, Dataset
+from hybridflow.data import AUTOTUNE, Dataset, threads
 
 INFINITE, UNKNOWN = hf.data.INFINITE_CARDINALITY, hf.data.UNKNOWN_CARDINALITY
 
@@ -677,6 +677,61 @@ def test_automatic_calls_become_parallel() -> None:
 
     assert listed(Dataset.range(30).map(work, AUTOTUNE)) == list(range(30))
     assert len(names) > 1
+
+
+@pytest.fixture
+def tasks(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """All calls count as brief, and as quick to come by.  How many elements the tasks of parallel maps had."""
+    made: list[int] = []
+
+    class Noted(threads._Task):
+        def __init__(self, elements: list[Any], results: list[Any] | None = None) -> None:
+            made.append(len(elements))
+            super().__init__(elements, results)
+
+    monkeypatch.setattr(threads, "_BRIEF", 1e9)
+    monkeypatch.setattr(threads, "_TASK_SECONDS", 1e9)
+    monkeypatch.setattr(threads, "_Task", Noted)
+    return made
+
+
+@pytest.mark.parametrize("ordered", [True, False])
+def test_elements_of_brief_calls_are_handed_over_together(tasks: list[int], ordered: bool) -> None:
+    found = listed(Dataset.range(3000).map(lambda x: x + 1, 2, deterministic=ordered))
+    assert (found if ordered else sorted(found)) == list(range(1, 3001))
+    assert sum(tasks) == 3000 and max(tasks) == threads._MOST_ELEMENTS and len(tasks) < 400
+    assert not workers()
+
+
+def test_tasks_of_several_elements_can_be_saved_at_any_of_them(tasks: list[int]) -> None:
+    data = Dataset.range(1500).map(lambda x: x * 2, 2)
+    running = iter(data)
+    for count in range(1, 1501):
+        assert plain(next(running)) == 2 * count - 2
+        if count % 97 == 0:
+            again = iter(data).restore(running.state())
+            assert listed(again) == list(range(2 * count, 3000, 2))
+    assert max(tasks) > 1
+
+
+def test_errors_within_tasks_come_in_order(tasks: list[int]) -> None:
+    def work(x: Any) -> Any:
+        if int(x) == 1000:
+            raise KeyError("thousand")
+        return x
+
+    running = iter(Dataset.range(2000).map(work, 3))
+    assert listed(islice(running, 1000)) == list(range(1000))
+    with pytest.raises(KeyError, match="thousand"):
+        next(running)
+    assert listed(running) == [] and max(tasks) > 1 and not workers()
+
+
+def test_tasks_of_large_elements_stay_small(tasks: list[int]) -> None:
+    large = np.zeros(threads._TASK_BYTES // 2 - 1, np.uint8)
+    data = Dataset.from_tensors(large).repeat(300)
+    assert sum(1 for _ in data.map(lambda x: 0, 2)) == 300
+    assert max(tasks) == 2
 
 
 def test_interrupts_end_threads() -> None:

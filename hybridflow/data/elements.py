@@ -65,6 +65,12 @@ def mapped(function: Callable[[Any], Any], element: Any) -> Any:
     return pytree.unflatten(structure, [function(leaf) for leaf in leaves])
 
 
+def size_of(element: Any) -> int:
+    """The bytes of the tensors of an element."""
+    leaves = [element] if type(element) is Tensor else pytree.flatten(element)[0]
+    return sum([leaf.size * leaf.dtype.itemsize for leaf in leaves if isinstance(leaf, Tensor)])
+
+
 def caller(function: Callable[..., Any]) -> Callable[[Any], Any]:
     """``function``, which takes the parts of elements that are tuples as arguments, as a function of the element."""
 

@@ -16,6 +16,7 @@ from itertools import islice
 from queue import Empty, SimpleQueue
 from typing import Any
 
+from hybridflow.data.elements import size_of
 from hybridflow.data.functions import Map, applied
 from hybridflow.data.node import Elements, Failure, Node, OneSource, Runner, State
 
@@ -23,6 +24,10 @@ AUTOTUNE = -1
 _CHEAP = 200e-6  # seconds that a call takes of which AUTOTUNE leaves it to the calling thread
 _SAMPLE, _UNWATCHED = 4, 252  # calls that AUTOTUNE times, and that it lets pass until the next ones
 _AHEAD = 8  # elements that AUTOTUNE makes in advance
+_BRIEF = 10e-6  # seconds that a call takes which is not worth a task of its own
+_BRIEF_TASKS = 16  # of such calls in a row after which tasks grow
+_MOST_ELEMENTS, _TASK_BYTES = 64, 1 << 20  # of a task
+_TASK_SECONDS = 100e-6  # that elements of a task are waited for
 _END = object()
 
 
@@ -140,12 +145,15 @@ class ParallelMap(Map):
 
 
 class _Task:
-    """An element, and what became of it: a result or a Failure; ``_END`` for what is no element of the source."""
+    """Elements, and what becomes of them: results, the last of which may be a Failure.
 
-    __slots__ = ("done", "element", "result")
+    One without elements is the end of the source, or its Failure.
+    """
 
-    def __init__(self, element: Any, result: Any = None) -> None:
-        self.element, self.result = element, result
+    __slots__ = ("done", "elements", "results")
+
+    def __init__(self, elements: list[Any], results: list[Any] | None = None) -> None:
+        self.elements, self.results = elements, [] if results is None else results
         self.done = threading.Lock()
         self.done.acquire()
 
@@ -156,6 +164,7 @@ class ParallelMapRun(OneSource):
         self.function, self.text, self.calls = node.function, node.text, node.calls
         self.ordered = node.ordered is not False
         self.pending: deque[_Task] = deque()  # elements that were taken from the source, and not given
+        self.given = 0  # elements of the first of these that were given
         self.busy = threading.Lock()  # held while the source runs
 
     def run(self) -> Elements:
@@ -170,19 +179,23 @@ class ParallelMapRun(OneSource):
     def _alone(self, found: Any) -> Any:
         """Elements made by this thread, as long as calls are cheap.  Returns whether that was all."""
         while self.pending:
-            yield applied(self.function, self.pending.popleft().element, self.text)
+            task = self.pending[0]
+            element = task.elements.pop(0)
+            if not task.elements:
+                self.pending.popleft()
+            yield applied(self.function, element, self.text)
         while True:
-            begin, count = time.perf_counter(), 0
+            spent, count = 0.0, 0
             for element in islice(found, _SAMPLE):
+                begin = time.perf_counter()
                 result = applied(self.function, element, self.text)
-                spent = time.perf_counter() - begin
+                spent += time.perf_counter() - begin
                 count += 1
                 yield result
-                begin = time.perf_counter() - spent
+                if spent > _CHEAP * _SAMPLE:
+                    return False
             if count < _SAMPLE:
                 return True
-            if spent > _CHEAP * count:
-                return False
             for element in islice(found, _UNWATCHED):
                 yield applied(self.function, element, self.text)
 
@@ -190,27 +203,31 @@ class ParallelMapRun(OneSource):
         crew = _Crew(found, self, calls)
         threads = []
         surplus = len(self.pending) - 2 * calls  # restored ones that nobody made room for
-        is_over = False
         try:
             for number in range(calls):
                 threads.append(start(crew.work, f"map {number}"))
             threads.append(start(crew.take, "map, source"))
+            is_over = False
             while not is_over or self.pending:
                 task = crew.given.get()
                 task.done.acquire()
-                self.pending.remove(task)
-                if task.element is _END:
-                    if type(task.result) is Failure:
-                        raise task.result.error
-                    is_over = True
-                    continue
-                if type(task.result) is Failure:
-                    raise task.result.error
-                if surplus > 0:
-                    surplus -= 1
-                else:
-                    crew.room.put(True)
-                yield task.result
+                if task is not self.pending[0]:  # where the order does not matter
+                    self.pending.remove(task)
+                    self.pending.appendleft(task)
+                is_over = is_over or not task.elements
+                for result in task.results:
+                    if type(result) is Failure:
+                        raise result.error
+                    self.given += 1
+                    if self.given == len(task.elements):
+                        self._forget()
+                        if surplus > 0:
+                            surplus -= 1
+                        else:
+                            crew.room.put(True)
+                    yield result
+                if not task.elements:
+                    self._forget()
         finally:
             crew.stopped = True
             crew.room.put(False)
@@ -218,24 +235,32 @@ class ParallelMapRun(OneSource):
                 crew.tasks.put(None)
             ended(threads)
 
+    def _forget(self) -> None:
+        """All of the first task was given."""
+        self.pending.popleft()
+        self.given = 0
+
     def state(self) -> State:
         with self.busy:
-            return {"pending": [task.element for task in self.pending if task.element is not _END], **super().state()}
+            held = [element for task in self.pending for element in task.elements]
+            return {"pending": held[self.given :], **super().state()}
 
     def restore(self, state: State) -> None:
         super().restore(state)
-        self.pending.extend(map(_Task, state["pending"]))
+        self.pending.extend([_Task([element]) for element in state["pending"]])
 
 
 class _Crew:
     """What the threads of a parallel map do, and all that they hold: one takes elements, the others call the function.
 
-    Tasks are given in the order of the elements, or as they are done.
+    Tasks are given in the order of the elements, or as they are done.  They are of one element, until calls turn out
+    to be so brief that handing an element over takes longer.
     """
 
     def __init__(self, found: Any, run: ParallelMapRun, calls: int) -> None:
         self.found, self.function, self.text, self.ordered = found, run.function, run.text, run.ordered
         self.pending, self.busy, self.stopped = run.pending, run.busy, False
+        self.size, self.brief = 1, 0  # elements of a task, and how many tasks in a row were brief
         self.tasks: SimpleQueue[_Task | None] = SimpleQueue()
         self.given: SimpleQueue[_Task] = SimpleQueue()
         self.room: SimpleQueue[bool] = SimpleQueue()
@@ -251,26 +276,55 @@ class _Crew:
 
     def take(self) -> None:
         """Make tasks of elements as long as there is room for them."""
-        element = None
-        while element is not _END and self.room.get() and not self.stopped:
+        end: list[Any] | None = None
+        while end is None and self.room.get() and not self.stopped:
             with self.busy:
-                result = None
+                elements: list[Any] = []
                 try:
-                    element = next(self.found, _END)
+                    if not self._taken(elements):
+                        end = []
                 except BaseException as error:
-                    element, result = _END, Failure(error)
-                task = _Task(element, result)
-                self.pending.append(task)
-                self._put(task)
+                    end = [Failure(error)]
+                tasks = [_Task(elements)] if elements else []
+                if end is not None:
+                    tasks.append(_Task([], end))
+                for task in tasks:
+                    self.pending.append(task)
+                    self._put(task)
+
+    def _taken(self, elements: list[Any]) -> bool:
+        """Take the elements of a task: those that are there without waiting.  Returns whether there may be more."""
+        begin, most = time.perf_counter(), 1
+        while len(elements) < most:
+            element = next(self.found, _END)
+            if element is _END:
+                return False
+            elements.append(element)
+            if len(elements) == 1 and self.size > 1:
+                most = min(self.size, _TASK_BYTES // (size_of(element) + 1))
+            elif time.perf_counter() - begin > _TASK_SECONDS:
+                break
+        return True
 
     def work(self) -> None:
         """Call the function."""
         while (task := self.tasks.get()) is not None and not self.stopped:
-            if task.element is not _END:
-                try:
-                    task.result = applied(self.function, task.element, self.text)
-                except BaseException as error:
-                    task.result = Failure(error)
+            begin = time.perf_counter()
+            try:
+                for element in task.elements:
+                    task.results.append(applied(self.function, element, self.text))
+            except BaseException as error:
+                task.results.append(Failure(error))
+            self._learn(len(task.elements), time.perf_counter() - begin)
             task.done.release()
             if not self.ordered:
                 self.given.put(task)
+
+    def _learn(self, calls: int, seconds: float) -> None:
+        """How long so many calls took.  Functions that wait for one another, or sleep, are not brief."""
+        if seconds > _BRIEF * calls:
+            self.size, self.brief = max(1, self.size // 4), 0
+            return
+        self.brief += 1
+        if self.brief >= _BRIEF_TASKS:
+            self.size, self.brief = min(2 * self.size, _MOST_ELEMENTS), 0
