@@ -14,6 +14,7 @@ import pytest
 
 import hybridflow as hf
 from hybridflow import callbacks, errors, layers
+from hybridflow.data import Dataset
 
 RNG = np.random.default_rng(9)
 X = RNG.standard_normal((20, 3)).astype("f4")
@@ -513,6 +514,19 @@ def raising() -> Iterator[Any]:
 def test_wrong_use(use: Any, kind: type[Exception], text: str) -> None:
     with pytest.raises(kind, match=text):
         use(line())
+
+
+def test_samples_are_no_batches() -> None:
+    """A dataset that nobody batched is refused, and not trained on feature by feature."""
+    rows = RNG.standard_normal((8, 3)).astype("f4")
+    model = hf.Sequential([hf.Input((3,)), layers.Dense(1)])
+    model.compile("sgd", "mse")
+    data = Dataset.from_tensor_slices((rows, rows[:, :1]))
+    with pytest.raises(errors.ArgumentError, match=r"is f32.3.; its shape must be .None, 3.. .*Dataset.batch"):
+        model.fit(data, verbose=0)
+    with pytest.raises(errors.ArgumentError, match="its shape must be"):
+        model(rows[0])
+    assert model.fit(data.batch(4), verbose=0).history["loss"]
 
 
 def test_more_steps_than_there_are_batches() -> None:

@@ -6,14 +6,13 @@ import inspect
 from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
-from hybridflow.array.shapes import expand_dims
 from hybridflow.core import pytree
-from hybridflow.eager.operands import as_tensor
 from hybridflow.errors import ArgumentError, ArgumentTypeError
 from hybridflow.layers.graph import InputLayer
 from hybridflow.layers.layer import as_layer, describe
 from hybridflow.layers.naming import settle
 from hybridflow.layers.symbols import Call, Symbol
+from hybridflow.models.inputs import fitting
 from hybridflow.models.model import Model
 
 
@@ -114,7 +113,7 @@ class Functional(Model):
             found = list(inputs) if isinstance(inputs, (list, tuple)) else [inputs]
         if len(found) != len(self.inputs):
             raise ArgumentError(self.name, f"the model takes {len(self.inputs)} inputs, and was given {len(found)}.")
-        return [self._fitting(value, symbol) for value, symbol in zip(found, self.inputs)]
+        return [fitting(value, symbol, self.name) for value, symbol in zip(found, self.inputs)]
 
     def _named(self, inputs: Mapping[Any, Any]) -> list[Any]:
         if self._input_structure.kind is dict:
@@ -144,21 +143,6 @@ class Functional(Model):
         else:
             return [given]
         return [value for pair in pairs for value in self._nested(*pair)]
-
-    def _fitting(self, value: Any, symbol: Symbol) -> Any:
-        """The value, with a last axis of extent 1 where it lacks that."""
-        value = as_tensor(value, self.name)
-        if value.ndim == symbol.ndim - 1 and symbol.shape[-1] == 1:
-            value = expand_dims(value, axis=-1)
-        fits = value.ndim == symbol.ndim and all(
-            wanted is None or not isinstance(actual, int) or actual == wanted
-            for actual, wanted in zip(value.shape, symbol.shape)
-        )
-        if not fits:
-            raise ArgumentError(
-                self.name, f"the input {symbol.name!r} is {value.type}; its shape must be {symbol.shape}."
-            )
-        return value
 
     @property
     def input(self) -> Any:

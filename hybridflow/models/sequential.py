@@ -10,6 +10,7 @@ from hybridflow.layers.graph import Input, InputLayer
 from hybridflow.layers.layer import Layer, as_layer, describe
 from hybridflow.layers.naming import settle
 from hybridflow.layers.symbols import Symbol
+from hybridflow.models.inputs import fitting
 from hybridflow.models.model import Model
 
 
@@ -94,6 +95,8 @@ class Sequential(Model):
         return value if self._narrow is not None else super()._cast(value)  # each layer has a policy of its own
 
     def call(self, inputs: Any, training: bool | None = None) -> Any:
+        if self._start is not None:
+            inputs = fitting(inputs, self._start, self.name)
         for layer in self.layers:
             inputs = layer(inputs)
         return inputs
