@@ -69,6 +69,7 @@ _OF_CODE = frozenset(
         "test_cuda_emission",
         "test_cuda_figures",
         "test_cuda_maps",
+        "test_cuda_products",
         "test_cuda_scans",
         "test_cuda_schedule",
         "test_cuda_teams",

@@ -93,7 +93,7 @@ def emit_matmul(
 
         return Source(code, left, right, epilogue or store)
 
-    return emit_product(module, source, symbol, shape, buffers, result, lanes)
+    return emit_product(module, source, symbol, shape, buffers, result, lanes)[0]
 
 
 def _flat(dtype: Any, shape: Any, pointer: str) -> Flat:

@@ -64,6 +64,14 @@ def turned(x):
     return hf.exp(x.T) + 1
 
 
+def product(x):
+    return hf.nn.relu(x @ x.T)
+
+
+def wide_product(x):
+    return hf.matmul(x, x.T, sum_dtype=hf.int32 if x.dtype == hf.int8 else hf.float32)
+
+
 CASES = {
     "gelu": (gelu, (1 << 20,)),
     "turned": (turned, (1000, 512)),
@@ -78,6 +86,14 @@ CASES = {
     "scan by lines": (running, (1000, 1000)),
     "total by chunks": (total, (1 << 20,)),
     "total by superchunks": (total, (1 << 26,)),
+    "product": (product, (4096, 4096)),
+    "product of depth 256": (product, (4096, 256)),
+    "product by small tiles": (product, (512, 512)),
+    "product by blocks of the depth": (product, (64, 1 << 16)),
+    "product symbolic": (product, (Dim("m"), Dim("n"))),
+    "product of float64": (product, (1024, 1024), np.float64),
+    "product of bfloat16": (wide_product, (1024, 1024), hf.bfloat16),
+    "product of int8": (wide_product, (1024, 1024), np.int8),
 }
 
 
@@ -101,8 +117,8 @@ def versions():
 @pytest.mark.skipif(shutil.which("ptxas") is None, reason="needs ptxas")
 def test_figures(request, tmp_path):
     lines = [f"# {versions()}"]
-    for name, (function, shape) in CASES.items():
-        spec = hf.TensorSpec([None if isinstance(n, Dim) else n for n in shape], np.float32)
+    for name, (function, shape, *dtype) in CASES.items():
+        spec = hf.TensorSpec([None if isinstance(n, Dim) else n for n in shape], *(dtype or [np.float32]))
         graph = hf.function(function).get_concrete_function(spec).graph
         for target in (CUDA_SM80, CUDA_SM90):
             program = compile_graph(graph, target)

@@ -107,6 +107,18 @@ def test_teams_where_extents_are_symbolic(size):
     assert all(same_bits(g, w) for g, w in zip(on_gpu(graph, arrays), want, strict=True))
 
 
+@pytest.mark.parametrize("size", [(1, 1, 1), (70, 33, 9), (1000, 1001, 515), (2048, 2048, 2048), (40, 50, 100_000)])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16", "int8"])
+def test_products(size, dtype):
+    """By tiles of teams, by blocks of the depth, and with one transposed."""
+    m, n, k = size
+    draw = np.random.default_rng(m)
+    arrays = [(3 * draw.normal(size=shape)).astype(getattr(hf, dtype)) for shape in ((m, k), (k, n), (n, k))]
+    graph = hf.function(lambda x, y, z: (x @ y, hf.nn.relu(x @ z.T) + 1)).get_concrete_function(*arrays).graph
+    want = cpu.load(compile_graph(graph, host.target())).run(arrays)
+    assert all(same_bits(g, w) for g, w in zip(on_gpu(graph, arrays), want, strict=True))
+
+
 @pytest.mark.parametrize("size", [1, 31, 4097, 1_000_003])
 def test_sizes(size):
     x = np.random.default_rng(size).normal(size=size).astype(np.float32)

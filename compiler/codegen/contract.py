@@ -24,12 +24,12 @@ Factors are read through ``operand.Operand``, so whatever a factor is made of is
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
 
-from hybridflow.compiler.codegen import tile_registers
+from hybridflow.compiler.codegen import team_product, tile_registers
 from hybridflow.compiler.codegen.direct import Direct, suits
 from hybridflow.compiler.codegen.emitter import Emitter
 from hybridflow.compiler.codegen.factors import (
@@ -48,6 +48,7 @@ from hybridflow.compiler.codegen.operand import UNKNOWN, Operand, Reading, strid
 from hybridflow.compiler.codegen.packing import BATCH, DEPTH, FREE, Packing
 from hybridflow.compiler.codegen.phases import KernelCode, Phase, kernel_parameters
 from hybridflow.compiler.codegen.structured import Code, Ref, lanes_for
+from hybridflow.compiler.codegen.team_product import TeamTiles
 from hybridflow.compiler.codegen.values import Val
 from hybridflow.compiler.codegen.vectors import Lines, Work, emit_lines
 from hybridflow.compiler.ir import dtypes as dt
@@ -64,6 +65,7 @@ from hybridflow.compiler.loops.limits import (
     PANELS,
     WORTH_PACKING,
 )
+from hybridflow.compiler.loops.team_products import TeamProduct
 from hybridflow.compiler.ops.order import K_BLOCK
 from hybridflow.compiler.target import Target
 
@@ -147,7 +149,8 @@ def times_read(target: Target, node: Node) -> tuple[int | None, ...]:
         return None, None
     types = tuple(n.type for n in node.inputs)
     axes = node.op.contraction(types, node.attrs)
-    _, m, n, k = (product(part) for part in axes.extents(*types))
+    batch, *others = axes.extents(*types)
+    m, n, k = map(product, others)
     swapped = n == 1 and m != 1
     if swapped:
         m, n = n, m
@@ -155,7 +158,8 @@ def times_read(target: Target, node: Node) -> tuple[int | None, ...]:
     if axes.lanes:  # the row goes with each line of the other factor
         times = columns, 1
     elif target.kind == "cuda":
-        times = columns, rows
+        how = team_product.choose(form_of(target, types[0].dtype, node.dtype), batch, m, n, k)
+        times = (columns, rows) if how is None else (-(-columns // how.tile.columns), -(-rows // how.tile.rows))
     else:
         blocks = choose_blocks(target, form_of(target, types[0].dtype, node.dtype), m, n, k)
         times = -(-columns // blocks.columns), -(-rows // blocks.rows)
@@ -209,6 +213,9 @@ class Shape:
         return Shape(self.batch, self.n, self.m, self.k)
 
 
+_Written = Callable[..., "tuple[_Product, KernelCode]"]
+
+
 class Source(NamedTuple):
     """What the body of a phase is written with, from its beginning: the parts of the operands are batch, rows or
     columns, and depth (see ``packing``)."""
@@ -227,13 +234,15 @@ def emit_product(
     buffers: int,
     result: np.dtype,
     lanes: bool = False,
-) -> KernelCode:
+    teams: bool = False,
+) -> tuple[KernelCode, str]:
     """Add the kernel ``symbol`` over ``buffers`` buffers: out[batch, m, n] = the sum over k of left times right, of
-    dtype ``result``; a single row or column is summed by ``lanes`` where asked for.
+    dtype ``result``; a single row or column is summed by ``lanes`` where asked for.  Also says how, for a GPU, where
+    units may be those of ``teams`` of threads.
 
     ``source`` is asked once for each phase.  Units on a CPU: a few panels of rows by blocks of columns, or of columns
-    by blocks of rows, of each batch entry; where the depth is cut, blocks of it, and then rows; on a GPU: elements of
-    the product.
+    by blocks of rows, of each batch entry; where the depth is cut, blocks of it, and then rows; on a GPU: tiles, or
+    elements of the product.
     """
 
     def written(name: str, write: Callable[[_Product], Work], for_host: bool = False) -> tuple[_Product, KernelCode]:
@@ -244,22 +253,43 @@ def emit_product(
         made.e.line("ret void")
         parameters = kernel_parameters(buffers)
         found = module.function(made.e, name, parameters, linkage="internal", for_host=for_host)
-        return made, KernelCode((Phase(found, units, grain, least=made.least),), scratch, made.shared)
+        phase = Phase(found, units, grain, least=made.least, team=made.team)
+        return made, KernelCode((phase,), scratch, made.shared)
 
     def whole(made: _Product) -> Work:
-        if lanes:
-            return made.by_lanes()
-        return made.elementwise() if made.e.target.kind == "cuda" else made.by_tiles(module, symbol)
+        return made.by_lanes() if lanes else made.by_tiles(module, symbol)
 
+    if module.target.kind == "cuda" and not lanes:
+        return _for_gpu(written, symbol, teams)
     first, code = written(symbol, whole)
     (alone,) = code.phases
-    count = 1 if lanes or module.target.kind == "cuda" else first.depths(alone.units)
+    count = 1 if lanes else first.depths(alone.units)
     if count == 1:
-        return code
+        return code, ""
     _, sums = written(f"{symbol}_depths", lambda made: made.sums_of_depths(module, symbol, count), True)
     _, totals = written(f"{symbol}_totals", lambda made: made.totals(count), True)
     scratch = larger(code.scratch, sums.scratch)
-    return KernelCode((*sums.phases, *totals.phases), scratch, sums.shared, alone)
+    return KernelCode((*sums.phases, *totals.phases), scratch, sums.shared, alone), ""
+
+
+def _for_gpu(written: _Written, symbol: str, teams: bool) -> tuple[KernelCode, str]:
+    """A product by teams of threads, where these may be and have something to do together, or by single threads."""
+    how: TeamProduct | None = None
+
+    def whole(made: _Product) -> Work:
+        nonlocal how
+        shape = made.shape
+        how = team_product.choose(made.form, shape.batch, shape.m, shape.n, shape.k) if teams else None
+        return made.elementwise() if how is None else made.by_teams(how)
+
+    _, code = written(symbol, whole)
+    if how is None:
+        return code, "an element a thread"
+    blocks = how.blocks
+    if blocks == 1:
+        return code, str(how)
+    _, totals = written(f"{symbol}_totals", lambda made: made.totals_by_elements(blocks))
+    return replace(code, phases=(*code.phases, *totals.phases)), str(how)
 
 
 class _Product:
@@ -271,6 +301,7 @@ class _Product:
         self.form = form_of(self.e.target, self.left.dtype, result)
         self.m, self.n, self.k = (self.c.extent(x) for x in (shape.m, shape.n, shape.k))
         self.least = 1  # units that are worth packing the other factor for
+        self.team = 1  # threads that run a unit
         self.shared: Extent = 0  # bytes
 
     def swapped(self) -> _Product:
@@ -321,6 +352,49 @@ class _Product:
                 block.next = [e.add(block.carried[0], total)]
             self.epilogue(e, e.convert(block.carried[0], self.result), str(entry), str(row), str(col), None)
         return (*shape.batch, shape.m, shape.n), 1, 0
+
+    # ---- teams of threads
+
+    def by_teams(self, how: TeamProduct) -> Work:
+        """Units: tiles of the product, or of the sums of each block of the depth, which go to shared memory: [batch,
+        block, row, column]."""
+        c, e, shape, tile = self.c, self.e, self.shape, how.tile
+        self.team, alone = tile.threads, how.blocks == 1
+        tiles = TeamTiles(c, how, self.form, self.left, self.right, (self.m, self.n, self.k))
+        down, across = (_steps(extent, step) for extent, step in ((shape.m, tile.rows), (shape.n, tile.columns)))
+
+        def finish(value: Val, at: Ref, row: Ref, col: Ref) -> None:
+            if alone:
+                self.epilogue(e, e.convert(value, self.result), str(at), str(row), str(col), None)
+                return
+            place = c.add(c.mul(c.add(c.mul(at, self.m), row), self.n), col)
+            e.store(value, c.at("%shared", place, self.form.sums.itemsize))
+
+        with c.loop("%begin", "%end") as unit:
+            above = c.div(unit.index, c.extent(across))
+            entry, row = c.div(above, c.extent(down)), c.rem(above, c.extent(down))
+            col = c.rem(unit.index, c.extent(across))
+            begin = c.mul(c.rem(entry, how.blocks), K_BLOCK)
+            end = self.k if alone else c.min(c.add(begin, K_BLOCK), self.k)
+            corner = c.mul(row, tile.rows), c.mul(col, tile.columns)
+            tiles.write(c.div(entry, how.blocks), entry, *corner, begin, end, finish)
+        if not alone:
+            self.shared = product((*shape.batch, how.blocks, shape.m, shape.n)) * self.form.sums.itemsize
+        return (*shape.batch, how.blocks, down, across), 1, 0
+
+    def totals_by_elements(self, count: int) -> Work:
+        """Elements of the product from the sums of all blocks of the depth, added up in order."""
+        c, e, sums = self.c, self.e, self.form.sums
+        size = c.mul(self.m, self.n)
+        with c.loop("%begin", "%end") as unit:
+            entry, inside = c.div(unit.index, size), c.rem(unit.index, size)
+            first = c.add(c.mul(c.mul(entry, count), size), inside)
+            with c.loop(0, count, 1, [e.zero(sums)]) as block:
+                place = c.at("%shared", c.add(first, c.mul(block.index, size)), sums.itemsize)
+                block.next = [e.add(block.carried[0], e.load(place, sums))]
+            value, row, col = e.convert(block.carried[0], self.result), c.div(inside, self.n), c.rem(inside, self.n)
+            self.epilogue(e, value, str(entry), str(row), str(col), None)
+        return (*self.shape.batch, self.shape.m, self.shape.n), 1, 0
 
     # ---- blocks and tiles
 

@@ -240,7 +240,7 @@ class ModuleBuilder:
             return self._loops(kernel)
         symbol = self.module.fresh("k")
         if kind is Kind.CONTRACT:
-            return self._contraction(symbol, kernel), ""
+            return self._contraction(symbol, kernel)
         if kind is Kind.CONVOLVE:
             return self._convolution(symbol, kernel), ""
         lowered = _panels_of(kernel.cluster.anchor)
@@ -280,7 +280,7 @@ class ModuleBuilder:
             code = replace(code, scratch=larger(code.scratch, whole.scratch), alone=alone)
         return code, str(found)
 
-    def _contraction(self, symbol: str, kernel: Kernel) -> KernelCode:
+    def _contraction(self, symbol: str, kernel: Kernel) -> tuple[KernelCode, str]:
         node = kernel.cluster.anchor
         x, y = node.inputs
         axes = contraction_of(node)
@@ -320,7 +320,8 @@ class ModuleBuilder:
             left, right = (Operand(code, factor, parts, places) for factor, parts in zip(node.inputs, axes.factors))
             return contract.Source(code, left, right, epilogue)
 
-        return contract.emit_product(self.module, source, symbol, shape, len(operands), node.dtype, axes.lanes)
+        teams = self.is_outermost
+        return contract.emit_product(self.module, source, symbol, shape, len(operands), node.dtype, axes.lanes, teams)
 
     def _convolution(self, symbol: str, kernel: Kernel) -> KernelCode:
         buffers = len(_operands(kernel))

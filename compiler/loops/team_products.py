@@ -1,0 +1,137 @@
+"""How teams of GPU threads compute products: the choice of tiles, as data that ``codegen.team_product`` obeys.
+
+A team computes a tile of the product, a block of its threads one after the other a small tile each, whose sums stay in
+registers; so many elements of the depth of both factors lie in memory of the block at a time.  None of the numbers
+here has been measured: they are what the manuals say of multiprocessors.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from hybridflow.compiler.ir.types import Extent, is_static, static_size
+from hybridflow.compiler.loops.limits import ENOUGH_TEAMS, VECTOR_BYTES, WARP
+from hybridflow.compiler.ops.order import K_BLOCK
+
+DEPTH = 8  # elements along the depth that are in memory of the block at a time
+SYMBOLIC = 1024  # what a symbolic extent is taken for: small enough for tiles of which several fit a multiprocessor
+THIN = 4  # rows or columns below which what is read for a tile is mostly for nobody
+LEAST_TEAM, MOST_TEAM = 2 * WARP, 256  # threads: a block has memory of its own, which warps that share one have not
+MULTIPROCESSORS = 128
+SUMS_A_CYCLE = 128  # that a multiprocessor adds up
+CYCLES_OF_A_READ = 2  # of a multiprocessor, for vectors from memory of the block for a warp
+CYCLES_OF_PACKING = 6 / 128  # an element
+LATENCY = 40  # cycles for each element of the depth, however small the tile is
+REGISTERS_FOR_SUMS = 128  # of a thread: its sums, and the totals that they are added to
+
+
+@dataclass(frozen=True)
+class TeamTile:
+    """The tile of a team: ``rows`` by ``columns``, of which a thread has ``high`` by ``wide``, in groups of ``vector``
+    neighbours each way."""
+
+    rows: int
+    columns: int
+    high: int
+    wide: int
+    vector: int
+
+    @property
+    def threads(self) -> int:
+        return self.threads_down * self.threads_across
+
+    @property
+    def threads_down(self) -> int:
+        return self.rows // self.high
+
+    @property
+    def threads_across(self) -> int:
+        return self.columns // self.wide
+
+    @property
+    def warp(self) -> tuple[int, int]:
+        """Threads of a warp, down and across: as square as they may be, so that they read little."""
+        across = min(self.threads_across, max(8, WARP // self.threads_down))
+        return WARP // across, across
+
+    @property
+    def pitches(self) -> tuple[int, int]:
+        """Elements from one to the next along the depth in memory of the block, of either factor."""
+        return self.rows + self.vector, self.columns + self.vector
+
+    @property
+    def elements(self) -> int:
+        """Of both factors in memory of the block, twice: one part is filled while the other one is read.  Behind them
+        threads hand over finished sums there, so many rows at a time as there are threads down."""
+        return max(2 * DEPTH * sum(self.pitches), self.threads_down * self.columns)
+
+    def times(self, m: int, n: int) -> int:
+        """Tiles of a product of so many rows and columns."""
+        return -(-m // self.rows) * -(-n // self.columns)
+
+    def cycles(self) -> float:
+        """Of a multiprocessor, for each element of the depth."""
+        warps = self.threads / WARP
+        vectors = (self.high + self.wide) / self.vector
+        sums = self.rows * self.columns / SUMS_A_CYCLE + warps * vectors / 4
+        return max(sums, warps * vectors * CYCLES_OF_A_READ) + (self.rows + self.columns) * CYCLES_OF_PACKING
+
+    def __str__(self) -> str:
+        return f"tiles of {self.rows} x {self.columns}, {self.high} x {self.wide} a thread"
+
+
+@dataclass(frozen=True)
+class TeamProduct:
+    """``blocks`` of the depth go to different teams, whose sums a second step adds up; 1 where each goes through all of
+    it.  ``in_blocks``: a team has totals beside the sums of a block."""
+
+    tile: TeamTile
+    blocks: int
+    in_blocks: bool
+
+    def __str__(self) -> str:
+        pieces = f"; {self.blocks} blocks of the depth" if self.blocks > 1 else ""
+        return f"{self.tile}; teams of {self.tile.threads}{pieces}"
+
+
+def choose(
+    batch: tuple[Extent, ...], m: Extent, n: Extent, k: Extent, itemsize: int, ordered: bool, dear: bool
+) -> TeamProduct | None:
+    """How teams compute products of m x n elements of depth k, whose sums have ``itemsize`` bytes; None where threads
+    do better alone.  ``ordered`` sums are added up by blocks; a step of ``dear`` ones takes several instructions."""
+    rows, columns, depth = (extent if isinstance(extent, int) else SYMBOLIC for extent in (m, n, k))
+    entries = static_size(batch) if is_static(batch) else SYMBOLIC
+    if min(rows, columns) < THIN or 0 in (entries, depth):
+        return None
+    if rows * columns < LEAST_TEAM and (depth <= K_BLOCK or entries >= ENOUGH_TEAMS):
+        return None
+    in_blocks = ordered and not (isinstance(k, int) and k <= K_BLOCK)
+    tile = _choose_tile(entries, rows, columns, itemsize, in_blocks, dear)
+    if not in_blocks or not is_static((*batch, m, n, k)) or entries * tile.times(rows, columns) >= ENOUGH_TEAMS:
+        return TeamProduct(tile, 1, in_blocks)
+    blocks = -(-depth // K_BLOCK)
+    if 2 * rows * columns * blocks > (rows + columns) * depth:
+        return TeamProduct(tile, 1, in_blocks)
+    return TeamProduct(_choose_tile(entries * blocks, rows, columns, itemsize, False, dear), blocks, False)
+
+
+def _choose_tile(entries: int, rows: int, columns: int, itemsize: int, in_blocks: bool, dear: bool) -> TeamTile:
+    def time(tile: TeamTile) -> tuple[float, float, int]:
+        turns = -(-entries * tile.times(rows, columns) // MULTIPROCESSORS)
+        return max(turns * tile.cycles(), LATENCY), turns * tile.cycles(), -tile.rows
+
+    return min(_tiles(itemsize, in_blocks, dear), key=time)
+
+
+def _tiles(itemsize: int, in_blocks: bool, dear: bool) -> list[TeamTile]:
+    """Tiles whose sums stay in registers, and which all threads help to read."""
+    vector = min(VECTOR_BYTES // itemsize, 4)
+    words = max(1, itemsize // 4) * (2 if in_blocks else 1)
+    sizes, sides = (8, 16, 32, 64, 128), (4,) if dear else (4, 8)
+    return [
+        tile
+        for tile in (TeamTile(r, c, h, w, vector) for r in sizes for c in sizes for h in sides for w in sides)
+        if LEAST_TEAM <= tile.threads <= MOST_TEAM
+        and tile.threads <= DEPTH * min(tile.rows, tile.columns)
+        and tile.high * tile.wide * words <= REGISTERS_FOR_SUMS
+    ]
