@@ -26,6 +26,11 @@ _LEVELS = 4  # log2 of them
 _BLOCK = 256  # rows that are done with while they lie in the innermost cache
 
 
+def mirrored(e: Emitter, bits: Val) -> Val:
+    """Negative floats in reverse: their bits as integers in the order of the numbers, and back."""
+    return e.xor(bits, e.and_(e.ashr(bits, 8 * bits.dtype.itemsize - 1), int(np.iinfo(bits.dtype).max)))
+
+
 def sort_columns(c: Code, rows: str, count: Ref, key: np.dtype, lanes: int) -> None:
     """Sort the lanes of the ``count`` rows of ``lanes`` keys at ``rows``.  Memory reaches to the next power of two, at
     least ROWS, and is filled with the largest key there."""

@@ -16,7 +16,7 @@ import numpy as np
 
 from hybridflow.compiler.codegen import network
 from hybridflow.compiler.codegen.emitter import Emitter
-from hybridflow.compiler.codegen.network import Rows, in_order, rows_function
+from hybridflow.compiler.codegen.network import Rows, in_order, mirrored, rows_function
 from hybridflow.compiler.codegen.structured import Code, Ref
 from hybridflow.compiler.codegen.tiles import transposed
 from hybridflow.compiler.codegen.values import Val, mangle, type_text
@@ -93,14 +93,10 @@ class _Keys(Rows):
         if not dt.is_float(self.key):
             return key
         with self.e.strict():
-            return self._mirrored(self.e.bitcast(self.e.add(key, 0.0), self.bits))
+            return mirrored(self.e, self.e.bitcast(self.e.add(key, 0.0), self.bits))
 
     def unordered(self, number: Val) -> Val:
-        return self.e.bitcast(self._mirrored(number), self.key) if dt.is_float(self.key) else number
-
-    def _mirrored(self, bits: Val) -> Val:
-        e = self.e
-        return e.xor(bits, e.and_(e.ashr(bits, 8 * self.key.itemsize - 1), int(np.iinfo(self.bits).max)))
+        return self.e.bitcast(mirrored(self.e, number), self.key) if dt.is_float(self.key) else number
 
 
 def _write_sort(r: _Keys) -> None:

@@ -254,7 +254,7 @@ class _Values:
         found = [is_nan, e.eq(bits, 0), e.eq(bits, -self.largest - 1)]
         if self.floats:
             return e.select(is_nan, np.inf, e.neg(value) if self.descending else value), found
-        bits = self._mirrored(bits)
+        bits = network.mirrored(e, bits)
         return e.select(is_nan, self.largest, e.not_(bits) if self.descending else bits), found
 
     def _place_nans(self, start: Ref) -> None:
@@ -284,7 +284,7 @@ class _Values:
         """Integers in the order of floats; zeros are -1 and 0."""
         e = self.e
         bits = e.bitcast(value, self.bits)
-        order, is_nan = self._mirrored(bits), e.gt(e.and_(bits, self.largest), self._infinity)
+        order, is_nan = network.mirrored(e, bits), e.gt(e.and_(bits, self.largest), self._infinity)
         return e.select(is_nan, self.largest, e.not_(order) if self.descending else order)
 
     # ---- places and keys
@@ -331,17 +331,12 @@ class _Values:
         else:
             key = e.not_(key) if self.descending else key
             if dt.is_float(self.dtype):
-                value = e.bitcast(self._mirrored(key), self.dtype)
+                value = e.bitcast(network.mirrored(e, key), self.dtype)
             elif dt.is_bool(self.dtype):
                 value = e.ne(key, 0)
             else:
                 value = e.bitcast(e.xor(key, -self.largest - 1) if self._is_unsigned else key, self.dtype)
         e.store(value, self._of_out(position), mask)
-
-    def _mirrored(self, bits: Val) -> Val:
-        """Negative floats in reverse: their bits as integers in the order of the numbers, and back."""
-        e = self.e
-        return e.xor(bits, e.and_(e.ashr(bits, 8 * self.key.itemsize - 1), self.largest))
 
     @property
     def _infinity(self) -> int:
