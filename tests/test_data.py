@@ -507,6 +507,7 @@ WRONG = [
     (lambda d: Dataset.from_tensor_slices(()), "nothing to slice"),
     (lambda d: Dataset.from_tensor_slices(([1, 2], [1])), r"tensors\[1\] has 1 rows"),
     (lambda d: Dataset.from_generator([1, 2]), "cannot be called"),
+    (lambda d: listed(Dataset.from_generator(lambda: 3)), "returned int, which is no iterable"),
     (lambda d: Dataset.from_generator(list, output_signature=(3,)), "use hf.TensorSpec"),
     (lambda d: Dataset.sample_from_datasets([d, d], [1]), "2 numbers"),
     (lambda d: Dataset.sample_from_datasets([]), "no dataset"),

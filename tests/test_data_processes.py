@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import gc
 import multiprocessing
 import os
 import signal
 import subprocess
 import sys
 import textwrap
+import time
 import traceback
 from pathlib import Path
 from typing import Any
@@ -16,7 +18,7 @@ import pytest
 
 import hybridflow as hf
 from hybridflow import errors
-from hybridflow.data import Dataset
+from hybridflow.data import Dataset, processes
 
 
 def halved(x: Any) -> Any:
@@ -56,6 +58,23 @@ def test_processes_that_die() -> None:
     assert not multiprocessing.active_children()
     with pytest.raises(errors.ArgumentTypeError, match="Use a function of a module"):
         Dataset.range(3).map(lambda x: x, 2, processes=True)
+
+
+def hangs(x: Any) -> Any:
+    if int(x) == 1:
+        time.sleep(10_000)
+    return x
+
+
+def test_processes_that_hang_are_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An iterator that is closed does not wait for ever."""
+    monkeypatch.setattr(processes, "_GRACE", 0.1)
+    running = iter(Dataset.range(9).map(hangs, 1, processes=True))
+    assert int(next(running)) == 0
+    assert multiprocessing.active_children()
+    running.close()
+    gc.collect()
+    assert not multiprocessing.active_children()
 
 
 PROGRAM = """

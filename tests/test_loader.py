@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import threading
+import time
 from collections import namedtuple
 from typing import Any
 
@@ -32,6 +34,19 @@ class Numbers:
         if index == self.dies:
             os._exit(1)
         return np.full((2,), index, np.float32), index
+
+
+class Hanging(Numbers):
+    """The third sample never comes."""
+
+    def __getitem__(self, index: int) -> Any:
+        if index == 2:
+            time.sleep(10_000)
+        return super().__getitem__(index)
+
+
+def fails(number: int) -> None:
+    raise LookupError(f"worker {number} has no table")
 
 
 def indices(loader: Any) -> list[list[int]]:
@@ -101,6 +116,48 @@ def test_processes() -> None:
         next(found)
     with pytest.raises(errors.WorkerError, match="a worker process died"):
         indices(DataLoader(Numbers(6, dies=3), 2, num_workers=1, multiprocessing_context="spawn"))
+
+
+def test_processes_that_hang_are_ended() -> None:
+    loader = DataLoader(Hanging(), 2, num_workers=1, multiprocessing_context="spawn")
+    found = iter(loader)
+    assert next(found)[1].tolist() == [0, 1]
+    assert multiprocessing.active_children()
+    loader.timeout = 0.1  # the process has begun
+    with pytest.raises(errors.WorkerError, match=r"more than 0.1 s"):
+        next(found)
+    assert not multiprocessing.active_children()
+
+
+def test_what_processes_cannot_begin_with() -> None:
+    loader = DataLoader(Numbers(), 2, num_workers=1, multiprocessing_context="spawn", worker_init_fn=fails)
+    with pytest.raises(LookupError, match="worker 0 has no table") as caught:
+        list(loader)
+    assert "raised by worker_init_fn" in caught.value.__notes__[0]
+    with pytest.raises(errors.ArgumentTypeError, match=r"cannot be sent .* Use classes and functions of modules"):
+        list(DataLoader(Numbers(), 2, num_workers=1, multiprocessing_context="spawn", collate_fn=lambda samples: 1))
+    assert not multiprocessing.active_children()
+
+
+@pytest.mark.parametrize(
+    ("samples", "text"),
+    [
+        ([np.ones(3), np.ones(4)], r"the samples of one batch differ in shape: \(3,\) and, sample 1 .*, \(4,\)"),
+        (
+            [({"x": np.ones(3)}, 1), ({"x": np.ones(4)}, 2)],
+            r"the parts sample\[0\]\['x'\] of one batch differ in shape",
+        ),
+        ([(1, 2), (1, 2, 3)], "differ in length: 2 and, sample 1 of the batch, 3"),
+        ([{"a": 1}, {"b": 1}], "differ in keys: .*'a'.* and, sample 1 of the batch, .*'b'"),
+        ([1, "one"], "differ in kind: int and, sample 1 of the batch, str"),
+        ([{"a": 1}, 3], "differ in kind: dict and, sample 1 of the batch, int"),
+        ([(3,), 4], "differ in kind: tuple and, sample 1 of the batch, int"),
+    ],
+)
+def test_samples_that_are_unlike(samples: list[Any], text: str) -> None:
+    for workers in (0, 1):
+        with pytest.raises(errors.ShapeError, match=text):
+            list(DataLoader(samples, 2, num_workers=workers))
 
 
 def test_a_model_is_fitted_from_a_loader() -> None:

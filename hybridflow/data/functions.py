@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from hybridflow.core import pytree
@@ -303,7 +303,12 @@ class GeneratedRun(Runner):
     def run(self) -> Elements:
         node = self.node
         check = checker(node.wanted, node.stage)
-        found = iter(node.make())
+        made = node.make()
+        if not isinstance(made, Iterable) and not hasattr(made, "__getitem__"):
+            raise ArgumentTypeError(
+                node.stage, f"the function returned {type(made).__name__}, which is no iterable. Let it yield elements."
+            )
+        found = iter(made)
         if self.position:
             skipped(found, self.position)
         try:

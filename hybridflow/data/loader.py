@@ -15,8 +15,8 @@ from hybridflow.core import pytree
 from hybridflow.core.tensor import Tensor
 from hybridflow.data.arguments import seeds, whole
 from hybridflow.data.iterator import outside_of_traces
-from hybridflow.data.processes import Sent, died, ignore_interrupts
-from hybridflow.errors import ArgumentError, ArgumentTypeError, TraceError, WorkerError
+from hybridflow.data.processes import Pool, Sent, died
+from hybridflow.errors import ArgumentError, ArgumentTypeError, ShapeError, TraceError, WorkerError
 from hybridflow.jit.tensor_spec import TensorSpec
 
 
@@ -29,7 +29,8 @@ class DataLoader:
 
     ``num_workers`` threads look samples up in advance, ``prefetch_factor`` batches each; batches keep their order.
     With ``multiprocessing_context="spawn"`` they are processes, which ``worker_init_fn`` is called in first, with
-    their number.  What a worker raises is raised here, with its own traceback.  Workers end when the iterator does.
+    their number.  What a worker raises is raised here, with its own traceback.  Workers end when the iterator does:
+    what they are busy with is waited for, by processes for some seconds only, and not after a ``timeout``.
     ``generator`` is a seed, or a ``hf.random.Generator``, of the order.
 
     >>> squares = [(np.float32(i), i * i) for i in range(5)]
@@ -157,8 +158,9 @@ class DataLoader:
                 yield self.collate_fn(batch)
 
     def _in_advance(self, fetches: Iterator[Any]) -> Iterator[Any]:
-        workers = self._workers()
+        workers = self._threads() if self.multiprocessing_context is None else self._processes()
         waiting: deque[Any] = deque()
+        hangs = False
         try:
             for indices in fetches:
                 waiting.append(self._submitted(workers, indices))
@@ -166,29 +168,41 @@ class DataLoader:
                     yield self._awaited(waiting.popleft())
             while waiting:
                 yield self._awaited(waiting.popleft())
+        except _SlowError as error:
+            hangs = True
+            raise WorkerError("DataLoader", str(error)) from None
         finally:
             for future in waiting:
                 future.cancel()
-            workers.shutdown(wait=True, cancel_futures=True)
+            if isinstance(workers, Pool):
+                workers.close(0 if hangs else None)
+            else:
+                workers.shutdown(wait=not hangs, cancel_futures=True)
 
-    def _workers(self) -> concurrent.futures.Executor:
-        if self.multiprocessing_context is None:
-            return concurrent.futures.ThreadPoolExecutor(self.num_workers, "hybridflow.data loader")
+    def _threads(self) -> concurrent.futures.ThreadPoolExecutor:
+        return concurrent.futures.ThreadPoolExecutor(self.num_workers, "hybridflow.data loader")
+
+    def _processes(self) -> Pool:
         context = self.multiprocessing_context
         if isinstance(context, str):
             context = multiprocessing.get_context(context)
-        begun = context.Value("i", 0)
-        return concurrent.futures.ProcessPoolExecutor(
-            self.num_workers, context, _begin, (self.dataset, self.collate_fn, self.worker_init_fn, begun)
-        )
+        return Pool(self.num_workers, context, _begin, (self.dataset, self.collate_fn, self.worker_init_fn))
 
-    def _submitted(self, workers: concurrent.futures.Executor, indices: Any) -> concurrent.futures.Future[Any]:
-        if self.multiprocessing_context is None:
+    def _submitted(
+        self, workers: Pool | concurrent.futures.ThreadPoolExecutor, indices: Any
+    ) -> concurrent.futures.Future[Any]:
+        if not isinstance(workers, Pool):
             return workers.submit(_fetched, self.dataset, indices, self.collate_fn)
         try:
             return workers.submit(_fetched_there, indices)
         except concurrent.futures.BrokenExecutor:
             raise died("DataLoader") from None
+        except Exception as error:  # whatever parts of the dataset raise
+            raise ArgumentTypeError(
+                "DataLoader",
+                f"worker processes cannot be sent the dataset, collate_fn or worker_init_fn: {error}. Use classes and "
+                "functions of modules.",
+            ) from None
 
     def _awaited(self, future: concurrent.futures.Future[Any]) -> Any:
         try:
@@ -198,27 +212,73 @@ class DataLoader:
         except concurrent.futures.TimeoutError:
             if future.done():
                 raise  # the user's own
-            raise WorkerError("DataLoader", f"a batch took more than {self.timeout} s (timeout).") from None
+            raise _SlowError(f"a batch took more than {self.timeout} s (timeout).") from None
         return _as_tensors(found) if self.multiprocessing_context is not None else found
+
+
+class _SlowError(Exception):
+    """A worker takes longer than it may, and may never end."""
 
 
 def default_collate(samples: list[Any]) -> Any:
     """A batch of samples: arrays, tensors and numbers are stacked, tuples, lists and dicts part by part; texts and
     other things stay a list.
 
+    Raises ShapeError for samples that differ in kind, structure or shape.
+
     >>> hf.data.default_collate([{"x": 1.0, "name": "a"}, {"x": 2.0, "name": "b"}])
     {'x': <Tensor f64[2] cpu> [1. 2.], 'name': ['a', 'b']}
     """
+    return _collated(samples, "")
+
+
+def _collated(samples: list[Any], path: str) -> Any:
+    """A batch of parts of samples, which are at this path in them."""
     first = samples[0]
     if isinstance(first, Mapping):
-        return {key: default_collate([sample[key] for sample in samples]) for key in first}
-    if isinstance(first, tuple) and hasattr(first, "_fields"):
-        return type(first)(*map(default_collate, map(list, zip(*samples, strict=True))))
+        _check_kinds(samples, path, Mapping)
+        _check_alike(samples, path, "keys", lambda sample: sorted(map(repr, sample)))
+        return {key: _collated([sample[key] for sample in samples], f"{path}[{key!r}]") for key in first}
     if isinstance(first, (list, tuple)):
-        return type(first)(map(default_collate, map(list, zip(*samples, strict=True))))
-    if isinstance(first, (bool, int, float, np.generic, np.ndarray, Tensor)) or hasattr(first, "__array__"):
-        return asarray(np.stack([np.asarray(sample) for sample in samples]))
+        _check_kinds(samples, path, (list, tuple))
+        _check_alike(samples, path, "length", len)
+        parts = [_collated(list(column), f"{path}[{k}]") for k, column in enumerate(zip(*samples))]
+        return type(first)(*parts) if hasattr(first, "_fields") else type(first)(parts)
+    if _is_array(first):
+        for number, sample in enumerate(samples):
+            if not _is_array(sample):
+                raise _unlike(path, number, "kind", type(first).__name__, type(sample).__name__)
+        arrays = [np.asarray(sample) for sample in samples]
+        _check_alike(arrays, path, "shape", lambda array: array.shape)
+        return asarray(np.stack(arrays))
     return samples
+
+
+def _is_array(value: Any) -> bool:
+    return isinstance(value, (bool, int, float, np.generic, np.ndarray, Tensor)) or hasattr(value, "__array__")
+
+
+def _check_kinds(samples: list[Any], path: str, kind: Any) -> None:
+    for number, sample in enumerate(samples):
+        if not isinstance(sample, kind):
+            raise _unlike(path, number, "kind", type(samples[0]).__name__, type(sample).__name__)
+
+
+def _check_alike(samples: list[Any], path: str, what: str, of: Callable[[Any], Any]) -> None:
+    """Raises ShapeError where something of the samples is not that of the first."""
+    wanted = of(samples[0])
+    for number, sample in enumerate(samples):
+        if (found := of(sample)) != wanted:
+            raise _unlike(path, number, what, wanted, found)
+
+
+def _unlike(path: str, number: int, what: str, wanted: Any, found: Any) -> ShapeError:
+    part = f"the parts sample{path}" if path else "the samples"
+    return ShapeError(
+        "DataLoader",
+        f"{part} of one batch differ in {what}: {wanted} and, sample {number} of the batch, {found}. "
+        "Make them alike, or give a collate_fn.",
+    )
 
 
 def _converted(sample: Any) -> Any:
@@ -250,16 +310,19 @@ def _fetched(dataset: Any, indices: Any, collate: Callable[[Any], Any]) -> Any:
 _there: dict[str, Any] = {}  # in a worker process: what it works with
 
 
-def _begin(dataset: Any, collate: Any, init: Callable[[int], Any] | None, begun: Any) -> None:
-    ignore_interrupts()
+def _begin(number: int, dataset: Any, collate: Any, init: Callable[[int], Any] | None) -> None:
     _there.update(dataset=dataset, collate=collate)
-    with begun.get_lock():
-        number, begun.value = begun.value, begun.value + 1
     if init is not None:
-        init(number)
+        try:
+            init(number)
+        except Exception as error:
+            error.add_note("[DataLoader] raised by worker_init_fn.")
+            _there["failure"] = error
 
 
 def _fetched_there(indices: Any) -> Any:
+    if "failure" in _there:
+        raise _there["failure"]
     return _as_arrays(_fetched(_there["dataset"], indices, _there["collate"]))
 
 

@@ -1,7 +1,8 @@
 """Runs that other processes work for.
 
 Processes are started anew (``spawn``), so that functions and elements go to them by pickle.  They ignore Ctrl-C, which
-is for the one that asked for them, and end with the generator that started them.
+is for the one that asked for them, and end with the generator that started them: what is busy then is waited for, but
+not for ever.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import multiprocessing
 import os
 import pickle
 import signal
+import threading
 from collections import deque
 from collections.abc import Callable
 from itertools import islice
@@ -24,6 +26,8 @@ from hybridflow.data.functions import applied
 from hybridflow.data.node import Elements, OneSource, Runner, State
 from hybridflow.data.threads import AUTOTUNE, ParallelMap
 from hybridflow.errors import ArgumentTypeError, WorkerError
+
+_GRACE = 5.0  # seconds that processes get which are busy when they are to end
 
 
 class Sent:
@@ -49,16 +53,49 @@ def died(stage: str) -> WorkerError:
     )
 
 
-def ignore_interrupts() -> None:
-    """Leave Ctrl-C, which a terminal sends to all processes, to the one that this one works for."""
+class Pool:
+    """Processes that work for this one.  ``begin`` is called in each of them first, with its number and arguments."""
+
+    def __init__(self, count: int, context: Any, begin: Callable[..., None], arguments: tuple[Any, ...]) -> None:
+        self._ids = context.Array("q", count)  # of the processes, as they begin
+        given = (self._ids, begin, arguments)
+        self._executor = concurrent.futures.ProcessPoolExecutor(count, context, _begin_process, given)
+
+    def submit(self, function: Callable[..., Any], *args: Any) -> concurrent.futures.Future[Any]:
+        """``function(*args)`` of one of them.  Raises BrokenExecutor where one has died."""
+        return self._executor.submit(function, *args)
+
+    def close(self, seconds: float | None = None) -> None:
+        """End them; those that are busy for so many seconds more (some, where nobody says) are killed."""
+        killer = threading.Timer(_GRACE if seconds is None else seconds, self._kill)
+        killer.daemon = True
+        killer.start()
+        try:
+            self._executor.shutdown(wait=True, cancel_futures=True)
+        finally:
+            killer.cancel()
+            killer.join()
+
+    def _kill(self) -> None:
+        ids = {*self._ids}
+        for process in multiprocessing.active_children():
+            if process.pid in ids:
+                process.kill()
+
+
+def _begin_process(ids: Any, begin: Callable[..., None], arguments: tuple[Any, ...]) -> None:
+    """In a worker process.  It leaves Ctrl-C, which a terminal sends to all processes, to the one that it works for."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    with ids.get_lock():
+        number = sum(1 for known in ids if known)
+        ids[number] = os.getpid()
+    begin(number, *arguments)
 
 
 _there: list[tuple[Callable[..., Any], str]] = []  # in a worker process: what it calls
 
 
-def _begin(function: Callable[..., Any], text: str) -> None:
-    ignore_interrupts()
+def _begin(_: int, function: Callable[..., Any], text: str) -> None:
     _there.append((function, text))
 
 
@@ -101,17 +138,15 @@ class ProcessMapRun(OneSource):
         self.pending: deque[_Task] = deque()  # elements that were taken from the source, and not given
 
     def run(self) -> Elements:
-        pool = concurrent.futures.ProcessPoolExecutor(
-            self.calls, multiprocessing.get_context("spawn"), _begin, (self.node.function, self.node.text)
-        )
+        pool = Pool(self.calls, multiprocessing.get_context("spawn"), _begin, (self.node.function, self.node.text))
         try:
             yield from self._given(pool)
         except concurrent.futures.BrokenExecutor:
             raise died("Dataset.map") from None
         finally:
-            pool.shutdown(wait=True, cancel_futures=True)
+            pool.close()
 
-    def _given(self, pool: concurrent.futures.ProcessPoolExecutor) -> Elements:
+    def _given(self, pool: Pool) -> Elements:
         found = self.source.run()
         for task in self.pending:  # those of a restored state
             task.future = pool.submit(_applied_there, sent(task.element))
