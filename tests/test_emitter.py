@@ -268,6 +268,36 @@ def test_lanes():
         assert run_lanes(build, x).tolist() == list(expected)
 
 
+@pytest.mark.parametrize("target", RUNNABLE, ids=str)
+@pytest.mark.parametrize("dtype", [dt.bool_, dt.int8, dt.float16, dt.bfloat16, F32, F64], ids=dt.SHORT.get)
+def test_settled_values_are_the_same_bits(dtype, target):
+    """NaNs with payloads, subnormals, negative zeros: nothing is calculated on the way."""
+    x = values(dtype)
+    for width in (2, 8):
+        run = compile_loop(lambda e, v: e.settled([v])[0], [dtype], width, RUNNABLE[target])
+        assert run(x).tobytes() == x.tobytes(), width
+
+
+@pytest.mark.parametrize("name", ["sse2", "avx2", "avx512", "aarch64"])
+@pytest.mark.parametrize("dtype", [dt.uint8, dt.int16, F32, F64], ids=dt.SHORT.get)
+def test_settled_values_take_no_instruction_but_are_not_looked_behind(name, dtype):
+    target = targets.NAMED[name]
+    width = target.lanes(8 * dtype.itemsize)
+
+    def swapped(e, v, settled):
+        found = e.reverse(v)
+        return e.reverse(e.settled([found])[0] if settled else found)
+
+    def instructions(build):
+        text = assembly(loop_text(build, [dtype], target, width)[0], target)
+        return [line for line in text.splitlines() if line[:1] == "\t" and line[1:2] not in ".#/"]
+
+    plain = instructions(lambda e, v: v)
+    assert len(instructions(lambda e, v: e.settled([v])[0])) == len(plain)
+    assert len(instructions(lambda e, v: swapped(e, v, False))) == len(plain)  # two shuffles that are none
+    assert len(instructions(lambda e, v: swapped(e, v, True))) > len(plain)
+
+
 def run_lanes(build, x):
     return compile_loop(build, [F32], x.size)(x)
 

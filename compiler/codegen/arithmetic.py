@@ -110,6 +110,32 @@ class Arithmetic(Writer):
             f"shufflevector {vector} {a.ref}, {vector} {other}, <{len(lanes)} x i32> <{indices}>", a.dtype, len(lanes)
         )
 
+    def settled(self, values: Sequence[Val]) -> list[Val]:
+        """The same values, as instructions that the code generator does not look behind.
+
+        Between the rounds of a network of shuffles: it would try for each shuffle whether it can be one with all those
+        before it, which takes longer than everything else that is done with them, and these networks are written in as
+        few shuffles as there can be.
+        """
+        return [v if v.width == 1 or dt.is_bool(v.dtype) else self._settled(v) for v in values]
+
+    def _settled(self, value: Val) -> Val:
+        size = value.dtype.itemsize * value.width
+        text, scalar = type_text(value.dtype, value.width), type_text(value.dtype)
+        ref = value.ref
+        if scalar in ("float", "double"):
+            fenced, name = text, f"v{value.width}f{8 * value.dtype.itemsize}"
+        else:  # there are fences for floats alone
+            if size % 4:
+                return value
+            fenced, name = f"<{size // 4} x float>", f"v{size // 4}f32"
+            ref = self.assign(f"bitcast {text} {ref} to {fenced}", dt.float32, size // 4).ref
+        self.declares.add(f"declare {fenced} @llvm.arithmetic.fence.{name}({fenced})")
+        one = self.assign(f"call {fenced} @llvm.arithmetic.fence.{name}({fenced} {ref})", value.dtype, value.width)
+        if fenced == text:
+            return one
+        return self.assign(f"bitcast {fenced} {one.ref} to {text}", value.dtype, value.width)
+
     def reverse(self, value: Val) -> Val:
         """The lanes in the opposite order."""
         return value if value.width == 1 else self.shuffle(value, None, range(value.width - 1, -1, -1))

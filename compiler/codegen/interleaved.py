@@ -158,7 +158,8 @@ def separated(e: Emitter, vectors: Sequence[Val]) -> list[Val]:
         parts = []
         for odd in (0, 1):
             lanes = [2 * k + odd for k in range(width)]
-            parts.append(separated(e, [e.shuffle(a, b, lanes) for a, b in zip(vectors[::2], vectors[1::2])]))
+            half = [e.shuffle(a, b, lanes) for a, b in zip(vectors[::2], vectors[1::2])]
+            parts.append(separated(e, e.settled(half)))
         return [v for pair in zip(*parts) for v in pair]
     if n > _PICKED:
         step = pow(width, -1, n)
@@ -179,7 +180,8 @@ def joined(e: Emitter, vectors: Sequence[Val]) -> list[Val]:
         return list(vectors)
     if n % 2 == 0:
         found = []
-        for a, b in zip(joined(e, vectors[::2]), joined(e, vectors[1::2])):
+        halves = (e.settled(joined(e, half)) for half in (vectors[::2], vectors[1::2]))
+        for a, b in zip(*halves):
             for half in (0, width // 2):
                 found.append(e.shuffle(a, b, [lane for k in range(half, half + width // 2) for lane in (k, width + k)]))
         return found
@@ -187,7 +189,7 @@ def joined(e: Emitter, vectors: Sequence[Val]) -> list[Val]:
         step, back = pow(width, -1, n), pow(n, -1, width)
         orders = [[(lane - turn) * back % width for lane in range(width)] for turn in range(n)]
         rotated = [e.shuffle(vectors[m * width % n], None, orders[m * width % n]) for m in range(n)]
-        return _rotated(e, rotated, [-lane * step % n for lane in range(width)])
+        return _rotated(e, e.settled(rotated), [-lane * step % n for lane in range(width)])
     return [_picked(e, vectors, [((width * m + k) % n, (width * m + k) // n) for k in range(width)]) for m in range(n)]
 
 
@@ -198,7 +200,7 @@ def _rotated(e: Emitter, vectors: Sequence[Val], amounts: Sequence[int]) -> list
     step = 1
     while step < n:
         lanes = [width + lane if amount & step else lane for lane, amount in enumerate(amounts)]
-        found = [e.shuffle(found[m], found[m - step], lanes) for m in range(n)]
+        found = e.settled([e.shuffle(found[m], found[m - step], lanes) for m in range(n)])
         step *= 2
     return found
 

@@ -61,4 +61,5 @@ def transposed(e: Emitter, rows: list[Val]) -> list[Val]:
             if not i & distance:
                 a, b = rows[i], rows[i + distance]
                 rows[i], rows[i + distance] = e.shuffle(a, b, low), e.shuffle(a, b, high)
+        rows = e.settled(rows)
     return rows
