@@ -212,6 +212,6 @@ def load(
 
 def _compiled(program: Program, text: str, *symbols: str) -> machine_code.Code:
     key = machine_code.object_key(text, program.target)
-    made = functools.partial(machine_code.compile_object, text, program.target)
+    made = functools.partial(machine_code.compile_object, text, program.target, threads=lambda: int(_team().threads()))
     imports = _interrupts().imports() if program.looks else None
     return machine_code.cached_code(key, made, *symbols, imports=imports, label=program.name)

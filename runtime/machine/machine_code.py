@@ -2,6 +2,7 @@
 
 Emission leaves little for IR passes to do (it writes explicit vectors in SSA form), so two cheap ones run, which save
 the code generator more time than they take; a usual pipeline would take as long as the code generator itself.
+Long modules are cut into parts (``parts``), which threads compile side by side.
 Loading goes through ORC with JITLink: 0.1 ms and about 40 KiB per module, all of which unloading returns (see
 ``_Linkers``).
 """
@@ -9,11 +10,13 @@ Loading goes through ORC with JITLink: 0.1 ms and about 40 KiB per module, all o
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import functools
 import itertools
 import sys
 import threading
 from collections.abc import Callable
+from types import ModuleType
 from typing import Any
 
 from hybridflow.compiler.target import Target
@@ -61,6 +64,15 @@ def import_before_fork(load: Callable[[], object]) -> None:
     _fork_guard.imports.append(load)
 
 
+def _parts() -> ModuleType:
+    from hybridflow.runtime.machine import parts  # only where there is code to compile or to link
+
+    return parts
+
+
+import_before_fork(_parts)
+
+
 def _import_all() -> None:
     import hashlib  # noqa: F401
     import tempfile  # noqa: F401
@@ -74,6 +86,7 @@ import_before_fork(_import_all)
 _names = itertools.count()
 
 _PASSES = ("sroa", "simplify_cfg")
+_MOST_PARTS = 8  # of one module: each has a target machine, which is kept
 _CODE_GENERATION = 2  # LLVM's level; 3 takes as long and changes nothing on the kernels of the pipeline
 
 
@@ -122,8 +135,9 @@ def _target_machine(target: Target, jit: bool = False) -> Any:
         raise CompileError("machine code", f"LLVM has no code generator for {target.triple}: {error}") from None
 
 
-@functools.lru_cache(maxsize=16)
-def _cached_target_machine(target: Target) -> Any:
+@functools.lru_cache(maxsize=32)
+def _cached_target_machine(target: Target, number: int = 0) -> Any:
+    """``number``: of the part that it compiles, for one target machine serves one thread at a time."""
     return _target_machine(target)
 
 
@@ -157,10 +171,10 @@ def _excerpt(text: str) -> str:
     )
 
 
-def _parsed(text: str, target: Target, optimize: bool) -> tuple[Any, Any]:
+def _parsed(text: str, target: Target, optimize: bool, number: int = 0) -> tuple[Any, Any]:
     """The target machine and the verified module of a text."""
     llvm = _llvm()
-    machine = _cached_target_machine(target)
+    machine = _cached_target_machine(target, number)
     # A context of its own: types and constants of a module die with it instead of growing the global context.
     context = llvm.create_context()
     try:
@@ -188,11 +202,89 @@ def _emitted(emit: Callable[[Any], Any], module: Any, text: str) -> Any:
         raise CompileError("machine code", f"LLVM cannot emit the module: {error}\n{_excerpt(text)}") from None
 
 
-def compile_object(text: str, target: Target, optimize: bool = False) -> bytes:
-    """Machine code of an LLVM module, as a relocatable object file; ``optimize`` runs LLVM's usual IR passes first."""
-    with _lock:
-        machine, module = _parsed(text, target, optimize)
-        return _emitted(machine.emit_object, module, text)
+def _object(text: str, target: Target, optimize: bool, number: int = 0) -> bytes:
+    machine, module = _parsed(text, target, optimize, number)
+    return _emitted(functools.partial(_emit_object, machine), module, text)
+
+
+def _emit_object(machine: Any, module: Any) -> bytes:
+    """``machine.emit_object(module)``, during which other threads may enter LLVM: with other target machines, and with
+    modules of other contexts, as LLVM has it.  llvmlite has a lock around all of its calls."""
+    ffi = binding().ffi
+    emit = ffi.lib.LLVMPY_TargetMachineEmitToMemory
+    with ffi.OutputString() as error:
+        buffer = getattr(emit, "_cfn", emit)(machine, module, 1, error)
+        if not buffer:
+            raise RuntimeError(str(error))
+    try:
+        return ctypes.string_at(ffi.lib.LLVMPY_GetBufferStart(buffer), ffi.lib.LLVMPY_GetBufferSize(buffer))
+    finally:
+        ffi.lib.LLVMPY_DisposeMemoryBuffer(buffer)
+
+
+class _Part:
+    """One part of a module, of which a thread makes machine code; the caller itself, where no thread has begun."""
+
+    def __init__(self, text: str, target: Target, number: int) -> None:
+        self._text, self._target, self._number = text, target, number
+        self._maker: dict[str, int] = {}  # the first thread to ask for it has it
+        self._over = threading.Event()
+        self._made: bytes | BaseException = b""
+        self._thread = threading.Thread(target=self._run, name="hybridflow-compile", daemon=True)
+
+    def start(self) -> None:
+        with contextlib.suppress(RuntimeError):  # no thread can be had
+            self._thread.start()
+
+    def _run(self) -> None:
+        if not self._is_mine():
+            return
+        try:
+            self._made = _object(self._text, self._target, False, self._number)
+        except BaseException as error:
+            self._made = error
+        finally:
+            self._over.set()
+
+    def _is_mine(self) -> bool:
+        return self._maker.setdefault("thread", threading.get_ident()) == threading.get_ident()
+
+    def finish(self) -> None:
+        """Wait for the thread that has begun; interrupts that come meanwhile are raised when it is over."""
+        interrupt: BaseException | None = None
+        while not self._is_mine() and (not self._over.is_set() or self._thread.is_alive()):
+            try:
+                self._over.wait()
+                self._thread.join()
+            except BaseException as error:
+                interrupt = error
+        if interrupt is not None:
+            raise interrupt
+
+    def result(self) -> bytes:
+        """The machine code.  Raises CompileError as ``compile_object`` does."""
+        self.finish()
+        if self._is_mine():
+            return _object(self._text, self._target, False, self._number)
+        if isinstance(self._made, BaseException):
+            raise self._made
+        return self._made
+
+
+def compile_object(
+    text: str, target: Target, optimize: bool = False, threads: Callable[[], int] | None = None
+) -> bytes:
+    """Machine code of an LLVM module, as an image of relocatable object files; ``optimize`` runs LLVM's usual IR passes
+    first.  ``threads`` says how many may work at it where it is long; without it the caller's alone does."""
+    pieces = [text] if optimize or threads is None else _parts().split(text, threads, _MOST_PARTS)
+    with _lock, contextlib.ExitStack() as at_work:
+        _llvm()
+        others = [_Part(piece, target, number) for number, piece in enumerate(pieces[1:], 1)]
+        for part in others:
+            at_work.callback(part.finish)
+            part.start()
+        images = [_object(pieces[0], target, optimize)]
+        return bytes(_parts().joined(images + [part.result() for part in others]))
 
 
 def compile_assembly(text: str, target: Target, optimize: bool = False) -> str:
@@ -204,17 +296,25 @@ def compile_assembly(text: str, target: Target, optimize: bool = False) -> str:
 
 def object_key(source: str, target: Target) -> str:
     """Key of machine code in the disk cache: all that decides its bytes.  ``source`` is the text or stands for it."""
-    settings = f"{_CODE_GENERATION} {_PASSES}"
+    settings = f"{_CODE_GENERATION} {_PASSES} parts"
     return "\n".join(("object", versions(), settings, target.triple, target.cpu, target.features, source))
 
 
 def load_object(image: bytes, *symbols: str, imports: dict[str, int] | None = None) -> Code:
-    """Link object code into the process.  ``symbols`` get addresses; ``imports`` name addresses that the code uses.
+    """Link an image of object code into the process.  ``symbols`` get addresses; ``imports`` name addresses that the
+    code uses.
 
     Other undefined symbols (memcpy, fmaf ...) are looked up in the process, libm and libc included.
     """
+    try:
+        files = _parts().separate(image)
+    except ValueError as error:
+        raise CompileError("machine code", f"the image of {', '.join(symbols)} is damaged: {error}") from None
     with _lock:
-        library = _llvm().JITLibraryBuilder().add_object_img(image).add_current_process()
+        library = _llvm().JITLibraryBuilder()
+        for file in files:
+            library.add_object_img(file)
+        library.add_current_process()
         for symbol in symbols:
             library.export_symbol(symbol)
         for name, address in (imports or {}).items():
