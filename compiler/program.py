@@ -161,18 +161,24 @@ class DeviceCopy:
 
 @dataclass(frozen=True)
 class Launch:
-    """CUDA: the launch of one phase of a kernel.  The entry point ``symbol`` takes the addresses of
+    """CUDA: the launch of one phase of a kernel.  The entry point ``symbol`` takes ``Program.words_of`` it: as i64, the
+    addresses of
 
         arguments..., scratch, failed, status
 
-    and then, as i64, the number of units and the values of ``Program.dims``.  Team t of T walks units t, t + T, ...; it
-    is the ``team`` threads from t * ``team`` on.  A block has as many as are whole teams, ``block`` at the most; a team
-    of more than a warp is one.  A team of one thread owns ``scratch_bytes`` bytes (a function of dims) from t
-    times as many bytes after ``scratch`` on.  A launch that ``raises`` records a failed check in the i32 at ``status``.
+    and then the number of units and the values of ``Program.dims``.  They come by value, as one array, unless the
+    program is ``indirect``: then it takes the address of memory of the device that holds them.
+
+    Team t of T walks units t, t + T, ...; it is the ``team`` threads from t * ``team`` on.  A block has as many as are
+    whole teams, ``block`` at the most; a team of more than a warp is one.  A team of one thread owns ``scratch_bytes``
+    bytes (a function of dims) from t times as many bytes after ``scratch`` on.  A launch that ``raises`` records a
+    failed check in the i32 at ``status``.
     ``failed`` is the status of the last launch before it that raises, which it hands on in its own status; no launch
     does anything else where that is the status of a check that is earlier than all which it, or a launch after it,
     could find failed.
     Where no launch raises, both addresses may be null.  Status codes are minus those of ``entry``.
+    Launches of one ``wave`` may run side by side, but for those of one ``kernel`` (see ``Program.kernels``), and for
+    those that raise.
     """
 
     symbol: str
@@ -182,6 +188,14 @@ class Launch:
     raises: bool
     block: int
     team: int = 1
+    wave: int = 0
+    kernel: int = 0
+
+
+# Of an indirect program: the entry point that takes the address of device memory, and WORDS_AT_ONCE words by value,
+# which its one thread writes there.
+SET_WORDS = "set_words"
+WORDS_AT_ONCE = 256
 
 
 @dataclass(frozen=True)
@@ -204,6 +218,7 @@ class Program:
     # CPU, of a program that is to be timed: its ``entry`` has the host run one phase after another, each as a whole by
     # one worker, and these are the kernels (numbers among ``kernels``) that the phases belong to.
     tasks: tuple[int, ...] | None = None
+    indirect: bool = False  # CUDA: where entry points find what they are told, see ``Launch``
     # CUDA: ``before`` are copied first, then come the launches, and ``after`` is copied if no check failed.
     launches: tuple[Launch, ...] = ()
     before: tuple[DeviceCopy, ...] = ()
@@ -213,6 +228,10 @@ class Program:
     def needs_python(self) -> bool:
         """Whether it cannot run without a host that calls Python."""
         return not all(callback.only_raises for callback in self.callbacks)
+
+    def words_of(self, launch: Launch) -> int:
+        """How many words an entry point is told."""
+        return len(launch.arguments) + 4 + len(self.dims)
 
     def memory(self, workers: int = 1) -> Extent:
         """Bytes that ``entry`` takes as its arena when that many workers run it."""

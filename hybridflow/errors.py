@@ -240,6 +240,10 @@ class DeviceError(HybridflowError, RuntimeError):
     """A device is missing, or tensors lie on different devices."""
 
 
+class DeviceMemoryError(DeviceError, MemoryError):
+    """A GPU has no room for what was asked for; the message says for what, and which buffers are the largest."""
+
+
 class CompileError(HybridflowError, RuntimeError):
     """Code generation or machine-code loading failed: a defect of hybridflow, with the graph in the message."""
 

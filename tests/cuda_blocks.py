@@ -32,7 +32,8 @@ REGISTERS = [f"{register}.{axis}" for register in ("tid", "ntid", "ctaid", "ncta
 EXCHANGE = re.compile(r"call (?:i32|void) @llvm\.nvvm\.((?:barrier|bar|shfl|cp\.async)\.[\w.]+)\((.*)\)$")
 COPY = re.compile(r"cp\.async\.c[ga]\.shared\.global\.(\d+)(\.s)?")
 SHARED = re.compile(r"^(@[\w.]+) = (?:internal )?addrspace\(3\) global \[(\d+) x i8\] poison", re.MULTILINE)
-KERNEL = re.compile(r"^define ptx_kernel void @([\w.]+)\(([^)]*)\)", re.MULTILINE)
+KERNEL = re.compile(r"^define ptx_kernel void @([\w.]+)\(((?:[^()]|\([^()]*\))*)\)", re.MULTILINE)
+BY_VALUE = re.compile(r" byval\(\[\d+ x i64\]\) align \d+")  # a pointer on this side of the launch
 
 Order = Callable[[int], Sequence[int]]
 ORDERS: dict[str, Order] = {
@@ -187,7 +188,9 @@ class Blocks:
 
     def __init__(self, text: str) -> None:
         self.sites = [""]  # what is waited at, by number
-        self.kernels = dict(KERNEL.findall(text))
+        self.text = text
+        self.parameters = {name: list(filter(None, found.split(", "))) for name, found in KERNEL.findall(text)}
+        self.kernels = {name: BY_VALUE.sub("", found) for name, found in KERNEL.findall(text)}
         self.shared = {name[1:]: int(size) for name, size in SHARED.findall(text)}
         image = machine_code.compile_object(self._for_host(text), host.detect())
         fixed = ["registers", "thread", "entry", "given", "contexts", "stacks", "waits", "words", "begin", "run"]
@@ -298,6 +301,7 @@ class Blocks:
     # ---- the text
 
     def _for_host(self, text: str) -> str:
+        text = BY_VALUE.sub("", text)
         text = re.sub(r" addrspace\([13]\)", "", text).replace("addrspacecast ptr", "bitcast ptr")
         lines = [line for line in text.splitlines() if not line.startswith("declare") or "@llvm.nvvm." not in line]
         text = "\n".join(map(self._waiting, lines))

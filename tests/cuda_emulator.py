@@ -1,8 +1,9 @@
 """A GPU emulated on the CPU, for machines that have none.
 
 It stands in for CuPy: just what hybridflow uses of it, and as strict (an array of the device never becomes NumPy's by
-itself).  Kernels run in emulated blocks (``cuda_blocks``), the last thread first unless a test says otherwise.  What it
-cannot show is how PTX and the hardware behave; ``tests/test_gpu.py`` does, on a machine that has a GPU.
+itself).  Below it is the driver of ``fake_driver``, which the product's own code launches programs with; kernels run in
+emulated blocks (``cuda_blocks``), the last thread first unless a test says otherwise.  What it cannot show is how PTX
+and the hardware behave; ``tests/test_gpu.py`` does, on a machine that has a GPU.
 """
 
 from __future__ import annotations
@@ -10,23 +11,32 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import types
+import weakref
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import pytest
 
-from hybridflow.compiler.program import Program
-from hybridflow.runtime.cuda import executable, gpus
-from tests.cuda_blocks import ORDERS, Blocks
+from hybridflow.eager import one_op
+from hybridflow.runtime.cuda import device, driver, executable, gpus
+from tests.fake_driver import FakeDriver, Memory
+
+
+class OutOfMemoryError(MemoryError):
+    """Named as CuPy's."""
 
 
 class Array:
-    """The part of cupy.ndarray that hybridflow uses."""
+    """The part of cupy.ndarray that hybridflow uses.  Made of a NumPy array, it is a copy on a device, as far behind a
+    multiple of 64 as that is, and with its strides."""
 
     def __init__(self, host_array: np.ndarray, number: int) -> None:
-        self._host = host_array
-        self.device = types.SimpleNamespace(id=number)
+        assert Emulator.now is not None
+        behind = host_array.ctypes.data % 64
+        made = Emulator.now.array(host_array.shape, host_array.dtype, number, host_array.strides, behind)
+        made._host[...] = host_array
+        self.__dict__ = made.__dict__
 
     dtype = property(lambda self: self._host.dtype)
     shape = property(lambda self: self._host.shape)
@@ -35,52 +45,89 @@ class Array:
     nbytes = property(lambda self: self._host.nbytes)
     base = property(lambda self: None)
 
+    @staticmethod
+    def over(memory: Any, host_array: np.ndarray, number: int) -> Array:
+        found = Array.__new__(Array)
+        found._memory, found._host, found.device = memory, host_array, types.SimpleNamespace(id=number)
+        return found
+
     @property
     def data(self) -> Any:
-        return types.SimpleNamespace(ptr=self._host.ctypes.data)
+        return types.SimpleNamespace(ptr=self._host.ctypes.data if self.nbytes else 0)
 
     @property
     def flags(self) -> Any:
         return types.SimpleNamespace(c_contiguous=self._host.flags.c_contiguous)
 
     def reshape(self, *shape: Any) -> Array:
-        return Array(self._host.reshape(*shape), self.device.id)
+        assert self._host.flags.c_contiguous
+        return Array.over(self._memory, self._host.reshape(*shape), self.device.id)
 
     def copy(self, order: str = "C") -> Array:
-        return Array(self._host.copy(order), self.device.id)
+        Emulator.now.driver.synchronize()
+        return Array(np.ascontiguousarray(self._host).reshape(self.shape), self.device.id)
 
     def get(self) -> np.ndarray:
+        Emulator.now.driver.synchronize()
         return self._host.copy()
-
-    def set(self, array: np.ndarray) -> None:
-        assert array.dtype == self.dtype and array.shape == self.shape and array.flags.c_contiguous
-        self._host[...] = array
 
     def __array__(self, *_: Any, **__: Any) -> np.ndarray:
         raise TypeError("Implicit conversion to a NumPy array is not allowed. Please use `.get()`.")
 
 
-class EntryPoint:
-    """A launchable kernel."""
+class _Held:
+    """Memory of the device, which goes back to the pool with its last user."""
 
-    def __init__(self, blocks: Blocks, symbol: str, emulator: Emulator) -> None:
-        self._blocks, self._symbol, self._emulator = blocks, symbol, emulator
+    def __init__(self, emulator: Emulator, size: int, stream: int) -> None:
+        try:
+            self.memory: Memory = emulator.driver.allocate(size, stream)
+        except MemoryError:
+            raise OutOfMemoryError(f"Out of memory allocating {size:,} bytes") from None
+        weakref.finalize(self, emulator.driver.release, self.memory).atexit = False
 
-    def __call__(self, grid: tuple[int, ...], block: tuple[int, ...], given: list[Any]) -> None:
-        self._blocks.launch(self._symbol, grid, block, given, ORDERS[self._emulator.order])
+
+def _pinned(size: int) -> Any:
+    """cupy.cuda.PinnedMemoryPointer: whoever lets go of it must not have copies under way."""
+    memory = np.full(size, 0xFF, np.uint8)
+    kind = type("Pinned", (ctypes.c_uint8 * size,), {"ptr": property(ctypes.addressof)})
+    pinned = kind.from_buffer(memory)
+    weakref.finalize(pinned, memory.fill, 0xFF).atexit = False
+    return pinned
 
 
 class Emulator:
-    """The module ``cupy``, with ``devices`` GPUs, on which threads go first in the ``order`` of that name."""
+    """The module ``cupy``, with ``devices`` GPUs."""
+
+    now: Emulator | None = None
+    ndarray = Array
 
     def __init__(self, devices: int) -> None:
-        self.order = "reversed"
-        self._current = 0
-        runtime = types.SimpleNamespace(
-            getDeviceCount=lambda: devices, memcpyAsync=self._memcpy, memcpyDeviceToDevice=3
+        self.driver = FakeDriver()
+        self._current, self._stream = 0, types.SimpleNamespace(ptr=0)
+        runtime = types.SimpleNamespace(getDeviceCount=lambda: devices, memGetInfo=self._bind)
+        self.cuda = types.SimpleNamespace(
+            runtime=runtime,
+            Device=self._device,
+            get_current_stream=lambda: self._stream,
+            alloc_pinned_memory=self._pinned,
         )
-        stream = types.SimpleNamespace(ptr=0)
-        self.cuda = types.SimpleNamespace(runtime=runtime, Device=self._device, get_current_stream=lambda: stream)
+
+    @property
+    def order(self) -> str:
+        """In which order threads go."""
+        return self.driver.order
+
+    @order.setter
+    def order(self, order: str) -> None:
+        self.driver.order = order
+
+    def _pinned(self, size: int) -> Any:
+        self.driver._require_no_capture("allocates")
+        return _pinned(size)
+
+    def _bind(self) -> tuple[int, int]:
+        self.driver.bind()
+        return 0, 0
 
     def _device(self, number: int) -> Any:
         @contextlib.contextmanager
@@ -95,33 +142,47 @@ class Emulator:
         context.compute_capability = "90"  # type: ignore[attr-defined]
         return context
 
-    @staticmethod
-    def _memcpy(target: int, source: int, size: int, kind: int, stream: int) -> None:
-        ctypes.memmove(target, source, size)
+    @contextlib.contextmanager
+    def on_stream(self) -> Iterator[int]:
+        """Another stream as the current one."""
+        handle = ctypes.c_uint64()
+        self._bind()
+        assert not self.driver.library.cuStreamCreate(ctypes.addressof(handle), 1)
+        before, self._stream = self._stream, types.SimpleNamespace(ptr=handle.value)
+        try:
+            yield handle.value
+        finally:
+            self._stream = before
+
+    def array(self, shape: Any, dtype: Any, number: int, strides: Any = None, behind: int = 0) -> Array:
+        """Fresh memory, ``behind`` bytes after an address that is a multiple of 64."""
+        dtype = np.dtype(dtype)
+        size = int(np.prod(shape)) * dtype.itemsize
+        held = _Held(self, behind + size, self._stream.ptr)
+        memory = (ctypes.c_char * (behind + size)).from_address(held.memory.start)
+        host = np.ndarray(shape, dtype, memory, behind, strides if size else None)
+        return Array.over(held, host, number)
 
     def empty(self, shape: Any, dtype: Any) -> Array:
-        array = np.empty(shape, dtype)
-        array.reshape(-1).view(np.uint8).fill(0xFF)  # nothing may rely on what fresh memory holds
-        return Array(array, self._current)
-
-    def zeros(self, shape: Any, dtype: Any) -> Array:
-        return Array(np.zeros(shape, dtype), self._current)
-
-    def entry_points(self, program: Program) -> dict[str, EntryPoint]:
-        """The entry points of a CUDA program as host code."""
-        blocks = Blocks(program.text)
-        return {launch.symbol: EntryPoint(blocks, launch.symbol, self) for launch in program.launches}
+        return self.array(shape, dtype, self._current)
 
     def ascontiguousarray(self, array: Array) -> Array:
         return array.copy()
 
 
 @pytest.fixture
-def emulated(monkeypatch: pytest.MonkeyPatch) -> Emulator:
-    """Two emulated GPUs in the place of CuPy's."""
+def emulated(monkeypatch: pytest.MonkeyPatch) -> Iterator[Emulator]:
+    """Two emulated GPUs in the place of CuPy's, and of the driver's."""
     emulator = Emulator(2)
     monkeypatch.setattr(gpus, "cupy", lambda: emulator)
-    monkeypatch.setattr(executable, "_entry_points", emulator.entry_points)
+    monkeypatch.setattr(gpus, "_bound", type(gpus._bound)())
+    monkeypatch.setattr(device, "_devices", {})
+    monkeypatch.setattr(device, "driver", lambda: driver.Driver(emulator.driver.library))
+    monkeypatch.setattr(executable, "ptx", types.SimpleNamespace(assemble=lambda program: program.text))
+    here = {key: found for key, found in one_op._programs.items() if not isinstance(found, executable.CudaExecutable)}
+    monkeypatch.setattr(one_op, "_programs", here)
+    monkeypatch.setattr(Emulator, "now", emulator)
     gpus.target.cache_clear()
     yield emulator
     gpus.target.cache_clear()
+    assert not emulator.driver.broken, "\n".join(emulator.driver.broken)

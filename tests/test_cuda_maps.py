@@ -10,7 +10,7 @@ from hybridflow.compiler.loops import schedule
 from hybridflow.compiler.pipeline import compile_graph
 from hybridflow.compiler.target import CUDA_SM90
 from hybridflow.runtime import cpu
-from hybridflow.runtime.cuda import executable as cuda, ptx
+from hybridflow.runtime.cuda import executable as cuda, plans, ptx
 from hybridflow.runtime.machine import host
 from tests.bits import same_bits
 from tests.cuda_blocks import ORDERS
@@ -110,7 +110,7 @@ TURNED = {
 @pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("name", TURNED)
 def test_tiles_are_turned_by_teams(emulated, monkeypatch, name, order):  # noqa: F811
-    monkeypatch.setattr(cuda, "MOST_THREADS", 512)  # two teams have all tiles
+    monkeypatch.setattr(plans, "MOST_THREADS", 512)  # two teams have all tiles
     emulated.order = order
     function, shape, team = TURNED[name]
     arrays = [floats(*shape)]

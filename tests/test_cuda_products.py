@@ -17,7 +17,7 @@ from hybridflow.compiler.pipeline import compile_graph
 from hybridflow.compiler.target import CUDA_SM90
 from hybridflow.errors import IndexRangeError
 from hybridflow.runtime import cpu
-from hybridflow.runtime.cuda import executable as cuda
+from hybridflow.runtime.cuda import executable as cuda, plans
 from hybridflow.runtime.machine import host
 from tests.bits import same_bits
 from tests.cuda_blocks import ORDERS, StuckThreads
@@ -198,13 +198,13 @@ def test_blocks_of_the_depth(emulated):  # noqa: F811
 
 
 def test_teams_take_several_tiles(emulated, small, monkeypatch):  # noqa: F811
-    monkeypatch.setattr(cuda, "MOST_THREADS", 128)
+    monkeypatch.setattr(plans, "MOST_THREADS", 128)
     arrays = [floats(70, 10), floats(10, 70)]
     check(emulated, graph_of(multiplied, arrays), arrays, "tiles", tuple(ORDERS))
 
 
 def test_each_barrier_is_needed(emulated, small, monkeypatch):  # noqa: F811
-    monkeypatch.setattr(cuda, "MOST_THREADS", 64)
+    monkeypatch.setattr(plans, "MOST_THREADS", 64)
     arrays = [floats(40, 20), floats(20, 40)]
     program = compile_graph(graph_of(multiplied, arrays), CUDA_SM90)
     (want,) = cpu.load(compile_graph(graph_of(multiplied, arrays), host.target())).run(arrays)

@@ -11,7 +11,7 @@ from hybridflow.compiler.ir.build import GraphBuilder
 from hybridflow.compiler.ir.types import Dim, TensorType
 from hybridflow.compiler.ops import TABLE
 from hybridflow.compiler.ops.order import SCAN_CHUNK, SCAN_RUN
-from hybridflow.runtime.cuda import executable as cuda
+from hybridflow.runtime.cuda import plans
 from tests.cuda_emulator import emulated  # noqa: F401
 from tests.test_cuda_teams import check, values
 
@@ -46,7 +46,7 @@ def test_more_chunks_than_a_team_has_threads(emulated):  # noqa: F811
 
 def test_many_lines_take_their_chunks_in_turn(emulated, monkeypatch):  # noqa: F811
     monkeypatch.setattr(scan, "ENOUGH_LINES", 2)
-    monkeypatch.setattr(cuda, "MOST_THREADS", 64)  # a single team has both lines
+    monkeypatch.setattr(plans, "MOST_THREADS", 64)  # a single team has both lines
     shape = 2, 2 * SCAN_CHUNK + 9
     check(emulated, scan_of("linear_recurrence", shape), values(shape), [64], ("forward", "shuffled"))
 

@@ -16,7 +16,7 @@ from hybridflow.compiler.pipeline import compile_graph
 from hybridflow.compiler.target import CUDA_SM90
 from hybridflow.errors import ArgumentError, DTypeError, HybridflowError, IndexRangeError
 from hybridflow.runtime import cpu
-from hybridflow.runtime.cuda import executable as cuda
+from hybridflow.runtime.cuda import executable as cuda, plans
 from hybridflow.runtime.machine import host
 from tests.bits import same_bits
 from tests.cuda_emulator import Array, emulated  # noqa: F401
@@ -82,8 +82,8 @@ def test_few_threads_share_many_units_and_own_their_scratch(monkeypatch):
     assert launch.units == 37 and launch.scratch_bytes > 0
     want = cpu.load(compile_graph(graph, host.target())).run(arrays)
     for scratch_bytes, most in ((1, 1 << 20), (5 * launch.scratch_bytes, 1 << 20), (1 << 28, 3)):
-        monkeypatch.setattr(cuda, "SCRATCH_BYTES", scratch_bytes)
-        monkeypatch.setattr(cuda, "MOST_THREADS", most)
+        monkeypatch.setattr(plans, "SCRATCH_BYTES", scratch_bytes)
+        monkeypatch.setattr(plans, "MOST_THREADS", most)
         assert_same(on_gpu(program, arrays), want)
 
 

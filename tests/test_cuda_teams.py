@@ -15,7 +15,7 @@ from hybridflow.compiler.ops.order import CHUNK, SUPERCHUNK
 from hybridflow.compiler.pipeline import compile_graph
 from hybridflow.compiler.target import CUDA_SM80, CUDA_SM90
 from hybridflow.runtime import cpu
-from hybridflow.runtime.cuda import executable as cuda
+from hybridflow.runtime.cuda import executable as cuda, plans
 from hybridflow.runtime.machine import host
 from tests.bits import same_bits
 from tests.cuda_blocks import ORDERS
@@ -87,7 +87,7 @@ def test_more_superchunks_than_a_team_has_warps(emulated, monkeypatch):  # noqa:
 
 
 def test_teams_take_several_units(emulated, monkeypatch):  # noqa: F811
-    monkeypatch.setattr(cuda, "MOST_THREADS", 128)
+    monkeypatch.setattr(plans, "MOST_THREADS", 128)
     for run, team in ((100, 32), (CHUNK + 9, 64)):
         check(emulated, folds_of((9, run), (1,), ops=("sum", "argmin")), values((9, run)), [team])
 

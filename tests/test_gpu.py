@@ -13,7 +13,7 @@ from hybridflow.compiler.ops import TABLE
 from hybridflow.compiler.pipeline import compile_graph
 from hybridflow.errors import DeviceError, HybridflowError, IndexRangeError
 from hybridflow.runtime import cpu
-from hybridflow.runtime.cuda import executable as cuda, gpus
+from hybridflow.runtime.cuda import copies, executable as cuda, gpus
 from hybridflow.runtime.machine import host
 from tests.bits import same_bits
 from tests.device_programs import PROGRAMS, graph_of, largest_sample, traced
@@ -30,7 +30,7 @@ def gpu(value):
 
 def on_gpu(graph, arrays):
     executable = cuda.load(compile_graph(graph, gpus.target(0)), 0)
-    return [out.get() for out in executable.run([gpus.to_device(a, 0) for a in arrays])]
+    return [out.get() for out in executable.run([copies.to_device(a, 0) for a in arrays])]
 
 
 @pytest.mark.parametrize("name", [name for name, op in TABLE.items() if op.dtypes])
@@ -186,7 +186,7 @@ def test_a_failed_check_leaves_state_alone():
             return found
 
         with pytest.raises(IndexRangeError):
-            step(hf.asarray(np.array([0, 40])))
+            step(hf.asarray(np.array([0, 40]))).numpy()
         assert state.numpy().sum() == 0
         assert step(hf.asarray(np.array([0, -1]))).tolist() == [0, 0] and state.numpy().sum() == 40
 

@@ -21,9 +21,10 @@ from hybridflow.compiler.ir.types import product
 from hybridflow.compiler.loops.buffers import ALIGNMENT, ArenaRange, Copy, InputBuffer, Location, Plan, UpdateBuffer
 from hybridflow.compiler.loops.kernel import base
 from hybridflow.compiler.loops.limits import WARP
-from hybridflow.compiler.program import Buffer, DeviceCopy, Launch
+from hybridflow.compiler.program import SET_WORDS, WORDS_AT_ONCE, Buffer, DeviceCopy, Launch
 
 BLOCK = 128  # threads of a block, unless it is a single team
+DIRECT = 3  # launches of a program whose arguments come by value: writing them first, and a graph, would take longer
 
 
 def write_launches(
@@ -35,6 +36,9 @@ def write_launches(
     phases = [(call, shared, phase) for call, shared in zip(calls, places) for phase in call.code.phases]
     checks = [call.checks_in(phase) for call, _, phase in phases]
     checked = any(code is not None for code in checks)
+    indirect = len(phases) > DIRECT
+    if indirect:
+        _write_set_words(module)
     launches = []
     updates = {i: k for k, i in enumerate(sorted(graph.updates))}
 
@@ -51,7 +55,7 @@ def write_launches(
     for (call, shared, phase), earliest in zip(phases, earliest_checks(checks)):
         launches.append(
             Launch(
-                _write_entry_point(module, dim_names, call, phase, checked, earliest),
+                _write_entry_point(module, dim_names, call, phase, checked, earliest, indirect),
                 (
                     *(buffer(plan.locations[base(n)]) for n, _ in call.operands),
                     Buffer("arena", offset=shared.offset),
@@ -61,9 +65,12 @@ def write_launches(
                 call.checks_in(phase) is not None,
                 _block(phase),
                 phase.team,
+                call.wave,
+                call.number,
             )
         )
     return memory._replace(scratch=0), {
+        "indirect": indirect,
         "launches": tuple(launches),
         "before": tuple(map(device_copy, plan.before)),
         "after": tuple(map(device_copy, plan.after)),
@@ -71,7 +78,13 @@ def write_launches(
 
 
 def _write_entry_point(
-    module: ModuleText, dim_names: Sequence[str], call: KernelCall, phase: Phase, checked: bool, earliest: int | None
+    module: ModuleText,
+    dim_names: Sequence[str],
+    call: KernelCall,
+    phase: Phase,
+    checked: bool,
+    earliest: int | None,
+    indirect: bool,
 ) -> str:
     """Add what launches a phase; its name.
 
@@ -79,23 +92,52 @@ def _write_entry_point(
     ``earliest`` is the first check that this phase, or one after it, could find failed.
     """
     e = Emitter(module.target, 1)
+    buffers = [f"%a{i}" for i in range(len(call.operands))]
+    pointers = [*buffers, "%shared", "%scratches", "%failed", "%status"]
+    numbers = ["%units", *(f"%dim{k}" for k in range(len(dim_names)))]
+    _read_words(e, pointers, numbers)
     dims = _store_dims(e, len(dim_names))
     if checked:
         _return_if_failed(e, call.checks_in(phase) is not None, earliest)
     code = Code(e, dim_names)
     first, threads = _number_and_count(code, phase.team)
-    scratch = code.at("%scratch", code.mul(first, code.extent(aligned(call.code.scratch, ALIGNMENT))), 1)
-    buffers = [f"%a{i}" for i in range(len(call.operands))]
+    scratch = code.at("%scratches", code.mul(first, code.extent(aligned(call.code.scratch, ALIGNMENT))), 1)
     with code.loop(first, "%units", threads) as unit:
         end = code.add(unit.index, 1)
         given = kernel_arguments(buffers, "%shared", scratch, dims, "%status", unit.index, end)
         e.line(f"call void @{phase.symbol}({given})")
     e.line("ret void")
-    extents = [f"i64 %dim{k}" for k in range(len(dim_names))]
-    pointers = [f"ptr {p}" for p in (*buffers, "%shared", "%scratch", "%failed", "%status")]
-    name, parameters = f"{phase.symbol}_launch", ", ".join([*pointers, "i64 %units", *extents])
+    passed = "" if indirect else f" byval([{len(pointers) + len(numbers)} x i64]) align 8"
     most = f'"nvvm.maxntid"="{_block(phase)}"'
-    return module.function(e, name, parameters, linkage="ptx_kernel", attributes=most)
+    name = f"{phase.symbol}_launch"
+    return module.function(e, name, f"ptr{passed} %words", linkage="ptx_kernel", attributes=most)
+
+
+def _read_words(e: Emitter, pointers: Sequence[str], numbers: Sequence[str]) -> None:
+    """Give names to the words of a launch."""
+    for k, name in enumerate((*pointers, *numbers)):
+        place = e.fresh("w")
+        e.line(f"{place} = getelementptr i64, ptr %words, i64 {k}")
+        if name in numbers:
+            e.line(f"{name} = load i64, ptr {place}, align 8")
+            continue
+        address = e.fresh("g")
+        e.line(f"{address} = load ptr addrspace(1), ptr {place}, align 8")
+        e.line(f"{name} = addrspacecast ptr addrspace(1) {address} to ptr")
+
+
+def _write_set_words(module: ModuleText) -> None:
+    """Add the entry point ``SET_WORDS``."""
+    e = Emitter(module.target, 1)
+    for k in range(0, WORDS_AT_ONCE, 2):
+        source, target, value = e.fresh("p"), e.fresh("p"), e.fresh("v")
+        e.line(f"{source} = getelementptr i64, ptr %given, i64 {k}")
+        e.line(f"{target} = getelementptr i64, ptr %words, i64 {k}")
+        e.line(f"{value} = load <2 x i64>, ptr {source}, align 16")
+        e.line(f"store <2 x i64> {value}, ptr {target}, align 16")
+    e.line("ret void")
+    given = f"ptr byval([{WORDS_AT_ONCE} x i64]) align 16 %given"
+    module.function(e, SET_WORDS, f"ptr %words, {given}", linkage="ptx_kernel", attributes='"nvvm.maxntid"="1"')
 
 
 def _block(phase: Phase) -> int:

@@ -100,13 +100,11 @@ def moved(array: Any, device: str) -> Any:
     here = of(array)
     if here == device:
         return array
-    if here != CPU:
-        array = array.get()
-    if device == CPU:
-        return array
-    from hybridflow.runtime.cuda import gpus
+    from hybridflow.runtime.cuda import copies
 
-    return gpus.to_device(array, number(device))
+    if here != CPU:
+        array = copies.to_host(array)
+    return array if device == CPU else copies.to_device(array, number(device))
 
 
 def placed(array: np.ndarray) -> Any:

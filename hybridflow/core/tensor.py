@@ -250,7 +250,7 @@ class Tensor(Operators):
         """
         array = self._array
         if not isinstance(array, np.ndarray):
-            array = array.get()
+            array = devices.moved(array, devices.CPU)
         elif array.flags.writeable:
             _lock(array)
         view = array.view()

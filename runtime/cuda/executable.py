@@ -1,83 +1,158 @@
-"""CUDA programs: load them onto a GPU and run them.  Launches are CuPy's."""
+"""CUDA programs: load them onto a GPU and run them."""
 
 from __future__ import annotations
 
+import ctypes
+import weakref
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
-from hybridflow.compiler.program import Buffer, DeviceCopy, Extent, Launch, Program, value_at
-from hybridflow.runtime import arguments
+from hybridflow.compiler.program import SET_WORDS, Program, Slot
+from hybridflow.errors import DeviceMemoryError
+from hybridflow.runtime import arguments, locks
 from hybridflow.runtime.cuda import gpus, ptx
+from hybridflow.runtime.cuda.device import Device, device
+from hybridflow.runtime.cuda.plans import BASES, Plan
 from hybridflow.runtime.dtypes import NUMPY
 
-MOST_THREADS = 1 << 20  # of a launch: several for each that a GPU runs at once; each walks several units then
-SCRATCH_BYTES = 1 << 28  # of a launch: what needs scratch runs on so few threads that they share this much
-
-
-def _entry_points(program: Program) -> dict[str, Any]:
-    """The loaded entry points of a program, on the current device."""
-    module = gpus.cupy().cuda.function.Module()
-    module.load(ptx.assemble(program).encode() + b"\0")
-    return {launch.symbol: module.get_function(launch.symbol) for launch in program.launches}
+MOST_PLANS = 32  # kinds of extents for which a program is ready
 
 
 class CudaExecutable:
-    """A program loaded onto one GPU."""
+    """A program loaded onto one GPU.
 
-    def __init__(self, program: Program, device: int) -> None:
-        self.program, self.device = program, device
-        with gpus.cupy().cuda.Device(device):
-            self._functions = _entry_points(program)
+    Runs are queued on the current stream of CuPy.  The error of a run-time check that fails is raised when somebody
+    waits for the GPU (see ``pending``), or by the run itself where it must know: if it gives state fresh memory.
+    """
+
+    def __init__(self, program: Program, number: int) -> None:
+        self.program, self.device = program, number
         self.updated = arguments.updated(program)
+        with gpus.on(number):
+            self._device: Device = device(number)
+            self._functions = self._loaded()
+        self._plans: dict[tuple[int, ...], Plan] = {}
+        self._lock = locks.make()
+
+    def _loaded(self) -> dict[str, int]:
+        """The loaded entry points, by name."""
+        driver, text = self._device.driver, ptx.assemble(self.program).encode() + b"\0"
+        module = driver.made("cuModuleLoadData", ctypes.cast(ctypes.c_char_p(text), ctypes.c_void_p))
+        weakref.finalize(self, driver.status, "cuModuleUnload", module).atexit = False
+        names = {launch.symbol for launch in self.program.launches} | ({SET_WORDS} if self.program.indirect else set())
+        return {name: driver.made("cuModuleGetFunction", module, name.encode()) for name in names}
 
     def run(self, arrays: Sequence[Any]) -> list[Any]:
         """Run on CuPy arrays of the device, one per input slot, and return fresh outputs.  State inputs are updated in
         place, if nothing is raised.
 
-        A program without checks is only enqueued, on the current stream; one with checks is waited for.  Raises
-        ShapeError or DTypeError where an array is not of its slot's type, and the error of a run-time check that fails.
+        Raises ShapeError or DTypeError where an array is not of its slot's type, and the error of a run-time check that
+        fails, for which it waits.
         """
         dims = arguments.bind_dims(self.program, arrays)
         for i in self.updated:
             if not arrays[i].flags.c_contiguous:
                 raise arguments.not_updatable(self.program, i)
-        with gpus.cupy().cuda.Device(self.device):
+        with gpus.on(self.device):
             inputs = self._without_aliases([self._checked(i, array, dims) for i, array in enumerate(arrays)])
             targets = [
-                inputs[i] if self.program.inputs[i].in_place else gpus.cupy().empty(inputs[i].shape, inputs[i].dtype)
+                inputs[i] if self.program.inputs[i].in_place else gpus.empty(inputs[i].shape, inputs[i].dtype)
                 for i in self.updated
             ]
-            outputs = self._run(inputs, targets, dims)
+            outputs = self._run(inputs, targets, dims, at_once=True)
             for i, target in zip(self.updated, targets):
                 if target is not inputs[i]:
-                    _copy_bytes(inputs[i].data.ptr, target.data.ptr, target.nbytes)
+                    self._copy_bytes(target, inputs[i])
         return outputs
 
     def compute(self, arrays: Sequence[Any], in_place: bool) -> tuple[list[Any], list[Any]]:
         """The outputs, and the new values of the state: fresh arrays, or where ``in_place`` says so, and every slot
-        allows it, the arrays of the old ones.  Raises as ``run`` does; what is raised leaves the state as it was."""
+        allows it, the arrays of the old ones.  Raises as ``run`` does, or later; what is raised leaves the state as it
+        was."""
         dims = arguments.bind_dims(self.program, arrays)
-        with gpus.cupy().cuda.Device(self.device):
+        with gpus.on(self.device):
             inputs = [self._checked(i, array, dims) for i, array in enumerate(arrays)]
             if in_place:
                 targets = [inputs[i] for i in self.updated]
             else:
                 slots = [self.program.inputs[i] for i in self.updated]
-                targets = [gpus.cupy().empty(arguments.extents(s, dims), NUMPY[s.dtype]) for s in slots]
-            return self._run(inputs, targets, dims), targets
+                targets = [self._empty(slot, dims) for slot in slots]
+            return self._run(inputs, targets, dims, at_once=bool(targets) and not in_place), targets
 
     @property
     def may_write_in_place(self) -> bool:
         """Whether every update may go where the old value is."""
         return all(self.program.inputs[i].in_place for i in self.updated)
 
-    def _run(self, inputs: list[Any], targets: list[Any], dims: dict[str, int]) -> list[Any]:
-        outputs = [gpus.cupy().empty(arguments.extents(s, dims), NUMPY[s.dtype]) for s in self.program.outputs]
-        buffers = {"input": inputs, "output": outputs, "update": targets}
-        _Run(self.program, self._functions, buffers, dims).perform()
+    def _run(self, inputs: list[Any], targets: list[Any], dims: dict[str, int], at_once: bool) -> list[Any]:
+        """Queue a run.  With ``at_once``, or where the rest of the run depends on it, its checks are waited for."""
+        plan = self._plan(dims)
+        outputs = [self._empty(slot, dims) for slot in self.program.outputs]
+        arena = self._memory(plan.arena, dims) if plan.arena else None
+        addresses = [array.data.ptr for array in (*inputs, *outputs, *targets)]
+        bases = (ctypes.c_int64 * (plan.buffers + BASES))(*addresses, 0 if arena is None else arena.data.ptr)
+        check = self._device.ledger.begin(self.program) if plan.raises else None
+        try:
+            plan.run(bases, check)
+        except BaseException:
+            if check is not None:
+                self._device.ledger.abandon(check)
+            raise
+        if check is not None:
+            self._device.ledger.launched(check)
+            if at_once or plan.waits:
+                self._device.ledger.settle(check)
+                plan.finish(bases)
         return outputs
+
+    def _plan(self, dims: dict[str, int]) -> Plan:
+        key = tuple(dims.values())
+        found = self._plans.get(key)
+        if found is None:
+            with self._lock:
+                found = self._plans.get(key)
+                if found is None:
+                    while len(self._plans) >= MOST_PLANS:
+                        self._plans.pop(next(iter(self._plans))).retire()
+                    found = self._plans[key] = Plan(self.program, self._functions, dims, self._device)
+        return found
+
+    def _empty(self, slot: Slot, dims: dict[str, int]) -> Any:
+        """Fresh memory of a slot."""
+        shape = arguments.extents(slot, dims)
+        try:
+            return gpus.empty(shape, NUMPY[slot.dtype])
+        except DeviceMemoryError:
+            raise self._exhausted(dims) from None
+
+    def _memory(self, size: int, dims: dict[str, int]) -> Any:
+        try:
+            return gpus.empty(size, NUMPY["u8"])
+        except DeviceMemoryError:
+            raise self._exhausted(dims) from None
+
+    def _exhausted(self, dims: dict[str, int]) -> DeviceMemoryError:
+        """What to say where a run finds no room."""
+        sizes = [("memory for values between kernels", self._plan(dims).arena)]
+        for kind, slots in (
+            ("output", self.program.outputs),
+            ("new value of", [s for s in self.program.inputs if s.updated]),
+        ):
+            for k, slot in enumerate(slots):
+                shape = arguments.extents(slot, dims)
+                size = NUMPY[slot.dtype].itemsize
+                for extent in shape:
+                    size *= extent
+                name = f"{kind} {slot.name or k}"
+                sizes.append((f"{name}, {slot.dtype}[{','.join(map(str, shape))}]", size))
+        total = sum(size for _, size in sizes)
+        largest = sorted(sizes, key=lambda item: -item[1])[:3]
+        text = "; ".join(f"{size:,} bytes: {name}" for name, size in largest)
+        return DeviceMemoryError(
+            self.program.name,
+            f"gpu:{self.device} has no room for the {total:,} bytes that a call takes ({text}). Take smaller batches, "
+            "free tensors, or call it on another device; f.memory_plan() shows the plan.",
+        )
 
     def _checked(self, i: int, array: Any, dims: dict[str, int]) -> Any:
         """The array as kernels may read it: of the slot's type, and contiguous."""
@@ -95,83 +170,17 @@ class CudaExecutable:
                 inputs[i] = array.copy()
         return inputs
 
+    def _copy_bytes(self, source: Any, target: Any) -> None:
+        driver = self._device.driver
+        driver.call("cuMemcpyDtoDAsync_v2", target.data.ptr, source.data.ptr, target.nbytes, gpus.stream())
+
 
 def _overlap(a: Any, b: Any) -> bool:
     """Whether two contiguous arrays share memory."""
     return a.data.ptr < b.data.ptr + b.nbytes and b.data.ptr < a.data.ptr + a.nbytes
 
 
-class _Run:
-    """One run of a program.  Memory that it holds may be freed when it is over, though kernels are still running: the
-    pool hands it out in the order of the stream."""
-
-    def __init__(
-        self, program: Program, functions: dict[str, Any], buffers: dict[str, list[Any]], dims: dict[str, int]
-    ) -> None:
-        self.program, self.functions, self.buffers, self.dims = program, functions, buffers, dims
-        self.arena = _bytes(value_at(program.arena_bytes, dims))
-        # A word for the state before the first launch, which is good, and one for each launch that raises.
-        raising = sum(launch.raises for launch in program.launches)
-        self.words = gpus.cupy().zeros(1 + raising, np.int32) if raising else None
-        self.raised = 0  # launches so far that may have raised
-
-    def perform(self) -> None:
-        for copy in self.program.before:
-            self._copy(copy)
-        for launch in self.program.launches:
-            self._launch(launch)
-        if self.words is not None:
-            status = -int(self.words.get()[-1])
-            if status:
-                arguments.raise_check(self.program, status)
-        for copy in self.program.after:
-            self._copy(copy)
-
-    def _launch(self, launch: Launch) -> None:
-        units = self._size(launch.units)
-        if not units and not launch.raises:  # what raises must hand on the status, if it does nothing else
-            return
-        scratch_bytes = self._size(launch.scratch_bytes)
-        teams = min(max(units, 1), max(MOST_THREADS // launch.team, 1))
-        if scratch_bytes:
-            teams = max(1, min(teams, SCRATCH_BYTES // (scratch_bytes * launch.team)))
-        threads = launch.team * teams
-        block = min(threads, launch.block)
-        grid = -(-threads // block)
-        scratch = _bytes(grid * block * scratch_bytes)
-        failed = status = 0
-        if self.words is not None:
-            failed = self.words.data.ptr + 4 * self.raised
-            self.raised += launch.raises
-            status = self.words.data.ptr + 4 * self.raised
-        addresses = [*map(self._address, launch.arguments), scratch.data.ptr, failed, status]
-        given = [*map(np.uint64, addresses), *map(np.int64, (units, *self.dims.values()))]
-        self.functions[launch.symbol]((grid,), (block,), given)
-
-    def _copy(self, copy: DeviceCopy) -> None:
-        target, source = self._address(copy.target), self._address(copy.source)
-        if target != source:  # an update that lies over its input
-            _copy_bytes(target, source, self._size(copy.size))
-
-    def _address(self, buffer: Buffer) -> int:
-        if buffer.kind == "arena":
-            return self.arena.data.ptr + self._size(buffer.offset)
-        return self.buffers[buffer.kind][buffer.number].data.ptr
-
-    def _size(self, size: Extent) -> int:
-        return value_at(size, self.dims)
-
-
-def _copy_bytes(target: int, source: int, size: int) -> None:
-    runtime, stream = gpus.cupy().cuda.runtime, gpus.cupy().cuda.get_current_stream()
-    runtime.memcpyAsync(target, source, size, runtime.memcpyDeviceToDevice, stream.ptr)
-
-
-def _bytes(size: int) -> Any:
-    return gpus.cupy().empty(size, np.uint8)
-
-
-def load(program: Program, device: int) -> CudaExecutable:
+def load(program: Program, number: int) -> CudaExecutable:
     """A CUDA program, loaded onto a GPU.  Raises DeviceError where there is none of that number."""
-    gpus.check_device(device)
-    return CudaExecutable(program, device)
+    gpus.check_device(number)
+    return CudaExecutable(program, number)

@@ -1,4 +1,4 @@
-"""The GPUs of this process, and copies of arrays to and on them.  Memory and streams are CuPy's.
+"""The GPUs of this process, their memory, and copies of arrays on them.  Memory and streams are CuPy's.
 
 CuPy is imported, and a device touched, when something first runs there; everything else of the product does without.
 """
@@ -6,12 +6,11 @@ CuPy is imported, and a device touched, when something first runs there; everyth
 from __future__ import annotations
 
 import functools
+import threading
 from typing import Any
 
-import numpy as np
-
 from hybridflow.compiler.target import CUDA_SM80, CUDA_SM90, Target
-from hybridflow.errors import DeviceError
+from hybridflow.errors import DeviceError, DeviceMemoryError
 
 _INSTALL = "Install CuPy for your CUDA version: pip install 'hybridflow[gpu]'."
 
@@ -53,13 +52,51 @@ def target(number: int) -> Target:
     return CUDA_SM90 if capability >= CUDA_SM90.sm else CUDA_SM80
 
 
-def to_device(array: np.ndarray, number: int) -> Any:
-    """A copy of a host array on a GPU."""
-    check_device(number)
-    with cupy().cuda.Device(number):
-        copied = cupy().empty(array.shape, array.dtype)
-        copied.set(np.ascontiguousarray(array).reshape(array.shape))
-    return copied
+_bound = threading.local()  # the devices whose contexts this thread has used
+
+
+def _devices_of_thread() -> set[int]:
+    try:
+        return _bound.devices
+    except AttributeError:
+        _bound.devices = set()
+        return _bound.devices
+
+
+def on(number: int) -> Any:
+    """``with on(0):`` makes a GPU the current one, for CuPy and for the driver."""
+    device = cupy().cuda.Device(number)
+    known = _devices_of_thread()
+    if number not in known:
+        with device:
+            cupy().cuda.runtime.memGetInfo()  # which gives the thread the device's context
+        known.add(number)
+        return cupy().cuda.Device(number)
+    return device
+
+
+def stream() -> int:
+    """The handle of the stream on which CuPy, and so we, work on the current GPU."""
+    return int(cupy().cuda.get_current_stream().ptr)
+
+
+def empty(shape: Any, dtype: Any) -> Any:
+    """A fresh array on the current GPU.  Raises DeviceMemoryError where there is no room."""
+    try:
+        return cupy().empty(shape, dtype)
+    except Exception as error:
+        if not is_exhausted(error):
+            raise
+        raise DeviceMemoryError("cuda", f"{_reason(error)}. Free tensors, or take smaller batches.") from None
+
+
+def is_exhausted(error: Exception) -> bool:
+    """Whether CuPy says that a GPU has no room."""
+    return any(kind.__name__ == "OutOfMemoryError" for kind in type(error).__mro__)
+
+
+def _reason(error: Exception) -> str:
+    return f"the GPU has no room: {str(error).rstrip('.')}"
 
 
 def copied(array: Any) -> Any:

@@ -1,0 +1,290 @@
+"""How a program runs where its extents have certain values: grids, memory, and the walks that launch it.
+
+An *indirect* program finds what its kernels are told in a block of device memory, which is written before each run; so
+what follows is the same for each run, and becomes a CUDA graph that is never updated.  In it, kernels of a wave run
+side by side.  Where no graph can be made, the same steps are walked one by one.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import weakref
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
+from typing import Any, NamedTuple
+
+from hybridflow.compiler.program import SET_WORDS, WORDS_AT_ONCE, Buffer, DeviceCopy, Launch, Program, value_at
+from hybridflow.errors import DeviceError
+from hybridflow.runtime import locks
+from hybridflow.runtime.arguments import updated
+from hybridflow.runtime.cuda import gpus, walk_words, walks
+from hybridflow.runtime.cuda.device import Device
+from hybridflow.runtime.cuda.driver import NON_BLOCKING, THREAD_LOCAL
+from hybridflow.runtime.cuda.events import follow
+from hybridflow.runtime.cuda.walks import Address, Step, Walk
+
+MOST_THREADS = 1 << 20  # of a launch: several for each that a GPU runs at once; each walks several units then
+SCRATCH_BYTES = 1 << 28  # of a launch: what needs scratch runs on so few threads that they share this much
+ALIGNMENT = 64  # of what lies in the arena
+STREAMS = 4  # on which kernels of one wave run side by side
+BASES = 4  # besides the buffers: the arena, the place of the status on the host, its event, and 0
+
+
+class Grid(NamedTuple):
+    """A launch for certain extents.  ``scratch`` is where its threads' memory begins in the arena; ``raised`` is how
+    many launches before it raise."""
+
+    launch: Launch
+    units: int
+    blocks: int
+    threads: int
+    scratch: int
+    raised: int
+
+
+class Plan:
+    """A program for certain extents, on the GPU that is current when it is made.
+
+    ``main`` is walked for a run, and ``after`` when its status is known to be good (where it ``waits``).  ``arena``
+    are the bytes that a run takes.
+    """
+
+    def __init__(self, program: Program, functions: Mapping[str, int], dims: Mapping[str, int], device: Device) -> None:
+        self._program, self._functions, self._dims, self._device = program, functions, dims, device
+        self.buffers = len(program.inputs) + len(program.outputs) + len(updated(program))
+        self._arena, self._host, self._event, self._nothing = range(self.buffers, self.buffers + BASES)
+        self._inputs = {"input": 0, "output": len(program.inputs)}
+        self._inputs["update"] = self._inputs["output"] + len(program.outputs)
+        self._grids, self.arena = self._gridded()
+        self.raises = sum(launch.raises for launch in program.launches)
+        self.block: Any = None
+        self.is_graph = False
+        self._lock = locks.make()
+        self._last: Any = None  # the stream of the last run
+        head: list[Step] = []
+        if self.raises and not program.indirect:
+            self._statuses: Address = self._arena, self.arena
+            self.arena += 4 * (1 + self.raises)
+            head.append(walks.zero(self._statuses, 1 + self.raises))
+        words, addresses = self._words()
+        if program.indirect:
+            head += self._written(len(words))
+        copies = [self._copied(c) for c in program.before]
+        done = [] if not self.raises else self._told()
+        after = [self._copied(c) for c in program.after]
+        self.waits = bool(self.raises and after)
+        if not self.waits:
+            done, after = [*after, *done], []
+        self.main = Walk(device.driver, [*head, *copies, *self._body(), *done], words, addresses)
+        self.after = Walk(device.driver, after) if after else None
+
+    def run(self, bases: Any, check: Any) -> None:
+        """Queue a run on the current stream; ``bases`` are the addresses of the buffers and of the arena, with room
+        for ``BASES`` in all behind the buffers.  What the run does comes after all that other runs of this plan do."""
+        stream = gpus.cupy().cuda.get_current_stream()
+        if check is not None:
+            bases[self._host], bases[self._event] = check.place, check.event
+        if self.block is None:
+            self.main(bases, _one(stream.ptr))
+            return
+        with self._lock:  # nobody else's words come between these and their kernels
+            if self._last is not None and self._last.ptr != stream.ptr:
+                follow(self._device.driver, self._device.events, stream.ptr, self._last.ptr)
+            self._last = stream
+            self.main(bases, _one(stream.ptr))
+
+    def finish(self, bases: Any) -> None:
+        """Queue what a run does when its status is known to be good."""
+        if self.after is not None:
+            self.after(bases, _one(gpus.stream()))
+
+    def retire(self) -> None:
+        """Wait for the last run, so that the block may be used for something else."""
+        with self._lock:
+            if self._last is not None:
+                self._device.events.wait(self._device.events.recorded(self._last.ptr))
+
+    # ---- memory
+
+    def _gridded(self) -> tuple[list[Grid], int]:
+        """The launches that do anything, and the bytes of the arena with the memory of their threads behind it."""
+        grids, start, raised = [], _up(value_at(self._program.arena_bytes, self._dims)), 0
+        most = 0
+        for _, wave in groupby(self._program.launches, key=lambda launch: launch.wave):
+            used = 0
+            for launch in wave:
+                units = value_at(launch.units, self._dims)
+                if units or launch.raises:  # what raises must hand on the status, if it does nothing else
+                    blocks, threads, scratch = _grid(launch, units, value_at(launch.scratch_bytes, self._dims))
+                    grids.append(Grid(launch, units, blocks, threads, start + used, raised))
+                    used += _up(scratch)
+                raised += launch.raises
+            most = max(most, used)
+        return grids, start + most
+
+    def _address(self, buffer: Buffer) -> Address:
+        if buffer.kind == "arena":
+            return self._arena, value_at(buffer.offset, self._dims)
+        return self._inputs[buffer.kind] + buffer.number, 0
+
+    # ---- what kernels are told
+
+    def _words(self) -> tuple[list[int], list[tuple[int, int]]]:
+        """The words of all launches, and which of them are addresses with what base.  Statuses of an indirect program
+        are behind them, and begin as zeros."""
+        if self._program.indirect:
+            words = sum(self._program.words_of(grid.launch) for grid in self._grids)
+            count = _up(words + (1 + self.raises + 1) // 2, WORDS_AT_ONCE)
+            self.block = gpus.empty(8 * count, "u1")
+            self._statuses = self._nothing, self.block.data.ptr + 8 * words
+        found: list[int] = []
+        addresses = []
+        for grid in self._grids:
+            failed = status = (self._nothing, 0)
+            if self.raises:
+                base, start = self._statuses
+                failed = base, start + 4 * grid.raised
+                status = base, start + 4 * (grid.raised + grid.launch.raises)
+            for base, offset in (
+                *map(self._address, grid.launch.arguments),
+                (self._arena, grid.scratch),
+                failed,
+                status,
+            ):
+                if base != self._nothing:
+                    addresses.append((len(found), base))
+                found.append(offset)
+            found += [grid.units, *self._dims.values()]
+        if self._program.indirect:
+            found += [0] * (count - len(found))
+        return found, addresses
+
+    def _written(self, words: int) -> list[Step]:
+        function = self._functions[SET_WORDS]
+        pieces = range(0, words, WORDS_AT_ONCE)
+        return [walks.launch(function, 1, 1, 0, self.block.data.ptr + 8 * k, k) for k in pieces]
+
+    # ---- steps
+
+    def _copied(self, given: DeviceCopy) -> Step:
+        return walks.copy(self._address(given.target), self._address(given.source), value_at(given.size, self._dims))
+
+    def _told(self) -> list[Step]:
+        """Copy the last status to the host."""
+        base, start = self._statuses
+        return [
+            walks.copy((self._host, 0), (base, start + 4 * self.raises), 4, walk_words.TO_HOST),
+            walks.event(walk_words.RECORD, (self._event, 0), 0),
+        ]
+
+    def _body(self) -> list[Step]:
+        """The launches, as one graph if that can be."""
+        launches = self._launches()
+        one_by_one = list(launches.values())
+        if not self._program.indirect or not launches:
+            return one_by_one
+        graph = self._captured(launches)
+        if graph is None:
+            return one_by_one
+        self.is_graph = True
+        weakref.finalize(self, self._device.driver.status, "cuGraphExecDestroy", graph).atexit = False
+        return [walks.graph(graph)]
+
+    def _launches(self) -> dict[int, Step]:
+        found, word = {}, 0
+        for k, grid in enumerate(self._grids):
+            function = self._functions[grid.launch.symbol]
+            if self.block is None:
+                found[k] = walks.launch(function, grid.blocks, grid.threads, 0, None, word)
+            else:
+                found[k] = walks.launch(function, grid.blocks, grid.threads, 0, self.block.data.ptr + 8 * word)
+            word += self._program.words_of(grid.launch)
+        return found
+
+    def _captured(self, launches: Mapping[int, Step]) -> int | None:
+        """A graph of the launches; None where the driver makes none."""
+        driver, used = self._device.driver, _streams(self._grids)
+        streams: list[int] = []
+        events: list[int] = []
+        try:
+            streams += [driver.made("cuStreamCreate", NON_BLOCKING) for _ in range(used)]
+            events += [self._device.events.take() for _ in range(used)]
+            walk = Walk(driver, list(_side_by_side(self._grids, launches, events, self._nothing)))
+            graph = self._recorded(walk, streams)
+            try:
+                return driver.made("cuGraphInstantiateWithFlags", graph, 0)
+            finally:
+                driver.status("cuGraphDestroy", graph)
+        except DeviceError:
+            return None
+        finally:
+            for event in events:
+                self._device.events.give(event)
+            for stream in streams:
+                driver.status("cuStreamDestroy_v2", stream)
+
+    def _recorded(self, walk: Walk, streams: Sequence[int]) -> int:
+        """The graph of what a walk does on these streams, none of which is in use."""
+        driver, graph = self._device.driver, ctypes.c_void_p()
+        driver.call("cuStreamBeginCapture_v2", streams[0], THREAD_LOCAL)
+        try:
+            walk(_words_array([0] * (self.buffers + BASES)), _words_array(streams))
+        except BaseException:
+            driver.status("cuStreamEndCapture", streams[0], ctypes.byref(graph))
+            if graph.value:
+                driver.status("cuGraphDestroy", graph)
+            raise
+        driver.call("cuStreamEndCapture", streams[0], ctypes.byref(graph))
+        return graph.value or 0
+
+
+def _side_by_side(grids: list[Grid], launches: Mapping[int, Step], events: list[int], nothing: int) -> Iterator[Step]:
+    """The launches, with those of different kernels of a wave on different streams, which meet behind it."""
+    for stream_of in _branches(grids):
+        others = sorted({stream for stream in stream_of.values() if stream})
+        if others:
+            yield walks.event(walk_words.RECORD, (nothing, events[0]), 0)
+        for other in others:
+            yield walks.event(walk_words.WAIT, (nothing, events[0]), other)
+        for k, stream in stream_of.items():
+            kind, function, blocks, threads, _, *rest = launches[k]
+            yield kind, function, blocks, threads, stream, *rest
+        for other in others:
+            yield walks.event(walk_words.RECORD, (nothing, events[other]), other)
+            yield walks.event(walk_words.WAIT, (nothing, events[other]), 0)
+
+
+def _branches(grids: list[Grid]) -> Iterator[dict[int, int]]:
+    """For each wave, on which stream each launch runs.  What raises looks at the status of what stands before it."""
+    for _, wave in groupby(enumerate(grids), key=lambda item: item[1].launch.wave):
+        members = list(wave)
+        kernels = list(dict.fromkeys(grid.launch.kernel for _, grid in members))
+        alone = any(grid.launch.raises for _, grid in members)
+        yield {k: 0 if alone else kernels.index(grid.launch.kernel) % STREAMS for k, grid in members}
+
+
+def _streams(grids: list[Grid]) -> int:
+    return 1 + max((stream for wave in _branches(grids) for stream in wave.values()), default=0)
+
+
+def _grid(launch: Launch, units: int, scratch_bytes: int) -> tuple[int, int, int]:
+    """Blocks, threads of each, and the bytes of scratch memory of all of them."""
+    teams = min(max(units, 1), max(MOST_THREADS // launch.team, 1))
+    if scratch_bytes:
+        teams = max(1, min(teams, SCRATCH_BYTES // (scratch_bytes * launch.team)))
+    threads = launch.team * teams
+    block = min(threads, launch.block)
+    blocks = -(-threads // block)
+    return blocks, block, blocks * block * scratch_bytes
+
+
+def _up(size: int, to: int = ALIGNMENT) -> int:
+    return -(-size // to) * to
+
+
+def _words_array(words: Sequence[int]) -> Any:
+    return (ctypes.c_int64 * len(words))(*words)
+
+
+def _one(word: int) -> Any:
+    return (ctypes.c_int64 * 1)(word)

@@ -1,0 +1,86 @@
+"""Copies between the host and a GPU, by way of pinned memory, from which and to which the GPU copies by itself.
+
+Those to a GPU are over for the caller when they are queued.  Arrays go piece by piece, so that little memory is pinned,
+and while the GPU copies one piece the host copies the next.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Any
+
+import numpy as np
+
+from hybridflow.runtime import locks
+from hybridflow.runtime.cuda import gpus
+from hybridflow.runtime.cuda.driver import Driver
+from hybridflow.runtime.cuda.events import Events
+
+PIECE = 8 << 20  # bytes
+AT_ONCE = 4  # pieces under way
+
+
+class Transfers:
+    """The copies of one GPU that are under way, with their pinned memory."""
+
+    def __init__(self, driver: Driver, events: Events) -> None:
+        self._driver, self._events = driver, events
+        self._under_way: deque[tuple[int, Any]] = deque()
+        self._lock = locks.make()
+
+    def upload(self, source: np.ndarray) -> Any:
+        """A copy of a host array on the current GPU, on its current stream."""
+        target, data = gpus.empty(source.shape, source.dtype), _bytes_of(source)
+        stream = gpus.stream()
+        with self._lock:
+            for start in range(0, data.size, PIECE):
+                self._tidy(AT_ONCE - 1)
+                piece = data[start : start + PIECE]
+                pinned = gpus.cupy().cuda.alloc_pinned_memory(piece.size)
+                np.frombuffer(pinned, np.uint8, piece.size)[:] = piece
+                self._driver.call("cuMemcpyHtoDAsync_v2", target.data.ptr + start, pinned.ptr, piece.size, stream)
+                self._under_way.append((self._events.recorded(stream), pinned))
+        return target
+
+    def download(self, source: Any) -> np.ndarray:
+        """A copy of an array of the current GPU on the host, after all that was queued on its current stream."""
+        target = np.empty(source.shape, source.dtype)
+        data, stream = _bytes_of(target), gpus.stream()
+        mine: deque[tuple[int, Any, np.ndarray]] = deque()
+        try:
+            for start in range(0, data.size, PIECE):
+                if len(mine) == AT_ONCE:
+                    self._taken(*mine[0])
+                    mine.popleft()
+                piece = data[start : start + PIECE]
+                pinned = gpus.cupy().cuda.alloc_pinned_memory(piece.size)
+                self._driver.call("cuMemcpyDtoHAsync_v2", pinned.ptr, source.data.ptr + start, piece.size, stream)
+                mine.append((self._events.recorded(stream), pinned, piece))
+            while mine:
+                self._taken(*mine[0])
+                mine.popleft()
+        finally:  # interrupted: the GPU still writes there
+            with self._lock:
+                self._under_way.extend((event, pinned) for event, pinned, _ in mine)
+        return target
+
+    def _taken(self, event: int, pinned: Any, piece: np.ndarray) -> None:
+        self._events.wait(event)
+        piece[:] = np.frombuffer(pinned, np.uint8, piece.size)
+        self._events.give(event)
+
+    def _tidy(self, most: int) -> None:
+        """Let go of the memory of copies that are over, and wait until no more than so many are under way."""
+        while self._under_way:
+            event, _ = self._under_way[0]
+            if len(self._under_way) > most:
+                self._events.wait(event)
+            elif not self._events.is_over(event):
+                return
+            self._under_way.popleft()
+            self._events.give(event)
+
+
+def _bytes_of(array: np.ndarray) -> np.ndarray:
+    """The memory of a contiguous array."""
+    return array.reshape(-1).view(np.uint8)

@@ -1,0 +1,16 @@
+"""What a list of steps is made of, for those who write it and for the native code that walks it."""
+
+LIST = ("steps", "count", "template", "words", "places", "addresses", "table")
+
+WORDS = 8  # of a step
+LAUNCH, COPY, TO_HOST, ZERO, RECORD, WAIT, GRAPH = range(7)
+
+# The words of steps, the first being the kind:
+# LAUNCH   function, blocks, threads of each, stream, whether it takes a number first, that number, the word from which
+#          on it takes words by value, -1 for none
+# COPY     target: base, bytes; source: base, bytes; how many; stream
+# TO_HOST  the same, to memory of the host
+# ZERO     base, bytes; how many words of 32 bits; -; -; stream
+# RECORD   event: base, bytes; -; -; -; stream
+# WAIT     the same
+# GRAPH    the graph; -; -; -; -; stream

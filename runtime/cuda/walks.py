@@ -1,0 +1,91 @@
+"""Walks: lists of steps that native code hands to the driver (see ``walk_code``)."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Sequence
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from hybridflow.runtime import locks
+from hybridflow.runtime.cuda.driver import WALKED, Driver, failure
+from hybridflow.runtime.cuda.walk_words import COPY, GRAPH, LAUNCH, LIST, WORDS, ZERO
+from hybridflow.runtime.machine import machine_code
+from hybridflow.runtime.native import functions
+
+_KINDS = ("launch of a kernel", "copy", "copy to the host", "memset", "event", "wait for an event", "launch of a graph")
+
+Step = tuple[int, ...]
+Address = tuple[int, int]  # a base, and bytes behind it
+
+
+def launch(function: int, blocks: int, threads: int, stream: int, number: int | None, words: int = -1) -> Step:
+    return LAUNCH, function, blocks, threads, stream, number is not None, number or 0, words
+
+
+def copy(target: Address, source: Address, size: int, kind: int = COPY) -> Step:
+    return kind, *target, *source, size, 0, 0
+
+
+def zero(target: Address, count: int) -> Step:
+    return ZERO, *target, count, 0, 0, 0, 0
+
+
+def event(kind: int, at: Address, stream: int) -> Step:
+    return kind, *at, 0, 0, 0, stream, 0
+
+
+def graph(handle: int) -> Step:
+    return GRAPH, handle, 0, 0, 0, 0, 0, 0
+
+
+def _code() -> ModuleType:
+    from hybridflow.runtime.cuda import walk_code  # only where the disk cache has no machine code for it
+
+    return walk_code
+
+
+machine_code.import_before_fork(_code)
+
+
+@locks.once
+def _walk() -> Callable[..., int]:
+    address = functions.load(lambda: _code().build(), ("walk", WALKED), ("walk",), {})["walk"]
+    return ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_void_p] * 3)(address)  # gives up Python's lock meanwhile
+
+
+class Walk:
+    """Steps, and the ``words`` that launches among them are told by value; those at ``addresses`` have the base of that
+    number added."""
+
+    def __init__(
+        self,
+        driver: Driver,
+        steps: Sequence[Step],
+        words: Sequence[int] = (),
+        addresses: Sequence[tuple[int, int]] = (),
+    ) -> None:
+        assert all(len(step) == WORDS for step in steps)
+        self.steps = tuple(steps)
+        kept: list[Any] = [
+            np.array([word for step in steps for word in step], np.int64),
+            np.array(words, np.int64),
+            np.array([word for pair in addresses for word in pair], np.int64),
+            driver.table,
+        ]
+        starts = [array.ctypes.data for array in kept[:3]]
+        self._kept = kept
+        self._list = (ctypes.c_int64 * len(LIST))(
+            starts[0], len(steps), starts[1], len(words), starts[2], len(addresses), ctypes.addressof(driver.table)
+        )
+        self._address = ctypes.addressof(self._list)
+        self._walk = _walk()
+
+    def __call__(self, bases: Any, streams: Any) -> None:
+        """Hand all steps to the driver; ``bases`` and ``streams`` are arrays of 64-bit words.  Raises DeviceError where
+        it refuses one."""
+        status = self._walk(self._address, bases, streams)
+        if status:
+            raise failure(status & 0xFFFFFFFF, _KINDS[self.steps[status >> 32][0]])
