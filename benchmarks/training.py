@@ -42,10 +42,10 @@ SHAPES = [(32, 32), (32,)] * 25
 Run = Callable[[], Any]
 
 
-def our_model() -> Any:
+def our_model(metrics: Any = ("accuracy",)) -> Any:
     model = hf.Sequential([hf.Input((64,)), hf.layers.Dense(128, "relu"), hf.layers.Dense(10)])
     loss = hf.losses.SparseCategoricalCrossentropy(from_logits=True)
-    model.compile(hf.optimizers.Adam(1e-3), loss, metrics=["accuracy"])
+    model.compile(hf.optimizers.Adam(1e-3), loss, metrics=list(metrics))
     return model
 
 
@@ -94,16 +94,31 @@ def their_update() -> Run:
     return torch.optim.Adam(parameters, 1e-3, fused=True).step
 
 
-def logged_step() -> Run:
+def logged_step(metrics: Any = ("accuracy",)) -> Run:
     """The step that ``fit`` runs for each batch, without ``fit``: it updates the metrics as well."""
-    model = our_model()
-    step = model._settings.train_step
+    step = our_model(metrics)._settings.train_step
     return lambda: [step(X[i : i + BATCH], Y[i : i + BATCH], None) for i in range(0, len(X), BATCH)]
 
 
-def fitted() -> Run:
+def fitted(metrics: Any = ("accuracy",), callbacks: Any = None) -> Run:
+    model = our_model(metrics)
+    return lambda: model.fit(X, Y, batch_size=BATCH, verbose=0, callbacks=callbacks)
+
+
+def fitted_from(data: hf.data.Dataset) -> Run:
     model = our_model()
-    return lambda: model.fit(X, Y, batch_size=BATCH, verbose=0)
+    return lambda: model.fit(data, verbose=0)
+
+
+class Watching(hf.callbacks.Callback):
+    """Looks at the loss of each batch."""
+
+    def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
+        assert logs is not None and logs["loss"] == logs["loss"]
+
+
+def rows() -> hf.data.Dataset:
+    return hf.data.Dataset.from_tensor_slices((X, Y))
 
 
 # Name: what is timed, how often it is in one run, and the peer's.
@@ -112,6 +127,11 @@ CASES: dict[str, tuple[Callable[[], Run], int, Callable[[], Run] | None]] = {
     "Adam on 50 small variables": (our_update, 1, their_update),
     "step with metrics, arrays given": (logged_step, BATCHES, None),
     "fit, a batch": (fitted, BATCHES, None),
+    "step without metrics": (lambda: logged_step(()), BATCHES, None),
+    "fit without metrics": (lambda: fitted(()), BATCHES, None),
+    "fit, a callback reads the loss": (lambda: fitted(callbacks=[Watching()]), BATCHES, None),
+    "fit of a Dataset": (lambda: fitted_from(rows().batch(BATCH)), BATCHES, None),
+    "fit of a shuffled Dataset": (lambda: fitted_from(rows().shuffle(500).batch(BATCH).prefetch(2)), BATCHES, None),
 }
 
 
@@ -150,7 +170,10 @@ def main() -> None:
             peer = medians[f"{name}, torch"]
             line += f"   torch {peer:8.1f}   torch's time / ours {peer / medians[name]:.2f}"
         print(line)
-    print(f"what fit adds to a step: {medians['fit, a batch'] - medians['step with metrics, arrays given']:.1f} µs")
+    for name in CASES:
+        if name.startswith("fit"):
+            alone = "step without metrics" if name == "fit without metrics" else "step with metrics, arrays given"
+            print(f"{name} adds to its step: {medians[name] - medians[alone]:.1f} µs")
 
 
 if __name__ == "__main__":

@@ -425,8 +425,14 @@ def test_a_full_disk_leaves_what_was_there(tmp_path: Path, monkeypatch: pytest.M
 
     with monkeypatch.context() as patch:
         patch.setattr(os, "fsync", full)
-        with pytest.raises(OSError, match="No space"):
+        with pytest.raises(OSError, match="No space") as caught:
             saved.write(path)
+        assert caught.value.__notes__ == [
+            f"[checkpoint] {path} could not be written; what was there before is unharmed."
+        ]
+        with pytest.raises(OSError, match="No space") as caught:
+            saved.write(tmp_path / "w")
+        assert "w could not be written; nothing is left there" in caught.value.__notes__[0]
     assert os.listdir(tmp_path) == ["v"]
     saved.restore(path)
     assert v.tolist() == [1.0]

@@ -72,9 +72,12 @@ def write(path: str | os.PathLike[str], arrays: Mapping[str, np.ndarray], texts:
             file.flush()
             os.fsync(file.fileno())
         os.replace(beside, target)
-    except BaseException:
+    except BaseException as error:
         with contextlib.suppress(OSError):
             beside.unlink()
+        if isinstance(error, OSError):
+            there = "what was there before is unharmed" if target.exists() else "nothing is left there"
+            error.add_note(f"[checkpoint] {target} could not be written; {there}.")
         raise
     _flush_folder(target.parent)
 
