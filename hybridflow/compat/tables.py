@@ -556,7 +556,24 @@ Counter: data.Dataset.counter
 CsvDataset: data.CsvDataset
 make_csv_dataset: data.make_csv_dataset
 AUTOTUNE: data.AUTOTUNE
+INFINITE_CARDINALITY: data.INFINITE_CARDINALITY
+UNKNOWN_CARDINALITY: data.UNKNOWN_CARDINALITY
+RandomDataset: data.Dataset.random
+TFRecordWriter: data.TFRecordWriter
 cardinality: ~files.cardinality
+assert_cardinality: ~files.assert_cardinality
+bucket_by_sequence_length: ~files.bucket_by_sequence_length
+enumerate_dataset: ~files.enumerate_dataset
+get_single_element: ~files.get_single_element
+group_by_window: ~files.group_by_window
+map_and_batch: ~files.map_and_batch
+parallel_interleave: ~files.parallel_interleave
+rejection_resample: ~files.rejection_resample
+scan: ~files.scan
+shuffle_and_repeat: ~files.shuffle_and_repeat
+take_while: ~files.take_while
+unbatch: ~files.unbatch
+unique: ~files.unique
 sample_from_datasets: data.Dataset.sample_from_datasets
 choose_from_datasets: data.Dataset.choose_from_datasets
 

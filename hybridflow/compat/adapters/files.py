@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -72,8 +73,66 @@ def timeseries_dataset_from_array(
 
 
 def cardinality(dataset: Any) -> Any:
-    """``tf.data.experimental.cardinality``."""
-    return dataset.cardinality()
+    """``tf.data.experimental.cardinality``: a tensor."""
+    return hf.asarray(np.int64(dataset.cardinality()))
+
+
+def _applied(method: str) -> Callable[..., Any]:
+    """A function whose result ``Dataset.apply`` takes, of a method with the same arguments."""
+
+    def transformation(*args: Any, **kwargs: Any) -> Callable[[Any], Any]:
+        return lambda dataset: getattr(dataset, method)(*args, **kwargs)
+
+    transformation.__name__ = transformation.__qualname__ = method
+    transformation.__doc__ = f"``Dataset.{method}``, for ``Dataset.apply``."
+    return transformation
+
+
+assert_cardinality = _applied("assert_cardinality")
+bucket_by_sequence_length = _applied("bucket_by_sequence_length")
+enumerate_dataset = _applied("enumerate")
+group_by_window = _applied("group_by_window")
+rejection_resample = _applied("rejection_resample")
+scan = _applied("scan")
+take_while = _applied("take_while")
+unbatch = _applied("unbatch")
+unique = _applied("unique")
+
+
+def get_single_element(dataset: Any) -> Any:
+    """``tf.data.experimental.get_single_element``."""
+    return dataset.get_single_element()
+
+
+def shuffle_and_repeat(buffer_size: int, count: int | None = None, seed: int | None = None) -> Callable[[Any], Any]:
+    """``tf.data.experimental.shuffle_and_repeat``."""
+    return lambda dataset: dataset.shuffle(buffer_size, seed).repeat(count)
+
+
+def map_and_batch(
+    map_func: Callable[..., Any],
+    batch_size: int,
+    num_parallel_batches: int | None = None,
+    drop_remainder: bool = False,
+    num_parallel_calls: int | None = None,
+) -> Callable[[Any], Any]:
+    """``tf.data.experimental.map_and_batch``: ``num_parallel_batches`` counts batches of calls."""
+    calls = num_parallel_calls if num_parallel_batches is None else num_parallel_batches * batch_size
+    return lambda dataset: dataset.map(map_func, calls).batch(batch_size, drop_remainder)
+
+
+def parallel_interleave(
+    map_func: Callable[..., Any],
+    cycle_length: int,
+    block_length: int = 1,
+    sloppy: bool | None = False,
+    buffer_output_elements: int | None = None,
+    prefetch_input_elements: int | None = None,
+) -> Callable[[Any], Any]:
+    """``tf.data.experimental.parallel_interleave``; the buffers are as large as ``interleave`` makes them."""
+    return lambda dataset: dataset.interleave(
+        map_func, cycle_length, block_length, hf.data.AUTOTUNE, deterministic=None if sloppy is None else not sloppy
+    )
 
 
 class Checkpoint(hf.checkpoint.Checkpoint):
