@@ -109,12 +109,17 @@ bool_, float16, bfloat16 = (_BY_DTYPE[d] for d in (dtypes.bool_, dtypes.float16,
 float32, float64 = _BY_DTYPE[dtypes.float32], _BY_DTYPE[dtypes.float64]
 int8, int16, int32, int64 = (_BY_DTYPE[d] for d in dtypes.SIGNED)
 uint8, uint16, uint32, uint64 = (_BY_DTYPE[d] for d in dtypes.UNSIGNED)
+_BY_NAME = {"float": float32, "half": float16, "double": float64}
 
 
 def as_dtype(type_value: Any) -> DType:
     """``tf.as_dtype``.  Raises DTypeError for what is none here."""
+    if isinstance(type_value, str) and type_value in _BY_NAME:
+        return _BY_NAME[type_value]
     try:
-        return _BY_DTYPE[np.dtype(getattr(type_value, "dtype", type_value))]
+        return _BY_DTYPE[
+            np.dtype(type_value if isinstance(type_value, type) else getattr(type_value, "dtype", type_value))
+        ]
     except (TypeError, KeyError):
         raise DTypeError("as_dtype", f"{type_value!r} is not a dtype here.") from None
 
@@ -122,6 +127,7 @@ def as_dtype(type_value: Any) -> DType:
 def constant(value: Any, dtype: Any = None, shape: Any = None, name: str | None = None) -> Any:
     """``tf.constant``: Python's ints become int32, or int64 where they do not fit, and NumPy's values keep their
     dtype."""
+    dtype = None if dtype is None else as_dtype(dtype)
     found = hf.constant(value, dtype, None if shape is None else extents(shape))
     return found if dtype is not None else _as_made(found, value)
 
@@ -182,7 +188,7 @@ def operands(args: Sequence[Any], places: Iterable[int]) -> list[Any]:
 
 def cast(x: Any, dtype: Any, name: str | None = None) -> Any:
     """``tf.cast``."""
-    return hf.astype(operand(x), dtype)
+    return hf.astype(operand(x), as_dtype(dtype).dtype)
 
 
 def saturate_cast(value: Any, dtype: Any, name: str | None = None) -> Any:

@@ -6,22 +6,23 @@ compiled as one program.
 
 from __future__ import annotations
 
-import re
 import types as _types
 from contextlib import contextmanager
 from typing import Any
 
-import numpy as np
-
 import hybridflow as _hf
+from hybridflow.compat.adapters import values as _values
 from hybridflow.compat.tf import names as _tf_names
 from hybridflow.compat.v1 import (
     effects as _effects,
     errors as errors,
     functions as _functions,
     graph as _graph,
+    kinds as _kinds,
     naming as _naming,
     neural as _neural,
+    old_names as _old,
+    parsing as _parsing,
     parts as _parts,
     pipelines as _pipelines,
     queues as _queues,
@@ -71,6 +72,9 @@ from hybridflow.compat.v1.variables import (
     assign_add as assign_add,
     assign_sub as assign_sub,
     constant_initializer as constant_initializer,
+    count_up_to as count_up_to,
+    fixed_size_partitioner as fixed_size_partitioner,
+    get_local_variable as get_local_variable,
     get_variable as get_variable,
     get_variable_scope as get_variable_scope,
     global_variables as global_variables,
@@ -78,29 +82,35 @@ from hybridflow.compat.v1.variables import (
     glorot_uniform_initializer as glorot_uniform_initializer,
     is_variable_initialized as is_variable_initialized,
     local_variables as local_variables,
+    min_max_variable_partitioner as min_max_variable_partitioner,
+    model_variables as model_variables,
+    moving_average_variables as moving_average_variables,
     ones_initializer as ones_initializer,
     orthogonal_initializer as orthogonal_initializer,
     random_normal_initializer as random_normal_initializer,
     random_uniform_initializer as random_uniform_initializer,
     report_uninitialized_variables as report_uninitialized_variables,
     scatter_add as scatter_add,
+    scatter_nd_update as scatter_nd_update,
     scatter_sub as scatter_sub,
     scatter_update as scatter_update,
     trainable_variables as trainable_variables,
     truncated_normal_initializer as truncated_normal_initializer,
     uniform_unit_scaling_initializer as uniform_unit_scaling_initializer,
+    variable_axis_size_partitioner as variable_axis_size_partitioner,
     variable_scope as variable_scope,
     variance_scaling_initializer as variance_scaling_initializer,
     zeros_initializer as zeros_initializer,
 )
 
-float16, float32, float64, bfloat16 = _hf.float16, _hf.float32, _hf.float64, _hf.bfloat16
-int8, int16, int32, int64 = _hf.int8, _hf.int16, _hf.int32, _hf.int64
-uint8, uint16, uint32, uint64 = _hf.uint8, _hf.uint16, _hf.uint32, _hf.uint64
-bool, string = _hf.bool_, _functions.STRING
+float16, float32, float64, bfloat16 = _values.float16, _values.float32, _values.float64, _values.bfloat16
+int8, int16, int32, int64 = _values.int8, _values.int16, _values.int32, _values.int64
+uint8, uint16, uint32, uint64 = _values.uint8, _values.uint16, _values.uint32, _values.uint64
+bool, half, double, string, DType = _values.bool_, float16, float64, _kinds.string, _values.DType
 newaxis = None
 __version__ = "1.15.0"
 VERSION = __version__
+GIT_VERSION = COMPILER_VERSION = "unknown"
 
 
 def get_default_graph() -> Graph:
@@ -205,7 +215,7 @@ def is_tensor(x: Any) -> Any:
 
 
 def as_dtype(type_value: Any) -> Any:
-    return np.dtype(type_value)
+    return _kinds.shown(_kinds.kind_of(type_value))
 
 
 def _recorded(module: Any) -> Any:
@@ -215,24 +225,23 @@ def _recorded(module: Any) -> Any:
         found = getattr(module, name, None) if name in dir(module) else None
         if not callable(found) or isinstance(found, type):
             return None
-        return _Recorded(found, _type_of(name), name)
+        return _Recorded(found, _old.type_of(name), name)
 
     return look_up
-
-
-def _type_of(name: str) -> str:
-    """The type of operations of a function, as TensorFlow would call it: ``reduce_sum`` is ReduceSum."""
-    return re.sub(r"(?:^|_)(\w)", lambda m: m[1].upper(), name)
 
 
 _NAMES = {
     **_functions.TABLE,
     **_effects.NAMES,
-    **{name: getattr(_queues, name) for name in ("FIFOQueue", "RandomShuffleQueue", "QueueBase")},
+    **_parsing.TOP_NAMES,
+    **{
+        name: getattr(_queues, name)
+        for name in ("FIFOQueue", "PaddingFIFOQueue", "PriorityQueue", "RandomShuffleQueue", "QueueBase")
+    },
 }
 _cells = _naming.Namespace("tf.nn.rnn_cell", _rnn.NAMES)
 _loops = {"dynamic_rnn": _rnn.dynamic_rnn, "static_rnn": _rnn.static_rnn, "rnn_cell": _cells}
-nn = _naming.Namespace("tf.nn", _neural.TABLE | _loops, _recorded(_hf.nn))
+nn = _old.room("nn", _neural.TABLE | _loops, _recorded(_hf.nn))
 summary = _naming.Namespace("tf.summary", _reports.NAMES)
 data = _naming.Namespace("tf.data", _pipelines.NAMES)
 layers = _naming.Namespace(
@@ -261,8 +270,8 @@ metrics = _naming.Namespace(
     {name: getattr(_parts, name) for name in ("mean", "accuracy", "mean_absolute_error", "precision", "recall")}
     | {"mean_squared_error": _parts.mean_squared_error_metric},
 )
-train = _naming.Namespace(
-    "tf.train",
+train = _old.room(
+    "train",
     {name: value for name, value in vars(_training).items() if name.endswith("Optimizer")}
     | {
         name: getattr(_training, name)
@@ -276,14 +285,15 @@ train = _naming.Namespace(
         name: getattr(_queues, name)
         for name in (
             "Coordinator", "QueueRunner", "add_queue_runner", "start_queue_runners", "range_input_producer",
-            "slice_input_producer", "batch", "shuffle_batch",
+            "slice_input_producer", "string_input_producer", "input_producer", "limit_epochs", "batch", "shuffle_batch",
+            "match_filenames_once",
         )
     }
     | {
         name: getattr(_saver, name)
         for name in (
             "Saver", "checkpoint_exists", "get_checkpoint_state", "latest_checkpoint", "list_variables",
-            "load_variable", "update_checkpoint_state",
+            "load_checkpoint", "load_variable", "update_checkpoint_state", "CheckpointReader", "NewCheckpointReader",
         )
     },
 )  # fmt: skip
@@ -293,8 +303,8 @@ _initializers = {
     if name.endswith("_initializer")
 }
 initializers = _naming.Namespace("tf.initializers", {**_initializers, "global_variables": global_variables_initializer})
-random = _naming.Namespace(
-    "tf.random",
+random = _old.room(
+    "random",
     {
         "normal": _functions.TABLE["random_normal"],
         "uniform": _functions.TABLE["random_uniform"],
@@ -304,9 +314,9 @@ random = _naming.Namespace(
         "multinomial": _functions.TABLE["multinomial"],
     },
 )
-math = _naming.Namespace("tf.math", _functions.TABLE, _recorded(_hf))
-linalg = _naming.Namespace(
-    "tf.linalg", {name: _functions.TABLE[name] for name in ("matmul", "norm", "diag", "eye")}, _recorded(_hf.linalg)
+math = _old.room("math", _functions.TABLE, _recorded(_hf))
+linalg = _old.room(
+    "linalg", {name: _functions.TABLE[name] for name in ("matmul", "norm", "diag", "eye")}, _recorded(_hf.linalg)
 )
 flags = _naming.Namespace("tf.flags", _surroundings.flag_names)
 app = _naming.Namespace("tf.app", {"run": _surroundings.run, "flags": flags})
@@ -332,20 +342,28 @@ contrib = _naming.Namespace(
         ),
     },
 )
-test = _naming.Namespace("tf.test", {"is_gpu_available": lambda *_: False, "gpu_device_name": lambda: ""})
+test = _old.room("test", {"is_gpu_available": lambda *_: False, "gpu_device_name": lambda: ""})
+image, bitwise, nest, saved_model = (_old.room(path) for path in ("image", "bitwise", "nest", "saved_model"))
+config, keras, autograph = (_old.module_of(path) for path in ("config", "keras", "autograph"))
+distribute, optimizers, version, sysconfig = (
+    _old.module_of(path) for path in ("distribute", "optimizers", "version", "sysconfig")
+)
+debugging = _old.room("debugging", {name: found for name, found in _effects.NAMES.items() if "ssert" in name})
+python_io = _naming.Namespace(
+    "tf.python_io", {"TFRecordWriter": _hf.data.TFRecordWriter, "tf_record_iterator": _parsing.tf_record_iterator}
+)
+io = _old.room("io", {**_parsing.NAMES, **python_io._names, "gfile": gfile, "write_graph": _parsing.write_graph})
+strings = _naming.Namespace("tf.strings", _parsing.STRINGS)
+custom_gradient, function = _old.custom_gradient, _old.function
 _hybridflows = _recorded(_hf)
 
 
 def _fallback(name: str) -> Any:
     """What TensorFlow 2 or hybridflow has under a name: recorded where a graph is built."""
     try:
-        found = _tf_names.function_of(name)
-        found = found.function if isinstance(found, _Recorded) else found
+        return _old.recorded(_old.RENAMED.get(name, name))
     except (AttributeError, ImportError):
         return _hybridflows(name)
-    if not callable(found) or isinstance(found, type):
-        return found
-    return _Recorded(found, _type_of(name), name)
 
 
 def __getattr__(name: str) -> Any:
@@ -370,7 +388,7 @@ def _recording(name: str, found: Any) -> Any:
     if room not in ("", "math", "nn", "linalg", "random") or not isinstance(found, _types.FunctionType):
         return found
     own = _functions.TABLE.get(last)
-    return _Recorded(found, own.type if isinstance(own, _Recorded) else _type_of(last), by_default=False)
+    return _Recorded(found, own.type if isinstance(own, _Recorded) else _old.type_of(last), by_default=False)
 
 
 _tf_names.let_record(_recording)

@@ -9,9 +9,14 @@ from typing import Any
 import numpy as np
 
 from hybridflow import debugging
+from hybridflow.array.creation import asarray
+from hybridflow.compat.adapters.control import print_
 from hybridflow.compat.v1.evaluation import as_value
-from hybridflow.compat.v1.functions import TABLE as tf, convert_to_tensor
-from hybridflow.compat.v1.graph import Info, Operation, default_graph
+from hybridflow.compat.v1.functions import TABLE as tf, convert_to_tensor, encoded, on_host
+from hybridflow.compat.v1.graph import Info, Operation, computing, default_graph, is_recording
+from hybridflow.compat.v1.kinds import STRING, kind_of
+from hybridflow.compat.v1.recording import Recorded, is_symbolic
+from hybridflow.core import pytree
 from hybridflow.effects.py_function import numpy_function
 from hybridflow.jit.tensor_spec import TensorSpec
 
@@ -20,9 +25,13 @@ def py_func(
     func: Callable[..., Any], inp: Sequence[Any], Tout: Any, stateful: bool = True, name: str | None = None
 ) -> Any:
     """``func`` of arrays, called in Python whenever it runs; shapes are said by ``set_shape``, or found then."""
-    inputs = [convert_to_tensor(x) for x in inp]
     several = isinstance(Tout, (list, tuple))
-    dtypes = [np.dtype(t) for t in (Tout if several else [Tout])]
+    dtypes = [kind_of(t) for t in (Tout if several else [Tout])]
+    if not is_recording(True) and not any(map(is_symbolic, inp)):
+        return numpy_function(func, list(inp), dtypes if several else dtypes[0], stateful)
+    inputs = [convert_to_tensor(x) for x in inp]
+    if STRING in dtypes or any(x.dtype == STRING for x in inputs):
+        return _of_texts(func, inputs, dtypes, several, name)
 
     def compute(run: Any, values: Sequence[Any]) -> list[Any]:
         shapes = [t.info.shape for t in op.outputs]
@@ -32,6 +41,18 @@ def py_func(
 
     op = default_graph().add("PyFunc", name or "PyFunc", inputs, [Info(None, d) for d in dtypes], compute)
     return list(op.outputs) if several else op.outputs[0]
+
+
+def _of_texts(func: Callable[..., Any], inputs: Sequence[Any], dtypes: Sequence[Any], several: bool, name: Any) -> Any:
+    """The same where texts go in or come out: computed on the host."""
+
+    def compute(*arrays: Any) -> list[Any]:
+        found = func(*arrays)
+        values = list(found) if isinstance(found, (list, tuple)) else [found]
+        return [encoded(x) if d == STRING else np.asarray(x, d) for x, d in zip(values, dtypes)]
+
+    found = on_host("PyFunc", name or "PyFunc", inputs, [Info(None, d) for d in dtypes], compute)
+    return list(found) if several and len(dtypes) > 1 else [found] if several else found
 
 
 def Print(
@@ -109,3 +130,95 @@ def assert_positive(
 
 
 NAMES["assert_positive"] = assert_positive
+
+
+def _checking(name: str) -> Callable[..., Operation]:
+    """``tf.debugging``'s assertion of that name as an operation."""
+    check = getattr(debugging, name)
+
+    def make(*args: Any, message: str | None = None, name: str | None = None, **_: Any) -> Operation:
+        tensors = [convert_to_tensor(x) if is_symbolic(x) else x for x in args]
+        places = [k for k, x in enumerate(tensors) if is_symbolic(x)]
+
+        def compute(run: Any, values: Sequence[Any]) -> list[Any]:
+            given = list(tensors)
+            for place, value in zip(places, values):
+                given[place] = as_value(value)
+            check(*given, message=message)
+            return []
+
+        inputs = [tensors[k] for k in places]
+        return default_graph().add("Assert", name or check.__name__, inputs, [], compute)
+
+    make.__name__ = name
+    return make
+
+
+for _name in ("negative", "non_negative", "non_positive", "near", "none_equal", "all_finite"):
+    if hasattr(debugging, f"assert_{_name}"):
+        NAMES[f"assert_{_name}"] = _checking(f"assert_{_name}")
+
+
+def assert_rank(x: Any, rank: int, message: str | None = None, name: str | None = None, **_: Any) -> Operation:
+    """Raises ValueError at once where the tensor is known to have another rank, else when it runs."""
+    tensor = convert_to_tensor(x)
+    if tensor.shape.ndims is not None and tensor.shape.ndims != rank:
+        raise ValueError(
+            f"{message or ''} Static rank condition failed for {tensor.name}: rank {tensor.shape.ndims}, expected "
+            f"{rank}.".strip()
+        )
+    return _checking("assert_rank")(tensor, rank, message=message, name=name)
+
+
+def check_numerics(tensor: Any, message: str = "", name: str | None = None) -> Any:
+    """The tensor.  Raises InvalidArgumentError with the message where it has a NaN or infinity when it runs."""
+    return _finite(tensor, message, name=name)
+
+
+def verify_tensor_all_finite(
+    t: Any = None, msg: str = "", name: str | None = None, x: Any = None, message: str | None = None
+) -> Any:
+    """The same by its older name."""
+    return check_numerics(t if x is None else x, message or msg, name)
+
+
+_finite = Recorded(debugging.check_numerics, "CheckNumerics")
+
+
+def tf_print(*inputs: Any, **options: Any) -> Operation:
+    """``tf.print``: the operation that prints, to the standard error output if nothing else is said."""
+    leaves, structure = pytree.flatten(list(inputs))
+    places = [k for k, leaf in enumerate(leaves) if is_symbolic(leaf)]
+    name = options.pop("name", None)
+
+    def compute(run: Any, values: Sequence[Any]) -> list[Any]:
+        shown = list(leaves)
+        for place, value in zip(places, values):
+            shown[place] = as_value(value)
+        with computing():
+            print_(*pytree.unflatten(structure, shown), **options)
+        return []
+
+    tensors = [convert_to_tensor(leaves[k]) for k in places]
+    return default_graph().add("PrintV2", name or "PrintV2", tensors, [], compute)
+
+
+def py_function(func: Callable[..., Any], inp: Sequence[Any], Tout: Any, name: str | None = None) -> Any:
+    """``func`` of tensors that have values, and of which it computes at once."""
+
+    def call(*arrays: np.ndarray) -> Any:
+        with computing():
+            found = func(*[asarray(x) for x in arrays])
+            several = isinstance(found, (list, tuple))
+            values = [x.numpy() if hasattr(x, "numpy") else np.asarray(x) for x in (found if several else [found])]
+        return values if several else values[0]
+
+    return py_func(call, inp, Tout, name=name or "EagerPyFunc")
+
+
+NAMES.update(
+    {
+        "assert_rank": assert_rank, "check_numerics": check_numerics, "print": tf_print, "py_function": py_function,
+        "verify_tensor_all_finite": verify_tensor_all_finite,
+    }
+)  # fmt: skip

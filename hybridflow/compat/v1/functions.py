@@ -10,7 +10,9 @@ import numpy as np
 
 import hybridflow as hf
 from hybridflow.array.indexing import getitem
+from hybridflow.compat.adapters import maths
 from hybridflow.compat.v1.graph import Info, Operation, Tensor, default_graph
+from hybridflow.compat.v1.kinds import STRING, kind_of
 from hybridflow.compat.v1.recording import Recorded, Sizes, as_graph_tensor, is_symbolic
 from hybridflow.compiler.ir import dtypes
 from hybridflow.compiler.ir.extents import Dim
@@ -79,8 +81,8 @@ def _literal(value: Any, dtype: Any = None, shape: Any = None) -> Any:
     """A value as TensorFlow makes it: Python's ints are int32 where they fit."""
     if isinstance(value, (Value, Sizes, Dim)):
         found = hf.asarray(value)
-        return found if dtype is None else hf.astype(found, dtype)
-    array = np.asarray(value, dtype=None if dtype is None else np.dtype(dtype))
+        return found if dtype is None else hf.astype(found, kind_of(dtype))
+    array = np.asarray(value, dtype=None if dtype is None else kind_of(dtype))
     if dtype is None and not isinstance(value, (np.ndarray, np.generic)):
         if array.dtype == np.float64:
             array = array.astype(np.float32)
@@ -113,7 +115,6 @@ def constant(
 
 
 TABLE["constant"] = constant
-STRING = np.dtype(object)
 
 
 def _holds_tensors(value: Any) -> bool:
@@ -126,7 +127,7 @@ def is_text(value: Any, dtype: Any = None) -> bool:
         value = value[0]
     if isinstance(value, np.ndarray):
         return value.dtype.kind in "SUO"
-    return isinstance(value, (str, bytes)) or (dtype is not None and dtype == STRING)
+    return isinstance(value, (str, bytes)) or (dtype is not None and kind_of(dtype) == STRING)
 
 
 def encoded(value: Any) -> Any:
@@ -173,7 +174,7 @@ def placeholder(dtype: Any, shape: Any = None, name: str | None = None) -> Tenso
 
     known = TensorShape(shape)
     extents = None if known.ndims is None else tuple(known.as_list())
-    kind = STRING if dtype == STRING else np.dtype(dtype)
+    kind = kind_of(dtype)
     node = default_graph().add("Placeholder", name, [], [Info(extents, kind)], _not_fed, {"shape": known})
     node.on_host = kind == STRING
     return node.outputs[0]
@@ -249,22 +250,22 @@ def reshape(tensor: Any, shape: Any) -> Any:
 
 @op("ZerosLike")
 def zeros_like(tensor: Any, dtype: Any = None, optimize: bool = True) -> Any:
-    return hf.zeros_like(tensor, dtype=dtype)
+    return hf.zeros_like(tensor, dtype=None if dtype is None else kind_of(dtype))
 
 
 @op("OnesLike")
 def ones_like(tensor: Any, dtype: Any = None, optimize: bool = True) -> Any:
-    return hf.ones_like(tensor, dtype=dtype)
+    return hf.ones_like(tensor, dtype=None if dtype is None else kind_of(dtype))
 
 
 @op("Fill", "zeros", default="zeros")
 def zeros(shape: Any, dtype: Any = dtypes.float32) -> Any:
-    return hf.zeros(_extents(shape), dtype=dtype)
+    return hf.zeros(_extents(shape), dtype=kind_of(dtype))
 
 
 @op("Fill", "ones", default="ones")
 def ones(shape: Any, dtype: Any = dtypes.float32) -> Any:
-    return hf.ones(_extents(shape), dtype=dtype)
+    return hf.ones(_extents(shape), dtype=kind_of(dtype))
 
 
 @op("Fill")
@@ -278,7 +279,7 @@ def range_(start: Any, limit: Any = None, delta: Any = 1, dtype: Any = None) -> 
         start, limit = 0, start
     values: list[Any] = [_number(x) for x in (start, limit, delta)]
     is_whole = all(isinstance(x, (int, Dim, np.integer)) for x in values)
-    return hf.arange(values[0], values[1], values[2], dtype=dtype or (hf.int32 if is_whole else hf.float32))
+    return hf.arange(values[0], values[1], values[2], dtype=kind_of(dtype or (hf.int32 if is_whole else hf.float32)))
 
 
 def _number(x: Any) -> Any:
@@ -296,7 +297,7 @@ def linspace(start: Any, stop: Any, num: Any) -> Any:
 
 @op("Eye")
 def eye(num_rows: Any, num_columns: Any = None, batch_shape: Any = None, dtype: Any = dtypes.float32) -> Any:
-    found = hf.eye(num_rows, num_columns, dtype=dtype)
+    found = hf.eye(num_rows, num_columns, dtype=kind_of(dtype))
     return found if batch_shape is None else hf.broadcast_to(found, (*_extents(batch_shape), *found.shape))
 
 
@@ -304,7 +305,7 @@ def eye(num_rows: Any, num_columns: Any = None, batch_shape: Any = None, dtype: 
 def one_hot(
     indices: Any, depth: Any, on_value: Any = None, off_value: Any = None, axis: Any = None, dtype: Any = None
 ) -> Any:
-    found = hf.one_hot(indices, int(_extent(depth)), dtype=dtypes.float32 if dtype is None else dtype)
+    found = hf.one_hot(indices, int(_extent(depth)), dtype=dtypes.float32 if dtype is None else kind_of(dtype))
     if on_value is not None or off_value is not None:
         on, off = 1 if on_value is None else on_value, 0 if off_value is None else off_value
         found = found * on + (1 - found) * off
@@ -317,12 +318,12 @@ def diag(diagonal: Any) -> Any:
 
 
 def _sizes_cast(x: Any, dtype: Any) -> Any:
-    return x if dtypes.is_integer(np.dtype(dtype)) else NotImplemented
+    return x if dtypes.is_integer(kind_of(dtype)) else NotImplemented
 
 
 @op("Cast", of_sizes=_sizes_cast)
 def cast(x: Any, dtype: Any) -> Any:
-    return hf.astype(hf.asarray(x), np.dtype(dtype))
+    return hf.astype(hf.asarray(x), kind_of(dtype))
 
 
 for _name, _dtype in {"to_float": "float32", "to_double": "float64", "to_int32": "int32", "to_int64": "int64"}.items():
@@ -757,15 +758,12 @@ TABLE["argmin"] = TABLE["arg_min"] = Recorded(_arg(hf.argmin), "ArgMin")
 
 @op("Cumsum")
 def cumsum(x: Any, axis: Any = 0, exclusive: bool = False, reverse: bool = False) -> Any:
-    x = hf.flip(x, axis=axis) if reverse else x
-    found = hf.cumulative_sum(x, axis=axis)
-    found = found - x if exclusive else found
-    return hf.flip(found, axis=axis) if reverse else found
+    return maths.cumsum(x, axis, exclusive, reverse)
 
 
 @op("Cumprod")
-def cumprod(x: Any, axis: Any = 0) -> Any:
-    return hf.cumulative_prod(x, axis=axis)
+def cumprod(x: Any, axis: Any = 0, exclusive: bool = False, reverse: bool = False) -> Any:
+    return maths.cumprod(x, axis, exclusive, reverse)
 
 
 @op("Norm", default="norm")
@@ -800,19 +798,19 @@ def _source(generator: Any) -> Any:
 def _uniform(
     shape: Any, minval: Any = 0, maxval: Any = None, dtype: Any = dtypes.float32, generator: Any = None
 ) -> Any:
-    if dtypes.is_integer(np.dtype(dtype)):
-        return _source(generator).randint(_extents(shape), int(minval), int(maxval), dtype)
-    return _source(generator).uniform(_extents(shape), minval, 1 if maxval is None else maxval, dtype)
+    if dtypes.is_integer(kind_of(dtype)):
+        return _source(generator).randint(_extents(shape), int(minval), int(maxval), kind_of(dtype))
+    return _source(generator).uniform(_extents(shape), minval, 1 if maxval is None else maxval, kind_of(dtype))
 
 
 def _normal(shape: Any, mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = dtypes.float32, generator: Any = None) -> Any:
-    return _source(generator).normal(_extents(shape), mean, stddev, dtype)
+    return _source(generator).normal(_extents(shape), mean, stddev, kind_of(dtype))
 
 
 def _truncated(
     shape: Any, mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = dtypes.float32, generator: Any = None
 ) -> Any:
-    return _source(generator).truncated_normal(_extents(shape), mean, stddev, dtype)
+    return _source(generator).truncated_normal(_extents(shape), mean, stddev, kind_of(dtype))
 
 
 def _categorical(logits: Any, num_samples: Any, output_dtype: Any = dtypes.int64, generator: Any = None) -> Any:

@@ -10,6 +10,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from hybridflow.compat.v1.kinds import shown
 from hybridflow.compat.v1.shapes import TensorShape
 from hybridflow.core import pytree
 
@@ -80,7 +81,8 @@ class Operation:
         if name not in self.attributes:
             has = ", ".join(self.attributes) or "none"
             raise ValueError(f"Operation {self.name!r} has no attr named {name!r}. Its attributes: {has}.")
-        return self.attributes[name]
+        found = self.attributes[name]
+        return shown(found) if isinstance(found, np.dtype) else found
 
     def run(self, feed_dict: Any = None, session: Any = None) -> None:
         """Run it in a session, or the default one."""
@@ -142,7 +144,7 @@ class Tensor:
 
     @property
     def dtype(self) -> Any:
-        return self._info.dtype
+        return shown(self._info.dtype)
 
     @property
     def device(self) -> str:
@@ -200,7 +202,7 @@ class Tensor:
         return id(self)
 
     def __repr__(self) -> str:
-        dtype = "?" if self.dtype is None else self.dtype
+        dtype = "?" if self.dtype is None else self.dtype.name
         return f"<tf.Tensor {self.name!r} shape={self.shape} dtype={dtype}>"
 
 
@@ -239,7 +241,7 @@ class Graph:
         self._collections: dict[Any, list[Any]] = {}
         self._scope = ""
         self._controls: tuple[Operation, ...] = ()
-        self._device = ""
+        self._device: Any = ""  # or a function of an operation
         self._finalized = False
         self.body: Any = None  # of a loop or branch that is being built
         self.seed: int | None = None
@@ -290,7 +292,8 @@ class Graph:
         op.attributes = dict(attributes or {})
         if infos and infos[0].dtype is not None:
             op.attributes.setdefault("dtype" if not inputs else "T", infos[0].dtype)
-        op.device, op.body, op.number = self._device, self.body, len(self._operations)
+        op.device = canonical(self._device(op) or "") if callable(self._device) else self._device
+        op.body, op.number = self.body, len(self._operations)
         op.control_inputs = [x for x in self._controls if not any(t.op is x for t in inputs)]
         self._operations.append(op)
         self._by_name[unique] = op
@@ -410,7 +413,7 @@ class Graph:
     def device(self, name: Any) -> Iterator[None]:
         """Note a device for operations made in the block; sessions run where hybridflow runs."""
         before = self._device
-        self._device = name if isinstance(name, str) else ""
+        self._device = name if callable(name) else "" if name is None else canonical(name)
         try:
             yield
         finally:
@@ -451,6 +454,12 @@ class Graph:
 
     def clear_collection(self, name: Any) -> None:
         self._collections.pop(name, None)
+
+
+def canonical(device: Any) -> str:
+    """A device's name as TensorFlow writes it: ``"/cpu:0"`` is ``"/device:CPU:0"``."""
+    text = device if isinstance(device, str) else device.to_string()
+    return re.sub(r"/(?:device:)?(cpu|gpu):", lambda m: f"/device:{m[1].upper()}:", text, flags=re.I)
 
 
 # ---- which graph there is

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import hybridflow as hf
 from hybridflow.array.random import global_generator
@@ -324,10 +324,17 @@ def embedding_lookup(
     return hf.take(params, ids, axis=0)
 
 
+class TopKV2(NamedTuple):
+    """The greatest elements, and where they are."""
+
+    values: Any
+    indices: Any
+
+
 @op("TopKV2")
 def top_k(input: Any, k: int = 1, sorted: bool = True) -> Any:
     values, places = hf.top_k(input, k)
-    return values, hf.astype(places, dtypes.int32)
+    return TopKV2(values, hf.astype(places, dtypes.int32))
 
 
 @op("InTopK")

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import functools
+import os
 from collections.abc import Callable, Iterator as Iterated, Sequence
 from typing import Any
 
 import numpy as np
 
 from hybridflow import data
-from hybridflow.compat.v1.errors import FailedPreconditionError, OutOfRangeError
+from hybridflow.compat.adapters import files
+from hybridflow.compat.adapters.values import DType
+from hybridflow.compat.v1.errors import FailedPreconditionError, InvalidArgumentError, OutOfRangeError
+from hybridflow.compat.v1.functions import convert_to_tensor
 from hybridflow.compat.v1.graph import Info, Operation, Tensor, computing, default_graph
+from hybridflow.compat.v1.kinds import STRING, kind_of, shown
 from hybridflow.compat.v1.recording import as_graph_tensor, is_symbolic
+from hybridflow.compat.v1.shapes import TensorShape
 from hybridflow.core import pytree
 
 
@@ -21,9 +27,21 @@ def _computed(function: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
         with computing():
-            return function(*args, **kwargs)
+            found = function(*args, **kwargs)
+            return found._make([]) if isinstance(found, Dataset) else found
 
     return call
+
+
+def _plain(value: Any) -> Any:
+    """An argument with shapes as tuples, and functions of the program's as ones that compute."""
+    if isinstance(value, TensorShape):
+        return None if value.ndims is None else tuple(value.as_list())
+    if isinstance(value, (list, tuple)) and not hasattr(value, "_fields"):
+        return type(value)([_plain(x) for x in value])
+    if isinstance(value, dict):
+        return {key: _plain(x) for key, x in value.items()}
+    return _computed(value) if callable(value) and not isinstance(value, (type, DType, Dataset)) else value
 
 
 class Dataset:
@@ -34,17 +52,22 @@ class Dataset:
 
     @staticmethod
     def _of(name: str, *args: Any, **kwargs: Any) -> Dataset:
-        leaves, structure = pytree.flatten((args, kwargs))
+        leaves, structure = pytree.flatten(_plain((args, kwargs)))
         places = [k for k, leaf in enumerate(leaves) if is_symbolic(leaf)]
         inputs = [as_graph_tensor(leaves[k]) for k in places]
+        inputs += [t for x in leaves if isinstance(x, Dataset) for t in x._inputs]
 
         def make(values: Sequence[Any]) -> data.Dataset:
-            filled = [_computed(leaf) if callable(leaf) and not isinstance(leaf, type) else leaf for leaf in leaves]
+            filled = list(leaves)
             for place, value in zip(places, values):
                 filled[place] = value
+            rest = list(values)[len(places) :]
+            for k, leaf in enumerate(filled):
+                if isinstance(leaf, Dataset):
+                    filled[k], rest = leaf._make(rest[: len(leaf._inputs)]), rest[len(leaf._inputs) :]
             own_args, own_kwargs = pytree.unflatten(structure, filled)
             with computing():
-                made: data.Dataset = getattr(data.Dataset, name)(*own_args, **own_kwargs)
+                made: data.Dataset = getattr(files.Dataset, name)(*own_args, **own_kwargs)
             return made
 
         return Dataset(inputs, make)
@@ -55,18 +78,21 @@ class Dataset:
             raise AttributeError(f"tf.data.Dataset has no {name!r} in hybridflow.")
 
         def call(*args: Any, **kwargs: Any) -> Dataset:
-            own = [_computed(x) if callable(x) and not isinstance(x, type) else x for x in args]
-            named = {k: _computed(x) if callable(x) and not isinstance(x, type) else x for k, x in kwargs.items()}
+            leaves, structure = pytree.flatten(_plain((args, kwargs)))
+            others = [x for x in leaves if isinstance(x, Dataset)]
 
             def make(values: Sequence[Any]) -> data.Dataset:
-                inner = [
-                    x._make(values[-len(x._inputs) :] if x._inputs else []) if isinstance(x, Dataset) else x
-                    for x in own
-                ]
-                made: data.Dataset = getattr(self._make(values), name)(*inner, **named)
+                given = list(values)
+                filled = list(leaves)
+                source, given = self._make(given[: len(self._inputs)]), given[len(self._inputs) :]
+                for k, leaf in enumerate(filled):
+                    if isinstance(leaf, Dataset):
+                        filled[k], given = leaf._make(given[: len(leaf._inputs)]), given[len(leaf._inputs) :]
+                own, named = pytree.unflatten(structure, filled)
+                made: data.Dataset = getattr(source, name)(*own, **named)
                 return made
 
-            return Dataset(self._inputs, make)
+            return Dataset([*self._inputs, *(t for other in others for t in other._inputs)], make)
 
         return call
 
@@ -77,6 +103,16 @@ class Dataset:
         ]
         return self._make(samples).element_spec
 
+    @property
+    def output_types(self) -> Any:
+        leaves, structure = pytree.flatten(self.spec())
+        return pytree.unflatten(structure, [shown(kind_of(leaf.dtype)) for leaf in leaves])
+
+    @property
+    def output_shapes(self) -> Any:
+        leaves, structure = pytree.flatten(self.spec())
+        return pytree.unflatten(structure, [_shape_of(leaf) for leaf in leaves])
+
     def make_one_shot_iterator(self) -> Iterator:
         """An iterator that is ready in each session."""
         return make_one_shot_iterator(self)
@@ -86,7 +122,12 @@ class Dataset:
         return make_initializable_iterator(self)
 
 
-for _name in ("from_tensor_slices", "from_tensors", "from_generator", "range", "zip"):
+for _name in (
+    "from_tensor_slices", "from_tensors", "from_generator", "range", "zip", "list_files", "sample_from_datasets",
+    "choose_from_datasets",
+):  # fmt: skip
+    if not hasattr(data.Dataset, _name):
+        continue
     setattr(Dataset, _name, staticmethod(functools.partial(Dataset._of, _name)))
 
 
@@ -94,7 +135,24 @@ class TextLineDataset(Dataset):
     """The lines of files."""
 
     def __init__(self, filenames: Any) -> None:
-        super().__init__([], lambda values: data.TextLineDataset(filenames))
+        given = [filenames] if is_symbolic(filenames) else []
+        super().__init__(given, lambda values: data.TextLineDataset(_paths(values[0] if given else filenames)))
+
+
+class TFRecordDataset(Dataset):
+    """The records of files."""
+
+    def __init__(self, filenames: Any, compression_type: Any = None, *_: Any, **__: Any) -> None:
+        given = [filenames] if is_symbolic(filenames) else []
+        super().__init__(given, lambda values: data.TFRecordDataset(_paths(values[0] if given else filenames)))
+
+
+def _paths(names: Any) -> Any:
+    """Names of files as texts: one, or a list."""
+    held = names.tolist() if isinstance(names, np.ndarray) else names
+    if isinstance(held, (list, tuple)):
+        return [os.fsdecode(x) for x in held]
+    return os.fsdecode(held)
 
 
 class _Begun:
@@ -130,6 +188,7 @@ class Iterator:
     def __init__(self, spec: Any, dataset: Dataset | None = None, ready: bool = False) -> None:
         self._leaves, self._structure = pytree.flatten(spec)
         self._ready = dataset if ready else None
+        self._handle: Tensor | None = None  # says which other one it stands for
         self.name = default_graph().unique_name("Iterator")
         self._initializer = None if dataset is None or ready else self.make_initializer(dataset)
 
@@ -145,7 +204,7 @@ class Iterator:
         found = [x[1] if isinstance(x, tuple) and len(x) == 2 and isinstance(x[0], str) else x for x in shapes]
         return Iterator(
             pytree.unflatten(
-                structure, [Info(None if s is None else tuple(s), np.dtype(t)) for t, s in zip(types, found)]
+                structure, [Info(None if s is None else tuple(s), kind_of(t)) for t, s in zip(types, found)]
             )
         )
 
@@ -157,7 +216,31 @@ class Iterator:
 
     @property
     def output_types(self) -> Any:
-        return pytree.unflatten(self._structure, [np.dtype(leaf.dtype) for leaf in self._leaves])
+        return pytree.unflatten(self._structure, [kind_of(leaf.dtype) for leaf in self._leaves])
+
+    @property
+    def output_shapes(self) -> Any:
+        return pytree.unflatten(self._structure, [_shape_of(leaf) for leaf in self._leaves])
+
+    def string_handle(self, name: str | None = None) -> Tensor:
+        """What is fed to an iterator of ``from_string_handle`` for it to give this one's elements."""
+
+        def compute(state: Any, values: Sequence[Any]) -> list[Any]:
+            state.resource(("iterator", self.name), lambda: self._held(state))
+            return [self.name.encode()]
+
+        op = default_graph().add("IteratorToStringHandle", name, [], [Info((), STRING)], compute)
+        op.on_host = True
+        return op.outputs[0]
+
+    @staticmethod
+    def from_string_handle(
+        string_handle: Any, output_types: Any, output_shapes: Any = None, output_classes: Any = None
+    ) -> Iterator:
+        """An iterator that stands for the one whose ``string_handle`` is fed."""
+        made = Iterator.from_structure(output_types, output_shapes)
+        made._handle = convert_to_tensor(string_handle)
+        return made
 
     def _held(self, state: Any) -> _Begun:
         def begin() -> _Begun:
@@ -185,15 +268,47 @@ class Iterator:
         infos = [
             Info(
                 None if leaf.shape is None else tuple([x if isinstance(x, int) else None for x in leaf.shape]),
-                np.dtype(leaf.dtype),
+                kind_of(leaf.dtype),
             )
             for leaf in self._leaves
         ]
-        op = default_graph().add(
-            "IteratorGetNext", name or "IteratorGetNext", [], infos, lambda state, _: self._held(state).next(self.name)
-        )
+
+        def compute(state: Any, values: Sequence[Any]) -> list[Any]:
+            if self._handle is None:
+                return self._held(state).next(self.name)
+            handle = values[0].item() if isinstance(values[0], np.ndarray) else values[0]
+            name = handle.decode() if isinstance(handle, bytes) else str(handle)
+            found: _Begun = state.resource(("iterator", name), lambda: _unknown(name))
+            return found.next(name)
+
+        inputs = [] if self._handle is None else [self._handle]
+        op = default_graph().add("IteratorGetNext", name or "IteratorGetNext", inputs, infos, compute)
         op.on_host = True
         return pytree.unflatten(self._structure, op.outputs)
+
+
+def _unknown(name: str) -> _Begun:
+    raise InvalidArgumentError("iterator", f"{name!r} is no handle of an iterator: fetch its string_handle() first.")
+
+
+def _shape_of(leaf: Any) -> TensorShape:
+    return TensorShape(None if leaf.shape is None else [x if isinstance(x, int) else None for x in leaf.shape])
+
+
+def get_output_types(dataset_or_iterator: Any) -> Any:
+    """The dtypes of elements, in their structure."""
+    return dataset_or_iterator.output_types
+
+
+def get_output_shapes(dataset_or_iterator: Any) -> Any:
+    """The shapes of elements, in their structure."""
+    return dataset_or_iterator.output_shapes
+
+
+def get_output_classes(dataset_or_iterator: Any) -> Any:
+    """Tensors, in the structure of elements."""
+    leaves, structure = pytree.flatten(dataset_or_iterator.output_types)
+    return pytree.unflatten(structure, [Tensor for _ in leaves])
 
 
 def make_one_shot_iterator(dataset: Dataset) -> Iterator:
@@ -209,5 +324,6 @@ def make_initializable_iterator(dataset: Dataset, shared_name: Any = None) -> It
 NAMES = {
     "Dataset": Dataset, "TextLineDataset": TextLineDataset, "Iterator": Iterator,
     "make_one_shot_iterator": make_one_shot_iterator, "make_initializable_iterator": make_initializable_iterator,
-    "AUTOTUNE": -1,
+    "AUTOTUNE": -1, "get_output_types": get_output_types, "get_output_shapes": get_output_shapes,
+    "get_output_classes": get_output_classes, "TFRecordDataset": TFRecordDataset,
 }  # fmt: skip

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import bisect
 import contextlib
+import glob
 import random
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -11,9 +13,12 @@ from typing import Any
 import numpy as np
 
 from hybridflow.compat.v1.errors import CancelledError, OutOfRangeError
-from hybridflow.compat.v1.functions import TABLE as tf, convert_to_tensor
+from hybridflow.compat.v1.functions import TABLE as tf, convert_to_tensor, on_host
 from hybridflow.compat.v1.graph import Info, Operation, Tensor, default_graph, default_session
+from hybridflow.compat.v1.kinds import kind_of
+from hybridflow.compat.v1.recording import is_symbolic
 from hybridflow.compat.v1.shapes import TensorShape
+from hybridflow.compat.v1.variables import LOCAL, Variable, constant_initializer
 
 RUNNERS = "queue_runners"
 
@@ -33,8 +38,11 @@ class _Held:
                 self._changed.wait()
             if self._closed:
                 raise CancelledError("queue", f"{self._name} is closed.")
-            self._elements.append(element)
+            self._add(element)
             self._changed.notify_all()
+
+    def _add(self, element: tuple[Any, ...]) -> None:
+        self._elements.append(element)
 
     def take(self, count: int, all_or_nothing: bool = True) -> list[tuple[Any, ...]]:
         with self._changed:
@@ -64,6 +72,8 @@ class _Held:
 class QueueBase:
     """A queue whose elements are tuples of arrays, taken from the front."""
 
+    _kind = _Held
+
     def __init__(
         self,
         capacity: int,
@@ -74,7 +84,7 @@ class QueueBase:
         name: str = "fifo_queue",
         least: int = 0,
     ) -> None:
-        self.dtypes = [np.dtype(d) for d in (dtypes if isinstance(dtypes, (list, tuple)) else [dtypes])]
+        self.dtypes = [kind_of(d) for d in (dtypes if isinstance(dtypes, (list, tuple)) else [dtypes])]
         given = [None] * len(self.dtypes) if shapes is None else shapes
         if (
             shapes is not None
@@ -90,7 +100,7 @@ class QueueBase:
         return lambda count: 0
 
     def _held(self, state: Any) -> _Held:
-        found: _Held = state.resource(self, lambda: _Held(self.name, self._capacity, self._least, self._picker()))
+        found: _Held = state.resource(self, lambda: self._kind(self.name, self._capacity, self._least, self._picker()))
         return found
 
     def _op(
@@ -155,9 +165,12 @@ class QueueBase:
         infos = [Info(None if s.ndims is None else (known, *s.as_list()), d) for s, d in zip(self.shapes, self.dtypes)]
 
         def compute(state: Any, values: Sequence[Any]) -> list[Any]:
-            return [np.stack(part) for part in zip(*self._held(state).take(int(values[0]), exact))]
+            return [self._stacked(part) for part in zip(*self._held(state).take(int(values[0]), exact))]
 
         return self._taken(self._op(kind, name, [count], infos, compute))
+
+    def _stacked(self, part: Sequence[Any]) -> np.ndarray:
+        return np.stack(part)
 
     @staticmethod
     def _taken(op: Operation) -> Any:
@@ -206,6 +219,42 @@ class RandomShuffleQueue(QueueBase):
 
     def _picker(self) -> Callable[[int], int]:
         return random.Random(self._seed).randrange
+
+
+class PaddingFIFOQueue(QueueBase):
+    """First in, first out; where several are taken at once, shorter ones are filled up with zeros."""
+
+    def _stacked(self, part: Sequence[Any]) -> np.ndarray:
+        extents = tuple([max(sizes) for sizes in zip(*[np.shape(x) for x in part])])
+        rows = [np.pad(x, [(0, most - own) for most, own in zip(extents, np.shape(x))]) for x in part]
+        return np.stack(rows)
+
+
+class _HeldInOrder(_Held):
+    """Elements in the order of their first parts."""
+
+    def _add(self, element: tuple[Any, ...]) -> None:
+        bisect.insort(self._elements, element, key=lambda parts: parts[0].item())
+
+
+class PriorityQueue(QueueBase):
+    """The element whose first part, an int64, is the least comes first."""
+
+    _kind = _HeldInOrder
+
+    def __init__(
+        self,
+        capacity: int,
+        types: Any,
+        shapes: Any = None,
+        names: Any = None,
+        shared_name: Any = None,
+        name: str = "priority_queue",
+    ) -> None:
+        kinds = list(types) if isinstance(types, (list, tuple)) else [types]
+        several = isinstance(shapes, (list, tuple)) and len(shapes) == len(kinds) and shapes != ()
+        inner = list(shapes) if several and shapes is not None else [() if shapes is None else shapes] * len(kinds)
+        super().__init__(capacity, [np.int64, *kinds], [(), *inner], names, shared_name, name)
 
 
 # ---- threads
@@ -377,6 +426,66 @@ def slice_input_producer(
     count = tensors[0].shape.as_list()[0]
     index = range_input_producer(int(count or 0), num_epochs, shuffle, seed, capacity, name=name).dequeue()
     return [tf["gather"](t, index) for t in tensors]
+
+
+def input_producer(
+    input_tensor: Any,
+    element_shape: Any = None,
+    num_epochs: int | None = None,
+    shuffle: bool = True,
+    seed: int | None = None,
+    capacity: int = 32,
+    shared_name: Any = None,
+    summary_name: Any = None,
+    name: str | None = None,
+    cancel_op: Any = None,
+) -> FIFOQueue:
+    """A queue of the rows of a tensor."""
+    tensor = convert_to_tensor(input_tensor)
+    if tensor.shape.ndims is None or tensor.shape.as_list()[0] is None:
+        raise ValueError("the number of rows of an input producer must be known while the graph is built.")
+    rows = tensor.shape.as_list()
+    queue = FIFOQueue(capacity, [tensor.dtype], [rows[1:]], name=name or "input_producer")
+    order = _positions(rows[0], num_epochs, shuffle, seed)
+
+    def taken(values: Any, positions: Any) -> list[Any]:
+        return [np.asarray(values)[positions]]
+
+    given = on_host("Rows", None, [tensor, order], [tensor.info], taken)
+    add_queue_runner(QueueRunner(queue, [queue.enqueue_many([given])]))
+    return queue
+
+
+def string_input_producer(
+    string_tensor: Any,
+    num_epochs: int | None = None,
+    shuffle: bool = True,
+    seed: int | None = None,
+    capacity: int = 32,
+    shared_name: Any = None,
+    name: str | None = None,
+    cancel_op: Any = None,
+) -> FIFOQueue:
+    """A queue of texts, such as names of files.  Raises ValueError for none at all."""
+    if not is_symbolic(string_tensor) and not len(string_tensor):
+        raise ValueError("string_input_producer requires a non-null input tensor")
+    return input_producer(string_tensor, [], num_epochs, shuffle, seed, capacity, name=name or "input_producer")
+
+
+def match_filenames_once(pattern: Any, name: str | None = None) -> Tensor:
+    """The names of files that match, as they are when the graph is built."""
+    patterns = [pattern] if isinstance(pattern, str) else list(pattern)
+    found: Tensor = convert_to_tensor(sorted(path for one in patterns for path in glob.glob(one)))
+    return found
+
+
+def limit_epochs(tensor: Any, num_epochs: int | None = None, name: str | None = None) -> Any:
+    """The tensor, so many times; after that OutOfRangeError is raised."""
+    if num_epochs is None:
+        return tensor
+    counter = Variable(constant_initializer(0)([], np.int64), False, [LOCAL], name=name or "epochs")
+    with default_graph().control_dependencies([counter.count_up_to(num_epochs)]):
+        return tf["identity"](convert_to_tensor(tensor))
 
 
 def batch(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -28,6 +28,7 @@ from hybridflow.tracing.trace import Trace
 
 # Sizes of what is not known: with many divisors, since programs reshape by -1.
 _SIZES = (5040, 10080)
+_RANKS = (0, 1, 2, 3, 4)  # of a tensor whose rank is not known
 _FEW = 64  # elements of a constant that is known while the graph is built
 
 
@@ -108,7 +109,8 @@ class _Call:
         """The result, with tensors of the graph in the place of values."""
         leaves: list[Any]
         if any(t.info.shape is None for t in inputs):
-            leaves, structure = [Info(None, _dtype_of(inputs))], pytree.flatten(0)[1]
+            found = _of_some_ranks(self._inferring, [t.info for t in inputs])
+            leaves, structure = pytree.flatten(found)
         else:
             found = inferred(self._inferring, [t.info for t in inputs], not self._function.draws)
             leaves, structure = pytree.flatten(found)
@@ -135,10 +137,6 @@ class _Call:
 def _any_generator() -> Generator:
     with suspended():
         return Generator(0)
-
-
-def _dtype_of(inputs: Iterable[Tensor]) -> Any:
-    return next((t.dtype for t in inputs), None)
 
 
 def is_symbolic(value: Any) -> bool:
@@ -179,6 +177,32 @@ def inferred(function: Callable[[Sequence[Any]], Any], infos: Sequence[Info], is
         if not is_open:
             raise
         return _guessed(function, infos)
+
+
+def _of_some_ranks(function: Callable[[Sequence[Any]], Any], infos: Sequence[Info]) -> Any:
+    """The same, where a rank is not known: the dtypes of results, and the shape of one that has it for every rank that
+    the function takes."""
+    results = []
+    for rank in _RANKS:
+        given = [
+            Info((None,) * rank if info.shape is None else info.shape, info.dtype, info.known, info.is_size)
+            for info in infos
+        ]
+        try:
+            results.append(_joined([_traced(function, given, 0, _SIZES[0])]))
+        except (HybridflowError, ValueError, TypeError, IndexError, AttributeError):
+            continue
+    if not results:
+        return Info(None, next((info.dtype for info in infos), None))
+    first, structure = pytree.flatten(results[0])
+    same = [found for found in results if pytree.flatten(found)[1] == structure]
+    leaves = []
+    for k, leaf in enumerate(first):
+        if isinstance(leaf, Info):
+            shapes = {pytree.flatten(found)[0][k].shape for found in same}
+            leaf = Info(leaf.shape if shapes == {()} else None, leaf.dtype)
+        leaves.append(leaf)
+    return pytree.unflatten(structure, leaves)
 
 
 def _is_small(leaf: Any) -> bool:

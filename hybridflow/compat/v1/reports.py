@@ -6,8 +6,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from hybridflow.compat.v1.functions import STRING, on_host
+from hybridflow.compat.v1.functions import on_host
 from hybridflow.compat.v1.graph import Graph, Info, Tensor, default_graph
+from hybridflow.compat.v1.kinds import STRING
 from hybridflow.summary import events
 
 SUMMARIES = "summaries"

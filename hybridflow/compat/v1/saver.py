@@ -12,6 +12,7 @@ import numpy as np
 
 from hybridflow.checkpoint import load_arrays, save_arrays
 from hybridflow.compat.v1.errors import NotFoundError
+from hybridflow.compat.v1.kinds import shown
 from hybridflow.compat.v1.variables import global_variables
 
 SUFFIX = ".safetensors"
@@ -77,11 +78,12 @@ class Saver:
         return path
 
     def restore(self, sess: Any, save_path: str) -> None:
-        """Give variables the values of a file.  Raises NotFoundError where it is not there, or lacks one of them."""
+        """Give variables the values of a file.  Raises ValueError where it is not there, NotFoundError where it
+        lacks one of them."""
         if save_path is None:
             raise ValueError("Can't load save_path when it is None.")
         if not checkpoint_exists(save_path):
-            raise NotFoundError("Saver", f"there is no checkpoint {save_path!r}.")
+            raise ValueError(f"The passed save_path is not a valid checkpoint: {save_path}")
         arrays = load_arrays(save_path + SUFFIX)
         for name, variable in self._variables.items():
             if name not in arrays:
@@ -147,4 +149,29 @@ def load_variable(ckpt_dir_or_file: str, name: str) -> np.ndarray:
     return load_arrays(f"{path}{SUFFIX}")[name].numpy()
 
 
+class CheckpointReader:
+    """What a file holds, without a graph."""
+
+    def __init__(self, path: str) -> None:
+        found = latest_checkpoint(path) if os.path.isdir(path) else path
+        if found is None or not checkpoint_exists(found):
+            raise NotFoundError("CheckpointReader", f"there is no checkpoint {path!r}.")
+        self._arrays = load_arrays(f"{found}{SUFFIX}")
+
+    def get_variable_to_shape_map(self) -> dict[str, list[int]]:
+        return {name: list(value.shape) for name, value in self._arrays.items()}
+
+    def get_variable_to_dtype_map(self) -> dict[str, Any]:
+        return {name: shown(value.dtype) for name, value in self._arrays.items()}
+
+    def has_tensor(self, name: str) -> bool:
+        return name in self._arrays
+
+    def get_tensor(self, name: str) -> np.ndarray:
+        if name not in self._arrays:
+            raise NotFoundError("CheckpointReader", f"Key {name} not found in checkpoint.")
+        return self._arrays[name].numpy()
+
+
+load_checkpoint = NewCheckpointReader = CheckpointReader
 __all__ = ["Saver", "checkpoint_exists", "get_checkpoint_state", "latest_checkpoint", "list_variables", "load_variable"]

@@ -11,6 +11,7 @@ import numpy as np
 
 from hybridflow.array.creation import asarray, zeros
 from hybridflow.array.random import Generator, global_generator
+from hybridflow.compat.adapters.settings import list_physical_devices
 from hybridflow.compat.v1 import graph as graphs
 from hybridflow.compat.v1.errors import FailedPreconditionError, UnimplementedError
 from hybridflow.compat.v1.evaluation import Run, as_value, needed
@@ -73,6 +74,8 @@ class Session:
         """The values of ``fetches`` (tensors, operations, names, or lists, tuples and dicts of them), given those in
         ``feed_dict``: of placeholders, or of any other tensor in the place of what computes it."""
         prepared = None
+        if feed_dict and any(isinstance(key, (tuple, list)) for key in feed_dict):
+            feed_dict = _flat_feeds(feed_dict)
         try:
             key = (fetches if type(fetches) is not list else (list, *fetches), *(feed_dict or ()))
             prepared = self._calls.get(key)
@@ -91,7 +94,7 @@ class Session:
         places: list[Any] = []
         rebuild = _fetched(self.graph, fetches, places)
         targets = list(dict.fromkeys(places))
-        feeds = [self.graph.as_graph_element(feed, allow_operation=False) for feed in feed_dict]
+        feeds = [_fed(self.graph, feed) for feed in feed_dict]
         for tensor in feeds:
             if tensor.op.is_reference:
                 raise TypeError(f"{tensor.name} is a variable, which is assigned, and cannot be fed.")
@@ -121,7 +124,8 @@ class Session:
         return rebuild(iter(handle.more(places, given)))
 
     def list_devices(self) -> list[Any]:
-        return []
+        """The devices that there are, each with ``name`` and ``device_type``."""
+        return list(list_physical_devices())
 
     def as_default(self) -> AbstractContextManager[Any]:
         """A block in which ``tensor.eval()`` and ``op.run()`` use this session."""
@@ -161,6 +165,26 @@ class InteractiveSession(Session):
 
     def __exit__(self, *error: Any) -> None:
         super().__exit__(*error)
+
+
+def _flat_feeds(feed_dict: Mapping[Any, Any]) -> dict[Any, Any]:
+    """Feeds of one tensor each, where several were given as one key."""
+    found: dict[Any, Any] = {}
+    for key, value in feed_dict.items():
+        if isinstance(key, (tuple, list)):
+            found |= _flat_feeds(dict(zip(key, value)))
+        else:
+            found[key] = value
+    return found
+
+
+def _fed(graph: Graph, feed: Any) -> Tensor:
+    """The tensor that a key of a ``feed_dict`` means.  Raises TypeError for what is none."""
+    try:
+        found: Tensor = graph.as_graph_element(feed, allow_operation=False)
+    except (KeyError, ValueError) as error:
+        raise TypeError(f"Cannot interpret feed_dict key as Tensor: {error.args[0]}") from None
+    return found
 
 
 class _Prepared(NamedTuple):
@@ -448,7 +472,7 @@ def _as_fetched(value: Any) -> Any:
     if isinstance(value, Value):
         array = value.numpy()
         return array.copy() if array.ndim else array[()]
-    if isinstance(value, np.ndarray) and not value.ndim and value.dtype != object:
+    if isinstance(value, np.ndarray) and not value.ndim:
         return value[()]
     return value
 

@@ -8,8 +8,8 @@ import logging as _logging
 import os
 import shutil
 import sys
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
 
 _logger = _logging.getLogger("hybridflow.compat")
 
@@ -37,7 +37,19 @@ class Settings:
         return made
 
 
-ConfigProto = GPUOptions = RunOptions = OptimizerOptions = GraphOptions = RunMetadata = Settings
+class OptimizerOptions(Settings):
+    """Levels, none of which changes what is computed."""
+
+    L0, L1, DEFAULT, OFF, ON_1, ON_2 = -1, 0, 0, -1, 1, 2
+
+
+class RunOptions(Settings):
+    """Levels of tracing."""
+
+    NO_TRACE, SOFTWARE_TRACE, HARDWARE_TRACE, FULL_TRACE = range(4)
+
+
+ConfigProto = GPUOptions = GraphOptions = RunMetadata = Settings
 
 
 class _Flags:
@@ -47,9 +59,24 @@ class _Flags:
         self.__dict__["_parser"] = argparse.ArgumentParser(allow_abbrev=False)
         self.__dict__["_values"] = None
 
-    def _define(self, name: str, default: Any, help: str | None, kind: Callable[[str], Any]) -> None:
-        self._parser.add_argument(f"--{name}", default=default, help=help, type=kind)
+    def _define(self, name: str, default: Any, help: str | None, kind: Callable[[str], Any], **more: Any) -> None:
+        if kind is _is_true:  # "--name" alone, and "--noname", are values
+            more |= {"nargs": "?", "const": True}
+            self._parser.add_argument(f"--no{name}", dest=name, action="store_false", default=argparse.SUPPRESS)
+        self._parser.add_argument(f"--{name}", default=default, help=help, type=kind, **more)
         self.__dict__["_values"] = None
+
+    def flag_values_dict(self) -> dict[str, Any]:
+        """All flags with their values."""
+        if self._values is None:
+            self._parse(sys.argv[1:])
+        return dict(self._values)
+
+    def __contains__(self, name: str) -> bool:
+        return name in self.flag_values_dict()
+
+    def __call__(self, argv: list[str], known_only: bool = False) -> list[str]:
+        return [argv[0], *self._parse(list(argv[1:]))]
 
     def _parse(self, argv: list[str]) -> list[str]:
         """Read the arguments that are flags; returns the others."""
@@ -81,7 +108,38 @@ def _is_true(text: Any) -> bool:
 
 
 def _definer(kind: Callable[[str], Any]) -> Callable[..., None]:
-    return lambda name, default, help=None: FLAGS._define(name, default, help, kind)
+    return lambda name, default, help=None, **_: FLAGS._define(name, default, help, kind)
+
+
+def _several(kind: Callable[[str], Any]) -> Callable[..., None]:
+    """A flag that is given several times."""
+
+    def define(name: str, default: Any, help: str | None = None, **_: Any) -> None:
+        start = default if default is None or isinstance(default, (list, tuple)) else [default]
+        FLAGS._define(name, start, help, kind, action=_Append)
+
+    return define
+
+
+class _Append(argparse.Action):
+    """The first value that is given takes the place of the default."""
+
+    def __call__(self, parser: Any, namespace: Any, values: Any, option_string: str | None = None) -> None:
+        held = getattr(namespace, self.dest)
+        setattr(namespace, self.dest, [values] if held is self.default else [*held, values])
+
+
+def _list_flag(name: str, default: Any, help: str | None = None, **_: Any) -> None:
+    start = _parts(default) if isinstance(default, str) else default
+    FLAGS._define(name, start, help, _parts)
+
+
+def _parts(text: str) -> list[str]:
+    return [part.strip() for part in text.split(",")] if text else []
+
+
+def _enum_flag(name: str, default: Any, enum_values: list[str], help: str | None = None, **_: Any) -> None:
+    FLAGS._define(name, default, help, str, choices=list(enum_values))
 
 
 flag_names = {
@@ -91,6 +149,12 @@ flag_names = {
     "DEFINE_float": _definer(float),
     "DEFINE_boolean": _definer(_is_true),
     "DEFINE_bool": _definer(_is_true),
+    "DEFINE_list": _list_flag,
+    "DEFINE_enum": _enum_flag,
+    "DEFINE_multi_string": _several(str),
+    "DEFINE_multi_integer": _several(int),
+    "DEFINE_multi_float": _several(float),
+    "mark_flag_as_required": lambda name: None,
 }
 
 
@@ -102,14 +166,97 @@ def run(main: Callable[[list[str]], Any] | None = None, argv: list[str] | None =
     sys.exit(function([given[0], *rest]))
 
 
+class GFile:
+    """``tf.gfile.GFile``: a file that is opened when it is first used, with ``size``."""
+
+    def __init__(self, name: Any, mode: str = "r") -> None:
+        self._name, self._mode = name, mode
+        self._file: Any = None
+
+    @property
+    def name(self) -> Any:
+        return self._name
+
+    def _opened(self) -> Any:
+        if self._file is None:
+            self._file = open(  # noqa: SIM115  # closed by close()
+                self._name, self._mode, encoding=None if "b" in self._mode else "utf-8"
+            )
+        return self._file
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return getattr(self._opened(), name)
+
+    def size(self) -> int:
+        """Bytes of it."""
+        return os.path.getsize(self._name)
+
+    def close(self) -> None:
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._opened())
+
+    def __enter__(self) -> GFile:
+        self._opened()
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        self.close()
+
+
+class _Stat(NamedTuple):
+    """What ``tf.gfile.Stat`` tells of a file."""
+
+    length: int
+    mtime_nsec: int
+    is_directory: bool
+
+
+def _stat(filename: Any) -> _Stat:
+    found = os.stat(filename)
+    return _Stat(found.st_size, found.st_mtime_ns, os.path.isdir(filename))
+
+
+def _copied(oldpath: Any, newpath: Any, overwrite: bool = False) -> None:
+    """Raises FileExistsError where there is such a file, unless it is to be overwritten."""
+    if os.path.exists(newpath) and not overwrite:
+        raise FileExistsError(f"file already exists: {newpath}")
+    shutil.copyfile(oldpath, newpath)
+
+
+def _renamed(oldname: Any, newname: Any, overwrite: bool = False) -> None:
+    """The same, without the old one."""
+    if os.path.exists(newname) and not overwrite:
+        raise FileExistsError(f"file already exists: {newname}")
+    os.replace(oldname, newname)
+
+
 def _shown(level: int) -> Callable[..., None]:
     return lambda text, *values: _logger.log(level, text, *values)
+
+
+_told: dict[str, int] = {}
+
+
+def _every(level: int, text: str, n: int, *values: Any, most: int | None = None) -> None:
+    """Log each nth time that the same text is to be logged, or the first so many times."""
+    count = _told[text] = _told.get(text, -1) + 1
+    if count < most if most is not None else count % n == 0:
+        _logger.log(level, text, *values)
 
 
 log_names: dict[str, Any] = {
     "debug": _shown(10), "info": _shown(20), "warn": _shown(30), "warning": _shown(30), "error": _shown(40),
     "fatal": _shown(50), "DEBUG": 10, "INFO": 20, "WARN": 30, "ERROR": 40, "FATAL": 50,
     "set_verbosity": lambda level: _logger.setLevel(level), "get_verbosity": lambda: _logger.level,
+    "log": lambda level, text, *values: _logger.log(level, text, *values),
+    "log_every_n": lambda level, text, n, *values: _every(level, text, n, *values),
+    "log_first_n": lambda level, text, n, *values: _every(level, text, 0, *values, most=n),
 }  # fmt: skip
 
 
@@ -120,7 +267,8 @@ def _made(path: str) -> None:
 file_names: dict[str, Any] = {
     "Exists": os.path.exists, "IsDirectory": os.path.isdir, "ListDirectory": os.listdir, "MakeDirs": _made,
     "MkDir": os.mkdir, "Remove": os.remove, "DeleteRecursively": shutil.rmtree, "Glob": _glob.glob,
-    "Copy": shutil.copyfile, "Rename": os.rename, "GFile": open, "Open": open, "FastGFile": open, "Walk": os.walk,
+    "Copy": _copied, "Rename": _renamed, "GFile": GFile, "Open": GFile, "FastGFile": GFile, "Walk": os.walk,
+    "Stat": _stat, "copy": _copied, "rename": _renamed, "stat": _stat, "walk": os.walk,
     "exists": os.path.exists, "isdir": os.path.isdir, "listdir": os.listdir, "makedirs": _made, "glob": _glob.glob,
     "rmtree": shutil.rmtree, "remove": os.remove, "join": os.path.join,
 }  # fmt: skip

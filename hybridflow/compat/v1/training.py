@@ -11,9 +11,9 @@ from hybridflow import optimizers
 from hybridflow.array.creation import zeros
 from hybridflow.compat.v1.derivatives import gradients
 from hybridflow.compat.v1.functions import TABLE, convert_to_tensor, group
-from hybridflow.compat.v1.graph import Operation, Tensor, default_graph
+from hybridflow.compat.v1.graph import Operation, Tensor, computing, default_graph
 from hybridflow.compat.v1.recording import Recorded, as_graph_tensor, is_symbolic
-from hybridflow.compat.v1.variables import GLOBAL, Initial, Variable, _Constant, trainable_variables
+from hybridflow.compat.v1.variables import AVERAGED, GLOBAL, Initial, Variable, _Constant, trainable_variables
 from hybridflow.compiler.ir import dtypes
 from hybridflow.core.context import suspended
 from hybridflow.core.tensor import Tensor as Value
@@ -48,6 +48,7 @@ class Optimizer:
 
     GATE_NONE, GATE_OP, GATE_GRAPH = 0, 1, 2
     _starts: dict[str, float] = {}  # of slots, where they are others than hybridflow's
+    _slot_names: dict[str, str] = {}  # TensorFlow's names of slots, and hybridflow's
 
     def __init__(self, learning_rate: Any, make: Callable[[Any], Any], name: str) -> None:
         self._rate, self._make, self._name = learning_rate, make, name
@@ -135,10 +136,11 @@ class Optimizer:
             }
 
     def get_slot_names(self) -> list[str]:
-        return list(dict.fromkeys(name for slots in self._slots.values() for name in slots))
+        theirs = {own: name for name, own in self._slot_names.items()}
+        return sorted({theirs.get(name, name) for slots in self._slots.values() for name in slots})
 
     def get_slot(self, var: Variable, name: str) -> Variable | None:
-        return self._slots.get(var, {}).get(name)
+        return self._slots.get(var, {}).get(self._slot_names.get(name, name))
 
     def variables(self) -> list[Variable]:
         """Those that hold its state."""
@@ -166,11 +168,20 @@ class _Applied:
             rule = optimizer._make(0.0)
         rule = rule.with_state(run.variable(optimizer._count), zip(held, slots), lambda: rate)
         rule.apply(given, held)
+        for own, variable in zip(held, self._variables):
+            if variable.constraint is not None:
+                with computing():
+                    own.assign(variable.constraint(own._read()))
         return []
 
 
 def _optimizer(
-    name: str, make: Callable[..., Any], names: Sequence[str], starts: dict[str, float], **defaults: Any
+    name: str,
+    make: Callable[..., Any],
+    names: Sequence[str],
+    starts: dict[str, float],
+    slot_names: dict[str, str] | None = None,
+    **defaults: Any,
 ) -> type:
     """A class of ``tf.train``: its arguments in TensorFlow's order, and what makes hybridflow's optimizer of them."""
 
@@ -186,7 +197,9 @@ def _optimizer(
         rate = given.pop("learning_rate")
         Optimizer.__init__(self, rate, lambda value: make(value, **given), own_name)
 
-    return type(f"{name}Optimizer", (Optimizer,), {"__init__": __init__, "_starts": starts})
+    return type(
+        f"{name}Optimizer", (Optimizer,), {"__init__": __init__, "_starts": starts, "_slot_names": slot_names or {}}
+    )
 
 
 GradientDescentOptimizer = _optimizer(
@@ -197,6 +210,7 @@ MomentumOptimizer = _optimizer(
     lambda rate, momentum, use_nesterov: _Heavy(rate, momentum, use_nesterov),
     ("learning_rate", "momentum", "use_locking", "name", "use_nesterov"),
     {},
+    {"momentum": "Momentum"},
     use_nesterov=False,
 )
 AdamOptimizer = _optimizer(
@@ -204,6 +218,7 @@ AdamOptimizer = _optimizer(
     lambda rate, beta1, beta2, epsilon: optimizers.Adam(rate, beta1, beta2, epsilon),
     ("learning_rate", "beta1", "beta2", "epsilon", "use_locking", "name"),
     {},
+    {"m": "momentum", "v": "velocity"},
     learning_rate=0.001,
     beta1=0.9,
     beta2=0.999,
@@ -221,6 +236,7 @@ AdadeltaOptimizer = _optimizer(
     lambda rate, rho, epsilon: optimizers.Adadelta(rate, rho, epsilon),
     ("learning_rate", "rho", "epsilon", "use_locking", "name"),
     {},
+    {"accum": "accumulated_gradient", "accum_update": "accumulated_step"},
     learning_rate=0.001,
     rho=0.95,
     epsilon=1e-8,
@@ -230,6 +246,7 @@ RMSPropOptimizer = _optimizer(
     lambda rate, decay, momentum, epsilon, centered: optimizers.RMSprop(rate, decay, momentum, epsilon, centered),
     ("learning_rate", "decay", "momentum", "epsilon", "use_locking", "centered", "name"),
     {"velocity": 1.0},
+    {"rms": "velocity", "mg": "average_gradient"},
     decay=0.9,
     momentum=0.0,
     epsilon=1e-10,
@@ -248,6 +265,7 @@ FtrlOptimizer = _optimizer(
         "name",
     ),
     {},
+    {"accum": "accumulator"},
 )
 
 
@@ -381,13 +399,15 @@ class ExponentialMovingAverage:
         for variable in chosen:
             if variable not in self._averages:
                 self._averages[variable] = self._made(variable)
+                if isinstance(variable, Variable):
+                    default_graph().add_to_collection(AVERAGED, variable)
             average = self._averages[variable]
             moves.append(average.assign_sub((1.0 - decay) * (average - variable)))
         return group(*moves, name=self._name)
 
     def _made(self, variable: Any) -> Variable:
         graph = default_graph()
-        with graph.name_scope(None):
+        with graph.name_scope(None), graph.control_dependencies(None):
             if isinstance(variable, Variable):
                 return Variable(variable.initialized_value(), False, name=f"{variable.op.name}/{self._name}")
             start = Initial(lambda _: _Constant(0))

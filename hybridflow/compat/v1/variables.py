@@ -11,7 +11,9 @@ import numpy as np
 from hybridflow import initializers
 from hybridflow.array import indexing
 from hybridflow.array.creation import asarray
+from hybridflow.compat.v1.errors import OutOfRangeError
 from hybridflow.compat.v1.graph import Graph, Info, Operation, Tensor, default_graph, give_operators
+from hybridflow.compat.v1.kinds import kind_of
 from hybridflow.compat.v1.recording import as_graph_tensor, is_symbolic
 from hybridflow.compat.v1.shapes import TensorShape
 from hybridflow.compiler.ir import dtypes
@@ -20,7 +22,7 @@ from hybridflow.core.context import suspended
 from hybridflow.eager.operands import as_tensor, cast
 
 GLOBAL, LOCAL, TRAINABLE = "variables", "local_variables", "trainable_variables"
-REGULARIZATION = "regularization_losses"
+REGULARIZATION, AVERAGED = "regularization_losses", "moving_average_variables"
 
 
 @pytree.declare_leaf
@@ -166,10 +168,10 @@ class Variable:
 
     def _given(self, value: Any) -> Tensor:
         tensor = _converted(self.graph, value, self.dtype, "value")
-        if tensor.dtype is not None and np.dtype(tensor.dtype) != np.dtype(self.dtype):
+        if tensor.dtype is not None and tensor.dtype != self.dtype:
             raise TypeError(
-                f"Input 'value' of 'Assign' Op has type {tensor.dtype} that does not match type {self.dtype} of "
-                f"{self.name}."
+                f"Input 'value' of 'Assign' Op has type {tensor.dtype.name} that does not match type "
+                f"{self.dtype.name} of {self.name}."
             )
         return tensor
 
@@ -210,6 +212,18 @@ class Variable:
 
         return self._assigning(type, name, (places, self._given(updates)), change).outputs[0]
 
+    def _scattered_at(self, indices: Any, updates: Any, name: str | None) -> Tensor:
+        """Elements at whole positions, one in each row of the indices, replaced."""
+        places = _converted(self.graph, indices, None, "indices")
+
+        def change(held: Any, given: Any) -> Any:
+            where, values = given
+            changed = +held._read()
+            changed[tuple([where[..., k] for k in range(where.shape[-1])])] = values
+            return changed
+
+        return self._assigning("ScatterNdUpdate", name, (places, self._given(updates)), change).outputs[0]
+
     def scatter_add(self, indices: Any, updates: Any, name: str | None = None) -> Tensor:
         return self._scattered("ScatterAdd", indices, updates, name, 1)
 
@@ -220,11 +234,23 @@ class Variable:
         return self._scattered("ScatterUpdate", indices, updates, name, 0)
 
     def count_up_to(self, limit: int) -> Tensor:
-        """Add one, up to a limit that is checked when it runs."""
-        return self.assign_add(1)
+        """Its value, before one is added.  Raises OutOfRangeError once it has reached the limit."""
+
+        def compute(run: Any, values: Sequence[Any]) -> list[Any]:
+            held = run.variable(self)
+            before = +held._read()
+            if int(before.numpy()) >= limit:
+                raise OutOfRangeError("count_up_to", f"Reached limit of {limit}")
+            held.assign(before + 1)
+            return [before]
+
+        op = self.graph.add("CountUpTo", "CountUpTo", [], [self._tensor.info], compute)
+        op.reads = op.writes = [self]
+        op.is_eager = True
+        return op.outputs[0]
 
     def __getitem__(self, key: Any) -> Any:
-        return Tensor.operate("getitem", self, key)
+        return Slice.of(self, key)
 
     def __iter__(self) -> Iterator[Any]:
         raise TypeError("'Variable' object is not iterable.")
@@ -236,10 +262,45 @@ class Variable:
         return id(self)
 
     def __repr__(self) -> str:
-        return f"<tf.Variable {self.name!r} shape={self.shape} dtype={self.dtype}>"
+        return f"<tf.Variable {self.name!r} shape={self.shape} dtype={self.dtype.name}>"
 
 
 give_operators(Variable)
+
+
+class Slice(Tensor):
+    """Elements of a variable: a tensor, which ``assign`` changes in place."""
+
+    __slots__ = ("_key", "_variable")
+    _variable: Variable
+    _key: Any
+
+    @staticmethod
+    def of(variable: Variable, key: Any) -> Any:
+        """``variable[key]``."""
+        taken = Tensor.operate("getitem", variable, key)
+        found = Slice(taken.op, taken.value_index, taken.info)
+        found._variable, found._key = variable, key
+        taken.op.outputs[taken.value_index] = found
+        return found
+
+    def assign(self, value: Any, name: str | None = None) -> Tensor:
+        """The operation that gives these elements values; its value is the whole variable."""
+        variable, key = self._variable, self._key
+        parts = list(key) if isinstance(key, tuple) else [key]
+        places = [k for k, x in enumerate(parts) if is_symbolic(x)]
+        given = (variable._given(value), *[as_graph_tensor(parts[k]) for k in places])
+
+        def change(held: Any, values: Any) -> Any:
+            new, *numbers = values if isinstance(values, tuple) else (values,)
+            filled = list(parts)
+            for place, number in zip(places, numbers):
+                filled[place] = number
+            changed = +held._read()
+            changed[tuple(filled)] = new
+            return changed
+
+        return variable._assigning("StridedSliceAssign", name, given, change).outputs[0]
 
 
 def _no_value(run: Any, values: Sequence[Any]) -> list[Any]:
@@ -322,6 +383,14 @@ def scatter_sub(ref: Any, indices: Any, updates: Any, use_locking: bool = False,
     return ref.scatter_sub(indices, updates, name)
 
 
+def count_up_to(ref: Any, limit: int, name: str | None = None) -> Any:
+    return ref.count_up_to(limit)
+
+
+def scatter_nd_update(ref: Any, indices: Any, updates: Any, use_locking: bool = True, name: str | None = None) -> Any:
+    return ref._scattered_at(indices, updates, name)
+
+
 def scatter_update(ref: Any, indices: Any, updates: Any, use_locking: bool = False, name: str | None = None) -> Any:
     return ref.scatter_update(indices, updates, name)
 
@@ -338,7 +407,7 @@ class Initial:
     def __call__(self, shape: Any, dtype: Any = dtypes.float32, partition_info: Any = None) -> Tensor:
         graph = default_graph()
         extents = tuple(TensorShape(shape).as_list())
-        dtype = np.dtype(dtype or dtypes.float32)
+        dtype = kind_of(dtype or dtypes.float32)
         seed = self.seed
         if seed is None and graph.seed is not None:
             seed = graph.seed + 7919 * (graph.version + 1)
@@ -466,6 +535,11 @@ def _store() -> _Store:
     return found
 
 
+def moving_average_variables(scope: str | None = None) -> list[Any]:
+    """Those of which ``tf.train.ExponentialMovingAverage`` keeps averages."""
+    return default_graph().get_collection(AVERAGED, scope)
+
+
 def get_variable_scope() -> VariableScope:
     return _store().scope
 
@@ -504,7 +578,7 @@ def variable_scope(
     scope = VariableScope(
         name,
         reuse if reuse is not None else inherited.reuse,
-        initializer=initializer or inherited.initializer,
+        initializer=inherited.initializer if initializer is None else initializer,
         regularizer=regularizer or inherited.regularizer,
         custom_getter=custom_getter or inherited.custom_getter,
         dtype=dtype or inherited.dtype,
@@ -553,11 +627,12 @@ def get_variable(
     options = {
         "shape": shape,
         "dtype": dtype or scope.dtype,
-        "initializer": initializer or scope.initializer,
-        "regularizer": regularizer or scope.regularizer,
+        "initializer": scope.initializer if initializer is None else initializer,
+        "regularizer": scope.regularizer if regularizer is None else regularizer,
         "trainable": trainable,
         "collections": collections,
         "reuse": scope.reuse,
+        "constraint": constraint,
     }
     whole = f"{scope.name}/{name}" if scope.name else name
     if getter is not None:
@@ -575,6 +650,7 @@ def _found_or_made(
     trainable: bool | None = None,
     collections: Any = None,
     reuse: Any = None,
+    constraint: Any = None,
     **_: Any,
 ) -> Variable:
     known = _store().variables
@@ -590,7 +666,9 @@ def _found_or_made(
             f"Variable {name} does not exist, or was not created with tf.get_variable(). Did you mean to set "
             "reuse=tf.AUTO_REUSE in VarScope?"
         )
-    return _made(name, shape, dtype, initializer, regularizer, trainable, collections)
+    found = _made(name, shape, dtype, initializer, regularizer, trainable, collections)
+    found.constraint = constraint
+    return found
 
 
 def _checked(variable: Variable, name: str, shape: Any, dtype: Any) -> Variable:
@@ -599,7 +677,7 @@ def _checked(variable: Variable, name: str, shape: Any, dtype: Any) -> Variable:
             f"Trying to share variable {name}, but specified shape {TensorShape(shape)} and found shape "
             f"{variable.shape}."
         )
-    if np.dtype(dtype) != np.dtype(variable.dtype):
+    if kind_of(dtype) != variable.dtype:
         raise ValueError(
             f"Trying to share variable {name}, but specified dtype {dtype} and found dtype {variable.dtype}."
         )
@@ -612,7 +690,7 @@ def _made(
     graph = default_graph()
     with graph.name_scope(None), graph.control_dependencies(None):
         if initializer is None:
-            initializer = glorot_uniform_initializer() if dtypes.is_float(np.dtype(dtype)) else zeros_initializer()
+            initializer = glorot_uniform_initializer() if dtypes.is_float(kind_of(dtype)) else zeros_initializer()
         if isinstance(initializer, type) or any(initializer is make for make in _factories):
             initializer = initializer()
         if callable(initializer):
@@ -645,3 +723,28 @@ def _started(initializer: Any, shape: Any, dtype: Any) -> Any:
             return initializer(TensorShape(shape).as_list(), dtype=dtype)
         except TypeError:
             return initializer(TensorShape(shape).as_list())
+
+
+def model_variables(scope: str | None = None) -> list[Any]:
+    """Those in the collection of that name."""
+    return default_graph().get_collection("model_variables", scope)
+
+
+def fixed_size_partitioner(num_shards: int, axis: int = 0) -> Any:
+    """Said of a variable that is to lie in parts on several machines: here it is in one."""
+    return lambda shape, **_: [num_shards if k == axis else 1 for k in range(len(shape))]
+
+
+def variable_axis_size_partitioner(max_shard_bytes: int, axis: int = 0, *_: Any, **__: Any) -> Any:
+    """The same."""
+    return fixed_size_partitioner(1, axis)
+
+
+def min_max_variable_partitioner(max_partitions: int = 1, axis: int = 0, *_: Any, **__: Any) -> Any:
+    """The same."""
+    return fixed_size_partitioner(1, axis)
+
+
+def get_local_variable(*args: Any, **kwargs: Any) -> Variable:
+    """``get_variable``, of one that is not trained or saved."""
+    return get_variable(*args, **{**kwargs, "trainable": False, "collections": [LOCAL]})

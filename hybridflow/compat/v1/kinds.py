@@ -1,0 +1,47 @@
+"""Dtypes as programs of TensorFlow 1 write them: objects, NumPy's, or names, of which ``"float"`` has 32 bits."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from hybridflow.compat.adapters.values import DType, as_dtype
+
+STRING = np.dtype(object)
+
+
+class _Text(DType):
+    """``tf.string``: texts, which are computed on the host."""
+
+    @property
+    def name(self) -> str:
+        return "string"
+
+    @property
+    def is_floating(self) -> bool:
+        return False
+
+    is_integer = is_bool = is_unsigned = is_floating
+
+
+string = _Text(object)
+
+
+def kind_of(dtype: Any) -> np.dtype[Any]:
+    """NumPy's dtype of what a program gives as one.  Raises DTypeError for what is none here."""
+    if isinstance(dtype, np.dtype):
+        return dtype
+    if dtype is object or isinstance(dtype, _Text) or dtype in ("string", "str") or dtype is str or dtype is bytes:
+        return STRING
+    return as_dtype(dtype).dtype
+
+
+def shown(dtype: Any) -> Any:
+    """The object that a tensor or variable has as its dtype; None where it is found when it is run."""
+    if dtype is None or isinstance(dtype, DType):
+        return dtype
+    return string if dtype == STRING else as_dtype(dtype)
+
+
+__all__ = ["STRING", "kind_of", "shown", "string"]
