@@ -27,7 +27,9 @@ def main(names: list[str]) -> None:
     """Run all programs, or those named, as they are."""
     for path in sorted(PROGRAMS.glob("*.py")):
         if not names or path.stem in names:
-            told = subprocess.run([sys.executable, "-W", "ignore", str(path)], capture_output=True, text=True, check=True)
+            told = subprocess.run(
+                [sys.executable, "-W", "ignore", str(path)], capture_output=True, text=True, check=True
+            )
             path.with_suffix(".txt").write_text(told.stdout, encoding="utf-8")
 
 

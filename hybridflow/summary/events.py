@@ -77,6 +77,13 @@ class EventFile:
             self._file.close()
 
 
+def event_of(record: bytes) -> Any:
+    """An event as it was written into a file."""
+    from tensorboardX.proto import event_pb2
+
+    return event_pb2.Event.FromString(record)
+
+
 def _value(tag: str, **content: Any) -> Any:
     from tensorboardX.proto import summary_pb2
 

@@ -2,6 +2,7 @@ import tensorflow.compat.v1 as tf
 
 tf.disable_v2_behavior()
 import numpy as np
+
 sess = tf.InteractiveSession()
 x = tf.constant(3.0)
 v = tf.Variable([1.0, 2.0])
@@ -11,9 +12,12 @@ v.assign_add([1.0, 1.0]).eval()
 print(v.eval())
 print(tf.reduce_sum(v).eval(), v[0].eval(), (v > 2).eval(), tf.random_normal([2]).eval().shape)
 
+
 @tf.function
 def f(a):
     return a * 2
+
+
 print(f(x).eval())
 sess.close()
 with tf.Graph().as_default(), tf.Session() as s2:
@@ -32,7 +36,7 @@ with tf.Session(graph=g) as s:
     try:
         s.run(x)
     except ValueError as e:
-        print('ValueError')
+        print("ValueError")
     try:
         s.run(k, {tf.constant(1) if False else x: 2})
     except (TypeError, ValueError) as e:

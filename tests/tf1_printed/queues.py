@@ -2,6 +2,7 @@ import tensorflow.compat.v1 as tf
 
 tf.disable_v2_behavior()
 import numpy as np, threading
+
 q = tf.FIFOQueue(10, [tf.float32, tf.int32], shapes=[[2], []], names=None)
 enq = q.enqueue([[1.0, 2.0], 3])
 many = q.enqueue_many([np.arange(6, dtype=np.float32).reshape(3, 2), [7, 8, 9]])
@@ -19,7 +20,7 @@ with tf.Session() as s:
     try:
         s.run(dm)
     except tf.errors.OutOfRangeError:
-        print('out of range')
+        print("out of range")
 tf.reset_default_graph()
 queue = tf.RandomShuffleQueue(capacity=100, min_after_dequeue=0, dtypes=tf.int32, shapes=[[]], seed=1)
 counter = tf.Variable(0)
@@ -42,6 +43,7 @@ with tf.Session() as s:
 tf.reset_default_graph()
 coord = tf.train.Coordinator()
 
+
 def loop(coord, k):
     n = 0
     while not coord.should_stop():
@@ -49,13 +51,15 @@ def loop(coord, k):
         if n > 3 and k == 1:
             coord.request_stop()
         coord.wait_for_stop(0.001)
+
+
 ts = [threading.Thread(target=loop, args=(coord, k)) for k in range(3)]
 for t in ts:
     t.start()
 coord.join(ts)
-print('joined')
+print("joined")
 pq = tf.PriorityQueue(10, tf.string, ())
-pe = [pq.enqueue((tf.constant(k, tf.int64), tf.constant(t))) for k, t in [(3, 'c'), (1, 'a'), (2, 'b')]]
+pe = [pq.enqueue((tf.constant(k, tf.int64), tf.constant(t))) for k, t in [(3, "c"), (1, "a"), (2, "b")]]
 pd = pq.dequeue()
 pad = tf.PaddingFIFOQueue(10, tf.int32, shapes=[[None]])
 with tf.Session() as s:

@@ -12,6 +12,6 @@ with tf.Session() as sess:
     sess.run(step.initializer)
     for _ in range(2):
         found, _ = sess.run([merged, tf.assign_add(step, 1)], {x: [1, 2, 3]})
-    assert [(kind, tag) for kind, tag, _ in found.values] == [("scalar", "train/loss"), ("histogram", "values")]
-    assert found.values[0][2] == 6 and found.values[1][2].tolist() == [1, 2, 3]
+    assert [(v.kind, v.tag) for v in found.value] == [("scalar", "train/loss"), ("histogram", "values")]
+    assert found.value[0].simple_value == 6 and found.value[1].array.tolist() == [1, 2, 3]
 assert tf.summary.merge_all("nothing") is None and len(tf.get_collection(tf.GraphKeys.SUMMARIES)) == 2

@@ -19,6 +19,7 @@ from hybridflow.compat.v1 import (
     functions as _functions,
     graph as _graph,
     kinds as _kinds,
+    monitored as _monitored,
     naming as _naming,
     neural as _neural,
     old_names as _old,
@@ -234,13 +235,16 @@ _NAMES = {
     **_functions.TABLE,
     **_effects.NAMES,
     **_parsing.TOP_NAMES,
+    "Summary": _reports.Summary,
     **{
         name: getattr(_queues, name)
         for name in ("FIFOQueue", "PaddingFIFOQueue", "PriorityQueue", "RandomShuffleQueue", "QueueBase")
     },
 }
 _cells = _naming.Namespace("tf.nn.rnn_cell", _rnn.NAMES)
-_loops = {"dynamic_rnn": _rnn.dynamic_rnn, "static_rnn": _rnn.static_rnn, "rnn_cell": _cells}
+_loops = {"dynamic_rnn": _rnn.dynamic_rnn, "static_rnn": _rnn.static_rnn, "rnn_cell": _cells} | {
+    "bidirectional_dynamic_rnn": _rnn.bidirectional_dynamic_rnn
+}
 nn = _old.room("nn", _neural.TABLE | _loops, _recorded(_hf.nn))
 summary = _naming.Namespace("tf.summary", _reports.NAMES)
 data = _naming.Namespace("tf.data", _pipelines.NAMES)
@@ -261,24 +265,44 @@ losses = _naming.Namespace(
         for name in (
             "Reduction", "mean_squared_error", "absolute_difference", "log_loss", "huber_loss", "hinge_loss",
             "softmax_cross_entropy", "sparse_softmax_cross_entropy", "sigmoid_cross_entropy", "add_loss", "get_losses",
-            "get_regularization_losses", "get_regularization_loss", "get_total_loss",
+            "get_regularization_losses", "get_regularization_loss", "get_total_loss", "cosine_distance",
+            "mean_pairwise_squared_error", "compute_weighted_loss",
         )
     },
 )  # fmt: skip
 metrics = _naming.Namespace(
     "tf.metrics",
-    {name: getattr(_parts, name) for name in ("mean", "accuracy", "mean_absolute_error", "precision", "recall")}
+    {
+        name: getattr(_parts, name)
+        for name in (
+            "mean",
+            "accuracy",
+            "mean_absolute_error",
+            "precision",
+            "recall",
+            "true_positives",
+            "false_positives",
+            "true_negatives",
+            "false_negatives",
+            "root_mean_squared_error",
+            "mean_iou",
+            "mean_per_class_accuracy",
+            "auc",
+        )
+    }
     | {"mean_squared_error": _parts.mean_squared_error_metric},
 )
 train = _old.room(
     "train",
     {name: value for name, value in vars(_training).items() if name.endswith("Optimizer")}
+    | _monitored.NAMES
+    | {"summary_iterator": _reports.summary_iterator}
     | {
         name: getattr(_training, name)
         for name in (
             "ExponentialMovingAverage", "exponential_decay", "inverse_time_decay", "polynomial_decay",
             "piecewise_constant", "cosine_decay", "natural_exp_decay", "create_global_step", "get_global_step",
-            "get_or_create_global_step", "global_step",
+            "get_or_create_global_step", "global_step", "cosine_decay_restarts", "linear_cosine_decay",
         )
     }
     | {

@@ -348,6 +348,10 @@ class Graph:
         """Let nothing be added any more."""
         self._finalized = True
 
+    def unfinalize(self) -> None:
+        """Let it grow again."""
+        self._finalized = False
+
     @property
     def finalized(self) -> bool:
         return self._finalized

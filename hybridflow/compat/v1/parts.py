@@ -412,6 +412,53 @@ def sigmoid_cross_entropy(
     return _weighted(found, weights, scope, loss_collection, reduction, "sigmoid_cross_entropy_loss")
 
 
+def cosine_distance(
+    labels: Any,
+    predictions: Any,
+    axis: int | None = None,
+    weights: Any = 1.0,
+    scope: str | None = None,
+    loss_collection: Any = LOSSES,
+    reduction: str = _BY_COUNT,
+    dim: int | None = None,
+) -> Any:
+    """``1 - sum(labels * predictions)`` along an axis, of vectors of length 1."""
+    place = dim if axis is None else axis
+    if place is None:
+        raise ValueError("You must specify 'axis'.")
+    p = convert_to_tensor(predictions)
+    products = tf["multiply"](p, tf["cast"](convert_to_tensor(labels), p.dtype))
+    found = 1 - tf["reduce_sum"](products, axis=place, keepdims=True)
+    return _weighted(found, weights, scope, loss_collection, reduction, "cosine_distance_loss")
+
+
+def mean_pairwise_squared_error(
+    labels: Any, predictions: Any, weights: Any = 1.0, scope: str | None = None, loss_collection: Any = LOSSES
+) -> Any:
+    """How much differences of pairs of elements of a row differ, squared: means over pairs, summed over rows."""
+    p = convert_to_tensor(predictions)
+    d = p - tf["cast"](convert_to_tensor(labels), p.dtype)
+    axes = list(range(1, d.shape.ndims or 1))
+    count = float(d.shape[1:].num_elements() or 0)
+    if count < 2:
+        raise ValueError(f"pairs of elements are needed in each row: the shape is {d.shape}.")
+    squares = tf["reduce_sum"](tf["square"](d), axis=axes)
+    total = tf["reduce_sum"](d, axis=axes)
+    found = 2.0 * squares / (count - 1) - 2.0 * tf["square"](total) / (count * (count - 1))
+    return _weighted(found, weights, scope, loss_collection, Reduction.SUM, "mean_pairwise_squared_error")
+
+
+def compute_weighted_loss(
+    losses: Any,
+    weights: Any = 1.0,
+    scope: str | None = None,
+    loss_collection: Any = LOSSES,
+    reduction: str = _BY_COUNT,
+) -> Any:
+    """Losses put together with their weights."""
+    return _weighted(losses, weights, scope, loss_collection, reduction, "weighted_loss")
+
+
 def add_loss(loss: Any, loss_collection: Any = LOSSES) -> None:
     default_graph().add_to_collection(loss_collection, loss)
 
@@ -555,3 +602,150 @@ def _share(name: str, of: str) -> Any:
 
 
 precision, recall = _share("precision", "predictions"), _share("recall", "labels")
+
+
+def _counting(name: str, of_labels: bool, of_predictions: bool) -> Any:
+    """How many elements had a label and a prediction like these."""
+
+    def metric(
+        labels: Any,
+        predictions: Any,
+        weights: Any = None,
+        metrics_collections: Any = None,
+        updates_collections: Any = None,
+        name: str | None = None,
+    ) -> tuple[Any, Any]:
+        y, p = (tf["cast"](convert_to_tensor(x), np.dtype(bool)) for x in (labels, predictions))
+        hits = tf["logical_and"](tf["equal"](y, of_labels), tf["equal"](p, of_predictions))
+        counted = tf["cast"](hits, _FLOAT)
+        if weights is not None:
+            counted = counted * tf["cast"](convert_to_tensor(weights), _FLOAT)
+        with variable_scope(name, metric.__name__):
+            with default_graph().name_scope(None):
+                count = _local(f"{_scope_name()}/count")
+            value = tf["identity"](count.value(), name="value")
+            update = count.assign_add(tf["reduce_sum"](counted), name="update_op")
+        return _noted(value, update, metrics_collections, updates_collections)
+
+    metric.__name__ = name
+    return metric
+
+
+_FLOAT = np.dtype("float32")
+true_positives, false_positives = _counting("true_positives", True, True), _counting("false_positives", False, True)
+true_negatives, false_negatives = _counting("true_negatives", False, False), _counting("false_negatives", True, False)
+
+
+def _noted(value: Any, update: Any, collections: Any, updates: Any) -> tuple[Any, Any]:
+    for names, found in ((collections, value), (updates, update)):
+        if names:
+            default_graph().add_to_collections(names, found)
+    return value, update
+
+
+def root_mean_squared_error(
+    labels: Any,
+    predictions: Any,
+    weights: Any = None,
+    metrics_collections: Any = None,
+    updates_collections: Any = None,
+    name: str | None = None,
+) -> tuple[Any, Any]:
+    """The root of the mean of squares."""
+    found = mean_squared_error_metric(labels, predictions, weights, name=name or "root_mean_squared_error")
+    return _noted(tf["sqrt"](found[0]), tf["sqrt"](found[1]), metrics_collections, updates_collections)
+
+
+def _by_class(name: str, compute: Any) -> Any:
+    """A metric of the matrix that counts which labels were taken for which classes."""
+
+    def metric(
+        labels: Any,
+        predictions: Any,
+        num_classes: int,
+        weights: Any = None,
+        metrics_collections: Any = None,
+        updates_collections: Any = None,
+        name: str | None = None,
+    ) -> tuple[Any, Any]:
+        y, p = (tf["reshape"](convert_to_tensor(x), [-1]) for x in (labels, predictions))
+        rows = tf["one_hot"](y, num_classes)
+        if weights is not None:
+            rows = rows * tf["expand_dims"](tf["reshape"](tf["cast"](convert_to_tensor(weights), _FLOAT), [-1]), 1)
+        more = tf["matmul"](rows, tf["one_hot"](p, num_classes), transpose_a=True)
+        with variable_scope(name, metric.__name__):
+            with default_graph().name_scope(None):
+                counts = _local(f"{_scope_name()}/total_confusion_matrix", (num_classes, num_classes))
+            update = counts.assign_add(more, name="update_op")
+            value = compute(counts.value())
+        return _noted(value, update, metrics_collections, updates_collections)
+
+    metric.__name__ = name
+    return metric
+
+
+def _of_present(shares: Any, sizes: Any, name: str) -> Any:
+    """The mean over the classes that there were."""
+    count = tf["reduce_sum"](tf["cast"](sizes > 0, _FLOAT))
+    return tf["div_no_nan"](tf["reduce_sum"](tf["div_no_nan"](shares, sizes)), count, name=name)
+
+
+def _mean_iou(counts: Any) -> Any:
+    hits = tf["reduce_sum"](counts * tf["eye"](counts.shape.as_list()[0]), axis=0)
+    union = tf["reduce_sum"](counts, axis=0) + tf["reduce_sum"](counts, axis=1) - hits
+    return _of_present(hits, union, "mean_iou")
+
+
+def _mean_of_classes(counts: Any) -> Any:
+    size = counts.shape.as_list()[0]
+    hits = tf["reduce_sum"](counts * tf["eye"](size), axis=0)
+    shares = tf["div_no_nan"](hits, tf["reduce_sum"](counts, axis=1))
+    return tf["reduce_mean"](shares, name="mean_accuracy")
+
+
+mean_iou = _by_class("mean_iou", _mean_iou)
+mean_per_class_accuracy = _by_class("mean_per_class_accuracy", _mean_of_classes)
+
+
+def auc(
+    labels: Any,
+    predictions: Any,
+    weights: Any = None,
+    num_thresholds: int = 200,
+    metrics_collections: Any = None,
+    updates_collections: Any = None,
+    curve: str = "ROC",
+    name: str | None = None,
+    summation_method: str = "trapezoidal",
+    thresholds: Any = None,
+) -> tuple[Any, Any]:
+    """The area under the curve of true over false positives, by so many thresholds."""
+    if curve != "ROC" or summation_method != "trapezoidal":
+        raise NotImplementedError("tf.metrics.auc has the curve ROC by trapezoids alone in hybridflow.")
+    inner = [(k + 1) / (num_thresholds - 1) for k in range(num_thresholds - 2)] if thresholds is None else thresholds
+    limits = tf["constant"](np.array([-1e-7, *sorted(inner), 1 + 1e-7], np.float32)[:, None])
+    y = tf["reshape"](tf["cast"](tf["cast"](convert_to_tensor(labels), np.dtype(bool)), _FLOAT), [1, -1])
+    p = tf["reshape"](tf["cast"](convert_to_tensor(predictions), _FLOAT), [1, -1])
+    w: Any = 1.0 if weights is None else tf["reshape"](tf["cast"](convert_to_tensor(weights), _FLOAT), [1, -1])
+    taken = tf["cast"](p > limits, _FLOAT)
+    cases = {
+        "true_positives": y * taken, "false_positives": (1 - y) * taken,
+        "true_negatives": (1 - y) * (1 - taken), "false_negatives": y * (1 - taken),
+    }  # fmt: skip
+    size = (len(inner) + 2,)
+    with variable_scope(name, "auc"):
+        with default_graph().name_scope(None):
+            held = {case: _local(f"{_scope_name()}/{case}", size) for case in cases}
+        moved = {case: held[case].assign_add(tf["reduce_sum"](cases[case] * w, axis=1)) for case in cases}
+        value = _area({case: v.value() for case, v in held.items()}, "value")
+        update = _area(moved, "update_op")
+    return _noted(value, update, metrics_collections, updates_collections)
+
+
+def _area(counts: dict[str, Any], name: str) -> Any:
+    small = 1.0e-6
+    hits = counts["true_positives"]
+    high = (hits + small) / (hits + counts["false_negatives"] + small)
+    wrong = counts["false_positives"]
+    wide = wrong / (wrong + counts["true_negatives"] + small)
+    return tf["reduce_sum"]((wide[:-1] - wide[1:]) * ((high[:-1] + high[1:]) / 2.0), name=name)

@@ -2,29 +2,53 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Iterator
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from hybridflow.compat.v1.functions import on_host
 from hybridflow.compat.v1.graph import Graph, Info, Tensor, default_graph
 from hybridflow.compat.v1.kinds import STRING
+from hybridflow.data import TFRecordDataset
 from hybridflow.summary import events
 
 SUMMARIES = "summaries"
 
 
-class Summary(NamedTuple):
-    """What a session has made of summaries: the kind of each, its tag, and its array."""
+class SummaryValue(NamedTuple):
+    """``tf.Summary.Value``: a number with its tag, or what an operation of another kind made."""
 
-    values: tuple[tuple[str, str, np.ndarray], ...]
+    tag: str
+    simple_value: float = 0.0
+    kind: str = "scalar"
+    array: Any = None
+
+
+class _Values(list[SummaryValue]):
+    """Those of a summary."""
+
+    def add(self, tag: str, simple_value: float = 0.0) -> SummaryValue:
+        self.append(SummaryValue(tag, simple_value))
+        return self[-1]
+
+
+class Summary:
+    """What a session has made of summaries, or what a program puts together itself: ``value``."""
+
+    Value = SummaryValue
+
+    def __init__(self, value: Iterable[SummaryValue] = ()) -> None:
+        self.value = _Values(value)
 
 
 def _summary(kind: str, name: str, tensor: Any, collections: Any) -> Tensor:
     tag = default_graph().unique_name(name, mark_as_used=False)
+    tag = f"{tag}/image" if kind == "image" else tag
 
     def compute(array: Any) -> list[Any]:
-        return [Summary(((kind, tag, np.asarray(array)),))]
+        held = array if kind == "text" else np.asarray(array)
+        return [Summary([SummaryValue(tag, float(held) if kind == "scalar" else 0.0, kind, held)])]
 
     made: Tensor = on_host(f"{kind.capitalize()}Summary", name, [tensor], [Info((), STRING)], compute)
     for key in [SUMMARIES] if collections is None else collections:
@@ -47,11 +71,16 @@ def image(name: str, tensor: Any, max_outputs: int = 3, collections: Any = None,
     return _summary("image", name, tensor, collections)
 
 
+def text(name: str, tensor: Any, collections: Any = None) -> Tensor:
+    """A text, or several."""
+    return _summary("text", name, tensor, collections)
+
+
 def merge(inputs: Any, collections: Any = None, name: str | None = None) -> Tensor:
     """Several summaries as one."""
 
     def compute(*parts: Summary) -> list[Any]:
-        return [Summary(tuple([value for part in parts for value in part.values]))]
+        return [Summary([value for part in parts for value in part.value])]
 
     made: Tensor = on_host("MergeSummary", name, list(inputs), [Info((), STRING)], compute)
     return made
@@ -67,15 +96,32 @@ class FileWriter:
     """Writes summaries into a folder for TensorBoard; needs ``tensorboardX``."""
 
     def __init__(self, logdir: str, graph: Graph | None = None, *_: Any, **__: Any) -> None:
+        self._folder = str(logdir)
         self._file = events.EventFile(logdir)
         if graph is not None:
             self.add_graph(graph)
 
     def add_summary(self, summary: Summary, global_step: Any = None) -> None:
         step = 0 if global_step is None else int(global_step)
-        for kind, tag, array in summary.values:
-            more = {"scalar": (), "histogram": (30,), "image": (3,)}[kind]
-            self._file.add(step, getattr(events, kind)(tag, array, *more))
+        for value in summary.value:
+            more = {"histogram": (30,), "image": (3,)}.get(value.kind, ())
+            held = value.simple_value if value.array is None else value.array
+            self._file.add(step, getattr(events, value.kind)(value.tag, held, *more))
+
+    def add_session_log(self, session_log: Any, global_step: Any = None) -> None:
+        """Nothing: there are no logs of sessions."""
+
+    def add_run_metadata(self, run_metadata: Any, tag: str, global_step: Any = None) -> None:
+        """Nothing: sessions trace no steps; ``hybridflow.profile`` measures functions."""
+
+    def get_logdir(self) -> str:
+        return self._folder
+
+    def __enter__(self) -> FileWriter:
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        self.close()
 
     def add_graph(self, graph: Graph, global_step: Any = None) -> None:
         nodes = [(op.name, op.type, tuple([t.op.name for t in op.inputs])) for op in graph.get_operations()]
@@ -88,7 +134,31 @@ class FileWriter:
         self._file.close()
 
 
+class FileWriterCache:
+    """One writer for each folder."""
+
+    _writers: ClassVar[dict[str, FileWriter]] = {}
+
+    @staticmethod
+    def get(logdir: str) -> FileWriter:
+        if logdir not in FileWriterCache._writers:
+            FileWriterCache._writers[logdir] = FileWriter(logdir)
+        return FileWriterCache._writers[logdir]
+
+    @staticmethod
+    def clear() -> None:
+        for writer in FileWriterCache._writers.values():
+            writer.close()
+        FileWriterCache._writers.clear()
+
+
+def summary_iterator(path: str) -> Iterator[Any]:
+    """The events in a file, as ``tensorboardX`` has them."""
+    for record in TFRecordDataset(path):
+        yield events.event_of(bytes(record))
+
+
 NAMES = {
-    "scalar": scalar, "histogram": histogram, "image": image, "merge": merge, "merge_all": merge_all,
-    "FileWriter": FileWriter, "Summary": Summary,
+    "scalar": scalar, "histogram": histogram, "image": image, "text": text, "merge": merge, "merge_all": merge_all,
+    "FileWriter": FileWriter, "FileWriterCache": FileWriterCache, "Summary": Summary,
 }  # fmt: skip

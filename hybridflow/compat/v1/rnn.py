@@ -52,10 +52,14 @@ class RNNCell:
         with variable_scope(self._scope, reuse=True):
             return self.call(convert_to_tensor(inputs), state)
 
+    _kernel: Any = None  # initializers, where the cell has its own
+    _bias: Any = None
+
     def _linear(self, parts: Sequence[Any], size: int, name: str = "", bias: Any = None) -> Any:
         joined = tf["concat"](list(parts), 1)
         width = sum(int(part.shape[1]) for part in parts)
-        kernel = get_variable(f"{name}kernel", [width, size])
+        kernel = get_variable(f"{name}kernel", [width, size], initializer=self._kernel)
+        bias = self._bias if self._bias is not None else bias
         return nn["bias_add"](
             tf["matmul"](joined, kernel), get_variable(f"{name}bias", [size], initializer=bias or zeros_initializer())
         )
@@ -95,6 +99,7 @@ class GRUCell(BasicRNNCell):
         dtype: Any = None,
     ) -> None:
         super().__init__(num_units, activation, reuse, name or "gru_cell")
+        self._kernel, self._bias = kernel_initializer, bias_initializer
 
     def call(self, inputs: Any, state: Any) -> tuple[Any, Any]:
         gates = nn["sigmoid"](self._linear([inputs, state], 2 * self._units, "gates/", constant_initializer(1.0)))
@@ -157,6 +162,7 @@ class LSTMCell(BasicLSTMCell):
         if use_peepholes or num_proj is not None or cell_clip is not None:
             raise NotImplementedError("LSTMCell has no peepholes, projections or clipping in hybridflow.")
         super().__init__(num_units, forget_bias, state_is_tuple, activation, reuse, name or "lstm_cell")
+        self._kernel = initializer
 
 
 class MultiRNNCell(RNNCell):
@@ -255,6 +261,49 @@ def dynamic_rnn(
             leaf.set_shape([None, None, size])
         last = pytree.unflatten(structure, [leaf[-1] for leaf in leaves])
         return (outputs if time_major else tf["transpose"](outputs, [1, 0, 2])), last
+
+
+def bidirectional_dynamic_rnn(
+    cell_fw: RNNCell,
+    cell_bw: RNNCell,
+    inputs: Any,
+    sequence_length: Any = None,
+    initial_state_fw: Any = None,
+    initial_state_bw: Any = None,
+    dtype: Any = None,
+    parallel_iterations: Any = None,
+    swap_memory: bool = False,
+    time_major: bool = False,
+    scope: Any = None,
+) -> tuple[tuple[Any, Any], tuple[Any, Any]]:
+    """A cell forwards and another one backwards: pairs of their outputs and of their last states."""
+    time, batch = (0, 1) if time_major else (1, 0)
+
+    def turned(x: Any) -> Any:
+        if sequence_length is None:
+            return tf["reverse"](x, [time])
+        return _turned(x, sequence_length, time, batch)
+
+    with variable_scope(scope or "bidirectional_rnn"):
+        with variable_scope("fw") as own:
+            there = dynamic_rnn(
+                cell_fw, inputs, sequence_length, initial_state_fw, dtype, time_major=time_major, scope=own
+            )
+        with variable_scope("bw") as own:
+            outputs, state = dynamic_rnn(
+                cell_bw, turned(inputs), sequence_length, initial_state_bw, dtype, time_major=time_major, scope=own
+            )
+    return (there[0], turned(outputs)), (there[1], state)
+
+
+def _turned(x: Any, lengths: Any, time: int, batch: int) -> Any:
+    """The first so many steps of each row the other way round."""
+    steps = tf["range"](tf["shape"](x)[time])
+    ends = tf["expand_dims"](tf["cast"](convert_to_tensor(lengths), np.dtype("int32")), 1)
+    places = tf["where"](steps < ends, ends - 1 - steps, steps + tf["zeros_like"](ends))
+    rows = tf["transpose"](x, [1, 0, 2]) if time == 0 else x
+    found = tf["gather"](rows, places, batch_dims=1, axis=1)
+    return tf["transpose"](found, [1, 0, 2]) if time == 0 else found
 
 
 def static_rnn(

@@ -9,6 +9,7 @@ import numpy as np
 
 from hybridflow import optimizers
 from hybridflow.array.creation import zeros
+from hybridflow.array.elementwise import astype, cos, minimum
 from hybridflow.compat.v1.derivatives import gradients
 from hybridflow.compat.v1.functions import TABLE, convert_to_tensor, group
 from hybridflow.compat.v1.graph import Operation, Tensor, computing, default_graph
@@ -297,7 +298,7 @@ def global_step(sess: Any, global_step_tensor: Any) -> int:
 
 
 def _scheduled(type: str, schedule: Callable[..., Any], step: Any, name: str | None) -> Tensor:
-    recorded = Recorded(lambda now: schedule(now), type)
+    recorded = Recorded(lambda now: astype(schedule(now), dtypes.float32), type)
     found: Tensor = recorded(as_graph_tensor(step) if is_symbolic(step) else convert_to_tensor(step), name=name or type)
     return found
 
@@ -363,6 +364,38 @@ def cosine_decay(
     return _scheduled(
         "CosineDecay", optimizers.schedules.CosineDecay(learning_rate, decay_steps, alpha), global_step, name
     )
+
+
+def cosine_decay_restarts(
+    learning_rate: float,
+    global_step: Any,
+    first_decay_steps: Any,
+    t_mul: float = 2.0,
+    m_mul: float = 1.0,
+    alpha: float = 0.0,
+    name: str | None = None,
+) -> Any:
+    schedule = optimizers.schedules.CosineDecayRestarts(learning_rate, first_decay_steps, t_mul, m_mul, alpha)
+    return _scheduled("CosineDecayRestarts", schedule, global_step, name)
+
+
+def linear_cosine_decay(
+    learning_rate: float,
+    global_step: Any,
+    decay_steps: Any,
+    num_periods: float = 0.5,
+    alpha: float = 0.0,
+    beta: float = 0.001,
+    name: str | None = None,
+) -> Any:
+    """``learning_rate * ((alpha + linear) * cosine + beta)``, which fall from 1 to 0 and from 1 to -1."""
+
+    def schedule(step: Any) -> Any:
+        done = minimum(astype(step, dtypes.float32), float(decay_steps)) / float(decay_steps)
+        cosine = 0.5 * (1.0 + cos(float(np.pi) * 2.0 * num_periods * done))
+        return learning_rate * ((alpha + 1.0 - done) * cosine + beta)
+
+    return _scheduled("LinearCosineDecay", schedule, global_step, name)
 
 
 def natural_exp_decay(

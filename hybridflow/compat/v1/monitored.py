@@ -1,0 +1,563 @@
+"""Sessions that prepare themselves, save, and call hooks: ``tf.train.MonitoredTrainingSession`` and its like."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from hybridflow.compat.v1.errors import OutOfRangeError
+from hybridflow.compat.v1.functions import group
+from hybridflow.compat.v1.graph import default_graph
+from hybridflow.compat.v1.queues import Coordinator, start_queue_runners
+from hybridflow.compat.v1.reports import FileWriter, merge_all
+from hybridflow.compat.v1.saver import Saver, latest_checkpoint
+from hybridflow.compat.v1.session import Session
+from hybridflow.compat.v1.surroundings import log_names
+from hybridflow.compat.v1.training import get_global_step
+from hybridflow.compat.v1.variables import global_variables, local_variables
+
+
+class SessionRunArgs(NamedTuple):
+    """What a hook wants to be run, too."""
+
+    fetches: Any
+    feed_dict: Any = None
+    options: Any = None
+
+
+class SessionRunValues(NamedTuple):
+    """What came of it."""
+
+    results: Any
+    options: Any = None
+    run_metadata: Any = None
+
+
+class SessionRunContext:
+    """A run that is about to begin, or over: hooks may ask that it is the last."""
+
+    def __init__(self, original_args: SessionRunArgs, session: Any) -> None:
+        self.original_args, self.session = original_args, session
+        self.stop_requested = False
+
+    def request_stop(self) -> None:
+        self.stop_requested = True
+
+
+class SessionRunHook:
+    """What is called around the runs of a session.  Subclasses define what they want to do."""
+
+    def begin(self) -> None:
+        """Before the session is made: operations can be added to the graph."""
+
+    def after_create_session(self, session: Any, coord: Any) -> None:
+        """When variables have values."""
+
+    def before_run(self, run_context: SessionRunContext) -> SessionRunArgs | None:
+        """Before each run; returns what is to be run with it."""
+        return None
+
+    def after_run(self, run_context: SessionRunContext, run_values: SessionRunValues) -> None:
+        """After each run."""
+
+    def end(self, session: Any) -> None:
+        """Before the session is closed, unless an error closes it."""
+
+
+class SecondOrStepTimer:
+    """Says whether so many seconds or steps are over since it was last asked to remember."""
+
+    def __init__(self, every_secs: float | None = None, every_steps: int | None = None) -> None:
+        if (every_secs is None) == (every_steps is None):
+            raise ValueError("exactly one of every_secs and every_steps must be given.")
+        self._seconds, self._steps = every_secs, every_steps
+        self._last: tuple[float, int] | None = None
+
+    def reset(self) -> None:
+        self._last = None
+
+    def last_triggered_step(self) -> int | None:
+        return None if self._last is None else self._last[1]
+
+    def should_trigger_for_step(self, step: int) -> bool:
+        if self._last is None:
+            return True
+        then, count = self._last
+        if step == count:
+            return False
+        return time.time() >= then + self._seconds if self._seconds is not None else step >= count + (self._steps or 1)
+
+    def update_last_triggered_step(self, global_step: int) -> tuple[float | None, int | None]:
+        """Remember; returns how many seconds and steps are over."""
+        now, before = time.time(), self._last
+        self._last = (now, global_step)
+        return (None, None) if before is None else (now - before[0], global_step - before[1])
+
+
+def _step_tensor(what: str) -> Any:
+    found = get_global_step()
+    if found is None:
+        raise RuntimeError(f"Global step should be created to use {what}: tf.train.get_or_create_global_step().")
+    return found
+
+
+class StopAtStepHook(SessionRunHook):
+    """Ask for a stop after so many steps, or at a step."""
+
+    def __init__(self, num_steps: int | None = None, last_step: int | None = None) -> None:
+        if (num_steps is None) == (last_step is None):
+            raise ValueError("One of num_steps or last_step must be specified.")
+        self._more, self._last = num_steps, last_step
+
+    def begin(self) -> None:
+        self._step = _step_tensor("StopAtStepHook")
+
+    def after_create_session(self, session: Any, coord: Any) -> None:
+        if self._last is None:
+            self._last = int(session.run(self._step)) + (self._more or 0)
+
+    def after_run(self, run_context: SessionRunContext, run_values: SessionRunValues) -> None:
+        if int(run_context.session.run(self._step)) >= (self._last or 0):
+            run_context.request_stop()
+
+
+class NanLossDuringTrainingError(RuntimeError):
+    """A loss is no number."""
+
+    def __str__(self) -> str:
+        return "NaN loss during training."
+
+
+class NanTensorHook(SessionRunHook):
+    """Stop, or raise NanLossDuringTrainingError, when a loss is NaN."""
+
+    def __init__(self, loss_tensor: Any, fail_on_nan_loss: bool = True) -> None:
+        self._loss, self._fails = loss_tensor, fail_on_nan_loss
+
+    def before_run(self, run_context: SessionRunContext) -> SessionRunArgs:
+        return SessionRunArgs(self._loss)
+
+    def after_run(self, run_context: SessionRunContext, run_values: SessionRunValues) -> None:
+        if np.isnan(run_values.results):
+            if self._fails:
+                raise NanLossDuringTrainingError
+            log_names["warning"]("Model diverged with loss = NaN.")
+            run_context.request_stop()
+
+
+class _Every(SessionRunHook):
+    """The base of hooks that do something every so many seconds or steps of their own."""
+
+    def __init__(self, every_n_iter: int | None, every_n_secs: float | None) -> None:
+        self._timer = SecondOrStepTimer(every_n_secs, every_n_iter)
+        self._runs = 0
+
+    def _is_due(self) -> bool:
+        due = self._timer.should_trigger_for_step(self._runs)
+        self._runs += 1
+        return due
+
+
+class LoggingTensorHook(_Every):
+    """Log values of tensors."""
+
+    def __init__(
+        self,
+        tensors: Any,
+        every_n_iter: int | None = None,
+        every_n_secs: float | None = None,
+        at_end: bool = False,
+        formatter: Callable[[dict[str, Any]], str] | None = None,
+    ) -> None:
+        never = every_n_iter is None and every_n_secs is None and at_end
+        super().__init__(every_n_iter, float("inf") if never else every_n_secs)
+        named = tensors if isinstance(tensors, dict) else {t if isinstance(t, str) else t.name: t for t in tensors}
+        self._tensors, self._at_end, self._formatter = dict(named), at_end, formatter
+
+    def before_run(self, run_context: SessionRunContext) -> SessionRunArgs | None:
+        self._due = self._is_due()
+        return SessionRunArgs(self._tensors) if self._due else None
+
+    def after_run(self, run_context: SessionRunContext, run_values: SessionRunValues) -> None:
+        if self._due:
+            self._told(run_values.results)
+            self._timer.update_last_triggered_step(self._runs - 1)
+
+    def end(self, session: Any) -> None:
+        if self._at_end:
+            self._told(session.run(self._tensors))
+
+    def _told(self, values: dict[str, Any]) -> None:
+        text = ", ".join(f"{name} = {value}" for name, value in values.items())
+        log_names["info"]("%s", text if self._formatter is None else self._formatter(values))
+
+
+class StepCounterHook(SessionRunHook):
+    """Log how many steps are made in a second, and write it as a summary."""
+
+    def __init__(
+        self,
+        every_n_steps: int | None = 100,
+        every_n_secs: float | None = None,
+        output_dir: str | None = None,
+        summary_writer: Any = None,
+    ) -> None:
+        self._timer = SecondOrStepTimer(every_n_secs, None if every_n_secs is not None else every_n_steps)
+
+    def begin(self) -> None:
+        self._step = _step_tensor("StepCounterHook")
+
+    def after_run(self, run_context: SessionRunContext, run_values: SessionRunValues) -> None:
+        step = int(run_context.session.run(self._step))
+        if self._timer.should_trigger_for_step(step):
+            seconds, steps = self._timer.update_last_triggered_step(step)
+            if seconds:
+                log_names["info"]("global_step/sec: %g", (steps or 0) / seconds)
+
+
+class CheckpointSaverHook(SessionRunHook):
+    """Save every so many seconds or steps, at the beginning and at the end."""
+
+    def __init__(
+        self,
+        checkpoint_dir: str,
+        save_secs: float | None = None,
+        save_steps: int | None = None,
+        saver: Any = None,
+        checkpoint_basename: str = "model.ckpt",
+        scaffold: Any = None,
+        listeners: Any = None,
+        **_: Any,
+    ) -> None:
+        self._path = os.path.join(checkpoint_dir, checkpoint_basename)
+        self._timer = SecondOrStepTimer(save_secs, save_steps)
+        self._saver, self._scaffold, self._saved = saver, scaffold, -1
+
+    def begin(self) -> None:
+        self._step = _step_tensor("CheckpointSaverHook")
+
+    def _now(self, session: Any) -> int:
+        return int(session.run(self._step))
+
+    def after_create_session(self, session: Any, coord: Any) -> None:
+        if self._saver is None:
+            self._saver = self._scaffold.saver if self._scaffold is not None and self._scaffold.saver else Saver()
+        self._save(session, self._now(session))
+
+    def after_run(self, run_context: SessionRunContext, run_values: SessionRunValues) -> None:
+        step = self._now(run_context.session)
+        if self._timer.should_trigger_for_step(step):
+            self._save(run_context.session, step)
+
+    def end(self, session: Any) -> None:
+        step = self._now(session)
+        if step != self._saved:
+            self._save(session, step)
+
+    def _save(self, session: Any, step: int) -> None:
+        self._timer.update_last_triggered_step(step)
+        self._saver.save(session, self._path, global_step=step)
+        self._saved = step
+
+
+class SummarySaverHook(SessionRunHook):
+    """Write summaries every so many seconds or steps."""
+
+    def __init__(
+        self,
+        save_steps: int | None = None,
+        save_secs: float | None = None,
+        output_dir: str | None = None,
+        summary_writer: Any = None,
+        scaffold: Any = None,
+        summary_op: Any = None,
+    ) -> None:
+        self._timer = SecondOrStepTimer(save_secs, save_steps)
+        self._folder, self._writer, self._op = output_dir, summary_writer, summary_op
+
+    def begin(self) -> None:
+        self._step = _step_tensor("SummarySaverHook")
+        if self._op is None:
+            self._op = merge_all()
+        if self._writer is None and self._op is not None:
+            self._writer = FileWriter(str(self._folder))
+        self._next = 0
+
+    def before_run(self, run_context: SessionRunContext) -> SessionRunArgs | None:
+        self._due = self._op is not None and self._timer.should_trigger_for_step(self._next)
+        return SessionRunArgs(self._op) if self._due else None
+
+    def after_run(self, run_context: SessionRunContext, run_values: SessionRunValues) -> None:
+        step = int(run_context.session.run(self._step))
+        self._next = step + 1
+        if self._due:
+            self._timer.update_last_triggered_step(step)
+            self._writer.add_summary(run_values.results, step)
+
+    def end(self, session: Any) -> None:
+        if self._writer is not None:
+            self._writer.flush()
+
+
+class FinalOpsHook(SessionRunHook):
+    """Run tensors at the end: ``final_ops_values``."""
+
+    def __init__(self, final_ops: Any, final_ops_feed_dict: Any = None) -> None:
+        self._ops, self._feeds = final_ops, final_ops_feed_dict
+        self.final_ops_values: Any = None
+
+    def end(self, session: Any) -> None:
+        self.final_ops_values = session.run(self._ops, self._feeds)
+
+
+class FeedFnHook(SessionRunHook):
+    """Feed what a function returns."""
+
+    def __init__(self, feed_fn: Callable[[], Any]) -> None:
+        self.feed_fn = feed_fn
+
+    def before_run(self, run_context: SessionRunContext) -> SessionRunArgs:
+        return SessionRunArgs(fetches=None, feed_dict=self.feed_fn())
+
+
+# ---- sessions
+
+
+class Scaffold:
+    """What a session begins with: operations that give variables values, a saver, a summary of all summaries."""
+
+    def __init__(
+        self,
+        init_op: Any = None,
+        init_feed_dict: Any = None,
+        init_fn: Any = None,
+        ready_op: Any = None,
+        ready_for_local_init_op: Any = None,
+        local_init_op: Any = None,
+        summary_op: Any = None,
+        saver: Any = None,
+        copy_from_scaffold: Any = None,
+        **_: Any,
+    ) -> None:
+        self.init_op, self.init_feed_dict, self.init_fn = init_op, init_feed_dict, init_fn
+        self.local_init_op, self.summary_op, self.saver = local_init_op, summary_op, saver
+
+    def finalize(self) -> Scaffold:
+        """Make what was not given."""
+        with default_graph().name_scope(None):
+            if self.init_op is None:
+                self.init_op = group(*[v.initializer for v in global_variables()], name="init")
+            if self.local_init_op is None:
+                self.local_init_op = group(*[v.initializer for v in local_variables()], name="local_init")
+        if self.saver is None and global_variables():
+            self.saver = Saver()
+        return self
+
+
+class ChiefSessionCreator:
+    """Makes sessions: from the last checkpoint of a folder, or from initializers."""
+
+    def __init__(
+        self,
+        scaffold: Scaffold | None = None,
+        master: str = "",
+        config: Any = None,
+        checkpoint_dir: str | None = None,
+        checkpoint_filename_with_path: str | None = None,
+    ) -> None:
+        self._scaffold, self._folder, self._path = scaffold or Scaffold(), checkpoint_dir, checkpoint_filename_with_path
+        self._config = config
+
+    def create_session(self) -> Session:
+        """A session whose variables have values."""
+        scaffold = self._scaffold.finalize()
+        session = Session(config=self._config)
+        path = self._path or (latest_checkpoint(self._folder) if self._folder else None)
+        if path is not None and scaffold.saver is not None:
+            scaffold.saver.restore(session, path)
+        else:
+            session.run(scaffold.init_op, scaffold.init_feed_dict)
+            if scaffold.init_fn is not None:
+                scaffold.init_fn(scaffold, session)
+        session.run(scaffold.local_init_op)
+        return session
+
+
+class _StepContext(NamedTuple):
+    """What the function of ``run_step_fn`` is given."""
+
+    session: Any
+    owner: Any
+
+    def run_with_hooks(self, *args: Any, **kwargs: Any) -> Any:
+        return self.owner.run(*args, **kwargs)
+
+    def request_stop(self) -> None:
+        self.owner._coordinator.request_stop()
+
+
+class MonitoredSession:
+    """A session with hooks: ``while not session.should_stop(): session.run(train_op)``.
+
+    At the end of a data set or queue it stops, and leaves its ``with`` block as if that were over.
+    """
+
+    def __init__(
+        self, session_creator: Any = None, hooks: Sequence[Any] | None = None, stop_grace_period_secs: float = 120
+    ) -> None:
+        self._hooks = list(hooks or ())
+        self._grace = stop_grace_period_secs
+        self.graph = default_graph()
+        for hook in self._hooks:
+            hook.begin()
+        creator = session_creator or ChiefSessionCreator()
+        self._session = creator.create_session()
+        self._coordinator = Coordinator()
+        self._threads = start_queue_runners(self._session, self._coordinator)
+        self._was_finalized = self.graph.finalized
+        self.graph.finalize()
+        for hook in self._hooks:
+            hook.after_create_session(self._session, self._coordinator)
+
+    def run(self, fetches: Any, feed_dict: Any = None, options: Any = None, run_metadata: Any = None) -> Any:
+        """As ``Session.run``, with the hooks around it.  Raises RuntimeError once the session is closed."""
+        if self._session is None:
+            raise RuntimeError("Run called even after should_stop requested.")
+        context = SessionRunContext(SessionRunArgs(fetches, feed_dict, options), self._session)
+        asked = [(hook, hook.before_run(context)) for hook in self._hooks]
+        feeds = dict(feed_dict or {})
+        wanted: dict[Any, Any] = {}
+        for number, (_, more) in enumerate(asked):
+            if more is not None:
+                feeds.update(more.feed_dict or {})
+                if more.fetches is not None:
+                    wanted[number] = more.fetches
+        found = self._session.run({"caller": fetches, **{str(k): v for k, v in wanted.items()}}, feeds)
+        for number, (hook, _) in enumerate(asked):
+            hook.after_run(context, SessionRunValues(found.get(str(number)), options, run_metadata))
+        if context.stop_requested:
+            self._coordinator.request_stop()
+        return found["caller"]
+
+    def run_step_fn(self, step_fn: Callable[..., Any]) -> Any:
+        """``step_fn(step_context)``, which has the plain session."""
+        return step_fn(_StepContext(self._session, self))
+
+    def should_stop(self) -> bool:
+        return self._session is None or self._coordinator.should_stop()
+
+    def raw_session(self) -> Session:
+        """The session without hooks."""
+        return self._session
+
+    def close(self) -> None:
+        """Let hooks end, and let go of all values."""
+        self._closed(None)
+
+    def _closed(self, error: BaseException | None) -> None:
+        session = self._session
+        if session is None:
+            return
+        try:
+            if error is None or isinstance(error, (OutOfRangeError, StopIteration)):
+                for hook in self._hooks:
+                    hook.end(session)
+        finally:
+            self._session = None
+            if not self._was_finalized:
+                self.graph.unfinalize()
+            self._coordinator.request_stop()
+            try:
+                self._coordinator.join(self._threads, self._grace, ignore_live_threads=True)
+            finally:
+                session.close()
+
+    def __enter__(self) -> MonitoredSession:
+        self._opened = [self.graph.as_default(), self._session.as_default()]
+        for scope in self._opened:
+            scope.__enter__()
+        return self
+
+    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> bool:
+        for scope in reversed(self._opened):
+            scope.__exit__(None, None, None)
+        self._closed(error)
+        return isinstance(error, (OutOfRangeError, StopIteration))
+
+
+class SingularMonitoredSession(MonitoredSession):
+    """The same, from a folder with checkpoints."""
+
+    def __init__(
+        self,
+        hooks: Sequence[Any] | None = None,
+        scaffold: Scaffold | None = None,
+        master: str = "",
+        config: Any = None,
+        checkpoint_dir: str | None = None,
+        stop_grace_period_secs: float = 120,
+        checkpoint_filename_with_path: str | None = None,
+    ) -> None:
+        creator = ChiefSessionCreator(scaffold, master, config, checkpoint_dir, checkpoint_filename_with_path)
+        super().__init__(creator, hooks, stop_grace_period_secs)
+
+
+_NOT_GIVEN: Any = object()
+
+
+def MonitoredTrainingSession(
+    master: str = "",
+    is_chief: bool = True,
+    checkpoint_dir: str | None = None,
+    scaffold: Scaffold | None = None,
+    hooks: Sequence[Any] | None = None,
+    chief_only_hooks: Sequence[Any] | None = None,
+    save_checkpoint_secs: Any = _NOT_GIVEN,
+    save_summaries_steps: Any = _NOT_GIVEN,
+    save_summaries_secs: Any = _NOT_GIVEN,
+    config: Any = None,
+    stop_grace_period_secs: float = 120,
+    log_step_count_steps: int | None = 100,
+    max_wait_secs: float = 7200,
+    save_checkpoint_steps: Any = _NOT_GIVEN,
+    summary_dir: str | None = None,
+    **_: Any,
+) -> MonitoredSession:
+    """A session for training: it goes on from the last checkpoint in a folder, saves there every 10 minutes and
+    writes summaries every 100 steps, if nothing else is said."""
+    scaffold = scaffold or Scaffold()
+    own: list[Any] = [*(hooks or ()), *(chief_only_hooks or ())]
+    if log_step_count_steps and get_global_step() is not None:
+        own.append(StepCounterHook(log_step_count_steps))
+    seconds, steps = _chosen(save_summaries_secs, save_summaries_steps, None, 100)
+    folder = summary_dir or checkpoint_dir
+    if folder and (seconds or steps):
+        own.append(SummarySaverHook(steps, seconds, folder, scaffold=scaffold, summary_op=scaffold.summary_op))
+    seconds, steps = _chosen(save_checkpoint_secs, save_checkpoint_steps, 600, None)
+    if checkpoint_dir and (seconds or steps):
+        own.append(CheckpointSaverHook(checkpoint_dir, seconds, steps, scaffold=scaffold))
+    creator = ChiefSessionCreator(scaffold, master, config, checkpoint_dir)
+    return MonitoredSession(creator, own, stop_grace_period_secs)
+
+
+def _chosen(seconds: Any, steps: Any, usual_seconds: Any, usual_steps: Any) -> tuple[Any, Any]:
+    if seconds is _NOT_GIVEN and steps is _NOT_GIVEN:
+        return usual_seconds, usual_steps
+    seconds, steps = (None if x is _NOT_GIVEN else x for x in (seconds, steps))
+    return (None, steps) if steps else (seconds, None)
+
+
+NAMES: dict[str, Any] = {
+    thing.__name__: thing
+    for thing in (
+        SessionRunArgs, SessionRunValues, SessionRunContext, SessionRunHook, SecondOrStepTimer, StopAtStepHook,
+        NanLossDuringTrainingError, NanTensorHook, LoggingTensorHook, StepCounterHook, CheckpointSaverHook,
+        SummarySaverHook, FinalOpsHook, FeedFnHook, Scaffold, ChiefSessionCreator, MonitoredSession,
+        SingularMonitoredSession, MonitoredTrainingSession,
+    )
+}  # fmt: skip
+__all__ = ["NAMES"]
