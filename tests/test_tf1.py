@@ -68,3 +68,32 @@ def test_steps_are_those_of_a_compiled_function() -> None:
 def test_missing_names_name_the_nearest(name: str, near: str) -> None:
     with pytest.raises(AttributeError, match=f"tf has no '{name}' in hybridflow. Did you mean tf.{near}"):
         getattr(tf, name)
+
+
+@pytest.mark.parametrize(
+    ("module", "name", "instead"),
+    [
+        (tf, "import_graph_def", "build the graph"),
+        (tf, "estimator", "tf.train.MonitoredTrainingSession"),
+        (tf, "SparseTensor", "dense"),
+        (tf.train, "import_meta_graph", "then restore"),
+        (tf.contrib, "slim", "tf.layers"),
+    ],
+)
+def test_what_is_not_there_names_what_does_the_same(module: object, name: str, instead: str) -> None:
+    with pytest.raises(AttributeError, match=f"has no '{name}' in hybridflow: .*{instead}"):
+        getattr(module, name)
+
+
+@pytest.mark.parametrize(("name", "kind"), [("float", "float32"), ("double", "float64"), ("half", "float16")])
+def test_names_of_dtypes_are_those_of_tensorflow(name: str, kind: str) -> None:
+    assert tf.placeholder(name, [2]).dtype.name == tf.cast([1], name).dtype.name == kind
+    assert tf.get_variable("v", [2], name).dtype == kind and tf.zeros([2], name).dtype == kind
+
+
+def test_what_is_computed_of_an_unknown_rank_has_the_right_dtype() -> None:
+    labels, logits = tf.placeholder(tf.int64, None), tf.placeholder(tf.float32, [None, 3])
+    losses = tf.nn.sparse_softmax_cross_entropy_with_logits(labels=labels, logits=logits)
+    assert losses.dtype == tf.float32 and tf.reduce_mean(losses).shape.as_list() == []
+    with tf.Session() as sess:
+        assert sess.run(losses, {labels: [1, 2], logits: np.zeros((2, 3))}).shape == (2,)

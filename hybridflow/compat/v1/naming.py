@@ -7,6 +7,20 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 
+# What is not here, and what does the same.
+_INSTEAD = {
+    "tf.import_graph_def": "graphs are not read from protocol buffers; build the graph by the function that built it",
+    "tf.graph_util": "graphs are not written as protocol buffers; hybridflow.saved.save keeps a function with weights",
+    "tf.train.import_meta_graph": "graphs are not written beside checkpoints; build the graph again, then restore",
+    "tf.train.export_meta_graph": "graphs are not written beside checkpoints; tf.train.Saver saves the variables",
+    "tf.estimator": "there are no estimators; use tf.train.MonitoredTrainingSession, or tf.keras and fit",
+    "tf.contrib.slim": "there is no slim; use tf.layers",
+    "tf.SparseTensor": "there are no sparse tensors; use a dense one, or tf.IndexedSlices",
+    "tf.sparse_placeholder": "there are no sparse tensors; feed a dense one",
+    "tf.TensorArray": "there are no tensor arrays in graphs; use tf.map_fn or tf.scan, which stack what they compute",
+}
+
+
 class Namespace:
     """Names of a part of TensorFlow, ``tf.nn``.  Those that it has not are looked up in a ``fallback``."""
 
@@ -34,6 +48,8 @@ class Namespace:
 
 def missing(path: str, name: str, names: Mapping[str, Any]) -> str:
     """What is said of a name that is not there: the nearest that is."""
+    if f"{path}.{name}" in _INSTEAD:
+        return f"{path} has no {name!r} in hybridflow: {_INSTEAD[f'{path}.{name}']}."
     near = difflib.get_close_matches(name, names, 1)
     hint = f" Did you mean {path}.{near[0]}?" if near else ""
     return f"{path} has no {name!r} in hybridflow.{hint}"
