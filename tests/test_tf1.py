@@ -97,3 +97,11 @@ def test_what_is_computed_of_an_unknown_rank_has_the_right_dtype() -> None:
     assert losses.dtype == tf.float32 and tf.reduce_mean(losses).shape.as_list() == []
     with tf.Session() as sess:
         assert sess.run(losses, {labels: [1, 2], logits: np.zeros((2, 3))}).shape == (2,)
+
+
+def test_operations_have_their_arguments_as_attributes() -> None:
+    product = tf.matmul(tf.ones([2, 3]), tf.ones([2, 3]), transpose_b=True).op
+    assert product.get_attr("transpose_b") is True and product.get_attr("transpose_a") is False
+    pictures = tf.nn.conv2d(tf.ones([1, 4, 4, 1]), tf.ones([2, 2, 1, 1]), strides=[1, 1, 1, 1], padding="SAME").op
+    assert pictures.get_attr("strides") == [1, 1, 1, 1] and pictures.get_attr("padding") == "SAME"
+    assert pictures.node_def.attr["data_format"] == "NHWC"

@@ -7,6 +7,7 @@ sizes, one after the other: what comes out differently is not known either.
 from __future__ import annotations
 
 import functools
+import inspect
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -117,11 +118,7 @@ class _Call:
             if self._function.draws:
                 leaves = [leaf._replace(known=None) if isinstance(leaf, Info) else leaf for leaf in leaves]
         self._wanted = [k for k, leaf in enumerate(leaves) if isinstance(leaf, Info)]
-        attributes = {
-            f"arg{k}": leaf
-            for k, leaf in enumerate(self._leaves)
-            if k not in self._places and isinstance(leaf, (bool, int, float, str, np.dtype))
-        }
+        attributes = self._attributes()
         op = graph.add(self._function.type, name, inputs, [leaves[k] for k in self._wanted], self.compute, attributes)
         if self._function.draws:
             op.source = (graph.seed, seed)
@@ -129,8 +126,24 @@ class _Call:
             leaves[k] = tensor
         return pytree.unflatten(structure, leaves)
 
+    def _attributes(self) -> dict[str, Any]:
+        """Arguments that are plain values, by name, with the defaults of those that are not given."""
+        args, kwargs = pytree.unflatten(self._structure, self._leaves)
+        try:
+            bound = inspect.signature(self._function.function).bind(*args, **kwargs)
+        except (TypeError, ValueError):  # a function that has no signature of its own
+            return {}
+        bound.apply_defaults()
+        return {name: value for name, value in bound.arguments.items() if _is_plain(value)}
+
     def _inferring(self, values: Sequence[Any]) -> Any:
         return self.made(values, _any_generator() if self._function.draws else None)
+
+
+def _is_plain(value: Any) -> bool:
+    if isinstance(value, (list, tuple)):
+        return bool(value) and all(isinstance(x, int) for x in value)
+    return isinstance(value, (bool, int, float, str, np.dtype))
 
 
 @functools.cache
