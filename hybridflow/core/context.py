@@ -91,6 +91,9 @@ class Tracer(Protocol):
     def called(self, function: Callable[..., Any], text: str, /) -> Callable[..., Any]:
         """What to call in the place of a function that may be the user's, see ``users``."""
 
+    def sets(self, owner: Any, name: str, /) -> None:
+        """Code of ours is about to set an attribute of an object of the user's."""
+
     def before_variable_creation(self) -> None:
         """A variable is about to be made; raises TraceError where none may be."""
 

@@ -22,6 +22,7 @@ from hybridflow.effects.late import LateText, is_late
 from hybridflow.errors import ArgumentTypeError, DTypeError, HybridflowError, ShapeError, TraceError
 from hybridflow.jit import aliases
 from hybridflow.jit.binding import Binder
+from hybridflow.jit.guards.left import Setting
 from hybridflow.jit.keys import (
     IdentityKey,
     Key,
@@ -52,7 +53,8 @@ class ConcreteFunction:
     or 1, and dicts in another order, another trace of the same function runs.
 
     ``graph`` is what was traced; ``variables`` are those it reads or assigns; ``plan`` says where each leaf of the
-    result comes from, and ``results`` how they are nested; ``trace_ms`` and ``compile_ms`` are what it cost to make.
+    result comes from, and ``results`` how they are nested; ``setting`` sets attributes, where the body does: then the
+    results are what it takes.  ``trace_ms`` and ``compile_ms`` are what it cost to make.
     """
 
     __slots__ = (
@@ -65,6 +67,7 @@ class ConcreteFunction:
         "name",
         "plan",
         "results",
+        "setting",
         "specialise",
         "staged",
         "tensor_leaves",
@@ -72,11 +75,17 @@ class ConcreteFunction:
     )
 
     def __init__(
-        self, binder: Binder, key: Key, staged: Staged, plan: list[tuple[int, Any]], results: pytree.Structure
+        self,
+        binder: Binder,
+        key: Key,
+        staged: Staged,
+        plan: list[tuple[int, Any]],
+        results: pytree.Structure,
+        setting: Setting | None = None,
     ) -> None:
         self.name = binder.name
         self._binder, self.key, self.staged = binder, key, staged
-        self.plan, self.results = plan, results
+        self.plan, self.results, self.setting = plan, results, setting
         self.tensor_leaves = tuple(k for k, leaf in enumerate(key.leaves) if isinstance(leaf, (TensorKey, NumberKey)))
         self.captured = frozenset(map(id, self.captures))
         self.is_open = any(map(_is_open, key.leaves))
@@ -195,7 +204,8 @@ class ConcreteFunction:
             else:
                 # An array could be changed by the caller, who must not see that change in the next result.
                 leaves.append(value.copy() if isinstance(value, np.ndarray) else value)
-        return pytree.unflatten(self.results, leaves)
+        made = pytree.unflatten(self.results, leaves)
+        return made if self.setting is None else self.setting(made)
 
     def _extent(self, extent: Dim, arguments: Sequence[Tensor]) -> Extent:
         """A number of the result; an extent of the trace that goes on where that calls this function."""
@@ -450,6 +460,11 @@ def _run(
         if _comes_after_effects(error, trace):
             raise RaisedError(error) from None
         raise
+    # Where variables were made, the next run finds what was set beside them.
+    left = [] if trace.outside is None or trace.created_variables else trace.outside.take(result)
+    setting = Setting([(place.reference(), place.name) for place, _ in left]) if left else None
+    if left:
+        result = (result, *(value for _, value in left))
     given = [node for node in trace.inputs if node.attrs["role"] is Role.ARGUMENT]
     inputs = [k for k in keys if isinstance(k, (TensorKey, NumberKey))]
     positions = {node: k for k, (node, own) in enumerate(zip(given, inputs)) if isinstance(own, TensorKey)}
@@ -472,7 +487,7 @@ def _run(
         else:
             plan.append((RESULT, outputs.setdefault(node, len(outputs))))
     staged = Staged(trace, tuple(outputs), fastmath)
-    return ConcreteFunction(binder, key, staged, plan, results), trace.created_variables
+    return ConcreteFunction(binder, key, staged, plan, results, setting), trace.created_variables
 
 
 def _check_result(trace: Trace, value: Any, arguments: Sequence[Any]) -> None:

@@ -373,7 +373,9 @@ class Function(Dispatcher, Generic[P, R]):
             observing=observing,
         )
         concrete.staged.trace.outside = None  # it would keep what was recorded alive
-        if not created:
+        if created:
+            recording.take_back()
+        else:
             recording.finish()
         return Variant(concrete, self._observer.guards(recording)), recording, created
 

@@ -226,7 +226,10 @@ def _result(concrete: ConcreteFunction, nodes: Sequence[native.Argument]) -> lis
             return [Make("output", value), Make("call", float, 1)]
         return [Make("call", value.copy) if isinstance(value, np.ndarray) else Make("object", value)]
 
-    return _nested(concrete.results, [leaf(*part) for part in concrete.plan])
+    made = _nested(concrete.results, [leaf(*part) for part in concrete.plan])
+    if concrete.setting is None:
+        return made
+    return [*made, Make("call", concrete.setting, 1)]
 
 
 def _nested(structure: pytree.Structure, leaves: Sequence[list[Make]]) -> list[Make]:

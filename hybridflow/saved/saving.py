@@ -255,13 +255,14 @@ class _Writer:
                 sources.append(self._constant(source))
         leaves = [_argument(concrete, key) for key in concrete.key.leaves]
         arguments = pytree.unflatten(concrete.key.structure, leaves)
+        results = pytree.unflatten(concrete.results, [_result(concrete, *entry) for entry in concrete.plan])
         return {
             "graph": to_text(graph, locations=False),
             "parameters": [[name, kind.name] for name, kind in concrete._binder.kinds()],
             "arguments": packed(list(arguments), f"an argument of {concrete.name}"),
             "sources": sources,
             "results": packed(
-                pytree.unflatten(concrete.results, [_result(concrete, *entry) for entry in concrete.plan]),
+                results if concrete.setting is None else results[0],  # what it sets is no result of it
                 f"the result of {concrete.name}",
             ),
         }

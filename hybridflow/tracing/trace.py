@@ -42,6 +42,12 @@ class Outside(Protocol):
     def slot_of(self, value: Any, /) -> int | None:
         """Where an object that was there before the trace is found; None for what the trace made itself."""
 
+    def sets(self, owner: Any, name: str, /) -> None:
+        """An attribute of an object that was there before the trace is about to be set."""
+
+    def take(self, result: Any, /) -> list[tuple[Any, Any]]:
+        """The attributes that each call sets beside its result, and to what: see ``jit.guards.left``."""
+
 
 class State:
     """A variable inside a trace: its input, its value so far, and every distinct value that was read."""
@@ -322,6 +328,12 @@ class Trace:
     def called(self, function: Callable[..., Any], text: str) -> Callable[..., Any]:
         outside = self._root().outside
         return function if outside is None else outside.called(function, text)
+
+    def sets(self, owner: Any, name: str) -> None:
+        """Called when code of ours is about to set an attribute of the user's."""
+        outside = self._root().outside
+        if outside is not None:
+            outside.sets(owner, name)
 
     def _root(self) -> Trace:
         root = self

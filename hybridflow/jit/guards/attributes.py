@@ -68,7 +68,8 @@ def read_attribute(recording: Recording, value: Any, name: str, given: Any) -> N
     else:
         if isinstance(value, enum.Enum):
             recording.root(value, f"{kind.__name__}.{value.name}")
-        _of_object(recording, value, name, given)
+        if not recording.is_set(value, name):
+            _of_object(recording, value, name, given)
 
 
 def _is_of_member(kind: type, name: str) -> bool:

@@ -388,7 +388,7 @@ def note_write(recording: Recording, value: Any, name: str) -> None:
     """An attribute is set or deleted: an effect, if others see that."""
     shared = isinstance(value, (type, types.ModuleType)) or value is decimal.getcontext()
     if shared or outlives(recording, value):
-        recording.effect(value, f"sets {{}}.{name}")
+        recording.sets(value, name)
 
 
 def before_write(recording: Recording, value: Any, name: str) -> None:

@@ -49,6 +49,7 @@ class Observer:
                 yield
         except BaseException as error:
             hide_recorder(error)
+            recording.take_back()
             raise
         finally:
             recording.swaps.undo()

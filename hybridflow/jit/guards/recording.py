@@ -21,9 +21,11 @@ from collections.abc import Callable
 from typing import Any
 
 from hybridflow.compiler.ir.extents import Dim
+from hybridflow.core import pytree
 from hybridflow.core.shape import Shape
 from hybridflow.core.tensor import Tensor, looked_at
 from hybridflow.errors import TraceError, is_internal, user_location
+from hybridflow.jit.guards import left
 from hybridflow.jit.guards.libraries import is_recorded, is_users_class
 from hybridflow.jit.guards.recognition import ATOMS, CONTAINERS, MAPPINGS, check_of, items_of, same_items
 from hybridflow.runtime.calls.steps import Step, first_failing
@@ -85,6 +87,8 @@ class Recording:
         self._watched: list[tuple[Any, Any, str, bool]] = []  # (object, what it held, text, is a copy)
         self._assigned: list[tuple[Callable[[], Any], Callable[[], None], str, str | None]] = []  # names: look, restore
         self._cells: dict[int, tuple[int, int]] = {}  # id(cell) -> slot of its function, position in the closure
+        self._places: dict[tuple[int, str], left.Place] = {}  # by slot of the dict of an object's own, and name
+        self._taken: list[tuple[left.Place, Any]] = []  # of these the program's results, with what the trace left
 
     def note(self, function: Callable[..., Any], *args: Any) -> Any:
         """``function(self, *args)``, with nothing recorded of what that runs."""
@@ -172,7 +176,11 @@ class Recording:
     # Reads
 
     def read(self, owner: int, read: str, operand: Any, value: Any, text: str) -> int:
-        """Note that reading ``operand`` of the object in slot ``owner`` gave ``value``; the slot of the value."""
+        """Note that reading ``operand`` of the object in slot ``owner`` gave ``value``; the slot of the value.
+
+        What the trace has set there itself is not outside, and the slot is the owner's."""
+        if read == "item" and (owner, operand) in self._places:
+            return owner
         key = (owner, read, type(operand), operand)
         known = self._known.get(key)
         if known is not None:
@@ -242,6 +250,57 @@ class Recording:
             is_effect=True,
         )
 
+    def sets(self, owner: Any, name: str) -> None:
+        """Note that an attribute of an object that outlives the call is about to be set or deleted."""
+        if self.is_copy(owner) or not left.holds_own(owner, name):
+            self.effect(owner, f"sets {{}}.{name}")
+            return
+        slot, own = self.weak_root(owner, type(owner).__name__), owner.__dict__
+        where = self.read(slot, "own", None, own, f"vars({self.texts[slot]})")
+        if (where, name) not in self._places:
+            reads = (slot, "attribute"), (slot, "method"), (where, "item")
+            was_read = any((*read, str, name) in self._known for read in reads)
+            self.effect(owner, f"sets {{}}.{name}")
+            place = left.Place(owner, own, name, own.get(name, left.NOTHING), None if was_read else self.reasons[-1])
+            self._places[where, name] = place
+
+    def is_set(self, owner: Any, name: str) -> bool:
+        """Whether the trace has set an attribute, so that what it reads there is its own."""
+        return bool(self._places) and (self.slot_of(getattr(owner, "__dict__", None)), name) in self._places
+
+    def take(self, result: Any) -> list[tuple[left.Place, Any]]:
+        """The attributes that each call sets, beside its ``result``, with what the trace left there.  They hold again
+        what they held before it."""
+        found = [
+            (place, place.own.get(place.name, left.NOTHING))
+            for place in self._places.values()
+            if left.can_be_result(place.own.get(place.name, left.NOTHING), lambda x: self.slot_of(x) is not None)
+        ]
+        if not left.are_apart([result, *(value for _, value in found)]):
+            return []
+        for place, _ in found:
+            place.restore()
+            if place.reason is not None:
+                self.reasons.remove(place.reason)
+        self._taken = found
+        return found
+
+    def _first_failing(self) -> int | None:
+        """The first step that the next call would fail at."""
+        for place, value in self._taken:
+            place.own[place.name] = value
+        try:
+            return first_failing(self.steps)
+        finally:
+            for place, _ in self._taken:
+                place.restore()
+
+    def take_back(self) -> None:
+        """Give attributes that hold tensors of the trace what they held before it."""
+        for place in self._places.values():
+            if any(map(_is_left, pytree.flatten(place.own.get(place.name))[0])):
+                place.restore()
+
     def writes_global(self, namespace: dict[str, Any], name: str) -> None:
         """Note that a global is about to be assigned or deleted."""
         before = namespace.get(name, _NOTHING)
@@ -299,7 +358,7 @@ class Recording:
                 raise self._left(place, effects[0] if effects else None)
             if not self.reasons:
                 self.reason(f"changes {text}", _KEEP, is_effect=True)
-        failing = None if self.reasons else first_failing(self.steps)
+        failing = None if self.reasons else self._first_failing()
         if failing is not None:
             self.reason(f"changes {self.texts[failing]}", _KEEP, is_effect=True)
 

@@ -1,0 +1,95 @@
+"""Attributes of objects that outlive the call, which a trace sets: each call of the program sets them anew.
+
+``self.scores = scores`` in a layer's call is such a one.  What the trace leaves there is a result of the program like
+what it returns, and the object has what it had before until the program has run.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import types
+import weakref
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from hybridflow.core import pytree
+from hybridflow.core.context import now
+from hybridflow.jit.guards.recognition import ATOMS
+from hybridflow.tracing.flow import journal
+from hybridflow.tracing.flow.places import place_of
+from hybridflow.tracing.symbolic import SymbolicTensor
+
+NOTHING = object()
+
+
+@dataclasses.dataclass
+class Place:
+    """An attribute that was set: ``own`` holds those of ``owner``, of which it is kept alive here only."""
+
+    owner: Any
+    own: dict[str, Any]
+    name: str
+    before: Any  # what it held, or NOTHING
+    reason: Any = None  # why the trace could not answer another call, unless the program sets the attribute
+
+    def reference(self) -> Callable[[], Any]:
+        """What finds the object, and keeps it alive only if it must."""
+        try:
+            return weakref.ref(self.owner)
+        except TypeError:
+            return lambda: self.owner
+
+    def restore(self) -> None:
+        if self.before is NOTHING:
+            self.own.pop(self.name, None)
+        else:
+            self.own[self.name] = self.before
+
+
+class Setting:
+    """Sets attributes to what a program leaves there: called with a tuple of its result and a value for each, it
+    returns the result.  An object that is gone needs nothing."""
+
+    __slots__ = ("places",)
+
+    def __init__(self, places: Sequence[tuple[Callable[[], Any], str]]) -> None:
+        self.places = places
+
+    def __call__(self, made: tuple[Any, ...]) -> Any:
+        result, *values = made
+        trace = now().trace
+        for (reference, name), value in zip(self.places, values, strict=True):
+            owner = reference()
+            if owner is None:
+                continue
+            if trace is not None:
+                trace.sets(owner, name)
+                journal.touch(place_of(owner, name))
+            setattr(owner, name, value)
+        return result
+
+
+def holds_own(owner: Any, name: str) -> bool:
+    """Whether setting an attribute stores the value among the object's own, and does nothing else."""
+    if isinstance(owner, (type, types.ModuleType)) or type(getattr(owner, "__dict__", None)) is not dict:
+        return False
+    for base in type(owner).__mro__:
+        if "__setattr__" in vars(base) and not (base is object or base.__module__.startswith("hybridflow.")):
+            return False
+        if hasattr(type(vars(base).get(name)), "__set__"):
+            return False
+    return True
+
+
+def can_be_result(value: Any, is_outside: Callable[[Any], bool]) -> bool:
+    """Whether a program can make the value at each call: tensors and plain values, and what the trace made of them."""
+    if value is NOTHING or any(map(is_outside, pytree.changeable_parts([value]).values())):
+        return False
+    leaves, _ = pytree.flatten(value)
+    return all(isinstance(leaf, SymbolicTensor) or type(leaf) in ATOMS for leaf in leaves)
+
+
+def are_apart(values: Iterable[Any]) -> bool:
+    """Whether no container that can be changed is in two of the values: a program makes each of them by itself."""
+    parts = [part for value in values for part in pytree.changeable_parts([value])]
+    return len(parts) == len(set(parts))
