@@ -585,3 +585,80 @@ def test_20_steps_are_those_of_keras(name: str) -> None:
 
 def test_each_case_is_recorded() -> None:
     assert list(json.loads(optimizer_steps.RECORDED.read_text(encoding="utf-8"))) == list(optimizer_steps.CASES)
+
+
+class _Heavy(optimizers.Optimizer):
+    """SGD with momentum, as it is written for Keras."""
+
+    def __init__(self, learning_rate: Any = 0.01, momentum: float = 0.9, **options: Any) -> None:
+        super().__init__(learning_rate=learning_rate, **options)
+        self.momentum = momentum
+
+    def build(self, variables: Any) -> None:
+        if self.built:
+            return
+        super().build(variables)
+        self.momentums = [self.add_variable_from_reference(v, name="momentum") for v in variables]
+
+    def update_step(self, gradient: Any, variable: Any, learning_rate: Any) -> None:
+        momentum = self.momentums[self._get_variable_index(variable)]
+        self.assign(momentum, momentum * self.momentum - learning_rate * gradient)
+        self.assign_add(variable, momentum)
+
+    def get_config(self) -> dict[str, Any]:
+        return {**super().get_config(), "momentum": self.momentum}
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_optimizers_may_be_written_as_for_keras(compiled: bool) -> None:
+    mine, own = _Heavy(0.05, 0.9), optimizers.SGD(0.05, momentum=0.9)
+    groups = [[hf.Variable(value) for value in optimizer_steps.arrays(7)] for _ in range(2)]
+    for optimizer, variables in zip((mine, own), groups):
+        step = lambda *gradients: optimizer.apply_gradients(zip(gradients, variables))  # noqa: B023, E731
+        run = hf.function(step) if compiled else step
+        for number in range(5):
+            run(*map(hf.asarray, optimizer_steps.arrays(100 + number)))
+    for one, other in zip(*groups):
+        np.testing.assert_array_equal(one, other)
+    assert mine.built and len(mine.variables) == 5
+    assert [slot.name for slot in mine.momentums] == ["variable/momentum"] * 3
+    with pytest.raises(errors.ArgumentError, match="none of the variables"):
+        mine._get_variable_index(hf.Variable(1.0))
+
+
+def test_optimizers_written_as_for_keras_fit_models() -> None:
+    model = hf.Sequential([hf.layers.Dense(1)])
+    model.compile(_Heavy(0.05), "mse")
+    x = np.random.default_rng(0).normal(size=(32, 2)).astype("f4")
+    losses = model.fit(x, x[:, :1], epochs=10, verbose=0).history["loss"]
+    assert losses[-1] < 0.5 * losses[0]
+
+
+def test_losses_are_scaled_and_gradients_divided() -> None:
+    w = hf.Variable([1.0, 2.0])
+    optimizer = optimizers.SGD(0.5, loss_scale_factor=1024.0)
+    with hf.GradientTape() as tape:
+        loss = optimizer.scale_loss(hf.sum(w * w))
+    assert loss.item() == 5.0 * 1024
+    optimizer.apply_gradients([(tape.gradient(loss, w), w)])
+    np.testing.assert_array_equal(w, [0.0, 0.0])
+    with pytest.raises(errors.ArgumentError, match="loss_scale_factor"):
+        optimizers.SGD(loss_scale_factor=0.0)
+
+
+def test_muon_updates_matrices_only() -> None:
+    rows = hf.Variable(np.eye(2, dtype="f4"), name="kernel")
+    table = hf.Variable(np.ones((2, 2), "f4"), name="embeddings")
+    bias = hf.Variable([1.0, 1.0])
+    optimizer = optimizers.Muon(0.1, exclude_layers=["bias"], ns_steps=30)
+    optimizer.apply_gradients(
+        [(np.array([[3.0, 1.0], [0.5, 2.0]], "f4"), v) for v in (rows, table)] + [([1.0, 1.0], bias)]
+    )
+    assert set(optimizer._state.slots[id(rows)]) == {"momentum"}
+    assert set(optimizer._state.slots[id(table)]) == set(optimizer._state.slots[id(bias)]) == {"momentum", "velocity"}
+    for wrong in ({"ns_steps": 0}, {"momentum": 1.0}):
+        with pytest.raises(errors.ArgumentError):
+            optimizers.Muon(**wrong)
+    for wrong in ({"beta_2_decay": 1.0}, {"clip_threshold": 0.0}, {"epsilon_2": -1.0}):
+        with pytest.raises(errors.ArgumentError):
+            optimizers.Adafactor(**wrong)

@@ -10,6 +10,7 @@ from hybridflow.optimizers import schedules
 from hybridflow.optimizers.adaptive import Adadelta, Adagrad, Ftrl, RMSprop
 from hybridflow.optimizers.clipping import clip_by_global_norm, clip_by_norm, global_norm
 from hybridflow.optimizers.descent import SGD, Lion
+from hybridflow.optimizers.matrices import Adafactor, Muon
 from hybridflow.optimizers.moments import Adam, Adamax, AdamW, Lamb, LazyAdam, Nadam
 from hybridflow.optimizers.optimizer import Optimizer
 from hybridflow.optimizers.scaling import LossScaleOptimizer
@@ -17,6 +18,7 @@ from hybridflow.optimizers.scaling import LossScaleOptimizer
 __all__ = [
     "SGD",
     "Adadelta",
+    "Adafactor",
     "Adagrad",
     "Adam",
     "AdamW",
@@ -26,6 +28,7 @@ __all__ = [
     "LazyAdam",
     "Lion",
     "LossScaleOptimizer",
+    "Muon",
     "Nadam",
     "Optimizer",
     "RMSprop",

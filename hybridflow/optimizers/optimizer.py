@@ -8,8 +8,9 @@ import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Self
 
+from hybridflow import initializers
 from hybridflow.array.creation import full, zeros, zeros_like
-from hybridflow.array.elementwise import equal, maximum, minimum, remainder, where
+from hybridflow.array.elementwise import equal, maximum, minimum, multiply, remainder, where
 from hybridflow.array.indexed_slices import IndexedSlices
 from hybridflow.autodiff.tape import GradientTape
 from hybridflow.compiler.ir import dtypes
@@ -64,12 +65,14 @@ class Optimizer(Configured):
       each ``ema_overwrite_frequency`` updates the variables become their averages, and so they do in
       ``finalize_variable_values``.
 
+    ``loss_scale_factor`` is what ``scale_loss`` multiplies losses by, and ``apply`` divides gradients by.
     With ``gradient_accumulation_steps=n`` all this is done at each n-th call, with the mean of n gradients.
 
     Variables of float16 and bfloat16 are updated in float32, in which their state is held, and rounded once.  Eagerly,
     an update of any number of variables is one compiled program; inside compiled functions it is part of theirs.
 
-    A subclass defines ``update_step``, ``create_slots`` if it has state, and ``get_config`` if it takes arguments:
+    A subclass defines ``update_step``, ``create_slots`` if it has state, and ``get_config`` if it takes arguments; or,
+    as with Keras, ``build``, which calls that of its base and ``add_variable_from_reference``:
 
     >>> class Momentum(hf.optimizers.Optimizer):
     ...     def create_slots(self, variable):
@@ -95,6 +98,7 @@ class Optimizer(Configured):
         use_ema: bool = False,
         ema_momentum: float = 0.99,
         ema_overwrite_frequency: int | None = None,
+        loss_scale_factor: float | None = None,
         gradient_accumulation_steps: int | None = None,
         name: str | None = None,
     ) -> None:
@@ -108,6 +112,9 @@ class Optimizer(Configured):
         ):
             if steps is not None and not (isinstance(steps, int) and steps >= 1):
                 raise self._wrong(label, steps, "a positive integer, or None")
+        if loss_scale_factor is not None and not 0 < loss_scale_factor < math.inf:
+            raise self._wrong("loss_scale_factor", loss_scale_factor, "positive and finite, or None")
+        self._loss_scale_factor = loss_scale_factor
         self._weight_decay = weight_decay
         self._undecayed: tuple[tuple[Variable, ...], tuple[str, ...]] = (), ()
         self._clipnorm, self._clipvalue, self._global_clipnorm = clipnorm, clipvalue, global_clipnorm
@@ -194,13 +201,38 @@ class Optimizer(Configured):
                     self.add_slot(variable, "accumulated")
                 self.create_slots(variable)
 
+    @property
+    def built(self) -> bool:
+        """Whether there is state of variables."""
+        return bool(self._state.trained)
+
+    def add_variable_from_reference(
+        self, reference_variable: Variable, name: str | None = None, initializer: Any = "zeros"
+    ) -> Variable:
+        """State of a variable's shape, as Keras's optimizers make it in their ``build``: see ``add_slot``.
+
+        ``initializer`` is anything that ``hf.initializers.get`` takes.  Without a ``name`` slots are numbered.
+        """
+        start = initializers.get(initializer)
+        with suspended():
+            slots = self._state.slots.setdefault(id(reference_variable), {})
+            value = start(reference_variable.shape, _computed(reference_variable.dtype))
+            return self.add_slot(reference_variable, name or f"slot{len(slots)}", value)
+
+    def _get_variable_index(self, variable: Variable) -> int:
+        """The place of a variable among those of ``build``, by which optimizers written for Keras find their state."""
+        for place, known in enumerate(self._state.trained):
+            if known is variable:
+                return place
+        raise ArgumentError(type(self).__name__, f"{variable._title()} is none of the variables of build.")
+
     def create_slots(self, variable: Variable) -> None:
         """For subclasses: make the state of a variable, by ``add_slot``."""
 
     def add_slot(self, variable: Variable, name: str, initializer: Any = "zeros") -> Variable:
         """State of the variable's shape, and its dtype or float32 if that is narrower.
 
-        It starts from ``"zeros"``, a number, or a tensor or variable of the shape.
+        It starts from ``"zeros"``, a number, or a tensor or variable, whose shape it then has.
         """
         dtype = _computed(variable.dtype)
         if isinstance(initializer, str):
@@ -227,8 +259,9 @@ class Optimizer(Configured):
     # Updates
 
     def scale_loss(self, loss: Any) -> Any:
-        """What gradients are to be taken of: the loss itself, see ``hf.mixed_precision.LossScaleOptimizer``."""
-        return loss
+        """What gradients are to be taken of: the loss, times ``loss_scale_factor`` if that is given; see also
+        ``hf.mixed_precision.LossScaleOptimizer``."""
+        return loss if self._loss_scale_factor is None else multiply(loss, self._loss_scale_factor)
 
     @entered
     def apply_gradients(self, grads_and_vars: Iterable[tuple[Any, Variable]]) -> None:
@@ -268,7 +301,7 @@ class Optimizer(Configured):
     def _apply(self, gradients: Sequence[Any], variables: Sequence[Any]) -> None:
         pairs = self._pairs(gradients, variables)
         if any(id(v) not in self._state.slots for _, v in pairs):
-            self.build([v for _, v in pairs])
+            users(self.build, self.name)([v for _, v in pairs])
         if now() is idle:
             for _, variable in pairs:
                 variable._reclaim()  # which tapes have let go of, so that it is updated where it lies
@@ -310,7 +343,9 @@ class Optimizer(Configured):
     @function
     def _update(self, given: list[Tensor | Terms], variables: list[Variable]) -> None:
         """One call of ``apply``, as a program."""
-        found = [_as_sum(g, v) for g, v in zip(given, variables)]
+        found: Sequence[Tensor | AddedRows] = [_as_sum(g, v) for g, v in zip(given, variables)]
+        if self._loss_scale_factor is not None:
+            found = [_whole(gradient) / self._loss_scale_factor for gradient in found]
         every = self._accumulation_steps
         if every is None:
             self._update_now(found, variables)
@@ -344,14 +379,14 @@ class Optimizer(Configured):
         for gradient, variable in zip(self._clipped(gradients), variables):
             dtype = _computed(variable.dtype)
             own_rate = cast(rate, dtype)
-            decays = self._weight_decay and not self._is_undecayed(variable)
-            rows = rows_of(gradient) if not decays and variable.constraint is None and self._leaves_rows() else None
+            decay = None if self._is_undecayed(variable) else self._decay_of(variable)
+            rows = rows_of(gradient) if not decay and variable.constraint is None and self._leaves_rows() else None
             if rows is not None:
                 self.update_rows(rows._replace(gradient=cast(rows.gradient, dtype)), variable, own_rate)
                 continue
             gradient = _whole(gradient)
-            if decays:
-                self.assign_sub(variable, variable * (self._weight_decay * own_rate))
+            if decay:
+                self.assign_sub(variable, variable * (decay * own_rate))
             update_step(cast(gradient, dtype), variable, own_rate)
             if variable.constraint is not None:
                 self.assign(variable, users(variable.constraint, f"{variable.name}.constraint")(variable))
@@ -428,6 +463,10 @@ class Optimizer(Configured):
             raise ArgumentError(type(self).__name__, "exclude_from_weight_decay comes before the first update.")
         self._undecayed = tuple(var_list or ()), tuple(var_names or ())
 
+    def _decay_of(self, variable: Variable) -> float | None:
+        """The share by which a variable shrinks, times the learning rate."""
+        return self._weight_decay
+
     def _is_undecayed(self, variable: Variable) -> bool:
         variables, names = self._undecayed
         return any(v is variable for v in variables) or any(name in (variable.name or "") for name in names)
@@ -467,6 +506,7 @@ class Optimizer(Configured):
             "use_ema": self._use_ema,
             "ema_momentum": self._ema_momentum,
             "ema_overwrite_frequency": self._ema_overwrite_frequency,
+            "loss_scale_factor": self._loss_scale_factor,
             "gradient_accumulation_steps": self._accumulation_steps,
         }
 

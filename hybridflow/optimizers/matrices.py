@@ -1,0 +1,202 @@
+"""Optimizers that know of matrices: Adafactor keeps averages of rows and columns, Muon makes updates orthogonal."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from hybridflow.array.creation import zeros
+from hybridflow.array.elementwise import maximum, minimum, pow, sqrt, square
+from hybridflow.array.linalg import matmul
+from hybridflow.array.norms import matrix_norm
+from hybridflow.array.reductions import mean
+from hybridflow.array.shapes import expand_dims, matrix_transpose
+from hybridflow.core.tensor import Tensor
+from hybridflow.core.variable import Variable
+from hybridflow.eager.operands import as_tensor, cast
+from hybridflow.optimizers.moments import Adam
+from hybridflow.optimizers.optimizer import Optimizer, Rate
+
+
+class Adafactor(Optimizer):
+    """Steps over the root of averages of squared gradients, of which for matrices only those of rows and columns are
+    kept: less memory than Adam takes.
+
+    Steps are relative to the root mean square of the variable (at least ``epsilon_2``), their own is at most
+    ``clip_threshold``, and the learning rate at most 1 / sqrt(t): with ``relative_step`` or, as in Keras, without.
+    Averages keep ``1 - t**beta_2_decay``; ``epsilon_1`` is added to squares.  Source: Shazeer and Stern, "Adafactor:
+    Adaptive Learning Rates with Sublinear Memory Cost", 2018.  Other arguments are Optimizer's.
+
+    >>> w = hf.Variable([[1.0, 2.0], [3.0, 4.0]])
+    >>> hf.optimizers.Adafactor(0.1).apply_gradients([(hf.asarray([[5.0, -0.5], [2.0, 1.0]]), w)])
+    >>> w
+    <Variable f32[2,2] cpu>
+    [[0.69733113 2.1384323 ]
+     [2.73205    3.4056194 ]]
+    """
+
+    def __init__(
+        self,
+        learning_rate: Rate = 0.001,
+        beta_2_decay: float = -0.8,
+        epsilon_1: float = 1e-30,
+        epsilon_2: float = 1e-3,
+        clip_threshold: float = 1.0,
+        relative_step: bool = True,
+        **options: Any,
+    ) -> None:
+        super().__init__(learning_rate, **options)
+        self._beta_2_decay, self._relative_step = float(beta_2_decay), bool(relative_step)
+        self._epsilon_1, self._epsilon_2 = float(epsilon_1), float(epsilon_2)
+        self._clip_threshold = float(clip_threshold)
+        if not beta_2_decay <= 0:
+            raise self._wrong("beta_2_decay", beta_2_decay, "0 or less")
+        for name, value in (("epsilon_1", epsilon_1), ("epsilon_2", epsilon_2)):
+            if not value >= 0:
+                raise self._wrong(name, value, "0 or more")
+        if not clip_threshold > 0:
+            raise self._wrong("clip_threshold", clip_threshold, "positive")
+
+    def create_slots(self, variable: Variable) -> None:
+        shape = variable.shape
+        if len(shape) < 2:
+            self.add_slot(variable, "velocity")
+            return
+        self.add_slot(variable, "rows", zeros(shape[:-1]))
+        self.add_slot(variable, "columns", zeros((*shape[:-2], shape[-1])))
+
+    def update_step(self, gradient: Tensor, variable: Variable, learning_rate: Tensor) -> None:
+        step = cast(as_tensor(self.iterations, self.name), gradient.dtype) + 1.0
+        most = 1.0 / sqrt(step)
+        rate = minimum(learning_rate, most)
+        value = cast(as_tensor(variable, self.name), gradient.dtype)
+        size = maximum(_root_mean_square(value), self._epsilon_2) * rate
+        kept = 1.0 - pow(step, self._beta_2_decay)
+        update = gradient / sqrt(self._averages(square(gradient) + self._epsilon_1, variable, kept))
+        update = update / maximum(_root_mean_square(update) / self._clip_threshold, 1.0)
+        self.assign_sub(variable, size * update)
+
+    def _averages(self, squares: Tensor, variable: Variable, kept: Tensor) -> Any:
+        """The averages of squared gradients: for matrices what those of rows and columns say of each element."""
+        if squares.ndim < 2:
+            velocity = self.get_slot(variable, "velocity")
+            self.assign(velocity, kept * velocity + (1.0 - kept) * squares)
+            return velocity
+        rows, columns = self.get_slot(variable, "rows"), self.get_slot(variable, "columns")
+        self.assign(rows, kept * rows + (1.0 - kept) * mean(squares, axis=-1))
+        self.assign(columns, kept * columns + (1.0 - kept) * mean(squares, axis=-2))
+        shares = rows / mean(rows, axis=-1, keepdims=True)
+        return expand_dims(shares, axis=-1) * expand_dims(columns, axis=-2)
+
+    def get_config(self) -> dict[str, Any]:
+        names = "beta_2_decay", "epsilon_1", "epsilon_2", "clip_threshold", "relative_step"
+        return super().get_config() | {name: getattr(self, f"_{name}") for name in names}
+
+
+def _root_mean_square(x: Tensor) -> Tensor:
+    return sqrt(mean(square(x)))
+
+
+class Muon(Adam):
+    """For matrices: steps with momentum, made nearly orthogonal by ``ns_steps`` turns of a Newton-Schulz iteration
+    with the coefficients ``muon_a``, ``muon_b`` and ``muon_c``.  Other variables are updated as by ``AdamW``.
+
+    Embeddings are other variables too (those whose name contains "embedding", with ``exclude_embeddings``), and those
+    whose name matches one of the patterns of ``exclude_layers``; ``adam_beta_1``, ``adam_beta_2``, ``epsilon`` and
+    ``adam_weight_decay`` are for them, and the learning rate times ``adam_lr_ratio``.  With ``rms_rate`` steps of
+    matrices are multiplied by that and the root of their longer side, so that one learning rate serves both.
+
+    Sources: Jordan, "Muon: An optimizer for hidden layers in neural networks", 2024; Liu and others, "Muon is Scalable
+    for LLM Training", 2025.  Other arguments are Optimizer's.
+
+    >>> w = hf.Variable([[1.0, 2.0], [3.0, 4.0]])
+    >>> hf.optimizers.Muon(0.1, weight_decay=None).apply_gradients([(hf.asarray([[5.0, 0.0], [0.0, 1.0]]), w)])
+    >>> w
+    <Variable f32[2,2] cpu>
+    [[0.9796283 2.       ]
+     [3.        3.968081 ]]
+    """
+
+    def __init__(
+        self,
+        learning_rate: Rate = 0.001,
+        adam_beta_1: float = 0.9,
+        adam_beta_2: float = 0.999,
+        adam_weight_decay: float | None = 0.004,
+        epsilon: float = 1e-7,
+        weight_decay: float | None = 0.004,
+        *,
+        exclude_layers: Sequence[str] | None = None,
+        exclude_embeddings: bool = True,
+        muon_a: float = 3.4445,
+        muon_b: float = -4.7750,
+        muon_c: float = 2.0315,
+        adam_lr_ratio: float = 1.0,
+        momentum: float = 0.95,
+        ns_steps: int = 5,
+        nesterov: bool = True,
+        rms_rate: float | None = 0.2,
+        **options: Any,
+    ) -> None:
+        super().__init__(learning_rate, adam_beta_1, adam_beta_2, epsilon, weight_decay=weight_decay, **options)
+        self._in_unit(momentum=momentum)
+        if not isinstance(ns_steps, int) or ns_steps < 1:
+            raise self._wrong("ns_steps", ns_steps, "a positive integer")
+        self._own: dict[str, Any] = {
+            "adam_weight_decay": adam_weight_decay,
+            "exclude_layers": list(exclude_layers or ()),
+            "exclude_embeddings": bool(exclude_embeddings),
+            "muon_a": float(muon_a),
+            "muon_b": float(muon_b),
+            "muon_c": float(muon_c),
+            "adam_lr_ratio": float(adam_lr_ratio),
+            "momentum": float(momentum),
+            "ns_steps": ns_steps,
+            "nesterov": bool(nesterov),
+            "rms_rate": rms_rate,
+        }
+
+    def _is_matrix(self, variable: Variable) -> bool:
+        """Whether steps of it are made orthogonal."""
+        name = (variable.name or "").lower()
+        if variable.ndim != 2 or (self._own["exclude_embeddings"] and "embedding" in name):
+            return False
+        return not any(re.search(pattern, variable.name or "") for pattern in self._own["exclude_layers"])
+
+    def _decay_of(self, variable: Variable) -> float | None:
+        return super()._decay_of(variable) if self._is_matrix(variable) else self._own["adam_weight_decay"]
+
+    def create_slots(self, variable: Variable) -> None:
+        if self._is_matrix(variable):
+            self.add_slot(variable, "momentum")
+        else:
+            super().create_slots(variable)
+
+    def update_step(self, gradient: Tensor, variable: Variable, learning_rate: Tensor) -> None:
+        if not self._is_matrix(variable):
+            super().update_step(gradient, variable, learning_rate * self._own["adam_lr_ratio"])
+            return
+        momentum, share = self.get_slot(variable, "momentum"), self._own["momentum"]
+        self.assign_add(momentum, gradient + (share - 1.0) * momentum)
+        step = learning_rate * self._orthogonal(gradient + share * momentum if self._own["nesterov"] else +momentum)
+        if self._own["rms_rate"] is not None:
+            step = step * (max(variable.shape) ** 0.5 * self._own["rms_rate"])
+        self.assign_sub(variable, step)
+
+    def _orthogonal(self, x: Tensor) -> Tensor:
+        """A matrix with the singular vectors of ``x``, and singular values near 1."""
+        if x.shape[0] > x.shape[1]:
+            return matrix_transpose(self._orthogonal(matrix_transpose(x)))
+        a, b, c = (self._own[f"muon_{name}"] for name in "abc")
+        x = x / (matrix_norm(x) + 1e-7)
+        for _ in range(self._own["ns_steps"]):
+            square_ = matmul(x, matrix_transpose(x))
+            x = a * x + matmul(b * square_ + c * matmul(square_, square_), x)
+        return x
+
+    def get_config(self) -> dict[str, Any]:
+        config = super().get_config()
+        del config["amsgrad"]
+        config["adam_beta_1"], config["adam_beta_2"] = config.pop("beta_1"), config.pop("beta_2")
+        return config | self._own
