@@ -48,18 +48,18 @@ MODULES = {
         LecunUniform Ones Orthogonal RandomNormal RandomUniform TruncatedNormal VarianceScaling Zeros get""",
     "layers": """Activation ActivityRegularization Add AdditiveAttention AlphaDropout Attention Average AveragePooling1D
         AveragePooling2D AveragePooling3D AvgPool1D AvgPool2D AvgPool3D BatchNormalization Bidirectional
-        CategoryEncoding CenterCrop Concatenate Conv1D Conv1DTranspose Conv2D Conv2DTranspose Conv3D
-        Conv3DTranspose Convolution1D Convolution1DTranspose Convolution2D Convolution2DTranspose Convolution3D
-        Convolution3DTranspose Cropping1D Cropping2D Cropping3D Dense DepthwiseConv1D DepthwiseConv2D
+        CategoryEncoding CenterCrop Concatenate Conv1D Conv1DTranspose Conv2D Conv2DTranspose Conv3D Conv3DTranspose
+        ConvLSTM1D ConvLSTM2D ConvLSTM3D Convolution1D Convolution1DTranspose Convolution2D Convolution2DTranspose
+        Convolution3D Convolution3DTranspose Cropping1D Cropping2D Cropping3D Dense DepthwiseConv1D DepthwiseConv2D
         Discretization Dot Dropout ELU EinsumDense Embedding Flatten GRU GRUCell GaussianDropout GaussianNoise
         GlobalAveragePooling1D GlobalAveragePooling2D GlobalAveragePooling3D GlobalAvgPool1D GlobalAvgPool2D
         GlobalAvgPool3D GlobalMaxPool1D GlobalMaxPool2D GlobalMaxPool3D GlobalMaxPooling1D GlobalMaxPooling2D
-        GlobalMaxPooling3D GroupNormalization Identity Input InputLayer LSTM LSTMCell Lambda Layer
-        LayerNormalization LeakyReLU Masking MaxPool1D MaxPool2D MaxPool3D MaxPooling1D MaxPooling2D
-        MaxPooling3D Maximum Minimum MultiHeadAttention Multiply Normalization PReLU Permute RMSNormalization
-        RNN RandomFlip RandomRotation RandomTranslation RandomZoom ReLU RepeatVector Rescaling Reshape Resizing
-        SeparableConv1D SeparableConv2D SeparableConvolution1D SeparableConvolution2D SimpleRNN SimpleRNNCell
-        Softmax SpatialDropout1D SpatialDropout2D SpatialDropout3D StackedRNNCells Subtract TimeDistributed
+        GlobalMaxPooling3D GroupNormalization GroupQueryAttention Identity Input InputLayer LSTM LSTMCell Lambda Layer
+        LayerNormalization LeakyReLU Masking MaxPool1D MaxPool2D MaxPool3D MaxPooling1D MaxPooling2D MaxPooling3D
+        Maximum Minimum MultiHeadAttention Multiply Normalization PReLU Permute RMSNormalization RNN RandomFlip
+        RandomRotation RandomTranslation RandomZoom ReLU RepeatVector Rescaling Reshape Resizing SeparableConv1D
+        SeparableConv2D SeparableConvolution1D SeparableConvolution2D SimpleRNN SimpleRNNCell Softmax SpatialDropout1D
+        SpatialDropout2D SpatialDropout3D SpectralNormalization StackedRNNCells Subtract TimeDistributed
         UnitNormalization UpSampling1D UpSampling2D UpSampling3D ZeroPadding1D ZeroPadding2D ZeroPadding3D""",
     "debugging": """Assert assert_all_finite assert_equal assert_greater assert_greater_equal assert_less
         assert_less_equal assert_near assert_negative assert_non_negative assert_non_positive assert_none_equal
@@ -89,8 +89,8 @@ MODULES = {
         layer_norm leaky_relu log_sigmoid log_softmax max_pool max_pool1d max_pool2d max_pool3d mean_absolute_error
         mean_squared_error moments one_hot relu relu6 rms_norm scaled_dot_product_attention selu separable_conv2d
         sigmoid sigmoid_cross_entropy silu softmax softmax_cross_entropy softplus softsign swish tanh""",
-    "optimizers": """Adadelta Adagrad Adam AdamW Adamax Ftrl Lamb LazyAdam Lion LossScaleOptimizer Nadam Optimizer
-        RMSprop SGD clip_by_global_norm clip_by_norm get global_norm schedules""",
+    "optimizers": """Adadelta Adafactor Adagrad Adam AdamW Adamax Ftrl Lamb LazyAdam Lion LossScaleOptimizer Muon Nadam
+        Optimizer RMSprop SGD clip_by_global_norm clip_by_norm get global_norm schedules""",
     "regularizers": "L1 L1L2 L2 OrthogonalRegularizer Regularizer get",
     "saved": "Loaded SavedFunction load save",
     "summary": """SummaryWriter audio create_file_writer experimental flush graph histogram hparams image record_if

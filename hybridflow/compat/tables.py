@@ -1025,8 +1025,6 @@ keras.layers Hashing: compute the numbers of the bins in Python
 keras.layers RandomCrop: crop the elements of a dataset with tf.image.random_crop
 keras.layers RandomContrast: change the elements of a dataset with tf.image.random_contrast
 keras.layers RandomBrightness: change the elements of a dataset with tf.image.random_brightness
-keras.layers ConvLSTM1D: there are no convolutional recurrent layers; write the cell, and use RNN(cell)
-keras.layers ConvLSTM2D: there are no convolutional recurrent layers; write the cell, and use RNN(cell)
 keras.losses CTC: there is no CTC loss
 nn ctc_loss: there is no CTC loss
 image decode_image: there are no decoders; read pictures with another library into NumPy arrays

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hybridflow.layers.activations import ELU, Activation, LeakyReLU, PReLU, ReLU, Softmax
-from hybridflow.layers.attention import MultiHeadAttention
+from hybridflow.layers.attention import GroupQueryAttention, MultiHeadAttention
 from hybridflow.layers.basic import (
     ActivityRegularization,
     Dense,
@@ -29,6 +29,7 @@ from hybridflow.layers.convolution import (
     SeparableConv1D,
     SeparableConv2D,
 )
+from hybridflow.layers.convolutional_recurrent import ConvLSTM1D, ConvLSTM2D, ConvLSTM3D
 from hybridflow.layers.embedding import Embedding, Masking
 from hybridflow.layers.graph import Input, InputLayer
 from hybridflow.layers.layer import Layer
@@ -77,6 +78,7 @@ from hybridflow.layers.resizing import (
     ZeroPadding3D,
 )
 from hybridflow.layers.scores import AdditiveAttention, Attention
+from hybridflow.layers.spectral import SpectralNormalization
 
 # Keras's other names of these.
 AvgPool1D = AveragePooling1D
@@ -179,6 +181,11 @@ __all__ = [
     "Maximum",
     "Minimum",
     "MultiHeadAttention",
+    "SpectralNormalization",
+    "ConvLSTM3D",
+    "ConvLSTM2D",
+    "ConvLSTM1D",
+    "GroupQueryAttention",
     "Multiply",
     "Normalization",
     "PReLU",

@@ -6,8 +6,10 @@ import functools
 from typing import Any
 
 from hybridflow.array import random
-from hybridflow.array.elementwise import divide, logical_and
+from hybridflow.array.creation import arange
+from hybridflow.array.elementwise import abs, divide, less, logical_and, sigmoid, subtract
 from hybridflow.array.linalg import einsum
+from hybridflow.array.selection import repeat
 from hybridflow.array.shapes import expand_dims, permute_dims
 from hybridflow.compiler.ir import dtypes
 from hybridflow.core import calling
@@ -114,22 +116,35 @@ class MultiHeadAttention(Layer, one_tensor=True):
         elif key_mask is None:
             key_mask = calling.mask_of(key)
         q = _heads(query, self.query_kernel, self.query_bias)
-        k = _heads(key, self.key_kernel, self.key_bias)
-        v = _heads(value, self.value_kernel, self.value_bias)
+        k = self._shared(_heads(key, self.key_kernel, self.key_bias))
+        v = self._shared(_heads(value, self.value_kernel, self.value_bias))
         columns = [expand_dims(m, axis=-2) for m in (value_mask, key_mask) if m is not None]
         rows = [] if query_mask is None else [expand_dims(query_mask, axis=-1)]
         given = [] if attention_mask is None else [attention_mask]
-        seen = [mask if mask.ndim != 3 else expand_dims(mask, axis=1) for mask in rows + columns + given]
+        near = self._near(q.shape[2], k.shape[2])
+        seen = [mask if mask.ndim != 3 else expand_dims(mask, axis=1) for mask in rows + columns + given + near]
         for mask in seen:
             if not dtypes.is_bool(mask.dtype):
                 raise DTypeError(self.name, f"a mask is {mask.dtype}; it must be bool. Compare it, as in mask != 0.")
         mask = functools.reduce(logical_and, seen) if seen else None
         rate = self.dropout if training else 0.0
         taken, powers, total = attention(q, k, v, mask, use_causal_mask, None, rate, self.generator)
-        out = einsum("bntv,nve->bte", taken, self.output_kernel)
+        out = einsum("bntv,nve->bte", self._gated(taken, query), self.output_kernel)
         if self.output_bias is not None:
             out = out + self.output_bias
         return (out, cast(divide(powers, total), q.dtype)) if return_attention_scores else out
+
+    def _shared(self, x: Any) -> Any:
+        """Keys or values ``[batch, heads, others, numbers]`` for each head of the query."""
+        return x
+
+    def _near(self, steps: Any, others: Any) -> list[Any]:
+        """A mask, or none, of what lies within reach."""
+        return []
+
+    def _gated(self, taken: Any, query: Any) -> Any:
+        """What the heads took, ``[batch, heads, steps, numbers]``, as it goes on."""
+        return taken
 
     def compute_mask(self, inputs: Any, mask: Any = None) -> Any:
         return mask
@@ -137,6 +152,74 @@ class MultiHeadAttention(Layer, one_tensor=True):
     def get_config(self) -> dict[str, Any]:
         names = "num_heads", "key_dim", "value_dim", "dropout", "use_bias", "output_shape", "seed"
         return super().get_config() | {name: getattr(self, name) for name in names} | self._settled("kernel", "bias")
+
+
+class GroupQueryAttention(MultiHeadAttention, one_tensor=True):
+    """``MultiHeadAttention`` whose ``num_query_heads`` heads share ``num_key_value_heads`` keys and values, as many of
+    them each, with ``head_dim`` numbers.
+
+    With ``sliding_window`` a step looks at those less than so many steps away.  With ``use_gate`` what each head takes
+    is multiplied by a sigmoid of a projection of the query.  Other arguments are those of ``MultiHeadAttention``.
+
+    Sources: Ainslie and others, "GQA: Training Generalized Multi-Query Transformer Models from Multi-Head
+    Checkpoints", 2023; Qiu and others, "Gated Attention for Large Language Models", 2025.
+
+    >>> layer = hf.layers.GroupQueryAttention(4, num_query_heads=6, num_key_value_heads=2)
+    >>> x = hf.ones((3, 5, 8))
+    >>> layer(x, x).shape, layer.key_kernel.shape
+    ((3, 5, 8), (8, 2, 4))
+    """
+
+    def __init__(
+        self,
+        head_dim: int,
+        num_query_heads: int,
+        num_key_value_heads: int,
+        dropout: float = 0.0,
+        use_bias: bool = True,
+        sliding_window: int | None = None,
+        *,
+        use_gate: bool = False,
+        **options: Any,
+    ) -> None:
+        super().__init__(num_query_heads, head_dim, dropout=dropout, use_bias=use_bias, **options)
+        self.num_key_value_heads = positive(num_key_value_heads, "num_key_value_heads", self)
+        if self.num_heads % self.num_key_value_heads:
+            raise ArgumentError(
+                self.name, f"{self.num_heads} query heads cannot share {self.num_key_value_heads} keys and values."
+            )
+        self.sliding_window = None if sliding_window is None else positive(sliding_window, "sliding_window", self)
+        self.use_gate = bool(use_gate)
+
+    def build(self, input_shape: Any) -> None:
+        query, value, key = (last_extent(self, shape) for shape in input_shape)
+        heads, shared, numbers = self.num_heads, self.num_key_value_heads, self.key_dim
+        self.query_kernel, self.query_bias = self._made((query, heads, numbers))
+        self.key_kernel, self.key_bias = self._made((key, shared, numbers))
+        if self.use_gate:
+            self.gate_kernel, self.gate_bias = self._made((query, heads, numbers))
+        self.value_kernel, self.value_bias = self._made((value, shared, numbers))
+        self.output_kernel, self.output_bias = self._made((heads, numbers, query), 1)
+        self.generator = None if self.seed is None else random.Generator(self.seed)
+
+    def _shared(self, x: Any) -> Any:
+        return repeat(x, self.num_heads // self.num_key_value_heads, axis=1)
+
+    def _near(self, steps: Any, others: Any) -> list[Any]:
+        if self.sliding_window is None:
+            return []
+        apart = subtract(expand_dims(arange(steps), axis=1), expand_dims(arange(others), axis=0))
+        return [less(abs(apart), self.sliding_window)]
+
+    def _gated(self, taken: Any, query: Any) -> Any:
+        return taken * sigmoid(_heads(query, self.gate_kernel, self.gate_bias)) if self.use_gate else taken
+
+    def get_config(self) -> dict[str, Any]:
+        config = super().get_config() | {"head_dim": self.key_dim, "num_query_heads": self.num_heads}
+        for name in ("num_heads", "key_dim", "value_dim", "output_shape"):
+            del config[name]
+        names = "num_key_value_heads", "sliding_window", "use_gate"
+        return config | {name: getattr(self, name) for name in names}
 
 
 def _heads(x: Any, kernel: Any, bias: Any) -> Any:

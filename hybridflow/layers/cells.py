@@ -371,12 +371,19 @@ def _same(inputs: Any) -> Any:
 
 
 def output_size(cell: Any) -> int:
-    """The extent of a cell's output: that of its first state unless it says so."""
+    """The last extent of a cell's output."""
+    return output_shape(cell)[-1]
+
+
+def output_shape(cell: Any) -> tuple[int, ...]:
+    """The extents of a cell's output but for the batch: those of its first state unless it says so."""
     size = getattr(cell, "output_size", None)
     if size is None:
-        size = cell.state_size
-    found: int = size if isinstance(size, int) else size[0]
-    return found
+        size = cell.state_size[0] if isinstance(cell.state_size, list) else cell.state_size
+    if isinstance(size, int):
+        return (size,)
+    shape: tuple[int, ...] = tuple(size)
+    return shape
 
 
 def initial_state(cell: Any, batch: Any, dtype: Any) -> list[Any]:

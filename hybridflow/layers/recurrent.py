@@ -115,7 +115,7 @@ class RNN(Layer, one_tensor=True):
         """The outputs step by step if these are asked for, the last output, and the last states."""
         project, step = cells.prepared(self.cell, inputs.shape[0], training)
         sequence = project(moveaxis(inputs, 1, 0))
-        output = zeros((inputs.shape[0], cells.output_size(self.cell)), dtype=self.compute_dtype)
+        output = zeros((inputs.shape[0], *cells.output_shape(self.cell)), dtype=self.compute_dtype)
         carried = Nest([output, states], "the states")
 
         def turn(values: Any, slices: Any) -> tuple[list[Any], list[Any]]:
@@ -157,7 +157,8 @@ def _chosen(there: Any, new: Any, old: Any) -> Any:
     return where(there, new, old)
 
 
-_OF_LAYERS = frozenset(inspect.signature(Layer.__init__).parameters) | frozenset(
+# Arguments of a recurrent layer that are not its cell's.
+OF_LAYERS = frozenset(inspect.signature(Layer.__init__).parameters) | frozenset(
     name for name in inspect.signature(RNN.__init__).parameters if name != "cell"
 )
 
@@ -168,7 +169,7 @@ class _OfOneCell(RNN):
     _kind: type[cells.Cell]
 
     def __init__(self, units: int, *arguments: Any, **options: Any) -> None:
-        own = {name: options.pop(name) for name in list(options) if name in _OF_LAYERS}
+        own = {name: options.pop(name) for name in list(options) if name in OF_LAYERS}
         shared = {name: own[name] for name in ("dtype", "trainable") if name in own}
         kind: Any = self._kind
         super().__init__(kind(units, *arguments, **options, **shared), **own)

@@ -1,0 +1,135 @@
+"""Convolutional memories, grouped attention and spectral normalization: against Keras, and wrong use."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+
+import hybridflow as hf
+from hybridflow import layers
+from hybridflow.errors import ArgumentError, ArgumentTypeError, ShapeError
+from tests import layer_values
+
+RECORDED: dict[str, list[list[float]]] = json.loads(layer_values.RECORDED.read_text(encoding="utf-8"))
+
+
+def assert_recorded(name: str, found: list[Any]) -> None:
+    for value, wanted in zip(found, RECORDED[name], strict=True):
+        np.testing.assert_allclose(np.ravel(value), np.array(wanted, np.float32), rtol=2e-5, atol=2e-6)
+
+
+@pytest.mark.parametrize("name", layer_values.CASES)
+def test_results_are_those_of_keras(name: str) -> None:
+    layer, found = layer_values.results(name, layers)
+    assert_recorded(name, found)
+    kind, _, shapes, options = layer_values.CASES[name]
+    again = getattr(layers, kind).from_config(layer.get_config())
+    inputs = layer_values.arrays(1, shapes)
+    again(*inputs)
+    again.set_weights(layer.get_weights())
+    made = hf.function(lambda *args: again(*args, **options))(*inputs)
+    for one, other in zip(made if isinstance(made, tuple) else [made], found, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_spectral_normalization_is_that_of_keras() -> None:
+    assert_recorded("normalized", layer_values.normalized(layers))
+
+
+def test_spectral_normalization_leaves_kernels_of_zeros() -> None:
+    layer = layers.SpectralNormalization(layers.Dense(2, kernel_initializer="zeros"))
+    np.testing.assert_array_equal(layer(np.ones((1, 3), np.float32), training=True), [[0.0, 0.0]])
+    assert not np.any(np.isnan(layer.vector_u))
+
+
+def test_spectral_normalization_brings_the_largest_singular_value_to_1() -> None:
+    layer = layers.SpectralNormalization(layers.Conv2D(3, 2), power_iterations=20)
+    x = np.ones((1, 4, 4, 2), np.float32)
+    for _ in range(3):
+        layer(x, training=True)
+    largest = np.linalg.svd(layer.layer.kernel.numpy().reshape(-1, 3), compute_uv=False)[0]
+    np.testing.assert_allclose(largest, 1.0, rtol=1e-4)
+    before = layer.layer.kernel.numpy().copy()
+    layer(x)
+    np.testing.assert_array_equal(layer.layer.kernel, before)
+
+
+def test_a_model_with_spectral_normalization_learns() -> None:
+    model = hf.Sequential([layers.SpectralNormalization(layers.Dense(4, "tanh")), layers.Dense(1)])
+    model.compile("sgd", "mse")
+    x = np.random.default_rng(0).normal(size=(16, 3)).astype("f4")
+    losses = model.fit(x, x[:, :1], epochs=8, verbose=0).history["loss"]
+    assert losses[-1] < losses[0]
+
+
+def test_what_has_no_kernel_cannot_be_normalized() -> None:
+    with pytest.raises(ArgumentError, match="neither a kernel nor embeddings"):
+        layers.SpectralNormalization(layers.Flatten())(np.ones((1, 2), np.float32))
+    with pytest.raises(ArgumentTypeError, match="no layer"):
+        layers.SpectralNormalization(3)
+
+
+def test_convolutional_memories_keep_states_between_calls() -> None:
+    x = np.random.default_rng(0).normal(size=(1, 4, 5, 2)).astype("f4")
+    whole = layers.ConvLSTM1D(2, 3, padding="same")
+    wanted = whole(x)
+    parts = layers.ConvLSTM1D(2, 3, padding="same", stateful=True)
+    parts(x[:, :2])
+    parts.set_weights(whole.get_weights())
+    parts.reset_state()
+    parts(x[:, :2])
+    np.testing.assert_allclose(parts(x[:, 2:]), wanted, rtol=1e-6)
+
+
+def test_masked_steps_change_no_state() -> None:
+    x = np.random.default_rng(0).normal(size=(2, 3, 4, 1)).astype("f4")
+    layer = layers.ConvLSTM1D(2, 2)
+    short = layer(x[:, :2])
+    np.testing.assert_array_equal(layer(x, mask=hf.asarray([[True, True, False]] * 2)), short)
+
+
+def test_channels_may_come_first() -> None:
+    x = np.random.default_rng(0).normal(size=(2, 3, 4, 5, 2)).astype("f4")
+    last, first = layers.ConvLSTM2D(3, 2), layers.ConvLSTM2D(3, 2, data_format="channels_first")
+    first(np.moveaxis(x, -1, 2))
+    wanted = last(x)
+    first.set_weights(last.get_weights())
+    np.testing.assert_allclose(np.moveaxis(first(np.moveaxis(x, -1, 2)), 1, -1), wanted, rtol=1e-5, atol=1e-6)
+
+
+def test_dropped_elements_are_the_same_at_all_steps() -> None:
+    layer = layers.ConvLSTM1D(1, 1, dropout=0.5, use_bias=False, return_sequences=True, seed=3, activation="linear")
+    x = np.ones((1, 4, 50, 1), np.float32)
+    out = layer(x, training=True).numpy()[0, :, :, 0]
+    silent = out[0] == 0
+    assert 0 < silent.sum() < 50 and not out[:, silent].any()
+
+
+def test_gradients_pass_through_convolutional_memories() -> None:
+    layer = layers.ConvLSTM1D(2, 2)
+    x = np.random.default_rng(0).normal(size=(1, 3, 4, 1)).astype("f4")
+    layer(x)
+    with hf.GradientTape() as tape:
+        loss = hf.sum(layer(x) ** 2)
+    (slope,) = tape.gradient(loss, [layer.cell.kernel])
+    kernel, step = layer.cell.kernel, 1e-2
+    start = kernel.numpy().copy()
+    values = []
+    for sign in (1, -1):
+        moved = start.copy()
+        moved[0, 0, 0] += sign * step
+        kernel.assign(moved)
+        values.append(float(hf.sum(layer(x) ** 2)))
+    np.testing.assert_allclose(slope.numpy()[0, 0, 0], (values[0] - values[1]) / (2 * step), rtol=2e-2, atol=1e-4)
+
+
+def test_wrong_inputs_are_named() -> None:
+    with pytest.raises(ShapeError, match="steps"):
+        layers.ConvLSTM2D(2, 2)(np.ones((1, 4, 4, 1), np.float32))
+    with pytest.raises(ArgumentError, match="cannot share"):
+        layers.GroupQueryAttention(2, 3, 2)
+    with pytest.raises(ArgumentError, match="dropout"):
+        layers.ConvLSTM2D(2, 2, dropout=1.5)
