@@ -474,6 +474,20 @@ adjust_contrast: ~images.adjust_contrast
 adjust_gamma: ~images.adjust_gamma
 random_brightness: ~images.random_brightness
 random_contrast: ~images.random_contrast
+adjust_hue: ~images.adjust_hue
+adjust_saturation: ~images.adjust_saturation
+hsv_to_rgb: ~images.hsv_to_rgb
+rgb_to_hsv: ~images.rgb_to_hsv
+random_hue: ~images.random_hue
+random_saturation: ~images.random_saturation
+sobel_edges: ~images.sobel_edges
+stateless_random_brightness: ~images.stateless_random_brightness
+stateless_random_contrast: ~images.stateless_random_contrast
+stateless_random_crop: ~images.stateless_random_crop
+stateless_random_flip_left_right: ~images.stateless_random_flip_left_right
+stateless_random_flip_up_down: ~images.stateless_random_flip_up_down
+stateless_random_hue: ~images.stateless_random_hue
+stateless_random_saturation: ~images.stateless_random_saturation
 per_image_standardization: ~images.per_image_standardization
 resize: ~images.resize
 ResizeMethod: ~images.ResizeMethod
@@ -495,7 +509,7 @@ AlreadyExistsError: ~settings.FileExistsError
 DeadlineExceededError: ~settings.TimeoutError
 NotFoundError: ~settings.FileNotFoundError
 OutOfRangeError: ~settings.StopIteration
-PermissionDeniedError: ~settings.PermissionError
+PermissionDeniedError, UnauthenticatedError: ~settings.PermissionError
 ResourceExhaustedError: ~settings.MemoryError
 UnimplementedError: ~settings.NotImplementedError
 
@@ -1023,8 +1037,6 @@ keras.layers StringLookup: there are no tensors of texts; look them up in a dict
 keras.layers IntegerLookup: look the numbers up with numpy.searchsorted, and give them to CategoryEncoding
 keras.layers Hashing: compute the numbers of the bins in Python
 keras.layers RandomCrop: crop the elements of a dataset with tf.image.random_crop
-keras.layers RandomContrast: change the elements of a dataset with tf.image.random_contrast
-keras.layers RandomBrightness: change the elements of a dataset with tf.image.random_brightness
 keras.losses CTC: there is no CTC loss
 nn ctc_loss: there is no CTC loss
 image decode_image: there are no decoders; read pictures with another library into NumPy arrays

@@ -33,6 +33,7 @@ from hybridflow.layers.convolutional_recurrent import ConvLSTM1D, ConvLSTM2D, Co
 from hybridflow.layers.embedding import Embedding, Masking
 from hybridflow.layers.graph import Input, InputLayer
 from hybridflow.layers.layer import Layer
+from hybridflow.layers.lighting import RandomBrightness, RandomContrast
 from hybridflow.layers.merging import Add, Average, Concatenate, Dot, Maximum, Minimum, Multiply, Subtract
 from hybridflow.layers.noise import (
     AlphaDropout,
@@ -192,6 +193,8 @@ __all__ = [
     "Permute",
     "RMSNormalization",
     "RNN",
+    "RandomBrightness",
+    "RandomContrast",
     "RandomFlip",
     "CenterCrop",
     "RandomRotation",

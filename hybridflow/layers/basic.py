@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import math
+import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -254,7 +255,11 @@ class Dropout(Layer, one_tensor=True):
 
 
 def positive(value: Any, name: str, layer: Layer) -> int:
-    """A positive int.  Raises ArgumentError, which names the layer, for anything else."""
-    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+    """A positive int, or what is one as an index.  Raises ArgumentError, which names the layer, for anything else."""
+    try:
+        found = 0 if isinstance(value, bool) else operator.index(value)
+    except TypeError:
+        found = 0
+    if found < 1:
         raise ArgumentError(layer.name, f"{name} is {value!r}; it must be a positive integer.")
-    return value
+    return found

@@ -27,8 +27,8 @@ class SpectralNormalization(Layer, one_tensor=True):
     Source: Miyato, Kataoka, Koyama and Yoshida, "Spectral Normalization for Generative Adversarial Networks", 2018.
 
     >>> layer = hf.layers.SpectralNormalization(hf.layers.Dense(2, kernel_initializer="ones"), power_iterations=3)
-    >>> hf.round(100 * layer(hf.ones((1, 2)), training=True))
-    <Tensor f32[1,2] cpu> [[100. 100.]]
+    >>> hf.round(100 * layer(hf.ones((1, 2)), training=True)).tolist()
+    [[100.0, 100.0]]
     """
 
     kernel: Variable

@@ -114,12 +114,19 @@ def random_crop(value: Any, size: Any, seed: Any = None, name: str | None = None
 
     Raises ShapeError where the size does not fit.
     """
-    x, wanted, source = operand(value), [int(n) for n in size], generator_of(seed)
+    source = generator_of(seed)
+    draw = lambda _, n: source.randint((), 0, n, dtypes.int64)  # noqa: E731
+    return _cropped("image.random_crop", operand(value), size, draw)
+
+
+def _cropped(stage: str, x: Any, size: Any, draw: Callable[[int, int], Any]) -> Any:
+    """A part that begins along each axis where ``draw`` says, of the axis and the number of places."""
+    wanted = [int(n) for n in size]
     if len(wanted) != x.ndim or any(n > extent for n, extent in zip(wanted, x.shape)):
-        raise ShapeError("image.random_crop", f"a part of size {wanted} of {x.type}.")
+        raise ShapeError(stage, f"a part of size {wanted} of {x.type}.")
     for axis, n in enumerate(wanted):
         if n != x.shape[axis]:
-            start = source.randint((), 0, x.shape[axis] - n + 1, dtypes.int64)
+            start = hf.astype(draw(axis, x.shape[axis] - n + 1), dtypes.int64)
             x = hf.take(x, start + hf.arange(n), axis=axis)
     return x
 
@@ -281,3 +288,103 @@ def extract_patches(images: Any, sizes: Any, strides: Any, rates: Any, padding: 
         for j in range(0, spans[1], beside)
     ]
     return hf.concat(parts, axis=-1)
+
+
+def rgb_to_hsv(images: Any, name: str | None = None) -> Any:
+    """``tf.image.rgb_to_hsv``: hue (from 0 to 1), saturation and value in the place of red, green and blue."""
+    x = operand(images)
+    red, green, blue = x[..., 0], x[..., 1], x[..., 2]
+    value, least = hf.max(x, axis=-1), hf.min(x, axis=-1)
+    spread = value - least
+    over = hf.where(spread > 0, spread, 1.0)
+    of_red = hf.remainder((green - blue) / over, 6.0)
+    of_others = hf.where(value == green, (blue - red) / over + 2.0, (red - green) / over + 4.0)
+    hue = hf.where(spread > 0, hf.where(value == red, of_red, of_others) / 6.0, 0.0)
+    return hf.stack([hue, hf.where(value > 0, spread / hf.where(value > 0, value, 1.0), 0.0), value], axis=-1)
+
+
+def hsv_to_rgb(images: Any, name: str | None = None) -> Any:
+    """``tf.image.hsv_to_rgb``."""
+    x = operand(images)
+    hue, saturation, value = x[..., 0] * 6.0, x[..., 1], x[..., 2]
+    shares = [hf.abs(hue - 3.0) - 1.0, 2.0 - hf.abs(hue - 2.0), 2.0 - hf.abs(hue - 4.0)]
+    return hf.stack([((hf.clip(part, 0.0, 1.0) - 1.0) * saturation + 1.0) * value for part in shares], axis=-1)
+
+
+def adjust_hue(image: Any, delta: Any, name: str | None = None) -> Any:
+    """``tf.image.adjust_hue``: turned by ``delta`` of a whole turn."""
+
+    def adjusted(x: Any) -> Any:
+        hue, saturation, value = hf.unstack(rgb_to_hsv(x), axis=-1)
+        return hsv_to_rgb(hf.stack([hf.remainder(hue + delta, 1.0), saturation, value], axis=-1))
+
+    return _in_floats(adjusted, image)
+
+
+def adjust_saturation(image: Any, saturation_factor: Any, name: str | None = None) -> Any:
+    """``tf.image.adjust_saturation``."""
+
+    def adjusted(x: Any) -> Any:
+        hue, saturation, value = hf.unstack(rgb_to_hsv(x), axis=-1)
+        return hsv_to_rgb(hf.stack([hue, hf.clip(saturation * saturation_factor, 0.0, 1.0), value], axis=-1))
+
+    return _in_floats(adjusted, image)
+
+
+def random_hue(image: Any, max_delta: float, seed: Any = None) -> Any:
+    """``tf.image.random_hue``."""
+    return adjust_hue(image, generator_of(seed).uniform((), -max_delta, max_delta))
+
+
+def random_saturation(image: Any, lower: float, upper: float, seed: Any = None) -> Any:
+    """``tf.image.random_saturation``."""
+    return adjust_saturation(image, generator_of(seed).uniform((), lower, upper))
+
+
+def stateless_random_brightness(image: Any, max_delta: float, seed: Any) -> Any:
+    """``tf.image.stateless_random_brightness``."""
+    return adjust_brightness(image, hf.random.stateless_uniform((), seed, -max_delta, max_delta))
+
+
+def stateless_random_contrast(image: Any, lower: float, upper: float, seed: Any) -> Any:
+    """``tf.image.stateless_random_contrast``."""
+    return adjust_contrast(image, hf.random.stateless_uniform((), seed, lower, upper))
+
+
+def stateless_random_hue(image: Any, max_delta: float, seed: Any) -> Any:
+    """``tf.image.stateless_random_hue``."""
+    return adjust_hue(image, hf.random.stateless_uniform((), seed, -max_delta, max_delta))
+
+
+def stateless_random_saturation(image: Any, lower: float, upper: float, seed: Any) -> Any:
+    """``tf.image.stateless_random_saturation``."""
+    return adjust_saturation(image, hf.random.stateless_uniform((), seed, lower, upper))
+
+
+def _flipped_by_seed(flip: Callable[[Any], Any]) -> Callable[..., Any]:
+    def flipped(image: Any, seed: Any) -> Any:
+        """As TensorFlow does: each picture of a batch by a chance of its own."""
+        x = operand(image)
+        chance = hf.random.stateless_uniform((x.shape[0], 1, 1, 1) if x.ndim == 4 else (), seed)
+        return hf.where(chance < 0.5, flip(x), x)
+
+    return flipped
+
+
+stateless_random_flip_left_right = _flipped_by_seed(flip_left_right)
+stateless_random_flip_up_down = _flipped_by_seed(flip_up_down)
+
+
+def stateless_random_crop(value: Any, size: Any, seed: Any, name: str | None = None) -> Any:
+    """``tf.image.stateless_random_crop``: see ``random_crop``."""
+    x = operand(value)
+    starts = hf.random.stateless_uniform((x.ndim,), seed)
+    return _cropped("image.stateless_random_crop", x, size, lambda axis, n: hf.floor(starts[axis] * n))
+
+
+def sobel_edges(image: Any) -> Any:
+    """``tf.image.sobel_edges``: how much a batch of pictures changes downwards, and to the right, along a last axis."""
+    x = hf.pad(_picture("sobel_edges", image), [(0, 0), (1, 1), (1, 1), (0, 0)], mode="reflect")
+    across = x[:, :, :-2] + 2 * x[:, :, 1:-1] + x[:, :, 2:]
+    along = x[:, :-2] + 2 * x[:, 1:-1] + x[:, 2:]
+    return hf.stack([across[:, 2:] - across[:, :-2], along[:, :, 2:] - along[:, :, :-2]], axis=-1)
