@@ -14,7 +14,6 @@ from hybridflow.array import (
     assignment as _assignment,
     numpy_protocols as _numpy_protocols,
     operators as _operators,
-    parts as _parts,
     setitem as _setitem,
 )
 from hybridflow.array.creation import (
@@ -206,7 +205,6 @@ from hybridflow.runtime.machine import machine_code as _machine_code
 _operators.install()
 _assignment.install()
 _setitem.install()
-_parts.install()
 _numpy_protocols.install()
 _native_type.introduce()
 

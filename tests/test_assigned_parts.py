@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import hybridflow as hf
-from hybridflow.array import parts
+from hybridflow.array import setitem
 
 
 def test_a_part_is_assigned():
@@ -54,14 +54,14 @@ def test_only_parts_of_variables_can_be_assigned():
 
 
 def test_what_is_noted_of_parts_goes_with_them():
-    before = len(parts._parts)
+    before = len(setitem._parts)
     v = hf.Variable([1.0, 2.0])
     held = [v[0], v[1:]]
-    assert len(parts._parts) == before + 2
+    assert len(setitem._parts) == before + 2
     part = held.pop()
     del v
     gc.collect()
     assert not hasattr(part, "assign")
     del held, part
     gc.collect()
-    assert len(parts._parts) == before
+    assert len(setitem._parts) == before

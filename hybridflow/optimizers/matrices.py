@@ -32,8 +32,8 @@ class Adafactor(Optimizer):
     >>> hf.optimizers.Adafactor(0.1).apply_gradients([(hf.asarray([[5.0, -0.5], [2.0, 1.0]]), w)])
     >>> w
     <Variable f32[2,2] cpu>
-    [[0.69733113 2.1384323 ]
-     [2.73205    3.4056194 ]]
+    [[0.788812  2.1017215]
+     [2.8101656 3.542818 ]]
     """
 
     def __init__(
@@ -114,8 +114,8 @@ class Muon(Adam):
     >>> hf.optimizers.Muon(0.1, weight_decay=None).apply_gradients([(hf.asarray([[5.0, 0.0], [0.0, 1.0]]), w)])
     >>> w
     <Variable f32[2,2] cpu>
-    [[0.9796283 2.       ]
-     [3.        3.968081 ]]
+    [[0.9795724 2.       ]
+     [3.        3.9774654]]
     """
 
     def __init__(
