@@ -37,7 +37,7 @@ MISSING = {
     "keras.applications": "there is no tf.keras.applications here: there are no pretrained models",
     "keras.datasetz.mnist": "there is no tf.keras.datasetz here",
     "keras.layers.TextVectorization": "there is no tf.keras.layers.TextVectorization here: there are no",
-    "keras.layers.RandomCrop": "there is no tf.keras.layers.RandomCrop here: change the elements",
+    "keras.layers.RandomCrop": "there is no tf.keras.layers.RandomCrop here: crop the elements",
     "nn.ctc_loss": "there is no tf.nn.ctc_loss here: there is no CTC loss",
     "qqqqqq": "there is no tf.qqqqqq here, nor a name like it in tf.",
 }
