@@ -6,7 +6,6 @@ import difflib
 from collections.abc import Callable, Mapping
 from typing import Any
 
-
 # What is not here, and what does the same.
 _INSTEAD = {
     "tf.import_graph_def": "graphs are not read from protocol buffers; build the graph by the function that built it",
