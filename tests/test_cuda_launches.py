@@ -134,7 +134,7 @@ def test_each_kind_of_extents_has_a_graph(emulated, monkeypatch):  # noqa: F811
     executable = cuda.load(compile_graph(graph, CUDA_SM90), 0)
     for extent in (9, 40, 9, 2, 9, 40):
         assert_runs(executable, graph, square(extent))
-    assert len(executable._plans) == 2
+    assert len(executable._known) == 2
     gc.collect()
     assert len(emulated.driver._executables) == 2, "graphs go with their plans"
 

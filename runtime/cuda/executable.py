@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import ctypes
+import math
 import weakref
 from collections.abc import Sequence
 from typing import Any
 
-from hybridflow.compiler.program import SET_WORDS, Program, Slot
+from hybridflow.compiler.program import SET_WORDS, Program
 from hybridflow.errors import DeviceMemoryError
 from hybridflow.runtime import arguments, locks
 from hybridflow.runtime.cuda import gpus, ptx
 from hybridflow.runtime.cuda.device import Device, device
-from hybridflow.runtime.cuda.plans import BASES, Plan
+from hybridflow.runtime.cuda.plans import Plan
 from hybridflow.runtime.dtypes import NUMPY
 
+_BYTE = NUMPY["u8"]
 MOST_PLANS = 32  # kinds of extents for which a program is ready
 
 
@@ -31,7 +33,8 @@ class CudaExecutable:
         with gpus.on(number):
             self._device: Device = device(number)
             self._functions = self._loaded()
-        self._plans: dict[tuple[int, ...], Plan] = {}
+        self._dtypes = [NUMPY[slot.dtype] for slot in program.inputs]
+        self._known: dict[tuple[Any, ...], Plan] = {}  # by the shapes of the inputs
         self._lock = locks.make()
 
     def _loaded(self) -> dict[str, int]:
@@ -49,17 +52,17 @@ class CudaExecutable:
         Raises ShapeError or DTypeError where an array is not of its slot's type, and the error of a run-time check that
         fails, for which it waits.
         """
-        dims = arguments.bind_dims(self.program, arrays)
-        for i in self.updated:
-            if not arrays[i].flags.c_contiguous:
-                raise arguments.not_updatable(self.program, i)
         with gpus.on(self.device):
-            inputs = self._without_aliases([self._checked(i, array, dims) for i, array in enumerate(arrays)])
+            plan, inputs = self._ready(arrays)
+            for i in self.updated:
+                if inputs[i] is not arrays[i]:
+                    raise arguments.not_updatable(self.program, i)
+            inputs = self._without_aliases(inputs)
             targets = [
-                inputs[i] if self.program.inputs[i].in_place else gpus.empty(inputs[i].shape, inputs[i].dtype)
-                for i in self.updated
+                inputs[i] if self.program.inputs[i].in_place else self._empty(plan, *plan.updates[k])
+                for k, i in enumerate(self.updated)
             ]
-            outputs = self._run(inputs, targets, dims, at_once=True)
+            outputs = self._run(plan, inputs, targets, at_once=True)
             for i, target in zip(self.updated, targets):
                 if target is not inputs[i]:
                     self._copy_bytes(target, inputs[i])
@@ -69,95 +72,83 @@ class CudaExecutable:
         """The outputs, and the new values of the state: fresh arrays, or where ``in_place`` says so, and every slot
         allows it, the arrays of the old ones.  Raises as ``run`` does, or later; what is raised leaves the state as it
         was."""
-        dims = arguments.bind_dims(self.program, arrays)
         with gpus.on(self.device):
-            inputs = [self._checked(i, array, dims) for i, array in enumerate(arrays)]
+            plan, inputs = self._ready(arrays)
             if in_place:
                 targets = [inputs[i] for i in self.updated]
             else:
-                slots = [self.program.inputs[i] for i in self.updated]
-                targets = [self._empty(slot, dims) for slot in slots]
-            return self._run(inputs, targets, dims, at_once=bool(targets) and not in_place), targets
+                targets = [self._empty(plan, *update) for update in plan.updates]
+            return self._run(plan, inputs, targets, at_once=bool(targets) and not in_place), targets
 
     @property
     def may_write_in_place(self) -> bool:
         """Whether every update may go where the old value is."""
         return all(self.program.inputs[i].in_place for i in self.updated)
 
-    def _run(self, inputs: list[Any], targets: list[Any], dims: dict[str, int], at_once: bool) -> list[Any]:
+    def _run(self, plan: Plan, inputs: list[Any], targets: list[Any], at_once: bool) -> list[Any]:
         """Queue a run.  With ``at_once``, or where the rest of the run depends on it, its checks are waited for."""
-        plan = self._plan(dims)
-        outputs = [self._empty(slot, dims) for slot in self.program.outputs]
-        arena = self._memory(plan.arena, dims) if plan.arena else None
+        outputs = [self._empty(plan, *output) for output in plan.outputs]
+        arena = self._empty(plan, plan.arena, _BYTE) if plan.arena else None
         addresses = [array.data.ptr for array in (*inputs, *outputs, *targets)]
-        bases = (ctypes.c_int64 * (plan.buffers + BASES))(*addresses, 0 if arena is None else arena.data.ptr)
-        check = self._device.ledger.begin(self.program) if plan.raises else None
+        bases = plan.bases(*addresses, 0 if arena is None else arena.data.ptr)
+        if not plan.raises:
+            plan.run(bases)
+            return outputs
+        check = self._device.ledger.begin(self.program)
         try:
             plan.run(bases, check)
         except BaseException:
-            if check is not None:
-                self._device.ledger.abandon(check)
+            self._device.ledger.abandon(check)
             raise
-        if check is not None:
-            self._device.ledger.launched(check)
-            if at_once or plan.waits:
-                self._device.ledger.settle(check)
-                plan.finish(bases)
+        self._device.ledger.launched(check)
+        if at_once or plan.waits:
+            self._device.ledger.settle(check)
+            plan.finish(bases)
         return outputs
 
-    def _plan(self, dims: dict[str, int]) -> Plan:
-        key = tuple(dims.values())
-        found = self._plans.get(key)
-        if found is None:
-            with self._lock:
-                found = self._plans.get(key)
-                if found is None:
-                    while len(self._plans) >= MOST_PLANS:
-                        self._plans.pop(next(iter(self._plans))).retire()
-                    found = self._plans[key] = Plan(self.program, self._functions, dims, self._device)
+    def _ready(self, arrays: Sequence[Any]) -> tuple[Plan, list[Any]]:
+        """The plan for these arrays, and the arrays as kernels may read them: contiguous.  Raises where one is not of
+        its slot's type."""
+        shapes = tuple([array.shape for array in arrays])
+        plan = self._known.get(shapes)
+        if plan is None or [array.dtype for array in arrays] != self._dtypes:
+            dims = arguments.bind_dims(self.program, arrays)
+            for i, array in enumerate(arrays):
+                arguments.check(self.program, i, array, dims)
+            plan = self._plan(shapes, dims)
+        return plan, [a if a.flags.c_contiguous else gpus.cupy().ascontiguousarray(a) for a in arrays]
+
+    def _plan(self, shapes: tuple[Any, ...], dims: dict[str, int]) -> Plan:
+        with self._lock:
+            found = self._known.get(shapes)
+            if found is None:
+                while len(self._known) >= MOST_PLANS:
+                    self._known.pop(next(iter(self._known))).retire()
+                found = self._known[shapes] = Plan(self.program, self._functions, dims, self._device)
         return found
 
-    def _empty(self, slot: Slot, dims: dict[str, int]) -> Any:
-        """Fresh memory of a slot."""
-        shape = arguments.extents(slot, dims)
+    def _empty(self, plan: Plan, shape: Any, dtype: Any) -> Any:
+        """Fresh memory for a run."""
         try:
-            return gpus.empty(shape, NUMPY[slot.dtype])
+            return gpus.empty(shape, dtype)
         except DeviceMemoryError:
-            raise self._exhausted(dims) from None
+            raise self._exhausted(plan) from None
 
-    def _memory(self, size: int, dims: dict[str, int]) -> Any:
-        try:
-            return gpus.empty(size, NUMPY["u8"])
-        except DeviceMemoryError:
-            raise self._exhausted(dims) from None
-
-    def _exhausted(self, dims: dict[str, int]) -> DeviceMemoryError:
+    def _exhausted(self, plan: Plan) -> DeviceMemoryError:
         """What to say where a run finds no room."""
-        sizes = [("memory for values between kernels", self._plan(dims).arena)]
-        for kind, slots in (
-            ("output", self.program.outputs),
-            ("new value of", [s for s in self.program.inputs if s.updated]),
-        ):
-            for k, slot in enumerate(slots):
-                shape = arguments.extents(slot, dims)
-                size = NUMPY[slot.dtype].itemsize
-                for extent in shape:
-                    size *= extent
-                name = f"{kind} {slot.name or k}"
-                sizes.append((f"{name}, {slot.dtype}[{','.join(map(str, shape))}]", size))
-        total = sum(size for _, size in sizes)
-        largest = sorted(sizes, key=lambda item: -item[1])[:3]
-        text = "; ".join(f"{size:,} bytes: {name}" for name, size in largest)
+        sizes = [(plan.arena, "memory for values between kernels")]
+        for kind, buffers in (("output", plan.outputs), ("a new value", plan.updates)):
+            for shape, dtype in buffers:
+                size = math.prod(shape) * dtype.itemsize
+                sizes.append((size, f"{kind}, {dtype}[{','.join(map(str, shape))}]"))
+        total = sum(size for size, _ in sizes)
+        largest = sorted(sizes, key=lambda item: -item[0])[:3]
+        text = "; ".join(f"{size:,} bytes: {name}" for size, name in largest)
         return DeviceMemoryError(
             self.program.name,
             f"gpu:{self.device} has no room for the {total:,} bytes that a call takes ({text}). Take smaller batches, "
             "free tensors, or call it on another device; f.memory_plan() shows the plan.",
         )
-
-    def _checked(self, i: int, array: Any, dims: dict[str, int]) -> Any:
-        """The array as kernels may read it: of the slot's type, and contiguous."""
-        arguments.check(self.program, i, array, dims)
-        return array if array.flags.c_contiguous else gpus.cupy().ascontiguousarray(array)
 
     def _without_aliases(self, inputs: list[Any]) -> list[Any]:
         """Copies in the place of inputs that overlap one that is written in place."""

@@ -16,12 +16,14 @@ from typing import Any, NamedTuple
 from hybridflow.compiler.program import SET_WORDS, WORDS_AT_ONCE, Buffer, DeviceCopy, Launch, Program, value_at
 from hybridflow.errors import DeviceError
 from hybridflow.runtime import locks
-from hybridflow.runtime.arguments import updated
+from hybridflow.runtime.arguments import extents, updated
 from hybridflow.runtime.cuda import gpus, walk_words, walks
 from hybridflow.runtime.cuda.device import Device
 from hybridflow.runtime.cuda.driver import NON_BLOCKING, THREAD_LOCAL
 from hybridflow.runtime.cuda.events import follow
+from hybridflow.runtime.cuda.pending import Check
 from hybridflow.runtime.cuda.walks import Address, Step, Walk
+from hybridflow.runtime.dtypes import NUMPY
 
 MOST_THREADS = 1 << 20  # of a launch: several for each that a GPU runs at once; each walks several units then
 SCRATCH_BYTES = 1 << 28  # of a launch: what needs scratch runs on so few threads that they share this much
@@ -46,12 +48,16 @@ class Plan:
     """A program for certain extents, on the GPU that is current when it is made.
 
     ``main`` is walked for a run, and ``after`` when its status is known to be good (where it ``waits``).  ``arena``
-    are the bytes that a run takes.
+    are the bytes that a run takes; ``outputs`` and ``updates`` are the shapes and dtypes of what it writes.
     """
 
-    def __init__(self, program: Program, functions: Mapping[str, int], dims: Mapping[str, int], device: Device) -> None:
+    def __init__(self, program: Program, functions: Mapping[str, int], dims: dict[str, int], device: Device) -> None:
         self._program, self._functions, self._dims, self._device = program, functions, dims, device
-        self.buffers = len(program.inputs) + len(program.outputs) + len(updated(program))
+        updates = [program.inputs[i] for i in updated(program)]
+        self.buffers = len(program.inputs) + len(program.outputs) + len(updates)
+        self.bases = ctypes.c_int64 * (self.buffers + BASES)  # the type of what ``run`` is given
+        self.outputs = [(extents(slot, dims), NUMPY[slot.dtype]) for slot in program.outputs]
+        self.updates = [(extents(slot, dims), NUMPY[slot.dtype]) for slot in updates]
         self._arena, self._host, self._event, self._nothing = range(self.buffers, self.buffers + BASES)
         self._inputs = {"input": 0, "output": len(program.inputs)}
         self._inputs["update"] = self._inputs["output"] + len(program.outputs)
@@ -78,7 +84,7 @@ class Plan:
         self.main = Walk(device.driver, [*head, *copies, *self._body(), *done], words, addresses)
         self.after = Walk(device.driver, after) if after else None
 
-    def run(self, bases: Any, check: Any) -> None:
+    def run(self, bases: Any, check: Check | None = None) -> None:
         """Queue a run on the current stream; ``bases`` are the addresses of the buffers and of the arena, with room
         for ``BASES`` in all behind the buffers.  What the run does comes after all that other runs of this plan do."""
         stream = gpus.cupy().cuda.get_current_stream()
@@ -228,7 +234,7 @@ class Plan:
         driver, graph = self._device.driver, ctypes.c_void_p()
         driver.call("cuStreamBeginCapture_v2", streams[0], THREAD_LOCAL)
         try:
-            walk(_words_array([0] * (self.buffers + BASES)), _words_array(streams))
+            walk(self.bases(), _words_array(streams))
         except BaseException:
             driver.status("cuStreamEndCapture", streams[0], ctypes.byref(graph))
             if graph.value:
