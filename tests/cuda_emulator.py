@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from hybridflow.core import dlpack
 from hybridflow.eager import one_op
 from hybridflow.runtime.cuda import device, driver, executable, gpus
 from tests.fake_driver import FakeDriver, Memory
@@ -70,6 +71,17 @@ class Array:
     def get(self) -> np.ndarray:
         Emulator.now.driver.synchronize()
         return self._host.copy()
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return 2, self.device.id
+
+    def __dlpack__(self, *, stream: Any = None, max_version: Any = None, dl_device: Any = None) -> Any:
+        assert dl_device in (None, self.__dlpack_device__())
+        Emulator.now.follow({None: 0, 1: 0}.get(stream, stream), Emulator.now._stream.ptr)
+        capsule = self._host.__dlpack__(max_version=max_version)
+        header = dlpack._header(capsule)
+        header.device_type, header.device_id = self.__dlpack_device__()
+        return capsule
 
     def __array__(self, *_: Any, **__: Any) -> np.ndarray:
         raise TypeError("Implicit conversion to a NumPy array is not allowed. Please use `.get()`.")
@@ -165,6 +177,31 @@ class Emulator:
 
     def empty(self, shape: Any, dtype: Any) -> Array:
         return self.array(shape, dtype, self._current)
+
+    def follow(self, stream: int, after: int) -> None:
+        """Let a stream wait for what is queued on another one."""
+        if stream == after:
+            return
+        event = ctypes.c_uint64()
+        self._bind()
+        library = self.driver.library
+        assert not library.cuEventCreate(ctypes.addressof(event), 2)
+        assert not library.cuEventRecord(event.value, after) and not library.cuStreamWaitEvent(stream, event.value, 0)
+
+    def from_dlpack(self, value: Any) -> Array:
+        kind, number = value.__dlpack_device__()
+        assert kind in (2, 13), "CuPy reads what lies on a GPU"
+        capsule = value.__dlpack__(stream=self._stream.ptr or 1)
+        header = dlpack._header(capsule)
+        words = ctypes.addressof(header) + 24  # shape and strides follow, in elements
+        shape, strides = (
+            (ctypes.c_int64 * header.ndim).from_address(ctypes.c_uint64.from_address(words + 8 * k).value)[:]
+            for k in (0, 1)
+        )
+        dtype = np.dtype(f"{'iuf'[header.code]}{header.bits // 8}")
+        memory = (ctypes.c_char * (int(np.prod(shape)) * dtype.itemsize)).from_address(header.data)
+        host = np.ndarray(shape, dtype, memory, 0, [dtype.itemsize * s for s in strides])
+        return Array.over((capsule, value), host, number)
 
     def ascontiguousarray(self, array: Array) -> Array:
         return array.copy()

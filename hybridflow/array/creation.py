@@ -82,9 +82,9 @@ def wanted_size(shape: Shape) -> Extent:
 def from_dlpack(x: Any, /, device: str | None = None, copy: bool | None = None) -> Tensor:
     """A tensor over the buffer of ``x``, which exports DLPack (torch, JAX, CuPy, NumPy ...), without a copy.
 
-    Its owner must not write to the buffer while the tensor lives; pass ``copy=True`` otherwise.  Arrays on GPUs are
-    copied.  Raises ArgumentTypeError for what does not export its memory, DTypeError for dtypes that there are no
-    tensors of, and SharingError (a BufferError) for ``copy=False`` where it takes a copy.
+    Its owner must not write to the buffer while the tensor lives; pass ``copy=True`` otherwise.  Raises
+    ArgumentTypeError for what does not export its memory, DTypeError for dtypes that there are no tensors of, and
+    SharingError (a BufferError) for ``copy=False`` where it takes a copy.
 
     >>> hf.from_dlpack(np.asarray([1.0, 2.0]))
     <Tensor f64[2] cpu> [1. 2.]
@@ -98,11 +98,10 @@ def from_dlpack(x: Any, /, device: str | None = None, copy: bool | None = None) 
 def _from_capsule(x: Any, copy: bool | None) -> Tensor:
     from hybridflow.core import dlpack, foreign
 
-    gpu_array = foreign.on_gpu(x)
+    gpu_array = foreign.on_gpu(x, "from_dlpack")
     if gpu_array is not None:
-        if copy is False:
-            raise SharingError("from_dlpack", "the array lies on a GPU and is copied there. Allow it.")
-        return wrap(gpu_array)
+        to_dtype(gpu_array.dtype, "from_dlpack")
+        return wrap(gpu_array.copy() if copy else gpu_array)
     try:
         array = dlpack.imported(x)
     except HybridflowError:

@@ -17,6 +17,10 @@ from hybridflow.errors import ArgumentError, ArgumentTypeError, DTypeError, Shar
 CPU = 1  # kDLCPU
 _UNSIGNED, _BFLOAT = 1, 4  # kDLUInt, kDLBfloat
 _READ_ONLY = 1  # DLPACK_FLAG_BITMASK_READ_ONLY
+_NO_READ_ONLY = (
+    "tensors are immutable, and before DLPack 1.0 there is no way to say so. Allow a copy, or ask with "
+    "max_version=(1, 0)."
+)
 _KINDS = {0: "int", 1: "uint", 2: "float", 4: "bfloat", 5: "complex", 6: "bool"}
 
 
@@ -36,6 +40,7 @@ class _Header(ctypes.Structure):
 
 # Where it lies in what capsules of these names point to: a DLManagedTensor begins with it, a DLManagedTensorVersioned
 # has a version of two 32-bit words, two pointers and 64 bits of flags before it.
+_FLAGS = 24  # ... and where they are
 _OFFSETS = {b"dltensor": 0, b"dltensor_versioned": 32}
 
 _name_of = ctypes.pythonapi.PyCapsule_GetName
@@ -66,11 +71,7 @@ def exported(
         raise SharingError("dlpack", f"the tensor lies on the CPU, not on the DLPack device {tuple(dl_device)}.")
     knows_read_only = max_version is not None and max_version[0] >= 1
     if not knows_read_only and copy is False:
-        raise SharingError(
-            "dlpack",
-            "tensors are immutable, and before DLPack 1.0 there is no way to say so. Allow a copy, or ask with "
-            "max_version=(1, 0).",
-        )
+        raise SharingError("dlpack", _NO_READ_ONLY)
     is_bfloat16 = array.dtype == bfloat16
     if is_bfloat16:
         array = array.view(np.uint16)
@@ -80,6 +81,25 @@ def exported(
     if is_bfloat16:
         _header(capsule).code = _BFLOAT
     return capsule
+
+
+def exported_from_gpu(
+    array: Any, stream: Any, max_version: tuple[int, int] | None, dl_device: tuple[int, int] | None, copy: bool | None
+) -> Any:
+    """The same for an array of a GPU, for who works on ``stream`` (a number of DLPack's, None for the default one)."""
+    from hybridflow.runtime.cuda import gpus
+
+    check_options(max_version, dl_device)
+    options = {"max_version": max_version, "dl_device": dl_device}
+    if not copy and max_version is not None and max_version[0] >= 1:
+        capsule = gpus.exported(array, stream, options)
+        if _name_of(capsule) == b"dltensor_versioned":
+            flags = _pointer_of(capsule, b"dltensor_versioned") + _FLAGS
+            ctypes.c_uint64.from_address(flags).value |= _READ_ONLY
+            return capsule
+    if copy is False:
+        raise SharingError("dlpack", _NO_READ_ONLY)
+    return gpus.exported(array.copy(), stream, options)
 
 
 def check_options(max_version: Any, dl_device: Any) -> None:

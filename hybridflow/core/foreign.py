@@ -19,7 +19,7 @@ Args = TypeVar("Args", tuple[Any, ...], dict[str, Any])
 _class_of: Callable[[Any], type] = type
 _BUFFERS = (array.array, memoryview)
 _KNOWN = (Operators, np.ndarray, np.generic)
-_CPU = 1  # DLPack's number for it
+_GPU = (2, 13)  # DLPack's numbers for CUDA, and for memory that it manages
 
 
 def is_array(value: Any) -> bool:
@@ -52,7 +52,7 @@ def _is_readable_class(kind: type) -> bool:
 
 def adopted(values: Args, stage: str) -> Args:
     """Arguments of a compiled function, by position or by name, as it takes them: with arrays over the memory of other
-    libraries' arrays, or tensors with copies of those on GPUs, in their place, at any depth.  The very ``values`` where
+    libraries' arrays, or tensors over that of those on GPUs, in their place, at any depth.  The very ``values`` where
     there are none.
     """
     if isinstance(values, dict):
@@ -65,7 +65,7 @@ def adopted(values: Args, stage: str) -> Args:
 
 def _adopted(value: Any, stage: str) -> Any:
     if is_array(value):
-        gpu_array = on_gpu(value)
+        gpu_array = on_gpu(value, stage)
         return as_numpy(value, stage) if gpu_array is None else wrap(gpu_array)
     if not pytree.is_container(value):
         return value
@@ -75,23 +75,31 @@ def _adopted(value: Any, stage: str) -> Any:
     return pytree.unflatten(structure, [_adopted(leaf, stage) for leaf in leaves])
 
 
-def on_gpu(value: Any) -> Any:
-    """A copy, made by CuPy, of an array of another library that lies on a GPU; None for others."""
-    if not hasattr(type(value), "__cuda_array_interface__") or _says_cpu(value):
-        return None
-    if not hasattr(value, "__cuda_array_interface__"):
+def on_gpu(value: Any, stage: str) -> Any:
+    """An array of CuPy's over the memory of an array of another library that lies on a GPU; None for others.
+
+    Raises ArgumentTypeError, with the reason that the library gives, where there is none.
+    """
+    where = _device_type(value)
+    if where is None:
+        if not hasattr(type(value), "__cuda_array_interface__") or not hasattr(value, "__cuda_array_interface__"):
+            return None
+    elif where not in _GPU:
         return None
     from hybridflow.runtime.cuda import gpus
 
-    return gpus.copied(value)
-
-
-def _says_cpu(value: Any) -> bool:
-    """Whether an array says at once where it lies, and that is the CPU."""
     try:
-        return bool(value.__dlpack_device__()[0] == _CPU)
-    except Exception:  # of devices that DLPack does not know, which only the other protocol can tell
-        return False
+        return gpus.shared(value)
+    except Exception as error:
+        refuse(value, error, stage)
+
+
+def _device_type(value: Any) -> int | None:
+    """DLPack's number for the kind of device where an array says that it lies."""
+    try:
+        return int(value.__dlpack_device__()[0])
+    except Exception:  # it says nothing, or DLPack does not know where that is, which the other protocol can tell
+        return None
 
 
 def as_numpy(value: Any, stage: str) -> np.ndarray:

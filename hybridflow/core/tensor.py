@@ -22,7 +22,6 @@ from hybridflow.errors import (
     ArgumentTypeError,
     DTypeError,
     ShapeError,
-    SharingError,
     TraceError,
     entered,
 )
@@ -321,9 +320,9 @@ class Tensor(Operators):
         """A DLPack capsule over this tensor's buffer, or over a copy of it.
 
         The buffer itself goes, marked as read-only, to consumers that know DLPack 1.0; others could write to it, and
-        get a copy.  So does everybody for a tensor on a GPU, because CuPy cannot mark its buffers.  Raises SharingError
-        (a BufferError) where ``copy=False`` asks for what takes a copy, and for another ``dl_device``; ArgumentError
-        for a ``stream`` on the CPU.
+        get a copy.  What was queued on a GPU comes before what the consumer does on its ``stream``.  Raises
+        SharingError (a BufferError) where ``copy=False`` asks for what takes a copy, and for another ``dl_device``;
+        ArgumentError for a ``stream`` on the CPU.
         """
         from hybridflow.core import dlpack
 
@@ -331,10 +330,7 @@ class Tensor(Operators):
         if isinstance(array, np.ndarray):
             dlpack.no_stream(stream)
             return dlpack.exported(self.numpy(), max_version, dl_device, copy)
-        dlpack.check_options(max_version, dl_device)
-        if copy is False:
-            raise SharingError("dlpack", f"{self.type} lies on a GPU and is exported as a copy. Allow one.")
-        return array.copy().__dlpack__(stream=stream, max_version=max_version, dl_device=dl_device)
+        return dlpack.exported_from_gpu(array, stream, max_version, dl_device, copy)
 
     def __dlpack_device__(self) -> tuple[int, int]:
         return self._array.__dlpack_device__()

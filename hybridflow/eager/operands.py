@@ -100,11 +100,11 @@ def _from_foreign(value: Any, stage: str) -> Tensor | None:
 
     if not foreign.becomes_array(value):
         return None
-    gpu_array = foreign.on_gpu(value)
+    gpu_array = foreign.on_gpu(value, stage)
     if gpu_array is None:
         out = from_numpy(foreign.as_numpy(value, stage), stage)
     else:
-        out = wrap(_check_array(gpu_array, stage))
+        out = wrap(_check_array(gpu_array, stage).copy())
     trace = current.trace
     if trace is not None:
         trace.read_foreign(value)

@@ -99,8 +99,18 @@ def _reason(error: Exception) -> str:
     return f"the GPU has no room: {str(error).rstrip('.')}"
 
 
-def copied(array: Any) -> Any:
-    """A contiguous copy of a GPU array of any library, on its GPU."""
-    array = cupy().asarray(array)
-    with array.device:
-        return cupy().array(array, order="C", copy=True)
+def shared(array: Any) -> Any:
+    """An array over the memory of a GPU array of any library, or over a copy where that is not contiguous.  What we do
+    with it comes after all that its library has queued: the library sees to that, by DLPack's protocol of streams."""
+    if not isinstance(array, cupy().ndarray):
+        array = cupy().from_dlpack(array) if hasattr(type(array), "__dlpack__") else cupy().asarray(array)
+    if array.flags.c_contiguous:
+        return array
+    with on(array.device.id):
+        return cupy().ascontiguousarray(array)
+
+
+def exported(array: Any, stream: Any, options: dict[str, Any]) -> Any:
+    """The DLPack capsule of an array of a GPU, for who works on a stream.  It comes after all that is queued here."""
+    with on(array.device.id):
+        return array.__dlpack__(stream=stream, **options)
