@@ -210,6 +210,25 @@ def test_arrays_and_captures_follow_the_arguments():
 
 
 @on_emulator
+def test_what_is_copied_to_a_device_is_explained():
+    table, steps = hf.asarray(np.arange(2000.0, dtype=np.float32)), hf.Variable(0, name="steps")
+
+    @hf.function
+    def f(x, y):
+        steps.assign_add(1)
+        return x + y + table
+
+    x = np.ones(2000, np.float32)
+    for _ in range(2):
+        f(gpu(x), x)
+    text = str(f.explain(gpu(x), x))
+    assert "gpu:0: compiled; what its calls find elsewhere is copied there" in text
+    assert "capture0, 8,000 bytes, once" in text and "steps, 8 bytes, at each call" in text
+    assert "y, 8,000 bytes, at each call" in text and "x, 8,000" not in text
+    assert "devices:" not in str(hf.function(lambda x: x + 1).explain(x))
+
+
+@on_emulator
 def test_functions_without_arguments_run_in_the_scope():
     f = hf.function(lambda: hf.arange(3) * 2)
     assert f().device == "cpu"

@@ -178,8 +178,14 @@ class ConcreteFunction:
         tensors = [leaf for leaf in leaves if isinstance(leaf, Tensor)]
         if len(tensors) == len(leaves):
             return tensors
-        with devices.device(devices.scope() if current.trace else placement.meeting_place(self.name, tensors)):
-            return [leaf if isinstance(leaf, Tensor) else _tensor(leaf, self.name) for leaf in leaves]
+        place = devices.scope() if current.trace else placement.meeting_place(self.name, tensors)
+        with devices.device(place):
+            made = [leaf if isinstance(leaf, Tensor) else _tensor(leaf, self.name) for leaf in leaves]
+        if place != devices.CPU and current.trace is None:
+            for (name, _), leaf, tensor in zip(self.arguments, leaves, made):
+                if tensor is not leaf:
+                    self.staged.note_move(place, name, tensor, each_call=True)
+        return made
 
     def timed(self, leaves: Sequence[Any]) -> tuple[Any, list[np.ndarray], tuple[int, ...]]:
         """What times a call with argument leaves that are known to fit: see ``Staged.timed``."""

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from hybridflow.compiler.ir.text import to_text
+from hybridflow.core.devices import CPU
 from hybridflow.errors import ArgumentError, short_location
 
 if TYPE_CHECKING:
@@ -157,13 +158,15 @@ def explain(concrete: ConcreteFunction, retraced: Iterable[Retrace]) -> Explanat
     variables = tuple(f"{v.name or 'variable'}: {v._tensor.type}" for v in concrete.variables)
     captures = tuple(str(t.type) for t in concrete.captures)
     retraces = tuple(map(str, retraced))
+    devices = tuple(_devices(concrete))  # the tables below are those of the CPU's program
     kernel_table, memory_table = kernels([concrete]), memory_plan([concrete])
     lines = [
         repr(concrete)[1:-1],
         f"traced in {concrete.trace_ms:.2f} ms, compiled in {concrete.compile_ms:.2f} ms",
         f"{len(graph.nodes)} operations traced",
     ]
-    for title, entries in (("variables", variables), ("captured tensors", captures), ("retraces", retraces)):
+    titled = ("variables", variables), ("captured tensors", captures), ("devices", devices), ("retraces", retraces)
+    for title, entries in titled:
         if entries:
             lines += [f"{title}:", *(f"  {entry}" for entry in entries)]
     return Explanation(
@@ -179,6 +182,18 @@ def explain(concrete: ConcreteFunction, retraced: Iterable[Retrace]) -> Explanat
         retraces,
         tuple(lines),
     )
+
+
+def _devices(concrete: ConcreteFunction) -> Iterator[str]:
+    """Where the function runs, if that is not the CPU alone, and what calls copy there."""
+    staged = concrete.staged
+    if staged.devices in ([], [CPU]):
+        return
+    for device in staged.devices:
+        yield f"{device}: {'compiled' if device == CPU else 'compiled; what its calls find elsewhere is copied there'}"
+        for (where, name, each_call), size in staged.moves.items():
+            if where == device:
+                yield f"  {name}, {size:,} bytes, {'at each call' if each_call else 'once'}"
 
 
 def kernels(functions: Sequence[ConcreteFunction]) -> Table:

@@ -83,6 +83,7 @@ class Staged:
         "fastmath",
         "graph",
         "later",
+        "moves",
         "origin",
         "sources",
         "trace",
@@ -110,6 +111,7 @@ class Staged:
         self._executables: dict[tuple[str, bool], Any] = {}  # with checks of all that is computed, and without
         self._on_tensors: dict[Any, Callable[[], Callable[..., Any] | None]] = {}  # see ``_computed``
         self._copies: dict[tuple[int, str], Tensor] = {}  # captured tensors, on devices other than their own
+        self.moves: dict[tuple[str, str, bool], int] = {}  # bytes of what is copied: where, its name, at each call
         self._derivatives: dict[Watched, _Derivative] = {}
         self._lock = locks.make()
 
@@ -143,12 +145,24 @@ class Staged:
         return [x if x.device == device else self._copy(i, x, device) for i, x in enumerate(inputs)]
 
     def _copy(self, position: int, x: Tensor, device: str) -> Tensor:
-        if not isinstance(self.sources[position], Tensor):
+        source, name = self.sources[position], self.graph.inputs[position].attrs["name"]
+        if not isinstance(source, Tensor):
+            self.note_move(device, name, x, each_call=True)
             return x.to_device(device)
         copy = self._copies.get((position, device))
         if copy is None:
             copy = self._copies[position, device] = x.to_device(device)
+            self.note_move(device, name, x, each_call=False)
         return copy
+
+    def note_move(self, device: str, name: str, x: Tensor, each_call: bool) -> None:
+        """Note for ``explain`` that what is called so is copied to a device."""
+        self.moves[device, name, each_call] = int(x._array.nbytes)
+
+    @property
+    def devices(self) -> list[str]:
+        """Where it has been compiled for."""
+        return sorted({device for device, _ in self._executables})
 
     def __call__(self, arguments: Sequence[Tensor], pullback: _Pullback | None = None) -> list[Tensor]:
         """Run on ``arguments``: eagerly, into the trace that is going on, and onto the tapes that are active.
