@@ -108,6 +108,26 @@ def gathered(b, x, index):
 RNG = np.random.default_rng(5)
 
 
+def dense_and_its_derivative(b, x, w, bias, v):
+    """What a network does with gelu(x @ w + bias) @ v, and the cotangent of what gelu is given."""
+    y = b.matmul(x, w)
+    y = b.add(y, rows(b, bias, y, (1,)))
+    half, one, root = (b.full(value, y.type) for value in (0.5, 1.0, 0.5**0.5))
+    halved, scaled = b.multiply(y, half), b.multiply(y, root)
+    above = b.add(b.erf(scaled), one)
+    z = b.matmul(b.multiply(halved, above), v)
+    g = b.matmul(z, v, transpose_b=True)
+    slope = b.multiply(b.exp(b.negative(b.square(scaled))), b.full(1.128, y.type))
+    return z, b.add(b.multiply(g, above), b.multiply(b.multiply(b.multiply(g, halved), slope), root))
+
+
+def heads_together(b, x, g):
+    """A product with g, [part, entry, head, step, width], as [entry and step, part and head and width]."""
+    parts, entries, heads, steps, width = g.shape
+    g = b.transpose(g, perm=(1, 3, 0, 2, 4))
+    return b.matmul(x, b.reshape(g, shape=(entries * steps, parts * heads * width)), transpose_a=True)
+
+
 def floats(*shape, dtype=np.float32):
     return RNG.standard_normal(shape).astype(dtype)
 
@@ -164,6 +184,15 @@ PROGRAMS = {
         2,
     ),
     "two products": (lambda b, x, y: b.matmul(b.tanh(b.matmul(x, y)), y), [floats(20, 20), floats(20, 20)], 2),
+    "a layer and its derivative": (
+        dense_and_its_derivative,
+        [floats(70, 40), floats(40, 90), floats(90), floats(90, 24)],
+        3,
+    ),
+    "heads of whole vectors": (heads_together, [floats(300, 50), floats(3, 10, 4, 30, 32)], 1),
+    "heads of parts of vectors": (heads_together, [floats(300, 50), floats(3, 10, 5, 30, 24)], 1),
+    "heads of odd widths": (heads_together, [floats(300, 50), floats(3, 10, 5, 30, 15)], 1),
+    "heads and a rest": (heads_together, [floats(300, 50), floats(2, 10, 3, 30, 16)], 1),
     "sums over different axes": (
         lambda b, x: (b.sum(x, axes=(0,)), b.sum(x, axes=(1,))),
         [floats(30, 40)],
@@ -195,6 +224,16 @@ def test_fused_bits_and_kernel_count(name):
     assert len(compiled.kernels) == kernels, [k.name for k in compiled.kernels]
     for got, want in zip(cpu.load(compiled).run(arrays), run_one_by_one(graph, arrays), strict=True):
         same_bits(got, want)
+
+
+def test_one_array_serves_all_that_is_cheaply_made_of_it():
+    """The derivative needs x / 2, x / sqrt(2) and exp(-x * x / 2): they are made of x, which lies in memory once."""
+    program, arrays, _ = PROGRAMS["a layer and its derivative"]
+    compiled = compile_graph(build(program, arrays), host.target())
+    of_x = 70 * 90 * 4
+    given = sum(array.nbytes for array in arrays[:3])
+    assert compiled.kernels[0].bytes == given + 2 * of_x  # x, and 1 + erf(x / sqrt(2))
+    assert compiled.arena_bytes < 3 * of_x
 
 
 @pytest.mark.parametrize("name", PROGRAMS)

@@ -97,7 +97,7 @@ class Packing:
         """``extent`` rows or columns from ``first``, of which there are ``count``, depth by depth."""
         c = self.code
         whole = c.compare("eq", count, extent)
-        if len(self.operand.loops[FREE]) > 1:
+        if len(self.operand.loops[FREE]) > 1 and not self._pieces_fit(extent):
             size = c.extent(self.free.extent)
             whole = c.both(whole, c.compare("sle", c.add(c.rem(first, size), extent), size))
         with c.when(whole):
@@ -110,27 +110,39 @@ class Packing:
             else:
                 self._panel_by_elements(at, to, extent, first, count, k, depth)
 
+    def _pieces_fit(self, extent: int) -> bool:
+        """Whether none of the vectors of a panel lies in two runs, wherever the panel is: they begin at multiples of
+        their width, as runs do."""
+        size = self.free.extent
+        return isinstance(size, int) and all(
+            n % width == 0 for at, width in self._pieces(extent) for n in (at, extent, size)
+        )
+
     def _panel_by_vectors(
         self, at: Reading, to: str, extent: int, first: Ref, count: Ref | None, k: Ref, depth: Ref
     ) -> None:
-        """All of a panel from one run; with a ``count`` less than its extent by masked vectors."""
+        """All of a panel whose vectors lie in one run each; with a ``count`` less than its extent by masked vectors."""
         c = self.code
-        counters = at.counters_at(FREE, first)
-        start = counters.pop(self.free)
+        pieces = list(self._pieces(extent))
+        apart = len(self.operand.loops[FREE]) > 1 and self._pieces_fit(extent)
+        runs = [at.counters_at(FREE, c.add(first, piece)) for piece, _ in pieces[: len(pieces) if apart else 1]]
+        starts = [counters.pop(self.free) for counters in runs]
         masks: dict[int, Val] = {}
         if count is not None:
-            for piece, width in self._pieces(extent):
+            for piece, width in pieces:
                 with c.width(width):
                     masks[piece] = c.lanes_below(c.sub(count, piece))
         with at.runs(DEPTH, k, c.add(k, depth)) as (outer, begin, end, behind):
-            here = at.with_({**counters, **outer})
+            here = [at.with_({**counters, **outer}) for counters in runs]
             into = self._at(to, c.mul(c.sub(behind, k), extent))
             with c.loop(begin, end) as at_k:
                 line = self._at(into, c.mul(at_k.index, extent))
-                self._prefetch(here, c.add(start, extent), at_k.index, extent * self.operand.dtype.itemsize)
-                for piece, width in self._pieces(extent):
+                behind_panel = c.add(starts[0], extent)
+                self._prefetch(here[0], behind_panel, at_k.index, extent * self.operand.dtype.itemsize)
+                for number, (piece, width) in enumerate(pieces):
+                    run, free = (here[number], starts[number]) if apart else (here[0], c.add(starts[0], piece))
                     with c.width(width):
-                        value = self._value(here, c.add(start, piece), at_k.index, FREE, masks.get(piece))
+                        value = self._value(run, free, at_k.index, FREE, masks.get(piece))
                         self.e.store(value, self._at(line, piece))
 
     def _panel_by_elements(self, at: Reading, to: str, extent: int, first: Ref, count: Ref, k: Ref, depth: Ref) -> None:

@@ -112,11 +112,66 @@ class _Storage:
         self.number = {node: k for k, node in enumerate(reader.graph.nodes)}
         self.moved_to: dict[Node, Cluster] = {}  # of nodes that no kernel but this one computes
         self.work_of: dict[Node, _Work | None] = {}
-        for node in reader.graph.nodes:
-            if node in reader.computed:
+        given = set(self.stored)
+        self._find_sure()
+        if sources := self._common_sources():
+            self.stored = given | sources
+            self._find_sure()
+
+    def _find_sure(self) -> None:
+        for node in self.reader.graph.nodes:
+            if node in self.reader.computed:
                 self.work_of[node] = self.work(node)
                 if self.is_sure(node):
                     self.stored.add(node)
+
+    def _common_sources(self) -> set[Node]:
+        """Values that no other kernel reads, but from each of which several are cheaply made that others do read: one
+        array then serves for those, as x does for x / 2 and x * x."""
+        made_of: dict[Node, list[Node]] = {}  # what is wanted, by what it is cheaply made of
+        for node, work in self.work_of.items():
+            if work is None and node not in self.stored and self._is_wanted(node):
+                for source in self._cheap_sources(node):
+                    made_of.setdefault(source, []).append(node)
+        found: set[Node] = set()
+        served: set[Node] = set()
+        for source in sorted(made_of, key=lambda n: (len(made_of[n]), self.number[n]), reverse=True):
+            left = [node for node in made_of[source] if node not in served]
+            if len(left) > 1:
+                found.add(source)
+                served.update(left)
+        return found
+
+    def _is_wanted(self, node: Node) -> bool:
+        """Whether other kernels read a value, and all of them element by element."""
+        own = self.cluster_of[node]
+        if node.op.kind is not Kind.ELEMENTWISE or node in own.rows or self.readers(node) <= {own}:
+            return False
+        return all(user.op.kind in (Kind.ELEMENTWISE, Kind.REDUCE) for user in self.users[node])
+
+    def _cheap_sources(self, node: Node) -> list[Node]:
+        """The values of the same kernel and size of which a value can be made where it is read.  What nobody else needs
+        on the way only moves there, and costs nothing."""
+        own, found, chain = self.cluster_of[node], list[Node](), {node}
+        moves, repeated = len(self.readers(node)) == 1, 0
+        while node.op.kind is Kind.ELEMENTWISE and len(chain) <= MAX_DEPTH:
+            repeated += 0 if moves else self.cost(node)
+            leaves = [leaf for source in node.inputs for leaf in self.reader.leaves_beneath(source)]
+            dear = {leaf for leaf in leaves if not self._is_near(leaf)}
+            if repeated > CHEAP or len(dear) != 1:
+                break
+            (node,) = dear
+            if self.cluster_of[node] is not own or node in own.rows or not same_size(node.shape, own.shape):
+                break
+            found.append(node)
+            chain.add(node)
+            moves = moves and chain.issuperset(self.users[node])
+        return found
+
+    def _is_near(self, leaf: Node) -> bool:
+        """Whether a value lies in memory anyway, or is little more work than one that does."""
+        work = None if leaf.is_parameter or leaf in self.stored else self.work_of[leaf]
+        return leaf.is_parameter or leaf in self.stored or (work is not None and work.instructions <= CHEAP)
 
     def is_sure(self, node: Node) -> bool:
         """Whether a value is sure to be stored: another kernel reads it, and to compute it there is too much.  So what
