@@ -72,6 +72,10 @@ def wide_product(x):
     return hf.matmul(x, x.T, sum_dtype=hf.int32 if x.dtype == hf.int8 else hf.float32)
 
 
+def with_a_vector(x):
+    return x @ x[0], x[0] @ x
+
+
 CASES = {
     "gelu": (gelu, (1 << 20,)),
     "turned": (turned, (1000, 512)),
@@ -93,6 +97,7 @@ CASES = {
     "product symbolic": (product, (Dim("m"), Dim("n"))),
     "product of float64": (product, (1024, 1024), np.float64),
     "product of bfloat16": (wide_product, (1024, 1024), hf.bfloat16),
+    "product with a vector": (with_a_vector, (4096, 4096)),
     "product of int8": (wide_product, (1024, 1024), np.int8),
 }
 

@@ -9,10 +9,13 @@ import numpy as np
 import pytest
 
 import hybridflow as hf
-from hybridflow.compiler.ir.types import Dim
+from hybridflow.compiler.ir import dtypes as dt
+from hybridflow.compiler.ir.build import GraphBuilder
+from hybridflow.compiler.ir.types import Dim, TensorType
 from hybridflow.compiler.loops import team_products
 from hybridflow.compiler.loops.team_products import TeamTile
-from hybridflow.compiler.ops.order import K_BLOCK
+from hybridflow.compiler.ops import TABLE
+from hybridflow.compiler.ops.order import CHUNK, K_BLOCK, SUPERCHUNK
 from hybridflow.compiler.pipeline import compile_graph
 from hybridflow.compiler.target import CUDA_SM90
 from hybridflow.errors import IndexRangeError
@@ -48,7 +51,7 @@ def check(emulated, graph, arrays, how, orders=("forward", "shuffled"), offset=0
     """That a program's products are computed in that way, with the bits of the CPU."""
     program = compile_graph(graph, CUDA_SM90)
     found = [kernel.schedule for kernel in program.kernels]
-    assert any(how in schedule for schedule in found), found
+    assert not how or any(how in schedule for schedule in found), found
     want = cpu.load(compile_graph(graph, host.target())).run([np.array(a) for a in arrays])
     executable = cuda.load(program, 0)
     for order in orders:
@@ -206,14 +209,18 @@ def test_teams_take_several_tiles(emulated, small, monkeypatch):  # noqa: F811
 def test_each_barrier_is_needed(emulated, small, monkeypatch):  # noqa: F811
     monkeypatch.setattr(plans, "MOST_THREADS", 64)
     arrays = [floats(40, 20), floats(20, 40)]
-    program = compile_graph(graph_of(multiplied, arrays), CUDA_SM90)
-    (want,) = cpu.load(compile_graph(graph_of(multiplied, arrays), host.target())).run(arrays)
+    assert_each_barrier_is_needed(emulated, graph_of(multiplied, arrays), arrays, 4)
+
+
+def assert_each_barrier_is_needed(emulated, graph, arrays, count):  # noqa: F811
+    """That without one of them some order of threads gives something else."""
+    program = compile_graph(graph, CUDA_SM90)
+    (want,) = cpu.load(compile_graph(graph, host.target())).run(arrays)
     call = "call void @llvm.nvvm.barrier.cta.sync.aligned.all(i32 0)"
     parts = program.text.split(call)
-    assert len(parts) == 5
-    for k in range(1, len(parts)):
-        text = call.join(parts[:k]) + call.join(["", *parts[k:]])[len(call) :]
-        executable = cuda.load(replace(program, text=text), 0)
+    assert len(parts) == count + 1
+    for k in range(count):
+        executable = cuda.load(replace(program, text=call.join(parts[: k + 1]) + call.join(parts[k + 1 :])), 0)
 
         def right(order, executable=executable):
             emulated.order = order
@@ -225,16 +232,58 @@ def test_each_barrier_is_needed(emulated, small, monkeypatch):  # noqa: F811
         assert not all(map(right, ORDERS)), k
 
 
-def test_thin_and_small_products_take_a_thread_for_an_element(emulated):  # noqa: F811
-    for m, n in ((3, 50), (7, 9)):
-        arrays = [floats(m, 9), floats(9, n)]
-        check(emulated, graph_of(multiplied, arrays), arrays, "an element a thread", ("forward",))
+def test_small_products_take_a_thread_for_an_element(emulated):  # noqa: F811
+    arrays = [floats(7, 9), floats(9, 9)]
+    check(emulated, graph_of(multiplied, arrays), arrays, "an element a thread", ("forward",))
 
 
 def test_branches_have_no_teams(emulated):  # noqa: F811
     arrays = [floats(9, 9), np.array(True)]
     graph = graph_of(lambda x, flag: hf.cond(flag, lambda: x @ x, lambda: x), arrays)
     check(emulated, graph, arrays, "", ("forward",))
+
+
+@pytest.mark.parametrize("m", [1, 3])
+def test_few_rows(emulated, m):  # noqa: F811
+    arrays = [floats(m, 2 * K_BLOCK + 3), floats(2 * K_BLOCK + 3, 130)]
+    check(emulated, graph_of(multiplied, arrays), arrays, "3 blocks of the depth", ("forward",))
+
+
+@pytest.mark.parametrize(
+    ("lines", "depth", "team"), [(5, 70, 32), (3, 2, 32), (2, 0, 0), (0, 9, 0), (3, CHUNK + 65, 64)]
+)
+def test_a_matrix_with_a_vector(emulated, lines, depth, team):  # noqa: F811
+    """In the order of a row reduction; a row for each team."""
+    arrays = [floats(lines, depth), floats(depth), floats(lines)]
+    graph = graph_of(lambda x, y, z: hf.exp(x @ y) + z, arrays)
+    check(emulated, graph, arrays, f"a line a team of {team}" if team else "", tuple(ORDERS))
+
+
+@pytest.mark.parametrize("dtype", ["float64", "bfloat16", "int32"])
+def test_a_matrix_with_a_vector_of_each_dtype(emulated, dtype):  # noqa: F811
+    arrays = [(3 * floats(*shape)).astype(getattr(hf, dtype)) for shape in ((3, 130), (130, 1))]
+    check(emulated, graph_of(multiplied, arrays), arrays, "a line a team", ("shuffled",))
+
+
+@pytest.mark.parametrize(
+    ("lines", "depth"), [(33, 70), (4, 64), (40, 3), (5, CHUNK + 63), (2, SUPERCHUNK + CHUNK + 1), (32, 0)]
+)
+def test_neighbouring_lines(emulated, lines, depth):  # noqa: F811
+    """Columns of what lies in rows, in the same order."""
+    b = GraphBuilder(TABLE, "lines")
+    x, y = (b.parameter(TensorType(shape, dt.float32)) for shape in ((2, depth, lines), (2, depth, 1)))
+    graph = b.finish([b.matmul(x, y, transpose_a=True, lanes=True)])
+    arrays = [floats(2, depth, lines), floats(2, depth, 1)]
+    check(emulated, graph, arrays, "32 lines a team of 256" if depth else "", ("forward", "shuffled"))
+
+
+def test_lines_need_each_barrier(emulated, monkeypatch):  # noqa: F811
+    monkeypatch.setattr(cuda, "MOST_THREADS", 256)
+    b = GraphBuilder(TABLE, "lines")
+    x, y = (b.parameter(TensorType(shape, dt.float32)) for shape in ((70, 40), (70, 1)))
+    assert_each_barrier_is_needed(
+        emulated, b.finish([b.matmul(x, y, transpose_a=True, lanes=True)]), [floats(70, 40), floats(70, 1)], 2
+    )
 
 
 SIZES = [(4096, 4096, 4096), (1000, 1000, 1000), (64, 64, 1 << 16), (8, 4096, 4096), (100000, 16, 64), (None,) * 3]

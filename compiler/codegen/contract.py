@@ -48,9 +48,10 @@ from hybridflow.compiler.codegen.operand import UNKNOWN, Operand, Reading, strid
 from hybridflow.compiler.codegen.packing import BATCH, DEPTH, FREE, Packing
 from hybridflow.compiler.codegen.phases import KernelCode, Phase, kernel_parameters
 from hybridflow.compiler.codegen.structured import Code, Ref, lanes_for
+from hybridflow.compiler.codegen.team_lines import emit_team_lines
 from hybridflow.compiler.codegen.team_product import TeamTiles
 from hybridflow.compiler.codegen.values import Val
-from hybridflow.compiler.codegen.vectors import Lines, Work, emit_lines
+from hybridflow.compiler.codegen.vectors import Finish as LinesFinish, Lines, Work, emit_lines
 from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.compiler.ir.extents import Extent, larger
 from hybridflow.compiler.ir.graph import Node
@@ -259,8 +260,8 @@ def emit_product(
     def whole(made: _Product) -> Work:
         return made.by_lanes() if lanes else made.by_tiles(module, symbol)
 
-    if module.target.kind == "cuda" and not lanes:
-        return _for_gpu(written, symbol, teams)
+    if module.target.kind == "cuda":
+        return _for_gpu(written, symbol, lanes, teams)
     first, code = written(symbol, whole)
     (alone,) = code.phases
     count = 1 if lanes else first.depths(alone.units)
@@ -272,8 +273,11 @@ def emit_product(
     return KernelCode((*sums.phases, *totals.phases), scratch, sums.shared, alone), ""
 
 
-def _for_gpu(written: _Written, symbol: str, teams: bool) -> tuple[KernelCode, str]:
+def _for_gpu(written: _Written, symbol: str, lanes: bool, teams: bool) -> tuple[KernelCode, str]:
     """A product by teams of threads, where these may be and have something to do together, or by single threads."""
+    if lanes:
+        made, code = written(symbol, lambda made: made.by_team_lanes() if teams else made.by_lanes())
+        return code, made.how
     how: TeamProduct | None = None
 
     def whole(made: _Product) -> Work:
@@ -282,9 +286,9 @@ def _for_gpu(written: _Written, symbol: str, teams: bool) -> tuple[KernelCode, s
         how = team_product.choose(made.form, shape.batch, shape.m, shape.n, shape.k) if teams else None
         return made.elementwise() if how is None else made.by_teams(how)
 
-    _, code = written(symbol, whole)
+    made, code = written(symbol, whole)
     if how is None:
-        return code, "an element a thread"
+        return code, made.how
     blocks = how.blocks
     if blocks == 1:
         return code, str(how)
@@ -301,7 +305,8 @@ class _Product:
         self.form = form_of(self.e.target, self.left.dtype, result)
         self.m, self.n, self.k = (self.c.extent(x) for x in (shape.m, shape.n, shape.k))
         self.least = 1  # units that are worth packing the other factor for
-        self.team = 1  # threads that run a unit
+        self.team = 1  # threads of a GPU that run a unit
+        self.how = "an element a thread"
         self.shared: Extent = 0  # bytes
 
     def swapped(self) -> _Product:
@@ -315,13 +320,20 @@ class _Product:
 
     def by_lanes(self) -> Work:
         """One row: the lines are the columns of the other factor."""
+        return emit_lines(self.c, *self._lines())
+
+    def by_team_lanes(self) -> Work:
+        work = emit_team_lines(self.c, *self._lines())
+        self.team, self.how = work.team, work.how
+        return work.units, 1, 0
+
+    def _lines(self) -> tuple[Lines, LinesFinish]:
         shape = self.shape
 
         def finish(value: Val, entry: Ref, line: Ref, mask: Val | None) -> None:
             self.epilogue(self.e, self.e.convert(value, self.result), str(entry), "0", str(line), mask)
 
-        lines = Lines(self.right, self.left, dt.compute_dtype(self.result), shape.batch, shape.n, shape.k)
-        return emit_lines(self.c, lines, finish)
+        return Lines(self.right, self.left, dt.compute_dtype(self.result), shape.batch, shape.n, shape.k), finish
 
     # ---- one element at a time
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from hybridflow.compiler.codegen.emitter import Emitter
 from hybridflow.compiler.codegen.operand import Operand, Reading
 from hybridflow.compiler.codegen.packing import BATCH, DEPTH, FREE
 from hybridflow.compiler.codegen.reduction import LaneFold, State, Sum, fold_lanes
@@ -51,6 +52,18 @@ def emit_lines(c: Code, lines: Lines, finish: Finish) -> Work:
     return _Lines(c, lines, finish).emit()
 
 
+def go_along(lines: Lines) -> bool:
+    """Whether lines are folded along their elements, rather than neighbouring ones at once."""
+    matrix, vector = lines.matrix, lines.vector
+    one_loop = len(matrix.loops[DEPTH]) == len(vector.loops[DEPTH]) == 1
+    return one_loop and matrix.along(DEPTH) >= matrix.along(FREE)
+
+
+def or_nothing(e: Emitter, total: Val) -> Val:
+    """A total as it leaves the kernel: the sum of nothing is 0.0, not the identity -0.0."""
+    return e.add(e.const(0.0, total.dtype), total) if dt.is_float(total.dtype) else total
+
+
 _GROUPS = LANES // FOLDED  # of lanes which a fold by halving brings together first: every ``_GROUPS``-th
 
 
@@ -65,9 +78,7 @@ class _Lines:
     def emit(self) -> Work:
         c, lines = self.c, self.lines
         matrix, vector = lines.matrix, lines.vector
-        one_loop = len(matrix.loops[DEPTH]) == len(vector.loops[DEPTH]) == 1
-        along = one_loop and matrix.along(DEPTH) >= matrix.along(FREE)
-        fold, grain = self._along() if along else self._across()
+        fold, grain = self._along() if go_along(lines) else self._across()
         with c.spans("%begin", "%end", self.count) as (entry, first, last):
             line = vector.start.at(BATCH, entry).at(FREE, 0)
             fold(matrix.start.at(BATCH, entry), line, entry, first, last)
@@ -82,10 +93,7 @@ class _Lines:
         return self.e.splat(self.e.convert(value, self.lines.dtype))
 
     def _finish(self, total: Val, entry: Ref, line: Ref, mask: Val | None) -> None:
-        e = self.e
-        if dt.is_float(total.dtype):
-            total = e.add(e.const(0.0, total.dtype), total)  # as the sum of nothing is 0.0, not the identity -0.0
-        self.finish(total, entry, line, mask)
+        self.finish(or_nothing(self.e, total), entry, line, mask)
 
     # ---- lines one by one
 

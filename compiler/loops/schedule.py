@@ -218,9 +218,14 @@ def _together(kernel: Kernel, space: Space, is_leaf: IsLeaf, cost: Cost) -> int:
 
 
 def _team(run: Extent, stages: Sequence[Stage]) -> int:
-    """Threads for runs of so many elements: a warp for each chunk, one where it is not known how many there are."""
+    """Threads for runs of so many elements."""
+    return team_of_rows(run, max(map(_state_bytes, stages), default=0))
+
+
+def team_of_rows(run: Extent, state: int) -> int:
+    """Threads for runs of so many elements whose states have ``state`` bytes: a warp for each chunk, one where it is
+    not known how many there are."""
     chunks = -(-run // CHUNK) if isinstance(run, int) else 1
-    state = max(map(_state_bytes, stages), default=0)
     warps = 1
     while warps < min(chunks, MOST_WARPS) and 2 * warps * LANES * state <= TEAM_BYTES:
         warps *= 2

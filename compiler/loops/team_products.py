@@ -15,7 +15,6 @@ from hybridflow.compiler.ops.order import K_BLOCK
 
 DEPTH = 8  # elements along the depth that are in memory of the block at a time
 SYMBOLIC = 1024  # what a symbolic extent is taken for: small enough for tiles of which several fit a multiprocessor
-THIN = 4  # rows or columns below which what is read for a tile is mostly for nobody
 LEAST_TEAM, MOST_TEAM = 2 * WARP, 256  # threads: a block has memory of its own, which warps that share one have not
 MULTIPROCESSORS = 128
 SUMS_A_CYCLE = 128  # that a multiprocessor adds up
@@ -101,9 +100,8 @@ def choose(
     do better alone.  ``ordered`` sums are added up by blocks; a step of ``dear`` ones takes several instructions."""
     rows, columns, depth = (extent if isinstance(extent, int) else SYMBOLIC for extent in (m, n, k))
     entries = static_size(batch) if is_static(batch) else SYMBOLIC
-    if min(rows, columns) < THIN or 0 in (entries, depth):
-        return None
-    if rows * columns < LEAST_TEAM and (depth <= K_BLOCK or entries >= ENOUGH_TEAMS):
+    few = rows * columns < LEAST_TEAM and (depth <= K_BLOCK or entries >= ENOUGH_TEAMS)
+    if few or 0 in (entries, depth):
         return None
     in_blocks = ordered and not (isinstance(k, int) and k <= K_BLOCK)
     tile = _choose_tile(entries, rows, columns, itemsize, in_blocks, dear)
