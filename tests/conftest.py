@@ -66,6 +66,7 @@ _OF_CODE = frozenset(
         "test_conventions",
         "test_convolution",
         "test_cuda_blocks",
+        "test_cuda_convolutions",
         "test_cuda_emission",
         "test_cuda_figures",
         "test_cuda_maps",

@@ -72,6 +72,19 @@ def wide_product(x):
     return hf.matmul(x, x.T, sum_dtype=hf.int32 if x.dtype == hf.int8 else hf.float32)
 
 
+def convolved(x):
+    weights = hf.reshape(x[0, :3, :3], (3, 3, 64, 1)) * hf.ones((1, 1, 1, 128))
+    return hf.nn.relu(hf.nn.conv2d(x, weights, padding="SAME"))
+
+
+def derivative_by_the_filter(x):
+    weights = hf.reshape(x[0, :3, :3], (3, 3, 64, 1)) * hf.ones((1, 1, 1, 128))
+    with hf.GradientTape() as tape:
+        tape.watch(weights)
+        loss = hf.sum(hf.square(hf.nn.conv2d(x, weights)))
+    return tape.gradient(loss, weights)
+
+
 def with_a_vector(x):
     return x @ x[0], x[0] @ x
 
@@ -98,6 +111,8 @@ CASES = {
     "product of float64": (product, (1024, 1024), np.float64),
     "product of bfloat16": (wide_product, (1024, 1024), hf.bfloat16),
     "product with a vector": (with_a_vector, (4096, 4096)),
+    "convolution": (convolved, (16, 56, 56, 64)),
+    "derivative by the filter": (derivative_by_the_filter, (16, 56, 56, 64)),
     "product of int8": (wide_product, (1024, 1024), np.int8),
 }
 

@@ -26,7 +26,6 @@ from tests.bits import same_bits
 from tests.cuda_blocks import ORDERS, StuckThreads
 from tests.cuda_emulator import Array, emulated  # noqa: F401
 
-SMALL = TeamTile(32, 32, 4, 4, 4)
 random = np.random.default_rng(1)
 
 
@@ -68,7 +67,7 @@ def multiplied(x, y):
 @pytest.fixture
 def small(monkeypatch):
     """Tiles that take little to emulate."""
-    monkeypatch.setattr(team_products, "_tiles", lambda *_: [SMALL])
+    monkeypatch.setattr(team_products, "_tiles", lambda itemsize, *_: [TeamTile(32, 32, 4, 4, min(16 // itemsize, 4))])
 
 
 @pytest.mark.parametrize(

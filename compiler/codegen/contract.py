@@ -48,8 +48,9 @@ from hybridflow.compiler.codegen.operand import UNKNOWN, Operand, Reading, strid
 from hybridflow.compiler.codegen.packing import BATCH, DEPTH, FREE, Packing
 from hybridflow.compiler.codegen.phases import KernelCode, Phase, kernel_parameters
 from hybridflow.compiler.codegen.structured import Code, Ref, lanes_for
+from hybridflow.compiler.codegen.team import Team
 from hybridflow.compiler.codegen.team_lines import emit_team_lines
-from hybridflow.compiler.codegen.team_product import TeamTiles
+from hybridflow.compiler.codegen.team_product import FactorSide, Side
 from hybridflow.compiler.codegen.values import Val
 from hybridflow.compiler.codegen.vectors import Finish as LinesFinish, Lines, Work, emit_lines
 from hybridflow.compiler.ir import dtypes as dt
@@ -66,7 +67,6 @@ from hybridflow.compiler.loops.limits import (
     PANELS,
     WORTH_PACKING,
 )
-from hybridflow.compiler.loops.team_products import TeamProduct
 from hybridflow.compiler.ops.order import K_BLOCK
 from hybridflow.compiler.target import Target
 
@@ -159,8 +159,9 @@ def times_read(target: Target, node: Node) -> tuple[int | None, ...]:
     if axes.lanes:  # the row goes with each line of the other factor
         times = columns, 1
     elif target.kind == "cuda":
-        how = team_product.choose(form_of(target, types[0].dtype, node.dtype), batch, m, n, k)
-        times = (columns, rows) if how is None else (-(-columns // how.tile.columns), -(-rows // how.tile.rows))
+        found = team_product.by_tiles(form_of(target, types[0].dtype, node.dtype), batch, m, n, k)
+        tile = None if found is None else found.how.tile
+        times = (columns, rows) if tile is None else (-(-columns // tile.columns), -(-rows // tile.rows))
     else:
         blocks = choose_blocks(target, form_of(target, types[0].dtype, node.dtype), m, n, k)
         times = -(-columns // blocks.columns), -(-rows // blocks.rows)
@@ -278,22 +279,22 @@ def _for_gpu(written: _Written, symbol: str, lanes: bool, teams: bool) -> tuple[
     if lanes:
         made, code = written(symbol, lambda made: made.by_team_lanes() if teams else made.by_lanes())
         return code, made.how
-    how: TeamProduct | None = None
+    how: team_product.Product | None = None
 
     def whole(made: _Product) -> Work:
         nonlocal how
         shape = made.shape
-        how = team_product.choose(made.form, shape.batch, shape.m, shape.n, shape.k) if teams else None
+        how = team_product.by_tiles(made.form, shape.batch, shape.m, shape.n, shape.k) if teams else None
         return made.elementwise() if how is None else made.by_teams(how)
 
     made, code = written(symbol, whole)
     if how is None:
         return code, made.how
-    blocks = how.blocks
-    if blocks == 1:
-        return code, str(how)
-    _, totals = written(f"{symbol}_totals", lambda made: made.totals_by_elements(blocks))
-    return replace(code, phases=(*code.phases, *totals.phases)), str(how)
+    chosen = how
+    if chosen.how.blocks == 1:
+        return code, str(chosen.how)
+    _, totals = written(f"{symbol}_totals", lambda made: made.totals_by_elements(chosen))
+    return replace(code, phases=(*code.phases, *totals.phases)), str(chosen.how)
 
 
 class _Product:
@@ -367,46 +368,27 @@ class _Product:
 
     # ---- teams of threads
 
-    def by_teams(self, how: TeamProduct) -> Work:
-        """Units: tiles of the product, or of the sums of each block of the depth, which go to shared memory: [batch,
-        block, row, column]."""
-        c, e, shape, tile = self.c, self.e, self.shape, how.tile
-        self.team, alone = tile.threads, how.blocks == 1
-        tiles = TeamTiles(c, how, self.form, self.left, self.right, (self.m, self.n, self.k))
-        down, across = (_steps(extent, step) for extent, step in ((shape.m, tile.rows), (shape.n, tile.columns)))
+    def by_teams(self, found: team_product.Product) -> Work:
+        """Units: tiles of the product, or of the sums of each block of the depth, which go to shared memory."""
+        tile = found.how.tile
 
-        def finish(value: Val, at: Ref, row: Ref, col: Ref) -> None:
-            if alone:
-                self.epilogue(e, e.convert(value, self.result), str(at), str(row), str(col), None)
-                return
-            place = c.add(c.mul(c.add(c.mul(at, self.m), row), self.n), col)
-            e.store(value, c.at("%shared", place, self.form.sums.itemsize))
+        def sides(c: Code, team: Team) -> tuple[Side, Side]:
+            return (
+                FactorSide(c, team, self.form, True, tile.rows, self.m, self.k, self.left),
+                FactorSide(c, team, self.form, False, tile.columns, self.n, self.k, self.right),
+            )
 
-        with c.loop("%begin", "%end") as unit:
-            above = c.div(unit.index, c.extent(across))
-            entry, row = c.div(above, c.extent(down)), c.rem(above, c.extent(down))
-            col = c.rem(unit.index, c.extent(across))
-            begin = c.mul(c.rem(entry, how.blocks), K_BLOCK)
-            end = self.k if alone else c.min(c.add(begin, K_BLOCK), self.k)
-            corner = c.mul(row, tile.rows), c.mul(col, tile.columns)
-            tiles.write(c.div(entry, how.blocks), entry, *corner, begin, end, finish)
-        if not alone:
-            self.shared = product((*shape.batch, how.blocks, shape.m, shape.n)) * self.form.sums.itemsize
-        return (*shape.batch, how.blocks, down, across), 1, 0
+        found.write(self.c, sides, self._store)
+        self.team, self.shared = tile.threads, found.shared
+        return found.units, 1, 0
 
-    def totals_by_elements(self, count: int) -> Work:
-        """Elements of the product from the sums of all blocks of the depth, added up in order."""
-        c, e, sums = self.c, self.e, self.form.sums
-        size = c.mul(self.m, self.n)
-        with c.loop("%begin", "%end") as unit:
-            entry, inside = c.div(unit.index, size), c.rem(unit.index, size)
-            first = c.add(c.mul(c.mul(entry, count), size), inside)
-            with c.loop(0, count, 1, [e.zero(sums)]) as block:
-                place = c.at("%shared", c.add(first, c.mul(block.index, size)), sums.itemsize)
-                block.next = [e.add(block.carried[0], e.load(place, sums))]
-            value, row, col = e.convert(block.carried[0], self.result), c.div(inside, self.n), c.rem(inside, self.n)
-            self.epilogue(e, value, str(entry), str(row), str(col), None)
+    def totals_by_elements(self, found: team_product.Product) -> Work:
+        """Elements of the product from the sums of all blocks of the depth."""
+        found.write_totals(self.c, self._store)
         return (*self.shape.batch, self.shape.m, self.shape.n), 1, 0
+
+    def _store(self, value: Val, entry: Ref, row: Ref, col: Ref) -> None:
+        self.epilogue(self.e, self.e.convert(value, self.result), str(entry), str(row), str(col), None)
 
     # ---- blocks and tiles
 

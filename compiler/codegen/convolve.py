@@ -36,6 +36,9 @@ from hybridflow.compiler.codegen.packing import BATCH, DEPTH, FREE, Packing
 from hybridflow.compiler.codegen.phases import KernelCode, Phase, kernel_parameters
 from hybridflow.compiler.codegen.strips import AXES, CHANNELS, IMAGE, Copying, Image, Strips, Windows
 from hybridflow.compiler.codegen.structured import Code, Ref, lanes_for
+from hybridflow.compiler.codegen.team import Team
+from hybridflow.compiler.codegen.team_product import FactorSide, Side, Store, by_tiles
+from hybridflow.compiler.codegen.team_windows import WindowSide
 from hybridflow.compiler.codegen.values import Val
 from hybridflow.compiler.codegen.window_kernel import (
     RUN,
@@ -46,6 +49,7 @@ from hybridflow.compiler.codegen.window_kernel import (
 )
 from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.compiler.ir.extents import Extent
+from hybridflow.compiler.ir.types import product
 from hybridflow.compiler.ops.order import K_BLOCK
 from hybridflow.compiler.target import Target
 
@@ -55,6 +59,7 @@ axes but its columns, the elements from a column on."""
 
 UNKNOWN_IMAGES = 4  # for how many a symbolic number of images is taken when work is cut
 ENOUGH_UNITS = 16
+FEW_COLUMNS = 4  # of a group
 
 
 @dataclass(frozen=True)
@@ -184,21 +189,18 @@ def emit_convolution(
     finish: Callable[[Code], Finish],
     buffers: int,
     result: np.dtype,
-) -> KernelCode:
-    """Add the kernel ``symbol`` over ``buffers`` buffers.
+    teams: bool,
+) -> tuple[KernelCode, str]:
+    """Add the kernel ``symbol`` over ``buffers`` buffers; also says how, for a GPU, where units may be those of
+    ``teams`` of threads.
 
     ``image(code, across, whole)`` reads images by the parts of ``strips`` and, ``across``, by channels and elements of
     a line of columns; ``whole`` joins the last axis with the channels.  ``filter(code, across)`` reads the filter by
-    the parts of ``packing``.  Units: packed panels; then blocks of places, on a GPU elements of the result.
+    the parts of ``packing``.  Units: packed panels; then blocks of places, on a GPU tiles, or elements of the result.
     """
     target = new_code().e.target
     if target.kind == "cuda":
-        code = new_code()
-        _elementwise(code, w, image(code, False, False), filter(code, False), finish(code), result)
-        code.e.line("ret void")
-        name = module.function(code.e, symbol, kernel_parameters(buffers), linkage="internal")
-        units = (w.images, *w.places, w.groups * w.columns)
-        return KernelCode((Phase(name, units),))
+        return _for_gpu(module, new_code, symbol, w, image, filter, finish, buffers, result, teams)
     form = form_for(result)
     lies_in_lines = len(image(new_code(), False, True).loops[AXES[2]]) == 1
     cut = choose_cut(target, w, form.sums, lies_in_lines)
@@ -213,7 +215,58 @@ def emit_convolution(
     shared = cut.slices * cut.panels * main.panel_bytes
     return KernelCode(
         (Phase(first, (cut.slices, cut.panels), checks=True), Phase(second, main.units)), main.scratch, shared
-    )
+    ), ""
+
+
+def _for_gpu(
+    module: ModuleText,
+    new_code: Callable[[], Code],
+    symbol: str,
+    w: Windows,
+    image: Image,
+    filter: Callable[[Code, bool], Operand],
+    finish: Callable[[Code], Finish],
+    buffers: int,
+    result: np.dtype,
+    teams: bool,
+) -> tuple[KernelCode, str]:
+    """By tiles, where all of them see elements with the same elements of the window; else by elements."""
+    form, rows = form_for(result), w.images * product(w.places)
+    depth = w.taps * w.channels
+    if teams and w.gap == (1, 1, 1) and not goes_across_groups(w):
+        how = by_tiles(form, (w.groups,), rows, w.columns, depth)
+        if how is not None:
+
+            def sides(c: Code, team: Team) -> tuple[Side, Side]:
+                m, tile = c.extent(rows), how.how.tile
+                return (
+                    WindowSide(c, team, form, tile.rows, m, depth, w, image(c, False, False), DEPTH),
+                    FactorSide(c, team, form, False, tile.columns, w.columns, depth, filter(c, False)),
+                )
+
+            def store(c: Code) -> Store:
+                write = finish(c)
+
+                def to_line(value: Val, group: Ref, row: Ref, column: Ref) -> None:
+                    line: list[Ref] = []
+                    for extent in reversed(w.places):
+                        line.insert(0, c.rem(row, c.extent(extent)))
+                        row = c.div(row, c.extent(extent))
+                    write((row, *line), c.add(c.mul(group, w.columns), column), c.e.convert(value, result), None)
+
+                return to_line
+
+            return how.emit(module, new_code, symbol, buffers, sides, store), str(how.how)
+    code = new_code()
+    _elementwise(code, w, image(code, False, False), filter(code, False), finish(code), result)
+    code.e.line("ret void")
+    name = module.function(code.e, symbol, kernel_parameters(buffers), linkage="internal")
+    return KernelCode((Phase(name, (w.images, *w.places, w.groups * w.columns)),)), "an element a thread"
+
+
+def goes_across_groups(w: Windows) -> bool:
+    """Whether threads of a GPU that are neighbours do best with different groups, which have few columns each."""
+    return w.groups != 1 and w.columns < FEW_COLUMNS
 
 
 class _Convolution:

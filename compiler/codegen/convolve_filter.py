@@ -19,6 +19,7 @@ from hybridflow.compiler.codegen.convolve import (
     elements_of_a_line,
     even,
     form_for,
+    goes_across_groups,
     is_across,
     known,
     seen,
@@ -31,6 +32,9 @@ from hybridflow.compiler.codegen.packing import BATCH, DEPTH, FREE, Packing
 from hybridflow.compiler.codegen.phases import KernelCode, Phase, kernel_parameters
 from hybridflow.compiler.codegen.strips import IMAGE, Copying, Image, Strips, Windows
 from hybridflow.compiler.codegen.structured import Code, Ref, lanes_for
+from hybridflow.compiler.codegen.team import Team
+from hybridflow.compiler.codegen.team_product import FactorSide, Product, Side, Sides, Store, by_tiles
+from hybridflow.compiler.codegen.team_windows import WindowSide
 from hybridflow.compiler.codegen.values import Val
 from hybridflow.compiler.codegen.window_kernel import (
     RUN,
@@ -40,6 +44,7 @@ from hybridflow.compiler.codegen.window_kernel import (
     emit_window_kernel,
 )
 from hybridflow.compiler.ir.extents import Extent
+from hybridflow.compiler.ir.types import product
 from hybridflow.compiler.ops.order import K_BLOCK
 from hybridflow.compiler.target import Target
 
@@ -100,12 +105,17 @@ def emit_filter_gradient(
     finish: Callable[[Code], Finish],
     buffers: int,
     result: np.dtype,
-) -> KernelCode:
+    teams: bool,
+) -> tuple[KernelCode, str]:
     """Add the kernel ``symbol`` over ``buffers`` buffers: like ``convolve.emit_convolution``, with cotangents, whose
     depth are the places, for the filter.  ``finish`` is given (row,), of (*size, channels) in row-major order, and a
-    column.  Units: tiles of the result, of all slices; on a GPU its elements."""
+    column.  Units: tiles of the result, of all slices; on a GPU tiles or elements."""
     code = new_code()
     if code.e.target.kind == "cuda":
+        how = by_tiles(form_for(result), (w.groups,), w.taps * w.channels, w.columns, w.images * product(w.places))
+        if teams and how is not None and not goes_across_groups(w):
+            sides, store = _sides(w, image, cotangents, how), _store(w, finish, result)
+            return how.emit(module, new_code, symbol, buffers, sides, store), str(how.how)
         _elementwise(code, w, image(code, False, False), cotangents(code, False), finish(code), result)
         units: tuple[Extent, ...] = (w.taps * w.channels, w.groups * w.columns)
         shared: Extent
@@ -118,7 +128,33 @@ def emit_filter_gradient(
         scratch, shared = emitted.scratch, emitted.shared
     code.e.line("ret void")
     name = module.function(code.e, symbol, kernel_parameters(buffers), linkage="internal")
-    return KernelCode((Phase(name, units, least=least),), scratch, shared)
+    text = "an element a thread" if code.e.target.kind == "cuda" else ""
+    return KernelCode((Phase(name, units, least=least),), scratch, shared), text
+
+
+def _sides(w: Windows, image: Image, cotangents: Callable[[Code, bool], Operand], how: Product) -> Sides:
+    """Rows are elements of the window and their channels, the depth are places."""
+
+    def sides(c: Code, team: Team) -> tuple[Side, Side]:
+        k, tile, form = c.extent(how.k), how.how.tile, how.form
+        return (
+            WindowSide(c, team, form, tile.rows, w.taps * w.channels, k, w, image(c, False, False), FREE),
+            FactorSide(c, team, form, False, tile.columns, w.columns, k, cotangents(c, False)),
+        )
+
+    return sides
+
+
+def _store(w: Windows, finish: Callable[[Code], Finish], result: np.dtype) -> Callable[[Code], Store]:
+    def store(c: Code) -> Store:
+        write = finish(c)
+
+        def to_row(value: Val, group: Ref, row: Ref, column: Ref) -> None:
+            write((row,), c.add(c.mul(group, w.columns), column), c.e.convert(value, result), None)
+
+        return to_row
+
+    return store
 
 
 class _Gradient:

@@ -242,7 +242,7 @@ class ModuleBuilder:
         if kind is Kind.CONTRACT:
             return self._contraction(symbol, kernel)
         if kind is Kind.CONVOLVE:
-            return self._convolution(symbol, kernel), ""
+            return self._convolution(symbol, kernel)
         lowered = _panels_of(kernel.cluster.anchor)
         if lowered is not None:
             return write_panels(self, self._emitter(kernel), symbol, kernel, lowered), ""
@@ -323,7 +323,7 @@ class ModuleBuilder:
         teams = self.is_outermost
         return contract.emit_product(self.module, source, symbol, shape, len(operands), node.dtype, axes.lanes, teams)
 
-    def _convolution(self, symbol: str, kernel: Kernel) -> KernelCode:
+    def _convolution(self, symbol: str, kernel: Kernel) -> tuple[KernelCode, str]:
         buffers = len(_operands(kernel))
         pointers = {node: f"%a{k}" for k, node in enumerate(_operands(kernel))}
         places = {i: Place(pointers[i]) for i in kernel.inputs}
@@ -346,7 +346,7 @@ class ModuleBuilder:
         def new_code() -> Code:
             return Code(self._emitter(kernel), self.dim_names)
 
-        return windowed.emit(self.module, new_code, symbol, node, places, finish, buffers)
+        return windowed.emit(self.module, new_code, symbol, node, places, finish, buffers, self.is_outermost)
 
     def _special(self, e: Emitter, symbol: str, kernel: Kernel) -> KernelCode:
         """A scan, a sort or a scatter."""

@@ -84,8 +84,10 @@ def emit(
     places: Mapping[Node, Place],
     finish: Callable[[Code], Finish],
     buffers: int,
-) -> KernelCode:
-    """Add the kernel of a convolution, or of its derivative by the filter."""
+    teams: bool,
+) -> tuple[KernelCode, str]:
+    """Add the kernel of a convolution, or of its derivative by the filter; also says how, for a GPU, where units may
+    be those of ``teams`` of threads."""
     w, x, other = windows_of(node), node.inputs[0], node.inputs[1]
     axes = len(x.shape) - 3
     before: tuple[tuple[int, ...], ...] = ((0,), *((),) * (3 - axes), *((a,) for a in range(1, axes)))
@@ -107,4 +109,4 @@ def emit(
         return Operand(code, other, parts, places)
 
     write = emit_filter_gradient if over_places else emit_convolution
-    return write(module, new_code, symbol, w, image, second, finish, buffers, node.dtype)
+    return write(module, new_code, symbol, w, image, second, finish, buffers, node.dtype, teams)

@@ -1,0 +1,142 @@
+"""Convolutions by tiles of GPU threads: products whose first factor is what windows see of images.
+
+No window is copied: what a tile needs of an image is read, with the zeros around it, on its way to memory of the block.
+For ``convolve`` rows are places and the depth goes through what a window sees; for the derivative by the filter it is
+the other way round.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from hybridflow.compiler.codegen.factors import Form, factor
+from hybridflow.compiler.codegen.operand import Operand, Reading
+from hybridflow.compiler.codegen.packing import DEPTH, FREE
+from hybridflow.compiler.codegen.strips import AXES, CHANNELS, IMAGE, Strips, Windows
+from hybridflow.compiler.codegen.structured import Code, Ref
+from hybridflow.compiler.codegen.team import Team
+from hybridflow.compiler.codegen.team_product import STEP, Side, widest
+from hybridflow.compiler.codegen.values import Val
+from hybridflow.compiler.ir import dtypes as dt
+
+Three = tuple[Ref, Ref, Ref]
+
+
+@dataclass(frozen=True)
+class Place:
+    """An image, and the positions where the window at a place begins."""
+
+    image: Reading
+    positions: Three
+
+
+@dataclass(frozen=True)
+class Tap:
+    """How far behind that an element of the window lies, and its channel in the group."""
+
+    offsets: Three
+    channel: Ref
+
+
+class WindowSide(Side):
+    """What windows see: elements of a window and their channels along ``taps``, rows or the depth; places along the
+    other."""
+
+    def __init__(
+        self,
+        code: Code,
+        team: Team,
+        form: Form,
+        tile: int,
+        extent: Ref,
+        k: Ref,
+        windows: Windows,
+        operand: Operand,
+        taps: int,
+    ) -> None:
+        self.windows, self.operand, self.taps = windows, operand, taps
+        self.strips = Strips(code, windows, operand, form, 1)
+        self.lane, width = operand.loops[CHANNELS][-1], 1
+        if len(operand.loops[CHANNELS]) == 1:
+            width = widest(operand, self.lane, windows.channels, tile * STEP // team.size)
+        along = taps if windows.channels > 1 else DEPTH + FREE - taps
+        super().__init__(code, team, form, True, tile, extent, k, along, width)
+
+    def line(self, entry: Ref, free: Ref) -> tuple[Ref, Place | Tap]:
+        """The group, and what is known of it and the row."""
+        return entry, self._place(free) if self.taps == DEPTH else self._tap(0, free)
+
+    def at_depth(self, begin: Ref, depth: Ref) -> Place | Tap:
+        return self._tap(begin, depth) if self.taps == DEPTH else self._place(self.c.add(begin, depth))
+
+    def _place(self, number: Ref) -> Place:
+        c, w, place = self.c, self.windows, list[Ref]()
+        for extent in reversed(w.places):
+            place.insert(0, c.rem(number, c.extent(extent)))
+            number = c.div(number, c.extent(extent))
+        x, y, z = (self.strips.position(axis, place[axis]) for axis in range(3))
+        return Place(self.operand.start.at(IMAGE, number), (x, y, z))
+
+    def _tap(self, begin: Ref, behind: Ref) -> Tap:
+        """Of the row or the place along the depth so far behind ``begin``, where a part begins or nothing does: all of
+        it lies in one element of the window where channels come in whole parts."""
+        c, w = self.c, self.windows
+        if w.channels % STEP == 0:
+            number, channel = c.div(begin, w.channels), c.add(c.rem(begin, w.channels), behind)
+            if begin == 0:
+                number, channel = c.div(behind, w.channels), c.rem(behind, w.channels)
+        else:
+            at = c.add(begin, behind)
+            number, channel = c.div(at, w.channels), c.rem(at, w.channels)
+        last = c.rem(number, w.size[2])
+        above = c.div(number, w.size[2])
+        taps = c.div(above, w.size[1]), c.rem(above, w.size[1]), last
+        x, y, z = (c.mul(tap, dilation) for tap, dilation in zip(taps, w.dilation))
+        return Tap((x, y, z), channel)
+
+    def values(self, places: Sequence[tuple[tuple[Ref, Place | Tap], Place | Tap]]) -> list[Val]:
+        if self.strips.nowhere:
+            return [self.e.zero(self.form.packed, self.width) for _ in places]
+        found = [self._seen(group, *((a, b) if isinstance(a, Place) else (b, a))) for (group, a), b in places]
+        if self.width == 1:
+            values = [self._element(image, channel, 0) for image, channel, _ in found]
+        else:
+            pointers = [place.pointer for place in self.operand.places.values()]
+            values = self.either(
+                pointers,
+                lambda: [self._vector(image, channel) for image, channel, _ in found],
+                lambda: [
+                    self.together([self._element(image, channel, k) for k in range(self.width)])
+                    for image, channel, _ in found
+                ],
+            )
+        with self.c.width(self.width):
+            return [self._or_zero(value, some) for value, (_, _, some) in zip(values, found)]
+
+    def _seen(self, group: Ref, place: object, tap: object) -> tuple[Reading, Ref, str | bool]:
+        """Where an element is read, its channel among those of all groups, and whether there is one."""
+        assert isinstance(place, Place) and isinstance(tap, Tap)
+        c, image = self.c, place.image
+        some: str | bool = True
+        for axis in range(3):
+            inside, at = self.strips.source(axis, c.add(place.positions[axis], tap.offsets[axis]))
+            some = c.both(some, inside)
+            image = image.at(AXES[axis], at)
+        return image, c.add(c.mul(group, self.windows.channels), tap.channel), some
+
+    def _vector(self, image: Reading, channel: Ref) -> Val:
+        with self.c.width(self.width):
+            value = image.value(image.counters_at(CHANNELS, channel), self.lane)
+            return factor(self.e, value, self.form, True)
+
+    def _element(self, image: Reading, channel: Ref, behind: int) -> Val:
+        with self.c.width(1):
+            value = image.value(image.counters_at(CHANNELS, self.c.add(channel, behind)))
+            return factor(self.e, value, self.form, True)
+
+    def _or_zero(self, value: Val, some: str | bool) -> Val:
+        e = self.e
+        if some is True:
+            return value
+        return e.select(e.splat(Val(str(some).lower(), dt.bool_, 1)), value, e.zero(value.dtype))

@@ -1,0 +1,138 @@
+"""Convolutions on a GPU by tiles of teams of threads: the bits of the CPU, zeros around images included."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import hybridflow as hf
+from hybridflow.compiler.ir import dtypes as dt
+from hybridflow.compiler.ir.build import GraphBuilder
+from hybridflow.compiler.ir.types import Dim, TensorType
+from hybridflow.compiler.ops import TABLE
+from tests.cuda_emulator import emulated  # noqa: F401
+from tests.test_cuda_products import check, floats, graph_of, small  # noqa: F401
+
+pytestmark = pytest.mark.usefixtures("small")
+
+
+def convolution(x, f, dtype=dt.float32, **attrs):
+    b = GraphBuilder(TABLE, "convolution")
+    images, filter = b.parameter(TensorType(x, dtype)), b.parameter(TensorType(f, dtype))
+    return b.finish([b.convolve(images, filter, **attrs)])
+
+
+def derivative(x, g, dtype=dt.float32, **attrs):
+    b = GraphBuilder(TABLE, "derivative")
+    images, cotangents = b.parameter(TensorType(x, dtype)), b.parameter(TensorType(g, dtype))
+    return b.finish([b.convolve_filter(images, cotangents, **attrs)])
+
+
+CASES = {
+    "one axis": ((2, 19, 1, 3), (3, 3, 1, 5), {}),
+    "padded": ((2, 7, 9, 1, 3), (3, 2, 3, 1, 9), {"low": (1, 2), "high": (1, 0)}),
+    "strided": ((1, 12, 11, 1, 8), (3, 3, 8, 1, 5), {"step": (2, 3), "low": (1, 1)}),
+    "dilated": ((1, 9, 10, 1, 4), (2, 3, 4, 1, 6), {"dilation": (2, 3), "low": (0, 2), "high": (1, 3)}),
+    "cut off": ((1, 9, 12, 1, 2), (2, 2, 2, 1, 4), {"low": (-1, -2), "high": (0, -1)}),
+    "groups": ((2, 5, 6, 3, 2), (2, 2, 2, 3, 5), {"low": (1, 0)}),
+    "three axes": ((1, 4, 5, 6, 1, 2), (2, 2, 2, 2, 1, 4), {"high": (0, 1, 0)}),
+    "one channel": ((2, 9, 9, 1, 1), (3, 3, 1, 1, 8), {"low": (1, 1), "high": (1, 1)}),
+    "16 channels": ((1, 6, 6, 1, 16), (3, 3, 16, 1, 12), {"low": (1, 1), "high": (1, 1)}),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_windows(emulated, name):  # noqa: F811
+    x, f, attrs = CASES[name]
+    check(emulated, convolution(x, f, **attrs), [floats(*x), floats(*f)], "tiles", ("forward",))
+
+
+@pytest.mark.parametrize("offset", [0, 1])
+def test_many_channels_in_every_order(emulated, offset):  # noqa: F811
+    """Vectors of channels, also where buffers do not begin where these may."""
+    x, f = (1, 5, 7, 1, 12), (3, 3, 12, 1, 10)
+    graph = convolution(x, f, low=(1, 1), high=(1, 1))
+    check(emulated, graph, [floats(*x), floats(*f)], "tiles", ("reversed", "shuffled"), offset)
+
+
+@pytest.mark.parametrize("name", [name for name in CASES if name != "one axis"])
+def test_derivatives_by_the_filter(emulated, name):  # noqa: F811
+    x, f, attrs = CASES[name]
+    (result,) = convolution(x, f, **attrs).outputs
+    size = f[:-3]
+    graph = derivative(x, result.shape, size=size, **attrs)
+    check(emulated, graph, [floats(*x), floats(*result.shape)], "", ("forward",))
+
+
+def test_zeros_between_elements_are_factors_of_a_filter(emulated):  # noqa: F811
+    x, attrs = (1, 5, 6, 1, 8), {"interior": (1, 2), "low": (1, 1), "size": (2, 3)}
+    (result,) = convolution(x, (2, 3, 8, 1, 5), **{k: v for k, v in attrs.items() if k != "size"}).outputs
+    cotangents = floats(*result.shape)
+    cotangents[0, 1, 1, 0, 2] = np.inf
+    check(emulated, derivative(x, result.shape, **attrs), [floats(*x), cotangents], "tiles", ("forward",))
+
+
+def test_zeros_between_elements_of_images_are_none(emulated):  # noqa: F811
+    """There is no tile of what is not multiplied."""
+    x, f = (1, 5, 6, 1, 8), (3, 3, 8, 1, 5)
+    filter = floats(*f)
+    filter[1, 1, 2, 0, 3] = np.inf
+    graph = convolution(x, f, interior=(1, 1), low=(2, 2), high=(2, 2))
+    check(emulated, graph, [floats(*x), filter], "an element a thread", ("forward",))
+
+
+def test_zeros_around_images_are_factors(emulated):  # noqa: F811
+    x, f = (1, 6, 6, 1, 3), (3, 3, 3, 1, 5)
+    images, filter = floats(*x), floats(*f)
+    images[0, 2, 2, 0, 1], filter[0, 1, 2, 0, 3] = np.nan, np.inf
+    check(emulated, convolution(x, f, low=(1, 1), high=(1, 1)), [images, filter], "tiles", ("forward",))
+
+
+def test_a_long_sum_over_places(emulated):  # noqa: F811
+    """Blocks of the places go to different teams."""
+    x, g = (3, 18, 18, 1, 4), (3, 18, 18, 1, 5)
+    graph = derivative(x, g, size=(3, 3), low=(1, 1), high=(1, 1))
+    program = check(emulated, graph, [floats(*x), floats(*g)], "4 blocks of the depth")
+    assert len(program.launches) == 2
+
+
+@pytest.mark.parametrize("images", [0, 1, 3])
+def test_symbolic_images(emulated, images):  # noqa: F811
+    n = Dim("n")
+    x, f, g = (5, 7, 1, 3), (2, 3, 3, 1, 8), (5, 6, 1, 8)
+    arrays = [floats(images, *x), floats(*f)]
+    check(emulated, convolution((n, *x), f, low=(1, 1)), arrays, "tiles", ("forward",))
+    arrays = [floats(images, *x), floats(images, *g)]
+    check(emulated, derivative((n, *x), (n, *g), size=(2, 3), low=(1, 1)), arrays, "tiles", ("forward",))
+
+
+@pytest.mark.parametrize("dtype", [hf.float64, hf.float16, hf.bfloat16, hf.int32], ids=str)
+def test_dtypes(emulated, dtype):  # noqa: F811
+    x, f = (1, 9, 9, 1, 8), (3, 3, 8, 1, 9)
+    arrays = [(3 * floats(*shape)).astype(dtype) for shape in (x, f)]
+    check(emulated, convolution(x, f, dtype, low=(1, 0)), arrays, "tiles", ("forward",))
+
+
+def test_groups_of_few_columns_take_a_thread_for_an_element(emulated):  # noqa: F811
+    x, f = (1, 9, 9, 8, 1), (3, 3, 1, 8, 1)
+    check(emulated, convolution(x, f), [floats(*x), floats(*f)], "an element a thread", ("forward",))
+
+
+def test_what_is_computed_on_the_way(emulated):  # noqa: F811
+    arrays = [floats(2, 8, 8, 3), floats(3, 3, 3, 8), floats(8)]
+
+    def layer(x, f, bias):
+        return hf.nn.relu(hf.nn.conv2d(x * 2 + 1, f, padding="SAME") + bias)
+
+    check(emulated, graph_of(layer, arrays), arrays, "tiles", ("shuffled",))
+
+
+def test_attention(emulated):  # noqa: F811
+    """Both of its products go by tiles."""
+    arrays = [floats(2, 3, 9, 16) for _ in range(3)]
+
+    def attention(q, k, v):
+        return hf.nn.softmax(q @ hf.permute_dims(k, (0, 1, 3, 2)) * 0.25, axis=-1) @ v
+
+    program = check(emulated, graph_of(attention, arrays), arrays, "tiles", ("forward",))
+    assert sum("tiles" in kernel.schedule for kernel in program.kernels) == 2
