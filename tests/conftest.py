@@ -69,6 +69,7 @@ _OF_CODE = frozenset(
         "test_cuda_convolutions",
         "test_cuda_emission",
         "test_cuda_figures",
+        "test_cuda_fragments",
         "test_cuda_maps",
         "test_cuda_products",
         "test_cuda_scans",

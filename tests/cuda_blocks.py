@@ -18,6 +18,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+import ml_dtypes
 import numpy as np
 
 from hybridflow.runtime.machine import host, machine_code
@@ -29,7 +30,11 @@ GUARD_BYTES = 64  # behind shared memory, where nobody may write
 DONE, READY = -1, 0  # where a thread is; else it waits at the site of that number
 
 REGISTERS = [f"{register}.{axis}" for register in ("tid", "ntid", "ctaid", "nctaid") for axis in "xyz"]
-EXCHANGE = re.compile(r"call (?:i32|void) @llvm\.nvvm\.((?:barrier|bar|shfl|cp\.async)\.[\w.]+)\((.*)\)$")
+EXCHANGE = re.compile(
+    r"call (?:i32|void|{[^}]*}) @llvm\.nvvm\.((?:barrier|bar|shfl|cp\.async|ldmatrix|mma)\.[\w.]+)\((.*)\)$"
+)
+BY_WARPS = ("shfl.", "bar.warp.", "ldmatrix.", "mma.")
+MMA_WORDS = 10  # of a thread: of the first factor 4, of the second 2, sums 4
 COPY = re.compile(r"cp\.async\.c[ga]\.shared\.global\.(\d+)(\.s)?")
 SHARED = re.compile(r"^(@[\w.]+) = (?:internal )?addrspace\(3\) global \[(\d+) x i8\] poison", re.MULTILINE)
 KERNEL = re.compile(r"^define ptx_kernel void @([\w.]+)\(((?:[^()]|\([^()]*\))*)\)", re.MULTILINE)
@@ -51,6 +56,7 @@ _RUNTIME = """
 @emu.stacks = global ptr null
 @emu.waits = global ptr null
 @emu.words = global ptr null
+@emu.fragments = global ptr null
 declare i32 @getcontext(ptr)
 declare void @makecontext(ptr, ptr, i32, ...)
 declare i32 @swapcontext(ptr, ptr)
@@ -103,6 +109,70 @@ define i32 @emu.copy(i32 %site, ptr %to, ptr %from, i32 %count) {{
   %d = trunc i64 %source.rest to i32
   %went = call i32 @emu.wait(i32 %site, i32 %a, i32 %b, i32 %c, i32 %d)
   ret i32 %went
+}}
+
+; The words that this thread has of four matrices, of which it knows the address of a line.
+define {{i32, i32, i32, i32}} @emu.ldmatrix(i32 %site, ptr %line) {{
+  %address = ptrtoint ptr %line to i64
+  %a = trunc i64 %address to i32
+  %rest = lshr i64 %address, 32
+  %b = trunc i64 %rest to i32
+  %went = call i32 @emu.wait(i32 %site, i32 %a, i32 %b, i32 0, i32 0)
+  %thread = load i32, ptr @emu.thread
+  %words = load ptr, ptr @emu.words
+  %own = getelementptr [5 x i32], ptr %words, i32 %thread
+  %found = load {{i32, i32, i32, i32}}, ptr %own
+  ret {{i32, i32, i32, i32}} %found
+}}
+
+define {{float, float, float, float}} @emu.mma(
+    i32 %site, <2 x i32> %a, <2 x i32> %b, <2 x i32> %c, float %d0, float %d1, float %d2, float %d3) {{
+  %thread = load i32, ptr @emu.thread
+  %all = load ptr, ptr @emu.fragments
+  %own = getelementptr [10 x i32], ptr %all, i32 %thread
+  %pb = getelementptr i32, ptr %own, i32 2
+  %pc = getelementptr i32, ptr %own, i32 4
+  %p0 = getelementptr i32, ptr %own, i32 6
+  %p1 = getelementptr i32, ptr %own, i32 7
+  %p2 = getelementptr i32, ptr %own, i32 8
+  %p3 = getelementptr i32, ptr %own, i32 9
+  store <2 x i32> %a, ptr %own, align 4
+  store <2 x i32> %b, ptr %pb, align 4
+  store <2 x i32> %c, ptr %pc, align 4
+  store float %d0, ptr %p0
+  store float %d1, ptr %p1
+  store float %d2, ptr %p2
+  store float %d3, ptr %p3
+  %went = call i32 @emu.wait(i32 %site, i32 0, i32 0, i32 0, i32 0)
+  %found = load {{float, float, float, float}}, ptr %p0
+  ret {{float, float, float, float}} %found
+}}
+
+define {{float, float, float, float}} @emu.mma.bf16(
+    i32 %site, i32 %a0, i32 %a1, i32 %a2, i32 %a3, i32 %b0, i32 %b1, float %d0, float %d1, float %d2, float %d3) {{
+  %x0 = insertelement <2 x i32> poison, i32 %a0, i32 0
+  %x = insertelement <2 x i32> %x0, i32 %a1, i32 1
+  %y0 = insertelement <2 x i32> poison, i32 %a2, i32 0
+  %y = insertelement <2 x i32> %y0, i32 %a3, i32 1
+  %z0 = insertelement <2 x i32> poison, i32 %b0, i32 0
+  %z = insertelement <2 x i32> %z0, i32 %b1, i32 1
+  %found = call {{float, float, float, float}} @emu.mma(i32 %site, <2 x i32> %x, <2 x i32> %y, <2 x i32> %z,
+    float %d0, float %d1, float %d2, float %d3)
+  ret {{float, float, float, float}} %found
+}}
+
+define {{float, float, float, float}} @emu.mma.f16(
+    i32 %site, <2 x half> %a0, <2 x half> %a1, <2 x half> %a2, <2 x half> %a3, <2 x half> %b0, <2 x half> %b1,
+    float %d0, float %d1, float %d2, float %d3) {{
+  %w0 = bitcast <2 x half> %a0 to i32
+  %w1 = bitcast <2 x half> %a1 to i32
+  %w2 = bitcast <2 x half> %a2 to i32
+  %w3 = bitcast <2 x half> %a3 to i32
+  %w4 = bitcast <2 x half> %b0 to i32
+  %w5 = bitcast <2 x half> %b1 to i32
+  %found = call {{float, float, float, float}} @emu.mma.bf16(i32 %site, i32 %w0, i32 %w1, i32 %w2, i32 %w3, i32 %w4,
+    i32 %w5, float %d0, float %d1, float %d2, float %d3)
+  ret {{float, float, float, float}} %found
 }}
 
 define internal void @emu.fiber() {{
@@ -193,7 +263,19 @@ class Blocks:
         self.kernels = {name: BY_VALUE.sub("", found) for name, found in KERNEL.findall(text)}
         self.shared = {name[1:]: int(size) for name, size in SHARED.findall(text)}
         image = machine_code.compile_object(self._for_host(text), host.detect())
-        fixed = ["registers", "thread", "entry", "given", "contexts", "stacks", "waits", "words", "begin", "run"]
+        fixed = [
+            "registers",
+            "thread",
+            "entry",
+            "given",
+            "contexts",
+            "stacks",
+            "waits",
+            "words",
+            "fragments",
+            "begin",
+            "run",
+        ]
         symbols = [f"emu.{name}" for name in fixed] + [f"emu.call.{name}" for name in self.kernels] + [*self.shared]
         self._code = machine_code.load_object(image, *symbols)
         self.has_copies = any(site.startswith("cp.async.") for site in self.sites)
@@ -212,6 +294,7 @@ class Blocks:
         contexts = np.zeros((count + 1) * CONTEXT_BYTES + 64, np.uint8)
         stacks = np.empty(count * STACK_BYTES + 64, np.uint8)
         self._waits, self._words = np.zeros(count, np.int32), np.zeros((count, 5), np.uint32)
+        self._fragments = np.zeros((count, MMA_WORDS), np.uint32)
         for name, address in {
             "entry": self._code.addresses[f"emu.call.{symbol}"],
             "given": words.ctypes.data,
@@ -219,6 +302,7 @@ class Blocks:
             "stacks": -(-stacks.ctypes.data // 64) * 64,
             "waits": self._waits.ctypes.data,
             "words": self._words.ctypes.data,
+            "fragments": self._fragments.ctypes.data,
         }.items():
             ctypes.c_uint64.from_address(self._code.addresses[f"emu.{name}"]).value = address
         registers = (ctypes.c_int32 * 12).from_address(self._code.addresses["emu.registers"])
@@ -264,10 +348,14 @@ class Blocks:
                     self._run(alone.ctypes.data, 1)
             site = int(waits[together][0])
             kind = "" if site == DONE else self.sites[site]
-            if warp.size < WARP or (waits[together] != site).any() or not kind.startswith(("shfl.", "bar.warp.")):
+            if warp.size < WARP or (waits[together] != site).any() or not kind.startswith(BY_WARPS):
                 return
             if kind.startswith("shfl."):
                 _exchange(kind, self._words[together])
+            elif kind.startswith("ldmatrix."):
+                _load_matrices(self._words[together], ".trans." in kind)
+            elif kind.startswith("mma."):
+                _multiply(self._fragments[together], ml_dtypes.bfloat16 if kind.endswith(".bf16") else np.float16)
             waits[together] = READY
 
     @staticmethod
@@ -327,6 +415,11 @@ class Blocks:
         if copy is not None:
             size = "" if copy[2] else f", i32 {copy[1]}"
             return f"{line[: found.start()]}call i32 @emu.copy(i32 {len(self.sites) - 1}, {arguments}{size})"
+        site = f"{line[: found.start()]}call {{0}} @emu.{{1}}(i32 {len(self.sites) - 1}, {arguments})"
+        if kind.startswith("ldmatrix."):
+            return site.format("{i32, i32, i32, i32}", "ldmatrix")
+        if kind.startswith("mma."):
+            return site.format("{float, float, float, float}", f"mma.{'bf16' if kind.endswith('.bf16') else 'f16'}")
         if not kind.startswith("shfl."):
             arguments = f"{arguments or 'i32 0'}, i32 0, i32 0, i32 0"
         return f"{line[: found.start()]}call i32 @emu.wait(i32 {len(self.sites) - 1}, {arguments})"
@@ -341,6 +434,39 @@ def _exchange(kind: str, words: np.ndarray) -> None:
     assert (clamps == (0 if how == "up" else 31)).all(), f"a shuffle with clamps {clamps}"
     source = {"down": own + lanes, "up": own - lanes, "bfly": own ^ lanes, "idx": lanes % WARP}[how]
     words[:, 0] = np.where((source >= 0) & (source < WARP), values[source % WARP], values)
+
+
+def _load_matrices(words: np.ndarray, turned: bool) -> None:
+    """What ``ldmatrix.x4`` gives each thread of a warp, in place of an address: of each matrix two neighbours in a row,
+    or, ``turned``, in a column."""
+    lines = []
+    for low, high, *_ in words.astype(np.uint64).tolist():
+        address = low | high << 32
+        assert address % 16 == 0, "a line of a matrix at no multiple of 16"
+        lines.append(np.frombuffer(ctypes.string_at(address, 16), np.uint16))
+    matrices = np.stack(lines).reshape(4, 8, 8)
+    if turned:
+        matrices = matrices.transpose(0, 2, 1)
+    pairs = matrices.reshape(4, WARP, 2).astype(np.uint32)
+    words[:, :4] = (pairs[..., 0] | pairs[..., 1] << 16).T
+
+
+def _multiply(words: np.ndarray, dtype: Any) -> None:
+    """What ``mma.m16n8k16`` makes of the fragments of a warp, in place of its sums: in float64, and rounded once."""
+    halves = np.ascontiguousarray(words[:, :6]).view(dtype).astype(np.float64)
+    lane = np.arange(WARP)
+    row, pair = lane // 4, 2 * (lane % 4)
+    a, b, sums = np.empty((16, 16)), np.empty((16, 8)), np.empty((16, 8))
+    own = np.ascontiguousarray(words[:, 6:]).view(np.float32)
+    for k in range(2):
+        for word, (down, behind) in enumerate([(0, 0), (8, 0), (0, 8), (8, 8)]):
+            a[row + down, pair + behind + k] = halves[:, 2 * word + k]
+        for word in range(2):
+            b[pair + 8 * word + k, row] = halves[:, 8 + 2 * word + k]
+            sums[row + 8 * word, pair + k] = own[:, 2 * word + k]
+    with np.errstate(all="ignore"):
+        found = (a @ b + sums).astype(np.float32)
+    words[:, 6:] = np.stack([found[row + 8 * word, pair + k] for word in range(2) for k in range(2)], 1).view(np.uint32)
 
 
 def _register(number: int) -> str:

@@ -98,16 +98,28 @@ def test_instructions_that_a_gpu_lacks_are_found(name, target, message):
         ptx.assemble(program)
 
 
+SIGNATURES = {  # by what a name begins with: result and parameters
+    "shfl": ("i32", ["i32"] * 4),
+    "barrier": ("void", ["i32"]),
+    "bar.": ("void", ["i32"]),
+    "ldmatrix": ("{i32, i32, i32, i32}", ["ptr addrspace(3)"]),
+    "mma.m16n8k16.row.col.bf16": ("{float, float, float, float}", ["i32"] * 6 + ["float"] * 4),
+    "mma.m16n8k16.row.col.f32": ("{float, float, float, float}", ["<2 x half>"] * 6 + ["float"] * 4),
+    "read": ("i32", []),
+}
+
+
 def test_instructions_have_names_that_llvm_knows():
     """One that it does not know would be called like a function."""
     for name in intrinsics.LEAST:
-        parameters = {"shfl": "i32, i32, i32, i32", "barr": "i32", "bar.": "i32"}.get(name[:4], "")
-        result = "void" if name.startswith("bar") else "i32"
-        given = ", ".join("i32 0" for _ in parameters.split(", ")) if parameters else ""
+        result, parameters = next(kinds for start, kinds in SIGNATURES.items() if name.startswith(start))
+        given = ", ".join(f"{kind} zeroinitializer" for kind in parameters)
         text = (
-            f"declare {result} @llvm.nvvm.{name}({parameters})\n"
+            f"declare {result} @llvm.nvvm.{name}({', '.join(parameters)})\n"
             f"define ptx_kernel void @k() {{\n  call {result} @llvm.nvvm.{name}({given})\n  ret void\n}}\n"
         )
+        text = text.replace("i32 zeroinitializer", "i32 0").replace("float zeroinitializer", "float 0.0")
+        text = text.replace("ptr addrspace(3) zeroinitializer", "ptr addrspace(3) null")
         assert "call" not in ptx.assemble(Program("known", CUDA_SM80, text, "", (), (), (), 0))
 
 

@@ -113,6 +113,9 @@ CASES = {
     "product with a vector": (with_a_vector, (4096, 4096)),
     "convolution": (convolved, (16, 56, 56, 64)),
     "derivative by the filter": (derivative_by_the_filter, (16, 56, 56, 64)),
+    "fragments of bfloat16": (wide_product, (4096, 4096), hf.bfloat16),
+    "fragments of float16": (wide_product, (1024, 1024), np.float16),
+    "fragments in small tiles": (wide_product, (256, 256), hf.bfloat16),
     "product of int8": (wide_product, (1024, 1024), np.int8),
 }
 
@@ -141,7 +144,7 @@ def test_figures(request, tmp_path):
         spec = hf.TensorSpec([None if isinstance(n, Dim) else n for n in shape], *(dtype or [np.float32]))
         graph = hf.function(function).get_concrete_function(spec).graph
         for target in (CUDA_SM80, CUDA_SM90):
-            program = compile_graph(graph, target)
+            program = compile_graph(graph, target, name.startswith("fragments"))
             blocks = {launch.symbol: launch.block for launch in program.launches}
             found = sorted(figures(ptx.assemble(program), target, tmp_path))
             assert {kernel for kernel, *_ in found} == set(blocks)

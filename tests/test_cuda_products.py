@@ -277,7 +277,7 @@ def test_neighbouring_lines(emulated, lines, depth):  # noqa: F811
 
 
 def test_lines_need_each_barrier(emulated, monkeypatch):  # noqa: F811
-    monkeypatch.setattr(cuda, "MOST_THREADS", 256)
+    monkeypatch.setattr(plans, "MOST_THREADS", 256)
     b = GraphBuilder(TABLE, "lines")
     x, y = (b.parameter(TensorType(shape, dt.float32)) for shape in ((70, 40), (70, 1)))
     assert_each_barrier_is_needed(
@@ -295,7 +295,7 @@ def test_the_choice(size, itemsize):
     m, n, k = (Dim(name) if extent is None else extent for name, extent in zip("mnk", size))
     how = team_products.choose((), m, n, k, itemsize, True, False)
     tile = how.tile
-    assert 64 <= tile.threads <= 256 and tile.elements * itemsize <= 48 * 1024
+    assert 64 <= tile.threads <= 256 and tile.nbytes(itemsize) <= 48 * 1024
     assert tile.warp[0] * tile.warp[1] == 32 and tile.threads_across % tile.warp[1] == 0
     if size == (4096, 4096, 4096) and itemsize == 4:
         assert (tile.rows, tile.columns, tile.high, tile.wide) == (128, 128, 8, 8)

@@ -29,7 +29,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hybridflow.compiler.codegen import team_product, tile_registers
+from hybridflow.compiler.codegen import tile_registers
 from hybridflow.compiler.codegen.direct import Direct, suits
 from hybridflow.compiler.codegen.emitter import Emitter
 from hybridflow.compiler.codegen.factors import (
@@ -50,7 +50,8 @@ from hybridflow.compiler.codegen.phases import KernelCode, Phase, kernel_paramet
 from hybridflow.compiler.codegen.structured import Code, Ref, lanes_for
 from hybridflow.compiler.codegen.team import Team
 from hybridflow.compiler.codegen.team_lines import emit_team_lines
-from hybridflow.compiler.codegen.team_product import FactorSide, Side
+from hybridflow.compiler.codegen.team_phases import Product, by_tiles
+from hybridflow.compiler.codegen.team_sides import FactorSide, Side
 from hybridflow.compiler.codegen.values import Val
 from hybridflow.compiler.codegen.vectors import Finish as LinesFinish, Lines, Work, emit_lines
 from hybridflow.compiler.ir import dtypes as dt
@@ -159,7 +160,7 @@ def times_read(target: Target, node: Node) -> tuple[int | None, ...]:
     if axes.lanes:  # the row goes with each line of the other factor
         times = columns, 1
     elif target.kind == "cuda":
-        found = team_product.by_tiles(form_of(target, types[0].dtype, node.dtype), batch, m, n, k)
+        found = by_tiles(form_of(target, types[0].dtype, node.dtype), batch, m, n, k, False, types[0].dtype)
         tile = None if found is None else found.how.tile
         times = (columns, rows) if tile is None else (-(-columns // tile.columns), -(-rows // tile.rows))
     else:
@@ -279,12 +280,11 @@ def _for_gpu(written: _Written, symbol: str, lanes: bool, teams: bool) -> tuple[
     if lanes:
         made, code = written(symbol, lambda made: made.by_team_lanes() if teams else made.by_lanes())
         return code, made.how
-    how: team_product.Product | None = None
+    how: Product | None = None
 
     def whole(made: _Product) -> Work:
         nonlocal how
-        shape = made.shape
-        how = team_product.by_tiles(made.form, shape.batch, shape.m, shape.n, shape.k) if teams else None
+        how = made.teams() if teams else None
         return made.elementwise() if how is None else made.by_teams(how)
 
     made, code = written(symbol, whole)
@@ -368,21 +368,26 @@ class _Product:
 
     # ---- teams of threads
 
-    def by_teams(self, found: team_product.Product) -> Work:
+    def teams(self) -> Product | None:
+        """How teams do it."""
+        shape = self.shape
+        return by_tiles(self.form, shape.batch, shape.m, shape.n, shape.k, self.e.fastmath, self.left.dtype)
+
+    def by_teams(self, found: Product) -> Work:
         """Units: tiles of the product, or of the sums of each block of the depth, which go to shared memory."""
         tile = found.how.tile
 
         def sides(c: Code, team: Team) -> tuple[Side, Side]:
             return (
-                FactorSide(c, team, self.form, True, tile.rows, self.m, self.k, self.left),
-                FactorSide(c, team, self.form, False, tile.columns, self.n, self.k, self.right),
+                FactorSide(c, team, found.form, True, tile.rows, tile.depth, self.m, self.k, self.left),
+                FactorSide(c, team, found.form, False, tile.columns, tile.depth, self.n, self.k, self.right),
             )
 
         found.write(self.c, sides, self._store)
         self.team, self.shared = tile.threads, found.shared
         return found.units, 1, 0
 
-    def totals_by_elements(self, found: team_product.Product) -> Work:
+    def totals_by_elements(self, found: Product) -> Work:
         """Elements of the product from the sums of all blocks of the depth."""
         found.write_totals(self.c, self._store)
         return (*self.shape.batch, self.shape.m, self.shape.n), 1, 0

@@ -37,7 +37,9 @@ from hybridflow.compiler.codegen.phases import KernelCode, Phase, kernel_paramet
 from hybridflow.compiler.codegen.strips import AXES, CHANNELS, IMAGE, Copying, Image, Strips, Windows
 from hybridflow.compiler.codegen.structured import Code, Ref, lanes_for
 from hybridflow.compiler.codegen.team import Team
-from hybridflow.compiler.codegen.team_product import FactorSide, Side, Store, by_tiles
+from hybridflow.compiler.codegen.team_phases import by_tiles
+from hybridflow.compiler.codegen.team_product import Store
+from hybridflow.compiler.codegen.team_sides import FactorSide, Side
 from hybridflow.compiler.codegen.team_windows import WindowSide
 from hybridflow.compiler.codegen.values import Val
 from hybridflow.compiler.codegen.window_kernel import (
@@ -234,14 +236,14 @@ def _for_gpu(
     form, rows = form_for(result), w.images * product(w.places)
     depth = w.taps * w.channels
     if teams and w.gap == (1, 1, 1) and not goes_across_groups(w):
-        how = by_tiles(form, (w.groups,), rows, w.columns, depth)
+        how = by_tiles(form, (w.groups,), rows, w.columns, depth, new_code().e.fastmath, result)
         if how is not None:
 
             def sides(c: Code, team: Team) -> tuple[Side, Side]:
                 m, tile = c.extent(rows), how.how.tile
                 return (
-                    WindowSide(c, team, form, tile.rows, m, depth, w, image(c, False, False), DEPTH),
-                    FactorSide(c, team, form, False, tile.columns, w.columns, depth, filter(c, False)),
+                    WindowSide(c, team, how.form, tile.rows, tile.depth, m, depth, w, image(c, False, False), DEPTH),
+                    FactorSide(c, team, how.form, False, tile.columns, tile.depth, w.columns, depth, filter(c, False)),
                 )
 
             def store(c: Code) -> Store:

@@ -33,7 +33,9 @@ from hybridflow.compiler.codegen.phases import KernelCode, Phase, kernel_paramet
 from hybridflow.compiler.codegen.strips import IMAGE, Copying, Image, Strips, Windows
 from hybridflow.compiler.codegen.structured import Code, Ref, lanes_for
 from hybridflow.compiler.codegen.team import Team
-from hybridflow.compiler.codegen.team_product import FactorSide, Product, Side, Sides, Store, by_tiles
+from hybridflow.compiler.codegen.team_phases import Product, by_tiles
+from hybridflow.compiler.codegen.team_product import Store
+from hybridflow.compiler.codegen.team_sides import FactorSide, Side, Sides
 from hybridflow.compiler.codegen.team_windows import WindowSide
 from hybridflow.compiler.codegen.values import Val
 from hybridflow.compiler.codegen.window_kernel import (
@@ -112,7 +114,8 @@ def emit_filter_gradient(
     column.  Units: tiles of the result, of all slices; on a GPU tiles or elements."""
     code = new_code()
     if code.e.target.kind == "cuda":
-        how = by_tiles(form_for(result), (w.groups,), w.taps * w.channels, w.columns, w.images * product(w.places))
+        rows, depth = w.taps * w.channels, w.images * product(w.places)
+        how = by_tiles(form_for(result), (w.groups,), rows, w.columns, depth, code.e.fastmath, result)
         if teams and how is not None and not goes_across_groups(w):
             sides, store = _sides(w, image, cotangents, how), _store(w, finish, result)
             return how.emit(module, new_code, symbol, buffers, sides, store), str(how.how)
@@ -138,8 +141,8 @@ def _sides(w: Windows, image: Image, cotangents: Callable[[Code, bool], Operand]
     def sides(c: Code, team: Team) -> tuple[Side, Side]:
         k, tile, form = c.extent(how.k), how.how.tile, how.form
         return (
-            WindowSide(c, team, form, tile.rows, w.taps * w.channels, k, w, image(c, False, False), FREE),
-            FactorSide(c, team, form, False, tile.columns, w.columns, k, cotangents(c, False)),
+            WindowSide(c, team, form, tile.rows, tile.depth, w.taps * w.channels, k, w, image(c, False, False), FREE),
+            FactorSide(c, team, form, False, tile.columns, tile.depth, w.columns, k, cotangents(c, False)),
         )
 
     return sides

@@ -12,319 +12,40 @@ Finished sums go through memory of the block once more, so that neighbouring thr
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
-from hybridflow.compiler.codegen.factors import Form, factor, multiply_add
-from hybridflow.compiler.codegen.module import ModuleText
-from hybridflow.compiler.codegen.operand import Operand, Reading
-from hybridflow.compiler.codegen.packing import BATCH, DEPTH, FREE
-from hybridflow.compiler.codegen.phases import KernelCode, Phase, kernel_parameters
+from hybridflow.compiler.codegen.factors import Form, multiply_add
 from hybridflow.compiler.codegen.structured import Code, Ref
 from hybridflow.compiler.codegen.team import Team
+from hybridflow.compiler.codegen.team_sides import Sides
 from hybridflow.compiler.codegen.values import Val
-from hybridflow.compiler.ir import dtypes as dt
-from hybridflow.compiler.ir.extents import Extent
-from hybridflow.compiler.ir.types import product
-from hybridflow.compiler.loops import team_products
-from hybridflow.compiler.loops.index import Ix, LoopVar
-from hybridflow.compiler.loops.limits import VECTOR_BYTES
-from hybridflow.compiler.loops.team_products import TeamProduct
+from hybridflow.compiler.loops.team_products import TeamTile
 from hybridflow.compiler.ops.order import K_BLOCK
-
-STEP = team_products.DEPTH
-DEAR = 16  # instructions of an element from which on no code is written for vectors besides that for single elements
 
 Store = Callable[[Val, Ref, Ref, Ref], None]
 """``store(sum, at, row, col)`` of one finished element."""
 
 
-@dataclass(frozen=True)
-class Slot:
-    """What a thread brings of a factor at a time: neighbours from a place in the tile and along the depth on."""
-
-    free: Ref
-    depth: Ref
-
-
-class Side:
-    """One factor on its way to memory of the block: [depth][row or column].
-
-    ``along`` is the part whose neighbours lie side by side.  What is read at one place comes from three methods:
-    ``line`` says what is known of a row or column of a batch entry, ``at_depth`` of a place along the depth, and
-    ``values`` reads at pairs of these."""
+class Tiles:
+    """Writes the tiles of one product of so many rows and columns, whatever multiplies them."""
 
     def __init__(
-        self, code: Code, team: Team, form: Form, first: bool, tile: int, extent: Ref, k: Ref, along: int, width: int
-    ) -> None:
-        self.c, self.e, self.form, self.first = code, code.e, form, first
-        self.tile, self.extent, self.k, self.along, self.width = tile, extent, k, along, width
-        each = tile * STEP // team.size
-        self.slots = [self._slot(team, number) for number in range(each // self.width)]
-
-    def line(self, entry: Ref, free: Ref) -> Any:
-        raise NotImplementedError
-
-    def at_depth(self, begin: Ref, depth: Ref) -> Any:
-        """``begin`` is where the part begins, 0 where the slot may not lie in one that begins at a multiple."""
-        raise NotImplementedError
-
-    def values(self, places: Sequence[tuple[Any, Any]]) -> list[Val]:
-        """Packed elements, ``width`` of them along ``along`` from each place on."""
-        raise NotImplementedError
-
-    def _slot(self, team: Team, number: int) -> Slot:
-        """The threads go along what lies side by side, then along the other."""
-        c, width = self.c, self.width
-        line = (STEP if self.along == DEPTH else self.tile) // width
-        along: Ref
-        turns: Ref
-        if line >= team.size:
-            along, turns = c.add(team.rank, number % (line // team.size) * team.size), number // (line // team.size)
-        else:
-            along, turns = c.rem(team.rank, line), c.add(c.div(team.rank, line), number * (team.size // line))
-        along = c.mul(along, width)
-        return Slot(turns, along) if self.along == DEPTH else Slot(along, turns)
-
-    def lines(self, entry: Ref, begin: Ref) -> list[Any]:
-        """Where the slots read in the tile that begins there; behind the end the last ones again."""
-        c, found = self.c, dict[Ref, Any]()
-        last = c.sub(self.extent, self.width if self.along == FREE else 1)
-        for slot in self.slots:
-            if slot.free not in found:
-                found[slot.free] = self.line(entry, c.min(c.add(begin, slot.free), last))
-        return [found[slot.free] for slot in self.slots]
-
-    def read(self, lines: Sequence[Any], begin: Ref) -> list[Val]:
-        """What this thread brings of the elements along the depth from ``begin`` on: zeros behind the end."""
-        c, e, k = self.c, self.e, self.k
-        if isinstance(k, int) and k % STEP == 0:
-            start = c.min(begin, k - STEP)
-            places = [self.at_depth(start, slot.depth) for slot in self.slots]
-            return self.values(list(zip(lines, places)))
-        depths = [c.add(begin, slot.depth) for slot in self.slots]
-        last = c.sub(k, self.width if self.along == DEPTH else 1)
-        values = self.values([(line, self.at_depth(0, c.min(depth, last))) for line, depth in zip(lines, depths)])
-        with c.width(self.width):
-            inside = [e.splat(Val(str(c.compare("slt", depth, k)).lower(), dt.bool_, 1)) for depth in depths]
-            return [e.select(some, value, e.zero(value.dtype)) for some, value in zip(inside, values)]
-
-    def either(
-        self, pointers: Sequence[str], vectors: Callable[[], list[Val]], gathered: Callable[[], list[Val]]
-    ) -> list[Val]:
-        """Vectors as they are read where all buffers begin at multiples of them, or else one by one."""
-        c, e = self.c, self.e
-        aligned = c.multiples(pointers, VECTOR_BYTES)
-        whole, apart, done = (e.new_label(hint) for hint in ("whole", "apart", "read"))
-        e.branch_if(str(aligned), whole, apart)
-        found = []
-        for label, read in ((whole, vectors), (apart, gathered)):
-            e.label(label)
-            values = read()
-            found.append((values, e.block))
-            e.branch(done)
-        e.label(done)
-        (one, first), (other, second) = found
-        return [e.phi((a, first), (b, second)) for a, b in zip(one, other)]
-
-    def together(self, values: Sequence[Val]) -> Val:
-        """Packed elements as one vector."""
-        whole = Val("poison", self.form.packed, self.width)
-        for k, value in enumerate(values):
-            whole = self.e.insert(whole, value, k)
-        return whole
-
-    def write(self, values: Sequence[Val], to: str, pitch: int) -> None:
-        """Put what was read into memory of the block, whose rows of one depth are ``pitch`` apart."""
-        c, e, item = self.c, self.e, self.form.packed.itemsize
-        for slot, value in zip(self.slots, values):
-            start = c.at(to, c.add(c.mul(slot.depth, pitch), slot.free), item)
-            if self.along == FREE and self.width > 1:
-                e.store(value, start, align=min(VECTOR_BYTES, self.width * item))
-                continue
-            for k in range(self.width):
-                e.store(e.extract(value, k), c.at(start, k * pitch, item))
-
-
-def widest(operand: Operand, lane: LoopVar, extent: Ref, each: int) -> int:
-    """How many neighbours along a loop, which is all of a part of ``extent``, can be read at once by a thread that
-    reads ``each`` elements."""
-    width = min(VECTOR_BYTES // operand.dtype.itemsize, each, STEP)
-    even = isinstance(extent, int) and operand.work < DEAR
-    while width > 1 and not (
-        even and extent % width == 0 and all(_goes_by(ix, lane, width) for ix in operand.accesses)
-    ):
-        width //= 2
-    return max(width, 1)
-
-
-def _goes_by(position: Ix, lane: LoopVar, width: int) -> bool:
-    """Whether vectors of that width lie at multiples of it, if what is read begins at one."""
-    if not position.is_affine or position.coefficient(lane) not in (0, 1):
-        return False
-    return all(factor % width == 0 for (atom, _), factor in position.terms if atom is not lane)
-
-
-@dataclass(frozen=True)
-class Line:
-    """A row or column: its number, the factor there and in its whole batch entry."""
-
-    free: Ref
-    there: Reading
-    entry: Reading
-
-
-class FactorSide(Side):
-    """A factor by the parts batch, rows or columns, and depth."""
-
-    def __init__(
-        self, code: Code, team: Team, form: Form, first: bool, tile: int, extent: Ref, k: Ref, operand: Operand
-    ) -> None:
-        self.operand = operand
-        along = DEPTH if operand.along(DEPTH) > operand.along(FREE) else FREE
-        self.lane, width = operand.loops[along][-1], 1
-        if len(operand.loops[along]) == 1:
-            width = widest(operand, self.lane, extent if along == FREE else k, tile * STEP // team.size)
-        super().__init__(code, team, form, first, tile, extent, k, along, width)
-
-    def line(self, entry: Ref, free: Ref) -> Line:
-        whole = self.operand.start.at(BATCH, entry)
-        return Line(free, whole.at(FREE, free), whole)
-
-    def at_depth(self, begin: Ref, depth: Ref) -> Ref:
-        return self.c.add(begin, depth)
-
-    def values(self, places: Sequence[tuple[Line, Ref]]) -> list[Val]:
-        if self.width == 1:
-            return [self._element(line.there, depth) for line, depth in places]
-        pointers = [place.pointer for place in self.operand.places.values()]
-        return self.either(
-            pointers,
-            lambda: [self._vector(*place) for place in places],
-            lambda: [self._gathered(*place) for place in places],
-        )
-
-    def _vector(self, line: Line, depth: Ref) -> Val:
-        with self.c.width(self.width):
-            value = line.there.value(line.there.counters_at(DEPTH, depth), self.lane)
-            return factor(self.e, value, self.form, self.first)
-
-    def _gathered(self, line: Line, depth: Ref) -> Val:
-        add, numbers = self.c.add, range(self.width)
-        if self.along == DEPTH:
-            return self.together([self._element(line.there, add(depth, k)) for k in numbers])
-        return self.together([self._element(line.entry.at(FREE, add(line.free, k)), depth) for k in numbers])
-
-    def _element(self, there: Reading, depth: Ref) -> Val:
-        with self.c.width(1):
-            return factor(self.e, there.value(there.counters_at(DEPTH, depth)), self.form, self.first)
-
-
-Sides = Callable[[Code, Team], tuple[Side, Side]]
-
-
-@dataclass(frozen=True)
-class Product:
-    """What teams multiply: the extents, the dtype of sums and how elements go into them, and how the tiles are cut."""
-
-    how: TeamProduct
-    form: Form
-    batch: tuple[Extent, ...]
-    m: Extent
-    n: Extent
-    k: Extent
-
-    @property
-    def _tiles(self) -> tuple[Extent, Extent]:
-        tile = self.how.tile
-        return (self.m + (tile.rows - 1)) // tile.rows, (self.n + (tile.columns - 1)) // tile.columns
-
-    @property
-    def units(self) -> tuple[Extent, ...]:
-        """Tiles, of the product or of the sums of each block of the depth."""
-        return (*self.batch, self.how.blocks, *self._tiles)
-
-    @property
-    def shared(self) -> Extent:
-        """Bytes for the sums of all blocks of the depth: [batch, block, row, column]."""
-        count = self.how.blocks
-        return product((*self.batch, count, self.m, self.n)) * self.form.sums.itemsize if count > 1 else 0
-
-    def write(self, c: Code, sides: Sides, store: Store) -> None:
-        """The body of the phase of tiles."""
-        tile, blocks, sums = self.how.tile, self.how.blocks, self.form.sums
-        m, n, k = (c.extent(extent) for extent in (self.m, self.n, self.k))
-        down, across = (c.extent(extent) for extent in self._tiles)
-        tiles = TeamTiles(c, self.how, self.form, sides, (m, n))
-
-        def keep(value: Val, at: Ref, row: Ref, col: Ref) -> None:
-            place = c.add(c.mul(c.add(c.mul(at, m), row), n), col)
-            c.e.store(value, c.at("%shared", place, sums.itemsize))
-
-        with c.loop("%begin", "%end") as unit:
-            above = c.div(unit.index, across)
-            at, row, col = c.div(above, down), c.rem(above, down), c.rem(unit.index, across)
-            begin = c.mul(c.rem(at, blocks), K_BLOCK)
-            end = k if blocks == 1 else c.min(c.add(begin, K_BLOCK), k)
-            corner = c.mul(row, tile.rows), c.mul(col, tile.columns)
-            tiles.write(c.div(at, blocks), at, *corner, begin, end, store if blocks == 1 else keep)
-
-    def emit(
         self,
-        module: ModuleText,
-        new_code: Callable[[], Code],
-        symbol: str,
-        buffers: int,
+        code: Code,
+        nbytes: int,
+        threads: int,
+        depth: int,
+        form: Form,
         sides: Sides,
-        store: Callable[[Code], Store],
-    ) -> KernelCode:
-        """Add the kernel, of one phase or two, over ``buffers`` buffers."""
-
-        def added(name: str, units: tuple[Extent, ...], write: Callable[[Code], None], team: int) -> Phase:
-            c = new_code()
-            write(c)
-            c.e.line("ret void")
-            found = module.function(c.e, name, kernel_parameters(buffers), linkage="internal")
-            return Phase(found, units, team=team)
-
-        team = self.how.tile.threads
-        phases = [added(symbol, self.units, lambda c: self.write(c, sides, store(c)), team)]
-        if self.how.blocks > 1:
-            elements = (*self.batch, self.m, self.n)
-            phases.append(added(f"{symbol}_totals", elements, lambda c: self.write_totals(c, store(c)), 1))
-        return KernelCode(tuple(phases), 0, self.shared)
-
-    def write_totals(self, c: Code, store: Store) -> None:
-        """The body of a second phase, whose units are elements: sums of all blocks of the depth, added up in order."""
-        e, sums, count = c.e, self.form.sums, self.how.blocks
-        n, size = c.extent(self.n), c.mul(c.extent(self.m), c.extent(self.n))
-        with c.loop("%begin", "%end") as unit:
-            entry, inside = c.div(unit.index, size), c.rem(unit.index, size)
-            first = c.add(c.mul(c.mul(entry, count), size), inside)
-            with c.loop(0, count, 1, [e.zero(sums)]) as block:
-                place = c.at("%shared", c.add(first, c.mul(block.index, size)), sums.itemsize)
-                block.next = [e.add(block.carried[0], e.load(place, sums))]
-            store(block.carried[0], entry, c.div(inside, n), c.rem(inside, n))
-
-
-class TeamTiles:
-    """Writes the tiles of one product of so many rows and columns."""
-
-    def __init__(self, code: Code, how: TeamProduct, form: Form, sides: Sides, extents: tuple[Ref, Ref]) -> None:
-        self.c, self.e, self.how, self.form, self.tile = code, code.e, how, form, how.tile
+        extents: tuple[Ref, Ref],
+        in_blocks: bool,
+    ) -> None:
+        self.c, self.e, self.form, self.depth, self.in_blocks = code, code.e, form, depth, in_blocks
         self.m, self.n = extents
-        self.team = Team(code, how.tile.threads)
+        self.team = Team(code, threads)
         self.item = form.sums.itemsize
-        self.memory = self.team.memory(how.tile.elements * self.item)
+        self.memory = self.team.memory(nbytes)
         self.sides = sides(code, self.team)
-        self.down, self.across = self._place()
-
-    def _place(self) -> tuple[Ref, Ref]:
-        """The thread's place in the tile: warps lie side by side, each a small block of threads."""
-        c, team, (high, wide) = self.c, self.team, self.tile.warp
-        warps = self.tile.threads_across // wide
-        down = c.add(c.mul(c.div(team.warp, warps), high), c.div(team.lane, wide))
-        return down, c.add(c.mul(c.rem(team.warp, warps), wide), c.rem(team.lane, wide))
 
     def write(self, entry: Ref, at: Ref, row: Ref, col: Ref, begin: Ref, end: Ref, store: Store) -> None:
         """The tile from (row, col) on of a batch entry: sums over [begin, end) of the depth, to be stored ``at``."""
@@ -338,18 +59,10 @@ class TeamTiles:
 
     # ---- sums
 
-    @property
-    def _count(self) -> int:
-        """Vectors of sums of a thread."""
-        return self.tile.high * self.tile.wide // self.tile.vector
-
-    def _zeros(self) -> list[Val]:
-        return [self.e.zero(self.form.sums, self.tile.vector)] * self._count
-
     def _sums(self, x: list[Any], y: list[Any], begin: Ref, end: Ref) -> list[Val]:
         """The thread's sums, row by row."""
         c, e = self.c, self.e
-        if not self.how.in_blocks:
+        if not self.in_blocks:
             return [e.add(a, b) for a, b in zip(self._zeros(), self._block(x, y, begin, end))]
         with c.loop(begin, end, K_BLOCK, self._zeros()) as block:
             last = c.min(c.add(block.index, K_BLOCK), end)
@@ -359,12 +72,74 @@ class TeamTiles:
     def _block(self, x: list[Any], y: list[Any], begin: Ref, end: Ref) -> list[Val]:
         """The sums over [begin, end) of the depth, whose first part is there: the first of what follows is then."""
         c = self.c
-        with c.loop(begin, end, STEP, self._zeros()) as part:
-            after = c.add(part.index, STEP)
+        with c.loop(begin, end, self.depth, self._zeros()) as part:
+            after = c.add(part.index, self.depth)
             brought = [side.read(at, after) for side, at in zip(self.sides, (x, y))]
-            part.next = self._added(part.carried, self._buffers(part.index))
+            part.next = self._added(part.carried, self._buffers(self._turn(part.index)))
             self._put(brought, after)
         return part.carried
+
+    # ---- memory of the block
+
+    def _bring(self, x: list[Any], y: list[Any], depth: Ref) -> None:
+        self._put([side.read(at, depth) for side, at in zip(self.sides, (x, y))], depth)
+
+    def _put(self, brought: Sequence[list[Val]], depth: Ref) -> None:
+        self._write(brought, self._buffers(self._turn(depth)))
+        self.team.barrier()
+
+    def _turn(self, depth: Ref) -> Ref:
+        """Whether the part from there on is one of the first or of the second ones."""
+        return self.c.rem(self.c.div(depth, self.depth), 2)
+
+    # ---- what tiles differ in
+
+    def _zeros(self) -> list[Val]:
+        """The sums of a thread at first."""
+        raise NotImplementedError
+
+    def _added(self, sums: Sequence[Val], buffers: tuple[str, str]) -> list[Val]:
+        """The sums with the products of one part of the depth."""
+        raise NotImplementedError
+
+    def _buffers(self, turn: Ref) -> tuple[str, str]:
+        """Where such a part of each factor lies."""
+        raise NotImplementedError
+
+    def _write(self, brought: Sequence[list[Val]], buffers: tuple[str, str]) -> None:
+        """Put what this thread has brought there."""
+        raise NotImplementedError
+
+    def _finish(self, sums: list[Val], at: Ref, row: Ref, col: Ref, store: Store) -> None:
+        """Have the finished sums of the tile from (row, col) on stored."""
+        raise NotImplementedError
+
+
+class TeamTiles(Tiles):
+    """Each thread has sums of its own, in vectors, row by row."""
+
+    def __init__(
+        self, code: Code, tile: TeamTile, form: Form, sides: Sides, extents: tuple[Ref, Ref], in_blocks: bool
+    ) -> None:
+        nbytes = tile.nbytes(form.sums.itemsize)
+        super().__init__(code, nbytes, tile.threads, tile.depth, form, sides, extents, in_blocks)
+        self.tile = tile
+        self.down, self.across = self._place()
+
+    def _place(self) -> tuple[Ref, Ref]:
+        """The thread's place in the tile: warps lie side by side, each a small block of threads."""
+        c, team, (high, wide) = self.c, self.team, self.tile.warp
+        warps = self.tile.threads_across // wide
+        down = c.add(c.mul(c.div(team.warp, warps), high), c.div(team.lane, wide))
+        return down, c.add(c.mul(c.rem(team.warp, warps), wide), c.rem(team.lane, wide))
+
+    @property
+    def _count(self) -> int:
+        """Vectors of sums of a thread."""
+        return self.tile.high * self.tile.wide // self.tile.vector
+
+    def _zeros(self) -> list[Val]:
+        return [self.e.zero(self.form.sums, self.tile.vector)] * self._count
 
     def _added(self, sums: Sequence[Val], buffers: tuple[str, str]) -> list[Val]:
         c, e, tile, sums = self.c, self.e, self.tile, list(sums)
@@ -390,7 +165,7 @@ class TeamTiles:
 
     def _order(self) -> list[int]:
         """The elements of a part in the order in which they are added."""
-        return [k ^ 1 for k in range(STEP)] if self.form.by_pairs else list(range(STEP))
+        return [k ^ 1 for k in range(self.depth)] if self.form.by_pairs else list(range(self.depth))
 
     def _vectors(self, buffer: str, line: int, place: Ref, extent: int, count: int) -> list[Val]:
         """A thread's elements of a factor at one depth: groups of neighbours, all threads' before the next ones."""
@@ -405,20 +180,14 @@ class TeamTiles:
 
     # ---- memory of the block
 
-    def _buffers(self, depth: Ref) -> tuple[str, str]:
-        """Where the part of both factors lies that begins at that depth."""
+    def _buffers(self, turn: Ref) -> tuple[str, str]:
         c, (left, right) = self.c, self.tile.pitches
-        part = c.rem(c.div(depth, STEP), 2)
-        start = c.at(self.memory, c.mul(part, STEP * (left + right)), self.item)
-        return start, c.at(start, STEP * left, self.item)
+        start = c.at(self.memory, c.mul(turn, self.depth * (left + right)), self.item)
+        return start, c.at(start, self.depth * left, self.item)
 
-    def _bring(self, x: list[Any], y: list[Any], depth: Ref) -> None:
-        self._put([side.read(at, depth) for side, at in zip(self.sides, (x, y))], depth)
-
-    def _put(self, brought: Sequence[list[Val]], depth: Ref) -> None:
-        for side, values, to, pitch in zip(self.sides, brought, self._buffers(depth), self.tile.pitches):
+    def _write(self, brought: Sequence[list[Val]], buffers: tuple[str, str]) -> None:
+        for side, values, to, pitch in zip(self.sides, brought, buffers, self.tile.pitches):
             side.write(values, to, pitch)
-        self.team.barrier()
 
     # ---- finished sums
 
@@ -445,10 +214,3 @@ class TeamTiles:
         c, tile = self.c, self.tile
         group = c.mul(c.div(number, tile.vector), tile.rows * tile.vector // tile.high)
         return c.add(c.add(group, c.mul(down, tile.vector)), c.rem(number, tile.vector))
-
-
-def by_tiles(form: Form, batch: tuple[Extent, ...], m: Extent, n: Extent, k: Extent) -> Product | None:
-    """A product of m x n elements of depth k by teams; None where threads do better alone."""
-    ordered = dt.is_float(form.sums)
-    how = team_products.choose(batch, m, n, k, form.sums.itemsize, ordered, form.by_pairs)
-    return None if how is None else Product(how, form, batch, m, n, k)

@@ -16,7 +16,7 @@ from hybridflow.compiler.codegen.packing import DEPTH, FREE
 from hybridflow.compiler.codegen.strips import AXES, CHANNELS, IMAGE, Strips, Windows
 from hybridflow.compiler.codegen.structured import Code, Ref
 from hybridflow.compiler.codegen.team import Team
-from hybridflow.compiler.codegen.team_product import STEP, Side, widest
+from hybridflow.compiler.codegen.team_sides import Side, widest
 from hybridflow.compiler.codegen.values import Val
 from hybridflow.compiler.ir import dtypes as dt
 
@@ -49,6 +49,7 @@ class WindowSide(Side):
         team: Team,
         form: Form,
         tile: int,
+        step: int,
         extent: Ref,
         k: Ref,
         windows: Windows,
@@ -59,9 +60,9 @@ class WindowSide(Side):
         self.strips = Strips(code, windows, operand, form, 1)
         self.lane, width = operand.loops[CHANNELS][-1], 1
         if len(operand.loops[CHANNELS]) == 1:
-            width = widest(operand, self.lane, windows.channels, tile * STEP // team.size)
+            width = widest(operand, self.lane, windows.channels, tile * step // team.size, step)
         along = taps if windows.channels > 1 else DEPTH + FREE - taps
-        super().__init__(code, team, form, True, tile, extent, k, along, width)
+        super().__init__(code, team, form, True, tile, step, extent, k, along, width)
 
     def line(self, entry: Ref, free: Ref) -> tuple[Ref, Place | Tap]:
         """The group, and what is known of it and the row."""
@@ -82,7 +83,7 @@ class WindowSide(Side):
         """Of the row or the place along the depth so far behind ``begin``, where a part begins or nothing does: all of
         it lies in one element of the window where channels come in whole parts."""
         c, w = self.c, self.windows
-        if w.channels % STEP == 0:
+        if w.channels % self.step == 0:
             number, channel = c.div(begin, w.channels), c.add(c.rem(begin, w.channels), behind)
             if begin == 0:
                 number, channel = c.div(behind, w.channels), c.rem(behind, w.channels)

@@ -58,11 +58,12 @@ class TeamTile:
         """Elements from one to the next along the depth in memory of the block, of either factor."""
         return self.rows + self.vector, self.columns + self.vector
 
-    @property
-    def elements(self) -> int:
-        """Of both factors in memory of the block, twice: one part is filled while the other one is read.  Behind them
+    depth = DEPTH
+
+    def nbytes(self, itemsize: int) -> int:
+        """Memory of the block for both factors, twice: one part is filled while the other one is read.  Behind them
         threads hand over finished sums there, so many rows at a time as there are threads down."""
-        return max(2 * DEPTH * sum(self.pitches), self.threads_down * self.columns)
+        return max(2 * DEPTH * sum(self.pitches), self.threads_down * self.columns) * itemsize
 
     def times(self, m: int, n: int) -> int:
         """Tiles of a product of so many rows and columns."""
@@ -80,11 +81,53 @@ class TeamTile:
 
 
 @dataclass(frozen=True)
+class FragmentTile:
+    """The tile of a team whose warps have tensor cores multiply fragments, of 16 rows by 8 columns by 16 of the depth:
+    ``rows`` by ``columns``, of which a warp has ``high`` by ``wide``."""
+
+    rows: int
+    columns: int
+    high: int
+    wide: int
+
+    depth = 32  # elements along the depth that are in memory of the block at a time
+
+    @property
+    def warps_across(self) -> int:
+        return self.columns // self.wide
+
+    @property
+    def threads(self) -> int:
+        return self.rows // self.high * self.warps_across * WARP
+
+    @property
+    def side_bytes(self) -> tuple[int, int]:
+        """Memory for a part of either factor, in lines of its rows or columns or in lines along these."""
+        return self.rows * FRAGMENT_PITCH * 2, self.columns * FRAGMENT_PITCH * 2
+
+    def nbytes(self, itemsize: int) -> int:
+        """Memory of the block: both factors twice; sums of 16 rows of each warp."""
+        return max(2 * sum(self.side_bytes), self.rows // self.high * 16 * self.columns * itemsize)
+
+    def times(self, m: int, n: int) -> int:
+        """Tiles of a product of so many rows and columns."""
+        return -(-m // self.rows) * -(-n // self.columns)
+
+    def __str__(self) -> str:
+        return f"fragments in tiles of {self.rows} x {self.columns}, {self.high} x {self.wide} a warp"
+
+
+FRAGMENT_PITCH = FragmentTile.depth + 8  # elements from line to line: those of neighbours lie in different banks
+FRAGMENT_TILES = (FragmentTile(128, 128, 64, 32), FragmentTile(64, 64, 32, 32), FragmentTile(32, 32, 16, 16))
+LEAST_FRAGMENT = 16  # rows, columns and depth of a product
+
+
+@dataclass(frozen=True)
 class TeamProduct:
     """``blocks`` of the depth go to different teams, whose sums a second step adds up; 1 where each goes through all of
     it.  ``in_blocks``: a team has totals beside the sums of a block."""
 
-    tile: TeamTile
+    tile: TeamTile | FragmentTile
     blocks: int
     in_blocks: bool
 
@@ -105,12 +148,31 @@ def choose(
         return None
     in_blocks = ordered and not (isinstance(k, int) and k <= K_BLOCK)
     tile = _choose_tile(entries, rows, columns, itemsize, in_blocks, dear)
-    if not in_blocks or not is_static((*batch, m, n, k)) or entries * tile.times(rows, columns) >= ENOUGH_TEAMS:
-        return TeamProduct(tile, 1, in_blocks)
-    blocks = -(-depth // K_BLOCK)
-    if 2 * rows * columns * blocks > (rows + columns) * depth:
+    blocks = _blocks(batch, m, n, k, tile) if in_blocks else 1
+    if blocks == 1:
         return TeamProduct(tile, 1, in_blocks)
     return TeamProduct(_choose_tile(entries * blocks, rows, columns, itemsize, False, dear), blocks, False)
+
+
+def choose_fragments(batch: tuple[Extent, ...], m: Extent, n: Extent, k: Extent) -> TeamProduct | None:
+    """How teams compute such products by tensor cores; None where these would have too little to do."""
+    rows, columns, depth = (extent if isinstance(extent, int) else SYMBOLIC for extent in (m, n, k))
+    entries = static_size(batch) if is_static(batch) else SYMBOLIC
+    if min(rows, columns, depth) < LEAST_FRAGMENT or not entries:
+        return None
+    enough = (tile for tile in FRAGMENT_TILES if entries * tile.times(rows, columns) >= MULTIPROCESSORS)
+    tile = next(enough, FRAGMENT_TILES[-1])
+    return TeamProduct(tile, _blocks(batch, m, n, k, tile), False)
+
+
+def _blocks(batch: tuple[Extent, ...], m: Extent, n: Extent, k: Extent, tile: TeamTile | FragmentTile) -> int:
+    """Into how many pieces the depth is cut: not at all, where there are enough tiles, or where the sums of all blocks
+    would be more than the factors."""
+    if not (isinstance(m, int) and isinstance(n, int) and isinstance(k, int) and is_static(batch)):
+        return 1
+    blocks = -(-k // K_BLOCK)
+    few = static_size(batch) * tile.times(m, n) < ENOUGH_TEAMS
+    return blocks if few and 2 * m * n * blocks <= (m + n) * k else 1
 
 
 def _choose_tile(entries: int, rows: int, columns: int, itemsize: int, in_blocks: bool, dear: bool) -> TeamTile:
