@@ -72,13 +72,37 @@ def test_zeros_between_elements_are_factors_of_a_filter(emulated):  # noqa: F811
     check(emulated, derivative(x, result.shape, **attrs), [floats(*x), cotangents], "tiles", ("forward",))
 
 
-def test_zeros_between_elements_of_images_are_none(emulated):  # noqa: F811
-    """There is no tile of what is not multiplied."""
-    x, f = (1, 5, 6, 1, 8), (3, 3, 8, 1, 5)
+@pytest.mark.parametrize(
+    "attrs",
+    [
+        {"interior": (1, 1), "low": (2, 2), "high": (2, 2)},
+        {"interior": (1, 2), "low": (1, 0), "high": (0, 1), "dilation": (2, 1)},
+        {"interior": (2, 1), "step": (2, 2), "low": (-1, 3), "high": (1, 0)},
+        {"interior": (3, 0), "step": (2, 1)},
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("channels", [3, 8])
+def test_zeros_between_elements_of_images_are_none(emulated, attrs, channels):  # noqa: F811
+    """They are not multiplied with infinities either."""
+    x, f = (2, 5, 6, 1, channels), (3, 3, channels, 1, 5)
     filter = floats(*f)
-    filter[1, 1, 2, 0, 3] = np.inf
-    graph = convolution(x, f, interior=(1, 1), low=(2, 2), high=(2, 2))
-    check(emulated, graph, [floats(*x), filter], "an element a thread", ("forward",))
+    filter[1, 1, 2, 0, 3], filter[0, 2, 1, 0, 1], filter[2, 0, 0, 0, 4] = np.inf, -np.inf, np.nan
+    check(emulated, convolution(x, f, **attrs), [floats(*x), filter], "tiles", ("forward",))
+
+
+def test_derivatives_of_strided_convolutions(emulated):  # noqa: F811
+    arrays = [floats(2, 9, 10, 6), floats(3, 3, 6, 8)]
+
+    def derivatives(x, f):
+        with hf.GradientTape() as tape:
+            tape.watch(x)
+            tape.watch(f)
+            loss = hf.sum(hf.square(hf.nn.conv2d(x, f, strides=2, padding="SAME")))
+        return tape.gradient(loss, [x, f])
+
+    program = check(emulated, graph_of(derivatives, arrays), arrays, "tiles", ("shuffled",))
+    assert not any("an element a thread" in kernel.schedule for kernel in program.kernels)
 
 
 def test_zeros_around_images_are_factors(emulated):  # noqa: F811

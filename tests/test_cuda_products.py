@@ -106,6 +106,21 @@ def test_tiles(emulated, monkeypatch, tile):  # noqa: F811
     check(emulated, graph_of(multiplied, arrays), arrays, str(tile))
 
 
+@pytest.mark.parametrize("seed", range(8))
+def test_all_tiles_that_there_are(emulated, monkeypatch, seed):  # noqa: F811
+    """Extents beside those of tiles, one block of the depth or two, in vectors and without."""
+    draw = np.random.default_rng(seed)
+    m, n, k = (4 * draw.integers((20, 20, 50), (60, 60, 80)) + draw.integers(0, 2, 3)).tolist()
+    tiles = team_products._tiles(4, True, False)
+    tile = tiles[int(draw.integers(len(tiles)))]
+    monkeypatch.setattr(team_products, "_choose_tile", lambda *_: tile)
+    monkeypatch.setattr(team_products, "ENOUGH_TEAMS", 1)
+    left, right = draw.integers(0, 2, 2)
+    arrays = [floats(k, m) if left else floats(m, k), floats(n, k) if right else floats(k, n)]
+    graph = graph_of(lambda x, y: (x.T if left else x) @ (y.T if right else y), arrays)
+    check(emulated, graph, arrays, str(tile), (str(draw.choice(list(ORDERS))),), int(draw.integers(0, 2)))
+
+
 @pytest.mark.parametrize("offset", [0, 1])
 @pytest.mark.parametrize(("left", "right"), list(itertools.product((False, True), repeat=2)))
 def test_transposes(emulated, small, left, right, offset):  # noqa: F811

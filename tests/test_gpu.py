@@ -119,6 +119,35 @@ def test_products(size, dtype):
     assert all(same_bits(g, w) for g, w in zip(on_gpu(graph, arrays), want, strict=True))
 
 
+def test_convolutions():
+    draw = np.random.default_rng(5)
+    x, f = (draw.normal(size=shape).astype(np.float32) for shape in ((4, 30, 31, 16), (3, 3, 16, 40)))
+
+    def layer(x, f):
+        with hf.GradientTape() as tape:
+            tape.watch(f)
+            loss = hf.sum(hf.square(hf.nn.conv2d(x, f, padding="SAME")))
+        return loss, tape.gradient(loss, f)
+
+    graph = hf.function(layer).get_concrete_function(x, f).graph
+    want = cpu.load(compile_graph(graph, host.target())).run([x, f])
+    assert all(same_bits(g, w) for g, w in zip(on_gpu(graph, [x, f]), want, strict=True))
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+@pytest.mark.parametrize("size", [(40, 33, 70), (1000, 500, 300), (50, 60, 5000)])
+def test_tensor_cores(size, dtype):
+    m, n, k = size
+    draw = np.random.default_rng(n)
+    x, y = (draw.normal(size=shape).astype(getattr(hf, dtype)) for shape in ((m, k), (k, n)))
+    graph = hf.function(lambda x, y: hf.matmul(x, y, sum_dtype=hf.float32)).get_concrete_function(x, y).graph
+    executable = cuda.load(compile_graph(graph, gpus.target(0), fastmath=True), 0)
+    assert "mma" in executable.program.text
+    (got,) = executable.run([gpus.to_device(a, 0) for a in (x, y)])
+    want = x.astype(np.float64) @ y.astype(np.float64)
+    np.testing.assert_allclose(got.get(), want, 1e-4, 1e-4 * np.abs(want).max())
+
+
 @pytest.mark.parametrize("size", [1, 31, 4097, 1_000_003])
 def test_sizes(size):
     x = np.random.default_rng(size).normal(size=size).astype(np.float32)

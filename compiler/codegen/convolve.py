@@ -39,8 +39,8 @@ from hybridflow.compiler.codegen.structured import Code, Ref, lanes_for
 from hybridflow.compiler.codegen.team import Team
 from hybridflow.compiler.codegen.team_phases import by_tiles
 from hybridflow.compiler.codegen.team_product import Store
-from hybridflow.compiler.codegen.team_sides import FactorSide, Side
-from hybridflow.compiler.codegen.team_windows import WindowSide
+from hybridflow.compiler.codegen.team_sides import Side
+from hybridflow.compiler.codegen.team_windows import PhasedFilter, WindowSide, phases_of, place_at
 from hybridflow.compiler.codegen.values import Val
 from hybridflow.compiler.codegen.window_kernel import (
     RUN,
@@ -232,29 +232,31 @@ def _for_gpu(
     result: np.dtype,
     teams: bool,
 ) -> tuple[KernelCode, str]:
-    """By tiles, where all of them see elements with the same elements of the window; else by elements."""
-    form, rows = form_for(result), w.images * product(w.places)
-    depth = w.taps * w.channels
-    if teams and w.gap == (1, 1, 1) and not goes_across_groups(w):
-        how = by_tiles(form, (w.groups,), rows, w.columns, depth, new_code().e.fastmath, result)
+    """By tiles of each phase, or by elements."""
+    form, rows = form_for(result), w.images * product(w.turns)
+    depth, phases = w.taps * w.channels, phases_of(w)
+    if teams and not goes_across_groups(w):
+        how = by_tiles(form, (w.groups, phases), rows, w.columns, depth, new_code().e.fastmath, result)
         if how is not None:
 
             def sides(c: Code, team: Team) -> tuple[Side, Side]:
                 m, tile = c.extent(rows), how.how.tile
                 return (
                     WindowSide(c, team, how.form, tile.rows, tile.depth, m, depth, w, image(c, False, False), DEPTH),
-                    FactorSide(c, team, how.form, False, tile.columns, tile.depth, w.columns, depth, filter(c, False)),
+                    PhasedFilter(c, team, how.form, tile.columns, tile.depth, depth, w, filter(c, False)),
                 )
 
             def store(c: Code) -> Store:
                 write = finish(c)
 
-                def to_line(value: Val, group: Ref, row: Ref, column: Ref) -> None:
-                    line: list[Ref] = []
-                    for extent in reversed(w.places):
-                        line.insert(0, c.rem(row, c.extent(extent)))
-                        row = c.div(row, c.extent(extent))
-                    write((row, *line), c.add(c.mul(group, w.columns), column), c.e.convert(value, result), None)
+                def to_line(value: Val, entry: Ref, row: Ref, column: Ref) -> None:
+                    image, place = place_at(c, w, c.rem(entry, phases), row)
+                    inside: str | bool = True
+                    for at, extent, apart in zip(place, w.places, w.phases):
+                        inside = c.both(inside, apart == 1 or c.compare("slt", at, c.extent(extent)))
+                    with c.when(inside):
+                        column = c.add(c.mul(c.div(entry, phases), w.columns), column)
+                        write((image, *place), column, c.e.convert(value, result), None)
 
                 return to_line
 

@@ -168,15 +168,17 @@ def _goes_by(position: Ix, lane: LoopVar, width: int) -> bool:
 
 @dataclass(frozen=True)
 class Line:
-    """A row or column: its number, the factor there and in its whole batch entry."""
+    """A row or column: its number, the factor there and in its whole batch entry, and what else that is known by."""
 
     free: Ref
     there: Reading
     entry: Reading
+    own: Ref = 0
 
 
 class FactorSide(Side):
-    """A factor by the parts batch, rows or columns, and depth."""
+    """A factor by the parts batch, rows or columns, and depth, whose vectors along the depth lie within runs of so many
+    elements (0: all)."""
 
     def __init__(
         self,
@@ -189,12 +191,13 @@ class FactorSide(Side):
         extent: Ref,
         k: Ref,
         operand: Operand,
+        within: int = 0,
     ) -> None:
         self.operand = operand
         along = DEPTH if operand.along(DEPTH) > operand.along(FREE) else FREE
         self.lane, width = operand.loops[along][-1], 1
         if len(operand.loops[along]) == 1:
-            width = widest(operand, self.lane, extent if along == FREE else k, tile * step // team.size, step)
+            width = widest(operand, self.lane, extent if along == FREE else within or k, tile * step // team.size, step)
         super().__init__(code, team, form, first, tile, step, extent, k, along, width)
 
     def line(self, entry: Ref, free: Ref) -> Line:

@@ -3,12 +3,17 @@
 No window is copied: what a tile needs of an image is read, with the zeros around it, on its way to memory of the block.
 For ``convolve`` rows are places and the depth goes through what a window sees; for the derivative by the filter it is
 the other way round.
+
+Where zeros lie between the elements of an image, ``convolve`` multiplies nothing with them.  The places of a phase (see
+``strips.Windows``) have them at the same elements of the window: each phase is a batch entry of its own, for which the
+filter has zeros there.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from hybridflow.compiler.codegen.factors import Form, factor
 from hybridflow.compiler.codegen.operand import Operand, Reading
@@ -16,9 +21,10 @@ from hybridflow.compiler.codegen.packing import DEPTH, FREE
 from hybridflow.compiler.codegen.strips import AXES, CHANNELS, IMAGE, Strips, Windows
 from hybridflow.compiler.codegen.structured import Code, Ref
 from hybridflow.compiler.codegen.team import Team
-from hybridflow.compiler.codegen.team_sides import Side, widest
+from hybridflow.compiler.codegen.team_sides import FactorSide, Line, Side, widest
 from hybridflow.compiler.codegen.values import Val
 from hybridflow.compiler.ir import dtypes as dt
+from hybridflow.compiler.ir.extents import Extent
 
 Three = tuple[Ref, Ref, Ref]
 
@@ -39,9 +45,35 @@ class Tap:
     channel: Ref
 
 
+def digits(c: Code, number: Ref, extents: Sequence[Extent]) -> tuple[Ref, list[Ref]]:
+    """A row-major number behind some axis: the position along that, and along each of the others."""
+    found: list[Ref] = []
+    for extent in reversed(extents):
+        found.insert(0, c.rem(number, c.extent(extent)))
+        number = c.div(number, c.extent(extent))
+    return number, found
+
+
+def place_at(c: Code, w: Windows, phase: Ref, row: Ref) -> tuple[Ref, list[Ref]]:
+    """The image and the place of a row of a phase; phases with fewer places than the first have rows behind these."""
+    image, turns = digits(c, row, w.turns)
+    _, numbers = digits(c, phase, w.phases)
+    return image, [c.add(c.mul(turn, apart), number) for turn, apart, number in zip(turns, w.phases, numbers)]
+
+
+def phases_of(windows: Windows) -> int:
+    return math.prod(windows.phases)
+
+
+def tap_at(c: Code, w: Windows, number: Ref) -> Three:
+    """An element of the window, by its number."""
+    above = c.div(number, w.size[2])
+    return c.div(above, w.size[1]), c.rem(above, w.size[1]), c.rem(number, w.size[2])
+
+
 class WindowSide(Side):
     """What windows see: elements of a window and their channels along ``taps``, rows or the depth; places along the
-    other."""
+    other.  Batch entries are groups, and, if places are rows, phases of each."""
 
     def __init__(
         self,
@@ -65,19 +97,21 @@ class WindowSide(Side):
         super().__init__(code, team, form, True, tile, step, extent, k, along, width)
 
     def line(self, entry: Ref, free: Ref) -> tuple[Ref, Place | Tap]:
-        """The group, and what is known of it and the row."""
-        return entry, self._place(free) if self.taps == DEPTH else self._tap(0, free)
+        """The group, and what is known of the row."""
+        if self.taps == FREE:
+            return entry, self._tap(0, free)
+        phases = phases_of(self.windows)
+        image, place = place_at(self.c, self.windows, self.c.rem(entry, phases), free)
+        return self.c.div(entry, phases), self._place(image, place)
 
     def at_depth(self, begin: Ref, depth: Ref) -> Place | Tap:
-        return self._tap(begin, depth) if self.taps == DEPTH else self._place(self.c.add(begin, depth))
+        if self.taps == DEPTH:
+            return self._tap(begin, depth)
+        return self._place(*digits(self.c, self.c.add(begin, depth), self.windows.places))
 
-    def _place(self, number: Ref) -> Place:
-        c, w, place = self.c, self.windows, list[Ref]()
-        for extent in reversed(w.places):
-            place.insert(0, c.rem(number, c.extent(extent)))
-            number = c.div(number, c.extent(extent))
+    def _place(self, image: Ref, place: Sequence[Ref]) -> Place:
         x, y, z = (self.strips.position(axis, place[axis]) for axis in range(3))
-        return Place(self.operand.start.at(IMAGE, number), (x, y, z))
+        return Place(self.operand.start.at(IMAGE, image), (x, y, z))
 
     def _tap(self, begin: Ref, behind: Ref) -> Tap:
         """Of the row or the place along the depth so far behind ``begin``, where a part begins or nothing does: all of
@@ -90,10 +124,7 @@ class WindowSide(Side):
         else:
             at = c.add(begin, behind)
             number, channel = c.div(at, w.channels), c.rem(at, w.channels)
-        last = c.rem(number, w.size[2])
-        above = c.div(number, w.size[2])
-        taps = c.div(above, w.size[1]), c.rem(above, w.size[1]), last
-        x, y, z = (c.mul(tap, dilation) for tap, dilation in zip(taps, w.dilation))
+        x, y, z = (c.mul(tap, dilation) for tap, dilation in zip(tap_at(c, w, number), w.dilation))
         return Tap((x, y, z), channel)
 
     def values(self, places: Sequence[tuple[tuple[Ref, Place | Tap], Place | Tap]]) -> list[Val]:
@@ -141,3 +172,43 @@ class WindowSide(Side):
         if some is True:
             return value
         return e.select(e.splat(Val(str(some).lower(), dt.bool_, 1)), value, e.zero(value.dtype))
+
+
+class PhasedFilter(FactorSide):
+    """A filter by groups and phases, columns, and what a window sees: zeros where a phase multiplies nothing."""
+
+    def __init__(
+        self, code: Code, team: Team, form: Form, tile: int, step: int, k: Ref, windows: Windows, operand: Operand
+    ) -> None:
+        self.windows = windows
+        super().__init__(code, team, form, False, tile, step, windows.columns, k, operand, windows.channels)
+
+    def line(self, entry: Ref, free: Ref) -> Line:
+        phases = phases_of(self.windows)
+        return replace(super().line(self.c.div(entry, phases), free), own=self.c.rem(entry, phases))
+
+    def values(self, places: Sequence[tuple[Line, Ref]]) -> list[Val]:
+        c, e = self.c, self.e
+        multiplied = [self._multiplied(line.own, depth) for line, depth in places]
+        values = super().values(places)
+        with c.width(self.width):
+            return [
+                value
+                if some is True
+                else e.select(e.splat(Val(str(some).lower(), dt.bool_, 1)), value, e.zero(value.dtype))
+                for value, some in zip(values, multiplied)
+            ]
+
+    def _multiplied(self, phase: Ref, depth: Ref) -> str | bool:
+        """Whether the element of the window there lies at elements of images."""
+        c, w = self.c, self.windows
+        _, numbers = digits(c, phase, w.phases)
+        taps = tap_at(c, w, c.div(depth, w.channels))
+        found: str | bool = True
+        for axis, gap in enumerate(w.gap):
+            if gap > 1:  # the position, and as many zeros more as make it positive
+                low = c.extent(w.low[axis])
+                at = c.add(c.mul(numbers[axis], w.step[axis]), c.mul(taps[axis], w.dilation[axis]))
+                at = c.add(c.sub(at, low), c.mul(c.max(low, 0), gap))
+                found = c.both(found, c.compare("eq", c.rem(at, gap), 0))
+        return found
