@@ -109,6 +109,13 @@ class Rows:
     def at(self, row: Ref, base: str = "%rows") -> str:
         return self.c.at(base, self.c.mul(row, self.lanes), self.key.itemsize)
 
+    def from_row(self, row: Ref, step: Ref, count: int) -> list[str]:
+        """The addresses of ``count`` rows from ``row`` on, each ``step`` bytes after the one before."""
+        found = [self.at(row)]
+        while len(found) < count:
+            found.append(self.c.at(found[-1], step, 1))
+        return found
+
     def load(self, places: Sequence[str]) -> list[Val]:
         return [self.e.load(place, self.key) for place in places]
 
@@ -219,15 +226,14 @@ def _first_levels(r: Rows, limit: Ref, size: Ref, levels: int, flip: bool) -> No
     """The first levels of blocks of ``size`` rows."""
     c, half = r.c, 1 << levels - 1
     apart = r.e.lshr(c.value(size), levels).ref
-    with c.loop(0, limit, size) as block, c.loop(0, apart) as row:
+    step = c.mul(apart, r.lanes * r.key.itemsize)
+    with c.loop(0, limit, size, as_written=True) as block, c.loop(0, apart, as_written=True) as row:
         begin = c.add(block.index, row.index)
         if flip:
             end = c.sub(c.sub(c.add(block.index, size), 1), row.index)
-            rows = [c.add(begin, c.mul(apart, k)) for k in range(half)]
-            rows += [c.sub(end, c.mul(apart, half - 1 - k)) for k in range(half)]
+            places = r.from_row(begin, step, half) + r.from_row(c.sub(end, c.mul(apart, half - 1)), step, half)
         else:
-            rows = [c.add(begin, c.mul(apart, k)) for k in range(2 * half)]
-        places = [r.at(row) for row in rows]
+            places = r.from_row(begin, step, 2 * half)
         values = r.load(places)
         if flip:
             for k in range(half):
@@ -244,7 +250,7 @@ def _write_merge_lanes(r: Rows) -> None:
     for step in range(lanes.bit_length() - 1):
         mirror = [lane ^ (2 << step) - 1 for lane in range(lanes)]
         low = _lanes_without(e, 1 << step)
-        with c.loop(0, c.div("%count", 2)) as row:
+        with c.loop(0, c.div("%count", 2), as_written=True) as row:
             places = [r.at(row.index), r.at(c.sub(c.sub("%count", 1), row.index))]
             a, b = r.load(places)
             b = e.shuffle(b, None, mirror)
