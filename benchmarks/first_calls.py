@@ -257,9 +257,11 @@ def sample(side: Side, words: list[str]) -> dict[str, tuple[float, float]]:
     def argument(shape: tuple[int, ...]) -> Any:
         return side.asarray((rng.random(shape) + 0.5).astype(np.float32))
 
-    # What is compiled once for the whole library, such as the native code of operators and of tapes, is no program's.
+    # What is compiled once for the whole library, such as the native code of operators, of tapes and of threads, is no
+    # program's.
     warm_up = side.with_gradient(lambda x: side.xp.sum(side.xp.tanh(x @ x) - x), 1)
     side.finished(side.compiled(warm_up)(argument((4, 4))))
+    side.finished(side.compiled(lambda x: side.xp.sum(2 * x, axis=0))(argument((1000, 500))))
     found = {}
     for name, (build, shapes) in PROGRAMS.items():
         if not any(word in name for word in words):
