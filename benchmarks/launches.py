@@ -64,7 +64,7 @@ def idle_cupy() -> Any:
 
     stream = types.SimpleNamespace(ptr=0)
     here = Device()
-    runtime = types.SimpleNamespace(getDeviceCount=lambda: 1, memGetInfo=lambda: (0, 0))
+    runtime = types.SimpleNamespace(getDeviceCount=lambda: 1, getDevice=lambda: 0, memGetInfo=lambda: (0, 0))
     cuda = types.SimpleNamespace(
         runtime=runtime,
         Device=lambda number: here,

@@ -116,7 +116,9 @@ class Emulator:
     def __init__(self, devices: int) -> None:
         self.driver = FakeDriver()
         self._current, self._stream = 0, types.SimpleNamespace(ptr=0)
-        runtime = types.SimpleNamespace(getDeviceCount=lambda: devices, memGetInfo=self._bind)
+        runtime = types.SimpleNamespace(
+            getDeviceCount=lambda: devices, getDevice=lambda: self._current, memGetInfo=self._bind
+        )
         self.cuda = types.SimpleNamespace(
             runtime=runtime,
             Device=self._device,

@@ -248,7 +248,11 @@ class FakeDriver:
     def _cuModuleLoadData(self, out: int, image: int) -> None:
         self._new(out, self._modules, _blocks(ctypes.string_at(image).decode()))
 
+    def _cuCtxSynchronize(self) -> None:
+        self.synchronize()
+
     def _cuModuleUnload(self, handle: int) -> None:
+        self._require(self.is_idle(), "a module is unloaded while there is work in a queue")
         del self._modules[handle]
 
     def _cuModuleGetFunction(self, out: int, module: int, name: bytes) -> int:
@@ -409,6 +413,7 @@ class FakeDriver:
         del self._graphs[graph]
 
     def _cuGraphExecDestroy(self, executable: int) -> None:
+        self._require(self.is_idle(), "a graph is destroyed while there is work in a queue")
         del self._executables[executable]
 
     def _cuGraphLaunch(self, executable: int, stream: int | None) -> None:

@@ -136,6 +136,7 @@ def test_each_kind_of_extents_has_a_graph(emulated, monkeypatch):  # noqa: F811
         assert_runs(executable, graph, square(extent))
     assert len(executable._known) == 2
     gc.collect()
+    device.device(0).tidy()
     assert len(emulated.driver._executables) == 2, "graphs go with their plans"
 
 
@@ -143,9 +144,15 @@ def test_programs_go_with_what_they_have(emulated):  # noqa: F811
     executable = cuda.load(compile_graph(chain(5), CUDA_SM90), 0)
     executable.compute([Array(square(), 0)], in_place=False)
     emulated.driver.synchronize()
-    del executable
-    gc.collect()
+    queued_still = cuda.load(compile_graph(chain(5, 9), CUDA_SM90), 0)
+    queued_still.compute([Array(square(9), 0)], in_place=False)
+    executable.compute([Array(square(), 0)], in_place=False)
     fake = emulated.driver
+    del executable, queued_still
+    gc.collect()
+    assert not fake.is_idle() and fake._modules, "what is queued still needs them"
+    device.device(0).tidy()
+    gc.collect()
     assert not fake._executables and not fake._graphs and not fake._modules and fake.bytes_in_use == 0
     assert list(fake._streams) == [0]
 
@@ -336,6 +343,25 @@ def test_old_drivers_say_so():
     lacking = types.SimpleNamespace(**{n: f for n, f in vars(fake.library).items() if n != "cuGraphLaunch"})
     with pytest.raises(DeviceError, match="too old: it has no cuGraphLaunch"):
         driver.Driver(lacking)
+
+
+def test_errors_of_cupy(emulated, monkeypatch):  # noqa: F811
+    class CUDARuntimeError(RuntimeError):
+        pass
+
+    def lost(*given):
+        raise CUDARuntimeError("cudaErrorDevicesUnavailable: all CUDA-capable devices are busy or unavailable")
+
+    f, x = hf.function(lambda x: x + 1), hf.arange(5.0).to_device("gpu:0")
+    f(x)
+    with monkeypatch.context() as patch:
+        patch.setattr(emulated, "empty", lost)
+        with pytest.raises(DeviceError, match=r"gpu:0 cannot be used: cudaErrorDevicesUnavailable.*started again"):
+            f(x)
+        patch.setattr(emulated.cuda.runtime, "memGetInfo", lost)
+        with pytest.raises(DeviceError, match="gpu:1 cannot be used"):
+            hf.zeros(5).to_device("gpu:1")
+    assert f(x).tolist() == [1, 2, 3, 4, 5]
 
 
 def test_no_driver_says_so(monkeypatch):

@@ -175,6 +175,112 @@ def test_cupy_arrays_come_in_and_go_out():
     assert cupy.from_dlpack(x).sum() == 15
 
 
+def test_arrays_of_cupy_are_shared():
+    import cupy
+
+    array = cupy.arange(6, dtype=cupy.float32)
+    x = hf.from_dlpack(array)
+    assert x._array.data.ptr == array.data.ptr
+    out = cupy.from_dlpack(hf.function(lambda x: x * 2)(array))
+    assert out.tolist() == [0, 2, 4, 6, 8, 10]
+    with cupy.cuda.Stream(non_blocking=True):
+        array = cupy.arange(1 << 22, dtype=cupy.float32) + 1
+        y = hf.function(lambda x: hf.cumulative_sum(x * 0))(array)
+        assert float(y[-1]) == 0
+
+
+@pytest.mark.parametrize("library", ["torch", "jax"])
+def test_arrays_of_other_libraries_are_shared(library):
+    module = pytest.importorskip(library)
+    if library == "torch":
+        if not module.cuda.is_available():
+            pytest.skip("this PyTorch has no CUDA")
+        array = module.arange(1 << 20, device="cuda", dtype=module.float32) * 2
+        back = module.from_dlpack
+    else:
+        if not [d for d in module.devices() if d.platform == "gpu"]:
+            pytest.skip("this JAX has no CUDA")
+        array = module.numpy.arange(1 << 20, dtype=module.numpy.float32) * 2
+        back = module.dlpack.from_dlpack
+    y = hf.function(lambda x: x + 1)(array)
+    assert y.device == "gpu:0" and y.numpy()[-1] == 2 * (1 << 20) - 1
+    assert float(back(y)[-1]) == 2 * (1 << 20) - 1
+
+
+def chain(x):
+    for k in range(20):
+        x = hf.cumulative_sum(x, axis=k % 2) * 0.25
+    return x
+
+
+def branches(x):
+    first = hf.cumulative_sum(x, axis=0)
+    return hf.cumulative_sum(sum(hf.cumulative_sum(first * k - x, axis=k % 2) for k in range(1, 7)), axis=1)
+
+
+@pytest.mark.parametrize("function", [chain, branches])
+def test_programs_of_many_kernels_are_graphs(function):
+    f = hf.function(function, input_signature=[hf.TensorSpec([None, None], hf.float32)])
+    for extent in (40, 700, 40, 3):
+        x = np.random.default_rng(extent).normal(size=(extent, extent)).astype(np.float32)
+        want = f(x).numpy()
+        there = gpu(x)
+        found = [f(there) for _ in range(5)]
+        assert all(same_bits(y.numpy(), want) for y in found)
+    executable = next(e for (place, _), e in f.get_concrete_function().staged._executables.items() if place != "cpu")
+    assert all(plan.is_graph for plan in executable._known.values())
+
+
+def test_streams_of_cupy():
+    import cupy
+
+    x = np.random.default_rng(0).normal(size=(500, 500)).astype(np.float32)
+    f = hf.function(chain)
+    want = [f(x * k).numpy() for k in range(1, 5)]
+    found = []
+    for k in range(1, 5):
+        with cupy.cuda.Stream(non_blocking=True):
+            found.append(f(gpu(x * np.float32(k))).numpy())
+    assert all(same_bits(got, value) for got, value in zip(found, want, strict=True))
+
+
+def test_threads():
+    import concurrent.futures
+
+    x = np.random.default_rng(0).normal(size=(300, 300)).astype(np.float32)
+    f = hf.function(chain)
+    want = f(x).numpy()
+    there = gpu(x)
+    with concurrent.futures.ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(lambda _: f(there).numpy(), range(20)))
+    assert all(same_bits(got, want) for got in found)
+
+
+def test_failed_checks_come_with_the_value():
+    f = hf.function(lambda x, i: hf.take(x, i) * 2)
+    x = gpu(np.arange(5, dtype=np.float32))
+    y = f(x, gpu(np.array([1, 5])))
+    with pytest.raises(IndexRangeError, match=r"take.*test_gpu\.py"):
+        y.numpy()
+    assert f(x, gpu(np.array([1, 4]))).tolist() == [2, 8]
+
+
+def test_too_little_memory():
+    f = hf.function(lambda x: hf.sort(x[:, None] + x, axis=1))
+    with pytest.raises(MemoryError, match="gpu:0 has no room"):
+        f(gpu(np.ones(1 << 19, np.float32)))
+    x = np.arange(100, dtype=np.float32)
+    assert same_bits(f(gpu(x)).numpy(), f(x).numpy())
+
+
+def test_large_copies():
+    x = np.random.default_rng(0).integers(0, 255, 100_000_001, np.uint8)
+    there = gpu(x)
+    x2 = x.copy()
+    x[:] = 0
+    assert np.array_equal(there.numpy(), x2)
+
+
 def test_mixed_devices_are_an_error():
     with pytest.raises(DeviceError, match=r"cpu.*gpu:0"):
         hf.ones(3) + gpu(np.ones(3, np.float32))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from hybridflow.runtime import locks
 from hybridflow.runtime.cuda import gpus
 from hybridflow.runtime.cuda.driver import Driver, driver
@@ -20,6 +22,20 @@ class Device:
             self.events = Events(self.driver)
             self.ledger = Ledger(self.driver, self.events)
             self.transfers = Transfers(self.driver, self.events)
+        self._unused: list[tuple[str, int, Any]] = []
+
+    def retire(self, destroy: str, handle: int, memory: Any = None) -> None:
+        """Have something destroyed, by that function of the driver, and memory let go, when nothing uses it any more.
+        Finalizers call this, which run anywhere."""
+        self._unused.append((destroy, handle, memory))
+
+    def tidy(self) -> None:
+        """Destroy what was retired; waits for the GPU, so it is done where that takes long anyway."""
+        if self._unused:
+            unused, self._unused = self._unused, []
+            self.driver.call("cuCtxSynchronize")
+            for destroy, handle, _ in sorted(unused, key=lambda item: item[0]):  # graphs before their modules
+                self.driver.status(destroy, handle)
 
 
 _devices: dict[int, Device] = {}

@@ -18,6 +18,7 @@ LEAST = 11080  # CUDA 11.8, the first whose driver reads the PTX that is written
 # Functions by their types of arguments; all of them return an error's number, 0 for none.
 SIGNATURES: dict[str, tuple[Any, ...]] = {
     "cuDriverGetVersion": (_P,),
+    "cuCtxSynchronize": (),
     "cuModuleLoadData": (_P, _P),
     "cuModuleGetFunction": (_P, _P, ctypes.c_char_p),
     "cuModuleUnload": (_P,),

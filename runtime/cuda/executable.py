@@ -32,6 +32,7 @@ class CudaExecutable:
         self.updated = arguments.updated(program)
         with gpus.on(number):
             self._device: Device = device(number)
+            self._device.tidy()
             self._functions = self._loaded()
         self._dtypes = [NUMPY[slot.dtype] for slot in program.inputs]
         self._known: dict[tuple[Any, ...], Plan] = {}  # by the shapes of the inputs
@@ -41,7 +42,7 @@ class CudaExecutable:
         """The loaded entry points, by name."""
         driver, text = self._device.driver, ptx.assemble(self.program).encode() + b"\0"
         module = driver.made("cuModuleLoadData", ctypes.cast(ctypes.c_char_p(text), ctypes.c_void_p))
-        weakref.finalize(self, driver.status, "cuModuleUnload", module).atexit = False
+        weakref.finalize(self, self._device.retire, "cuModuleUnload", module).atexit = False
         names = {launch.symbol for launch in self.program.launches} | ({SET_WORDS} if self.program.indirect else set())
         return {name: driver.made("cuModuleGetFunction", module, name.encode()) for name in names}
 
@@ -123,7 +124,8 @@ class CudaExecutable:
             found = self._known.get(shapes)
             if found is None:
                 while len(self._known) >= MOST_PLANS:
-                    self._known.pop(next(iter(self._known))).retire()
+                    del self._known[next(iter(self._known))]
+                self._device.tidy()
                 found = self._known[shapes] = Plan(self.program, self._functions, dims, self._device)
         return found
 

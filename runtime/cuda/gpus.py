@@ -68,8 +68,11 @@ def on(number: int) -> Any:
     device = cupy().cuda.Device(number)
     known = _devices_of_thread()
     if number not in known:
-        with device:
-            cupy().cuda.runtime.memGetInfo()  # which gives the thread the device's context
+        try:
+            with device:
+                cupy().cuda.runtime.memGetInfo()  # which gives the thread the device's context
+        except Exception as error:
+            raise _failed(number, error) from None
         known.add(number)
         return cupy().cuda.Device(number)
     return device
@@ -85,18 +88,22 @@ def empty(shape: Any, dtype: Any) -> Any:
     try:
         return cupy().empty(shape, dtype)
     except Exception as error:
-        if not is_exhausted(error):
-            raise
-        raise DeviceMemoryError("cuda", f"{_reason(error)}. Free tensors, or take smaller batches.") from None
+        raise _failed(cupy().cuda.runtime.getDevice(), error) from None
 
 
-def is_exhausted(error: Exception) -> bool:
-    """Whether CuPy says that a GPU has no room."""
-    return any(kind.__name__ == "OutOfMemoryError" for kind in type(error).__mro__)
-
-
-def _reason(error: Exception) -> str:
-    return f"the GPU has no room: {str(error).rstrip('.')}"
+def _failed(number: int, error: Exception) -> Exception:
+    """What CuPy raised, as an error that says what to do; the very error where it is none of a device."""
+    kinds = {kind.__name__ for kind in type(error).__mro__}
+    reason = str(error).rstrip(".")
+    if "OutOfMemoryError" in kinds:
+        return DeviceMemoryError("cuda", f"gpu:{number} has no room: {reason}. Free tensors, or take smaller batches.")
+    if kinds & {"CUDARuntimeError", "CUDADriverError"}:
+        return DeviceError(
+            "cuda",
+            f"gpu:{number} cannot be used: {reason}. Check nvidia-smi; a process that was forked after the first use "
+            "of a GPU, or whose GPU has failed, has to be started again.",
+        )
+    return error
 
 
 def shared(array: Any) -> Any:

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from hybridflow.compiler.program import SET_WORDS, WORDS_AT_ONCE, Buffer, DeviceCopy, Launch, Program, value_at
 from hybridflow.errors import DeviceError
-from hybridflow.runtime import locks
+from hybridflow.runtime import collector, locks
 from hybridflow.runtime.arguments import extents, updated
 from hybridflow.runtime.cuda import gpus, walk_words, walks
 from hybridflow.runtime.cuda.device import Device
@@ -104,12 +104,6 @@ class Plan:
         if self.after is not None:
             self.after(bases, _one(gpus.stream()))
 
-    def retire(self) -> None:
-        """Wait for the last run, so that the block may be used for something else."""
-        with self._lock:
-            if self._last is not None:
-                self._device.events.wait(self._device.events.recorded(self._last.ptr))
-
     # ---- memory
 
     def _gridded(self) -> tuple[list[Grid], int]:
@@ -193,7 +187,7 @@ class Plan:
         if graph is None:
             return one_by_one
         self.is_graph = True
-        weakref.finalize(self, self._device.driver.status, "cuGraphExecDestroy", graph).atexit = False
+        weakref.finalize(self, self._device.retire, "cuGraphExecDestroy", graph, self.block).atexit = False
         return [walks.graph(graph)]
 
     def _launches(self) -> dict[int, Step]:
@@ -216,7 +210,8 @@ class Plan:
             streams += [driver.made("cuStreamCreate", NON_BLOCKING) for _ in range(used)]
             events += [self._device.events.take() for _ in range(used)]
             walk = Walk(driver, list(_side_by_side(self._grids, launches, events, self._nothing)))
-            graph = self._recorded(walk, streams)
+            with collector.held_back():  # finalizers could ask the driver for what a capture does not allow
+                graph = self._recorded(walk, streams)
             try:
                 return driver.made("cuGraphInstantiateWithFlags", graph, 0)
             finally:
