@@ -829,6 +829,8 @@ def test_lengths() -> None:
     assert data.repeat().take(7).cardinality() == 7
     assert Dataset.zip(data, data.repeat()).cardinality() == 10
     assert data.enumerate().cardinality() == 10
+    found = data.batch(4).cardinality()
+    assert (found.dtype, found.shape, found.numpy(), len(range(found)), f"{found}") == ("int64", (), 3, 3, "3")
     assert bool(data.filter(lambda x: True))
 
 

@@ -529,6 +529,23 @@ def test_samples_are_no_batches() -> None:
     assert model.fit(data.batch(4), verbose=0).history["loss"]
 
 
+def test_samples_are_no_batches_for_dense_layers() -> None:
+    """Nor where the first layer says nothing of its input before there is data; no weights are made of it."""
+    rows = RNG.standard_normal((8, 3)).astype("f4")
+    model = hf.Sequential([layers.Dense(1)])
+    model.compile("sgd", "mse")
+    data = Dataset.from_tensor_slices((rows, rows[:, :1]))
+    with pytest.raises(errors.ShapeError, match=r"the input is f32.3.; .* Dataset.batch"):
+        model.fit(data, verbose=0)
+    for one in (rows[0], rows[0, 0]):
+        with pytest.raises(errors.ShapeError, match="One sample is no batch"):
+            layers.Dense(1)(one)
+    with pytest.raises(errors.ShapeError, match="One sample is no batch"):
+        layers.Dense(1)(hf.Input(()))
+    assert model.fit(data.batch(4), verbose=0).history["loss"]
+    assert layers.Dense(2)(rows[None]).shape == (1, 8, 2)
+
+
 def test_more_steps_than_there_are_batches() -> None:
     """What is predicted and evaluated ends with the data; training goes over them again."""
     model = line()

@@ -30,6 +30,7 @@ import numpy as np
 from hybridflow.core.tensor import Tensor, wrap
 from hybridflow.errors import CheckpointError
 from hybridflow.runtime.checksums import crc32, joined
+from hybridflow.runtime.memory import blocks
 
 _NAMES: dict[str, np.dtype[Any]] = {
     "BOOL": np.dtype(np.bool_),
@@ -51,7 +52,7 @@ _LONGEST = 100_000_000  # bytes of a header
 _ALIGNED = 8
 _AXES = 64  # of an array, at most
 _CHUNK = 1 << 21  # bytes that are read or written at once: few enough to be in the cache still when they are summed
-_READERS = 4  # threads that read large files: they wait for the disk rather than for a core
+_READERS = 16  # threads that read large files: they wait for the disk and for pages of memory rather than for a core
 _FLUSHED = 1 << 25  # bytes after which the disk is set to work, while there is more to be written
 _SUMS, _OF_HEADER = "crc32", "crc32_of_header"
 _HOST = re.sub(r"[^\w-]", "_", platform.node())[:32]  # folders may be those of several machines
@@ -281,7 +282,7 @@ class File:
         parts: list[tuple[int, memoryview]] = []
         for name in names:
             _, _, begin, end = self._entries[name]
-            contents[name] = np.empty(end - begin, np.uint8)
+            contents[name] = blocks.empty((end - begin,), _NAMES["U8"])
             whole = memoryview(contents[name])
             parts += [(self._start + begin + at, whole[at : at + _CHUNK]) for at in range(0, len(whole), _CHUNK)]
         sums = iter(self._read_all(parts))

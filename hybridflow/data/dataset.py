@@ -11,6 +11,7 @@ import numpy as np
 
 from hybridflow.core import pytree
 from hybridflow.core.promotion import to_dtype
+from hybridflow.core.tensor import Tensor, wrap
 from hybridflow.data import arguments, elements, endless, functions, grouping, keyed, mixing, order, tables
 from hybridflow.data.iterator import Iterator, NumpyIterator
 from hybridflow.data.kept import FileCache
@@ -732,13 +733,16 @@ class Dataset(elements.Nested):
         return self._node.spec()
 
     @entered
-    def cardinality(self) -> int:
-        """The number of elements, ``hf.data.INFINITE_CARDINALITY`` or ``hf.data.UNKNOWN_CARDINALITY``.
+    def cardinality(self) -> Tensor:
+        """The number of elements, ``hf.data.INFINITE_CARDINALITY`` or ``hf.data.UNKNOWN_CARDINALITY``, as an int64
+        tensor; ``len`` gives an int.
 
-        >>> hf.data.Dataset.range(3).repeat().cardinality() == hf.data.INFINITE_CARDINALITY
+        >>> hf.data.Dataset.range(3).cardinality()
+        <Tensor i64[] cpu> 3
+        >>> int(hf.data.Dataset.range(3).repeat().cardinality()) == hf.data.INFINITE_CARDINALITY
         True
         """
-        return self._node.cardinality()
+        return wrap(np.array(self._node.cardinality(), np.int64))
 
     def __len__(self) -> int:
         found = self._node.cardinality()

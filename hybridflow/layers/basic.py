@@ -21,11 +21,12 @@ from hybridflow.regularizers import L1L2
 
 
 class Dense(Layer, one_tensor=True):
-    """``activation(inputs @ kernel + bias)``: ``[..., n]`` to ``[..., units]``.
+    """``activation(inputs @ kernel + bias)``: ``[samples, ..., n]`` to ``[samples, ..., units]``.
 
     >>> layer = hf.layers.Dense(2, kernel_initializer="ones", activation="relu")
-    >>> layer([1.0, 2.0, 3.0])
-    <Tensor f32[2] cpu> [6. 6.]
+    >>> layer([[1.0, 2.0, 3.0]])
+    <Tensor f32[1,2] cpu>
+    [[6. 6.]]
     """
 
     supports_masking = True
@@ -55,16 +56,22 @@ class Dense(Layer, one_tensor=True):
         self.kernel = self._weight("kernel", (last_extent(self, input_shape), self.units))
         self.bias = self._weight("bias", (self.units,)) if self.use_bias else None
 
+    def _check_first(self, inputs: Sequence[Any]) -> None:
+        super()._check_first(inputs)
+        if inputs and inputs[0].ndim < 2:
+            raise ShapeError(
+                self.name,
+                f"the input is {inputs[0].type}; the layer takes batches, [samples, ..., n]. One sample is no batch: "
+                "see Dataset.batch, or x[None].",
+            )
+
     def call(self, inputs: Any) -> Any:
-        if inputs.ndim == 0 or inputs.shape[-1] != self.kernel.shape[0]:
+        if inputs.shape[-1] != self.kernel.shape[0]:
             raise ShapeError(
                 self.name,
                 f"the input is {inputs.type}; the layer was built for a last extent of {self.kernel.shape[0]}.",
             )
-        if inputs.ndim == 1:
-            out = (inputs[None] @ self.kernel)[0]
-        else:
-            out = inputs @ self.kernel
+        out = inputs @ self.kernel
         return self.activation(out if self.bias is None else out + self.bias)
 
     def get_config(self) -> dict[str, Any]:

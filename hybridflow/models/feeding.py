@@ -382,7 +382,7 @@ def _of_iterable(method: str, x: Any, y: Any, sample_weight: Any, batch_size: in
         if value is not None:
             raise ArgumentError(method, f"{name} is given beside {_kind(x)}: its elements hold that.")
     if isinstance(x, Dataset):
-        count = x.cardinality()
+        count = int(x.cardinality())
         return Feed(lambda: _OfElements(x, parts), count if count >= 0 else None, False)
     if hasattr(x, "__getitem__") and hasattr(x, "__len__") and not hasattr(x, "__iter__"):
         return Feed(lambda: _OfElements(_of_sequence(method, x, shuffle), parts), len(x), False)
