@@ -20,8 +20,8 @@ there while it is still in the cache.
 
 Factors are read through ``operand.Operand``, so whatever a factor is made of is computed as it is packed.
 
-On a GPU teams of threads do the same, in the same order (``team_product.py``, ``team_lines.py``), and single threads what
-is too small for them.
+On a GPU teams of threads do the same, in the same order (``team_product.py``, ``team_lines.py``), and single threads
+what is too small for them.
 """
 
 from __future__ import annotations
