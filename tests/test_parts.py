@@ -33,9 +33,9 @@ MODULE = "".join(
         f'target triple = "{host.target().triple}"\n\n',
         "@numbers = internal constant [2 x i64] [i64 7, i64 8]\n",
         "@table = internal constant [2 x ptr] [ptr @even, ptr @odd]\n",
-        function("long.one", 130),
-        function("even", 120, "  %n = load i64, ptr @numbers\n  %r0 = add i64 %x, %n"),
-        function("odd", 140, "  %y = call i64 @even(i64 %x)\n  %r0 = mul i64 %y, 3"),
+        function("long.one", 230),
+        function("even", 220, "  %n = load i64, ptr @numbers\n  %r0 = add i64 %x, %n"),
+        function("odd", 240, "  %y = call i64 @even(i64 %x)\n  %r0 = mul i64 %y, 3"),
         function("main", 5, MAIN, ""),
         "declare i64 @llvm.smax.i64(i64, i64)\n",
         "attributes #0 = { nounwind }\n",
@@ -44,8 +44,8 @@ MODULE = "".join(
 
 
 def expected(x: int) -> int:
-    even = x + 7 + 120
-    return (3 * even + 140 if x % 2 else even) + 130 + 5
+    even = x + 7 + 220
+    return (3 * even + 240 if x % 2 else even) + 230 + 5
 
 
 def called(image: bytes, *values: int) -> list[int]:
@@ -62,11 +62,11 @@ def test_parts_link_to_what_the_module_is(threads: int) -> None:
     assert sorted(defined) == ["even", "long.one", "main", "odd"]
     image = machine_code.compile_object(MODULE, host.target(), threads=lambda: threads)
     assert len(parts.separate(image)) == len(pieces)
-    assert called(image, 10, 11, -5000) == [expected(10), expected(11), max(-5000 + 127 + 130, 0) + 5]
+    assert called(image, 10, 11, -5000) == [expected(10), expected(11), max(-5000 + 227 + 230, 0) + 5]
 
 
 def test_what_is_not_worth_it_stays_whole() -> None:
-    short = function("f", 90) + function("g", 90)
+    short = function("f", 140) + function("g", 140)
     assert parts.split(short, lambda: pytest.fail("asked without need"), 8) == [short]
     for text in (
         function("f", 500) + function("g", 5),

@@ -12,7 +12,7 @@ import struct
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-_LEAST = 100  # lines: what takes a few milliseconds, several times as long as a module and a thread by themselves
+_LEAST = 150  # lines: what takes a few milliseconds, several times as long as a module and a thread by themselves
 _TOP = re.compile(r"^(?=define |declare |attributes |target |@)", re.MULTILINE)
 _NAME = re.compile(r'@(?:[-\w.$]+|"[^"]*")')
 _FUNCTION = re.compile(
