@@ -25,6 +25,7 @@ from hybridflow.runtime.machine import host
 from tests.bits import same_bits
 from tests.cuda_emulator import Array, emulated  # noqa: F401
 from tests.fake_driver import FakeDriver
+from tests.random_programs import traced
 
 
 def chain(length, extent=40):
@@ -52,11 +53,11 @@ def square(extent=40):
 
 
 def on_cpu(graph, *arrays):
-    return cpu.load(compile_graph(graph, host.target())).run(list(arrays))
+    return cpu.load(compile_graph(graph, host.target())).run([np.array(a) for a in arrays])
 
 
 def assert_runs(executable, graph, *arrays):
-    found = executable.compute([Array(a, 0) for a in arrays], in_place=False)[0]
+    found = executable.compute([Array(np.array(a), 0) for a in arrays], in_place=False)[0]
     for got, want in zip(found, on_cpu(graph, *arrays), strict=True):
         assert same_bits(got.get(), want)
 
@@ -166,6 +167,17 @@ def test_kernels_of_a_wave_run_side_by_side(emulated):  # noqa: F811
     assert_runs(executable, graph, square()[:33])
     (nodes,) = emulated.driver._executables.values()
     assert any(a.after == b.after for a in nodes for b in nodes if a is not b), "nothing runs side by side"
+
+
+@pytest.mark.parametrize("seed", [11, 125, 349, 365])
+def test_random_programs_with_kernels_side_by_side(emulated, seed):  # noqa: F811
+    found = traced(seed)
+    assert found is not None
+    graph, arrays = found
+    executable = cuda.load(compile_graph(graph, CUDA_SM90), 0)
+    assert_runs(executable, graph, *arrays)
+    (plan,) = executable._known.values()
+    assert plan.is_graph
 
 
 @pytest.mark.parametrize("left_out", [(walk_words.WAIT, 1), (walk_words.WAIT, 0)], ids=["fork", "join"])
