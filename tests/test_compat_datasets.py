@@ -115,3 +115,14 @@ def test_tables(home: Path) -> None:
     (x, y), (x_test, y_test) = tf.keras.datasets.boston_housing.load_data()
     assert x.shape == (8, 2) and x_test.shape == (2, 2)
     assert sorted([*y.tolist(), *y_test.tolist()]) == [*range(10)] and (x[:, 0] == 2 * y).all()
+
+
+def test_folders_and_errors_that_are_ignored(tmp_path: Path) -> None:
+    data = tf.data.Dataset.range(4).map(lambda x: 6 // (2 - int(x)))
+    kept = data.apply(tf.data.experimental.ignore_errors()).apply(tf.data.experimental.snapshot(str(tmp_path / "a")))
+    assert [x.numpy() for x in kept] == [x.numpy() for x in kept] == [3, 6, -6]
+    kept.save(str(tmp_path / "b"))
+    tf.data.experimental.save(kept, str(tmp_path / "c"))
+    for found in (tf.data.Dataset.load(str(tmp_path / "b")), tf.data.experimental.load(str(tmp_path / "c"))):
+        assert [x.numpy() for x in found] == [3, 6, -6]
+        assert found.cardinality().numpy() == 3

@@ -398,3 +398,48 @@ def test_wrong_use(number: int) -> None:
     use, text = WRONG[number]
     with pytest.raises(errors.HybridflowError, match=text):
         use(Dataset.range(4))
+
+
+def not_three(x: Any) -> Any:
+    return 12 // (3 - int(x))
+
+
+@pytest.mark.parametrize("options", [{}, {"num_parallel_calls": 2}, {"num_parallel_calls": hf.data.AUTOTUNE}], ids=str)
+def test_errors_are_ignored(options: dict[str, Any], caplog: Any) -> None:
+    data = Dataset.range(6).map(not_three, **options)
+    wanted = [4, 6, 12, -12, -6]
+    assert [x.item() for x in data.ignore_errors()] == wanted
+    assert [x.item() for x in data.prefetch(2).ignore_errors().batch(5).unbatch()] == wanted
+    assert [x.item() for x in Dataset.range(6).filter(not_three).map(not_three, **options).ignore_errors()] == wanted
+    assert data.ignore_errors().element_spec == hf.TensorSpec((), "int64")
+    assert data.ignore_errors().cardinality() == hf.data.UNKNOWN_CARDINALITY
+    elements = iter(data.ignore_errors())
+    assert [next(elements).item() for _ in range(3)] == wanted[:3]
+    assert [x.item() for x in iter(data.ignore_errors()).restore(elements.state())] == wanted[3:]
+    list(data.ignore_errors(log_warning=True))
+    assert [record.message.endswith("ZeroDivisionError('integer division or modulo by zero')") for record in
+            caplog.records] == [True]  # fmt: skip
+    with pytest.raises(ZeroDivisionError):
+        list(data)  # which is what it was
+
+
+def test_errors_that_are_not_ignored() -> None:
+    def ends_early() -> Any:
+        yield 1
+        raise OSError("gone")
+
+    with pytest.raises(OSError, match="gone"):
+        list(Dataset.from_generator(ends_early).map(lambda x: x).ignore_errors())
+    for data in (Dataset.range(3), Dataset.range(3).map(not_three).batch(2), Dataset.range(3).prefetch(1)):
+        with pytest.raises(errors.ArgumentError, match="right behind the map"):
+            data.ignore_errors()
+
+
+def test_arguments_of_newer_versions() -> None:
+    data = Dataset.range(3)
+    found = data.map(lambda x: x + 1, synchronous=True, use_unbounded_threadpool=True)
+    assert [x.item() for x in found] == [1, 2, 3]
+    with pytest.raises(errors.ArgumentError, match="synchronous=True"):
+        data.map(lambda x: x, 2, synchronous=True)
+    with pytest.raises(errors.ArgumentError, match="padded_batch"):
+        data.ragged_batch(2, row_splits_dtype="int32")

@@ -580,11 +580,15 @@ bucket_by_sequence_length: ~files.bucket_by_sequence_length
 enumerate_dataset: ~files.enumerate_dataset
 get_single_element: ~files.get_single_element
 group_by_window: ~files.group_by_window
+ignore_errors: ~files.ignore_errors
+load: data.Dataset.load
 map_and_batch: ~files.map_and_batch
 parallel_interleave: ~files.parallel_interleave
 rejection_resample: ~files.rejection_resample
+save: data.Dataset.save
 scan: ~files.scan
 shuffle_and_repeat: ~files.shuffle_and_repeat
+snapshot: ~files.snapshot
 take_while: ~files.take_while
 unbatch: ~files.unbatch
 unique: ~files.unique

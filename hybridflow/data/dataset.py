@@ -12,7 +12,7 @@ import numpy as np
 from hybridflow.core import pytree
 from hybridflow.core.promotion import to_dtype
 from hybridflow.core.tensor import Tensor, wrap
-from hybridflow.data import arguments, elements, endless, functions, grouping, keyed, mixing, order, tables
+from hybridflow.data import arguments, elements, endless, folders, functions, grouping, keyed, mixing, order, tables
 from hybridflow.data.iterator import Iterator, NumpyIterator
 from hybridflow.data.kept import FileCache
 from hybridflow.data.node import INFINITE, UNKNOWN, Node, TableNode, place
@@ -22,6 +22,7 @@ from hybridflow.data.processes import ProcessMap
 from hybridflow.data.rebatching import Rebatch
 from hybridflow.data.texts import TextSpec, array_of
 from hybridflow.data.threads import AUTOTUNE, ParallelMap, Prefetch
+from hybridflow.data.tolerant import tolerant
 from hybridflow.errors import ArgumentError, ArgumentTypeError, entered
 from hybridflow.jit.tensor_spec import TensorSpec
 
@@ -228,21 +229,25 @@ class Dataset(elements.Nested):
         map_func: Callable[..., Any],
         num_parallel_calls: int | None = None,
         deterministic: bool | None = None,
+        synchronous: bool | None = None,
+        use_unbounded_threadpool: bool = False,
         name: str | None = None,
         *,
         processes: bool = False,
     ) -> Dataset:
         """``map_func`` of each element.  It runs as Python does, or compiled where it is an ``hf.function``.
 
-        ``num_parallel_calls`` threads call it; ``AUTOTUNE`` takes threads where calls take long.  With ``processes``
-        they are processes, for functions that spend their time in Python: functions of modules, whose elements are
-        pickled.  Results come in the order of elements unless ``deterministic=False``.
+        ``num_parallel_calls`` threads call it, none with ``synchronous``; ``AUTOTUNE`` takes threads where calls take
+        long.  With ``processes`` they are processes, for functions that spend their time in Python: functions of
+        modules, whose elements are pickled.  Results come in the order of elements unless ``deterministic=False``.
 
         >>> [x.item() for x in hf.data.Dataset.range(3).map(lambda x: x + 1)]
         [1, 2, 3]
         """
         function = arguments.called("map_func", map_func, "map")
         calls = arguments.calls(AUTOTUNE if processes and num_parallel_calls is None else num_parallel_calls, "map")
+        if synchronous and calls is not None:
+            raise ArgumentError("Dataset.map", "synchronous=True goes without num_parallel_calls and processes.")
         if calls is None:
             return _dataset(functions.Map(self._node, function, place("map")))
         kind = ProcessMap if processes else ParallelMap
@@ -257,6 +262,18 @@ class Dataset(elements.Nested):
         """
         predicate = arguments.called("predicate", predicate, "filter")
         return _dataset(functions.Filter(self._node, predicate, place("filter")))
+
+    @entered
+    def ignore_errors(self, log_warning: bool = False, name: str | None = None) -> Dataset:
+        """The elements of which the functions of the maps and filters before it do not raise; ``log_warning`` logs each
+        that is left out.  It stands right behind them, or a ``prefetch`` of them.  Errors of what is before these maps,
+        a generator or a file, are raised as ever.
+
+        >>> texts = hf.data.Dataset.from_tensor_slices(["1", "two", "3"])
+        >>> [x.item() for x in texts.map(int).ignore_errors()]
+        [1, 3]
+        """
+        return _dataset(tolerant(self._node, bool(log_warning)))
 
     @entered
     def take_while(self, predicate: Callable[..., Any], name: str | None = None) -> Dataset:
@@ -516,7 +533,9 @@ class Dataset(elements.Nested):
         return _dataset(Rebatch(self._node, sizes, bool(drop_remainder)))
 
     @entered
-    def ragged_batch(self, batch_size: int, drop_remainder: bool = False, name: str | None = None) -> Dataset:
+    def ragged_batch(
+        self, batch_size: int, drop_remainder: bool = False, row_splits_dtype: Any = "int64", name: str | None = None
+    ) -> Dataset:
         """Raises ArgumentError: there are no tensors of rows of different lengths.  Use ``padded_batch``.
 
         >>> hf.data.Dataset.range(3).ragged_batch(2)  # doctest: +ELLIPSIS
@@ -693,6 +712,86 @@ class Dataset(elements.Nested):
         return _dataset(FileCache(self._node, path) if path else order.Cache(self._node))
 
     @entered
+    def save(
+        self,
+        path: Any,
+        compression: str | None = None,
+        shard_func: Callable[..., Any] | None = None,
+        checkpoint_args: Any = None,
+    ) -> None:
+        """Write all elements into the folder ``path``, which holds them when all are written, in the place of a dataset
+        that it held before.  ``Dataset.load`` reads them.
+
+        Elements are tensors and texts, in tuples and dicts.  ``compression`` is None or "GZIP".  ``shard_func`` gives
+        the number of the file that an element goes to.  Raises OSError where the disk is full: then the folder holds
+        what it held before.
+
+        >>> import os, tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = os.path.join(folder, "squares")
+        ...     hf.data.Dataset.range(4).map(lambda x: x * x).save(path)
+        ...     [x.item() for x in hf.data.Dataset.load(path)]
+        [0, 1, 4, 9]
+        """
+        if checkpoint_args is not None:
+            raise ArgumentError("Dataset.save", "checkpoint_args is given; what is cut off begins anew here.")
+        folders.save(self._node, _writer(path, compression, shard_func, "save"))
+
+    @staticmethod
+    @entered
+    def load(
+        path: Any,
+        element_spec: Any = None,
+        compression: str | None = None,
+        reader_func: Callable[[Any], Any] | None = None,
+    ) -> Dataset:
+        """The elements that ``save`` wrote, file after file; or what ``reader_func`` makes of a dataset of the datasets
+        in each file.  The folder knows their spec and compression.
+
+        Raises DataError where the folder is damaged or of a later version, FileNotFoundError where there is none, and
+        ShapeError where its elements are not of ``element_spec``.
+
+        >>> import os, tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     hf.data.Dataset.range(4).batch(3).save(folder)
+        ...     hf.data.Dataset.load(folder).element_spec
+        TensorSpec((None,), 'int64')
+        """
+        found = folders.load(os.fspath(path))
+        if element_spec is not None and found.told["spec"] is not None:
+            elements.common([found.told["spec"], element_spec], "Dataset.load")
+        if reader_func is None:
+            return _dataset(found)
+        parts = [_dataset(folders.Saved(found.path, found.told, [file])) for file in found.files]
+        read = arguments.called("reader_func", reader_func, "load")
+        return _dataset(_node_of(read(_dataset(functions.Generated(partial(iter, parts)))), "load"))
+
+    @entered
+    def snapshot(
+        self,
+        path: Any,
+        compression: str | None = "AUTO",
+        reader_func: Callable[[Any], Any] | None = None,
+        shard_func: Callable[..., Any] | None = None,
+        name: str | None = None,
+    ) -> Dataset:
+        """These elements, which the first complete iteration writes into the folder ``path`` as ``save`` does, and
+        later ones, of later runs of the program too, read there.  Who changes the pipeline deletes the folder.
+
+        >>> import os, tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     data = hf.data.Dataset.range(2).map(lambda x: print("called") or x).snapshot(os.path.join(folder, "s"))
+        ...     [x.item() for x in data], [x.item() for x in data]
+        called
+        called
+        ([0, 1], [0, 1])
+        """
+        if reader_func is not None:
+            raise ArgumentError("Dataset.snapshot", "reader_func is for Dataset.load(path, reader_func=...).")
+        writer = partial(_writer, path, compression, shard_func, "snapshot")
+        return _dataset(folders.Snapshot(self._node, os.fspath(path), writer))
+
+    @entered
     def prefetch(self, buffer_size: int, name: str | None = None) -> Dataset:
         """The elements, up to ``buffer_size`` of which (or ``AUTOTUNE``) a thread makes in advance.
 
@@ -743,6 +842,19 @@ class Dataset(elements.Nested):
         True
         """
         return wrap(np.array(self._node.cardinality(), np.int64))
+
+    @entered
+    def fingerprint(self) -> Tensor:
+        """Raises ArgumentError: functions of Python's have no number that tells them apart.
+
+        >>> hf.data.Dataset.range(3).fingerprint()  # doctest: +ELLIPSIS
+        Traceback (most recent call last):
+            ...
+        hybridflow.errors.ArgumentError: [Dataset.fingerprint] the functions of a pipeline have none. ...
+        """
+        raise ArgumentError(
+            "Dataset.fingerprint", "the functions of a pipeline have none. Name files of elements by a name of yours."
+        )
 
     def __len__(self) -> int:
         found = self._node.cardinality()
@@ -804,6 +916,11 @@ def _nodes(values: Iterable[Any], method: str) -> list[Node]:
     if not nodes:
         raise ArgumentError(f"Dataset.{method}", "there is no dataset.")
     return nodes
+
+
+def _writer(path: Any, compression: Any, shard_func: Any, method: str) -> folders.Writer:
+    shard_of = None if shard_func is None else arguments.called("shard_func", shard_func, method)
+    return folders.Writer(os.fspath(path), compression, shard_of, f"Dataset.{method}")
 
 
 def _made_ahead(count: int, value: Any) -> Node:

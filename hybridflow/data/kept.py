@@ -117,10 +117,10 @@ def _told(work: Callable[[Any], Any], given: Any, path: str) -> None:
         raise
 
 
-def packed(element: Any) -> bytes:
+def packed(element: Any, stage: str = _STAGE) -> bytes:
     """An element as bytes.  Raises ArgumentTypeError for other nesting than tuples and dicts, and for datasets."""
     leaves: list[Any] = []
-    nesting = _nested(element, leaves)
+    nesting = _nested(element, leaves, stage)
     kinds, parts = [], []
     for leaf in leaves:
         if is_text(leaf):
@@ -140,21 +140,21 @@ def packed(element: Any) -> bytes:
     return bytes(out)
 
 
-def _nested(element: Any, leaves: list[Any]) -> Any:
+def _nested(element: Any, leaves: list[Any], stage: str) -> Any:
     """How an element is nested; its leaves are put into a list."""
     if isinstance(element, Tensor) or is_text(element):
         leaves.append(element)
         return None
     if type(element) is tuple:
-        return [_nested(part, leaves) for part in element]
+        return [_nested(part, leaves, stage) for part in element]
     if type(element) is dict and all(type(key) is str for key in element):
-        return {key: _nested(part, leaves) for key, part in element.items()}
+        return {key: _nested(part, leaves, stage) for key, part in element.items()}
     raise ArgumentTypeError(
-        _STAGE, f"{type(element).__name__} cannot be kept in a file: use tensors and texts in tuples and dicts by name."
+        stage, f"{type(element).__name__} cannot be kept in a file: use tensors and texts in tuples and dicts by name."
     )
 
 
-def unpacked(record: bytes, path: str) -> Any:
+def unpacked(record: bytes, path: str, stage: str = _STAGE) -> Any:
     """What ``packed`` packed.  Raises DataError for other bytes."""
     try:
         stop = 4 + int.from_bytes(record[:4], "little")
@@ -167,7 +167,7 @@ def unpacked(record: bytes, path: str) -> Any:
             leaves.append(leaf)
         return _rebuilt(nesting, iter(leaves))
     except (ValueError, TypeError, IndexError, StopIteration) as error:
-        raise DataError(_STAGE, f"{path} holds no elements that were kept: {error!r}.") from None
+        raise DataError(stage, f"{path} holds no elements that were kept: {error!r}.") from None
 
 
 @lru_cache(64)
