@@ -1121,3 +1121,25 @@ def loops_whose_else_returns(n):
     else:
         return n + 100
     return k - n
+
+
+def _filled(x, **options):
+    options["kept"] = x
+    return options["kept"] + len(options)
+
+
+@program(COUNTS)
+def loops_whose_turns_make_containers_and_change_them(n):
+    i, k, base, out = n * 0, n, n + 1, [n]
+    while i < n:
+        made = {"base": base, "out": out}
+        made["count"] = 1
+        row = []
+        row.append(3)
+        parts = [base, k]
+        parts.append(made["base"])
+        parts[0] = parts[0] + parts[1]
+        out[0] = out[0] + parts[0] + len(made) + row[0]
+        k = _filled(k * 2 + parts[2], times=2)
+        i = i + 1
+    return k, out[0]

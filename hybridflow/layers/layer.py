@@ -15,7 +15,7 @@ from hybridflow.compiler.ir import dtypes
 from hybridflow.compiler.ir.extents import known
 from hybridflow.core import calling, pytree
 from hybridflow.core.configured import Configured, described, description, kinds_of, snake_case
-from hybridflow.core.context import current, enter_narrow, suspended
+from hybridflow.core.context import enter_narrow, recorded_by
 from hybridflow.core.promotion import to_dtype
 from hybridflow.core.tensor import Tensor
 from hybridflow.core.variable import Variable
@@ -253,10 +253,7 @@ class Layer(Module, Configured):
 
     def _build(self, inputs: Sequence[Any]) -> None:
         shape = shape_of(inputs[0]) if inputs else ()
-        if current.trace is None:
-            with suspended():  # no tape has to know
-                self.build(shape)
-        else:
+        with recorded_by(()):  # no tape has to know
             self.build(shape)
         self.built = True
         if self._when_built is not None:

@@ -17,6 +17,7 @@ from hybridflow.core.context import now
 from hybridflow.jit.guards.recognition import ATOMS
 from hybridflow.tracing.flow import journal
 from hybridflow.tracing.flow.places import place_of
+from hybridflow.tracing.flow.values import same_atom
 from hybridflow.tracing.symbolic import SymbolicTensor
 
 NOTHING = object()
@@ -30,7 +31,20 @@ class Place:
     own: dict[str, Any]
     name: str
     before: Any  # what it held, or NOTHING
-    reason: Any = None  # why the trace could not answer another call, unless the program sets the attribute
+    reason: Any  # why the trace could not answer another call, unless the program sets the attribute
+    was_read: bool  # before it was set, so that the trace is for calls that find what it held
+
+    @property
+    def is_flag(self) -> bool:
+        """Whether it held what there is little of: after a few calls that find another one, all traces are made."""
+        return self.before is NOTHING or self.before is None or type(self.before) is bool
+
+    def can_be_set(self, value: Any) -> bool:
+        """Whether each call of the program may set the attribute to ``value``, what the trace left there.
+
+        Where it was read before, calls that find what this one leaves have a trace of their own.  That ends if it is
+        the same, or if a flag was read (``if not self.built: self.built = True``); but counts would go on."""
+        return not self.was_read or self.is_flag or same_atom(self.before, value)
 
     def reference(self) -> Callable[[], Any]:
         """What finds the object, and keeps it alive only if it must."""

@@ -261,8 +261,8 @@ class Recording:
             reads = (slot, "attribute"), (slot, "method"), (where, "item")
             was_read = any((*read, str, name) in self._known for read in reads)
             self.effect(owner, f"sets {{}}.{name}")
-            place = left.Place(owner, own, name, own.get(name, left.NOTHING), None if was_read else self.reasons[-1])
-            self._places[where, name] = place
+            before = own.get(name, left.NOTHING)
+            self._places[where, name] = left.Place(owner, own, name, before, self.reasons[-1], was_read)
 
     def is_set(self, owner: Any, name: str) -> bool:
         """Whether the trace has set an attribute, so that what it reads there is its own."""
@@ -278,17 +278,18 @@ class Recording:
         ]
         if not left.are_apart([result, *(value for _, value in found)]):
             return []
-        for place, _ in found:
+        for place, value in found:
             place.restore()
-            if place.reason is not None:
+            if place.can_be_set(value):
                 self.reasons.remove(place.reason)
         self._taken = found
         return found
 
     def _first_failing(self) -> int | None:
-        """The first step that the next call would fail at."""
+        """The first step that the next call would fail at, and all that come after it."""
         for place, value in self._taken:
-            place.own[place.name] = value
+            if not place.is_flag:
+                place.own[place.name] = value
         try:
             return first_failing(self.steps)
         finally:

@@ -59,6 +59,10 @@ class _Leaf:
     def result(self, tensor: Tensor) -> Any:
         return self.weak.scalar(tensor) if self.weak is not None else tensor
 
+    def found(self) -> Any:
+        """What a turn finds."""
+        return self.start if self.input is None else self.result(self.input)
+
 
 def _leaf_of(value: Any) -> Any:
     if isinstance(value, Tensor):
@@ -156,6 +160,12 @@ class _Held:
                 self.leaves[k], same = found, False
         return same
 
+    def stays(self, end: Any, view: Side) -> bool:
+        """Whether a turn leaves just what it found."""
+        ends, structure = view.flatten(end, self._whole)
+        found = [x.found() if isinstance(x, _Leaf) else x for x in self.leaves]
+        return self.conflict is None and structure == self.structure and all(map(same_atom, found, ends))
+
     def settles(self, end: Any, view: Side) -> bool:
         """Whether there are tensors that a turn which leaves ``end`` has not changed; they are carried no longer."""
         ends = self.ends(end, view)
@@ -237,6 +247,8 @@ class Carried:
     def __init__(self, values: dict[str, Any]) -> None:
         self._names = {name: _Held(value) for name, value in values.items()}
         self._places: dict[Any, tuple[Place, _Held]] = {}
+        self._added: list[Any] = []  # the places that the latest turn was the first to change
+        self._repeats = False  # whether the turn that is traced begins as the latest one did, these places apart
         self._is_settled = False
 
     def _all(self) -> list[_Held]:
@@ -269,19 +281,27 @@ class Carried:
 
     def agrees(self, values: dict[str, Any] | None, side: Side, asks: bool) -> bool:
         """Whether a turn that leaves ``values`` (None if none goes on) keeps all types.  The ``side`` of the turn was
-        left; ``asks`` says whether it matters there which objects names hold."""
-        same = True
+        left; ``asks`` says whether it matters there which objects names hold.
+
+        A container that a turn makes, and changes, is no place that the loop carries.  The next turn shows that, if it
+        begins as that one did: it comes to another one in its place."""
+        gone = {key: held for key in self._added if (held := self._places[key][1]).stays(side.finals[key], side)}
+        repeats, same = self._repeats and len(gone) == len(self._added), True
+        self._places = {key: place for key, place in self._places.items() if key not in gone}
+        self._added = []
         for name, held in self._names.items():
             if values is not None and not held.agrees(values.get(name, UNBOUND), side, asks):
                 same = False
         for key, (place, _) in side.touched.items():
-            if key not in self._places:
-                if side.made(key) or unchanged(place.get(), side.finals[key]):
-                    continue
+            if key in self._places:
+                same = self._places[key][1].agrees(side.finals[key], side, asks) and same
+            elif (
+                not repeats and key not in gone and not side.made(key) and not unchanged(place.get(), side.finals[key])
+            ):
                 self._places[key] = place, _Held(place.get())
-                same = False
-            elif not self._places[key][1].agrees(side.finals[key], side, asks):
-                same = False
+                self._added.append(key)
+        self._repeats = same
+        same = same and not self._added and not any(held.carried() for held in gone.values())
         if same and values is not None and not self._is_settled:
             self._is_settled = True
             return not self._settles(values, side)
