@@ -74,6 +74,16 @@ def _scatter_update(self: Variable, sparse_delta: Any, use_locking: bool = False
     return _changed(self, "rows_set", sparse_delta)
 
 
+def _scatter_max(self: Variable, sparse_delta: Any, use_locking: bool = False, name: str | None = None) -> Variable:
+    """Keep the largest of rows and of ``hf.IndexedSlices`` for them, element by element, and return the variable."""
+    return _changed(self, "rows_largest", sparse_delta)
+
+
+def _scatter_min(self: Variable, sparse_delta: Any, use_locking: bool = False, name: str | None = None) -> Variable:
+    """Keep the smallest of rows and of ``hf.IndexedSlices`` for them, element by element, and return the variable."""
+    return _changed(self, "rows_smallest", sparse_delta)
+
+
 def _scatter_nd_add(self: Variable, indices: Any, updates: Any, name: str | None = None) -> Variable:
     """Add ``updates`` at places, and return the variable.
 
@@ -90,6 +100,16 @@ def _scatter_nd_sub(self: Variable, indices: Any, updates: Any, name: str | None
 def _scatter_nd_update(self: Variable, indices: Any, updates: Any, name: str | None = None) -> Variable:
     """Set ``updates`` at places, see ``scatter_nd_add``, and return the variable."""
     return _changed(self, "set_at", indices, updates)
+
+
+def _scatter_nd_max(self: Variable, indices: Any, updates: Any, name: str | None = None) -> Variable:
+    """Keep the largest of what is there and ``updates`` at places, see ``scatter_nd_add``, and return the variable."""
+    return _changed(self, "largest_at", indices, updates)
+
+
+def _scatter_nd_min(self: Variable, indices: Any, updates: Any, name: str | None = None) -> Variable:
+    """Keep the smallest of what is there and ``updates`` at places, see ``scatter_nd_add``, and return the variable."""
+    return _changed(self, "smallest_at", indices, updates)
 
 
 def _changed(variable: Variable, how: str, *args: Any) -> Variable:
@@ -148,3 +168,7 @@ def install() -> None:
     give(Variable, "scatter_nd_add", _scatter_nd_add)
     give(Variable, "scatter_nd_sub", _scatter_nd_sub)
     give(Variable, "scatter_nd_update", _scatter_nd_update)
+    give(Variable, "scatter_max", _scatter_max)
+    give(Variable, "scatter_min", _scatter_min)
+    give(Variable, "scatter_nd_max", _scatter_nd_max)
+    give(Variable, "scatter_nd_min", _scatter_nd_min)

@@ -27,7 +27,7 @@ from hybridflow.core.variable import Variable
 from hybridflow.eager.dispatch import apply
 from hybridflow.eager.operands import as_tensor, cast, scalar, to_shape
 from hybridflow.eager.operations import operation
-from hybridflow.errors import ArgumentTypeError, entered
+from hybridflow.errors import ArgumentError, ArgumentTypeError, entered
 from hybridflow.runtime import locks
 from hybridflow.runtime.calls.turns import in_turn
 
@@ -60,8 +60,14 @@ class Generator(Source):
         self._state = Variable(np.array([seed & _MASK, 0], np.uint64), trainable=False, name=_STATE)
 
     @classmethod
-    def from_seed(cls, seed: int) -> Generator:
-        """The stream number ``seed`` from its beginning."""
+    def from_seed(cls, seed: int, alg: str | None = None) -> Generator:
+        """The stream number ``seed`` from its beginning.
+
+        ``alg`` is for programs of TensorFlow's: "philox", which all streams are, or None or "auto_select".  Raises
+        ArgumentError for another one.
+        """
+        if alg not in (None, "philox", "auto_select"):
+            raise ArgumentError("random.Generator.from_seed", f'alg is {alg!r}; there is "philox".')
         return cls(seed)
 
     @classmethod

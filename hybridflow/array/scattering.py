@@ -9,10 +9,12 @@ from __future__ import annotations
 from typing import Any
 
 from hybridflow.array.creation import iota
-from hybridflow.array.elementwise import negative
+from hybridflow.array.elementwise import maximum, minimum, negative
 from hybridflow.array.indexed_slices import IndexedSlices
 from hybridflow.array.indexing import getitem, scatter_add
 from hybridflow.array.setitem import updated
+from hybridflow.array.shapes import expand_dims
+from hybridflow.array.sorting import argsort
 from hybridflow.compiler.ir.types import product
 from hybridflow.core.promotion import default_int
 from hybridflow.core.tensor import Tensor
@@ -44,6 +46,28 @@ def _key(x: Tensor, indices: Any) -> tuple[Tensor, ...]:
     return tuple([places[..., k] for k in range(depth)])
 
 
+def largest_at(x: Tensor, indices: Any, updates: Any) -> Tensor:
+    """``x`` with the largest of what it and ``updates`` have at the places ``indices``; raises as ``set_at`` does."""
+    return maximum(x, _set_in_order(x, indices, updates, descending=False))
+
+
+def smallest_at(x: Tensor, indices: Any, updates: Any) -> Tensor:
+    """``x`` with the smallest of what it and ``updates`` have at the places ``indices``; raises as ``set_at`` does."""
+    return minimum(x, _set_in_order(x, indices, updates, descending=True))
+
+
+def _set_in_order(x: Tensor, indices: Any, updates: Any, descending: bool) -> Tensor:
+    """``x`` with ``updates`` set in their order by size: of those of one place, the last one stays."""
+    count = product(x.shape)
+    chosen = getitem(reshape_to(iota((count,), 0, default_int), x.shape), _key(x, indices))
+    values = cast(expand(as_tensor(updates, "scatter_nd", x.dtype), chosen.shape), x.dtype)
+    size = (product(chosen.shape),)
+    values, places = reshape_to(values, size), reshape_to(chosen, size)
+    order = argsort(values, descending=descending)
+    found = updated(reshape_to(x, (count,)), getitem(places, order), getitem(values, order))
+    return reshape_to(found, x.shape)
+
+
 def subtracted_at(x: Tensor, indices: Any, updates: Any) -> Tensor:
     """``x`` with ``updates`` subtracted at the places ``indices``; raises as ``added_at`` does."""
     return added_at(x, indices, negative(as_tensor(updates, "scatter_nd", x.dtype)))
@@ -65,6 +89,18 @@ def rows_set(x: Tensor, slices: Any) -> Tensor:
     """``x`` with other rows at their indices; raises as ``rows_added`` does."""
     given = _slices(slices)
     return updated(x, given.indices, given.values)
+
+
+def rows_largest(x: Tensor, slices: Any) -> Tensor:
+    """``x`` with the largest of its rows and those that are given for them; raises as ``rows_added`` does."""
+    given = _slices(slices)
+    return largest_at(x, expand_dims(given.indices, -1), given.values)
+
+
+def rows_smallest(x: Tensor, slices: Any) -> Tensor:
+    """``x`` with the smallest of its rows and those that are given for them; raises as ``rows_added`` does."""
+    given = _slices(slices)
+    return smallest_at(x, expand_dims(given.indices, -1), given.values)
 
 
 def _slices(given: Any) -> IndexedSlices:

@@ -51,6 +51,8 @@ gather: ~arrays.gather
 gather_nd: ~arrays.gather_nd
 scatter_nd: ~arrays.scatter_nd
 tensor_scatter_nd_add: ~arrays.tensor_scatter_nd_add
+tensor_scatter_nd_max: ~arrays.tensor_scatter_nd_max
+tensor_scatter_nd_min: ~arrays.tensor_scatter_nd_min
 tensor_scatter_nd_sub: ~arrays.tensor_scatter_nd_sub
 tensor_scatter_nd_update: ~arrays.tensor_scatter_nd_update
 boolean_mask: ~arrays.boolean_mask
@@ -747,12 +749,16 @@ load_data: ~datasets.boston_housing
 load_data: ~datasets.california_housing
 
 [keras.preprocessing.sequence]
+make_sampling_table: ~sequences.make_sampling_table
 pad_sequences: ~models.pad_sequences
+skipgrams: ~sequences.skipgrams
 
 [keras.utils]
 plot_model: plot_model
 PyDataset, Sequence: ~models.PyDataset
+make_sampling_table: ~sequences.make_sampling_table
 pad_sequences: ~models.pad_sequences
+skipgrams: ~sequences.skipgrams
 to_categorical: ~models.to_categorical
 normalize: ~models.normalize
 set_random_seed: ~models.set_random_seed

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import hybridflow as hf
+from hybridflow.array import scattering
 from hybridflow.compat.adapters.values import (
     Extents,
     array_of,
@@ -395,6 +396,18 @@ def _check_range(index: Any, extent: int) -> None:
 def tensor_scatter_nd_sub(tensor: Any, indices: Any, updates: Any, name: str | None = None) -> Any:
     """``tf.tensor_scatter_nd_sub``."""
     return tensor_scatter_nd_add(tensor, indices, -operand(updates))
+
+
+def tensor_scatter_nd_max(tensor: Any, indices: Any, updates: Any, name: str | None = None) -> Any:
+    """``tf.tensor_scatter_nd_max``."""
+    x, values = operands([tensor, updates], [0, 1])
+    return scattering.largest_at(x, indices, values)
+
+
+def tensor_scatter_nd_min(tensor: Any, indices: Any, updates: Any, name: str | None = None) -> Any:
+    """``tf.tensor_scatter_nd_min``."""
+    x, values = operands([tensor, updates], [0, 1])
+    return scattering.smallest_at(x, indices, values)
 
 
 def tensor_scatter_nd_update(tensor: Any, indices: Any, updates: Any, name: str | None = None) -> Any:
