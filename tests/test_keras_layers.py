@@ -133,3 +133,34 @@ def test_wrong_inputs_are_named() -> None:
         layers.GroupQueryAttention(2, 3, 2)
     with pytest.raises(ArgumentError, match="dropout"):
         layers.ConvLSTM2D(2, 2, dropout=1.5)
+
+
+def test_dropout_draws_for_its_noise_shape() -> None:
+    x = hf.ones((4, 5, 6))
+    layer = hf.layers.Dropout(0.5, noise_shape=(None, 1, 6), seed=3)
+    again = hf.layers.Dropout.from_config(layer.get_config())
+    found = layer(x, training=True).numpy()
+    assert (found == found[:, :1]).all() and set(found.ravel()) == {0.0, 2.0}
+    assert (hf.function(lambda x: again(x, training=True))(x).numpy() == found).all()
+    with pytest.raises(ShapeError, match="noise_shape"):
+        layer(hf.ones((4, 5)), training=True)
+
+
+def test_flatten_of_channels_first_is_that_of_channels_last() -> None:
+    x = np.arange(24.0).reshape(2, 2, 2, 3)
+    layer = hf.layers.Flatten(data_format="channels_first")
+    expected = hf.layers.Flatten()(x).numpy()
+    assert (layer(x.transpose(0, 3, 1, 2)).numpy() == expected).all()
+    assert layer.get_config()["data_format"] == "channels_first"
+    with pytest.raises(ArgumentError, match="data_format"):
+        hf.layers.Flatten("channels")
+
+
+def test_recurrent_layers_take_unroll() -> None:
+    layer = hf.layers.GRU(3, unroll=True, return_sequences=True)
+    x = hf.asarray(np.linspace(-1, 1, 24).reshape(2, 4, 3).astype(np.float32))
+    rolled = hf.layers.GRU.from_config(layer.get_config() | {"unroll": False})
+    layer(x), rolled(x)
+    rolled.set_weights(layer.get_weights())
+    assert (layer(x).numpy() == rolled(x).numpy()).all()
+    assert layer.get_config()["unroll"] is True

@@ -177,3 +177,30 @@ def test_a_loss_of_the_user_and_what_it_reads() -> None:
 def test_wrong_use(run: Any, kind: type[Exception], message: str) -> None:
     with pytest.raises(kind, match=message):
         run()
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("label", [-1, 3])
+def test_a_class_number_below_zero_is_no_index_from_the_end(compiled: bool, label: int) -> None:
+    losses = [
+        hf.losses.softmax_cross_entropy,
+        hf.losses.SparseCategoricalCrossentropy(from_logits=True),
+        hf.losses.SparseCategoricalCrossentropy(from_logits=True, ignore_class=-2),
+        hf.losses.CategoricalGeneralizedCrossEntropy(),
+    ]
+    for loss in losses:
+        f = hf.function(loss) if compiled else loss
+        with pytest.raises(errors.IndexRangeError):
+            f(hf.asarray([0, label]), hf.ones((2, 3)))
+    ignoring = hf.losses.SparseCategoricalCrossentropy(from_logits=True, ignore_class=label)
+    assert ignoring(hf.asarray([0, label]), hf.ones((2, 3))).item() == pytest.approx(np.log(3))
+
+
+@pytest.mark.parametrize(
+    "kind", ["BinaryCrossentropy", "CategoricalCrossentropy", "BinaryFocalCrossentropy", "CategoricalFocalCrossentropy"]
+)
+def test_class_numbers_do_not_broadcast_to_probabilities(kind: str) -> None:
+    loss = getattr(hf.losses, kind)()
+    for labels in (hf.asarray([0.0, 1.0, 2.0]), hf.asarray([[0.0], [1.0], [2.0]])):
+        with pytest.raises(errors.ShapeError, match="must have the same shape"):
+            loss(labels, hf.ones((3, 3)) / 3)

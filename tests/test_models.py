@@ -620,3 +620,32 @@ def test_names_that_no_output_has_are_refused(what: str) -> None:
     model.compile("sgd", **typo)
     with pytest.raises(errors.ArgumentError, match=f"{what} has a part 'rigth'; the outputs are left, right"):
         model.fit(x, {"left": y, "right": y}, verbose=0)
+
+
+def _linear(optimizer: Any) -> Any:
+    model = hf.Sequential([hf.Input((2,)), hf.layers.Dense(1, kernel_initializer="ones", use_bias=False)])
+    model.compile(optimizer, "mse")
+    return model
+
+
+def test_fit_ends_with_the_averages_of_the_variables() -> None:
+    x, y = np.float32([[1, 0], [0, 1], [1, 1], [2, 1]]), np.zeros((4, 1), np.float32)
+    w, average = np.ones((2, 1)), None
+    for i in range(4):
+        row = x[i : i + 1].astype(np.float64)
+        w = w - 0.1 * 2 * row.T @ (row @ w)
+        average = w if average is None else 0.75 * average + 0.25 * w
+    model = _linear(hf.optimizers.SGD(0.1, use_ema=True, ema_momentum=0.75))
+    model.fit(x, y, batch_size=1, shuffle=False, verbose=0)
+    np.testing.assert_allclose(model.get_weights()[0], average, rtol=1e-6)
+    untrained = _linear(hf.optimizers.SGD(0.1, use_ema=True))
+    untrained.fit(x, y, epochs=0, verbose=0)
+    np.testing.assert_array_equal(untrained.get_weights()[0], np.ones((2, 1)))
+
+
+def test_what_one_batch_logs_is_of_that_batch_alone() -> None:
+    model = _linear(hf.optimizers.SGD(0.0))
+    x = np.float32([[1, 0], [3, 0]])
+    assert model.train_on_batch(x[:1], np.zeros((1, 1))) == 1.0
+    assert model.train_on_batch(x[1:], np.zeros((1, 1))) == 9.0
+    assert model.test_on_batch(x[:1], np.zeros((1, 1))) == 1.0

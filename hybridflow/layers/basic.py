@@ -10,8 +10,9 @@ from typing import Any
 
 from hybridflow.array import random
 from hybridflow.array.creation import zeros_like
+from hybridflow.array.elementwise import where
 from hybridflow.array.selection import repeat
-from hybridflow.array.shapes import expand_dims, permute_dims, reshape
+from hybridflow.array.shapes import expand_dims, moveaxis, permute_dims, reshape
 from hybridflow.core.variable import Variable
 from hybridflow.errors import ArgumentError, ArgumentTypeError, ShapeError
 from hybridflow.layers.activations import activation as activation_of, name_of_activation
@@ -159,14 +160,30 @@ class ActivityRegularization(Layer, one_tensor=True):
 class Flatten(Layer, one_tensor=True):
     """``[batch, a, b, ...]`` to ``[batch, a * b * ...]``.
 
+    With ``data_format="channels_first"`` the axis after the batch comes last before that, so that weights trained on
+    images of the one format do for the other.
+
     >>> hf.layers.Flatten()(hf.ones((2, 3, 4))).shape
     (2, 12)
     """
 
+    def __init__(self, data_format: str | None = None, **options: Any) -> None:
+        super().__init__(**options)
+        if data_format not in (None, "channels_last", "channels_first"):
+            raise ArgumentError(
+                self.name, f"data_format is {data_format!r}; it must be 'channels_last' or 'channels_first'."
+            )
+        self.data_format = data_format or "channels_last"
+
     def call(self, inputs: Any) -> Any:
+        if self.data_format == "channels_first" and inputs.ndim > 2:
+            inputs = moveaxis(inputs, 1, -1)
         if inputs.ndim < 2:
             return reshape(inputs, (inputs.shape[0] if inputs.ndim else 1, 1))
         return reshape(inputs, (inputs.shape[0], math.prod(inputs.shape[1:])))
+
+    def get_config(self) -> dict[str, Any]:
+        return super().get_config() | {"data_format": self.data_format}
 
 
 class Reshape(Layer, one_tensor=True):
@@ -232,7 +249,8 @@ class RepeatVector(Layer, one_tensor=True):
 class Dropout(Layer, one_tensor=True):
     """While training, elements become 0 with probability ``rate``, and the others ``1 / (1 - rate)`` times themselves.
 
-    With a ``seed`` the layer draws from a generator of its own, else from the global one.
+    With a ``seed`` the layer draws from a generator of its own, else from the global one.  ``noise_shape`` is the shape
+    of what is drawn: along an axis of extent 1 all elements are kept or none, and None is the input's extent.
 
     >>> layer = hf.layers.Dropout(0.5, seed=3)
     >>> layer([1.0, 1.0, 1.0, 1.0])
@@ -243,11 +261,14 @@ class Dropout(Layer, one_tensor=True):
 
     supports_masking = True
 
-    def __init__(self, rate: float, seed: int | None = None, **options: Any) -> None:
+    def __init__(
+        self, rate: float, noise_shape: Sequence[int | None] | None = None, seed: int | None = None, **options: Any
+    ) -> None:
         super().__init__(**options)
         if not 0 <= rate <= 1:
             raise ArgumentError(self.name, f"rate is {rate!r}; it must be from 0 to 1.")
         self.rate, self.seed = float(rate), seed
+        self.noise_shape = None if noise_shape is None else tuple(noise_shape)
         self.generator = None if seed is None else random.Generator(seed)
 
     def call(self, inputs: Any, training: bool | None = None) -> Any:
@@ -255,10 +276,16 @@ class Dropout(Layer, one_tensor=True):
             return inputs
         if self.rate == 1:
             return zeros_like(inputs)  # of infinities too
-        return dropout(inputs, self.rate, training=True, generator=self.generator)
+        if self.noise_shape is None:
+            return dropout(inputs, self.rate, training=True, generator=self.generator)
+        if len(self.noise_shape) != inputs.ndim:
+            raise ShapeError(self.name, f"the input is {inputs.type}; noise_shape {self.noise_shape} has other axes.")
+        drawn = tuple(n if one is None else one for n, one in zip(inputs.shape, self.noise_shape))
+        kept = (self.generator or random.global_generator()).bernoulli(1 - self.rate, drawn)
+        return where(kept, inputs * (1 / (1 - self.rate)), 0)
 
     def get_config(self) -> dict[str, Any]:
-        return super().get_config() | {"rate": self.rate, "seed": self.seed}
+        return super().get_config() | {"rate": self.rate, "noise_shape": self.noise_shape, "seed": self.seed}
 
 
 def positive(value: Any, name: str, layer: Layer) -> int:

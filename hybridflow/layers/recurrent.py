@@ -26,6 +26,7 @@ class RNN(Layer, one_tensor=True):
     - ``return_state``: a tuple of the result and each state after the last step;
     - ``go_backwards``: from the last step to the first, which is the order of the outputs too;
     - ``stateful``: each call begins with the states of the one before, until ``reset_state()``;
+    - ``unroll``: accepted for Keras's sake; compiled loops need no unrolling, and the results are the same;
     - ``zero_output_for_mask``: outputs are 0 at steps that are masked, else those of the step before.
 
     States do not change at steps that are masked.  ``initial_state`` is a list of the states to begin with.
@@ -50,6 +51,7 @@ class RNN(Layer, one_tensor=True):
         return_state: bool = False,
         go_backwards: bool = False,
         stateful: bool = False,
+        unroll: bool = False,
         zero_output_for_mask: bool = False,
         **options: Any,
     ) -> None:
@@ -58,7 +60,7 @@ class RNN(Layer, one_tensor=True):
         cells.check_cell(self.cell, self)
         self.return_sequences, self.return_state = bool(return_sequences), bool(return_state)
         self.go_backwards, self.stateful = bool(go_backwards), bool(stateful)
-        self.zero_output_for_mask = bool(zero_output_for_mask)
+        self.unroll, self.zero_output_for_mask = bool(unroll), bool(zero_output_for_mask)
         self.states: Any = None
 
     def build(self, input_shape: Any) -> None:
@@ -147,7 +149,7 @@ class RNN(Layer, one_tensor=True):
         return super().get_config() | {"cell": describe(self.cell)} | self._walking()
 
     def _walking(self) -> dict[str, Any]:
-        names = "return_sequences", "return_state", "go_backwards", "stateful", "zero_output_for_mask"
+        names = "return_sequences", "return_state", "go_backwards", "stateful", "unroll", "zero_output_for_mask"
         return {name: getattr(self, name) for name in names}
 
 

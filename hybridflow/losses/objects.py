@@ -18,7 +18,6 @@ from hybridflow.array.elementwise import (
     square,
     where,
 )
-from hybridflow.array.indexing import take_along_axis
 from hybridflow.array.reductions import max as largest, mean, sum
 from hybridflow.array.shapes import broadcast_to, expand_dims, squeeze
 from hybridflow.compiler.ir import dtypes
@@ -26,8 +25,9 @@ from hybridflow.core import calling
 from hybridflow.core.configured import Configured
 from hybridflow.core.tensor import Tensor
 from hybridflow.eager.operands import as_tensor, cast, float_operand
-from hybridflow.errors import ArgumentError
+from hybridflow.errors import ArgumentError, ShapeError
 from hybridflow.nn.functional import l2_normalize, log_softmax, sigmoid, softmax
+from hybridflow.nn.losses import of_class
 
 _EPSILON = 1e-7  # probabilities are at least that far from 0 and 1 before their logarithm is taken
 _REDUCTIONS = "sum_over_batch_size", "mean", "sum", "mean_with_sample_weight", "none"
@@ -283,6 +283,7 @@ class BinaryCrossentropy(_Crossentropy):
 
     def call(self, y_true: Any, y_pred: Any) -> Any:
         y, p = alike(y_true, y_pred)
+        _check_classes(self, y, p)
         if self.label_smoothing:
             y = y * (1 - self.label_smoothing) + 0.5 * self.label_smoothing
         if self.from_logits:
@@ -300,6 +301,7 @@ class CategoricalCrossentropy(_Crossentropy):
     """
 
     def call(self, y_true: Any, y_pred: Any) -> Any:
+        _check_classes(self, y_true, y_pred)
         if self.label_smoothing:
             share = self.label_smoothing / y_pred.shape[self.axis]
             y_true = y_true * (1 - self.label_smoothing) + share
@@ -332,9 +334,8 @@ class SparseCategoricalCrossentropy(Loss):
     def call(self, y_true: Any, y_pred: Any) -> Any:
         y = class_numbers(y_true, y_pred.ndim - 1)
         known = None if self.ignore_class is None else not_equal(y, self.ignore_class)
-        chosen = expand_dims(y if known is None else where(known, y, 0), axis=self.axis)
         of_all = _log_probabilities(y_pred, self.from_logits, self.axis)
-        losses = -squeeze(take_along_axis(of_all, chosen, self.axis), axis=self.axis)
+        losses = -of_class(of_all, y if known is None else where(known, y, 0), self.axis)
         return losses if known is None else where(known, losses, 0)
 
     def _counted(self, labels: Any, losses: Any) -> Any:
@@ -345,6 +346,16 @@ class SparseCategoricalCrossentropy(Loss):
     def get_config(self) -> dict[str, Any]:
         own = {"from_logits": self.from_logits, "ignore_class": self.ignore_class, "axis": self.axis}
         return super().get_config() | own
+
+
+def _check_classes(loss: _Crossentropy, y: Any, p: Any) -> None:
+    """Raises ShapeError for labels that broadcasting would bring to the predictions: class numbers, most often."""
+    if y.ndim != p.ndim or y.shape[loss.axis] != p.shape[loss.axis]:
+        raise ShapeError(
+            loss.name,
+            f"the labels are {y.type}, the predictions {p.type}; they must have the same shape. "
+            "For class numbers take SparseCategoricalCrossentropy.",
+        )
 
 
 def _log_probabilities(p: Any, from_logits: bool, axis: int) -> Any:
@@ -448,6 +459,7 @@ class BinaryFocalCrossentropy(_Crossentropy):
 
     def call(self, y_true: Any, y_pred: Any) -> Any:
         y, p = alike(y_true, y_pred)
+        _check_classes(self, y, p)
         if self.label_smoothing:
             y = y * (1 - self.label_smoothing) + 0.5 * self.label_smoothing
         p = clip(sigmoid(p) if self.from_logits else p, _EPSILON, 1 - _EPSILON)
@@ -485,6 +497,7 @@ class CategoricalFocalCrossentropy(_Crossentropy):
         self.alpha, self.gamma = alpha, gamma
 
     def call(self, y_true: Any, y_pred: Any) -> Any:
+        _check_classes(self, y_true, y_pred)
         if self.label_smoothing:
             y_true = y_true * (1 - self.label_smoothing) + self.label_smoothing / y_pred.shape[self.axis]
         p = softmax(y_pred, self.axis) if self.from_logits else y_pred / sum(y_pred, axis=self.axis, keepdims=True)
@@ -516,10 +529,9 @@ class CategoricalGeneralizedCrossEntropy(Loss):
 
     def call(self, y_true: Any, y_pred: Any) -> Any:
         numbers = cast(y_true, dtypes.int64)
-        if numbers.ndim < y_pred.ndim:
-            numbers = expand_dims(numbers, axis=-1)
-        p = squeeze(take_along_axis(y_pred, numbers, axis=-1), axis=-1)
-        return (1 - power(p, self.q)) / self.q
+        if numbers.ndim == y_pred.ndim:
+            numbers = squeeze(numbers, axis=-1)
+        return (1 - power(of_class(y_pred, numbers, -1), self.q)) / self.q
 
     def get_config(self) -> dict[str, Any]:
         return super().get_config() | {"q": self.q}

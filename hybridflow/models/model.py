@@ -390,6 +390,7 @@ class Model(Layer):
                 told.on_epoch_end(epoch, logs)
                 if self.stop_training:
                     break
+            self._finish_averages()
             told.on_train_end(told.last_logs)
         finally:
             source.close()
@@ -398,6 +399,12 @@ class Model(Layer):
             told.close()
             self._run.source = None
         return told.history
+
+    def _finish_averages(self) -> None:
+        """At the end of ``fit``: the averages that the optimizer keeps (``use_ema``) become the variables' values."""
+        optimizer = self._settings.optimizer
+        if isinstance(optimizer, optimizers.Optimizer):
+            optimizer.finalize_variable_values(v for v in self.trainable_variables if optimizer.has_trained(v))
 
     def _build_for_data(self) -> None:
         """Within ``fit``: make the variables that the first batch would make."""
@@ -550,16 +557,17 @@ class Model(Layer):
         class_weight: Mapping[int, float] | None = None,
         return_dict: bool = False,
     ) -> Any:
-        """Train on one batch; what is logged, of all batches since ``reset_metrics``."""
+        """Train on one batch, and return what is logged of it."""
         source = feed("train_on_batch", x, y, sample_weight, batch_size=2**62, class_weight=class_weight)
         return self._one(source, self._settings.train_step, return_dict)
 
     def test_on_batch(self, x: Any, y: Any = None, sample_weight: Any = None, return_dict: bool = False) -> Any:
-        """Evaluate one batch; what is logged, of all batches since ``reset_metrics``."""
+        """Evaluate one batch, and return what is logged of it."""
         source = feed("test_on_batch", x, y, sample_weight, batch_size=2**62)
         return self._one(source, self._settings.test_step, return_dict)
 
     def _one(self, source: Feed, step: Any, return_dict: bool) -> Any:
+        self.reset_metrics()
         logs = floats(_checked(step(*next(source.epoch())), "the step"))
         found = list(logs.values())
         return logs if return_dict else found[0] if len(found) == 1 else found

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from hybridflow.array.elementwise import abs, add, logaddexp, minimum, multiply, square, subtract
+from hybridflow.array.elementwise import abs, add, less, logaddexp, minimum, multiply, square, subtract, where
 from hybridflow.array.indexing import take_along_axis
 from hybridflow.array.reductions import logsumexp, mean, sum
 from hybridflow.array.shapes import expand_dims, squeeze
@@ -128,7 +128,7 @@ def softmax_cross_entropy(
                 stage, f"the labels {labels.type} must have the shape of the logits {logits.type} without axis {axis}."
             )
         numbers = cast(labels, default_int)
-        picked = squeeze(take_along_axis(x, expand_dims(numbers, axis), axis), axis)
+        picked = of_class(x, numbers, axis)
     else:
         if labels.shape != logits.shape:
             raise ShapeError(stage, f"the labels {labels.type} must have the shape of the logits {logits.type}.")
@@ -140,3 +140,15 @@ def softmax_cross_entropy(
         uniform = subtract(logsumexp(x, axis), mean(x, axis))
         losses = add(multiply(losses, 1 - label_smoothing), multiply(uniform, label_smoothing))
     return cast(_reduced(losses, reduction, stage), dtype)
+
+
+def of_class(x: Any, numbers: Any, axis: int) -> Tensor:
+    """What ``x`` holds along ``axis`` for each class number, int64 of the shape of ``x`` without ``axis``.
+
+    A number out of range raises IndexRangeError when this is computed, one below 0 too: it is no index from the end.
+    """
+    known = where(less(numbers, 0), _NO_CLASS, numbers)
+    return squeeze(take_along_axis(x, expand_dims(known, axis), axis), axis)
+
+
+_NO_CLASS = 2**63 - 1  # out of the range of any axis

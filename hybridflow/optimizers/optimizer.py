@@ -256,6 +256,10 @@ class Optimizer(Configured):
                 type(self).__name__, f"{variable._title()} has no slot {name!r}; call build, or apply gradients, first."
             ) from None
 
+    def has_trained(self, variable: Variable) -> bool:
+        """Whether there is state for this variable: it was among those of ``build`` or of an update."""
+        return id(variable) in self._state.slots
+
     # Updates
 
     def scale_loss(self, loss: Any) -> Any:

@@ -103,6 +103,10 @@ class LossScaleOptimizer(Optimizer):
         """As of the inner optimizer."""
         self.inner_optimizer.exclude_from_weight_decay(var_list, var_names)
 
+    def has_trained(self, variable: Variable) -> bool:
+        """As of the inner optimizer."""
+        return self.inner_optimizer.has_trained(variable)
+
     def finalize_variable_values(self, var_list: Iterable[Variable]) -> None:
         """As of the inner optimizer."""
         self.inner_optimizer.finalize_variable_values(var_list)
