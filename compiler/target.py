@@ -24,7 +24,6 @@ class Target:
     fma: bool = True
     half: bool = True  # native float16 <-> float32 conversion
     masked: bool = False  # cheap masked loads and stores (AVX-512, SVE)
-    pairs: bool = False  # instructions for pairs of bfloat16 factors that take less time than two fmas
     sm: int = 0  # CUDA compute capability, 90 for sm_90
 
     def lanes(self, bits: int) -> int:

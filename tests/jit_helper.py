@@ -42,11 +42,11 @@ def runnable_targets() -> dict[str, Target]:
 def product_targets() -> dict[str, Target]:
     """Those and, where this machine has them, what has instructions for products of narrow numbers besides."""
     found, features = runnable_targets(), llvm.get_host_cpu_features()
-    for name, extra in (("avx2", "avxvnni"), ("avx512", "avx512vnni"), ("avx512", "avx512bf16")):
+    for name, extra in (("avx2", "avxvnni"), ("avx512", "avx512vnni")):
         if name in found and features.get(extra):
-            found[f"{name}+{extra}"] = found[name].with_(features=f"+{extra}", pairs=extra == "avx512bf16")
-    if host.detect().has("amx-int8"):  # which takes the system's permission
-        found["avx512+amx"] = targets.AVX512.with_(features="+amx-int8,+amx-tile")
+            found[f"{name}+{extra}"] = found[name].with_(features=f"+{extra}")
+    if host.detect().has("amx-int8") and host.detect().has("amx-bf16"):  # which takes the system's permission
+        found["avx512+amx"] = targets.AVX512.with_(features="+amx-int8,+amx-bf16,+amx-tile")
     return found
 
 

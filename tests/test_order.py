@@ -198,14 +198,15 @@ def test_products_of_integers_wrap_in_the_dtype_of_the_sums() -> None:
     )
 
 
-def test_bfloat16_products_add_the_second_of_a_pair_first() -> None:
-    big = 2.0**24
-    x = np.array([[1.0, big, 1.0, -big]], dt.bfloat16)
-    y = np.ones((4, 1), dt.bfloat16)
-    # 2**24, then + 1 is lost; - 2**24 leaves 0, then + 1.
-    assert order.ordered_product(x, y, dt.float32) == 1
-    # One k after the other the last difference would be 0.
-    assert order.ordered_product(x.astype(F32), y.astype(F32), dt.float32) == 0
+def test_bfloat16_products_sum_even_and_odd_k_apart_in_runs() -> None:
+    big = 2.0**25
+    terms = np.zeros((2, 64), F32)
+    terms[0, :4] = big, 1, -big, 1  # those of even k cancel before any 1 is added to them
+    terms[1, [0, 32, 34]] = big, -big, 1  # the second run is -2**25 + 1, rounded
+    ones = np.ones((64, 1), F32)
+    in_runs = order.ordered_product(terms.astype(dt.bfloat16), ones.astype(dt.bfloat16), dt.float32)
+    np.testing.assert_array_equal(in_runs, [[2], [0]])
+    np.testing.assert_array_equal(order.ordered_product(terms, ones, dt.float32), [[1], [1]])  # one k after the other
     tiny = np.full((1, 4), 2.0**-64, dt.bfloat16)
     assert order.ordered_product(tiny, tiny.T, dt.float32) == 0  # the sum is normal, its terms are not
 

@@ -229,7 +229,7 @@ def test_one_row_or_column_by_lanes_is_a_row_reduction(dtype, sum_dtype, column,
 
 @pytest.mark.parametrize("target", PRODUCTS.values(), ids=PRODUCTS)
 @pytest.mark.parametrize("sum_dtype", [dt.bfloat16, dt.float32, dt.float64], ids=str)
-def test_bfloat16_products_go_in_pairs_and_flush(sum_dtype, target):
+def test_bfloat16_products_go_in_runs_and_flush(sum_dtype, target):
     rng = np.random.default_rng(8)
     for m, n, k in [(5, 37, 300), (9, 20, 1), (3, 1, 65), (1, 70, 513), (2, 3, 0)]:
         x, y = (
@@ -249,8 +249,8 @@ def test_a_sum_of_bfloat16_products_just_below_the_normal_numbers_is_flushed():
     """2**-126 less parts of the last bit of numbers below it: flushed, unless that rounds up with any exponent."""
     parts = np.array([0.5, 0.501953125, 0.703125, 0.4, 0.98], dt.bfloat16).astype(np.float32)
     x = np.zeros((parts.size, 4), np.float32)
-    x[:, 1], x[:, 2] = 2.0**-63, -parts * 2.0**-75
-    y = np.array([[0], [2.0**-63], [2.0**-75], [0]], np.float32)
+    x[:, 1], x[:, 3] = 2.0**-63, -parts * 2.0**-75
+    y = np.array([[0], [2.0**-63], [0], [2.0**-75]], np.float32)
     x, y = x.astype(dt.bfloat16), y.astype(dt.bfloat16)
     expected = order.ordered_product(x, y, dt.float32)
     assert (expected == 0).any() and (expected != 0).any()
@@ -316,14 +316,17 @@ def test_bfloat16_products_of_any_bits(target):
 def test_bfloat16_sums_around_the_least_normal_number(exponent, target):
     """Factors about as small as they may be without a sum that is flushed, and smaller ones, with much cancellation."""
     rng = np.random.default_rng(5)
-    x = (rng.integers(-255, 256, (20, 300)) * 2.0 ** (exponent - 7)).astype(dt.bfloat16)
-    y = (rng.integers(-255, 256, (300, 30)) * 2.0 ** (exponent - 7)).astype(dt.bfloat16)
-    x[:, 1::2], y[1::2] = -x[:, ::2], y[::2]
-    y[rng.integers(0, 300, 30)] *= dt.bfloat16.type(1.015625)
-    x[rng.random(x.shape) < 0.2] = 0
-    expected = order.ordered_product(x, y, dt.float32)
-    out = product(matmul_kernel(dt.bfloat16, (), 20, 30, 300, target, sum_dtype=dt.float32), x, y, sum_dtype=dt.float32)
-    np.testing.assert_array_equal(bits(out), bits(expected))
+    kernel = matmul_kernel(dt.bfloat16, (), 20, 30, 300, target, sum_dtype=dt.float32)
+    for apart in (1, 2, 32):  # terms that cancel: of both halves of a run, of one, and of two runs
+        x = (rng.integers(-255, 256, (20, 300)) * 2.0 ** (exponent - 7)).astype(dt.bfloat16)
+        y = (rng.integers(-255, 256, (300, 30)) * 2.0 ** (exponent - 7)).astype(dt.bfloat16)
+        later = np.flatnonzero(np.arange(300) // apart % 2)
+        x[:, later], y[later] = -x[:, later - apart], y[later - apart]
+        y[rng.integers(0, 300, 30)] *= dt.bfloat16.type(1.015625)
+        x[rng.random(x.shape) < 0.2] = 0
+        expected = order.ordered_product(x, y, dt.float32)
+        out = product(kernel, x, y, sum_dtype=dt.float32)
+        np.testing.assert_array_equal(bits(out), bits(expected))
 
 
 def test_epilogue_sees_every_element_once_with_its_position():

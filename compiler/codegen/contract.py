@@ -6,10 +6,10 @@ The order of the sum (``ops/order.py``), hence its bits, is the same for every t
         p = 0;  for each k of the block, in order:  p = fma(a, b, p)
         total = total + p
 
-Sums of narrow floats are kept in float32 and rounded once; integers wrap.  bfloat16 goes in pairs of k, the second of
-a pair first, by an fma that takes denormal numbers for zeros.  What a target has instructions for decides how factors
-are packed, and changes no bits (``factors.py``).  One row or one column may be summed in the order of a
-row reduction instead: see ``vectors.py``.
+Sums of narrow floats are kept in float32 and rounded once; integers wrap.  bfloat16 goes in runs of k, of which even
+and odd ones are summed apart, by an fma that takes denormal numbers for zeros.  What a target has instructions for
+decides how factors are packed, and changes no bits (``factors.py``).  One row or one column may be summed in the order
+of a row reduction instead: see ``vectors.py``.
 
 How a kernel runs: the longer side, rows or columns, is cut into units; the rows and columns that a piece asks for are
 walked in blocks.  Per block and k-block, rows of x are packed so that the micro-kernel finds each element at a constant
@@ -26,7 +26,7 @@ what is too small for them.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -36,6 +36,7 @@ from hybridflow.compiler.codegen import tile_registers
 from hybridflow.compiler.codegen.direct import Direct, suits
 from hybridflow.compiler.codegen.emitter import Emitter
 from hybridflow.compiler.codegen.factors import (
+    Add,
     Form,
     How,
     factor,
@@ -43,7 +44,7 @@ from hybridflow.compiler.codegen.factors import (
     magnitudes,
     multiply_add,
     never_denormal,
-    turns,
+    summed,
 )
 from hybridflow.compiler.codegen.micro_kernel import Tile, emit_micro_kernel
 from hybridflow.compiler.codegen.module import ModuleText
@@ -91,6 +92,7 @@ def choose_tile(target: Target, form: Form, m: Extent, n: Extent, depth: int = K
     # instructions need registers themselves, and gain nothing from a large tile.
     simple = target.fma if dt.is_float(dtype) else dtype.itemsize == 4
     registers = target.registers - 1 if simple or form.group > 1 else 8
+    chains = form.chains
     extra = 1 if form.how is How.SIGNED_BYTES else 0  # rows of sums
 
     def time(tile: Tile) -> tuple[float, int]:
@@ -104,10 +106,10 @@ def choose_tile(target: Target, form: Form, m: Extent, n: Extent, depth: int = K
         Tile(r, v, width)
         for v in range(1, 9)
         for r in range(1, registers)
-        if (r + 1 + extra) * v + 1 + extra <= registers
+        if (chains * r + 1 + extra) * v + 1 + extra <= registers
     ]
     if rows == 1 and form.group == 1:  # a row of b is needed once, and waits for memory: the longer it is, the better
-        tiles.append(Tile(1, registers // 2 + 1, width))
+        tiles.append(Tile(1, registers // (chains + 1) + 1, width))
     return min(tiles, key=time)
 
 
@@ -354,20 +356,24 @@ class _Product:
             y = self.right.start.at(BATCH, entry).at(FREE, col)
             with c.loop(0, self.k, K_BLOCK, [e.zero(self.form.sums)]) as block:
                 last = c.min(c.add(block.index, K_BLOCK), self.k)
-                total = e.zero(self.form.sums)
-                for begin, end, offsets in turns(c, block.index, last, self.form):
-                    with c.loop(begin, end, len(offsets), [total]) as turn:
-                        total = turn.carried[0]
-                        for offset in offsets:
-                            k = c.add(turn.index, offset)
-                            a, b = (reading.value(reading.counters_at(DEPTH, k)) for reading in (x, y))
-                            a, b = factor(e, a, self.form, True), factor(e, b, self.form, False)
-                            total = multiply_add(e, self.form, a, b, total)
-                        turn.next = [total]
-                    total = turn.carried[0]
+                zeros = [e.zero(self.form.sums)]
+                (total,) = summed(c, self.form, block.index, last, zeros, (), self._adding(x, y))
                 block.next = [e.add(block.carried[0], total)]
             self.epilogue(e, e.convert(block.carried[0], self.result), str(entry), str(row), str(col), None)
         return (*shape.batch, shape.m, shape.n), 1, 0
+
+    def _adding(self, x: Reading, y: Reading) -> Add:
+        """Adds the products of a row and a column, element by element."""
+        c, e, form = self.c, self.e, self.form
+
+        def add(first: Ref, count: int, chains: list[list[Val]], positions: Sequence[Val]) -> Sequence[Val]:
+            for i in range(count):
+                sums, k = chains[i % len(chains)], c.add(first, i)
+                a, b = (reading.value(reading.counters_at(DEPTH, k)) for reading in (x, y))
+                sums[0] = multiply_add(e, form, factor(e, a, form, True), factor(e, b, form, False), sums[0])
+            return ()
+
+        return add
 
     # ---- teams of threads
 
@@ -453,7 +459,7 @@ class _Product:
         m, n, k, whole = self.shape.m, self.shape.n, self.shape.k, product(units)
         if not (isinstance(m, int) and isinstance(n, int) and isinstance(k, int) and isinstance(whole, int)):
             return 1
-        blocks = -(-k // self.form.block)
+        blocks = -(-k // self.form.least_block)
         few = whole < FEW_UNITS and blocks >= 2 * max(whole, 1)
         return blocks if few and 2 * m * n * blocks <= (m + n) * k else 1
 
@@ -493,7 +499,7 @@ class _Product:
                         height,
                         across.index,
                         length,
-                        c.mul(at.index, self.form.block),
+                        c.mul(at.index, self.form.least_block),
                         self.k,
                         finish,
                         True,
@@ -582,10 +588,12 @@ class BlockRoutine:
         self.packed_a, self.packed_b, self.totals, self.loose = (code.at("%scratch", at, 1) for at in offsets[:4])
         self.scratch = offsets[-1]
         steps = self.steps_of_rows or ((self.pitch, 1) if self.lines else (1, tile.rows))
-        forms = {"": form} if form.how is not How.PAIRS else {"": form, ".unflushed": form.unflushed}
+        forms = {"": form} if form.how is not How.RUNS else {"": form, ".unflushed": form.unflushed}
         target, fastmath = code.e.target, code.e.fastmath
         if form.how is How.TILES:
-            kernel = tile_registers.emit_tile_kernel(module, symbol, target, fastmath, tile, steps[0], blocks.one_block)
+            kernel = tile_registers.emit_tile_kernel(
+                module, symbol, target, fastmath, form, tile, steps[0], blocks.one_block
+            )
             self.micro_kernels = [kernel]
             return
         self.micro_kernels = [
@@ -609,8 +617,8 @@ class BlockRoutine:
         """One k-block, from ``k`` of ``end``, for ``height`` rows from ``row`` and ``length`` columns from ``col``.
         After the last k-block, or if it stands ``alone``, each tile is handed to ``finish``."""
         c, tile, blocks = self.c, self.blocks.tile, self.blocks
+        depth = c.min(self.form.least_block if alone else self.form.block, c.sub(end, k))
         alone |= blocks.one_block
-        depth = c.min(self.form.block, c.sub(end, k))
         first = True if alone else c.compare("eq", k, 0)
         last = True if alone else c.compare("sge", c.add(k, self.form.block), end)
         if self.steps_of_rows is None:
@@ -648,7 +656,7 @@ class BlockRoutine:
 
     def _least_of_rows(self, height: Ref, depth: Ref) -> Val | None:
         """The least magnitude among packed rows, where sums are flushed."""
-        if self.form.how is not How.PAIRS:
+        if self.form.how is not How.RUNS:
             return None
         c, rows = self.c, self.blocks.tile.rows
         panels = c.div(c.add(height, rows - 1), rows)

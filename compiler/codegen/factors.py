@@ -4,18 +4,17 @@ for them.  Whatever is chosen, the bits are those of ``ops/order.py``: sums of i
 Some instructions take several neighbours along the depth at once, from 4 bytes that lie side by side: a *cell*.
 
 EACH          one multiply-add for each element
-PAIRS         bfloat16 widened to float32, by an fma and a flush of denormal sums
+RUNS          bfloat16 widened to float32, by an fma and a flush of denormal sums
 UNFLUSHED     the same where no sum can be denormal
-BFLOATS       pairs of bfloat16 (vdpbf16ps)
 WORDS         pairs of 16-bit integers (pmaddwd): also of smaller ones, and of sums that are cut to 16 bits
 SIGNED_BYTES  four bytes, the first factor's taken for unsigned (vpdpbusd): 128 is added to each, and 128 times the sums
               of the second factor are subtracted
-TILES         four bytes, in tile registers (tdpbssd): see ``tile_registers.py``
+TILES         four bytes, or pairs of bfloat16, in tile registers (tdpbssd, tdpbf16ps): see ``tile_registers.py``
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 
@@ -25,7 +24,7 @@ from hybridflow.compiler.codegen.emitter import Emitter
 from hybridflow.compiler.codegen.structured import Code, Ref
 from hybridflow.compiler.codegen.values import Val, type_text
 from hybridflow.compiler.ir import dtypes as dt
-from hybridflow.compiler.ops.order import K_BLOCK, PAIR, in_pairs
+from hybridflow.compiler.ops.order import K_BLOCK, RUN, by_runs
 from hybridflow.compiler.target import Target
 
 CELL = 4  # bytes
@@ -35,7 +34,7 @@ _NORMAL = 2.0**-126  # the least float32 that is not denormal
 _BIAS, _MANTISSA = 127, 23  # of float32
 _LAST_BIT = 7  # of a bfloat16 in [1, 2) is 2**-7
 
-How = Enum("How", "EACH PAIRS UNFLUSHED BFLOATS WORDS SIGNED_BYTES TILES")
+How = Enum("How", "EACH RUNS UNFLUSHED WORDS SIGNED_BYTES TILES")
 
 
 @dataclass(frozen=True)
@@ -58,15 +57,24 @@ class Form:
         return 1 if self.group == 1 else _LEAST_WIDTH
 
     @property
-    def by_pairs(self) -> bool:
-        """Whether single elements go through the depth in pairs."""
-        return self.how in (How.PAIRS, How.UNFLUSHED)
+    def by_runs(self) -> bool:
+        """Whether single elements go through the depth in runs, of which even and odd ones are summed apart."""
+        return self.how in (How.RUNS, How.UNFLUSHED)
+
+    @property
+    def chains(self) -> int:
+        """Sums of each element of the product that are open at once."""
+        return 2 if self.by_runs else 1
 
     @property
     def block(self) -> int:
-        """Elements along the depth whose sums are added up before they are added to a total.  Sums of integers may go
-        in any order: they have as many cells as others have elements."""
-        return K_BLOCK if dt.is_float(self.sums) else K_BLOCK * self.group
+        """Elements along the depth that are packed together: as many cells as others have elements."""
+        return K_BLOCK * self.group
+
+    @property
+    def least_block(self) -> int:
+        """Elements along the depth that may be summed up alone.  Sums of integers may go in any order."""
+        return K_BLOCK if dt.is_float(self.sums) else self.block
 
     def cells(self, c: Code, depth: Ref) -> Ref:
         return c.div(c.add(depth, self.group - 1), self.group)
@@ -80,10 +88,10 @@ def form_of(target: Target, factors: np.dtype, result: np.dtype) -> Form:
     """The form of products of that dtype whose sums are rounded, or cut, to ``result``."""
     sums = dt.compute_dtype(result)
     x86 = target.kind == "cpu" and target.triple.startswith("x86_64")
-    if in_pairs(factors, sums):
-        if x86 and target.pairs:
-            return Form(How.BFLOATS, dt.bfloat16, sums, 2)
-        return Form(How.PAIRS, sums, sums)
+    if by_runs(factors, sums):
+        if x86 and target.has("amx-bf16"):
+            return Form(How.TILES, dt.bfloat16, sums, 2)
+        return Form(How.RUNS, sums, sums)
     if x86 and not dt.is_float(sums) and sums.itemsize <= 4:
         bytes_ = factors == dt.int8 or result.itemsize == 1
         if bytes_ and target.has("amx-int8"):
@@ -98,26 +106,69 @@ def form_of(target: Target, factors: np.dtype, result: np.dtype) -> Form:
 def factor(e: Emitter, value: Val, form: Form, first: bool) -> Val:
     """Elements of the first or the second factor as they are packed."""
     value = e.convert(value, form.packed)
-    if form.by_pairs:
-        return e.select(e.lt(e.abs(value), _NORMAL), 0, value)
+    if form.by_runs:
+        return _flushed(e, value)
     return e.xor(value, -128) if first and form.how is How.SIGNED_BYTES else value
 
 
-def turns(c: Code, begin: Ref, end: Ref, form: Form, together: int = 1) -> list[tuple[Ref, Ref, tuple[int, ...]]]:
-    """Loops over the depth, one after the other: from, to, and which cells each turn adds, in order; that are
-    ``together`` of them, or the pairs that sums go by."""
-    step = PAIR if form.by_pairs else together
-    if step == 1:
-        return [(begin, end, (0,))]
-    whole = c.add(begin, c.mul(c.div(c.sub(end, begin), step), step))
-    order = tuple(range(step))
-    return [(begin, whole, order[::-1] if form.by_pairs else order), (whole, end, (0,))]
+Add = Callable[[Ref, int, list[list[Val]], Sequence[Val]], Sequence[Val]]
+"""``add(first, count, chains, positions)`` adds cells from the first, which is at ``positions``, each to the sums of
+one of the chains, by turns, and returns the positions behind them."""
+
+
+def summed(
+    c: Code, form: Form, begin: Ref, end: Ref, zeros: Sequence[Val], at: Sequence[Val], add: Add, together: int = 1
+) -> list[Val]:
+    """Sums over cells [begin, end) of the depth, where a block begins, from ``zeros``; about ``together`` in a turn.
+    ``at`` are the positions of the first."""
+    if not form.by_runs:
+        return _chains(c, begin, end, [zeros], at, add, together)[0][0]
+    count = len(zeros)
+    with c.loop(begin, end, RUN, [*zeros, *at]) as run:
+        last = c.min(c.add(run.index, RUN), end)
+        (even, odd), positions = _chains(c, run.index, last, [zeros, zeros], run.carried[count:], add, 2)
+        run.next = [*(joined(c.e, form, *of) for of in zip(run.carried, even, odd)), *positions]
+    return run.carried[:count]
+
+
+def _chains(
+    c: Code,
+    begin: Ref,
+    end: Ref,
+    zeros: Sequence[Sequence[Val]],
+    positions: Sequence[Val],
+    add: Add,
+    together: int,
+) -> tuple[list[list[Val]], Sequence[Val]]:
+    """The sums of each chain over [begin, end), and the positions behind it; ``together`` is a multiple of chains."""
+    chains, count = [list(of) for of in zeros], len(zeros[0])
+    whole = c.add(begin, c.mul(c.div(c.sub(end, begin), together), together))
+    loops = [(begin, end, 1)] if together == 1 else [(begin, whole, together), (whole, end, 1)]
+    for start, stop, step in loops:
+        with c.loop(start, stop, step, [*(one for of in chains for one in of), *positions]) as turn:
+            inside = [turn.carried[i * count : (i + 1) * count] for i in range(len(chains))]
+            after = add(turn.index, step, inside, turn.carried[count * len(chains) :])
+            turn.next = [*(one for of in inside for one in of), *after]
+        chains = [turn.carried[i * count : (i + 1) * count] for i in range(len(chains))]
+        positions = turn.carried[count * len(chains) :]
+    return chains, positions
+
+
+def joined(e: Emitter, form: Form, total: Val, even: Val, odd: Val) -> Val:
+    """The sum of a block with that of a run."""
+    with e.strict():
+        run = e.add(even, odd)
+        if form.how is How.UNFLUSHED:
+            return e.add(total, run)
+        return _flushed(e, e.add(total, _flushed(e, run)))  # sums that are denormal are exact
+
+
+def _flushed(e: Emitter, value: Val) -> Val:
+    return e.select(e.lt(e.abs(value), _NORMAL), 0, value)
 
 
 def multiply_add(e: Emitter, form: Form, a: Val, b: Val, total: Val) -> Val:
     """One step of a sum of products, over a cell of each factor: fused for floats; integers wrap."""
-    if form.how is How.BFLOATS:
-        return _instruction(e, "avx512bf16.dpbf16ps", [total, a, b], ["", "bfloat", "bfloat"])
     if form.how is How.SIGNED_BYTES:
         return _instruction(e, "avx512.vpdpbusd", [total, a, b], ["", "i8", "i8"])
     if form.how is How.WORDS:
@@ -153,7 +204,7 @@ def _instruction(
 ) -> Val:
     """A call of an x86 instruction.  Each operand is 4 bytes a lane, of ``elements``, or as it is where that is ""."""
     width = operands[0].width
-    size = {"bfloat": 2, "i16": 2, "i8": 1}
+    size = {"i16": 2, "i8": 1}
     types, arguments = [], []
     for value, element in zip(operands, elements):
         own = wanted = type_text(value.dtype, width)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from hybridflow.compiler.codegen.emitter import Emitter
-from hybridflow.compiler.codegen.factors import Form, How, corrections, multiply_add, turns
+from hybridflow.compiler.codegen.factors import Form, How, corrections, multiply_add, summed
 from hybridflow.compiler.codegen.module import ModuleText
-from hybridflow.compiler.codegen.structured import Code
+from hybridflow.compiler.codegen.structured import Code, Ref
 from hybridflow.compiler.codegen.values import Val
 from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.compiler.loops.limits import LINE, MOST_CELLS, SUMS_OF_A_TURN
@@ -47,31 +48,33 @@ def emit_micro_kernel(
     e = Emitter(target, tile.width, fastmath)
     c = Code(e)
     excess = form.how is How.SIGNED_BYTES
-    carry = [e.zero(form.sums)] * ((tile.rows + excess) * tile.vectors) + [c.value(0), c.value(0)]
+    zeros = [e.zero(form.sums)] * ((tile.rows + excess) * tile.vectors)
     together = min(MOST_CELLS, max(1, SUMS_OF_A_TURN // ((tile.rows + excess) * tile.vectors)))
     if not one_block:
         _ask_for_totals(c, form, tile)
-    for begin, end, offsets in turns(c, 0, "%depth", form, together):
-        with c.loop(begin, end, len(offsets), carry) as turn:
-            *sums, a_position, b_position = turn.carried
-            for offset in offsets:
-                a_k = c.at("%a", c.add(a_position.ref, offset * k_step), item)
-                b_k = c.at("%b", c.add(b_position.ref, c.mul("%b_pitch", offset)), item)
-                b = [e.load(c.at(b_k, v * tile.width, item), form.cell) for v in range(tile.vectors)]
-                for r in range(tile.rows):
-                    a = e.load_splat(c.at(a_k, r * row_step, item), form.cell)
-                    for v in range(tile.vectors):
-                        i = r * tile.vectors + v
-                        sums[i] = multiply_add(e, form, a, b[v], sums[i])
-                if excess:
-                    last = tile.rows * tile.vectors
-                    sums[last:] = [corrections(e, form, *of) for of in zip(b, sums[last:])]
-            ahead = c.value(c.mul("%b_pitch", len(offsets)))
-            turn.next = [*sums, e.add(a_position, k_step * len(offsets)), e.add(b_position, ahead)]
-        carry = turn.carried
-    sums = carry[: tile.rows * tile.vectors]
+
+    def add(first: Ref, count: int, chains: list[list[Val]], positions: Sequence[Val]) -> Sequence[Val]:
+        a_position, b_position = positions
+        for offset in range(count):
+            sums = chains[offset % len(chains)]
+            a_k = c.at("%a", c.add(a_position.ref, offset * k_step), item)
+            b_k = c.at("%b", c.add(b_position.ref, c.mul("%b_pitch", offset)), item)
+            b = [e.load(c.at(b_k, v * tile.width, item), form.cell) for v in range(tile.vectors)]
+            for r in range(tile.rows):
+                a = e.load_splat(c.at(a_k, r * row_step, item), form.cell)
+                for v in range(tile.vectors):
+                    i = r * tile.vectors + v
+                    sums[i] = multiply_add(e, form, a, b[v], sums[i])
+            if excess:
+                last = tile.rows * tile.vectors
+                sums[last:] = [corrections(e, form, *of) for of in zip(b, sums[last:])]
+        ahead = c.value(c.mul("%b_pitch", count))
+        return e.add(a_position, k_step * count), e.add(b_position, ahead)
+
+    found = summed(c, form, 0, "%depth", zeros, (c.value(0), c.value(0)), add, together)
+    sums = found[: tile.rows * tile.vectors]
     if excess:
-        sums = [e.sub(total, carry[len(sums) + i % tile.vectors]) for i, total in enumerate(sums)]
+        sums = [e.sub(total, found[len(sums) + i % tile.vectors]) for i, total in enumerate(sums)]
     first = e.splat(Val("%first", dt.bool_, 1))  # a mask: a scalar condition would become a branch each time
     for i, p in enumerate(sums):
         address = c.at("%totals", i * tile.width, form.sums.itemsize)

@@ -15,8 +15,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from hybridflow.compiler.codegen import tile_registers
 from hybridflow.compiler.codegen.emitter import Emitter
-from hybridflow.compiler.codegen.factors import CELL, Form, factor
+from hybridflow.compiler.codegen.factors import CELL, Form, How, factor
 from hybridflow.compiler.codegen.operand import Operand, Reading
 from hybridflow.compiler.codegen.structured import Code, Ref
 from hybridflow.compiler.codegen.tiles import transposed
@@ -76,9 +77,10 @@ class Packing:
             row = at.at(FREE, c.add(first, c.min(r.index, c.sub(height, 1))))
             later = at.at(FREE, c.add(first, c.min(c.add(r.index, AHEAD), c.sub(height, 1))))
             line = self._at(to, c.mul(r.index, pitch))
-            if self.form.group > 1:  # what fills up the last group must not be NaN
-                last = c.max(c.sub(self.form.cells(c, depth), 1), 0)
-                self.e.store(self.e.zero(dt.int32, 1), c.at(line, last, CELL))
+            if self.form.group > 1:  # what fills up the last group, or tile, must not be NaN
+                width = tile_registers.CELLS if self.form.how is How.TILES else 1
+                last = c.mul(c.div(c.max(c.sub(self.form.cells(c, depth), 1), 0), width), width)
+                self.e.store(self.e.zero(dt.int32, width), c.at(line, last, CELL))
             with row.runs(DEPTH, k, c.add(k, depth)) as (outer, begin, end, behind):
                 here, there = row.with_(outer), later.with_(outer)
                 into = self._at(line, c.sub(behind, k))

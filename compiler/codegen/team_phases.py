@@ -121,5 +121,5 @@ def by_tiles(
         if how is not None:
             return Product(how, Form(How.EACH, factors, form.sums), batch, m, n, k)
     ordered = dt.is_float(form.sums)
-    how = team_products.choose(batch, m, n, k, form.sums.itemsize, ordered, form.by_pairs)
+    how = team_products.choose(batch, m, n, k, form.sums.itemsize, ordered, form.by_runs)
     return None if how is None else Product(how, form, batch, m, n, k)

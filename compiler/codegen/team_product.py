@@ -14,13 +14,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from hybridflow.compiler.codegen.factors import Form, multiply_add
+from hybridflow.compiler.codegen.factors import Form, joined, multiply_add
 from hybridflow.compiler.codegen.structured import Code, Ref
 from hybridflow.compiler.codegen.team import Team
 from hybridflow.compiler.codegen.team_sides import Sides
 from hybridflow.compiler.codegen.values import Val
 from hybridflow.compiler.loops.team_products import TeamTile
-from hybridflow.compiler.ops.order import K_BLOCK
+from hybridflow.compiler.ops.order import K_BLOCK, RUN
 
 Store = Callable[[Val, Ref, Ref, Ref], None]
 """``store(sum, at, row, col)`` of one finished element."""
@@ -71,8 +71,19 @@ class Tiles:
 
     def _block(self, x: list[Any], y: list[Any], begin: Ref, end: Ref) -> list[Val]:
         """The sums over [begin, end) of the depth, whose first part is there: the first of what follows is then."""
+        c, count = self.c, len(self._zeros())
+        if not self.form.by_runs:
+            return self._turns(x, y, begin, end, self._zeros())
+        with c.loop(begin, end, RUN, self._zeros()) as run:
+            last = c.min(c.add(run.index, RUN), end)
+            found = self._turns(x, y, run.index, last, self._zeros() * 2)
+            run.next = [joined(self.e, self.form, *of) for of in zip(run.carried, found, found[count:])]
+        return run.carried
+
+    def _turns(self, x: list[Any], y: list[Any], begin: Ref, end: Ref, zeros: list[Val]) -> list[Val]:
+        """The sums of each chain over [begin, end), one chain behind the other."""
         c = self.c
-        with c.loop(begin, end, self.depth, self._zeros()) as part:
+        with c.loop(begin, end, self.depth, zeros) as part:
             after = c.add(part.index, self.depth)
             brought = [side.read(at, after) for side, at in zip(self.sides, (x, y))]
             part.next = self._added(part.carried, self._buffers(self._turn(part.index)))
@@ -144,7 +155,8 @@ class TeamTiles(Tiles):
     def _added(self, sums: Sequence[Val], buffers: tuple[str, str]) -> list[Val]:
         c, e, tile, sums = self.c, self.e, self.tile, list(sums)
         across = tile.wide // tile.vector
-        for k in self._order():
+        for k in range(self.depth):
+            chain = k % self.form.chains * self._count
             a, b = (
                 self._vectors(buffer, k * pitch, place, extent, count)
                 for buffer, pitch, place, extent, count in zip(
@@ -159,13 +171,9 @@ class TeamTiles(Tiles):
                 with c.width(tile.vector):
                     one = e.splat(e.extract(a[r // tile.vector], r % tile.vector))
                 for g in range(across):
-                    i = r * across + g
+                    i = chain + r * across + g
                     sums[i] = multiply_add(e, self.form, one, b[g], sums[i])
         return sums
-
-    def _order(self) -> list[int]:
-        """The elements of a part in the order in which they are added."""
-        return [k ^ 1 for k in range(self.depth)] if self.form.by_pairs else list(range(self.depth))
 
     def _vectors(self, buffer: str, line: int, place: Ref, extent: int, count: int) -> list[Val]:
         """A thread's elements of a factor at one depth: groups of neighbours, all threads' before the next ones."""

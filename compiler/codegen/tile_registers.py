@@ -1,6 +1,7 @@
-"""The innermost loop of a product of bytes in x86's tile registers (AMX): 16 rows of 64 bytes each.
+"""The innermost loop of a product of bytes, or of bfloat16, in x86's tile registers (AMX): 16 rows of 64 bytes each.
 
 An instruction adds the products of 16 rows of a with 16 columns of b, 64 bytes along the depth each, to 16 by 16 sums.
+Those of bfloat16 are the runs of ``ops/order.py``; filled up with zeros they have the same sums.
 Four tiles hold sums, two rows of a and two columns of b.  The tiles' shapes are set at the beginning of each call and
 given up at its end, so that no thread keeps them, and nothing else has to know of them.
 """
@@ -10,12 +11,14 @@ from __future__ import annotations
 import numpy as np
 
 from hybridflow.compiler.codegen.emitter import Emitter
-from hybridflow.compiler.codegen.factors import CELL
+from hybridflow.compiler.codegen.factors import CELL, Form
 from hybridflow.compiler.codegen.micro_kernel import Tile
 from hybridflow.compiler.codegen.module import ModuleText
 from hybridflow.compiler.codegen.structured import Code, Ref
+from hybridflow.compiler.codegen.values import Val
 from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.compiler.loops.limits import CYCLES_PER_TILE
+from hybridflow.compiler.ops.order import K_BLOCK
 from hybridflow.compiler.target import Target
 
 ROWS = 16  # of a tile
@@ -47,12 +50,19 @@ def whole(c: Code, cells: Ref) -> Ref:
 
 
 def emit_tile_kernel(
-    module: ModuleText, symbol: str, target: Target, fastmath: bool, tile: Tile, row_step: int, one_block: bool
+    module: ModuleText,
+    symbol: str,
+    target: Target,
+    fastmath: bool,
+    form: Form,
+    tile: Tile,
+    row_step: int,
+    one_block: bool,
 ) -> str:
-    """Add the function of one tile over one k-block, as ``micro_kernel`` does; its name.
+    """Add the function of one tile over one k-block, as ``micro_kernel`` does, or over several of floats; its name.
 
     Of each of the tile's rows, ``row_step`` cells apart at %a, and of the lines at %b as many cells are read as fill up
-    whole tiles; of those behind %depth, lines at %b are zeros.
+    whole tiles; those behind %depth are zeros, at %a only of floats.
     """
     e = Emitter(target, ROWS, fastmath)
     c = Code(e)
@@ -68,31 +78,60 @@ def emit_tile_kernel(
     def move(name: str, number: int, address: str, pitch: Ref) -> None:
         call(name, f"i8 {number}", f"ptr {address}", f"i64 {pitch}")
 
-    def each_sum(name: str) -> None:
+    def each_sum(name: str, base: str) -> None:
         for (i, v), number in sums.items():
-            start = c.at("%totals", i * ROWS * tile.columns + v * ROWS, CELL)
+            start = c.at(base, i * ROWS * tile.columns + v * ROWS, CELL)
             move(name, number, start, tile.columns * CELL)
 
-    call("ldtilecfg", f"ptr {_configuration(e, heights, tile.vectors)}")
-    for number in sums.values():
-        call("tilezero", f"i8 {number}")
-    if not one_block:
-        with c.when(c.negation("%first")):
-            each_sum("tileloadd64")
-    with c.loop(0, "%depth", CELLS) as at:
-        a_k = c.at("%a", at.index, CELL)
-        b_k = c.at("%b", c.mul("%b_pitch", at.index), CELL)
-        for v in range(tile.vectors):
-            move("tileloadd64", columns_at + v, c.at(b_k, v * ROWS, CELL), c.mul("%b_pitch", CELL))
-        for i in range(len(heights)):
-            move("tileloadd64", rows_at + i, c.at(a_k, i * ROWS * row_step, CELL), row_step * CELL)
+    def clear() -> None:
+        for number in sums.values():
+            call("tilezero", f"i8 {number}")
+
+    def add(begin: Ref, end: Ref) -> None:
+        with c.loop(begin, end, CELLS) as at:
+            a_k = c.at("%a", at.index, CELL)
+            b_k = c.at("%b", c.mul("%b_pitch", at.index), CELL)
             for v in range(tile.vectors):
-                call("tdpbssd", *(f"i8 {number}" for number in (sums[i, v], rows_at + i, columns_at + v)))
-    each_sum("tilestored64")
+                move("tileloadd64", columns_at + v, c.at(b_k, v * ROWS, CELL), c.mul("%b_pitch", CELL))
+            for i in range(len(heights)):
+                move("tileloadd64", rows_at + i, c.at(a_k, i * ROWS * row_step, CELL), row_step * CELL)
+                for v in range(tile.vectors):
+                    call(instruction, *(f"i8 {number}" for number in (sums[i, v], rows_at + i, columns_at + v)))
+
+    call("ldtilecfg", f"ptr {_configuration(e, heights, tile.vectors)}")
+    if dt.is_float(form.sums):
+        instruction, own = "tdpbf16ps", e.fresh("own")
+        e.line(f"{own} = alloca [{tile.rows * tile.columns} x float], align 64")
+        step = K_BLOCK // form.group
+        with c.loop(0, c.max("%depth", 1), step) as block:
+            clear()
+            add(block.index, c.min(c.add(block.index, step), "%depth"))
+            each_sum("tilestored64", own)
+            first = c.both("%first", c.compare("eq", block.index, 0))
+            _add_to_totals(c, tile, own, first)
+    else:
+        instruction = "tdpbssd"
+        clear()
+        if not one_block:
+            with c.when(c.negation("%first")):
+                each_sum("tileloadd64", "%totals")
+        add(0, "%depth")
+        each_sum("tilestored64", "%totals")
     call("tilerelease")
     e.line("ret void")
     parameters = "ptr noalias %a, ptr noalias %b, i64 %b_pitch, ptr noalias %totals, i64 %depth, i1 %first"
     return module.function(e, symbol, parameters, linkage="internal")
+
+
+def _add_to_totals(c: Code, tile: Tile, sums: str, first: str | bool) -> None:
+    """Totals are the sums of a block, if it is the first, or else so much more; both lie alike."""
+    e = c.e
+    starts = e.splat(Val(str(first).lower(), dt.bool_, 1))
+    with c.loop(0, tile.rows * tile.columns, tile.columns) as line:
+        for v in range(tile.vectors):
+            at = c.add(line.index, v * ROWS)
+            here, own = c.at("%totals", at, CELL), e.load(c.at(sums, at, CELL), dt.float32)
+            e.store(e.add(e.select(starts, e.zero(dt.float32), e.load(here, dt.float32)), own), here)
 
 
 def _configuration(e: Emitter, heights: list[int], vectors: int) -> str:

@@ -14,8 +14,10 @@ other.  The outer sequence folds in a cascade: TERMS terms into a first level, T
 into the total.
 
 **Products.**  The sum over k goes in blocks of K_BLOCK consecutive k, each from 0, one k after the other, each an fma;
-the blocks' sums are added one after the other.  bfloat16 factors whose sums are float32 go in pairs of k: the second
-of a pair comes first, and denormal factors and sums (those of a block, before they are added up) are zeros.
+the blocks' sums are added one after the other.  bfloat16 factors whose sums are float32 go in runs of RUN k, as x86's
+tile registers take them (``tdpbf16ps``): in each the terms of even k and those of odd k are summed apart, from 0, one
+after the other, each by an fma; the sum of both is added to that of the block; and denormal factors and sums (up to
+those of a block, before they are added up) are zeros.
 A product of one row or one column that goes by ``lanes`` is the sum, in the order of a row reduction, of the rounded
 products of its elements, in the dtype of the sums.
 
@@ -51,7 +53,7 @@ SUPERCHUNK = 64 * CHUNK
 TERMS = 64
 
 K_BLOCK = 256
-PAIR = 2  # of bfloat16 factors: the second product is added before the first, each by an fma that flushes denormals
+RUN = 32  # of bfloat16 factors, whose terms of even k and of odd k are summed apart, flushing denormals
 
 SCAN_RUN = 64
 SCAN_CHUNK = 64 * SCAN_RUN
@@ -140,18 +142,18 @@ def ordered_product(x: np.ndarray, y: np.ndarray, sum_dtype: np.dtype, lanes: bo
             terms = a[..., :, None, :] * np.swapaxes(b, -1, -2)[..., None, :, :]
         sums = ordered_sum(terms, (terms.ndim - 1,)) if dt.is_float(wide) else terms.sum(-1, dtype=wide)
     else:
-        sums = _by_blocks(a, b, in_pairs(x.dtype, wide))
+        sums = _by_blocks(a, b, by_runs(x.dtype, wide))
     return arrays.convert(sums, sum_dtype)
 
 
-def _by_blocks(a: np.ndarray, b: np.ndarray, paired: bool) -> np.ndarray:
+def _by_blocks(a: np.ndarray, b: np.ndarray, runs: bool) -> np.ndarray:
     k, sum_dtype = a.shape[-1], a.dtype
     zero = np.zeros((*a.shape[:-1], b.shape[-1]), sum_dtype)
     total = zero
     with np.errstate(all="ignore"):
         for begin in range(0, k, K_BLOCK):
             end = min(k, begin + K_BLOCK)
-            total = total + (_pairs if paired else _in_turn)(a[..., begin:end], b[..., begin:end, :], zero)
+            total = total + (_runs if runs else _in_turn)(a[..., begin:end], b[..., begin:end, :], zero)
     return total
 
 
@@ -162,19 +164,17 @@ def _in_turn(a: np.ndarray, b: np.ndarray, total: np.ndarray) -> np.ndarray:
     return total
 
 
-def _pairs(a: np.ndarray, b: np.ndarray, total: np.ndarray) -> np.ndarray:
-    """Where k is odd, the last pair's second factors are 0."""
-    odd = a.shape[-1] % PAIR
-    a = np.pad(a, [(0, 0)] * (a.ndim - 1) + [(0, odd)])
-    b = np.pad(b, [(0, 0)] * (b.ndim - 2) + [(0, odd), (0, 0)])
-    for pair in range(0, a.shape[-1], PAIR):
-        for k in (pair + 1, pair):
-            total = exact.fma_flushed(a[..., :, k, None], b[..., None, k, :], total)
+def _runs(a: np.ndarray, b: np.ndarray, total: np.ndarray) -> np.ndarray:
+    for begin in range(0, a.shape[-1], RUN):
+        sums = [np.zeros_like(total)] * 2
+        for k in range(begin, min(begin + RUN, a.shape[-1])):
+            sums[k % 2] = exact.fma_flushed(a[..., :, k, None], b[..., None, k, :], sums[k % 2])
+        total = exact.flushed(total + exact.flushed(sums[0] + sums[1]))
     return total
 
 
-def in_pairs(dtype: np.dtype, sum_dtype: np.dtype) -> bool:
-    """Whether a product of that dtype goes through k in pairs."""
+def by_runs(dtype: np.dtype, sum_dtype: np.dtype) -> bool:
+    """Whether a product of that dtype goes through k in runs."""
     return bool(dtype == dt.bfloat16 and sum_dtype == dt.float32)
 
 

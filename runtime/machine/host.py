@@ -39,8 +39,8 @@ def detect() -> Target:
     triple = llvm.get_process_triple()
     features = llvm.get_host_cpu_features()
     arm = triple.startswith(("aarch64", "arm64"))
-    if features.get("amx-int8", False) and not _tiles_are_permitted():
-        features["amx-int8"] = False
+    if features.get("amx-tile", False) and not _tiles_are_permitted():
+        features.update({name: False for name in features if name.startswith("amx-")})
     # Wide registers pay only with the byte/word and short-vector forms, which every server core since 2017 has.
     wide = all(features.get(name, False) for name in ("avx512f", "avx512bw", "avx512dq", "avx512vl"))
     if wide:
@@ -60,9 +60,6 @@ def detect() -> Target:
         fma=arm or features.get("fma", False),
         half=arm or features.get("f16c", False),
         masked=wide,
-        # AMD issues one in each cycle (Zen 5: 1.9 times the products of two fmas); an Intel core of 2024 took as long
-        # for one as for six fmas, where widened factors win.
-        pairs=wide and features.get("avx512bf16", False) and llvm.get_host_cpu_name().startswith("znver"),
         **{f"l{level}": size for level, size in caches.items() if level in (1, 2, 3)},
     )
 
@@ -91,7 +88,6 @@ def can_run(other: Target) -> bool:
         and (here.fma or not other.fma)
         and (here.half or not other.half)
         and (here.masked or not other.masked)
-        and (here.has("avx512bf16") or not other.pairs)
         and all(here.has(name[1:]) for name in other.features.split(",") if name.startswith("+"))
     )
 
