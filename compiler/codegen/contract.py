@@ -579,9 +579,15 @@ class BlockRoutine:
         self.steps_of_rows = self._steps_of_rows(code.e.target) if blocks.narrow else None
         # A pitch of lines that is not a power of two spreads them over the sets of the cache.
         self.pitch = blocks.depth + 64 // self.item if self.lines else blocks.depth
+        # Rows of x whose neighbours lie across them are packed like columns, and then turned cell by cell.
+        self.cells_are_turned = (
+            form.how is How.TILES and left.along(FREE) > left.along(DEPTH) and tile.rows % tile_registers.ROWS == 0
+        )
         totals = tile.rows * tile.columns if blocks.one_block else blocks.rows * blocks.columns
-        loose = max(tile.rows, tile.columns) * blocks.depth if form.group > 1 else 0
-        cells = 0 if self.steps_of_rows else blocks.rows * self.pitch, tile.columns * blocks.depth
+        widest = max(tile.rows, tile.columns) * blocks.depth
+        loose = widest if form.group > 1 else 0
+        panel = widest if self.cells_are_turned else tile.columns * blocks.depth
+        cells = 0 if self.steps_of_rows else blocks.rows * self.pitch, panel
         offsets = [0]
         for nbytes in (cells[0] * self.item, cells[1] * self.item, totals * form.sums.itemsize, loose * self.item):
             offsets.append(offsets[-1] + -(-nbytes // 64) * 64)
@@ -723,6 +729,9 @@ class BlockRoutine:
 
     def _pack_rows(self, x: Reading, row: Ref, height: Ref, k: Ref, depth: Ref) -> None:
         c, rows, group = self.c, self.blocks.tile.rows, self.form.group
+        if self.cells_are_turned:
+            self._turn_rows(x, row, height, k, depth)
+            return
         if self.lines:
             padded = c.mul(c.div(c.add(height, rows - 1), rows), rows)
             self.left.lines(x, self.packed_a, self.pitch * group, row, height, padded, k, depth)
@@ -735,53 +744,82 @@ class BlockRoutine:
             if group > 1:
                 self.left.interleaved(plain, rows, to, rows, depth)
 
+    def _turn_rows(self, x: Reading, row: Ref, height: Ref, k: Ref, depth: Ref) -> None:
+        c, rows = self.c, self.blocks.tile.rows
+        cells = self.form.cells(c, depth)
+        with c.loop(0, height, rows) as panel:
+            high = c.min(rows, c.sub(height, panel.index))
+            first = c.add(row, panel.index)
+            source, pitch = self._plain_panel(self.left, x, self.loose, True, k, first, depth, high, rows)
+            self.left.interleaved(source, pitch, self.packed_b, rows, depth)
+            self._fill_tiles(cells, rows)
+            to = c.at(self.packed_a, c.mul(panel.index, self.pitch), self.item)
+            self.left.turned_cells(self.packed_b, rows, to, self.pitch, tile_registers.whole(c, cells))
+
     def _panel(self, y: Reading, k: Ref, col: Ref, depth: Ref, width: Ref, height: Ref) -> tuple[str, Ref]:
         """The address of a full panel of y and the distance of its lines in cells."""
         columns = self.blocks.tile.columns
         if self.form.group == 1:
             few = self.blocks.direct
             enough = self.c.compare("sle", height, FEW_TILES * self.blocks.tile.rows) if few is None else few
-            return self._plain_panel(y, self.packed_b, enough, k, col, depth, width)
-        source, pitch = self._plain_panel(y, self.loose, True, k, col, depth, width)
+            return self._panel_of_columns(y, self.packed_b, enough, k, col, depth, width)
+        source, pitch = self._panel_of_columns(y, self.loose, True, k, col, depth, width)
         self.right.interleaved(source, pitch, self.packed_b, columns, depth)
         if self.form.how is How.TILES:
-            self._fill_tiles(self.form.cells(self.c, depth))
+            self._fill_tiles(self.form.cells(self.c, depth), columns)
         return self.packed_b, columns
 
-    def _fill_tiles(self, cells: Ref) -> None:
-        """Zeros behind a panel's last line, to the end of a tile: whatever lies behind rows of x counts for nothing."""
-        c, columns, width = self.c, self.blocks.tile.columns, self.blocks.tile.width
-        end = c.mul(tile_registers.whole(c, cells), columns)
-        with c.loop(c.mul(cells, columns), end, width) as at:
+    def _fill_tiles(self, cells: Ref, extent: int) -> None:
+        """Zeros behind the last line of a panel of so many columns, or rows, to the end of a tile."""
+        c, width = self.c, self.blocks.tile.width
+        end = c.mul(tile_registers.whole(c, cells), extent)
+        with c.loop(c.mul(cells, extent), end, width) as at:
             self.e.store(self.e.zero(dt.int32, width), c.at(self.packed_b, at.index, self.item))
 
-    def _plain_panel(
+    def _panel_of_columns(
         self, y: Reading, to: str, few: str | bool, k: Ref, col: Ref, depth: Ref, width: Ref
     ) -> tuple[str, Ref]:
-        """Where a full panel of y lies that is not in groups, and the distance of its lines: in memory, if ``few`` of
-        its elements are read again, else packed."""
-        c, columns, operand = self.c, self.blocks.tile.columns, self.right.operand
+        """Where a full panel of y lies that is not in groups, and the distance of its lines."""
+        columns = self.blocks.tile.columns
         if self.turned:
             self.right.turned(y, to, columns, col, width, k, depth)
             return to, columns
+        return self._plain_panel(self.right, y, to, few, k, col, depth, width, columns)
+
+    def _plain_panel(
+        self,
+        packing: Packing,
+        at: Reading,
+        to: str,
+        few: str | bool,
+        k: Ref,
+        first: Ref,
+        depth: Ref,
+        count: Ref,
+        extent: int,
+    ) -> tuple[str, Ref]:
+        """Where a panel of ``extent`` columns, or rows, lies of which ``count`` are there, depth by depth, and the
+        distance of its lines: in memory, if ``few`` of its elements are read again, else packed."""
+        c, operand = self.c, packing.operand
         found = operand.in_memory
         direct: str | bool = False
-        if found is not None and operand.dtype == self.form.packed and self._even_rows(found[1]):
-            direct = c.both(few, c.compare("eq", width, columns))
+        if found is not None and operand.dtype == self.form.packed and _even_lines(packing, found[1]):
+            direct = c.both(few, c.compare("eq", count, extent))
         if direct is not True:
             with c.when(c.negation(direct)):
-                self.right.panel(y, to, columns, col, width, k, depth)
+                packing.panel(at, to, extent, first, count, k, depth)
         if found is None or direct is False:
-            return to, columns
+            return to, extent
         pointer, position = found
-        source = y.address(pointer, position, {self.right.free: col, self.right.depth: k})
-        pitch = stride(c, position, self.right.depth)
-        return c.choose_pointer(direct, source, to), c.choose(direct, pitch, columns)
+        source = at.address(pointer, position, {packing.free: first, packing.depth: k})
+        pitch = stride(c, position, packing.depth)
+        return c.choose_pointer(direct, source, to), c.choose(direct, pitch, extent)
 
-    def _even_rows(self, position: Ix) -> bool:
-        """Whether columns of y lie side by side in memory, and its rows equally far apart."""
-        single = all(len(self.right.operand.loops[part]) == 1 for part in (FREE, DEPTH))
-        return single and position.is_affine and position.coefficient(self.right.free) == 1
+
+def _even_lines(packing: Packing, position: Ix) -> bool:
+    """Whether rows or columns lie side by side in memory, and elements along the depth equally far apart."""
+    single = all(len(packing.operand.loops[part]) == 1 for part in (FREE, DEPTH))
+    return single and position.is_affine and position.coefficient(packing.free) == 1
 
 
 def _steps(extent: Extent, step: int) -> Extent:

@@ -186,6 +186,19 @@ class Packing:
                 else:
                     e.store(_interleaved(e, parts), start)
 
+    def turned_cells(self, source: str, extent: int, to: str, pitch: int, cells: Ref) -> None:
+        """Lines, ``pitch`` cells apart, from a panel of ``extent`` of them that has been interleaved; ``cells`` are a
+        multiple of those of a square, ``extent`` is one of ``width``."""
+        c, e, width = self.code, self.e, self.width
+        with c.loop(0, extent, width) as line, c.loop(0, cells, SQUARE) as at:
+            start = c.at(source, c.add(c.mul(at.index, extent), line.index), CELL)
+            rows = [e.load(c.at(start, i * extent, CELL), dt.int32, width=width) for i in range(SQUARE)]
+            corner = c.at(to, c.add(c.mul(line.index, pitch), at.index), CELL)
+            for i, turned in enumerate(transposed(e, rows)):
+                for first in range(0, width, SQUARE):
+                    part = e.shuffle(turned, turned, range(first, first + SQUARE))
+                    e.store(part, c.at(corner, (first + i) * pitch, CELL))
+
     # ---- panels of what lies along the depth
 
     def turned(self, at: Reading, to: str, extent: int, first: Ref, count: Ref, k: Ref, depth: Ref) -> None:
