@@ -162,7 +162,7 @@ def changeable_parts(value: Any) -> dict[int, Any]:
             continue
         if not isinstance(part, tuple):
             found[id(part)] = part
-        parts += held[1]
+        parts.extend(held[1])  # where += would ask the part, as a Shape has a + of its own
     return found
 
 

@@ -17,6 +17,7 @@ from hybridflow.core.context import now
 from hybridflow.jit.guards.recognition import ATOMS
 from hybridflow.tracing.flow import journal
 from hybridflow.tracing.flow.places import place_of
+from hybridflow.tracing.flow.sides import Side
 from hybridflow.tracing.flow.values import same_atom
 from hybridflow.tracing.symbolic import SymbolicTensor
 
@@ -33,6 +34,7 @@ class Place:
     before: Any  # what it held, or NOTHING
     reason: Any  # why the trace could not answer another call, unless the program sets the attribute
     was_read: bool  # before it was set, so that the trace is for calls that find what it held
+    sides: list[Side | None] = dataclasses.field(default_factory=list)  # in which it is set; None: outside of all
 
     @property
     def is_flag(self) -> bool:
@@ -43,8 +45,24 @@ class Place:
         """Whether each call of the program may set the attribute to ``value``, what the trace left there.
 
         Where it was read before, calls that find what this one leaves have a trace of their own.  That ends if it is
-        the same, or if a flag was read (``if not self.built: self.built = True``); but counts would go on."""
-        return not self.was_read or self.is_flag or same_atom(self.before, value)
+        the same, or if a flag was read (``if not self.built: self.built = True``); but counts would go on.  Where some
+        ways through the code do not set it, it depends on what was there."""
+        return self.is_set(()) and (not self.was_read or self.is_flag or same_atom(self.before, value))
+
+    def set_here(self) -> None:
+        """It is set where the running code is."""
+        side = journal.innermost()
+        if side not in self.sides:
+            self.sides.append(side)
+
+    def is_set(self, around: Iterable[Side | None]) -> bool:
+        """Whether it has been set for sure in one of these sides (None: outside of all): there, or in both sides of a
+        condition there."""
+        found = list(self.sides)
+        for side in found:  # which grows
+            if side is not None and side.twin in found and side.around not in found:
+                found.append(side.around)
+        return None in found or any(side in found for side in around)
 
     def reference(self) -> Callable[[], Any]:
         """What finds the object, and keeps it alive only if it must."""

@@ -29,6 +29,7 @@ from hybridflow.jit.guards import left
 from hybridflow.jit.guards.libraries import is_recorded, is_users_class
 from hybridflow.jit.guards.recognition import ATOMS, CONTAINERS, MAPPINGS, check_of, items_of, same_items
 from hybridflow.runtime.calls.steps import Step, first_failing
+from hybridflow.tracing.flow import journal
 from hybridflow.tracing.open_floats import SymbolicFloat
 from hybridflow.tracing.symbolic import SymbolicTensor
 
@@ -179,7 +180,7 @@ class Recording:
         """Note that reading ``operand`` of the object in slot ``owner`` gave ``value``; the slot of the value.
 
         What the trace has set there itself is not outside, and the slot is the owner's."""
-        if read == "item" and (owner, operand) in self._places:
+        if read == "item" and self._is_own((owner, operand)):
             return owner
         key = (owner, read, type(operand), operand)
         known = self._known.get(key)
@@ -263,10 +264,21 @@ class Recording:
             self.effect(owner, f"sets {{}}.{name}")
             before = own.get(name, left.NOTHING)
             self._places[where, name] = left.Place(owner, own, name, before, self.reasons[-1], was_read)
+        self._places[where, name].set_here()
 
     def is_set(self, owner: Any, name: str) -> bool:
         """Whether the trace has set an attribute, so that what it reads there is its own."""
-        return bool(self._places) and (self.slot_of(getattr(owner, "__dict__", None)), name) in self._places
+        return bool(self._places) and self._is_own((self.slot_of(getattr(owner, "__dict__", None)), name))
+
+    def _is_own(self, key: Any) -> bool:
+        """Whether what is about to be read at a place was set by the trace; else it depends on what was there."""
+        place = self._places.get(key)
+        if place is None:
+            return False
+        if place.is_set(journal.sides_around()):
+            return True
+        place.was_read = True
+        return False
 
     def take(self, result: Any) -> list[tuple[left.Place, Any]]:
         """The attributes that each call sets, beside its ``result``, with what the trace left there.  They hold again

@@ -15,7 +15,7 @@ from hybridflow.eager.operands import cast, reshape_to
 from hybridflow.errors import TraceError
 from hybridflow.tracing.flow import blame
 from hybridflow.tracing.flow.joins import combined
-from hybridflow.tracing.flow.journal import containers_of
+from hybridflow.tracing.flow.journal import containers_of, innermost
 from hybridflow.tracing.flow.outcomes import NORMAL, VALUE, Bundle, Values, given_back, values_of
 from hybridflow.tracing.flow.paths import Path, path_in
 from hybridflow.tracing.flow.places import UNBOUND
@@ -49,10 +49,11 @@ class Fork:
         self._begin()
 
     def _begin(self) -> None:
-        side = Side(Region("a branch"))
+        side = Side(Region("a branch"), innermost())
         for place in containers_of(self._frame):
             side.touch(place)
         if self._sides:
+            side.twin, self._sides[0].twin = self._sides[0], side
             side.witnesses = self._sides[0].witnesses  # for all is as it was
         else:
             side.watch(self._frame)

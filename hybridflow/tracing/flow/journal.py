@@ -16,13 +16,17 @@ from hybridflow.tracing.symbolic import SymbolicTensor
 
 def touch(place: Place | None, before: Any = UNBOUND) -> None:
     """Note that a place is about to be changed, or was, when it held ``before``."""
+    side = innermost()
+    if side is not None and place is not None:
+        side.touch(place, before)
+
+
+def innermost() -> Side | None:
+    """The side that the running code is in; None outside of all."""
     path = active.path
-    while path is not None:
-        if path.sides:
-            if place is not None:
-                path.sides[-1].touch(place, before)
-            return
+    while path is not None and not path.sides:
         path = path.parent
+    return None if path is None else path.sides[-1]
 
 
 _MAKING = ("__init__", "__post_init__")

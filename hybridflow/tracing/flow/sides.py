@@ -17,12 +17,15 @@ from hybridflow.tracing.symbolic import SymbolicTensor
 
 
 class Side:
-    """A region that is traced, with a journal of the places that were changed; without a region, the journal alone."""
+    """A region that is traced, with a journal of the places that were changed; without a region, the journal alone.
 
-    __slots__ = ("_context", "_holders", "finals", "news", "region", "touched", "witnesses")
+    It is inside of the side ``around``, if any; its ``twin`` is the other side of the same condition."""
 
-    def __init__(self, region: Region | None) -> None:
-        self.region = region
+    __slots__ = ("_context", "_holders", "around", "finals", "news", "region", "touched", "twin", "witnesses")
+
+    def __init__(self, region: Region | None, around: Side | None = None) -> None:
+        self.region, self.around = region, around
+        self.twin: Side | None = None
         self.touched: dict[Any, tuple[Place, Any]] = {}  # the place, and what it held before
         self.finals: dict[Any, Any] = {}
         self.news: dict[int, Any] = {}  # objects that are made in it, by id
