@@ -303,6 +303,16 @@ def test_accumulated_gradients_give_the_steps_of_their_means() -> None:
     assert several.iterations.item() == 2 and single.iterations.item() == 2
 
 
+def test_schedules_are_asked_at_calls_where_gradients_are_accumulated() -> None:
+    v = hf.Variable([0.0])
+    schedule = optimizers.schedules.ExponentialDecay(1.0, 4, 0.5, staircase=True)
+    optimizer = optimizers.SGD(schedule, gradient_accumulation_steps=3)
+    for _ in range(12):
+        optimizer.apply([hf.asarray([1.0])], [v])
+    assert v.item() == -(1.0 + 0.5 + 0.25 + 0.25)  # at calls 2, 5, 8 and 11, from 0 on
+    assert optimizer.learning_rate.item() == 0.125
+
+
 def test_moving_averages() -> None:
     v = hf.Variable([1.0])
     optimizer = optimizers.SGD(1.0, use_ema=True, ema_momentum=0.75, ema_overwrite_frequency=3)

@@ -66,7 +66,8 @@ class Optimizer(Configured):
       ``finalize_variable_values``.
 
     ``loss_scale_factor`` is what ``scale_loss`` multiplies losses by, and ``apply`` divides gradients by.
-    With ``gradient_accumulation_steps=n`` all this is done at each n-th call, with the mean of n gradients.
+    With ``gradient_accumulation_steps=n`` all this is done at each n-th call, with the mean of n gradients; a schedule
+    is asked for the rate at the number of calls, as in Keras.
 
     Variables of float16 and bfloat16 are updated in float32, in which their state is held, and rounded once.  Eagerly,
     an update of any number of variables is one compiled program; inside compiled functions it is part of theirs.
@@ -151,7 +152,7 @@ class Optimizer(Configured):
         if isinstance(self._rate, Variable):
             return self._rate
         rate = users(self._rate, "learning_rate")
-        return rate(self.iterations) if isinstance(self._rate, LearningRateSchedule) else rate()
+        return rate(self._calls) if isinstance(self._rate, LearningRateSchedule) else rate()
 
     @learning_rate.setter
     def learning_rate(self, value: Any) -> None:
