@@ -704,6 +704,12 @@ def test_elements_of_brief_calls_are_handed_over_together(tasks: list[int], orde
     assert not workers()
 
 
+def test_elements_that_come_slowly_wait_for_no_others(tasks: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(threads, "_TASK_SECONDS", -1.0)  # each of them takes longer
+    assert listed(Dataset.range(500).map(lambda x: x + 1, 2)) == list(range(1, 501))
+    assert max(tasks) == 1
+
+
 def test_tasks_of_several_elements_can_be_saved_at_any_of_them(tasks: list[int]) -> None:
     data = Dataset.range(1500).map(lambda x: x * 2, 2)
     running = iter(data)

@@ -300,10 +300,10 @@ class _Crew:
             if element is _END:
                 return False
             elements.append(element)
+            if time.perf_counter() - begin > _TASK_SECONDS:  # the next may take as long, and these would wait for it
+                break
             if len(elements) == 1 and self.size > 1:
                 most = min(self.size, _TASK_BYTES // (size_of(element) + 1))
-            elif time.perf_counter() - begin > _TASK_SECONDS:
-                break
         return True
 
     def work(self) -> None:
