@@ -38,7 +38,7 @@ MISSING = {
     "keras.datasetz.mnist": "there is no tf.keras.datasetz here",
     "keras.layers.TextVectorization": "there is no tf.keras.layers.TextVectorization here: there are no",
     "keras.layers.RandomCrop": "there is no tf.keras.layers.RandomCrop here: crop the elements",
-    "nn.ctc_loss": "there is no tf.nn.ctc_loss here: there is no CTC loss",
+    "nn.ctc_beam_search_decoder": "there is no tf.nn.ctc_beam_search_decoder here: nothing decodes",
     "qqqqqq": "there is no tf.qqqqqq here, nor a name like it in tf.",
 }
 

@@ -204,3 +204,49 @@ def test_class_numbers_do_not_broadcast_to_probabilities(kind: str) -> None:
     for labels in (hf.asarray([0.0, 1.0, 2.0]), hf.asarray([[0.0], [1.0], [2.0]])):
         with pytest.raises(errors.ShapeError, match="must have the same shape"):
             loss(labels, hf.ones((3, 3)) / 3)
+
+
+EMBEDDINGS = np.asarray(
+    [
+        [-0.494, -0.816, -0.153, 0.259],
+        [0.762, 0.074, -0.371, -0.526],
+        [0.341, 0.744, 0.124, -0.561],
+        [-0.375, 0.627, 0.079, -0.678],
+        [-0.059, -0.824, -0.446, -0.346],
+        [-0.66, 0.512, -0.058, -0.546],
+        [0.215, 0.436, -0.863, -0.135],
+    ],
+    dtype="f4",
+)
+# What Keras computes with its own arguments and with others: losses, their mean, and both means with weights 0..6.
+CIRCLES = {
+    (80.0, 0.4, True): (
+        [312.4436950683594, 48.12455749511719, 317.92303466796875, 0, 57.43113708496094, 164.11920166015625, 0],
+        [180.00831604003906, 346.8582458496094, 144.52427673339844],
+    ),
+    (5.0, 0.25, False): (
+        [20.84333610534668, 4.955989837646484, 21.301481246948242, 3.976447343826294, 5.021451473236084,
+         11.279288291931152, 2.0364153385162354],
+        [9.916343688964844, 21.169862747192383, 7.056621074676514],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("arguments", CIRCLES)
+def test_circle_is_keras_s(arguments: tuple[float, float, bool]) -> None:
+    labels, weights = [0, 1, 0, 2, 1, 0, 3], np.arange(7.0)
+    losses, means = CIRCLES[arguments]
+    loss = hf.losses.Circle(*arguments)
+    np.testing.assert_allclose(hf.losses.Circle(*arguments, "none")(labels, EMBEDDINGS).numpy(), losses, rtol=3e-6)
+    weighted = hf.losses.Circle(*arguments, "mean_with_sample_weight")(labels, EMBEDDINGS, weights)
+    found = [loss(labels, EMBEDDINGS), loss(labels, EMBEDDINGS, weights), weighted]
+    np.testing.assert_allclose([float(one) for one in found], means, rtol=3e-6)
+    again = type(loss).from_config(loss.get_config())
+    assert float(again(np.reshape(labels, (-1, 1)), EMBEDDINGS)) == float(found[0])
+
+    x = hf.Variable(EMBEDDINGS)
+    with hf.GradientTape() as tape:
+        total = loss(labels, x)
+    assert np.isfinite(tape.gradient(total, x).numpy()).all()  # also where no other sample is of the class
+    with pytest.raises(errors.ShapeError, match="one row for each label"):
+        loss([0, 1], EMBEDDINGS)

@@ -69,9 +69,9 @@ MODULES = {
     "linalg": """LinAlgError cholesky cross det diagonal eigh eigvalsh inv matmul matrix_norm matrix_power
         matrix_rank matrix_transpose outer pinv qr slogdet solve svd svdvals tensordot trace
         triangular_solve vecdot vector_norm""",
-    "losses": """BinaryCrossentropy BinaryFocalCrossentropy CategoricalCrossentropy CategoricalFocalCrossentropy
-        CategoricalGeneralizedCrossEntropy CategoricalHinge CosineSimilarity Dice Hinge Huber KLDivergence LogCosh
-        Loss LossFunctionWrapper MeanAbsoluteError MeanAbsolutePercentageError MeanSquaredError
+    "losses": """BinaryCrossentropy BinaryFocalCrossentropy CTC CategoricalCrossentropy CategoricalFocalCrossentropy
+        CategoricalGeneralizedCrossEntropy CategoricalHinge Circle CosineSimilarity Dice Hinge Huber KLDivergence
+        LogCosh Loss LossFunctionWrapper MeanAbsoluteError MeanAbsolutePercentageError MeanSquaredError
         MeanSquaredLogarithmicError Poisson SparseCategoricalCrossentropy SquaredHinge Tversky get huber
         mean_absolute_error mean_squared_error sigmoid_cross_entropy softmax_cross_entropy""",
     "memory": "Stats stats trim",
@@ -86,10 +86,11 @@ MODULES = {
     "mixed_precision": "LossScaleOptimizer Policy global_policy set_global_policy",
     "models": "Functional Model Sequential clone_model load_model model_from_json plot_model save_model",
     "nn": """avg_pool avg_pool1d avg_pool2d avg_pool3d conv1d conv1d_transpose conv2d conv2d_transpose conv3d
-        conv3d_transpose convolution depthwise_conv2d dropout elu gelu hard_sigmoid hard_swish huber l2_normalize
-        layer_norm leaky_relu log_sigmoid log_softmax max_pool max_pool1d max_pool2d max_pool3d mean_absolute_error
-        mean_squared_error moments one_hot relu relu6 rms_norm scaled_dot_product_attention selu separable_conv2d
-        sigmoid sigmoid_cross_entropy silu softmax softmax_cross_entropy softplus softsign swish tanh""",
+        conv3d_transpose convolution ctc_loss depthwise_conv2d dropout elu gelu hard_sigmoid hard_swish huber
+        l2_normalize layer_norm leaky_relu log_sigmoid log_softmax max_pool max_pool1d max_pool2d max_pool3d
+        mean_absolute_error mean_squared_error moments one_hot relu relu6 rms_norm scaled_dot_product_attention selu
+        separable_conv2d sigmoid sigmoid_cross_entropy silu softmax softmax_cross_entropy softplus softsign swish
+        tanh""",
     "optimizers": """Adadelta Adafactor Adagrad Adam AdamW Adamax Ftrl Lamb LazyAdam Lion LossScaleOptimizer Muon Nadam
         Optimizer RMSprop SGD clip_by_global_norm clip_by_norm get global_norm schedules""",
     "regularizers": "L1 L1L2 L2 OrthogonalRegularizer Regularizer get",

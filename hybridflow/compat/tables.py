@@ -301,6 +301,7 @@ conv2d: ~network.conv2d
 conv2d_transpose: ~network.conv2d_transpose
 conv3d: ~network.conv3d
 crelu: ~network.crelu
+ctc_loss: ~network.ctc_loss
 depth_to_space: ~arrays.depth_to_space
 depthwise_conv2d: ~network.depthwise_conv2d
 dropout: ~network.dropout
@@ -649,6 +650,8 @@ hinge: ~models.hinge
 squared_hinge: ~models.squared_hinge
 huber: ~models.huber
 log_cosh, logcosh: ~models.log_cosh
+ctc: ~models.ctc
+circle: ~models.circle
 poisson: ~models.poisson
 Reduction: ~models.Reduction
 
@@ -815,6 +818,7 @@ cos: cos(&x, /)
 cosh: cosh(&x, /)
 count_nonzero: ~maths.count_nonzero(x>input, axis)
 cross: linalg.cross(&x1, &x2, /)
+ctc_loss: ~keras_ops.ctc_loss
 cumprod: cumulative_prod(&x, /, axis)
 cumsum: cumulative_sum(&x, /, axis)
 diag: ~linear.diag(x>diagonal)
@@ -1047,8 +1051,8 @@ keras.layers StringLookup: there are no tensors of texts; look them up in a dict
 keras.layers IntegerLookup: look the numbers up with numpy.searchsorted, and give them to CategoryEncoding
 keras.layers Hashing: compute the numbers of the bins in Python
 keras.layers RandomCrop: crop the elements of a dataset with tf.image.random_crop
-keras.losses CTC: there is no CTC loss
-nn ctc_loss: there is no CTC loss
+nn ctc_greedy_decoder: take the largest class of each step, and leave out repetitions and blanks in NumPy
+nn ctc_beam_search_decoder: nothing decodes with beams; take the largest class of each step
 image decode_image: there are no decoders; read pictures with another library into NumPy arrays
 image decode_jpeg: there are no decoders; read pictures with another library into NumPy arrays
 image decode_png: there are no decoders; read pictures with another library into NumPy arrays

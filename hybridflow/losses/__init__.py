@@ -12,12 +12,14 @@ from typing import Any
 from hybridflow.core.configured import identified
 from hybridflow.errors import entered
 from hybridflow.losses.objects import (
+    CTC,
     BinaryCrossentropy,
     BinaryFocalCrossentropy,
     CategoricalCrossentropy,
     CategoricalFocalCrossentropy,
     CategoricalGeneralizedCrossEntropy,
     CategoricalHinge,
+    Circle,
     CosineSimilarity,
     Dice,
     Hinge,
@@ -44,12 +46,14 @@ from hybridflow.nn.losses import (
 )
 
 __all__ = [
+    "CTC",
     "BinaryCrossentropy",
     "BinaryFocalCrossentropy",
     "CategoricalCrossentropy",
     "CategoricalFocalCrossentropy",
     "CategoricalGeneralizedCrossEntropy",
     "CategoricalHinge",
+    "Circle",
     "CosineSimilarity",
     "Dice",
     "Hinge",

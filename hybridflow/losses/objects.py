@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
+from hybridflow.array.creation import arange, full_like
 from hybridflow.array.elementwise import (
     abs,
     clip,
+    equal,
     log,
     log1p,
     logaddexp,
+    logical_and,
+    logical_not,
     maximum,
     minimum,
     multiply,
@@ -18,18 +22,21 @@ from hybridflow.array.elementwise import (
     square,
     where,
 )
-from hybridflow.array.reductions import max as largest, mean, sum
-from hybridflow.array.shapes import broadcast_to, expand_dims, squeeze
+from hybridflow.array.linalg import matmul
+from hybridflow.array.reductions import logsumexp, max as largest, mean, sum
+from hybridflow.array.shapes import broadcast_to, expand_dims, matrix_transpose, reshape, squeeze
 from hybridflow.compiler.ir import dtypes
 from hybridflow.core import calling
 from hybridflow.core.configured import Configured
 from hybridflow.core.tensor import Tensor
 from hybridflow.eager.operands import as_tensor, cast, float_operand
 from hybridflow.errors import ArgumentError, ShapeError
-from hybridflow.nn.functional import l2_normalize, log_softmax, sigmoid, softmax
+from hybridflow.nn.ctc import ctc_loss
+from hybridflow.nn.functional import l2_normalize, log_softmax, sigmoid, softmax, softplus
 from hybridflow.nn.losses import of_class
 
 _EPSILON = 1e-7  # probabilities are at least that far from 0 and 1 before their logarithm is taken
+_NONE = -1e30  # the logarithm of 0: finite, so that derivatives are numbers
 _REDUCTIONS = "sum_over_batch_size", "mean", "sum", "mean_with_sample_weight", "none"
 
 
@@ -588,3 +595,78 @@ class Dice(Loss):
 
     def get_config(self) -> dict[str, Any]:
         return super().get_config() | {"axis": self.axis}
+
+
+class CTC(Loss):
+    """``hf.nn.ctc_loss`` of logits (batch, steps, classes), all of whose steps count, and labels (batch, places) padded
+    with 0, which is the blank and no label.
+
+    >>> round(hf.losses.CTC()([[1, 0]], hf.zeros((1, 2, 2))).item(), 4)  # 3 of 4 ways: 1-, -1, 11
+    0.2877
+    """
+
+    _takes_numbers = True
+
+    def call(self, y_true: Any, y_pred: Any) -> Any:
+        if y_true.ndim != 2 or y_pred.ndim != 3:
+            raise ShapeError(
+                self.name,
+                f"labels are {y_true.type} and logits {y_pred.type}; they must be (batch, places) and "
+                "(batch, steps, classes).",
+            )
+        numbers = cast(y_true, dtypes.int64)
+        places = sum(cast(not_equal(numbers, 0), dtypes.int64), axis=-1)
+        steps = full_like(places, y_pred.shape[1])
+        return ctc_loss(numbers, y_pred, places, steps, logits_time_major=False)
+
+
+class Circle(Loss):
+    """How far embeddings of one class lie apart and of several together: predictions are vectors of length 1, a row for
+    each sample, labels are class numbers.
+
+    Of the distances ``1 - cosine`` between the samples of a batch, those of one class should be below ``margin`` and
+    the others above ``1 - margin``; ``gamma`` scales them.  The distance of a sample from itself counts unless
+    ``remove_diagonal``.  Samples whose loss is 0 do not count in means.
+
+    Source: Sun and others, "Circle Loss: A Unified Perspective of Pair Similarity Optimization", 2020.
+
+    >>> hf.losses.Circle()([0, 0, 1], [[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]]).shape
+    ()
+    """
+
+    _takes_numbers = True
+
+    def __init__(
+        self,
+        gamma: float = 80.0,
+        margin: float = 0.4,
+        remove_diagonal: bool = True,
+        reduction: str | None = "sum_over_batch_size",
+        name: str | None = None,
+    ) -> None:
+        super().__init__(reduction, name)
+        self.gamma, self.margin, self.remove_diagonal = gamma, margin, remove_diagonal
+
+    def call(self, y_true: Any, y_pred: Any) -> Any:
+        count = y_true.size
+        if y_pred.ndim != 2 or y_pred.shape[0] != count:
+            raise ShapeError(self.name, f"labels {y_true.type} and embeddings {y_pred.type}: one row for each label.")
+        numbers = reshape(cast(y_true, dtypes.int64), (count,))
+        same = equal(numbers[:, None], numbers)
+        itself = equal(arange(count)[:, None], arange(count))
+        pairs = logical_and(same, logical_not(itself)) if self.remove_diagonal else same
+        distances = maximum(1 - matmul(y_pred, matrix_transpose(y_pred)), 0)
+        near = maximum(distances + self.margin, 0) * (distances - self.margin)
+        far = maximum(1 + self.margin - distances, 0) * (1 - self.margin - distances)
+        return softplus(self._over(near, pairs) + self._over(far, logical_not(same)))
+
+    def _over(self, found: Any, chosen: Any) -> Any:
+        """``logsumexp`` of those of each row that are chosen; far below 0 where none is."""
+        return logsumexp(where(chosen, found * self.gamma, _NONE), axis=1)
+
+    def _counted(self, labels: Any, losses: Any) -> Any:
+        return cast(losses > 0, losses.dtype)
+
+    def get_config(self) -> dict[str, Any]:
+        own = {"gamma": self.gamma, "margin": self.margin, "remove_diagonal": self.remove_diagonal}
+        return super().get_config() | own

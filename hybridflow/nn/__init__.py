@@ -17,6 +17,7 @@ from hybridflow.nn.convolution import (
     depthwise_conv2d,
     separable_conv2d,
 )
+from hybridflow.nn.ctc import ctc_loss
 from hybridflow.nn.functional import (
     dropout,
     elu,
@@ -69,6 +70,7 @@ __all__ = [
     "conv3d",
     "conv3d_transpose",
     "convolution",
+    "ctc_loss",
     "depthwise_conv2d",
     "dropout",
     "elu",

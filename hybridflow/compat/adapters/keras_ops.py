@@ -57,6 +57,12 @@ def _pair(value: Any) -> tuple[int, int]:
     return first, second
 
 
+def ctc_loss(target: Any, output: Any, target_length: Any, output_length: Any, mask_index: int = 0) -> Any:
+    """``keras.ops.ctc_loss``: logits are (batch, steps, classes)."""
+    lengths = operand(target_length), operand(output_length)
+    return hf.nn.ctc_loss(operand(target), operand(output), *lengths, logits_time_major=False, blank_index=mask_index)
+
+
 def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
     """``keras.ops.norm``: of vectors or matrices, the Euclidean one without ``ord``."""
     value = operand(x)

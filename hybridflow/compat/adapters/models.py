@@ -47,6 +47,21 @@ def cosine_similarity(y_true: Any, y_pred: Any, axis: int = -1) -> Any:
     return hf.losses.CosineSimilarity(axis, reduction="none")(y_true, y_pred)
 
 
+def ctc(y_true: Any, y_pred: Any) -> Any:
+    """``tf.keras.losses.ctc``: the loss of each sequence."""
+    return hf.losses.CTC(reduction="none")(y_true, y_pred)
+
+
+def circle(
+    y_true: Any, y_pred: Any, ref_labels: Any = None, ref_embeddings: Any = None, remove_diagonal: bool = True,
+    gamma: float = 80, margin: float = 0.4,
+) -> Any:  # fmt: skip
+    """``tf.keras.losses.circle``: the loss of each sample."""
+    if ref_labels is not None or ref_embeddings is not None:
+        raise ArgumentError("circle", "samples are compared with each other: there are no ref_labels here.")
+    return hf.losses.Circle(gamma, margin, remove_diagonal, reduction="none")(y_true, y_pred)
+
+
 def binary_crossentropy(
     y_true: Any, y_pred: Any, from_logits: bool = False, label_smoothing: float = 0.0, axis: int = -1
 ) -> Any:

@@ -42,6 +42,17 @@ def l2_loss(t: Any, name: str | None = None) -> Any:
     return hf.sum(hf.square(operand(t))) / 2
 
 
+def ctc_loss(
+    labels: Any, logits: Any, label_length: Any, logit_length: Any, logits_time_major: bool = True, unique: Any = None,
+    blank_index: int | None = None, name: str | None = None,
+) -> Any:  # fmt: skip
+    """``tf.nn.ctc_loss`` of dense labels; ``unique`` only saves TPUs time."""
+    return hf.nn.ctc_loss(
+        operand(labels), operand(logits), operand(label_length), operand(logit_length), logits_time_major,
+        blank_index or 0,
+    )  # fmt: skip
+
+
 def bias_add(value: Any, bias: Any, data_format: str | None = None, name: str | None = None) -> Any:
     """``tf.nn.bias_add``."""
     x, b = operands([value, bias], [0, 1])
