@@ -164,3 +164,12 @@ def test_recurrent_layers_take_unroll() -> None:
     rolled.set_weights(layer.get_weights())
     assert (layer(x).numpy() == rolled(x).numpy()).all()
     assert layer.get_config()["unroll"] is True
+
+
+def test_weights_of_spectral_normalization_have_keras_order() -> None:
+    layer = layers.SpectralNormalization(layers.Dense(3))
+    layer(np.ones((2, 4), np.float32))
+    assert [v.shape for v in layer.weights] == [(4, 3), (1, 3), (3,)]  # the kernel, its vector, the bias
+    assert list(layer.named_variables()) == ["layer.kernel", "vector_u", "layer.bias"]
+    layer.layer.trainable = False
+    assert not layer.trainable_variables

@@ -250,3 +250,20 @@ def test_circle_is_keras_s(arguments: tuple[float, float, bool]) -> None:
     assert np.isfinite(tape.gradient(total, x).numpy()).all()  # also where no other sample is of the class
     with pytest.raises(errors.ShapeError, match="one row for each label"):
         loss([0, 1], EMBEDDINGS)
+
+
+def test_positional_arguments_have_keras_order() -> None:
+    assert losses.SparseCategoricalCrossentropy(True, 0, "sum", -1, "mine").reduction == "sum"
+    assert losses.MeanSquaredError("sum", "mine").name == losses.Loss("mine", "sum").name == "mine"
+    assert losses.Dice("sum", "mine", -1, "float64").get_config()["dtype"] == "float64"
+
+
+@pytest.mark.parametrize("dtype", ["float64", "mixed_bfloat16", hf.mixed_precision.Policy("float16")])
+def test_a_loss_is_computed_in_its_dtype(dtype: Any) -> None:
+    loss = losses.MeanAbsoluteError(dtype=dtype)
+    expected = getattr(dtype, "compute_dtype", None) or hf.mixed_precision.Policy(dtype).compute_dtype
+    assert loss(ONE_HOT, LOGITS).dtype == expected
+    again = losses.MeanAbsoluteError.from_config(loss.get_config())
+    assert again(ONE_HOT, LOGITS).dtype == expected
+    with pytest.raises(errors.ArgumentError, match="floating-point"):
+        losses.Huber(dtype="int32")

@@ -340,3 +340,13 @@ def test_classes_out_of_range_are_no_others() -> None:
 def test_wrong_use(make: Callable[[], Any], text: str) -> None:
     with pytest.raises((errors.ArgumentError, errors.ShapeError), match=text):
         make()
+
+
+def test_ignored_classes_weigh_nothing_where_there_are_weights() -> None:
+    y, p = np.array([1, -1, 0]), np.array([[0.2, 0.8], [0.5, 0.5], [0.9, 0.1]], "f4")
+    metric = hf.metrics.SparseCategoricalCrossentropy(ignore_class=-1)
+    assert metric(y, p).item() == pytest.approx(-np.log([0.8, 0.9]).sum() / 3)  # Keras's mean is over all
+    metric.reset_state()
+    metric.update_state(y, p, sample_weight=np.array([1.0, 2.0, 3.0]))
+    assert metric.result().item() == pytest.approx(-(np.log([0.8, 0.9]) * [1, 3]).sum() / 4)
+    assert type(metric).from_config(metric.get_config()).get_config() == metric.get_config()

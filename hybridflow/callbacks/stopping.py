@@ -114,7 +114,7 @@ class EarlyStopping(Watching):
 
 
 class TerminateOnNaN(Callback):
-    """Ends ``fit`` as soon as the loss is NaN or infinite.
+    """Ends ``fit`` as soon as the loss is NaN or infinite; with ``raise_error`` by a RuntimeError.
 
     >>> model = hf.Sequential([hf.layers.Dense(1)])
     >>> model.compile(hf.optimizers.SGD(0.1), "mse")
@@ -125,9 +125,15 @@ class TerminateOnNaN(Callback):
     1
     """
 
+    def __init__(self, raise_error: bool = False) -> None:
+        super().__init__()
+        self.raise_error = bool(raise_error)
+
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
         loss = (logs or {}).get("loss")
         if loss is not None and not np.isfinite(loss):
+            if self.raise_error:
+                raise RuntimeError(f"the loss of batch {batch} is {loss}")
             print(f"Batch {batch}: the loss is {loss}, training ends")
             self.model.stop_training = True
 

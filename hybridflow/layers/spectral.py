@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from hybridflow.array.elementwise import equal, where
@@ -56,6 +57,13 @@ class SpectralNormalization(Layer, one_tensor=True):
     def _kernel(self) -> Variable:
         found: Variable = getattr(self.layer, self._which)
         return found
+
+    def _attributes(self) -> Iterator[tuple[str, Any]]:
+        # In Keras's order: the kernel and its vector before the bias.  The kernel of a frozen layer comes with it.
+        if self.layer.built and hasattr(self, "vector_u") and self.layer.trainable:
+            yield f"layer.{self._which}", self._kernel
+            yield "vector_u", self.vector_u
+        yield from super()._attributes()
 
     def call(self, inputs: Any, training: bool | None = None) -> Any:
         if training:

@@ -28,6 +28,7 @@ from hybridflow.array.shapes import broadcast_to, expand_dims, matrix_transpose,
 from hybridflow.compiler.ir import dtypes
 from hybridflow.core import calling
 from hybridflow.core.configured import Configured
+from hybridflow.core.promotion import to_dtype
 from hybridflow.core.tensor import Tensor
 from hybridflow.eager.operands import as_tensor, cast, float_operand
 from hybridflow.errors import ArgumentError, ShapeError
@@ -44,7 +45,8 @@ class Loss(Configured):
     """The base of all losses, and of your own: define ``call(y_true, y_pred)``, which returns the loss of each sample.
 
     ``reduction`` makes one of them: "sum_over_batch_size" or "mean", their mean; "sum"; "mean_with_sample_weight", the
-    sum divided by that of the weights; or "none", which leaves them.  Weights have the shape of the losses, or one that
+    sum divided by that of the weights; or "none", which leaves them.  ``dtype``, a floating-point one or a policy, is
+    what it is computed in.  Weights have the shape of the losses, or one that
     broadcasts when axes are put behind it.
 
     >>> class Largest(hf.losses.Loss):
@@ -56,9 +58,12 @@ class Loss(Configured):
 
     _takes_numbers = False  # integer labels stay what they are
 
-    def __init__(self, reduction: str | None = "sum_over_batch_size", name: str | None = None) -> None:
+    def __init__(
+        self, name: str | None = None, reduction: str | None = "sum_over_batch_size", dtype: Any = None
+    ) -> None:
         self.reduction = reduction or "none"
         self.name = name or type(self).__name__
+        self.dtype = None if dtype is None else _computed_in(dtype, self.name)
         if self.reduction not in _REDUCTIONS:
             raise ArgumentError(self.name, f"reduction is {reduction!r}; it must be one of {', '.join(_REDUCTIONS)}.")
 
@@ -67,11 +72,11 @@ class Loss(Configured):
         raise NotImplementedError(f"{type(self).__name__} has to define call(self, y_true, y_pred)")
 
     def __call__(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> Tensor:
-        """The loss of predictions, float32 if these are narrower; labels become floats like them.  In a model's
-        steps, samples and elements count where the mask of the predictions, if they have one, says that there is
-        something."""
+        """The loss of predictions, in ``dtype`` or else float32 if these are narrower; labels become floats like
+        them.  In a model's steps, samples and elements count where the mask of the predictions, if they have one, says
+        that there is something."""
         predictions = float_operand(y_pred, self.name)
-        predictions = cast(predictions, dtypes.compute_dtype(predictions.dtype))
+        predictions = cast(predictions, self.dtype or dtypes.compute_dtype(predictions.dtype))
         labels = as_tensor(y_true, self.name)
         if not self._takes_numbers:
             labels = cast(labels, predictions.dtype)
@@ -102,10 +107,29 @@ class Loss(Configured):
         return mean(losses) if counted is None else sum(losses) / maximum(sum(counted), 1)
 
     def get_config(self) -> dict[str, Any]:
-        return {"reduction": self.reduction, "name": self.name}
+        own = {"reduction": self.reduction, "name": self.name}
+        return own if self.dtype is None else own | {"dtype": self.dtype.name}
 
 
-class _OfEach(Loss):
+def _computed_in(dtype: Any, stage: str) -> Any:
+    """The dtype that a loss computes in, of a float dtype or a policy, or the name of one."""
+    dtype = getattr(dtype, "compute_dtype", dtype)
+    found = to_dtype(dtype.removeprefix("mixed_") if isinstance(dtype, str) else dtype, stage)
+    if not dtypes.is_float(found):
+        raise ArgumentError(stage, f"dtype is {dtype!r}; it must be a floating-point one.")
+    return found
+
+
+class _Ready(Loss):
+    """A loss without arguments of its own.  The order of arguments is Keras's, which differs from that of the base."""
+
+    def __init__(
+        self, reduction: str | None = "sum_over_batch_size", name: str | None = None, dtype: Any = None
+    ) -> None:
+        super().__init__(name, reduction, dtype)
+
+
+class _OfEach(_Ready):
     """The mean over the last axis of a loss of each element."""
 
     def call(self, y_true: Any, y_pred: Any) -> Any:
@@ -181,9 +205,13 @@ class Huber(_OfEach):
     """
 
     def __init__(
-        self, delta: float = 1.0, reduction: str | None = "sum_over_batch_size", name: str | None = None
+        self,
+        delta: float = 1.0,
+        reduction: str | None = "sum_over_batch_size",
+        name: str | None = None,
+        dtype: Any = None,
     ) -> None:
-        super().__init__(reduction, name)
+        super().__init__(reduction, name, dtype)
         self.delta = delta
 
     def of_each(self, y: Any, p: Any) -> Any:
@@ -228,7 +256,7 @@ class SquaredHinge(_OfEach):
         return square(maximum(1 - _signs(y) * p, 0))
 
 
-class KLDivergence(Loss):
+class KLDivergence(_Ready):
     """``sum(y_true * log(y_true / y_pred))`` over the last axis.
 
     >>> hf.losses.KLDivergence()([[0.5, 0.5]], [[0.5, 0.5]])
@@ -247,8 +275,10 @@ class CosineSimilarity(Loss):
     <Tensor f32[] cpu> -1.0
     """
 
-    def __init__(self, axis: int = -1, reduction: str | None = "sum_over_batch_size", name: str | None = None) -> None:
-        super().__init__(reduction, name)
+    def __init__(
+        self, axis: int = -1, reduction: str | None = "sum_over_batch_size", name: str | None = None, dtype: Any = None
+    ) -> None:
+        super().__init__(name, reduction, dtype)
         self.axis = axis
 
     def call(self, y_true: Any, y_pred: Any) -> Any:
@@ -269,8 +299,9 @@ class _Crossentropy(Loss):
         axis: int = -1,
         reduction: str | None = "sum_over_batch_size",
         name: str | None = None,
+        dtype: Any = None,
     ) -> None:
-        super().__init__(reduction, name)
+        super().__init__(name, reduction, dtype)
         if not 0 <= label_smoothing <= 1:
             raise ArgumentError(self.name, f"label_smoothing is {label_smoothing!r}; it must be from 0 to 1.")
         self.from_logits, self.label_smoothing, self.axis = bool(from_logits), label_smoothing, axis
@@ -331,11 +362,12 @@ class SparseCategoricalCrossentropy(Loss):
         self,
         from_logits: bool = False,
         ignore_class: int | None = None,
-        axis: int = -1,
         reduction: str | None = "sum_over_batch_size",
+        axis: int = -1,
         name: str | None = None,
+        dtype: Any = None,
     ) -> None:
-        super().__init__(reduction, name)
+        super().__init__(name, reduction, dtype)
         self.from_logits, self.ignore_class, self.axis = bool(from_logits), ignore_class, axis
 
     def call(self, y_true: Any, y_pred: Any) -> Any:
@@ -415,9 +447,10 @@ class LossFunctionWrapper(Loss):
         fn: Any,
         reduction: str | None = "sum_over_batch_size",
         name: str | None = None,
+        dtype: Any = None,
         **kwargs: Any,
     ) -> None:
-        super().__init__(reduction, name or getattr(fn, "__name__", None))
+        super().__init__(name or getattr(fn, "__name__", None), reduction, dtype)
         self.fn, self._fn_kwargs = fn, kwargs
 
     def call(self, y_true: Any, y_pred: Any) -> Any:
@@ -427,7 +460,7 @@ class LossFunctionWrapper(Loss):
         return super().get_config() | {"fn": self.fn} | self._fn_kwargs
 
 
-class CategoricalHinge(Loss):
+class CategoricalHinge(_Ready):
     """``max(1 + the largest prediction for a wrong class - that for the right one, 0)`` of one-hot labels; predictions
     for wrong classes count as 0 or more.
 
@@ -460,8 +493,9 @@ class BinaryFocalCrossentropy(_Crossentropy):
         axis: int = -1,
         reduction: str | None = "sum_over_batch_size",
         name: str | None = None,
+        dtype: Any = None,
     ) -> None:
-        super().__init__(from_logits, label_smoothing, axis, reduction, name)
+        super().__init__(from_logits, label_smoothing, axis, reduction, name, dtype)
         self.apply_class_balancing, self.alpha, self.gamma = bool(apply_class_balancing), alpha, gamma
 
     def call(self, y_true: Any, y_pred: Any) -> Any:
@@ -499,8 +533,9 @@ class CategoricalFocalCrossentropy(_Crossentropy):
         axis: int = -1,
         reduction: str | None = "sum_over_batch_size",
         name: str | None = None,
+        dtype: Any = None,
     ) -> None:
-        super().__init__(from_logits, label_smoothing, axis, reduction, name)
+        super().__init__(from_logits, label_smoothing, axis, reduction, name, dtype)
         self.alpha, self.gamma = alpha, gamma
 
     def call(self, y_true: Any, y_pred: Any) -> Any:
@@ -528,8 +563,10 @@ class CategoricalGeneralizedCrossEntropy(Loss):
 
     _takes_numbers = True
 
-    def __init__(self, q: float = 0.5, reduction: str | None = "sum_over_batch_size", name: str | None = None) -> None:
-        super().__init__(reduction, name)
+    def __init__(
+        self, q: float = 0.5, reduction: str | None = "sum_over_batch_size", name: str | None = None, dtype: Any = None
+    ) -> None:
+        super().__init__(name, reduction, dtype)
         if not 0 < q < 1:
             raise ArgumentError(self.name, f"q is {q!r}; it must be above 0 and below 1.")
         self.q = q
@@ -561,8 +598,9 @@ class Tversky(Loss):
         reduction: str | None = "sum_over_batch_size",
         name: str | None = None,
         axis: Any = None,
+        dtype: Any = None,
     ) -> None:
-        super().__init__(reduction, name)
+        super().__init__(name, reduction, dtype)
         self.alpha, self.beta, self.axis = alpha, beta, axis
 
     def call(self, y_true: Any, y_pred: Any) -> Any:
@@ -583,9 +621,13 @@ class Dice(Loss):
     """
 
     def __init__(
-        self, reduction: str | None = "sum_over_batch_size", name: str | None = None, axis: Any = None
+        self,
+        reduction: str | None = "sum_over_batch_size",
+        name: str | None = None,
+        axis: Any = None,
+        dtype: Any = None,
     ) -> None:
-        super().__init__(reduction, name)
+        super().__init__(name, reduction, dtype)
         self.axis = axis
 
     def call(self, y_true: Any, y_pred: Any) -> Any:
@@ -597,7 +639,7 @@ class Dice(Loss):
         return super().get_config() | {"axis": self.axis}
 
 
-class CTC(Loss):
+class CTC(_Ready):
     """``hf.nn.ctc_loss`` of logits (batch, steps, classes), all of whose steps count, and labels (batch, places) padded
     with 0, which is the blank and no label.
 
@@ -643,8 +685,9 @@ class Circle(Loss):
         remove_diagonal: bool = True,
         reduction: str | None = "sum_over_batch_size",
         name: str | None = None,
+        dtype: Any = None,
     ) -> None:
-        super().__init__(reduction, name)
+        super().__init__(name, reduction, dtype)
         self.gamma, self.margin, self.remove_diagonal = gamma, margin, remove_diagonal
 
     def call(self, y_true: Any, y_pred: Any) -> Any:

@@ -7,6 +7,7 @@ from typing import Any
 from hybridflow.array.creation import ones_like
 from hybridflow.array.elementwise import divide, multiply, sqrt, square, subtract
 from hybridflow.array.reductions import mean, sum
+from hybridflow.array.shapes import expand_dims
 from hybridflow.compiler.ir import dtypes
 from hybridflow.core.tensor import Tensor
 from hybridflow.eager.operands import as_tensor, cast
@@ -26,7 +27,19 @@ class _OfLoss(Averaging):
 
     def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
         values = self._loss(y_true, y_pred)
+        if sample_weight is not None:
+            sample_weight = self._weights(as_tensor(y_true, self.name), values, sample_weight)
         self._take(values, self._there(y_pred, values, sample_weight))
+
+    def _weights(self, labels: Any, values: Any, given: Any) -> Any:
+        """The given weights, 0 where a label is ignored; without weights it counts in the mean, as in Keras."""
+        counted = self._loss._counted(labels, values)
+        if counted is None:
+            return given
+        weights = as_tensor(given, self.name)
+        while weights.ndim < counted.ndim:
+            weights = expand_dims(weights, axis=-1)
+        return cast(weights, counted.dtype) * counted
 
     def get_config(self) -> dict[str, Any]:
         own = {name: value for name, value in self._loss.get_config().items() if name not in ("reduction", "name")}
@@ -208,6 +221,8 @@ class CategoricalCrossentropy(_OfLoss):
 class SparseCategoricalCrossentropy(_OfLoss):
     """The mean cross entropy of labels that are numbers, see ``hf.losses.SparseCategoricalCrossentropy``.
 
+    The loss of ``ignore_class`` is 0; where there are weights of samples, theirs do not count.
+
     >>> hf.metrics.SparseCategoricalCrossentropy()([1], [[0.5, 0.5]])
     <Tensor f32[] cpu> 0.6931472
     """
@@ -217,14 +232,10 @@ class SparseCategoricalCrossentropy(_OfLoss):
         name: str | None = "sparse_categorical_crossentropy",
         dtype: Any = None,
         from_logits: bool = False,
+        ignore_class: int | None = None,
         axis: int = -1,
     ) -> None:
-        super().__init__(losses.SparseCategoricalCrossentropy(from_logits, axis=axis, reduction="none"), name, dtype)
-
-    def get_config(self) -> dict[str, Any]:
-        config = super().get_config()
-        del config["ignore_class"]  # the mean is over all samples
-        return config
+        super().__init__(losses.SparseCategoricalCrossentropy(from_logits, ignore_class, "none", axis), name, dtype)
 
 
 class R2Score(Metric):

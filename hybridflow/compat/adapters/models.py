@@ -80,7 +80,7 @@ def sparse_categorical_crossentropy(
     y_true: Any, y_pred: Any, from_logits: bool = False, ignore_class: int | None = None, axis: int = -1
 ) -> Any:
     """``tf.keras.losses.sparse_categorical_crossentropy``: the loss of each sample."""
-    return hf.losses.SparseCategoricalCrossentropy(from_logits, ignore_class, axis, reduction="none")(y_true, y_pred)
+    return hf.losses.SparseCategoricalCrossentropy(from_logits, ignore_class, "none", axis)(y_true, y_pred)
 
 
 def get_loss(identifier: Any) -> Any:
