@@ -16,7 +16,18 @@ from hybridflow.core.configured import Configured, identified
 from hybridflow.core.tensor import Tensor
 from hybridflow.errors import entered
 
-__all__ = ["Constraint", "MaxNorm", "MinMaxNorm", "NonNeg", "UnitNorm", "get"]
+__all__ = [
+    "Constraint",
+    "MaxNorm",
+    "MinMaxNorm",
+    "NonNeg",
+    "UnitNorm",
+    "get",
+    "max_norm",
+    "min_max_norm",
+    "non_neg",
+    "unit_norm",
+]
 
 _EPSILON = 1e-7  # beside norms, against 0 / 0
 
@@ -115,3 +126,10 @@ def get(identifier: Any) -> Any:
     UnitNorm(axis=0)
     """
     return None if identifier is None else identified(_KINDS, identifier, "constraints.get", "a constraint")
+
+
+# The names in lower case that Keras has too.
+max_norm = MaxNorm
+min_max_norm = MinMaxNorm
+non_neg = NonNeg
+unit_norm = UnitNorm

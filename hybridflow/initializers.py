@@ -12,8 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from hybridflow.array import random
-from hybridflow.array.creation import eye, full, ones, zeros
+from hybridflow.array import creation, random
 from hybridflow.array.elementwise import greater, where
 from hybridflow.array.shapes import matrix_transpose, reshape
 from hybridflow.core.configured import Configured, identified
@@ -39,7 +38,22 @@ __all__ = [
     "TruncatedNormal",
     "VarianceScaling",
     "Zeros",
+    "constant",
     "get",
+    "glorot_normal",
+    "glorot_uniform",
+    "he_normal",
+    "he_uniform",
+    "identity",
+    "lecun_normal",
+    "lecun_uniform",
+    "ones",
+    "orthogonal",
+    "random_normal",
+    "random_uniform",
+    "truncated_normal",
+    "variance_scaling",
+    "zeros",
 ]
 
 
@@ -67,7 +81,7 @@ class Zeros(Initializer):
     """
 
     def __call__(self, shape: Sequence[int], dtype: Any = default_float) -> Tensor:
-        return zeros(shape, dtype=dtype)
+        return creation.zeros(shape, dtype=dtype)
 
 
 @dataclass(frozen=True)
@@ -79,7 +93,7 @@ class Ones(Initializer):
     """
 
     def __call__(self, shape: Sequence[int], dtype: Any = default_float) -> Tensor:
-        return ones(shape, dtype=dtype)
+        return creation.ones(shape, dtype=dtype)
 
 
 @dataclass(frozen=True)
@@ -93,7 +107,7 @@ class Constant(Initializer):
     value: float = 0.0
 
     def __call__(self, shape: Sequence[int], dtype: Any = default_float) -> Tensor:
-        return full(shape, self.value, dtype=dtype)
+        return creation.full(shape, self.value, dtype=dtype)
 
 
 @dataclass(frozen=True)
@@ -111,7 +125,7 @@ class Identity(Initializer):
     def __call__(self, shape: Sequence[int], dtype: Any = default_float) -> Tensor:
         if len(shape) != 2:
             raise ArgumentError("Identity", f"the shape is {tuple(shape)}; it must have two extents.")
-        return eye(shape[0], shape[1], dtype=dtype) * self.gain
+        return creation.eye(shape[0], shape[1], dtype=dtype) * self.gain
 
 
 @dataclass(frozen=True)
@@ -351,3 +365,21 @@ def _fans(shape: Sequence[int]) -> tuple[int, int]:
         return count, count
     field = math.prod(shape[:-2])
     return field * shape[-2], field * shape[-1]
+
+
+# The names in lower case that Keras has too.
+constant = Constant
+glorot_normal = GlorotNormal
+glorot_uniform = GlorotUniform
+he_normal = HeNormal
+he_uniform = HeUniform
+identity = Identity
+lecun_normal = LecunNormal
+lecun_uniform = LecunUniform
+ones = Ones
+orthogonal = Orthogonal
+random_normal = RandomNormal
+random_uniform = RandomUniform
+truncated_normal = TruncatedNormal
+variance_scaling = VarianceScaling
+zeros = Zeros

@@ -17,7 +17,18 @@ from hybridflow.core.tensor import Tensor
 from hybridflow.errors import ArgumentError, ShapeError, entered
 from hybridflow.nn.functional import l2_normalize
 
-__all__ = ["L1", "L2", "L1L2", "OrthogonalRegularizer", "Regularizer", "get"]
+__all__ = [
+    "L1",
+    "L1L2",
+    "L2",
+    "OrthogonalRegularizer",
+    "Regularizer",
+    "get",
+    "l1",
+    "l1_l2",
+    "l2",
+    "orthogonal_regularizer",
+]
 
 
 class Regularizer(Configured):
@@ -120,3 +131,10 @@ def get(identifier: Any) -> Any:
     L1(l1=0.01)
     """
     return None if identifier is None else identified(_KINDS, identifier, "regularizers.get", "a regularizer")
+
+
+# The names in lower case that Keras has too.
+l1 = L1
+l1_l2 = L1L2
+l2 = L2
+orthogonal_regularizer = OrthogonalRegularizer

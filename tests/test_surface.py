@@ -38,14 +38,16 @@ MODULES = {
         ModelCheckpoint ReduceLROnPlateau TensorBoard TerminateOnNaN""",
     "checkpoint": """Checkpoint CheckpointManager Report checkpoints latest_checkpoint load_arrays save_arrays""",
     "config": "cache_limit functions_run_eagerly get_num_threads memory_limit run_functions_eagerly set_num_threads",
-    "constraints": "Constraint MaxNorm MinMaxNorm NonNeg UnitNorm get",
+    "constraints": """Constraint MaxNorm MinMaxNorm NonNeg UnitNorm get max_norm min_max_norm non_neg unit_norm""",
     "compat": "tf v1",
     "data": """AUTOTUNE CsvDataset DataLoader Dataset FixedLenFeature FixedLenSequenceFeature FixedLengthRecordDataset
         INFINITE_CARDINALITY Iterator NumpyDataset Options TFRecordDataset TFRecordWriter TextLineDataset TextSpec
         UNKNOWN_CARDINALITY VarLenFeature default_collate encode_example make_csv_dataset parse_example
         parse_single_example""",
     "initializers": """Constant GlorotNormal GlorotUniform HeNormal HeUniform Identity Initializer LecunNormal
-        LecunUniform Ones Orthogonal RandomNormal RandomUniform TruncatedNormal VarianceScaling Zeros get""",
+        LecunUniform Ones Orthogonal RandomNormal RandomUniform TruncatedNormal VarianceScaling Zeros constant get
+        glorot_normal glorot_uniform he_normal he_uniform identity lecun_normal lecun_uniform ones
+        orthogonal random_normal random_uniform truncated_normal variance_scaling zeros""",
     "layers": """Activation ActivityRegularization Add AdditiveAttention AlphaDropout Attention Average AveragePooling1D
         AveragePooling2D AveragePooling3D AvgPool1D AvgPool2D AvgPool3D BatchNormalization Bidirectional
         CategoryEncoding CenterCrop Concatenate Conv1D Conv1DTranspose Conv2D Conv2DTranspose Conv3D Conv3DTranspose
@@ -93,7 +95,7 @@ MODULES = {
         tanh""",
     "optimizers": """Adadelta Adafactor Adagrad Adam AdamW Adamax Ftrl Lamb LazyAdam Lion LossScaleOptimizer Muon Nadam
         Optimizer RMSprop SGD clip_by_global_norm clip_by_norm get global_norm schedules""",
-    "regularizers": "L1 L1L2 L2 OrthogonalRegularizer Regularizer get",
+    "regularizers": """L1 L1L2 L2 OrthogonalRegularizer Regularizer get l1 l1_l2 l2 orthogonal_regularizer""",
     "saved": "Loaded SavedFunction load save",
     "summary": """SummaryWriter audio create_file_writer experimental flush graph histogram hparams image record_if
         scalar should_record_summaries text""",
@@ -173,3 +175,11 @@ def test_a_checker_knows_the_names(tmp_path: Path) -> None:
         'Module has no attribute "nonsense"  [attr-defined]',
         '"Tensor" has no attribute "nonsense"  [attr-defined]',
     ], done.stdout
+
+
+def test_names_in_lower_case() -> None:
+    kernel = hf.layers.Dense(2, kernel_initializer=hf.initializers.zeros(), kernel_regularizer=hf.regularizers.l2(0.5))
+    assert kernel(hf.ones((1, 3))).tolist() == [[0.0, 0.0]]
+    assert hf.initializers.glorot_uniform is hf.initializers.GlorotUniform
+    assert hf.constraints.max_norm(1.0).max_value == 1.0
+    assert hf.initializers.ones()((2,)).tolist() == [1.0, 1.0]
