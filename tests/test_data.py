@@ -6,6 +6,7 @@ import doctest
 import gc
 import inspect
 import pickle
+import queue
 import random
 import signal
 import threading
@@ -707,6 +708,19 @@ def test_elements_of_brief_calls_are_handed_over_together(tasks: list[int], orde
 def test_elements_that_come_slowly_wait_for_no_others(tasks: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(threads, "_TASK_SECONDS", -1.0)  # each of them takes longer
     assert listed(Dataset.range(500).map(lambda x: x + 1, 2)) == list(range(1, 501))
+    assert max(tasks) == 1
+
+
+def test_generators_that_wait_for_elements_to_be_given(tasks: list[int]) -> None:
+    fed: queue.SimpleQueue[int | None] = queue.SimpleQueue()
+    for k in range(10):
+        fed.put(k)
+    source = Dataset.from_generator(lambda: iter(fed.get, None), output_signature=hf.TensorSpec((), hf.int64))
+    given = 0
+    for _ in source.map(lambda x: x, 2):
+        given += 1
+        fed.put(given if given < 500 else None)
+    assert given == 509
     assert max(tasks) == 1
 
 

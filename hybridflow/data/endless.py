@@ -31,6 +31,8 @@ class Counter(Node):
 
 
 class CounterRun(Runner):
+    is_prompt = True
+
     def __init__(self, node: Counter) -> None:
         self.node, self.position = node, 0
 
@@ -68,6 +70,8 @@ class RandomNumbers(Node):
 
 
 class RandomNumbersRun(Runner):
+    is_prompt = True
+
     def __init__(self, seed: list[int]) -> None:
         self.seed, self.drawn = seed, 0
 

@@ -71,7 +71,10 @@ class Node:
 
 
 class Runner:
-    """One run of a node."""
+    """One run of a node.  ``is_prompt`` says that no element waits for anybody: no code of the user's makes it, which
+    may itself wait until those before it were given."""
+
+    is_prompt = False
 
     def run(self) -> Elements:
         raise NotImplementedError
@@ -117,6 +120,8 @@ class Positions(Node):
 
 
 class PositionsRun(Runner):
+    is_prompt = True
+
     def __init__(self, length: int) -> None:
         self.length, self.position = length, 0
 
@@ -153,6 +158,8 @@ class TableNode(Node):
 
 class RowsRun(OneSource):
     """Rows, made one by one."""
+
+    is_prompt = True
 
     def __init__(self, rows: Rows) -> None:
         super().__init__(rows.numbers)

@@ -254,13 +254,14 @@ class _Crew:
     """What the threads of a parallel map do, and all that they hold: one takes elements, the others call the function.
 
     Tasks are given in the order of the elements, or as they are done.  They are of one element, until calls turn out
-    to be so brief that handing an element over takes longer.
+    to be so brief that handing an element over takes longer, where elements are there without waiting.
     """
 
     def __init__(self, found: Any, run: ParallelMapRun, calls: int) -> None:
         self.found, self.function, self.text, self.ordered = found, run.function, run.text, run.ordered
         self.pending, self.busy, self.stopped = run.pending, run.busy, False
         self.size, self.brief = 1, 0  # elements of a task, and how many tasks in a row were brief
+        self.most = _MOST_ELEMENTS if run.source.is_prompt else 1
         self.tasks: SimpleQueue[_Task | None] = SimpleQueue()
         self.given: SimpleQueue[_Task] = SimpleQueue()
         self.room: SimpleQueue[bool] = SimpleQueue()
@@ -327,4 +328,4 @@ class _Crew:
             return
         self.brief += 1
         if self.brief >= _BRIEF_TASKS:
-            self.size, self.brief = min(2 * self.size, _MOST_ELEMENTS), 0
+            self.size, self.brief = min(2 * self.size, self.most), 0
