@@ -83,11 +83,12 @@ def _move(module: Module) -> None:
         number = f.b.sub(core, i64(1))
         return f.element(cores, f.b.lshr(number, i64(6)), I64), f.b.shl(i64(1), f.b.and_(number, i64(63)))
 
-    taken = f.load(own, _TAKEN, I64)
+    taken, is_changed = f.load(own, _TAKEN, I64), f.local(I1, ir.Constant(I1, 0))
     is_ours = f.eq(f.call("memcmp", I32, cores, known, size), i32(0))
     with f.b.if_then(f.b.and_(f.ne(taken, i64(0)), is_ours)):
         word, bit = word_and_bit(taken)
         f.set(word, f.b.or_(f.get(word, I64), bit))
+        f.set(is_changed, ir.Constant(I1, 1))
     f.store(i64(0), own, _TAKEN)
     count = f.local(I64, i64(0))
     with f.count(i64(_WORDS)) as k:
@@ -98,6 +99,8 @@ def _move(module: Module) -> None:
     with f.b.if_then(f.b.and_(is_there, f.b.icmp_signed(">=", f.get(count, I64), members))):
         f.set(word, f.b.xor(f.get(word, I64), bit))
         f.store(core, own, _TAKEN)
-    f.call("memcpy", PTR, known, cores, size)
-    f.call("pthread_setaffinity_np", I32, thread, size, cores)
+        f.set(is_changed, ir.Constant(I1, 1))
+    with f.b.if_then(f.get(is_changed, I1)):
+        f.call("memcpy", PTR, known, cores, size)
+        f.call("pthread_setaffinity_np", I32, thread, size, cores)
     f.ret()
