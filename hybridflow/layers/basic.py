@@ -59,7 +59,7 @@ class Dense(Layer, one_tensor=True):
 
     def _check_first(self, inputs: Sequence[Any]) -> None:
         super()._check_first(inputs)
-        if inputs and inputs[0].ndim < 2:
+        if self._one_tensor and inputs and inputs[0].ndim < 2:
             raise ShapeError(
                 self.name,
                 f"the input is {inputs[0].type}; the layer takes batches, [samples, ..., n]. One sample is no batch: "
